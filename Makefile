@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# Short names for what CMake, CTest and scripts/ do. Every build stands in build/<preset>.
+#
+#   make            build/release/streampool and the libraries
+#   make test       build and run the tests; L=device runs one label
+#   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
+#   make soak       the tests with their full counts
+#   make coverage   line coverage of src/, at least 90 %
+#   make install    into PREFIX (/usr/local), below DESTDIR
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+L ?=
+STEPS ?=
+
+# Ninja where it is installed; plain make builds too.
+ifndef CMAKE_GENERATOR
+ifneq ($(shell command -v ninja),)
+export CMAKE_GENERATOR := Ninja
+endif
+endif
+
+LABEL = $(if $(L),-L '^($(L))$$')
+CTEST = ctest --output-on-failure --no-tests=error --parallel $(JOBS) $(LABEL)
+
+.PHONY: all release demo test check soak bench format install clean coverage
+all: release
+
+release:
+	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=1 >/dev/null
+	@cmake --build build/release --parallel $(JOBS)
+
+test:
+	@scripts/install-deps build
+	@$(MAKE) release
+	@cd build/release && $(CTEST)
+
+demo:
+	@scripts/install-deps demo
+	@$(MAKE) release
+	@scripts/demo
+
+check:
+	@scripts/install-deps build check
+	@JOBS=$(JOBS) scripts/check $(STEPS)
+
+# At this scale test_count() gives the full counts everywhere.
+soak: export STREAMPOOL_TEST_SCALE ?= 1000000
+soak:
+	@scripts/install-deps build
+	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
+	@cmake --build build/release --parallel $(JOBS)
+	@cd build/release && ctest --verbose --no-tests=error $(LABEL)
+
+bench: release
+	@shopt -s nullglob; for bench in build/release/bench/bench_*; do \
+		if [[ -f $$bench && -x $$bench ]]; then $$bench || exit 1; fi; done
+
+format:
+	@scripts/check-format --fix
+
+install: release
+	@cmake --install build/release --prefix $(PREFIX)
+
+coverage:
+	@scripts/install-deps build check
+	@scripts/coverage
+
+clean:
+	@rm -rf build

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# Layers are object libraries sp_<layer>; library.cmake makes the two libraries of their objects.
+
+# sp_add_layer(<name> [LINKS <lower layers>...] SOURCES <files>...)
+function(sp_add_layer name)
+    cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "LINKS;SOURCES")
+    add_library(sp_${name} OBJECT ${layer_SOURCES})
+    list(TRANSFORM layer_LINKS PREPEND sp_)
+    target_link_libraries(sp_${name} PUBLIC sp_library_flags ${layer_LINKS})
+    set_property(GLOBAL APPEND PROPERTY SP_OBJECT_TARGETS sp_${name})
+endfunction()
+
+# The bodies of the kernels: each file is compiled once per instruction set, with SP_ISA=<name>.
+set(SP_ISAS portable)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+    list(APPEND SP_ISAS avx2)
+endif()
+set(SP_ISA_FLAGS_portable "")
+set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
+
+# sp_add_isa_sources(<layer> <files>...)
+# Adds kernel files to a layer made by sp_add_layer. May be called several times.
+function(sp_add_isa_sources layer)
+    foreach(isa IN LISTS SP_ISAS)
+        set(target sp_${layer}_${isa})
+        if(NOT TARGET ${target})
+            add_library(${target} OBJECT)
+            target_link_libraries(${target} PUBLIC sp_${layer})
+            target_compile_options(${target} PRIVATE ${SP_ISA_FLAGS_${isa}})
+            target_compile_definitions(${target} PRIVATE SP_ISA=${isa})
+            set_property(GLOBAL APPEND PROPERTY SP_OBJECT_TARGETS ${target})
+        endif()
+        target_sources(${target} PRIVATE ${ARGN})
+    endforeach()
+endfunction()
+
+# sp_layer_objects(<out>): the objects of all layers, as generator expressions.
+function(sp_layer_objects out)
+    get_property(targets GLOBAL PROPERTY SP_OBJECT_TARGETS)
+    set(objects "")
+    foreach(target IN LISTS targets)
+        list(APPEND objects $<TARGET_OBJECTS:${target}>)
+    endforeach()
+    set(${out} ${objects} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# libstreampool.so and libstreampool.a, both of the same objects.
+sp_layer_objects(objects)
+
+add_library(sp_shared SHARED ${objects})
+# nodelete: destructors of thread-local slots may run after dlclose.
+target_link_options(sp_shared PRIVATE -Wl,-z,nodelete)
+if(NOT SP_SANITIZE)
+    # A missing library shows here and not in the user's link; sanitizers leave symbols open.
+    target_link_options(sp_shared PRIVATE -Wl,-z,defs)
+endif()
+set_target_properties(sp_shared PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}
+    EXPORT_NAME shared)
+
+add_library(sp_static STATIC ${objects})
+set_target_properties(sp_static PROPERTIES EXPORT_NAME static)
+
+foreach(library sp_shared sp_static)
+    set_target_properties(${library} PROPERTIES
+        LINKER_LANGUAGE C
+        OUTPUT_NAME streampool
+        ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+    target_include_directories(${library} INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+        $<INSTALL_INTERFACE:include>)
+    target_link_libraries(${library} PUBLIC Threads::Threads)
+    if(SP_SANITIZE)
+        target_link_options(${library} PRIVATE ${SP_SANITIZE_FLAGS})
+    endif()
+    if(SP_COVERAGE)
+        target_link_options(${library} PRIVATE --coverage)
+    endif()
+endforeach()

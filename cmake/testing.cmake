@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# Each test is a program of its own, linked with the static library so that it sees internal symbols.
+find_program(SP_SYMBOLIZER NAMES llvm-symbolizer-19 llvm-symbolizer)
+mark_as_advanced(SP_SYMBOLIZER)
+
+set(SP_TEST_ENVIRONMENT "")
+if(SP_SANITIZE OR SP_FUZZ)
+    set(SP_TEST_ENVIRONMENT
+        "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+        "UBSAN_OPTIONS=print_stacktrace=1"
+        "TSAN_OPTIONS=second_deadlock_stack=1:history_size=4")
+    if(SP_SYMBOLIZER)
+        list(TRANSFORM SP_TEST_ENVIRONMENT APPEND ":external_symbolizer_path=${SP_SYMBOLIZER}")
+    endif()
+endif()
+# Where tests find examples/, and the data that may stand beside the checkout.
+list(APPEND SP_TEST_ENVIRONMENT "STREAMPOOL_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+
+# sp_add_test(<name> SOURCES <files>... LABELS <labels>...
+#             [LINKS <targets>...] [TIMEOUT <seconds>] [ENV <NAME=value>...] [SERIAL])
+# The program <name> and one run of it. Exit code 77 is a skip.
+function(sp_add_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "TIMEOUT" "SOURCES;LABELS;LINKS;ENV")
+    add_executable(${name} ${test_SOURCES})
+    target_link_libraries(${name} PRIVATE ${test_LINKS} sp_test_support sp_static)
+    set(serial "")
+    if(test_SERIAL)
+        set(serial SERIAL)
+    endif()
+    sp_add_test_run(${name} PROGRAM ${name} LABELS ${test_LABELS} ENV ${test_ENV}
+        TIMEOUT ${test_TIMEOUT} ${serial})
+endfunction()
+
+# sp_add_test_run(<run> PROGRAM <program> LABELS <labels>...
+#                 [ARGS <arguments>...] [TIMEOUT <seconds>] [ENV <NAME=value>...] [SERIAL])
+# One more run of a program, in another environment. SERIAL: no other test beside it.
+function(sp_add_test_run run)
+    cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "PROGRAM;TIMEOUT" "LABELS;ARGS;ENV")
+    if(NOT test_TIMEOUT)
+        set(test_TIMEOUT 60)
+    endif()
+    math(EXPR timeout "${test_TIMEOUT} * ${SP_TEST_TIMEOUT_FACTOR}")
+    add_test(NAME ${run} COMMAND ${test_PROGRAM} ${test_ARGS})
+    set_tests_properties(${run} PROPERTIES
+        LABELS "${test_LABELS}"
+        TIMEOUT ${timeout}
+        SKIP_RETURN_CODE 77
+        RUN_SERIAL ${test_SERIAL}
+        ENVIRONMENT "${SP_TEST_ENVIRONMENT};${test_ENV}")
+endfunction()
+
+# sp_add_fuzz_target(<name> SOURCES <files>...)
+# A file that includes fuzz.h and defines LLVMFuzzerTestOneInput; preset fuzz only. The test runs it
+# for 10 seconds, starting from tests/fuzz/corpus/<name> if that folder exists.
+function(sp_add_fuzz_target name)
+    if(NOT SP_FUZZ)
+        return()
+    endif()
+    cmake_parse_arguments(PARSE_ARGV 1 fuzz "" "" "SOURCES")
+    add_executable(${name} ${fuzz_SOURCES})
+    target_link_libraries(${name} PRIVATE sp_flags sp_static)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    # libFuzzer adds what it finds to the first folder and only reads the others.
+    set(corpus ${CMAKE_CURRENT_BINARY_DIR}/${name}.corpus)
+    file(MAKE_DIRECTORY ${corpus})
+    if(IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+        list(APPEND corpus ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+    endif()
+    sp_add_test_run(${name} PROGRAM ${name} LABELS fuzz
+        ARGS -max_total_time=10 -timeout=5 ${corpus})
+endfunction()

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The monotonic clock, in nanoseconds, and deadlines on it. */
+#ifndef SP_BASE_CLOCK_H
+#define SP_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define SP_NO_DEADLINE UINT64_MAX
+
+uint64_t sp_clock_now(void);
+void sp_clock_sleep(uint64_t duration_ns);
+
+/* The deadline `timeout_ns` from now: negative is never, 0 is already past. */
+static inline uint64_t sp_clock_deadline(int64_t timeout_ns)
+{
+    if (timeout_ns < 0) return SP_NO_DEADLINE;
+    if (timeout_ns == 0) return 0;
+    const uint64_t now = sp_clock_now();
+    return (uint64_t)timeout_ns < SP_NO_DEADLINE - now ? now + (uint64_t)timeout_ns
+                                                       : SP_NO_DEADLINE;
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calling thread's last error. Its buffer is made at the thread's first failure, kept in the
+ * slot SP_TLS_ERROR and freed when the thread ends. A thread for which there is no memory points to
+ * the constant text of the status instead, and tries again at its next failure. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/thread.h"
+
+/* What SP_TLS_ERROR holds; `text` is what sp_last_error returns.
+ * Invariant: the slot owns the object  <=>  it is the head of an error_buffer. */
+typedef struct error_head {
+    const char *text;
+    bool is_heap;
+} error_head;
+
+typedef struct error_buffer {
+    error_head head;
+    char text[SP_ERROR_BYTES];
+} error_buffer;
+
+static const error_head constants[] = {
+#define STATUS_HEAD(code, value, text) [code] = {text, false},
+    SP_STATUS_LIST(STATUS_HEAD)
+#undef STATUS_HEAD
+};
+
+static error_head *current_head(void)
+{
+    return sp_tls_get(SP_TLS_ERROR);
+}
+
+/* This thread's buffer, or NULL if there is no memory for it. */
+static error_buffer *thread_buffer(void)
+{
+    error_head *head = current_head();
+    if (head != NULL && head->is_heap) return SP_CONTAINER_OF(head, error_buffer, head);
+    error_buffer *buffer = sp_calloc(1, sizeof *buffer);
+    if (buffer == NULL) return NULL;
+    buffer->head = (error_head){buffer->text, true};
+    if (sp_tls_set(SP_TLS_ERROR, &buffer->head, sp_free)) return buffer;
+    sp_free(buffer);
+    return NULL;
+}
+
+static void store_message(sp_status status, const char *message)
+{
+    error_buffer *buffer = thread_buffer();
+    if (buffer != NULL) {
+        memcpy(buffer->text, message, strlen(message) + 1);
+        return;
+    }
+    const size_t index = (size_t)status < SP_COUNT_OF(constants) ? (size_t)status : SP_INTERNAL;
+    /* The slot's type is void *, but no one writes through a head that is not on the heap. */
+    (void)sp_tls_set(SP_TLS_ERROR, (void *)(uintptr_t)&constants[index], NULL);
+}
+
+sp_status sp__fail(sp_status status, const char *format, ...)
+{
+    /* Formatted aside, since an argument may be this thread's last error itself. */
+    char message[SP_ERROR_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    store_message(status, message);
+    return status;
+}
+
+sp_status sp__fail_prefix(sp_status status, const char *format, ...)
+{
+    char message[SP_ERROR_BYTES];
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    const char *rest = sp_last_error();
+    if (rest[0] == '\0') rest = sp_status_text(status);
+    if (length >= 0 && (size_t)length < sizeof message) {
+        snprintf(message + length, sizeof message - (size_t)length, "%s", rest);
+    }
+    store_message(status, message);
+    return status;
+}
+
+const char *sp_last_error(void)
+{
+    const error_head *head = current_head();
+    return head != NULL ? head->text : "";
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where errors are born: the message names the object and says what to do. */
+#ifndef SP_BASE_ERROR_H
+#define SP_BASE_ERROR_H
+
+#include <stddef.h>
+
+#include <streampool/status.h>
+
+#include "base/macros.h"
+
+#define SP_ERROR_BYTES 512
+
+/* Makes the formatted text (cut at SP_ERROR_BYTES) this thread's last error and returns `status`.
+ * Needs no memory after the thread's first error; without memory the status's text serves. */
+sp_status sp__fail(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
+
+/* Puts text in front of this thread's last error ("node 3 (Conv): " ...) and returns `status`. */
+sp_status sp__fail_prefix(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handle tables: slots in chunks that double in size and never move; a tagged stack of free slots;
+ * one 64-bit word per object that decides every life-cycle question with one compare-and-swap. */
+#include "base/handle.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/heap.h"
+
+#define HOLD_BITS 20
+#define USER_BITS 16
+#define GENERATION_BITS 28
+#define ONE_HOLD ((uint64_t)1)
+#define ONE_USER ((uint64_t)1 << HOLD_BITS)
+#define ONE_GENERATION ((uint64_t)1 << (HOLD_BITS + USER_BITS))
+#define HOLD_MAX (((uint64_t)1 << HOLD_BITS) - 1)
+#define USER_MAX (((uint64_t)1 << USER_BITS) - 1)
+#define SLOT_BITS 28
+#define FIRST_CHUNK_BITS 6
+
+static uint64_t holds_of(uint64_t word)
+{
+    return word & HOLD_MAX;
+}
+
+static uint64_t users_of(uint64_t word)
+{
+    return (word >> HOLD_BITS) & USER_MAX;
+}
+
+static uint64_t generation_of(uint64_t word)
+{
+    return word >> (HOLD_BITS + USER_BITS);
+}
+
+/* The word of a slot without users or holds whose next life is the one after `word`'s. Generation
+ * 0 is never used, so that no handle is 0 and fresh slots match none. */
+static uint64_t next_life(uint64_t word)
+{
+    uint64_t generation = (generation_of(word) + 1) & (((uint64_t)1 << GENERATION_BITS) - 1);
+    if (generation == 0) generation = 1;
+    return generation * ONE_GENERATION;
+}
+
+static sp_object *object_at(sp_handle_table *table, uint32_t slot)
+{
+    const uint64_t place = (uint64_t)slot + (1u << FIRST_CHUNK_BITS);
+    const uint32_t log2 = 63u - (uint32_t)__builtin_clzll(place);
+    const uint32_t chunk = log2 - FIRST_CHUNK_BITS;
+    if (chunk >= SP_HANDLE_CHUNKS) return NULL;
+    /* Pairs with the release in slot_new: the chunk's zeroes and slot numbers are visible. */
+    char *base = sp_load_acquire(&table->chunks[chunk]);
+    if (base == NULL) return NULL;
+    return (sp_object *)(void *)(base + (place - ((uint64_t)1 << log2)) * table->object_bytes);
+}
+
+static sp_atomic_u32 *link_of(void *ctx, uint32_t slot)
+{
+    return &object_at(ctx, slot)->next_free;
+}
+
+static sp_status chunk_new_locked(sp_handle_table *table, uint32_t chunk)
+    SP_REQUIRES(&table->lock)
+{
+    const size_t count = (size_t)1 << (chunk + FIRST_CHUNK_BITS);
+    const size_t bytes = count * table->object_bytes;
+    char *base = sp_aligned_malloc(SP_CACHE_LINE, bytes);
+    if (base == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %zu more handles", count);
+    memset(base, 0, bytes);
+    const uint32_t first = (uint32_t)(count - ((size_t)1 << FIRST_CHUNK_BITS));
+    for (uint32_t i = 0; i < count; i++) {
+        sp_object *object = (sp_object *)(void *)(base + (size_t)i * table->object_bytes);
+        object->slot = first + i;
+        sp_store_relaxed(&object->word, ONE_GENERATION);
+    }
+    sp_store_release(&table->chunks[chunk], base);
+    return SP_OK;
+}
+
+static sp_status slot_new(sp_handle_table *table, sp_object **out)
+{
+    sp_mutex_lock(&table->lock);
+    const uint32_t slot = table->slot_count;
+    const uint64_t place = (uint64_t)slot + (1u << FIRST_CHUNK_BITS);
+    sp_status status = SP_OK;
+    if (place >> SLOT_BITS != 0) {
+        status = sp__fail(SP_EXHAUSTED, "more than %u objects of one kind are alive",
+                          (unsigned)slot);
+    } else if ((place & (place - 1)) == 0) {
+        const uint32_t log2 = 63u - (uint32_t)__builtin_clzll(place);
+        status = chunk_new_locked(table, log2 - FIRST_CHUNK_BITS);
+    }
+    if (status == SP_OK) table->slot_count = slot + 1;
+    sp_mutex_unlock(&table->lock);
+    if (status == SP_OK) *out = object_at(table, slot);
+    return status;
+}
+
+sp_status sp__handle_take(sp_handle_table *table, sp_object **out)
+{
+    uint32_t slot;
+    if (!sp_tagged_stack_pop(&table->free_slots, link_of, table, &slot)) {
+        return slot_new(table, out);
+    }
+    *out = object_at(table, slot);
+    return SP_OK;
+}
+
+void sp__handle_recycle(sp_handle_table *table, sp_object *object)
+{
+    SP_ASSERT(holds_of(sp_load_relaxed(&object->word)) == 0);
+    sp_tagged_stack_push(&table->free_slots, link_of, table, object->slot);
+}
+
+uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object)
+{
+    return (uint64_t)table->kind << 56 |
+           generation_of(sp_load_relaxed(&object->word)) << SLOT_BITS | object->slot;
+}
+
+uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
+{
+    const uint64_t word = sp_load_relaxed(&object->word);
+    SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0);
+    /* Pairs with the acquire in look-up: the object's contents are visible with its handle. */
+    sp_store_release(&object->word, word + ONE_USER + ONE_HOLD);
+    return sp__handle_of(table, object);
+}
+
+/* The object whose word `handle` names, or NULL with the reason as last error. */
+static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *noun,
+                          uint64_t *word)
+{
+    if (handle == 0) {
+        sp__fail(SP_INVALID, "the zero handle was given where a live %s is needed", noun);
+        return NULL;
+    }
+    if (sp__handle_kind(handle) != table->kind) {
+        sp__fail(SP_INVALID, "handle %#llx is no %s handle", (unsigned long long)handle, noun);
+        return NULL;
+    }
+    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SLOT_BITS) - 1)));
+    const uint64_t generation = (handle >> SLOT_BITS) & (((uint64_t)1 << GENERATION_BITS) - 1);
+    if (object != NULL) {
+        *word = sp_load_acquire(&object->word);
+        if (generation_of(*word) == generation && users_of(*word) > 0) return object;
+    }
+    sp__fail(SP_INVALID, "%s handle %#llx is stale: it was released before, or never made", noun,
+             (unsigned long long)handle);
+    return NULL;
+}
+
+sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *noun)
+{
+    uint64_t word;
+    sp_object *object;
+    while ((object = look_up(table, handle, noun, &word)) != NULL) {
+        if (holds_of(word) == HOLD_MAX) {
+            sp__fail(SP_EXHAUSTED, "%s handle %#llx is in use %llu times at once", noun,
+                     (unsigned long long)handle, (unsigned long long)HOLD_MAX);
+            return NULL;
+        }
+        /* Acquire pairs with the release in publish. */
+        if (sp_cas_acquire(&object->word, &word, word + ONE_HOLD)) return object;
+    }
+    return NULL;
+}
+
+void sp__object_hold(sp_object *object)
+{
+    const uint64_t before = sp_fetch_add_relaxed(&object->word, ONE_HOLD);
+    SP_ASSERT(holds_of(before) > 0 && holds_of(before) < HOLD_MAX);
+    (void)before;
+}
+
+/* Takes `amount` off the word; the last hold starts the next life and destroys. */
+static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint64_t amount)
+{
+    for (;;) {
+        uint64_t next = word - amount;
+        const bool is_last = holds_of(next) == 0;
+        if (is_last) next = next_life(word);
+        /* Release: what this holder did happens before the destruction; acquire: the destroyer
+         * sees what every earlier holder did. */
+        if (!sp_cas_acq_rel(&object->word, &word, next)) continue;
+        if (is_last) table->destroy(object);
+        return;
+    }
+}
+
+void sp__object_drop(sp_handle_table *table, sp_object *object)
+{
+    drop(table, object, sp_load_relaxed(&object->word), ONE_HOLD);
+}
+
+sp_status sp__handle_retain(sp_handle_table *table, uint64_t handle, const char *noun)
+{
+    uint64_t word;
+    sp_object *object;
+    while ((object = look_up(table, handle, noun, &word)) != NULL) {
+        if (users_of(word) == USER_MAX) {
+            return sp__fail(SP_EXHAUSTED, "%s handle %#llx was retained %llu times", noun,
+                            (unsigned long long)handle, (unsigned long long)USER_MAX);
+        }
+        if (sp_cas_relaxed(&object->word, &word, word + ONE_USER)) return SP_OK;
+    }
+    return SP_INVALID;
+}
+
+sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char *noun)
+{
+    if (handle == 0) return SP_OK;
+    uint64_t word;
+    sp_object *object;
+    while ((object = look_up(table, handle, noun, &word)) != NULL) {
+        uint64_t next = word - ONE_USER;
+        if (users_of(next) == 0) next -= ONE_HOLD;
+        const bool is_last = holds_of(next) == 0;
+        if (is_last) next = next_life(word);
+        if (!sp_cas_acq_rel(&object->word, &word, next)) continue; /* orders as in drop() */
+        if (is_last) table->destroy(object);
+        return SP_OK;
+    }
+    return SP_INVALID;
+}
+
+void sp__handle_table_deinit(sp_handle_table *table)
+{
+    for (uint32_t i = 0; i < SP_HANDLE_CHUNKS; i++) {
+        sp_free(sp_load_relaxed(&table->chunks[i]));
+        sp_store_relaxed(&table->chunks[i], NULL);
+    }
+    sp_mutex_deinit(&table->lock);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handles: what a public object is outside the library. A handle names a slot and a generation of
+ * it; objects live in slabs that are never unmapped, so a zero, stale, forged or foreign handle is
+ * found out without touching freed memory, and without a lock.
+ *
+ *     handle = kind:8 | generation:28 | slot:28          never 0
+ *     object->word = generation:28 | users:16 | holds:20
+ *
+ * users counts the caller's references (create, retain, release); holds counts the library's own,
+ * and all users together are one hold. Invariants:
+ *     users > 0  =>  holds > 0        a handle works  <=>  its generation is the word's and users > 0
+ *     holds == 0 =>  one owner: the free list, the creator before publish, or the destroyer
+ * The last hold starts a new generation in the same step, so every older handle is stale before the
+ * object is destroyed. A generation wraps after 2^28 lives of a slot. */
+#ifndef SP_BASE_HANDLE_H
+#define SP_BASE_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <streampool/status.h>
+
+#include "base/atomic.h"
+#include "base/mutex.h"
+#include "base/tagged_stack.h"
+
+typedef enum sp_handle_kind {
+    SP_KIND_NONE,
+    SP_KIND_DEVICE,
+    SP_KIND_STREAM,
+    SP_KIND_EVENT,
+    SP_KIND_STORAGE,
+    SP_KIND_KERNEL,
+    SP_KIND_LIST,
+    SP_KIND_MODEL,
+    SP_KIND_COUNT
+} sp_handle_kind;
+
+/* First member of every object that has handles. */
+typedef struct sp_object {
+    sp_atomic_u64 word;      /* as above; the release of a hold publishes to the destroyer */
+    sp_atomic_u32 next_free; /* link of the free list */
+    uint32_t slot;           /* constant once the slot exists */
+} sp_object;
+
+#define SP_HANDLE_CHUNKS 22
+
+typedef struct sp_handle_table {
+    sp_handle_kind kind;
+    uint32_t object_bytes; /* a multiple of SP_CACHE_LINE; the object starts with sp_object */
+    /* Called without locks when the last hold goes. It owns the object: it ends with
+     * sp__handle_recycle, or keeps the object and publishes it again later. */
+    void (*destroy)(sp_object *object);
+    sp_tagged_stack free_slots;
+    /* Chunk k holds 64 << k objects. Written under `lock`, published by release, read by look-up. */
+    SP_ATOMIC(char *) chunks[SP_HANDLE_CHUNKS];
+    sp_mutex lock;
+    uint32_t slot_count SP_GUARDED_BY(lock); /* slots ever made */
+} sp_handle_table;
+
+/* An object without users: zeroed if its slot is new, else as its destroyer left it. */
+sp_status sp__handle_take(sp_handle_table *table, sp_object **out);
+
+/* Gives an unpublished or destroyed object's slot back. */
+void sp__handle_recycle(sp_handle_table *table, sp_object *object);
+
+/* Makes the object's handle work, with one user, and returns it. What was written to the object
+ * before is visible to everybody who looks the handle up. */
+uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object);
+
+/* The handle of a published object on which the caller has a hold. */
+uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object);
+
+/* The object with one more hold, or NULL with the reason as last error; `noun` names it there. */
+sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *noun);
+
+/* One more hold, for a caller that has one. */
+void sp__object_hold(sp_object *object);
+/* Drops a hold; the last one destroys. */
+void sp__object_drop(sp_handle_table *table, sp_object *object);
+
+/* The caller's references. Retain: SP_INVALID for a handle that does not work, SP_EXHAUSTED past
+ * 65,535. Release: the zero handle is fine, a stale one is SP_INVALID. */
+sp_status sp__handle_retain(sp_handle_table *table, uint64_t handle, const char *noun);
+sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char *noun);
+
+/* Frees the slabs: only when nobody can look up any more (tests and the controlled scheduler). */
+void sp__handle_table_deinit(sp_handle_table *table);
+
+static inline sp_handle_kind sp__handle_kind(uint64_t handle)
+{
+    return (sp_handle_kind)(handle >> 56);
+}
+
+#endif

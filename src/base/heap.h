@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's only door to malloc. Tests make the n-th allocation fail through it. */
+#ifndef SP_BASE_HEAP_H
+#define SP_BASE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* NULL when out of memory; a size of 0 gives a pointer that may be freed. */
+void *sp_malloc(size_t bytes) __attribute__((malloc));
+/* Zeroed; NULL also when count * bytes overflows. */
+void *sp_calloc(size_t count, size_t bytes) __attribute__((malloc));
+void *sp_realloc(void *ptr, size_t bytes);
+/* `alignment` is a power of two; freed with sp_free. */
+void *sp_aligned_malloc(size_t alignment, size_t bytes) __attribute__((malloc));
+void sp_free(void *ptr);
+/* A copy of `text`, or NULL. */
+char *sp_strdup(const char *text);
+
+/* Test hook: the allocation that comes after `skip` others fails, once; UINT64_MAX turns it off.
+ * Applies to all threads. */
+void sp_heap_fail_after(uint64_t skip);
+/* Test hook: has the armed failure happened? */
+bool sp_heap_has_failed(void);
+/* For other sources of memory (pages): is this the allocation that fails? */
+bool sp_heap_must_fail(void);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where messages go. The lock guards the choice of the callback and the list of calls into it that
+ * are under way; it is not held while the callback runs. */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/mutex.h"
+#include "base/option.h"
+#include "base/thread.h"
+
+#define GATE_UNREAD UINT32_MAX
+
+/* One call into a callback, on its thread's stack. */
+typedef struct log_call {
+    uint64_t thread;
+    uint64_t generation;
+    struct log_call *next;
+} log_call;
+
+typedef struct log_sink {
+    sp_mutex lock;
+    sp_cond call_ended; /* an entry left `calls` */
+    sp_log_fn fn SP_GUARDED_BY(lock);
+    void *ctx SP_GUARDED_BY(lock);
+    uint64_t generation SP_GUARDED_BY(lock); /* counts sp_log_set_callback */
+    log_call *calls SP_GUARDED_BY(lock);
+} log_sink;
+
+/* process-wide: one log serves all devices; sp__log_reset restores the initial state. */
+sp_atomic_u32 sp__log_gate = {GATE_UNREAD};
+static log_sink sink;
+
+static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
+
+static bool is_inside_callback_locked(uint64_t thread) SP_REQUIRES(&sink.lock)
+{
+    for (const log_call *call = sink.calls; call != NULL; call = call->next) {
+        if (call->thread == thread) return true;
+    }
+    return false;
+}
+
+static bool has_older_call_locked(uint64_t generation) SP_REQUIRES(&sink.lock)
+{
+    for (const log_call *call = sink.calls; call != NULL; call = call->next) {
+        if (call->generation < generation) return true;
+    }
+    return false;
+}
+
+static void remove_call_locked(const log_call *call) SP_REQUIRES(&sink.lock)
+{
+    log_call **link = &sink.calls;
+    while (*link != call) link = &(*link)->next;
+    *link = call->next;
+}
+
+static void call_sink(sp_log_level level, const char *message)
+{
+    log_call call = {.thread = sp_thread_number()};
+    sp_mutex_lock(&sink.lock);
+    const sp_log_fn fn = sink.fn;
+    void *const ctx = sink.ctx;
+    const bool is_nested = is_inside_callback_locked(call.thread);
+    if (fn != NULL && !is_nested) {
+        call.generation = sink.generation;
+        call.next = sink.calls;
+        sink.calls = &call;
+    }
+    sp_mutex_unlock(&sink.lock);
+
+    if (is_nested) return;
+    if (fn == NULL) {
+        fprintf(stderr, "streampool: %s: %s\n", level_names[level], message);
+        return;
+    }
+    fn(ctx, level, message);
+
+    sp_mutex_lock(&sink.lock);
+    remove_call_locked(&call);
+    sp_cond_broadcast(&sink.call_ended);
+    sp_mutex_unlock(&sink.lock);
+}
+
+/* Reads STREAMPOOL_LOG unless a level has been set meanwhile. Reading the options may log about a
+ * bad value, and so come back here once; they are loaded by then. */
+static uint32_t open_gate(void)
+{
+    uint32_t gate = sp_load_relaxed(&sp__log_gate);
+    if (gate != GATE_UNREAD) return gate;
+    const uint32_t level = sp_option_enum(SP_OPTION_LOG);
+    return sp_cas_relaxed(&sp__log_gate, &gate, level) ? level : gate;
+}
+
+void sp__log_write(sp_log_level level, const char *format, ...)
+{
+    if ((uint32_t)level > open_gate()) return;
+    char message[SP_LOG_MESSAGE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    call_sink(level, message);
+}
+
+void sp_log_set_callback(sp_log_fn fn, void *ctx)
+{
+    sp_mutex_lock(&sink.lock);
+    sink.fn = fn;
+    sink.ctx = ctx;
+    const uint64_t generation = ++sink.generation;
+    /* A callback that replaces itself would wait for its own end. */
+    if (!is_inside_callback_locked(sp_thread_number())) {
+        while (has_older_call_locked(generation)) sp_cond_wait(&sink.call_ended, &sink.lock);
+    }
+    sp_mutex_unlock(&sink.lock);
+}
+
+void sp_log_set_level(sp_log_level level)
+{
+    const bool is_level = (uint32_t)level < SP_COUNT_OF(level_names);
+    sp_store_relaxed(&sp__log_gate, is_level ? (uint32_t)level : (uint32_t)SP_LOG_OFF);
+}
+
+void sp__log_reset(void)
+{
+    sp_log_set_callback(NULL, NULL);
+    sp_store_relaxed(&sp__log_gate, GATE_UNREAD);
+}

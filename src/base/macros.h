@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small macros that every layer uses. No code. */
+#ifndef SP_BASE_MACROS_H
+#define SP_BASE_MACROS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SP_LIKELY(x) __builtin_expect(!!(x), 1)
+#define SP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SP_NOINLINE __attribute__((noinline))
+#define SP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define SP_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define SP_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* Fields of different writers stand on different cache lines. */
+#define SP_CACHE_LINE 64
+#define SP_CACHE_ALIGNED _Alignas(SP_CACHE_LINE)
+
+/* Returns the status of `expr` unless it is SP_OK. Only where nothing is held. */
+#define SP_TRY(expr)                                                                               \
+    do {                                                                                           \
+        const sp_status sp_try_status_ = (expr);                                                   \
+        if (SP_UNLIKELY(sp_try_status_ != SP_OK)) return sp_try_status_;                           \
+    } while (0)
+
+/* SP_PLANTED(name) is 1 in the build configured with -DSP_PLANT=name, which defines SP_PLANT_name
+ * as 1, and a constant 0 in every other. A planted bug proves that the check that guards a line
+ * can fail. */
+#define SP_PLANTED(name) SP_PLANTED_VALUE_(SP_PLANT_##name)
+#define SP_PLANTED_VALUE_(value) SP_PLANTED_PASTE_(value)
+#define SP_PLANTED_PASTE_(value) SP_PLANTED_SPLIT_(SP_PLANTED_SHIFT_##value)
+#define SP_PLANTED_SPLIT_(shift_or_junk) SP_PLANTED_PICK_(shift_or_junk 1, 0, 0)
+#define SP_PLANTED_SHIFT_1 0,
+#define SP_PLANTED_PICK_(junk, picked, ...) picked
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run-once with failure: the state word doubles as the word that latecomers sleep on. */
+#include "base/clock.h"
+#include "base/thread.h"
+#include "base/wait.h"
+
+enum { NOT_RUN = 0, RUNNING = 1, RUNNING_WITH_SLEEPERS = 2, DONE = 3 };
+
+static sp_status run_as_first(sp_once *once, sp_status (*fn)(void *arg), void *arg)
+{
+    const sp_status status = fn(arg);
+    /* Publishes what fn wrote to the acquires in sp_once_run and below. */
+    const uint32_t before =
+        sp_exchange_acq_rel(&once->state, status == SP_OK ? (uint32_t)DONE : (uint32_t)NOT_RUN);
+    if (before == RUNNING_WITH_SLEEPERS) sp_word_wake(&once->state, SP_WAKE_ALL);
+    return status;
+}
+
+sp_status sp_once_run_slow(sp_once *once, sp_status (*fn)(void *arg), void *arg)
+{
+    for (;;) {
+        uint32_t seen = sp_load_acquire(&once->state);
+        if (seen == DONE) return SP_OK;
+        if (seen == NOT_RUN) {
+            if (sp_cas_acquire(&once->state, &seen, RUNNING)) return run_as_first(once, fn, arg);
+            continue;
+        }
+        if (seen == RUNNING && !sp_cas_relaxed(&once->state, &seen, RUNNING_WITH_SLEEPERS)) continue;
+        sp_word_wait(&once->state, RUNNING_WITH_SLEEPERS, SP_NO_DEADLINE);
+    }
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of options. An option is an environment variable with a type, a default, bounds and
+ * a meaning. All are read together at the first question and then never change, so a program sets
+ * them before it first calls the library. A bad value is logged and the default used. */
+#ifndef SP_BASE_OPTION_H
+#define SP_BASE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum sp_option_type {
+    SP_OPTION_TYPE_INT,
+    SP_OPTION_TYPE_BOOL, /* 0 1, no yes, off on, false true */
+    SP_OPTION_TYPE_ENUM, /* one of `choices`; the value is its index */
+    SP_OPTION_TYPE_BYTES /* a number, or one followed by K, M or G (powers of 1024) */
+} sp_option_type;
+
+/* name, type, default, min, max, choices, meaning. The variable is STREAMPOOL_<name>. */
+#define SP_OPTION_LIST(X)                                                                          \
+    X(CPU_WORKERS, INT, 0, 0, 256, "", "worker threads of the cpu device; 0 is one per core")      \
+    X(STREAMS, INT, 32, 1, 64, "", "streams per device, the default stream included")              \
+    X(STREAM_POLICY, ENUM, 0, 0, 2, "share|wait|fail",                                             \
+      "what a thread gets when all streams of a device are taken")                                 \
+    X(STREAM_WAIT_MS, INT, -1, -1, INT32_MAX, "",                                                  \
+      "how long the policy wait waits, in milliseconds; -1 is for ever")                           \
+    X(FORCE_SAFE_PATHS, BOOL, 0, 0, 1, "", "always take the safe path of every device quirk")      \
+    X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
+    X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
+    X(LOG, ENUM, 0, 0, 4, "off|error|warn|info|debug", "highest level that is logged")
+
+typedef enum sp_option {
+#define SP_OPTION_ENUMERATOR(name, ...) SP_OPTION_##name,
+    SP_OPTION_LIST(SP_OPTION_ENUMERATOR)
+#undef SP_OPTION_ENUMERATOR
+        SP_OPTION_COUNT
+} sp_option;
+
+/* Values of the options whose type is ENUM; those of LOG are sp_log_level. */
+typedef enum sp_option_policy {
+    SP_OPTION_POLICY_SHARE,
+    SP_OPTION_POLICY_WAIT,
+    SP_OPTION_POLICY_FAIL
+} sp_option_policy;
+
+typedef enum sp_option_isa {
+    SP_OPTION_ISA_AUTO,
+    SP_OPTION_ISA_PORTABLE,
+    SP_OPTION_ISA_AVX2
+} sp_option_isa;
+
+typedef struct sp_option_info {
+    const char *variable;
+    sp_option_type type;
+    int64_t fallback; /* the default */
+    int64_t min, max; /* both allowed */
+    const char *choices;
+    const char *meaning;
+} sp_option_info;
+
+/* The value of an option of the type in the name. */
+int64_t sp_option_int(sp_option option);
+bool sp_option_bool(sp_option option);
+uint32_t sp_option_enum(sp_option option);
+uint64_t sp_option_bytes(sp_option option);
+
+/* For listings: the option's row, its value as text, and whether the environment gave it. */
+const sp_option_info *sp_option_describe(sp_option option);
+void sp_option_format(sp_option option, char *out, size_t out_bytes);
+bool sp_option_is_set(sp_option option);
+
+/* Parses a value by the rules of the row; false, and *out untouched, if it breaks them. */
+bool sp_option_parse(const sp_option_info *info, const char *text, int64_t *out);
+
+/* Test hook: the environment is read again at the next question. No other thread may be asking. */
+void sp__option_reset(void);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parking on a word. Only the owner moves the word to ASLEEP; anyone moves it to TOKEN. */
+#include "base/clock.h"
+#include "base/wait.h"
+
+enum { EMPTY = 0, TOKEN = 1, ASLEEP = 2 };
+
+bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
+{
+    for (;;) {
+        uint32_t seen = TOKEN;
+        /* Pairs with the release exchange in unpark. */
+        if (sp_cas_acquire(&parker->word, &seen, EMPTY)) return true;
+        if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {
+            seen = ASLEEP;
+            if (sp_cas_acquire(&parker->word, &seen, EMPTY) || seen == EMPTY) return false;
+            continue; /* the token came just in time */
+        }
+        if (seen == EMPTY && !sp_cas_relaxed(&parker->word, &seen, ASLEEP)) continue;
+        sp_word_wait(&parker->word, ASLEEP, deadline_ns);
+    }
+}
+
+void sp_parker_unpark(sp_parker *parker)
+{
+    /* Publishes what the caller wrote to the acquire in park. After the exchange the owner may
+     * return and its parker may be gone: only the address is used below. */
+    if (sp_exchange_acq_rel(&parker->word, TOKEN) == ASLEEP) sp_word_wake(&parker->word, 1);
+}

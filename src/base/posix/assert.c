@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A broken internal invariant ends the process: going on would corrupt a caller's data. */
+#include "base/assert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+_Noreturn void sp__assert_failed(const char *file, int line, const char *expression)
+{
+    fprintf(stderr, "streampool: %s:%d: broken invariant: %s\n", file, line, expression);
+    abort();
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads and thread-local slots on pthreads. One pthread key runs the destructors of all slots;
+ * the library is linked with -z nodelete, so its code outlives dlclose. */
+#include "base/thread.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+
+typedef struct start_record {
+    sp_thread_fn fn;
+    void *arg;
+    char name[16];
+} start_record;
+
+static void *thread_main(void *opaque)
+{
+    start_record *record = opaque;
+    const start_record copy = *record;
+    sp_free(record);
+    pthread_setname_np(pthread_self(), copy.name);
+    copy.fn(copy.arg);
+    return NULL;
+}
+
+sp_status sp_thread_create(sp_thread *out, const char *name, sp_thread_fn fn, void *arg)
+{
+    start_record *record = sp_malloc(sizeof *record);
+    if (record == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to start thread %s", name);
+    record->fn = fn;
+    record->arg = arg;
+    snprintf(record->name, sizeof record->name, "%s", name);
+
+    /* The application's signals are for the application's threads. */
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&out->impl, NULL, thread_main, record);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0) return SP_OK;
+    sp_free(record);
+    return sp__fail(SP_EXHAUSTED,
+                    "the system refused to start thread %s (error %d): raise its limit of threads",
+                    name, error);
+}
+
+void sp_thread_join(sp_thread *thread)
+{
+    pthread_join(thread->impl, NULL);
+}
+
+void sp_thread_yield(void)
+{
+    sched_yield();
+}
+
+uint64_t sp_thread_number(void)
+{
+    return (uint64_t)syscall(SYS_gettid);
+}
+
+bool sp_thread_is_main(void)
+{
+    return syscall(SYS_gettid) == (long)getpid();
+}
+
+uint32_t sp_thread_core_count(void)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
+        const int count = CPU_COUNT(&cores);
+        if (count > 0) return (uint32_t)count;
+    }
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+/* ---- thread-local slots ---- */
+
+_Thread_local void *sp__tls_values[SP_TLS_COUNT];
+static _Thread_local void (*tls_destructors[SP_TLS_COUNT])(void *value);
+
+static pthread_once_t tls_key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t tls_key;
+static int tls_key_error;
+
+/* pthreads calls this again, a bounded number of times, if a destructor sets a slot again. */
+static void run_destructors(void *unused)
+{
+    (void)unused;
+    for (int slot = SP_TLS_COUNT - 1; slot >= 0; slot--) {
+        void *value = sp__tls_values[slot];
+        void (*destructor)(void *) = tls_destructors[slot];
+        sp__tls_values[slot] = NULL;
+        tls_destructors[slot] = NULL;
+        if (value != NULL && destructor != NULL) destructor(value);
+    }
+}
+
+static void make_tls_key(void)
+{
+    tls_key_error = pthread_key_create(&tls_key, run_destructors);
+}
+
+bool sp_tls_set(sp_tls_slot slot, void *value, void (*destructor)(void *value))
+{
+    if (value != NULL && destructor != NULL) {
+        pthread_once(&tls_key_once, make_tls_key);
+        if (tls_key_error != 0) return false;
+        /* Any non-NULL value makes pthreads call run_destructors at the thread's end. */
+        if (pthread_setspecific(tls_key, sp__tls_values) != 0) return false;
+    }
+    sp__tls_values[slot] = value;
+    tls_destructors[slot] = destructor;
+    return true;
+}

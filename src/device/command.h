@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a stream is asked to do: commands over bindings, gathered into submissions.
+ *
+ * A binding names memory as (memory, offset, bytes, access), never as a pointer: hazards, poison,
+ * the checker and the sanitizers live on it, and Metal, Vulkan and CUDA graphs need it. */
+#ifndef SP_DEVICE_COMMAND_H
+#define SP_DEVICE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/fault.h"
+#include "device/kernel.h"
+#include "device/timeline.h"
+
+typedef struct sp_dev sp_dev;
+typedef struct sp_list sp_list;
+
+/* A block of device memory, as its kind allocates it. Filled in by the kind, then constant. */
+typedef struct sp_memory {
+    sp_dev *device;
+    uint64_t bytes;
+    void *host;    /* where the host sees it, or NULL */
+    void *private; /* the kind's own */
+} sp_memory;
+
+typedef enum sp_access { SP_READ = 1, SP_WRITE = 2, SP_READ_WRITE = 3 } sp_access;
+
+typedef struct sp_binding {
+    /* NULL in a command list: the memory of the list's slot `slot`, at that slot's offset. */
+    const sp_memory *memory;
+    uint64_t offset;
+    uint64_t bytes;
+    sp_cell *cell; /* the storage's poison, or NULL for memory that has none */
+    uint32_t epoch;
+    uint16_t slot;
+    uint8_t access;
+    bool covers_all; /* the whole storage: a write makes it good again */
+} sp_binding;
+
+typedef enum sp_command_type {
+    SP_COMMAND_DISPATCH,
+    SP_COMMAND_COPY,
+    SP_COMMAND_FILL,
+    SP_COMMAND_HOST,
+    SP_COMMAND_TIMESTAMP,
+    SP_COMMAND_LIST
+} sp_command_type;
+
+/* Runs on the host executor, or on the submitting thread while it waits. A status other than SP_OK
+ * is a failed command. `fault` is SP_NO_FAULT, or why the commands before it failed: a host
+ * function always runs, since its owner may have to free something. */
+typedef sp_status (*sp_host_fn)(void *ctx, sp_fault fault);
+
+typedef struct sp_command {
+    sp_command_type type;
+    const char *label; /* static, or NULL: names the command in messages (a plan's node) */
+    const sp_kernel *kernel;
+    uint32_t grid[3];
+    uint32_t binding_count;
+    const sp_binding *bindings; /* dispatch: all; copy: destination, source; fill: destination;
+                                   list: one per slot */
+    uint32_t constant_bytes;
+    const void *constants; /* dispatch; fill: the pattern, 1, 2, 4 or 8 bytes */
+    sp_host_fn host;
+    void *ctx;
+    sp_atomic_u64 *timestamp; /* gets sp_clock_now, or the device's clock on the same scale */
+    sp_list *list;
+} sp_command;
+
+/* Several commands that stay together, after `waits`, under one point. Everything is copied. */
+typedef struct sp_submission {
+    const sp_point *waits;
+    uint32_t wait_count;
+    const sp_command *commands;
+    uint32_t command_count;
+    uint64_t thread; /* number of the submitting thread */
+    uint32_t lease;  /* untracked commands are poisoned by earlier faults of the same lease only */
+    bool is_untracked;
+    bool takes_faults; /* a fault of the points in `waits` becomes this submission's */
+} sp_submission;
+
+#define SP_MAX_WAITS 64
+
+#endif

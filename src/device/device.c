@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all device kinds share: the latch of a lost device. */
+#include "device/device.h"
+
+#include "base/error.h"
+
+sp_status sp__device_check(sp_dev *device)
+{
+    /* Pairs with the release in lose: the fault's message is in the ring. */
+    const sp_fault fault = sp_load_acquire(&device->lost);
+    return SP_LIKELY(fault == SP_NO_FAULT) ? SP_OK : sp__fault_report(fault);
+}
+
+void sp__device_lose(sp_dev *device, sp_fault fault)
+{
+    sp_fault none = SP_NO_FAULT;
+    sp_cas_acq_rel(&device->lost, &none, fault);
+}

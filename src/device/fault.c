@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring of fault messages, one for the process: faults cross devices. */
+#include "device/fault.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/mutex.h"
+
+typedef struct fault_message {
+    sp_fault fault;
+    char text[SP_ERROR_BYTES];
+} fault_message;
+
+typedef struct fault_ring {
+    sp_mutex lock;
+    uint32_t serial SP_GUARDED_BY(lock);
+    fault_message messages[SP_FAULT_MESSAGES] SP_GUARDED_BY(lock);
+} fault_ring;
+
+static fault_ring ring; /* guarded by its lock; process-wide because faults cross devices */
+
+sp_fault sp__fault_new(sp_status status)
+{
+    const char *text = sp_last_error();
+    sp_mutex_lock(&ring.lock);
+    ring.serial = (ring.serial + 1) & 0xffffffu;
+    const sp_fault fault = (sp_fault)status << 24 | ring.serial;
+    fault_message *message = &ring.messages[ring.serial % SP_FAULT_MESSAGES];
+    message->fault = fault;
+    snprintf(message->text, sizeof message->text, "%s", text);
+    sp_mutex_unlock(&ring.lock);
+    return fault;
+}
+
+sp_status sp__fault_report(sp_fault fault)
+{
+    if (fault == SP_NO_FAULT) return SP_OK;
+    char text[SP_ERROR_BYTES] = "";
+    sp_mutex_lock(&ring.lock);
+    const fault_message *message = &ring.messages[(fault & 0xffffffu) % SP_FAULT_MESSAGES];
+    if (message->fault == fault) snprintf(text, sizeof text, "%s", message->text);
+    sp_mutex_unlock(&ring.lock);
+    const sp_status status = sp__fault_status(fault);
+    if (text[0] == '\0') {
+        return sp__fail(status, "%s (its message was dropped: %d later commands failed too)",
+                        sp_status_text(status), SP_FAULT_MESSAGES);
+    }
+    return sp__fail(status, "%s", text);
+}
+
+sp_fault sp__cell_fault(const sp_cell *cell, uint32_t epoch)
+{
+    const uint64_t poison = sp_load_acquire(&cell->poison);
+    return (uint32_t)(poison >> 32) == epoch ? (sp_fault)poison : SP_NO_FAULT;
+}
+
+/* Replaces the poison unless a later life of the memory has written its own. */
+static void cell_replace(sp_cell *cell, uint32_t epoch, sp_fault fault)
+{
+    const uint64_t mine = (uint64_t)epoch << 32 | fault;
+    uint64_t seen = sp_load_acquire(&cell->poison);
+    do {
+        if ((int32_t)((uint32_t)(seen >> 32) - epoch) > 0) return;
+    } while (!sp_cas_acq_rel(&cell->poison, &seen, mine));
+}
+
+void sp__cell_poison(sp_cell *cell, uint32_t epoch, sp_fault fault)
+{
+    cell_replace(cell, epoch, fault);
+}
+
+void sp__cell_clear(sp_cell *cell, uint32_t epoch)
+{
+    if (sp_load_acquire(&cell->poison) != 0) cell_replace(cell, epoch, SP_NO_FAULT);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults: what became of a command that failed on a device, long after its submitter returned.
+ *
+ * A fault is a 32-bit number, status:8 | serial:24, so it can stand in a timeline, in the poison of
+ * a storage and in a request at the cost of a word and without ownership. Messages are kept for the
+ * newest SP_FAULT_MESSAGES faults; an older fault still gives its status. */
+#ifndef SP_DEVICE_FAULT_H
+#define SP_DEVICE_FAULT_H
+
+#include <stdint.h>
+
+#include <streampool/status.h>
+
+#include "base/atomic.h"
+
+typedef uint32_t sp_fault;
+
+#define SP_NO_FAULT ((sp_fault)0)
+#define SP_FAULT_MESSAGES 1024
+
+/* Makes a fault of `status` from this thread's last error, which names the command. */
+sp_fault sp__fault_new(sp_status status);
+
+/* Makes the fault's message the calling thread's last error and returns its status. */
+sp_status sp__fault_report(sp_fault fault);
+
+static inline sp_status sp__fault_status(sp_fault fault)
+{
+    return (sp_status)(fault >> 24);
+}
+
+/* Poison of one storage: epoch << 32 | fault, zero when it holds good data. The epoch tells lives
+ * of recycled memory apart: poison of an earlier life does not count and never replaces that of a
+ * later one. Executors write it, in the order that hazards give to the commands themselves; relaxed
+ * would do for tracked memory, and untracked memory is ordered by its user. */
+typedef struct sp_cell {
+    sp_atomic_u64 poison;
+} sp_cell;
+
+sp_fault sp__cell_fault(const sp_cell *cell, uint32_t epoch);
+void sp__cell_poison(sp_cell *cell, uint32_t epoch, sp_fault fault);
+/* A command has overwritten the whole storage: what was wrong is gone. */
+void sp__cell_clear(sp_cell *cell, uint32_t epoch);
+
+#endif

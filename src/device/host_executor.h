@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host executor: the thread on which host functions run when their submitter does not happen to
+ * wait for them itself. One for all devices, so that no device's worker ever runs foreign code.
+ *
+ * A host function may wait. While it does, a spare thread goes on with the other functions, so that
+ * none waits behind another for longer than that other runs:
+ *     threads - blocked >= 1  whenever a job is queued. */
+#ifndef SP_DEVICE_HOST_EXECUTOR_H
+#define SP_DEVICE_HOST_EXECUTOR_H
+
+#include <streampool/status.h>
+
+typedef struct sp_host_job sp_host_job;
+
+struct sp_host_job {
+    sp_host_job *next;
+    /* Called once, on an executor thread, without locks. The job belongs to the callee. */
+    void (*run)(sp_host_job *job);
+};
+
+/* Starts the executor's first thread if it does not run yet: called when a device is opened, so
+ * that posting cannot fail. */
+sp_status sp__host_executor_start(void);
+
+/* Queues a job; never fails, never blocks. */
+void sp__host_executor_post(sp_host_job *job);
+
+/* Around a wait inside a host function, on an executor thread. SP_EXHAUSTED, with nothing changed,
+ * if another thread is needed and cannot be had. */
+sp_status sp__host_executor_block(void);
+void sp__host_executor_unblock(void);
+
+/* Runs what is queued, then ends and joins the threads. No job may be posted meanwhile. */
+void sp__host_executor_stop(void);
+
+#endif

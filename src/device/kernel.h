@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a host kernel (a kernel of the device kinds that run on the CPU) is. A dispatch launches a
+ * kernel over a grid of tiles; tiles of one dispatch run in any order, on any threads, at the same
+ * time, so a tile writes only bytes that no other tile of the dispatch touches. */
+#ifndef SP_DEVICE_KERNEL_H
+#define SP_DEVICE_KERNEL_H
+
+#include <stdint.h>
+
+#include <streampool/status.h>
+
+#define SP_MAX_BINDINGS 16
+#define SP_MAX_CONSTANT_BYTES 512
+
+typedef struct sp_tile {
+    uint32_t index[3]; /* which tile of the grid */
+    uint32_t grid[3];
+    void *const *bindings; /* one host address per binding, in the order of the dispatch */
+    const void *constants; /* the dispatch's constants, 16-byte aligned */
+} sp_tile;
+
+/* Runs one tile. Uses at most 16 KiB of stack, no lock, no allocation, no libm beyond exact
+ * operations; a failure (sp__fail) poisons what the dispatch writes. */
+typedef sp_status (*sp_kernel_fn)(const sp_tile *tile);
+
+typedef struct sp_kernel {
+    const char *name; /* static; in errors, traces and the checker's reports */
+    sp_kernel_fn run;
+    uint32_t quirk; /* 0, or the index + 1 of the device's quirk that limits this kernel */
+} sp_kernel;
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The null device: software queues with four threads of its own, no helping, and injected faults. */
+#include "device/null/null.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/size.h"
+#include "device/soft/soft.h"
+#include "device/soft/soft_memory.h"
+
+#define NEVER INT64_MAX
+#define DEFAULT_QUEUE_BYTES ((uint64_t)1 << 20)
+#define DEFAULT_MEMORY_BYTES ((uint64_t)1 << 30)
+#define NAP_NS 200000u
+#define WORKERS 4
+
+typedef struct null_device {
+    sp_soft_device soft;
+    /* Counters and settings of the faults: written by tests, read by every command; they order
+     * nothing, so all are relaxed. */
+    sp_atomic_i64 allocations_left; /* before the one that fails */
+    sp_atomic_i64 commands_left;
+    sp_atomic_u32 per_mille;
+    sp_atomic_u64 seed;
+    sp_atomic_u64 command_count;
+    sp_atomic_u64 command_ns;
+    sp_atomic_u32 is_lost;
+    sp_atomic_u64 bytes_in_use;
+    uint64_t memory_bytes;
+    sp_quirk quirk;
+} null_device;
+
+static null_device *null_of(sp_dev *device)
+{
+    return SP_CONTAINER_OF(sp__soft_device(device), null_device, soft);
+}
+
+static bool is_due(sp_atomic_i64 *left)
+{
+    return sp_load_relaxed(left) != NEVER && sp_fetch_sub_relaxed(left, (int64_t)1) == 0;
+}
+
+/* splitmix64 (S. Vigna). */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static sp_status before_command(sp_soft_device *soft, const char *label)
+{
+    (void)label;
+    null_device *device = SP_CONTAINER_OF(soft, null_device, soft);
+    const uint64_t latency = sp_load_relaxed(&device->command_ns);
+    if (latency > 0) sp_clock_sleep(latency);
+    if (sp_load_relaxed(&device->is_lost)) {
+        return sp__fail(SP_DEVICE_LOST, "injected loss of the device");
+    }
+    const uint64_t number = sp_fetch_add_relaxed(&device->command_count, (uint64_t)1);
+    const uint32_t per_mille = sp_load_relaxed(&device->per_mille);
+    const bool is_unlucky =
+        per_mille > 0 && mix(sp_load_relaxed(&device->seed) ^ number) % 1000 < per_mille;
+    if (is_unlucky || is_due(&device->commands_left)) {
+        return sp__fail(SP_FAILED, "injected fault in command %llu", (unsigned long long)number);
+    }
+    return SP_OK;
+}
+
+static sp_status null_memory_create(sp_dev *base, uint64_t bytes, sp_memory *out)
+{
+    null_device *device = null_of(base);
+    if (is_due(&device->allocations_left)) {
+        return sp__fail(SP_OUT_OF_MEMORY, "injected failure of an allocation of %llu bytes",
+                        (unsigned long long)bytes);
+    }
+    uint64_t used = sp_load_relaxed(&device->bytes_in_use);
+    do {
+        if (!sp_size_in_range(used, bytes, device->memory_bytes)) {
+            return sp__fail(SP_OUT_OF_MEMORY, "%s: %llu bytes asked, %llu of %llu free",
+                            base->limits.name, (unsigned long long)bytes,
+                            (unsigned long long)(device->memory_bytes - used),
+                            (unsigned long long)device->memory_bytes);
+        }
+    } while (!sp_cas_relaxed(&device->bytes_in_use, &used, used + bytes));
+    const sp_status status = sp__soft_memory_create(base, bytes, out);
+    if (status != SP_OK) sp_fetch_sub_relaxed(&device->bytes_in_use, bytes);
+    return status;
+}
+
+static void null_memory_destroy(sp_memory *memory)
+{
+    sp_fetch_sub_relaxed(&null_of(memory->device)->bytes_in_use, memory->bytes);
+    sp__soft_memory_destroy(memory);
+}
+
+static void null_close(sp_dev *base)
+{
+    null_device *device = null_of(base);
+    sp__soft_device_deinit(&device->soft);
+    sp_free(device);
+}
+
+static const sp_device_vtable null_vtable = {
+    .kind = "null",
+    .close = null_close,
+    .memory_create = null_memory_create,
+    .memory_destroy = null_memory_destroy,
+    .queue_create = sp__soft_queue_create,
+    .queue_destroy = sp__soft_queue_destroy,
+    .queue_set_batching = sp__soft_queue_set_batching,
+    .queue_stats = sp__soft_queue_stats,
+    .submit = sp__soft_submit,
+    .flush = sp__soft_flush,
+    .help = sp__soft_help,
+    .last_value = sp__soft_last_value,
+    .each_wait = sp__soft_each_wait,
+    .list_create = sp__soft_list_create,
+    .list_retain = sp__soft_list_retain,
+    .list_release = sp__soft_list_release,
+};
+
+static void set_up(null_device *device, const sp_null_options *options)
+{
+    *device = (null_device){0};
+    device->memory_bytes =
+        options->memory_bytes > 0 ? options->memory_bytes : DEFAULT_MEMORY_BYTES;
+    device->quirk = (sp_quirk){.name = "pretend library call",
+                               .since = "always",
+                               .measure = "at most so many at once",
+                               .limit = options->quirk_limit};
+    device->soft.base.limits = (sp_device_limits){.memory_bytes = device->memory_bytes,
+                                                  .width = WORKERS,
+                                                  .run_slots = WORKERS,
+                                                  .quirk_count = 1,
+                                                  .quirks = &device->quirk};
+    snprintf(device->soft.base.limits.name, sizeof device->soft.base.limits.name, "null");
+    sp_store_relaxed(&device->allocations_left, NEVER);
+    sp_store_relaxed(&device->commands_left, NEVER);
+    sp_store_relaxed(&device->command_ns, options->command_ns);
+}
+
+sp_status sp__null_open(const sp_null_options *options, sp_dev **out)
+{
+    null_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
+    if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open a null device");
+    set_up(device, options);
+    const sp_soft_options soft = {
+        .worker_count = WORKERS,
+        .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
+        .max_in_flight = options->max_in_flight,
+        .nap_ns = NAP_NS,
+        .before_command = before_command,
+    };
+    const sp_status status = sp__soft_device_init(&device->soft, &null_vtable, &soft);
+    if (status != SP_OK) {
+        sp_free(device);
+        return status;
+    }
+    *out = &device->soft.base;
+    return SP_OK;
+}
+
+/* ---- faults ---- */
+
+void sp__null_fail_allocation(sp_dev *device, uint64_t skip)
+{
+    sp_store_relaxed(&null_of(device)->allocations_left, (int64_t)skip);
+}
+
+void sp__null_fail_command(sp_dev *device, uint64_t skip)
+{
+    sp_store_relaxed(&null_of(device)->commands_left, (int64_t)skip);
+}
+
+void sp__null_fail_randomly(sp_dev *device, uint32_t per_mille, uint64_t seed)
+{
+    sp_store_relaxed(&null_of(device)->seed, seed);
+    sp_store_relaxed(&null_of(device)->per_mille, per_mille);
+}
+
+void sp__null_set_latency(sp_dev *device, uint64_t command_ns)
+{
+    sp_store_relaxed(&null_of(device)->command_ns, command_ns);
+}
+
+void sp__null_lose(sp_dev *device)
+{
+    sp_store_relaxed(&null_of(device)->is_lost, 1);
+}

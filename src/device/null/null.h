@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device kind `null`: a pretend accelerator. It computes what cpu computes, but like a real one
+ * it has its own memory, its own executor and no helpers, and it takes time on request. And it
+ * fails on request: allocations, commands, the whole device. Tests of everything above the device
+ * layer use it to see every error path. */
+#ifndef SP_DEVICE_NULL_H
+#define SP_DEVICE_NULL_H
+
+#include "device/device.h"
+
+typedef struct sp_null_options {
+    uint64_t command_ns;    /* each command takes at least this long */
+    uint64_t queue_bytes;   /* 0: 1 MiB of commands per stream */
+    uint32_t max_in_flight; /* submissions per device; 0: no limit */
+    uint64_t memory_bytes;  /* memory of the device; 0: 1 GiB */
+    uint32_t quirk_limit;   /* kernels with quirk 1 that may run at once; 0: no limit */
+} sp_null_options;
+
+sp_status sp__null_open(const sp_null_options *options, sp_dev **out);
+
+/* The faults of a null device; each is off until asked for. Any thread, at any time. */
+/* The allocation that comes after `skip` others fails, once. */
+void sp__null_fail_allocation(sp_dev *device, uint64_t skip);
+/* The command that comes after `skip` others fails, once. */
+void sp__null_fail_command(sp_dev *device, uint64_t skip);
+/* Of every 1,000 commands, about `per_mille`, chosen by `seed`, fail. */
+void sp__null_fail_randomly(sp_dev *device, uint32_t per_mille, uint64_t seed);
+/* Each later command takes at least this long. */
+void sp__null_set_latency(sp_dev *device, uint64_t command_ns);
+/* The next command finds the device lost. */
+void sp__null_lose(sp_dev *device);
+
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The software device: an asynchronous accelerator made of threads, under the kinds cpu and null.
+ *
+ * Each queue is a list of records that one thread at a time, the claim's holder, runs in order. One
+ * word per queue decides everything: how much was published, and who may run it.
+ *
+ *     queue->word = published:62 | claim:2      published >= timeline.done
+ *     FREE    nobody runs it; published > done means there is work for whoever claims it
+ *     RUNNING one thread drains it; all fields marked "claim" are that thread's
+ *     PARKED  it waits for a point or for a host function, whose end makes it FREE again
+ *
+ * submit adds 4 and learns the claim in the same step; a holder gives up with a compare-and-swap
+ * that fails if more was published. So between them no work is ever left without somebody who
+ * knows of it, and no second look is needed. Workers that find nothing nap, then sleep. */
+#ifndef SP_DEVICE_SOFT_H
+#define SP_DEVICE_SOFT_H
+
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "base/wait.h"
+#include "device/device.h"
+#include "device/host_executor.h"
+#include "device/thread_record.h"
+
+#define SP_SOFT_QUEUES 64  /* per device: the bits of a scan */
+#define SP_SOFT_WORKERS 64 /* per device: the bits of an idle mask */
+#define SP_CHUNK_BYTES 16384
+
+typedef struct sp_soft_device sp_soft_device;
+typedef struct sp_record sp_record;
+
+/* Records, one after the other; an end mark where the next one did not fit. */
+typedef struct sp_chunk {
+    struct sp_chunk *next; /* the producer writes it before it publishes what stands behind */
+    _Alignas(16) unsigned char bytes[SP_CHUNK_BYTES - 16];
+} sp_chunk;
+
+typedef enum sp_claim { SP_FREE = 0, SP_RUNNING = 1, SP_PARKED = 2 } sp_claim;
+
+#define SP_CLAIM_MASK ((uint64_t)3)
+#define SP_ONE_SUBMISSION ((uint64_t)4)
+
+/* A wait that a submission still has before it. */
+typedef struct sp_pending_wait {
+    uint64_t value; /* of the submission that waits */
+    sp_point point;
+} sp_pending_wait;
+
+/* One running dispatch that other threads may join; see soft_tiles.c. */
+typedef struct sp_tile_job {
+    /* OPEN bit | threads that joined. Opened (release) by the executor after it wrote the fields
+     * below; joined (acquire) and left (release) by others; the executor reads 0 (acquire) before
+     * it writes them again. */
+    SP_CACHE_ALIGNED sp_atomic_u32 state;
+    sp_atomic_u32 failed;       /* the fault of the first tile that failed */
+    SP_CACHE_ALIGNED sp_atomic_u32 next; /* next tile nobody has claimed */
+    const sp_kernel *kernel;
+    const void *constants;
+    uint32_t grid[3];
+    uint32_t total;
+    void *bindings[SP_MAX_BINDINGS];
+} sp_tile_job;
+
+/* Where the claim's holder stands in the records. */
+typedef struct sp_cursor {
+    sp_chunk *chunk;
+    uint32_t offset;
+    uint32_t waits_met;     /* of the header at the cursor */
+    bool is_inside;         /* the header has been read and its waits are met: */
+    bool is_untracked;
+    uint32_t commands_left;
+    uint32_t lease;
+    uint64_t thread;
+    sp_fault fault;         /* why the rest of this submission is skipped */
+    bool is_host_done;      /* the host function at the cursor has run */
+    bool has_permit;        /* the throttle has let the dispatch at the cursor in */
+    sp_status host_status;
+    const sp_record *in_list; /* next record of the list at the cursor, or NULL: not begun */
+} sp_cursor;
+
+typedef struct sp_soft_queue {
+    sp_queue base;
+    SP_CACHE_ALIGNED sp_atomic_u64 word;
+    /* What the queue is parked on: a hint for helpers, written before PARKED. */
+    SP_ATOMIC(sp_timeline *) parked_on;
+
+    /* Producers. */
+    SP_CACHE_ALIGNED sp_mutex lock;
+    sp_chunk *tail SP_GUARDED_BY(lock);
+    uint32_t tail_used SP_GUARDED_BY(lock);
+    sp_chunk *pool SP_GUARDED_BY(lock); /* empty chunks */
+    uint64_t last SP_GUARDED_BY(lock); /* value of the newest submission */
+    sp_pending_wait *waits SP_GUARDED_BY(lock);
+    uint32_t wait_count SP_GUARDED_BY(lock);
+    uint32_t wait_capacity SP_GUARDED_BY(lock);
+    bool is_closed SP_GUARDED_BY(lock);
+    bool is_batching SP_GUARDED_BY(lock);
+    sp_atomic_u64 committed; /* newest value that was flushed, and how often that happened: */
+    sp_atomic_u64 commits;   /* statistics, they order nothing */
+    /* Chunks this queue holds. Raised by producers, lowered by the claim's holder. */
+    sp_atomic_u32 chunk_count;
+    /* Empty chunks on their way from the holder, which pushes (release), to the producers, who
+     * take all of them (acquire). */
+    SP_ATOMIC(sp_chunk *) spares;
+    sp_atomic_u32 spare_count; /* about as many: only bounds the list */
+
+    /* The claim's holder; handed over by the release and acquire of `word`. */
+    SP_CACHE_ALIGNED sp_cursor cursor;
+    sp_waiter park;  /* registered while parked on a point */
+    sp_host_job job; /* posted while parked on a host function */
+    struct sp_soft_queue *next_throttled; /* guarded by the throttle's lock while parked there */
+    /* Counters: written by the holder, read by anyone. */
+    sp_atomic_u64 by_workers;
+    sp_atomic_u64 by_helpers;
+    sp_atomic_u64 by_host;
+    sp_atomic_u64 tiles_shared;
+
+    sp_tile_job tiles;
+} sp_soft_queue;
+
+/* One limited quirk. Invariant: a queue is parked only while running == limit. */
+typedef struct sp_throttle {
+    sp_mutex lock;
+    uint32_t limit;
+    uint32_t running SP_GUARDED_BY(lock);
+    sp_soft_queue *first SP_GUARDED_BY(lock); /* parked queues, oldest first */
+    sp_soft_queue **end SP_GUARDED_BY(lock);
+} sp_throttle;
+
+typedef struct sp_soft_worker {
+    SP_CACHE_ALIGNED sp_parker parker;
+    sp_thread thread;
+    sp_soft_device *device;
+    uint32_t index;
+} sp_soft_worker;
+
+typedef struct sp_soft_options {
+    uint32_t worker_count;     /* 1 ... SP_SOFT_WORKERS */
+    bool can_help;             /* waiting threads run commands */
+    uint64_t queue_bytes;      /* of records per queue before submit is SP_BUSY */
+    uint32_t max_in_flight;    /* submissions per device before submit is SP_BUSY; 0: no limit */
+    uint64_t nap_ns;           /* how long an idle worker looks in before it sleeps for good */
+    /* Called before each command; a status other than SP_OK fails it. NULL: never. */
+    sp_status (*before_command)(sp_soft_device *device, const char *label);
+} sp_soft_options;
+
+struct sp_soft_device {
+    sp_dev base;
+    sp_soft_options options;
+    /* Queues by index. Published by release, never removed before close. */
+    SP_ATOMIC(sp_soft_queue *) queues[SP_SOFT_QUEUES];
+    sp_atomic_u32 queue_count;
+    /* Bits of workers that nap or sleep. A worker sets its bit, then looks for work once more; a
+     * submitter publishes, then looks at the bits: both sequentially consistent. Whoever clears a
+     * bit owns the wake-up of that worker. */
+    SP_CACHE_ALIGNED sp_atomic_u64 napping;
+    sp_atomic_u64 sleeping;
+    sp_atomic_u32 is_stopping; /* workers end when there is no work; written once */
+    SP_CACHE_ALIGNED sp_atomic_u64 in_flight; /* kept only with a limit (max_in_flight) */
+    /* Threads of other devices that are about to wake us: close waits for them. */
+    sp_atomic_u32 visitors;
+    sp_soft_worker *workers; /* constant while any queue exists */
+    uint32_t worker_count;
+    sp_throttle *throttles; /* one per quirk */
+};
+
+static inline sp_soft_queue *sp__soft_queue(sp_queue *queue)
+{
+    return SP_CONTAINER_OF(queue, sp_soft_queue, base);
+}
+
+static inline sp_soft_device *sp__soft_device(sp_dev *device)
+{
+    return SP_CONTAINER_OF(device, sp_soft_device, base);
+}
+
+static inline sp_soft_device *sp__soft_device_of(const sp_soft_queue *queue)
+{
+    return sp__soft_device(queue->base.device);
+}
+
+/* soft_device.c */
+sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *vtable,
+                               const sp_soft_options *options);
+/* Completes all work, ends the workers, frees all queues; not `device` itself. */
+void sp__soft_device_deinit(sp_soft_device *device);
+
+/* soft_queue.c: the functions of the device's table */
+sp_status sp__soft_queue_create(sp_dev *device, uint32_t index, const sp_queue_options *options,
+                                sp_queue **out);
+void sp__soft_queue_destroy(sp_queue *queue);
+void sp__soft_queue_set_batching(sp_queue *queue, bool is_batching);
+void sp__soft_queue_stats(sp_queue *queue, sp_queue_stats *out);
+sp_status sp__soft_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
+void sp__soft_flush(sp_queue *queue);
+uint64_t sp__soft_last_value(sp_queue *queue);
+void sp__soft_each_wait(sp_queue *queue, uint64_t value, void (*visit)(void *ctx, sp_point point),
+                        void *ctx);
+/* Counts a hand-over of everything submitted so far. */
+void sp__soft_note_commit(sp_soft_queue *queue);
+/* Refuses further submissions with SP_CLOSED and returns the last accepted value. */
+uint64_t sp__soft_queue_close(sp_soft_queue *queue);
+/* The waits of the submission `value` are met: forget them. */
+void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value);
+/* Gives an emptied chunk back. */
+void sp__soft_chunk_retire(sp_soft_queue *queue, sp_chunk *chunk);
+
+/* soft_drain.c: the claim */
+/* Which thread runs a queue. */
+typedef enum sp_executor_kind { SP_WORKER, SP_HELPER } sp_executor_kind;
+
+typedef struct sp_executor {
+    sp_executor_kind kind;
+    uint64_t thread;           /* number of the executing thread: its own host functions run here */
+    sp_thread_record *record;  /* helper only */
+    uint64_t until;            /* gives the claim up once this value is done */
+    uint32_t budget;           /* or after this many submissions */
+} sp_executor;
+
+/* Claims the queue if it is free and has work. */
+bool sp__soft_claim(sp_soft_queue *queue);
+/* Runs a claimed queue, then gives the claim up or hands it on. */
+void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor);
+bool sp__soft_has_work(const sp_soft_queue *queue);
+/* PARKED -> FREE, and somebody is told. */
+void sp__soft_unpark(sp_soft_queue *queue);
+
+/* soft_execute.c: one command of a claimed queue. `slots` are the bindings of the list that the
+ * record stands in, or NULL. The fault is SP_NO_FAULT if all went well. */
+sp_fault sp__soft_execute(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots);
+/* Poisons all that the command would have written. */
+void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fault);
+/* The fault of anything the bindings read. */
+sp_fault sp__soft_poison_of(const sp_binding *bindings, uint32_t count);
+/* What the bindings overwrite as a whole is good again. */
+void sp__soft_cure(const sp_binding *bindings, uint32_t count);
+
+/* soft_tiles.c: the dispatch in queue->tiles */
+sp_status sp__soft_run_tiles(sp_soft_queue *queue);
+/* Joins the queue's running dispatch, if it has one; true if any tile was run. */
+bool sp__soft_join_tiles(sp_soft_queue *queue);
+
+/* soft_workers.c */
+sp_status sp__soft_workers_start(sp_soft_device *device);
+void sp__soft_workers_stop(sp_soft_device *device);
+/* After a submit: wakes a sleeper if nobody naps, so that the work is found within a nap. */
+void sp__soft_notify(sp_soft_device *device);
+/* Wakes up to `count` idle workers at once. */
+void sp__soft_ring(sp_soft_device *device, uint32_t count);
+/* The helper side of the table. */
+void sp__soft_help(sp_queue *queue, uint64_t value);
+
+/* soft_throttle.c: quirks that limit how many commands run at once */
+sp_status sp__soft_throttles_create(sp_soft_device *device);
+void sp__soft_throttles_destroy(sp_soft_device *device);
+/* True: go on, and leave afterwards. False: the queue is parked and gone; it comes back, with
+ * cursor.has_permit, when it may go on. */
+bool sp__soft_throttle_enter(sp_soft_queue *queue, uint32_t quirk);
+void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk);
+
+/* soft_list.c */
+const sp_record *sp__soft_list_records(const sp_list *list);
+sp_status sp__soft_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
+                               uint32_t slot_count, sp_list **out);
+void sp__soft_list_retain(sp_list *list);
+void sp__soft_list_release(sp_list *list);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Life of a software device: stop accepting, drain, end the workers, destroy. */
+#include "device/soft/soft.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/wait.h"
+
+sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *vtable,
+                               const sp_soft_options *options)
+{
+    device->base.vtable = vtable;
+    device->options = *options;
+    SP_TRY(sp__host_executor_start());
+    SP_TRY(sp__soft_throttles_create(device));
+    const sp_status status = sp__soft_workers_start(device);
+    if (status != SP_OK) sp__soft_throttles_destroy(device);
+    return status;
+}
+
+static void drain_queue(sp_soft_queue *queue)
+{
+    const sp_point last = {&queue->base.timeline, sp__soft_queue_close(queue)};
+    /* Fails only without memory for this thread's record, and then the workers still drain it. */
+    while (!sp__point_has_passed(last)) {
+        if (sp__point_wait_passed(last, SP_NO_DEADLINE) != SP_OK) sp_thread_yield();
+    }
+}
+
+void sp__soft_device_deinit(sp_soft_device *device)
+{
+    const uint32_t count = sp_load_acquire(&device->queue_count);
+    for (uint32_t i = 0; i < count; i++) {
+        sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
+        if (queue != NULL) drain_queue(queue);
+    }
+    /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait. */
+    while (sp_load_acquire(&device->visitors) != 0) sp_thread_yield();
+    sp__soft_workers_stop(device);
+    for (uint32_t i = 0; i < count; i++) {
+        sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
+        sp_store_relaxed(&device->queues[i], NULL);
+        if (queue != NULL) sp__soft_queue_destroy(&queue->base);
+    }
+    sp__soft_throttles_destroy(device);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The consumer side of a queue: whoever holds the claim runs submissions in order until there are
+ * none, until it has done what it came for, or until the queue must wait for something. */
+#include "device/soft/soft.h"
+
+#include "base/assert.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/fpenv.h"
+#include "device/soft/soft_record.h"
+#include "device/wait.h"
+
+/* ---- the claim ---- */
+
+bool sp__soft_has_work(const sp_soft_queue *queue)
+{
+    /* Sequentially consistent: a worker that has set its idle bit looks here once more. */
+    const uint64_t word = sp_load_seq_cst(&queue->word);
+    return (word & SP_CLAIM_MASK) == SP_FREE &&
+           word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done);
+}
+
+bool sp__soft_claim(sp_soft_queue *queue)
+{
+    uint64_t word = sp_load_relaxed(&queue->word);
+    while ((word & SP_CLAIM_MASK) == SP_FREE &&
+           word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done)) {
+        if (SP_PLANTED(check_then_act)) {
+            sp_store_seq_cst(&queue->word, word + SP_RUNNING);
+            return true;
+        }
+        /* Acquire: the records of producers, and the fields that the last holder left. */
+        if (sp_cas_acquire(&queue->word, &word, word + SP_RUNNING)) return true;
+    }
+    return false;
+}
+
+/* RUNNING -> FREE if nothing beyond `done` was published. */
+static bool give_up_if_empty(sp_soft_queue *queue, uint64_t done)
+{
+    uint64_t word = done * SP_ONE_SUBMISSION + SP_RUNNING;
+    if (SP_PLANTED(no_second_look)) {
+        sp_fetch_and_acq_rel(&queue->word, ~SP_CLAIM_MASK);
+        return true;
+    }
+    /* Release: hands the holder's fields to the next claim. */
+    return sp_cas_release(&queue->word, &word, word - SP_RUNNING);
+}
+
+/* RUNNING -> FREE with work left; producers saw RUNNING and told nobody. */
+static void give_up_with_work(sp_soft_queue *queue)
+{
+    sp_soft_device *device = sp__soft_device_of(queue);
+    sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_RUNNING);
+    sp__soft_ring(device, 1);
+}
+
+void sp__soft_unpark(sp_soft_queue *queue)
+{
+    sp_soft_device *device = sp__soft_device_of(queue);
+    /* Keeps the device open until the ring is over, though the queue may drain meanwhile. */
+    sp_fetch_add_relaxed(&device->visitors, 1);
+    /* Release: hands over what this thread wrote to the queue (a host function's outcome). */
+    sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_PARKED);
+    sp_delay_point();
+    sp__soft_ring(device, 1);
+    sp_fetch_sub_release(&device->visitors, 1);
+}
+
+static void become_parked(sp_soft_queue *queue)
+{
+    sp_fetch_add_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
+}
+
+static void fire_park(sp_waiter *waiter)
+{
+    sp__soft_unpark(SP_CONTAINER_OF(waiter, sp_soft_queue, park));
+}
+
+/* True if the queue is now parked on the point, and no longer ours; false if the point has passed. */
+static bool park_on(sp_soft_queue *queue, sp_point point)
+{
+    if (sp__point_has_passed(point)) return false;
+    sp__point_flush(point);
+    sp_store_relaxed(&queue->parked_on, point.timeline);
+    queue->park = (sp_waiter){.value = point.value, .fire = fire_park};
+    become_parked(queue);
+    sp_delay_point();
+    if (sp__timeline_register(point.timeline, &queue->park)) return true;
+    /* Not registered, so nobody else moves the queue out of PARKED. */
+    sp_fetch_sub_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
+    return false;
+}
+
+/* ---- host functions ---- */
+
+static void call_host(sp_soft_queue *queue, const sp_record *record, sp_thread_record *thread)
+{
+    const sp_point point = {&queue->base.timeline,
+                            sp_load_relaxed(&queue->base.timeline.done) + 1};
+    sp_host_frame frame = {.point = point};
+    if (thread != NULL) {
+        frame.outer = thread->frames;
+        thread->frames = &frame;
+    }
+    queue->cursor.host_status = record->command.host(record->command.ctx, queue->cursor.fault);
+    if (thread != NULL) thread->frames = frame.outer;
+    queue->cursor.is_host_done = true;
+}
+
+static const sp_record *record_at_cursor(sp_soft_queue *queue);
+
+static void run_host_job(sp_host_job *job)
+{
+    sp_soft_queue *queue = SP_CONTAINER_OF(job, sp_soft_queue, job);
+    call_host(queue, record_at_cursor(queue), sp__thread_record());
+    sp_store_relaxed(&queue->by_host, sp_load_relaxed(&queue->by_host) + 1);
+    sp__soft_unpark(queue);
+}
+
+/* Runs the function here if this thread submitted it; else parks until the executor has run it. */
+static bool host_is_done(sp_soft_queue *queue, const sp_record *record,
+                         const sp_executor *executor)
+{
+    if (queue->cursor.is_host_done) return true;
+    if (executor->kind == SP_HELPER && executor->record->number == queue->cursor.thread) {
+        call_host(queue, record, executor->record);
+        return true;
+    }
+    queue->job.run = run_host_job;
+    sp_store_relaxed(&queue->parked_on, NULL);
+    become_parked(queue);
+    sp__host_executor_post(&queue->job);
+    return false;
+}
+
+/* ---- the cursor ---- */
+
+static const sp_record *record_at_cursor(sp_soft_queue *queue)
+{
+    sp_cursor *cursor = &queue->cursor;
+    const sp_record *record = (const sp_record *)(const void *)(cursor->chunk->bytes +
+                                                                cursor->offset);
+    if (cursor->offset < sizeof cursor->chunk->bytes && !sp__record_is_end(record)) return record;
+    sp_chunk *empty = cursor->chunk;
+    cursor->chunk = empty->next;
+    cursor->offset = 0;
+    sp__soft_chunk_retire(queue, empty);
+    return (const sp_record *)(const void *)cursor->chunk->bytes;
+}
+
+/* Reads the header at the cursor. False if the submission has to wait: the queue is parked. */
+static bool enter_submission(sp_soft_queue *queue, uint64_t value)
+{
+    sp_cursor *cursor = &queue->cursor;
+    const sp_record *header = record_at_cursor(queue);
+    SP_ASSERT(header->is_header);
+    const sp_point *points = sp__record_points((sp_record *)(uintptr_t)header);
+    while (cursor->waits_met < header->count) {
+        const sp_point point = points[cursor->waits_met];
+        if (park_on(queue, point)) return false;
+        cursor->waits_met++;
+    }
+    sp_fault fault = sp_load_acquire(&queue->base.device->lost);
+    for (uint32_t i = 0; i < header->count && header->takes_faults && fault == SP_NO_FAULT; i++) {
+        fault = sp__point_fault(points[i]);
+    }
+    if (header->is_untracked && fault == SP_NO_FAULT) {
+        const uint64_t lease_fault = sp_load_relaxed(&queue->base.lease_fault);
+        if (lease_fault >> 32 == header->header.lease) fault = (sp_fault)lease_fault;
+    }
+    if (header->count > 0) sp__soft_queue_forget_waits(queue, value);
+    cursor->waits_met = 0;
+    cursor->is_inside = true;
+    cursor->is_untracked = header->is_untracked;
+    cursor->commands_left = header->header.commands;
+    cursor->lease = header->header.lease;
+    cursor->thread = header->header.thread;
+    cursor->fault = fault;
+    cursor->offset += header->bytes;
+    return true;
+}
+
+static void leave_submission(sp_soft_queue *queue, uint64_t value)
+{
+    sp_cursor *cursor = &queue->cursor;
+    sp_timeline *timeline = &queue->base.timeline;
+    cursor->is_inside = false;
+    if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
+        sp__timeline_fail(timeline, value, cursor->thread, cursor->fault);
+        sp_store_relaxed(&queue->base.lease_fault,
+                         (uint64_t)cursor->lease << 32 | cursor->fault);
+    }
+    sp_soft_device *device = sp__soft_device_of(queue);
+    if (device->options.max_in_flight > 0) {
+        sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
+    }
+    sp__timeline_advance(timeline, value);
+}
+
+/* ---- commands ---- */
+
+static void count_command(sp_soft_queue *queue, const sp_executor *executor)
+{
+    sp_atomic_u64 *counter =
+        executor->kind == SP_WORKER ? &queue->by_workers : &queue->by_helpers;
+    sp_store_relaxed(counter, sp_load_relaxed(counter) + 1);
+}
+
+/* Runs or skips one command; false if the queue had to park before it. */
+static bool run_command(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots,
+                        const sp_executor *executor)
+{
+    sp_cursor *cursor = &queue->cursor;
+    if (record->type == SP_COMMAND_HOST) {
+        if (!host_is_done(queue, record, executor)) return false;
+        cursor->is_host_done = false;
+        if (cursor->host_status != SP_OK && cursor->fault == SP_NO_FAULT) {
+            cursor->fault = sp__fault_new(cursor->host_status);
+        }
+        return true;
+    }
+    if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
+        sp__soft_skip(record, slots, cursor->fault);
+        return true;
+    }
+    const uint32_t quirk =
+        record->type == SP_COMMAND_DISPATCH ? record->command.kernel->quirk : 0;
+    if (SP_UNLIKELY(quirk != 0) && !cursor->has_permit && !sp__soft_throttle_enter(queue, quirk)) {
+        return false;
+    }
+    cursor->fault = sp__soft_execute(queue, record, slots);
+    if (SP_UNLIKELY(quirk != 0)) {
+        cursor->has_permit = false;
+        sp__soft_throttle_leave(sp__soft_device_of(queue), quirk);
+    }
+    count_command(queue, executor);
+    return true;
+}
+
+static bool run_list(sp_soft_queue *queue, const sp_record *record, const sp_executor *executor)
+{
+    sp_cursor *cursor = &queue->cursor;
+    const sp_binding *slots = sp__record_bindings(record);
+    if (cursor->in_list == NULL) {
+        cursor->in_list = sp__soft_list_records(record->command.list);
+        if (cursor->fault == SP_NO_FAULT) cursor->fault = sp__soft_poison_of(slots, record->count);
+    }
+    while (!sp__record_is_end(cursor->in_list)) {
+        if (!run_command(queue, cursor->in_list, slots, executor)) return false;
+        cursor->in_list = sp__record_next(cursor->in_list);
+    }
+    cursor->in_list = NULL;
+    if (cursor->fault == SP_NO_FAULT) {
+        sp__soft_cure(slots, record->count);
+    } else {
+        sp__soft_skip(record, NULL, cursor->fault);
+    }
+    sp__soft_list_release(record->command.list);
+    return true;
+}
+
+/* Runs the submission `value`, from wherever the cursor stands; false if the queue is parked. */
+static bool run_submission(sp_soft_queue *queue, uint64_t value, const sp_executor *executor)
+{
+    sp_cursor *cursor = &queue->cursor;
+    if (!cursor->is_inside && !enter_submission(queue, value)) return false;
+    while (cursor->commands_left > 0) {
+        const sp_record *record = record_at_cursor(queue);
+        const bool is_done = record->type == SP_COMMAND_LIST
+                                 ? run_list(queue, record, executor)
+                                 : run_command(queue, record, NULL, executor);
+        if (!is_done) return false;
+        cursor->offset += record->bytes;
+        cursor->commands_left--;
+    }
+    leave_submission(queue, value);
+    return true;
+}
+
+void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
+{
+    const sp_fpenv fpenv = sp_fpenv_enter();
+    for (uint32_t budget = executor->budget;; budget--) {
+        const uint64_t done = sp_load_relaxed(&queue->base.timeline.done);
+        /* Acquire: the records up to what was published. */
+        const uint64_t published = sp_load_acquire(&queue->word) / SP_ONE_SUBMISSION;
+        if (done == published && give_up_if_empty(queue, done)) break;
+        if (done == published) continue;
+        if (done >= executor->until || budget == 0) {
+            give_up_with_work(queue);
+            break;
+        }
+        if (!run_submission(queue, done + 1, executor)) break;
+    }
+    sp_fpenv_leave(fpenv);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Execution of single commands: bindings become host addresses here and nowhere else, are checked
+ * for poison, announced to the sanitizers, and handed to the kernel. */
+#include "device/soft/soft.h"
+
+#include <string.h>
+
+#include "base/announce.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/soft/soft_record.h"
+
+/* A binding of a list names a slot; the submission says what the slot is. */
+static sp_binding resolve(const sp_binding *binding, const sp_binding *slots)
+{
+    sp_binding resolved = *binding;
+    if (slots != NULL && binding->memory == NULL) {
+        const sp_binding *slot = &slots[binding->slot];
+        resolved.memory = slot->memory;
+        resolved.offset = slot->offset + binding->offset;
+        resolved.cell = NULL; /* the list as a whole looks after the slot's poison */
+    }
+    return resolved;
+}
+
+static void *address_of(const sp_binding *binding)
+{
+    return (char *)binding->memory->host + binding->offset;
+}
+
+static void announce(const sp_binding *binding)
+{
+    if (SP_PLANTED(missing_range)) return;
+    if ((binding->access & SP_WRITE) != 0) {
+        sp_announce_write(address_of(binding), binding->bytes);
+    } else {
+        sp_announce_read(address_of(binding), binding->bytes);
+    }
+}
+
+/* ---- poison ---- */
+
+sp_fault sp__soft_poison_of(const sp_binding *bindings, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_binding *binding = &bindings[i];
+        if (binding->cell == NULL) continue;
+        /* A write that leaves part of a bad storage as it was leaves it bad, but can itself run. */
+        if ((binding->access & SP_READ) == 0) continue;
+        const sp_fault fault = sp__cell_fault(binding->cell, binding->epoch);
+        if (SP_UNLIKELY(fault != SP_NO_FAULT)) return fault;
+    }
+    return SP_NO_FAULT;
+}
+
+void sp__soft_cure(const sp_binding *bindings, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_binding *binding = &bindings[i];
+        const bool is_overwritten = binding->access == SP_WRITE && binding->covers_all;
+        if (binding->cell != NULL && is_overwritten) {
+            sp__cell_clear(binding->cell, binding->epoch);
+        }
+    }
+}
+
+void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fault)
+{
+    const sp_binding *bindings = sp__record_bindings(record);
+    for (uint32_t i = 0; i < record->count; i++) {
+        const sp_binding binding = resolve(&bindings[i], slots);
+        if (binding.cell != NULL && (binding.access & SP_WRITE) != 0) {
+            sp__cell_poison(binding.cell, binding.epoch, fault);
+        }
+    }
+    if (record->type == SP_COMMAND_TIMESTAMP) {
+        sp_store_release(record->command.timestamp, sp_clock_now());
+    }
+}
+
+/* ---- commands ---- */
+
+static sp_status dispatch(sp_soft_queue *queue, const sp_record *record,
+                          const sp_binding *bindings)
+{
+    const sp_kernel *kernel = record->command.kernel;
+    const uint32_t *grid = record->command.grid;
+    const void *constants = sp__record_constants(record);
+    const uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2];
+    if (total == 0) return SP_OK;
+    if (total == 1) {
+        void *addresses[SP_MAX_BINDINGS];
+        for (uint32_t i = 0; i < record->count; i++) addresses[i] = address_of(&bindings[i]);
+        const sp_tile tile = {
+            .grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
+        return kernel->run(&tile);
+    }
+    sp_tile_job *tiles = &queue->tiles;
+    tiles->kernel = kernel;
+    tiles->constants = constants;
+    memcpy(tiles->grid, grid, sizeof tiles->grid);
+    tiles->total = (uint32_t)total;
+    for (uint32_t i = 0; i < record->count; i++) tiles->bindings[i] = address_of(&bindings[i]);
+    return sp__soft_run_tiles(queue);
+}
+
+static void fill(const sp_binding *target, const void *pattern, uint32_t pattern_bytes)
+{
+    unsigned char *bytes = address_of(target);
+    if (pattern_bytes == 1) {
+        memset(bytes, *(const unsigned char *)pattern, target->bytes);
+        return;
+    }
+    for (uint64_t at = 0; at + pattern_bytes <= target->bytes; at += pattern_bytes) {
+        memcpy(bytes + at, pattern, pattern_bytes);
+    }
+}
+
+static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_binding *bindings)
+{
+    sp_soft_device *device = sp__soft_device_of(queue);
+    if (device->options.before_command != NULL) {
+        SP_TRY(device->options.before_command(device, record->command.label));
+    }
+    switch ((sp_command_type)record->type) {
+    case SP_COMMAND_DISPATCH: return dispatch(queue, record, bindings);
+    case SP_COMMAND_COPY:
+        memmove(address_of(&bindings[0]), address_of(&bindings[1]), bindings[0].bytes);
+        return SP_OK;
+    case SP_COMMAND_FILL:
+        fill(&bindings[0], sp__record_constants(record), record->constant_bytes);
+        return SP_OK;
+    case SP_COMMAND_TIMESTAMP:
+        /* Release: whoever reads the time sees that the commands before it are done. */
+        sp_store_release(record->command.timestamp, sp_clock_now());
+        return SP_OK;
+    case SP_COMMAND_HOST:
+    case SP_COMMAND_LIST: break; /* the drain unpacks these */
+    }
+    return sp__fail(SP_INTERNAL, "unknown command %u", record->type);
+}
+
+static const char *name_of(const sp_record *record)
+{
+    switch ((sp_command_type)record->type) {
+    case SP_COMMAND_DISPATCH: return record->command.kernel->name;
+    case SP_COMMAND_COPY: return "copy";
+    case SP_COMMAND_FILL: return "fill";
+    case SP_COMMAND_TIMESTAMP: return "timestamp";
+    case SP_COMMAND_HOST: return "host function";
+    case SP_COMMAND_LIST: return "list";
+    }
+    return "command";
+}
+
+static SP_NOINLINE sp_fault make_fault(sp_soft_queue *queue, const sp_record *record,
+                                       sp_status status)
+{
+    const char *label = record->command.label;
+    sp__fail_prefix(status, "%s%s%s on stream %u of %s: ", label != NULL ? label : "",
+                    label != NULL ? ": " : "", name_of(record), queue->base.index,
+                    queue->base.device->limits.name);
+    const sp_fault fault = sp__fault_new(status);
+    if (status == SP_DEVICE_LOST) sp__device_lose(queue->base.device, fault);
+    return fault;
+}
+
+sp_fault sp__soft_execute(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots)
+{
+    sp_binding bindings[SP_MAX_BINDINGS];
+    const sp_binding *raw = sp__record_bindings(record);
+    for (uint32_t i = 0; i < record->count; i++) {
+        bindings[i] = resolve(&raw[i], slots);
+        announce(&bindings[i]);
+    }
+    sp_fault fault = sp__soft_poison_of(bindings, record->count);
+    if (SP_LIKELY(fault == SP_NO_FAULT)) {
+        const sp_status status = run(queue, record, bindings);
+        if (SP_LIKELY(status == SP_OK)) {
+            sp__soft_cure(bindings, record->count);
+            return SP_NO_FAULT;
+        }
+        fault = make_fault(queue, record, status);
+    }
+    sp__soft_skip(record, slots, fault);
+    return fault;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages straight from the system, so that what the allocator gives back really goes back. */
+#include "device/soft/soft_memory.h"
+
+#include "base/error.h"
+#include "base/pages.h"
+
+sp_status sp__soft_memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
+{
+    void *host = sp_pages_map(bytes);
+    if (host == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "%s: the system has no %llu bytes more",
+                        device->limits.name, (unsigned long long)bytes);
+    }
+    *out = (sp_memory){.device = device, .bytes = bytes, .host = host};
+    return SP_OK;
+}
+
+void sp__soft_memory_destroy(sp_memory *memory)
+{
+    sp_pages_unmap(memory->host, memory->bytes);
+    *memory = (sp_memory){0};
+}
+
+uint64_t sp__soft_memory_total(void)
+{
+    return sp_pages_total_bytes();
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The producer side of a queue: writes a whole submission into the tail chunks under the queue's
+ * lock, then publishes it with one atomic step. A submission that does not fit is taken back. */
+#include "device/soft/soft.h"
+
+#include "base/assert.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/soft/soft_record.h"
+
+/* ---- chunks ---- */
+
+/* Enough spares that a stream in steady state neither allocates nor frees. */
+#define MAX_SPARES 8
+
+/* Takes every spare at once, so no pop can meet a recycled top, and keeps the surplus. */
+static sp_chunk *chunk_take_locked(sp_soft_queue *queue) SP_REQUIRES(&queue->lock)
+{
+    if (queue->pool == NULL) {
+        /* Pairs with the release in retire: the holder has done with these chunks. */
+        queue->pool = sp_exchange_acquire(&queue->spares, NULL);
+        sp_store_relaxed(&queue->spare_count, 0);
+    }
+    sp_chunk *chunk = queue->pool;
+    if (chunk != NULL) {
+        queue->pool = chunk->next;
+    } else {
+        chunk = sp_aligned_malloc(16, sizeof *chunk);
+        if (chunk == NULL) return NULL;
+    }
+    chunk->next = NULL;
+    sp_fetch_add_relaxed(&queue->chunk_count, 1);
+    return chunk;
+}
+
+void sp__soft_chunk_retire(sp_soft_queue *queue, sp_chunk *chunk)
+{
+    sp_fetch_sub_relaxed(&queue->chunk_count, 1);
+    if (sp_load_relaxed(&queue->spare_count) >= MAX_SPARES) {
+        sp_free(chunk);
+        return;
+    }
+    sp_fetch_add_relaxed(&queue->spare_count, 1);
+    chunk->next = sp_load_relaxed(&queue->spares);
+    while (!sp_cas_release(&queue->spares, &chunk->next, chunk)) {
+    }
+}
+
+static sp_status tail_grow_locked(sp_soft_queue *queue) SP_REQUIRES(&queue->lock)
+{
+    const uint64_t limit = sp__soft_device_of(queue)->options.queue_bytes;
+    if ((uint64_t)sp_load_relaxed(&queue->chunk_count) * SP_CHUNK_BYTES >= limit) {
+        return sp__fail(SP_BUSY, "stream %u of %s is full (%llu bytes of commands): wait for some "
+                        "of them", queue->base.index, queue->base.device->limits.name,
+                        (unsigned long long)limit);
+    }
+    sp_chunk *chunk = chunk_take_locked(queue);
+    if (chunk == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for more commands");
+    if (queue->tail_used < sizeof chunk->bytes) {
+        sp__record_write_end(queue->tail->bytes + queue->tail_used);
+    }
+    queue->tail->next = chunk;
+    queue->tail = chunk;
+    queue->tail_used = 0;
+    return SP_OK;
+}
+
+/* Room for `bytes` at the tail, in a new chunk if need be. */
+static sp_status tail_reserve_locked(sp_soft_queue *queue, uint32_t bytes, void **place)
+    SP_REQUIRES(&queue->lock)
+{
+    if (bytes > sizeof queue->tail->bytes) {
+        return sp__fail(SP_INVALID, "a command of %u bytes is larger than a queue takes (%zu)",
+                        bytes, sizeof queue->tail->bytes);
+    }
+    if (queue->tail_used + bytes > sizeof queue->tail->bytes) SP_TRY(tail_grow_locked(queue));
+    *place = queue->tail->bytes + queue->tail_used;
+    queue->tail_used += bytes;
+    return SP_OK;
+}
+
+/* Back to the tail as it was; chunks added since go to the pool. */
+static void take_back_locked(sp_soft_queue *queue, sp_chunk *tail, uint32_t used)
+    SP_REQUIRES(&queue->lock)
+{
+    sp_chunk *chunk = tail->next;
+    tail->next = NULL;
+    queue->tail = tail;
+    queue->tail_used = used;
+    while (chunk != NULL) {
+        sp_chunk *next = chunk->next;
+        chunk->next = queue->pool;
+        queue->pool = chunk;
+        sp_fetch_sub_relaxed(&queue->chunk_count, 1);
+        chunk = next;
+    }
+}
+
+static sp_status write_records_locked(sp_soft_queue *queue, const sp_submission *submission)
+    SP_REQUIRES(&queue->lock)
+{
+    void *place;
+    uint32_t bytes = sp__record_header_bytes(submission);
+    SP_TRY(tail_reserve_locked(queue, bytes, &place));
+    sp__record_write_header(place, bytes, submission);
+    for (uint32_t i = 0; i < submission->command_count; i++) {
+        bytes = sp__record_command_bytes(&submission->commands[i]);
+        SP_TRY(tail_reserve_locked(queue, bytes, &place));
+        sp__record_write_command(place, bytes, &submission->commands[i]);
+    }
+    return SP_OK;
+}
+
+/* ---- waits that are still ahead ---- */
+
+static sp_status remember_waits_locked(sp_soft_queue *queue, const sp_submission *submission)
+    SP_REQUIRES(&queue->lock)
+{
+    const uint32_t needed = queue->wait_count + submission->wait_count;
+    if (needed > queue->wait_capacity) {
+        const uint32_t capacity = needed * 2;
+        sp_pending_wait *grown = sp_realloc(queue->waits, capacity * sizeof *grown);
+        if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more wait");
+        queue->waits = grown;
+        queue->wait_capacity = capacity;
+    }
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        queue->waits[queue->wait_count++] = (sp_pending_wait){queue->last + 1,
+                                                              submission->waits[i]};
+    }
+    return SP_OK;
+}
+
+void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value)
+{
+    sp_mutex_lock(&queue->lock);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < queue->wait_count; i++) {
+        if (queue->waits[i].value > value) queue->waits[kept++] = queue->waits[i];
+    }
+    queue->wait_count = kept;
+    sp_mutex_unlock(&queue->lock);
+}
+
+void sp__soft_each_wait(sp_queue *base, uint64_t value, void (*visit)(void *ctx, sp_point point),
+                        void *ctx)
+{
+    sp_soft_queue *queue = sp__soft_queue(base);
+    sp_mutex_lock(&queue->lock);
+    for (uint32_t i = 0; i < queue->wait_count && queue->waits[i].value <= value; i++) {
+        visit(ctx, queue->waits[i].point);
+    }
+    sp_mutex_unlock(&queue->lock);
+}
+
+/* ---- submit and flush ---- */
+
+/* Lists stay alive until their submission has completed. */
+static void retain_lists(const sp_submission *submission)
+{
+    for (uint32_t i = 0; i < submission->command_count; i++) {
+        if (submission->commands[i].type == SP_COMMAND_LIST) {
+            sp__soft_list_retain(submission->commands[i].list);
+        }
+    }
+}
+
+static sp_status append_locked(sp_soft_queue *queue, const sp_submission *submission)
+    SP_REQUIRES(&queue->lock)
+{
+    if (queue->is_closed) {
+        return sp__fail(SP_CLOSED, "%s is closed", queue->base.device->limits.name);
+    }
+    sp_chunk *tail = queue->tail;
+    const uint32_t used = queue->tail_used;
+    sp_status status = write_records_locked(queue, submission);
+    if (status == SP_OK && submission->wait_count > 0) {
+        status = remember_waits_locked(queue, submission);
+    }
+    if (status != SP_OK) {
+        take_back_locked(queue, tail, used);
+        return status;
+    }
+    retain_lists(submission);
+    queue->last++;
+    return SP_OK;
+}
+
+/* Gathered submissions are handed over by a flush, at this many, or when a worker's nap ends. */
+#define BATCH_LIMIT 64
+
+static bool is_batch_full(const sp_soft_queue *queue, uint64_t value)
+{
+    return value - sp_load_relaxed(&queue->committed) >= BATCH_LIMIT;
+}
+
+void sp__soft_note_commit(sp_soft_queue *queue)
+{
+    const uint64_t last = sp__soft_last_value(&queue->base);
+    uint64_t seen = sp_load_relaxed(&queue->committed);
+    if (seen < last && sp_cas_relaxed(&queue->committed, &seen, last)) {
+        sp_fetch_add_relaxed(&queue->commits, (uint64_t)1);
+    }
+}
+
+static sp_status enter_device(sp_soft_device *device)
+{
+    SP_TRY(sp__device_check(&device->base));
+    const uint32_t limit = device->options.max_in_flight;
+    if (limit == 0) return SP_OK;
+    if (sp_fetch_add_relaxed(&device->in_flight, (uint64_t)1) < limit) return SP_OK;
+    sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
+    return sp__fail(SP_BUSY, "%u submissions are in flight on %s, its limit: wait for some of them",
+                    limit, device->base.limits.name);
+}
+
+sp_status sp__soft_submit(sp_queue *base, const sp_submission *submission, sp_point *out)
+{
+    sp_soft_queue *queue = sp__soft_queue(base);
+    sp_soft_device *device = sp__soft_device_of(queue);
+    SP_TRY(enter_device(device));
+
+    uint64_t before = SP_RUNNING;
+    sp_mutex_lock(&queue->lock);
+    const sp_status status = append_locked(queue, submission);
+    const uint64_t value = queue->last;
+    const bool must_flush = !queue->is_batching || is_batch_full(queue, value);
+    if (status == SP_OK) {
+        /* Publishes the records to the next claim. Sequentially consistent: the other half of the
+         * pair is a worker that sets its idle bit and then reads this word. */
+        before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
+    }
+    sp_mutex_unlock(&queue->lock);
+    if (status != SP_OK) {
+        if (device->options.max_in_flight > 0) {
+            sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
+        }
+        return status;
+    }
+    *out = (sp_point){&base->timeline, value};
+    sp_delay_point();
+    if ((before & SP_CLAIM_MASK) == SP_FREE) sp__soft_notify(device);
+    if (must_flush) sp__soft_flush(base);
+    return SP_OK;
+}
+
+void sp__soft_flush(sp_queue *base)
+{
+    sp_soft_queue *queue = sp__soft_queue(base);
+    sp__soft_note_commit(queue);
+    if (sp__soft_has_work(queue)) sp__soft_ring(sp__soft_device_of(queue), 1);
+}
+
+uint64_t sp__soft_last_value(sp_queue *queue)
+{
+    /* The count of published submissions is the newest value. */
+    return sp_load_acquire(&sp__soft_queue(queue)->word) / SP_ONE_SUBMISSION;
+}
+
+/* ---- life ---- */
+
+sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_options *options,
+                                sp_queue **out)
+{
+    sp_soft_device *device = sp__soft_device(base);
+    if (index >= SP_SOFT_QUEUES) {
+        return sp__fail(SP_EXHAUSTED, "%s has at most %d streams", base->limits.name,
+                        SP_SOFT_QUEUES);
+    }
+    sp_soft_queue *queue = sp_aligned_malloc(SP_CACHE_LINE, sizeof *queue);
+    if (queue == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
+    *queue = (sp_soft_queue){.base = {.device = base, .index = index}};
+    sp__timeline_init(&queue->base.timeline, &queue->base);
+    sp_mutex_init(&queue->lock);
+    sp_mutex_lock(&queue->lock);
+    queue->is_batching = options->is_batching;
+    queue->tail = chunk_take_locked(queue);
+    queue->cursor.chunk = queue->tail;
+    sp_mutex_unlock(&queue->lock);
+    if (queue->cursor.chunk == NULL) {
+        sp__soft_queue_destroy(&queue->base);
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
+    }
+    sp_store_release(&device->queues[index], queue);
+    uint32_t count = sp_load_relaxed(&device->queue_count);
+    while (count <= index && !sp_cas_release(&device->queue_count, &count, index + 1)) {
+    }
+    *out = &queue->base;
+    return SP_OK;
+}
+
+static void free_chunks(sp_chunk *chunk)
+{
+    while (chunk != NULL) {
+        sp_chunk *next = chunk->next;
+        sp_free(chunk);
+        chunk = next;
+    }
+}
+
+void sp__soft_queue_destroy(sp_queue *base)
+{
+    sp_soft_queue *queue = sp__soft_queue(base);
+    SP_ASSERT(!sp__soft_has_work(queue));
+    sp_mutex_lock(&queue->lock);
+    sp_pending_wait *waits = queue->waits;
+    sp_chunk *pool = queue->pool;
+    sp_mutex_unlock(&queue->lock);
+    sp_free(queue->cursor.chunk);
+    free_chunks(pool);
+    free_chunks(sp_exchange_acquire(&queue->spares, NULL));
+    sp_free(waits);
+    sp_mutex_deinit(&queue->lock);
+    sp__timeline_deinit(&base->timeline);
+    sp_free(queue);
+}
+
+uint64_t sp__soft_queue_close(sp_soft_queue *queue)
+{
+    sp_mutex_lock(&queue->lock);
+    queue->is_closed = true;
+    const uint64_t last = queue->last;
+    sp_mutex_unlock(&queue->lock);
+    return last;
+}
+
+void sp__soft_queue_set_batching(sp_queue *base, bool is_batching)
+{
+    sp_soft_queue *queue = sp__soft_queue(base);
+    sp_mutex_lock(&queue->lock);
+    queue->is_batching = is_batching;
+    sp_mutex_unlock(&queue->lock);
+    if (!is_batching) sp__soft_flush(base);
+}
+
+void sp__soft_queue_stats(sp_queue *base, sp_queue_stats *out)
+{
+    sp_soft_queue *queue = sp__soft_queue(base);
+    *out = (sp_queue_stats){
+        .submissions = sp__soft_last_value(base),
+        .commits = sp_load_relaxed(&queue->commits),
+        .by_workers = sp_load_relaxed(&queue->by_workers),
+        .by_helpers = sp_load_relaxed(&queue->by_helpers),
+        .by_host = sp_load_relaxed(&queue->by_host),
+        .tiles_shared = sp_load_relaxed(&queue->tiles_shared),
+    };
+}

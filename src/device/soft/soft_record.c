@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Encoding of commands into records. */
+#include "device/soft/soft_record.h"
+
+#include <string.h>
+
+static uint32_t align16(size_t bytes)
+{
+    return (uint32_t)((bytes + 15u) & ~(size_t)15u);
+}
+
+uint32_t sp__record_header_bytes(const sp_submission *submission)
+{
+    return align16(sizeof(sp_record) + submission->wait_count * sizeof(sp_point));
+}
+
+uint32_t sp__record_command_bytes(const sp_command *command)
+{
+    return align16(sizeof(sp_record) + command->binding_count * sizeof(sp_binding)) +
+           align16(command->constant_bytes);
+}
+
+void sp__record_write_header(void *place, uint32_t bytes, const sp_submission *submission)
+{
+    sp_record *record = place;
+    *record = (sp_record){.bytes = bytes,
+                          .is_header = 1,
+                          .is_untracked = submission->is_untracked,
+                          .takes_faults = submission->takes_faults,
+                          .count = submission->wait_count,
+                          .header = {.thread = submission->thread,
+                                     .lease = submission->lease,
+                                     .commands = submission->command_count}};
+    if (submission->wait_count > 0) {
+        memcpy(sp__record_points(record), submission->waits,
+               submission->wait_count * sizeof(sp_point));
+    }
+}
+
+void sp__record_write_command(void *place, uint32_t bytes, const sp_command *command)
+{
+    sp_record *record = place;
+    *record = (sp_record){.bytes = bytes,
+                          .type = (uint8_t)command->type,
+                          .count = command->binding_count,
+                          .constant_bytes = command->constant_bytes};
+    record->command.label = command->label;
+    record->command.ctx = command->ctx;
+    memcpy(record->command.grid, command->grid, sizeof record->command.grid);
+    switch (command->type) {
+    case SP_COMMAND_DISPATCH: record->command.kernel = command->kernel; break;
+    case SP_COMMAND_HOST: record->command.host = command->host; break;
+    case SP_COMMAND_TIMESTAMP: record->command.timestamp = command->timestamp; break;
+    case SP_COMMAND_LIST: record->command.list = command->list; break;
+    case SP_COMMAND_COPY:
+    case SP_COMMAND_FILL: break;
+    }
+    if (command->binding_count > 0) {
+        memcpy(record + 1, command->bindings, command->binding_count * sizeof(sp_binding));
+    }
+    if (command->constant_bytes > 0) {
+        memcpy((char *)place + bytes - align16(command->constant_bytes), command->constants,
+               command->constant_bytes);
+    }
+}
+
+void sp__record_write_end(void *place)
+{
+    ((sp_record *)place)->bytes = 0;
+}

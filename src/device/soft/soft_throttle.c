@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Throttles: a kernel with a quirk runs only so many times at once. A queue that may not go on is
+ * parked in order of arrival; whoever leaves hands its permit to the oldest, so the count of running
+ * commands never exceeds the limit and nobody is overtaken. */
+#include "device/soft/soft.h"
+
+#include "base/error.h"
+#include "base/heap.h"
+
+sp_status sp__soft_throttles_create(sp_soft_device *device)
+{
+    const uint32_t count = device->base.limits.quirk_count;
+    if (count == 0) return SP_OK;
+    sp_throttle *throttles = sp_calloc(count, sizeof *throttles);
+    if (throttles == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u quirks", count);
+    for (uint32_t i = 0; i < count; i++) {
+        sp_throttle *throttle = &throttles[i];
+        sp_mutex_init(&throttle->lock);
+        throttle->limit = device->base.limits.quirks[i].limit;
+        sp_mutex_lock(&throttle->lock);
+        throttle->end = &throttle->first;
+        sp_mutex_unlock(&throttle->lock);
+    }
+    device->throttles = throttles;
+    return SP_OK;
+}
+
+void sp__soft_throttles_destroy(sp_soft_device *device)
+{
+    for (uint32_t i = 0; i < device->base.limits.quirk_count && device->throttles != NULL; i++) {
+        sp_mutex_deinit(&device->throttles[i].lock);
+    }
+    sp_free(device->throttles);
+    device->throttles = NULL;
+}
+
+bool sp__soft_throttle_enter(sp_soft_queue *queue, uint32_t quirk)
+{
+    sp_throttle *throttle = &sp__soft_device_of(queue)->throttles[quirk - 1];
+    sp_mutex_lock(&throttle->lock);
+    const bool is_in = throttle->limit == 0 || throttle->running < throttle->limit;
+    if (is_in) {
+        throttle->running++;
+    } else {
+        /* Parked before it can be found: whoever leaves takes it off the list under this lock. */
+        sp_store_relaxed(&queue->parked_on, NULL);
+        queue->next_throttled = NULL;
+        sp_fetch_add_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
+        *throttle->end = queue;
+        throttle->end = &queue->next_throttled;
+    }
+    sp_mutex_unlock(&throttle->lock);
+    return is_in;
+}
+
+void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk)
+{
+    sp_throttle *throttle = &device->throttles[quirk - 1];
+    sp_mutex_lock(&throttle->lock);
+    sp_soft_queue *next = throttle->first;
+    if (next != NULL) {
+        throttle->first = next->next_throttled;
+        if (throttle->first == NULL) throttle->end = &throttle->first;
+    } else {
+        throttle->running--;
+    }
+    sp_mutex_unlock(&throttle->lock);
+    if (next == NULL) return;
+    next->cursor.has_permit = true; /* handed over by the unpark */
+    sp__soft_unpark(next);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers: threads that look through the queues for work, nap when there is none, and then sleep
+ * until a submit wakes them. And helpers: threads that wait and meanwhile do the same. */
+#include "device/soft/soft.h"
+
+#include "base/clock.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+
+/* A worker leaves a queue that never empties after this many submissions, for the others' sake. */
+#define WORKER_BUDGET 64
+/* A helper follows a chain of parked queues this far. */
+#define MAX_CHAIN 8
+
+/* ---- waking ---- */
+
+/* Wakes one worker of the mask. Whoever clears its bit wakes it, so no wake-up is sent twice. */
+static bool wake_one(sp_soft_device *device, sp_atomic_u64 *mask)
+{
+    uint64_t seen = sp_load_seq_cst(mask);
+    while (seen != 0) {
+        const uint64_t bit = seen & (~seen + 1);
+        seen = sp_fetch_and_acq_rel(mask, ~bit);
+        if ((seen & bit) != 0) {
+            sp_parker_unpark(&device->workers[__builtin_ctzll(bit)].parker);
+            return true;
+        }
+    }
+    return false;
+}
+
+void sp__soft_ring(sp_soft_device *device, uint32_t count)
+{
+    while (count > 0 && (wake_one(device, &device->napping) ||
+                         wake_one(device, &device->sleeping))) {
+        count--;
+    }
+}
+
+void sp__soft_notify(sp_soft_device *device)
+{
+    /* Sequentially consistent: after the publish, see soft.h. A napper looks by itself. */
+    if (sp_load_seq_cst(&device->sleeping) != 0 && sp_load_seq_cst(&device->napping) == 0) {
+        wake_one(device, &device->sleeping);
+    }
+}
+
+/* ---- working ---- */
+
+static sp_soft_queue *queue_at(sp_soft_device *device, uint32_t index)
+{
+    return sp_load_acquire(&device->queues[index]);
+}
+
+/* Is there anything that another idle worker could do? */
+static bool is_more_work(sp_soft_device *device, const sp_soft_queue *besides)
+{
+    const uint32_t count = sp_load_acquire(&device->queue_count);
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_soft_queue *queue = queue_at(device, i);
+        if (queue != NULL && queue != besides && sp__soft_has_work(queue)) return true;
+    }
+    return false;
+}
+
+static bool work_on(sp_soft_queue *queue)
+{
+    if (sp__soft_claim(queue)) {
+        sp_soft_device *device = sp__soft_device_of(queue);
+        if (is_more_work(device, queue)) sp__soft_ring(device, 1);
+        const sp_executor executor = {
+            .kind = SP_WORKER, .until = UINT64_MAX, .budget = WORKER_BUDGET};
+        sp_delay_point();
+        sp__soft_drain(queue, &executor);
+        return true;
+    }
+    return sp__soft_join_tiles(queue);
+}
+
+/* One round through the queues, each worker from another start. True if there was anything. */
+static bool look_for_work(sp_soft_worker *worker)
+{
+    sp_soft_device *device = worker->device;
+    const uint32_t count = sp_load_acquire(&device->queue_count);
+    bool is_any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        sp_soft_queue *queue = queue_at(device, (i + worker->index) % count);
+        if (queue != NULL && work_on(queue)) is_any = true;
+    }
+    return is_any;
+}
+
+/* Sets the worker's bit, looks once more, and parks until woken or until the deadline. */
+static bool idle_in(sp_soft_worker *worker, sp_atomic_u64 *mask, uint64_t deadline_ns)
+{
+    const uint64_t bit = (uint64_t)1 << worker->index;
+    sp_fetch_or_seq_cst(mask, bit);
+    sp_delay_point();
+    const bool is_work = look_for_work(worker) || sp_load_seq_cst(&worker->device->is_stopping);
+    const bool is_woken = is_work || sp_parker_park(&worker->parker, deadline_ns);
+    /* Sequentially consistent: a submitter that still saw the bit published before the next look. */
+    sp_fetch_and_seq_cst(mask, ~bit);
+    return is_woken;
+}
+
+static void worker_main(void *arg)
+{
+    sp_soft_worker *worker = arg;
+    sp_soft_device *device = worker->device;
+    for (;;) {
+        while (look_for_work(worker)) {
+        }
+        if (sp_load_seq_cst(&device->is_stopping)) return;
+        if (idle_in(worker, &device->napping, sp_clock_deadline((int64_t)device->options.nap_ns))) {
+            continue;
+        }
+        if (!look_for_work(worker)) idle_in(worker, &device->sleeping, SP_NO_DEADLINE);
+    }
+}
+
+sp_status sp__soft_workers_start(sp_soft_device *device)
+{
+    const uint32_t count = device->options.worker_count;
+    device->workers = sp_aligned_malloc(SP_CACHE_LINE, count * sizeof *device->workers);
+    if (device->workers == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u workers",
+                                                 count);
+    for (uint32_t i = 0; i < count; i++) {
+        device->workers[i] = (sp_soft_worker){.device = device, .index = i};
+    }
+    while (device->worker_count < count) {
+        sp_soft_worker *worker = &device->workers[device->worker_count];
+        const sp_status status =
+            sp_thread_create(&worker->thread, "sp-worker", worker_main, worker);
+        if (status != SP_OK) {
+            sp__soft_workers_stop(device);
+            return status;
+        }
+        device->worker_count++;
+    }
+    return SP_OK;
+}
+
+void sp__soft_workers_stop(sp_soft_device *device)
+{
+    sp_store_seq_cst(&device->is_stopping, 1);
+    sp__soft_ring(device, SP_SOFT_WORKERS);
+    for (uint32_t i = 0; i < device->worker_count; i++) {
+        sp_parker_unpark(&device->workers[i].parker);
+        sp_thread_join(&device->workers[i].thread);
+    }
+    sp_free(device->workers);
+    device->workers = NULL;
+    device->worker_count = 0;
+}
+
+/* ---- helping ---- */
+
+static bool can_help(const sp_queue *queue)
+{
+    return queue->device->vtable->help == sp__soft_help &&
+           sp__soft_device(queue->device)->options.can_help;
+}
+
+/* Runs what is claimable for the value, on this queue or on the ones it is parked behind. */
+static void help_chain(sp_soft_queue *queue, uint64_t value, sp_thread_record *record)
+{
+    const sp_executor executor = {
+        .kind = SP_HELPER, .record = record, .until = value, .budget = UINT32_MAX};
+    for (int depth = 0; depth < MAX_CHAIN; depth++) {
+        sp__soft_note_commit(queue);
+        while (sp_load_acquire(&queue->base.timeline.done) < value) {
+            if (sp__soft_claim(queue)) {
+                sp__soft_drain(queue, &executor);
+            } else if (!sp__soft_join_tiles(queue)) {
+                break;
+            }
+        }
+        const uint64_t word = sp_load_acquire(&queue->word);
+        if ((word & SP_CLAIM_MASK) != SP_PARKED) return;
+        sp_timeline *behind = sp_load_relaxed(&queue->parked_on);
+        if (behind == NULL || !can_help(behind->owner)) return;
+        queue = sp__soft_queue(behind->owner);
+        value = sp__soft_last_value(&queue->base);
+    }
+}
+
+void sp__soft_help(sp_queue *base, uint64_t value)
+{
+    sp_thread_record *record = can_help(base) ? sp__thread_record() : NULL;
+    if (record == NULL) {
+        sp__soft_flush(base);
+        return;
+    }
+    sp_soft_queue *queue = sp__soft_queue(base);
+    help_chain(queue, value, record);
+    /* After a chain the queue itself may be free again. */
+    while (sp_load_acquire(&base->timeline.done) < value && sp__soft_claim(queue)) {
+        const sp_executor executor = {
+            .kind = SP_HELPER, .record = record, .until = value, .budget = UINT32_MAX};
+        sp__soft_drain(queue, &executor);
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Thread records: a list of free ones behind a lock that a thread takes twice in its life. */
+#include "device/thread_record.h"
+
+#include "base/heap.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+
+static struct {
+    sp_mutex lock;
+    sp_thread_record *free SP_GUARDED_BY(lock);
+    uint64_t last_number SP_GUARDED_BY(lock);
+} records; /* guarded by its lock; process-wide because threads are */
+
+/* Runs when the thread ends: the record stays mapped for unparks that are still on their way. */
+static void give_back(void *value)
+{
+    sp_thread_record *record = value;
+    sp_mutex_lock(&records.lock);
+    record->next_free = records.free;
+    records.free = record;
+    sp_mutex_unlock(&records.lock);
+}
+
+static sp_thread_record *take(void)
+{
+    sp_mutex_lock(&records.lock);
+    sp_thread_record *record = records.free;
+    if (record != NULL) records.free = record->next_free;
+    const uint64_t number = ++records.last_number;
+    sp_mutex_unlock(&records.lock);
+    if (record == NULL) {
+        record = sp_aligned_malloc(SP_CACHE_LINE, sizeof *record);
+        if (record == NULL) return NULL;
+        *record = (sp_thread_record){0};
+    }
+    record->number = number;
+    return record;
+}
+
+static SP_NOINLINE sp_thread_record *record_new(void)
+{
+    sp_thread_record *record = take();
+    if (record != NULL && sp_tls_set(SP_TLS_WAITER, record, give_back)) return record;
+    if (record != NULL) give_back(record);
+    sp__fail(SP_OUT_OF_MEMORY, "no memory for this thread's record");
+    return NULL;
+}
+
+sp_thread_record *sp__thread_record(void)
+{
+    sp_thread_record *record = sp_tls_get(SP_TLS_WAITER);
+    return SP_LIKELY(record != NULL) ? record : record_new();
+}
+
+void sp__thread_records_free(void)
+{
+    sp_mutex_lock(&records.lock);
+    sp_thread_record *record = records.free;
+    records.free = NULL;
+    records.last_number = 0;
+    sp_mutex_unlock(&records.lock);
+    while (record != NULL) {
+        sp_thread_record *next = record->next_free;
+        sp_free(record);
+        record = next;
+    }
+}

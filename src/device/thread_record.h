@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library knows of each thread that ever waited, submitted or ran a host function: a
+ * parker, a number, and the host functions it is inside of. Records are pooled and never freed:
+ * an unpark that comes late meets a record, perhaps another thread's, which shrugs it off. */
+#ifndef SP_DEVICE_THREAD_RECORD_H
+#define SP_DEVICE_THREAD_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/wait.h"
+#include "device/timeline.h"
+
+/* One host function that a thread is inside of; lives on that thread's stack. */
+typedef struct sp_host_frame {
+    sp_point point;              /* of the submission that holds the function */
+    struct sp_host_frame *outer; /* owner only */
+    /* While the function waits, guarded by the lock in wait.c: */
+    sp_point waiting_for;
+    struct sp_host_frame *next_waiting;
+} sp_host_frame;
+
+typedef struct sp_thread_record {
+    SP_CACHE_ALIGNED sp_parker parker;
+    uint64_t number;       /* differs for every thread that ever lived; never 0 */
+    sp_host_frame *frames; /* owner only: innermost host function, or NULL */
+    bool is_executor;      /* owner only: this is a host-executor thread */
+    struct sp_thread_record *next_free; /* guarded by the lock of the free records */
+} sp_thread_record;
+
+/* The calling thread's record; NULL, with the error set, when out of memory. */
+sp_thread_record *sp__thread_record(void);
+
+/* Frees the records of threads that have ended: only when no unpark can be on its way (tests and
+ * the controlled scheduler). */
+void sp__thread_records_free(void);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Timelines and points. A stream owns one timeline: a 64-bit counter that its submissions raise as
+ * they complete, in order. A point (timeline, value) means "done when the counter reaches value";
+ * events, frees, futures and hazards are all points. Waiters of any kind (a host thread, a parked
+ * stream) register a node and are fired once.
+ *
+ *     waiters are sorted by value;  wanted == value of the first, or UINT64_MAX
+ *     every registered waiter has value > the `done` that its registration saw
+ *
+ * advance: write done, then read wanted.  register: write wanted, then read done. Both are
+ * sequentially consistent, so one of the two sides sees the other and no wake-up is lost.
+ *
+ * A failed point keeps its fault (fault.h) on the timeline: whoever waits for it, early or late,
+ * gets it. Internally synchronised; timelines live as long as the process. */
+#ifndef SP_DEVICE_TIMELINE_H
+#define SP_DEVICE_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/macros.h"
+#include "base/mutex.h"
+#include "device/fault.h"
+
+typedef struct sp_queue sp_queue;
+typedef struct sp_timeline sp_timeline;
+
+typedef struct sp_point {
+    sp_timeline *timeline; /* NULL: a point that has always passed */
+    uint64_t value;
+} sp_point;
+
+typedef struct sp_waiter sp_waiter;
+
+struct sp_waiter {
+    uint64_t value;
+    sp_waiter *next; /* guarded by the timeline's lock while registered */
+    /* Called once, with no lock held, when the value is reached. The node belongs to the callee
+     * from then on: the timeline never touches it again. */
+    void (*fire)(sp_waiter *waiter);
+};
+
+/* One failed submission. */
+typedef struct sp_failure {
+    uint64_t value;
+    uint64_t thread; /* number of the thread that submitted it */
+    sp_fault fault;
+    bool is_reported; /* a synchronize of that thread has returned it */
+} sp_failure;
+
+struct sp_timeline {
+    /* Newest completed value. Written by the stream's executor, read by everybody; the write
+     * publishes all that the completed commands wrote. */
+    SP_CACHE_ALIGNED sp_atomic_u64 done;
+    /* Smallest value a waiter is registered for. Written under the lock. */
+    sp_atomic_u64 wanted;
+    /* Number of failures ever; a wait looks for its fault only if this is not 0. Written before the
+     * `done` of the failed value, so whoever sees that sees this. */
+    sp_atomic_u64 failure_total;
+    sp_queue *owner; /* constant */
+    sp_mutex lock;
+    sp_waiter *waiters SP_GUARDED_BY(lock);
+    /* The newest failures in a ring, by value. */
+    sp_failure *failures SP_GUARDED_BY(lock);
+    uint32_t failure_capacity SP_GUARDED_BY(lock);
+    uint32_t failure_count SP_GUARDED_BY(lock);
+    uint32_t failure_first SP_GUARDED_BY(lock);
+    uint32_t unreported_count SP_GUARDED_BY(lock);
+    /* Values up to this one may have failed without a record: the ring was full or had no memory. */
+    uint64_t forgotten SP_GUARDED_BY(lock);
+};
+
+#define SP_TIMELINE_FAILURES 65536 /* failures remembered per timeline */
+
+void sp__timeline_init(sp_timeline *timeline, sp_queue *owner);
+void sp__timeline_deinit(sp_timeline *timeline);
+
+/* The completed value is now `value`: fires every waiter up to it. One executor at a time. */
+void sp__timeline_advance(sp_timeline *timeline, uint64_t value);
+
+/* Remembers that the submission `value` of `thread` failed. Called by the executor before it
+ * advances to `value`. */
+void sp__timeline_fail(sp_timeline *timeline, uint64_t value, uint64_t thread, sp_fault fault);
+
+/* Registers `waiter` for waiter->value; false, and not registered, if that has passed already. */
+bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter);
+
+/* Takes a registered waiter back; false if it has been, or is just being, fired. */
+bool sp__timeline_cancel(sp_timeline *timeline, sp_waiter *waiter);
+
+static inline bool sp__point_has_passed(sp_point point)
+{
+    /* Pairs with the write in advance: what the completed commands wrote is visible. */
+    return point.timeline == NULL || sp_load_acquire(&point.timeline->done) >= point.value;
+}
+
+/* The fault of a point that has passed; SP_NO_FAULT if all went well. */
+sp_fault sp__point_fault(sp_point point);
+
+/* The first failure with a value up to `value` that `thread` submitted and no earlier call of this
+ * function has returned; SP_NO_FAULT if there is none. */
+sp_fault sp__timeline_take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host waits. A waiter first makes sure that the awaited stream moves (help or flush), then sleeps
+ * on its own parker with a node in the timeline; it registers, then looks again.
+ *
+ * Waits inside host functions could close a circle: function F of point P waits for Q, and Q comes
+ * after P, directly or through other streams' waits and other waiting functions. Such a wait is
+ * refused with SP_DEADLOCK: under one lock the frame says what it waits for, then the graph of
+ * waits is searched for it. */
+#include "device/wait.h"
+
+#include "base/clock.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/thread.h"
+#include "device/device.h"
+#include "device/host_executor.h"
+#include "device/thread_record.h"
+
+/* Looks this often, about a microsecond, before it pays for a sleep and a wake-up. */
+#define SPIN_TURNS 32
+
+void sp__point_flush(sp_point point)
+{
+    if (sp__point_has_passed(point)) return;
+    sp_queue *owner = point.timeline->owner;
+    owner->device->vtable->flush(owner);
+}
+
+/* ---- sleeping ---- */
+
+typedef struct host_waiter {
+    sp_waiter base;
+    sp_parker *parker;
+    /* 1 once fired: the last access to the node. Release pairs with the acquire in the waiter. */
+    sp_atomic_u32 is_fired;
+} host_waiter;
+
+static void fire_host(sp_waiter *base)
+{
+    host_waiter *waiter = SP_CONTAINER_OF(base, host_waiter, base);
+    sp_parker *parker = waiter->parker; /* type-stable: outlives the node and the thread */
+    sp_store_release(&waiter->is_fired, 1);
+    sp_parker_unpark(parker);
+}
+
+static bool is_fired(const host_waiter *waiter)
+{
+    return sp_load_acquire(&waiter->is_fired) != 0;
+}
+
+/* Sleeps until the point has passed; false past the deadline. */
+static bool sleep_for(sp_point point, sp_thread_record *record, uint64_t deadline_ns)
+{
+    host_waiter waiter = {.base = {.value = point.value, .fire = fire_host},
+                          .parker = &record->parker};
+    if (!sp__timeline_register(point.timeline, &waiter.base)) return true;
+    sp_delay_point();
+    while (!is_fired(&waiter)) {
+        if (sp_parker_park(&record->parker, deadline_ns)) continue;
+        if (sp__timeline_cancel(point.timeline, &waiter.base)) return false;
+        deadline_ns = SP_NO_DEADLINE; /* being fired: it is ours again in a moment */
+    }
+    return true;
+}
+
+static bool spin_for(sp_point point)
+{
+    for (int i = 0; i < SPIN_TURNS; i++) {
+        if (sp__point_has_passed(point)) return true;
+        sp_spin_hint();
+    }
+    return sp__point_has_passed(point);
+}
+
+/* ---- waits inside host functions ---- */
+
+#define MAX_VISITED 512
+
+static struct {
+    sp_mutex lock;
+    sp_host_frame *waiting SP_GUARDED_BY(lock); /* frames whose function waits */
+} circle; /* guarded by its lock; process-wide because waits cross devices */
+
+/* The points that a wait depends on, the newest of each timeline. */
+typedef struct search {
+    sp_point points[MAX_VISITED];
+    uint32_t count;
+    bool is_full;
+} search;
+
+static void search_add(void *ctx, sp_point point)
+{
+    search *found = ctx;
+    if (sp__point_has_passed(point)) return;
+    for (uint32_t i = 0; i < found->count; i++) {
+        if (found->points[i].timeline == point.timeline && found->points[i].value >= point.value) {
+            return;
+        }
+    }
+    if (found->count == MAX_VISITED) {
+        found->is_full = true;
+        return;
+    }
+    found->points[found->count++] = point;
+}
+
+static void search_expand_locked(search *found, sp_point point) SP_REQUIRES(&circle.lock)
+{
+    sp_queue *owner = point.timeline->owner;
+    owner->device->vtable->each_wait(owner, point.value, search_add, found);
+    for (sp_host_frame *frame = circle.waiting; frame != NULL; frame = frame->next_waiting) {
+        if (frame->point.timeline == point.timeline && frame->point.value <= point.value) {
+            search_add(found, frame->waiting_for);
+        }
+    }
+}
+
+static bool depends_on_frames(const search *found, const sp_host_frame *frames)
+{
+    for (uint32_t i = 0; i < found->count; i++) {
+        for (const sp_host_frame *frame = frames; frame != NULL; frame = frame->outer) {
+            if (found->points[i].timeline == frame->point.timeline &&
+                found->points[i].value >= frame->point.value) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Enters the frame as waiting, unless the point depends on it or on a frame around it. */
+static sp_status frame_enter_wait(sp_host_frame *frame, sp_point point)
+{
+    search *found = sp_malloc(sizeof *found);
+    if (found == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to check a wait for deadlock");
+    found->count = 0;
+    found->is_full = false;
+    sp_mutex_lock(&circle.lock);
+    search_add(found, point);
+    for (uint32_t i = 0; i < found->count; i++) search_expand_locked(found, found->points[i]);
+    const bool is_circle = found->is_full || depends_on_frames(found, frame);
+    if (!is_circle) {
+        frame->waiting_for = point;
+        frame->next_waiting = circle.waiting;
+        circle.waiting = frame;
+    }
+    sp_mutex_unlock(&circle.lock);
+    sp_free(found);
+    if (!is_circle) return SP_OK;
+    return sp__fail(SP_DEADLOCK, "a host function waits for a point that comes after itself: it "
+                                 "would never return; wait outside, or let the stream wait");
+}
+
+static void frame_leave_wait(sp_host_frame *frame)
+{
+    sp_mutex_lock(&circle.lock);
+    sp_host_frame **place = &circle.waiting;
+    while (*place != frame) place = &(*place)->next_waiting;
+    *place = frame->next_waiting;
+    sp_mutex_unlock(&circle.lock);
+}
+
+/* ---- the calls ---- */
+
+static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record,
+                                        uint64_t deadline_ns)
+{
+    sp_host_frame *frame = record->frames;
+    SP_TRY(frame_enter_wait(frame, point));
+    sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
+    if (status == SP_OK) {
+        const bool is_done = sleep_for(point, record, deadline_ns);
+        if (record->is_executor) sp__host_executor_unblock();
+        if (!is_done) status = sp__fail(SP_TIMEOUT, "the point was not reached in time");
+    }
+    frame_leave_wait(frame);
+    return status;
+}
+
+static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
+{
+    if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {
+        sp__point_flush(point);
+        return sp__fail(SP_TIMEOUT, "the point was not reached in time");
+    }
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    sp_queue *owner = point.timeline->owner;
+    if (record->frames != NULL) {
+        owner->device->vtable->flush(owner);
+        return sleep_in_host_function(point, record, deadline_ns);
+    }
+    owner->device->vtable->help(owner, point.value);
+    if (spin_for(point) || sleep_for(point, record, deadline_ns)) return SP_OK;
+    return sp__fail(SP_TIMEOUT, "the point was not reached in time");
+}
+
+sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns)
+{
+    return sp__point_has_passed(point) ? SP_OK : wait_slow(point, deadline_ns);
+}
+
+sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
+{
+    SP_TRY(sp__point_wait_passed(point, deadline_ns));
+    return sp__fault_report(sp__point_fault(point));
+}
+
+sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t deadline_ns)
+{
+    for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
+    for (uint32_t i = 0; i < count; i++) SP_TRY(sp__point_wait_passed(points[i], deadline_ns));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(sp__fault_report(sp__point_fault(points[i])));
+    return SP_OK;
+}
+
+static uint32_t first_passed(const sp_point *points, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sp__point_has_passed(points[i])) return i;
+    }
+    return count;
+}
+
+/* Registers a node with each point until one has passed, sleeps, and takes the nodes back. */
+static bool sleep_for_any(const sp_point *points, host_waiter *waiters, uint32_t count,
+                          sp_thread_record *record, uint64_t deadline_ns)
+{
+    uint32_t registered = 0;
+    bool is_any = false;
+    while (registered < count && !is_any) {
+        host_waiter *waiter = &waiters[registered];
+        *waiter = (host_waiter){
+            .base = {.value = points[registered].value, .fire = fire_host},
+            .parker = &record->parker};
+        is_any = !sp__timeline_register(points[registered].timeline, &waiter->base);
+        if (!is_any) registered++;
+    }
+    while (!is_any && sp_parker_park(&record->parker, deadline_ns)) {
+        for (uint32_t i = 0; i < registered; i++) is_any = is_any || is_fired(&waiters[i]);
+    }
+    for (uint32_t i = 0; i < registered; i++) {
+        if (sp__timeline_cancel(points[i].timeline, &waiters[i].base)) continue;
+        is_any = true;
+        while (!is_fired(&waiters[i])) sp_parker_park(&record->parker, SP_NO_DEADLINE);
+    }
+    return is_any;
+}
+
+sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
+                             uint32_t *which)
+{
+    if (count == 0) return sp__fail(SP_INVALID, "a wait for any of no points would never end");
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    if (record->frames != NULL) {
+        return sp__fail(SP_DEADLOCK, "a host function may not wait for any of several points");
+    }
+    uint32_t passed = first_passed(points, count);
+    if (passed == count) {
+        host_waiter *waiters = sp_malloc(count * sizeof *waiters);
+        if (waiters == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u points",
+                                             count);
+        for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
+        const bool is_any = sleep_for_any(points, waiters, count, record, deadline_ns);
+        sp_free(waiters);
+        if (!is_any) return sp__fail(SP_TIMEOUT, "none of %u points was reached in time", count);
+        passed = first_passed(points, count);
+    }
+    *which = passed;
+    return sp__fault_report(sp__point_fault(points[passed]));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host waits for points: flush the owner, help it, sleep. Any thread; no lock may be held. */
+#ifndef SP_DEVICE_WAIT_H
+#define SP_DEVICE_WAIT_H
+
+#include <stdint.h>
+
+#include <streampool/status.h>
+
+#include "device/timeline.h"
+
+/* Waits for one point. SP_OK; the status and message of the point's fault; SP_TIMEOUT past
+ * `deadline_ns`; SP_DEADLOCK inside a host function that the point depends on. */
+sp_status sp__point_wait(sp_point point, uint64_t deadline_ns);
+
+/* Like sp__point_wait, but only that the point has passed counts, not how it went. */
+sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns);
+
+/* Waits until all points have passed; the status is that of the first failed one. */
+sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t deadline_ns);
+
+/* Waits until one of the points has passed and tells which; its fault is the status. */
+sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
+                             uint32_t *which);
+
+/* Flushes the queue that owns the point, if it has not passed. */
+void sp__point_flush(sp_point point);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "device/cpu/cpu.h"
+#include "device/null/null.h"
+#include "device/thread_record.h"
+
+const char *fixture_kind(void)
+{
+    const char *kind = getenv("STREAMPOOL_TEST_DEVICE");
+    return kind != NULL ? kind : "cpu";
+}
+
+static uint32_t worker_count(void)
+{
+    const char *count = getenv("STREAMPOOL_CPU_WORKERS");
+    return count != NULL ? (uint32_t)atoi(count) : 0;
+}
+
+fixture fixture_open_kind(const char *kind)
+{
+    fixture f = {0};
+    sp_status status;
+    if (strcmp(kind, "null") == 0) {
+        status = sp__null_open(&(sp_null_options){.quirk_limit = 2}, &f.device);
+    } else {
+        status = sp__cpu_open(&(sp_cpu_options){.worker_count = worker_count()}, &f.device);
+    }
+    for (uint32_t i = 0; i < FIXTURE_QUEUES && status == SP_OK; i++) {
+        status = f.device->vtable->queue_create(
+            f.device, i, &(sp_queue_options){.is_batching = true}, &f.queues[i]);
+    }
+    if (status == SP_OK) return f;
+    fprintf(stderr, "cannot open a %s device: %s\n", kind, sp_last_error());
+    exit(1);
+}
+
+fixture fixture_open(void)
+{
+    return fixture_open_kind(fixture_kind());
+}
+
+void fixture_close(fixture *f)
+{
+    f->device->vtable->close(f->device);
+    f->device = NULL;
+}
+
+sp_memory fixture_words(fixture *f, uint32_t count)
+{
+    sp_memory memory = {0};
+    CHECK_OK(f->device->vtable->memory_create(f->device, count * sizeof(uint32_t), &memory));
+    return memory;
+}
+
+void fixture_free(sp_memory *memory)
+{
+    memory->device->vtable->memory_destroy(memory);
+}
+
+uint32_t *words_of(const sp_memory *memory)
+{
+    return memory->host;
+}
+
+sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access,
+                     sp_cell *cell)
+{
+    return (sp_binding){.memory = memory,
+                        .offset = first * sizeof(uint32_t),
+                        .bytes = count * sizeof(uint32_t),
+                        .cell = cell,
+                        .epoch = 1,
+                        .access = (uint8_t)access,
+                        .covers_all = count * sizeof(uint32_t) == memory->bytes};
+}
+
+sp_binding bind_words(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access)
+{
+    return bind_cell(memory, first, count, access, NULL);
+}
+
+sp_command command_fill(const sp_binding *target, const uint32_t *value)
+{
+    return (sp_command){.type = SP_COMMAND_FILL,
+                        .binding_count = 1,
+                        .bindings = target,
+                        .constants = value,
+                        .constant_bytes = sizeof *value};
+}
+
+sp_command command_copy(const sp_binding *target_and_source)
+{
+    return (sp_command){
+        .type = SP_COMMAND_COPY, .binding_count = 2, .bindings = target_and_source};
+}
+
+sp_command command_dispatch(const sp_kernel *kernel, uint32_t tiles, const sp_binding *bindings,
+                            uint32_t binding_count, const void *constants,
+                            uint32_t constant_bytes)
+{
+    return (sp_command){.type = SP_COMMAND_DISPATCH,
+                        .kernel = kernel,
+                        .grid = {tiles, 1, 1},
+                        .bindings = bindings,
+                        .binding_count = binding_count,
+                        .constants = constants,
+                        .constant_bytes = constant_bytes};
+}
+
+sp_command command_host(sp_host_fn fn, void *ctx)
+{
+    return (sp_command){.type = SP_COMMAND_HOST, .host = fn, .ctx = ctx};
+}
+
+sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point *out)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    sp_submission mine = *submission;
+    mine.thread = record->number;
+    return queue->device->vtable->submit(queue, &mine, out);
+}
+
+sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_count,
+                      const sp_command *commands, uint32_t count)
+{
+    sp_point point = {0};
+    const sp_submission submission = {.waits = waits,
+                                      .wait_count = wait_count,
+                                      .commands = commands,
+                                      .command_count = count};
+    CHECK_OK(try_submit(queue, &submission, &point));
+    return point;
+}
+
+sp_point submit(sp_queue *queue, const sp_command *commands, uint32_t count)
+{
+    return submit_after(queue, NULL, 0, commands, count);
+}
+
+sp_status wait_point(sp_point point)
+{
+    return sp__point_wait(point, sp_clock_deadline(10000000000));
+}
+
+/* ---- kernels ---- */
+
+static sp_status add_one(const sp_tile *tile)
+{
+    ((uint32_t *)tile->bindings[0])[tile->index[0]] += 1;
+    return SP_OK;
+}
+
+static sp_status append(const sp_tile *tile)
+{
+    uint32_t *words = tile->bindings[0];
+    words[1 + words[0]] = *(const uint32_t *)tile->constants;
+    words[0]++;
+    return SP_OK;
+}
+
+static sp_status fail(const sp_tile *tile)
+{
+    (void)tile;
+    return sp__fail(SP_FAILED, "asked to fail");
+}
+
+static sp_status sum(const sp_tile *tile)
+{
+    const uint32_t count = *(const uint32_t *)tile->constants;
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < count; i++) total += ((const uint32_t *)tile->bindings[1])[i];
+    *(uint32_t *)tile->bindings[0] = total;
+    return SP_OK;
+}
+
+static sp_status slow(const sp_tile *tile)
+{
+    sp_clock_sleep(*(const uint64_t *)tile->constants);
+    *(uint32_t *)tile->bindings[0] += 1;
+    return SP_OK;
+}
+
+static sp_status meet(const sp_tile *tile)
+{
+    const meet_constants *constants = tile->constants;
+    const uint64_t deadline = sp_clock_now() + 2000000000u;
+    sp_fetch_add_acq_rel(constants->arrived, 1);
+    while (sp_load_acquire(constants->arrived) < constants->wanted) {
+        if (sp_clock_now() > deadline) return SP_OK;
+        sp_thread_yield();
+    }
+    sp_fetch_add_relaxed(constants->met, 1);
+    return SP_OK;
+}
+
+const sp_kernel kernel_add_one = {.name = "add_one", .run = add_one};
+const sp_kernel kernel_append = {.name = "append", .run = append};
+const sp_kernel kernel_fail = {.name = "fail", .run = fail};
+const sp_kernel kernel_sum = {.name = "sum", .run = sum};
+const sp_kernel kernel_slow = {.name = "slow", .run = slow};
+const sp_kernel kernel_meet = {.name = "meet", .run = meet};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the device conformance tests share: the device under test (STREAMPOOL_TEST_DEVICE, cpu or
+ * null), queues and memory on it, and short ways to submit. */
+#ifndef SP_TESTS_DEVICE_FIXTURE_H
+#define SP_TESTS_DEVICE_FIXTURE_H
+
+#include "base/clock.h"
+#include "device/device.h"
+#include "device/wait.h"
+#include "support/test.h"
+
+#define FIXTURE_QUEUES 8
+
+typedef struct fixture {
+    sp_dev *device;
+    sp_queue *queues[FIXTURE_QUEUES];
+} fixture;
+
+/* NULL: an open device with FIXTURE_QUEUES queues. Ends the process if that fails. */
+fixture fixture_open(void);
+/* Like it, of kind `kind`. */
+fixture fixture_open_kind(const char *kind);
+void fixture_close(fixture *fixture);
+const char *fixture_kind(void);
+
+/* Memory of `count` 32-bit words, zeroed; freed with fixture_free. */
+sp_memory fixture_words(fixture *fixture, uint32_t count);
+void fixture_free(sp_memory *memory);
+uint32_t *words_of(const sp_memory *memory);
+
+sp_binding bind_words(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access);
+/* The same over a cell, for poison. */
+sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access,
+                     sp_cell *cell);
+
+sp_command command_fill(const sp_binding *target, const uint32_t *value);
+sp_command command_copy(const sp_binding *target_and_source);
+sp_command command_dispatch(const sp_kernel *kernel, uint32_t tiles, const sp_binding *bindings,
+                            uint32_t binding_count, const void *constants,
+                            uint32_t constant_bytes);
+sp_command command_host(sp_host_fn fn, void *ctx);
+
+/* Submit commands of the calling thread; the status goes to a check. */
+sp_point submit(sp_queue *queue, const sp_command *commands, uint32_t count);
+sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_count,
+                      const sp_command *commands, uint32_t count);
+sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
+
+/* Waits; fails the test after ten seconds. */
+sp_status wait_point(sp_point point);
+
+/* Kernels. */
+extern const sp_kernel kernel_add_one;  /* words[i] += 1 over binding 0, one word per tile */
+extern const sp_kernel kernel_append;   /* binding 0: [count, items...]; appends the constant */
+extern const sp_kernel kernel_fail;     /* fails with SP_FAILED "asked to fail" */
+extern const sp_kernel kernel_sum;      /* binding 0 [0] = sum of all words of binding 1 */
+extern const sp_kernel kernel_slow;     /* sleeps constants->ns, then adds one to binding 0 [0] */
+extern const sp_kernel kernel_meet;     /* waits until as many tiles or dispatches run at once */
+
+typedef struct meet_constants {
+    sp_atomic_u32 *arrived; /* how many are inside */
+    uint32_t wanted;
+    sp_atomic_u32 *met; /* raised by each that saw enough others within two seconds */
+} meet_constants;
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device conformance: command lists, recorded once and replayed from anywhere. */
+#include "base/heap.h"
+#include "base/thread.h"
+#include "device_fixture.h"
+
+static sp_list *list_of(fixture *f, const sp_command *commands, uint32_t count, uint32_t slots)
+{
+    sp_list *list = NULL;
+    CHECK_OK(f->device->vtable->list_create(f->device, commands, count, slots, &list));
+    return list;
+}
+
+static sp_command command_list(sp_list *list, const sp_binding *slots, uint32_t count)
+{
+    return (sp_command){
+        .type = SP_COMMAND_LIST, .list = list, .bindings = slots, .binding_count = count};
+}
+
+static sp_binding slot_words(uint16_t slot, uint32_t first, uint32_t count, sp_access access)
+{
+    return (sp_binding){
+        .slot = slot, .offset = first * 4, .bytes = count * 4, .access = (uint8_t)access};
+}
+
+TEST(a_list_runs_on_whatever_its_slots_are)
+{
+    fixture f = fixture_open();
+    const sp_binding add = slot_words(0, 2, 4, SP_READ_WRITE);
+    const sp_binding copy[2] = {slot_words(1, 0, 8, SP_WRITE), slot_words(0, 0, 8, SP_READ)};
+    const sp_command commands[2] = {command_dispatch(&kernel_add_one, 4, &add, 1, NULL, 0),
+                                    command_copy(copy)};
+    sp_list *list = list_of(&f, commands, 2, 2);
+    for (int i = 0; i < 3; i++) {
+        sp_memory a = fixture_words(&f, 16);
+        sp_memory b = fixture_words(&f, 8);
+        const sp_binding slots[2] = {bind_words(&a, 8, 8, SP_READ_WRITE),
+                                     bind_words(&b, 0, 8, SP_WRITE)};
+        const sp_command command = command_list(list, slots, 2);
+        CHECK_OK(wait_point(submit(f.queues[i], &command, 1)));
+        for (uint32_t w = 0; w < 8; w++) {
+            CHECK_EQ_U64(words_of(&a)[w], 0);
+            CHECK_EQ_U64(words_of(&b)[w], w >= 2 && w < 6);
+        }
+        fixture_free(&a);
+        fixture_free(&b);
+    }
+    f.device->vtable->list_release(list);
+    fixture_close(&f);
+}
+
+TEST(a_list_lives_until_its_last_replay_has_completed)
+{
+    fixture f = fixture_open();
+    sp_memory words = fixture_words(&f, 1);
+    const uint64_t ns = 2000000;
+    const sp_binding binding = bind_words(&words, 0, 1, SP_READ_WRITE);
+    const sp_command slow = command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns);
+    sp_point point = {0};
+    for (int i = 0; i < 10; i++) {
+        sp_list *list = list_of(&f, &slow, 1, 0);
+        const sp_command command = command_list(list, NULL, 0);
+        point = submit(f.queues[0], &command, 1);
+        f.device->vtable->list_release(list);
+    }
+    CHECK_OK(wait_point(point));
+    CHECK_EQ_U64(words_of(&words)[0], 10);
+    fixture_free(&words);
+    fixture_close(&f);
+}
+
+typedef struct replay {
+    fixture f;
+    sp_list *list;
+    sp_memory words;
+    uint32_t rounds;
+} replay;
+
+static void replay_thread(void *arg, uint32_t index)
+{
+    replay *shared = arg;
+    const sp_binding slot = bind_words(&shared->words, index * 16, 16, SP_READ_WRITE);
+    const sp_command command = command_list(shared->list, &slot, 1);
+    for (uint32_t i = 0; i < shared->rounds; i++) {
+        CHECK_OK(wait_point(submit(shared->f.queues[index % FIXTURE_QUEUES], &command, 1)));
+    }
+}
+
+TEST(one_list_replays_on_many_streams_at_once)
+{
+    enum { THREADS = 12 };
+    replay shared = {.f = fixture_open(), .rounds = (uint32_t)test_count(20000, 500)};
+    const sp_binding add = slot_words(0, 0, 16, SP_READ_WRITE);
+    sp_command commands[3];
+    for (int i = 0; i < 3; i++) {
+        commands[i] = command_dispatch(&kernel_add_one, 16, &add, 1, NULL, 0);
+    }
+    shared.list = list_of(&shared.f, commands, 3, 1);
+    shared.words = fixture_words(&shared.f, THREADS * 16);
+    test_threads(THREADS, replay_thread, &shared);
+    for (uint32_t i = 0; i < THREADS * 16; i++) {
+        REQUIRE_EQ_U64(words_of(&shared.words)[i], 3 * shared.rounds);
+    }
+    shared.f.device->vtable->list_release(shared.list);
+    fixture_free(&shared.words);
+    fixture_close(&shared.f);
+}
+
+TEST(a_failure_inside_a_list_poisons_the_slots_it_writes)
+{
+    fixture f = fixture_open();
+    sp_memory a = fixture_words(&f, 4);
+    sp_cell cell = {0};
+    const sp_binding out = slot_words(0, 0, 4, SP_WRITE);
+    const sp_command commands[2] = {command_dispatch(&kernel_fail, 1, NULL, 0, NULL, 0),
+                                    command_dispatch(&kernel_add_one, 4, &out, 1, NULL, 0)};
+    sp_list *bad = list_of(&f, commands, 2, 1);
+    sp_list *good = list_of(&f, &commands[1], 1, 1);
+    const sp_binding slot = bind_cell(&a, 0, 4, SP_WRITE, &cell);
+    const sp_command replay_bad = command_list(bad, &slot, 1);
+    const sp_command replay_good = command_list(good, &slot, 1);
+    CHECK_STATUS(wait_point(submit(f.queues[0], &replay_bad, 1)), SP_FAILED);
+    CHECK(sp__cell_fault(&cell, 1) != SP_NO_FAULT);
+    CHECK_EQ_U64(words_of(&a)[0], 0);
+    CHECK_OK(wait_point(submit(f.queues[0], &replay_good, 1)));
+    CHECK_EQ_U64(sp__cell_fault(&cell, 1), SP_NO_FAULT);
+
+    /* A list does not start on poisoned input. */
+    sp__cell_poison(&cell, 1, sp__fault_new(SP_FAILED));
+    sp_binding input = slot;
+    input.access = SP_READ;
+    const sp_command consume = command_list(good, &input, 1);
+    CHECK_STATUS(wait_point(submit(f.queues[0], &consume, 1)), SP_FAILED);
+    CHECK_EQ_U64(words_of(&a)[0], 1);
+    f.device->vtable->list_release(bad);
+    f.device->vtable->list_release(good);
+    fixture_free(&a);
+    fixture_close(&f);
+}
+
+static sp_status nothing(void *ctx, sp_fault fault)
+{
+    (void)ctx;
+    (void)fault;
+    return SP_OK;
+}
+
+TEST(lists_refuse_host_functions_other_lists_and_slots_they_do_not_have)
+{
+    fixture f = fixture_open();
+    sp_list *list = NULL;
+    const sp_command host = command_host(nothing, NULL);
+    CHECK_STATUS(f.device->vtable->list_create(f.device, &host, 1, 0, &list), SP_INVALID);
+    const sp_binding out = slot_words(2, 0, 1, SP_WRITE);
+    const sp_command dispatch = command_dispatch(&kernel_add_one, 1, &out, 1, NULL, 0);
+    CHECK_STATUS(f.device->vtable->list_create(f.device, &dispatch, 1, 2, &list), SP_INVALID);
+    sp_list *inner = list_of(&f, NULL, 0, 0);
+    const sp_command nested = command_list(inner, NULL, 0);
+    CHECK_STATUS(f.device->vtable->list_create(f.device, &nested, 1, 0, &list), SP_INVALID);
+    sp_heap_fail_after(0);
+    CHECK_STATUS(f.device->vtable->list_create(f.device, NULL, 0, 0, &list), SP_OUT_OF_MEMORY);
+    sp_heap_fail_after(UINT64_MAX);
+    f.device->vtable->list_release(inner);
+    fixture_close(&f);
+}
+
+TEST_MAIN

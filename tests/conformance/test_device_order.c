@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device conformance: order, points, waits between streams, progress, overlap. */
+#include <semaphore.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/thread.h"
+#include "device_fixture.h"
+
+static sp_command append_of(const sp_binding *log, const uint32_t *item)
+{
+    return command_dispatch(&kernel_append, 1, log, 1, item, sizeof *item);
+}
+
+TEST(an_empty_submission_completes)
+{
+    fixture f = fixture_open();
+    const sp_point point = submit(f.queues[0], NULL, 0);
+    CHECK_EQ_U64(point.value, 1);
+    CHECK_OK(wait_point(point));
+    CHECK(sp__point_has_passed(point));
+    fixture_close(&f);
+}
+
+TEST(submissions_of_one_queue_run_in_order)
+{
+    fixture f = fixture_open();
+    const uint32_t count = 5000;
+    sp_memory log = fixture_words(&f, count + 1);
+    const sp_binding binding = bind_words(&log, 0, count + 1, SP_READ_WRITE);
+    sp_point last = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_command command = append_of(&binding, &i);
+        last = submit(f.queues[0], &command, 1);
+        if (i % 1000 == 999) CHECK_OK(wait_point(last));
+    }
+    CHECK_OK(wait_point(last));
+    CHECK_EQ_U64(words_of(&log)[0], count);
+    for (uint32_t i = 0; i < count; i++) REQUIRE_EQ_U64(words_of(&log)[1 + i], i);
+    fixture_free(&log);
+    fixture_close(&f);
+}
+
+typedef struct shared_log {
+    fixture f;
+    sp_memory log;
+    uint32_t rounds;
+} shared_log;
+
+#define GROUP 5
+
+static void append_groups(void *arg, uint32_t index)
+{
+    shared_log *shared = arg;
+    const sp_binding binding =
+        bind_words(&shared->log, 0, (uint32_t)(shared->log.bytes / 4), SP_READ_WRITE);
+    for (uint32_t round = 0; round < shared->rounds; round++) {
+        sp_command commands[GROUP];
+        const uint32_t item = index * 1000000 + round;
+        for (int i = 0; i < GROUP; i++) commands[i] = append_of(&binding, &item);
+        const sp_point point = submit(shared->f.queues[0], commands, GROUP);
+        if (round % 16 == 15) CHECK_OK(wait_point(point));
+    }
+}
+
+TEST(threads_that_share_a_queue_interleave_whole_submissions)
+{
+    enum { THREADS = 4 };
+    shared_log shared = {.f = fixture_open(), .rounds = (uint32_t)test_count(10000, 400)};
+    const uint32_t total = THREADS * shared.rounds * GROUP;
+    shared.log = fixture_words(&shared.f, total + 1);
+    test_threads(THREADS, append_groups, &shared);
+    CHECK_OK(wait_point(submit(shared.f.queues[0], NULL, 0)));
+
+    const uint32_t *items = words_of(&shared.log) + 1;
+    uint32_t next[THREADS] = {0};
+    CHECK_EQ_U64(words_of(&shared.log)[0], total);
+    for (uint32_t i = 0; i < total; i += GROUP) {
+        const uint32_t thread = items[i] / 1000000;
+        REQUIRE(thread < THREADS);
+        REQUIRE_EQ_U64(items[i] % 1000000, next[thread]++);
+        for (uint32_t j = 1; j < GROUP; j++) REQUIRE_EQ_U64(items[i + j], items[i]);
+    }
+    fixture_free(&shared.log);
+    fixture_close(&shared.f);
+}
+
+TEST(copies_and_fills_move_the_bytes_they_name)
+{
+    fixture f = fixture_open();
+    sp_memory a = fixture_words(&f, 64);
+    sp_memory b = fixture_words(&f, 64);
+    const uint32_t pattern = 0x01020304;
+    const sp_binding target = bind_words(&a, 8, 16, SP_WRITE);
+    const sp_binding pair[2] = {bind_words(&b, 0, 32, SP_WRITE), bind_words(&a, 4, 32, SP_READ)};
+    const sp_command commands[2] = {command_fill(&target, &pattern), command_copy(pair)};
+    CHECK_OK(wait_point(submit(f.queues[0], commands, 2)));
+    for (uint32_t i = 0; i < 64; i++) {
+        CHECK_EQ_U64(words_of(&a)[i], i >= 8 && i < 24 ? pattern : 0);
+        CHECK_EQ_U64(words_of(&b)[i], i >= 4 && i < 20 ? pattern : 0);
+    }
+    fixture_free(&a);
+    fixture_free(&b);
+    fixture_close(&f);
+}
+
+TEST(every_tile_of_a_grid_runs_once)
+{
+    fixture f = fixture_open();
+    sp_memory words = fixture_words(&f, 3000);
+    const sp_binding binding = bind_words(&words, 0, 3000, SP_READ_WRITE);
+    for (uint32_t tiles = 0; tiles <= 3000; tiles += 1000) {
+        const sp_command command = command_dispatch(&kernel_add_one, tiles, &binding, 1, NULL, 0);
+        CHECK_OK(wait_point(submit(f.queues[tiles / 1000], &command, 1)));
+    }
+    for (uint32_t i = 0; i < 3000; i++) REQUIRE_EQ_U64(words_of(&words)[i], 3 - i / 1000);
+    fixture_free(&words);
+    fixture_close(&f);
+}
+
+TEST(a_stream_waits_for_a_point_of_another_stream)
+{
+    fixture f = fixture_open();
+    const uint32_t rounds = (uint32_t)test_count(100000, 2000);
+    sp_memory log = fixture_words(&f, 2 * rounds + 1);
+    const sp_binding binding = bind_words(&log, 0, 2 * rounds + 1, SP_READ_WRITE);
+    sp_point before = {0};
+    for (uint32_t i = 0; i < 2 * rounds; i++) {
+        const sp_command command = append_of(&binding, &i);
+        before = submit_after(f.queues[i % FIXTURE_QUEUES], &before, before.timeline != NULL,
+                              &command, 1);
+        if (i % 1024 == 1023) CHECK_OK(wait_point(before));
+    }
+    CHECK_OK(wait_point(before));
+    for (uint32_t i = 0; i < 2 * rounds; i++) REQUIRE_EQ_U64(words_of(&log)[1 + i], i);
+    fixture_free(&log);
+    fixture_close(&f);
+}
+
+TEST(cpu_and_null_play_ping_pong)
+{
+    fixture cpu = fixture_open_kind("cpu");
+    fixture null = fixture_open_kind("null");
+    const uint32_t rounds = (uint32_t)test_count(100000, 1000);
+    sp_memory log = fixture_words(&cpu, 2 * rounds + 1); /* host memory: both can touch it */
+    const sp_binding binding = bind_words(&log, 0, 2 * rounds + 1, SP_READ_WRITE);
+    sp_point before = {0};
+    for (uint32_t i = 0; i < 2 * rounds; i++) {
+        const sp_command command = append_of(&binding, &i);
+        sp_queue *queue = i % 2 == 0 ? cpu.queues[0] : null.queues[0];
+        before = submit_after(queue, &before, before.timeline != NULL, &command, 1);
+        if (i % 256 == 255) CHECK_OK(wait_point(before));
+    }
+    CHECK_OK(wait_point(before));
+    CHECK_EQ_U64(words_of(&log)[0], 2 * rounds);
+    for (uint32_t i = 0; i < 2 * rounds; i++) REQUIRE_EQ_U64(words_of(&log)[1 + i], i);
+    fixture_free(&log);
+    fixture_close(&cpu);
+    fixture_close(&null);
+}
+
+static sp_status post(void *ctx, sp_fault fault)
+{
+    (void)fault;
+    sem_post(ctx);
+    return SP_OK;
+}
+
+TEST(work_completes_without_any_further_call)
+{
+    fixture f = fixture_open();
+    sem_t done;
+    sem_init(&done, 0, 0);
+    for (int i = 0; i < 200; i++) {
+        /* Odd rounds let the workers fall asleep first. */
+        if (i % 50 == 1) sp_clock_sleep(5000000);
+        const sp_command command = command_host(post, &done);
+        submit(f.queues[i % FIXTURE_QUEUES], &command, 1);
+        struct timespec limit;
+        clock_gettime(CLOCK_REALTIME, &limit);
+        limit.tv_sec += 10;
+        REQUIRE(sem_timedwait(&done, &limit) == 0);
+    }
+    sem_destroy(&done);
+    fixture_close(&f);
+}
+
+TEST(two_streams_run_at_the_same_time)
+{
+    fixture f = fixture_open();
+    if (f.device->limits.width < 2) {
+        fixture_close(&f);
+        SKIP("the device runs one stream at a time");
+    }
+    sp_atomic_u32 arrived = {0};
+    sp_atomic_u32 met = {0};
+    const meet_constants constants = {&arrived, 2, &met};
+    const sp_command command =
+        command_dispatch(&kernel_meet, 1, NULL, 0, &constants, sizeof constants);
+    const sp_point points[2] = {submit(f.queues[0], &command, 1), submit(f.queues[1], &command, 1)};
+    CHECK_OK(sp__point_wait_all(points, 2, SP_NO_DEADLINE));
+    CHECK_EQ_U64(sp_load_relaxed(&met), 2);
+    fixture_close(&f);
+}
+
+TEST(tiles_of_one_dispatch_run_on_several_threads)
+{
+    fixture f = fixture_open();
+    if (f.device->limits.width < 2) {
+        fixture_close(&f);
+        SKIP("the device has one worker");
+    }
+    sp_atomic_u32 arrived = {0};
+    sp_atomic_u32 met = {0};
+    const meet_constants constants = {&arrived, 2, &met};
+    const sp_command command =
+        command_dispatch(&kernel_meet, 2, NULL, 0, &constants, sizeof constants);
+    CHECK_OK(wait_point(submit(f.queues[0], &command, 1)));
+    CHECK_EQ_U64(sp_load_relaxed(&met), 2);
+    sp_queue_stats stats;
+    f.device->vtable->queue_stats(f.queues[0], &stats);
+    CHECK(stats.tiles_shared > 0);
+    fixture_close(&f);
+}
+
+TEST(a_wait_ends_at_its_deadline_and_can_be_repeated)
+{
+    fixture f = fixture_open();
+    sp_memory word = fixture_words(&f, 1);
+    const sp_binding binding = bind_words(&word, 0, 1, SP_READ_WRITE);
+    const uint64_t ns = 200000000;
+    sp_command command = command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns);
+    const sp_point point = submit(f.queues[0], &command, 1);
+    CHECK_STATUS(sp__point_wait(point, 0), SP_TIMEOUT);
+    sp_clock_sleep(20000000); /* a worker has it by now, so that this thread does not help */
+    const uint64_t start = sp_clock_now();
+    CHECK_STATUS(sp__point_wait(point, sp_clock_deadline(50000000)), SP_TIMEOUT);
+    const uint64_t waited = sp_clock_now() - start;
+    CHECK(waited >= 50000000 && waited < 170000000);
+    CHECK_OK(wait_point(point));
+    CHECK_EQ_U64(words_of(&word)[0], 1);
+    fixture_free(&word);
+    fixture_close(&f);
+}
+
+TEST(a_wait_for_any_ends_with_the_first)
+{
+    fixture f = fixture_open();
+    sp_memory words = fixture_words(&f, 2);
+    const sp_binding bindings[2] = {bind_words(&words, 0, 1, SP_READ_WRITE),
+                                    bind_words(&words, 1, 1, SP_READ_WRITE)};
+    const uint64_t slow_ns = 300000000;
+    const uint64_t quick_ns = 1000000;
+    const sp_command slow =
+        command_dispatch(&kernel_slow, 1, &bindings[0], 1, &slow_ns, sizeof slow_ns);
+    const sp_command quick =
+        command_dispatch(&kernel_slow, 1, &bindings[1], 1, &quick_ns, sizeof quick_ns);
+    const bool is_wide = f.device->limits.width > 1;
+    const sp_point points[2] = {submit(f.queues[0], &slow, 1), submit(f.queues[1], &quick, 1)};
+    uint32_t which = 9;
+    CHECK_STATUS(sp__point_wait_any(points, 0, SP_NO_DEADLINE, &which), SP_INVALID);
+    CHECK_STATUS(sp__point_wait_any(points, 1, sp_clock_deadline(2000000), &which), SP_TIMEOUT);
+    CHECK_OK(sp__point_wait_any(points, 2, SP_NO_DEADLINE, &which));
+    if (is_wide) CHECK_EQ_U64(which, 1);
+    CHECK_OK(sp__point_wait_all(points, 2, SP_NO_DEADLINE));
+    CHECK_EQ_U64(words_of(&words)[0] + words_of(&words)[1], 2);
+    fixture_free(&words);
+    fixture_close(&f);
+}
+
+TEST(workers_and_helpers_both_run_commands)
+{
+    fixture f = fixture_open();
+    sp_memory words = fixture_words(&f, FIXTURE_QUEUES);
+    for (uint32_t i = 0; i < 400; i++) {
+        const uint32_t place = i % FIXTURE_QUEUES;
+        const sp_binding binding = bind_words(&words, place, 1, SP_READ_WRITE);
+        const uint64_t ns = 0;
+        const sp_command command =
+            command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns);
+        const sp_point point = submit(f.queues[place], &command, 1);
+        if (i % 2 == 0) {
+            CHECK_OK(wait_point(point)); /* at once: this thread is there first */
+        } else {
+            f.device->vtable->flush(f.queues[place]);
+            while (!sp__point_has_passed(point)) sp_thread_yield(); /* nobody helps */
+        }
+    }
+    uint64_t by_workers = 0;
+    uint64_t by_helpers = 0;
+    for (uint32_t i = 0; i < FIXTURE_QUEUES; i++) {
+        sp_queue_stats stats;
+        f.device->vtable->queue_stats(f.queues[i], &stats);
+        by_workers += stats.by_workers;
+        by_helpers += stats.by_helpers;
+        CHECK_EQ_U64(words_of(&words)[i], 50);
+    }
+    test_note("commands run by workers %llu, by helpers %llu", (unsigned long long)by_workers,
+              (unsigned long long)by_helpers);
+    CHECK(by_workers > 0);
+    if (strcmp(fixture_kind(), "cpu") == 0) CHECK(by_helpers > 0);
+    CHECK_EQ_U64(by_workers + by_helpers, 400);
+    fixture_free(&words);
+    fixture_close(&f);
+}
+
+TEST(timestamps_follow_the_order_of_commands)
+{
+    fixture f = fixture_open();
+    sp_atomic_u64 times[3] = {0};
+    sp_memory word = fixture_words(&f, 1);
+    const sp_binding binding = bind_words(&word, 0, 1, SP_READ_WRITE);
+    const uint64_t ns = 3000000;
+    const sp_command commands[4] = {
+        {.type = SP_COMMAND_TIMESTAMP, .timestamp = &times[0]},
+        command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns),
+        {.type = SP_COMMAND_TIMESTAMP, .timestamp = &times[1]},
+        {.type = SP_COMMAND_TIMESTAMP, .timestamp = &times[2]},
+    };
+    const uint64_t before = sp_clock_now();
+    CHECK_OK(wait_point(submit(f.queues[0], commands, 4)));
+    CHECK(sp_load_acquire(&times[0]) >= before);
+    CHECK(sp_load_acquire(&times[1]) >= sp_load_acquire(&times[0]) + ns);
+    CHECK(sp_load_acquire(&times[2]) >= sp_load_acquire(&times[1]));
+    CHECK(sp_load_acquire(&times[2]) <= sp_clock_now());
+    fixture_free(&word);
+    fixture_close(&f);
+}
+
+TEST(batching_commits_at_a_flush_or_a_limit_and_without_it_at_every_submit)
+{
+    fixture f = fixture_open();
+    sp_queue_stats stats;
+    sp_point point = {0};
+    for (int i = 0; i < 40; i++) point = submit(f.queues[0], NULL, 0);
+    CHECK_OK(wait_point(point));
+    f.device->vtable->queue_stats(f.queues[0], &stats);
+    CHECK_EQ_U64(stats.submissions, 40);
+    CHECK_EQ_U64(stats.commits, 1);
+    f.device->vtable->queue_set_batching(f.queues[0], false);
+    for (int i = 0; i < 40; i++) point = submit(f.queues[0], NULL, 0);
+    CHECK_OK(wait_point(point));
+    f.device->vtable->queue_stats(f.queues[0], &stats);
+    CHECK_EQ_U64(stats.commits, 41);
+    f.device->vtable->queue_set_batching(f.queues[0], true);
+    for (int i = 0; i < 640; i++) point = submit(f.queues[0], NULL, 0);
+    f.device->vtable->queue_stats(f.queues[0], &stats);
+    CHECK_EQ_U64(stats.commits, 51);
+    CHECK_OK(wait_point(point));
+    fixture_close(&f);
+}
+
+TEST(close_completes_what_was_accepted)
+{
+    fixture f = fixture_open();
+    sem_t done;
+    sem_init(&done, 0, 0);
+    for (int i = 0; i < 100; i++) {
+        const sp_command command = command_host(post, &done);
+        submit(f.queues[i % FIXTURE_QUEUES], &command, 1);
+    }
+    fixture_close(&f);
+    int count = 0;
+    sem_getvalue(&done, &count);
+    CHECK_EQ_INT(count, 100);
+    sem_destroy(&done);
+}
+
+TEST_MAIN

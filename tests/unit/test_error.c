@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last error of a thread. */
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/heap.h"
+#include "base/thread.h"
+#include "support/test.h"
+
+static void on_new_thread(void (*fn)(void *arg, uint32_t index))
+{
+    test_threads(1, fn, NULL);
+}
+
+static void check_fresh(void *arg, uint32_t index)
+{
+    (void)arg, (void)index;
+    CHECK_EQ_STR(sp_last_error(), "");
+}
+
+TEST(a_thread_starts_with_an_empty_message)
+{
+    sp__fail(SP_INVALID, "an error of another thread");
+    on_new_thread(check_fresh);
+}
+
+TEST(fail_formats_the_message_and_returns_the_status)
+{
+    CHECK_STATUS(sp__fail(SP_NOT_FOUND, "no tensor '%s' among %d", "x", 3), SP_NOT_FOUND);
+    CHECK_EQ_STR(sp_last_error(), "no tensor 'x' among 3");
+    CHECK_STATUS(sp__fail(SP_BUSY, "second"), SP_BUSY);
+    CHECK_EQ_STR(sp_last_error(), "second");
+}
+
+TEST(a_long_message_is_cut)
+{
+    char text[2 * SP_ERROR_BYTES];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    sp__fail(SP_IO, "%s", text);
+    CHECK_EQ_U64(strlen(sp_last_error()), SP_ERROR_BYTES - 1);
+    sp__fail_prefix(SP_IO, "%s", text);
+    CHECK_EQ_U64(strlen(sp_last_error()), SP_ERROR_BYTES - 1);
+}
+
+TEST(prefixes_stand_in_front)
+{
+    sp__fail(SP_MISMATCH, "shape [2, 3] is not [3, 2]");
+    CHECK_STATUS(sp__fail_prefix(SP_MISMATCH, "node %d (%s): ", 3, "Conv"), SP_MISMATCH);
+    sp__fail_prefix(SP_MISMATCH, "model 'm': ");
+    CHECK_EQ_STR(sp_last_error(), "model 'm': node 3 (Conv): shape [2, 3] is not [3, 2]");
+    sp__fail(SP_MISMATCH, "copied: %s", sp_last_error());
+    CHECK_EQ_STR(sp_last_error(), "copied: model 'm': node 3 (Conv): shape [2, 3] is not [3, 2]");
+}
+
+static void prefix_nothing(void *arg, uint32_t index)
+{
+    (void)arg, (void)index;
+    sp__fail_prefix(SP_TIMEOUT, "stream 4: ");
+    CHECK_EQ_STR(sp_last_error(), "stream 4: timed out");
+}
+
+TEST(a_prefix_without_a_message_gets_the_text_of_the_status)
+{
+    on_new_thread(prefix_nothing);
+}
+
+static void fail_without_memory(void *arg, uint32_t index)
+{
+    (void)arg, (void)index;
+    sp_heap_fail_after(0);
+    CHECK_STATUS(sp__fail(SP_DEVICE_LOST, "details"), SP_DEVICE_LOST);
+    CHECK(sp_heap_has_failed());
+    CHECK_EQ_STR(sp_last_error(), sp_status_text(SP_DEVICE_LOST));
+    sp_heap_fail_after(0);
+    sp__fail((sp_status)1000, "details");
+    CHECK_EQ_STR(sp_last_error(), sp_status_text(SP_INTERNAL));
+    sp_heap_fail_after(UINT64_MAX);
+    sp__fail(SP_DEVICE_LOST, "details");
+    CHECK_EQ_STR(sp_last_error(), "details");
+}
+
+TEST(without_memory_the_text_of_the_status_serves)
+{
+    on_new_thread(fail_without_memory);
+}
+
+static void fail_often(void *arg, uint32_t index)
+{
+    (void)arg;
+    const uint64_t rounds = test_count(20000, 2000);
+    for (uint64_t i = 0; i < rounds; ++i) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "thread %u round %llu", index, (unsigned long long)i);
+        sp__fail(SP_FAILED, "thread %u round %llu", index, (unsigned long long)i);
+        if ((i & 15) == 0) sp_thread_yield();
+        CHECK_EQ_STR(sp_last_error(), expected);
+    }
+}
+
+TEST(threads_keep_their_own_messages)
+{
+    test_threads(8, fail_often, NULL);
+}
+
+static void fail_in_destructor(void *value)
+{
+    (void)value;
+    CHECK_STATUS(sp__fail(SP_CLOSED, "late"), SP_CLOSED);
+    CHECK_EQ_STR(sp_last_error(), "late");
+}
+
+static void leave_destructor(void *arg, uint32_t index)
+{
+    sp__fail(SP_FAILED, "early");
+    CHECK(sp_tls_set(SP_TLS_USER, arg, fail_in_destructor));
+    (void)index;
+}
+
+TEST(a_destructor_of_the_thread_may_fail_too)
+{
+    int anything = 0;
+    test_threads(4, leave_destructor, &anything);
+}
+
+TEST_MAIN

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log: levels, callbacks, and replacing a callback that is running. */
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/option.h"
+#include "base/thread.h"
+#include "support/test.h"
+
+typedef struct recorder {
+    sp_atomic_u64 count;
+    sp_log_level level; /* of the last message; read only when one thread logs */
+    char message[SP_LOG_MESSAGE_BYTES];
+} recorder;
+
+static void record(void *ctx, sp_log_level level, const char *message)
+{
+    recorder *self = ctx;
+    sp_fetch_add_relaxed(&self->count, 1);
+    self->level = level;
+    snprintf(self->message, sizeof self->message, "%s", message);
+}
+
+/* Starts from a known state: no callback, STREAMPOOL_LOG as given, nothing read yet. */
+static void begin(const char *variable)
+{
+    if (variable != NULL) {
+        setenv("STREAMPOOL_LOG", variable, 1);
+    } else {
+        unsetenv("STREAMPOOL_LOG");
+    }
+    sp__option_reset();
+    sp__log_reset();
+}
+
+static int evaluations;
+
+static int evaluate(void)
+{
+    return ++evaluations;
+}
+
+TEST(nothing_is_logged_or_evaluated_by_default)
+{
+    recorder seen = {0};
+    begin(NULL);
+    sp_log_set_callback(record, &seen);
+    SP_LOG(SP_LOG_ERROR, "the first message reads the option");
+    evaluations = 0;
+    SP_LOG(SP_LOG_ERROR, "%d", evaluate());
+    CHECK_EQ_INT(evaluations, 0);
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 0);
+    begin(NULL);
+}
+
+TEST(the_variable_sets_the_level)
+{
+    recorder seen = {0};
+    begin("warn");
+    sp_log_set_callback(record, &seen);
+    SP_LOG(SP_LOG_WARN, "device %s has %d streams", "cpu", 32);
+    CHECK_EQ_STR(seen.message, "device cpu has 32 streams");
+    CHECK_EQ_INT(seen.level, SP_LOG_WARN);
+    SP_LOG(SP_LOG_INFO, "too much");
+    SP_LOG(SP_LOG_ERROR, "error");
+    CHECK_EQ_STR(seen.message, "error");
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 2);
+    begin(NULL);
+}
+
+TEST(set_level_beats_the_variable)
+{
+    recorder seen = {0};
+    begin("debug");
+    sp_log_set_callback(record, &seen);
+    sp_log_set_level(SP_LOG_ERROR);
+    SP_LOG(SP_LOG_WARN, "hidden");
+    SP_LOG(SP_LOG_ERROR, "shown");
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 1);
+    sp_log_set_level((sp_log_level)77);
+    SP_LOG(SP_LOG_ERROR, "hidden");
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 1);
+    begin(NULL);
+}
+
+TEST(a_long_message_is_cut)
+{
+    recorder seen = {0};
+    begin("error");
+    sp_log_set_callback(record, &seen);
+    char text[2 * SP_LOG_MESSAGE_BYTES];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    SP_LOG(SP_LOG_ERROR, "%s", text);
+    CHECK_EQ_U64(strlen(seen.message), SP_LOG_MESSAGE_BYTES - 1);
+    begin(NULL);
+}
+
+static void log_again(void *ctx, sp_log_level level, const char *message)
+{
+    SP_LOG(SP_LOG_ERROR, "from inside");
+    record(ctx, level, message);
+}
+
+TEST(what_a_callback_would_log_is_dropped)
+{
+    recorder seen = {0};
+    begin("error");
+    sp_log_set_callback(log_again, &seen);
+    SP_LOG(SP_LOG_ERROR, "outer");
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 1);
+    CHECK_EQ_STR(seen.message, "outer");
+    begin(NULL);
+}
+
+static void replace_itself(void *ctx, sp_log_level level, const char *message)
+{
+    (void)level, (void)message;
+    sp_log_set_callback(record, ctx);
+}
+
+TEST(a_callback_may_replace_itself)
+{
+    recorder seen = {0};
+    begin("error");
+    sp_log_set_callback(replace_itself, &seen);
+    SP_LOG(SP_LOG_ERROR, "first");
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 0);
+    SP_LOG(SP_LOG_ERROR, "second");
+    CHECK_EQ_STR(seen.message, "second");
+    begin(NULL);
+}
+
+/* A callback that stays inside until it is told to leave. */
+typedef struct slow_callback {
+    sp_atomic_u32 is_inside;
+    sp_atomic_u32 has_left;
+} slow_callback;
+
+static void stay_a_while(void *ctx, sp_log_level level, const char *message)
+{
+    (void)level, (void)message;
+    slow_callback *self = ctx;
+    sp_store_release(&self->is_inside, 1);
+    sp_clock_sleep(20000000);
+    sp_store_release(&self->has_left, 1);
+}
+
+static void log_or_replace(void *arg, uint32_t index)
+{
+    slow_callback *slow = arg;
+    if (index == 0) {
+        SP_LOG(SP_LOG_ERROR, "slow");
+        return;
+    }
+    while (sp_load_acquire(&slow->is_inside) == 0) sp_thread_yield();
+    sp_log_set_callback(NULL, NULL);
+    CHECK_EQ_U64(sp_load_acquire(&slow->has_left), 1);
+}
+
+TEST(set_callback_waits_for_the_former_one)
+{
+    slow_callback slow = {0};
+    begin("error");
+    sp_log_set_callback(stay_a_while, &slow);
+    test_threads(2, log_or_replace, &slow);
+    CHECK_EQ_U64(sp_load_relaxed(&slow.has_left), 1);
+    begin(NULL);
+}
+
+static void count_only(void *ctx, sp_log_level level, const char *message)
+{
+    (void)level, (void)message;
+    sp_fetch_add_relaxed((sp_atomic_u64 *)ctx, 1);
+}
+
+typedef struct swap_test {
+    sp_atomic_u64 total;
+    sp_atomic_u32 is_done;
+} swap_test;
+
+/* Thread 0 swaps, the others log. A context is dead once it has been replaced, so the sanitizers
+ * see a late call; thread 0 waits for a call of each, so that the swaps do meet messages. */
+static void log_and_swap(void *arg, uint32_t index)
+{
+    swap_test *test = arg;
+    while (index > 0 && sp_load_acquire(&test->is_done) == 0) SP_LOG(SP_LOG_ERROR, "message");
+    if (index > 0) return;
+    const uint64_t rounds = test_count(20000, 100);
+    for (uint64_t i = 0; i < rounds; ++i) {
+        sp_atomic_u64 *counter = calloc(1, sizeof *counter);
+        sp_log_set_callback(count_only, counter);
+        while (sp_load_relaxed(counter) == 0) sp_thread_yield();
+        sp_log_set_callback(count_only, &test->total);
+        free(counter);
+    }
+    sp_store_release(&test->is_done, 1);
+}
+
+TEST(callbacks_can_be_swapped_while_threads_log)
+{
+    swap_test test = {0};
+    begin("error");
+    sp_log_set_callback(count_only, &test.total);
+    test_threads(4, log_and_swap, &test);
+    begin(NULL);
+}
+
+TEST(without_a_callback_messages_go_to_stderr)
+{
+    begin("info");
+    FILE *const file = tmpfile();
+    REQUIRE(file != NULL);
+    fflush(stderr);
+    const int saved = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    SP_LOG(SP_LOG_INFO, "hello");
+    fflush(stderr);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    char line[64] = "";
+    rewind(file);
+    CHECK(fgets(line, sizeof line, file) != NULL);
+    fclose(file);
+    CHECK_EQ_STR(line, "streampool: info: hello\n");
+    begin(NULL);
+}
+
+TEST_MAIN
