@@ -11,8 +11,8 @@
 
 typedef uint32_t sp_fpenv;
 
-#define SP_FPENV_DEFAULT 0x1f80u    /* MXCSR: exceptions masked, nearest, FTZ and DAZ off */
-#define SP_FPENV_FLAGS 0x3fu        /* sticky exception flags: no influence on results */
+#define SP_FPENV_DEFAULT 0x1f80u /* MXCSR: exceptions masked, nearest, FTZ and DAZ off */
+#define SP_FPENV_FLAGS 0x3fu     /* sticky exception flags: no influence on results */
 
 /* Returns the state to give back to sp_fpenv_leave. */
 static inline sp_fpenv sp_fpenv_enter(void)

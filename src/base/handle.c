@@ -61,8 +61,7 @@ static sp_atomic_u32 *link_of(void *ctx, uint32_t slot)
     return &object_at(ctx, slot)->next_free;
 }
 
-static sp_status chunk_new_locked(sp_handle_table *table, uint32_t chunk)
-    SP_REQUIRES(&table->lock)
+static sp_status chunk_new_locked(sp_handle_table *table, uint32_t chunk) SP_REQUIRES(&table->lock)
 {
     const size_t count = (size_t)1 << (chunk + FIRST_CHUNK_BITS);
     const size_t bytes = count * table->object_bytes;
@@ -86,8 +85,8 @@ static sp_status slot_new(sp_handle_table *table, sp_object **out)
     const uint64_t place = (uint64_t)slot + (1u << FIRST_CHUNK_BITS);
     sp_status status = SP_OK;
     if (place >> SLOT_BITS != 0) {
-        status = sp__fail(SP_EXHAUSTED, "more than %u objects of one kind are alive",
-                          (unsigned)slot);
+        status =
+            sp__fail(SP_EXHAUSTED, "more than %u objects of one kind are alive", (unsigned)slot);
     } else if ((place & (place - 1)) == 0) {
         const uint32_t log2 = 63u - (uint32_t)__builtin_clzll(place);
         status = chunk_new_locked(table, log2 - FIRST_CHUNK_BITS);
@@ -129,9 +128,26 @@ uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
     return sp__handle_of(table, object);
 }
 
+static bool is_life(uint64_t word, uint64_t handle)
+{
+    const uint64_t generation = (handle >> SLOT_BITS) & (((uint64_t)1 << GENERATION_BITS) - 1);
+    return generation_of(word) == generation && users_of(word) > 0;
+}
+
+bool sp__handle_is_current(const sp_object *object, uint64_t handle)
+{
+    return is_life(sp_load_acquire(&object->word), handle);
+}
+
+sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle)
+{
+    if (sp__handle_kind(handle) != table->kind) return NULL;
+    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SLOT_BITS) - 1)));
+    return object != NULL && sp__handle_is_current(object, handle) ? object : NULL;
+}
+
 /* The object whose word `handle` names, or NULL with the reason as last error. */
-static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *noun,
-                          uint64_t *word)
+static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *noun, uint64_t *word)
 {
     if (handle == 0) {
         sp__fail(SP_INVALID, "the zero handle was given where a live %s is needed", noun);
@@ -142,10 +158,9 @@ static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *n
         return NULL;
     }
     sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SLOT_BITS) - 1)));
-    const uint64_t generation = (handle >> SLOT_BITS) & (((uint64_t)1 << GENERATION_BITS) - 1);
     if (object != NULL) {
         *word = sp_load_acquire(&object->word);
-        if (generation_of(*word) == generation && users_of(*word) > 0) return object;
+        if (is_life(*word, handle)) return object;
     }
     sp__fail(SP_INVALID, "%s handle %#llx is stale: it was released before, or never made", noun,
              (unsigned long long)handle);

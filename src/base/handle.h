@@ -8,10 +8,10 @@
  *
  * users counts the caller's references (create, retain, release); holds counts the library's own,
  * and all users together are one hold. Invariants:
- *     users > 0  =>  holds > 0        a handle works  <=>  its generation is the word's and users > 0
- *     holds == 0 =>  one owner: the free list, the creator before publish, or the destroyer
- * The last hold starts a new generation in the same step, so every older handle is stale before the
- * object is destroyed. A generation wraps after 2^28 lives of a slot. */
+ *     users > 0  =>  holds > 0        a handle works  <=>  its generation is the word's and users >
+ * 0 holds == 0 =>  one owner: the free list, the creator before publish, or the destroyer The last
+ * hold starts a new generation in the same step, so every older handle is stale before the object
+ * is destroyed. A generation wraps after 2^28 lives of a slot. */
 #ifndef SP_BASE_HANDLE_H
 #define SP_BASE_HANDLE_H
 
@@ -27,7 +27,7 @@
 typedef enum sp_handle_kind {
     SP_KIND_NONE,
     SP_KIND_DEVICE,
-    SP_KIND_STREAM,
+    SP_KIND_STREAM, /* a lease of one */
     SP_KIND_EVENT,
     SP_KIND_STORAGE,
     SP_KIND_KERNEL,
@@ -52,7 +52,8 @@ typedef struct sp_handle_table {
      * sp__handle_recycle, or keeps the object and publishes it again later. */
     void (*destroy)(sp_object *object);
     sp_tagged_stack free_slots;
-    /* Chunk k holds 64 << k objects. Written under `lock`, published by release, read by look-up. */
+    /* Chunk k holds 64 << k objects. Written under `lock`, published by release, read by look-up.
+     */
     SP_ATOMIC(char *) chunks[SP_HANDLE_CHUNKS];
     sp_mutex lock;
     uint32_t slot_count SP_GUARDED_BY(lock); /* slots ever made */
@@ -73,6 +74,12 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object);
 
 /* The object with one more hold, or NULL with the reason as last error; `noun` names it there. */
 sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *noun);
+
+/* The object without a hold, or NULL without an error. The caller reads only atomic fields of it,
+ * with acquire, and then asks sp__handle_is_current whether they were that life's; a destroyer
+ * writes them with release after the life has ended. */
+sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
+bool sp__handle_is_current(const sp_object *object, uint64_t handle);
 
 /* One more hold, for a caller that has one. */
 void sp__object_hold(sp_object *object);

@@ -11,7 +11,8 @@
 #define SP_NOINLINE __attribute__((noinline))
 #define SP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define SP_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define SP_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define SP_CONTAINER_OF(ptr, type, member)                                                         \
+    ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
 /* Fields of different writers stand on different cache lines. */
 #define SP_CACHE_LINE 64

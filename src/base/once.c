@@ -25,7 +25,8 @@ sp_status sp_once_run_slow(sp_once *once, sp_status (*fn)(void *arg), void *arg)
             if (sp_cas_acquire(&once->state, &seen, RUNNING)) return run_as_first(once, fn, arg);
             continue;
         }
-        if (seen == RUNNING && !sp_cas_relaxed(&once->state, &seen, RUNNING_WITH_SLEEPERS)) continue;
+        if (seen == RUNNING && !sp_cas_relaxed(&once->state, &seen, RUNNING_WITH_SLEEPERS))
+            continue;
         sp_word_wait(&once->state, RUNNING_WITH_SLEEPERS, SP_NO_DEADLINE);
     }
 }

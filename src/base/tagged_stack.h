@@ -42,8 +42,8 @@ static inline void sp_tagged_stack_push(sp_tagged_stack *stack, sp_link_fn link,
 static inline bool sp_tagged_stack_pop(sp_tagged_stack *stack, sp_link_fn link, void *ctx,
                                        uint32_t *slot)
 {
-    uint64_t head = SP_PLANTED(relaxed_pop) ? sp_load_relaxed(&stack->head)
-                                            : sp_load_acquire(&stack->head);
+    uint64_t head =
+        SP_PLANTED(relaxed_pop) ? sp_load_relaxed(&stack->head) : sp_load_acquire(&stack->head);
     while ((uint32_t)head != 0) {
         const uint32_t top = (uint32_t)head - 1;
         const uint64_t tag = (head >> 32) + (SP_PLANTED(aba) ? 0 : 1);

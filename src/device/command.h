@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <streampool/storage.h>
+
 #include "device/fault.h"
 #include "device/kernel.h"
 #include "device/timeline.h"
@@ -23,8 +25,6 @@ typedef struct sp_memory {
     void *host;    /* where the host sees it, or NULL */
     void *private; /* the kind's own */
 } sp_memory;
-
-typedef enum sp_access { SP_READ = 1, SP_WRITE = 2, SP_READ_WRITE = 3 } sp_access;
 
 typedef struct sp_binding {
     /* NULL in a command list: the memory of the list's slot `slot`, at that slot's offset. */

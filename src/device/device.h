@@ -33,8 +33,8 @@ typedef struct sp_quirk {
 typedef struct sp_device_limits {
     char name[64];
     uint64_t memory_bytes;
-    uint32_t width;     /* streams that really run at the same time */
-    uint32_t run_slots; /* runs that admission lets in at once */
+    uint32_t width;                  /* streams that really run at the same time */
+    uint32_t run_slots;              /* runs that admission lets in at once */
     uint32_t max_commands_in_flight; /* 0: no limit but the queues' own */
     uint32_t quirk_count;
     const sp_quirk *quirks;
@@ -42,11 +42,11 @@ typedef struct sp_device_limits {
 
 typedef struct sp_queue_stats {
     uint64_t submissions;
-    uint64_t commits;       /* times that gathered submissions were handed over */
-    uint64_t by_workers;    /* commands run by the device's own threads */
-    uint64_t by_helpers;    /* commands run by threads that wait */
-    uint64_t by_host;       /* host functions run by the host executor */
-    uint64_t tiles_shared;  /* tiles run by others than the dispatch's executor */
+    uint64_t commits;      /* times that gathered submissions were handed over */
+    uint64_t by_workers;   /* commands run by the device's own threads */
+    uint64_t by_helpers;   /* commands run by threads that wait */
+    uint64_t by_host;      /* host functions run by the host executor */
+    uint64_t tiles_shared; /* tiles run by others than the dispatch's executor */
 } sp_queue_stats;
 
 typedef struct sp_queue_options {
@@ -58,14 +58,18 @@ struct sp_queue {
     sp_timeline timeline;
     sp_dev *device;
     uint32_t index;
-    /* lease << 32 | fault: the newest fault of a submission of that lease, which its later untracked
-     * submissions meet. Written by the executor, cleared by whoever reports it; orders nothing. */
+    /* lease << 32 | fault: the newest fault of a submission of that lease, which its later
+     * untracked submissions meet. Written by the executor, cleared by whoever reports it; orders
+     * nothing. */
     sp_atomic_u64 lease_fault;
 };
 
 typedef struct sp_device_vtable {
     const char *kind;
-    /* Stops accepting, completes what was accepted, frees everything. */
+    /* Stops accepting (SP_CLOSED from then on), completes what was accepted, ends the device's
+     * threads. Everything else still works: points, memory, stale pointers to queues. */
+    void (*stop)(sp_dev *device);
+    /* Stops and frees everything; only when nobody can call any more. */
     void (*close)(sp_dev *device);
 
     sp_status (*memory_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
@@ -87,8 +91,8 @@ typedef struct sp_device_vtable {
     /* Newest accepted value: the point of everything submitted so far. */
     uint64_t (*last_value)(sp_queue *queue);
     /* Calls `visit` for the points that submissions up to `value` still wait for. */
-    void (*each_wait)(sp_queue *queue, uint64_t value,
-                      void (*visit)(void *ctx, sp_point point), void *ctx);
+    void (*each_wait)(sp_queue *queue, uint64_t value, void (*visit)(void *ctx, sp_point point),
+                      void *ctx);
 
     /* Command lists: recorded once, replayed many times, on any queue of the device. No host
      * functions inside. Retained by each submission until it has completed. */

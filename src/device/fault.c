@@ -19,7 +19,7 @@ typedef struct fault_ring {
     fault_message messages[SP_FAULT_MESSAGES] SP_GUARDED_BY(lock);
 } fault_ring;
 
-static fault_ring ring; /* guarded by its lock; process-wide because faults cross devices */
+static fault_ring ring; /* process-wide: faults cross devices */
 
 sp_fault sp__fault_new(sp_status status)
 {

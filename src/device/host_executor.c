@@ -24,7 +24,7 @@ static struct {
     uint32_t busy_count SP_GUARDED_BY(lock);    /* threads inside a job */
     uint32_t blocked_count SP_GUARDED_BY(lock); /* of those, threads whose job waits */
     bool is_stopping SP_GUARDED_BY(lock);
-} executor; /* guarded by its lock; process-wide because host functions cross devices */
+} executor; /* process-wide: host functions cross devices */
 
 /* One job at a time runs; the others are blocked in their waits. */
 static bool may_run_locked(void) SP_REQUIRES(&executor.lock)
@@ -63,8 +63,8 @@ static sp_status add_thread_locked(void) SP_REQUIRES(&executor.lock)
         return sp__fail(SP_EXHAUSTED, "%d host functions wait at once; let some return first",
                         MAX_THREADS - 1);
     }
-    SP_TRY(sp_thread_create(&executor.threads[executor.thread_count], "sp-host", executor_main,
-                            NULL));
+    SP_TRY(
+        sp_thread_create(&executor.threads[executor.thread_count], "sp-host", executor_main, NULL));
     executor.thread_count++;
     return SP_OK;
 }

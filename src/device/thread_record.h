@@ -24,9 +24,9 @@ typedef struct sp_host_frame {
 
 typedef struct sp_thread_record {
     SP_CACHE_ALIGNED sp_parker parker;
-    uint64_t number;       /* differs for every thread that ever lived; never 0 */
-    sp_host_frame *frames; /* owner only: innermost host function, or NULL */
-    bool is_executor;      /* owner only: this is a host-executor thread */
+    uint64_t number;                    /* differs for every thread that ever lived; never 0 */
+    sp_host_frame *frames;              /* owner only: innermost host function, or NULL */
+    bool is_executor;                   /* owner only: this is a host-executor thread */
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;
 

@@ -73,8 +73,7 @@ void sp__timeline_advance(sp_timeline *timeline, uint64_t value)
 
 bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter)
 {
-    if (SP_PLANTED(check_before_register) &&
-        sp_load_seq_cst(&timeline->done) >= waiter->value) {
+    if (SP_PLANTED(check_before_register) && sp_load_seq_cst(&timeline->done) >= waiter->value) {
         return false;
     }
     sp_mutex_lock(&timeline->lock);
@@ -85,8 +84,7 @@ bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter)
     update_wanted_locked(timeline);
     /* The second look: an advance that did not see `wanted` is seen here. */
     bool is_registered = true;
-    if (!SP_PLANTED(check_before_register) &&
-        sp_load_seq_cst(&timeline->done) >= waiter->value) {
+    if (!SP_PLANTED(check_before_register) && sp_load_seq_cst(&timeline->done) >= waiter->value) {
         *place = waiter->next;
         update_wanted_locked(timeline);
         is_registered = false;
@@ -190,9 +188,10 @@ static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value
     sp_mutex_unlock(&timeline->lock);
     if (fault != SP_NO_FAULT || !is_forgotten) return fault;
     /* Better an error too many than a lost one. */
-    sp__fail(SP_FAILED, "the outcome of point %llu is no longer known: more than %d later commands "
-             "failed on its stream; wait for points sooner", (unsigned long long)value,
-             SP_TIMELINE_FAILURES);
+    sp__fail(SP_FAILED,
+             "the outcome of point %llu is no longer known: more than %d later commands "
+             "failed on its stream; wait for points sooner",
+             (unsigned long long)value, SP_TIMELINE_FAILURES);
     return sp__fault_new(SP_FAILED);
 }
 

@@ -58,7 +58,7 @@ struct sp_timeline {
     /* Number of failures ever; a wait looks for its fault only if this is not 0. Written before the
      * `done` of the failed value, so whoever sees that sees this. */
     sp_atomic_u64 failure_total;
-    sp_queue *owner; /* constant */
+    sp_queue *owner; /* constant; NULL if the host itself advances the timeline */
     sp_mutex lock;
     sp_waiter *waiters SP_GUARDED_BY(lock);
     /* The newest failures in a ring, by value. */
@@ -67,7 +67,8 @@ struct sp_timeline {
     uint32_t failure_count SP_GUARDED_BY(lock);
     uint32_t failure_first SP_GUARDED_BY(lock);
     uint32_t unreported_count SP_GUARDED_BY(lock);
-    /* Values up to this one may have failed without a record: the ring was full or had no memory. */
+    /* Values up to this one may have failed without a record: the ring was full or had no memory.
+     */
     uint64_t forgotten SP_GUARDED_BY(lock);
 };
 

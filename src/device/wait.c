@@ -24,7 +24,7 @@ void sp__point_flush(sp_point point)
 {
     if (sp__point_has_passed(point)) return;
     sp_queue *owner = point.timeline->owner;
-    owner->device->vtable->flush(owner);
+    if (owner != NULL) owner->device->vtable->flush(owner);
 }
 
 /* ---- sleeping ---- */
@@ -80,7 +80,7 @@ static bool spin_for(sp_point point)
 static struct {
     sp_mutex lock;
     sp_host_frame *waiting SP_GUARDED_BY(lock); /* frames whose function waits */
-} circle; /* guarded by its lock; process-wide because waits cross devices */
+} circle;                                       /* process-wide: waits cross devices */
 
 /* The points that a wait depends on, the newest of each timeline. */
 typedef struct search {
@@ -108,6 +108,7 @@ static void search_add(void *ctx, sp_point point)
 static void search_expand_locked(search *found, sp_point point) SP_REQUIRES(&circle.lock)
 {
     sp_queue *owner = point.timeline->owner;
+    if (owner == NULL) return; /* a host access: its thread ends it when it likes */
     owner->device->vtable->each_wait(owner, point.value, search_add, found);
     for (sp_host_frame *frame = circle.waiting; frame != NULL; frame = frame->next_waiting) {
         if (frame->point.timeline == point.timeline && frame->point.value <= point.value) {
@@ -188,10 +189,10 @@ static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
     if (record == NULL) return SP_OUT_OF_MEMORY;
     sp_queue *owner = point.timeline->owner;
     if (record->frames != NULL) {
-        owner->device->vtable->flush(owner);
+        sp__point_flush(point);
         return sleep_in_host_function(point, record, deadline_ns);
     }
-    owner->device->vtable->help(owner, point.value);
+    if (owner != NULL) owner->device->vtable->help(owner, point.value);
     if (spin_for(point) || sleep_for(point, record, deadline_ns)) return SP_OK;
     return sp__fail(SP_TIMEOUT, "the point was not reached in time");
 }
@@ -231,9 +232,8 @@ static bool sleep_for_any(const sp_point *points, host_waiter *waiters, uint32_t
     bool is_any = false;
     while (registered < count && !is_any) {
         host_waiter *waiter = &waiters[registered];
-        *waiter = (host_waiter){
-            .base = {.value = points[registered].value, .fire = fire_host},
-            .parker = &record->parker};
+        *waiter = (host_waiter){.base = {.value = points[registered].value, .fire = fire_host},
+                                .parker = &record->parker};
         is_any = !sp__timeline_register(points[registered].timeline, &waiter->base);
         if (!is_any) registered++;
     }
@@ -260,8 +260,8 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
     uint32_t passed = first_passed(points, count);
     if (passed == count) {
         host_waiter *waiters = sp_malloc(count * sizeof *waiters);
-        if (waiters == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u points",
-                                             count);
+        if (waiters == NULL)
+            return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u points", count);
         for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
         const bool is_any = sleep_for_any(points, waiters, count, record, deadline_ns);
         sp_free(waiters);

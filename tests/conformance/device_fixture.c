@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/delay.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
@@ -23,9 +24,17 @@ static uint32_t worker_count(void)
     return count != NULL ? (uint32_t)atoi(count) : 0;
 }
 
+/* STREAMPOOL_TEST_DELAYS: so many of 1,000 marked places sleep, in builds that have them. */
+static void set_delays(void)
+{
+    const char *per_mille = getenv("STREAMPOOL_TEST_DELAYS");
+    if (per_mille != NULL) sp_delay_configure(1, (uint32_t)atoi(per_mille), 50000);
+}
+
 fixture fixture_open_kind(const char *kind)
 {
     fixture f = {0};
+    set_delays();
     sp_status status;
     if (strcmp(kind, "null") == 0) {
         status = sp__null_open(&(sp_null_options){.quirk_limit = 2}, &f.device);
@@ -97,13 +106,11 @@ sp_command command_fill(const sp_binding *target, const uint32_t *value)
 
 sp_command command_copy(const sp_binding *target_and_source)
 {
-    return (sp_command){
-        .type = SP_COMMAND_COPY, .binding_count = 2, .bindings = target_and_source};
+    return (sp_command){.type = SP_COMMAND_COPY, .binding_count = 2, .bindings = target_and_source};
 }
 
 sp_command command_dispatch(const sp_kernel *kernel, uint32_t tiles, const sp_binding *bindings,
-                            uint32_t binding_count, const void *constants,
-                            uint32_t constant_bytes)
+                            uint32_t binding_count, const void *constants, uint32_t constant_bytes)
 {
     return (sp_command){.type = SP_COMMAND_DISPATCH,
                         .kernel = kernel,
@@ -132,10 +139,8 @@ sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_coun
                       const sp_command *commands, uint32_t count)
 {
     sp_point point = {0};
-    const sp_submission submission = {.waits = waits,
-                                      .wait_count = wait_count,
-                                      .commands = commands,
-                                      .command_count = count};
+    const sp_submission submission = {
+        .waits = waits, .wait_count = wait_count, .commands = commands, .command_count = count};
     CHECK_OK(try_submit(queue, &submission, &point));
     return point;
 }

@@ -36,8 +36,7 @@ sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp
 sp_command command_fill(const sp_binding *target, const uint32_t *value);
 sp_command command_copy(const sp_binding *target_and_source);
 sp_command command_dispatch(const sp_kernel *kernel, uint32_t tiles, const sp_binding *bindings,
-                            uint32_t binding_count, const void *constants,
-                            uint32_t constant_bytes);
+                            uint32_t binding_count, const void *constants, uint32_t constant_bytes);
 sp_command command_host(sp_host_fn fn, void *ctx);
 
 /* Submit commands of the calling thread; the status goes to a check. */
@@ -50,12 +49,12 @@ sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point 
 sp_status wait_point(sp_point point);
 
 /* Kernels. */
-extern const sp_kernel kernel_add_one;  /* words[i] += 1 over binding 0, one word per tile */
-extern const sp_kernel kernel_append;   /* binding 0: [count, items...]; appends the constant */
-extern const sp_kernel kernel_fail;     /* fails with SP_FAILED "asked to fail" */
-extern const sp_kernel kernel_sum;      /* binding 0 [0] = sum of all words of binding 1 */
-extern const sp_kernel kernel_slow;     /* sleeps constants->ns, then adds one to binding 0 [0] */
-extern const sp_kernel kernel_meet;     /* waits until as many tiles or dispatches run at once */
+extern const sp_kernel kernel_add_one; /* words[i] += 1 over binding 0, one word per tile */
+extern const sp_kernel kernel_append;  /* binding 0: [count, items...]; appends the constant */
+extern const sp_kernel kernel_fail;    /* fails with SP_FAILED "asked to fail" */
+extern const sp_kernel kernel_sum;     /* binding 0 [0] = sum of all words of binding 1 */
+extern const sp_kernel kernel_slow;    /* sleeps constants->ns, then adds one to binding 0 [0] */
+extern const sp_kernel kernel_meet;    /* waits until as many tiles or dispatches run at once */
 
 typedef struct meet_constants {
     sp_atomic_u32 *arrived; /* how many are inside */

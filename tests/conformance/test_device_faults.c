@@ -174,11 +174,13 @@ static sp_dev *open_small(uint64_t queue_bytes, uint32_t max_in_flight)
 {
     sp_dev *device = NULL;
     if (strcmp(fixture_kind(), "null") == 0) {
-        CHECK_OK(sp__null_open(&(sp_null_options){.queue_bytes = queue_bytes,
-                                                  .max_in_flight = max_in_flight}, &device));
+        CHECK_OK(sp__null_open(
+            &(sp_null_options){.queue_bytes = queue_bytes, .max_in_flight = max_in_flight},
+            &device));
     } else {
-        CHECK_OK(sp__cpu_open(&(sp_cpu_options){.queue_bytes = queue_bytes,
-                                                .max_in_flight = max_in_flight}, &device));
+        CHECK_OK(sp__cpu_open(
+            &(sp_cpu_options){.queue_bytes = queue_bytes, .max_in_flight = max_in_flight},
+            &device));
     }
     return device;
 }
@@ -254,9 +256,7 @@ TEST(the_limit_of_submissions_in_flight_holds)
 TEST(allocation_failures_of_a_submit_are_reported_and_change_nothing)
 {
     fixture f = fixture_open();
-    sp_memory words = fixture_words(&f, 1);
-    const sp_binding binding = bind_words(&words, 0, 1, SP_READ_WRITE);
-    const sp_command command = command_dispatch(&kernel_add_one, 1, &binding, 1, NULL, 0);
+    const sp_command command = {.type = SP_COMMAND_DISPATCH, .kernel = &kernel_add_one};
     sp_submission submission = {.commands = &command, .command_count = 1};
     uint32_t accepted = 0;
     uint32_t refused = 0;
@@ -353,8 +353,7 @@ TEST(a_quirk_limits_how_many_of_its_commands_run_at_once)
     fixture f = fixture_open_kind("null"); /* its limit is 2, its width 4 */
     quirk_watch watch = {0};
     const quirk_watch *address = &watch;
-    const sp_command command =
-        command_dispatch(&kernel, 1, NULL, 0, &address, sizeof address);
+    const sp_command command = command_dispatch(&kernel, 1, NULL, 0, &address, sizeof address);
     sp_point points[FIXTURE_QUEUES];
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < FIXTURE_QUEUES; i++) points[i] = submit(f.queues[i], &command, 1);

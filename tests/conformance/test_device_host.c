@@ -207,8 +207,7 @@ static void host_storm_thread(void *arg, uint32_t index)
     host_storm *storm = arg;
     for (uint32_t i = 0; i < storm->rounds; i++) {
         const sp_command command = command_host(count_run, &storm->ran);
-        const sp_point point =
-            submit(storm->f.queues[(index + i) % FIXTURE_QUEUES], &command, 1);
+        const sp_point point = submit(storm->f.queues[(index + i) % FIXTURE_QUEUES], &command, 1);
         if (i % 3 == 0) CHECK_OK(wait_point(point));
     }
 }

@@ -276,8 +276,7 @@ TEST(workers_and_helpers_both_run_commands)
         const uint32_t place = i % FIXTURE_QUEUES;
         const sp_binding binding = bind_words(&words, place, 1, SP_READ_WRITE);
         const uint64_t ns = 0;
-        const sp_command command =
-            command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns);
+        const sp_command command = command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns);
         const sp_point point = submit(f.queues[place], &command, 1);
         if (i % 2 == 0) {
             CHECK_OK(wait_point(point)); /* at once: this thread is there first */

@@ -4,8 +4,7 @@
 #define SP_BACKEND_INLINE_H
 
 /* initial-exec: one load from the thread pointer, also inside the shared library. */
-extern _Thread_local void *sp__tls_values[SP_TLS_COUNT]
-    __attribute__((tls_model("initial-exec")));
+extern _Thread_local void *sp__tls_values[SP_TLS_COUNT] __attribute__((tls_model("initial-exec")));
 
 static inline void *sp_tls_get(sp_tls_slot slot)
 {

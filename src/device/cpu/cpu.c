@@ -22,6 +22,7 @@ static void cpu_close(sp_dev *base)
 
 static const sp_device_vtable cpu_vtable = {
     .kind = "cpu",
+    .stop = sp__soft_device_stop,
     .close = cpu_close,
     .memory_create = sp__soft_memory_create,
     .memory_destroy = sp__soft_memory_destroy,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null device: software queues with four threads of its own, no helping, and injected faults. */
+/* The null device: software queues with four threads of its own, no helping, and injected faults.
+ */
 #include "device/null/null.h"
 
 #include <stdio.h>
@@ -107,6 +108,7 @@ static void null_close(sp_dev *base)
 
 static const sp_device_vtable null_vtable = {
     .kind = "null",
+    .stop = sp__soft_device_stop,
     .close = null_close,
     .memory_create = null_memory_create,
     .memory_destroy = null_memory_destroy,
@@ -127,8 +129,7 @@ static const sp_device_vtable null_vtable = {
 static void set_up(null_device *device, const sp_null_options *options)
 {
     *device = (null_device){0};
-    device->memory_bytes =
-        options->memory_bytes > 0 ? options->memory_bytes : DEFAULT_MEMORY_BYTES;
+    device->memory_bytes = options->memory_bytes > 0 ? options->memory_bytes : DEFAULT_MEMORY_BYTES;
     device->quirk = (sp_quirk){.name = "pretend library call",
                                .since = "always",
                                .measure = "at most so many at once",

@@ -30,5 +30,4 @@ void sp__null_set_latency(sp_dev *device, uint64_t command_ns);
 /* The next command finds the device lost. */
 void sp__null_lose(sp_dev *device);
 
-
 #endif

@@ -52,7 +52,7 @@ typedef struct sp_tile_job {
      * below; joined (acquire) and left (release) by others; the executor reads 0 (acquire) before
      * it writes them again. */
     SP_CACHE_ALIGNED sp_atomic_u32 state;
-    sp_atomic_u32 failed;       /* the fault of the first tile that failed */
+    sp_atomic_u32 failed;                /* the fault of the first tile that failed */
     SP_CACHE_ALIGNED sp_atomic_u32 next; /* next tile nobody has claimed */
     const sp_kernel *kernel;
     const void *constants;
@@ -65,16 +65,16 @@ typedef struct sp_tile_job {
 typedef struct sp_cursor {
     sp_chunk *chunk;
     uint32_t offset;
-    uint32_t waits_met;     /* of the header at the cursor */
-    bool is_inside;         /* the header has been read and its waits are met: */
+    uint32_t waits_met; /* of the header at the cursor */
+    bool is_inside;     /* the header has been read and its waits are met: */
     bool is_untracked;
     uint32_t commands_left;
     uint32_t lease;
     uint64_t thread;
-    sp_fault fault;         /* why the rest of this submission is skipped */
-    bool is_host_done;      /* the host function at the cursor has run */
-    bool has_permit;        /* the throttle has let the dispatch at the cursor in */
-    sp_status host_status;
+    sp_fault fault;           /* why the rest of this submission is skipped */
+    bool is_host_done;        /* the host function at the cursor has run */
+    bool has_permit;          /* the throttle has let the dispatch at the cursor in */
+    sp_fault host_fault;      /* how it went */
     const sp_record *in_list; /* next record of the list at the cursor, or NULL: not begun */
 } sp_cursor;
 
@@ -89,7 +89,7 @@ typedef struct sp_soft_queue {
     sp_chunk *tail SP_GUARDED_BY(lock);
     uint32_t tail_used SP_GUARDED_BY(lock);
     sp_chunk *pool SP_GUARDED_BY(lock); /* empty chunks */
-    uint64_t last SP_GUARDED_BY(lock); /* value of the newest submission */
+    uint64_t last SP_GUARDED_BY(lock);  /* value of the newest submission */
     sp_pending_wait *waits SP_GUARDED_BY(lock);
     uint32_t wait_count SP_GUARDED_BY(lock);
     uint32_t wait_capacity SP_GUARDED_BY(lock);
@@ -106,8 +106,8 @@ typedef struct sp_soft_queue {
 
     /* The claim's holder; handed over by the release and acquire of `word`. */
     SP_CACHE_ALIGNED sp_cursor cursor;
-    sp_waiter park;  /* registered while parked on a point */
-    sp_host_job job; /* posted while parked on a host function */
+    sp_waiter park;                       /* registered while parked on a point */
+    sp_host_job job;                      /* posted while parked on a host function */
     struct sp_soft_queue *next_throttled; /* guarded by the throttle's lock while parked there */
     /* Counters: written by the holder, read by anyone. */
     sp_atomic_u64 by_workers;
@@ -135,11 +135,11 @@ typedef struct sp_soft_worker {
 } sp_soft_worker;
 
 typedef struct sp_soft_options {
-    uint32_t worker_count;     /* 1 ... SP_SOFT_WORKERS */
-    bool can_help;             /* waiting threads run commands */
-    uint64_t queue_bytes;      /* of records per queue before submit is SP_BUSY */
-    uint32_t max_in_flight;    /* submissions per device before submit is SP_BUSY; 0: no limit */
-    uint64_t nap_ns;           /* how long an idle worker looks in before it sleeps for good */
+    uint32_t worker_count;  /* 1 ... SP_SOFT_WORKERS */
+    bool can_help;          /* waiting threads run commands */
+    uint64_t queue_bytes;   /* of records per queue before submit is SP_BUSY */
+    uint32_t max_in_flight; /* submissions per device before submit is SP_BUSY; 0: no limit */
+    uint64_t nap_ns;        /* how long an idle worker looks in before it sleeps for good */
     /* Called before each command; a status other than SP_OK fails it. NULL: never. */
     sp_status (*before_command)(sp_soft_device *device, const char *label);
 } sp_soft_options;
@@ -155,13 +155,13 @@ struct sp_soft_device {
      * bit owns the wake-up of that worker. */
     SP_CACHE_ALIGNED sp_atomic_u64 napping;
     sp_atomic_u64 sleeping;
-    sp_atomic_u32 is_stopping; /* workers end when there is no work; written once */
+    sp_atomic_u32 is_stopping;                /* workers end when there is no work; written once */
     SP_CACHE_ALIGNED sp_atomic_u64 in_flight; /* kept only with a limit (max_in_flight) */
     /* Threads of other devices that are about to wake us: close waits for them. */
     sp_atomic_u32 visitors;
-    sp_soft_worker *workers; /* constant while any queue exists */
-    uint32_t worker_count;
-    sp_throttle *throttles; /* one per quirk */
+    sp_soft_worker *workers; /* constant until deinit */
+    uint32_t worker_count;   /* threads that run: of whoever starts and stops the device */
+    sp_throttle *throttles;  /* one per quirk */
 };
 
 static inline sp_soft_queue *sp__soft_queue(sp_queue *queue)
@@ -182,7 +182,9 @@ static inline sp_soft_device *sp__soft_device_of(const sp_soft_queue *queue)
 /* soft_device.c */
 sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *vtable,
                                const sp_soft_options *options);
-/* Completes all work, ends the workers, frees all queues; not `device` itself. */
+/* Stops accepting, completes all work, ends the workers. May be called again. */
+void sp__soft_device_stop(sp_dev *device);
+/* Stops and frees all queues; not `device` itself. */
 void sp__soft_device_deinit(sp_soft_device *device);
 
 /* soft_queue.c: the functions of the device's table */
@@ -211,10 +213,10 @@ typedef enum sp_executor_kind { SP_WORKER, SP_HELPER } sp_executor_kind;
 
 typedef struct sp_executor {
     sp_executor_kind kind;
-    uint64_t thread;           /* number of the executing thread: its own host functions run here */
-    sp_thread_record *record;  /* helper only */
-    uint64_t until;            /* gives the claim up once this value is done */
-    uint32_t budget;           /* or after this many submissions */
+    uint64_t thread;          /* number of the executing thread: its own host functions run here */
+    sp_thread_record *record; /* helper only */
+    uint64_t until;           /* gives the claim up once this value is done */
+    uint32_t budget;          /* or after this many submissions */
 } sp_executor;
 
 /* Claims the queue if it is free and has work. */
@@ -242,6 +244,7 @@ bool sp__soft_join_tiles(sp_soft_queue *queue);
 
 /* soft_workers.c */
 sp_status sp__soft_workers_start(sp_soft_device *device);
+/* Ends and joins the threads; their records stay, for late wake-ups. */
 void sp__soft_workers_stop(sp_soft_device *device);
 /* After a submit: wakes a sleeper if nobody naps, so that the work is found within a nap. */
 void sp__soft_notify(sp_soft_device *device);

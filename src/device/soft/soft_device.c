@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "device/wait.h"
 
 sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *vtable,
@@ -27,20 +28,28 @@ static void drain_queue(sp_soft_queue *queue)
     }
 }
 
-void sp__soft_device_deinit(sp_soft_device *device)
+void sp__soft_device_stop(sp_dev *base)
 {
+    sp_soft_device *device = sp__soft_device(base);
     const uint32_t count = sp_load_acquire(&device->queue_count);
     for (uint32_t i = 0; i < count; i++) {
         sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
         if (queue != NULL) drain_queue(queue);
     }
-    /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait. */
+    /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait.
+     */
     while (sp_load_acquire(&device->visitors) != 0) sp_thread_yield();
     sp__soft_workers_stop(device);
-    for (uint32_t i = 0; i < count; i++) {
+}
+
+void sp__soft_device_deinit(sp_soft_device *device)
+{
+    sp__soft_device_stop(&device->base);
+    for (uint32_t i = 0; i < SP_SOFT_QUEUES; i++) {
         sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
         sp_store_relaxed(&device->queues[i], NULL);
         if (queue != NULL) sp__soft_queue_destroy(&queue->base);
     }
     sp__soft_throttles_destroy(device);
+    sp_free(device->workers);
 }

@@ -77,7 +77,8 @@ static void fire_park(sp_waiter *waiter)
     sp__soft_unpark(SP_CONTAINER_OF(waiter, sp_soft_queue, park));
 }
 
-/* True if the queue is now parked on the point, and no longer ours; false if the point has passed. */
+/* True if the queue is now parked on the point, and no longer ours; false if the point has passed.
+ */
 static bool park_on(sp_soft_queue *queue, sp_point point)
 {
     if (sp__point_has_passed(point)) return false;
@@ -96,14 +97,15 @@ static bool park_on(sp_soft_queue *queue, sp_point point)
 
 static void call_host(sp_soft_queue *queue, const sp_record *record, sp_thread_record *thread)
 {
-    const sp_point point = {&queue->base.timeline,
-                            sp_load_relaxed(&queue->base.timeline.done) + 1};
+    const sp_point point = {&queue->base.timeline, sp_load_relaxed(&queue->base.timeline.done) + 1};
     sp_host_frame frame = {.point = point};
     if (thread != NULL) {
         frame.outer = thread->frames;
         thread->frames = &frame;
     }
-    queue->cursor.host_status = record->command.host(record->command.ctx, queue->cursor.fault);
+    const sp_status status = record->command.host(record->command.ctx, queue->cursor.fault);
+    /* Here, on the thread whose last error says what went wrong. */
+    queue->cursor.host_fault = status == SP_OK ? SP_NO_FAULT : sp__fault_new(status);
     if (thread != NULL) thread->frames = frame.outer;
     queue->cursor.is_host_done = true;
 }
@@ -119,8 +121,7 @@ static void run_host_job(sp_host_job *job)
 }
 
 /* Runs the function here if this thread submitted it; else parks until the executor has run it. */
-static bool host_is_done(sp_soft_queue *queue, const sp_record *record,
-                         const sp_executor *executor)
+static bool host_is_done(sp_soft_queue *queue, const sp_record *record, const sp_executor *executor)
 {
     if (queue->cursor.is_host_done) return true;
     if (executor->kind == SP_HELPER && executor->record->number == queue->cursor.thread) {
@@ -139,8 +140,8 @@ static bool host_is_done(sp_soft_queue *queue, const sp_record *record,
 static const sp_record *record_at_cursor(sp_soft_queue *queue)
 {
     sp_cursor *cursor = &queue->cursor;
-    const sp_record *record = (const sp_record *)(const void *)(cursor->chunk->bytes +
-                                                                cursor->offset);
+    const sp_record *record =
+        (const sp_record *)(const void *)(cursor->chunk->bytes + cursor->offset);
     if (cursor->offset < sizeof cursor->chunk->bytes && !sp__record_is_end(record)) return record;
     sp_chunk *empty = cursor->chunk;
     cursor->chunk = empty->next;
@@ -188,8 +189,7 @@ static void leave_submission(sp_soft_queue *queue, uint64_t value)
     cursor->is_inside = false;
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
         sp__timeline_fail(timeline, value, cursor->thread, cursor->fault);
-        sp_store_relaxed(&queue->base.lease_fault,
-                         (uint64_t)cursor->lease << 32 | cursor->fault);
+        sp_store_relaxed(&queue->base.lease_fault, (uint64_t)cursor->lease << 32 | cursor->fault);
     }
     sp_soft_device *device = sp__soft_device_of(queue);
     if (device->options.max_in_flight > 0) {
@@ -202,8 +202,7 @@ static void leave_submission(sp_soft_queue *queue, uint64_t value)
 
 static void count_command(sp_soft_queue *queue, const sp_executor *executor)
 {
-    sp_atomic_u64 *counter =
-        executor->kind == SP_WORKER ? &queue->by_workers : &queue->by_helpers;
+    sp_atomic_u64 *counter = executor->kind == SP_WORKER ? &queue->by_workers : &queue->by_helpers;
     sp_store_relaxed(counter, sp_load_relaxed(counter) + 1);
 }
 
@@ -215,17 +214,14 @@ static bool run_command(sp_soft_queue *queue, const sp_record *record, const sp_
     if (record->type == SP_COMMAND_HOST) {
         if (!host_is_done(queue, record, executor)) return false;
         cursor->is_host_done = false;
-        if (cursor->host_status != SP_OK && cursor->fault == SP_NO_FAULT) {
-            cursor->fault = sp__fault_new(cursor->host_status);
-        }
+        if (cursor->fault == SP_NO_FAULT) cursor->fault = cursor->host_fault;
         return true;
     }
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
         sp__soft_skip(record, slots, cursor->fault);
         return true;
     }
-    const uint32_t quirk =
-        record->type == SP_COMMAND_DISPATCH ? record->command.kernel->quirk : 0;
+    const uint32_t quirk = record->type == SP_COMMAND_DISPATCH ? record->command.kernel->quirk : 0;
     if (SP_UNLIKELY(quirk != 0) && !cursor->has_permit && !sp__soft_throttle_enter(queue, quirk)) {
         return false;
     }

@@ -80,8 +80,7 @@ void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fa
 
 /* ---- commands ---- */
 
-static sp_status dispatch(sp_soft_queue *queue, const sp_record *record,
-                          const sp_binding *bindings)
+static sp_status dispatch(sp_soft_queue *queue, const sp_record *record, const sp_binding *bindings)
 {
     const sp_kernel *kernel = record->command.kernel;
     const uint32_t *grid = record->command.grid;
@@ -91,8 +90,7 @@ static sp_status dispatch(sp_soft_queue *queue, const sp_record *record,
     if (total == 1) {
         void *addresses[SP_MAX_BINDINGS];
         for (uint32_t i = 0; i < record->count; i++) addresses[i] = address_of(&bindings[i]);
-        const sp_tile tile = {
-            .grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
+        const sp_tile tile = {.grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
         return kernel->run(&tile);
     }
     sp_tile_job *tiles = &queue->tiles;
@@ -123,7 +121,8 @@ static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_bin
         SP_TRY(device->options.before_command(device, record->command.label));
     }
     switch ((sp_command_type)record->type) {
-    case SP_COMMAND_DISPATCH: return dispatch(queue, record, bindings);
+    case SP_COMMAND_DISPATCH:
+        return dispatch(queue, record, bindings);
     case SP_COMMAND_COPY:
         memmove(address_of(&bindings[0]), address_of(&bindings[1]), bindings[0].bytes);
         return SP_OK;
@@ -135,7 +134,8 @@ static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_bin
         sp_store_release(record->command.timestamp, sp_clock_now());
         return SP_OK;
     case SP_COMMAND_HOST:
-    case SP_COMMAND_LIST: break; /* the drain unpacks these */
+    case SP_COMMAND_LIST:
+        break; /* the drain unpacks these */
     }
     return sp__fail(SP_INTERNAL, "unknown command %u", record->type);
 }
@@ -143,12 +143,18 @@ static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_bin
 static const char *name_of(const sp_record *record)
 {
     switch ((sp_command_type)record->type) {
-    case SP_COMMAND_DISPATCH: return record->command.kernel->name;
-    case SP_COMMAND_COPY: return "copy";
-    case SP_COMMAND_FILL: return "fill";
-    case SP_COMMAND_TIMESTAMP: return "timestamp";
-    case SP_COMMAND_HOST: return "host function";
-    case SP_COMMAND_LIST: return "list";
+    case SP_COMMAND_DISPATCH:
+        return record->command.kernel->name;
+    case SP_COMMAND_COPY:
+        return "copy";
+    case SP_COMMAND_FILL:
+        return "fill";
+    case SP_COMMAND_TIMESTAMP:
+        return "timestamp";
+    case SP_COMMAND_HOST:
+        return "host function";
+    case SP_COMMAND_LIST:
+        return "list";
     }
     return "command";
 }

@@ -51,8 +51,10 @@ static sp_status tail_grow_locked(sp_soft_queue *queue) SP_REQUIRES(&queue->lock
 {
     const uint64_t limit = sp__soft_device_of(queue)->options.queue_bytes;
     if ((uint64_t)sp_load_relaxed(&queue->chunk_count) * SP_CHUNK_BYTES >= limit) {
-        return sp__fail(SP_BUSY, "stream %u of %s is full (%llu bytes of commands): wait for some "
-                        "of them", queue->base.index, queue->base.device->limits.name,
+        return sp__fail(SP_BUSY,
+                        "stream %u of %s is full (%llu bytes of commands): wait for some "
+                        "of them",
+                        queue->base.index, queue->base.device->limits.name,
                         (unsigned long long)limit);
     }
     sp_chunk *chunk = chunk_take_locked(queue);
@@ -126,8 +128,8 @@ static sp_status remember_waits_locked(sp_soft_queue *queue, const sp_submission
         queue->wait_capacity = capacity;
     }
     for (uint32_t i = 0; i < submission->wait_count; i++) {
-        queue->waits[queue->wait_count++] = (sp_pending_wait){queue->last + 1,
-                                                              submission->waits[i]};
+        queue->waits[queue->wait_count++] =
+            (sp_pending_wait){queue->last + 1, submission->waits[i]};
     }
     return SP_OK;
 }

@@ -48,12 +48,21 @@ void sp__record_write_command(void *place, uint32_t bytes, const sp_command *com
     record->command.ctx = command->ctx;
     memcpy(record->command.grid, command->grid, sizeof record->command.grid);
     switch (command->type) {
-    case SP_COMMAND_DISPATCH: record->command.kernel = command->kernel; break;
-    case SP_COMMAND_HOST: record->command.host = command->host; break;
-    case SP_COMMAND_TIMESTAMP: record->command.timestamp = command->timestamp; break;
-    case SP_COMMAND_LIST: record->command.list = command->list; break;
+    case SP_COMMAND_DISPATCH:
+        record->command.kernel = command->kernel;
+        break;
+    case SP_COMMAND_HOST:
+        record->command.host = command->host;
+        break;
+    case SP_COMMAND_TIMESTAMP:
+        record->command.timestamp = command->timestamp;
+        break;
+    case SP_COMMAND_LIST:
+        record->command.list = command->list;
+        break;
     case SP_COMMAND_COPY:
-    case SP_COMMAND_FILL: break;
+    case SP_COMMAND_FILL:
+        break;
     }
     if (command->binding_count > 0) {
         memcpy(record + 1, command->bindings, command->binding_count * sizeof(sp_binding));

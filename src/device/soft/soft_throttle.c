@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Throttles: a kernel with a quirk runs only so many times at once. A queue that may not go on is
- * parked in order of arrival; whoever leaves hands its permit to the oldest, so the count of running
- * commands never exceeds the limit and nobody is overtaken. */
+ * parked in order of arrival; whoever leaves hands its permit to the oldest, so the count of
+ * running commands never exceeds the limit and nobody is overtaken. */
 #include "device/soft/soft.h"
 
 #include "base/error.h"

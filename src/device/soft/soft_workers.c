@@ -32,8 +32,8 @@ static bool wake_one(sp_soft_device *device, sp_atomic_u64 *mask)
 
 void sp__soft_ring(sp_soft_device *device, uint32_t count)
 {
-    while (count > 0 && (wake_one(device, &device->napping) ||
-                         wake_one(device, &device->sleeping))) {
+    while (count > 0 &&
+           (wake_one(device, &device->napping) || wake_one(device, &device->sleeping))) {
         count--;
     }
 }
@@ -99,7 +99,8 @@ static bool idle_in(sp_soft_worker *worker, sp_atomic_u64 *mask, uint64_t deadli
     sp_delay_point();
     const bool is_work = look_for_work(worker) || sp_load_seq_cst(&worker->device->is_stopping);
     const bool is_woken = is_work || sp_parker_park(&worker->parker, deadline_ns);
-    /* Sequentially consistent: a submitter that still saw the bit published before the next look. */
+    /* Sequentially consistent: a submitter that still saw the bit published before the next look.
+     */
     sp_fetch_and_seq_cst(mask, ~bit);
     return is_woken;
 }
@@ -123,8 +124,8 @@ sp_status sp__soft_workers_start(sp_soft_device *device)
 {
     const uint32_t count = device->options.worker_count;
     device->workers = sp_aligned_malloc(SP_CACHE_LINE, count * sizeof *device->workers);
-    if (device->workers == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u workers",
-                                                 count);
+    if (device->workers == NULL)
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u workers", count);
     for (uint32_t i = 0; i < count; i++) {
         device->workers[i] = (sp_soft_worker){.device = device, .index = i};
     }
@@ -134,6 +135,7 @@ sp_status sp__soft_workers_start(sp_soft_device *device)
             sp_thread_create(&worker->thread, "sp-worker", worker_main, worker);
         if (status != SP_OK) {
             sp__soft_workers_stop(device);
+            sp_free(device->workers);
             return status;
         }
         device->worker_count++;
@@ -149,8 +151,6 @@ void sp__soft_workers_stop(sp_soft_device *device)
         sp_parker_unpark(&device->workers[i].parker);
         sp_thread_join(&device->workers[i].thread);
     }
-    sp_free(device->workers);
-    device->workers = NULL;
     device->worker_count = 0;
 }
 
@@ -179,7 +179,7 @@ static void help_chain(sp_soft_queue *queue, uint64_t value, sp_thread_record *r
         const uint64_t word = sp_load_acquire(&queue->word);
         if ((word & SP_CLAIM_MASK) != SP_PARKED) return;
         sp_timeline *behind = sp_load_relaxed(&queue->parked_on);
-        if (behind == NULL || !can_help(behind->owner)) return;
+        if (behind == NULL || behind->owner == NULL || !can_help(behind->owner)) return;
         queue = sp__soft_queue(behind->owner);
         value = sp__soft_last_value(&queue->base);
     }

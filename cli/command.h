@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of the program. Each gets its own name as argv[0] and returns the exit code. */
+#ifndef SP_CLI_COMMAND_H
+#define SP_CLI_COMMAND_H
+
+#define SP_EXIT_USAGE 2
+
+int sp__command_info(int argc, char **argv);
+
+#endif

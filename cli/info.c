@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* streampool info: what this build is, what it runs on, and every option with its value. */
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/option.h"
+#include "base/thread.h"
+
+static void print_options(void)
+{
+    printf("options (environment variables; * = set)\n");
+    for (int i = 0; i < SP_OPTION_COUNT; ++i) {
+        const sp_option option = (sp_option)i;
+        const sp_option_info *info = sp_option_describe(option);
+        char value[32];
+        sp_option_format(option, value, sizeof value);
+        printf("%c %-28s %-9s %s", sp_option_is_set(option) ? '*' : ' ', info->variable, value,
+               info->meaning);
+        if (info->choices[0] != '\0') printf(" (%s)", info->choices);
+        printf("\n");
+    }
+}
+
+int sp__command_info(int argc, char **argv)
+{
+    if (argc > 1) {
+        fprintf(stderr, "streampool %s takes no arguments\n", argv[0]);
+        return SP_EXIT_USAGE;
+    }
+    printf("streampool %s\n", SP_VERSION);
+    printf("processors %u\n", sp_thread_core_count());
+    print_options();
+    return EXIT_SUCCESS;
+}

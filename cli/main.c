@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program: finds the command that its first argument names. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "command.h"
+
+typedef struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} command;
+
+static const command commands[] = {
+    {"info", sp__command_info, "this build, the machine, and all options"},
+};
+
+static void print_usage(FILE *out)
+{
+    fprintf(out, "usage: streampool COMMAND [ARGUMENTS]\n");
+    for (size_t i = 0; i < SP_COUNT_OF(commands); ++i) {
+        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return SP_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0) {
+        print_usage(stdout);
+        return EXIT_SUCCESS;
+    }
+    for (size_t i = 0; i < SP_COUNT_OF(commands); ++i) {
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    }
+    fprintf(stderr, "streampool: no command '%s'\n", argv[1]);
+    print_usage(stderr);
+    return SP_EXIT_USAGE;
+}

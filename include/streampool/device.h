@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices: a processor with its own memory. `cpu` is always there and is the default; `null` is a
+ * pretend accelerator for tests of applications. */
+#ifndef STREAMPOOL_DEVICE_H
+#define STREAMPOOL_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <streampool/status.h>
+
+SP_EXTERN_C_BEGIN
+
+/* A device. The zero handle names the default device, `cpu`, wherever one is asked for. */
+typedef struct sp_device {
+    uint64_t bits;
+} sp_device;
+
+/* Wait for ever, where a call takes a time-out. */
+#define SP_FOREVER (-1)
+
+typedef struct sp_device_info {
+    char name[64];
+    char kind[16];
+    uint64_t memory_bytes;
+    uint32_t width;        /* streams that really run at the same time */
+    uint32_t run_slots;    /* model runs that are let in at once */
+    uint32_t stream_count; /* size of the stream pool, the default stream included */
+} sp_device_info;
+
+/* Number of open devices; at least 1 once the runtime is up. 0 after sp_shutdown. */
+SP_API uint32_t sp_device_count(void);
+
+/* The `index`-th open device; index 0 is `cpu`. SP_NOT_FOUND past the end. */
+SP_API sp_status sp_device_at(uint32_t index, sp_device *out);
+
+/* Opens a device of a kind: "cpu" gives the one there is, "null" another pretend accelerator each
+ * time. SP_NOT_FOUND: no such kind; SP_EXHAUSTED: 64 devices were opened in this process. */
+SP_API sp_status sp_device_open(const char *kind, sp_device *out);
+
+/* Stops accepting work, waits for what was accepted, and closes. Later use is SP_CLOSED. Storages
+ * of the device keep their memory until they are released. SP_INVALID for `cpu`, which sp_shutdown
+ * closes; SP_DEADLOCK inside a host function. */
+SP_API sp_status sp_device_close(sp_device device);
+
+SP_API sp_status sp_device_get_info(sp_device device, sp_device_info *out);
+
+/* Waits until everything submitted to any stream of the device before the call has completed. The
+ * status is that of the first failed command that this thread submitted and was not told of yet. */
+SP_API sp_status sp_device_synchronize(sp_device device);
+
+SP_EXTERN_C_END
+
+#endif

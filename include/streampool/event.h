@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events: a remembered point of a stream, with a timestamp if asked for. */
+#ifndef STREAMPOOL_EVENT_H
+#define STREAMPOOL_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <streampool/stream.h>
+
+SP_EXTERN_C_BEGIN
+
+typedef struct sp_event {
+    uint64_t bits;
+} sp_event;
+
+typedef struct sp_event_options {
+    bool enable_timing; /* records also take the time */
+} sp_event_options;
+
+/* An event that was not recorded yet. NULL options are all defaults. */
+SP_API sp_status sp_event_create(const sp_event_options *options, sp_event *out);
+SP_API sp_status sp_event_retain(sp_event event);
+/* Waits and callbacks that are pending keep their point. */
+SP_API sp_status sp_event_release(sp_event event);
+
+/* The event now means everything submitted to `stream` so far. What already waits for an earlier
+ * record keeps waiting for that one. */
+SP_API sp_status sp_event_record(sp_event event, sp_stream stream);
+
+/* SP_OK if the last record has been reached, SP_NOT_READY if not yet, SP_INVALID if there is none;
+ * else the status of the failed submission that was recorded last before it. */
+SP_API sp_status sp_event_query(sp_event event);
+
+/* Waits on the host for the last record. Errors as sp_event_query; SP_DEADLOCK. */
+SP_API sp_status sp_event_synchronize(sp_event event);
+/* At most `timeout_ns`, negative for ever: SP_TIMEOUT past that. */
+SP_API sp_status sp_event_synchronize_for(sp_event event, int64_t timeout_ns);
+
+/* Waits for all of the events, or until one of them has been reached; `*which` is its index. */
+SP_API sp_status sp_event_wait_all(const sp_event *events, uint32_t count, int64_t timeout_ns);
+SP_API sp_status sp_event_wait_any(const sp_event *events, uint32_t count, int64_t timeout_ns,
+                                   uint32_t *which);
+
+/* Makes later commands of `stream` wait, on the device, for `event`'s last record; returns at once.
+ * Streams and events of different devices may meet. An error already on the event moves to the
+ * stream: later commands of the same lease over untracked storages get it.
+ * Errors: SP_INVALID if the event was never recorded. */
+SP_API sp_status sp_stream_wait_event(sp_stream stream, sp_event event);
+
+/* Nanoseconds from the record of `start` to that of `end`, negative if it came first. Waits for
+ * these two records only. SP_INVALID if either has no timing or was never recorded. */
+SP_API sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns);
+
+/* Called once, on the library's host thread, when the event's last record has been reached; at once
+ * if it has been. `status` is what sp_event_query would say. */
+typedef void (*sp_event_function)(void *ctx, sp_status status);
+SP_API sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx);
+
+SP_EXTERN_C_END
+
+#endif

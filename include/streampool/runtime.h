@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime: the one process-wide object. It comes up with the first call that needs it. */
+#ifndef STREAMPOOL_RUNTIME_H
+#define STREAMPOOL_RUNTIME_H
+
+#include <streampool/status.h>
+
+SP_EXTERN_C_BEGIN
+
+#define STREAMPOOL_VERSION_MAJOR 0
+#define STREAMPOOL_VERSION_MINOR 1
+#define STREAMPOOL_VERSION_PATCH 0
+
+/* The version of the library that is running, such as "0.1.0". Never NULL. */
+SP_API const char *sp_version(void);
+
+/* Brings the runtime up; any other call does the same. SP_CLOSED after sp_shutdown, SP_FORKED in a
+ * child process of one that used streampool: start anew there with exec. */
+SP_API sp_status sp_init(void);
+
+/* Stops accepting work, waits for what was accepted (release callbacks included) and ends all
+ * threads of the library. Every later call that needs the runtime is SP_CLOSED; releases still
+ * work. Not needed before exit: threads that still run at exit do no harm. SP_DEADLOCK inside a
+ * host function or callback; SP_OK if it is down already. */
+SP_API sp_status sp_shutdown(void);
+
+SP_EXTERN_C_END
+
+#endif

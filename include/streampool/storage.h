@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Storages: reference-counted device memory.
+ *
+ * Storages are tracked by default: a command that uses one on another stream than before waits, on
+ * the device, for exactly the uses it must follow, so a storage written by one thread and read by
+ * another is right with no call from the user. Freed memory is reused only when its last use has
+ * completed or is ordered before the new one. */
+#ifndef STREAMPOOL_STORAGE_H
+#define STREAMPOOL_STORAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <streampool/event.h>
+#include <streampool/stream.h>
+
+SP_EXTERN_C_BEGIN
+
+typedef struct sp_storage {
+    uint64_t bits;
+} sp_storage;
+
+typedef enum sp_access { SP_READ = 1, SP_WRITE = 2, SP_READ_WRITE = 3 } sp_access;
+
+typedef struct sp_storage_options {
+    bool is_untracked; /* the caller orders all uses himself, with events */
+} sp_storage_options;
+
+/* `bytes` of memory on `device`, 64-byte aligned, contents undefined, ordered on the calling
+ * thread's current stream. 0 bytes is fine. NULL options are all defaults.
+ * Errors: SP_OUT_OF_MEMORY, with the sizes, after unused memory was given back and pending frees
+ * were waited for. */
+SP_API sp_status sp_storage_create(sp_device device, uint64_t bytes,
+                                   const sp_storage_options *options, sp_storage *out);
+SP_API sp_status sp_storage_retain(sp_storage storage);
+/* May be called while commands that use the storage are still queued. */
+SP_API sp_status sp_storage_release(sp_storage storage);
+
+/* Called once when the library has done with adopted memory: on the library's host thread, after
+ * the last queued use; never after sp_shutdown has returned. */
+typedef void (*sp_storage_release_function)(void *ctx, void *data);
+
+typedef struct sp_adopt_options {
+    bool is_untracked;
+    sp_event ready; /* the memory is ready when this event is reached; zero: it is ready now */
+    sp_storage_release_function release; /* may be NULL */
+    void *ctx;
+} sp_adopt_options;
+
+/* A storage over host memory that somebody else owns; it must stay valid until the release function
+ * is called. */
+SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
+                                  const sp_adopt_options *options, sp_storage *out);
+
+typedef struct sp_storage_info {
+    sp_device device;
+    uint64_t bytes;
+    bool is_tracked;
+    bool is_frozen;
+    bool is_adopted;
+} sp_storage_info;
+
+SP_API sp_status sp_storage_get_info(sp_storage storage, sp_storage_info *out);
+
+/* Nobody writes the storage any more: from now on its uses cost nothing. Waits for its last write.
+ * Writes to it are SP_INVALID. Cannot be undone. */
+SP_API sp_status sp_storage_freeze(sp_storage storage);
+
+/* Gives the host access: waits for the storage's own uses that matter, and makes later device work
+ * on it wait for sp_storage_host_end. Any number of readers, or one writer; a begin waits for
+ * earlier accesses that conflict. `*data` is valid until the end. A failed command that wrote the
+ * storage is the status of a read; SP_WRITE promises to write all of it. */
+SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
+SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
+
+/* Keeps the memory from being reused before everything has completed that was submitted to `stream`
+ * until the storage is released. Needed only for uses that the library does not see. */
+SP_API sp_status sp_storage_record_stream(sp_storage storage, sp_stream stream);
+
+/* Part of a storage. */
+typedef struct sp_storage_range {
+    sp_storage storage;
+    uint64_t offset; /* in bytes */
+    uint64_t bytes;
+} sp_storage_range;
+
+/* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Between devices
+ * one of the two must be visible to the other. */
+SP_API sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
+                                       sp_storage_range source);
+
+/* Repeats a pattern of 1, 2, 4 or 8 bytes over a range whose size is a multiple of it. */
+SP_API sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination,
+                                       const void *pattern, uint32_t pattern_bytes);
+
+/* What the device's allocator holds; each figure is exact by itself. */
+typedef struct sp_memory_stats {
+    uint64_t in_use_bytes;   /* in live storages */
+    uint64_t cached_bytes;   /* free, kept for reuse */
+    uint64_t reserved_bytes; /* taken from the device: in use + cached + not yet cut */
+    uint64_t peak_bytes;     /* highest reserved_bytes ever */
+    uint64_t allocations;    /* sp_storage_create calls that succeeded */
+    uint64_t frees;
+    uint64_t device_allocations; /* times the device was asked */
+    uint64_t waits;              /* allocations that had to wait for pending work */
+} sp_memory_stats;
+
+SP_API sp_status sp_device_get_memory_stats(sp_device device, sp_memory_stats *out);
+
+/* Gives cached memory that nothing uses back to the device. */
+SP_API sp_status sp_device_empty_cache(sp_device device);
+
+/* Bounds reserved_bytes; 0 is no bound but the device's own. What is reserved already stays. */
+SP_API sp_status sp_device_set_memory_limit(sp_device device, uint64_t bytes);
+
+SP_EXTERN_C_END
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams: in-order queues of commands on a device.
+ *
+ * Each thread has a current stream per device. The main thread's is the default stream; any other
+ * thread gets a stream of its own from the device's pool when it first needs one and gives it back
+ * when it ends. A handle is a lease: it names a stream for as long as its taker keeps it, and is
+ * stale afterwards. Any thread may submit to any stream whose handle it has. */
+#ifndef STREAMPOOL_STREAM_H
+#define STREAMPOOL_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <streampool/device.h>
+
+SP_EXTERN_C_BEGIN
+
+typedef struct sp_stream {
+    uint64_t bits;
+} sp_stream;
+
+/* The calling thread's current stream of `device`. SP_EXHAUSTED or SP_TIMEOUT if all streams are
+ * taken and the policy (STREAMPOOL_STREAM_POLICY) is fail or wait. */
+SP_API sp_status sp_stream_current(sp_device device, sp_stream *out);
+
+/* The default stream of `device`. It is never taken and never released. */
+SP_API sp_status sp_stream_default(sp_device device, sp_stream *out);
+
+/* Leases a stream: one that nobody has while there is one, then as the policy says. The caller
+ * releases it, from any thread. */
+SP_API sp_status sp_stream_from_pool(sp_device device, sp_stream *out);
+
+/* Ends the lease. What was submitted still completes, before anything of the stream's next taker.
+ * SP_INVALID for the default stream and for a stale handle; the zero handle is fine. */
+SP_API sp_status sp_stream_release(sp_stream stream);
+
+/* Makes `stream` the calling thread's current stream of its device; no reference is taken. The zero
+ * handle goes back to the thread's own stream. */
+SP_API sp_status sp_stream_set_current(sp_stream stream);
+
+/* A scope in which another stream is current. Lives on the caller's stack. */
+typedef struct sp_stream_guard {
+    sp_stream previous;
+    sp_stream entered;
+} sp_stream_guard;
+
+/* Makes `stream` current until sp_stream_guard_end on the same thread; guards nest. */
+SP_API sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard);
+SP_API sp_status sp_stream_guard_end(const sp_stream_guard *guard);
+
+/* Gives the calling thread's own streams back before it ends; it gets others when it next needs
+ * them. */
+SP_API sp_status sp_thread_release_stream(void);
+
+/* Waits until everything submitted to the stream before the call has completed. The status is that
+ * of the first failed command that this thread submitted to it and was not told of yet.
+ * SP_DEADLOCK inside a host function that the stream waits for. */
+SP_API sp_status sp_stream_synchronize(sp_stream stream);
+
+/* The same, at most `timeout_ns`; negative is for ever. SP_TIMEOUT past that. */
+SP_API sp_status sp_stream_synchronize_for(sp_stream stream, int64_t timeout_ns);
+
+/* SP_OK if everything submitted has completed, else SP_NOT_READY. */
+SP_API sp_status sp_stream_query(sp_stream stream);
+
+/* A hint: what was submitted shall get going now rather than within a millisecond. */
+SP_API sp_status sp_stream_flush(sp_stream stream);
+
+/* Gathers submissions and hands them over together (on, the default), or each at once. */
+SP_API sp_status sp_stream_set_batching(sp_stream stream, bool is_on);
+
+typedef struct sp_stream_info {
+    sp_device device;
+    uint32_t index;       /* in the pool; 0 is the default stream */
+    uint32_t holders;     /* leases on it right now */
+    uint64_t submissions; /* ever, by all its takers */
+    uint64_t commits;     /* times that gathered submissions were handed over */
+    uint64_t by_workers;  /* commands run by the device's own threads */
+    uint64_t by_helpers;  /* commands run by threads that waited */
+    uint64_t by_host;     /* host functions run by the host executor */
+} sp_stream_info;
+
+SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
+
+/* A function on the host, called in stream order on the library's host thread, or on the submitting
+ * thread while it waits for it. `status` is SP_OK, or why the stream's earlier commands of the same
+ * submission failed. It may submit anywhere; a wait in it for something that comes after it is
+ * SP_DEADLOCK. */
+typedef void (*sp_host_function)(void *ctx, sp_status status);
+
+SP_API sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx);
+
+SP_EXTERN_C_END
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fork handlers by pthread_atfork. */
+#include "base/fork.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+bool sp_fork_on_child(void (*fn)(void))
+{
+    return pthread_atfork(NULL, NULL, fn) == 0;
+}

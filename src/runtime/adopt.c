@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adopted memory. When its last user has gone, the object walks its frontier, one point after the
+ * other, as a waiter of timelines; when all have passed, the host executor calls the owner back. */
+#include <streampool/storage.h>
+
+#include "base/error.h"
+#include "device/wait.h"
+#include "runtime/event.h"
+#include "runtime/runtime_state.h"
+#include "runtime/storage.h"
+
+static void call_owner(sp_host_job *job)
+{
+    sp_rt_storage *storage = SP_CONTAINER_OF(job, sp_rt_storage, retire_job);
+    void *data = storage->adopted.host;
+    const sp_storage_release_function release = storage->release;
+    void *ctx = storage->release_ctx;
+    sp__storage_recycle(storage);
+    if (release != NULL) release(ctx, data);
+}
+
+static void find_pending(void *ctx, sp_point point)
+{
+    sp_point *pending = ctx;
+    if (!sp__point_has_passed(point)) *pending = point;
+}
+
+static void walk_on(sp_waiter *waiter)
+{
+    sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter);
+    for (;;) {
+        sp_point pending = {0};
+        sp__frontier_each(&storage->block.frontier, find_pending, &pending);
+        if (pending.timeline == NULL) break;
+        sp__point_flush(pending);
+        storage->retire_waiter = (sp_waiter){.value = pending.value, .fire = walk_on};
+        /* Once registered, the object belongs to whoever fires it. */
+        if (sp__timeline_register(pending.timeline, &storage->retire_waiter)) return;
+    }
+    storage->retire_job = (sp_host_job){.run = call_owner};
+    sp__host_executor_post(&storage->retire_job);
+}
+
+void sp__adopted_retire(sp_rt_storage *storage)
+{
+    walk_on(&storage->retire_waiter);
+}
+
+sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
+                           const sp_adopt_options *options, sp_storage *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_adopt needs a place for the handle");
+    *out = (sp_storage){0};
+    sp_rt_device *on;
+    SP_TRY(sp__rt_device_find(device, &on));
+    if (data == NULL && bytes > 0) {
+        return sp__fail(SP_INVALID, "NULL has no %llu bytes to adopt", (unsigned long long)bytes);
+    }
+    sp_point ready = {0};
+    if (options != NULL && options->ready.bits != 0) {
+        SP_TRY(sp__event_point(options->ready, &ready));
+    }
+    sp_rt_storage *storage;
+    SP_TRY(sp__storage_object_new(&storage));
+    storage->adopted = (sp_memory){.device = on->dev, .bytes = bytes, .host = data};
+    storage->release = options != NULL ? options->release : NULL;
+    storage->release_ctx = options != NULL ? options->ctx : NULL;
+    sp_mutex_lock(&storage->lock);
+    storage->device = on;
+    storage->memory = &storage->adopted;
+    storage->offset = 0;
+    storage->bytes = bytes;
+    storage->is_tracked = options == NULL || !options->is_untracked;
+    storage->is_adopted = true;
+    storage->block = (sp_block){0};
+    storage->block.frontier.write = ready;
+    sp_mutex_unlock(&storage->lock);
+    *out = sp__storage_publish(storage);
+    return SP_OK;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking and giving blocks: stream caches in front of class pools. Slabs are in slab.c. */
+#include "runtime/allocator.h"
+
+#include "base/assert.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "runtime/slab.h"
+#include "runtime/storage.h"
+
+/* What a stream keeps for itself of one class: more goes to the pool, where others find it. */
+#define CACHE_BLOCKS 32
+#define CACHE_BYTES_PER_CLASS ((uint64_t)8 << 20)
+/* Pooled blocks that a take looks at: the oldest are the likeliest to be ready. */
+#define POOL_LOOKS 8
+
+/* ---- size classes ---- */
+
+#define MIN_LOG2 8 /* 256 bytes */
+#define MAX_LOG2 46
+
+bool sp__size_class_of(uint64_t bytes, uint32_t *size_class, uint64_t *rounded)
+{
+    if (bytes <= (uint64_t)1 << MIN_LOG2) {
+        *size_class = 0;
+        *rounded = (uint64_t)1 << MIN_LOG2;
+        return true;
+    }
+    if (bytes > (uint64_t)1 << MAX_LOG2) return false;
+    /* Classes 2^k * (1 + q/4): k from the top bit of bytes - 1, q from the two bits below it. */
+    const uint64_t last = bytes - 1;
+    const uint32_t log2 = 63u - (uint32_t)__builtin_clzll(last);
+    const uint32_t quarter = (uint32_t)(last >> (log2 - 2)) & 3u;
+    *size_class = (log2 - MIN_LOG2) * 4 + quarter + 1;
+    *rounded = ((uint64_t)1 << log2) + ((uint64_t)(quarter + 1) << (log2 - 2));
+    return true;
+}
+
+/* ---- stream caches ---- */
+
+static sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
+{
+    /* Pairs with the release below: the cache is zeroed. */
+    sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
+    if (SP_LIKELY(cache != NULL)) return cache;
+    sp_stream_cache *fresh = sp_aligned_malloc(SP_CACHE_LINE, sizeof *fresh);
+    if (fresh == NULL) return NULL; /* the pools do without */
+    *fresh = (sp_stream_cache){0};
+    if (sp_cas_acq_rel(&allocator->caches[stream], &cache, fresh)) return fresh;
+    sp_free(fresh);
+    return cache;
+}
+
+/* Never waits: false if another thread is inside. */
+static bool cache_enter(sp_stream_cache *cache)
+{
+    return cache != NULL && sp_load_relaxed(&cache->is_busy) == 0 &&
+           sp_exchange_acquire(&cache->is_busy, 1) == 0;
+}
+
+static void cache_leave(sp_stream_cache *cache)
+{
+    sp_store_release(&cache->is_busy, 0);
+}
+
+/* Waits: for the rare walks over all caches. The holder is inside for some instructions only. */
+static void cache_enter_slow(sp_stream_cache *cache)
+{
+    while (!cache_enter(cache)) {
+        sp_spin_hint();
+        sp_thread_yield();
+    }
+}
+
+/* Counters have one writer at a time here, so a load and a store do. */
+static void count_take(sp_allocator_counts *counts, int64_t bytes, bool was_cached)
+{
+    sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) + bytes);
+    sp_store_relaxed(&counts->allocations, sp_load_relaxed(&counts->allocations) + 1);
+    if (!was_cached) return;
+    sp_store_relaxed(&counts->cached_bytes, sp_load_relaxed(&counts->cached_bytes) - bytes);
+}
+
+static void count_give(sp_allocator_counts *counts, int64_t bytes)
+{
+    sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) - bytes);
+    sp_store_relaxed(&counts->cached_bytes, sp_load_relaxed(&counts->cached_bytes) + bytes);
+    sp_store_relaxed(&counts->frees, sp_load_relaxed(&counts->frees) + 1);
+}
+
+static sp_block *cache_take(sp_allocator *allocator, uint32_t stream, uint32_t size_class)
+{
+    sp_stream_cache *cache = cache_of(allocator, stream);
+    if (!cache_enter(cache)) return NULL;
+    sp_block *block = cache->first[size_class];
+    if (block != NULL) {
+        cache->first[size_class] = block->next;
+        cache->count[size_class]--;
+        count_take(&cache->counts, (int64_t)block->bytes, true);
+    }
+    cache_leave(cache);
+    return block;
+}
+
+static bool cache_give(sp_allocator *allocator, uint32_t stream, sp_block *block)
+{
+    sp_stream_cache *cache = cache_of(allocator, stream);
+    if (!cache_enter(cache)) return false;
+    const uint32_t count = cache->count[block->size_class];
+    const bool has_room =
+        count < CACHE_BLOCKS && (count == 0 || count * block->bytes < CACHE_BYTES_PER_CLASS);
+    if (has_room) {
+        block->next = cache->first[block->size_class];
+        cache->first[block->size_class] = block;
+        cache->count[block->size_class]++;
+        count_give(&cache->counts, (int64_t)block->bytes);
+    }
+    cache_leave(cache);
+    return has_room;
+}
+
+/* ---- class pools ---- */
+
+static void pool_link_locked(sp_class_pool *pool, sp_slab *slab) SP_REQUIRES(&pool->lock)
+{
+    slab->previous = pool->last;
+    slab->next = NULL;
+    if (pool->last != NULL) pool->last->next = slab;
+    if (pool->first == NULL) pool->first = slab;
+    pool->last = slab;
+}
+
+void sp__pool_unlink_locked(sp_class_pool *pool, sp_slab *slab)
+{
+    if (slab->previous != NULL) slab->previous->next = slab->next;
+    if (slab->next != NULL) slab->next->previous = slab->previous;
+    if (pool->first == slab) pool->first = slab->next;
+    if (pool->last == slab) pool->last = slab->previous;
+    slab->previous = slab->next = NULL;
+    pool->pooled_blocks -= slab->pooled_count;
+}
+
+static void pool_append_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
+{
+    sp_slab *slab = block->slab;
+    if (slab->pooled_count == 0) {
+        slab->end = &slab->first;
+        pool_link_locked(pool, slab);
+    }
+    block->next = NULL;
+    *slab->end = block;
+    slab->end = &block->next;
+    slab->pooled_count++;
+    pool->pooled_blocks++;
+}
+
+static sp_block *pool_remove_locked(sp_class_pool *pool, sp_slab *slab) SP_REQUIRES(&pool->lock)
+{
+    sp_block *block = slab->first;
+    slab->first = block->next;
+    slab->pooled_count--;
+    pool->pooled_blocks--;
+    if (slab->first == NULL) sp__pool_unlink_locked(pool, slab);
+    return block;
+}
+
+bool sp__block_is_ready_for(sp_block *block, const sp_timeline *own)
+{
+    sp__frontier_prune(&block->frontier);
+    if (sp__frontier_is_empty(&block->frontier)) return true;
+    return own != NULL && sp__frontier_only_timeline(&block->frontier) == own;
+}
+
+sp_block *sp__pool_take(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own)
+{
+    sp_class_pool *pool = &allocator->pools[size_class];
+    sp_block *block = NULL;
+    sp_mutex_lock(&pool->lock);
+    sp_slab *slab = pool->first;
+    for (int looks = 0; slab != NULL && block == NULL && looks < POOL_LOOKS; looks++) {
+        sp_slab *next = slab->next;
+        if (sp__block_is_ready_for(slab->first, own)) block = pool_remove_locked(pool, slab);
+        slab = next;
+    }
+    sp_mutex_unlock(&pool->lock);
+    if (block != NULL) {
+        sp_fetch_sub_relaxed(&allocator->shared.cached_bytes, (int64_t)block->bytes);
+    }
+    return block;
+}
+
+void sp__pool_give(sp_allocator *allocator, sp_block *block)
+{
+    sp_class_pool *pool = &allocator->pools[block->size_class];
+    sp_fetch_add_relaxed(&allocator->shared.cached_bytes, (int64_t)block->bytes);
+    sp_mutex_lock(&pool->lock);
+    pool_append_locked(pool, block);
+    sp_mutex_unlock(&pool->lock);
+}
+
+/* A block that an idle stream keeps; only ones whose points have passed. Before a slab is made. */
+static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
+{
+    for (uint32_t stream = 0; stream < SP_ALLOCATOR_STREAMS; stream++) {
+        sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
+        if (!cache_enter(cache)) continue;
+        sp_block *block = cache->first[size_class];
+        if (block != NULL && sp__block_is_ready_for(block, NULL)) {
+            cache->first[size_class] = block->next;
+            cache->count[size_class]--;
+            count_take(&cache->counts, (int64_t)block->bytes, true);
+        } else {
+            block = NULL;
+        }
+        cache_leave(cache);
+        if (block != NULL) return block;
+    }
+    return NULL;
+}
+
+void sp__allocator_flush_caches(sp_allocator *allocator)
+{
+    for (uint32_t stream = 0; stream < SP_ALLOCATOR_STREAMS; stream++) {
+        sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
+        if (cache == NULL) continue;
+        for (uint32_t size_class = 0; size_class < SP_SIZE_CLASSES; size_class++) {
+            cache_enter_slow(cache);
+            sp_block *block = cache->first[size_class];
+            const int64_t bytes =
+                block != NULL ? (int64_t)(cache->count[size_class] * block->bytes) : 0;
+            cache->first[size_class] = NULL;
+            cache->count[size_class] = 0;
+            sp_store_relaxed(&cache->counts.cached_bytes,
+                             sp_load_relaxed(&cache->counts.cached_bytes) - bytes);
+            cache_leave(cache);
+            while (block != NULL) {
+                sp_block *next = block->next;
+                sp__pool_give(allocator, block);
+                block = next;
+            }
+        }
+    }
+}
+
+/* ---- take and give ---- */
+
+static void count_shared_take(sp_allocator *allocator, const sp_block *block)
+{
+    sp_fetch_add_relaxed(&allocator->shared.in_use_bytes, (int64_t)block->bytes);
+    sp_fetch_add_relaxed(&allocator->shared.allocations, (uint64_t)1);
+}
+
+static SP_NOINLINE sp_status take_slow(sp_allocator *allocator, uint32_t size_class,
+                                       uint64_t rounded, sp_queue *queue, sp_block **out)
+{
+    *out = sp__pool_take(allocator, size_class, &queue->timeline);
+    if (*out == NULL) {
+        *out = steal(allocator, size_class);
+        if (*out != NULL) return SP_OK; /* counted there */
+        SP_TRY(sp__slab_block(allocator, size_class, rounded, &queue->timeline, out));
+    }
+    count_shared_take(allocator, *out);
+    return SP_OK;
+}
+
+sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
+                             sp_block **out)
+{
+    uint32_t size_class;
+    uint64_t rounded;
+    if (!sp__size_class_of(bytes, &size_class, &rounded)) {
+        return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes are more than any device has",
+                        (unsigned long long)bytes);
+    }
+    *out = cache_take(allocator, queue->index, size_class);
+    if (SP_UNLIKELY(*out == NULL)) {
+        SP_TRY(take_slow(allocator, size_class, rounded, queue, out));
+    }
+    sp__frontier_become_origin(&(*out)->frontier);
+    (*out)->home = queue->index;
+    return SP_OK;
+}
+
+void sp__allocator_give(sp_allocator *allocator, sp_block *block)
+{
+    sp__frontier_prune(&block->frontier);
+    if (SP_PLANTED(early_reuse)) sp__frontier_clear(&block->frontier);
+    sp_delay_point();
+    uint32_t home = block->home;
+    bool is_one_stream = true;
+    if (!sp__frontier_is_empty(&block->frontier)) {
+        const sp_timeline *only = sp__frontier_only_timeline(&block->frontier);
+        is_one_stream =
+            only != NULL && only->owner != NULL && only->owner->device == allocator->dev;
+        if (is_one_stream) home = only->owner->index;
+    }
+    if (SP_LIKELY(is_one_stream) && cache_give(allocator, home, block)) return;
+    sp_fetch_sub_relaxed(&allocator->shared.in_use_bytes, (int64_t)block->bytes);
+    sp_fetch_add_relaxed(&allocator->shared.frees, (uint64_t)1);
+    sp__pool_give(allocator, block);
+}
+
+/* ---- life and figures ---- */
+
+void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
+{
+    allocator->device = device;
+    allocator->dev = dev;
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) sp_mutex_init(&allocator->pools[i].lock);
+}
+
+void sp__allocator_deinit(sp_allocator *allocator)
+{
+    sp__allocator_trim(allocator, UINT64_MAX);
+    for (uint32_t i = 0; i < SP_ALLOCATOR_STREAMS; i++) {
+        sp_free(sp_load_relaxed(&allocator->caches[i]));
+    }
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) sp_mutex_deinit(&allocator->pools[i].lock);
+}
+
+static void add_counts(const sp_allocator_counts *counts, int64_t *in_use, int64_t *cached,
+                       sp_memory_stats *out)
+{
+    *in_use += sp_load_relaxed(&counts->in_use_bytes);
+    *cached += sp_load_relaxed(&counts->cached_bytes);
+    out->allocations += sp_load_relaxed(&counts->allocations);
+    out->frees += sp_load_relaxed(&counts->frees);
+}
+
+void sp__allocator_stats(sp_allocator *allocator, sp_memory_stats *out)
+{
+    *out = (sp_memory_stats){0};
+    int64_t in_use = 0;
+    int64_t cached = 0;
+    for (uint32_t i = 0; i < SP_ALLOCATOR_STREAMS; i++) {
+        const sp_stream_cache *cache = sp_load_acquire(&allocator->caches[i]);
+        if (cache != NULL) add_counts(&cache->counts, &in_use, &cached, out);
+    }
+    add_counts(&allocator->shared, &in_use, &cached, out);
+    out->in_use_bytes = in_use > 0 ? (uint64_t)in_use : 0;
+    out->cached_bytes = cached > 0 ? (uint64_t)cached : 0;
+    out->reserved_bytes = sp_load_relaxed(&allocator->reserved_bytes);
+    out->peak_bytes = sp_load_relaxed(&allocator->peak_bytes);
+    out->device_allocations = sp_load_relaxed(&allocator->device_allocations);
+    out->waits = sp_load_relaxed(&allocator->waits);
+}
+
+void sp__allocator_set_limit(sp_allocator *allocator, uint64_t bytes)
+{
+    sp_store_relaxed(&allocator->limit_bytes, bytes);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Current streams. The common question is answered from the thread's own record: one load of the
+ * slot, one of the handle, one of the runtime's phase. */
+#include "runtime/current_stream.h"
+
+#include "base/error.h"
+#include "base/heap.h"
+
+typedef struct thread_streams {
+    sp_stream current[SP_MAX_DEVICES]; /* zero: not asked for yet */
+    sp_stream own[SP_MAX_DEVICES];     /* leases to give back; zero on the main thread */
+} thread_streams;
+
+static void release_all(thread_streams *streams)
+{
+    for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) {
+        /* A guard or set_current may have made another stream current: that one stays. */
+        if (streams->current[i].bits == streams->own[i].bits) streams->current[i].bits = 0;
+        sp__stream_lease_release(streams->own[i]);
+        streams->own[i].bits = 0;
+    }
+}
+
+/* Runs when the thread ends. */
+static void give_back(void *value)
+{
+    if (!sp__runtime_is_forked()) release_all(value);
+    sp_free(value);
+}
+
+static thread_streams *thread_streams_make(void)
+{
+    thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
+    if (streams != NULL) return streams;
+    streams = sp_calloc(1, sizeof *streams);
+    if (streams != NULL && sp_tls_set(SP_TLS_STREAM, streams, give_back)) return streams;
+    sp_free(streams);
+    sp__fail(SP_OUT_OF_MEMORY, "no memory for this thread's streams");
+    return NULL;
+}
+
+/* The thread has no current stream of the device yet. */
+static SP_NOINLINE sp_status lease_own(sp_rt_device *device, sp_stream *out)
+{
+    thread_streams *streams = thread_streams_make();
+    if (streams == NULL) return SP_OUT_OF_MEMORY;
+    const uint32_t index = device->index;
+    if (streams->own[index].bits != 0) {
+        *out = streams->own[index];
+    } else if (sp_thread_is_main()) {
+        *out = device->pool.default_stream;
+    } else {
+        SP_TRY(sp__stream_pool_take(&device->pool, out));
+        streams->own[index] = *out;
+    }
+    streams->current[index] = *out;
+    return SP_OK;
+}
+
+static sp_status current_handle(sp_rt_device *device, sp_stream *out)
+{
+    const thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
+    if (SP_LIKELY(streams != NULL && streams->current[device->index].bits != 0)) {
+        *out = streams->current[device->index];
+        return SP_OK;
+    }
+    return lease_own(device, out);
+}
+
+sp_status sp__current_stream(sp_rt_device *device, sp_stream_ref *out)
+{
+    sp_stream stream;
+    SP_TRY(current_handle(device, &stream));
+    return sp__stream_find(stream, out);
+}
+
+void sp__current_stream_forget(void)
+{
+    sp_free(sp_tls_get(SP_TLS_STREAM));
+    sp_tls_set(SP_TLS_STREAM, NULL, NULL);
+}
+
+/* ---- public ---- */
+
+static SP_NOINLINE sp_status current_slow(sp_device handle, sp_stream *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_current needs a place for the handle");
+    *out = (sp_stream){0};
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    return current_handle(device, out);
+}
+
+sp_status sp_stream_current(sp_device device, sp_stream *out)
+{
+    const thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
+    const uint64_t index = sp__rt_device_index(device);
+    if (SP_LIKELY(streams != NULL && out != NULL && index < SP_MAX_DEVICES &&
+                  streams->current[index].bits != 0 &&
+                  sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP)) {
+        *out = streams->current[index];
+        return SP_OK;
+    }
+    return current_slow(device, out);
+}
+
+sp_status sp_stream_default(sp_device handle, sp_stream *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_default needs a place for the handle");
+    *out = (sp_stream){0};
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    *out = device->pool.default_stream;
+    return SP_OK;
+}
+
+sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)
+{
+    if (out == NULL)
+        return sp__fail(SP_INVALID, "sp_stream_from_pool needs a place for the handle");
+    *out = (sp_stream){0};
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    return sp__stream_pool_take(&device->pool, out);
+}
+
+sp_status sp_stream_release(sp_stream stream)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    return sp__stream_lease_release(stream);
+}
+
+sp_status sp_stream_set_current(sp_stream stream)
+{
+    SP_TRY(sp__runtime_enter());
+    thread_streams *streams = thread_streams_make();
+    if (streams == NULL) return SP_OUT_OF_MEMORY;
+    if (stream.bits == 0) { /* leased or looked up again at the next question */
+        for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) streams->current[i] = streams->own[i];
+        return SP_OK;
+    }
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_find(stream, &ref));
+    streams->current[ref.stream->device->index] = stream;
+    return SP_OK;
+}
+
+sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
+{
+    if (guard == NULL) return sp__fail(SP_INVALID, "sp_stream_guard_begin needs a guard");
+    SP_TRY(sp__runtime_enter());
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_find(stream, &ref));
+    thread_streams *streams = thread_streams_make();
+    if (streams == NULL) return SP_OUT_OF_MEMORY;
+    guard->previous = streams->current[ref.stream->device->index];
+    guard->entered = stream;
+    streams->current[ref.stream->device->index] = stream;
+    return SP_OK;
+}
+
+sp_status sp_stream_guard_end(const sp_stream_guard *guard)
+{
+    SP_TRY(sp__runtime_enter());
+    thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
+    for (uint32_t i = 0; guard != NULL && streams != NULL && i < SP_MAX_DEVICES; i++) {
+        if (guard->entered.bits == 0 || streams->current[i].bits != guard->entered.bits) continue;
+        streams->current[i] = guard->previous;
+        return SP_OK;
+    }
+    return sp__fail(SP_INVALID, "the guard's stream is not this thread's current stream: guards "
+                                "end in reverse order, on the thread that began them");
+}
+
+sp_status sp_thread_release_stream(void)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
+    if (streams != NULL) release_all(streams);
+    return SP_OK;
+}

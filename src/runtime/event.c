@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events. An event is a point behind a lock; waits and callbacks copy the point, so destroying or
+ * recording the event again never touches them. The time of a record is written by a command, into
+ * a stamp of its own that is taken back only when that command has completed. */
+#include "runtime/event.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/handle.h"
+#include "base/heap.h"
+#include "device/device.h"
+#include "device/host_executor.h"
+#include "device/wait.h"
+#include "runtime/runtime_state.h"
+#include "runtime/stream_pool.h"
+#include "runtime/submit.h"
+
+/* Where a timestamp command writes. */
+typedef struct sp_stamp {
+    sp_atomic_u64 time; /* written (release) by the executor, read (acquire) after its point */
+    sp_point point;     /* of the command */
+    struct sp_stamp *next;
+} sp_stamp;
+
+typedef struct sp_rt_event {
+    SP_CACHE_ALIGNED sp_object object;
+    sp_mutex lock;
+    bool has_timing SP_GUARDED_BY(lock);
+    bool is_recorded SP_GUARDED_BY(lock);
+    sp_point point SP_GUARDED_BY(lock);
+    sp_stamp *stamp SP_GUARDED_BY(lock); /* of the last record, if timed */
+} sp_rt_event;
+
+static void event_destroy(sp_object *object);
+
+static sp_handle_table events = {/* process-wide: the table of all event handles */
+                                 .kind = SP_KIND_EVENT,
+                                 .object_bytes = sizeof(sp_rt_event),
+                                 .destroy = event_destroy};
+
+/* ---- stamps ---- */
+
+static struct {
+    sp_mutex lock;
+    /* Stamps without an event, oldest first; the command of the first may still be to come. */
+    sp_stamp *first SP_GUARDED_BY(lock);
+    sp_stamp *last SP_GUARDED_BY(lock);
+} stamps; /* process-wide: commands of any device may still write them */
+
+static sp_stamp *stamp_take(void)
+{
+    sp_mutex_lock(&stamps.lock);
+    sp_stamp *stamp = stamps.first;
+    if (stamp != NULL && sp__point_has_passed(stamp->point)) {
+        stamps.first = stamp->next;
+        if (stamps.first == NULL) stamps.last = NULL;
+    } else {
+        stamp = NULL;
+    }
+    sp_mutex_unlock(&stamps.lock);
+    return stamp != NULL ? stamp : sp_malloc(sizeof *stamp);
+}
+
+static void stamp_give(sp_stamp *stamp)
+{
+    if (stamp == NULL) return;
+    stamp->next = NULL;
+    sp_mutex_lock(&stamps.lock);
+    if (stamps.last != NULL) {
+        stamps.last->next = stamp;
+    } else {
+        stamps.first = stamp;
+    }
+    stamps.last = stamp;
+    sp_mutex_unlock(&stamps.lock);
+}
+
+/* ---- life ---- */
+
+static sp_rt_event *event_of(sp_object *object)
+{
+    return SP_CONTAINER_OF(object, sp_rt_event, object);
+}
+
+static void event_destroy(sp_object *object)
+{
+    sp_rt_event *event = event_of(object);
+    if (sp__runtime_is_forked()) return;
+    sp_mutex_lock(&event->lock);
+    sp_stamp *stamp = event->stamp;
+    event->stamp = NULL;
+    sp_mutex_unlock(&event->lock);
+    stamp_give(stamp);
+    sp__handle_recycle(&events, object);
+}
+
+sp_status sp_event_create(const sp_event_options *options, sp_event *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_event_create needs a place for the handle");
+    *out = (sp_event){0};
+    SP_TRY(sp__runtime_enter());
+    sp_object *object;
+    SP_TRY(sp__handle_take(&events, &object));
+    sp_rt_event *event = event_of(object);
+    sp_mutex_lock(&event->lock);
+    event->has_timing = options != NULL && options->enable_timing;
+    event->is_recorded = false;
+    event->point = (sp_point){0};
+    event->stamp = NULL;
+    sp_mutex_unlock(&event->lock);
+    out->bits = sp__handle_publish(&events, object);
+    return SP_OK;
+}
+
+sp_status sp_event_retain(sp_event event)
+{
+    SP_TRY(sp__runtime_enter());
+    return sp__handle_retain(&events, event.bits, "event");
+}
+
+sp_status sp_event_release(sp_event event)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    return sp__handle_release(&events, event.bits, "event");
+}
+
+/* ---- look-up ---- */
+
+/* The event of a handle, not locked; NULL, with the error, if it is stale. */
+static sp_rt_event *peek(sp_event handle)
+{
+    if (sp__runtime_enter() != SP_OK) return NULL;
+    sp_object *object = sp__handle_peek(&events, handle.bits);
+    if (SP_LIKELY(object != NULL)) return event_of(object);
+    sp__fail(SP_INVALID, "event handle %#llx is %s", (unsigned long long)handle.bits,
+             handle.bits == 0                                ? "zero"
+             : sp__handle_kind(handle.bits) != SP_KIND_EVENT ? "no event handle"
+                                                             : "stale: it was released before");
+    return NULL;
+}
+
+/* False, and not locked, if there is no event or its handle has become stale. */
+static bool lock(sp_rt_event *event, sp_event handle) SP_TRY_ACQUIRE(true, &event->lock);
+
+static bool lock(sp_rt_event *event, sp_event handle) SP_NO_LOCK_ANALYSIS
+{
+    if (event == NULL) return false;
+    sp_mutex_lock(&event->lock);
+    if (SP_LIKELY(sp__handle_is_current(&event->object, handle.bits))) return true;
+    sp_mutex_unlock(&event->lock);
+    sp__fail(SP_INVALID, "event handle %#llx was released during the call",
+             (unsigned long long)handle.bits);
+    return false;
+}
+
+/* The status of a look-up that failed: no runtime, or no event. */
+static sp_status why_not_found(void)
+{
+    const sp_status status = sp__runtime_enter();
+    return status != SP_OK ? status : SP_INVALID;
+}
+
+sp_status sp__event_point(sp_event handle, sp_point *out)
+{
+    sp_rt_event *event = peek(handle);
+    if (!lock(event, handle)) return why_not_found();
+    const bool is_recorded = event->is_recorded;
+    *out = event->point;
+    sp_mutex_unlock(&event->lock);
+    if (SP_LIKELY(is_recorded)) return SP_OK;
+    return sp__fail(SP_INVALID, "the event was never recorded: record it on a stream first");
+}
+
+/* ---- record ---- */
+
+static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_stamp **out)
+{
+    sp_stamp *stamp = stamp_take();
+    if (stamp == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a timestamp");
+    sp_store_relaxed(&stamp->time, 0);
+    const sp_command command = {.type = SP_COMMAND_TIMESTAMP, .timestamp = &stamp->time};
+    const sp_submission submission = {.commands = &command, .command_count = 1};
+    const sp_status status = sp__submit_plain(stream, &submission, point);
+    if (status != SP_OK) {
+        sp_free(stamp);
+        return status;
+    }
+    stamp->point = *point;
+    *out = stamp;
+    return SP_OK;
+}
+
+/* A record without timing is a note of how far the stream has been filled. */
+static sp_status record_plain(sp_rt_event *event, sp_event handle, const sp_stream_ref *stream,
+                              bool *has_timing)
+{
+    if (!lock(event, handle)) return why_not_found();
+    *has_timing = event->has_timing;
+    if (!event->has_timing) {
+        sp_queue *queue = stream->queue;
+        event->point = (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
+        event->is_recorded = true;
+    }
+    sp_mutex_unlock(&event->lock);
+    return SP_OK;
+}
+
+sp_status sp_event_record(sp_event handle, sp_stream stream)
+{
+    sp_stream_ref ref;
+    SP_TRY(sp__runtime_enter());
+    SP_TRY(sp__stream_find(stream, &ref));
+    sp_rt_event *event = peek(handle);
+    bool has_timing = false;
+    SP_TRY(record_plain(event, handle, &ref, &has_timing));
+    if (!has_timing) return SP_OK;
+
+    sp_point point;
+    sp_stamp *stamp = NULL;
+    SP_TRY(record_timed(&ref, &point, &stamp));
+    sp_status status = SP_INVALID;
+    if (lock(event, handle)) {
+        sp_stamp *former = event->stamp;
+        event->stamp = stamp;
+        event->point = point;
+        event->is_recorded = true;
+        sp_mutex_unlock(&event->lock);
+        stamp = former;
+        status = SP_OK;
+    }
+    stamp_give(stamp);
+    return status;
+}
+
+/* ---- wait ---- */
+
+sp_status sp_event_query(sp_event event)
+{
+    sp_point point;
+    SP_TRY(sp__event_point(event, &point));
+    if (SP_LIKELY(sp__point_has_passed(point))) return sp__fault_report(sp__point_fault(point));
+    sp__point_flush(point);
+    return SP_NOT_READY;
+}
+
+sp_status sp_event_synchronize(sp_event event)
+{
+    return sp_event_synchronize_for(event, SP_FOREVER);
+}
+
+sp_status sp_event_synchronize_for(sp_event event, int64_t timeout_ns)
+{
+    sp_point point;
+    SP_TRY(sp__event_point(event, &point));
+    return sp__point_wait(point, sp_clock_deadline(timeout_ns));
+}
+
+static sp_status points_of(const sp_event *handles, uint32_t count, sp_point **out)
+{
+    if (handles == NULL || count == 0) {
+        return sp__fail(SP_INVALID, "a wait for several events needs at least one");
+    }
+    sp_point *points = sp_calloc(count, sizeof *points);
+    if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u events", count);
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_status status = sp__event_point(handles[i], &points[i]);
+        if (status == SP_OK) continue;
+        sp_free(points);
+        return sp__fail_prefix(status, "event %u of %u: ", i, count);
+    }
+    *out = points;
+    return SP_OK;
+}
+
+sp_status sp_event_wait_all(const sp_event *handles, uint32_t count, int64_t timeout_ns)
+{
+    sp_point *points;
+    SP_TRY(sp__runtime_enter());
+    SP_TRY(points_of(handles, count, &points));
+    const sp_status status = sp__point_wait_all(points, count, sp_clock_deadline(timeout_ns));
+    sp_free(points);
+    return status;
+}
+
+sp_status sp_event_wait_any(const sp_event *handles, uint32_t count, int64_t timeout_ns,
+                            uint32_t *which)
+{
+    sp_point *points;
+    SP_TRY(sp__runtime_enter());
+    if (which == NULL) return sp__fail(SP_INVALID, "sp_event_wait_any needs a place for the index");
+    SP_TRY(points_of(handles, count, &points));
+    const sp_status status =
+        sp__point_wait_any(points, count, sp_clock_deadline(timeout_ns), which);
+    sp_free(points);
+    return status;
+}
+
+sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_stream_ref ref;
+    sp_point point;
+    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__event_point(event, &point));
+    const bool is_done = sp__point_has_passed(point) && sp__point_fault(point) == SP_NO_FAULT;
+    if (is_done || point.timeline == &ref.queue->timeline) return SP_OK; /* ordered already */
+    const sp_submission submission = {.waits = &point, .wait_count = 1, .takes_faults = true};
+    return sp__submit_plain(&ref, &submission, &point);
+}
+
+/* ---- time ---- */
+
+/* The time of the event's last record, waiting for that record only. */
+static sp_status time_of(sp_event handle, uint64_t *out)
+{
+    for (;;) {
+        sp_point point;
+        SP_TRY(sp__event_point(handle, &point));
+        sp_rt_event *event = peek(handle);
+        SP_TRY(sp__point_wait_passed(point, SP_NO_DEADLINE));
+        if (!lock(event, handle)) return why_not_found();
+        const bool has_timing = event->has_timing;
+        /* Recorded again meanwhile: then that record counts. */
+        const bool is_same =
+            event->point.timeline == point.timeline && event->point.value == point.value;
+        if (is_same && has_timing) *out = sp_load_acquire(&event->stamp->time);
+        sp_mutex_unlock(&event->lock);
+        if (!has_timing) {
+            return sp__fail(SP_INVALID, "the event takes no time: create it with enable_timing");
+        }
+        if (is_same) return SP_OK;
+    }
+}
+
+sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns)
+{
+    if (ns == NULL) return sp__fail(SP_INVALID, "sp_event_elapsed needs a place for the time");
+    uint64_t from;
+    uint64_t to;
+    SP_TRY(time_of(start, &from));
+    SP_TRY(time_of(end, &to));
+    *ns = (int64_t)(to - from);
+    return SP_OK;
+}
+
+/* ---- callbacks ---- */
+
+typedef struct event_callback {
+    sp_waiter waiter;
+    sp_host_job job;
+    sp_point point;
+    sp_event_function fn;
+    void *ctx;
+} event_callback;
+
+static void call_user(sp_host_job *job)
+{
+    event_callback *callback = SP_CONTAINER_OF(job, event_callback, job);
+    const event_callback copy = *callback;
+    sp_free(callback);
+    copy.fn(copy.ctx, sp__fault_report(sp__point_fault(copy.point)));
+}
+
+static void fire_callback(sp_waiter *waiter)
+{
+    sp__host_executor_post(&SP_CONTAINER_OF(waiter, event_callback, waiter)->job);
+}
+
+sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
+{
+    if (fn == NULL) return sp__fail(SP_INVALID, "sp_event_on_complete needs a function");
+    sp_point point;
+    SP_TRY(sp__event_point(event, &point));
+    event_callback *callback = sp_malloc(sizeof *callback);
+    if (callback == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a callback");
+    *callback = (event_callback){.waiter = {.value = point.value, .fire = fire_callback},
+                                 .job = {.run = call_user},
+                                 .point = point,
+                                 .fn = fn,
+                                 .ctx = ctx};
+    sp__point_flush(point);
+    const bool is_waiting =
+        !sp__point_has_passed(point) && sp__timeline_register(point.timeline, &callback->waiter);
+    if (!is_waiting) sp__host_executor_post(&callback->job);
+    return SP_OK;
+}
+
+void sp__events_free(void)
+{
+    sp__handle_table_deinit(&events);
+    events = (sp_handle_table){
+        .kind = SP_KIND_EVENT, .object_bytes = sizeof(sp_rt_event), .destroy = event_destroy};
+    sp_mutex_lock(&stamps.lock);
+    sp_stamp *stamp = stamps.first;
+    stamps.first = stamps.last = NULL;
+    sp_mutex_unlock(&stamps.lock);
+    while (stamp != NULL) {
+        sp_stamp *next = stamp->next;
+        sp_free(stamp);
+        stamp = next;
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A frontier: which points the next use of a storage must follow. It holds the last write and all
+ * reads since, at most one point per timeline, the newest. A read follows the write, a write
+ * follows everything; points of one's own stream are ordered by the stream itself.
+ *
+ *     write.timeline == NULL       nothing to follow
+ *     reads[i].timeline differ     for i < count
+ *
+ * Guarded by the lock of the storage it belongs to. */
+#ifndef SP_RUNTIME_FRONTIER_H
+#define SP_RUNTIME_FRONTIER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <streampool/storage.h>
+
+#include "device/timeline.h"
+
+#define SP_FRONTIER_INLINE 4
+
+typedef struct sp_frontier {
+    sp_point write;
+    uint32_t count;
+    uint32_t capacity; /* of `more`; 0 while the inline points do */
+    sp_point inline_reads[SP_FRONTIER_INLINE];
+    sp_point *more; /* replaces the inline points */
+} sp_frontier;
+
+/* Points to wait for, at most one per timeline. */
+typedef struct sp_wait_set {
+    uint32_t count;
+    uint32_t capacity;
+    sp_point *points; /* the caller's array */
+} sp_wait_set;
+
+/* Adds a point unless it has passed or belongs to `own`; false if the set is full. */
+bool sp__wait_set_add(sp_wait_set *set, sp_point point, const sp_timeline *own);
+
+/* Adds what a use of kind `access` on timeline `own` must follow; false if the set is full. */
+bool sp__frontier_collect(const sp_frontier *frontier, sp_access access, const sp_timeline *own,
+                          sp_wait_set *set);
+
+/* Makes sure that one more publish needs no memory. */
+sp_status sp__frontier_reserve(sp_frontier *frontier);
+
+/* The use `access` at `point` has been submitted. Needs a reserve before, for a read. */
+void sp__frontier_publish(sp_frontier *frontier, sp_access access, sp_point point);
+
+/* Drops points that have passed. */
+void sp__frontier_prune(sp_frontier *frontier);
+bool sp__frontier_is_empty(const sp_frontier *frontier);
+
+/* After a prune: the only timeline that still has points, or NULL if there is none or several. */
+sp_timeline *sp__frontier_only_timeline(const sp_frontier *frontier);
+
+/* Calls for every point. */
+typedef void (*sp_point_fn)(void *ctx, sp_point point);
+void sp__frontier_each(const sp_frontier *frontier, sp_point_fn fn, void *ctx);
+
+/* All that is left becomes what the memory's next life must follow: one write on one timeline.
+ * Needs sp__frontier_only_timeline or an empty frontier. */
+void sp__frontier_become_origin(sp_frontier *frontier);
+
+/* Frees what it holds. */
+void sp__frontier_clear(sp_frontier *frontier);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bringing the runtime up and down, and the table of devices. */
+#include "runtime/runtime_state.h"
+
+#include <streampool/runtime.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fork.h"
+#include "base/heap.h"
+#include "base/option.h"
+#include "device/cpu/cpu.h"
+#include "device/null/null.h"
+#include "device/thread_record.h"
+#include "runtime/current_stream.h"
+#include "runtime/event.h"
+#include "runtime/storage.h"
+
+sp_atomic_u32 sp__runtime_phase; /* process-wide: the runtime is; see sp__runtime_reset */
+
+static struct {
+    sp_mutex lock; /* up, down, and opening of devices */
+    bool has_fork_handler SP_GUARDED_BY(lock);
+    /* Published by release; entries stay until the reset. */
+    SP_ATOMIC(sp_rt_device *) devices[SP_MAX_DEVICES];
+    sp_atomic_u32 device_count;
+} runtime; /* process-wide: see sp__runtime_reset */
+
+/* ---- devices ---- */
+
+sp_dev *sp__rt_device_dev(sp_rt_device *device)
+{
+    return device->dev;
+}
+
+sp_stream_pool *sp__rt_device_pool(sp_rt_device *device)
+{
+    return &device->pool;
+}
+
+sp_device sp__rt_device_handle(const sp_rt_device *device)
+{
+    return (sp_device){SP_FIRST_DEVICE_HANDLE + device->index};
+}
+
+sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
+{
+    SP_TRY(sp__runtime_enter());
+    const uint64_t index = sp__rt_device_index(handle);
+    /* Pairs with the release in add_device. */
+    sp_rt_device *device = index < SP_MAX_DEVICES ? sp_load_acquire(&runtime.devices[index]) : NULL;
+    if (device == NULL) {
+        return sp__fail(SP_INVALID, "handle %#llx is no device: ask sp_device_at or sp_device_open",
+                        (unsigned long long)handle.bits);
+    }
+    if (sp_load_relaxed(&device->is_closed)) {
+        return sp__fail(SP_CLOSED, "device %s (%u) was closed", device->dev->limits.name,
+                        device->index);
+    }
+    *out = device;
+    return SP_OK;
+}
+
+static sp_stream_pool_options pool_options(void)
+{
+    const int64_t wait_ms = sp_option_int(SP_OPTION_STREAM_WAIT_MS);
+    return (sp_stream_pool_options){
+        .count = (uint32_t)sp_option_int(SP_OPTION_STREAMS),
+        .policy = (sp_option_policy)sp_option_enum(SP_OPTION_STREAM_POLICY),
+        .wait_ns = wait_ms < 0 ? -1 : wait_ms * 1000000,
+    };
+}
+
+static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(&runtime.lock)
+{
+    const uint32_t index = sp_load_relaxed(&runtime.device_count);
+    if (index == SP_MAX_DEVICES) {
+        return sp__fail(SP_EXHAUSTED, "%d devices were opened; restart the process for more",
+                        SP_MAX_DEVICES);
+    }
+    sp_rt_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
+    if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more device");
+    memset(device, 0, sizeof *device);
+    device->dev = dev;
+    device->index = index;
+    dev->index = index;
+    if (index > 0) {
+        /* "null" becomes "null:1": messages tell devices of one kind apart. */
+        const size_t used = strlen(dev->limits.name);
+        snprintf(dev->limits.name + used, sizeof dev->limits.name - used, ":%u", index);
+    }
+    sp__allocator_init(&device->allocator, device, dev);
+    const sp_stream_pool_options options = pool_options();
+    const sp_status status = sp__stream_pool_init(&device->pool, device, &options);
+    if (status != SP_OK) {
+        sp__allocator_deinit(&device->allocator);
+        sp__stream_pool_deinit(&device->pool);
+        sp_free(device);
+        return status;
+    }
+    sp_store_release(&runtime.devices[index], device);
+    sp_store_release(&runtime.device_count, index + 1);
+    *out = device;
+    return SP_OK;
+}
+
+sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_mutex_lock(&runtime.lock);
+    const sp_status status = add_device_locked(dev, out);
+    sp_mutex_unlock(&runtime.lock);
+    return status;
+}
+
+sp_status sp__runtime_each_device(sp_status (*fn)(sp_rt_device *device, void *ctx), void *ctx)
+{
+    const uint32_t count = sp_load_acquire(&runtime.device_count);
+    for (uint32_t i = 0; i < count; i++) SP_TRY(fn(sp_load_acquire(&runtime.devices[i]), ctx));
+    return SP_OK;
+}
+
+/* ---- up ---- */
+
+static void on_fork_child(void)
+{
+    if (sp_load_relaxed(&sp__runtime_phase) != SP_RUNTIME_NEW) {
+        sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_FORKED);
+    }
+}
+
+static sp_status come_up_locked(void) SP_REQUIRES(&runtime.lock)
+{
+    if (!runtime.has_fork_handler && !sp_fork_on_child(on_fork_child)) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for the fork handler");
+    }
+    runtime.has_fork_handler = true;
+    const sp_cpu_options options = {.worker_count = (uint32_t)sp_option_int(SP_OPTION_CPU_WORKERS)};
+    sp_dev *cpu;
+    sp_rt_device *device;
+    SP_TRY(sp__cpu_open(&options, &cpu));
+    const sp_status status = add_device_locked(cpu, &device);
+    if (status != SP_OK) {
+        cpu->vtable->close(cpu);
+        return status;
+    }
+    sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
+    return SP_OK;
+}
+
+sp_status sp__runtime_enter_slow(void)
+{
+    sp_status status = SP_OK;
+    switch ((sp_runtime_phase)sp_load_acquire(&sp__runtime_phase)) {
+    case SP_RUNTIME_UP:
+        return SP_OK;
+    case SP_RUNTIME_DOWN:
+        return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) in this process");
+    case SP_RUNTIME_FORKED:
+        return sp__fail(SP_FORKED, "this is the forked child of a process that used streampool: "
+                                   "its threads are not here; use exec, or fork before first use");
+    case SP_RUNTIME_NEW:
+        break;
+    }
+    sp_mutex_lock(&runtime.lock);
+    if (sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_NEW) status = come_up_locked();
+    sp_mutex_unlock(&runtime.lock);
+    /* Somebody else may have taken it down meanwhile. */
+    return status != SP_OK || sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP
+               ? status
+               : sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) in this process");
+}
+
+/* ---- public ---- */
+
+sp_status sp_init(void)
+{
+    return sp__runtime_enter();
+}
+
+const char *sp_version(void)
+{
+    return "0.1.0";
+}
+
+/* Inside a host function or callback, or on a thread that runs one, a drain would wait for itself.
+ */
+static sp_status check_outside_callbacks(const char *what)
+{
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    if (record->frames == NULL && !record->is_executor) return SP_OK;
+    return sp__fail(SP_DEADLOCK, "%s inside a host function or callback would wait for itself",
+                    what);
+}
+
+sp_status sp_shutdown(void)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    SP_TRY(check_outside_callbacks("sp_shutdown"));
+    sp_mutex_lock(&runtime.lock);
+    const uint32_t phase = sp_load_relaxed(&sp__runtime_phase);
+    /* From here on nothing new comes in; what is on its way meets the queues' own gates. */
+    if (phase == SP_RUNTIME_NEW || phase == SP_RUNTIME_UP) {
+        sp_store_release(&sp__runtime_phase, SP_RUNTIME_DOWN);
+    }
+    sp_mutex_unlock(&runtime.lock);
+    if (phase != SP_RUNTIME_UP) return SP_OK;
+    const uint32_t count = sp_load_acquire(&runtime.device_count);
+    for (uint32_t i = 0; i < count; i++) {
+        sp_dev *dev = sp_load_acquire(&runtime.devices[i])->dev;
+        dev->vtable->stop(dev);
+    }
+    sp__host_executor_stop();
+    return SP_OK;
+}
+
+uint32_t sp_device_count(void)
+{
+    return sp__runtime_enter() == SP_OK ? sp_load_acquire(&runtime.device_count) : 0;
+}
+
+sp_status sp_device_at(uint32_t index, sp_device *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_at needs a place for the handle");
+    *out = (sp_device){0};
+    SP_TRY(sp__runtime_enter());
+    if (index >= sp_load_acquire(&runtime.device_count)) {
+        return sp__fail(SP_NOT_FOUND, "there is no device %u: %u are open", index,
+                        sp_load_acquire(&runtime.device_count));
+    }
+    *out = sp__rt_device_handle(sp_load_acquire(&runtime.devices[index]));
+    return SP_OK;
+}
+
+sp_status sp_device_open(const char *kind, sp_device *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_open needs a place for the handle");
+    *out = (sp_device){0};
+    SP_TRY(sp__runtime_enter());
+    if (kind == NULL) return sp__fail(SP_INVALID, "sp_device_open needs a kind, such as \"cpu\"");
+    if (strcmp(kind, "cpu") == 0) return sp_device_at(0, out);
+    if (strcmp(kind, "null") != 0) {
+        return sp__fail(SP_NOT_FOUND, "there is no device kind \"%s\": cpu, null", kind);
+    }
+    sp_dev *dev;
+    SP_TRY(sp__null_open(&(sp_null_options){0}, &dev));
+    sp_rt_device *device;
+    const sp_status status = sp__runtime_add_device(dev, &device);
+    if (status == SP_OK) {
+        *out = sp__rt_device_handle(device);
+    } else {
+        dev->vtable->close(dev);
+    }
+    return status;
+}
+
+sp_status sp_device_close(sp_device handle)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    if (device->index == 0) return sp__fail(SP_INVALID, "cpu is closed by sp_shutdown only");
+    SP_TRY(check_outside_callbacks("sp_device_close"));
+    if (sp_exchange_acq_rel(&device->is_closed, 1) != 0) {
+        return sp__fail(SP_CLOSED, "device %s is being closed", device->dev->limits.name);
+    }
+    device->dev->vtable->stop(device->dev);
+    return SP_OK;
+}
+
+sp_status sp_device_get_info(sp_device handle, sp_device_info *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_info needs a place to write to");
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    const sp_device_limits *limits = &device->dev->limits;
+    *out = (sp_device_info){.memory_bytes = limits->memory_bytes,
+                            .width = limits->width,
+                            .run_slots = limits->run_slots,
+                            .stream_count = device->pool.count};
+    snprintf(out->name, sizeof out->name, "%s", limits->name);
+    snprintf(out->kind, sizeof out->kind, "%s", device->dev->vtable->kind);
+    return SP_OK;
+}
+
+sp_status sp_device_get_memory_stats(sp_device handle, sp_memory_stats *out)
+{
+    if (out == NULL)
+        return sp__fail(SP_INVALID, "sp_device_get_memory_stats needs a place to write to");
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    sp__allocator_stats(&device->allocator, out);
+    return SP_OK;
+}
+
+sp_status sp_device_empty_cache(sp_device handle)
+{
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    sp__allocator_trim(&device->allocator, UINT64_MAX);
+    return SP_OK;
+}
+
+sp_status sp_device_set_memory_limit(sp_device handle, uint64_t bytes)
+{
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    sp__allocator_set_limit(&device->allocator, bytes);
+    return SP_OK;
+}
+
+/* ---- reset ---- */
+
+void sp__runtime_reset(void)
+{
+    sp_shutdown();
+    sp__current_stream_forget();
+    const uint32_t count = sp_load_relaxed(&runtime.device_count);
+    for (uint32_t i = 0; i < count; i++) {
+        sp_rt_device *device = sp_load_relaxed(&runtime.devices[i]);
+        sp_store_relaxed(&runtime.devices[i], NULL);
+        sp__allocator_deinit(&device->allocator);
+        sp__stream_pool_deinit(&device->pool);
+        device->dev->vtable->close(device->dev);
+        sp_free(device);
+    }
+    sp_store_relaxed(&runtime.device_count, 0);
+    sp__stream_leases_free();
+    sp__storages_free();
+    sp__events_free();
+    sp__host_tickets_free();
+    sp__thread_records_free();
+    sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_NEW);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process-wide runtime: whether it is up, and the open devices. Up on first use, down with
+ * sp_shutdown, never up again. What it points to stays mapped after it is down, so that a call that
+ * comes too late finds closed queues rather than freed ones. */
+#ifndef SP_RUNTIME_STATE_H
+#define SP_RUNTIME_STATE_H
+
+#include <streampool/device.h>
+
+#include "base/atomic.h"
+#include "runtime/allocator.h"
+#include "runtime/stream_pool.h"
+
+#define SP_MAX_DEVICES 64
+
+typedef enum sp_runtime_phase {
+    SP_RUNTIME_NEW,
+    SP_RUNTIME_UP,
+    SP_RUNTIME_DOWN,
+    SP_RUNTIME_FORKED
+} sp_runtime_phase;
+
+/* A device with what the runtime keeps for it. */
+struct sp_rt_device {
+    sp_dev *dev;
+    uint32_t index;
+    sp_atomic_u32 is_closed; /* for messages: its queues say no by themselves */
+    sp_stream_pool pool;
+    sp_allocator allocator;
+};
+
+/* Written by whoever brings the runtime up or down and by the fork handler; UP is published by
+ * release, so that who sees it sees the devices. */
+extern sp_atomic_u32 sp__runtime_phase;
+
+sp_status sp__runtime_enter_slow(void);
+
+/* First line of every public call: SP_OK, or why there is no runtime. */
+static inline sp_status sp__runtime_enter(void)
+{
+    return SP_LIKELY(sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP)
+               ? SP_OK
+               : sp__runtime_enter_slow();
+}
+
+/* In a forked child, releases and destructors do nothing. */
+static inline bool sp__runtime_is_forked(void)
+{
+    return sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_FORKED;
+}
+
+/* The device a handle names; the zero handle is cpu. Includes sp__runtime_enter. */
+sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out);
+sp_device sp__rt_device_handle(const sp_rt_device *device);
+
+/* Device handles have one generation: a slot is never used twice. */
+#define SP_FIRST_DEVICE_HANDLE ((uint64_t)SP_KIND_DEVICE << 56 | (uint64_t)1 << 28)
+
+/* Index that `handle` names, whether or not such a device was opened; SP_MAX_DEVICES or more if it
+ * is no device handle. */
+static inline uint64_t sp__rt_device_index(sp_device handle)
+{
+    return handle.bits == 0 ? 0 : handle.bits - SP_FIRST_DEVICE_HANDLE;
+}
+
+/* Registers an open device; used by sp_device_open and by tests that open kinds themselves. */
+sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out);
+
+/* Calls `fn` for each device until it fails. */
+sp_status sp__runtime_each_device(sp_status (*fn)(sp_rt_device *device, void *ctx), void *ctx);
+
+/* Takes everything down and apart, ready to come up anew: tests, when no other thread is in. */
+void sp__runtime_reset(void);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Life of storages: created from a block, shared by handles, given back with their frontier. */
+#include "runtime/storage.h"
+
+#include "base/clock.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "device/wait.h"
+#include "runtime/current_stream.h"
+#include "runtime/runtime_state.h"
+
+static void storage_destroy(sp_object *object);
+
+static sp_handle_table storages = {/* process-wide: the table of all storage handles */
+                                   .kind = SP_KIND_STORAGE,
+                                   .object_bytes = sizeof(sp_rt_storage),
+                                   .destroy = storage_destroy};
+
+static sp_rt_storage *storage_of(sp_object *object)
+{
+    return SP_CONTAINER_OF(object, sp_rt_storage, object);
+}
+
+/* ---- look-up ---- */
+
+sp_rt_storage *sp__storage_peek(sp_storage handle)
+{
+    sp_object *object = sp__handle_peek(&storages, handle.bits);
+    if (SP_LIKELY(object != NULL)) return storage_of(object);
+    sp__fail(SP_INVALID, "storage handle %#llx is %s", (unsigned long long)handle.bits,
+             handle.bits == 0                                  ? "zero"
+             : sp__handle_kind(handle.bits) != SP_KIND_STORAGE ? "no storage handle"
+                                                               : "stale: it was released before");
+    return NULL;
+}
+
+bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle) SP_NO_LOCK_ANALYSIS
+{
+    if (storage == NULL) return false;
+    sp_mutex_lock(&storage->lock);
+    if (SP_LIKELY(sp__handle_is_current(&storage->object, handle.bits))) return true;
+    sp_mutex_unlock(&storage->lock);
+    sp__fail(SP_INVALID, "storage handle %#llx was released during the call",
+             (unsigned long long)handle.bits);
+    return false;
+}
+
+/* ---- objects ---- */
+
+sp_status sp__storage_object_new(sp_rt_storage **out)
+{
+    sp_object *object;
+    SP_TRY(sp__handle_take(&storages, &object));
+    *out = storage_of(object);
+    return SP_OK;
+}
+
+sp_block *sp__storage_block_new(void)
+{
+    sp_rt_storage *storage;
+    if (sp__storage_object_new(&storage) != SP_OK) return NULL;
+    storage->block = (sp_block){0};
+    return &storage->block;
+}
+
+void sp__storage_block_free(sp_block *block)
+{
+    sp__storage_recycle(SP_CONTAINER_OF(block, sp_rt_storage, block));
+}
+
+void sp__storage_recycle(sp_rt_storage *storage)
+{
+    sp__frontier_clear(&storage->block.frontier);
+    sp__handle_recycle(&storages, &storage->object);
+}
+
+sp_storage sp__storage_publish(sp_rt_storage *storage)
+{
+    return (sp_storage){sp__handle_publish(&storages, &storage->object)};
+}
+
+/* ---- create and destroy ---- */
+
+sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_options *options,
+                            sp_storage *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_create needs a place for the handle");
+    *out = (sp_storage){0};
+    sp_rt_device *on;
+    SP_TRY(sp__rt_device_find(device, &on));
+    sp_stream_ref stream;
+    SP_TRY(sp__current_stream(on, &stream));
+    sp_block *block;
+    SP_TRY(sp__allocator_take(&on->allocator, bytes, stream.queue, &block));
+
+    sp_rt_storage *storage = SP_CONTAINER_OF(block, sp_rt_storage, block);
+    sp_mutex_lock(&storage->lock);
+    storage->device = on;
+    storage->memory = &block->slab->memory;
+    storage->offset = block->offset;
+    storage->bytes = bytes;
+    storage->is_tracked = options == NULL || !options->is_untracked;
+    storage->is_adopted = false;
+    sp_mutex_unlock(&storage->lock);
+    *out = sp__storage_publish(storage);
+    return SP_OK;
+}
+
+/* Adds a use that the frontier must hold, or waits for it if there is no memory for that. */
+static void add_last_use(sp_rt_storage *storage, sp_point point)
+{
+    if (sp__point_has_passed(point)) return;
+    if (sp__frontier_reserve(&storage->block.frontier) == SP_OK) {
+        sp__frontier_publish(&storage->block.frontier, SP_READ, point);
+    } else {
+        sp__point_wait_passed(point, SP_NO_DEADLINE);
+    }
+}
+
+/* Everything submitted so far to the streams of the mask becomes a use. */
+static void add_stream_uses(sp_rt_storage *storage, sp_rt_device *device)
+{
+    uint64_t streams = sp_load_relaxed(&storage->used_streams);
+    sp_store_relaxed(&storage->used_streams, 0);
+    if (SP_PLANTED(first_use_only)) streams &= streams - 1;
+    for (; streams != 0; streams &= streams - 1) {
+        sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[__builtin_ctzll(streams)]);
+        const uint64_t last = device->dev->vtable->last_value(queue);
+        add_last_use(storage, (sp_point){&queue->timeline, last});
+    }
+}
+
+/* The last user is gone and every handle is stale. */
+static void storage_destroy(sp_object *object)
+{
+    sp_rt_storage *storage = storage_of(object);
+    if (sp__runtime_is_forked()) return; /* the parent's device still uses the memory */
+    /* Whoever locked while the handle was good has published its use before we get the lock. */
+    sp_mutex_lock(&storage->lock);
+    sp__host_tickets_close_locked(storage);
+    sp_rt_device *device = storage->device;
+    const bool is_adopted = storage->is_adopted;
+    sp_mutex_unlock(&storage->lock);
+    sp_delay_point();
+    add_stream_uses(storage, device);
+    sp_store_relaxed(&storage->is_frozen, 0);
+    storage->epoch++;
+    if (is_adopted) {
+        sp__adopted_retire(storage);
+    } else {
+        sp__allocator_give(&device->allocator, &storage->block);
+    }
+}
+
+sp_status sp_storage_retain(sp_storage storage)
+{
+    SP_TRY(sp__runtime_enter());
+    return sp__handle_retain(&storages, storage.bits, "storage");
+}
+
+sp_status sp_storage_release(sp_storage storage)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    return sp__handle_release(&storages, storage.bits, "storage");
+}
+
+/* ---- facts and small changes ---- */
+
+sp_status sp_storage_get_info(sp_storage handle, sp_storage_info *out)
+{
+    SP_TRY(sp__runtime_enter());
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_get_info needs a place to write to");
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    if (!sp__storage_lock(storage, handle)) return SP_INVALID;
+    *out = (sp_storage_info){.device = sp__rt_device_handle(storage->device),
+                             .bytes = storage->bytes,
+                             .is_tracked = storage->is_tracked,
+                             .is_frozen = sp_load_relaxed(&storage->is_frozen) != 0,
+                             .is_adopted = storage->is_adopted};
+    sp_mutex_unlock(&storage->lock);
+    return SP_OK;
+}
+
+sp_status sp_storage_freeze(sp_storage handle)
+{
+    /* A read access waits for the last write and keeps later ones out meanwhile. */
+    void *data;
+    SP_TRY(sp_storage_host_begin(handle, SP_READ, &data));
+    sp_status status = SP_INVALID;
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    if (sp__storage_lock(storage, handle)) {
+        /* A write that waits for our access came in between: it is not too late to refuse. */
+        const bool is_written = !sp__point_has_passed(storage->block.frontier.write);
+        if (is_written) {
+            status = sp__fail(SP_BUSY, "the storage is being written; freeze it afterwards");
+        } else {
+            /* Reads that are tracked so far stay in the frontier; later ones are not added. */
+            sp_store_release(&storage->is_frozen, 1);
+            status = SP_OK;
+        }
+        sp_mutex_unlock(&storage->lock);
+    }
+    const sp_status end = sp_storage_host_end(handle, SP_READ);
+    return status != SP_OK ? status : end;
+}
+
+sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_find(stream, &ref));
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    if (!sp__storage_lock(storage, handle)) return SP_INVALID;
+    sp_status status = SP_OK;
+    if (storage->device == ref.stream->device) {
+        sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << ref.stream->index);
+    } else {
+        status = sp__fail(SP_INVALID, "the stream is of another device than the storage");
+    }
+    sp_mutex_unlock(&storage->lock);
+    return status;
+}
+
+void sp__storages_free(void)
+{
+    sp__handle_table_deinit(&storages);
+    storages = (sp_handle_table){
+        .kind = SP_KIND_STORAGE, .object_bytes = sizeof(sp_rt_storage), .destroy = storage_destroy};
+}

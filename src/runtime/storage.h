@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Storages inside the library. The object is also the home of its block: when a storage dies its
+ * object goes to the allocator with the block, and comes back as a new storage, so creating one
+ * from a cache touches no list of handles.
+ *
+ * `lock` guards everything but the atomics. A user of a handle peeks the object, locks it, and asks
+ * whether the handle is still current; the last release makes handles stale first and locks
+ * afterwards. So who holds the lock of a current storage has it alive, with no reference taken.
+ *
+ * Memory is in one of three states: host-complete (an empty frontier), stamped (a frontier), or
+ * unknown (used by code that we do not see: all streams count as users at its death). */
+#ifndef SP_RUNTIME_STORAGE_H
+#define SP_RUNTIME_STORAGE_H
+
+#include <streampool/storage.h>
+
+#include "base/handle.h"
+#include "base/mutex.h"
+#include "device/command.h"
+#include "device/host_executor.h"
+#include "runtime/allocator.h"
+#include "runtime/frontier.h"
+#include "runtime/stream_pool.h"
+
+typedef struct sp_host_ticket sp_host_ticket;
+
+typedef struct sp_rt_storage {
+    SP_CACHE_ALIGNED sp_object object;
+    sp_mutex lock;
+    /* Bits of streams whose uses are not in the frontier: of frozen and untracked storages, and
+     * those recorded by hand. At death everything submitted to them counts as a use. Raised by
+     * submitters, read by the destroyer, which comes after them; relaxed. */
+    sp_atomic_u64 used_streams;
+    sp_atomic_u32 is_frozen; /* raised once per life, under the lock; read without */
+    sp_cell cell;
+    uint32_t epoch; /* life of the cell; changed by the destroyer */
+    sp_rt_device *device SP_GUARDED_BY(lock);
+    const sp_memory *memory SP_GUARDED_BY(lock); /* of the slab, or `adopted` */
+    uint64_t offset SP_GUARDED_BY(lock);
+    uint64_t bytes SP_GUARDED_BY(lock);
+    bool is_tracked SP_GUARDED_BY(lock);
+    bool is_adopted SP_GUARDED_BY(lock);
+    sp_host_ticket *tickets SP_GUARDED_BY(lock); /* open host accesses */
+    sp_block block; /* its frontier: guarded by lock while the storage lives */
+
+    /* Adopted memory. Constant from creation to the release callback. */
+    sp_memory adopted;
+    sp_storage_release_function release;
+    void *release_ctx;
+    sp_waiter retire_waiter;
+    sp_host_job retire_job;
+} sp_rt_storage;
+
+/* The object behind a handle, not locked and not held; NULL, with the error, if it is stale. */
+sp_rt_storage *sp__storage_peek(sp_storage handle);
+
+/* Locks the storage if there is one and `handle` is still its handle; else false, with SP_INVALID's
+ * message, and not locked. */
+bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
+    SP_TRY_ACQUIRE(true, &storage->lock);
+
+/* Objects for fresh blocks, and back; of the allocator. */
+sp_block *sp__storage_block_new(void);
+void sp__storage_block_free(sp_block *block);
+
+/* Adopted memory whose last user has gone: the callback follows its last use (adopt.c). */
+void sp__adopted_retire(sp_rt_storage *storage);
+/* After the callback: the object is free. */
+void sp__storage_recycle(sp_rt_storage *storage);
+/* A fresh object for adopted memory. */
+sp_status sp__storage_object_new(sp_rt_storage **out);
+sp_storage sp__storage_publish(sp_rt_storage *storage);
+
+/* Ends all open host accesses (host_access.c). */
+void sp__host_tickets_close_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
+/* Frees pooled tickets: tests. */
+void sp__host_tickets_free(void);
+
+/* Frees the table of storages: tests, when nobody has a handle. */
+void sp__storages_free(void);
+
+#endif

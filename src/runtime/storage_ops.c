@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies and fills of storages, as commands. */
+#include <streampool/storage.h>
+
+#include "base/error.h"
+#include "runtime/runtime_state.h"
+#include "runtime/submit.h"
+
+sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
+                                sp_storage_range source)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_find(stream, &ref));
+    if (destination.bytes != source.bytes) {
+        return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
+                        (unsigned long long)source.bytes, (unsigned long long)destination.bytes);
+    }
+    const sp_use uses[2] = {
+        {destination.storage, destination.offset, destination.bytes, SP_WRITE},
+        {source.storage, source.offset, source.bytes, SP_READ},
+    };
+    const sp_command command = {.type = SP_COMMAND_COPY};
+    sp_point point;
+    return sp__submit_command(&ref, &command, uses, 2, &point);
+}
+
+sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, const void *pattern,
+                                uint32_t pattern_bytes)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_find(stream, &ref));
+    const bool is_size =
+        pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8;
+    if (pattern == NULL || !is_size || destination.bytes % pattern_bytes != 0) {
+        return sp__fail(SP_INVALID, "a fill needs a pattern of 1, 2, 4 or 8 bytes and a range of a "
+                                    "multiple of that");
+    }
+    const sp_use use = {destination.storage, destination.offset, destination.bytes, SP_WRITE};
+    const sp_command command = {
+        .type = SP_COMMAND_FILL, .constants = pattern, .constant_bytes = pattern_bytes};
+    sp_point point;
+    return sp__submit_command(&ref, &command, &use, 1, &point);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Public calls on streams and whole devices: synchronize, query, flush, host functions, figures. */
+#include <streampool/stream.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/thread_record.h"
+#include "device/wait.h"
+#include "runtime/runtime_state.h"
+#include "runtime/submit.h"
+
+static sp_status find(sp_stream stream, sp_stream_ref *out)
+{
+    SP_TRY(sp__runtime_enter());
+    return sp__stream_find(stream, out);
+}
+
+static sp_point last_point(sp_queue *queue)
+{
+    return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
+}
+
+/* The caller has heard of its failures: untracked commands go on. */
+static void forget_lease_fault(sp_queue *queue, sp_fault fault)
+{
+    uint64_t seen = sp_load_relaxed(&queue->lease_fault);
+    if ((sp_fault)seen == fault) sp_cas_relaxed(&queue->lease_fault, &seen, 0);
+}
+
+/* The first failure of this thread's submissions up to the point. */
+static sp_status report_failures(sp_point point)
+{
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    const sp_fault fault = sp__timeline_take_failure(point.timeline, point.value, record->number);
+    if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
+    forget_lease_fault(point.timeline->owner, fault);
+    return sp__fault_report(fault);
+}
+
+sp_status sp_stream_synchronize(sp_stream stream)
+{
+    return sp_stream_synchronize_for(stream, SP_FOREVER);
+}
+
+sp_status sp_stream_synchronize_for(sp_stream stream, int64_t timeout_ns)
+{
+    sp_stream_ref ref;
+    SP_TRY(find(stream, &ref));
+    const sp_point point = last_point(ref.queue);
+    SP_TRY(sp__point_wait_passed(point, sp_clock_deadline(timeout_ns)));
+    return report_failures(point);
+}
+
+sp_status sp_stream_query(sp_stream stream)
+{
+    sp_stream_ref ref;
+    SP_TRY(find(stream, &ref));
+    const sp_point point = last_point(ref.queue);
+    if (sp__point_has_passed(point)) return SP_OK;
+    sp__point_flush(point);
+    return SP_NOT_READY;
+}
+
+sp_status sp_stream_flush(sp_stream stream)
+{
+    sp_stream_ref ref;
+    SP_TRY(find(stream, &ref));
+    ref.queue->device->vtable->flush(ref.queue);
+    return SP_OK;
+}
+
+sp_status sp_stream_set_batching(sp_stream stream, bool is_on)
+{
+    sp_stream_ref ref;
+    SP_TRY(find(stream, &ref));
+    ref.queue->device->vtable->queue_set_batching(ref.queue, is_on);
+    return SP_OK;
+}
+
+sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_get_info needs a place to write to");
+    sp_stream_ref ref;
+    SP_TRY(find(stream, &ref));
+    sp_queue_stats stats;
+    ref.queue->device->vtable->queue_stats(ref.queue, &stats);
+    *out = (sp_stream_info){
+        .device = sp__rt_device_handle(ref.stream->device),
+        .index = ref.stream->index,
+        .holders = sp_load_relaxed(&ref.stream->holders),
+        .submissions = stats.submissions,
+        .commits = stats.commits,
+        .by_workers = stats.by_workers,
+        .by_helpers = stats.by_helpers,
+        .by_host = stats.by_host,
+    };
+    return SP_OK;
+}
+
+/* ---- whole devices ---- */
+
+sp_status sp_device_synchronize(sp_device handle)
+{
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    sp_point points[SP_POOL_STREAMS];
+    uint32_t count = 0;
+    /* The streams in use; their points are remembered first and waited for afterwards, so work that
+     * is submitted meanwhile does not keep us here. */
+    for (uint32_t i = 0; i < device->pool.count; i++) {
+        sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[i]);
+        if (queue != NULL) points[count++] = last_point(queue);
+    }
+    for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
+    sp_status status = SP_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        SP_TRY(sp__point_wait_passed(points[i], SP_NO_DEADLINE));
+        const sp_status failure = report_failures(points[i]);
+        if (status == SP_OK) status = failure;
+    }
+    return status;
+}
+
+/* ---- host functions ---- */
+
+typedef struct host_call {
+    sp_host_function fn;
+    void *ctx;
+} host_call;
+
+static sp_status run_host_call(void *ctx, sp_fault fault)
+{
+    const host_call call = *(host_call *)ctx;
+    sp_free(ctx);
+    call.fn(call.ctx, sp__fault_report(fault));
+    return SP_OK;
+}
+
+sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx)
+{
+    if (fn == NULL) return sp__fail(SP_INVALID, "sp_stream_host_function needs a function");
+    sp_stream_ref ref;
+    SP_TRY(find(stream, &ref));
+    host_call *call = sp_malloc(sizeof *call);
+    if (call == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a host function");
+    *call = (host_call){fn, ctx};
+    const sp_command command = {.type = SP_COMMAND_HOST, .host = run_host_call, .ctx = call};
+    const sp_submission submission = {.commands = &command, .command_count = 1};
+    sp_point point;
+    const sp_status status = sp__submit_plain(&ref, &submission, &point);
+    if (status != SP_OK) sp_free(call);
+    return status;
+}

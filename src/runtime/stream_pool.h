@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The streams of one device and who has them.
+ *
+ * Stream 0 is the default stream, the main thread's. The others are leased: a taker gets one that
+ * nobody has, from a lock-free list, while there is one; then the policy decides. A lease is an
+ * object of its own with its own handle, so of two takers that share a stream each releases only
+ * his part, and a handle released twice is stale.
+ *
+ *     stream->holders == number of its leases;  0  <=>  it is in the list or on its way there
+ *
+ * Streams are made on first use and stay; everything here may be called from any thread. */
+#ifndef SP_RUNTIME_STREAM_POOL_H
+#define SP_RUNTIME_STREAM_POOL_H
+
+#include <streampool/stream.h>
+
+#include "base/handle.h"
+#include "base/option.h"
+#include "base/tagged_stack.h"
+#include "base/thread.h"
+#include "device/device.h"
+
+#define SP_POOL_STREAMS 64
+
+typedef struct sp_stream_pool sp_stream_pool;
+typedef struct sp_rt_device sp_rt_device;
+
+typedef struct sp_rt_stream {
+    sp_rt_device *device; /* constant, like the index */
+    uint32_t index;
+    sp_once once;                /* makes the queue at the first lease */
+    SP_ATOMIC(sp_queue *) queue; /* written once, by `once`, with release */
+    SP_CACHE_ALIGNED sp_atomic_u32 holders;
+    sp_atomic_u32 next_free;
+} sp_rt_stream;
+
+/* One taker's hold on a stream. */
+typedef struct sp_lease {
+    SP_CACHE_ALIGNED sp_object object;
+    SP_ATOMIC(sp_rt_stream *) stream;
+    sp_atomic_u32 number; /* differs for every lease of the process (modulo 2^32); never 0 */
+} sp_lease;
+
+struct sp_stream_pool {
+    uint32_t count; /* streams, the default one included; constant */
+    sp_option_policy policy;
+    int64_t wait_ns;
+    sp_stream default_stream; /* constant: a lease that is never released */
+    sp_tagged_stack free;
+    sp_atomic_u32 share_turn; /* round robin of the policy share */
+    /* Takers that sleep. A releaser pushes, then looks here; a taker counts itself, then looks into
+     * the list: both sequentially consistent. */
+    sp_atomic_u32 waiter_count;
+    sp_mutex lock;
+    sp_cond returned;
+    /* Raised with every return while somebody waits. */
+    uint32_t return_count SP_GUARDED_BY(lock);
+    sp_rt_stream streams[SP_POOL_STREAMS];
+};
+
+typedef struct sp_stream_pool_options {
+    uint32_t count;
+    sp_option_policy policy;
+    int64_t wait_ns; /* of the policy wait; negative is for ever */
+} sp_stream_pool_options;
+
+sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
+                               const sp_stream_pool_options *options);
+void sp__stream_pool_deinit(sp_stream_pool *pool);
+
+/* A lease by the pool's policy. */
+sp_status sp__stream_pool_take(sp_stream_pool *pool, sp_stream *out);
+
+/* Ends a lease of any pool; the zero handle is fine. */
+sp_status sp__stream_lease_release(sp_stream stream);
+
+/* What a stream handle stands for during one call. */
+typedef struct sp_stream_ref {
+    sp_rt_stream *stream;
+    sp_queue *queue;
+    uint32_t lease;
+} sp_stream_ref;
+
+/* Looks a handle up; streams themselves never go away. */
+sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out);
+
+/* The stream's queue, or NULL if nobody ever had the stream. */
+static inline sp_queue *sp__stream_queue_if_made(sp_rt_stream *stream)
+{
+    return sp_load_acquire(&stream->queue);
+}
+
+/* Of the device that a stream belongs to; runtime_state.c. */
+sp_dev *sp__rt_device_dev(sp_rt_device *device);
+sp_stream_pool *sp__rt_device_pool(sp_rt_device *device);
+
+/* Frees the table of leases: tests and the controlled scheduler, when nobody has a handle. */
+void sp__stream_leases_free(void);
+
+#endif

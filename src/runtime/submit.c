@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hazard step. */
+#include "runtime/submit.h"
+
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/size.h"
+#include "device/device.h"
+#include "device/thread_record.h"
+#include "runtime/runtime_state.h"
+#include "runtime/storage.h"
+
+/* One storage of a command, however many bindings name it. */
+typedef struct used_storage {
+    sp_rt_storage *storage;
+    sp_storage handle;
+    sp_access access; /* of all its bindings */
+    bool is_tracked;  /* and not frozen: its frontier decides */
+} used_storage;
+
+typedef struct step {
+    const sp_stream_ref *stream;
+    const sp_use *uses;
+    uint32_t use_count;
+    used_storage storages[SP_MAX_BINDINGS]; /* by slot, each once */
+    uint32_t storage_count;
+    uint32_t locked_count;
+    bool is_untracked;
+    sp_binding bindings[SP_MAX_BINDINGS];
+    sp_point points[SP_MAX_WAITS];
+    sp_wait_set waits;
+} step;
+
+static sp_status submit_now(const sp_stream_ref *stream, sp_submission *submission, sp_point *out)
+{
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    submission->thread = record->number;
+    submission->lease = stream->lease;
+    sp_queue *queue = stream->queue;
+    return queue->device->vtable->submit(queue, submission, out);
+}
+
+sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
+                           sp_point *out)
+{
+    sp_submission mine = *submission;
+    return submit_now(stream, &mine, out);
+}
+
+/* Sorted by slot, so that every step locks in one order; a storage used twice stands once. */
+static void insert(step *s, sp_rt_storage *storage, const sp_use *use)
+{
+    uint32_t at = 0;
+    while (at < s->storage_count && s->storages[at].storage->object.slot < storage->object.slot) {
+        at++;
+    }
+    if (at < s->storage_count && s->storages[at].storage == storage) {
+        s->storages[at].access |= use->access;
+        return;
+    }
+    for (uint32_t i = s->storage_count; i > at; i--) s->storages[i] = s->storages[i - 1];
+    s->storages[at] = (used_storage){storage, use->storage, use->access, true};
+    s->storage_count++;
+}
+
+static sp_status collect_storages(step *s)
+{
+    for (uint32_t i = 0; i < s->use_count; i++) {
+        sp_rt_storage *storage = sp__storage_peek(s->uses[i].storage);
+        if (storage == NULL) return SP_INVALID;
+        insert(s, storage, &s->uses[i]);
+    }
+    return SP_OK;
+}
+
+/* A full set: the points gathered so far become a submission of their own on the same stream. */
+static sp_status spill_waits(step *s)
+{
+    sp_submission waits = {.waits = s->waits.points, .wait_count = s->waits.count};
+    sp_point point;
+    SP_TRY(submit_now(s->stream, &waits, &point));
+    s->waits.count = 0;
+    return SP_OK;
+}
+
+static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
+{
+    sp_rt_storage *storage = used->storage;
+    if (storage->device != s->stream->stream->device) {
+        return sp__fail(SP_INVALID,
+                        "a storage of device %s is used on a stream of device %s: copy "
+                        "it there first",
+                        storage->device->dev->limits.name, s->stream->queue->device->limits.name);
+    }
+    const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
+    if (is_frozen && (used->access & SP_WRITE) != 0) {
+        return sp__fail(SP_INVALID, "a frozen storage cannot be written");
+    }
+    used->is_tracked = storage->is_tracked && !is_frozen;
+    if (!storage->is_tracked) s->is_untracked = true;
+    if (!used->is_tracked) {
+        sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << s->stream->stream->index);
+        return SP_OK;
+    }
+    if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
+    const sp_timeline *own = &s->stream->queue->timeline;
+    while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &s->waits)) {
+        SP_TRY(spill_waits(s));
+    }
+    return SP_OK;
+}
+
+static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
+{
+    for (; s->locked_count < s->storage_count; s->locked_count++) {
+        used_storage *used = &s->storages[s->locked_count];
+        if (!sp__storage_lock(used->storage, used->handle)) return SP_INVALID;
+        const sp_status status = enter_locked(s, used);
+        if (status != SP_OK) {
+            sp_mutex_unlock(&used->storage->lock);
+            return status;
+        }
+    }
+    return SP_OK;
+}
+
+static void unlock_all(step *s) SP_NO_LOCK_ANALYSIS
+{
+    while (s->locked_count > 0) sp_mutex_unlock(&s->storages[--s->locked_count].storage->lock);
+}
+
+static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
+{
+    for (uint32_t i = 0; i < s->use_count; i++) {
+        const sp_use *use = &s->uses[i];
+        sp_rt_storage *storage = sp__storage_peek(use->storage);
+        if (storage == NULL) return SP_INVALID;
+        if (!sp_size_in_range(use->offset, use->bytes, storage->bytes)) {
+            return sp__fail(
+                SP_INVALID, "bytes %llu ... %llu are outside of a storage of %llu bytes",
+                (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
+                (unsigned long long)storage->bytes);
+        }
+        s->bindings[i] = (sp_binding){
+            .memory = storage->memory,
+            .offset = storage->offset + use->offset,
+            .bytes = use->bytes,
+            .cell = &storage->cell,
+            .epoch = storage->epoch,
+            .access = (uint8_t)use->access,
+            .covers_all = use->bytes == storage->bytes,
+        };
+    }
+    return SP_OK;
+}
+
+static void publish_all(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
+{
+    for (uint32_t i = 0; i < s->storage_count; i++) {
+        const used_storage *used = &s->storages[i];
+        if (!used->is_tracked) continue;
+        sp__frontier_publish(&used->storage->block.frontier, used->access, point);
+    }
+}
+
+static sp_status submit_locked(step *s, const sp_command *command, sp_point *out)
+{
+    SP_TRY(bind_all(s));
+    sp_command bound = *command;
+    bound.bindings = s->bindings;
+    bound.binding_count = s->use_count;
+    sp_submission submission = {.waits = s->points,
+                                .wait_count = s->waits.count,
+                                .commands = &bound,
+                                .command_count = 1,
+                                .is_untracked = s->is_untracked};
+    SP_TRY(submit_now(s->stream, &submission, out));
+    if (SP_PLANTED(missing_storage_lock)) unlock_all(s);
+    sp_delay_point();
+    publish_all(s, *out);
+    return SP_OK;
+}
+
+sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *command,
+                             const sp_use *uses, uint32_t use_count, sp_point *out)
+{
+    if (use_count > SP_MAX_BINDINGS) {
+        return sp__fail(SP_INVALID, "a command has at most %d bindings, not %u", SP_MAX_BINDINGS,
+                        use_count);
+    }
+    step s;
+    s.stream = stream;
+    s.uses = uses;
+    s.use_count = use_count;
+    s.storage_count = 0;
+    s.locked_count = 0;
+    s.is_untracked = false;
+    s.waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = s.points};
+    SP_TRY(collect_storages(&s));
+    sp_status status = lock_all(&s);
+    if (status == SP_OK) status = submit_locked(&s, command, out);
+    unlock_all(&s);
+    return status;
+}

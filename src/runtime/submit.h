@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one door to a stream for commands over storages: the hazard step.
+ *
+ * Reading the frontiers, submitting and publishing the new point are one atomic step: the storages
+ * are locked in the order of their slots, then the stream. So of two commands that conflict, the
+ * one that is submitted second waits, on the device, for the first. */
+#ifndef SP_RUNTIME_SUBMIT_H
+#define SP_RUNTIME_SUBMIT_H
+
+#include <streampool/storage.h>
+
+#include "device/command.h"
+#include "runtime/stream_pool.h"
+
+/* A use of a storage by a command. */
+typedef struct sp_use {
+    sp_storage storage;
+    uint64_t offset;
+    uint64_t bytes;
+    sp_access access;
+} sp_use;
+
+/* Submits one command whose bindings are the uses, in their order. The command's own bindings are
+ * ignored. SP_INVALID: a stale storage, one of another device, a range outside of it, a write to a
+ * frozen one. */
+sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *command,
+                             const sp_use *uses, uint32_t use_count, sp_point *out);
+
+/* Submits commands and waits that touch no storages. */
+sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
+                           sp_point *out);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers of the tests of tensor, ops and model. */
+#include "support/model_data.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/evaluate.h"
+#include "ops/registry.h"
+
+#ifndef SP_TEST_DATA_DIR
+#define SP_TEST_DATA_DIR "../shared/data" /* for a build beside the checkout's root */
+#endif
+
+bool data_path(char out[DATA_PATH_BYTES], const char *format, ...)
+{
+    const char *root = getenv("STREAMPOOL_DATA");
+    if (root == NULL || root[0] == '\0') root = SP_TEST_DATA_DIR;
+    const int used = snprintf(out, DATA_PATH_BYTES, "%s/", root);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, DATA_PATH_BYTES - (size_t)used, format, args);
+    va_end(args);
+    FILE *file = fopen(out, "rb");
+    if (file == NULL) return false;
+    fclose(file);
+    return true;
+}
+
+unsigned char *data_read(const char *path, size_t *len)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return NULL;
+    fseek(file, 0, SEEK_END);
+    const long size = ftell(file);
+    rewind(file);
+    unsigned char *bytes = malloc(size > 0 ? (size_t)size : 1);
+    *len = fread(bytes, 1, (size_t)size, file);
+    fclose(file);
+    return bytes;
+}
+
+uint64_t data_next(data_random *random)
+{
+    random->state += 0x9e3779b97f4a7c15u;
+    uint64_t z = random->state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+float data_next_float(data_random *random)
+{
+    return (float)(int64_t)(data_next(random) >> 40) / 8388608.0f - 1.0f;
+}
+
+void data_fill(data_random *random, float *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++) out[i] = data_next_float(random);
+}
+
+uint64_t data_hash(const void *bytes, size_t len)
+{
+    const unsigned char *at = bytes;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < len; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
+    return hash;
+}
+
+sp_array data_floats(data_random *random, const sp_shape *shape)
+{
+    sp_array array;
+    if (sp__array_init(&array, SP_F32, shape) != SP_OK) abort();
+    data_fill(random, array.data, (size_t)(array.bytes / sizeof(float)));
+    return array;
+}
+
+sp_array data_ints(const int64_t *values, int64_t count)
+{
+    const sp_shape shape = {.rank = 1, .dims = {count}};
+    sp_array array;
+    if (sp__array_init(&array, SP_I64, &shape) != SP_OK) abort();
+    memcpy(array.data, values, (size_t)array.bytes);
+    return array;
+}
+
+static sp_attribute attribute(const char *name, sp_attribute_type type, uint32_t count)
+{
+    return (sp_attribute){.name = sp__text(name), .type = type, .count = count};
+}
+
+sp_attribute data_attribute_ints(const char *name, const int64_t *values, uint32_t count)
+{
+    sp_attribute a = attribute(name, SP_ATTRIBUTE_INTS, count);
+    a.as.ints = values;
+    return a;
+}
+
+sp_attribute data_attribute_int(const char *name, const int64_t *value)
+{
+    sp_attribute a = attribute(name, SP_ATTRIBUTE_INT, 1);
+    a.as.ints = value;
+    return a;
+}
+
+sp_attribute data_attribute_float(const char *name, const float *value)
+{
+    sp_attribute a = attribute(name, SP_ATTRIBUTE_FLOAT, 1);
+    a.as.floats = value;
+    return a;
+}
+
+sp_attribute data_attribute_text(const char *name, const sp_text *value)
+{
+    sp_attribute a = attribute(name, SP_ATTRIBUTE_STRING, 1);
+    a.as.strings = value;
+    return a;
+}
+
+typedef struct op_memory {
+    const sp_op_call *call;
+    sp_array *outputs;
+    void *packed;
+    void *scratch[SP_LOWERING_MAX_SCRATCH];
+} op_memory;
+
+static void *op_place(const sp_operand *operand, void *context)
+{
+    op_memory *memory = context;
+    switch (operand->kind) {
+    case SP_OPERAND_INPUT: return (void *)(uintptr_t)memory->call->inputs[operand->index].data;
+    case SP_OPERAND_OUTPUT: return memory->outputs[operand->index].data;
+    case SP_OPERAND_PACKED: return memory->packed;
+    case SP_OPERAND_SCRATCH: return memory->scratch[operand->index];
+    }
+    return NULL;
+}
+
+static sp_status pack(op_memory *memory, sp_op_value *inputs, sp_lowering *lowering)
+{
+    uint64_t bytes;
+    SP_TRY(sp__evaluate_pack_plan(memory->call, lowering, &bytes));
+    memory->packed = malloc(bytes > 0 ? (size_t)bytes : 1);
+    SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->packed));
+    inputs[1].is_packed = true;
+    return SP_OK;
+}
+
+static sp_status lower_and_run(op_memory *memory, sp_lowering *lowering)
+{
+    const sp_op_call *call = memory->call;
+    sp__lowering_reset(lowering);
+    SP_TRY(call->op->lower(call, lowering));
+    if (lowering->alias_input != SP_NO_INPUT) {
+        memcpy(memory->outputs[0].data, call->inputs[lowering->alias_input].data,
+               (size_t)memory->outputs[0].bytes);
+        return SP_OK;
+    }
+    for (uint32_t i = 0; i < lowering->scratch_count; i++) {
+        memory->scratch[i] = malloc((size_t)lowering->scratch_bytes[i] + 1);
+    }
+    const sp_status status = sp__lowering_run(lowering, op_place, memory);
+    for (uint32_t i = 0; i < lowering->scratch_count; i++) free(memory->scratch[i]);
+    return status;
+}
+
+sp_status data_run_op(const data_call *what, sp_array *outputs)
+{
+    enum { MAX = 64 };
+    sp_op_value inputs[MAX] = {0}, results[MAX] = {0};
+    const sp_op *op;
+    memset(outputs, 0, what->output_count * sizeof(*outputs));
+    SP_TRY(sp__op_find((sp_text){0}, sp__text(what->op), what->version, &op));
+    for (uint32_t i = 0; i < what->input_count; i++) {
+        const sp_array *from = &what->inputs[i];
+        inputs[i] = (sp_op_value){.is_present = from->dtype != SP_DTYPE_NONE,
+                                  .dtype = from->dtype,
+                                  .shape = from->shape,
+                                  .bytes = from->bytes,
+                                  .data = from->data};
+    }
+    sp_op_call call = {.op = op,
+                       .version = what->version,
+                       .attributes = {what->attributes, what->attribute_count},
+                       .inputs = inputs,
+                       .outputs = results,
+                       .input_count = what->input_count,
+                       .output_count = what->output_count};
+    SP_TRY(sp__op_check(&call));
+    SP_TRY(sp__op_infer(&call));
+    for (uint32_t i = 0; i < what->output_count; i++) {
+        SP_TRY(sp__array_init(&outputs[i], results[i].dtype, &results[i].shape));
+        /* What a kernel does not write shows up as a NaN. */
+        memset(outputs[i].data, 0xff, (size_t)outputs[i].bytes);
+    }
+    op_memory memory = {.call = &call, .outputs = outputs};
+    sp_lowering lowering;
+    sp__lowering_init(&lowering, sp__cpu_kernels(what->isa));
+    sp_status status = what->packs ? pack(&memory, inputs, &lowering) : SP_OK;
+    if (status == SP_OK) status = lower_and_run(&memory, &lowering);
+    free(memory.packed);
+    sp__lowering_deinit(&lowering);
+    return status;
+}
+
+sp_status data_run_plan(const sp_plan *plan, const sp_array *inputs, sp_array *outputs)
+{
+    enum { MAX = 64 };
+    const void *in[MAX];
+    void *out[MAX];
+    for (uint32_t i = 0; i < plan->input_count; i++) in[i] = inputs[i].data;
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        SP_TRY(sp__array_init(&outputs[i], plan->outputs[i].dtype, &plan->outputs[i].shape));
+        memset(outputs[i].data, 0xff, (size_t)outputs[i].bytes);
+        out[i] = outputs[i].data;
+    }
+    void *arena = aligned_alloc(64, (size_t)plan->arena_bytes + 64);
+    memset(arena, 0xff, (size_t)plan->arena_bytes + 64);
+    const sp_status status = sp__plan_run_reference(plan, in, out, arena);
+    free(arena);
+    return status;
+}
+
+bool data_is_close(const sp_array *got, const sp_array *want, double tolerance, double relative,
+                   double *worst)
+{
+    if (got->dtype != want->dtype || !sp__shape_equal(&got->shape, &want->shape)) return false;
+    if (got->dtype != SP_F32) return memcmp(got->data, want->data, (size_t)got->bytes) == 0;
+    const float *a = got->data, *b = want->data;
+    for (uint64_t i = 0; i < got->bytes / sizeof(float); i++) {
+        if (isnan(a[i]) && isnan(b[i])) continue;
+        const double difference = a[i] == b[i] ? 0.0 : fabs((double)a[i] - (double)b[i]);
+        if (difference > *worst) *worst = difference;
+        if (!(difference <= tolerance + relative * fabs((double)b[i]))) return false;
+    }
+    return true;
+}

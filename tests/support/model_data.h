@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For tests of tensor, ops and model: files of shared data, seeded numbers, and one call of an op or
+ * a plan with host arrays. Everything here is for one thread. */
+#ifndef SP_TESTS_SUPPORT_MODEL_DATA_H
+#define SP_TESTS_SUPPORT_MODEL_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+#include "model/plan.h"
+#include "ops/op.h"
+#include "tensor/array.h"
+
+/* The path of a file below shared/data: from STREAMPOOL_DATA, or ../shared/data beside the source.
+ * False if it is not there. */
+#define DATA_PATH_BYTES 1024
+bool data_path(char out[DATA_PATH_BYTES], const char *format, ...) SP_PRINTF(2, 3);
+
+/* The bytes of a file, to be freed; NULL if it cannot be read. */
+unsigned char *data_read(const char *path, size_t *len);
+
+/* A seeded sequence; the same on every machine. */
+typedef struct data_random {
+    uint64_t state;
+} data_random;
+
+uint64_t data_next(data_random *random);
+/* In [-1, 1), with 24 random bits. */
+float data_next_float(data_random *random);
+void data_fill(data_random *random, float *out, size_t count);
+
+/* FNV-1a of bytes: golden values. */
+uint64_t data_hash(const void *bytes, size_t len);
+
+/* An array of random floats, or of the integers given. */
+sp_array data_floats(data_random *random, const sp_shape *shape);
+sp_array data_ints(const int64_t *values, int64_t count);
+
+/* One op, run on host arrays with the kernels of `isa`: infers, packs, lowers, runs. Absent inputs
+ * are arrays with no dtype. On success the caller frees the outputs. `packs` uses the op's packing of
+ * input 1, as models do. */
+typedef struct data_call {
+    const char *op;
+    uint32_t version;
+    const sp_attribute *attributes;
+    uint32_t attribute_count;
+    const sp_array *inputs;
+    uint32_t input_count;
+    uint32_t output_count;
+    sp_cpu_isa isa;
+    bool packs;
+} data_call;
+
+sp_status data_run_op(const data_call *call, sp_array *outputs);
+
+/* An attribute of one or more integers or floats, or of text; `values` is borrowed. */
+sp_attribute data_attribute_ints(const char *name, const int64_t *values, uint32_t count);
+sp_attribute data_attribute_int(const char *name, const int64_t *value);
+sp_attribute data_attribute_float(const char *name, const float *value);
+sp_attribute data_attribute_text(const char *name, const sp_text *value);
+
+/* Runs a plan on host arrays, with an arena of its own that starts as 0xff bytes (NaNs); the caller
+ * frees the outputs. */
+sp_status data_run_plan(const sp_plan *plan, const sp_array *inputs, sp_array *outputs);
+
+/* |got - want| <= tolerance + relative * |want| for f32, NaN equals NaN; other types exactly. The
+ * largest difference is added to *worst (the larger is kept). */
+bool data_is_close(const sp_array *got, const sp_array *want, double tolerance, double relative,
+                   double *worst);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protobuf output for tests. */
+#include "support/onnx_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void writer_free(writer *w)
+{
+    free(w->bytes);
+    *w = (writer){0};
+}
+
+void write_raw(writer *w, const void *bytes, size_t len)
+{
+    if (w->len + len > w->capacity) {
+        w->capacity = (w->len + len) * 2 + 64;
+        w->bytes = realloc(w->bytes, w->capacity);
+        if (w->bytes == NULL) abort();
+    }
+    if (len > 0) memcpy(w->bytes + w->len, bytes, len);
+    w->len += len;
+}
+
+void write_varint(writer *w, uint64_t value)
+{
+    unsigned char bytes[10];
+    size_t len = 0;
+    for (; value >= 0x80; value >>= 7) bytes[len++] = (unsigned char)(value | 0x80);
+    bytes[len++] = (unsigned char)value;
+    write_raw(w, bytes, len);
+}
+
+void write_tag(writer *w, uint32_t field, uint32_t wire)
+{
+    write_varint(w, (uint64_t)field << 3 | wire);
+}
+
+void write_int(writer *w, uint32_t field, int64_t value)
+{
+    write_tag(w, field, 0);
+    write_varint(w, (uint64_t)value);
+}
+
+void write_float(writer *w, uint32_t field, float value)
+{
+    write_tag(w, field, 5);
+    write_raw(w, &value, sizeof(value));
+}
+
+void write_bytes(writer *w, uint32_t field, const void *bytes, size_t len)
+{
+    write_tag(w, field, 2);
+    write_varint(w, len);
+    write_raw(w, bytes, len);
+}
+
+void write_text(writer *w, uint32_t field, const char *text)
+{
+    write_bytes(w, field, text, strlen(text));
+}
+
+void write_message(writer *w, uint32_t field, writer *inner)
+{
+    write_bytes(w, field, inner->bytes, inner->len);
+    writer_free(inner);
+}
+
+writer make_tensor(const char *name, int64_t data_type, const int64_t *dims, uint32_t rank,
+                   const void *data, size_t bytes)
+{
+    writer w = {0};
+    for (uint32_t i = 0; i < rank; i++) write_int(&w, 1, dims[i]);
+    write_int(&w, 2, data_type);
+    write_text(&w, 8, name);
+    write_bytes(&w, 9, data, bytes);
+    return w;
+}
+
+writer make_value(const char *name, int64_t data_type, const int64_t *dims, int rank)
+{
+    writer w = {0}, type = {0}, tensor = {0}, shape = {0};
+    for (int i = 0; i < rank; i++) {
+        writer dim = {0};
+        if (dims[i] < 0) write_text(&dim, 2, "n");
+        else write_int(&dim, 1, dims[i]);
+        write_message(&shape, 1, &dim);
+    }
+    write_int(&tensor, 1, data_type);
+    if (rank >= 0) write_message(&tensor, 2, &shape);
+    write_message(&type, 1, &tensor);
+    write_text(&w, 1, name);
+    write_message(&w, 2, &type);
+    return w;
+}
+
+static void write_names(writer *w, uint32_t field, const char *names)
+{
+    while (*names != '\0') {
+        const size_t len = strcspn(names, " ");
+        const int is_empty = len == 1 && names[0] == '-';
+        write_bytes(w, field, names, is_empty ? 0 : len);
+        names += len;
+        names += strspn(names, " ");
+    }
+}
+
+writer make_node(const char *op, const char *inputs, const char *outputs)
+{
+    writer w = {0};
+    write_names(&w, 1, inputs);
+    write_names(&w, 2, outputs);
+    write_text(&w, 4, op);
+    return w;
+}
+
+void add_attribute_int(writer *node, const char *name, int64_t value)
+{
+    writer w = {0};
+    write_text(&w, 1, name);
+    write_int(&w, 3, value);
+    write_int(&w, 20, 2);
+    write_message(node, 5, &w);
+}
+
+void add_attribute_ints(writer *node, const char *name, const int64_t *values, uint32_t count)
+{
+    writer w = {0};
+    write_text(&w, 1, name);
+    for (uint32_t i = 0; i < count; i++) write_int(&w, 8, values[i]);
+    write_int(&w, 20, 7);
+    write_message(node, 5, &w);
+}
+
+void add_attribute_text(writer *node, const char *name, const char *value)
+{
+    writer w = {0};
+    write_text(&w, 1, name);
+    write_text(&w, 4, value);
+    write_int(&w, 20, 3);
+    write_message(node, 5, &w);
+}
+
+void add_attribute_tensor(writer *node, const char *name, writer *tensor)
+{
+    writer w = {0};
+    write_text(&w, 1, name);
+    write_message(&w, 5, tensor);
+    write_int(&w, 20, 4);
+    write_message(node, 5, &w);
+}
+
+writer make_model(writer *graph, int64_t opset)
+{
+    writer w = {0}, import = {0};
+    write_int(&w, 1, 8);
+    write_text(&import, 1, "");
+    write_int(&import, 2, opset);
+    write_message(&w, 8, &import);
+    write_message(&w, 7, graph);
+    return w;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The software FMA against libm's, and the accuracy of exp, sigmoid and tanh over the floats, with
+ * equal bits on every instruction set. `make soak` takes every float. */
+#define SP_ISA portable
+#include "ops/cpu/math_f32.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "ops/lowering.h"
+#include "support/model_data.h"
+#include "support/test.h"
+
+/* NaNs compare equal: which one it is, sp_canonical decides later. */
+static bool is_same(float a, float b)
+{
+    return sp_float_bits(sp_canonical(a)) == sp_float_bits(sp_canonical(b));
+}
+
+static void check_fma(float a, float b, float c)
+{
+    const float got = sp_fmaf(a, b, c), want = fmaf(a, b, c);
+    if (is_same(got, want)) return;
+    test_note("fma(%a, %a, %a) = %a, wanted %a", (double)a, (double)b, (double)c, (double)got,
+              (double)want);
+    CHECK(false);
+}
+
+TEST(software_fma_is_exact_on_special_values)
+{
+    static const uint32_t bits[] = {0x00000000, 0x00000001, 0x00000002, 0x007fffff, 0x00800000,
+                                    0x00800001, 0x3f7fffff, 0x3f800000, 0x3f800001, 0x34000000,
+                                    0x33800000, 0x33ffffff, 0x7f7fffff, 0x7f7ffffe, 0x7f800000,
+                                    0x7fc00000, 0x5f800000, 0x1f800000, 0x20000000, 0x4b000001,
+                                    0x7fa00001, 0x00400001, 0x40490fdb};
+    const size_t count = 2 * SP_COUNT_OF(bits);
+    for (size_t i = 0; i < count * count * count; i++) {
+        float value[3];
+        size_t rest = i;
+        for (int k = 0; k < 3; k++, rest /= count) {
+            const size_t at = rest % count;
+            value[k] = sp_float_from_bits(bits[at / 2] | (uint32_t)(at % 2) << 31);
+        }
+        check_fma(value[0], value[1], value[2]);
+    }
+}
+
+TEST(software_fma_is_exact_on_random_bits)
+{
+    data_random random = {1};
+    const uint64_t count = test_count(1000000000, 10000000);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t x = data_next(&random), y = data_next(&random);
+        check_fma(sp_float_from_bits((uint32_t)x), sp_float_from_bits((uint32_t)(x >> 32)),
+                  sp_float_from_bits((uint32_t)y));
+    }
+}
+
+/* Sums that nearly cancel and sums that lie next to a rounding boundary: random bits alone hardly
+ * ever give them. */
+TEST(software_fma_is_exact_near_cancellation_and_ties)
+{
+    data_random random = {2};
+    const uint64_t count = test_count(1000000000, 10000000);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t x = data_next(&random), y = data_next(&random);
+        const float a = ldexpf(data_next_float(&random), (int)(x % 90) - 75);
+        const float b = ldexpf(data_next_float(&random), (int)(x / 90 % 90) - 75);
+        const float product = a * b;
+        const float near = sp_float_from_bits(sp_float_bits(-product) + (uint32_t)(y % 5) - 2);
+        check_fma(a, b, near);
+        check_fma(a, b, ldexpf(near, (int)(y / 5 % 60) - 30));
+    }
+}
+
+/* ---- accuracy ---- */
+
+static double exact_exp(double x)
+{
+    return exp(x);
+}
+static double exact_sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+static double exact_tanh(double x)
+{
+    return tanh(x);
+}
+
+/* Error in units of the last place of the exact result as a float. */
+static double ulps(float got, double want)
+{
+    if (isnan(want)) return isnan(got) ? 0 : HUGE_VAL;
+    if (fabs(want) > (double)FLT_MAX) return 0; /* functions_at_their_limits */
+    int exponent;
+    frexp(want, &exponent);
+    const double unit = ldexp(1.0, exponent - 24 < -149 ? -149 : exponent - 24);
+    return fabs((double)got - want) / unit;
+}
+
+typedef struct math_case {
+    sp_kernel_id kernel;
+    double (*exact)(double x);
+    double bound;
+} math_case;
+
+enum { CHUNK = 4096 };
+
+static double check_chunk(const math_case *which, const float *x)
+{
+    static float y[SP_CPU_ISA_COUNT][CHUNK];
+    double worst = 0;
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
+        if (kernels == NULL) continue;
+        const sp_flat_constants k = {.count = CHUNK, .tile_count = CHUNK};
+        void *bindings[2] = {(void *)(uintptr_t)x, y[isa]};
+        CHECK_OK(sp__kernel_run_grid(&kernels[which->kernel], (uint32_t[3]){1, 1, 1}, bindings,
+                                     &k));
+        if (isa > 0) CHECK_EQ_MEM(y[isa], y[SP_CPU_PORTABLE], sizeof(y[0]));
+    }
+    for (int i = 0; i < CHUNK; i++) {
+        const double error = ulps(y[0][i], which->exact((double)x[i]));
+        if (error > worst) worst = error;
+        if (error <= which->bound) continue;
+        test_note("x = %a: %a, exactly %a", (double)x[i], (double)y[0][i],
+                  which->exact((double)x[i]));
+        CHECK(false);
+    }
+    return worst;
+}
+
+static void check_function(sp_kernel_id kernel, double (*exact)(double), double bound)
+{
+    const math_case which = {kernel, exact, bound};
+    /* An odd stride through all 2^32 patterns: every exponent, all parts of each. */
+    const uint64_t count = test_count(UINT64_C(1) << 32, UINT64_C(1) << 21);
+    const uint32_t stride = count >= UINT64_C(1) << 32 ? 1 : (uint32_t)((UINT64_C(1) << 32) / count) | 1;
+    static float x[CHUNK];
+    double worst = 0;
+    uint32_t bits = 0;
+    for (uint64_t done = 0; done < count; done += CHUNK) {
+        for (int i = 0; i < CHUNK; i++, bits += stride) x[i] = sp_float_from_bits(bits);
+        const double error = check_chunk(&which, x);
+        if (error > worst) worst = error;
+    }
+    test_note("%s: at most %.3f ulp over %llu floats", sp__cpu_kernels(SP_CPU_PORTABLE)[kernel].name,
+              worst, (unsigned long long)count);
+}
+
+TEST(exp_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_exp_f32, exact_exp, 1.1);
+}
+
+TEST(sigmoid_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_sigmoid_f32, exact_sigmoid, 2.5);
+}
+
+TEST(tanh_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_tanh_f32, exact_tanh, 1.5);
+}
+
+TEST(functions_at_their_limits)
+{
+    const float inf = HUGE_VALF;
+    CHECK(sp_expf(inf) == inf && sp_expf(-inf) == 0 && isnan(sp_expf(NAN)));
+    CHECK(sp_expf(0.0f) == 1 && sp_expf(-0.0f) == 1);
+    CHECK(sp_expf(88.72283f) < inf && sp_expf(88.73f) == inf);
+    CHECK(sp_expf(-103.9f) > 0 && sp_expf(-104.0f) == 0);
+    CHECK(sp_sigmoidf(inf) == 1 && sp_sigmoidf(-inf) == 0 && isnan(sp_sigmoidf(NAN)));
+    CHECK(sp_sigmoidf(0.0f) == 0.5f && sp_sigmoidf(-100.0f) > 0);
+    CHECK(sp_tanhf(inf) == 1 && sp_tanhf(-inf) == -1 && isnan(sp_tanhf(NAN)));
+    CHECK(sp_float_bits(sp_tanhf(-0.0f)) == 0x80000000u);
+}
+
+TEST_MAIN
