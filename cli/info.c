@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <streampool/device.h>
+#include <streampool/runtime.h>
+
 #include "base/option.h"
 #include "base/thread.h"
 
@@ -23,14 +26,30 @@ static void print_options(void)
     }
 }
 
+static void print_devices(void)
+{
+    const uint32_t count = sp_device_count();
+    for (uint32_t i = 0; i < count; i++) {
+        sp_device device;
+        sp_device_info info;
+        if (sp_device_at(i, &device) != SP_OK || sp_device_get_info(device, &info) != SP_OK) {
+            continue;
+        }
+        printf("device %s: %.1f GiB, %u streams of which %u run at the same time, %u run slots\n",
+               info.name, (double)info.memory_bytes / (1024.0 * 1024.0 * 1024.0), info.stream_count,
+               info.width, info.run_slots);
+    }
+}
+
 int sp__command_info(int argc, char **argv)
 {
     if (argc > 1) {
         fprintf(stderr, "streampool %s takes no arguments\n", argv[0]);
         return SP_EXIT_USAGE;
     }
-    printf("streampool %s\n", SP_VERSION);
+    printf("streampool %s\n", sp_version());
     printf("processors %u\n", sp_thread_core_count());
+    print_devices();
     print_options();
     return EXIT_SUCCESS;
 }

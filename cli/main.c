@@ -15,6 +15,8 @@ typedef struct command {
 
 static const command commands[] = {
     {"info", sp__command_info, "this build, the machine, and all options"},
+    {"run", sp__command_run, "run a model from some threads at the same time"},
+    {"verify", sp__command_verify, "run models on their test data and compare"},
 };
 
 static void print_usage(FILE *out)

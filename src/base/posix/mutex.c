@@ -41,15 +41,9 @@ void sp_mutex_unlock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
 
 void sp_cond_init(sp_cond *cond)
 {
-    pthread_condattr_t attributes;
-    int error = pthread_condattr_init(&attributes);
-    SP_ASSERT(error == 0);
-    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    SP_ASSERT(error == 0);
-    error = pthread_cond_init(&cond->impl, &attributes);
+    const int error = pthread_cond_init(&cond->impl, NULL);
     SP_ASSERT(error == 0);
     (void)error;
-    pthread_condattr_destroy(&attributes);
 }
 
 void sp_cond_deinit(sp_cond *cond)
@@ -70,7 +64,8 @@ bool sp_cond_wait_until(sp_cond *cond, sp_mutex *mutex, uint64_t deadline_ns)
     }
     const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
                                    .tv_nsec = (long)(deadline_ns % 1000000000u)};
-    return pthread_cond_timedwait(&cond->impl, &mutex->impl, &until) != ETIMEDOUT;
+    /* The clock is named here and not in an attribute, so that zeroed conditions keep to it too. */
+    return pthread_cond_clockwait(&cond->impl, &mutex->impl, CLOCK_MONOTONIC, &until) != ETIMEDOUT;
 }
 
 void sp_cond_signal(sp_cond *cond)

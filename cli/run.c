@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* streampool run MODEL: runs a model from some threads at the same time, tells how fast, and
+ * whether every run gave the same bits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/thread.h"
+#include "command.h"
+#include "tensors.h"
+
+#define MAX_PORTS 64
+#define MAX_THREADS 1024
+
+typedef struct run_arguments {
+    const char *path;
+    const char *input_names[MAX_PORTS];
+    const char *input_files[MAX_PORTS];
+    uint32_t input_count;
+    uint32_t threads;
+    uint32_t repeat;
+} run_arguments;
+
+typedef struct run_job {
+    sp_model model;
+    sp_array inputs[MAX_PORTS];
+    uint32_t input_count;
+    sp_array expected[MAX_PORTS]; /* of the first run */
+    uint32_t output_count;
+    uint32_t repeat;
+    sp_atomic_u32 failures;
+    sp_atomic_u32 differing;
+    char message[SP_ERROR_BYTES]; /* of the first failure; written by whoever counted it first */
+} run_job;
+
+/* ---- arguments ---- */
+
+static void print_usage(void)
+{
+    fprintf(stderr,
+            "usage: streampool run MODEL [--input NAME=FILE]... [--threads N] [--repeat K]\n"
+            "  FILE holds one ONNX TensorProto (.pb); inputs not given are made up\n");
+}
+
+static bool parse_count(const char *text, uint32_t max, uint32_t *out)
+{
+    char *end;
+    const unsigned long value = strtoul(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || value < 1 || value > max) return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+static bool parse_input(char *text, run_arguments *out)
+{
+    char *equals = strchr(text, '=');
+    if (equals == NULL || out->input_count == MAX_PORTS) return false;
+    *equals = '\0';
+    out->input_names[out->input_count] = text;
+    out->input_files[out->input_count] = equals + 1;
+    out->input_count++;
+    return true;
+}
+
+static bool parse_arguments(int argc, char **argv, run_arguments *out)
+{
+    *out = (run_arguments){.threads = 1, .repeat = 1};
+    for (int i = 1; i < argc; i++) {
+        const bool has_value = i + 1 < argc;
+        if (strcmp(argv[i], "--input") == 0 && has_value) {
+            if (!parse_input(argv[++i], out)) return false;
+        } else if (strcmp(argv[i], "--threads") == 0 && has_value) {
+            if (!parse_count(argv[++i], MAX_THREADS, &out->threads)) return false;
+        } else if (strcmp(argv[i], "--repeat") == 0 && has_value) {
+            if (!parse_count(argv[++i], UINT32_MAX, &out->repeat)) return false;
+        } else if (argv[i][0] != '-' && out->path == NULL) {
+            out->path = argv[i];
+        } else {
+            return false;
+        }
+    }
+    return out->path != NULL;
+}
+
+/* ---- inputs and outputs ---- */
+
+static sp_status load_input(const run_arguments *arguments, const sp_port *port, sp_array *out)
+{
+    for (uint32_t i = 0; i < arguments->input_count; i++) {
+        if (strcmp(arguments->input_names[i], port->name) == 0) {
+            return tensor_read(arguments->input_files[i], out);
+        }
+    }
+    return tensor_make(port, out);
+}
+
+static sp_status load_inputs(const run_arguments *arguments, run_job *job)
+{
+    sp_model_info info;
+    SP_TRY(sp_model_get_info(job->model, &info));
+    for (uint32_t i = 0; i < arguments->input_count; i++) {
+        uint32_t index;
+        SP_TRY(sp_model_find_input(job->model, arguments->input_names[i], &index));
+    }
+    job->input_count = info.input_count;
+    job->output_count = info.output_count;
+    for (uint32_t i = 0; i < info.input_count; i++) {
+        sp_port port;
+        SP_TRY(sp_model_get_input(job->model, i, &port));
+        SP_TRY(load_input(arguments, &port, &job->inputs[i]));
+    }
+    return SP_OK;
+}
+
+static sp_status make_outputs(const run_job *job, sp_array *arrays)
+{
+    sp_host_tensor inputs[MAX_PORTS];
+    sp_host_tensor outputs[MAX_PORTS] = {0};
+    for (uint32_t i = 0; i < job->input_count; i++) inputs[i] = tensor_of(&job->inputs[i], NULL);
+    SP_TRY(sp_model_infer(job->model, inputs, job->input_count, outputs, job->output_count));
+    for (uint32_t i = 0; i < job->output_count; i++) {
+        sp_shape shape;
+        SP_TRY(sp__shape_make(outputs[i].shape, outputs[i].rank, &shape));
+        SP_TRY(sp__array_init(&arrays[i], outputs[i].dtype, &shape));
+    }
+    return SP_OK;
+}
+
+static sp_status run_once(const run_job *job, const sp_array *arrays)
+{
+    sp_host_tensor inputs[MAX_PORTS];
+    sp_host_tensor outputs[MAX_PORTS];
+    for (uint32_t i = 0; i < job->input_count; i++) inputs[i] = tensor_of(&job->inputs[i], NULL);
+    for (uint32_t i = 0; i < job->output_count; i++) outputs[i] = tensor_of(&arrays[i], NULL);
+    return sp_model_run(job->model, inputs, job->input_count, outputs, job->output_count);
+}
+
+/* ---- threads ---- */
+
+static bool is_equal(const run_job *job, const sp_array *arrays)
+{
+    for (uint32_t i = 0; i < job->output_count; i++) {
+        if (memcmp(arrays[i].data, job->expected[i].data, arrays[i].bytes) != 0) return false;
+    }
+    return true;
+}
+
+static void note_failure(run_job *job)
+{
+    if (sp_fetch_add_relaxed(&job->failures, 1) != 0) return;
+    snprintf(job->message, sizeof job->message, "%s", sp_last_error());
+}
+
+static void run_thread(void *arg)
+{
+    run_job *job = arg;
+    sp_array arrays[MAX_PORTS] = {0};
+    if (make_outputs(job, arrays) != SP_OK) note_failure(job);
+    for (uint32_t i = 0; i < job->repeat && sp_load_relaxed(&job->failures) == 0; i++) {
+        if (run_once(job, arrays) != SP_OK) {
+            note_failure(job);
+        } else if (!is_equal(job, arrays)) {
+            sp_fetch_add_relaxed(&job->differing, 1);
+        }
+    }
+    for (uint32_t i = 0; i < job->output_count; i++) sp__array_deinit(&arrays[i]);
+}
+
+static sp_status run_threads(run_job *job, uint32_t count, double *seconds)
+{
+    sp_thread *threads = sp_calloc(count, sizeof *threads);
+    if (threads == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u threads", count);
+    const uint64_t start = sp_clock_now();
+    uint32_t started = 0;
+    sp_status status = SP_OK;
+    while (started < count && status == SP_OK) {
+        status = sp_thread_create(&threads[started], "sp-run", run_thread, job);
+        if (status == SP_OK) started++;
+    }
+    for (uint32_t i = 0; i < started; i++) sp_thread_join(&threads[i]);
+    *seconds = (double)(sp_clock_now() - start) * 1e-9;
+    sp_free(threads);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static sp_status run_job_all(const run_arguments *arguments, run_job *job)
+{
+    SP_TRY(sp_model_load(arguments->path, NULL, &job->model));
+    SP_TRY(load_inputs(arguments, job));
+    SP_TRY(make_outputs(job, job->expected));
+    SP_TRY(run_once(job, job->expected));
+    job->repeat = arguments->repeat;
+    double seconds = 0;
+    SP_TRY(run_threads(job, arguments->threads, &seconds));
+    if (sp_load_relaxed(&job->failures) > 0) return sp__fail(SP_FAILED, "%s", job->message);
+
+    sp_model_info info;
+    SP_TRY(sp_model_get_info(job->model, &info));
+    const uint64_t runs = (uint64_t)arguments->threads * arguments->repeat;
+    for (uint32_t i = 0; i < job->output_count; i++) {
+        sp_port port;
+        SP_TRY(sp_model_get_output(job->model, i, &port));
+        printf("output %s: %s %s\n", port.name, sp_dtype_name(job->expected[i].dtype),
+               sp__shape_print(&job->expected[i].shape).text);
+    }
+    printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u sessions\n",
+           arguments->threads, (unsigned long long)runs, (double)runs / seconds,
+           info.most_in_flight, info.session_count);
+    const uint32_t differing = sp_load_relaxed(&job->differing);
+    if (differing > 0) return sp__fail(SP_INTERNAL, "%u runs gave other bits", differing);
+    printf("bits equal\n");
+    return SP_OK;
+}
+
+int sp__command_run(int argc, char **argv)
+{
+    run_arguments arguments;
+    if (!parse_arguments(argc, argv, &arguments)) {
+        print_usage();
+        return SP_EXIT_USAGE;
+    }
+    run_job *job = sp_calloc(1, sizeof *job);
+    if (job == NULL) return EXIT_FAILURE;
+    const sp_status status = run_job_all(&arguments, job);
+    if (status != SP_OK) {
+        fprintf(stderr, "streampool: %s: %s\n", sp_status_name(status), sp_last_error());
+    }
+    for (uint32_t i = 0; i < MAX_PORTS; i++) {
+        sp__array_deinit(&job->inputs[i]);
+        sp__array_deinit(&job->expected[i]);
+    }
+    sp_model_release(job->model);
+    sp_free(job);
+    return status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

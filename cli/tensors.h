@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors of the program: read from files, made up, compared. */
+#ifndef SP_CLI_TENSORS_H
+#define SP_CLI_TENSORS_H
+
+#include <streampool/model.h>
+
+#include "tensor/array.h"
+
+/* Reads a file that holds one ONNX TensorProto. The array is freed with sp__array_deinit. */
+sp_status tensor_read(const char *path, sp_array *out);
+
+/* The array as an input or output; borrows its data. */
+sp_host_tensor tensor_of(const sp_array *array, const char *name);
+
+/* An array of the port's type with some values: free dimensions are 1. The same each time. */
+sp_status tensor_make(const sp_port *port, sp_array *out);
+
+/* How far apart two arrays may be: |got - want| <= absolute + relative * |want|. Integers must be
+ * equal, NaN equals NaN. */
+typedef struct sp_tolerance {
+    double absolute;
+    double relative;
+} sp_tolerance;
+
+typedef struct sp_difference {
+    double largest;     /* |got - want| */
+    uint64_t bad_count; /* elements outside of the tolerance */
+    uint64_t first_bad;
+    double got, want; /* of the first bad one */
+} sp_difference;
+
+/* False, with the reason as last error, if dtype or shape differ. */
+bool tensor_compare(const sp_array *got, const sp_array *want, sp_tolerance tolerance,
+                    sp_difference *out);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* streampool verify PATH...: runs every model below the paths on its test data and compares.
+ *
+ * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
+ * file, input_J.pb and output_J.pb. Models with an INFO.txt are compared as its reference allows
+ * (four times the difference of two correct builds), others as ONNX's own cases are. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "command.h"
+#include "tensors.h"
+
+#define PATH_BYTES 4096
+#define MAX_TENSORS 64
+
+typedef struct verify_totals {
+    unsigned passed, failed, skipped;
+} verify_totals;
+
+typedef struct test_set {
+    sp_array inputs[MAX_TENSORS];
+    sp_array wanted[MAX_TENSORS];
+    sp_array got[MAX_TENSORS];
+    uint32_t input_count, output_count;
+} test_set;
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+static void join(char *out, const char *folder, const char *name)
+{
+    snprintf(out, PATH_BYTES, "%s/%s", folder, name);
+}
+
+/* ---- one set ---- */
+
+static void set_free(test_set *set)
+{
+    for (uint32_t i = 0; i < MAX_TENSORS; i++) {
+        sp__array_deinit(&set->inputs[i]);
+        sp__array_deinit(&set->wanted[i]);
+        sp__array_deinit(&set->got[i]);
+    }
+    sp_free(set);
+}
+
+static sp_status read_tensors(const char *folder, const char *prefix, sp_array *arrays,
+                              uint32_t *count)
+{
+    for (*count = 0; *count < MAX_TENSORS; (*count)++) {
+        char name[64];
+        char path[PATH_BYTES];
+        snprintf(name, sizeof name, "%s_%u.pb", prefix, *count);
+        join(path, folder, name);
+        if (!exists(path)) return SP_OK;
+        SP_TRY(tensor_read(path, &arrays[*count]));
+    }
+    return sp__fail(SP_UNSUPPORTED, "%s has more than %d tensors", folder, MAX_TENSORS);
+}
+
+static sp_status run_set(sp_model model, test_set *set)
+{
+    sp_host_tensor inputs[MAX_TENSORS];
+    sp_host_tensor outputs[MAX_TENSORS] = {0};
+    for (uint32_t i = 0; i < set->input_count; i++) inputs[i] = tensor_of(&set->inputs[i], NULL);
+    SP_TRY(sp_model_infer(model, inputs, set->input_count, outputs, set->output_count));
+    for (uint32_t i = 0; i < set->output_count; i++) {
+        sp_shape shape;
+        SP_TRY(sp__shape_make(outputs[i].shape, outputs[i].rank, &shape));
+        SP_TRY(sp__array_init(&set->got[i], outputs[i].dtype, &shape));
+        outputs[i].data = set->got[i].data;
+    }
+    return sp_model_run(model, inputs, set->input_count, outputs, set->output_count);
+}
+
+static sp_status compare_set(const test_set *set, sp_tolerance tolerance, double *largest)
+{
+    *largest = 0;
+    for (uint32_t i = 0; i < set->output_count; i++) {
+        sp_difference difference;
+        if (!tensor_compare(&set->got[i], &set->wanted[i], tolerance, &difference)) {
+            return sp__fail_prefix(SP_MISMATCH, "output %u: ", i);
+        }
+        if (difference.bad_count > 0) {
+            return sp__fail(SP_MISMATCH,
+                            "output %u: %llu elements differ too much, first at %llu: "
+                            "got %.9g, expected %.9g",
+                            i, (unsigned long long)difference.bad_count,
+                            (unsigned long long)difference.first_bad, difference.got,
+                            difference.want);
+        }
+        if (difference.largest > *largest) *largest = difference.largest;
+    }
+    return SP_OK;
+}
+
+/* The largest difference between two correct builds of the reference, as INFO.txt states it for the
+ * set; 0 if it does not. */
+static double stated_difference(const char *info, unsigned set_number)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "set %u:", set_number);
+    const char *line = strstr(info, prefix);
+    if (line == NULL) return 0;
+    const char *end = strchr(line, '\n');
+    const char *mark = strstr(line, "optimised| max ");
+    if (mark == NULL || (end != NULL && mark > end)) return 0;
+    return strtod(mark + strlen("optimised| max "), NULL);
+}
+
+static sp_tolerance tolerance_of(const char *info, unsigned set_number, const test_set *set)
+{
+    if (info != NULL) {
+        const double stated = 4 * stated_difference(info, set_number);
+        return (sp_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
+    }
+    const bool is_half = set->output_count > 0 &&
+                         (set->wanted[0].dtype == SP_F16 || set->wanted[0].dtype == SP_BF16);
+    return is_half ? (sp_tolerance){1e-3, 1e-2} : (sp_tolerance){1e-5, 1e-3};
+}
+
+static sp_status verify_set(sp_model model, const char *folder, const char *info,
+                            unsigned set_number, double *largest)
+{
+    test_set *set = sp_calloc(1, sizeof *set);
+    if (set == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a test set");
+    sp_status status = read_tensors(folder, "input", set->inputs, &set->input_count);
+    if (status == SP_OK) status = read_tensors(folder, "output", set->wanted, &set->output_count);
+    if (status == SP_OK && set->output_count == 0) {
+        status = sp__fail(SP_IO, "%s has no output_0.pb", folder);
+    }
+    if (status == SP_OK) status = run_set(model, set);
+    if (status == SP_OK) {
+        status = compare_set(set, tolerance_of(info, set_number, set), largest);
+    }
+    set_free(set);
+    return status;
+}
+
+/* ---- one case ---- */
+
+static char *read_info(const char *folder)
+{
+    char path[PATH_BYTES];
+    void *bytes;
+    size_t len;
+    join(path, folder, "INFO.txt");
+    if (!exists(path) || sp_file_read(path, &bytes, &len) != SP_OK) return NULL;
+    char *text = sp_malloc(len + 1);
+    if (text != NULL) {
+        memcpy(text, bytes, len);
+        text[len] = '\0';
+    }
+    sp_free(bytes);
+    return text;
+}
+
+static void report(const char *path, sp_status status, double largest, verify_totals *totals)
+{
+    if (status == SP_OK) {
+        printf("passed   %s (largest difference %.3g)\n", path, largest);
+        totals->passed++;
+    } else if (status == SP_UNSUPPORTED) {
+        printf("skipped  %s: %s\n", path, sp_last_error());
+        totals->skipped++;
+    } else {
+        printf("FAILED   %s: %s: %s\n", path, sp_status_name(status), sp_last_error());
+        totals->failed++;
+    }
+}
+
+static void verify_case(const char *folder, verify_totals *totals)
+{
+    char path[PATH_BYTES];
+    join(path, folder, "model.onnx");
+    sp_model model;
+    const sp_status status = sp_model_load(path, NULL, &model);
+    if (status != SP_OK) {
+        report(folder, status, 0, totals);
+        return;
+    }
+    char *info = read_info(folder);
+    for (unsigned i = 0;; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "test_data_set_%u", i);
+        join(path, folder, name);
+        if (!exists(path)) break;
+        double largest = 0;
+        const sp_status result = verify_set(model, path, info, i, &largest);
+        report(path, result, largest, totals);
+    }
+    sp_free(info);
+    sp_model_release(model);
+}
+
+/* ---- all cases ---- */
+
+static bool is_case(const char *folder)
+{
+    char model[PATH_BYTES];
+    char set[PATH_BYTES];
+    join(model, folder, "model.onnx");
+    join(set, folder, "test_data_set_0");
+    return exists(model) && exists(set);
+}
+
+static void verify_below(const char *folder, verify_totals *totals)
+{
+    if (is_case(folder)) {
+        verify_case(folder, totals);
+        return;
+    }
+    struct dirent **entries;
+    const int count = scandir(folder, &entries, NULL, alphasort);
+    if (count < 0) {
+        printf("FAILED   %s: cannot be read\n", folder);
+        totals->failed++;
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        char path[PATH_BYTES];
+        struct stat info;
+        join(path, folder, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+            verify_below(path, totals);
+        }
+        free(entries[i]); /* primitive: scandir's own memory */
+    }
+    free(entries); /* primitive: scandir's own memory */
+}
+
+int sp__command_verify(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: streampool verify PATH...\n");
+        return SP_EXIT_USAGE;
+    }
+    verify_totals totals = {0};
+    for (int i = 1; i < argc; i++) verify_below(argv[i], &totals);
+    printf("%u passed, %u failed, %u skipped\n", totals.passed, totals.failed, totals.skipped);
+    return totals.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models: an ONNX file, loaded once and run from any number of threads at the same time.
+ *
+ * A model is immutable. What a run needs is compiled once for each set of input shapes (a plan) and
+ * kept; the memory that one run needs (a session) is pooled. Outputs are bit-identical whatever
+ * else runs. */
+#ifndef STREAMPOOL_MODEL_H
+#define STREAMPOOL_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <streampool/device.h>
+#include <streampool/dtype.h>
+
+SP_EXTERN_C_BEGIN
+
+typedef struct sp_model {
+    uint64_t bits;
+} sp_model;
+
+typedef struct sp_model_options {
+    sp_device device; /* zero: cpu */
+} sp_model_options;
+
+/* Loads an ONNX file. NULL options are all defaults.
+ * Errors: SP_IO naming the file; SP_CORRUPT, SP_UNSUPPORTED saying what and where in it. */
+SP_API sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out);
+
+/* The same from the bytes of a file, which are not needed afterwards. */
+SP_API sp_status sp_model_load_from_memory(const void *bytes, size_t len,
+                                           const sp_model_options *options, sp_model *out);
+
+/* One more reference to the model. */
+SP_API sp_status sp_model_retain(sp_model model);
+/* Drops a reference; runs that are going on finish. The zero handle is fine. */
+SP_API sp_status sp_model_release(sp_model model);
+
+/* An input or output, as the file declares it. The strings live as long as the model. */
+typedef struct sp_port {
+    const char *name;
+    sp_dtype dtype; /* SP_DTYPE_NONE if the file does not say */
+    uint32_t rank;
+    int64_t shape[SP_MAX_RANK];         /* -1 is free */
+    const char *dim_names[SP_MAX_RANK]; /* of free dimensions, "" if unnamed */
+} sp_port;
+
+/* What a run takes and gives. Initializers that are also inputs are not counted; a run may override
+ * them by name. */
+typedef struct sp_model_info {
+    uint32_t input_count;
+    uint32_t output_count;
+    uint32_t node_count;
+    uint32_t opset;
+    uint64_t weight_bytes;
+    sp_device device;
+    uint64_t runs;           /* that have begun */
+    uint32_t plan_count;     /* sets of input shapes that were compiled */
+    uint32_t session_count;  /* memories for one run each */
+    uint32_t most_in_flight; /* highest number of runs that computed at the same time */
+} sp_model_info;
+
+SP_API sp_status sp_model_get_info(sp_model model, sp_model_info *out);
+
+/* The `index`-th input or output. SP_NOT_FOUND past the end. */
+SP_API sp_status sp_model_get_input(sp_model model, uint32_t index, sp_port *out);
+SP_API sp_status sp_model_get_output(sp_model model, uint32_t index, sp_port *out);
+
+/* The index of the input or output of that name. SP_NOT_FOUND lists the names there are. */
+SP_API sp_status sp_model_find_input(sp_model model, const char *name, uint32_t *index);
+SP_API sp_status sp_model_find_output(sp_model model, const char *name, uint32_t *index);
+
+/* A tensor in the caller's memory: contiguous, outermost dimension first. */
+typedef struct sp_host_tensor {
+    const char *name; /* NULL: the input or output at this place of the array */
+    void *data;       /* only read if an input */
+    uint64_t bytes;   /* of `data` */
+    sp_dtype dtype;
+    uint32_t rank;
+    int64_t shape[SP_MAX_RANK];
+} sp_host_tensor;
+
+/* Fills in dtype, rank, shape and bytes of the outputs that a run on these inputs would give;
+ * `data` of either is not looked at. */
+SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
+                                sp_host_tensor *outputs, uint32_t output_count);
+
+/* Runs the model on the calling thread's current stream and waits for the result. Every input must
+ * be there, in order or by name; outputs that nobody asks for are left out. An output's `data` has
+ * room for `bytes`; its dtype, rank, shape and bytes are filled in.
+ *
+ * Any number of threads may run one model. At most as many runs as the device has run slots compute
+ * at the same time, the others wait in order of arrival. After the first run with the same input
+ * shapes a run allocates nothing. A run inside a host function takes no slot.
+ * Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a
+ * failed kernel's status, naming node and op. On failure outputs are undefined, nothing else is
+ * disturbed. */
+SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
+                              sp_host_tensor *outputs, uint32_t output_count);
+
+SP_EXTERN_C_END
+
+#endif

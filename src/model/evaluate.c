@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call, lowered and run by sp__lowering_run over host memory. */
+#include "model/evaluate.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fpenv.h"
+#include "base/heap.h"
+#include "base/macros.h"
+
+typedef struct operands {
+    const sp_op_call *call;
+    void *const *outputs;
+    void *scratch[SP_LOWERING_MAX_SCRATCH];
+} operands;
+
+static void *place_operand(const sp_operand *operand, void *context)
+{
+    operands *all = context;
+    switch (operand->kind) {
+    /* Kernels get bindings that they read and bindings that they write in one array of pointers. */
+    case SP_OPERAND_INPUT:
+        return (void *)(uintptr_t)all->call->inputs[operand->index].data;
+    case SP_OPERAND_OUTPUT:
+        return all->outputs[operand->index];
+    case SP_OPERAND_SCRATCH:
+        return all->scratch[operand->index];
+    case SP_OPERAND_PACKED:
+        break; /* the inputs of these calls are never packed */
+    }
+    return NULL;
+}
+
+static sp_status run(const sp_op_call *call, const sp_lowering *lowering, void *const *outputs)
+{
+    operands all = {.call = call, .outputs = outputs};
+    sp_status status = SP_OK;
+    for (uint32_t i = 0; i < lowering->scratch_count && status == SP_OK; i++) {
+        all.scratch[i] = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)lowering->scratch_bytes[i]);
+        if (all.scratch[i] == NULL) status = sp__fail(SP_OUT_OF_MEMORY, "no memory to fold a node");
+    }
+    if (status == SP_OK) {
+        const sp_fpenv before = sp_fpenv_enter();
+        status = sp__lowering_run(lowering, place_operand, &all);
+        sp_fpenv_leave(before);
+    }
+    for (uint32_t i = 0; i < lowering->scratch_count; i++) sp_free(all.scratch[i]);
+    return status;
+}
+
+/* With `outputs` zeroed before: on an error the caller frees what is there. */
+static sp_status evaluate(const sp_op_call *call, sp_lowering *lowering, void **pointers,
+                          sp_array *outputs)
+{
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        const sp_op_value *output = &call->outputs[i];
+        SP_TRY(sp__array_init(&outputs[i], output->dtype, &output->shape));
+        pointers[i] = outputs[i].data;
+        if (output->data != NULL && output->bytes > 0) {
+            memcpy(outputs[i].data, output->data, (size_t)output->bytes);
+        }
+    }
+    SP_TRY(call->op->lower(call, lowering));
+    if (lowering->alias_input != SP_NO_INPUT) {
+        const void *from = call->inputs[lowering->alias_input].data;
+        if (outputs[0].bytes > 0) memcpy(outputs[0].data, from, (size_t)outputs[0].bytes);
+        return SP_OK;
+    }
+    return run(call, lowering, pointers);
+}
+
+sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_array *outputs)
+{
+    memset(outputs, 0, call->output_count * sizeof(*outputs));
+    void **pointers = sp_calloc(call->output_count, sizeof(*pointers));
+    if (pointers == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to fold a node");
+    sp_lowering lowering;
+    sp__lowering_init(&lowering, kernels);
+    const sp_status status = evaluate(call, &lowering, pointers, outputs);
+    sp__lowering_deinit(&lowering);
+    sp_free((void *)pointers);
+    if (status != SP_OK) {
+        for (uint32_t i = 0; i < call->output_count; i++) sp__array_deinit(&outputs[i]);
+    }
+    return status;
+}
+
+sp_status sp__evaluate_pack_plan(const sp_op_call *call, sp_lowering *lowering, uint64_t *bytes)
+{
+    *bytes = 0;
+    sp__lowering_reset(lowering);
+    SP_TRY(call->op->pack(call, lowering));
+    if (lowering->dispatch_count > 0) *bytes = lowering->scratch_bytes[0];
+    return SP_OK;
+}
+
+sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering, void *out)
+{
+    operands all = {.call = call, .scratch = {out}};
+    return sp__lowering_run(lowering, place_operand, &all);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running one call at once on the calling thread, with the same kernels as any run: constant
+ * folding and packing. */
+#ifndef SP_MODEL_EVALUATE_H
+#define SP_MODEL_EVALUATE_H
+
+#include "ops/lowering.h"
+#include "tensor/array.h"
+
+/* Computes the outputs of an inferred call whose inputs all have data. `outputs` gets one array per
+ * output, owned by the caller; none on an error. */
+sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_array *outputs);
+
+/* Lays out input 1, which has data. Nothing to do: *bytes is 0. `dispatch` gets the packing itself,
+ * with which equal packings of one weight can be told. */
+sp_status sp__evaluate_pack_plan(const sp_op_call *call, sp_lowering *lowering, uint64_t *bytes);
+sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering, void *out);
+
+#endif

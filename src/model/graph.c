@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading: read the file's tables, import, mark live, fold, pack, keep what plans need. */
+#include "model/graph.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/graph_build.h"
+
+enum { TABLE_BYTES_PER_BYTE = 32, TABLE_BYTES_FREE = 1 << 20 };
+
+sp_status sp__graph_fail_node(sp_status status, const sp_graph_node *node)
+{
+    const sp_text_print name = sp__text_print(sp__text(node->name));
+    return sp__fail_prefix(status, "node '%s' (%s): ", name.text, node->op->name);
+}
+
+sp_status sp__graph_add_weight(sp_graph_builder *builder, void *data, uint64_t bytes,
+                               uint32_t *index)
+{
+    sp_graph *graph = builder->graph;
+    if (graph->weight_count == builder->weight_capacity) {
+        const uint32_t capacity = builder->weight_capacity == 0 ? 64 : builder->weight_capacity * 2;
+        sp_weight *larger = sp_realloc(builder->weights, capacity * sizeof(*larger));
+        if (larger == NULL) {
+            sp_free(data);
+            return sp__fail(SP_OUT_OF_MEMORY, "no memory for the table of weights");
+        }
+        builder->weights = larger;
+        builder->weight_capacity = capacity;
+        graph->weights = larger;
+    }
+    *index = graph->weight_count++;
+    builder->weights[*index] = (sp_weight){.data = data, .bytes = bytes};
+    return SP_OK;
+}
+
+sp_op_call sp__graph_call(const sp_graph *graph, const sp_graph_node *node, sp_op_value *inputs,
+                          sp_op_value *outputs)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        inputs[i] = (sp_op_value){0};
+        if (node->inputs[i] == SP_NO_VALUE) continue;
+        const sp_graph_value *value = &graph->values[node->inputs[i]];
+        inputs[i].is_present = true;
+        if (!value->is_constant) continue;
+        inputs[i].dtype = value->dtype;
+        inputs[i].shape = value->shape;
+        if (value->weight == SP_NO_WEIGHT) continue;
+        inputs[i].data = graph->weights[value->weight].data;
+        inputs[i].bytes = graph->weights[value->weight].bytes;
+    }
+    memset(outputs, 0, node->output_count * sizeof(*outputs));
+    return (sp_op_call){.op = node->op,
+                        .version = node->version,
+                        .attributes = node->attributes,
+                        .inputs = inputs,
+                        .outputs = outputs,
+                        .input_count = node->input_count,
+                        .output_count = node->output_count};
+}
+
+static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
+{
+    const sp_onnx_graph *file = &builder->model->graph;
+    uint64_t names = (uint64_t)file->input_count + file->initializer_count;
+    for (uint32_t i = 0; i < file->node_count; i++) names += file->nodes[i].output_count;
+    SP_TRY(sp__name_map_init(&builder->names, names, sp__name_map_key(bytes, len)));
+    SP_TRY(sp__graph_import(builder));
+    SP_TRY(sp__graph_mark_live(builder));
+    SP_TRY(sp__graph_fold(builder));
+    SP_TRY(sp__graph_pack(builder));
+    return sp__graph_keep_attributes(builder);
+}
+
+sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out)
+{
+    *out = NULL;
+    sp_graph_builder builder = {.graph = sp_calloc(1, sizeof(sp_graph))};
+    if (builder.graph == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+    sp__bump_init(&builder.graph->bump, (uint64_t)len * TABLE_BYTES_PER_BYTE + TABLE_BYTES_FREE);
+    sp_status status = sp__onnx_read(bytes, len, &builder.model);
+    if (status == SP_OK) status = build(&builder, bytes, len);
+    sp__name_map_deinit(&builder.names);
+    sp__onnx_free(builder.model);
+    if (status != SP_OK) {
+        sp__graph_free(builder.graph);
+        return status;
+    }
+    for (uint32_t i = 0; i < builder.graph->weight_count; i++) {
+        builder.graph->weight_bytes += builder.weights[i].bytes;
+    }
+    *out = builder.graph;
+    return SP_OK;
+}
+
+void sp__graph_free(const sp_graph *graph)
+{
+    if (graph == NULL) return;
+    sp_graph *owned = (sp_graph *)(uintptr_t)graph; /* const only towards its users */
+    for (uint32_t i = 0; i < owned->weight_count; i++) sp_free(owned->weights[i].data);
+    sp_free((void *)(uintptr_t)owned->weights);
+    sp__bump_deinit(&owned->bump);
+    sp_free(owned);
+}
+
+uint32_t sp__graph_port_find(const sp_graph_port *ports, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(ports[i].name, name) == 0) return i;
+    }
+    return SP_NO_VALUE;
+}

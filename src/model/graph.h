@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model as the runtime knows it: values, nodes in running order, constants. Built once from a
+ * file's bytes, which are not needed afterwards; immutable then, so any thread may read it.
+ *
+ * Loading refuses what cannot run whatever the shapes are (unknown ops, wrong counts, cycles,
+ * duplicate names), drops nodes that no output needs, computes nodes whose inputs are all constant,
+ * and packs weights. Shapes are left to plans.
+ *
+ * Limits: SP_GRAPH_MAX_NODES nodes of SP_GRAPH_MAX_OPERANDS inputs and outputs; names and tables of
+ * 32 bytes for each byte of the file plus 1 MiB; folding makes values of up to SP_FOLD_VALUE_BYTES
+ * and reads and writes up to SP_FOLD_TOTAL_BYTES in all, nodes beyond that run with the model. */
+#ifndef SP_MODEL_GRAPH_H
+#define SP_MODEL_GRAPH_H
+
+#include "model/bump.h"
+#include "model/name_map.h"
+#include "ops/cpu/kernels.h"
+#include "ops/op.h"
+
+#define SP_GRAPH_MAX_NODES 65536
+#define SP_GRAPH_MAX_OPERANDS 4096
+#define SP_FOLD_VALUE_BYTES (UINT64_C(16) << 20)
+#define SP_FOLD_TOTAL_BYTES (UINT64_C(256) << 20)
+
+#define SP_NO_WEIGHT UINT32_MAX
+
+/* A constant, 64-byte aligned, owned by the graph: an initializer or a folded value as it is, or
+ * the packed form of one. */
+typedef struct sp_weight {
+    void *data;
+    uint64_t bytes;
+} sp_weight;
+
+typedef struct sp_graph_value {
+    const char *name; /* "" for an output that its node leaves out */
+    bool is_constant; /* then dtype and shape are known */
+    bool is_default;  /* a constant that a run may override */
+    sp_dtype dtype;
+    sp_shape shape;
+    uint32_t weight; /* of a constant that is needed unpacked */
+} sp_graph_value;
+
+typedef struct sp_graph_node {
+    const char *name; /* the file's, or the name of the first output */
+    const sp_op *op;
+    uint32_t version; /* the opset's */
+    sp_attribute_list attributes;
+    const uint32_t *inputs, *outputs; /* values; an input that is left out is SP_NO_VALUE */
+    uint32_t input_count, output_count;
+    bool is_live;           /* some output needs it */
+    bool is_folded;         /* its outputs are constants, unless a default is overridden */
+    uint32_t packed_weight; /* input 1 as the op's `pack` laid it out, or SP_NO_WEIGHT */
+} sp_graph_node;
+
+/* An input or output of the model, as the file declares it. */
+typedef struct sp_graph_port {
+    const char *name;
+    uint32_t value;
+    sp_dtype dtype; /* SP_DTYPE_NONE if the file does not say */
+    bool has_shape;
+    uint32_t rank;
+    int64_t dims[SP_MAX_RANK];          /* -1 is free */
+    const char *dim_names[SP_MAX_RANK]; /* of free dimensions, or "" */
+} sp_graph_port;
+
+typedef struct sp_graph {
+    const sp_graph_value *values;
+    const sp_graph_node *nodes; /* each comes after the nodes whose outputs it uses */
+    const sp_weight *weights;
+    const sp_graph_port *inputs;   /* what a run must give */
+    const sp_graph_port *defaults; /* inputs that have an initializer: what a run may give */
+    const sp_graph_port *outputs;
+    uint32_t value_count, node_count, weight_count;
+    uint32_t input_count, default_count, output_count;
+    uint64_t weight_bytes; /* of all weights */
+    int64_t ir_version;
+    uint32_t opset; /* of ONNX's own domain */
+    const char *producer;
+    sp_bump bump; /* owns everything but the weights' data */
+} sp_graph;
+
+/* Loads a model from the bytes of its file. Errors: as sp__onnx_read, SP_UNSUPPORTED naming op and
+ * version, SP_CORRUPT naming node and value. */
+sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out);
+void sp__graph_free(const sp_graph *graph);
+
+/* Index of the port called `name`, or SP_NO_VALUE. */
+uint32_t sp__graph_port_find(const sp_graph_port *ports, uint32_t count, const char *name);
+
+#endif

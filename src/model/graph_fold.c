@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dead nodes and constant nodes. Folding uses the kernels that a run would use, so it cannot change
+ * a bit. */
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/evaluate.h"
+#include "model/graph_build.h"
+
+sp_status sp__graph_mark_live(sp_graph_builder *builder)
+{
+    sp_graph *graph = builder->graph;
+    bool *is_needed = sp_calloc(graph->value_count, sizeof(*is_needed));
+    if (is_needed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to sort the graph");
+    for (uint32_t i = 0; i < graph->output_count; i++) is_needed[graph->outputs[i].value] = true;
+    for (uint32_t n = graph->node_count; n-- > 0;) {
+        sp_graph_node *node = &builder->nodes[n];
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            node->is_live = node->is_live || is_needed[node->outputs[i]];
+        }
+        for (uint32_t i = 0; i < node->input_count && node->is_live; i++) {
+            if (node->inputs[i] != SP_NO_VALUE) is_needed[node->inputs[i]] = true;
+        }
+    }
+    sp_free(is_needed);
+    return SP_OK;
+}
+
+static bool has_constant_inputs(const sp_graph *graph, const sp_graph_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == SP_NO_VALUE) continue;
+        if (!graph->values[node->inputs[i]].is_constant) return false;
+    }
+    return true;
+}
+
+/* Is the work small enough? A Constant must be folded: it has no kernel. */
+static bool is_affordable(sp_graph_builder *builder, const sp_op_call *call)
+{
+    uint64_t total = 0;
+    bool is_small = true;
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        total += call->inputs[i].bytes;
+        is_small = is_small && call->inputs[i].bytes <= SP_FOLD_VALUE_BYTES;
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        total += call->outputs[i].bytes;
+        is_small = is_small && call->outputs[i].bytes <= SP_FOLD_VALUE_BYTES;
+    }
+    if (call->input_count == 0) return true;
+    if (!is_small || total > SP_FOLD_TOTAL_BYTES - builder->folded_bytes) return false;
+    builder->folded_bytes += total;
+    return true;
+}
+
+/* Takes over the arrays' data. */
+static sp_status set_constants(sp_graph_builder *builder, const sp_graph_node *node,
+                               sp_array *arrays)
+{
+    sp_status status = SP_OK;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (status != SP_OK) {
+            sp__array_deinit(&arrays[i]);
+            continue;
+        }
+        sp_graph_value *value = &builder->values[node->outputs[i]];
+        value->is_constant = true;
+        value->dtype = arrays[i].dtype;
+        value->shape = arrays[i].shape;
+        status = sp__graph_add_weight(builder, arrays[i].data, arrays[i].bytes, &value->weight);
+    }
+    return status;
+}
+
+/* Room for the operands of any one node. */
+typedef struct fold_room {
+    sp_op_value inputs[SP_GRAPH_MAX_OPERANDS], outputs[SP_GRAPH_MAX_OPERANDS];
+    sp_array arrays[SP_GRAPH_MAX_OPERANDS];
+} fold_room;
+
+static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_room *room,
+                           const sp_kernel *kernels)
+{
+    sp_op_call call = sp__graph_call(builder->graph, node, room->inputs, room->outputs);
+    SP_TRY(sp__op_infer(&call));
+    if (!is_affordable(builder, &call)) return SP_OK;
+    SP_TRY(sp__evaluate(&call, kernels, room->arrays));
+    node->is_folded = true;
+    return set_constants(builder, node, room->arrays);
+}
+
+sp_status sp__graph_fold(sp_graph_builder *builder)
+{
+    const sp_kernel *kernels = sp__cpu_kernels(sp__cpu_isa_selected());
+    fold_room *room = sp_malloc(sizeof(*room));
+    if (room == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to fold constants");
+    sp_status status = SP_OK;
+    for (uint32_t i = 0; i < builder->graph->node_count && status == SP_OK; i++) {
+        sp_graph_node *node = &builder->nodes[i];
+        if (!node->is_live || !has_constant_inputs(builder->graph, node)) continue;
+        status = fold_node(builder, node, room, kernels);
+        if (status != SP_OK) (void)sp__graph_fail_node(status, node);
+    }
+    sp_free(room);
+    return status;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the file's tables to values and nodes. Every name is defined once, by an input, an
+ * initializer or a node, before any node uses it; that also rules out cycles. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/graph_build.h"
+#include "ops/registry.h"
+
+/* ---- names ---- */
+
+/* A new value; an empty name is no name. */
+static sp_status add_value(sp_graph_builder *builder, sp_text name, uint32_t *out)
+{
+    sp_graph *graph = builder->graph;
+    const uint32_t index = graph->value_count;
+    sp_graph_value *value = &builder->values[index];
+    *value = (sp_graph_value){.weight = SP_NO_WEIGHT};
+    SP_TRY(sp__bump_text(&graph->bump, name, &value->name));
+    if (name.len > 0 && !sp__name_map_add(&builder->names, name, index)) {
+        return sp__fail(SP_CORRUPT, "two values are named '%s'", sp__text_print(name).text);
+    }
+    graph->value_count++;
+    *out = index;
+    return SP_OK;
+}
+
+/* ---- ports ---- */
+
+static sp_status fill_port(sp_graph_builder *builder, const sp_onnx_value_info *info,
+                           uint32_t value, sp_graph_port *port)
+{
+    port->name = builder->values[value].name;
+    port->value = value;
+    port->dtype = info->dtype;
+    port->has_shape = info->has_shape;
+    port->rank = info->rank;
+    for (uint32_t i = 0; i < info->rank; i++) {
+        port->dims[i] = info->dims[i].value;
+        SP_TRY(sp__bump_text(&builder->graph->bump, info->dims[i].param, &port->dim_names[i]));
+    }
+    return SP_OK;
+}
+
+/* After the initializers: an input that one of them names is a default, not an input. */
+static sp_status import_inputs(sp_graph_builder *builder)
+{
+    const sp_onnx_graph *file = &builder->model->graph;
+    sp_graph *graph = builder->graph;
+    SP_TRY(
+        sp__bump_array(&graph->bump, file->input_count, sizeof(sp_graph_port), &builder->inputs));
+    SP_TRY(
+        sp__bump_array(&graph->bump, file->input_count, sizeof(sp_graph_port), &builder->defaults));
+    graph->inputs = builder->inputs;
+    graph->defaults = builder->defaults;
+    for (uint32_t i = 0; i < file->input_count; i++) {
+        const sp_onnx_value_info *info = &file->inputs[i];
+        if (info->name.len == 0) return sp__fail(SP_CORRUPT, "input %" PRIu32 " has no name", i);
+        if (!info->is_tensor) {
+            return sp__fail(SP_UNSUPPORTED, "input '%s' is no tensor",
+                            sp__text_print(info->name).text);
+        }
+        uint32_t value = sp__name_map_find(&builder->names, info->name);
+        const bool has_default = value != SP_NO_VALUE && value < file->initializer_count;
+        if (!has_default) SP_TRY(add_value(builder, info->name, &value));
+        if (builder->values[value].is_default) {
+            return sp__fail(SP_CORRUPT, "two inputs are named '%s'",
+                            sp__text_print(info->name).text);
+        }
+        builder->values[value].is_default = has_default;
+        sp_graph_port *port = has_default ? &builder->defaults[graph->default_count++]
+                                          : &builder->inputs[graph->input_count++];
+        SP_TRY(fill_port(builder, info, value, port));
+    }
+    return SP_OK;
+}
+
+static sp_status import_outputs(sp_graph_builder *builder)
+{
+    const sp_onnx_graph *file = &builder->model->graph;
+    sp_graph *graph = builder->graph;
+    sp_graph_port *ports;
+    if (file->output_count == 0) return sp__fail(SP_CORRUPT, "the graph has no output");
+    SP_TRY(sp__bump_array(&graph->bump, file->output_count, sizeof(*ports), &ports));
+    graph->outputs = ports;
+    graph->output_count = file->output_count;
+    for (uint32_t i = 0; i < file->output_count; i++) {
+        const sp_onnx_value_info *info = &file->outputs[i];
+        const uint32_t value = sp__name_map_find(&builder->names, info->name);
+        if (info->name.len == 0 || value == SP_NO_VALUE) {
+            return sp__fail(SP_CORRUPT, "nothing produces output '%s'",
+                            sp__text_print(info->name).text);
+        }
+        SP_TRY(fill_port(builder, info, value, &ports[i]));
+    }
+    return SP_OK;
+}
+
+/* ---- initializers: values 0 to initializer_count - 1 ---- */
+
+static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_tensor *tensor)
+{
+    uint32_t index = 0;
+    if (tensor->name.len == 0) return sp__fail(SP_CORRUPT, "an initializer has no name");
+    SP_TRY(add_value(builder, tensor->name, &index));
+    sp_array array;
+    SP_TRY(sp__array_init(&array, tensor->dtype, &tensor->shape));
+    const sp_status status = sp__onnx_tensor_decode(tensor, array.data);
+    if (status != SP_OK) {
+        sp__array_deinit(&array);
+        return status;
+    }
+    sp_graph_value *value = &builder->values[index];
+    value->is_constant = true;
+    value->dtype = tensor->dtype;
+    value->shape = tensor->shape;
+    return sp__graph_add_weight(builder, array.data, array.bytes, &value->weight);
+}
+
+/* ---- nodes ---- */
+
+static sp_status opset_version(const sp_onnx_model *model, sp_text domain, int64_t *out)
+{
+    const bool is_onnx = domain.len == 0 || sp__text_is(domain, "ai.onnx");
+    for (uint32_t i = 0; i < model->opset_count; i++) {
+        const sp_onnx_opset *opset = &model->opsets[i];
+        const bool is_same = is_onnx
+                                 ? opset->domain.len == 0 || sp__text_is(opset->domain, "ai.onnx")
+                                 : sp__text_equal(opset->domain, domain);
+        if (!is_same) continue;
+        *out = opset->version;
+        return SP_OK;
+    }
+    return sp__fail(SP_CORRUPT, "the model names no version of the opset '%s'",
+                    is_onnx ? "ai.onnx" : sp__text_print(domain).text);
+}
+
+static sp_status resolve_inputs(sp_graph_builder *builder, const sp_onnx_node *file,
+                                sp_graph_node *node)
+{
+    uint32_t *inputs;
+    SP_TRY(sp__bump_array(&builder->graph->bump, file->input_count, sizeof(*inputs), &inputs));
+    node->inputs = inputs;
+    node->input_count = file->input_count;
+    for (uint32_t i = 0; i < file->input_count; i++) {
+        inputs[i] = SP_NO_VALUE;
+        if (file->inputs[i].len == 0) continue;
+        inputs[i] = sp__name_map_find(&builder->names, file->inputs[i]);
+        if (inputs[i] != SP_NO_VALUE) continue;
+        return sp__fail(SP_CORRUPT,
+                        "uses '%s', which nothing before it produces (wrong order, a cycle, or a "
+                        "missing value)",
+                        sp__text_print(file->inputs[i]).text);
+    }
+    return SP_OK;
+}
+
+static sp_status make_outputs(sp_graph_builder *builder, const sp_onnx_node *file,
+                              sp_graph_node *node)
+{
+    uint32_t *outputs;
+    SP_TRY(sp__bump_array(&builder->graph->bump, file->output_count, sizeof(*outputs), &outputs));
+    node->outputs = outputs;
+    node->output_count = file->output_count;
+    for (uint32_t i = 0; i < file->output_count; i++) {
+        SP_TRY(add_value(builder, file->outputs[i], &outputs[i]));
+    }
+    return SP_OK;
+}
+
+static sp_status check_schema(const sp_graph_node *node)
+{
+    const sp_op_call call = {.op = node->op,
+                             .version = node->version,
+                             .attributes = node->attributes,
+                             .input_count = node->input_count,
+                             .output_count = node->output_count};
+    SP_TRY(sp__op_check(&call));
+    for (uint32_t i = 0; i < node->op->min_inputs; i++) {
+        if (node->inputs[i] == SP_NO_VALUE) {
+            return sp__fail(SP_CORRUPT, "input %" PRIu32 " is left out", i);
+        }
+    }
+    return SP_OK;
+}
+
+static sp_status import_node(sp_graph_builder *builder, const sp_onnx_node *file,
+                             sp_graph_node *node)
+{
+    int64_t version = 0;
+    const bool has_name = file->name.len > 0 || file->output_count == 0;
+    const sp_text name = has_name ? file->name : file->outputs[0];
+    *node = (sp_graph_node){.attributes = file->attributes, .packed_weight = SP_NO_WEIGHT};
+    SP_TRY(sp__bump_text(&builder->graph->bump, name, &node->name));
+    sp_status status = opset_version(builder->model, file->domain, &version);
+    if (status == SP_OK) status = sp__op_find(file->domain, file->op_type, version, &node->op);
+    if (status != SP_OK) {
+        return sp__fail_prefix(status, "node '%s': ", sp__text_print(name).text);
+    }
+    node->version = (uint32_t)version; /* sp__op_find has bounded it */
+    if (file->input_count > SP_GRAPH_MAX_OPERANDS || file->output_count > SP_GRAPH_MAX_OPERANDS) {
+        return sp__graph_fail_node(
+            sp__fail(SP_EXHAUSTED, "more than %d inputs or outputs", SP_GRAPH_MAX_OPERANDS), node);
+    }
+    status = resolve_inputs(builder, file, node);
+    if (status == SP_OK) status = make_outputs(builder, file, node);
+    if (status == SP_OK) status = check_schema(node);
+    return status == SP_OK ? SP_OK : sp__graph_fail_node(status, node);
+}
+
+static sp_status make_tables(sp_graph_builder *builder)
+{
+    const sp_onnx_graph *file = &builder->model->graph;
+    sp_graph *graph = builder->graph;
+    if (file->node_count > SP_GRAPH_MAX_NODES) {
+        return sp__fail(SP_EXHAUSTED, "the graph has %" PRIu32 " nodes, at most %d are supported",
+                        file->node_count, SP_GRAPH_MAX_NODES);
+    }
+    if (builder->names.capacity >= SP_NO_VALUE) {
+        return sp__fail(SP_EXHAUSTED, "the graph has more than 2^32 values");
+    }
+    SP_TRY(sp__bump_array(&graph->bump, builder->names.capacity, sizeof(sp_graph_value),
+                          &builder->values));
+    SP_TRY(sp__bump_array(&graph->bump, file->node_count, sizeof(sp_graph_node), &builder->nodes));
+    graph->values = builder->values;
+    graph->nodes = builder->nodes;
+    SP_TRY(sp__bump_text(&graph->bump, builder->model->producer, &graph->producer));
+    graph->ir_version = builder->model->ir_version;
+    return SP_OK;
+}
+
+sp_status sp__graph_import(sp_graph_builder *builder)
+{
+    const sp_onnx_graph *file = &builder->model->graph;
+    int64_t opset = 0;
+    SP_TRY(make_tables(builder));
+    SP_TRY(opset_version(builder->model, (sp_text){0}, &opset));
+    builder->graph->opset = opset > 0 && opset < INT32_MAX ? (uint32_t)opset : 0;
+    for (uint32_t i = 0; i < file->initializer_count; i++) {
+        SP_TRY(import_initializer(builder, &file->initializers[i]));
+    }
+    SP_TRY(import_inputs(builder));
+    for (uint32_t i = 0; i < file->node_count; i++) {
+        SP_TRY(import_node(builder, &file->nodes[i], &builder->nodes[i]));
+        builder->graph->node_count++;
+    }
+    return import_outputs(builder);
+}

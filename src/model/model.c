@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Life of models and what can be asked of them. Runs are in model_run.c. */
+#include "model/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/heap.h"
+
+static void model_destroy(sp_object *object);
+
+static sp_handle_table models = {/* process-wide: the table of all model handles */
+                                 .kind = SP_KIND_MODEL,
+                                 .object_bytes = sizeof(sp_rt_model),
+                                 .destroy = model_destroy};
+
+/* ---- run slots of devices ---- */
+
+static struct {
+    sp_mutex lock;
+    /* By device index; published by release, kept. */
+    SP_ATOMIC(sp_run_slots *) by_device[SP_MAX_DEVICES];
+} all_slots; /* process-wide: runs of all models share a device's slots */
+
+sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
+{
+    /* Pairs with the release below: the slots are initialised. */
+    sp_run_slots *slots = sp_load_acquire(&all_slots.by_device[device->index]);
+    if (SP_LIKELY(slots != NULL)) return slots;
+    sp_run_slots *fresh = sp_aligned_malloc(SP_CACHE_LINE, sizeof *fresh);
+    if (fresh == NULL) {
+        sp__fail(SP_OUT_OF_MEMORY, "no memory for the run slots of %s", device->dev->limits.name);
+        return NULL;
+    }
+    sp__run_slots_init(fresh, device->dev->limits.run_slots);
+    if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) return fresh;
+    sp__run_slots_deinit(fresh);
+    sp_free(fresh);
+    return slots;
+}
+
+void sp__models_free(void)
+{
+    for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) {
+        sp_run_slots *slots = sp_load_relaxed(&all_slots.by_device[i]);
+        sp_store_relaxed(&all_slots.by_device[i], NULL);
+        if (slots == NULL) continue;
+        sp__run_slots_deinit(slots);
+        sp_free(slots);
+    }
+    sp__handle_table_deinit(&models);
+    models = (sp_handle_table){
+        .kind = SP_KIND_MODEL, .object_bytes = sizeof(sp_rt_model), .destroy = model_destroy};
+}
+
+/* ---- life ---- */
+
+static sp_rt_model *model_of(sp_object *object)
+{
+    return SP_CONTAINER_OF(object, sp_rt_model, object);
+}
+
+static sp_status make_weights(sp_rt_model *model)
+{
+    const sp_graph *graph = model->graph;
+    model->weights = sp_calloc(graph->weight_count, sizeof *model->weights);
+    if (model->weights == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+    for (uint32_t i = 0; i < graph->weight_count; i++) {
+        model->weights[i] = (sp_memory){.device = model->device->dev,
+                                        .bytes = graph->weights[i].bytes,
+                                        .host = graph->weights[i].data};
+    }
+    return SP_OK;
+}
+
+static void model_destroy(sp_object *object)
+{
+    sp_rt_model *model = model_of(object);
+    if (sp__runtime_is_forked()) return;
+    sp__plan_cache_deinit(&model->plans);
+    sp_free(model->weights);
+    sp__graph_free(model->graph);
+    sp__handle_recycle(&models, object);
+}
+
+static sp_status check_ports(const sp_graph *graph)
+{
+    if (graph->input_count <= SP_MODEL_MAX_PORTS && graph->output_count <= SP_MODEL_MAX_PORTS) {
+        return SP_OK;
+    }
+    return sp__fail(SP_UNSUPPORTED, "the model has %u inputs and %u outputs; at most %d of each",
+                    graph->input_count, graph->output_count, SP_MODEL_MAX_PORTS);
+}
+
+/* Takes the graph over. */
+static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model *out)
+{
+    sp_object *object;
+    sp_status status = check_ports(graph);
+    if (status == SP_OK) status = sp__handle_take(&models, &object);
+    if (status != SP_OK) {
+        sp__graph_free(graph);
+        return status;
+    }
+    sp_rt_model *model = model_of(object);
+    model->graph = graph;
+    model->device = device;
+    status = make_weights(model);
+    if (status != SP_OK) {
+        sp__graph_free(graph);
+        sp__handle_recycle(&models, object);
+        return status;
+    }
+    model->plans = (sp_plan_cache){0};
+    sp__plan_cache_init(&model->plans, graph, device, model->weights);
+    sp_store_relaxed(&model->runs, 0);
+    sp_store_relaxed(&model->in_flight, 0);
+    sp_store_relaxed(&model->most_in_flight, 0);
+    out->bits = sp__handle_publish(&models, object);
+    return SP_OK;
+}
+
+sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,
+                                    sp_model *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
+    *out = (sp_model){0};
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(options != NULL ? options->device : (sp_device){0}, &device));
+    if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory was given no bytes");
+    const sp_graph *graph;
+    SP_TRY(sp__graph_load(bytes, len, &graph));
+    return model_new(graph, device, out);
+}
+
+sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
+    *out = (sp_model){0};
+    SP_TRY(sp__runtime_enter());
+    if (path == NULL) return sp__fail(SP_INVALID, "sp_model_load was given no path");
+    void *bytes;
+    size_t len;
+    SP_TRY(sp_file_read(path, &bytes, &len));
+    const sp_status status = sp_model_load_from_memory(bytes, len, options, out);
+    sp_free(bytes);
+    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
+}
+
+sp_rt_model *sp__model_hold(sp_model handle)
+{
+    sp_object *object = sp__handle_hold(&models, handle.bits, "model");
+    return object != NULL ? model_of(object) : NULL;
+}
+
+void sp__model_drop(sp_rt_model *model)
+{
+    sp__object_drop(&models, &model->object);
+}
+
+sp_status sp_model_retain(sp_model model)
+{
+    SP_TRY(sp__runtime_enter());
+    return sp__handle_retain(&models, model.bits, "model");
+}
+
+sp_status sp_model_release(sp_model model)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    return sp__handle_release(&models, model.bits, "model");
+}
+
+/* ---- questions ---- */
+
+sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_info needs a place to write to");
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    *out = (sp_model_info){
+        .input_count = model->graph->input_count,
+        .output_count = model->graph->output_count,
+        .node_count = model->graph->node_count,
+        .opset = model->graph->opset,
+        .weight_bytes = model->graph->weight_bytes,
+        .device = sp__rt_device_handle(model->device),
+        .runs = sp_load_relaxed(&model->runs),
+        .plan_count = sp_load_relaxed(&model->plans.plan_count),
+        .session_count = sp__plan_cache_sessions(&model->plans),
+        .most_in_flight = sp_load_relaxed(&model->most_in_flight),
+    };
+    sp__model_drop(model);
+    return SP_OK;
+}
+
+static void describe(const sp_graph_port *port, sp_port *out)
+{
+    *out = (sp_port){.name = port->name, .dtype = port->dtype, .rank = port->rank};
+    for (uint32_t i = 0; i < port->rank; i++) {
+        out->shape[i] = port->dims[i];
+        out->dim_names[i] = port->dim_names[i] != NULL ? port->dim_names[i] : "";
+    }
+}
+
+static sp_status get_port(sp_model handle, bool is_input, uint32_t index, sp_port *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "a port needs a place to be written to");
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    const sp_graph *graph = model->graph;
+    const uint32_t count = is_input ? graph->input_count : graph->output_count;
+    sp_status status = SP_OK;
+    if (index < count) {
+        describe(is_input ? &graph->inputs[index] : &graph->outputs[index], out);
+    } else {
+        status = sp__fail(SP_NOT_FOUND, "the model has %u %s, none with index %u", count,
+                          is_input ? "inputs" : "outputs", index);
+    }
+    sp__model_drop(model);
+    return status;
+}
+
+sp_status sp_model_get_input(sp_model model, uint32_t index, sp_port *out)
+{
+    return get_port(model, true, index, out);
+}
+
+sp_status sp_model_get_output(sp_model model, uint32_t index, sp_port *out)
+{
+    return get_port(model, false, index, out);
+}
+
+static sp_status no_such_port(const sp_graph_port *ports, uint32_t count, const char *noun,
+                              const char *name)
+{
+    char names[256] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof names; i++) {
+        const int length =
+            snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", ports[i].name);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    return sp__fail(SP_NOT_FOUND, "the model has no %s '%s'; it has: %s", noun, name, names);
+}
+
+static sp_status find_port(sp_model handle, bool is_input, const char *name, uint32_t *index)
+{
+    if (name == NULL || index == NULL) {
+        return sp__fail(SP_INVALID, "a search by name needs a name and a place for the index");
+    }
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    const sp_graph *graph = model->graph;
+    const sp_graph_port *ports = is_input ? graph->inputs : graph->outputs;
+    const uint32_t count = is_input ? graph->input_count : graph->output_count;
+    const uint32_t found = sp__graph_port_find(ports, count, name);
+    sp_status status = SP_OK;
+    if (found < count) {
+        *index = found;
+    } else {
+        status = no_such_port(ports, count, is_input ? "input" : "output", name);
+    }
+    sp__model_drop(model);
+    return status;
+}
+
+sp_status sp_model_find_input(sp_model model, const char *name, uint32_t *index)
+{
+    return find_port(model, true, name, index);
+}
+
+sp_status sp_model_find_output(sp_model model, const char *name, uint32_t *index)
+{
+    return find_port(model, false, name, index);
+}

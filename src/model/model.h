@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model inside the library: the graph, its weights on the device, its plans. Immutable after the
+ * load but for the plan cache and the counters; internally synchronised. */
+#ifndef SP_MODEL_MODEL_H
+#define SP_MODEL_MODEL_H
+
+#include <streampool/model.h>
+
+#include "base/handle.h"
+#include "model/plan_cache.h"
+#include "model/run_slots.h"
+
+/* Inputs, overridable initializers and outputs of a model, each. */
+#define SP_MODEL_MAX_PORTS 64
+
+typedef struct sp_rt_model {
+    SP_CACHE_ALIGNED sp_object object;
+    const sp_graph *graph;
+    sp_rt_device *device;
+    sp_memory *weights;
+    sp_plan_cache plans;
+    /* Figures for sp_model_get_info; they order nothing. */
+    SP_CACHE_ALIGNED sp_atomic_u64 runs;
+    sp_atomic_u32 in_flight;
+    sp_atomic_u32 most_in_flight;
+} sp_rt_model;
+
+/* The model with a hold, or NULL with the error. */
+sp_rt_model *sp__model_hold(sp_model handle);
+void sp__model_drop(sp_rt_model *model);
+
+/* The slots of a device; the first question makes them. */
+sp_run_slots *sp__device_run_slots(const sp_rt_device *device);
+
+/* Frees tables and slots: tests, when nobody has a handle. */
+void sp__models_free(void);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ModelProto: the file's outermost message. Owns the tables of everything below it. */
+#include "model/onnx.h"
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/onnx_reader.h"
+
+enum { MODEL_IR_VERSION = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8 };
+enum { MODEL_FUNCTIONS = 25 };
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+
+enum { TABLE_BYTES_PER_BYTE = 16, TABLE_BYTES_FREE = 1 << 20 };
+
+/* Keeps the tables beside the model that callers see. */
+typedef struct model_tables {
+    sp_onnx_model model;
+    sp_bump bump;
+} model_tables;
+
+sp_status sp__onnx_array(sp_onnx_reader *reader, uint64_t count, uint64_t element_bytes,
+                         void *array_out, uint32_t *count_out)
+{
+    if (count > UINT32_MAX) return sp__fail(SP_EXHAUSTED, "a list of more than 2^32 elements");
+    SP_TRY(sp__bump_array(reader->bump, count, element_bytes, array_out));
+    *count_out = (uint32_t)count;
+    return SP_OK;
+}
+
+static sp_status read_opset(sp_proto proto, sp_onnx_opset *out)
+{
+    for (sp_proto_field field; sp__proto_next(&proto, &field);) {
+        if (field.number == OPSET_DOMAIN) SP_TRY(sp__proto_text(&proto, &field, &out->domain));
+        if (field.number == OPSET_VERSION) SP_TRY(sp__proto_int(&proto, &field, &out->version));
+    }
+    return proto.status;
+}
+
+static sp_status read_model(sp_onnx_reader *reader, sp_proto proto, sp_onnx_model *out)
+{
+    uint64_t counts[SP_PROTO_COUNTED];
+    SP_TRY(sp__proto_counts(&proto, counts));
+    if (counts[MODEL_GRAPH] != 1) {
+        return sp__fail(SP_CORRUPT, "malformed file: ModelProto holds %s graph",
+                        counts[MODEL_GRAPH] == 0 ? "no" : "more than one");
+    }
+    sp_onnx_opset *opsets = NULL;
+    SP_TRY(SP_ONNX_ARRAY(reader, counts[MODEL_OPSET], opsets, &out->opset_count));
+    out->opsets = opsets;
+    out->function_count =
+        counts[MODEL_FUNCTIONS] > UINT32_MAX ? UINT32_MAX : (uint32_t)counts[MODEL_FUNCTIONS];
+    for (sp_proto_field field; sp__proto_next(&proto, &field);) {
+        sp_proto inner;
+        switch (field.number) {
+        case MODEL_IR_VERSION:
+            SP_TRY(sp__proto_int(&proto, &field, &out->ir_version));
+            break;
+        case MODEL_PRODUCER:
+            SP_TRY(sp__proto_text(&proto, &field, &out->producer));
+            break;
+        case MODEL_OPSET:
+            SP_TRY(sp__proto_enter(&proto, &field, "OperatorSetIdProto", &inner));
+            SP_TRY(read_opset(inner, opsets++));
+            break;
+        case MODEL_GRAPH:
+            SP_TRY(sp__proto_enter(&proto, &field, "GraphProto", &inner));
+            SP_TRY(sp__onnx_read_graph(reader, inner, &out->graph));
+            break;
+        default:
+            break;
+        }
+    }
+    return proto.status;
+}
+
+sp_status sp__onnx_read(const void *bytes, size_t len, const sp_onnx_model **out)
+{
+    *out = NULL;
+    if (!bytes && len > 0) return sp__fail(SP_INVALID, "the model's bytes are NULL");
+    model_tables *tables = sp_calloc(1, sizeof(*tables));
+    if (!tables) return sp__fail(SP_OUT_OF_MEMORY, "no memory to read a model");
+    /* A length of more than 2^59 cannot be an object's size. */
+    sp__bump_init(&tables->bump, (uint64_t)len * TABLE_BYTES_PER_BYTE + TABLE_BYTES_FREE);
+    sp_onnx_reader reader = {.bump = &tables->bump};
+    const sp_status status =
+        read_model(&reader, sp__proto_open(bytes, len, "ModelProto"), &tables->model);
+    if (status != SP_OK) {
+        sp__onnx_free(&tables->model);
+        return status;
+    }
+    *out = &tables->model;
+    return SP_OK;
+}
+
+void sp__onnx_free(const sp_onnx_model *model)
+{
+    if (!model) return;
+    /* Only sp__onnx_read makes models, always inside these tables. */
+    model_tables *tables = (model_tables *)((uintptr_t)model - offsetof(model_tables, model));
+    sp__bump_deinit(&tables->bump);
+    sp_free(tables);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ONNX files as read-only tables. The tables point into the file's bytes, which must outlive them.
+ * Reading checks the file's form (framing, types, sizes, counts of values); what the graph means is
+ * checked by graph.c. Immutable once made, so any thread may read them.
+ *
+ * Limits, whatever the file says: SP_ONNX_MAX_DEPTH nested graphs, rank SP_MAX_RANK, tables of at
+ * most 16 bytes for each byte of the file plus 1 MiB. */
+#ifndef SP_MODEL_ONNX_H
+#define SP_MODEL_ONNX_H
+
+#include <stdint.h>
+
+#include <streampool/status.h>
+
+#include "ops/attribute.h"
+#include "tensor/array.h"
+#include "tensor/text.h"
+
+#define SP_ONNX_MAX_DEPTH 8
+
+/* How a TensorProto holds its values. */
+typedef enum sp_onnx_storage {
+    SP_ONNX_RAW,   /* raw_data: little-endian elements */
+    SP_ONNX_TYPED, /* one of float_data, int32_data, int64_data, double_data, uint64_data */
+    SP_ONNX_NONE   /* no values at all: a tensor with a 0 in its shape */
+} sp_onnx_storage;
+
+typedef struct sp_onnx_tensor {
+    sp_text name;
+    sp_dtype dtype;
+    sp_shape shape;
+    uint64_t bytes; /* of all values in memory; checked against what the file holds */
+    sp_onnx_storage storage;
+    sp_text content; /* raw: the values; typed: the whole TensorProto */
+    uint32_t field;  /* typed: number of the field with the values */
+} sp_onnx_tensor;
+
+typedef struct sp_onnx_dim {
+    int64_t value; /* -1 is free */
+    sp_text param; /* name of a free dimension, or empty */
+} sp_onnx_dim;
+
+typedef struct sp_onnx_value_info {
+    sp_text name;
+    bool is_tensor; /* false: a sequence, map, ... or no type at all */
+    sp_dtype dtype; /* SP_DTYPE_NONE if the file does not say */
+    bool has_shape;
+    uint32_t rank;
+    const sp_onnx_dim *dims;
+} sp_onnx_value_info;
+
+typedef struct sp_onnx_node {
+    sp_text name, op_type, domain;
+    const sp_text *inputs, *outputs; /* an empty text is an absent optional one */
+    uint32_t input_count, output_count;
+    sp_attribute_list attributes;
+} sp_onnx_node;
+
+typedef struct sp_onnx_graph {
+    sp_text name;
+    const sp_onnx_node *nodes;
+    const sp_onnx_tensor *initializers;
+    const sp_onnx_value_info *inputs, *outputs;
+    uint32_t node_count, initializer_count, input_count, output_count;
+} sp_onnx_graph;
+
+typedef struct sp_onnx_opset {
+    sp_text domain;
+    int64_t version;
+} sp_onnx_opset;
+
+typedef struct sp_onnx_model {
+    int64_t ir_version;
+    sp_text producer;
+    const sp_onnx_opset *opsets;
+    uint32_t opset_count;
+    uint32_t function_count; /* model-local functions; not read further */
+    sp_onnx_graph graph;
+} sp_onnx_model;
+
+/* Reads a model file. `bytes` must outlive *out. Errors: SP_CORRUPT, SP_UNSUPPORTED (external data,
+ * element types, sparse initializers), SP_EXHAUSTED (limits), SP_OUT_OF_MEMORY; the message says
+ * what and at which byte. */
+sp_status sp__onnx_read(const void *bytes, size_t len, const sp_onnx_model **out);
+void sp__onnx_free(const sp_onnx_model *model);
+
+/* Writes the tensor's values, `tensor->bytes` of them, to `out`. */
+sp_status sp__onnx_tensor_decode(const sp_onnx_tensor *tensor, void *out);
+
+/* Reads a file that is one TensorProto, as test data is. The caller owns *out. */
+sp_status sp__onnx_tensor_load(const void *bytes, size_t len, sp_array *out);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files onnx*.c share: the reader's state and one function per message. Each takes a
+ * protobuf reader that stands at the start of its message and fills a zeroed table. */
+#ifndef SP_MODEL_ONNX_READER_H
+#define SP_MODEL_ONNX_READER_H
+
+#include "model/bump.h"
+#include "model/onnx.h"
+#include "model/protobuf.h"
+
+typedef struct sp_onnx_reader {
+    sp_bump *bump;
+    uint32_t depth; /* graphs that enclose what is being read */
+} sp_onnx_reader;
+
+sp_status sp__onnx_read_graph(sp_onnx_reader *reader, sp_proto proto, sp_onnx_graph *out);
+sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out);
+sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out);
+sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out);
+
+/* The element type for a TensorProto.DataType. Errors: SP_UNSUPPORTED, SP_CORRUPT for no type. */
+sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out);
+
+/* Takes an array for `count` elements from the reader's tables, and its length as 32 bits. */
+#define SP_ONNX_ARRAY(reader, count_, array, count_out)                                            \
+    sp__onnx_array(reader, count_, sizeof *(array), &(array), count_out)
+sp_status sp__onnx_array(sp_onnx_reader *reader, uint64_t count, uint64_t element_bytes,
+                         void *array_out, uint32_t *count_out);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorProto: raw or typed values. Reading checks that the values fill the shape exactly; decoding
+ * then cannot fail for lack of them. The machine is little-endian, as raw_data is. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "model/onnx_reader.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is copied as it stands");
+
+enum {
+    TENSOR_DIMS = 1,
+    TENSOR_DATA_TYPE = 2,
+    TENSOR_SEGMENT = 3,
+    TENSOR_FLOAT_DATA = 4,
+    TENSOR_INT32_DATA = 5,
+    TENSOR_STRING_DATA = 6,
+    TENSOR_INT64_DATA = 7,
+    TENSOR_NAME = 8,
+    TENSOR_RAW_DATA = 9,
+    TENSOR_DOUBLE_DATA = 10,
+    TENSOR_UINT64_DATA = 11,
+    TENSOR_EXTERNAL_DATA = 13,
+    TENSOR_DATA_LOCATION = 14
+};
+
+/* TensorProto.DataType by value: the type, and the typed field that holds its values. */
+static const struct {
+    sp_dtype dtype;
+    uint32_t field;
+} data_types[] = {
+    [1] = {SP_F32, TENSOR_FLOAT_DATA},   [2] = {SP_U8, TENSOR_INT32_DATA},
+    [3] = {SP_I8, TENSOR_INT32_DATA},    [4] = {SP_U16, TENSOR_INT32_DATA},
+    [5] = {SP_I16, TENSOR_INT32_DATA},   [6] = {SP_I32, TENSOR_INT32_DATA},
+    [7] = {SP_I64, TENSOR_INT64_DATA},   [9] = {SP_BOOL, TENSOR_INT32_DATA},
+    [10] = {SP_F16, TENSOR_INT32_DATA},  [11] = {SP_F64, TENSOR_DOUBLE_DATA},
+    [12] = {SP_U32, TENSOR_UINT64_DATA}, [13] = {SP_U64, TENSOR_UINT64_DATA},
+    [16] = {SP_BF16, TENSOR_INT32_DATA},
+};
+
+sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out)
+{
+    if (data_type <= 0) {
+        return sp__fail(SP_CORRUPT, "malformed file: a tensor has no element type (%" PRId64 ")",
+                        data_type);
+    }
+    if (data_type >= (int64_t)SP_COUNT_OF(data_types) ||
+        data_types[data_type].dtype == SP_DTYPE_NONE) {
+        return sp__fail(SP_UNSUPPORTED, "element type %" PRId64 " of ONNX (%s) is not supported",
+                        data_type,
+                        data_type == 8    ? "string"
+                        : data_type <= 15 ? "complex"
+                                          : "small float");
+    }
+    *out = data_types[data_type].dtype;
+    return SP_OK;
+}
+
+static sp_proto_wire wire_of(uint32_t field)
+{
+    if (field == TENSOR_FLOAT_DATA) return SP_PROTO_FIXED32;
+    return field == TENSOR_DOUBLE_DATA ? SP_PROTO_FIXED64 : SP_PROTO_VARINT;
+}
+
+static sp_status count_typed(sp_proto proto, uint32_t number, uint64_t *out)
+{
+    uint64_t count = 0;
+    for (sp_proto_field field; sp__proto_next(&proto, &field);) {
+        if (field.number != number) continue;
+        sp_proto scalars;
+        SP_TRY(sp__proto_scalars(&proto, &field, wire_of(number), &scalars));
+        for (uint64_t value; sp__proto_scalar_next(&scalars, wire_of(number), &value);) count++;
+        SP_TRY(scalars.status);
+    }
+    *out = count;
+    return proto.status;
+}
+
+/* What the scalar fields say, before it is checked. */
+typedef struct tensor_head {
+    int64_t data_type, location;
+    int64_t dims[SP_MAX_RANK];
+    uint64_t rank;
+    bool has_raw;
+} tensor_head;
+
+static sp_status read_dims(sp_proto *proto, const sp_proto_field *field, tensor_head *head)
+{
+    sp_proto scalars;
+    SP_TRY(sp__proto_scalars(proto, field, SP_PROTO_VARINT, &scalars));
+    for (uint64_t value; sp__proto_scalar_next(&scalars, SP_PROTO_VARINT, &value);) {
+        if (head->rank < SP_MAX_RANK) head->dims[head->rank] = (int64_t)value;
+        head->rank++;
+    }
+    return scalars.status;
+}
+
+static sp_status read_head(sp_proto proto, sp_onnx_tensor *out, tensor_head *head)
+{
+    for (sp_proto_field field; sp__proto_next(&proto, &field);) {
+        switch (field.number) {
+        case TENSOR_DIMS:
+            SP_TRY(read_dims(&proto, &field, head));
+            break;
+        case TENSOR_DATA_TYPE:
+            SP_TRY(sp__proto_int(&proto, &field, &head->data_type));
+            break;
+        case TENSOR_DATA_LOCATION:
+            SP_TRY(sp__proto_int(&proto, &field, &head->location));
+            break;
+        case TENSOR_NAME:
+            SP_TRY(sp__proto_text(&proto, &field, &out->name));
+            break;
+        case TENSOR_RAW_DATA:
+            SP_TRY(sp__proto_text(&proto, &field, &out->content));
+            head->has_raw = true;
+            break;
+        default:
+            break;
+        }
+    }
+    return proto.status;
+}
+
+static sp_status check_kind(const sp_proto *proto, const sp_onnx_tensor *tensor,
+                            const tensor_head *head)
+{
+    uint64_t counts[SP_PROTO_COUNTED];
+    SP_TRY(sp__proto_counts(proto, counts));
+    const sp_text_print name = sp__text_print(tensor->name);
+    if (head->location != 0 || counts[TENSOR_EXTERNAL_DATA] > 0) {
+        return sp__fail(SP_UNSUPPORTED,
+                        "tensor '%s' keeps its data in another file: external data is not "
+                        "supported; save the model with its data inside",
+                        name.text);
+    }
+    if (counts[TENSOR_SEGMENT] > 0) {
+        return sp__fail(SP_UNSUPPORTED, "tensor '%s' is a segment: not supported", name.text);
+    }
+    if (head->rank > SP_MAX_RANK) {
+        return sp__fail(SP_UNSUPPORTED, "tensor '%s' has rank %" PRIu64 "; at most %d is supported",
+                        name.text, head->rank, SP_MAX_RANK);
+    }
+    return SP_OK;
+}
+
+/* The file must hold exactly the values that the shape asks for. */
+static sp_status check_values(const sp_proto *proto, const tensor_head *head, sp_onnx_tensor *out)
+{
+    const uint64_t wanted = out->bytes / sp_dtype_bytes(out->dtype);
+    uint64_t found = 0;
+    if (head->has_raw) {
+        out->storage = SP_ONNX_RAW;
+        found = out->content.len / sp_dtype_bytes(out->dtype);
+        if (out->content.len != out->bytes && found == wanted) found++; /* a broken last element */
+    } else {
+        out->field = data_types[head->data_type].field;
+        SP_TRY(count_typed(*proto, out->field, &found));
+        out->storage = found > 0 ? SP_ONNX_TYPED : SP_ONNX_NONE;
+        out->content = (sp_text){(const char *)proto->at, (size_t)(proto->end - proto->at)};
+    }
+    if (found == wanted) return SP_OK;
+    return sp__fail(SP_CORRUPT,
+                    "malformed file: tensor '%s' of shape %s and type %s holds %" PRIu64
+                    " values, wanted %" PRIu64,
+                    sp__text_print(out->name).text, sp__shape_print(&out->shape).text,
+                    sp_dtype_name(out->dtype), found, wanted);
+}
+
+sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out)
+{
+    tensor_head head = {0};
+    SP_TRY(read_head(proto, out, &head));
+    SP_TRY(check_kind(&proto, out, &head));
+    sp_status status = sp__onnx_dtype(head.data_type, &out->dtype);
+    if (status == SP_OK) status = sp__shape_make(head.dims, head.rank, &out->shape);
+    if (status == SP_OK) status = sp__shape_bytes(&out->shape, out->dtype, &out->bytes);
+    if (status == SP_MISMATCH) status = SP_CORRUPT; /* a file's shape, not a caller's */
+    if (status != SP_OK) {
+        return sp__fail_prefix(status, "tensor '%s': ", sp__text_print(out->name).text);
+    }
+    return check_values(&proto, &head, out);
+}
+
+/* Writes one element; the typed fields hold small types in wider ones. */
+static char *store_element(char *to, sp_dtype dtype, uint64_t value)
+{
+    const size_t bytes = sp_dtype_bytes(dtype);
+    if (dtype == SP_BOOL) value = value != 0;
+    memcpy(to, &value, bytes); /* little-endian: the low bytes */
+    return to + bytes;
+}
+
+static sp_status decode_typed(const sp_onnx_tensor *tensor, char *to)
+{
+    const sp_proto_wire wire = wire_of(tensor->field);
+    sp_proto proto = sp__proto_open(tensor->content.ptr, tensor->content.len, "TensorProto");
+    for (sp_proto_field field; sp__proto_next(&proto, &field);) {
+        if (field.number != tensor->field) continue;
+        sp_proto scalars;
+        SP_TRY(sp__proto_scalars(&proto, &field, wire, &scalars));
+        for (uint64_t value; sp__proto_scalar_next(&scalars, wire, &value);) {
+            to = store_element(to, tensor->dtype, value);
+        }
+        SP_TRY(scalars.status);
+    }
+    return proto.status;
+}
+
+sp_status sp__onnx_tensor_decode(const sp_onnx_tensor *tensor, void *out)
+{
+    if (tensor->bytes == 0) return SP_OK;
+    if (tensor->storage == SP_ONNX_TYPED) return decode_typed(tensor, out);
+    memcpy(out, tensor->content.ptr, (size_t)tensor->bytes);
+    if (tensor->dtype == SP_BOOL) {
+        /* A bool that is neither 0 nor 1 must not reach code that trusts it. */
+        unsigned char *bools = out;
+        for (uint64_t i = 0; i < tensor->bytes; i++) bools[i] = bools[i] != 0;
+    }
+    return SP_OK;
+}
+
+sp_status sp__onnx_tensor_load(const void *bytes, size_t len, sp_array *out)
+{
+    *out = (sp_array){0};
+    sp_onnx_tensor tensor = {0};
+    SP_TRY(sp__onnx_read_tensor(sp__proto_open(bytes, len, "TensorProto"), &tensor));
+    SP_TRY(sp__array_init(out, tensor.dtype, &tensor.shape));
+    const sp_status status = sp__onnx_tensor_decode(&tensor, out->data);
+    if (status != SP_OK) sp__array_deinit(out);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiling from the outside: checks of the request, memory, the finished plan. */
+#include "model/plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/plan_build.h"
+
+/* ---- the request ---- */
+
+static sp_status check_port(const sp_graph_port *port, const sp_plan_input *input)
+{
+    const sp_text_print name = sp__text_print(sp__text(port->name));
+    uint64_t bytes;
+    if (sp_dtype_bytes(input->dtype) == 0 || input->shape.rank > SP_MAX_RANK) {
+        return sp__fail(SP_INVALID, "input '%s': no element type, or a rank above %d", name.text,
+                        SP_MAX_RANK);
+    }
+    const sp_status status = sp__shape_bytes(&input->shape, input->dtype, &bytes);
+    if (status != SP_OK) return sp__fail_prefix(status, "input '%s': ", name.text);
+    if (port->dtype != SP_DTYPE_NONE && port->dtype != input->dtype) {
+        return sp__fail(SP_MISMATCH, "input '%s' is of type %s, the model wants %s", name.text,
+                        sp_dtype_name(input->dtype), sp_dtype_name(port->dtype));
+    }
+    if (!port->has_shape) return SP_OK;
+    if (port->rank != input->shape.rank) {
+        return sp__fail(SP_MISMATCH, "input '%s' has shape %s, the model wants rank %" PRIu32,
+                        name.text, sp__shape_print(&input->shape).text, port->rank);
+    }
+    for (uint32_t i = 0; i < port->rank; i++) {
+        if (port->dims[i] < 0 || port->dims[i] == input->shape.dims[i]) continue;
+        return sp__fail(SP_MISMATCH,
+                        "input '%s' has shape %s, the model wants %" PRId64
+                        " in dimension %" PRIu32,
+                        name.text, sp__shape_print(&input->shape).text, port->dims[i], i);
+    }
+    return SP_OK;
+}
+
+/* Free dimensions of one name have one size, in all inputs up to and with number `last`. */
+static sp_status check_dim_names(const sp_graph *graph, const sp_plan_request *request,
+                                 uint32_t last)
+{
+    const sp_graph_port *port = &graph->inputs[last];
+    for (uint32_t i = 0; i < port->rank; i++) {
+        if (port->dims[i] >= 0 || port->dim_names[i][0] == '\0') continue;
+        for (uint32_t p = 0; p <= last; p++) {
+            const sp_graph_port *other = &graph->inputs[p];
+            for (uint32_t k = 0; k < other->rank; k++) {
+                const int64_t here = request->inputs[last].shape.dims[i];
+                const int64_t there = request->inputs[p].shape.dims[k];
+                if (other->dims[k] >= 0 || here == there) continue;
+                if (strcmp(other->dim_names[k], port->dim_names[i]) != 0) continue;
+                return sp__fail(SP_MISMATCH,
+                                "dimension '%s' is %" PRId64 " in input '%s' and %" PRId64
+                                " in input '%s'",
+                                port->dim_names[i], there, other->name, here, port->name);
+            }
+        }
+    }
+    return SP_OK;
+}
+
+static sp_status check_request(const sp_graph *graph, const sp_plan_request *request)
+{
+    if (request->input_count != graph->input_count) {
+        return sp__fail(SP_MISMATCH, "%" PRIu32 " inputs, the model wants %" PRIu32,
+                        request->input_count, graph->input_count);
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        SP_TRY(check_port(&graph->inputs[i], &request->inputs[i]));
+        SP_TRY(check_dim_names(graph, request, i));
+    }
+    for (uint32_t i = 0; i < request->override_count; i++) {
+        const sp_plan_override *override = &request->overrides[i];
+        if (override->index >= graph->default_count) {
+            return sp__fail(SP_INVALID, "the model has no default number %" PRIu32,
+                            override->index);
+        }
+        SP_TRY(check_port(&graph->defaults[override->index], &override->input));
+    }
+    return SP_OK;
+}
+
+/* ---- the builder ---- */
+
+static sp_status make_builder(sp_plan_builder *builder)
+{
+    const uint32_t count = builder->plan->graph->value_count;
+    sp__lowering_init(&builder->lowering, builder->kernels);
+    builder->values = sp_calloc(count, sizeof(*builder->values));
+    builder->operands = sp_calloc((size_t)2 * SP_GRAPH_MAX_OPERANDS, sizeof(*builder->operands));
+    builder->arrays = sp_calloc(SP_GRAPH_MAX_OPERANDS, sizeof(*builder->arrays));
+    if (builder->values == NULL || builder->operands == NULL || builder->arrays == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+    }
+    builder->value_count = builder->value_capacity = count;
+    return SP_OK;
+}
+
+static void free_builder(sp_plan_builder *builder)
+{
+    sp__lowering_deinit(&builder->lowering);
+    sp_free(builder->values);
+    sp_free(builder->steps);
+    sp_free(builder->operands);
+    sp_free(builder->arrays);
+}
+
+sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
+                           const sp_plan **out)
+{
+    *out = NULL;
+    SP_TRY(check_request(graph, request));
+    sp_plan_builder builder = {.plan = sp_calloc(1, sizeof(sp_plan)), .request = request};
+    if (builder.plan == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    builder.plan->graph = graph;
+    /* The graph has bounded what the file may ask for. */
+    sp__bump_init(&builder.plan->bump, UINT64_MAX);
+    builder.kernels = request->kernels;
+    if (builder.kernels == NULL) builder.kernels = sp__cpu_kernels(sp__cpu_isa_selected());
+    sp_status status = make_builder(&builder);
+    if (status == SP_OK) status = sp__plan_record(&builder);
+    if (status == SP_OK) status = sp__plan_place(&builder);
+    free_builder(&builder);
+    if (status != SP_OK) {
+        sp__plan_free(builder.plan);
+        return status;
+    }
+    *out = builder.plan;
+    return SP_OK;
+}
+
+void sp__plan_free(const sp_plan *plan)
+{
+    if (plan == NULL) return;
+    sp_plan *owned = (sp_plan *)(uintptr_t)plan; /* const only towards its users */
+    for (uint32_t i = 0; i < owned->constant_count; i++) sp_free(owned->constants[i].data);
+    sp_free((void *)(uintptr_t)owned->constants);
+    sp__bump_deinit(&owned->bump);
+    sp_free(owned);
+}

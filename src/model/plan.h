@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model compiled for given input shapes: dispatches in order, with every binding's place. Pure
+ * data, immutable, shared by all threads; it knows nothing of devices, streams or threads. Borrows
+ * the graph, which must outlive it.
+ *
+ * A run gives one memory for each input and output and an arena of `arena_bytes`, and executes the
+ * steps in order; a step sees the writes of those before it. Inputs, weights and constants are only
+ * read. Outputs may be read by later steps after they have been written. No alignment is needed but
+ * that of the elements, for inputs and outputs; the arena starts at a multiple of 64. */
+#ifndef SP_MODEL_PLAN_H
+#define SP_MODEL_PLAN_H
+
+#include "model/graph.h"
+
+typedef enum sp_place_kind {
+    SP_PLACE_INPUT,    /* the run's input `index`: graph inputs, then overridden defaults */
+    SP_PLACE_OUTPUT,   /* the run's output `index` */
+    SP_PLACE_WEIGHT,   /* the graph's weights[index] */
+    SP_PLACE_CONSTANT, /* the plan's constants[index] */
+    SP_PLACE_ARENA
+} sp_place_kind;
+
+typedef struct sp_plan_binding {
+    sp_place_kind where;
+    uint32_t index; /* 0 for the arena */
+    bool is_write;
+    uint64_t offset; /* in the arena, a multiple of 64; 0 elsewhere */
+    uint64_t bytes;
+} sp_plan_binding;
+
+typedef struct sp_plan_step {
+    const sp_kernel *kernel;
+    uint32_t grid[3];
+    uint32_t binding_count;
+    const sp_plan_binding *bindings;
+    const void *constants; /* 16-byte aligned */
+    uint32_t constant_bytes;
+    const char *node_name, *op_name; /* for errors and traces */
+} sp_plan_step;
+
+typedef struct sp_plan_tensor {
+    const char *name;
+    sp_dtype dtype;
+    sp_shape shape;
+    uint64_t bytes;
+} sp_plan_tensor;
+
+/* When a stretch of the arena holds one value: from the step that writes it first to the last one
+ * that touches it. Two that overlap in time never overlap in space. */
+typedef struct sp_plan_lifetime {
+    uint64_t offset, bytes;
+    uint32_t first_step, last_step;
+} sp_plan_lifetime;
+
+typedef struct sp_plan {
+    const sp_graph *graph;
+    const sp_plan_step *steps;
+    const sp_plan_tensor *inputs, *outputs;
+    const sp_weight *constants; /* folded for these shapes */
+    const sp_plan_lifetime *lifetimes;
+    uint32_t step_count, input_count, output_count, constant_count, lifetime_count;
+    uint64_t arena_bytes;
+    sp_bump bump; /* owns everything but the constants' data */
+} sp_plan;
+
+/* What a plan is made for. Everything in it belongs to the plan's key. */
+typedef struct sp_plan_input {
+    sp_dtype dtype;
+    sp_shape shape;
+    const void *data; /* NULL, or the values: the plan then holds for these values only */
+} sp_plan_input;
+
+typedef struct sp_plan_override {
+    uint32_t index; /* of graph->defaults */
+    sp_plan_input input;
+} sp_plan_override;
+
+typedef struct sp_plan_request {
+    const sp_kernel *kernels; /* NULL: those of the selected instruction set */
+    const sp_plan_input *inputs;
+    const sp_plan_override *overrides;
+    uint32_t input_count, override_count;
+} sp_plan_request;
+
+/* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,
+ * SP_EXHAUSTED for absurd sizes, SP_OUT_OF_MEMORY. */
+sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
+                           const sp_plan **out);
+void sp__plan_free(const sp_plan *plan);
+
+/* Executes a plan on the calling thread, the plain way: what every other way of running it must
+ * equal bit for bit. `inputs` and `outputs` in the plan's order; `arena` may be NULL if the plan
+ * needs none. */
+sp_status sp__plan_run_reference(const sp_plan *plan, const void *const *inputs,
+                                 void *const *outputs, void *arena);
+
+/* Does the plan keep its invariants? Bindings within their memories, no overlap of living values,
+ * nothing read before it is written. For tests and debug builds; SP_INTERNAL says what is broken.
+ */
+sp_status sp__plan_check(const sp_plan *plan);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The second half of compiling: outputs are written where the caller wants them, values over their
+ * dead inputs where the op allows it, all others into the arena by lifetime. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "model/arena_layout.h"
+#include "model/plan_build.h"
+
+/* ---- outputs ---- */
+
+/* Each output is the memory of the value that it shows, if a step computes that and no other output
+ * is its memory already; otherwise it is a copy. */
+static sp_status place_output(sp_plan_builder *builder, uint32_t output)
+{
+    const sp_graph_port *port = &builder->plan->graph->outputs[output];
+    const sp_plan_value *value = &builder->values[port->value];
+    sp_plan_value *root = &builder->values[value->root];
+    if (port->dtype != SP_DTYPE_NONE && port->dtype != value->dtype) {
+        return sp__fail(SP_MISMATCH, "output '%s' is of type %s, the file declares %s", port->name,
+                        sp_dtype_name(value->dtype), sp_dtype_name(port->dtype));
+    }
+    if (root->is_computed && root->output == SP_NO_OUTPUT) {
+        root->output = output;
+        return SP_OK;
+    }
+    const sp_flat_constants k = {.count = (int64_t)value->bytes, .tile_count = 1 << 20};
+    const sp_plan_binding bindings[2] = {
+        {.where = SP_PLACE_ARENA, .index = value->root, .bytes = value->bytes},
+        {.where = SP_PLACE_OUTPUT, .index = output, .bytes = value->bytes, .is_write = true}};
+    const sp_plan_step step = {
+        .kernel = &builder->kernels[SP_KERNEL_ID_copy_bytes],
+        .grid = {(uint32_t)sp__lower_tiles(value->bytes, (uint64_t)k.tile_count), 1, 1},
+        .binding_count = 2,
+        .bindings = bindings,
+        .constants = &k,
+        .constant_bytes = sizeof(k),
+        .node_name = port->name,
+        .op_name = "output"};
+    return sp__plan_add_step(builder, &step);
+}
+
+/* ---- lifetimes ---- */
+
+/* The recorded bindings stand in the plan's own memory and are still this builder's to write. */
+static sp_plan_binding *bindings_of(const sp_plan_step *step)
+{
+    return (sp_plan_binding *)(uintptr_t)step->bindings;
+}
+
+static bool is_in_arena(const sp_plan_value *root)
+{
+    return root->is_computed && root->output == SP_NO_OUTPUT;
+}
+
+/* The value of a binding that will lie in the arena, or NULL. */
+static sp_plan_value *arena_value(const sp_plan_builder *builder, const sp_plan_binding *binding)
+{
+    if (binding->where != SP_PLACE_ARENA) return NULL;
+    sp_plan_value *root = &builder->values[binding->index];
+    return is_in_arena(root) ? root : NULL;
+}
+
+static void find_lifetimes(sp_plan_builder *builder)
+{
+    for (uint32_t s = 0; s < builder->plan->step_count; s++) {
+        const sp_plan_step *step = &builder->steps[s];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            if (step->bindings[i].where != SP_PLACE_ARENA) continue;
+            sp_plan_value *root = &builder->values[step->bindings[i].index];
+            if (root->first_step == SP_NO_STEP) root->first_step = s;
+            root->last_step = s;
+        }
+    }
+}
+
+/* `value`, which step `s` writes first, takes over the memory of its input if that dies there. The
+ * memory is then given back once, by its new owner. */
+static bool take_over(sp_plan_builder *builder, sp_plan_value *value, uint32_t s)
+{
+    if (value->in_place == SP_NO_VALUE) return false;
+    sp_plan_value *old = &builder->values[value->in_place];
+    if (!is_in_arena(old) || !old->is_laid_out || old->last_step != s) return false;
+    if (old->bytes != value->bytes || old == value) return false;
+    value->offset = old->offset;
+    value->is_laid_out = true;
+    old->bytes = 0; /* nothing is left to give back */
+    return true;
+}
+
+/* First all values of the step get memory, then those that end here give theirs back: what a step
+ * reads and what it writes are never the same memory, unless it was taken over. */
+static sp_status lay_out_step(sp_plan_builder *builder, sp_arena_layout *layout, uint32_t s,
+                              sp_plan_lifetime *lifetimes)
+{
+    sp_plan *plan = builder->plan;
+    const sp_plan_step *step = &builder->steps[s];
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        sp_plan_value *value = arena_value(builder, &step->bindings[i]);
+        if (value == NULL || value->is_laid_out) continue;
+        const uint64_t bytes = value->bytes;
+        if (!take_over(builder, value, s)) {
+            SP_TRY(sp__arena_layout_take(layout, bytes, &value->offset));
+            value->is_laid_out = true;
+        }
+        lifetimes[plan->lifetime_count++] = (sp_plan_lifetime){.offset = value->offset,
+                                                               .bytes = bytes,
+                                                               .first_step = value->first_step,
+                                                               .last_step = value->last_step};
+    }
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        sp_plan_value *value = arena_value(builder, &step->bindings[i]);
+        if (value == NULL || value->last_step != s || value->bytes == 0) continue;
+        SP_TRY(sp__arena_layout_give(layout, value->offset, value->bytes));
+        value->bytes = 0; /* a value may stand in two bindings */
+    }
+    return SP_OK;
+}
+
+static uint32_t count_arena_values(const sp_plan_builder *builder)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < builder->value_count; i++) {
+        const sp_plan_value *value = &builder->values[i];
+        if (value->root == i && is_in_arena(value) && value->first_step != SP_NO_STEP) count++;
+    }
+    return count;
+}
+
+static sp_status lay_out(sp_plan_builder *builder)
+{
+    sp_plan *plan = builder->plan;
+    sp_plan_lifetime *lifetimes;
+    SP_TRY(
+        sp__bump_array(&plan->bump, count_arena_values(builder), sizeof(*lifetimes), &lifetimes));
+    plan->lifetimes = lifetimes;
+    sp_arena_layout layout = {0};
+    sp_status status = SP_OK;
+    for (uint32_t s = 0; s < plan->step_count && status == SP_OK; s++) {
+        status = lay_out_step(builder, &layout, s, lifetimes);
+    }
+    plan->arena_bytes = layout.bytes;
+    sp__arena_layout_deinit(&layout);
+    return status;
+}
+
+/* ---- the finished plan ---- */
+
+static void resolve_binding(const sp_plan_builder *builder, sp_plan_binding *binding)
+{
+    if (binding->where != SP_PLACE_ARENA) return;
+    const sp_plan_value *root = &builder->values[binding->index];
+    if (!root->is_computed) {
+        binding->where = root->where;
+        binding->index = root->index;
+    } else if (root->output != SP_NO_OUTPUT) {
+        binding->where = SP_PLACE_OUTPUT;
+        binding->index = root->output;
+    } else {
+        binding->offset = root->offset;
+        binding->index = 0;
+    }
+}
+
+static sp_status finish_steps(sp_plan_builder *builder)
+{
+    sp_plan *plan = builder->plan;
+    sp_plan_step *steps;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        sp_plan_binding *bindings = bindings_of(&builder->steps[s]);
+        for (uint32_t i = 0; i < builder->steps[s].binding_count; i++) {
+            resolve_binding(builder, &bindings[i]);
+        }
+    }
+    SP_TRY(sp__bump_array(&plan->bump, plan->step_count, sizeof(*steps), &steps));
+    if (plan->step_count > 0) memcpy(steps, builder->steps, plan->step_count * sizeof(*steps));
+    plan->steps = steps;
+    return SP_OK;
+}
+
+static void set_tensor(const sp_plan_builder *builder, const sp_graph_port *port,
+                       sp_plan_tensor *out)
+{
+    const sp_plan_value *value = &builder->values[port->value];
+    *out = (sp_plan_tensor){.name = port->name, .dtype = value->dtype, .shape = value->shape};
+    /* Accepted before; the value's own count is spent by the layout. */
+    (void)sp__shape_bytes(&value->shape, value->dtype, &out->bytes);
+}
+
+static sp_status finish_tensors(sp_plan_builder *builder)
+{
+    sp_plan *plan = builder->plan;
+    const sp_graph *graph = plan->graph;
+    const sp_plan_request *request = builder->request;
+    sp_plan_tensor *inputs, *outputs;
+    plan->input_count = request->input_count + request->override_count;
+    plan->output_count = graph->output_count;
+    SP_TRY(sp__bump_array(&plan->bump, plan->input_count, sizeof(*inputs), &inputs));
+    SP_TRY(sp__bump_array(&plan->bump, plan->output_count, sizeof(*outputs), &outputs));
+    plan->inputs = inputs;
+    plan->outputs = outputs;
+    for (uint32_t i = 0; i < request->input_count; i++) {
+        set_tensor(builder, &graph->inputs[i], inputs++);
+    }
+    for (uint32_t i = 0; i < request->override_count; i++) {
+        set_tensor(builder, &graph->defaults[request->overrides[i].index], inputs++);
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        set_tensor(builder, &graph->outputs[i], outputs++);
+    }
+    return SP_OK;
+}
+
+sp_status sp__plan_place(sp_plan_builder *builder)
+{
+    for (uint32_t i = 0; i < builder->plan->graph->output_count; i++) {
+        SP_TRY(place_output(builder, i));
+    }
+    find_lifetimes(builder);
+    SP_TRY(lay_out(builder));
+    SP_TRY(finish_steps(builder));
+    return finish_tensors(builder);
+}

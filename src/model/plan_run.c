@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plain way to run a plan, and the check of its invariants. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fpenv.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "base/size.h"
+#include "model/plan.h"
+#include "ops/lowering.h"
+
+/* Kernels take what they read and what they write in one array of pointers. */
+static void *place(const sp_plan *plan, const sp_plan_binding *binding, const void *const *inputs,
+                   void *const *outputs, void *arena)
+{
+    switch (binding->where) {
+    case SP_PLACE_INPUT:
+        return (void *)(uintptr_t)inputs[binding->index];
+    case SP_PLACE_OUTPUT:
+        return outputs[binding->index];
+    case SP_PLACE_WEIGHT:
+        return plan->graph->weights[binding->index].data;
+    case SP_PLACE_CONSTANT:
+        return plan->constants[binding->index].data;
+    case SP_PLACE_ARENA:
+        return arena == NULL ? NULL : (char *)arena + binding->offset;
+    }
+    return NULL;
+}
+
+static sp_status run_steps(const sp_plan *plan, const void *const *inputs, void *const *outputs,
+                           void *arena)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        void *bindings[SP_MAX_BINDINGS];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            bindings[i] = place(plan, &step->bindings[i], inputs, outputs, arena);
+        }
+        const sp_status status =
+            sp__kernel_run_grid(step->kernel, step->grid, bindings, step->constants);
+        if (status != SP_OK) {
+            return sp__fail_prefix(status, "node '%s' (%s): ", step->node_name, step->op_name);
+        }
+    }
+    return SP_OK;
+}
+
+sp_status sp__plan_run_reference(const sp_plan *plan, const void *const *inputs,
+                                 void *const *outputs, void *arena)
+{
+    if (arena == NULL && plan->arena_bytes > 0) {
+        return sp__fail(SP_INVALID, "the plan needs an arena of %" PRIu64 " bytes",
+                        plan->arena_bytes);
+    }
+    const sp_fpenv before = sp_fpenv_enter();
+    const sp_status status = run_steps(plan, inputs, outputs, arena);
+    sp_fpenv_leave(before);
+    return status;
+}
+
+/* ---- the check ---- */
+
+static uint64_t place_bytes(const sp_plan *plan, const sp_plan_binding *binding)
+{
+    switch (binding->where) {
+    case SP_PLACE_INPUT:
+        return binding->index < plan->input_count ? plan->inputs[binding->index].bytes : 0;
+    case SP_PLACE_OUTPUT:
+        return binding->index < plan->output_count ? plan->outputs[binding->index].bytes : 0;
+    case SP_PLACE_WEIGHT:
+        return binding->index < plan->graph->weight_count
+                   ? plan->graph->weights[binding->index].bytes
+                   : 0;
+    case SP_PLACE_CONSTANT:
+        return binding->index < plan->constant_count ? plan->constants[binding->index].bytes : 0;
+    case SP_PLACE_ARENA:
+        return plan->arena_bytes;
+    }
+    return 0;
+}
+
+static sp_status check_step(const sp_plan *plan, uint32_t s, bool *is_written)
+{
+    const sp_plan_step *step = &plan->steps[s];
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        const sp_plan_binding *binding = &step->bindings[i];
+        const bool may_write =
+            binding->where == SP_PLACE_OUTPUT || binding->where == SP_PLACE_ARENA;
+        if (!sp_size_in_range(binding->offset, binding->bytes, place_bytes(plan, binding)) ||
+            binding->offset % 64 != 0 || (binding->is_write && !may_write)) {
+            return sp__fail(SP_INTERNAL, "step %" PRIu32 ": binding %" PRIu32 " is out of place", s,
+                            i);
+        }
+        if (binding->where != SP_PLACE_OUTPUT) continue;
+        if (!binding->is_write && !is_written[binding->index]) {
+            return sp__fail(SP_INTERNAL,
+                            "step %" PRIu32 " reads output %" PRIu32 " before it is written", s,
+                            binding->index);
+        }
+    }
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        if (step->bindings[i].where == SP_PLACE_OUTPUT && step->bindings[i].is_write) {
+            is_written[step->bindings[i].index] = true;
+        }
+    }
+    return SP_OK;
+}
+
+/* One value may begin in the step in which the other ends, on the same bytes: it was taken over. */
+static bool do_collide(const sp_plan_lifetime *a, const sp_plan_lifetime *b)
+{
+    const bool in_space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    const bool in_time = a->first_step <= b->last_step && b->first_step <= a->last_step;
+    const bool is_same = a->offset == b->offset && a->bytes == b->bytes;
+    const bool is_heir =
+        is_same && (a->last_step == b->first_step || b->last_step == a->first_step);
+    return in_space && in_time && !is_heir;
+}
+
+/* Everything that a step touches in the arena must be a value that is alive then. */
+static sp_status check_alive(const sp_plan *plan, uint32_t s, const sp_plan_binding *binding)
+{
+    if (binding->where != SP_PLACE_ARENA || binding->bytes == 0) return SP_OK;
+    for (uint32_t i = 0; i < plan->lifetime_count; i++) {
+        const sp_plan_lifetime *life = &plan->lifetimes[i];
+        const bool is_alive = life->first_step <= s && s <= life->last_step;
+        const bool may_read = binding->is_write || life->first_step < s;
+        if (is_alive && may_read && life->offset == binding->offset &&
+            binding->bytes <= life->bytes) {
+            return SP_OK;
+        }
+    }
+    return sp__fail(SP_INTERNAL,
+                    "step %" PRIu32 " touches arena bytes at %" PRIu64 " that hold no living value",
+                    s, binding->offset);
+}
+
+static sp_status check_arena(const sp_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->lifetime_count; i++) {
+        for (uint32_t k = i + 1; k < plan->lifetime_count; k++) {
+            if (!do_collide(&plan->lifetimes[i], &plan->lifetimes[k])) continue;
+            return sp__fail(SP_INTERNAL,
+                            "values %" PRIu32 " and %" PRIu32 " live in the same arena bytes", i,
+                            k);
+        }
+    }
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            SP_TRY(check_alive(plan, s, &step->bindings[i]));
+        }
+    }
+    return SP_OK;
+}
+
+sp_status sp__plan_check(const sp_plan *plan)
+{
+    bool *is_written = sp_calloc(plan->output_count, sizeof(*is_written));
+    if (is_written == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to check a plan");
+    sp_status status = SP_OK;
+    for (uint32_t s = 0; s < plan->step_count && status == SP_OK; s++) {
+        status = check_step(plan, s, is_written);
+    }
+    for (uint32_t i = 0; i < plan->output_count && status == SP_OK; i++) {
+        if (!is_written[i] && plan->outputs[i].bytes > 0) {
+            status = sp__fail(SP_INTERNAL, "nothing writes output '%s'", plan->outputs[i].name);
+        }
+    }
+    sp_free(is_written);
+    return status == SP_OK ? check_arena(plan) : status;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first half of compiling: each node's shapes are inferred, its values folded if all it needs
+ * is known, or its dispatches recorded as steps. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/evaluate.h"
+#include "model/graph_build.h"
+#include "model/plan_build.h"
+
+/* ---- growing lists ---- */
+
+/* Doubles a list that is full. `list` points to a pointer. */
+static sp_status grow(void *list, uint32_t count, uint32_t *capacity, size_t element_bytes)
+{
+    if (count < *capacity) return SP_OK;
+    void *old;
+    memcpy(&old, list, sizeof(old));
+    const uint32_t larger = *capacity == 0 ? 64 : *capacity * 2;
+    void *ptr = sp_realloc(old, larger * element_bytes);
+    if (ptr == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+    memcpy(list, &ptr, sizeof(ptr));
+    *capacity = larger;
+    return SP_OK;
+}
+
+sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step)
+{
+    sp_plan *plan = builder->plan;
+    SP_TRY(grow(&builder->steps, plan->step_count, &builder->step_capacity, sizeof(*step)));
+    void *constants;
+    sp_plan_binding *bindings;
+    SP_TRY(sp__bump_array(&plan->bump, step->constant_bytes, 1, &constants));
+    SP_TRY(sp__bump_array(&plan->bump, step->binding_count, sizeof(*bindings), &bindings));
+    if (step->constant_bytes > 0) memcpy(constants, step->constants, step->constant_bytes);
+    memcpy(bindings, step->bindings, step->binding_count * sizeof(*bindings));
+    sp_plan_step *added = &builder->steps[plan->step_count++];
+    *added = *step;
+    added->constants = constants;
+    added->bindings = bindings;
+    return SP_OK;
+}
+
+/* Takes over `array`'s data, also on an error. */
+static sp_status add_constant(sp_plan_builder *builder, const sp_array *array, uint32_t *index)
+{
+    sp_plan *plan = builder->plan;
+    const sp_status status = grow(&builder->constants, plan->constant_count,
+                                  &builder->constant_capacity, sizeof(*builder->constants));
+    plan->constants = builder->constants;
+    if (status != SP_OK) {
+        sp_free(array->data);
+        return status;
+    }
+    *index = plan->constant_count++;
+    builder->constants[*index] = (sp_weight){.data = array->data, .bytes = array->bytes};
+    return SP_OK;
+}
+
+static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
+{
+    SP_TRY(grow(&builder->values, builder->value_count, &builder->value_capacity,
+                sizeof(*builder->values)));
+    const uint32_t index = builder->value_count++;
+    builder->values[index] = (sp_plan_value){.bytes = bytes,
+                                             .is_computed = true,
+                                             .root = index,
+                                             .output = SP_NO_OUTPUT,
+                                             .first_step = SP_NO_STEP,
+                                             .in_place = SP_NO_VALUE};
+    return SP_OK;
+}
+
+/* ---- values that are there before the first step ---- */
+
+static sp_status set_input(sp_plan_builder *builder, const sp_graph_port *port,
+                           const sp_plan_input *input, uint32_t index)
+{
+    sp_plan_value *value = &builder->values[port->value];
+    value->dtype = input->dtype;
+    value->shape = input->shape;
+    value->data = input->data;
+    value->where = SP_PLACE_INPUT;
+    value->index = index;
+    return sp__shape_bytes(&value->shape, value->dtype, &value->bytes);
+}
+
+static sp_status make_values(sp_plan_builder *builder)
+{
+    const sp_graph *graph = builder->plan->graph;
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        const sp_graph_value *from = &graph->values[i];
+        sp_plan_value *value = &builder->values[i];
+        *value = (sp_plan_value){
+            .root = i, .output = SP_NO_OUTPUT, .first_step = SP_NO_STEP, .in_place = SP_NO_VALUE};
+        if (!from->is_constant) continue;
+        value->dtype = from->dtype;
+        value->shape = from->shape;
+        value->where = SP_PLACE_WEIGHT;
+        value->index = from->weight;
+        SP_TRY(sp__shape_bytes(&value->shape, value->dtype, &value->bytes));
+        if (from->weight != SP_NO_WEIGHT) value->data = graph->weights[from->weight].data;
+    }
+    return SP_OK;
+}
+
+static sp_status make_inputs(sp_plan_builder *builder)
+{
+    const sp_graph *graph = builder->plan->graph;
+    const sp_plan_request *request = builder->request;
+    for (uint32_t i = 0; i < request->input_count; i++) {
+        SP_TRY(set_input(builder, &graph->inputs[i], &request->inputs[i], i));
+    }
+    for (uint32_t i = 0; i < request->override_count; i++) {
+        const sp_graph_port *port = &graph->defaults[request->overrides[i].index];
+        if (builder->values[port->value].is_tainted) {
+            return sp__fail(SP_INVALID, "input '%s' is given twice", port->name);
+        }
+        builder->values[port->value].is_tainted = true;
+        SP_TRY(set_input(builder, port, &request->overrides[i].input, request->input_count + i));
+    }
+    return SP_OK;
+}
+
+/* ---- one node ---- */
+
+static bool is_node_tainted(const sp_plan_builder *builder, const sp_graph_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == SP_NO_VALUE) continue;
+        if (builder->values[node->inputs[i]].is_tainted) return true;
+    }
+    return false;
+}
+
+static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
+{
+    sp_op_value *inputs = builder->operands, *outputs = inputs + SP_GRAPH_MAX_OPERANDS;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        inputs[i] = (sp_op_value){0};
+        if (node->inputs[i] == SP_NO_VALUE) continue;
+        const sp_plan_value *value = &builder->values[node->inputs[i]];
+        inputs[i].is_present = true;
+        inputs[i].dtype = value->dtype;
+        inputs[i].shape = value->shape;
+        inputs[i].bytes = value->bytes;
+        inputs[i].data = value->data;
+        inputs[i].is_packed = i == 1 && node->packed_weight != SP_NO_WEIGHT && !value->is_tainted;
+    }
+    memset(outputs, 0, node->output_count * sizeof(*outputs));
+    return (sp_op_call){.op = node->op,
+                        .version = node->version,
+                        .attributes = node->attributes,
+                        .inputs = inputs,
+                        .outputs = outputs,
+                        .input_count = node->input_count,
+                        .output_count = node->output_count};
+}
+
+/* Can and should the outputs be computed now? */
+static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
+{
+    bool is_known = true; /* the shape rule has given the values */
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        is_known = is_known && call->outputs[i].data != NULL;
+        if (call->outputs[i].bytes > SP_FOLD_VALUE_BYTES) return false;
+        total += call->outputs[i].bytes;
+    }
+    if (is_known) return true;
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (!call->inputs[i].is_present) continue;
+        if (call->inputs[i].data == NULL || call->inputs[i].bytes > SP_FOLD_VALUE_BYTES) {
+            return false;
+        }
+        total += call->inputs[i].bytes;
+    }
+    if (total > SP_FOLD_TOTAL_BYTES - builder->folded_bytes) return false;
+    builder->folded_bytes += total;
+    return true;
+}
+
+static sp_status fold(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
+{
+    SP_TRY(sp__evaluate(call, builder->kernels, builder->arrays));
+    sp_status status = SP_OK;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        sp_plan_value *value = &builder->values[node->outputs[i]];
+        if (status != SP_OK) {
+            sp__array_deinit(&builder->arrays[i]);
+            continue;
+        }
+        value->where = SP_PLACE_CONSTANT;
+        value->data = builder->arrays[i].data;
+        status = add_constant(builder, &builder->arrays[i], &value->index);
+    }
+    return status;
+}
+
+/* The value (or the final place of a packed weight) behind an operand. */
+static sp_plan_binding bind_operand(const sp_plan_builder *builder, const sp_graph_node *node,
+                                    const sp_operand *operand, uint32_t first_scratch)
+{
+    sp_plan_binding binding = {
+        .where = SP_PLACE_ARENA, .is_write = operand->is_write, .bytes = operand->bytes};
+    switch (operand->kind) {
+    case SP_OPERAND_INPUT:
+        binding.index = builder->values[node->inputs[operand->index]].root;
+        break;
+    case SP_OPERAND_OUTPUT:
+        binding.index = builder->values[node->outputs[operand->index]].root;
+        break;
+    case SP_OPERAND_SCRATCH:
+        binding.index = first_scratch + operand->index;
+        break;
+    case SP_OPERAND_PACKED:
+        binding.where = SP_PLACE_WEIGHT;
+        binding.index = node->packed_weight;
+        break;
+    }
+    return binding;
+}
+
+static sp_status record_dispatches(sp_plan_builder *builder, const sp_graph_node *node)
+{
+    const sp_lowering *lowering = &builder->lowering;
+    const uint32_t first_scratch = builder->value_count;
+    for (uint32_t i = 0; i < lowering->scratch_count; i++) {
+        SP_TRY(add_scratch(builder, lowering->scratch_bytes[i]));
+    }
+    for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
+        const sp_dispatch *dispatch = &lowering->dispatches[i];
+        sp_plan_binding bindings[SP_MAX_BINDINGS];
+        for (uint32_t k = 0; k < dispatch->binding_count; k++) {
+            bindings[k] = bind_operand(builder, node, &dispatch->bindings[k], first_scratch);
+        }
+        const sp_plan_step step = {
+            .kernel = dispatch->kernel,
+            .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
+            .binding_count = dispatch->binding_count,
+            .bindings = bindings,
+            .constants = dispatch->constants,
+            .constant_bytes = dispatch->constant_bytes,
+            .node_name = node->name,
+            .op_name = node->op->name};
+        SP_TRY(sp__plan_add_step(builder, &step));
+    }
+    return SP_OK;
+}
+
+static sp_status lower(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
+{
+    sp_lowering *lowering = &builder->lowering;
+    sp__lowering_reset(lowering);
+    SP_TRY(call->op->lower(call, lowering));
+    sp_plan_value *first = &builder->values[node->outputs[0]];
+    if (lowering->alias_input != SP_NO_INPUT) {
+        first->root = builder->values[node->inputs[lowering->alias_input]].root;
+        return SP_OK;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        builder->values[node->outputs[i]].is_computed = true;
+    }
+    if (lowering->in_place_input != SP_NO_INPUT) {
+        first->in_place = builder->values[node->inputs[lowering->in_place_input]].root;
+    }
+    return record_dispatches(builder, node);
+}
+
+static sp_status record_node(sp_plan_builder *builder, const sp_graph_node *node, bool is_tainted)
+{
+    sp_op_call call = make_call(builder, node);
+    SP_TRY(sp__op_infer(&call));
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        sp_plan_value *value = &builder->values[node->outputs[i]];
+        value->dtype = call.outputs[i].dtype;
+        value->shape = call.outputs[i].shape;
+        value->bytes = call.outputs[i].bytes;
+        value->data = NULL;
+        value->is_tainted = is_tainted;
+    }
+    if (can_fold(builder, &call)) return fold(builder, node, &call);
+    return lower(builder, node, &call);
+}
+
+sp_status sp__plan_record(sp_plan_builder *builder)
+{
+    const sp_graph *graph = builder->plan->graph;
+    SP_TRY(make_values(builder));
+    SP_TRY(make_inputs(builder));
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const sp_graph_node *node = &graph->nodes[i];
+        const bool is_tainted = is_node_tainted(builder, node);
+        if (!node->is_live || (node->is_folded && !is_tainted)) continue;
+        const sp_status status = record_node(builder, node, is_tainted);
+        if (status != SP_OK) return sp__graph_fail_node(status, node);
+    }
+    return SP_OK;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run slots: one word decides, a list keeps the order of those who wait. */
+#include "model/run_slots.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/delay.h"
+#include "device/thread_record.h"
+
+#define ONE_FREE 1u
+#define ONE_WAITING 0x10000u
+#define FREE_MASK 0xffffu
+
+struct sp_slot_waiter {
+    sp_slot_waiter *next;
+    sp_parker *parker;
+    /* 1 once the slot is ours: the last access to the node. Release pairs with the acquire in
+     * wait_for_slot. */
+    sp_atomic_u32 has_slot;
+};
+
+void sp__run_slots_init(sp_run_slots *slots, uint32_t count)
+{
+    SP_ASSERT(count > 0 && count <= FREE_MASK);
+    sp_store_relaxed(&slots->word, count);
+    sp_mutex_init(&slots->lock);
+    sp_mutex_lock(&slots->lock);
+    slots->first = NULL;
+    slots->end = &slots->first;
+    sp_mutex_unlock(&slots->lock);
+}
+
+void sp__run_slots_deinit(sp_run_slots *slots)
+{
+    sp_mutex_deinit(&slots->lock);
+}
+
+static bool take_free(sp_run_slots *slots)
+{
+    uint32_t word = sp_load_relaxed(&slots->word);
+    while ((word & FREE_MASK) != 0) {
+        if (sp_cas_acquire(&slots->word, &word, word - ONE_FREE)) return true;
+    }
+    return false;
+}
+
+/* Stands in line, unless a slot has become free meanwhile: then takes that. */
+static bool stand_in_line(sp_run_slots *slots, sp_slot_waiter *waiter)
+{
+    sp_mutex_lock(&slots->lock);
+    uint32_t word = sp_load_relaxed(&slots->word);
+    bool is_waiting = false;
+    for (;;) {
+        is_waiting = (word & FREE_MASK) == 0;
+        const uint32_t next = is_waiting ? word + ONE_WAITING : word - ONE_FREE;
+        if (sp_cas_acquire(&slots->word, &word, next)) break;
+    }
+    if (is_waiting) {
+        *slots->end = waiter;
+        slots->end = &waiter->next;
+    }
+    sp_mutex_unlock(&slots->lock);
+    return is_waiting;
+}
+
+static SP_NOINLINE sp_status wait_for_slot(sp_run_slots *slots)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    sp_slot_waiter waiter = {.parker = &record->parker};
+    if (!stand_in_line(slots, &waiter)) return SP_OK;
+    sp_delay_point();
+    while (sp_load_acquire(&waiter.has_slot) == 0) {
+        sp_parker_park(&record->parker, SP_NO_DEADLINE);
+    }
+    return SP_OK;
+}
+
+sp_status sp__run_slots_take(sp_run_slots *slots)
+{
+    return SP_LIKELY(take_free(slots)) ? SP_OK : wait_for_slot(slots);
+}
+
+static SP_NOINLINE void hand_over(sp_run_slots *slots)
+{
+    sp_mutex_lock(&slots->lock);
+    sp_slot_waiter *waiter = slots->first;
+    slots->first = waiter->next;
+    if (slots->first == NULL) slots->end = &slots->first;
+    sp_mutex_unlock(&slots->lock);
+    sp_parker *parker = waiter->parker; /* type-stable: outlives the node */
+    sp_store_release(&waiter->has_slot, 1);
+    sp_parker_unpark(parker);
+}
+
+void sp__run_slots_give(sp_run_slots *slots)
+{
+    uint32_t word = sp_load_relaxed(&slots->word);
+    for (;;) {
+        const bool is_waited_for = word >= ONE_WAITING;
+        const uint32_t next = is_waited_for ? word - ONE_WAITING : word + ONE_FREE;
+        /* Release: the session that the leaver put back is there for the next. Whoever counted
+         * himself as waiting did so under the lock and is in the list before the lock is free. */
+        if (!sp_cas_release(&slots->word, &word, next)) continue;
+        if (is_waited_for) hand_over(slots);
+        return;
+    }
+}

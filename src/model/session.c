@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: the list of a plan's steps, recorded over an arena, replayed on the caller's stream. */
+#include "model/session.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/wait.h"
+#include "runtime/submit.h"
+
+/* ---- compiled plans ---- */
+
+static sp_status make_labels(sp_compiled *compiled)
+{
+    const sp_plan *plan = compiled->plan;
+    compiled->labels = sp_calloc(plan->step_count, sizeof *compiled->labels);
+    if (compiled->labels == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const sp_plan_step *step = &plan->steps[i];
+        char label[128];
+        snprintf(label, sizeof label, "node '%.80s' (%.24s)", step->node_name, step->op_name);
+        compiled->labels[i] = sp_strdup(label);
+        if (compiled->labels[i] == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    return SP_OK;
+}
+
+static sp_status make_constants(sp_compiled *compiled)
+{
+    const sp_plan *plan = compiled->plan;
+    compiled->constants = sp_calloc(plan->constant_count, sizeof *compiled->constants);
+    if (compiled->constants == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    for (uint32_t i = 0; i < plan->constant_count; i++) {
+        compiled->constants[i] = (sp_memory){.device = compiled->device->dev,
+                                             .bytes = plan->constants[i].bytes,
+                                             .host = plan->constants[i].data};
+    }
+    return SP_OK;
+}
+
+sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
+                              sp_compiled **out)
+{
+    sp_compiled *compiled = sp_calloc(1, sizeof *compiled);
+    if (compiled == NULL) {
+        sp__plan_free(plan);
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    compiled->plan = plan;
+    compiled->device = device;
+    compiled->weights = weights;
+    sp_mutex_init(&compiled->lock);
+    sp_status status = make_labels(compiled);
+    if (status == SP_OK) status = make_constants(compiled);
+    if (status != SP_OK) {
+        sp__compiled_destroy(compiled);
+        return status;
+    }
+    *out = compiled;
+    return SP_OK;
+}
+
+static void session_destroy(sp_session *session)
+{
+    sp_rt_device *device = session->compiled->device;
+    if (session->list != NULL) device->dev->vtable->list_release(session->list);
+    if (session->arena != NULL) sp__allocator_give(&device->allocator, session->arena);
+    if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
+    sp_free(session->ports);
+    sp_free(session->slots);
+    sp_free(session);
+}
+
+static sp_session *take_idle(sp_compiled *compiled)
+{
+    sp_mutex_lock(&compiled->lock);
+    sp_session *session = compiled->idle;
+    if (session != NULL) compiled->idle = session->next;
+    sp_mutex_unlock(&compiled->lock);
+    return session;
+}
+
+void sp__compiled_destroy(sp_compiled *compiled)
+{
+    for (sp_session *session; (session = take_idle(compiled)) != NULL;) session_destroy(session);
+    for (uint32_t i = 0; compiled->labels != NULL && i < compiled->plan->step_count; i++) {
+        sp_free(compiled->labels[i]);
+    }
+    sp_free(compiled->labels);
+    sp_free(compiled->constants);
+    sp__plan_free(compiled->plan);
+    sp_mutex_deinit(&compiled->lock);
+    sp_free(compiled);
+}
+
+/* ---- recording ---- */
+
+static sp_binding bind(const sp_session *session, const sp_plan_binding *binding)
+{
+    const sp_compiled *compiled = session->compiled;
+    sp_binding bound = {.offset = binding->offset,
+                        .bytes = binding->bytes,
+                        .access = binding->is_write ? SP_READ_WRITE : SP_READ};
+    switch (binding->where) {
+    case SP_PLACE_INPUT:
+        bound.slot = (uint16_t)binding->index;
+        break;
+    case SP_PLACE_OUTPUT:
+        bound.slot = (uint16_t)(compiled->plan->input_count + binding->index);
+        break;
+    case SP_PLACE_WEIGHT:
+        bound.memory = &compiled->weights[binding->index];
+        break;
+    case SP_PLACE_CONSTANT:
+        bound.memory = &compiled->constants[binding->index];
+        break;
+    case SP_PLACE_ARENA:
+        bound.memory = &session->arena->slab->memory;
+        bound.offset += session->arena->offset;
+        break;
+    }
+    return bound;
+}
+
+/* One array holds the bindings of all steps: commands point into it until the list has copied. */
+static sp_status record(sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
+    size_t binding_count = 0;
+    for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
+    sp_command *commands = sp_calloc(plan->step_count, sizeof *commands);
+    sp_binding *bindings = sp_calloc(binding_count, sizeof *bindings);
+    sp_status status = SP_OK;
+    if (commands == NULL || bindings == NULL) {
+        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
+    }
+    sp_binding *next = bindings;
+    for (uint32_t i = 0; i < plan->step_count && status == SP_OK; i++) {
+        const sp_plan_step *step = &plan->steps[i];
+        commands[i] = (sp_command){.type = SP_COMMAND_DISPATCH,
+                                   .label = compiled->labels[i],
+                                   .kernel = step->kernel,
+                                   .grid = {step->grid[0], step->grid[1], step->grid[2]},
+                                   .bindings = next,
+                                   .binding_count = step->binding_count,
+                                   .constants = step->constants,
+                                   .constant_bytes = step->constant_bytes};
+        for (uint32_t k = 0; k < step->binding_count; k++)
+            *next++ = bind(session, &step->bindings[k]);
+    }
+    if (status == SP_OK) {
+        sp_dev *dev = compiled->device->dev;
+        status = dev->vtable->list_create(dev, commands, plan->step_count,
+                                          plan->input_count + plan->output_count, &session->list);
+    }
+    sp_free(commands);
+    sp_free(bindings);
+    return status;
+}
+
+static sp_status session_fill(sp_session *session, const sp_stream_ref *stream)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
+    const uint32_t port_count = plan->input_count + plan->output_count;
+    session->ports = sp_calloc(port_count, sizeof *session->ports);
+    session->slots = sp_calloc(port_count, sizeof *session->slots);
+    if (session->ports == NULL || session->slots == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
+    }
+    if (plan->arena_bytes > 0) {
+        SP_TRY(sp__allocator_take(&compiled->device->allocator, plan->arena_bytes, stream->queue,
+                                  &session->arena));
+    }
+    return record(session);
+}
+
+sp_status sp__session_take(sp_compiled *compiled, const sp_stream_ref *stream, sp_session **out)
+{
+    *out = take_idle(compiled);
+    if (SP_LIKELY(*out != NULL)) return SP_OK;
+    sp_session *session = sp_calloc(1, sizeof *session);
+    if (session == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
+    session->compiled = compiled;
+    const sp_status status = session_fill(session, stream);
+    if (status != SP_OK) {
+        session_destroy(session);
+        return status;
+    }
+    sp_fetch_add_relaxed(&compiled->session_count, 1);
+    *out = session;
+    return SP_OK;
+}
+
+void sp__session_give(sp_session *session)
+{
+    sp_compiled *compiled = session->compiled;
+    sp_mutex_lock(&compiled->lock);
+    session->next = compiled->idle;
+    compiled->idle = session;
+    sp_mutex_unlock(&compiled->lock);
+}
+
+/* ---- running ---- */
+
+sp_status sp__session_cover_unwanted(sp_session *session, const sp_stream_ref *stream,
+                                     void **outputs)
+{
+    const sp_plan *plan = session->compiled->plan;
+    uint64_t total = 0;
+    bool is_any = false;
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        if (outputs[i] == NULL) is_any = true;
+        total += (plan->outputs[i].bytes + 63) & ~(uint64_t)63;
+    }
+    if (SP_LIKELY(!is_any)) return SP_OK;
+    if (session->unwanted == NULL) {
+        SP_TRY(sp__allocator_take(&session->compiled->device->allocator, total, stream->queue,
+                                  &session->unwanted));
+    }
+    char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        if (outputs[i] == NULL) outputs[i] = next;
+        next += (plan->outputs[i].bytes + 63) & ~(uint64_t)63;
+    }
+    return SP_OK;
+}
+
+static void name_port(sp_session *session, uint32_t port, const void *data, uint64_t bytes,
+                      sp_access access)
+{
+    session->ports[port] = (sp_memory){
+        .device = session->compiled->device->dev, .bytes = bytes, .host = (void *)(uintptr_t)data};
+    session->slots[port] =
+        (sp_binding){.memory = &session->ports[port], .bytes = bytes, .access = (uint8_t)access};
+}
+
+sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
+                          const void *const *inputs, void *const *outputs)
+{
+    const sp_plan *plan = session->compiled->plan;
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        name_port(session, i, inputs[i], plan->inputs[i].bytes, SP_READ);
+    }
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        name_port(session, plan->input_count + i, outputs[i], plan->outputs[i].bytes, SP_WRITE);
+    }
+    const sp_command command = {.type = SP_COMMAND_LIST,
+                                .list = session->list,
+                                .bindings = session->slots,
+                                .binding_count = plan->input_count + plan->output_count};
+    const sp_submission submission = {.commands = &command, .command_count = 1};
+    sp_point point;
+    SP_TRY(sp__submit_plain(stream, &submission, &point));
+    return sp__point_wait(point, SP_NO_DEADLINE);
+}
+
+sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
+                                 void *const *outputs)
+{
+    const sp_block *arena = session->arena;
+    void *memory = arena != NULL ? (char *)arena->slab->memory.host + arena->offset : NULL;
+    return sp__plan_run_reference(session->compiled->plan, inputs, outputs, memory);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiled plans and sessions: how a plan gets onto a device.
+ *
+ * A compiled plan belongs to a model and is immutable but for its pool of sessions. A session is
+ * the mutable memory of one run: an arena, the command list recorded over it, and the names of the
+ * caller's tensors while it runs. A session is used by one run at a time. */
+#ifndef SP_MODEL_SESSION_H
+#define SP_MODEL_SESSION_H
+
+#include "base/tagged_stack.h"
+#include "device/command.h"
+#include "model/plan.h"
+#include "runtime/runtime_state.h"
+
+typedef struct sp_compiled sp_compiled;
+
+typedef struct sp_session {
+    sp_compiled *compiled;
+    sp_block *arena; /* NULL if the plan needs none */
+    sp_list *list;
+    /* The caller's memory during a run: inputs, then outputs. */
+    sp_memory *ports;
+    sp_binding *slots;
+    sp_block *unwanted;      /* outputs that nobody asks for go here; made when first needed */
+    struct sp_session *next; /* in the pool */
+} sp_session;
+
+struct sp_compiled {
+    const sp_plan *plan; /* owned */
+    sp_rt_device *device;
+    const sp_memory *weights; /* the model's, one per weight of the graph */
+    sp_memory *constants;     /* one per constant of the plan */
+    char **labels;            /* one per step: "node 'x' (Conv)" */
+    sp_mutex lock;
+    sp_session *idle SP_GUARDED_BY(lock);
+    sp_atomic_u32 session_count; /* ever made; for information */
+};
+
+/* Takes the plan over, also when it fails. */
+sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
+                              sp_compiled **out);
+/* No session is out. */
+void sp__compiled_destroy(sp_compiled *compiled);
+
+/* An idle session, or a new one whose first run is on `stream`. */
+sp_status sp__session_take(sp_compiled *compiled, const sp_stream_ref *stream, sp_session **out);
+void sp__session_give(sp_session *session);
+
+/* Memory of the session for every output whose address is NULL. */
+sp_status sp__session_cover_unwanted(sp_session *session, const sp_stream_ref *stream,
+                                     void **outputs);
+
+/* Runs on the stream and waits. `inputs` and `outputs` are addresses in the plan's order. */
+sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
+                          const void *const *inputs, void *const *outputs);
+
+/* Runs on the calling thread, past all streams: for host functions, which must not wait for the
+ * stream that waits for them. The same kernels, the same bits. */
+sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
+                                 void *const *outputs);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution with one input channel per group. Same chain as conv_f32: from +0, over (kernel row,
+ * kernel column), padding taps included, then the bias. One row of one output plane at a time, up
+ * to SP_DEPTHWISE_COLUMNS outputs of it side by side. */
+#include "ops/cpu/conv_gather.h"
+
+enum { COLUMNS = SP_DEPTHWISE_COLUMNS };
+
+/* A stretch of one output row of one plane. */
+typedef struct stretch {
+    const sp_conv_constants *k;
+    const float *plane, *w; /* input plane, kernel */
+    int64_t row, column;    /* first output */
+    int64_t width;          /* outputs, at most COLUMNS */
+} stretch;
+
+/* Columns from input column `x` on that the stretch reads through one kernel row. */
+static int64_t row_length(const sp_conv_constants *k, int64_t width)
+{
+    return (width - 1) * k->stride_w + (k->kernel_w - 1) * k->dilation_w + 1;
+}
+
+/* `vectors` is a constant where this is inlined. The lanes over the stretch's width compute outputs
+ * that nobody reads. */
+static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const stretch *s, float *out)
+{
+    const sp_conv_constants *k = s->k;
+    float buffer[SP_DEPTHWISE_ROW];
+    sp_v8 acc[COLUMNS / 8] = {0};
+    const int64_t x = s->column * k->stride_w - k->pad_left;
+    for (int64_t i = 0; i < k->kernel_h; i++) {
+        const int64_t y = s->row * k->stride_h - k->pad_top + i * k->dilation_h;
+        const float *row = y >= 0 && y < k->in_h ? s->plane + y * k->in_w : NULL;
+        if (k->stride_w == 1) {
+            sp_gather_row(row, k->in_w, x, 1, row_length(k, vectors * 8), buffer);
+        }
+        for (int64_t j = 0; j < k->kernel_w; j++) {
+            const float *taps = buffer;
+            if (k->stride_w == 1) {
+                taps += j * k->dilation_w;
+            } else {
+                sp_gather_row(row, k->in_w, x + j * k->dilation_w, k->stride_w, vectors * 8,
+                              buffer);
+            }
+            const sp_v8 w = sp_v8_splat(s->w[i * k->kernel_w + j]);
+#pragma GCC unroll 8
+            for (int64_t v = 0; v < vectors; v++) {
+                acc[v] = sp_v8_fma(w, sp_v8_load(taps + v * 8), acc[v]);
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int64_t v = 0; v < vectors; v++) sp_v8_store(out + v * 8, acc[v]);
+}
+
+static void run_stretch(const stretch *s, float bias, bool has_bias, float *y)
+{
+    float out[COLUMNS];
+    if (s->width <= 8) run_vectors(1, s, out);
+    else if (s->width <= 16) run_vectors(2, s, out);
+    else if (s->width <= 32) run_vectors(4, s, out);
+    else run_vectors(8, s, out);
+    for (int64_t i = 0; i < s->width; i++) y[i] = sp_canonical(has_bias ? out[i] + bias : out[i]);
+}
+
+sp_status SP_KERNEL(conv_depthwise_f32)(const sp_tile *tile)
+{
+    const sp_conv_constants *k = tile->constants;
+    const float *x = tile->bindings[0], *w = tile->bindings[1];
+    const float *bias = k->has_bias ? tile->bindings[2] : NULL;
+    float *y = tile->bindings[k->has_bias ? 3 : 2];
+    const int64_t first = tile->index[0] * k->tile_planes;
+    const int64_t last = first + k->tile_planes < k->planes ? first + k->tile_planes : k->planes;
+    for (int64_t plane = first; plane < last; plane++) {
+        const int64_t filter = plane % (k->groups * k->filters);
+        stretch s = {.k = k,
+                     .plane = x + plane / k->filters * k->in_h * k->in_w,
+                     .w = w + filter * k->kernel_h * k->kernel_w};
+        for (s.row = 0; s.row < k->out_h; s.row++) {
+            for (s.column = 0; s.column < k->out_w; s.column += COLUMNS) {
+                s.width = k->out_w - s.column < COLUMNS ? k->out_w - s.column : COLUMNS;
+                run_stretch(&s, bias ? bias[filter] : 0, bias != NULL,
+                            y + (plane * k->out_h + s.row) * k->out_w + s.column);
+            }
+        }
+    }
+    return SP_OK;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution in one or two spatial dimensions, any group, stride, dilation and padding. The chain
+ * of one output starts from +0 and runs over (channel, kernel row, kernel column) in order; taps in
+ * the padding are part of it, with an input of +0. Then the bias is added, rounded.
+ *
+ * Outputs are taken SP_CONV_PIXELS at a time: their inputs are gathered, DEPTH taps at a time, into
+ * a small matrix on the stack, and every filter of the group runs over it. Between two gathers the
+ * unfinished chains wait in y. */
+#include "ops/cpu/conv_gather.h"
+#include "ops/cpu/gemm_block.h"
+
+enum { PIXELS = SP_CONV_PIXELS, DEPTH = 64, FILTERS = 6 };
+
+/* One block of outputs of one group of one image. */
+typedef struct conv_block {
+    const sp_conv_constants *k;
+    const float *x, *w, *bias; /* of the group; bias may be NULL */
+    float *y;                  /* of the group, at the block's first output */
+    int64_t pixel;             /* the first output */
+    int64_t width;             /* outputs in the block, at most PIXELS */
+} conv_block;
+
+/* One tap of all outputs of the block. */
+static void gather_tap(const conv_block *block, int64_t tap, float *out)
+{
+    const sp_conv_constants *k = block->k;
+    const int64_t kernel_x = tap % k->kernel_w;
+    const int64_t kernel_y = tap / k->kernel_w % k->kernel_h;
+    const float *plane = block->x + tap / (k->kernel_w * k->kernel_h) * k->in_h * k->in_w;
+    int64_t row = block->pixel / k->out_w;
+    int64_t column = block->pixel % k->out_w;
+    for (int64_t done = 0; done < block->width;) {
+        const int64_t left = block->width - done;
+        const int64_t n = k->out_w - column < left ? k->out_w - column : left;
+        const int64_t y = row * k->stride_h - k->pad_top + kernel_y * k->dilation_h;
+        const int64_t x = column * k->stride_w - k->pad_left + kernel_x * k->dilation_w;
+        const bool is_inside = y >= 0 && y < k->in_h;
+        sp_gather_row(is_inside ? plane + y * k->in_w : NULL, k->in_w, x, k->stride_w, n,
+                      out + done);
+        done += n;
+        column = 0;
+        row++;
+    }
+    for (int64_t i = block->width; i < PIXELS; i++) out[i] = 0;
+}
+
+/* Runs `depth` taps of `filters` chains over the block's 16 outputs from `from` on. */
+static SP_ALWAYS_INLINE void run_filters(const int64_t filters, const conv_block *block,
+                                         const float *taps, int64_t first_tap, int64_t depth,
+                                         int64_t filter, int64_t from)
+{
+    const sp_conv_constants *k = block->k;
+    const int64_t all_taps = k->channels * k->kernel_h * k->kernel_w;
+    const int64_t plane = k->out_h * k->out_w;
+    const int64_t left = block->width - from;
+    const bool is_whole = left >= 16;
+    const bool is_last = first_tap + depth == all_taps;
+    float *y = block->y + filter * plane + from;
+    sp_v8 acc[FILTERS * 2] = {0};
+    float row[16] = {0};
+    for (int64_t f = 0; f < filters && first_tap > 0; f++) {
+        memcpy(row, y + f * plane, (is_whole ? 16 : (size_t)left) * sizeof(float));
+        memcpy(&acc[f * 2], row, sizeof(row));
+    }
+    sp_gemm_block(filters, 2, block->w + filter * all_taps + first_tap, all_taps, 1, taps + from,
+                  PIXELS, 0, depth, acc);
+    for (int64_t f = 0; f < filters; f++) {
+        for (int64_t v = 0; v < 2 && is_last; v++) {
+            sp_v8 out = acc[f * 2 + v];
+            if (block->bias) out += sp_v8_splat(block->bias[filter + f]);
+            acc[f * 2 + v] = sp_v8_canonical(out);
+        }
+        if (is_whole) {
+            memcpy(y + f * plane, &acc[f * 2], 16 * sizeof(float));
+        } else {
+            memcpy(row, &acc[f * 2], sizeof(row));
+            memcpy(y + f * plane, row, (size_t)left * sizeof(float));
+        }
+    }
+}
+
+static void run_chunk(const conv_block *block, const float *taps, int64_t first_tap, int64_t depth)
+{
+    for (int64_t from = 0; from < block->width; from += 16) {
+        int64_t f = 0;
+        for (; f + FILTERS <= block->k->filters; f += FILTERS) {
+            run_filters(FILTERS, block, taps, first_tap, depth, f, from);
+        }
+        for (; f + 2 <= block->k->filters; f += 2) {
+            run_filters(2, block, taps, first_tap, depth, f, from);
+        }
+        for (; f < block->k->filters; f++) run_filters(1, block, taps, first_tap, depth, f, from);
+    }
+}
+
+sp_status SP_KERNEL(conv_f32)(const sp_tile *tile)
+{
+    const sp_conv_constants *k = tile->constants;
+    const int64_t group = tile->index[1];
+    const int64_t index = tile->index[2] * k->groups + group;
+    const int64_t all_taps = k->channels * k->kernel_h * k->kernel_w;
+    const int64_t plane = k->out_h * k->out_w;
+    const float *bias = k->has_bias ? tile->bindings[2] : NULL;
+    float *y = (float *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * plane;
+    conv_block block = {.k = k,
+                        .x = (const float *)tile->bindings[0] +
+                             index * k->channels * k->in_h * k->in_w,
+                        .w = (const float *)tile->bindings[1] + group * k->filters * all_taps,
+                        .bias = bias ? bias + group * k->filters : NULL};
+    const int64_t first = tile->index[0] * k->tile_pixels;
+    const int64_t last = first + k->tile_pixels < plane ? first + k->tile_pixels : plane;
+    float taps[DEPTH * PIXELS];
+    for (int64_t pixel = first; pixel < last; pixel += PIXELS) {
+        block.pixel = pixel;
+        block.width = last - pixel < PIXELS ? last - pixel : PIXELS;
+        block.y = y + pixel;
+        /* Runs once for 0 taps too: the outputs are then the bias. */
+        for (int64_t tap = 0; tap == 0 || tap < all_taps; tap += DEPTH) {
+            const int64_t depth = all_taps - tap < DEPTH ? all_taps - tap : DEPTH;
+            for (int64_t i = 0; i < depth; i++) gather_tap(&block, tap + i, taps + i * PIXELS);
+            run_chunk(&block, taps, tap, depth);
+        }
+    }
+    return SP_OK;
+}

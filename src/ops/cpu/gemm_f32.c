@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix product: y = alpha * a b + beta * c, batched. The chain of one output starts from +0 and
+ * runs over k in order; then chain * alpha is rounded, c * beta is rounded, and their sum is
+ * rounded. (A factor of 1 changes nothing, so a bias costs one rounded addition, the same as a
+ * separate Add.) */
+#include "ops/cpu/gemm_block.h"
+
+enum { PANEL = SP_GEMM_PANEL };
+
+typedef struct gemm_operands {
+    const sp_gemm_constants *k;
+    const float *a, *b, *c; /* of this batch entry; c is of the whole, or NULL */
+    float *y;
+} gemm_operands;
+
+static float finish_one(const gemm_operands *g, float chain, int64_t row, int64_t column)
+{
+    float y = chain * g->k->alpha;
+    if (g->c) y += g->c[row * g->k->c_row + column * g->k->c_column] * g->k->beta;
+    return sp_canonical(y);
+}
+
+/* Stores up to PANEL outputs of one row. */
+static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_v8 chain[2], int64_t row,
+                                        int64_t column)
+{
+    const sp_gemm_constants *k = g->k;
+    float *y = g->y + row * k->columns + column;
+    const int64_t width = k->columns - column < PANEL ? k->columns - column : PANEL;
+    if (width == PANEL && (!g->c || k->c_column == 1)) {
+        for (int64_t v = 0; v < 2; v++) {
+            sp_v8 out = chain[v] * sp_v8_splat(k->alpha);
+            if (g->c) {
+                const float *c = g->c + row * k->c_row + column + v * 8;
+                out += sp_v8_load(c) * sp_v8_splat(k->beta);
+            }
+            sp_v8_store(y + v * 8, sp_v8_canonical(out));
+        }
+        return;
+    }
+    float values[PANEL];
+    memcpy(values, chain, sizeof(values));
+    for (int64_t i = 0; i < width; i++) y[i] = finish_one(g, values[i], row, column + i);
+}
+
+static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
+                                       const gemm_operands *g, int64_t row, int64_t panel)
+{
+    const sp_gemm_constants *k = g->k;
+    sp_v8 acc[SP_BLOCK_MAX_VECTORS] = {0};
+    sp_gemm_block(rows, panels * 2, g->a + row * k->a_row, k->a_row, k->a_depth,
+                  g->b + panel * k->b_panel, k->b_depth, k->b_panel, k->depth, acc);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t p = 0; p < panels; p++) {
+            finish_row(g, &acc[(r * panels + p) * 2], row + r, (panel + p) * PANEL);
+        }
+    }
+}
+
+/* The last panel of a right-hand side that ends inside it. */
+static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
+{
+    const sp_gemm_constants *k = g->k;
+    const int64_t width = k->columns - panel * PANEL;
+    const float *a = g->a + row * k->a_row;
+    const float *b = g->b + panel * k->b_panel;
+    float acc[PANEL] = {0};
+    for (int64_t d = 0; d < k->depth; d++) {
+        const float left = a[d * k->a_depth];
+        for (int64_t i = 0; i < width; i++) acc[i] = sp_fmaf(left, b[d * k->b_depth + i], acc[i]);
+    }
+    for (int64_t i = 0; i < width; i++) {
+        g->y[row * k->columns + panel * PANEL + i] = finish_one(g, acc[i], row, panel * PANEL + i);
+    }
+}
+
+/* Rows [first, last) of panels [panel, panel_end), all of them full or padded. */
+static void run_panels(const gemm_operands *g, int64_t first, int64_t last, int64_t panel,
+                       int64_t panel_end)
+{
+    int64_t row = first;
+    for (; row + 4 <= last; row += 4) {
+        for (int64_t p = panel; p < panel_end; p++) run_block(4, 1, g, row, p);
+    }
+    for (; row + 2 <= last; row += 2) {
+        int64_t p = panel;
+        for (; p + 2 <= panel_end; p += 2) run_block(2, 2, g, row, p);
+        for (; p < panel_end; p++) run_block(2, 1, g, row, p);
+    }
+    for (; row < last; row++) {
+        int64_t p = panel;
+        for (; p + 4 <= panel_end; p += 4) run_block(1, 4, g, row, p);
+        for (; p < panel_end; p++) run_block(1, 1, g, row, p);
+    }
+}
+
+static void select_batch(const sp_gemm_constants *k, int64_t batch, gemm_operands *g)
+{
+    g->y += batch * k->rows * k->columns;
+    for (uint32_t i = k->batch_rank; i-- > 0;) {
+        const int64_t at = batch % k->batch_dims[i];
+        batch /= k->batch_dims[i];
+        g->a += at * k->a_batch[i];
+        g->b += at * k->b_batch[i];
+    }
+}
+
+sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
+{
+    const sp_gemm_constants *k = tile->constants;
+    gemm_operands g = {.k = k,
+                       .a = tile->bindings[0],
+                       .b = tile->bindings[1],
+                       .c = k->has_c ? tile->bindings[2] : NULL,
+                       .y = tile->bindings[k->has_c ? 3 : 2]};
+    select_batch(k, tile->index[2], &g);
+    const int64_t panels = (k->columns + PANEL - 1) / PANEL;
+    const int64_t whole = k->is_padded ? panels : k->columns / PANEL;
+    const int64_t first = tile->index[1] * k->tile_rows;
+    const int64_t last = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
+    const int64_t panel = tile->index[0] * k->tile_panels;
+    const int64_t end = panel + k->tile_panels < panels ? panel + k->tile_panels : panels;
+    /* Four panels at a time stay in the first-level cache while the rows pass over them. */
+    for (int64_t p = panel; p < end && p < whole; p += 4) {
+        const int64_t stop = p + 4 < end ? p + 4 : end;
+        run_panels(&g, first, last, p, stop < whole ? stop : whole);
+    }
+    if (whole < panels && end == panels) {
+        for (int64_t row = first; row < last; row++) run_narrow(&g, row, whole);
+    }
+    return SP_OK;
+}
+
+sp_status SP_KERNEL(gemm_pack_f32)(const sp_tile *tile)
+{
+    const sp_gemm_pack_constants *k = tile->constants;
+    const float *b = tile->bindings[0];
+    float *to = tile->bindings[1];
+    for (int64_t column = 0; column < k->columns; column += PANEL) {
+        for (int64_t d = 0; d < k->depth; d++) {
+            for (int64_t i = 0; i < PANEL; i++) {
+                const bool is_inside = column + i < k->columns;
+                *to++ = is_inside ? b[d * k->depth_stride + (column + i) * k->column_stride] : 0;
+            }
+        }
+    }
+    return SP_OK;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernel files are written in. Each is compiled once per instruction set with -DSP_ISA=name;
+ * SP_KERNEL(gemm) is then that build's name for the kernel. The bodies are the same for all: what
+ * differs is here. All functions are static, so no code of one build is ever linked into another.
+ *
+ * Rules for bits (docs/decisions/0002-bit-rules.md): a fused multiply-add is written sp_fmaf or
+ * sp_v8_fma and is exact in every build; nothing else is ever fused. */
+#ifndef SP_OPS_CPU_ISA_H
+#define SP_OPS_CPU_ISA_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "ops/cpu/kernels.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define SP_HAS_HARDWARE_FMA 1
+#elif defined(__FP_FAST_FMAF)
+#define SP_HAS_HARDWARE_FMA 1 /* AArch64 and others, in their portable build */
+#else
+#define SP_HAS_HARDWARE_FMA 0
+#endif
+
+#define SP_KERNEL_PASTE_(name, isa) sp__kernel_##name##_##isa
+#define SP_KERNEL_EXPAND_(name, isa) SP_KERNEL_PASTE_(name, isa)
+#define SP_KERNEL(name) SP_KERNEL_EXPAND_(name, SP_ISA)
+
+#define SP_KERNEL_DECLARE(name) sp_status SP_KERNEL(name)(const sp_tile *tile);
+SP_KERNEL_LIST(SP_KERNEL_DECLARE)
+#undef SP_KERNEL_DECLARE
+
+#define SP_ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* The loop's iterations do not depend on each other, although its pointers may be equal. */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* it is leave to vectorise, not an order */
+#define SP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SP_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* Vectors of 32 bytes are passed between inlined functions only, so their ABI does not matter. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+typedef float sp_v8 __attribute__((vector_size(32)));
+typedef int32_t sp_v8i __attribute__((vector_size(32)));
+
+static SP_ALWAYS_INLINE float sp_float_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static SP_ALWAYS_INLINE uint32_t sp_float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+/* Which NaN an operation gives depends on the order of its operands in the instruction; results
+ * that leave a kernel all carry the same one. */
+static SP_ALWAYS_INLINE float sp_canonical(float x)
+{
+    return x == x ? x : sp_float_from_bits(0x7fc00000u);
+}
+
+#if SP_HAS_HARDWARE_FMA
+
+static SP_ALWAYS_INLINE float sp_fmaf(float a, float b, float c)
+{
+    return __builtin_fmaf(a, b, c);
+}
+
+#else
+
+/* a * b + c with one rounding. The product of two floats is exact in a double; the sum is rounded
+ * to odd (its error, by TwoSum, sets the last bit), which keeps the second rounding, to float,
+ * right. With an infinity or NaN the error is a NaN, both comparisons are false, and the sum
+ * stands. */
+static SP_ALWAYS_INLINE float sp_fmaf(float a, float b, float c)
+{
+    const double product = (double)a * (double)b;
+    const double addend = (double)c;
+    const double sum = product + addend;
+    const double part = sum - product;
+    const double error = (product - (sum - part)) + (addend - part);
+    uint64_t bits, error_bits;
+    memcpy(&bits, &sum, sizeof(bits));
+    memcpy(&error_bits, &error, sizeof(error_bits));
+    const uint64_t is_inexact = (uint64_t)((error < 0) | (error > 0));
+    /* Towards the error: one ulp more if it has the sum's sign, else one less; odd sums stay. */
+    const uint64_t step = 1 - 2 * ((bits ^ error_bits) >> 63);
+    bits += step & (0 - (is_inexact & (~bits & 1)));
+    double odd;
+    memcpy(&odd, &bits, sizeof(odd));
+    return (float)odd;
+}
+
+#endif
+
+static SP_ALWAYS_INLINE sp_v8 sp_v8_load(const float *from)
+{
+    sp_v8 v;
+    memcpy(&v, from, sizeof(v));
+    return v;
+}
+
+static SP_ALWAYS_INLINE void sp_v8_store(float *to, sp_v8 v)
+{
+    memcpy(to, &v, sizeof(v));
+}
+
+static SP_ALWAYS_INLINE sp_v8 sp_v8_splat(float x)
+{
+    return (sp_v8){x, x, x, x, x, x, x, x};
+}
+
+static SP_ALWAYS_INLINE sp_v8 sp_v8_canonical(sp_v8 v)
+{
+    const sp_v8i is_number = v == v;
+    const sp_v8i nan = {0x7fc00000, 0x7fc00000, 0x7fc00000, 0x7fc00000,
+                        0x7fc00000, 0x7fc00000, 0x7fc00000, 0x7fc00000};
+    return (sp_v8)(((sp_v8i)v & is_number) | (nan & ~is_number));
+}
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+static SP_ALWAYS_INLINE sp_v8 sp_v8_fma(sp_v8 a, sp_v8 b, sp_v8 c)
+{
+    return (sp_v8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+
+#else
+
+static SP_ALWAYS_INLINE sp_v8 sp_v8_fma(sp_v8 a, sp_v8 b, sp_v8 c)
+{
+    float x[8], y[8], z[8];
+    memcpy(x, &a, sizeof(x));
+    memcpy(y, &b, sizeof(y));
+    memcpy(z, &c, sizeof(z));
+    for (int i = 0; i < 8; i++) z[i] = sp_fmaf(x[i], y[i], z[i]);
+    sp_v8 result;
+    memcpy(&result, z, sizeof(result));
+    return result;
+}
+
+#endif
+
+#endif

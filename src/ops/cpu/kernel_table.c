@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of one instruction set's kernels; compiled once for each, like the kernels. */
+#include "ops/cpu/isa.h"
+
+#define TABLE_PASTE_(isa) sp__kernel_table_##isa
+#define TABLE_EXPAND_(isa) TABLE_PASTE_(isa)
+
+extern const sp_kernel TABLE_EXPAND_(SP_ISA)[SP_KERNEL_COUNT];
+
+const sp_kernel TABLE_EXPAND_(SP_ISA)[SP_KERNEL_COUNT] = {
+#define TABLE_ENTRY(kernel) [SP_KERNEL_ID_##kernel] = {.name = #kernel, .run = SP_KERNEL(kernel)},
+    SP_KERNEL_LIST(TABLE_ENTRY)
+#undef TABLE_ENTRY
+};

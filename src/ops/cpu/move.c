@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels that move or repeat elements without looking at them: all bits are kept, NaNs too. */
+#include "ops/cpu/strided.h"
+
+sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
+{
+    const sp_flat_constants *k = tile->constants;
+    const int64_t first = tile->index[0] * k->tile_count;
+    const int64_t left = k->count - first;
+    const int64_t n = left < k->tile_count ? left : k->tile_count;
+    if (n > 0) {
+        memcpy((char *)tile->bindings[1] + first, (const char *)tile->bindings[0] + first,
+               (size_t)n);
+    }
+    return SP_OK;
+}
+
+/* Offsets and steps count elements. */
+#define COPY_ROW(type)                                                                             \
+    static void copy_row_##type(const void *from, int64_t offset, int64_t step, void *to,          \
+                                int64_t at, int64_t n)                                             \
+    {                                                                                              \
+        const type *x = (const type *)from + offset;                                               \
+        type *y = (type *)to + at;                                                                 \
+        if (step == 1) memcpy(y, x, (size_t)n * sizeof(type));                                     \
+        else SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = x[i * step];                    \
+    }
+
+COPY_ROW(uint8_t)
+COPY_ROW(uint16_t)
+COPY_ROW(uint32_t)
+COPY_ROW(uint64_t)
+
+static void copy_row(uint32_t element_bytes, const void *from, int64_t offset, int64_t step,
+                     void *to, int64_t at, int64_t n)
+{
+    switch (element_bytes) {
+    case 1:
+        copy_row_uint8_t(from, offset, step, to, at, n);
+        break;
+    case 2:
+        copy_row_uint16_t(from, offset, step, to, at, n);
+        break;
+    case 4:
+        copy_row_uint32_t(from, offset, step, to, at, n);
+        break;
+    default:
+        copy_row_uint64_t(from, offset, step, to, at, n);
+        break;
+    }
+}
+
+sp_status SP_KERNEL(copy_strided)(const sp_tile *tile)
+{
+    const sp_copy_constants *k = tile->constants;
+    const uint32_t last = k->rank - 1;
+    int64_t at = tile->index[0] * k->tile_count;
+    const int64_t end = k->count - at < k->tile_count ? k->count : at + k->tile_count;
+    if (at >= end) return SP_OK;
+    sp_walk walk;
+    sp_walk_init(&walk, k->rank, k->dims, k->strides, k->strides, at / k->dims[last]);
+    for (int64_t column = at % k->dims[last]; at < end; column = 0, sp_walk_next(&walk)) {
+        const int64_t left = k->dims[last] - column;
+        const int64_t n = left < end - at ? left : end - at;
+        copy_row(k->element_bytes, tile->bindings[0], walk.a + column * k->strides[last],
+                 k->strides[last], tile->bindings[1], at, n);
+        at += n;
+    }
+    return SP_OK;
+}
+
+/* Copies each part's stretch of each row, to the whole or from it. */
+static void copy_parts(const sp_tile *tile, char *whole, void *const *parts, bool is_split)
+{
+    const sp_concat_constants *k = tile->constants;
+    const int64_t first = tile->index[0] * k->tile_outer;
+    const int64_t last = first + k->tile_outer < k->outer ? first + k->tile_outer : k->outer;
+    for (int64_t row = first; row < last; row++) {
+        for (uint32_t i = 0; i < k->parts; i++) {
+            if (k->part_bytes[i] == 0) continue;
+            char *part = (char *)parts[i] + row * k->part_bytes[i];
+            char *piece = whole + row * k->row_bytes + k->part_offset[i];
+            memcpy(is_split ? part : piece, is_split ? piece : part, (size_t)k->part_bytes[i]);
+        }
+    }
+}
+
+sp_status SP_KERNEL(concat)(const sp_tile *tile)
+{
+    const sp_concat_constants *k = tile->constants;
+    copy_parts(tile, tile->bindings[k->parts], tile->bindings, false);
+    return SP_OK;
+}
+
+sp_status SP_KERNEL(split)(const sp_tile *tile)
+{
+    copy_parts(tile, tile->bindings[0], tile->bindings + 1, true);
+    return SP_OK;
+}
+
+static void fill_elements(void *to, int64_t at, int64_t n, uint64_t value, uint32_t element_bytes)
+{
+    switch (element_bytes) {
+    case 1:
+        memset((uint8_t *)to + at, (int)(value & 0xff), (size_t)n);
+        break;
+    case 2:
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[at + i] = (uint16_t)value;
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[at + i] = (uint32_t)value;
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) ((uint64_t *)to)[at + i] = value;
+        break;
+    }
+}
+
+sp_status SP_KERNEL(fill)(const sp_tile *tile)
+{
+    const sp_fill_constants *k = tile->constants;
+    const int64_t first = tile->index[0] * k->tile_count;
+    const int64_t left = k->count - first;
+    const int64_t n = left < k->tile_count ? left : k->tile_count;
+    if (n > 0) fill_elements(tile->bindings[0], first, n, k->value, k->element_bytes);
+    return SP_OK;
+}
+
+/* The place that padding coordinate `at` copies, or -1 for the constant. */
+static int64_t pad_source(const sp_pad_constants *k, int64_t at, uint32_t dim)
+{
+    const int64_t size = k->in[dim];
+    int64_t from = at - k->lead[dim];
+    if (from >= 0 && from < size) return from;
+    if (k->mode == SP_PAD_CONSTANT) return -1;
+    if (k->mode == SP_PAD_EDGE) return from < 0 ? 0 : size - 1;
+    /* Mirrored at the outermost elements, over and over where the padding is long. */
+    const int64_t period = 2 * (size - 1);
+    if (period == 0) return 0;
+    from %= period;
+    if (from < 0) from += period;
+    return from < size ? from : period - from;
+}
+
+/* Offset of the input row behind output row `row`, or -1 if all of that row is the constant. */
+static int64_t pad_row(const sp_pad_constants *k, int64_t row)
+{
+    int64_t offset = 0;
+    int64_t stride = k->in[k->rank - 1];
+    for (uint32_t i = k->rank - 1; i-- > 0;) {
+        const int64_t from = pad_source(k, row % k->out[i], i);
+        if (from < 0) return -1;
+        offset += from * stride;
+        stride *= k->in[i];
+        row /= k->out[i];
+    }
+    return offset;
+}
+
+/* Elements [from, to) of the output row at `at`, which lie before or behind the input's row. */
+static void pad_side(const sp_pad_constants *k, const void *x, int64_t offset, void *y, int64_t at,
+                     int64_t from, int64_t to, uint64_t value)
+{
+    for (int64_t i = from; i < to; i++) {
+        const int64_t source = pad_source(k, i, k->rank - 1);
+        if (source < 0) fill_elements(y, at + i, 1, value, k->element_bytes);
+        else copy_row(k->element_bytes, x, offset + source, 1, y, at + i, 1);
+    }
+}
+
+sp_status SP_KERNEL(pad)(const sp_tile *tile)
+{
+    const sp_pad_constants *k = tile->constants;
+    const uint32_t last = k->rank - 1;
+    const int64_t width = k->out[last];
+    void *y = tile->bindings[k->has_value ? 2 : 1];
+    uint64_t value = k->value;
+    if (k->has_value) memcpy(&value, tile->bindings[1], k->element_bytes);
+    const int64_t first = tile->index[0] * k->tile_rows;
+    const int64_t end = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
+    /* The stretch of a row that the input's row covers. */
+    const int64_t begin = k->lead[last] > 0 ? (k->lead[last] < width ? k->lead[last] : width) : 0;
+    int64_t stop = k->lead[last] + k->in[last];
+    stop = stop < begin ? begin : stop > width ? width : stop;
+    for (int64_t row = first; row < end; row++) {
+        const int64_t offset = pad_row(k, row);
+        const int64_t at = row * width;
+        if (offset < 0) {
+            fill_elements(y, at, width, value, k->element_bytes);
+            continue;
+        }
+        pad_side(k, tile->bindings[0], offset, y, at, 0, begin, value);
+        if (stop > begin) {
+            copy_row(k->element_bytes, tile->bindings[0], offset + begin - k->lead[last], 1, y,
+                     at + begin, stop - begin);
+        }
+        pad_side(k, tile->bindings[0], offset, y, at, stop, width, value);
+    }
+    return SP_OK;
+}

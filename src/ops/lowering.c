@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growing list of dispatches, and the reference way to run it. */
+#include "ops/lowering.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+
+void sp__lowering_init(sp_lowering *lowering, const sp_kernel *kernels)
+{
+    *lowering = (sp_lowering){.kernels = kernels};
+    sp__lowering_reset(lowering);
+}
+
+void sp__lowering_deinit(sp_lowering *lowering)
+{
+    sp_free(lowering->dispatches);
+    *lowering = (sp_lowering){0};
+}
+
+void sp__lowering_reset(sp_lowering *lowering)
+{
+    lowering->dispatch_count = 0;
+    lowering->scratch_count = 0;
+    lowering->alias_input = SP_NO_INPUT;
+    lowering->in_place_input = SP_NO_INPUT;
+}
+
+static sp_status grow(sp_lowering *lowering)
+{
+    const uint32_t capacity =
+        lowering->dispatch_capacity == 0 ? 4 : lowering->dispatch_capacity * 2;
+    sp_dispatch *larger =
+        sp_aligned_malloc(_Alignof(sp_dispatch), (size_t)capacity * sizeof(*larger));
+    if (!larger) return sp__fail(SP_OUT_OF_MEMORY, "no memory to lower an op");
+    if (lowering->dispatch_count > 0) {
+        memcpy(larger, lowering->dispatches, lowering->dispatch_count * sizeof(*larger));
+    }
+    sp_free(lowering->dispatches);
+    lowering->dispatches = larger;
+    lowering->dispatch_capacity = capacity;
+    return SP_OK;
+}
+
+sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const void *constants,
+                             uint32_t constant_bytes, sp_dispatch **out)
+{
+    SP_ASSERT(constant_bytes <= SP_MAX_CONSTANT_BYTES);
+    if (lowering->dispatch_count == lowering->dispatch_capacity) SP_TRY(grow(lowering));
+    sp_dispatch *dispatch = &lowering->dispatches[lowering->dispatch_count++];
+    dispatch->kernel = &lowering->kernels[kernel];
+    for (int i = 0; i < 3; i++) dispatch->grid[i] = 1;
+    dispatch->binding_count = 0;
+    dispatch->constant_bytes = constant_bytes;
+    memcpy(dispatch->constants, constants, constant_bytes);
+    *out = dispatch;
+    return SP_OK;
+}
+
+static void bind(sp_dispatch *dispatch, sp_operand operand)
+{
+    SP_ASSERT(dispatch->binding_count < SP_MAX_BINDINGS);
+    dispatch->bindings[dispatch->binding_count++] = operand;
+}
+
+void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index)
+{
+    bind(dispatch, (sp_operand){SP_OPERAND_INPUT, index, false, call->inputs[index].bytes});
+}
+
+void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index)
+{
+    bind(dispatch, (sp_operand){SP_OPERAND_OUTPUT, index, true, call->outputs[index].bytes});
+}
+
+void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,
+                            bool is_write)
+{
+    bind(dispatch,
+         (sp_operand){SP_OPERAND_SCRATCH, index, is_write, lowering->scratch_bytes[index]});
+}
+
+void sp__lower_bind_packed(sp_dispatch *dispatch, uint64_t bytes)
+{
+    bind(dispatch, (sp_operand){SP_OPERAND_PACKED, 1, false, bytes});
+}
+
+uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes)
+{
+    SP_ASSERT(lowering->scratch_count < SP_LOWERING_MAX_SCRATCH);
+    lowering->scratch_bytes[lowering->scratch_count] = bytes;
+    return lowering->scratch_count++;
+}
+
+sp_status sp__lower_grid(sp_dispatch *dispatch, uint64_t x, uint64_t y, uint64_t z)
+{
+    const uint64_t sizes[3] = {x, y, z};
+    for (int i = 0; i < 3; i++) {
+        if (sizes[i] > UINT32_MAX) {
+            return sp__fail(SP_EXHAUSTED, "the op asks for a grid of more than 2^32 tiles");
+        }
+        dispatch->grid[i] = (uint32_t)sizes[i];
+    }
+    return SP_OK;
+}
+
+sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
+                              void *const *bindings, const void *constants)
+{
+    sp_tile tile = {
+        .grid = {grid[0], grid[1], grid[2]}, .bindings = bindings, .constants = constants};
+    for (tile.index[2] = 0; tile.index[2] < grid[2]; tile.index[2]++) {
+        for (tile.index[1] = 0; tile.index[1] < grid[1]; tile.index[1]++) {
+            for (tile.index[0] = 0; tile.index[0] < grid[0]; tile.index[0]++) {
+                SP_TRY(kernel->run(&tile));
+            }
+        }
+    }
+    return SP_OK;
+}
+
+sp_status sp__lowering_run(const sp_lowering *lowering, sp_lowering_place place, void *context)
+{
+    for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
+        const sp_dispatch *dispatch = &lowering->dispatches[i];
+        void *bindings[SP_MAX_BINDINGS];
+        for (uint32_t k = 0; k < dispatch->binding_count; k++) {
+            bindings[k] = place(&dispatch->bindings[k], context);
+        }
+        SP_TRY(
+            sp__kernel_run_grid(dispatch->kernel, dispatch->grid, bindings, dispatch->constants));
+    }
+    return SP_OK;
+}

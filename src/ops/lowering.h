@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a lowered call is: dispatches in order, whose bindings name the call's own operands. Plans,
+ * constant folding and eager calls put storage behind the names. A lowering belongs to one thread.
+ *
+ * A dispatch sees all writes of the dispatches before it. */
+#ifndef SP_OPS_LOWERING_H
+#define SP_OPS_LOWERING_H
+
+#include "device/kernel.h"
+#include "ops/cpu/kernels.h"
+#include "ops/op.h"
+
+typedef enum sp_operand_kind {
+    SP_OPERAND_INPUT,  /* the call's input `index` as it is */
+    SP_OPERAND_PACKED, /* the call's input `index` as `pack` laid it out */
+    SP_OPERAND_OUTPUT,
+    SP_OPERAND_SCRATCH /* memory of this call alone, number `index` */
+} sp_operand_kind;
+
+typedef struct sp_operand {
+    sp_operand_kind kind;
+    uint32_t index;
+    bool is_write;
+    uint64_t bytes; /* from the operand's start */
+} sp_operand;
+
+typedef struct sp_dispatch {
+    const sp_kernel *kernel;
+    uint32_t grid[3];
+    uint32_t binding_count;
+    uint32_t constant_bytes;
+    sp_operand bindings[SP_MAX_BINDINGS];
+    _Alignas(16) unsigned char constants[SP_MAX_CONSTANT_BYTES];
+} sp_dispatch;
+
+#define SP_LOWERING_MAX_SCRATCH 4
+#define SP_NO_INPUT UINT32_MAX
+
+struct sp_lowering {
+    const sp_kernel *kernels; /* the table of the device's instruction set */
+    sp_dispatch *dispatches;  /* owned */
+    uint32_t dispatch_count, dispatch_capacity;
+    uint64_t scratch_bytes[SP_LOWERING_MAX_SCRATCH];
+    uint32_t scratch_count;
+    uint32_t alias_input;    /* output 0 is this input's bytes, no dispatch; or SP_NO_INPUT */
+    uint32_t in_place_input; /* output 0 may be written over this input; or SP_NO_INPUT */
+};
+
+void sp__lowering_init(sp_lowering *lowering, const sp_kernel *kernels);
+void sp__lowering_deinit(sp_lowering *lowering);
+/* Empty again, memory kept. */
+void sp__lowering_reset(sp_lowering *lowering);
+
+/* A new dispatch with a grid of one tile; constants are copied. The pointer in *out holds until the
+ * next call. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const void *constants,
+                             uint32_t constant_bytes, sp_dispatch **out);
+
+/* Appends a binding to the dispatch. */
+void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index);
+void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index);
+void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,
+                            bool is_write);
+/* Input 1 as the op's `pack` lays it out, in `bytes` bytes. */
+void sp__lower_bind_packed(sp_dispatch *dispatch, uint64_t bytes);
+
+/* A new scratch of `bytes`; its number. */
+uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes);
+
+/* Output 0 is input `index` under another shape. */
+static inline void sp__lower_alias(sp_lowering *lowering, uint32_t index)
+{
+    lowering->alias_input = index;
+}
+
+/* The kernel reads each element of input `index` before, and in the same tile as, it writes the
+ * element of output 0 at the same place, so both may be one memory. */
+static inline void sp__lower_in_place(sp_lowering *lowering, uint32_t index)
+{
+    lowering->in_place_input = index;
+}
+
+/* Tiles of `per_tile` that cover `count`; at least 1. */
+static inline uint64_t sp__lower_tiles(uint64_t count, uint64_t per_tile)
+{
+    return count == 0 ? 1 : (count - 1) / per_tile + 1;
+}
+
+/* Errors: SP_EXHAUSTED if a size needs more than 32 bits. */
+sp_status sp__lower_grid(sp_dispatch *dispatch, uint64_t x, uint64_t y, uint64_t z);
+
+/* Runs the dispatches on the calling thread, in order, tile by tile. `place` gives each operand's
+ * address. The FP state must be normal (sp_fpenv_enter). */
+typedef void *(*sp_lowering_place)(const sp_operand *operand, void *context);
+sp_status sp__lowering_run(const sp_lowering *lowering, sp_lowering_place place, void *context);
+
+/* Runs every tile of one grid on the calling thread. */
+sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
+                              void *const *bindings, const void *constants);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an op is, and one use of it. An op is a row of the registry: a schema, a shape rule, and a
+ * function that lowers a use to dispatches. A use (sp_op_call) says all that those may look at, so
+ * models and eager calls share them. Rows are constant; a call belongs to one thread. */
+#ifndef SP_OPS_OP_H
+#define SP_OPS_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ops/attribute.h"
+#include "tensor/shape.h"
+
+/* An op of a later ONNX version than this is unknown; 'from this version on' ends here. */
+#define SP_OPSET_NEWEST 27
+
+typedef struct sp_op_call sp_op_call;
+typedef struct sp_lowering sp_lowering;
+
+/* One operand of a call. */
+typedef struct sp_op_value {
+    bool is_present; /* false: an optional one that the call leaves out */
+    sp_dtype dtype;
+    sp_shape shape;
+    uint64_t bytes;
+    const void *data; /* the elements, if they are known before the run; NULL otherwise */
+    bool is_packed;   /* a constant that the op's `pack` has laid out once for all plans */
+} sp_op_value;
+
+typedef struct sp_op_attribute {
+    const char *name;
+    sp_attribute_type type;
+    bool is_required;
+} sp_op_attribute;
+
+#define SP_OP_MAX_ATTRIBUTES 8
+#define SP_OP_VARIADIC UINT32_MAX
+#define SP_DTYPE_BIT(dtype) (1u << (dtype))
+
+typedef struct sp_op {
+    const char *domain; /* "" is ONNX's own */
+    const char *name;
+    uint32_t since, until; /* opset versions, both included */
+    uint32_t min_inputs, max_inputs;
+    uint32_t min_outputs, max_outputs;
+    uint32_t dtypes; /* bits of the types allowed for input 0 (for output 0 if there is none) */
+    sp_op_attribute attributes[SP_OP_MAX_ATTRIBUTES]; /* ended by a NULL name */
+
+    /* From the inputs (and the values of those that are known) to dtype and shape of each output.
+     * Errors: SP_MISMATCH, SP_UNSUPPORTED. */
+    sp_status (*infer)(sp_op_call *call);
+
+    /* Emits the dispatches of a call whose outputs have been inferred. */
+    sp_status (*lower)(const sp_op_call *call, sp_lowering *lowering);
+
+    /* NULL, or: emits the one dispatch that lays out constant input 1 as `lower` wants it. Depends
+     * on that input and the attributes only. Emits nothing if the input is better left as it is. */
+    sp_status (*pack)(const sp_op_call *call, sp_lowering *lowering);
+} sp_op;
+
+struct sp_op_call {
+    const sp_op *op;
+    uint32_t version; /* opset version that the model asks for, since <= version <= until */
+    sp_attribute_list attributes;
+    const sp_op_value *inputs;
+    sp_op_value *outputs;
+    uint32_t input_count, output_count;
+};
+
+/* Is input `index` given, and not left out? */
+static inline bool sp__op_has_input(const sp_op_call *call, uint32_t index)
+{
+    return index < call->input_count && call->inputs[index].is_present;
+}
+
+/* Checks counts and attributes of a use against the schema, before any shape is known. Errors:
+ * SP_CORRUPT, SP_UNSUPPORTED for an attribute that the schema does not have. */
+sp_status sp__op_check(const sp_op_call *call);
+
+/* Runs the shape rule: afterwards outputs have dtype, shape and bytes. Errors as `infer`,
+ * SP_UNSUPPORTED naming op, version and dtype, SP_EXHAUSTED for absurd shapes. */
+sp_status sp__op_infer(sp_op_call *call);
+
+/* For shape rules: the integers of input `index` (i64 or i32, at most `max` of them), which must be
+ * known. Errors: SP_UNSUPPORTED if they depend on data, SP_MISMATCH. */
+sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max, int64_t *out,
+                            uint32_t *count);
+
+/* For shape rules: output `index` gets this type and shape. */
+static inline void sp__op_set_output(sp_op_call *call, uint32_t index, sp_dtype dtype,
+                                     const sp_shape *shape)
+{
+    call->outputs[index].dtype = dtype;
+    call->outputs[index].shape = *shape;
+}
+
+/* For shape rules of ops whose one output is like input 0. */
+sp_status sp__op_infer_same(sp_op_call *call);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gemm and MatMul. A constant right-hand matrix is packed into panels once per model; the bits are
+ * the same packed or not. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "ops/ops.h"
+
+static sp_status bad_shapes(const sp_op_call *call)
+{
+    return sp__fail(SP_MISMATCH, "cannot multiply shapes %s and %s",
+                    sp__shape_print(&call->inputs[0].shape).text,
+                    sp__shape_print(&call->inputs[1].shape).text);
+}
+
+static sp_status check_types(const sp_op_call *call)
+{
+    for (uint32_t i = 1; i < call->input_count; i++) {
+        if (!sp__op_has_input(call, i) || call->inputs[i].dtype == call->inputs[0].dtype) continue;
+        return sp__fail(SP_MISMATCH, "inputs of types %s and %s",
+                        sp_dtype_name(call->inputs[0].dtype), sp_dtype_name(call->inputs[i].dtype));
+    }
+    return SP_OK;
+}
+
+/* ---- the matrix b, constant, unpacked or packed on the way ---- */
+
+static uint64_t panel_bytes(int64_t depth, int64_t columns)
+{
+    const uint64_t panels = ((uint64_t)columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
+    /* At most 16 times the matrix, which is bounded, so this cannot wrap. */
+    return panels * SP_GEMM_PANEL * (uint64_t)depth * sizeof(float);
+}
+
+static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool is_transposed)
+{
+    const int64_t *dims = call->inputs[1].shape.dims;
+    const sp_gemm_pack_constants k = {
+        .depth = dims[is_transposed ? 1 : 0],
+        .columns = dims[is_transposed ? 0 : 1],
+        .depth_stride = is_transposed ? 1 : dims[1],
+        .column_stride = is_transposed ? dims[1] : 1,
+    };
+    const uint32_t panels = sp__lower_scratch(lowering, panel_bytes(k.depth, k.columns));
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_pack_f32, &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 1);
+    sp__lower_bind_scratch(dispatch, lowering, panels, true);
+    return SP_OK;
+}
+
+/* Rows and columns of one tile so that it does about SP_TILE_PRODUCTS multiply-adds; both in steps
+ * of 4, which the kernel computes at once. */
+static void choose_tile(sp_gemm_constants *k)
+{
+    const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
+    const int64_t budget = SP_TILE_PRODUCTS / ((k->depth > 0 ? k->depth : 1) * SP_GEMM_PANEL) + 1;
+    const int64_t rows = k->rows < 32 ? (k->rows > 0 ? k->rows : 1) : 32;
+    k->tile_panels = budget / rows / 4 * 4;
+    if (k->tile_panels < 4) k->tile_panels = 4;
+    if (k->tile_panels > panels) k->tile_panels = panels > 0 ? panels : 1;
+    k->tile_rows = budget / k->tile_panels / 4 * 4;
+    if (k->tile_rows < 4) k->tile_rows = 4;
+}
+
+/* Emits the product; everything about a, c and the batch stands in `k`. */
+static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gemm_constants *k,
+                           bool is_transposed, uint64_t batch)
+{
+    const bool is_packed = call->inputs[1].is_packed || is_transposed;
+    if (is_packed && !call->inputs[1].is_packed) SP_TRY(emit_pack(call, lowering, is_transposed));
+    k->is_padded = is_packed;
+    k->b_depth = is_packed ? SP_GEMM_PANEL : k->columns;
+    k->b_panel = is_packed ? SP_GEMM_PANEL * k->depth : SP_GEMM_PANEL;
+    choose_tile(k);
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, k, sizeof(*k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    if (call->inputs[1].is_packed) {
+        sp__lower_bind_packed(dispatch, panel_bytes(k->depth, k->columns));
+    } else if (is_packed) {
+        sp__lower_bind_scratch(dispatch, lowering, 0, false);
+    } else {
+        sp__lower_bind_input(dispatch, call, 1);
+    }
+    if (k->has_c) sp__lower_bind_input(dispatch, call, 2);
+    sp__lower_bind_output(dispatch, call, 0);
+    const uint64_t panels = ((uint64_t)k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
+    return sp__lower_grid(dispatch, sp__lower_tiles(panels, (uint64_t)k->tile_panels),
+                          sp__lower_tiles((uint64_t)k->rows, (uint64_t)k->tile_rows), batch);
+}
+
+/* ---- Gemm ---- */
+
+static bool is_transposed(const sp_op_call *call, uint32_t input)
+{
+    return sp__attribute_int(call->attributes, input == 0 ? "transA" : "transB", 0) != 0;
+}
+
+sp_status sp__gemm_infer(sp_op_call *call)
+{
+    SP_TRY(check_types(call));
+    const sp_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
+    if (a->rank != 2 || b->rank != 2) return bad_shapes(call);
+    const bool ta = is_transposed(call, 0), tb = is_transposed(call, 1);
+    if (a->dims[ta ? 0 : 1] != b->dims[tb ? 1 : 0]) return bad_shapes(call);
+    const sp_shape y = {.rank = 2, .dims = {a->dims[ta ? 1 : 0], b->dims[tb ? 0 : 1]}};
+    if (sp__op_has_input(call, 2)) {
+        sp_shape both;
+        SP_TRY(sp__shape_broadcast(&call->inputs[2].shape, &y, &both));
+        if (!sp__shape_equal(&both, &y)) {
+            return sp__fail(SP_MISMATCH, "input C of shape %s does not broadcast to %s",
+                            sp__shape_print(&call->inputs[2].shape).text, sp__shape_print(&y).text);
+        }
+    }
+    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    return SP_OK;
+}
+
+sp_status sp__gemm_pack(const sp_op_call *call, sp_lowering *lowering)
+{
+    if (call->inputs[1].dtype != SP_F32 || call->inputs[1].shape.rank != 2) return SP_OK;
+    return emit_pack(call, lowering, is_transposed(call, 1));
+}
+
+sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    const sp_shape *a = &call->inputs[0].shape, *y = &call->outputs[0].shape;
+    const bool ta = is_transposed(call, 0);
+    sp_gemm_constants k = {.rows = y->dims[0],
+                           .columns = y->dims[1],
+                           .depth = a->dims[ta ? 0 : 1],
+                           .a_row = ta ? 1 : a->dims[1],
+                           .a_depth = ta ? a->dims[1] : 1,
+                           .alpha = sp__attribute_float(call->attributes, "alpha", 1.0f),
+                           .beta = sp__attribute_float(call->attributes, "beta", 1.0f),
+                           .has_c = sp__op_has_input(call, 2)};
+    if (k.has_c) {
+        int64_t strides[SP_MAX_RANK];
+        sp__shape_broadcast_strides(&call->inputs[2].shape, y, strides);
+        k.c_row = strides[0];
+        k.c_column = strides[1];
+    }
+    return emit_gemm(call, lowering, &k, is_transposed(call, 1), 1);
+}
+
+/* ---- MatMul ---- */
+
+/* An operand as matrices [rows, columns] in a batch. A vector is a row on the left and a column on
+ * the right. */
+typedef struct matrices {
+    sp_shape batch;
+    int64_t rows, columns;
+    bool is_vector;
+} matrices;
+
+static matrices as_matrices(const sp_shape *shape, bool is_left)
+{
+    matrices m = {.batch = *shape, .is_vector = shape->rank == 1};
+    const int64_t last = shape->dims[shape->rank - 1];
+    m.batch.rank = m.is_vector ? 0 : shape->rank - 2;
+    if (m.is_vector) {
+        m.rows = is_left ? 1 : last;
+        m.columns = is_left ? last : 1;
+    } else {
+        m.rows = shape->dims[shape->rank - 2];
+        m.columns = last;
+    }
+    return m;
+}
+
+sp_status sp__matmul_infer(sp_op_call *call)
+{
+    SP_TRY(check_types(call));
+    const sp_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
+    if (a->rank == 0 || b->rank == 0) return bad_shapes(call);
+    const matrices left = as_matrices(a, true), right = as_matrices(b, false);
+    if (left.columns != right.rows) return bad_shapes(call);
+    sp_shape y;
+    if (sp__shape_broadcast(&left.batch, &right.batch, &y) != SP_OK) return bad_shapes(call);
+    if (!left.is_vector) y.dims[y.rank++] = left.rows;
+    if (!right.is_vector) y.dims[y.rank++] = right.columns;
+    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    return SP_OK;
+}
+
+sp_status sp__matmul_pack(const sp_op_call *call, sp_lowering *lowering)
+{
+    return sp__gemm_pack(call, lowering); /* there is no transB: the plain layout */
+}
+
+sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    const matrices left = as_matrices(&call->inputs[0].shape, true);
+    const matrices right = as_matrices(&call->inputs[1].shape, false);
+    sp_gemm_constants k = {.rows = left.rows,
+                           .columns = right.columns,
+                           .depth = left.columns,
+                           .a_row = left.columns,
+                           .a_depth = 1,
+                           .alpha = 1.0f,
+                           .beta = 1.0f};
+    if (right.batch.rank == 0) {
+        /* One matrix on the right: all rows of all batches are rows of one product. */
+        k.rows *= (int64_t)sp__shape_count(&left.batch);
+        return emit_gemm(call, lowering, &k, false, 1);
+    }
+    sp_shape batch;
+    SP_TRY(sp__shape_broadcast(&left.batch, &right.batch, &batch));
+    k.batch_rank = batch.rank;
+    sp__shape_broadcast_strides(&left.batch, &batch, k.a_batch);
+    sp__shape_broadcast_strides(&right.batch, &batch, k.b_batch);
+    for (uint32_t i = 0; i < batch.rank; i++) {
+        k.batch_dims[i] = batch.dims[i];
+        k.a_batch[i] *= left.rows * left.columns;
+        k.b_batch[i] *= right.rows * right.columns;
+    }
+    const uint64_t count = sp__shape_count(&batch);
+    if (count == 0) return SP_OK; /* nothing to compute; a grid has at least one tile */
+    return emit_gemm(call, lowering, &k, false, count);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Concat, Split and Transpose: any element type, bits untouched. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "ops/collapse.h"
+#include "ops/ops.h"
+
+/* ---- Concat ---- */
+
+sp_status sp__concat_infer(sp_op_call *call)
+{
+    const sp_op_value *first = &call->inputs[0];
+    uint32_t axis;
+    SP_TRY(sp__shape_axis(&first->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
+    sp_shape y = first->shape;
+    uint64_t total = (uint64_t)y.dims[axis];
+    for (uint32_t i = 1; i < call->input_count; i++) {
+        if (!sp__op_has_input(call, i)) {
+            return sp__fail(SP_CORRUPT, "input %" PRIu32 " is left out", i);
+        }
+        const sp_op_value *input = &call->inputs[i];
+        sp_shape rest = input->shape;
+        if (rest.rank == y.rank) {
+            total += (uint64_t)rest.dims[axis];
+            /* Refused below, with the shape; kept small so that the sum cannot wrap. */
+            if (total > SP_MAX_TENSOR_BYTES) total = SP_MAX_TENSOR_BYTES + 1;
+            rest.dims[axis] = first->shape.dims[axis];
+        }
+        if (!sp__shape_equal(&rest, &first->shape) || input->dtype != first->dtype) {
+            return sp__fail(SP_MISMATCH, "input %" PRIu32 " is %s %s, input 0 is %s %s", i,
+                            sp_dtype_name(input->dtype), sp__shape_print(&input->shape).text,
+                            sp_dtype_name(first->dtype), sp__shape_print(&first->shape).text);
+        }
+    }
+    y.dims[axis] = (int64_t)total;
+    sp__op_set_output(call, 0, first->dtype, &y);
+    return SP_OK;
+}
+
+/* The part of the whole that lies along `axis`: how many rows, and bytes of one step along it. */
+static sp_concat_constants concat_constants(const sp_op_value *whole, uint32_t axis,
+                                            uint64_t *step_bytes)
+{
+    const sp_shape *shape = &whole->shape;
+    *step_bytes =
+        sp__shape_range_count(shape, axis + 1, shape->rank) * sp_dtype_bytes(whole->dtype);
+    sp_concat_constants k = {
+        .outer = (int64_t)sp__shape_range_count(shape, 0, axis),
+        .row_bytes = (int64_t)(*step_bytes * (uint64_t)shape->dims[axis]),
+    };
+    const int64_t tile_bytes = INT64_C(4) * SP_TILE_ELEMENTS;
+    k.tile_outer = k.row_bytes > 0 && k.row_bytes < tile_bytes ? tile_bytes / k.row_bytes : 1;
+    return k;
+}
+
+sp_status sp__concat_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    uint32_t axis;
+    uint64_t step_bytes;
+    const sp_op_value *y = &call->outputs[0];
+    SP_TRY(sp__shape_axis(&y->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
+    sp_concat_constants k = concat_constants(y, axis, &step_bytes);
+    int64_t offset = 0;
+    /* As many inputs at a time as a dispatch can bind; each writes its own stretches of y. */
+    for (uint32_t first = 0; first < call->input_count; first += k.parts) {
+        const uint32_t left = call->input_count - first;
+        k.parts = left < SP_CONCAT_MAX_PARTS ? left : SP_CONCAT_MAX_PARTS;
+        for (uint32_t i = 0; i < k.parts; i++) {
+            const int64_t size = call->inputs[first + i].shape.dims[axis];
+            k.part_bytes[i] = size * (int64_t)step_bytes;
+            k.part_offset[i] = offset;
+            offset += k.part_bytes[i];
+        }
+        sp_dispatch *dispatch;
+        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_concat, &k, sizeof(k), &dispatch));
+        for (uint32_t i = 0; i < k.parts; i++) sp__lower_bind_input(dispatch, call, first + i);
+        sp__lower_bind_output(dispatch, call, 0);
+        SP_TRY(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.outer, (uint64_t)k.tile_outer),
+                              1, 1));
+    }
+    return SP_OK;
+}
+
+/* ---- Split ---- */
+
+/* Sizes along the axis: from the attribute `split` (to version 12), input 1 (from 13), or equal
+ * parts, the last one smaller if need be. `sizes` has room for one per output. */
+static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t index, int64_t *out)
+{
+    const int64_t count = call->output_count;
+    const sp_attribute *attribute = sp__attribute_find(call->attributes, "split");
+    if (attribute) {
+        if (attribute->count != call->output_count) {
+            return sp__fail(SP_MISMATCH, "%" PRIu32 " sizes for %" PRIu32 " outputs",
+                            attribute->count, call->output_count);
+        }
+        *out = attribute->as.ints[index];
+    } else if (sp__op_has_input(call, 1)) {
+        const sp_op_value *sizes = &call->inputs[1];
+        if (sizes->dtype != SP_I64 || sizes->shape.rank != 1 || sizes->shape.dims[0] != count) {
+            return sp__fail(SP_MISMATCH, "sizes of shape %s for %" PRId64 " outputs",
+                            sp__shape_print(&sizes->shape).text, count);
+        }
+        if (!sizes->data) {
+            return sp__fail(SP_UNSUPPORTED, "the sizes of the parts must be constant");
+        }
+        *out = ((const int64_t *)sizes->data)[index];
+    } else {
+        /* Uneven parts exist from version 18 on. */
+        if (call->version < 18 && total % count != 0) {
+            return sp__fail(SP_MISMATCH, "%" PRId64 " does not split into %" PRId64 " equal parts",
+                            total, count);
+        }
+        const int64_t part = (total + count - 1) / count;
+        const int64_t left = total - part * index;
+        *out = left < part ? left : part;
+    }
+    if (*out >= 0) return SP_OK;
+    return sp__fail(SP_MISMATCH, "part %" PRIu32 " has size %" PRId64, index, *out);
+}
+
+sp_status sp__split_infer(sp_op_call *call)
+{
+    const sp_op_value *x = &call->inputs[0];
+    uint32_t axis;
+    SP_TRY(sp__shape_axis(&x->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
+    const int64_t wanted = sp__attribute_int(call->attributes, "num_outputs", call->output_count);
+    if (wanted != call->output_count) {
+        return sp__fail(SP_MISMATCH, "num_outputs is %" PRId64 " with %" PRIu32 " outputs", wanted,
+                        call->output_count);
+    }
+    const int64_t total = x->shape.dims[axis];
+    int64_t left = total;
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        sp_shape part = x->shape;
+        SP_TRY(split_size(call, total, i, &part.dims[axis]));
+        if (part.dims[axis] > left) {
+            return sp__fail(SP_MISMATCH, "the parts are larger than %" PRId64, total);
+        }
+        left -= part.dims[axis];
+        sp__op_set_output(call, i, x->dtype, &part);
+    }
+    if (left == 0) return SP_OK;
+    return sp__fail(SP_MISMATCH, "the parts are smaller than %" PRId64, total);
+}
+
+sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    uint32_t axis;
+    uint64_t step_bytes;
+    const sp_op_value *x = &call->inputs[0];
+    SP_TRY(sp__shape_axis(&x->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
+    sp_concat_constants k = concat_constants(x, axis, &step_bytes);
+    int64_t offset = 0;
+    for (uint32_t first = 0; first < call->output_count; first += k.parts) {
+        const uint32_t left = call->output_count - first;
+        k.parts = left < SP_CONCAT_MAX_PARTS ? left : SP_CONCAT_MAX_PARTS;
+        for (uint32_t i = 0; i < k.parts; i++) {
+            const int64_t size = call->outputs[first + i].shape.dims[axis];
+            k.part_bytes[i] = size * (int64_t)step_bytes;
+            k.part_offset[i] = offset;
+            offset += k.part_bytes[i];
+        }
+        sp_dispatch *dispatch;
+        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_split, &k, sizeof(k), &dispatch));
+        sp__lower_bind_input(dispatch, call, 0);
+        for (uint32_t i = 0; i < k.parts; i++) sp__lower_bind_output(dispatch, call, first + i);
+        SP_TRY(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.outer, (uint64_t)k.tile_outer),
+                              1, 1));
+    }
+    return SP_OK;
+}
+
+/* ---- Transpose ---- */
+
+/* `perm[i]` is the input's dimension that becomes dimension i; reversed order by default. */
+static sp_status read_permutation(const sp_op_call *call, uint32_t perm[SP_MAX_RANK])
+{
+    const uint32_t rank = call->inputs[0].shape.rank;
+    const sp_attribute *attribute = sp__attribute_find(call->attributes, "perm");
+    if (attribute && attribute->count != rank) {
+        return sp__fail(SP_MISMATCH, "perm has %" PRIu32 " entries for shape %s", attribute->count,
+                        sp__shape_print(&call->inputs[0].shape).text);
+    }
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        const int64_t from = attribute ? attribute->as.ints[i] : (int64_t)(rank - 1 - i);
+        if (from < 0 || from >= (int64_t)rank || (seen & (1u << from)) != 0) {
+            return sp__fail(SP_MISMATCH, "perm is no permutation: entry %" PRIu32 " is %" PRId64, i,
+                            from);
+        }
+        seen |= 1u << from;
+        perm[i] = (uint32_t)from;
+    }
+    return SP_OK;
+}
+
+sp_status sp__transpose_infer(sp_op_call *call)
+{
+    uint32_t perm[SP_MAX_RANK] = {0};
+    SP_TRY(read_permutation(call, perm));
+    sp_shape y = call->inputs[0].shape;
+    for (uint32_t i = 0; i < y.rank; i++) y.dims[i] = call->inputs[0].shape.dims[perm[i]];
+    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    return SP_OK;
+}
+
+sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    const sp_shape *x = &call->inputs[0].shape, *y = &call->outputs[0].shape;
+    uint32_t perm[SP_MAX_RANK] = {0};
+    int64_t strides[SP_MAX_RANK], unused[SP_MAX_RANK];
+    SP_TRY(read_permutation(call, perm));
+    sp__shape_strides(x, strides);
+    sp_copy_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype),
+                           .count = (int64_t)sp__shape_count(y),
+                           .tile_count = SP_TILE_ELEMENTS};
+    for (uint32_t i = 0; i < y->rank; i++) {
+        k.dims[i] = y->dims[i];
+        k.strides[i] = unused[i] = strides[perm[i]];
+    }
+    k.rank = sp__collapse(y->rank, k.dims, k.strides, unused);
+    if (k.rank == 1 && k.strides[0] <= 1) {
+        sp__lower_alias(lowering, 0); /* only dimensions of size 1 have moved */
+        return SP_OK;
+    }
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_output(dispatch, call, 0);
+    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, SP_TILE_ELEMENTS), 1, 1);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions behind the registry's rows, by family; registry.c alone refers to them. */
+#ifndef SP_OPS_OPS_H
+#define SP_OPS_OPS_H
+
+#include "ops/lowering.h"
+
+/* op_elementwise.c */
+sp_status sp__binary_infer(sp_op_call *call);
+sp_status sp__add_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__sub_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__mul_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__div_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__relu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__sigmoid_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__tanh_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__exp_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_gemm.c */
+sp_status sp__gemm_infer(sp_op_call *call);
+sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__gemm_pack(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__matmul_infer(sp_op_call *call);
+sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__matmul_pack(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_conv.c */
+sp_status sp__conv_infer(sp_op_call *call);
+sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__max_pool_infer(sp_op_call *call);
+sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_move.c */
+sp_status sp__concat_infer(sp_op_call *call);
+sp_status sp__concat_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__split_infer(sp_op_call *call);
+sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__transpose_infer(sp_op_call *call);
+sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_pad.c */
+sp_status sp__pad_infer(sp_op_call *call);
+sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_view.c */
+sp_status sp__reshape_infer(sp_op_call *call);
+sp_status sp__flatten_infer(sp_op_call *call);
+sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_constant.c: their outputs are known from the shape rule on, or filled. */
+sp_status sp__constant_infer(sp_op_call *call);
+sp_status sp__shape_infer(sp_op_call *call);
+sp_status sp__constant_of_shape_infer(sp_op_call *call);
+sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__known_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* Elements of a tile of an op that does about one operation per element, and of one that evaluates
+ * a function: 20 microseconds or so on one core. */
+#define SP_TILE_ELEMENTS 65536
+#define SP_TILE_EVALUATIONS 32768
+/* Multiply-adds of a tile. */
+#define SP_TILE_PRODUCTS 1048576
+
+#endif
