@@ -27,6 +27,20 @@ void sp__point_flush(sp_point point)
     if (owner != NULL) owner->device->vtable->flush(owner);
 }
 
+/* Set before and after all waits; relaxed, since it publishes nothing. */
+static SP_ATOMIC(sp_point_observer) observer; /* process-wide: waits cross devices */
+
+void sp__point_set_observer(sp_point_observer fn)
+{
+    sp_store_relaxed(&observer, fn);
+}
+
+void sp__point_observed(sp_point point)
+{
+    const sp_point_observer fn = sp_load_relaxed(&observer);
+    if (SP_UNLIKELY(fn != NULL)) fn(point);
+}
+
 /* ---- sleeping ---- */
 
 typedef struct host_waiter {
@@ -199,7 +213,9 @@ static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
 
 sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns)
 {
-    return sp__point_has_passed(point) ? SP_OK : wait_slow(point, deadline_ns);
+    if (!sp__point_has_passed(point)) SP_TRY(wait_slow(point, deadline_ns));
+    sp__point_observed(point);
+    return SP_OK;
 }
 
 sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
@@ -269,5 +285,6 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
         passed = first_passed(points, count);
     }
     *which = passed;
+    sp__point_observed(points[passed]);
     return sp__fault_report(sp__point_fault(points[passed]));
 }

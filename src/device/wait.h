@@ -23,6 +23,13 @@ sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t de
 sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
                              uint32_t *which);
 
+/* Is told of every point that a thread has seen to have passed: the hazard checker. NULL: nobody.
+ */
+typedef void (*sp_point_observer)(sp_point point);
+void sp__point_set_observer(sp_point_observer observer);
+/* For callers that look by themselves. */
+void sp__point_observed(sp_point point);
+
 /* Flushes the queue that owns the point, if it has not passed. */
 void sp__point_flush(sp_point point);
 

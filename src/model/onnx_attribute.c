@@ -175,7 +175,7 @@ static sp_status make_values(sp_onnx_reader *reader, uint64_t count, sp_attribut
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out)
 {
     SP_TRY(read_head(proto, out));
-    uint64_t count;
+    uint64_t count = 0;
     SP_TRY(count_values(proto, out, &count));
     if (is_singular(out->type) && count > 1) {
         return sp__fail(SP_CORRUPT,

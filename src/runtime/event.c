@@ -238,7 +238,10 @@ sp_status sp_event_query(sp_event event)
 {
     sp_point point;
     SP_TRY(sp__event_point(event, &point));
-    if (SP_LIKELY(sp__point_has_passed(point))) return sp__fault_report(sp__point_fault(point));
+    if (SP_LIKELY(sp__point_has_passed(point))) {
+        sp__point_observed(point);
+        return sp__fault_report(sp__point_fault(point));
+    }
     sp__point_flush(point);
     return SP_NOT_READY;
 }
@@ -303,9 +306,11 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
     SP_TRY(sp__stream_find(stream, &ref));
     SP_TRY(sp__event_point(event, &point));
     const bool is_done = sp__point_has_passed(point) && sp__point_fault(point) == SP_NO_FAULT;
+    if (is_done) sp__point_observed(point);
     if (is_done || point.timeline == &ref.queue->timeline) return SP_OK; /* ordered already */
     const sp_submission submission = {.waits = &point, .wait_count = 1, .takes_faults = true};
-    return sp__submit_plain(&ref, &submission, &point);
+    sp_point mine;
+    return sp__submit_plain(&ref, &submission, &mine);
 }
 
 /* ---- time ---- */

@@ -7,10 +7,19 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "device/wait.h"
+
+/* Whoever drops a point because it has passed has seen that it has: the checker counts on it. */
+static bool is_past(sp_point point)
+{
+    if (!sp__point_has_passed(point)) return false;
+    sp__point_observed(point);
+    return true;
+}
 
 bool sp__wait_set_add(sp_wait_set *set, sp_point point, const sp_timeline *own)
 {
-    if (point.timeline == own || sp__point_has_passed(point)) return true;
+    if (point.timeline == own || is_past(point)) return true;
     for (uint32_t i = 0; i < set->count; i++) {
         if (set->points[i].timeline != point.timeline) continue;
         if (set->points[i].value < point.value) set->points[i].value = point.value;
@@ -48,10 +57,10 @@ void sp__frontier_prune(sp_frontier *frontier)
     sp_point *reads = reads_of(frontier);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < frontier->count; i++) {
-        if (!sp__point_has_passed(reads[i])) reads[kept++] = reads[i];
+        if (!is_past(reads[i])) reads[kept++] = reads[i];
     }
     frontier->count = kept;
-    if (sp__point_has_passed(frontier->write)) frontier->write = (sp_point){0};
+    if (is_past(frontier->write)) frontier->write = (sp_point){0};
 }
 
 static uint32_t room_of(const sp_frontier *frontier)

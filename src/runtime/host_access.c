@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "device/thread_record.h"
 #include "device/wait.h"
+#include "runtime/checker.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 
@@ -130,6 +132,28 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
     return SP_OK;
 }
 
+/* Tells the checker of the access: after the waits, which order it. */
+static void check_access(sp_rt_storage *storage, sp_storage handle, sp_access access,
+                         const void *call_site)
+{
+    sp_check_use use = {.op = "host access",
+                        .access = access,
+                        .device = "host",
+                        .stream = UINT32_MAX,
+                        .call_site = call_site};
+    const sp_thread_record *record = sp__thread_record();
+    if (record != NULL) use.thread = record->number;
+    sp_check_batch *reports = sp_calloc(1, sizeof *reports);
+    if (reports == NULL || !sp__storage_lock(storage, handle)) {
+        sp_free(reports);
+        return;
+    }
+    sp__check_used(&storage->history, storage->bytes, (sp_point){0}, &use, reports);
+    sp_mutex_unlock(&storage->lock);
+    sp__check_emit(reports);
+    sp_free(reports);
+}
+
 sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data)
 {
     SP_TRY(sp__runtime_enter());
@@ -152,6 +176,7 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
         status = sp__point_wait_passed(step.points[i], SP_NO_DEADLINE);
     }
     if (step.points != step.inline_points) sp_free(step.points);
+    if (sp__check_is_on() && status == SP_OK) check_access(storage, handle, access, SP_CALL_SITE);
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
     if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
     if (status == SP_OK) {

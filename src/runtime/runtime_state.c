@@ -14,6 +14,7 @@
 #include "device/cpu/cpu.h"
 #include "device/null/null.h"
 #include "device/thread_record.h"
+#include "runtime/checker.h"
 #include "runtime/current_stream.h"
 #include "runtime/event.h"
 #include "runtime/storage.h"
@@ -146,6 +147,7 @@ static sp_status come_up_locked(void) SP_REQUIRES(&runtime.lock)
         cpu->vtable->close(cpu);
         return status;
     }
+    sp__check_start();
     sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
     return SP_OK;
 }
@@ -332,6 +334,7 @@ void sp__runtime_reset(void)
     sp__storages_free();
     sp__events_free();
     sp__host_tickets_free();
+    sp__check_reset();
     sp__thread_records_free();
     sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_NEW);
 }

@@ -6,6 +6,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "device/wait.h"
+#include "runtime/checker.h"
 #include "runtime/current_stream.h"
 #include "runtime/runtime_state.h"
 
@@ -140,7 +141,10 @@ static void storage_destroy(sp_object *object)
     sp__host_tickets_close_locked(storage);
     sp_rt_device *device = storage->device;
     const bool is_adopted = storage->is_adopted;
+    sp_check_history *history = storage->history;
+    storage->history = NULL;
     sp_mutex_unlock(&storage->lock);
+    sp__check_forget(&history);
     sp_delay_point();
     add_stream_uses(storage, device);
     sp_store_relaxed(&storage->is_frozen, 0);

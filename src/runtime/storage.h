@@ -40,7 +40,8 @@ typedef struct sp_rt_storage {
     uint64_t bytes SP_GUARDED_BY(lock);
     bool is_tracked SP_GUARDED_BY(lock);
     bool is_adopted SP_GUARDED_BY(lock);
-    sp_host_ticket *tickets SP_GUARDED_BY(lock); /* open host accesses */
+    sp_host_ticket *tickets SP_GUARDED_BY(lock);          /* open host accesses */
+    struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */
     sp_block block; /* its frontier: guarded by lock while the storage lives */
 
     /* Adopted memory. Constant from creation to the release callback. */

@@ -3,6 +3,7 @@
 #include <streampool/storage.h>
 
 #include "base/error.h"
+#include "runtime/checker.h"
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
@@ -22,7 +23,7 @@ sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
     };
     const sp_command command = {.type = SP_COMMAND_COPY};
     sp_point point;
-    return sp__submit_command(&ref, &command, uses, 2, &point);
+    return sp__submit_command(&ref, &command, uses, 2, SP_CALL_SITE, &point);
 }
 
 sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, const void *pattern,
@@ -41,5 +42,5 @@ sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, 
     const sp_command command = {
         .type = SP_COMMAND_FILL, .constants = pattern, .constant_bytes = pattern_bytes};
     sp_point point;
-    return sp__submit_command(&ref, &command, &use, 1, &point);
+    return sp__submit_command(&ref, &command, &use, 1, SP_CALL_SITE, &point);
 }

@@ -58,7 +58,10 @@ sp_status sp_stream_query(sp_stream stream)
     sp_stream_ref ref;
     SP_TRY(find(stream, &ref));
     const sp_point point = last_point(ref.queue);
-    if (sp__point_has_passed(point)) return SP_OK;
+    if (sp__point_has_passed(point)) {
+        sp__point_observed(point);
+        return SP_OK;
+    }
     sp__point_flush(point);
     return SP_NOT_READY;
 }

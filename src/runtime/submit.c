@@ -2,11 +2,15 @@
 /* The hazard step. */
 #include "runtime/submit.h"
 
+#include <stdio.h>
+
 #include "base/delay.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/size.h"
 #include "device/device.h"
 #include "device/thread_record.h"
+#include "runtime/checker.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 
@@ -29,6 +33,8 @@ typedef struct step {
     sp_binding bindings[SP_MAX_BINDINGS];
     sp_point points[SP_MAX_WAITS];
     sp_wait_set waits;
+    const void *call_site;
+    sp_check_batch *reports; /* NULL if the checker is off */
 } step;
 
 static sp_status submit_now(const sp_stream_ref *stream, sp_submission *submission, sp_point *out)
@@ -38,7 +44,9 @@ static sp_status submit_now(const sp_stream_ref *stream, sp_submission *submissi
     submission->thread = record->number;
     submission->lease = stream->lease;
     sp_queue *queue = stream->queue;
-    return queue->device->vtable->submit(queue, submission, out);
+    SP_TRY(queue->device->vtable->submit(queue, submission, out));
+    if (sp__check_is_on()) sp__check_submitted(*out, submission->waits, submission->wait_count);
+    return SP_OK;
 }
 
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
@@ -164,6 +172,39 @@ static void publish_all(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
     }
 }
 
+static const char *name_of(const sp_command *command)
+{
+    switch (command->type) {
+    case SP_COMMAND_DISPATCH:
+        return command->kernel->name;
+    case SP_COMMAND_COPY:
+        return "copy";
+    case SP_COMMAND_FILL:
+        return "fill";
+    case SP_COMMAND_LIST:
+        return "list";
+    case SP_COMMAND_HOST:
+    case SP_COMMAND_TIMESTAMP:
+        break;
+    }
+    return "command";
+}
+
+/* Tells the checker of every storage of the step. */
+static void check_all(step *s, const sp_command *command, sp_point point) SP_NO_LOCK_ANALYSIS
+{
+    sp_check_use use = {
+        .op = name_of(command), .stream = s->stream->stream->index, .call_site = s->call_site};
+    const sp_thread_record *record = sp__thread_record();
+    if (record != NULL) use.thread = record->number;
+    snprintf(use.device, sizeof use.device, "%s", s->stream->queue->device->limits.name);
+    for (uint32_t i = 0; i < s->storage_count; i++) {
+        sp_rt_storage *storage = s->storages[i].storage;
+        use.access = s->storages[i].access;
+        sp__check_used(&storage->history, storage->bytes, point, &use, s->reports);
+    }
+}
+
 static sp_status submit_locked(step *s, const sp_command *command, sp_point *out)
 {
     SP_TRY(bind_all(s));
@@ -179,11 +220,13 @@ static sp_status submit_locked(step *s, const sp_command *command, sp_point *out
     if (SP_PLANTED(missing_storage_lock)) unlock_all(s);
     sp_delay_point();
     publish_all(s, *out);
+    if (s->reports != NULL) check_all(s, command, *out);
     return SP_OK;
 }
 
 sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *command,
-                             const sp_use *uses, uint32_t use_count, sp_point *out)
+                             const sp_use *uses, uint32_t use_count, const void *call_site,
+                             sp_point *out)
 {
     if (use_count > SP_MAX_BINDINGS) {
         return sp__fail(SP_INVALID, "a command has at most %d bindings, not %u", SP_MAX_BINDINGS,
@@ -196,10 +239,16 @@ sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *comm
     s.storage_count = 0;
     s.locked_count = 0;
     s.is_untracked = false;
+    s.call_site = call_site;
+    s.reports = SP_UNLIKELY(sp__check_is_on()) ? sp_calloc(1, sizeof *s.reports) : NULL;
     s.waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = s.points};
-    SP_TRY(collect_storages(&s));
-    sp_status status = lock_all(&s);
+    sp_status status = collect_storages(&s);
+    if (status == SP_OK) status = lock_all(&s);
     if (status == SP_OK) status = submit_locked(&s, command, out);
     unlock_all(&s);
+    if (SP_UNLIKELY(s.reports != NULL)) {
+        sp__check_emit(s.reports);
+        sp_free(s.reports);
+    }
     return status;
 }

@@ -21,10 +21,11 @@ typedef struct sp_use {
 } sp_use;
 
 /* Submits one command whose bindings are the uses, in their order. The command's own bindings are
- * ignored. SP_INVALID: a stale storage, one of another device, a range outside of it, a write to a
- * frozen one. */
+ * ignored. `call_site` is for the checker's reports (SP_CALL_SITE). SP_INVALID: a stale storage,
+ * one of another device, a range outside of it, a write to a frozen one. */
 sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *command,
-                             const sp_use *uses, uint32_t use_count, sp_point *out);
+                             const sp_use *uses, uint32_t use_count, const void *call_site,
+                             sp_point *out);
 
 /* Submits commands and waits that touch no storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hazard checker inside the library. It keeps a vector clock per stream: which value of every
+ * other stream its newest submission comes after. A submission joins the clocks of the points it
+ * waits for, and the host's: once any thread has seen that a point has passed, everything submitted
+ * later comes after it. A use is compared with the conflicting uses since the storage's last write.
+ *
+ * Off, each hook is one relaxed load. On, one lock, below all others, guards everything here. */
+#ifndef SP_RUNTIME_CHECKER_H
+#define SP_RUNTIME_CHECKER_H
+
+#include <streampool/check.h>
+
+#include "base/atomic.h"
+#include "device/command.h"
+#include "device/device.h"
+
+typedef struct sp_check_history sp_check_history;
+
+extern sp_atomic_u32 sp__check_enabled; /* written when the runtime comes up */
+
+static inline bool sp__check_is_on(void)
+{
+    return __builtin_expect(sp_load_relaxed(&sp__check_enabled) != 0, 0);
+}
+
+/* Reads the option; called while the runtime comes up. */
+void sp__check_start(void);
+/* Forgets everything: tests. */
+void sp__check_reset(void);
+
+/* A submission was accepted as `point` after `waits`. */
+void sp__check_submitted(sp_point point, const sp_point *waits, uint32_t wait_count);
+
+/* Reports that wait until no lock is held. */
+#define SP_CHECK_BATCH 16
+typedef struct sp_check_batch {
+    uint32_t count;
+    sp_check_report reports[SP_CHECK_BATCH];
+} sp_check_batch;
+
+/* A use of a storage by the submission at `point`; a NULL timeline is an access by the host.
+ * `*history` belongs to the storage and is made here. Called with the storage's lock. */
+void sp__check_used(sp_check_history **history, uint64_t bytes, sp_point point,
+                    const sp_check_use *use, sp_check_batch *batch);
+
+/* Hands the reports to the callback or the log. */
+void sp__check_emit(const sp_check_batch *batch);
+
+/* Where the public function that this stands in was called. */
+#define SP_CALL_SITE __builtin_return_address(0)
+
+/* The storage is gone. */
+void sp__check_forget(sp_check_history **history);
+
+#endif
