@@ -15,6 +15,7 @@
 #include "device/null/null.h"
 #include "device/thread_record.h"
 #include "runtime/checker.h"
+#include "runtime/command_list.h"
 #include "runtime/current_stream.h"
 #include "runtime/event.h"
 #include "runtime/storage.h"
@@ -332,6 +333,7 @@ void sp__runtime_reset(void)
     sp_store_relaxed(&runtime.device_count, 0);
     sp__stream_leases_free();
     sp__storages_free();
+    sp__command_lists_free();
     sp__events_free();
     sp__host_tickets_free();
     sp__check_reset();

@@ -7,6 +7,15 @@
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
+sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_bytes)
+{
+    const bool is_size =
+        pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8;
+    if (pattern != NULL && is_size && bytes % pattern_bytes == 0) return SP_OK;
+    return sp__fail(SP_INVALID, "a fill needs a pattern of 1, 2, 4 or 8 bytes and a range of a "
+                                "multiple of that");
+}
+
 sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                 sp_storage_range source)
 {
@@ -32,12 +41,7 @@ sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, 
     SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
     SP_TRY(sp__stream_find(stream, &ref));
-    const bool is_size =
-        pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8;
-    if (pattern == NULL || !is_size || destination.bytes % pattern_bytes != 0) {
-        return sp__fail(SP_INVALID, "a fill needs a pattern of 1, 2, 4 or 8 bytes and a range of a "
-                                    "multiple of that");
-    }
+    SP_TRY(sp__check_fill(destination.bytes, pattern, pattern_bytes));
     const sp_use use = {destination.storage, destination.offset, destination.bytes, SP_WRITE};
     const sp_command command = {
         .type = SP_COMMAND_FILL, .constants = pattern, .constant_bytes = pattern_bytes};

@@ -26,11 +26,11 @@ typedef struct step {
     const sp_stream_ref *stream;
     const sp_use *uses;
     uint32_t use_count;
-    used_storage storages[SP_MAX_BINDINGS]; /* by slot, each once */
+    used_storage storages[SP_MAX_USES]; /* by slot, each once */
     uint32_t storage_count;
     uint32_t locked_count;
     bool is_untracked;
-    sp_binding bindings[SP_MAX_BINDINGS];
+    sp_binding bindings[SP_MAX_USES];
     sp_point points[SP_MAX_WAITS];
     sp_wait_set waits;
     const void *call_site;
@@ -157,7 +157,7 @@ static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
             .cell = &storage->cell,
             .epoch = storage->epoch,
             .access = (uint8_t)use->access,
-            .covers_all = use->bytes == storage->bytes,
+            .covers_all = !use->is_partial && use->bytes == storage->bytes,
         };
     }
     return SP_OK;
@@ -228,9 +228,9 @@ sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *comm
                              const sp_use *uses, uint32_t use_count, const void *call_site,
                              sp_point *out)
 {
-    if (use_count > SP_MAX_BINDINGS) {
-        return sp__fail(SP_INVALID, "a command has at most %d bindings, not %u", SP_MAX_BINDINGS,
-                        use_count);
+    const uint32_t most = command->type == SP_COMMAND_LIST ? SP_MAX_USES : SP_MAX_BINDINGS;
+    if (use_count > most) {
+        return sp__fail(SP_INVALID, "a command has at most %u bindings, not %u", most, use_count);
     }
     step s;
     s.stream = stream;

@@ -18,7 +18,11 @@ typedef struct sp_use {
     uint64_t offset;
     uint64_t bytes;
     sp_access access;
+    bool is_partial; /* of a list: it may leave some of these bytes unwritten */
 } sp_use;
+
+/* Most uses of one command, a list's included. */
+#define SP_MAX_USES 64
 
 /* Submits one command whose bindings are the uses, in their order. The command's own bindings are
  * ignored. `call_site` is for the checker's reports (SP_CALL_SITE). SP_INVALID: a stale storage,
@@ -26,6 +30,9 @@ typedef struct sp_use {
 sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *command,
                              const sp_use *uses, uint32_t use_count, const void *call_site,
                              sp_point *out);
+
+/* May a range of `bytes` be filled with the pattern? */
+sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_bytes);
 
 /* Submits commands and waits that touch no storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,

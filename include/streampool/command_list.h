@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command lists: commands recorded once and submitted as one unit, any number of times, to any
+ * stream of the device. Two threads that share a stream interleave whole submissions, so what must
+ * stay together goes into a list. For hazards a list is one command that uses all its storages. */
+#ifndef STREAMPOOL_COMMAND_LIST_H
+#define STREAMPOOL_COMMAND_LIST_H
+
+#include <stdint.h>
+
+#include <streampool/storage.h>
+
+SP_EXTERN_C_BEGIN
+
+typedef struct sp_command_list {
+    uint64_t bits;
+} sp_command_list;
+
+/* Most storages that one list uses. */
+#define SP_COMMAND_LIST_STORAGES 64
+
+/* An empty list. Commands are added until its first submission, which closes it. */
+SP_API sp_status sp_command_list_create(sp_device device, sp_command_list *out);
+/* One more reference. */
+SP_API sp_status sp_command_list_retain(sp_command_list list);
+/* Submissions that are still queued complete. The zero handle is fine. */
+SP_API sp_status sp_command_list_release(sp_command_list list);
+
+/* Appends a copy, as sp_storage_copy_async. The list keeps no reference to storages: they must live
+ * when it is submitted. SP_INVALID once the list is closed; SP_EXHAUSTED past
+ * SP_COMMAND_LIST_STORAGES storages. */
+SP_API sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destination,
+                                      sp_storage_range source);
+
+/* Appends a fill, as sp_storage_fill_async. */
+SP_API sp_status sp_command_list_fill(sp_command_list list, sp_storage_range destination,
+                                      const void *pattern, uint32_t pattern_bytes);
+
+/* Submits the whole list to a stream of its device. If one of its commands fails the rest is
+ * skipped and everything the list writes is poisoned. */
+SP_API sp_status sp_stream_submit_list(sp_stream stream, sp_command_list list);
+
+SP_EXTERN_C_END
+
+#endif

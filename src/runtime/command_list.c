@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Public command lists. Every storage of a list is a slot of the device's list, bound as a whole
+ * when the list is submitted; the commands name slots and offsets. Recorded commands are kept until
+ * the first submission hands them to the device. */
+#include <streampool/command_list.h>
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/handle.h"
+#include "base/heap.h"
+#include "runtime/checker.h"
+#include "runtime/command_list.h"
+#include "runtime/runtime_state.h"
+#include "runtime/storage.h"
+#include "runtime/submit.h"
+
+typedef struct recorded_command {
+    sp_command_type type;
+    uint32_t binding_count;
+    sp_binding bindings[2];
+    uint32_t constant_bytes;
+    _Alignas(8) unsigned char constants[8];
+} recorded_command;
+
+typedef struct sp_rt_list {
+    SP_CACHE_ALIGNED sp_object object;
+    sp_rt_device *device; /* constant */
+    sp_mutex lock;
+    recorded_command *commands SP_GUARDED_BY(lock); /* until it is closed */
+    uint32_t command_count SP_GUARDED_BY(lock);
+    uint32_t command_capacity SP_GUARDED_BY(lock);
+    sp_list *list SP_GUARDED_BY(lock); /* once closed; immutable */
+    uint32_t use_count SP_GUARDED_BY(lock);
+    sp_use uses[SP_COMMAND_LIST_STORAGES] SP_GUARDED_BY(lock); /* by slot */
+} sp_rt_list;
+
+static void list_destroy(sp_object *object);
+
+static sp_handle_table lists = {/* process-wide: the table of all list handles */
+                                .kind = SP_KIND_LIST,
+                                .object_bytes = sizeof(sp_rt_list),
+                                .destroy = list_destroy};
+
+/* ---- life ---- */
+
+static sp_rt_list *list_of(sp_object *object)
+{
+    return SP_CONTAINER_OF(object, sp_rt_list, object);
+}
+
+static void list_destroy(sp_object *object)
+{
+    sp_rt_list *list = list_of(object);
+    if (sp__runtime_is_forked()) return;
+    sp_mutex_lock(&list->lock);
+    recorded_command *commands = list->commands;
+    sp_list *made = list->list;
+    list->commands = NULL;
+    list->command_count = list->command_capacity = list->use_count = 0;
+    list->list = NULL;
+    sp_mutex_unlock(&list->lock);
+    sp_free(commands);
+    if (made != NULL) list->device->dev->vtable->list_release(made);
+    sp__handle_recycle(&lists, object);
+}
+
+sp_status sp_command_list_create(sp_device device, sp_command_list *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_command_list_create needs a place for it");
+    *out = (sp_command_list){0};
+    sp_rt_device *on;
+    SP_TRY(sp__rt_device_find(device, &on));
+    sp_object *object;
+    SP_TRY(sp__handle_take(&lists, &object));
+    list_of(object)->device = on;
+    out->bits = sp__handle_publish(&lists, object);
+    return SP_OK;
+}
+
+sp_status sp_command_list_retain(sp_command_list list)
+{
+    SP_TRY(sp__runtime_enter());
+    return sp__handle_retain(&lists, list.bits, "command list");
+}
+
+sp_status sp_command_list_release(sp_command_list list)
+{
+    if (sp__runtime_is_forked()) return SP_OK;
+    return sp__handle_release(&lists, list.bits, "command list");
+}
+
+void sp__command_lists_free(void)
+{
+    sp__handle_table_deinit(&lists);
+    lists = (sp_handle_table){
+        .kind = SP_KIND_LIST, .object_bytes = sizeof(sp_rt_list), .destroy = list_destroy};
+}
+
+/* ---- recording ---- */
+
+/* The slot of the range's storage; its use widens to what the list does with it. */
+static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, sp_access access,
+                             uint32_t *slot) SP_REQUIRES(&list->lock)
+{
+    sp_storage_info info;
+    SP_TRY(sp_storage_get_info(range->storage, &info));
+    if (info.device.bits != sp__rt_device_handle(list->device).bits) {
+        return sp__fail(SP_INVALID, "the storage is of another device than the list");
+    }
+    if (range->offset > info.bytes || range->bytes > info.bytes - range->offset) {
+        return sp__fail(SP_INVALID, "bytes %llu + %llu are outside of a storage of %llu bytes",
+                        (unsigned long long)range->offset, (unsigned long long)range->bytes,
+                        (unsigned long long)info.bytes);
+    }
+    for (*slot = 0; *slot < list->use_count; (*slot)++) {
+        if (list->uses[*slot].storage.bits == range->storage.bits) break;
+    }
+    if (*slot == SP_COMMAND_LIST_STORAGES) {
+        return sp__fail(SP_EXHAUSTED, "a command list uses at most %d storages",
+                        SP_COMMAND_LIST_STORAGES);
+    }
+    sp_use *use = &list->uses[*slot];
+    if (*slot == list->use_count) {
+        *use = (sp_use){range->storage, 0, info.bytes, access, .is_partial = true};
+        list->use_count++;
+    }
+    use->access |= access;
+    if (access == SP_WRITE && range->bytes == info.bytes) use->is_partial = false;
+    return SP_OK;
+}
+
+static sp_status bind_locked(sp_rt_list *list, const sp_storage_range *range, sp_access access,
+                             sp_binding *out) SP_REQUIRES(&list->lock)
+{
+    uint32_t slot = 0;
+    SP_TRY(slot_locked(list, range, access, &slot));
+    *out = (sp_binding){.offset = range->offset,
+                        .bytes = range->bytes,
+                        .slot = (uint16_t)slot,
+                        .access = (uint8_t)access};
+    return SP_OK;
+}
+
+static sp_status grow_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
+{
+    if (list->command_count < list->command_capacity) return SP_OK;
+    const uint32_t capacity = list->command_capacity == 0 ? 8 : 2 * list->command_capacity;
+    recorded_command *grown = sp_realloc(list->commands, capacity * sizeof *grown);
+    if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more command");
+    list->commands = grown;
+    list->command_capacity = capacity;
+    return SP_OK;
+}
+
+/* Appends a command over a destination and, if there is one, a source. */
+static sp_status append_locked(sp_rt_list *list, recorded_command *command,
+                               const sp_storage_range *destination, const sp_storage_range *source)
+    SP_REQUIRES(&list->lock)
+{
+    if (list->list != NULL) {
+        return sp__fail(SP_INVALID, "the command list was submitted already and is closed");
+    }
+    SP_TRY(grow_locked(list));
+    const uint32_t use_count = list->use_count;
+    sp_status status = bind_locked(list, destination, SP_WRITE, &command->bindings[0]);
+    command->binding_count = 1;
+    if (status == SP_OK && source != NULL) {
+        status = bind_locked(list, source, SP_READ, &command->bindings[1]);
+        command->binding_count = 2;
+    }
+    if (status != SP_OK) {
+        list->use_count = use_count;
+        return status;
+    }
+    list->commands[list->command_count++] = *command;
+    return SP_OK;
+}
+
+static sp_status append(sp_command_list handle, recorded_command *command,
+                        const sp_storage_range *destination, const sp_storage_range *source)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_object *object = sp__handle_hold(&lists, handle.bits, "command list");
+    if (object == NULL) return SP_INVALID;
+    sp_rt_list *list = list_of(object);
+    sp_mutex_lock(&list->lock);
+    const sp_status status = append_locked(list, command, destination, source);
+    sp_mutex_unlock(&list->lock);
+    sp__object_drop(&lists, object);
+    return status;
+}
+
+sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destination,
+                               sp_storage_range source)
+{
+    if (destination.bytes != source.bytes) {
+        return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
+                        (unsigned long long)source.bytes, (unsigned long long)destination.bytes);
+    }
+    recorded_command command = {.type = SP_COMMAND_COPY};
+    return append(list, &command, &destination, &source);
+}
+
+sp_status sp_command_list_fill(sp_command_list list, sp_storage_range destination,
+                               const void *pattern, uint32_t pattern_bytes)
+{
+    SP_TRY(sp__check_fill(destination.bytes, pattern, pattern_bytes));
+    recorded_command command = {.type = SP_COMMAND_FILL, .constant_bytes = pattern_bytes};
+    memcpy(command.constants, pattern, pattern_bytes);
+    return append(list, &command, &destination, NULL);
+}
+
+/* ---- submission ---- */
+
+/* Hands the commands to the device; afterwards the list is immutable. */
+static sp_status close_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
+{
+    if (list->list != NULL) return SP_OK;
+    sp_command *commands = sp_calloc(list->command_count, sizeof *commands);
+    if (commands == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a command list");
+    for (uint32_t i = 0; i < list->command_count; i++) {
+        const recorded_command *recorded = &list->commands[i];
+        commands[i] = (sp_command){.type = recorded->type,
+                                   .bindings = recorded->bindings,
+                                   .binding_count = recorded->binding_count,
+                                   .constants = recorded->constants,
+                                   .constant_bytes = recorded->constant_bytes};
+    }
+    sp_dev *dev = list->device->dev;
+    const sp_status status =
+        dev->vtable->list_create(dev, commands, list->command_count, list->use_count, &list->list);
+    sp_free(commands);
+    return status;
+}
+
+/* The uses of a closed list. */
+static const sp_use *uses_of_closed(const sp_rt_list *list) SP_NO_LOCK_ANALYSIS
+{
+    return list->uses;
+}
+
+static sp_status submit(const sp_stream_ref *stream, sp_rt_list *list, const void *call_site)
+{
+    if (stream->stream->device != list->device) {
+        return sp__fail(SP_INVALID, "the stream is of another device than the list");
+    }
+    sp_mutex_lock(&list->lock);
+    const sp_status status = close_locked(list);
+    const sp_command command = {.type = SP_COMMAND_LIST, .list = list->list};
+    const uint32_t use_count = list->use_count;
+    sp_mutex_unlock(&list->lock);
+    if (status != SP_OK) return status;
+    /* Closed, so the uses no longer change; our hold keeps them. */
+    sp_point point;
+    return sp__submit_command(stream, &command, uses_of_closed(list), use_count, call_site, &point);
+}
+
+sp_status sp_stream_submit_list(sp_stream stream, sp_command_list handle)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_find(stream, &ref));
+    sp_object *object = sp__handle_hold(&lists, handle.bits, "command list");
+    if (object == NULL) return SP_INVALID;
+    const sp_status status = submit(&ref, list_of(object), SP_CALL_SITE);
+    sp__object_drop(&lists, object);
+    return status;
+}

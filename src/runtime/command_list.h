@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command lists inside the library. */
+#ifndef SP_RUNTIME_COMMAND_LIST_H
+#define SP_RUNTIME_COMMAND_LIST_H
+
+/* Frees the table of lists: tests, when nobody has a handle. */
+void sp__command_lists_free(void);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <streampool/command_list.h>
+
+#include "base/heap.h"
+#include "base/thread.h"
+#include "device/null/null.h"
+#include "runtime/runtime_state.h"
+#include "support/test.h"
+
+static const sp_device cpu = {0};
+
+static sp_storage words(uint32_t count)
+{
+    sp_storage storage = {0};
+    CHECK_OK(sp_storage_create(cpu, count * sizeof(uint32_t), NULL, &storage));
+    return storage;
+}
+
+static sp_storage_range part(sp_storage storage, uint32_t first, uint32_t count)
+{
+    return (sp_storage_range){storage, first * sizeof(uint32_t), count * sizeof(uint32_t)};
+}
+
+static uint32_t word_at(sp_storage storage, uint32_t index)
+{
+    void *data = NULL;
+    CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
+    const uint32_t value = data != NULL ? ((const uint32_t *)data)[index] : 0;
+    CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    return value;
+}
+
+TEST(a_list_does_its_commands_in_order_each_time_it_is_submitted)
+{
+    sp_stream stream;
+    sp_command_list list;
+    CHECK_OK(sp_stream_current(cpu, &stream));
+    sp_storage a = words(8);
+    sp_storage b = words(8);
+    const uint32_t seven = 7;
+    const uint32_t eight = 8;
+    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_fill(list, part(a, 0, 8), &seven, 4));
+    CHECK_OK(sp_command_list_copy(list, part(b, 4, 4), part(a, 0, 4)));
+    CHECK_OK(sp_command_list_fill(list, part(a, 0, 1), &eight, 4));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(sp_storage_fill_async(stream, part(b, 0, 8), &eight, 4));
+        CHECK_OK(sp_stream_submit_list(stream, list));
+        CHECK_EQ_U64(word_at(a, 0), 8);
+        CHECK_EQ_U64(word_at(a, 1), 7);
+        CHECK_EQ_U64(word_at(b, 0), 8);
+        CHECK_EQ_U64(word_at(b, 4), 7);
+    }
+    CHECK_STATUS(sp_command_list_fill(list, part(a, 0, 8), &seven, 4), SP_INVALID);
+    CHECK_MESSAGE("closed");
+    CHECK_OK(sp_command_list_release(list));
+    CHECK_STATUS(sp_command_list_release(list), SP_INVALID);
+    CHECK_STATUS(sp_stream_submit_list(stream, list), SP_INVALID);
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+}
+
+TEST(a_list_is_one_command_to_hazards)
+{
+    sp_stream streams[2];
+    sp_command_list list;
+    CHECK_OK(sp_stream_from_pool(cpu, &streams[0]));
+    CHECK_OK(sp_stream_from_pool(cpu, &streams[1]));
+    sp_storage a = words(1024);
+    sp_storage b = words(1024);
+    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_copy(list, part(b, 0, 1024), part(a, 0, 1024)));
+    for (uint32_t i = 0; i < test_count(20000, 1000); i++) {
+        CHECK_OK(sp_storage_fill_async(streams[i % 2], part(a, 0, 1024), &i, 4));
+        CHECK_OK(sp_stream_submit_list(streams[(i + 1) % 2], list));
+        if (i % 16 == 0) REQUIRE_EQ_U64(word_at(b, 1023), i);
+    }
+    CHECK_OK(sp_command_list_release(list)); /* may still be queued */
+    CHECK_OK(sp_device_synchronize(cpu));
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    CHECK_OK(sp_stream_release(streams[0]));
+    CHECK_OK(sp_stream_release(streams[1]));
+}
+
+TEST(only_a_list_that_writes_all_of_a_poisoned_storage_makes_it_good)
+{
+    sp_device null;
+    sp_stream stream;
+    sp_storage a;
+    sp_command_list part_of_it;
+    sp_command_list all_of_it;
+    const uint32_t one = 1;
+    void *data;
+    CHECK_OK(sp_device_open("null", &null));
+    CHECK_OK(sp_stream_current(null, &stream));
+    CHECK_OK(sp_storage_create(null, 32, NULL, &a));
+    CHECK_OK(sp_command_list_create(null, &part_of_it));
+    CHECK_OK(sp_command_list_fill(part_of_it, part(a, 0, 4), &one, 4));
+    CHECK_OK(sp_command_list_create(null, &all_of_it));
+    CHECK_OK(sp_command_list_fill(all_of_it, part(a, 0, 8), &one, 4));
+    sp_rt_device *device;
+    REQUIRE_OK(sp__rt_device_find(null, &device));
+    sp__null_fail_command(device->dev, 0);
+    CHECK_OK(sp_storage_fill_async(stream, part(a, 0, 8), &one, 4));
+    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
+    CHECK_OK(sp_stream_submit_list(stream, part_of_it));
+    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
+    CHECK_OK(sp_stream_submit_list(stream, all_of_it));
+    CHECK_OK(sp_storage_host_begin(a, SP_READ, &data));
+    CHECK_OK(sp_storage_host_end(a, SP_READ));
+    CHECK_OK(sp_command_list_release(part_of_it));
+    CHECK_OK(sp_command_list_release(all_of_it));
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_device_close(null));
+}
+
+typedef struct shared_pair {
+    sp_stream stream;
+    sp_storage pair;
+    sp_command_list lists[8];
+} shared_pair;
+
+/* Writes its number into both words; another thread's pair must never be mixed with it. */
+static void submit_pairs(void *arg, uint32_t index)
+{
+    const shared_pair *shared = arg;
+    for (uint64_t i = 0; i < test_count(20000, 500); i++) {
+        CHECK_OK(sp_stream_submit_list(shared->stream, shared->lists[index]));
+    }
+}
+
+TEST(lists_of_threads_that_share_a_stream_stay_whole)
+{
+    shared_pair shared;
+    CHECK_OK(sp_stream_from_pool(cpu, &shared.stream));
+    shared.pair = words(2);
+    for (uint32_t i = 0; i < 8; i++) {
+        CHECK_OK(sp_command_list_create(cpu, &shared.lists[i]));
+        CHECK_OK(sp_command_list_fill(shared.lists[i], part(shared.pair, 0, 1), &i, 4));
+        CHECK_OK(sp_command_list_fill(shared.lists[i], part(shared.pair, 1, 1), &i, 4));
+    }
+    test_threads(8, submit_pairs, &shared);
+    CHECK_EQ_U64(word_at(shared.pair, 0), word_at(shared.pair, 1));
+    for (uint32_t i = 0; i < 8; i++) CHECK_OK(sp_command_list_release(shared.lists[i]));
+    CHECK_OK(sp_storage_release(shared.pair));
+    CHECK_OK(sp_stream_release(shared.stream));
+}
+
+TEST(bad_commands_are_refused_and_leave_the_list_as_it_was)
+{
+    sp_stream stream;
+    sp_command_list list;
+    sp_device other;
+    sp_storage foreign;
+    sp_storage a = words(8);
+    const uint32_t one = 1;
+    CHECK_OK(sp_stream_current(cpu, &stream));
+    CHECK_OK(sp_device_open("null", &other));
+    CHECK_OK(sp_storage_create(other, 32, NULL, &foreign));
+    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 1), part(a, 1, 2)), SP_MISMATCH);
+    CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 1), part(a, 8, 1)), SP_INVALID);
+    CHECK_STATUS(sp_command_list_fill(list, part(a, 0, 8), &one, 3), SP_INVALID);
+    CHECK_STATUS(sp_command_list_fill(list, part(a, 0, 8), NULL, 4), SP_INVALID);
+    CHECK_STATUS(sp_command_list_fill(list, part(foreign, 0, 8), &one, 4), SP_INVALID);
+    CHECK_STATUS(sp_command_list_fill((sp_command_list){0}, part(a, 0, 8), &one, 4), SP_INVALID);
+    CHECK_STATUS(sp_command_list_create(cpu, NULL), SP_INVALID);
+    CHECK_OK(sp_stream_submit_list(stream, list)); /* empty */
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_command_list_release(list));
+    CHECK_OK(sp_storage_release(foreign));
+    CHECK_OK(sp_device_close(other));
+}
+
+TEST(a_list_whose_storage_is_gone_is_refused)
+{
+    sp_stream stream;
+    sp_command_list list;
+    sp_storage a = words(8);
+    const uint32_t one = 1;
+    CHECK_OK(sp_stream_current(cpu, &stream));
+    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_fill(list, part(a, 0, 8), &one, 4));
+    CHECK_OK(sp_storage_release(a));
+    CHECK_STATUS(sp_stream_submit_list(stream, list), SP_INVALID);
+    CHECK_MESSAGE("stale");
+    CHECK_OK(sp_command_list_release(list));
+}
+
+TEST(every_allocation_of_a_list_may_fail)
+{
+    sp_stream stream;
+    sp_storage a = words(8);
+    const uint32_t one = 1;
+    CHECK_OK(sp_stream_current(cpu, &stream));
+    bool is_done = false;
+    for (uint64_t skip = 0; !is_done; skip++) {
+        sp_command_list list = {0};
+        sp_heap_fail_after(skip);
+        sp_status status = sp_command_list_create(cpu, &list);
+        for (int i = 0; i < 20 && status == SP_OK; i++) {
+            status = sp_command_list_fill(list, part(a, 0, 8), &one, 4);
+        }
+        if (status == SP_OK) status = sp_stream_submit_list(stream, list);
+        is_done = !sp_heap_has_failed();
+        sp_heap_fail_after(UINT64_MAX);
+        CHECK_STATUS(status, is_done ? SP_OK : SP_OUT_OF_MEMORY);
+        CHECK_OK(sp_command_list_release(list));
+    }
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_storage_release(a));
+}
+
+TEST(a_list_uses_so_many_storages_and_no_more)
+{
+    sp_stream stream;
+    sp_command_list list;
+    sp_storage all[SP_COMMAND_LIST_STORAGES + 1];
+    CHECK_OK(sp_stream_current(cpu, &stream));
+    CHECK_OK(sp_command_list_create(cpu, &list));
+    for (uint32_t i = 0; i <= SP_COMMAND_LIST_STORAGES; i++) {
+        all[i] = words(4);
+        CHECK_STATUS(sp_command_list_fill(list, part(all[i], 0, 4), &i, 4),
+                     i < SP_COMMAND_LIST_STORAGES ? SP_OK : SP_EXHAUSTED);
+    }
+    CHECK_OK(sp_stream_submit_list(stream, list));
+    for (uint32_t i = 0; i < SP_COMMAND_LIST_STORAGES; i++) CHECK_EQ_U64(word_at(all[i], 3), i);
+    for (uint32_t i = 0; i <= SP_COMMAND_LIST_STORAGES; i++) CHECK_OK(sp_storage_release(all[i]));
+    CHECK_OK(sp_command_list_release(list));
+}
+
+TEST_MAIN
