@@ -16,7 +16,7 @@ typedef struct sp_command_list {
 } sp_command_list;
 
 /* Most storages that one list uses. */
-#define SP_COMMAND_LIST_STORAGES 64
+#define SP_COMMAND_LIST_STORAGES 32
 
 /* An empty list. Commands are added until its first submission, which closes it. */
 SP_API sp_status sp_command_list_create(sp_device device, sp_command_list *out);

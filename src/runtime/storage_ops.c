@@ -7,6 +7,14 @@
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
+static sp_use use_of(sp_storage_range range, sp_access access)
+{
+    return (sp_use){.storage = range.storage,
+                    .offset = range.offset,
+                    .bytes = range.bytes,
+                    .access = access};
+}
+
 sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_bytes)
 {
     const bool is_size =
@@ -26,10 +34,7 @@ sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
         return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
                         (unsigned long long)source.bytes, (unsigned long long)destination.bytes);
     }
-    const sp_use uses[2] = {
-        {destination.storage, destination.offset, destination.bytes, SP_WRITE},
-        {source.storage, source.offset, source.bytes, SP_READ},
-    };
+    const sp_use uses[2] = {use_of(destination, SP_WRITE), use_of(source, SP_READ)};
     const sp_command command = {.type = SP_COMMAND_COPY};
     sp_point point;
     return sp__submit_command(&ref, &command, uses, 2, SP_CALL_SITE, &point);
@@ -42,7 +47,7 @@ sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, 
     sp_stream_ref ref;
     SP_TRY(sp__stream_find(stream, &ref));
     SP_TRY(sp__check_fill(destination.bytes, pattern, pattern_bytes));
-    const sp_use use = {destination.storage, destination.offset, destination.bytes, SP_WRITE};
+    const sp_use use = use_of(destination, SP_WRITE);
     const sp_command command = {
         .type = SP_COMMAND_FILL, .constants = pattern, .constant_bytes = pattern_bytes};
     sp_point point;

@@ -22,7 +22,7 @@ typedef struct sp_use {
 } sp_use;
 
 /* Most uses of one command, a list's included. */
-#define SP_MAX_USES 64
+#define SP_MAX_USES 32
 
 /* Submits one command whose bindings are the uses, in their order. The command's own bindings are
  * ignored. `call_site` is for the checker's reports (SP_CALL_SITE). SP_INVALID: a stale storage,
