@@ -113,6 +113,12 @@ SP_API sp_status sp_device_empty_cache(sp_device device);
 /* Bounds reserved_bytes; 0 is no bound but the device's own. What is reserved already stays. */
 SP_API sp_status sp_device_set_memory_limit(sp_device device, uint64_t bytes);
 
+/* When more than `high_bytes` are cached, unused memory is given back to the device, down to
+ * `low_bytes`, a little at a time while others allocate. 0 for both: only when memory runs out. The
+ * default is STREAMPOOL_CACHE and three quarters of it. SP_INVALID if low is above high. */
+SP_API sp_status sp_device_set_cache_watermarks(sp_device device, uint64_t low_bytes,
+                                                uint64_t high_bytes);
+
 SP_EXTERN_C_END
 
 #endif

@@ -25,6 +25,8 @@ typedef enum sp_option_type {
     X(STREAM_WAIT_MS, INT, -1, -1, INT32_MAX, "",                                                  \
       "how long the policy wait waits, in milliseconds; -1 is for ever")                           \
     X(FORCE_SAFE_PATHS, BOOL, 0, 0, 1, "", "always take the safe path of every device quirk")      \
+    X(CACHE, BYTES, 0, 0, INT64_MAX, "",                                                           \
+      "free memory that a device's allocator keeps before it gives some back; 0 is no bound")      \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
     X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
     X(LOG, ENUM, 0, 0, 4, "off|error|warn|info|debug", "highest level that is logged")

@@ -245,6 +245,18 @@ void sp__allocator_flush_caches(sp_allocator *allocator)
 
 /* ---- take and give ---- */
 
+/* Opportunistic: one passer-by at a time, on the slow path only. */
+static void reclaim(sp_allocator *allocator)
+{
+    const uint64_t high = sp_load_relaxed(&allocator->high_bytes);
+    const int64_t cached = sp_load_relaxed(&allocator->shared.cached_bytes);
+    if (SP_LIKELY(high == 0 || cached <= 0 || (uint64_t)cached <= high)) return;
+    if (sp_exchange_acquire(&allocator->is_trimming, 1) != 0) return;
+    const uint64_t low = sp_load_relaxed(&allocator->low_bytes);
+    if ((uint64_t)cached > low) sp__allocator_trim(allocator, (uint64_t)cached - low, false);
+    sp_store_release(&allocator->is_trimming, 0);
+}
+
 static void count_shared_take(sp_allocator *allocator, const sp_block *block)
 {
     sp_fetch_add_relaxed(&allocator->shared.in_use_bytes, (int64_t)block->bytes);
@@ -261,6 +273,7 @@ static SP_NOINLINE sp_status take_slow(sp_allocator *allocator, uint32_t size_cl
         SP_TRY(sp__slab_block(allocator, size_class, rounded, &queue->timeline, out));
     }
     count_shared_take(allocator, *out);
+    reclaim(allocator);
     return SP_OK;
 }
 
@@ -299,6 +312,7 @@ void sp__allocator_give(sp_allocator *allocator, sp_block *block)
     sp_fetch_sub_relaxed(&allocator->shared.in_use_bytes, (int64_t)block->bytes);
     sp_fetch_add_relaxed(&allocator->shared.frees, (uint64_t)1);
     sp__pool_give(allocator, block);
+    reclaim(allocator);
 }
 
 /* ---- life and figures ---- */
@@ -312,7 +326,7 @@ void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *d
 
 void sp__allocator_deinit(sp_allocator *allocator)
 {
-    sp__allocator_trim(allocator, UINT64_MAX);
+    sp__allocator_trim(allocator, UINT64_MAX, true);
     for (uint32_t i = 0; i < SP_ALLOCATOR_STREAMS; i++) {
         sp_free(sp_load_relaxed(&allocator->caches[i]));
     }
@@ -349,4 +363,10 @@ void sp__allocator_stats(sp_allocator *allocator, sp_memory_stats *out)
 void sp__allocator_set_limit(sp_allocator *allocator, uint64_t bytes)
 {
     sp_store_relaxed(&allocator->limit_bytes, bytes);
+}
+
+void sp__allocator_set_watermarks(sp_allocator *allocator, uint64_t low_bytes, uint64_t high_bytes)
+{
+    sp_store_relaxed(&allocator->low_bytes, low_bytes);
+    sp_store_relaxed(&allocator->high_bytes, high_bytes);
 }

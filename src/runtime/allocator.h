@@ -9,6 +9,8 @@
  *     stream cache   no lock: a flag that is never waited for; busy means use the pool
  *     class pool     a lock each
  *     slabs          only when the caches and pools have nothing
+ * What the pools hold beyond a high watermark is trimmed to a low one by whoever passes, a slab at
+ * a time, while the others allocate.
  *
  * Out of memory: give unused slabs back, then wait for pending points, then fail with the sizes.
  * Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
@@ -86,6 +88,10 @@ typedef struct sp_allocator {
     SP_CACHE_ALIGNED sp_atomic_u64 reserved_bytes; /* raised before the device is asked */
     sp_atomic_u64 peak_bytes;
     sp_atomic_u64 limit_bytes; /* 0: none */
+    /* When the pools hold more than `high`, whoever passes trims them to `low`. 0: never. */
+    sp_atomic_u64 low_bytes;
+    sp_atomic_u64 high_bytes;
+    sp_atomic_u32 is_trimming; /* 1 while somebody does: the others go on */
     sp_atomic_u64 device_allocations;
     sp_atomic_u64 waits;
     /* Counts of what went past the stream caches. Any thread, relaxed. */
@@ -103,11 +109,13 @@ sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *
 /* Gives a block back with the frontier of its last life. Never fails, never waits. */
 void sp__allocator_give(sp_allocator *allocator, sp_block *block);
 
-/* Gives slabs back of which nothing is used, at most `max_bytes` of them; how many bytes. */
-uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes);
+/* Gives slabs back of which nothing is used, at most `max_bytes` of them and one more; how many
+ * bytes. `is_deep` empties the streams' caches first. */
+uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep);
 
 void sp__allocator_stats(sp_allocator *allocator, sp_memory_stats *out);
 void sp__allocator_set_limit(sp_allocator *allocator, uint64_t bytes);
+void sp__allocator_set_watermarks(sp_allocator *allocator, uint64_t low_bytes, uint64_t high_bytes);
 
 /* Walks all slabs, pool by pool, and compares with the counters; false and a message in the last
  * error if they disagree. Exact only when no other thread allocates. */

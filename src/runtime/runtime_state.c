@@ -94,6 +94,8 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
         snprintf(dev->limits.name + used, sizeof dev->limits.name - used, ":%u", index);
     }
     sp__allocator_init(&device->allocator, device, dev);
+    const uint64_t high = sp_option_bytes(SP_OPTION_CACHE);
+    sp__allocator_set_watermarks(&device->allocator, high / 4 * 3, high);
     const sp_stream_pool_options options = pool_options();
     const sp_status status = sp__stream_pool_init(&device->pool, device, &options);
     if (status != SP_OK) {
@@ -303,7 +305,7 @@ sp_status sp_device_empty_cache(sp_device handle)
 {
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
-    sp__allocator_trim(&device->allocator, UINT64_MAX);
+    sp__allocator_trim(&device->allocator, UINT64_MAX, true);
     return SP_OK;
 }
 
@@ -312,6 +314,18 @@ sp_status sp_device_set_memory_limit(sp_device handle, uint64_t bytes)
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
     sp__allocator_set_limit(&device->allocator, bytes);
+    return SP_OK;
+}
+
+sp_status sp_device_set_cache_watermarks(sp_device handle, uint64_t low_bytes, uint64_t high_bytes)
+{
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    if (low_bytes > high_bytes) {
+        return sp__fail(SP_INVALID, "the low watermark, %llu, is above the high one, %llu",
+                        (unsigned long long)low_bytes, (unsigned long long)high_bytes);
+    }
+    sp__allocator_set_watermarks(&device->allocator, low_bytes, high_bytes);
     return SP_OK;
 }
 

@@ -142,10 +142,10 @@ static uint64_t release_slab(sp_allocator *allocator, sp_slab *slab)
     return bytes;
 }
 
-uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes)
+uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep)
 {
     uint64_t given = 0;
-    sp__allocator_flush_caches(allocator);
+    if (is_deep) sp__allocator_flush_caches(allocator);
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
         while (given < max_bytes) {
             sp_slab *slab = detach_unused(&allocator->pools[i]);
@@ -218,7 +218,7 @@ sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t 
         sp__allocator_flush_caches(allocator);
         *out = sp__pool_take(allocator, size_class, own);
         if (*out != NULL) return SP_OK;
-        if (sp__allocator_trim(allocator, UINT64_MAX) > 0) continue;
+        if (sp__allocator_trim(allocator, UINT64_MAX, false) > 0) continue;
         if (!wait_for_pending(allocator)) return fail_with_sizes(allocator, rounded);
     }
 }

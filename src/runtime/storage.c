@@ -82,6 +82,19 @@ sp_storage sp__storage_publish(sp_rt_storage *storage)
 
 /* ---- create and destroy ---- */
 
+/* Between two lives nobody reads these fields: whoever still peeks with an old handle sees that it
+ * is stale. The publish that follows hands them over, so the lock is not needed. */
+static void fill_unpublished(sp_rt_storage *storage, sp_rt_device *device, uint64_t bytes,
+                             bool is_tracked) SP_NO_LOCK_ANALYSIS
+{
+    storage->device = device;
+    storage->memory = &storage->block.slab->memory;
+    storage->offset = storage->block.offset;
+    storage->bytes = bytes;
+    storage->is_tracked = is_tracked;
+    storage->is_adopted = false;
+}
+
 sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_options *options,
                             sp_storage *out)
 {
@@ -95,14 +108,7 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
     SP_TRY(sp__allocator_take(&on->allocator, bytes, stream.queue, &block));
 
     sp_rt_storage *storage = SP_CONTAINER_OF(block, sp_rt_storage, block);
-    sp_mutex_lock(&storage->lock);
-    storage->device = on;
-    storage->memory = &block->slab->memory;
-    storage->offset = block->offset;
-    storage->bytes = bytes;
-    storage->is_tracked = options == NULL || !options->is_untracked;
-    storage->is_adopted = false;
-    sp_mutex_unlock(&storage->lock);
+    fill_unpublished(storage, on, bytes, options == NULL || !options->is_untracked);
     *out = sp__storage_publish(storage);
     return SP_OK;
 }

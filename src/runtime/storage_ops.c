@@ -9,10 +9,8 @@
 
 static sp_use use_of(sp_storage_range range, sp_access access)
 {
-    return (sp_use){.storage = range.storage,
-                    .offset = range.offset,
-                    .bytes = range.bytes,
-                    .access = access};
+    return (sp_use){
+        .storage = range.storage, .offset = range.offset, .bytes = range.bytes, .access = access};
 }
 
 sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_bytes)

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cost of the runtime's own steps, each beside the bare primitive it is made of. */
+#include <streampool/model.h>
+#include <streampool/runtime.h>
+#include <streampool/storage.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "base/wait.h"
+#include "bench.h"
+#include "device/thread_record.h"
+#include "device/wait.h"
+#include "runtime/current_stream.h"
+#include "runtime/submit.h"
+
+static const sp_device cpu = {0};
+
+static sp_stream_ref current_ref(void)
+{
+    sp_stream stream;
+    sp_stream_ref ref;
+    bench_check(sp_stream_current(cpu, &stream) == SP_OK, "sp_stream_current");
+    bench_check(sp__stream_find(stream, &ref) == SP_OK, "sp__stream_find");
+    return ref;
+}
+
+/* ---- bare primitives ---- */
+
+static void lock_unlock(void *ctx, uint64_t count)
+{
+    sp_mutex *mutex = ctx;
+    for (uint64_t i = 0; i < count; i++) {
+        sp_mutex_lock(mutex);
+        sp_mutex_unlock(mutex);
+    }
+}
+
+static double mutex_pair_ns(void)
+{
+    sp_mutex mutex;
+    sp_mutex_init(&mutex);
+    const double ns = bench_ns(lock_unlock, &mutex, 20);
+    sp_mutex_deinit(&mutex);
+    return ns;
+}
+
+/* ---- current stream, through the shared library ---- */
+
+typedef sp_status (*current_fn)(sp_device device, sp_stream *out);
+
+static void ask_current(void *ctx, uint64_t count)
+{
+    const current_fn ask = *(current_fn *)ctx;
+    sp_stream stream;
+    for (uint64_t i = 0; i < count; i++) ask(cpu, &stream);
+}
+
+static void bench_current_stream(void)
+{
+    void *library = dlopen(SP_BENCH_LIBRARY, RTLD_NOW);
+    if (library == NULL) {
+        fprintf(stderr, "current_stream: %s\n", dlerror());
+        return;
+    }
+    current_fn ask;
+    *(void **)&ask = dlsym(library, "sp_stream_current");
+    bench_check(ask != NULL, "dlsym");
+    bench_print("current_stream_shared_library", bench_ns(ask_current, &ask, 20), NULL, 0, 4);
+}
+
+/* ---- submit and wait ---- */
+
+static void submit_and_wait(void *ctx, uint64_t count)
+{
+    const sp_stream_ref *ref = ctx;
+    const sp_submission nothing = {0};
+    sp_point point;
+    for (uint64_t i = 0; i < count; i++) {
+        sp__submit_plain(ref, &nothing, &point);
+        sp__point_wait(point, SP_NO_DEADLINE);
+    }
+}
+
+/* ---- memory ---- */
+
+#define ALLOCATION ((uint64_t)64 << 10)
+
+static void create_release(void *ctx, uint64_t count)
+{
+    (void)ctx;
+    sp_storage storage;
+    for (uint64_t i = 0; i < count; i++) {
+        sp_storage_create(cpu, ALLOCATION, NULL, &storage);
+        sp_storage_release(storage);
+    }
+}
+
+typedef struct peer_allocator {
+    void *(*allocate)(size_t bytes);
+    void (*release)(void *ptr);
+} peer_allocator;
+
+static void peer_create_release(void *ctx, uint64_t count)
+{
+    const peer_allocator *peer = ctx;
+    for (uint64_t i = 0; i < count; i++) {
+        void *volatile ptr = peer->allocate(ALLOCATION);
+        peer->release(ptr);
+    }
+}
+
+static void bench_allocation(void)
+{
+    const double ours = bench_ns(create_release, NULL, 20);
+    void *library = dlopen("libmimalloc.so.2", RTLD_NOW);
+    peer_allocator peer = {malloc, free};
+    const char *name = "malloc + free";
+    if (library != NULL) {
+        *(void **)&peer.allocate = dlsym(library, "mi_malloc");
+        *(void **)&peer.release = dlsym(library, "mi_free");
+        name = "mimalloc malloc + free";
+    }
+    const double theirs = bench_ns(peer_create_release, &peer, 20);
+    bench_print("allocate_free_64k", ours, name, theirs, 3 * theirs);
+}
+
+typedef struct allocation_load {
+    sp_atomic_u32 is_running;
+    sp_atomic_u64 total;
+} allocation_load;
+
+static void allocate_until_stopped(void *arg)
+{
+    allocation_load *load = arg;
+    uint64_t count = 0;
+    while (sp_load_relaxed(&load->is_running)) {
+        create_release(NULL, 64);
+        count += 64;
+    }
+    sp_fetch_add_relaxed(&load->total, count);
+}
+
+/* Allocations a second of so many threads together. */
+static double allocations_per_second(uint32_t threads)
+{
+    allocation_load load = {.is_running = {1}};
+    sp_thread handles[64];
+    const uint64_t start = sp_clock_now();
+    for (uint32_t i = 0; i < threads; i++) {
+        bench_check(sp_thread_create(&handles[i], "bench", allocate_until_stopped, &load) == SP_OK,
+                    "thread");
+    }
+    sp_clock_sleep(400000000);
+    sp_store_relaxed(&load.is_running, 0);
+    for (uint32_t i = 0; i < threads; i++) sp_thread_join(&handles[i]);
+    return (double)sp_load_relaxed(&load.total) * 1e9 / (double)(sp_clock_now() - start);
+}
+
+static double sample_one(void *ctx)
+{
+    (void)ctx;
+    return 1e9 / allocations_per_second(1);
+}
+
+static double sample_many(void *ctx)
+{
+    (void)ctx;
+    return 1e9 / allocations_per_second(31);
+}
+
+static void bench_allocation_threads(void)
+{
+    const uint32_t cores = sp_thread_core_count();
+    const double one = bench_median(sample_one, NULL, 5) / (cores < 31 ? cores : 31);
+    const double many = bench_median(sample_many, NULL, 5);
+    bench_print("allocate_free_64k_31_threads", many, "one thread / cores", one, one * 1.1);
+}
+
+/* ---- events ---- */
+
+typedef struct event_pair {
+    sp_event event;
+    sp_stream stream;
+} event_pair;
+
+static void record_query(void *ctx, uint64_t count)
+{
+    const event_pair *pair = ctx;
+    for (uint64_t i = 0; i < count; i++) {
+        sp_event_record(pair->event, pair->stream);
+        sp_event_query(pair->event);
+    }
+}
+
+static void bench_event(void)
+{
+    event_pair pair;
+    bench_check(sp_stream_current(cpu, &pair.stream) == SP_OK, "sp_stream_current");
+    bench_check(sp_event_create(NULL, &pair.event) == SP_OK, "sp_event_create");
+    bench_print("event_record_query", bench_ns(record_query, &pair, 20), NULL, 0, 60);
+    sp_event_release(pair.event);
+}
+
+/* ---- tracking ---- */
+
+typedef struct tracked_use {
+    sp_stream_ref ref;
+    sp_storage storage;
+    uint32_t uses;
+} tracked_use;
+
+/* An empty fill: the hazard step and the submission, no bytes. */
+static void submit_use(void *ctx, uint64_t count)
+{
+    const tracked_use *use = ctx;
+    const sp_use uses[1] = {{.storage = use->storage, .access = SP_WRITE}};
+    const uint32_t pattern = 0;
+    const sp_command command = {
+        .type = SP_COMMAND_FILL, .constants = &pattern, .constant_bytes = sizeof pattern};
+    sp_point point;
+    for (uint64_t i = 0; i < count; i++) {
+        sp__submit_command(&use->ref, &command, uses, 1, NULL, &point);
+        if (i % 64 == 63) sp__point_wait(point, SP_NO_DEADLINE);
+    }
+    sp__point_wait(point, SP_NO_DEADLINE);
+}
+
+/* The same command with no storage behind it. */
+static void submit_no_use(void *ctx, uint64_t count)
+{
+    const tracked_use *use = ctx;
+    uint32_t word = 0;
+    const sp_memory memory = {.host = &word, .bytes = sizeof word};
+    const sp_binding binding = {.memory = &memory, .access = SP_WRITE};
+    const uint32_t pattern = 0;
+    const sp_command command = {.type = SP_COMMAND_FILL,
+                                .bindings = &binding,
+                                .binding_count = 1,
+                                .constants = &pattern,
+                                .constant_bytes = sizeof pattern};
+    const sp_submission submission = {.commands = &command, .command_count = 1};
+    sp_point point;
+    for (uint64_t i = 0; i < count; i++) {
+        sp__submit_plain(&use->ref, &submission, &point);
+        if (i % 64 == 63) sp__point_wait(point, SP_NO_DEADLINE);
+    }
+    sp__point_wait(point, SP_NO_DEADLINE);
+}
+
+static void bench_tracking(double pair_ns)
+{
+    tracked_use use = {.ref = current_ref()};
+    bench_check(sp_storage_create(cpu, 64, NULL, &use.storage) == SP_OK, "sp_storage_create");
+    const double with = bench_ns(submit_use, &use, 20);
+    const double without = bench_ns(submit_no_use, &use, 20);
+    bench_print("tracked_use_on_own_stream", with - without, "mutex lock + unlock", pair_ns,
+                2 * pair_ns);
+    sp_storage_release(use.storage);
+}
+
+/* ---- hand-over ---- */
+
+typedef struct futex_pong {
+    sp_atomic_u32 ball;
+    sp_atomic_u32 seen;
+    sp_atomic_u32 is_over;
+} futex_pong;
+
+static void pong(void *arg)
+{
+    futex_pong *game = arg;
+    uint32_t last = 0;
+    while (!sp_load_acquire(&game->is_over)) {
+        sp_word_wait(&game->ball, last, SP_NO_DEADLINE);
+        last = sp_load_acquire(&game->ball);
+        sp_store_release(&game->seen, last);
+    }
+}
+
+/* Wakes a sleeping thread and looks until it has answered. */
+static double sample_futex(void *ctx)
+{
+    futex_pong *game = ctx;
+    sp_clock_sleep(3000000);
+    const uint32_t next = sp_load_relaxed(&game->ball) + 1;
+    const uint64_t start = sp_clock_now();
+    sp_store_release(&game->ball, next);
+    sp_word_wake(&game->ball, 1);
+    while (sp_load_acquire(&game->seen) != next) sp_spin_hint();
+    return (double)(sp_clock_now() - start);
+}
+
+typedef struct hand_over {
+    sp_stream_ref ref;
+    uint64_t idle_ns; /* before each sample */
+} hand_over;
+
+/* Submits and looks, without helping, until a worker has done it. */
+static double sample_hand_over(void *ctx)
+{
+    const hand_over *over = ctx;
+    const sp_submission nothing = {0};
+    sp_point point;
+    if (over->idle_ns > 0) sp_clock_sleep(over->idle_ns);
+    const uint64_t start = sp_clock_now();
+    sp__submit_plain(&over->ref, &nothing, &point);
+    over->ref.queue->device->vtable->flush(over->ref.queue);
+    while (!sp__point_has_passed(point)) sp_spin_hint();
+    return (double)(sp_clock_now() - start);
+}
+
+typedef struct busy_worker {
+    sp_stream_ref ref;
+    sp_atomic_u32 is_over;
+} busy_worker;
+
+static sp_status run_a_microsecond(const sp_tile *tile)
+{
+    (void)tile;
+    const uint64_t until = sp_clock_now() + 1000;
+    while (sp_clock_now() < until) sp_spin_hint();
+    return SP_OK;
+}
+
+/* Keeps a worker awake: microsecond commands on another stream, one after the other. */
+static sp_status submit_next(busy_worker *busy)
+{
+    static const sp_kernel kernel = {.name = "microsecond", .run = run_a_microsecond};
+    const sp_command command = {.type = SP_COMMAND_DISPATCH, .kernel = &kernel, .grid = {1, 1, 1}};
+    const sp_submission submission = {.commands = &command, .command_count = 1};
+    sp_point point;
+    return sp__submit_plain(&busy->ref, &submission, &point);
+}
+
+typedef struct awake_sample {
+    hand_over over;
+    busy_worker busy;
+} awake_sample;
+
+static double sample_awake(void *ctx)
+{
+    awake_sample *sample = ctx;
+    for (int i = 0; i < 30; i++) submit_next(&sample->busy);
+    sample->busy.ref.queue->device->vtable->flush(sample->busy.ref.queue);
+    sp_clock_sleep(10000); /* the worker is at it */
+    return sample_hand_over(&sample->over);
+}
+
+static void bench_hand_over(void)
+{
+    futex_pong game = {0};
+    sp_thread thread;
+    bench_check(sp_thread_create(&thread, "pong", pong, &game) == SP_OK, "thread");
+    const double bare = bench_median(sample_futex, &game, 301);
+    sp_store_release(&game.is_over, 1);
+    sp_fetch_add_relaxed(&game.ball, 1);
+    sp_word_wake(&game.ball, 1);
+    sp_thread_join(&thread);
+
+    hand_over over = {.ref = current_ref(), .idle_ns = 3000000};
+    bench_print("hand_over_to_sleeping_worker", bench_median(sample_hand_over, &over, 301),
+                "futex wake", bare, 1.5 * bare);
+
+    sp_stream other;
+    awake_sample awake = {.over = {.ref = over.ref}};
+    bench_check(sp_stream_from_pool(cpu, &other) == SP_OK, "sp_stream_from_pool");
+    bench_check(sp__stream_find(other, &awake.busy.ref) == SP_OK, "sp__stream_find");
+    bench_print("hand_over_to_awake_worker", bench_median(sample_awake, &awake, 301), NULL, 0,
+                5000);
+    sp_stream_release(other);
+}
+
+int main(void)
+{
+    bench_header("bench_runtime");
+    bench_check(sp_init() == SP_OK, "sp_init");
+    const double pair = mutex_pair_ns();
+    bench_print("mutex_lock_unlock", pair, NULL, 0, 0);
+    bench_current_stream();
+    sp_stream_ref ref = current_ref();
+    bench_print("submit_wait_empty", bench_ns(submit_and_wait, &ref, 20), "mutex lock + unlock",
+                pair, 100);
+    bench_allocation();
+    bench_allocation_threads();
+    bench_event();
+    bench_tracking(pair);
+    bench_hand_over();
+    return 0;
+}
