@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Atomic operations of the code under test: C11's happens-before, and at level weak its stale
+ * values. Values travel as 64 bits; 16-byte atomics always see the newest value. */
+#ifndef SP_SCHED_ATOMICS_H
+#define SP_SCHED_ATOMICS_H
+
+#include "shadow.h"
+
+typedef enum sp_rmw {
+    SP_RMW_EXCHANGE,
+    SP_RMW_ADD,
+    SP_RMW_SUB,
+    SP_RMW_AND,
+    SP_RMW_OR,
+    SP_RMW_XOR,
+    SP_RMW_NAND
+} sp_rmw;
+
+uint64_t sp__atomic_load(sp_sched_thread *self, uintptr_t addr, uint32_t size, int order,
+                         const void *pc);
+void sp__atomic_store(sp_sched_thread *self, uintptr_t addr, uint32_t size, uint64_t value,
+                      int order, const void *pc);
+uint64_t sp__atomic_rmw(sp_sched_thread *self, sp_rmw rmw, uintptr_t addr, uint32_t size,
+                        uint64_t operand, int order, const void *pc);
+bool sp__atomic_cas(sp_sched_thread *self, uintptr_t addr, uint32_t size, uint64_t *expected,
+                    uint64_t desired, int order, int failure_order, const void *pc);
+void sp__atomic_fence(sp_sched_thread *self, int order, const void *pc);
+
+/* 16-byte atomics: begin waits for the turn and checks, the caller accesses memory, end moves the
+ * clocks by what it did. */
+typedef enum sp_wide_result {
+    SP_WIDE_READ,   /* a load, or a compare-and-swap that failed */
+    SP_WIDE_STORED, /* ends the release sequence */
+    SP_WIDE_CHANGED /* continues it */
+} sp_wide_result;
+
+void sp__atomic_wide_begin(sp_sched_thread *self, uintptr_t addr, sp_op_kind kind, int order,
+                           const void *pc);
+void sp__atomic_wide_end(sp_sched_thread *self, uintptr_t addr, sp_wide_result result, int order);
+
+/* What a mutex does: joins what its last holder published; publishes. */
+void sp__sync_acquire(sp_sched_thread *self, uintptr_t addr, const void *pc);
+void sp__sync_release(sp_sched_thread *self, uintptr_t addr, const void *pc);
+
+static inline bool sp__order_acquires(int order)
+{
+    return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE;
+}
+
+static inline bool sp__order_releases(int order)
+{
+    return order >= __ATOMIC_RELEASE;
+}
+
+/* --- store_history.c, level weak --- */
+/* A store that the load may return, the search's choice; marks it as read. */
+const sp_store *sp__history_load(sp_sched_thread *self, sp_loc *loc, int order);
+/* The newest store, for a read-modify-write. */
+const sp_store *sp__history_newest(sp_sched_thread *self, sp_loc *loc, int order);
+/* A failing compare-and-swap may return a stale value other than `expected`; NULL: the newest. */
+const sp_store *sp__history_stale_failure(sp_sched_thread *self, sp_loc *loc, uint64_t expected,
+                                          int order);
+/* A new store, somewhere in the modification order that C11 allows; true if it is the newest. */
+bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order, bool is_rmw,
+                       const sp_vclock *sync);
+
+uint64_t sp__memory_read(uintptr_t addr, uint32_t size);
+void sp__memory_write(uintptr_t addr, uint32_t size, uint64_t value);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handle tables: a look-up gets the live object or SP_INVALID, whatever the others do; whoever has
+ * a hold may read the object; the last to let go destroys it, once; a slot's next life is not
+ * reached by old handles. */
+#include "base/handle.h"
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "sched/explore.h"
+
+void sp__subject_handle_release(void *arg);
+void sp__subject_handle_publish(void *arg);
+void sp__subject_handle_reuse(void *arg);
+void sp__subject_handle_retain(void *arg);
+
+typedef struct thing {
+    sp_object object;
+    uint32_t life; /* plain: written by creator and destroyer, read under a hold */
+} thing;
+
+typedef struct world {
+    sp_handle_table table;
+    uint64_t handle;
+    sp_atomic_u64 told; /* relaxed: the table itself has to publish the object */
+    sp_thread threads[3];
+} world;
+
+static sp_handle_table *the_table; /* destroy has no other way to it; set before threads start */
+
+static void destroy(sp_object *object)
+{
+    thing *self = (thing *)object;
+    SP_SCHED_ASSERT(self->life != 0);
+    self->life = 0;
+    sp__handle_recycle(the_table, object);
+}
+
+static thing *make(sp_handle_table *table, uint32_t life, uint64_t *handle)
+{
+    sp_object *object;
+    SP_SCHED_ASSERT(sp__handle_take(table, &object) == SP_OK);
+    thing *self = (thing *)object;
+    SP_SCHED_ASSERT(self->life == 0);
+    self->life = life;
+    *handle = sp__handle_publish(table, object);
+    return self;
+}
+
+static void begin(world *w)
+{
+    *w = (world){.table = {.kind = SP_KIND_STREAM, .object_bytes = 64, .destroy = destroy}};
+    the_table = &w->table;
+}
+
+static void start(world *w, uint32_t index, sp_thread_fn fn)
+{
+    SP_SCHED_ASSERT(sp_thread_create(&w->threads[index], "", fn, w) == SP_OK);
+}
+
+static void use_handle(world *w, uint64_t handle)
+{
+    sp_object *object = sp__handle_hold(&w->table, handle, "thing");
+    if (object == NULL) return;
+    SP_SCHED_ASSERT(((thing *)object)->life == 1);
+    sp__object_drop(&w->table, object);
+}
+
+static void release_handle(world *w, uint64_t handle)
+{
+    SP_SCHED_ASSERT(sp__handle_release(&w->table, handle, "thing") == SP_OK);
+}
+
+static void use(void *arg)
+{
+    world *w = arg;
+    use_handle(w, w->handle);
+}
+
+static void use_if_told(void *arg)
+{
+    world *w = arg;
+    use_handle(w, sp_load_relaxed(&w->told));
+}
+
+static void release(void *arg)
+{
+    world *w = arg;
+    release_handle(w, w->handle);
+}
+
+static void release_twice(void *arg)
+{
+    world *w = arg;
+    release_handle(w, w->handle);
+    SP_SCHED_ASSERT(sp__handle_release(&w->table, w->handle, "thing") == SP_INVALID);
+}
+
+static void retain_and_release(void *arg)
+{
+    world *w = arg;
+    if (sp__handle_retain(&w->table, w->handle, "thing") != SP_OK) return;
+    use_handle(w, w->handle);
+    release_handle(w, w->handle);
+}
+
+/* Whoever has a reference may look at the object, also after publishing it. */
+static void make_and_tell(void *arg)
+{
+    world *w = arg;
+    uint64_t handle;
+    const thing *self = make(&w->table, 1, &handle);
+    sp_store_relaxed(&w->told, handle);
+    SP_SCHED_ASSERT(self->life == 1);
+    release_handle(w, handle);
+}
+
+static void make_another(void *arg)
+{
+    world *w = arg;
+    uint64_t handle;
+    make(&w->table, 2, &handle);
+    SP_SCHED_ASSERT(handle != w->handle);
+    release_handle(w, handle);
+}
+
+static void join_and_end(world *w, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) sp_thread_join(&w->threads[i]);
+    SP_SCHED_ASSERT(sp__handle_hold(&w->table, w->handle, "thing") == NULL);
+    sp__handle_table_deinit(&w->table);
+}
+
+void sp__subject_handle_release(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    make(&w.table, 1, &w.handle);
+    start(&w, 0, use);
+    start(&w, 1, release_twice);
+    join_and_end(&w, 2);
+}
+
+void sp__subject_handle_publish(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    start(&w, 0, make_and_tell);
+    start(&w, 1, use_if_told);
+    join_and_end(&w, 2);
+}
+
+void sp__subject_handle_reuse(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    make(&w.table, 1, &w.handle);
+    start(&w, 0, use);
+    start(&w, 1, release);
+    start(&w, 2, make_another);
+    join_and_end(&w, 3);
+}
+
+void sp__subject_handle_retain(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    make(&w.table, 1, &w.handle);
+    start(&w, 0, retain_and_release);
+    start(&w, 1, release);
+    start(&w, 2, use);
+    join_and_end(&w, 3);
+}
