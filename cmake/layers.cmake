@@ -17,6 +17,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
 endif()
 set(SP_ISA_FLAGS_portable "")
 set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
+# Kernels read neither errno nor floating-point exception flags; none of this changes a bit.
+set(SP_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -Wno-psabi)
+# Dispatches announce what kernels touch (base/announce.h): instrumenting every access in them would
+# be far too slow, and vector accesses never are.
+if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
+    list(APPEND SP_KERNEL_FLAGS -fno-sanitize=thread)
+endif()
 
 # sp_add_isa_sources(<layer> <files>...)
 # Adds kernel files to a layer made by sp_add_layer. May be called several times.
@@ -26,7 +33,7 @@ function(sp_add_isa_sources layer)
         if(NOT TARGET ${target})
             add_library(${target} OBJECT)
             target_link_libraries(${target} PUBLIC sp_${layer})
-            target_compile_options(${target} PRIVATE ${SP_ISA_FLAGS_${isa}})
+            target_compile_options(${target} PRIVATE ${SP_KERNEL_FLAGS} ${SP_ISA_FLAGS_${isa}})
             target_compile_definitions(${target} PRIVATE SP_ISA=${isa})
             set_property(GLOBAL APPEND PROPERTY SP_OBJECT_TARGETS ${target})
         endif()

@@ -72,6 +72,7 @@ typedef struct sp_graph {
     const sp_graph_port *outputs;
     uint32_t value_count, node_count, weight_count;
     uint32_t input_count, default_count, output_count;
+    uint32_t max_operands; /* most inputs, or outputs, that any node has */
     uint64_t weight_bytes; /* of all weights */
     int64_t ir_version;
     uint32_t opset; /* of ONNX's own domain */

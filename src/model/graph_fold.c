@@ -75,8 +75,8 @@ static sp_status set_constants(sp_graph_builder *builder, const sp_graph_node *n
 
 /* Room for the operands of any one node. */
 typedef struct fold_room {
-    sp_op_value inputs[SP_GRAPH_MAX_OPERANDS], outputs[SP_GRAPH_MAX_OPERANDS];
-    sp_array arrays[SP_GRAPH_MAX_OPERANDS];
+    sp_op_value *inputs, *outputs;
+    sp_array *arrays;
 } fold_room;
 
 static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_room *room,
@@ -93,15 +93,22 @@ static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_
 sp_status sp__graph_fold(sp_graph_builder *builder)
 {
     const sp_kernel *kernels = sp__cpu_kernels(sp__cpu_isa_selected());
-    fold_room *room = sp_malloc(sizeof(*room));
-    if (room == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to fold constants");
+    const size_t operands = builder->graph->max_operands;
+    fold_room room = {.inputs = sp_calloc(operands, sizeof(*room.inputs)),
+                      .outputs = sp_calloc(operands, sizeof(*room.outputs)),
+                      .arrays = sp_calloc(operands, sizeof(*room.arrays))};
     sp_status status = SP_OK;
+    if (room.inputs == NULL || room.outputs == NULL || room.arrays == NULL) {
+        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to fold constants");
+    }
     for (uint32_t i = 0; i < builder->graph->node_count && status == SP_OK; i++) {
         sp_graph_node *node = &builder->nodes[i];
         if (!node->is_live || !has_constant_inputs(builder->graph, node)) continue;
-        status = fold_node(builder, node, room, kernels);
+        status = fold_node(builder, node, &room, kernels);
         if (status != SP_OK) (void)sp__graph_fail_node(status, node);
     }
-    sp_free(room);
+    sp_free(room.inputs);
+    sp_free(room.outputs);
+    sp_free(room.arrays);
     return status;
 }

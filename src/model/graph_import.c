@@ -244,6 +244,10 @@ sp_status sp__graph_import(sp_graph_builder *builder)
     SP_TRY(import_inputs(builder));
     for (uint32_t i = 0; i < file->node_count; i++) {
         SP_TRY(import_node(builder, &file->nodes[i], &builder->nodes[i]));
+        const sp_graph_node *node = &builder->nodes[i];
+        const uint32_t most =
+            node->input_count > node->output_count ? node->input_count : node->output_count;
+        if (most > builder->graph->max_operands) builder->graph->max_operands = most;
         builder->graph->node_count++;
     }
     return import_outputs(builder);

@@ -120,6 +120,7 @@ static sp_status make_node_lists(sp_onnx_reader *reader, const sp_proto *proto, 
     SP_TRY(SP_ONNX_ARRAY(reader, counts[NODE_OUTPUT], lists->outputs, &out->output_count));
     SP_TRY(
         SP_ONNX_ARRAY(reader, counts[NODE_ATTRIBUTE], lists->attributes, &out->attributes.count));
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the caller has counted this node */
     out->inputs = lists->inputs;
     out->outputs = lists->outputs;
     out->attributes.items = lists->attributes;

@@ -91,10 +91,11 @@ static sp_status check_request(const sp_graph *graph, const sp_plan_request *req
 static sp_status make_builder(sp_plan_builder *builder)
 {
     const uint32_t count = builder->plan->graph->value_count;
+    const size_t operands = builder->plan->graph->max_operands;
     sp__lowering_init(&builder->lowering, builder->kernels);
     builder->values = sp_calloc(count, sizeof(*builder->values));
-    builder->operands = sp_calloc((size_t)2 * SP_GRAPH_MAX_OPERANDS, sizeof(*builder->operands));
-    builder->arrays = sp_calloc(SP_GRAPH_MAX_OPERANDS, sizeof(*builder->arrays));
+    builder->operands = sp_calloc(2 * operands, sizeof(*builder->operands));
+    builder->arrays = sp_calloc(operands, sizeof(*builder->arrays));
     if (builder->values == NULL || builder->operands == NULL || builder->arrays == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
     }

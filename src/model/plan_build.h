@@ -43,7 +43,7 @@ typedef struct sp_plan_builder {
     uint32_t constant_capacity;
     uint64_t folded_bytes;
     sp_lowering lowering;
-    sp_op_value *operands; /* room for the inputs and outputs of one call */
+    sp_op_value *operands; /* room for graph->max_operands inputs, then as many outputs */
     sp_array *arrays;
 } sp_plan_builder;
 

@@ -70,7 +70,10 @@ static void find_lifetimes(sp_plan_builder *builder)
             if (step->bindings[i].where != SP_PLACE_ARENA) continue;
             sp_plan_value *root = &builder->values[step->bindings[i].index];
             if (root->first_step == SP_NO_STEP) root->first_step = s;
-            root->last_step = s;
+            /* Planted: the second reader of a value does not keep it alive. */
+            const bool is_forgotten =
+                SP_PLANTED(overlapping_arena) && root->last_step > root->first_step;
+            if (!is_forgotten) root->last_step = s;
         }
     }
 }

@@ -137,7 +137,7 @@ static bool is_node_tainted(const sp_plan_builder *builder, const sp_graph_node 
 
 static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
 {
-    sp_op_value *inputs = builder->operands, *outputs = inputs + SP_GRAPH_MAX_OPERANDS;
+    sp_op_value *inputs = builder->operands, *outputs = inputs + builder->plan->graph->max_operands;
     for (uint32_t i = 0; i < node->input_count; i++) {
         inputs[i] = (sp_op_value){0};
         if (node->inputs[i] == SP_NO_VALUE) continue;

@@ -65,6 +65,14 @@ void data_fill(data_random *random, float *out, size_t count)
     for (size_t i = 0; i < count; i++) out[i] = data_next_float(random);
 }
 
+bool data_is_same(float a, float b)
+{
+    uint32_t a_bits, b_bits;
+    memcpy(&a_bits, &a, sizeof(a_bits));
+    memcpy(&b_bits, &b, sizeof(b_bits));
+    return a_bits == b_bits;
+}
+
 uint64_t data_hash(const void *bytes, size_t len)
 {
     const unsigned char *at = bytes;
@@ -86,7 +94,7 @@ sp_array data_ints(const int64_t *values, int64_t count)
     const sp_shape shape = {.rank = 1, .dims = {count}};
     sp_array array;
     if (sp__array_init(&array, SP_I64, &shape) != SP_OK) abort();
-    memcpy(array.data, values, (size_t)array.bytes);
+    if (array.bytes > 0) memcpy(array.data, values, (size_t)array.bytes);
     return array;
 }
 
@@ -134,10 +142,14 @@ static void *op_place(const sp_operand *operand, void *context)
 {
     op_memory *memory = context;
     switch (operand->kind) {
-    case SP_OPERAND_INPUT: return (void *)(uintptr_t)memory->call->inputs[operand->index].data;
-    case SP_OPERAND_OUTPUT: return memory->outputs[operand->index].data;
-    case SP_OPERAND_PACKED: return memory->packed;
-    case SP_OPERAND_SCRATCH: return memory->scratch[operand->index];
+    case SP_OPERAND_INPUT:
+        return (void *)(uintptr_t)memory->call->inputs[operand->index].data;
+    case SP_OPERAND_OUTPUT:
+        return memory->outputs[operand->index].data;
+    case SP_OPERAND_PACKED:
+        return memory->packed;
+    case SP_OPERAND_SCRATCH:
+        return memory->scratch[operand->index];
     }
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of tensor, ops and model: files of shared data, seeded numbers, and one call of an op or
- * a plan with host arrays. Everything here is for one thread. */
+/* For tests of tensor, ops and model: files of shared data, seeded numbers, and one call of an op
+ * or a plan with host arrays. Everything here is for one thread. */
 #ifndef SP_TESTS_SUPPORT_MODEL_DATA_H
 #define SP_TESTS_SUPPORT_MODEL_DATA_H
 
@@ -31,6 +31,9 @@ uint64_t data_next(data_random *random);
 float data_next_float(data_random *random);
 void data_fill(data_random *random, float *out, size_t count);
 
+/* Equal bits: tells -0 from +0, and a NaN equals itself. */
+bool data_is_same(float a, float b);
+
 /* FNV-1a of bytes: golden values. */
 uint64_t data_hash(const void *bytes, size_t len);
 
@@ -39,8 +42,8 @@ sp_array data_floats(data_random *random, const sp_shape *shape);
 sp_array data_ints(const int64_t *values, int64_t count);
 
 /* One op, run on host arrays with the kernels of `isa`: infers, packs, lowers, runs. Absent inputs
- * are arrays with no dtype. On success the caller frees the outputs. `packs` uses the op's packing of
- * input 1, as models do. */
+ * are arrays with no dtype. On success the caller frees the outputs. `packs` uses the op's packing
+ * of input 1, as models do. */
 typedef struct data_call {
     const char *op;
     uint32_t version;

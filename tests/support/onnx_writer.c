@@ -15,8 +15,9 @@ void write_raw(writer *w, const void *bytes, size_t len)
 {
     if (w->len + len > w->capacity) {
         w->capacity = (w->len + len) * 2 + 64;
-        w->bytes = realloc(w->bytes, w->capacity);
-        if (w->bytes == NULL) abort();
+        unsigned char *larger = realloc(w->bytes, w->capacity);
+        if (larger == NULL) abort();
+        w->bytes = larger;
     }
     if (len > 0) memcpy(w->bytes + w->len, bytes, len);
     w->len += len;

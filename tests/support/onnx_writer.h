@@ -28,7 +28,8 @@ writer make_tensor(const char *name, int64_t data_type, const int64_t *dims, uin
                    const void *data, size_t bytes);
 /* ValueInfoProto of a float tensor; -1 is a dimension named "n"; a negative rank has no shape. */
 writer make_value(const char *name, int64_t data_type, const int64_t *dims, int rank);
-/* NodeProto; names are separated by spaces, "-" is the empty name. Attributes are appended to it. */
+/* NodeProto; names are separated by spaces, "-" is the empty name. Attributes are appended to it.
+ */
 writer make_node(const char *op, const char *inputs, const char *outputs);
 void add_attribute_int(writer *node, const char *name, int64_t value);
 void add_attribute_ints(writer *node, const char *name, const int64_t *values, uint32_t count);
@@ -36,8 +37,12 @@ void add_attribute_text(writer *node, const char *name, const char *value);
 void add_attribute_tensor(writer *node, const char *name, writer *tensor);
 
 /* GraphProto parts go into one writer; this wraps it into a ModelProto and frees it. */
-enum { GRAPH_NODE_FIELD = 1, GRAPH_INITIALIZER_FIELD = 5, GRAPH_INPUT_FIELD = 11,
-       GRAPH_OUTPUT_FIELD = 12 };
+enum {
+    GRAPH_NODE_FIELD = 1,
+    GRAPH_INITIALIZER_FIELD = 5,
+    GRAPH_INPUT_FIELD = 11,
+    GRAPH_OUTPUT_FIELD = 12
+};
 writer make_model(writer *graph, int64_t opset);
 
 #endif

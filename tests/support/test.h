@@ -60,7 +60,13 @@ int test_run_all(int argc, char **argv);
         if (!(check)) return;                                                                      \
     } while (0)
 
-#define REQUIRE(condition) TEST_REQUIRE_(test_check_true(TEST_HERE_, #condition, (condition)))
+/* Branches on the condition itself, so that a static analyzer follows. */
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        const bool test_is_true_ = (condition);                                                    \
+        (void)test_check_true(TEST_HERE_, #condition, test_is_true_);                              \
+        if (!test_is_true_) return;                                                                \
+    } while (0)
 #define REQUIRE_EQ_INT(actual, expected)                                                           \
     TEST_REQUIRE_(test_check_int(TEST_HERE_, #actual, (actual), (expected)))
 #define REQUIRE_EQ_U64(actual, expected)                                                           \

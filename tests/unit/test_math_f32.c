@@ -117,8 +117,8 @@ static double check_chunk(const math_case *which, const float *x)
         if (kernels == NULL) continue;
         const sp_flat_constants k = {.count = CHUNK, .tile_count = CHUNK};
         void *bindings[2] = {(void *)(uintptr_t)x, y[isa]};
-        CHECK_OK(sp__kernel_run_grid(&kernels[which->kernel], (uint32_t[3]){1, 1, 1}, bindings,
-                                     &k));
+        CHECK_OK(
+            sp__kernel_run_grid(&kernels[which->kernel], (uint32_t[3]){1, 1, 1}, bindings, &k));
         if (isa > 0) CHECK_EQ_MEM(y[isa], y[SP_CPU_PORTABLE], sizeof(y[0]));
     }
     for (int i = 0; i < CHUNK; i++) {
@@ -137,7 +137,8 @@ static void check_function(sp_kernel_id kernel, double (*exact)(double), double 
     const math_case which = {kernel, exact, bound};
     /* An odd stride through all 2^32 patterns: every exponent, all parts of each. */
     const uint64_t count = test_count(UINT64_C(1) << 32, UINT64_C(1) << 21);
-    const uint32_t stride = count >= UINT64_C(1) << 32 ? 1 : (uint32_t)((UINT64_C(1) << 32) / count) | 1;
+    const uint32_t stride =
+        count >= UINT64_C(1) << 32 ? 1 : (uint32_t)((UINT64_C(1) << 32) / count) | 1;
     static float x[CHUNK];
     double worst = 0;
     uint32_t bits = 0;
@@ -146,8 +147,8 @@ static void check_function(sp_kernel_id kernel, double (*exact)(double), double 
         const double error = check_chunk(&which, x);
         if (error > worst) worst = error;
     }
-    test_note("%s: at most %.3f ulp over %llu floats", sp__cpu_kernels(SP_CPU_PORTABLE)[kernel].name,
-              worst, (unsigned long long)count);
+    test_note("%s: at most %.3f ulp over %llu floats",
+              sp__cpu_kernels(SP_CPU_PORTABLE)[kernel].name, worst, (unsigned long long)count);
 }
 
 TEST(exp_is_accurate_everywhere)

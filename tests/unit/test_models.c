@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real models against the outputs that came with them, on every instruction set, with equal bits. */
+/* Real models against the outputs that came with them, on every instruction set, with equal bits.
+ */
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +62,8 @@ static const sp_plan *compile(const sp_graph *graph, const sp_array *inputs, sp_
     for (uint32_t i = 0; i < graph->input_count; i++) {
         wanted[i] = (sp_plan_input){.dtype = inputs[i].dtype, .shape = inputs[i].shape};
     }
-    const sp_plan_request request = {.kernels = sp__cpu_kernels(isa),
-                                     .inputs = wanted,
-                                     .input_count = graph->input_count};
+    const sp_plan_request request = {
+        .kernels = sp__cpu_kernels(isa), .inputs = wanted, .input_count = graph->input_count};
     const sp_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     return plan;
@@ -146,6 +147,29 @@ TEST(row_i_of_a_batch_has_the_bits_of_the_row_alone)
         sp__plan_free(plan);
     }
     sp__array_deinit(&rows);
+    sp__graph_free(graph);
+}
+
+/* Loading folds and packs, running computes: neither takes the caller's rounding. */
+TEST(the_callers_floating_point_state_does_not_matter)
+{
+    const sp_graph *graph = load("policy_go1");
+    if (graph == NULL) SKIP("shared/data is not there (set STREAMPOOL_DATA)");
+    sp_array input = {0}, outputs[2] = {0};
+    REQUIRE(load_array("policy_go1", 0, "input", 0, &input));
+    for (int i = 0; i < 2; i++) {
+        fesetround(i == 0 ? FE_TONEAREST : FE_UPWARD);
+        const sp_graph *again = load("policy_go1");
+        const sp_plan *plan = compile(again, &input, sp__cpu_isa_selected());
+        CHECK_OK(data_run_plan(plan, &input, &outputs[i]));
+        CHECK_EQ_INT(fegetround(), i == 0 ? FE_TONEAREST : FE_UPWARD);
+        sp__plan_free(plan);
+        sp__graph_free(again);
+    }
+    fesetround(FE_TONEAREST);
+    CHECK_EQ_MEM(outputs[1].data, outputs[0].data, (size_t)outputs[0].bytes);
+    free_arrays(outputs, 2);
+    sp__array_deinit(&input);
     sp__graph_free(graph);
 }
 

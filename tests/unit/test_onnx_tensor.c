@@ -46,8 +46,8 @@ static const struct {
     int64_t data_type;
     uint32_t field;
     sp_dtype dtype;
-} integer_types[] = {{2, 5, SP_U8},   {3, 5, SP_I8},    {4, 5, SP_U16},  {5, 5, SP_I16},
-                     {6, 5, SP_I32},  {7, 7, SP_I64},   {9, 5, SP_BOOL}, {10, 5, SP_F16},
+} integer_types[] = {{2, 5, SP_U8},    {3, 5, SP_I8},    {4, 5, SP_U16},  {5, 5, SP_I16},
+                     {6, 5, SP_I32},   {7, 7, SP_I64},   {9, 5, SP_BOOL}, {10, 5, SP_F16},
                      {16, 5, SP_BF16}, {12, 11, SP_U32}, {13, 11, SP_U64}};
 
 TEST(every_integer_type_reads_from_its_typed_field)
@@ -55,10 +55,9 @@ TEST(every_integer_type_reads_from_its_typed_field)
     for (size_t i = 0; i < SP_COUNT_OF(integer_types); i++) {
         for (int is_packed = 0; is_packed < 2; is_packed++) {
             writer w = head(integer_types[i].data_type, 2), inner = {0};
-            const bool is_signed = integer_types[i].dtype == SP_I8 ||
-                                   integer_types[i].dtype == SP_I16 ||
-                                   integer_types[i].dtype == SP_I32 ||
-                                   integer_types[i].dtype == SP_I64;
+            const bool is_signed =
+                integer_types[i].dtype == SP_I8 || integer_types[i].dtype == SP_I16 ||
+                integer_types[i].dtype == SP_I32 || integer_types[i].dtype == SP_I64;
             const int64_t values[2] = {1, is_signed ? -1 : 1};
             for (int k = 0; k < 2; k++) {
                 if (is_packed) write_varint(&inner, (uint64_t)values[k]);

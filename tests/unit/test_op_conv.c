@@ -115,9 +115,13 @@ static void check_conv(const window_case *c, data_random *random)
     const int64_t out_h = c->spatial == 2 ? out_size(c, 0) : 1;
     const int64_t out_w = out_size(c, (int)c->spatial - 1);
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-        const data_call call = {.op = "Conv", .version = 11, .attributes = attributes,
-                                .attribute_count = 4, .inputs = in,
-                                .input_count = c->has_bias ? 3 : 2, .output_count = 1,
+        const data_call call = {.op = "Conv",
+                                .version = 11,
+                                .attributes = attributes,
+                                .attribute_count = 4,
+                                .inputs = in,
+                                .input_count = c->has_bias ? 3 : 2,
+                                .output_count = 1,
                                 .isa = (sp_cpu_isa)isa};
         if (sp__cpu_kernels(call.isa) == NULL) continue;
         REQUIRE_OK(data_run_op(&call, &out));
@@ -127,7 +131,7 @@ static void check_conv(const window_case *c, data_random *random)
             for (int64_t f = 0; f < c->filters; f++) {
                 for (int64_t p = 0; p < out_h * out_w; p++) {
                     const float want = conv_at(c, in, image, f, p / out_w, p % out_w);
-                    wrong += memcmp(got++, &want, sizeof(want)) != 0;
+                    wrong += !data_is_same(*got++, want);
                 }
             }
         }
@@ -150,15 +154,36 @@ TEST(conv_gives_the_bits_of_the_rule_for_random_windows)
 TEST(conv_of_many_taps_and_many_tiles)
 {
     data_random random = {12};
-    const window_case deep = {.images = 2, .channels = 70, .filters = 37, .groups = 1,
-                              .spatial = 2, .in = {9, 11}, .kernel = {3, 3}, .stride = {1, 1},
-                              .dilation = {1, 1}, .pads = {1, 1, 1, 1}, .has_bias = true};
-    const window_case pointwise = {.images = 1, .channels = 130, .filters = 50, .groups = 1,
-                                   .spatial = 2, .in = {33, 31}, .kernel = {1, 1},
-                                   .stride = {1, 1}, .dilation = {1, 1}};
-    const window_case wide = {.images = 1, .channels = 3, .filters = 3, .groups = 3,
-                              .spatial = 1, .in = {3000}, .kernel = {7}, .stride = {1},
-                              .dilation = {200}, .pads = {600, 600}};
+    const window_case deep = {.images = 2,
+                              .channels = 70,
+                              .filters = 37,
+                              .groups = 1,
+                              .spatial = 2,
+                              .in = {9, 11},
+                              .kernel = {3, 3},
+                              .stride = {1, 1},
+                              .dilation = {1, 1},
+                              .pads = {1, 1, 1, 1},
+                              .has_bias = true};
+    const window_case pointwise = {.images = 1,
+                                   .channels = 130,
+                                   .filters = 50,
+                                   .groups = 1,
+                                   .spatial = 2,
+                                   .in = {33, 31},
+                                   .kernel = {1, 1},
+                                   .stride = {1, 1},
+                                   .dilation = {1, 1}};
+    const window_case wide = {.images = 1,
+                              .channels = 3,
+                              .filters = 3,
+                              .groups = 3,
+                              .spatial = 1,
+                              .in = {3000},
+                              .kernel = {7},
+                              .stride = {1},
+                              .dilation = {200},
+                              .pads = {600, 600}};
     check_conv(&deep, &random);
     check_conv(&pointwise, &random);
     check_conv(&wide, &random); /* too far apart for the depthwise kernel */
@@ -171,8 +196,12 @@ TEST(row_i_of_a_conv_batch_has_the_bits_of_the_row_alone)
     const sp_shape x = {.rank = 4, .dims = {MAX, CHANNELS, SIZE, SIZE}};
     const sp_shape w = {.rank = 4, .dims = {FILTERS, CHANNELS, 3, 3}};
     sp_array in[2] = {data_floats(&random, &x), data_floats(&random, &w)}, out, all;
-    const data_call call = {.op = "Conv", .version = 11, .inputs = in, .input_count = 2,
-                            .output_count = 1, .isa = sp__cpu_isa_selected()};
+    const data_call call = {.op = "Conv",
+                            .version = 11,
+                            .inputs = in,
+                            .input_count = 2,
+                            .output_count = 1,
+                            .isa = sp__cpu_isa_selected()};
     REQUIRE_OK(data_run_op(&call, &all));
     const size_t row_bytes = (size_t)all.bytes / MAX;
     float *images = in[0].data;
@@ -199,8 +228,12 @@ static sp_status conv_shape(const sp_attribute *attributes, uint32_t count, cons
     const sp_shape x = {.rank = 4, .dims = {1, 1, in[0], in[1]}};
     const sp_shape w = {.rank = 4, .dims = {1, 1, kernel[0], kernel[1]}};
     sp_array inputs[2] = {data_floats(&random, &x), data_floats(&random, &w)};
-    const data_call call = {.op = "Conv", .version = 11, .attributes = attributes,
-                            .attribute_count = count, .inputs = inputs, .input_count = 2,
+    const data_call call = {.op = "Conv",
+                            .version = 11,
+                            .attributes = attributes,
+                            .attribute_count = count,
+                            .inputs = inputs,
+                            .input_count = 2,
                             .output_count = 1};
     const sp_status status = data_run_op(&call, out);
     for (int i = 0; i < 2; i++) sp__array_deinit(&inputs[i]);
@@ -251,9 +284,9 @@ TEST(windows_that_make_no_sense_are_refused)
     const sp_text wrong = sp__text("SAME");
     sp_array out;
     const sp_attribute bad[] = {
-        data_attribute_ints("strides", zero, 2),   data_attribute_ints("dilations", big, 2),
-        data_attribute_ints("strides", one, 1),    data_attribute_ints("pads", huge, 4),
-        data_attribute_text("auto_pad", &wrong),   data_attribute_ints("pads", negative, 4),
+        data_attribute_ints("strides", zero, 2),      data_attribute_ints("dilations", big, 2),
+        data_attribute_ints("strides", one, 1),       data_attribute_ints("pads", huge, 4),
+        data_attribute_text("auto_pad", &wrong),      data_attribute_ints("pads", negative, 4),
         data_attribute_ints("kernel_shape", large, 2)};
     for (size_t i = 0; i < SP_COUNT_OF(bad); i++) {
         CHECK(conv_shape(&bad[i], 1, in, kernel, &out) != SP_OK);
@@ -291,9 +324,14 @@ static void check_pool(window_case *c, data_random *random)
     const int64_t out_h = c->spatial == 2 ? out_size(c, 0) : 1;
     const int64_t out_w = out_size(c, (int)c->spatial - 1);
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-        const data_call call = {.op = "MaxPool", .version = 12, .attributes = attributes,
-                                .attribute_count = 4, .inputs = &in, .input_count = 1,
-                                .output_count = 1, .isa = (sp_cpu_isa)isa};
+        const data_call call = {.op = "MaxPool",
+                                .version = 12,
+                                .attributes = attributes,
+                                .attribute_count = 4,
+                                .inputs = &in,
+                                .input_count = 1,
+                                .output_count = 1,
+                                .isa = (sp_cpu_isa)isa};
         if (sp__cpu_kernels(call.isa) == NULL) continue;
         REQUIRE_OK(data_run_op(&call, &out));
         const float *got = out.data;
@@ -303,8 +341,7 @@ static void check_pool(window_case *c, data_random *random)
             const float *from = (const float *)in.data + i / (out_h * out_w) * plane;
             const int64_t p = i % (out_h * out_w);
             const float want = pool_at(c, from, p / out_w, p % out_w);
-            const bool is_equal = memcmp(&got[i], &want, sizeof(want)) == 0;
-            wrong += !(isnan(want) ? isnan(got[i]) : is_equal);
+            if (!(isnan(want) ? isnan(got[i]) : data_is_same(got[i], want))) wrong++;
         }
         CHECK_EQ_U64(wrong, 0);
         sp__array_deinit(&out);
@@ -327,16 +364,19 @@ TEST(ceil_mode_rounds_up_but_no_window_starts_behind_the_input)
     const int64_t kernel[1] = {3}, stride[1] = {2}, one = 1, pads[2] = {1, 1};
     /* size: 0 padded by 1 each side; outputs by ONNX's formula and its rule for the last one. */
     static const int64_t sizes[][2] = {{4, 3}, {5, 3}, {6, 4}, {7, 4}};
-    const sp_attribute attributes[] = {data_attribute_ints("kernel_shape", kernel, 1),
-                                       data_attribute_ints("strides", stride, 1),
-                                       data_attribute_ints("pads", pads, 2),
-                                       data_attribute_int("ceil_mode", &one)};
+    const sp_attribute attributes[] = {
+        data_attribute_ints("kernel_shape", kernel, 1), data_attribute_ints("strides", stride, 1),
+        data_attribute_ints("pads", pads, 2), data_attribute_int("ceil_mode", &one)};
     data_random random = {1};
     for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
         const sp_shape shape = {.rank = 3, .dims = {1, 1, sizes[i][0]}};
         sp_array in = data_floats(&random, &shape), out;
-        const data_call call = {.op = "MaxPool", .version = 12, .attributes = attributes,
-                                .attribute_count = 4, .inputs = &in, .input_count = 1,
+        const data_call call = {.op = "MaxPool",
+                                .version = 12,
+                                .attributes = attributes,
+                                .attribute_count = 4,
+                                .inputs = &in,
+                                .input_count = 1,
                                 .output_count = 1};
         REQUIRE_OK(data_run_op(&call, &out));
         CHECK_EQ_INT(out.shape.dims[2], sizes[i][1]);

@@ -45,7 +45,7 @@ static void check_output(int op, const sp_array *in, const sp_array *out)
         if (out->dtype == SP_F32) {
             const float *x = in[0].data, *y = in[1].data;
             const float want = apply_float(op, x[a], y[b]);
-            wrong += memcmp((const float *)out->data + i, &want, sizeof(want)) != 0;
+            wrong += !data_is_same(((const float *)out->data)[i], want);
         } else if (out->dtype == SP_I64) {
             const int64_t *x = in[0].data, *y = in[1].data;
             wrong += ((const int64_t *)out->data)[i] != apply_int(op, x[a], y[b]);
@@ -74,8 +74,12 @@ static void check_binary(sp_dtype dtype, sp_shape a, sp_shape b, data_random *ra
 {
     sp_array in[2] = {random_array(random, dtype, &a), random_array(random, dtype, &b)};
     for (int run = 0; run < 4 * SP_CPU_ISA_COUNT; run++) {
-        const data_call call = {.op = ops[run % 4], .version = 14, .inputs = in, .input_count = 2,
-                                .output_count = 1, .isa = (sp_cpu_isa)(run / 4)};
+        const data_call call = {.op = ops[run % 4],
+                                .version = 14,
+                                .inputs = in,
+                                .input_count = 2,
+                                .output_count = 1,
+                                .isa = (sp_cpu_isa)(run / 4)};
         if (sp__cpu_kernels(call.isa) == NULL) continue;
         sp_array out;
         REQUIRE_OK(data_run_op(&call, &out));
@@ -109,8 +113,8 @@ TEST(types_must_agree)
     data_random random = {1};
     const sp_shape s = SHAPE(2);
     sp_array in[2] = {random_array(&random, SP_F32, &s), random_array(&random, SP_I64, &s)}, out;
-    const data_call call = {.op = "Add", .version = 7, .inputs = in, .input_count = 2,
-                            .output_count = 1};
+    const data_call call = {
+        .op = "Add", .version = 7, .inputs = in, .input_count = 2, .output_count = 1};
     CHECK_STATUS(data_run_op(&call, &out), SP_MISMATCH);
     CHECK_MESSAGE("f32 and i64");
     for (int i = 0; i < 2; i++) sp__array_deinit(&in[i]);
@@ -133,8 +137,12 @@ TEST(relu_keeps_positives_and_nans_and_gives_plus_zero)
     REQUIRE_OK(sp__array_init(&x, SP_F32, &s));
     memcpy(x.data, in, sizeof(in));
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-        const data_call call = {.op = "Relu", .version = 14, .inputs = &x, .input_count = 1,
-                                .output_count = 1, .isa = (sp_cpu_isa)isa};
+        const data_call call = {.op = "Relu",
+                                .version = 14,
+                                .inputs = &x,
+                                .input_count = 1,
+                                .output_count = 1,
+                                .isa = (sp_cpu_isa)isa};
         if (sp__cpu_kernels(call.isa) == NULL) continue;
         REQUIRE_OK(data_run_op(&call, &out));
         CHECK_EQ_MEM(out.data, want, sizeof(want));

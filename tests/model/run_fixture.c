@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_fixture.h"
+
+#include <string.h>
+
+#include "base/heap.h"
+#include "model/onnx.h"
+#include "support/onnx_writer.h"
+
+const char *const fixture_models[FIXTURE_MODELS] = {
+    "blazeface_front_128", "mnist_8", "policy_go1", "policy_g1", "torch_linear", "torch_mlp"};
+
+sp_host_tensor host_tensor(const sp_array *array, const char *name)
+{
+    sp_host_tensor tensor = {.name = name,
+                             .data = array->data,
+                             .bytes = array->bytes,
+                             .dtype = array->dtype,
+                             .rank = array->shape.rank};
+    memcpy(tensor.shape, array->shape.dims, sizeof tensor.shape);
+    return tensor;
+}
+
+static void read_inputs(const char *name, model_case *out)
+{
+    for (; out->input_count < FIXTURE_PORTS; out->input_count++) {
+        char path[DATA_PATH_BYTES];
+        if (!data_path(path, "models/%s/test_data_set_0/input_%u.pb", name, out->input_count)) {
+            return;
+        }
+        size_t len = 0;
+        unsigned char *bytes = data_read(path, &len);
+        CHECK(bytes != NULL);
+        CHECK_OK(sp__onnx_tensor_load(bytes, len, &out->inputs[out->input_count]));
+        sp_free(bytes);
+    }
+}
+
+void outputs_make(const model_case *c, sp_array *outputs)
+{
+    sp_host_tensor inputs[FIXTURE_PORTS];
+    sp_host_tensor tensors[FIXTURE_PORTS] = {0};
+    for (uint32_t i = 0; i < c->input_count; i++) inputs[i] = host_tensor(&c->inputs[i], NULL);
+    CHECK_OK(sp_model_infer(c->model, inputs, c->input_count, tensors, c->output_count));
+    for (uint32_t i = 0; i < c->output_count; i++) {
+        sp_shape shape;
+        CHECK_OK(sp__shape_make(tensors[i].shape, tensors[i].rank, &shape));
+        CHECK_OK(sp__array_init(&outputs[i], tensors[i].dtype, &shape));
+    }
+}
+
+void outputs_free(const model_case *c, sp_array *outputs)
+{
+    for (uint32_t i = 0; i < c->output_count; i++) sp__array_deinit(&outputs[i]);
+}
+
+sp_status case_run(const model_case *c, const sp_array *outputs)
+{
+    sp_host_tensor inputs[FIXTURE_PORTS];
+    sp_host_tensor tensors[FIXTURE_PORTS];
+    for (uint32_t i = 0; i < c->input_count; i++) inputs[i] = host_tensor(&c->inputs[i], NULL);
+    for (uint32_t i = 0; i < c->output_count; i++) tensors[i] = host_tensor(&outputs[i], NULL);
+    return sp_model_run(c->model, inputs, c->input_count, tensors, c->output_count);
+}
+
+bool case_is_same(const model_case *c, const sp_array *outputs)
+{
+    for (uint32_t i = 0; i < c->output_count; i++) {
+        if (memcmp(outputs[i].data, c->outputs[i].data, outputs[i].bytes) != 0) return false;
+    }
+    return true;
+}
+
+bool case_open(const char *name, const sp_model_options *options, model_case *out)
+{
+    *out = (model_case){0};
+    char path[DATA_PATH_BYTES];
+    if (!data_path(path, "models/%s/model.onnx", name)) return false;
+    sp_model_info info = {0};
+    CHECK_OK(sp_model_load(path, options, &out->model));
+    CHECK_OK(sp_model_get_info(out->model, &info));
+    out->output_count = info.output_count;
+    read_inputs(name, out);
+    CHECK_EQ_U64(out->input_count, info.input_count);
+    outputs_make(out, out->outputs);
+    CHECK_OK(case_run(out, out->outputs));
+    return true;
+}
+
+void case_close(model_case *c)
+{
+    for (uint32_t i = 0; i < FIXTURE_PORTS; i++) {
+        sp__array_deinit(&c->inputs[i]);
+        sp__array_deinit(&c->outputs[i]);
+    }
+    CHECK_OK(sp_model_release(c->model));
+}
+
+sp_model small_model(const sp_model_options *options)
+{
+    static const int64_t x_dims[2] = {-1, 4};
+    static const int64_t y_dims[2] = {-1, 3};
+    static const int64_t w_dims[2] = {4, 3};
+    static const int64_t b_dims[1] = {3};
+    float weights[12];
+    for (int i = 0; i < 12; i++) weights[i] = (float)i * 0.25f - 1.0f;
+    const float bias[3] = {0.5f, -0.5f, 1.0f};
+    writer graph = {0};
+    writer node = make_node("MatMul", "x w", "p");
+    write_message(&graph, GRAPH_NODE_FIELD, &node);
+    node = make_node("Add", "p b", "s");
+    write_message(&graph, GRAPH_NODE_FIELD, &node);
+    node = make_node("Tanh", "s", "y");
+    write_message(&graph, GRAPH_NODE_FIELD, &node);
+    writer part = make_tensor("w", 1, w_dims, 2, weights, sizeof weights);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
+    part = make_tensor("b", 1, b_dims, 1, bias, sizeof bias);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
+    part = make_value("x", 1, x_dims, 2);
+    write_message(&graph, GRAPH_INPUT_FIELD, &part);
+    part = make_value("b", 1, b_dims, 1); /* a default that a run may override */
+    write_message(&graph, GRAPH_INPUT_FIELD, &part);
+    part = make_value("y", 1, y_dims, 2);
+    write_message(&graph, GRAPH_OUTPUT_FIELD, &part);
+    writer file = make_model(&graph, 13);
+    sp_model model = {0};
+    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, options, &model));
+    writer_free(&file);
+    return model;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models of shared/data, loaded through the public API, with their inputs and what one thread gets
+ * for them. */
+#ifndef SP_TESTS_RUN_FIXTURE_H
+#define SP_TESTS_RUN_FIXTURE_H
+
+#include <streampool/model.h>
+
+#include "support/model_data.h"
+#include "support/test.h"
+
+#define FIXTURE_PORTS 8
+
+/* The six models of the first milestone. */
+#define FIXTURE_MODELS 6
+extern const char *const fixture_models[FIXTURE_MODELS];
+
+typedef struct model_case {
+    sp_model model;
+    sp_array inputs[FIXTURE_PORTS];
+    sp_array outputs[FIXTURE_PORTS]; /* of one thread, alone */
+    uint32_t input_count, output_count;
+} model_case;
+
+/* False if the data is not there: skip then. Set 0 is the input. */
+bool case_open(const char *name, const sp_model_options *options, model_case *out);
+void case_close(model_case *c);
+
+/* Room for the case's outputs, and its end. */
+void outputs_make(const model_case *c, sp_array *outputs);
+void outputs_free(const model_case *c, sp_array *outputs);
+
+/* One run into `outputs`. */
+sp_status case_run(const model_case *c, const sp_array *outputs);
+/* Are these the bits of one thread, alone? */
+bool case_is_same(const model_case *c, const sp_array *outputs);
+
+/* A tensor over an array. */
+sp_host_tensor host_tensor(const sp_array *array, const char *name);
+
+/* A model y = x * w + b with `n` free: x is [n, 4], w [4, 3]. */
+sp_model small_model(const sp_model_options *options);
+
+#endif

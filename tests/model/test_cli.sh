@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The program: verify counts, fails on one changed value, and run reports equal bits.
+# usage: test_cli.sh PROGRAM DATA
+set -u
+program=$1
+data=$2
+[[ -d $data/models ]] || { echo "no shared data: skipped"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect CODE PATTERN COMMAND...
+expect() {
+    local code=$1 pattern=$2
+    shift 2
+    "$@" >"$work/out" 2>&1
+    local got=$?
+    if [[ $got -ne $code ]] || ! grep -qE "$pattern" "$work/out"; then
+        echo "FAILED: $* (exit $got, expected $code; output without /$pattern/)"
+        cat "$work/out"
+        failures=$((failures + 1))
+    fi
+}
+
+models=(blazeface_front_128 mnist_8 policy_go1 policy_g1 torch_linear torch_mlp)
+expect 0 '^13 passed, 0 failed, 0 skipped$' "$program" verify "${models[@]/#/$data/models/}"
+
+# One changed value must be seen: the sign of the first output element.
+cp -r "$data/models/policy_go1" "$work/changed"
+chmod -R u+w "$work/changed"
+output=$work/changed/test_data_set_0/output_0.pb
+size=$(stat -c %s "$output")
+last=$(od -An -tu1 -j $((size - 1)) -N 1 "$output")
+printf "\\x$(printf %02x $((last ^ 128)))" |
+    dd of="$output" bs=1 seek=$((size - 1)) conv=notrunc status=none
+expect 1 '^1 passed, 1 failed, 0 skipped$' "$program" verify "$work/changed"
+
+expect 1 '^0 passed, 1 failed, 0 skipped$' "$program" verify "$work/nowhere"
+cp -r "$work/changed" "$work/broken"
+echo garbage >"$work/broken/model.onnx"
+expect 1 '^0 passed, 1 failed, 0 skipped$' "$program" verify "$work/broken"
+
+expect 0 '^bits equal$' "$program" run "$data/models/policy_go1/model.onnx" --threads 8 --repeat 50
+expect 0 '^bits equal$' "$program" run "$data/models/policy_go1/model.onnx" \
+    --input obs="$data/models/policy_go1/test_data_set_1/input_0.pb"
+expect 1 "no input 'nonsense'" "$program" run "$data/models/policy_go1/model.onnx" \
+    --input nonsense="$data/models/policy_go1/test_data_set_1/input_0.pb"
+expect 1 'SP_IO' "$program" run "$work/nowhere.onnx"
+expect 2 'usage' "$program" run
+expect 2 'usage' "$program" run model --threads 0
+expect 2 'usage' "$program" verify
+expect 0 'device cpu' "$program" info
+[[ $failures -eq 0 ]] && echo "all calls of the program behave"
+exit $((failures > 0))

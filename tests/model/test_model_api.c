@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models through the public API: what a caller may ask, and every way to ask wrongly. */
+#include <streampool/runtime.h>
+#include <streampool/stream.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "run_fixture.h"
+
+static float x_data[8] = {1, 2, 3, 4, -1, -2, -3, -4};
+
+static sp_host_tensor input_x(int64_t rows)
+{
+    return (sp_host_tensor){.data = x_data,
+                            .bytes = (uint64_t)rows * 16,
+                            .dtype = SP_F32,
+                            .rank = 2,
+                            .shape = {rows, 4}};
+}
+
+static sp_host_tensor output_y(float *data, uint64_t count)
+{
+    return (sp_host_tensor){.data = data, .bytes = count * sizeof *data};
+}
+
+TEST(a_model_tells_its_inputs_and_outputs)
+{
+    sp_model model = small_model(NULL);
+    sp_model_info info;
+    sp_port port;
+    CHECK_OK(sp_model_get_info(model, &info));
+    CHECK_EQ_U64(info.input_count, 1); /* b has an initializer */
+    CHECK_EQ_U64(info.output_count, 1);
+    CHECK_EQ_U64(info.opset, 13);
+    CHECK_OK(sp_model_get_input(model, 0, &port));
+    CHECK_EQ_STR(port.name, "x");
+    CHECK_EQ_INT(port.dtype, SP_F32);
+    CHECK_EQ_U64(port.rank, 2);
+    CHECK_EQ_INT(port.shape[0], -1);
+    CHECK_EQ_STR(port.dim_names[0], "n");
+    CHECK_EQ_INT(port.shape[1], 4);
+    CHECK_STATUS(sp_model_get_input(model, 1, &port), SP_NOT_FOUND);
+    CHECK_STATUS(sp_model_get_output(model, 1, &port), SP_NOT_FOUND);
+    CHECK_OK(sp_model_get_output(model, 0, &port));
+    CHECK_EQ_STR(port.name, "y");
+    uint32_t index = 9;
+    CHECK_OK(sp_model_find_output(model, "y", &index));
+    CHECK_EQ_U64(index, 0);
+    CHECK_STATUS(sp_model_find_input(model, "z", &index), SP_NOT_FOUND);
+    CHECK_MESSAGE("it has: x");
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(tensors_are_given_by_place_or_by_name)
+{
+    sp_model model = small_model(NULL);
+    float by_place[6];
+    float by_name[6];
+    sp_host_tensor x = input_x(2);
+    sp_host_tensor y = output_y(by_place, 6);
+    CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
+    CHECK_EQ_U64(y.rank, 2);
+    CHECK_EQ_INT(y.shape[0], 2);
+    CHECK_EQ_INT(y.shape[1], 3);
+    CHECK_EQ_INT(y.dtype, SP_F32);
+    CHECK_EQ_U64(y.bytes, 24);
+    x.name = "x";
+    y = output_y(by_name, 6);
+    y.name = "y";
+    CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
+    CHECK_EQ_MEM(by_place, by_name, sizeof by_place);
+    CHECK_OK(sp_model_run(model, &x, 1, NULL, 0)); /* nobody asks for the output */
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(an_initializer_that_is_an_input_can_be_overridden_by_name)
+{
+    sp_model model = small_model(NULL);
+    float plain[3];
+    float other[3];
+    float again[3];
+    float bias[3] = {0.5f, -0.5f, 1.0f};
+    sp_host_tensor inputs[2] = {input_x(1),
+                                {.name = "b",
+                                 .data = bias,
+                                 .bytes = sizeof bias,
+                                 .dtype = SP_F32,
+                                 .rank = 1,
+                                 .shape = {3}}};
+    sp_host_tensor y = output_y(plain, 3);
+    CHECK_OK(sp_model_run(model, inputs, 1, &y, 1));
+    y = output_y(other, 3);
+    CHECK_OK(sp_model_run(model, inputs, 2, &y, 1));
+    CHECK_EQ_MEM(plain, other, sizeof plain);
+    bias[1] = 0.25f;
+    CHECK_OK(sp_model_run(model, inputs, 2, &y, 1));
+    CHECK(memcmp(plain, other, sizeof plain) != 0);
+    y = output_y(again, 3);
+    CHECK_OK(sp_model_run(model, inputs, 1, &y, 1));
+    CHECK_EQ_MEM(plain, again, sizeof plain);
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(infer_tells_shapes_without_running)
+{
+    sp_model model = small_model(NULL);
+    sp_host_tensor x = input_x(5);
+    sp_host_tensor y = {0};
+    x.data = NULL;
+    CHECK_OK(sp_model_infer(model, &x, 1, &y, 1));
+    CHECK_EQ_INT(y.shape[0], 5);
+    CHECK_EQ_U64(y.bytes, 60);
+    sp_model_info info;
+    CHECK_OK(sp_model_get_info(model, &info));
+    CHECK_EQ_U64(info.runs, 0);
+    CHECK_OK(sp_model_release(model));
+}
+
+typedef struct wrong_input {
+    sp_host_tensor tensor;
+    sp_status status;
+    const char *message;
+} wrong_input;
+
+TEST(wrong_inputs_are_refused_with_their_name)
+{
+    sp_model model = small_model(NULL);
+    float out[6];
+    const sp_host_tensor good = input_x(2);
+    wrong_input wrong[] = {
+        {good, SP_MISMATCH, "input 'x' has 32 bytes"},
+        {good, SP_MISMATCH, "has no dtype"},
+        {good, SP_INVALID, "has no data"},
+        {good, SP_INVALID, "not aligned"},
+        {good, SP_NOT_FOUND, "no input 'q'"},
+        {good, SP_MISMATCH, "x"},  /* rank */
+        {good, SP_MISMATCH, "x"},  /* dimension */
+        {good, SP_MISMATCH, "x"},  /* dtype */
+        {good, SP_MISMATCH, "x"},  /* negative */
+        {good, SP_EXHAUSTED, "x"}, /* absurd */
+    };
+    wrong[0].tensor.shape[0] = 3;
+    wrong[1].tensor.dtype = SP_DTYPE_NONE;
+    wrong[2].tensor.data = NULL;
+    wrong[3].tensor.data = (char *)x_data + 1;
+    wrong[4].tensor.name = "q";
+    wrong[5].tensor.rank = 1;
+    wrong[5].tensor.shape[0] = 8;
+    wrong[6].tensor.shape[0] = 4;
+    wrong[6].tensor.shape[1] = 2;
+    wrong[7].tensor.dtype = SP_I32;
+    wrong[8].tensor.shape[0] = -2;
+    wrong[9].tensor.shape[0] = INT64_MAX / 8;
+    for (size_t i = 0; i < SP_COUNT_OF(wrong); i++) {
+        sp_host_tensor y = output_y(out, 6);
+        CHECK_STATUS(sp_model_run(model, &wrong[i].tensor, 1, &y, 1), wrong[i].status);
+        CHECK_MESSAGE(wrong[i].message);
+    }
+    sp_host_tensor y = output_y(out, 6);
+    sp_host_tensor twice[2] = {good, good};
+    twice[1].name = "x";
+    CHECK_STATUS(sp_model_run(model, twice, 2, &y, 1), SP_INVALID);
+    CHECK_MESSAGE("twice");
+    twice[1].name = NULL;
+    CHECK_STATUS(sp_model_run(model, twice, 2, &y, 1), SP_MISMATCH);
+    CHECK_STATUS(sp_model_run(model, NULL, 0, &y, 1), SP_MISMATCH);
+    CHECK_MESSAGE("input 'x' is missing");
+    CHECK_STATUS(sp_model_run(model, NULL, 1, &y, 1), SP_INVALID);
+    CHECK_OK(sp_model_run(model, &good, 1, &y, 1)); /* nothing was disturbed */
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(wrong_outputs_are_refused_with_their_name)
+{
+    sp_model model = small_model(NULL);
+    float out[8];
+    const sp_host_tensor x = input_x(2);
+    sp_host_tensor y = output_y(out, 5);
+    CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), SP_MISMATCH);
+    CHECK_MESSAGE("output 'y' is f32 of shape [2,3], 24 bytes; there is room for 20");
+    y = output_y(NULL, 6);
+    CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), SP_INVALID);
+    y = output_y(out, 6);
+    y.data = (char *)out + 2;
+    CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), SP_INVALID);
+    y = output_y(out, 6);
+    y.name = "q";
+    CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), SP_NOT_FOUND);
+    sp_host_tensor two[2] = {output_y(out, 6), output_y(out, 6)};
+    CHECK_STATUS(sp_model_run(model, &x, 1, two, 2), SP_MISMATCH);
+    two[1].name = "y";
+    CHECK_STATUS(sp_model_run(model, &x, 1, two, 2), SP_INVALID);
+    CHECK_STATUS(sp_model_run(model, &x, 1, NULL, 1), SP_INVALID);
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(handles_that_do_not_work_are_refused)
+{
+    sp_model model = small_model(NULL);
+    sp_model_info info;
+    sp_port port;
+    uint32_t index;
+    CHECK_OK(sp_model_retain(model));
+    CHECK_OK(sp_model_release(model));
+    CHECK_OK(sp_model_get_info(model, &info));
+    CHECK_OK(sp_model_release(model));
+    CHECK_STATUS(sp_model_release(model), SP_INVALID);
+    CHECK_STATUS(sp_model_retain(model), SP_INVALID);
+    CHECK_STATUS(sp_model_get_info(model, &info), SP_INVALID);
+    CHECK_STATUS(sp_model_get_input(model, 0, &port), SP_INVALID);
+    CHECK_STATUS(sp_model_find_input(model, "x", &index), SP_INVALID);
+    CHECK_STATUS(sp_model_run(model, NULL, 0, NULL, 0), SP_INVALID);
+    CHECK_STATUS(sp_model_infer((sp_model){0}, NULL, 0, NULL, 0), SP_INVALID);
+    CHECK_STATUS(sp_model_run((sp_model){~(uint64_t)0}, NULL, 0, NULL, 0), SP_INVALID);
+    CHECK_OK(sp_model_release((sp_model){0}));
+    CHECK_STATUS(sp_model_load("x", NULL, NULL), SP_INVALID);
+    CHECK_STATUS(sp_model_get_info(model, NULL), SP_INVALID);
+}
+
+TEST(files_that_are_no_models_are_refused)
+{
+    sp_model model;
+    CHECK_STATUS(sp_model_load("/nowhere/model.onnx", NULL, &model), SP_IO);
+    CHECK_MESSAGE("/nowhere/model.onnx");
+    CHECK_EQ_U64(model.bits, 0);
+    CHECK_STATUS(sp_model_load("/", NULL, &model), SP_IO);
+    CHECK_STATUS(sp_model_load(NULL, NULL, &model), SP_INVALID);
+    CHECK_STATUS(sp_model_load_from_memory(NULL, 5, NULL, &model), SP_INVALID);
+    CHECK_STATUS(sp_model_load_from_memory("hello, model", 12, NULL, &model), SP_CORRUPT);
+    CHECK_STATUS(sp_model_load_from_memory("", 0, NULL, &model), SP_CORRUPT);
+}
+
+typedef struct inside {
+    sp_model model;
+    sp_status status;
+    float out[6];
+} inside;
+
+static void run_inside(void *ctx, sp_status status)
+{
+    inside *in = ctx;
+    (void)status;
+    const sp_host_tensor x = input_x(2);
+    sp_host_tensor y = output_y(in->out, 6);
+    in->status = sp_model_run(in->model, &x, 1, &y, 1);
+}
+
+TEST(a_run_inside_a_host_function_waits_for_no_stream)
+{
+    inside in = {.model = small_model(NULL), .status = SP_INTERNAL};
+    float alone[6];
+    const sp_host_tensor x = input_x(2);
+    sp_host_tensor y = output_y(alone, 6);
+    CHECK_OK(sp_model_run(in.model, &x, 1, &y, 1));
+    sp_stream stream;
+    CHECK_OK(sp_stream_current((sp_device){0}, &stream));
+    CHECK_OK(sp_stream_host_function(stream, run_inside, &in));
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_STATUS(in.status, SP_OK);
+    CHECK_EQ_MEM(in.out, alone, sizeof alone);
+    CHECK_OK(sp_model_release(in.model));
+}
+
+/* ---- allocations ---- */
+
+TEST(every_allocation_of_load_and_run_may_fail)
+{
+    CHECK_OK(sp_init());
+    float expected[6];
+    sp_model whole = small_model(NULL);
+    sp_host_tensor x = input_x(2);
+    sp_host_tensor y = output_y(expected, 6);
+    CHECK_OK(sp_model_run(whole, &x, 1, &y, 1));
+    CHECK_OK(sp_model_release(whole));
+
+    char path[DATA_PATH_BYTES];
+    size_t len = 0;
+    unsigned char *bytes =
+        data_path(path, "models/policy_go1/model.onnx") ? data_read(path, &len) : NULL;
+    if (bytes == NULL) SKIP("no shared data");
+    float observation[48] = {0};
+    float action[12];
+    bool is_done = false;
+    uint64_t skip = 0;
+    for (; !is_done; skip++) {
+        sp_model model = {0};
+        const sp_host_tensor in = {.data = observation,
+                                   .bytes = sizeof observation,
+                                   .dtype = SP_F32,
+                                   .rank = 2,
+                                   .shape = {1, 48}};
+        sp_host_tensor out = output_y(action, 12);
+        sp_heap_fail_after(skip);
+        sp_status status = sp_model_load_from_memory(bytes, len, NULL, &model);
+        if (status == SP_OK) status = sp_model_run(model, &in, 1, &out, 1);
+        is_done = !sp_heap_has_failed();
+        sp_heap_fail_after(UINT64_MAX);
+        if (is_done) {
+            CHECK_OK(status);
+        } else if (status != SP_OK) { /* some allocations are only there to make things faster */
+            CHECK_STATUS(status, SP_OUT_OF_MEMORY);
+        }
+        if (model.bits != 0) {
+            out = output_y(action, 12);
+            CHECK_OK(sp_model_run(model, &in, 1, &out, 1)); /* the next one is right */
+        }
+        CHECK_OK(sp_model_release(model));
+    }
+    test_note("%llu allocations failed one by one", (unsigned long long)skip - 1);
+    sp_free(bytes);
+}
+
+TEST_MAIN

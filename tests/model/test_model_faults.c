@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models on the null device: kernels that fail, devices that get lost, other callers undisturbed.
+ */
+#include <string.h>
+
+#include "base/heap.h"
+#include "device/null/null.h"
+#include "run_fixture.h"
+#include "runtime/runtime_state.h"
+
+typedef struct null_fixture {
+    sp_device device;
+    sp_dev *dev;
+    sp_model_options options;
+} null_fixture;
+
+static null_fixture null_open(void)
+{
+    null_fixture f = {0};
+    sp_rt_device *device = NULL;
+    CHECK_OK(sp_device_open("null", &f.device));
+    CHECK_OK(sp__rt_device_find(f.device, &device));
+    f.dev = device->dev;
+    f.options.device = f.device;
+    return f;
+}
+
+TEST(a_model_on_another_device_gives_the_same_bits)
+{
+    null_fixture f = null_open();
+    model_case on_cpu;
+    model_case on_null;
+    if (!case_open("policy_go1", NULL, &on_cpu)) SKIP("no shared data");
+    CHECK(case_open("policy_go1", &f.options, &on_null));
+    CHECK(case_is_same(&on_cpu, on_null.outputs));
+    case_close(&on_cpu);
+    case_close(&on_null);
+    CHECK_OK(sp_device_close(f.device));
+}
+
+TEST(a_kernel_that_fails_in_mid_plan_names_node_and_op_and_the_next_run_is_right)
+{
+    null_fixture f = null_open();
+    model_case c;
+    if (!case_open("policy_go1", &f.options, &c)) SKIP("no shared data");
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(&c, outputs);
+    uint32_t failed = 0;
+    for (uint64_t step = 0; step < 100; step++) {
+        sp__null_fail_command(f.dev, step);
+        const sp_status status = case_run(&c, outputs);
+        if (status == SP_OK) break; /* there are no more steps */
+        failed++;
+        CHECK_STATUS(status, SP_FAILED);
+        CHECK_MESSAGE("node '");
+        CHECK_MESSAGE("injected fault");
+        CHECK_MESSAGE("null:");
+        sp__null_fail_command(f.dev, UINT64_MAX / 2);
+        CHECK_OK(case_run(&c, outputs));
+        CHECK(case_is_same(&c, outputs));
+    }
+    CHECK(failed >= 8);
+    test_note("%u steps failed one by one", failed);
+    sp__null_fail_command(f.dev, UINT64_MAX / 2);
+    outputs_free(&c, outputs);
+    case_close(&c);
+    CHECK_OK(sp_device_close(f.device));
+}
+
+typedef struct faulty_load {
+    const model_case *c;
+    uint32_t rounds;
+    sp_atomic_u32 failed;
+    sp_atomic_u32 right;
+} faulty_load;
+
+static void run_with_faults(void *arg, uint32_t index)
+{
+    faulty_load *load = arg;
+    (void)index;
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(load->c, outputs);
+    for (uint32_t i = 0; i < load->rounds; i++) {
+        const sp_status status = case_run(load->c, outputs);
+        if (status == SP_OK) {
+            CHECK(case_is_same(load->c, outputs));
+            sp_fetch_add_relaxed(&load->right, 1);
+        } else {
+            CHECK_STATUS(status, SP_FAILED);
+            sp_fetch_add_relaxed(&load->failed, 1);
+        }
+    }
+    outputs_free(load->c, outputs);
+}
+
+TEST(random_faults_fail_their_own_run_and_no_other)
+{
+    null_fixture f = null_open();
+    model_case c;
+    if (!case_open("policy_g1", &f.options, &c)) SKIP("no shared data");
+    faulty_load load = {.c = &c, .rounds = (uint32_t)test_count(2000, 60)};
+    sp__null_fail_randomly(f.dev, 10, 7);
+    test_threads(16, run_with_faults, &load);
+    sp__null_fail_randomly(f.dev, 0, 0);
+    CHECK(sp_load_relaxed(&load.failed) > 0);
+    CHECK(sp_load_relaxed(&load.right) > 0);
+    test_note("%u runs failed, %u were right", sp_load_relaxed(&load.failed),
+              sp_load_relaxed(&load.right));
+    case_close(&c);
+    CHECK_OK(sp_device_close(f.device));
+}
+
+TEST(a_lost_device_fails_its_models_and_cpu_goes_on)
+{
+    null_fixture f = null_open();
+    model_case lost;
+    model_case alive;
+    if (!case_open("torch_linear", &f.options, &lost)) SKIP("no shared data");
+    CHECK(case_open("torch_linear", NULL, &alive));
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(&lost, outputs);
+    sp__null_lose(f.dev);
+    for (int i = 0; i < 3; i++) {
+        CHECK_STATUS(case_run(&lost, outputs), SP_DEVICE_LOST);
+        CHECK_MESSAGE("injected loss");
+    }
+    CHECK_OK(case_run(&alive, outputs));
+    CHECK(case_is_same(&alive, outputs));
+    outputs_free(&lost, outputs);
+    case_close(&lost);
+    case_close(&alive);
+    CHECK_OK(sp_device_close(f.device));
+}
+
+TEST(a_closed_device_refuses_its_models)
+{
+    null_fixture f = null_open();
+    model_case c;
+    if (!case_open("torch_linear", &f.options, &c)) SKIP("no shared data");
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(&c, outputs);
+    CHECK_OK(sp_device_close(f.device));
+    CHECK_STATUS(case_run(&c, outputs), SP_CLOSED);
+    outputs_free(&c, outputs);
+    case_close(&c);
+}
+
+TEST_MAIN

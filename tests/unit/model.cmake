@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# The tests of src/tensor, src/ops and src/model's reader, graph and plan: make test L=ops
+add_library(sp_model_fixture OBJECT
+    ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
+    ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
+target_link_libraries(sp_model_fixture PUBLIC sp_test_support m)
+target_compile_definitions(sp_model_fixture PRIVATE
+    SP_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/../shared/data")
+
+foreach(suite IN ITEMS
+    tensor:shape
+    ops:registry ops:math_f32 ops:kernel_bits
+    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_move
+    model:protobuf model:onnx_tensor model:name_map model:arena_layout
+    model:graph model:plan model:models)
+    string(REPLACE ":" ";" suite ${suite})
+    list(GET suite 0 label)
+    list(GET suite 1 name)
+    sp_add_test(test_${name} SOURCES test_${name}.c LABELS ${label} LINKS sp_model_fixture
+        TIMEOUT 120)
+endforeach()

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans: where values live, what is folded, what a request must fit. */
+#include "model/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/model_data.h"
+#include "support/onnx_writer.h"
+#include "support/test.h"
+
+static const int64_t dims_n4[] = {-1, 4};
+
+static void add_node(writer *graph, writer node)
+{
+    write_message(graph, GRAPH_NODE_FIELD, &node);
+}
+
+static void add_input(writer *graph, const char *name, int64_t type, const int64_t *dims, int rank)
+{
+    writer value = make_value(name, type, dims, rank);
+    write_message(graph, GRAPH_INPUT_FIELD, &value);
+}
+
+static void add_output(writer *graph, const char *name)
+{
+    writer value = make_value(name, 0, NULL, -1);
+    write_message(graph, GRAPH_OUTPUT_FIELD, &value);
+}
+
+static void add_tensor(writer *graph, writer tensor)
+{
+    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+static const sp_graph *finish(writer *graph, int64_t opset)
+{
+    writer model = make_model(graph, opset);
+    const sp_graph *loaded = NULL;
+    CHECK_OK(sp__graph_load(model.bytes, model.len, &loaded));
+    writer_free(&model);
+    return loaded;
+}
+
+static sp_plan_input floats(uint32_t rank, int64_t a, int64_t b)
+{
+    return (sp_plan_input){.dtype = SP_F32, .shape = {.rank = rank, .dims = {a, b}}};
+}
+
+static const sp_plan *compile(const sp_graph *graph, const sp_plan_input *inputs)
+{
+    const sp_plan_request request = {.inputs = inputs, .input_count = graph->input_count};
+    const sp_plan *plan = NULL;
+    CHECK_OK(sp__plan_compile(graph, &request, &plan));
+    if (plan != NULL) CHECK_OK(sp__plan_check(plan));
+    return plan;
+}
+
+/* A chain of Relus: everything in place, the last one straight into the output. */
+TEST(values_are_written_in_place_and_into_the_output)
+{
+    writer graph = {0};
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_node(&graph, make_node("Relu", "x", "a"));
+    add_node(&graph, make_node("Relu", "a", "b"));
+    add_node(&graph, make_node("Relu", "b", "c"));
+    add_node(&graph, make_node("Relu", "c", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input input = floats(2, 100, 4);
+    const sp_plan *plan = compile(loaded, &input);
+    REQUIRE(plan != NULL);
+    CHECK_EQ_INT(plan->step_count, 4);
+    CHECK_EQ_U64(plan->arena_bytes, 1600);
+    CHECK_EQ_INT(plan->steps[0].bindings[0].where, SP_PLACE_INPUT);
+    CHECK_EQ_INT(plan->steps[2].bindings[1].where, SP_PLACE_ARENA);
+    CHECK_EQ_INT(plan->steps[3].bindings[1].where, SP_PLACE_OUTPUT);
+    CHECK_EQ_STR(plan->steps[3].node_name, "y");
+    CHECK_EQ_STR(plan->steps[3].op_name, "Relu");
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+TEST(a_value_that_is_still_needed_is_not_overwritten)
+{
+    writer graph = {0};
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_node(&graph, make_node("Relu", "x", "a"));
+    add_node(&graph, make_node("Sub", "a x", "b"));
+    add_node(&graph, make_node("Mul", "b a", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input wanted = floats(2, 2, 4);
+    const sp_plan *plan = compile(loaded, &wanted);
+    REQUIRE(plan != NULL);
+    data_random random = {41};
+    sp_array x = data_floats(&random, &wanted.shape), y;
+    REQUIRE_OK(data_run_plan(plan, &x, &y));
+    for (int i = 0; i < 8; i++) {
+        const float v = ((float *)x.data)[i], relu = v > 0 ? v : 0;
+        CHECK(((float *)y.data)[i] == (relu - v) * relu);
+    }
+    sp__array_deinit(&x);
+    sp__array_deinit(&y);
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+/* Outputs that are views, inputs, constants, each other. */
+TEST(every_kind_of_output_gets_its_bytes)
+{
+    writer graph = {0};
+    const float c[4] = {1, 2, 3, 4};
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_tensor(&graph, make_tensor("c", 1, (int64_t[]){4}, 1, c, sizeof(c)));
+    add_tensor(&graph, make_tensor("s", 7, (int64_t[]){1}, 1, &(int64_t){-1}, 8));
+    add_node(&graph, make_node("Identity", "x", "same"));
+    add_node(&graph, make_node("Relu", "x", "r"));
+    add_node(&graph, make_node("Reshape", "r s", "flat"));
+    add_node(&graph, make_node("Relu", "flat", "again"));
+    const char *const outputs[] = {"same", "c", "r", "flat", "again", "again", "x"};
+    for (size_t i = 0; i < SP_COUNT_OF(outputs); i++) add_output(&graph, outputs[i]);
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input wanted = floats(2, 3, 4);
+    const sp_plan *plan = compile(loaded, &wanted);
+    REQUIRE(plan != NULL);
+    data_random random = {42};
+    sp_array x = data_floats(&random, &wanted.shape), out[7];
+    REQUIRE_OK(data_run_plan(plan, &x, out));
+    float relu[12];
+    for (int i = 0; i < 12; i++) {
+        const float v = ((float *)x.data)[i];
+        relu[i] = v > 0 ? v : 0;
+    }
+    const void *const want[] = {x.data, c, relu, relu, relu, relu, x.data};
+    for (int i = 0; i < 7; i++) {
+        CHECK_EQ_MEM(out[i].data, want[i], (size_t)out[i].bytes);
+        CHECK_EQ_U64(out[i].bytes, i == 1 ? 16 : 48);
+        sp__array_deinit(&out[i]);
+    }
+    CHECK_EQ_STR(sp__shape_print(&plan->outputs[3].shape).text, "[12]");
+    sp__array_deinit(&x);
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+/* Shape -> ConstantOfShape is known as soon as the shapes are. */
+TEST(values_that_follow_from_shapes_are_folded_by_the_plan)
+{
+    writer graph = {0};
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_node(&graph, make_node("Shape", "x", "shape"));
+    add_node(&graph, make_node("ConstantOfShape", "shape", "zeros"));
+    add_node(&graph, make_node("Add", "x zeros", "y"));
+    add_output(&graph, "y");
+    add_output(&graph, "shape");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input wanted = floats(2, 3, 4);
+    const sp_plan *plan = compile(loaded, &wanted);
+    REQUIRE(plan != NULL);
+    CHECK_EQ_INT(plan->constant_count, 2);
+    CHECK_EQ_INT(plan->step_count, 2);
+    data_random random = {43};
+    sp_array x = data_floats(&random, &wanted.shape), out[2];
+    REQUIRE_OK(data_run_plan(plan, &x, out));
+    CHECK_EQ_MEM(out[0].data, x.data, (size_t)x.bytes);
+    CHECK_EQ_MEM(out[1].data, ((int64_t[]){3, 4}), 16);
+    sp__array_deinit(&x);
+    for (int i = 0; i < 2; i++) sp__array_deinit(&out[i]);
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+/* An input that decides a shape: data in the request, or a clear refusal. */
+TEST(inputs_may_give_their_values_to_the_plan)
+{
+    writer graph = {0};
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_input(&graph, "shape", 7, (int64_t[]){2}, 1);
+    add_node(&graph, make_node("Reshape", "x shape", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = finish(&graph, 14);
+    sp_plan_input inputs[2] = {floats(2, 3, 4),
+                               {.dtype = SP_I64, .shape = {.rank = 1, .dims = {2}}}};
+    sp_plan_request request = {.inputs = inputs, .input_count = 2};
+    const sp_plan *plan;
+    CHECK_STATUS(sp__plan_compile(loaded, &request, &plan), SP_UNSUPPORTED);
+    CHECK_MESSAGE("node 'y' (Reshape): the values of input 1 decide a shape");
+    const int64_t shape[2] = {6, -1};
+    inputs[1].data = shape;
+    REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
+    CHECK_OK(sp__plan_check(plan));
+    CHECK_EQ_STR(sp__shape_print(&plan->outputs[0].shape).text, "[6,2]");
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+/* mnist_8's form: weights that are inputs too, reshaped before use, so folded and packed. */
+TEST(overridden_defaults_undo_folding_and_packing)
+{
+    writer graph = {0};
+    float w[12];
+    for (int i = 0; i < 12; i++) w[i] = (float)i;
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_input(&graph, "w", 1, (int64_t[]){12}, 1);
+    add_input(&graph, "s", 7, (int64_t[]){2}, 1);
+    add_tensor(&graph, make_tensor("w", 1, (int64_t[]){12}, 1, w, sizeof(w)));
+    add_tensor(&graph, make_tensor("s", 7, (int64_t[]){2}, 1, ((int64_t[]){4, 3}), 16));
+    add_node(&graph, make_node("Reshape", "w s", "m"));
+    add_node(&graph, make_node("MatMul", "x m", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = finish(&graph, 14);
+    CHECK_EQ_INT(loaded->default_count, 2);
+    const sp_plan_input wanted = floats(2, 3, 4);
+    const sp_plan_override override = {.index = 0, .input = floats(1, 12, 0)};
+    const sp_plan_request plain = {.inputs = &wanted, .input_count = 1};
+    sp_plan_request given = plain;
+    given.overrides = &override;
+    given.override_count = 1;
+    const sp_plan *first, *second;
+    REQUIRE_OK(sp__plan_compile(loaded, &plain, &first));
+    REQUIRE_OK(sp__plan_compile(loaded, &given, &second));
+    CHECK_OK(sp__plan_check(second));
+    data_random random = {44};
+    const sp_shape w_shape = {.rank = 1, .dims = {12}};
+    sp_array in[2] = {data_floats(&random, &wanted.shape), data_floats(&random, &w_shape)};
+    sp_array by_default, same, other;
+    REQUIRE_OK(data_run_plan(first, in, &by_default));
+    REQUIRE_OK(data_run_plan(second, in, &other));
+    CHECK(memcmp(by_default.data, other.data, (size_t)other.bytes) != 0);
+    memcpy(in[1].data, w, sizeof(w));
+    REQUIRE_OK(data_run_plan(second, in, &same));
+    CHECK_EQ_MEM(same.data, by_default.data, (size_t)same.bytes);
+    sp_array *const all[] = {&in[0], &in[1], &by_default, &same, &other};
+    for (size_t i = 0; i < SP_COUNT_OF(all); i++) sp__array_deinit(all[i]);
+    const sp_plan_override twice[2] = {override, override};
+    given.overrides = twice;
+    given.override_count = 2;
+    const sp_plan *none;
+    CHECK_STATUS(sp__plan_compile(loaded, &given, &none), SP_INVALID);
+    sp__plan_free(first);
+    sp__plan_free(second);
+    sp__graph_free(loaded);
+}
+
+TEST(requests_that_do_not_fit_name_the_input)
+{
+    writer graph = {0};
+    add_input(&graph, "a", 1, dims_n4, 2);
+    add_input(&graph, "b", 1, dims_n4, 2);
+    add_node(&graph, make_node("Add", "a b", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan *plan;
+    sp_plan_input in[2] = {floats(2, 3, 4), floats(2, 3, 4)};
+    const sp_plan_request few = {.inputs = in, .input_count = 1};
+    const sp_plan_request both = {.inputs = in, .input_count = 2};
+    CHECK_STATUS(sp__plan_compile(loaded, &few, &plan), SP_MISMATCH);
+    CHECK_MESSAGE("1 inputs, the model wants 2");
+    in[1] = floats(2, 3, 5);
+    CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
+    CHECK_MESSAGE("input 'b' has shape [3,5], the model wants 4 in dimension 1");
+    in[1] = floats(2, 2, 4);
+    CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
+    CHECK_MESSAGE("dimension 'n' is 3 in input 'a' and 2 in input 'b'");
+    in[1] = floats(1, 4, 0);
+    CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
+    CHECK_MESSAGE("rank 2");
+    in[1] = floats(2, 3, 4);
+    in[1].dtype = SP_I64;
+    CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
+    CHECK_MESSAGE("input 'b' is of type i64, the model wants f32");
+    in[0] = in[1] = floats(2, INT64_MAX, 4);
+    CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_EXHAUSTED);
+    in[0] = in[1] = floats(2, -1, 4);
+    CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
+    in[0] = in[1] = floats(2, 0, 4);
+    CHECK_OK(sp__plan_compile(loaded, &both, &plan));
+    CHECK_EQ_U64(plan->arena_bytes, 0);
+    sp__plan_free(plan);
+    in[0] = in[1] = floats(2, INT64_C(1) << 36, 4);
+    CHECK_OK(sp__plan_compile(loaded, &both, &plan)); /* only numbers so far */
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+/* A declared output type that the graph does not give. */
+TEST(outputs_must_have_the_declared_type)
+{
+    writer graph = {0}, value = make_value("y", 7, NULL, -1);
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_node(&graph, make_node("Relu", "x", "y"));
+    write_message(&graph, GRAPH_OUTPUT_FIELD, &value);
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input in = floats(2, 3, 4);
+    const sp_plan_request request = {.inputs = &in, .input_count = 1};
+    const sp_plan *plan;
+    CHECK_STATUS(sp__plan_compile(loaded, &request, &plan), SP_MISMATCH);
+    CHECK_MESSAGE("output 'y' is of type f32, the file declares i64");
+    sp__graph_free(loaded);
+}
+
+/* Random graphs of ops that split, join, view and overwrite: bits equal a plan in which every value
+ * is an output, so nothing shares memory. */
+enum { NODES = 25 };
+
+static writer random_graph(uint64_t seed, bool shows_all, uint32_t *outputs)
+{
+    static const char *const unary[] = {"Relu", "Sigmoid", "Identity", "Transpose", "Flatten"};
+    static const char *const binary[] = {"Add", "Sub", "Mul", "MatMul"};
+    data_random random = {seed};
+    writer graph = {0};
+    char inputs[64], output[16];
+    add_input(&graph, "v0", 1, (int64_t[]){4, 4}, 2);
+    *outputs = 0;
+    for (int i = 1; i <= NODES; i++) {
+        /* Near values more often, so that some die early. */
+        const int a = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 4 ? i : 4));
+        const int b = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 9 ? i : 9));
+        const bool is_unary = data_next(&random) % 2 == 0;
+        (void)snprintf(inputs, sizeof(inputs), is_unary ? "v%d" : "v%d v%d", a, b);
+        (void)snprintf(output, sizeof(output), "v%d", i);
+        const uint64_t op = data_next(&random);
+        add_node(&graph, make_node(is_unary ? unary[op % 5] : binary[op % 4], inputs, output));
+        const bool is_picked = data_next(&random) % 8 == 0 || i == NODES;
+        if (!shows_all && !is_picked) continue;
+        add_output(&graph, output);
+        ++*outputs;
+    }
+    return graph;
+}
+
+static void check_random_graph(uint64_t seed, const sp_array *x)
+{
+    uint32_t few, all;
+    writer small = random_graph(seed, false, &few), large = random_graph(seed, true, &all);
+    const sp_graph *lean = finish(&small, 14), *full = finish(&large, 14);
+    const sp_plan_input wanted = floats(2, 4, 4);
+    const sp_plan *lean_plan = compile(lean, &wanted), *full_plan = compile(full, &wanted);
+    sp_array lean_out[NODES] = {0}, full_out[NODES] = {0};
+    REQUIRE_OK(data_run_plan(lean_plan, x, lean_out));
+    REQUIRE_OK(data_run_plan(full_plan, x, full_out));
+    for (uint32_t i = 0; i < few; i++) {
+        const uint32_t at =
+            sp__graph_port_find(full->outputs, full->output_count, lean->outputs[i].name);
+        CHECK_EQ_MEM(lean_out[i].data, full_out[at].data, (size_t)lean_out[i].bytes);
+    }
+    for (uint32_t i = 0; i < NODES; i++) {
+        sp__array_deinit(&lean_out[i]);
+        sp__array_deinit(&full_out[i]);
+    }
+    sp__plan_free(lean_plan);
+    sp__plan_free(full_plan);
+    sp__graph_free(lean);
+    sp__graph_free(full);
+}
+
+TEST(sharing_memory_never_changes_a_result)
+{
+    data_random random = {45};
+    const sp_shape shape = {.rank = 2, .dims = {4, 4}};
+    sp_array x = data_floats(&random, &shape);
+    const uint64_t count = test_count(50000, 500);
+    for (uint64_t seed = 1; seed <= count; seed++) check_random_graph(seed, &x);
+    sp__array_deinit(&x);
+}
+
+TEST_MAIN
