@@ -2,7 +2,7 @@
 # Short names for what CMake, CTest and scripts/ do. Every build stands in build/<preset>.
 #
 #   make            build/release/streampool and the libraries
-#   make test       build and run the tests; L=device runs one label
+#   make test       build and run the tests; L=device runs one label and shows its figures
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
 #   make soak       the tests with their full counts
 #   make coverage   line coverage of src/, at least 90 %
@@ -22,7 +22,8 @@ endif
 endif
 
 LABEL = $(if $(L),-L '^($(L))$$')
-CTEST = ctest --output-on-failure --no-tests=error --parallel $(JOBS) $(LABEL)
+# Of one label the figures are shown too: --verbose prints what the tests note.
+CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parallel $(JOBS) $(LABEL)
 
 .PHONY: all release demo test check soak bench format install clean coverage
 all: release
@@ -38,7 +39,8 @@ test:
 
 demo:
 	@scripts/install-deps demo
-	@$(MAKE) release
+	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=1 >/dev/null
+	@cmake --build build/release --parallel $(JOBS) --target sp_demo
 	@scripts/demo
 
 check:

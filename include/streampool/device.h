@@ -43,6 +43,7 @@ SP_API sp_status sp_device_open(const char *kind, sp_device *out);
  * closes; SP_DEADLOCK inside a host function. */
 SP_API sp_status sp_device_close(sp_device device);
 
+/* Name, kind and limits of the device; they do not change while it is open. */
 SP_API sp_status sp_device_get_info(sp_device device, sp_device_info *out);
 
 /* Waits until everything submitted to any stream of the device before the call has completed. The

@@ -20,8 +20,10 @@ typedef struct sp_event_options {
 
 /* An event that was not recorded yet. NULL options are all defaults. */
 SP_API sp_status sp_event_create(const sp_event_options *options, sp_event *out);
+/* One more reference. SP_EXHAUSTED past 65,535. */
 SP_API sp_status sp_event_retain(sp_event event);
-/* Waits and callbacks that are pending keep their point. */
+/* One reference less; waits and callbacks that are pending keep their point. The zero handle is
+ * fine. */
 SP_API sp_status sp_event_release(sp_event event);
 
 /* The event now means everything submitted to `stream` so far. What already waits for an earlier
@@ -37,8 +39,10 @@ SP_API sp_status sp_event_synchronize(sp_event event);
 /* At most `timeout_ns`, negative for ever: SP_TIMEOUT past that. */
 SP_API sp_status sp_event_synchronize_for(sp_event event, int64_t timeout_ns);
 
-/* Waits for all of the events, or until one of them has been reached; `*which` is its index. */
+/* Waits until all of the events have been reached; the status is that of the first failed one. */
 SP_API sp_status sp_event_wait_all(const sp_event *events, uint32_t count, int64_t timeout_ns);
+/* Waits until one of the events has been reached; `*which` is its index and its status is returned.
+ * SP_DEADLOCK inside a host function. */
 SP_API sp_status sp_event_wait_any(const sp_event *events, uint32_t count, int64_t timeout_ns,
                                    uint32_t *which);
 
@@ -52,9 +56,11 @@ SP_API sp_status sp_stream_wait_event(sp_stream stream, sp_event event);
  * these two records only. SP_INVALID if either has no timing or was never recorded. */
 SP_API sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns);
 
-/* Called once, on the library's host thread, when the event's last record has been reached; at once
- * if it has been. `status` is what sp_event_query would say. */
+/* `status` is what sp_event_query would say of the record that was waited for. */
 typedef void (*sp_event_function)(void *ctx, sp_status status);
+
+/* Has `fn(ctx, status)` called once, on the library's host thread, when the event's last record has
+ * been reached; at once if it has been. */
 SP_API sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx);
 
 SP_EXTERN_C_END

@@ -60,14 +60,17 @@ typedef struct sp_model_info {
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
 } sp_model_info;
 
+/* Counts and figures of the model; those that change are read one by one. */
 SP_API sp_status sp_model_get_info(sp_model model, sp_model_info *out);
 
-/* The `index`-th input or output. SP_NOT_FOUND past the end. */
+/* The `index`-th input. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_model_get_input(sp_model model, uint32_t index, sp_port *out);
+/* The `index`-th output. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_model_get_output(sp_model model, uint32_t index, sp_port *out);
 
-/* The index of the input or output of that name. SP_NOT_FOUND lists the names there are. */
+/* The index of the input of that name. SP_NOT_FOUND lists the names there are. */
 SP_API sp_status sp_model_find_input(sp_model model, const char *name, uint32_t *index);
+/* The index of the output of that name. SP_NOT_FOUND lists the names there are. */
 SP_API sp_status sp_model_find_output(sp_model model, const char *name, uint32_t *index);
 
 /* A tensor in the caller's memory: contiguous, outermost dimension first. */

@@ -32,8 +32,10 @@ typedef struct sp_storage_options {
  * were waited for. */
 SP_API sp_status sp_storage_create(sp_device device, uint64_t bytes,
                                    const sp_storage_options *options, sp_storage *out);
+/* One more reference. SP_EXHAUSTED past 65,535. */
 SP_API sp_status sp_storage_retain(sp_storage storage);
-/* May be called while commands that use the storage are still queued. */
+/* One reference less; may be called while commands that use the storage are still queued. The zero
+ * handle is fine. */
 SP_API sp_status sp_storage_release(sp_storage storage);
 
 /* Called once when the library has done with adopted memory: on the library's host thread, after
@@ -60,6 +62,7 @@ typedef struct sp_storage_info {
     bool is_adopted;
 } sp_storage_info;
 
+/* What the storage is. */
 SP_API sp_status sp_storage_get_info(sp_storage storage, sp_storage_info *out);
 
 /* Nobody writes the storage any more: from now on its uses cost nothing. Waits for its last write.
@@ -71,6 +74,8 @@ SP_API sp_status sp_storage_freeze(sp_storage storage);
  * earlier accesses that conflict. `*data` is valid until the end. A failed command that wrote the
  * storage is the status of a read; SP_WRITE promises to write all of it. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
+/* Ends one open access of that kind; the data must not be touched any more. SP_INVALID if there is
+ * none. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
 /* Keeps the memory from being reused before everything has completed that was submitted to `stream`
@@ -105,6 +110,7 @@ typedef struct sp_memory_stats {
     uint64_t waits;              /* allocations that had to wait for pending work */
 } sp_memory_stats;
 
+/* The figures of the device's allocator, read one by one. */
 SP_API sp_status sp_device_get_memory_stats(sp_device device, sp_memory_stats *out);
 
 /* Gives cached memory that nothing uses back to the device. */

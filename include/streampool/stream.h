@@ -46,6 +46,8 @@ typedef struct sp_stream_guard {
 
 /* Makes `stream` current until sp_stream_guard_end on the same thread; guards nest. */
 SP_API sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard);
+/* Back to the stream that was current before the guard. SP_INVALID out of order or on another
+ * thread. */
 SP_API sp_status sp_stream_guard_end(const sp_stream_guard *guard);
 
 /* Gives the calling thread's own streams back before it ends; it gets others when it next needs
@@ -80,14 +82,15 @@ typedef struct sp_stream_info {
     uint64_t by_host;     /* host functions run by the host executor */
 } sp_stream_info;
 
+/* Figures of the stream that the lease names, read one by one. */
 SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
 
-/* A function on the host, called in stream order on the library's host thread, or on the submitting
- * thread while it waits for it. `status` is SP_OK, or why the stream's earlier commands of the same
- * submission failed. It may submit anywhere; a wait in it for something that comes after it is
- * SP_DEADLOCK. */
+/* A function on the host. `status` is SP_OK, or why earlier commands of the same submission failed.
+ * It may submit anywhere; a wait in it for something that comes after it is SP_DEADLOCK. */
 typedef void (*sp_host_function)(void *ctx, sp_status status);
 
+/* Has `fn(ctx, status)` called once, in stream order, on the library's host thread, or on the
+ * submitting thread while that waits for it. */
 SP_API sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx);
 
 SP_EXTERN_C_END

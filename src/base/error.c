@@ -11,6 +11,10 @@
 #include "base/heap.h"
 #include "base/thread.h"
 
+/* The analyzer's stand-ins, which would be in the way of the definitions. */
+#undef sp__fail
+#undef sp__fail_prefix
+
 /* What SP_TLS_ERROR holds; `text` is what sp_last_error returns.
  * Invariant: the slot owns the object  <=>  it is the head of an error_buffer. */
 typedef struct error_head {

@@ -31,10 +31,17 @@ static sp_status read_open(FILE *file, const char *path, void **bytes, size_t *l
     return SP_OK;
 }
 
+/* What the system said about the call that has just failed. */
+static sp_status fail_with_reason(const char *what, const char *path)
+{
+    char text[128];
+    return sp__fail(SP_IO, "cannot %s %s: %s", what, path, strerror_r(errno, text, sizeof text));
+}
+
 sp_status sp_file_read(const char *path, void **bytes, size_t *len)
 {
     FILE *file = fopen(path, "rb");
-    if (file == NULL) return sp__fail(SP_IO, "cannot open %s: %s", path, strerror(errno));
+    if (file == NULL) return fail_with_reason("open", path);
     const sp_status status = read_open(file, path, bytes, len);
     fclose(file);
     return status;
@@ -43,10 +50,10 @@ sp_status sp_file_read(const char *path, void **bytes, size_t *len)
 sp_status sp_file_write(const char *path, const void *bytes, size_t len)
 {
     FILE *file = fopen(path, "wb");
-    if (file == NULL) return sp__fail(SP_IO, "cannot create %s: %s", path, strerror(errno));
+    if (file == NULL) return fail_with_reason("create", path);
     const size_t written = fwrite(bytes, 1, len, file);
     if (fclose(file) != 0 || written != len) {
-        return sp__fail(SP_IO, "cannot write %s: %s", path, strerror(errno));
+        return fail_with_reason("write", path);
     }
     return SP_OK;
 }

@@ -36,6 +36,9 @@ uint32_t sp_thread_core_count(void);
  * thread. Every spin in the library calls it. */
 static inline void sp_spin_hint(void);
 
+/* SP_SPIN_TURNS(n): turns of a spin that ends by itself; n, but few under the controlled scheduler.
+ */
+
 /* Thread-local slots, one pointer each. A destructor given with a value runs when the thread ends,
  * highest slot first; it may set slots again, and then runs again. */
 typedef enum sp_tls_slot {

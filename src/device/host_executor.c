@@ -3,9 +3,6 @@
  * one. Surplus threads stay as spares until the executor stops. */
 #include "device/host_executor.h"
 
-#include <stdbool.h>
-
-#include "base/assert.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/mutex.h"
@@ -21,6 +18,7 @@ static struct {
     sp_host_job **end SP_GUARDED_BY(lock);
     sp_thread threads[MAX_THREADS] SP_GUARDED_BY(lock);
     uint32_t thread_count SP_GUARDED_BY(lock);
+    uint32_t live_count SP_GUARDED_BY(lock);    /* threads that will look at the list again */
     uint32_t busy_count SP_GUARDED_BY(lock);    /* threads inside a job */
     uint32_t blocked_count SP_GUARDED_BY(lock); /* of those, threads whose job waits */
     bool is_stopping SP_GUARDED_BY(lock);
@@ -54,6 +52,7 @@ static void executor_main(void *unused)
         executor.busy_count--;
         if (executor.is_stopping) sp_cond_broadcast(&executor.work);
     }
+    executor.live_count--;
     sp_mutex_unlock(&executor.lock);
 }
 
@@ -66,6 +65,7 @@ static sp_status add_thread_locked(void) SP_REQUIRES(&executor.lock)
     SP_TRY(
         sp_thread_create(&executor.threads[executor.thread_count], "sp-host", executor_main, NULL));
     executor.thread_count++;
+    executor.live_count++;
     return SP_OK;
 }
 
@@ -82,15 +82,18 @@ sp_status sp__host_executor_start(void)
     return status;
 }
 
-void sp__host_executor_post(sp_host_job *job)
+bool sp__host_executor_post(sp_host_job *job)
 {
-    job->next = NULL;
     sp_mutex_lock(&executor.lock);
-    SP_ASSERT(executor.thread_count > 0);
-    *executor.end = job;
-    executor.end = &job->next;
+    const bool is_accepted = executor.live_count > 0;
+    if (is_accepted) {
+        job->next = NULL;
+        *executor.end = job;
+        executor.end = &job->next;
+    }
     sp_mutex_unlock(&executor.lock);
-    sp_cond_signal(&executor.work);
+    if (is_accepted) sp_cond_signal(&executor.work);
+    return is_accepted;
 }
 
 sp_status sp__host_executor_block(void)

@@ -8,6 +8,8 @@
 #ifndef SP_DEVICE_HOST_EXECUTOR_H
 #define SP_DEVICE_HOST_EXECUTOR_H
 
+#include <stdbool.h>
+
 #include <streampool/status.h>
 
 typedef struct sp_host_job sp_host_job;
@@ -22,15 +24,16 @@ struct sp_host_job {
  * that posting cannot fail. */
 sp_status sp__host_executor_start(void);
 
-/* Queues a job; never fails, never blocks. */
-void sp__host_executor_post(sp_host_job *job);
+/* Queues a job; never blocks. False, and the job is still the caller's, once the executor has
+ * stopped: accepting and stopping are decided under one lock, so an accepted job always runs. */
+bool sp__host_executor_post(sp_host_job *job);
 
 /* Around a wait inside a host function, on an executor thread. SP_EXHAUSTED, with nothing changed,
  * if another thread is needed and cannot be had. */
 sp_status sp__host_executor_block(void);
 void sp__host_executor_unblock(void);
 
-/* Runs what is queued, then ends and joins the threads. No job may be posted meanwhile. */
+/* Runs what is queued, and what is posted meanwhile, then ends and joins the threads. */
 void sp__host_executor_stop(void);
 
 #endif

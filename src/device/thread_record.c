@@ -55,6 +55,10 @@ sp_thread_record *sp__thread_record(void)
 
 void sp__thread_records_free(void)
 {
+    /* The caller's own number starts anew with the others: numbers differ. */
+    sp_thread_record *own = sp_tls_get(SP_TLS_WAITER);
+    sp_tls_set(SP_TLS_WAITER, NULL, NULL);
+    if (own != NULL) give_back(own);
     sp_mutex_lock(&records.lock);
     sp_thread_record *record = records.free;
     records.free = NULL;

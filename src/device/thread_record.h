@@ -33,8 +33,8 @@ typedef struct sp_thread_record {
 /* The calling thread's record; NULL, with the error set, when out of memory. */
 sp_thread_record *sp__thread_record(void);
 
-/* Frees the records of threads that have ended: only when no unpark can be on its way (tests and
- * the controlled scheduler). */
+/* Frees the records of threads that have ended, and the caller's own: only when no unpark can be on
+ * its way (tests and the controlled scheduler). */
 void sp__thread_records_free(void);
 
 #endif

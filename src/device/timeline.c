@@ -98,7 +98,7 @@ bool sp__timeline_cancel(sp_timeline *timeline, sp_waiter *waiter)
     sp_mutex_lock(&timeline->lock);
     sp_waiter **place = &timeline->waiters;
     while (*place != NULL && *place != waiter) place = &(*place)->next;
-    const bool is_found = *place == waiter;
+    const bool is_found = *place != NULL;
     if (is_found) {
         *place = waiter->next;
         update_wanted_locked(timeline);
@@ -129,6 +129,7 @@ static void forget_oldest_locked(sp_timeline *timeline) SP_REQUIRES(&timeline->l
 static bool make_room_locked(sp_timeline *timeline, sp_failure **retired)
     SP_REQUIRES(&timeline->lock)
 {
+    SP_ASSERT(timeline->failure_count <= timeline->failure_capacity);
     if (timeline->failure_count < timeline->failure_capacity) return true;
     const uint32_t capacity = timeline->failure_capacity == 0 ? 16 : timeline->failure_capacity * 2;
     sp_failure *grown =

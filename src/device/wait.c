@@ -80,7 +80,7 @@ static bool sleep_for(sp_point point, sp_thread_record *record, uint64_t deadlin
 
 static bool spin_for(sp_point point)
 {
-    for (int i = 0; i < SPIN_TURNS; i++) {
+    for (int i = 0; i < SP_SPIN_TURNS(SPIN_TURNS); i++) {
         if (sp__point_has_passed(point)) return true;
         sp_spin_hint();
     }
@@ -178,18 +178,19 @@ static void frame_leave_wait(sp_host_frame *frame)
 
 /* ---- the calls ---- */
 
+/* In a host function, or in a callback: that is on the executor too, but no point waits for it. */
 static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record,
                                         uint64_t deadline_ns)
 {
     sp_host_frame *frame = record->frames;
-    SP_TRY(frame_enter_wait(frame, point));
+    if (frame != NULL) SP_TRY(frame_enter_wait(frame, point));
     sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
     if (status == SP_OK) {
         const bool is_done = sleep_for(point, record, deadline_ns);
         if (record->is_executor) sp__host_executor_unblock();
         if (!is_done) status = sp__fail(SP_TIMEOUT, "the point was not reached in time");
     }
-    frame_leave_wait(frame);
+    if (frame != NULL) frame_leave_wait(frame);
     return status;
 }
 
@@ -202,11 +203,15 @@ static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     sp_queue *owner = point.timeline->owner;
-    if (record->frames != NULL) {
+    if (record->frames != NULL || record->is_executor) {
         sp__point_flush(point);
         return sleep_in_host_function(point, record, deadline_ns);
     }
-    if (owner != NULL) owner->device->vtable->help(owner, point.value);
+    if (deadline_ns != SP_NO_DEADLINE) {
+        sp__point_flush(point); /* no help: a command may take longer than the caller has */
+    } else if (owner != NULL) {
+        owner->device->vtable->help(owner, point.value);
+    }
     if (spin_for(point) || sleep_for(point, record, deadline_ns)) return SP_OK;
     return sp__fail(SP_TIMEOUT, "the point was not reached in time");
 }
@@ -279,8 +284,12 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
         if (waiters == NULL)
             return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u points", count);
         for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
-        const bool is_any = sleep_for_any(points, waiters, count, record, deadline_ns);
+        const sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
+        const bool is_any = status == SP_OK &&
+                            sleep_for_any(points, waiters, count, record, deadline_ns);
+        if (status == SP_OK && record->is_executor) sp__host_executor_unblock();
         sp_free(waiters);
+        SP_TRY(status);
         if (!is_any) return sp__fail(SP_TIMEOUT, "none of %u points was reached in time", count);
         passed = first_passed(points, count);
     }

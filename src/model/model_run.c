@@ -204,8 +204,8 @@ static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled, run_p
     sp_stream_ref stream;
     sp_session *session;
     SP_TRY(sp__current_stream(model->device, &stream));
-    SP_TRY(sp__session_take(compiled, &stream, &session));
-    sp_status status = sp__session_cover_unwanted(session, &stream, ports->outputs);
+    SP_TRY(sp__session_take(compiled, &session));
+    sp_status status = sp__session_cover_unwanted(session, ports->outputs);
     if (status == SP_OK) {
         count_in(model);
         status = is_inline ? sp__session_run_inline(session, ports->data, ports->outputs)

@@ -148,6 +148,12 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
         sp_free(entry);
         return status;
     }
+    status = sp__compiled_prepare(entry->compiled);
+    if (status != SP_OK) {
+        sp__compiled_destroy(entry->compiled);
+        sp_free(entry);
+        return status;
+    }
     *out = entry;
     return SP_OK;
 }

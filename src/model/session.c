@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
+#include "runtime/current_stream.h"
 #include "runtime/submit.h"
 
 /* ---- compiled plans ---- */
@@ -161,7 +162,21 @@ static sp_status record(sp_session *session)
     return status;
 }
 
-static sp_status session_fill(sp_session *session, const sp_stream_ref *stream)
+/* Memory of a session: whatever its former life on some stream was must be over, since the session
+ * goes from stream to stream. */
+static sp_status take_memory(sp_rt_device *device, uint64_t bytes, sp_block **out)
+{
+    sp_stream_ref stream;
+    SP_TRY(sp__current_stream(device, &stream));
+    SP_TRY(sp__allocator_take(&device->allocator, bytes, stream.queue, out));
+    const sp_status status = sp__point_wait_passed((*out)->frontier.write, SP_NO_DEADLINE);
+    if (status == SP_OK) return SP_OK;
+    sp__allocator_give(&device->allocator, *out);
+    *out = NULL;
+    return status;
+}
+
+static sp_status session_fill(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
     const sp_plan *plan = compiled->plan;
@@ -172,20 +187,17 @@ static sp_status session_fill(sp_session *session, const sp_stream_ref *stream)
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     }
     if (plan->arena_bytes > 0) {
-        SP_TRY(sp__allocator_take(&compiled->device->allocator, plan->arena_bytes, stream->queue,
-                                  &session->arena));
+        SP_TRY(take_memory(compiled->device, plan->arena_bytes, &session->arena));
     }
     return record(session);
 }
 
-sp_status sp__session_take(sp_compiled *compiled, const sp_stream_ref *stream, sp_session **out)
+static sp_status session_new(sp_compiled *compiled, sp_session **out)
 {
-    *out = take_idle(compiled);
-    if (SP_LIKELY(*out != NULL)) return SP_OK;
     sp_session *session = sp_calloc(1, sizeof *session);
     if (session == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     session->compiled = compiled;
-    const sp_status status = session_fill(session, stream);
+    const sp_status status = session_fill(session);
     if (status != SP_OK) {
         session_destroy(session);
         return status;
@@ -193,6 +205,22 @@ sp_status sp__session_take(sp_compiled *compiled, const sp_stream_ref *stream, s
     sp_fetch_add_relaxed(&compiled->session_count, 1);
     *out = session;
     return SP_OK;
+}
+
+sp_status sp__compiled_prepare(sp_compiled *compiled)
+{
+    for (uint32_t i = 0; i < compiled->device->dev->limits.run_slots; i++) {
+        sp_session *session;
+        SP_TRY(session_new(compiled, &session));
+        sp__session_give(session);
+    }
+    return SP_OK;
+}
+
+sp_status sp__session_take(sp_compiled *compiled, sp_session **out)
+{
+    *out = take_idle(compiled);
+    return SP_LIKELY(*out != NULL) ? SP_OK : session_new(compiled, out);
 }
 
 void sp__session_give(sp_session *session)
@@ -206,8 +234,7 @@ void sp__session_give(sp_session *session)
 
 /* ---- running ---- */
 
-sp_status sp__session_cover_unwanted(sp_session *session, const sp_stream_ref *stream,
-                                     void **outputs)
+sp_status sp__session_cover_unwanted(sp_session *session, void **outputs)
 {
     const sp_plan *plan = session->compiled->plan;
     uint64_t total = 0;
@@ -218,8 +245,7 @@ sp_status sp__session_cover_unwanted(sp_session *session, const sp_stream_ref *s
     }
     if (SP_LIKELY(!is_any)) return SP_OK;
     if (session->unwanted == NULL) {
-        SP_TRY(sp__allocator_take(&session->compiled->device->allocator, total, stream->queue,
-                                  &session->unwanted));
+        SP_TRY(take_memory(session->compiled->device, total, &session->unwanted));
     }
     char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
     for (uint32_t i = 0; i < plan->output_count; i++) {

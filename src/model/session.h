@@ -42,13 +42,15 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
 /* No session is out. */
 void sp__compiled_destroy(sp_compiled *compiled);
 
-/* An idle session, or a new one whose first run is on `stream`. */
-sp_status sp__session_take(sp_compiled *compiled, const sp_stream_ref *stream, sp_session **out);
+/* Makes as many sessions as runs can be going on, so that no later run makes one. */
+sp_status sp__compiled_prepare(sp_compiled *compiled);
+
+/* An idle session; a new one only for runs that take no slot. */
+sp_status sp__session_take(sp_compiled *compiled, sp_session **out);
 void sp__session_give(sp_session *session);
 
 /* Memory of the session for every output whose address is NULL. */
-sp_status sp__session_cover_unwanted(sp_session *session, const sp_stream_ref *stream,
-                                     void **outputs);
+sp_status sp__session_cover_unwanted(sp_session *session, void **outputs);
 
 /* Runs on the stream and waits. `inputs` and `outputs` are addresses in the plan's order. */
 sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,

@@ -38,7 +38,8 @@ static void walk_on(sp_waiter *waiter)
         if (sp__timeline_register(pending.timeline, &storage->retire_waiter)) return;
     }
     storage->retire_job = (sp_host_job){.run = call_owner};
-    sp__host_executor_post(&storage->retire_job);
+    /* After sp_shutdown nobody is called. */
+    if (!sp__host_executor_post(&storage->retire_job)) sp__storage_recycle(storage);
 }
 
 void sp__adopted_retire(sp_rt_storage *storage)

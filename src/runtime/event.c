@@ -366,9 +366,11 @@ static void call_user(sp_host_job *job)
     copy.fn(copy.ctx, sp__fault_report(sp__point_fault(copy.point)));
 }
 
+/* Devices are drained before the executor stops, so what waits for a point is always accepted. */
 static void fire_callback(sp_waiter *waiter)
 {
-    sp__host_executor_post(&SP_CONTAINER_OF(waiter, event_callback, waiter)->job);
+    event_callback *callback = SP_CONTAINER_OF(waiter, event_callback, waiter);
+    if (!sp__host_executor_post(&callback->job)) sp_free(callback);
 }
 
 sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
@@ -386,8 +388,9 @@ sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
     sp__point_flush(point);
     const bool is_waiting =
         !sp__point_has_passed(point) && sp__timeline_register(point.timeline, &callback->waiter);
-    if (!is_waiting) sp__host_executor_post(&callback->job);
-    return SP_OK;
+    if (is_waiting || sp__host_executor_post(&callback->job)) return SP_OK;
+    sp_free(callback);
+    return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) during the call");
 }
 
 void sp__events_free(void)

@@ -74,7 +74,7 @@ sp_status sp__frontier_reserve(sp_frontier *frontier)
     sp__frontier_prune(frontier);
     const uint32_t room = room_of(frontier);
     if (frontier->count < room) return SP_OK;
-    sp_point *grown = sp_malloc(2 * room * sizeof *grown);
+    sp_point *grown = sp_malloc((size_t)2 * room * sizeof *grown);
     if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to track one more use");
     memcpy(grown, reads_of(frontier), frontier->count * sizeof *grown);
     sp_free(frontier->more);

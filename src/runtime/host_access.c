@@ -3,6 +3,9 @@
  * advances: a ticket. begin publishes the ticket's next value in the storage's frontier, so device
  * work that comes later waits for it, and then waits for what came before; end advances.
  *
+ * A write in the frontier stands for all that came before it, so its ticket never advances before
+ * that has passed, even if begin gives up or the storage is released meanwhile:
+ *     a ticket advances  =>  everything it is behind has passed, or it was a read
  * Tickets are pooled and never freed, since points on them may be looked at for ever after:
  *     a ticket is in the pool  <=>  its timeline's done equals its value */
 #include <streampool/storage.h>
@@ -20,7 +23,13 @@ struct sp_host_ticket {
     sp_timeline timeline;
     uint64_t value; /* of the access that is open, or of the last one */
     sp_access access;
+    /* begin has returned and end may come; under the storage's lock. Else the ticket belongs to the
+     * thread in begin, whatever becomes of the storage. */
+    bool is_open;
     sp_host_ticket *next; /* in the pool, or in the storage */
+    sp_wait_set behind;   /* what the access must follow: inline_points, or memory of its own */
+    sp_point inline_points[SP_MAX_WAITS];
+    sp_waiter waiter; /* of a ticket that closes by itself */
 };
 
 static struct {
@@ -42,11 +51,15 @@ static sp_host_ticket *ticket_take(sp_access access)
     }
     ticket->value++;
     ticket->access = access;
+    ticket->is_open = false;
+    ticket->behind = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = ticket->inline_points};
     return ticket;
 }
 
 static void ticket_give(sp_host_ticket *ticket)
 {
+    if (ticket->behind.points != ticket->inline_points) sp_free(ticket->behind.points);
+    ticket->behind = (sp_wait_set){0};
     sp_mutex_lock(&tickets.lock);
     ticket->next = tickets.free;
     tickets.free = ticket;
@@ -60,11 +73,48 @@ static void ticket_close(sp_host_ticket *ticket)
     ticket_give(ticket);
 }
 
-void sp__host_tickets_close_locked(sp_rt_storage *storage)
+/* Closes the ticket when all that it is behind has passed, one point after the other. */
+static void close_after_points(sp_waiter *waiter)
 {
+    sp_host_ticket *ticket = SP_CONTAINER_OF(waiter, sp_host_ticket, waiter);
+    while (ticket->behind.count > 0) {
+        const sp_point point = ticket->behind.points[ticket->behind.count - 1];
+        if (!sp__point_has_passed(point)) {
+            sp__point_flush(point);
+            ticket->waiter = (sp_waiter){.value = point.value, .fire = close_after_points};
+            /* Once registered, the ticket belongs to whoever fires it. */
+            if (sp__timeline_register(point.timeline, &ticket->waiter)) return;
+        }
+        ticket->behind.count--;
+    }
+    ticket_close(ticket);
+}
+
+/* An access that never was. A read in a frontier stands for nothing but itself. */
+static void ticket_abandon(sp_host_ticket *ticket)
+{
+    if ((ticket->access & SP_WRITE) == 0) ticket->behind.count = 0;
+    close_after_points(&ticket->waiter);
+}
+
+sp_host_ticket *sp__host_tickets_detach_locked(sp_rt_storage *storage)
+{
+    sp_host_ticket *open = NULL;
     while (storage->tickets != NULL) {
         sp_host_ticket *ticket = storage->tickets;
         storage->tickets = ticket->next;
+        if (!ticket->is_open) continue; /* its thread sees that it is gone */
+        ticket->next = open;
+        open = ticket;
+    }
+    return open;
+}
+
+void sp__host_tickets_close(sp_host_ticket *open)
+{
+    while (open != NULL) {
+        sp_host_ticket *ticket = open;
+        open = ticket->next;
         ticket_close(ticket);
     }
 }
@@ -86,25 +136,41 @@ void sp__host_tickets_free(void)
 /* ---- begin ---- */
 
 typedef struct access_step {
-    sp_host_ticket *ticket;
-    sp_point *points; /* to wait for; inline_points or memory of its own */
-    sp_point inline_points[SP_MAX_WAITS];
-    sp_wait_set waits;
+    sp_host_ticket *ticket; /* NULL for a frozen storage: there is nothing to keep out */
     void *data;
 } access_step;
 
 /* What must have completed before the host may touch the storage. */
-static sp_status collect_waits_locked(sp_rt_storage *storage, sp_access access, access_step *step)
+static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
     SP_REQUIRES(&storage->lock)
 {
-    step->waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = step->inline_points};
-    if (sp__frontier_collect(&storage->block.frontier, access, NULL, &step->waits)) return SP_OK;
-    const uint32_t most = storage->block.frontier.count + 1;
-    step->points = sp_malloc(most * sizeof *step->points);
-    if (step->points == NULL)
-        return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u uses", most);
-    step->waits = (sp_wait_set){.capacity = most, .points = step->points};
-    sp__frontier_collect(&storage->block.frontier, access, NULL, &step->waits);
+    const sp_frontier *frontier = &storage->block.frontier;
+    if (sp__frontier_collect(frontier, ticket->access, NULL, &ticket->behind)) return SP_OK;
+    const uint32_t most = frontier->count + 1;
+    sp_point *points = sp_malloc(most * sizeof *points);
+    if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u uses", most);
+    ticket->behind = (sp_wait_set){.capacity = most, .points = points};
+    sp__frontier_collect(frontier, ticket->access, NULL, &ticket->behind);
+    return SP_OK;
+}
+
+static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, access_step *step)
+    SP_REQUIRES(&storage->lock)
+{
+    SP_TRY(sp__frontier_reserve(&storage->block.frontier));
+    sp_host_ticket *ticket = ticket_take(access);
+    if (ticket == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a host access");
+    const sp_status status = collect_waits_locked(storage, ticket);
+    if (status != SP_OK) {
+        ticket->value--; /* it was never published */
+        ticket_give(ticket);
+        return status;
+    }
+    ticket->next = storage->tickets;
+    storage->tickets = ticket;
+    const sp_point point = {&ticket->timeline, ticket->value};
+    sp__frontier_publish(&storage->block.frontier, access, point);
+    step->ticket = ticket;
     return SP_OK;
 }
 
@@ -120,16 +186,45 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
                         storage->device->dev->limits.name);
     }
     step->data = (char *)storage->memory->host + storage->offset;
-    SP_TRY(sp__frontier_reserve(&storage->block.frontier));
-    SP_TRY(collect_waits_locked(storage, access, step));
-    if (is_frozen) return SP_OK; /* nothing to keep out */
-    step->ticket = ticket_take(access);
-    if (step->ticket == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a host access");
-    step->ticket->next = storage->tickets;
-    storage->tickets = step->ticket;
-    const sp_point point = {&step->ticket->timeline, step->ticket->value};
-    sp__frontier_publish(&storage->block.frontier, access, point);
+    return is_frozen ? SP_OK : take_ticket_locked(storage, access, step);
+}
+
+static sp_status wait_behind(const sp_host_ticket *ticket)
+{
+    for (uint32_t i = 0; i < ticket->behind.count; i++) {
+        SP_TRY(sp__point_wait_passed(ticket->behind.points[i], SP_NO_DEADLINE));
+    }
     return SP_OK;
+}
+
+static bool unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
+    SP_REQUIRES(&storage->lock)
+{
+    sp_host_ticket **place = &storage->tickets;
+    while (*place != NULL && *place != ticket) place = &(*place)->next;
+    const bool is_found = *place == ticket;
+    if (is_found) *place = ticket->next;
+    return is_found;
+}
+
+/* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
+ * off the storage, unless the storage's destroyer has, and abandons it. */
+static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
+                             sp_status status)
+{
+    sp_mutex_lock(&storage->lock);
+    const bool is_open = status == SP_OK && sp__handle_is_current(&storage->object, handle.bits);
+    if (is_open) {
+        ticket->is_open = true;
+    } else {
+        unlink_locked(storage, ticket);
+    }
+    sp_mutex_unlock(&storage->lock);
+    if (is_open) return SP_OK;
+    ticket_abandon(ticket);
+    if (status != SP_OK) return status;
+    return sp__fail(SP_INVALID, "storage handle %#llx was released during the call",
+                    (unsigned long long)handle.bits);
 }
 
 /* Tells the checker of the access: after the waits, which order it. */
@@ -162,28 +257,20 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
                                     "place for the address");
     }
     *data = NULL;
-    access_step step;
-    step.ticket = NULL;
-    step.points = step.inline_points;
-    step.waits.count = 0;
+    access_step step = {0};
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_status status = enter_locked(storage, access, &step);
     const uint32_t epoch = storage->epoch;
     sp_mutex_unlock(&storage->lock);
+    SP_TRY(status);
 
-    for (uint32_t i = 0; i < step.waits.count && status == SP_OK; i++) {
-        status = sp__point_wait_passed(step.points[i], SP_NO_DEADLINE);
-    }
-    if (step.points != step.inline_points) sp_free(step.points);
+    if (step.ticket != NULL) status = wait_behind(step.ticket);
     if (sp__check_is_on() && status == SP_OK) check_access(storage, handle, access, SP_CALL_SITE);
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
     if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
-    if (status == SP_OK) {
-        *data = step.data;
-    } else if (step.ticket != NULL) {
-        sp_storage_host_end(handle, access);
-    }
+    if (step.ticket != NULL) status = leave_begin(storage, handle, step.ticket, status);
+    if (status == SP_OK) *data = step.data;
     return status;
 }
 
@@ -193,7 +280,10 @@ static sp_host_ticket *ticket_remove_locked(sp_rt_storage *storage, sp_access ac
     SP_REQUIRES(&storage->lock)
 {
     sp_host_ticket **place = &storage->tickets;
-    while (*place != NULL && (*place)->access != access) place = &(*place)->next;
+    /* Any open one of its kind: all of them stand before the same later uses. */
+    while (*place != NULL && !((*place)->is_open && (*place)->access == access)) {
+        place = &(*place)->next;
+    }
     sp_host_ticket *ticket = *place;
     if (ticket != NULL) *place = ticket->next;
     return ticket;

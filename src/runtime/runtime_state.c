@@ -28,6 +28,7 @@ static struct {
     /* Published by release; entries stay until the reset. */
     SP_ATOMIC(sp_rt_device *) devices[SP_MAX_DEVICES];
     sp_atomic_u32 device_count;
+    sp_once down; /* the one run of sp_shutdown */
 } runtime; /* process-wide: see sp__runtime_reset */
 
 /* ---- devices ---- */
@@ -114,9 +115,10 @@ sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out)
 {
     SP_TRY(sp__runtime_enter());
     sp_mutex_lock(&runtime.lock);
-    const sp_status status = add_device_locked(dev, out);
+    const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
+    const sp_status status = is_up ? add_device_locked(dev, out) : SP_CLOSED;
     sp_mutex_unlock(&runtime.lock);
-    return status;
+    return is_up ? status : sp__runtime_enter_slow(); /* with the message */
 }
 
 sp_status sp__runtime_each_device(sp_status (*fn)(sp_rt_device *device, void *ctx), void *ctx)
@@ -201,6 +203,25 @@ static sp_status check_outside_callbacks(const char *what)
                     what);
 }
 
+static sp_status stop_device(void *arg)
+{
+    sp_dev *dev = ((sp_rt_device *)arg)->dev;
+    dev->vtable->stop(dev);
+    return SP_OK;
+}
+
+static sp_status take_down(void *unused)
+{
+    (void)unused;
+    const uint32_t count = sp_load_acquire(&runtime.device_count);
+    for (uint32_t i = 0; i < count; i++) {
+        sp_rt_device *device = sp_load_acquire(&runtime.devices[i]);
+        (void)sp_once_run(&device->stopped, stop_device, device); /* stopping cannot fail */
+    }
+    sp__host_executor_stop();
+    return SP_OK;
+}
+
 sp_status sp_shutdown(void)
 {
     if (sp__runtime_is_forked()) return SP_OK;
@@ -212,14 +233,9 @@ sp_status sp_shutdown(void)
         sp_store_release(&sp__runtime_phase, SP_RUNTIME_DOWN);
     }
     sp_mutex_unlock(&runtime.lock);
-    if (phase != SP_RUNTIME_UP) return SP_OK;
-    const uint32_t count = sp_load_acquire(&runtime.device_count);
-    for (uint32_t i = 0; i < count; i++) {
-        sp_dev *dev = sp_load_acquire(&runtime.devices[i])->dev;
-        dev->vtable->stop(dev);
-    }
-    sp__host_executor_stop();
-    return SP_OK;
+    if (phase == SP_RUNTIME_NEW) return SP_OK;
+    /* A second caller returns when it is down, not before. */
+    return sp_once_run(&runtime.down, take_down, NULL);
 }
 
 uint32_t sp_device_count(void)
@@ -240,6 +256,21 @@ sp_status sp_device_at(uint32_t index, sp_device *out)
     return SP_OK;
 }
 
+/* Under the lock from the start, so that no thread of the device outlives an sp_shutdown. */
+static sp_status open_null_locked(sp_device *out) SP_REQUIRES(&runtime.lock)
+{
+    sp_dev *dev;
+    SP_TRY(sp__null_open(&(sp_null_options){0}, &dev));
+    sp_rt_device *device;
+    const sp_status status = add_device_locked(dev, &device);
+    if (status == SP_OK) {
+        *out = sp__rt_device_handle(device);
+    } else {
+        dev->vtable->close(dev);
+    }
+    return status;
+}
+
 sp_status sp_device_open(const char *kind, sp_device *out)
 {
     if (out == NULL) return sp__fail(SP_INVALID, "sp_device_open needs a place for the handle");
@@ -250,16 +281,11 @@ sp_status sp_device_open(const char *kind, sp_device *out)
     if (strcmp(kind, "null") != 0) {
         return sp__fail(SP_NOT_FOUND, "there is no device kind \"%s\": cpu, null", kind);
     }
-    sp_dev *dev;
-    SP_TRY(sp__null_open(&(sp_null_options){0}, &dev));
-    sp_rt_device *device;
-    const sp_status status = sp__runtime_add_device(dev, &device);
-    if (status == SP_OK) {
-        *out = sp__rt_device_handle(device);
-    } else {
-        dev->vtable->close(dev);
-    }
-    return status;
+    sp_mutex_lock(&runtime.lock);
+    const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
+    const sp_status status = is_up ? open_null_locked(out) : SP_CLOSED;
+    sp_mutex_unlock(&runtime.lock);
+    return is_up ? status : sp__runtime_enter_slow(); /* with the message */
 }
 
 sp_status sp_device_close(sp_device handle)
@@ -272,8 +298,7 @@ sp_status sp_device_close(sp_device handle)
     if (sp_exchange_acq_rel(&device->is_closed, 1) != 0) {
         return sp__fail(SP_CLOSED, "device %s is being closed", device->dev->limits.name);
     }
-    device->dev->vtable->stop(device->dev);
-    return SP_OK;
+    return sp_once_run(&device->stopped, stop_device, device);
 }
 
 sp_status sp_device_get_info(sp_device handle, sp_device_info *out)
@@ -345,6 +370,7 @@ void sp__runtime_reset(void)
         sp_free(device);
     }
     sp_store_relaxed(&runtime.device_count, 0);
+    runtime.down = (sp_once){0};
     sp__stream_leases_free();
     sp__storages_free();
     sp__command_lists_free();

@@ -25,6 +25,7 @@ struct sp_rt_device {
     sp_dev *dev;
     uint32_t index;
     sp_atomic_u32 is_closed; /* for messages: its queues say no by themselves */
+    sp_once stopped;         /* sp_device_close and sp_shutdown may come at the same time */
     sp_stream_pool pool;
     sp_allocator allocator;
 };

@@ -144,12 +144,13 @@ static void storage_destroy(sp_object *object)
     if (sp__runtime_is_forked()) return; /* the parent's device still uses the memory */
     /* Whoever locked while the handle was good has published its use before we get the lock. */
     sp_mutex_lock(&storage->lock);
-    sp__host_tickets_close_locked(storage);
+    sp_host_ticket *tickets = sp__host_tickets_detach_locked(storage);
     sp_rt_device *device = storage->device;
     const bool is_adopted = storage->is_adopted;
     sp_check_history *history = storage->history;
     storage->history = NULL;
     sp_mutex_unlock(&storage->lock);
+    sp__host_tickets_close(tickets);
     sp__check_forget(&history);
     sp_delay_point();
     add_stream_uses(storage, device);

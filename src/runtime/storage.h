@@ -72,8 +72,10 @@ void sp__storage_recycle(sp_rt_storage *storage);
 sp_status sp__storage_object_new(sp_rt_storage **out);
 sp_storage sp__storage_publish(sp_rt_storage *storage);
 
-/* Ends all open host accesses (host_access.c). */
-void sp__host_tickets_close_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
+/* The last user has gone: takes the host accesses off the storage, and later, without the lock,
+ * ends those that had begun (host_access.c). */
+sp_host_ticket *sp__host_tickets_detach_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
+void sp__host_tickets_close(sp_host_ticket *tickets);
 /* Frees pooled tickets: tests. */
 void sp__host_tickets_free(void);
 

@@ -46,12 +46,14 @@ static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
     sp_cond_signal(&pool->returned);
 }
 
-static sp_rt_stream *stream_pop(sp_stream_pool *pool)
+/* False, and nothing written, if nobody has given one back. */
+static bool stream_pop(sp_stream_pool *pool, sp_rt_stream **out)
 {
     uint32_t slot;
-    if (!sp_tagged_stack_pop(&pool->free, link_of, pool, &slot)) return NULL;
+    if (!sp_tagged_stack_pop(&pool->free, link_of, pool, &slot)) return false;
     sp_store_relaxed(&pool->streams[slot].holders, 1);
-    return &pool->streams[slot];
+    *out = &pool->streams[slot];
+    return true;
 }
 
 /* One more holder of a stream that has some, in turn; NULL if none has any just now. */
@@ -73,8 +75,7 @@ static sp_status take_shared(sp_stream_pool *pool, sp_rt_stream **out)
 {
     for (;;) {
         *out = stream_share(pool);
-        if (*out == NULL) *out = stream_pop(pool);
-        if (*out != NULL) return SP_OK;
+        if (*out != NULL || stream_pop(pool, out)) return SP_OK;
         sp_spin_hint(); /* every stream is on its way back to the list */
     }
 }
@@ -83,30 +84,29 @@ static sp_status take_waiting(sp_stream_pool *pool, sp_rt_stream **out)
 {
     const uint64_t deadline = sp_clock_deadline(pool->wait_ns);
     bool is_in_time = true;
+    bool is_taken;
     sp_mutex_lock(&pool->lock);
     sp_fetch_add_seq_cst(&pool->waiter_count, 1);
     for (;;) {
         const uint32_t seen = pool->return_count;
-        *out = stream_pop(pool); /* the second look: after we were counted */
-        if (*out != NULL || !is_in_time) break;
+        is_taken = stream_pop(pool, out); /* the second look: after we were counted */
+        if (is_taken || !is_in_time) break;
         while (is_in_time && pool->return_count == seen) {
             is_in_time = sp_cond_wait_until(&pool->returned, &pool->lock, deadline);
         }
     }
     sp_fetch_sub_relaxed(&pool->waiter_count, 1);
     /* A return that we did not use is the next waiter's. */
-    const bool is_more = *out == NULL;
     sp_mutex_unlock(&pool->lock);
-    if (is_more) sp_cond_signal(&pool->returned);
-    if (*out != NULL) return SP_OK;
+    if (is_taken) return SP_OK;
+    sp_cond_signal(&pool->returned);
     return sp__fail(SP_TIMEOUT, "no stream came back within %lld ms: all %u are taken",
                     (long long)(pool->wait_ns / 1000000), pool->count - 1);
 }
 
 static sp_status take_stream(sp_stream_pool *pool, sp_rt_stream **out)
 {
-    *out = stream_pop(pool);
-    if (*out != NULL) return SP_OK;
+    if (stream_pop(pool, out)) return SP_OK;
     if (pool->count == 1) { /* a pool of the default stream alone: everybody shares it */
         *out = &pool->streams[0];
         sp_fetch_add_relaxed(&(*out)->holders, 1);

@@ -205,6 +205,11 @@ static void check_all(step *s, const sp_command *command, sp_point point) SP_NO_
     }
 }
 
+static sp_point last_point(sp_queue *queue)
+{
+    return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
+}
+
 static sp_status submit_locked(step *s, const sp_command *command, sp_point *out)
 {
     SP_TRY(bind_all(s));
@@ -216,10 +221,13 @@ static sp_status submit_locked(step *s, const sp_command *command, sp_point *out
                                 .commands = &bound,
                                 .command_count = 1,
                                 .is_untracked = s->is_untracked};
+    /* The point of what came before this submission. */
+    sp_point early = {0};
+    if (SP_PLANTED(publish_before_record)) early = last_point(s->stream->queue);
     SP_TRY(submit_now(s->stream, &submission, out));
     if (SP_PLANTED(missing_storage_lock)) unlock_all(s);
     sp_delay_point();
-    publish_all(s, *out);
+    publish_all(s, SP_PLANTED(publish_before_record) ? early : *out);
     if (s->reports != NULL) check_all(s, command, *out);
     return SP_OK;
 }

@@ -45,7 +45,7 @@ sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_coun
                       const sp_command *commands, uint32_t count);
 sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 
-/* Waits; fails the test after ten seconds. */
+/* Waits, and may help. */
 sp_status wait_point(sp_point point);
 
 /* Kernels. */

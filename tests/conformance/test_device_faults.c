@@ -334,9 +334,13 @@ typedef struct quirk_watch {
     sp_atomic_u32 total;
 } quirk_watch;
 
+typedef struct quirk_constants {
+    quirk_watch *watch;
+} quirk_constants;
+
 static sp_status quirky(const sp_tile *tile)
 {
-    quirk_watch *watch = *(quirk_watch *const *)tile->constants;
+    quirk_watch *watch = ((const quirk_constants *)tile->constants)->watch;
     const uint32_t running = sp_fetch_add_acq_rel(&watch->running, 1) + 1;
     uint32_t peak = sp_load_relaxed(&watch->peak);
     while (peak < running && !sp_cas_relaxed(&watch->peak, &peak, running)) {
@@ -352,8 +356,8 @@ TEST(a_quirk_limits_how_many_of_its_commands_run_at_once)
     static const sp_kernel kernel = {.name = "quirky", .run = quirky, .quirk = 1};
     fixture f = fixture_open_kind("null"); /* its limit is 2, its width 4 */
     quirk_watch watch = {0};
-    const quirk_watch *address = &watch;
-    const sp_command command = command_dispatch(&kernel, 1, NULL, 0, &address, sizeof address);
+    const quirk_constants constants = {&watch};
+    const sp_command command = command_dispatch(&kernel, 1, NULL, 0, &constants, sizeof constants);
     sp_point points[FIXTURE_QUEUES];
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < FIXTURE_QUEUES; i++) points[i] = submit(f.queues[i], &command, 1);

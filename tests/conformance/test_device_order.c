@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device conformance: order, points, waits between streams, progress, overlap. */
+/* Device conformance: order, points, waits between streams, progress, overlap.
+ * primitive: an application waits with a semaphore of its own, of which the library knows nothing.
+ */
 #include <semaphore.h>
 #include <string.h>
 

@@ -68,6 +68,9 @@ typedef struct sp_explore_options {
     uint32_t spurious_wakeups; /* so many waits of a run may end for no reason, a choice */
     bool timeouts_are_choices; /* else a time-out fires only when nothing else can run */
     bool use_os_threads;       /* a token passed between real threads in place of fibers */
+    /* Each run begins with the globals as they were before the exploration, so that a run that
+     * ended early leaves nothing behind. Of instrumented code: what libc writes is not seen. */
+    bool restores_globals;
     /* Gets the hash of each complete run's happens-before order. */
     void (*on_trace)(void *ctx, uint64_t hash);
     void *on_trace_ctx;

@@ -47,6 +47,7 @@ static sp_explore_options options_for(const sp_subject *subject, const explorati
     sp_explore_options options = subject->options;
     options.search = e->search;
     options.level = e->level;
+    options.restores_globals = true;
     options.seed = args->seed;
     options.preemption_bound = subject->thread_count <= 2 ? 3 : 2;
     options.max_seconds = (subject->seconds > 0 ? subject->seconds : 1.0) * args->scale;
@@ -212,9 +213,10 @@ static int replay(const arguments *args)
     for (uint32_t i = 0; i < sp__subject_count && args->name_count == 1; i++) {
         const sp_subject *subject = &sp__subjects[i];
         if (strcmp(subject->name, args->names[0]) != 0) continue;
+        sp_explore_options options = subject->options;
+        options.restores_globals = true;
         sp_explore_result result;
-        sp_explore_replay(subject->test, subject->arg, &subject->options, args->replay, stdout,
-                          &result);
+        sp_explore_replay(subject->test, subject->arg, &options, args->replay, stdout, &result);
         return result.verdict == SP_SCHED_OK ? 0 : 1;
     }
     fprintf(stderr, "--replay STRING NAME: no such subject\n");

@@ -35,6 +35,15 @@ static uint32_t *region_numbers;
 static outside_granule *outside;
 static uint64_t run_number;
 
+/* What granules outside the region held when the last run touched them first. */
+typedef struct undo_entry {
+    uintptr_t granule;
+    uint64_t bytes;
+} undo_entry;
+
+static undo_entry undo[OUTSIDE_SLOTS];
+static uint32_t undo_count;
+
 void *sp__reserve(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -62,8 +71,19 @@ void sp__shadow_setup(void)
     outside = sp__reserve(OUTSIDE_SLOTS * sizeof *outside);
 }
 
+void sp__shadow_undo(void)
+{
+    while (undo_count > 0) {
+        const undo_entry *entry = &undo[--undo_count];
+        void *place = (void *)(entry->granule * GRANULE);
+        /* Constants are touched too, and must not be written. */
+        if (memcmp(place, &entry->bytes, GRANULE) != 0) memcpy(place, &entry->bytes, GRANULE);
+    }
+}
+
 void sp__shadow_begin(void)
 {
+    sp__shadow_undo();
     cell_count = 1;
     loc_count = 1;
     run_number++;
@@ -79,6 +99,11 @@ static uint32_t *outside_numbers(uintptr_t addr)
             slot->run = run_number;
             slot->granule = granule;
             memset(slot->numbers, 0, sizeof slot->numbers);
+            if (sp__engine.options.restores_globals) {
+                undo_entry *entry = &undo[undo_count++];
+                entry->granule = granule;
+                memcpy(&entry->bytes, (const void *)(granule * GRANULE), GRANULE);
+            }
         }
         if (slot->granule == granule) return slot->numbers;
     }

@@ -45,6 +45,8 @@ typedef struct sp_cell {
 } sp_cell;
 
 void sp__shadow_setup(void);
+/* Puts back the globals that the last run changed (restores_globals). */
+void sp__shadow_undo(void);
 void sp__shadow_begin(void);
 
 /* A plain access of the running thread. */

@@ -11,6 +11,8 @@ static inline void *sp_tls_get(sp_tls_slot slot)
     return sp__tls_values[slot];
 }
 
+#define SP_SPIN_TURNS(turns) (turns)
+
 static inline void sp_spin_hint(void)
 {
 #if defined(__x86_64__)

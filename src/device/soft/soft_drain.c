@@ -131,7 +131,9 @@ static bool host_is_done(sp_soft_queue *queue, const sp_record *record, const sp
     queue->job.run = run_host_job;
     sp_store_relaxed(&queue->parked_on, NULL);
     become_parked(queue);
-    sp__host_executor_post(&queue->job);
+    const bool is_accepted = sp__host_executor_post(&queue->job);
+    SP_ASSERT(is_accepted); /* it stops after every device */
+    (void)is_accepted;
     return false;
 }
 

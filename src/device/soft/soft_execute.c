@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/announce.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/soft/soft_record.h"
@@ -124,9 +125,11 @@ static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_bin
     case SP_COMMAND_DISPATCH:
         return dispatch(queue, record, bindings);
     case SP_COMMAND_COPY:
+        SP_ASSERT(record->count == 2);
         memmove(address_of(&bindings[0]), address_of(&bindings[1]), bindings[0].bytes);
         return SP_OK;
     case SP_COMMAND_FILL:
+        SP_ASSERT(record->count == 1);
         fill(&bindings[0], sp__record_constants(record), record->constant_bytes);
         return SP_OK;
     case SP_COMMAND_TIMESTAMP:
@@ -175,15 +178,16 @@ sp_fault sp__soft_execute(sp_soft_queue *queue, const sp_record *record, const s
 {
     sp_binding bindings[SP_MAX_BINDINGS];
     const sp_binding *raw = sp__record_bindings(record);
-    for (uint32_t i = 0; i < record->count; i++) {
+    const uint32_t count = record->count;
+    for (uint32_t i = 0; i < count; i++) {
         bindings[i] = resolve(&raw[i], slots);
         announce(&bindings[i]);
     }
-    sp_fault fault = sp__soft_poison_of(bindings, record->count);
+    sp_fault fault = sp__soft_poison_of(bindings, count);
     if (SP_LIKELY(fault == SP_NO_FAULT)) {
         const sp_status status = run(queue, record, bindings);
         if (SP_LIKELY(status == SP_OK)) {
-            sp__soft_cure(bindings, record->count);
+            sp__soft_cure(bindings, count);
             return SP_NO_FAULT;
         }
         fault = make_fault(queue, record, status);

@@ -279,8 +279,14 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
     queue->is_batching = options->is_batching;
     queue->tail = chunk_take_locked(queue);
     queue->cursor.chunk = queue->tail;
+    /* Two chunks take turns while few submissions are in flight: no more memory is needed then. */
+    sp_chunk *second = queue->tail != NULL ? chunk_take_locked(queue) : NULL;
+    if (second != NULL) {
+        queue->pool = second;
+        sp_fetch_sub_relaxed(&queue->chunk_count, 1);
+    }
     sp_mutex_unlock(&queue->lock);
-    if (queue->cursor.chunk == NULL) {
+    if (second == NULL) {
         sp__soft_queue_destroy(&queue->base);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     }

@@ -44,7 +44,7 @@ static void wait_for_joiners(sp_tile_job *tiles)
         /* Pairs with the release of the last one to leave: its tiles' bytes are visible. */
         const uint32_t state = sp_load_acquire(&tiles->state);
         if (state == 0) return;
-        if (turn < SPIN_TURNS) {
+        if (turn < SP_SPIN_TURNS(SPIN_TURNS)) {
             sp_spin_hint();
         } else {
             sp_word_wait(&tiles->state, state, SP_NO_DEADLINE);

@@ -11,6 +11,9 @@ static inline void *sp_tls_get(sp_tls_slot slot)
     return sp__sched_tls_get(slot);
 }
 
+/* Each turn is a step to explore; two show what a third would. */
+#define SP_SPIN_TURNS(turns) ((turns) < 2 ? (turns) : 2)
+
 static inline void sp_spin_hint(void)
 {
     sp__sched_spin_hint();

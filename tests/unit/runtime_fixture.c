@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/announce.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/option.h"
+#include "runtime/checker.h"
+
+/* ---- life ---- */
+
+void set_delays(uint32_t per_mille)
+{
+    sp_delay_configure(per_mille, per_mille, 50000);
+}
+
+/* An empty variable counts as unset. */
+static void set_variable(const char *name, const char *value)
+{
+    setenv(name, value != NULL ? value : "", 1);
+}
+
+/* What CTest gave this run stays for the tests that do not ask for a number of their own. */
+static const char *workers_of_run(void)
+{
+    static char given[16];
+    static bool is_known;
+    const char *value = getenv("STREAMPOOL_CPU_WORKERS");
+    if (!is_known && value != NULL) snprintf(given, sizeof given, "%s", value);
+    is_known = true;
+    return given;
+}
+
+void runtime_begin_with(const runtime_setting *setting)
+{
+    const char *workers = workers_of_run();
+    set_variable("STREAMPOOL_STREAMS", setting->streams);
+    set_variable("STREAMPOOL_STREAM_POLICY", setting->policy);
+    set_variable("STREAMPOOL_STREAM_WAIT_MS", setting->wait_ms);
+    set_variable("STREAMPOOL_CPU_WORKERS", setting->workers != NULL ? setting->workers : workers);
+    sp__option_reset();
+    /* So many of 1,000 marked places sleep. */
+    const char *delays = getenv("STREAMPOOL_TEST_DELAYS");
+    set_delays(delays != NULL ? (uint32_t)strtoul(delays, NULL, 10) : 0);
+}
+
+void runtime_begin(void)
+{
+    runtime_begin_with(&(runtime_setting){0});
+}
+
+static sp_status check_device(sp_rt_device *device, void *ctx)
+{
+    (void)ctx;
+    sp_memory_stats stats;
+    sp__allocator_stats(&device->allocator, &stats);
+    CHECK_EQ_U64(stats.in_use_bytes, 0);
+    CHECK_EQ_U64(stats.allocations, stats.frees);
+    const bool is_consistent = sp__allocator_check(&device->allocator);
+    CHECK(is_consistent);
+    if (!is_consistent) test_note("%s", sp_last_error());
+    return SP_OK;
+}
+
+void runtime_end(void)
+{
+    set_delays(0);
+    sp_heap_fail_after(UINT64_MAX);
+    sp_shutdown();
+    sp__runtime_each_device(check_device, NULL);
+    sp__runtime_reset();
+}
+
+bool is_thread_sanitized(void)
+{
+#if defined(SP_HAS_TSAN)
+    return true;
+#else
+    return false;
+#endif
+}
+
+bool is_address_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    return true;
+#else
+    return false;
+#endif
+#else
+    return false;
+#endif
+}
+
+/* ---- threads ---- */
+
+typedef struct single {
+    void (*fn)(void *arg);
+    void *arg;
+} single;
+
+static void run_single(void *arg, uint32_t index)
+{
+    const single *self = arg;
+    (void)index;
+    self->fn(self->arg);
+}
+
+void run_on_thread(void (*fn)(void *arg), void *arg)
+{
+    single self = {fn, arg};
+    test_threads(1, run_single, &self);
+}
+
+void await_at_least(sp_atomic_u32 *word, uint32_t value)
+{
+    const uint64_t deadline = sp_clock_deadline(30 * SECOND);
+    while (sp_load_acquire(word) < value) {
+        REQUIRE(sp_clock_now() < deadline);
+        sp_clock_sleep(20000);
+    }
+}
+
+void raise_by_one(sp_atomic_u32 *word)
+{
+    sp_fetch_add_acq_rel(word, 1);
+}
+
+/* ---- streams ---- */
+
+sp_stream current_stream(void)
+{
+    sp_stream stream;
+    CHECK_OK(sp_stream_current(CPU, &stream));
+    return stream;
+}
+
+sp_stream new_stream_on(sp_device device)
+{
+    sp_stream stream;
+    CHECK_OK(sp_stream_from_pool(device, &stream));
+    return stream;
+}
+
+sp_stream new_stream(void)
+{
+    return new_stream_on(CPU);
+}
+
+static sp_stream_info info_of(sp_stream stream)
+{
+    sp_stream_info info = {0};
+    CHECK_OK(sp_stream_get_info(stream, &info));
+    return info;
+}
+
+uint32_t index_of(sp_stream stream)
+{
+    return info_of(stream).index;
+}
+
+uint32_t holders_of(sp_stream stream)
+{
+    return info_of(stream).holders;
+}
+
+sp_device open_null(void)
+{
+    sp_device device;
+    CHECK_OK(sp_device_open("null", &device));
+    return device;
+}
+
+sp_rt_device *rt_device(sp_device device)
+{
+    sp_rt_device *found = NULL;
+    CHECK_OK(sp__rt_device_find(device, &found));
+    return found;
+}
+
+/* ---- storages ---- */
+
+sp_storage new_storage_on(sp_device device, uint64_t bytes, bool is_untracked)
+{
+    sp_storage storage;
+    const sp_storage_options options = {.is_untracked = is_untracked};
+    CHECK_OK(sp_storage_create(device, bytes, &options, &storage));
+    return storage;
+}
+
+sp_storage new_storage(uint64_t bytes)
+{
+    return new_storage_on(CPU, bytes, false);
+}
+
+sp_storage_range whole(sp_storage storage)
+{
+    sp_storage_info info = {0};
+    CHECK_OK(sp_storage_get_info(storage, &info));
+    return (sp_storage_range){storage, 0, info.bytes};
+}
+
+sp_use use_of(sp_storage storage, sp_access access)
+{
+    return (sp_use){.storage = storage, .bytes = whole(storage).bytes, .access = access};
+}
+
+void fill(sp_stream stream, sp_storage storage, uint8_t value)
+{
+    CHECK_OK(sp_storage_fill_async(stream, whole(storage), &value, 1));
+}
+
+void copy(sp_stream stream, sp_storage to, sp_storage from)
+{
+    CHECK_OK(sp_storage_copy_async(stream, whole(to), whole(from)));
+}
+
+int64_t first_other(sp_storage storage, uint8_t value)
+{
+    void *data;
+    const uint64_t bytes = whole(storage).bytes;
+    if (!test_check_status(TEST_HERE_, "host_begin",
+                           sp_storage_host_begin(storage, SP_READ, &data), SP_OK)) {
+        return 0;
+    }
+    const unsigned char *at = data;
+    uint64_t i = 0;
+    while (i < bytes && at[i] == value) i++;
+    CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    return i == bytes ? -1 : (int64_t)i;
+}
+
+void *address_of(sp_storage storage)
+{
+    void *data = NULL;
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data));
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+    return data;
+}
+
+sp_memory_stats stats_of(sp_device device)
+{
+    sp_memory_stats stats = {0};
+    CHECK_OK(sp_device_get_memory_stats(device, &stats));
+    return stats;
+}
+
+/* ---- kernels ---- */
+
+static sp_status run_fail(const sp_tile *tile)
+{
+    (void)tile;
+    return sp__fail(SP_FAILED, "asked to fail");
+}
+
+static sp_status run_slow_fill(const sp_tile *tile)
+{
+    const kernel_constants *constants = tile->constants;
+    if (constants->ns > 0) sp_clock_sleep(constants->ns);
+    memset(tile->bindings[0], (int)constants->value, constants->bytes);
+    return SP_OK;
+}
+
+static sp_status run_slow_copy(const sp_tile *tile)
+{
+    const kernel_constants *constants = tile->constants;
+    if (constants->ns > 0) sp_clock_sleep(constants->ns);
+    memcpy(tile->bindings[0], tile->bindings[1], constants->bytes);
+    return SP_OK;
+}
+
+static sp_status run_meet(const sp_tile *tile)
+{
+    const kernel_constants *constants = tile->constants;
+    const uint64_t deadline = sp_clock_deadline(5 * SECOND);
+    sp_fetch_add_acq_rel(constants->inside, 1);
+    while (sp_load_acquire(constants->inside) < constants->wanted) {
+        if (sp_clock_now() > deadline) return SP_OK;
+        sp_thread_yield();
+    }
+    sp_fetch_add_relaxed(constants->met, 1);
+    return SP_OK;
+}
+
+static SP_NO_TSAN sp_status run_quiet_fill(const sp_tile *tile)
+{
+    const kernel_constants *constants = tile->constants;
+    /* Volatile: a memset would be ThreadSanitizer's own. */
+    volatile unsigned char *bytes = tile->bindings[0];
+    for (uint64_t i = 0; i < constants->bytes; i++) bytes[i] = (unsigned char)constants->value;
+    return SP_OK;
+}
+
+const sp_kernel kernel_fail = {.name = "fail", .run = run_fail};
+const sp_kernel kernel_slow_fill = {.name = "slow_fill", .run = run_slow_fill};
+const sp_kernel kernel_slow_copy = {.name = "slow_copy", .run = run_slow_copy};
+const sp_kernel kernel_meet = {.name = "meet", .run = run_meet};
+const sp_kernel kernel_quiet_fill = {.name = "quiet_fill", .run = run_quiet_fill};
+
+sp_status dispatch(sp_stream stream, const sp_kernel *kernel, const kernel_constants *constants,
+                   const sp_use *uses, uint32_t use_count)
+{
+    sp_stream_ref ref;
+    SP_TRY(sp__runtime_enter());
+    SP_TRY(sp__stream_find(stream, &ref));
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .kernel = kernel,
+                                .grid = {1, 1, 1},
+                                .constants = constants,
+                                .constant_bytes = constants != NULL ? sizeof *constants : 0};
+    sp_point point;
+    return sp__submit_command(&ref, &command, uses, use_count, NULL, &point);
+}
+
+void submit_failing(sp_stream stream, sp_storage storage)
+{
+    const bool has_storage = storage.bits != 0;
+    sp_use use = {.storage = storage,
+                  .bytes = has_storage ? whole(storage).bytes : 0,
+                  .access = SP_WRITE};
+    CHECK_OK(dispatch(stream, &kernel_fail, NULL, &use, has_storage ? 1 : 0));
+}
+
+void submit_slow_fill(sp_stream stream, sp_storage storage, uint8_t value, uint64_t ns)
+{
+    const sp_use use = {
+        .storage = storage, .bytes = whole(storage).bytes, .access = SP_WRITE};
+    const kernel_constants constants = {.ns = ns, .bytes = use.bytes, .value = value};
+    CHECK_OK(dispatch(stream, &kernel_slow_fill, &constants, &use, 1));
+}
+
+/* ---- a gate ---- */
+
+gate gate_closed(sp_device device)
+{
+    void *data;
+    gate self = {.key = new_storage_on(device, 1, false),
+                 .scratch = new_storage_on(device, 4096, true)};
+    CHECK_OK(sp_storage_host_begin(self.key, SP_WRITE, &data));
+    memset(data, 1, 1);
+    return self;
+}
+
+void gate_hold(gate *self, sp_stream stream)
+{
+    /* A byte of its own for each, since nothing orders the held streams. */
+    const sp_storage_range to = {self->scratch, self->held++ % 4096, 1};
+    const sp_storage_range from = {self->key, 0, 1};
+    CHECK_OK(sp_storage_copy_async(stream, to, from));
+}
+
+void gate_open(gate *self)
+{
+    CHECK_OK(sp_storage_host_end(self->key, SP_WRITE));
+}
+
+void gate_destroy(gate *self)
+{
+    CHECK_OK(sp_storage_release(self->key));
+    CHECK_OK(sp_storage_release(self->scratch));
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times of events, and callbacks on them. */
+#include "runtime_fixture.h"
+
+#include <string.h>
+
+#include "device/thread_record.h"
+
+static sp_event timed_event(void)
+{
+    sp_event event;
+    CHECK_OK(sp_event_create(&(sp_event_options){.enable_timing = true}, &event));
+    return event;
+}
+
+TEST(elapsed_time_is_that_of_the_commands_between_two_records)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage(64);
+    const sp_event start = timed_event();
+    const sp_event end = timed_event();
+    CHECK_OK(sp_event_record(start, stream));
+    submit_slow_fill(stream, storage, 1, 10 * MILLISECOND);
+    CHECK_OK(sp_event_record(end, stream));
+    int64_t ns = 0;
+    CHECK_OK(sp_event_elapsed(start, end, &ns));
+    CHECK(ns >= 10 * MILLISECOND);
+    int64_t back = 0;
+    CHECK_OK(sp_event_elapsed(end, start, &back));
+    CHECK_EQ_INT(back, -ns);
+    CHECK_OK(sp_event_release(start));
+    CHECK_OK(sp_event_release(end));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(elapsed_time_without_timing_or_record_is_an_error)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_event timed = timed_event();
+    const sp_event fresh = timed_event();
+    sp_event plain;
+    CHECK_OK(sp_event_create(NULL, &plain));
+    CHECK_OK(sp_event_record(timed, stream));
+    CHECK_OK(sp_event_record(plain, stream));
+    int64_t ns;
+    CHECK_STATUS(sp_event_elapsed(timed, plain, &ns), SP_INVALID);
+    CHECK_MESSAGE("enable_timing");
+    CHECK_STATUS(sp_event_elapsed(plain, timed, &ns), SP_INVALID);
+    CHECK_STATUS(sp_event_elapsed(timed, fresh, &ns), SP_INVALID);
+    CHECK_MESSAGE("never recorded");
+    CHECK_STATUS(sp_event_elapsed(fresh, timed, &ns), SP_INVALID);
+    CHECK_STATUS(sp_event_elapsed(timed, timed, NULL), SP_INVALID);
+    CHECK_OK(sp_event_elapsed(timed, timed, &ns));
+    CHECK_EQ_INT(ns, 0);
+    CHECK_OK(sp_event_release(timed));
+    CHECK_OK(sp_event_release(fresh));
+    CHECK_OK(sp_event_release(plain));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(elapsed_time_waits_for_the_recording_streams_only)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_stream stream = new_stream();
+    const sp_stream held = new_stream();
+    gate_hold(&blocker, held);
+    const sp_event start = timed_event();
+    const sp_event end = timed_event();
+    CHECK_OK(sp_event_record(start, stream));
+    CHECK_OK(sp_event_record(end, stream));
+    gate_hold(&blocker, stream); /* later commands of the stream do not count either */
+    int64_t ns;
+    CHECK_OK(sp_event_elapsed(start, end, &ns));
+    CHECK(ns >= 0);
+    CHECK_STATUS(sp_stream_query(held), SP_NOT_READY);
+    CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);
+    gate_open(&blocker);
+    CHECK_OK(sp_device_synchronize(CPU));
+    CHECK_OK(sp_event_release(start));
+    CHECK_OK(sp_event_release(end));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_stream_release(held));
+    runtime_end();
+}
+
+TEST(a_timed_event_may_be_recorded_again_or_released_before_its_time_was_taken)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_stream stream = new_stream();
+    gate_hold(&blocker, stream);
+    for (int i = 0; i < 100; i++) {
+        const sp_event event = timed_event();
+        CHECK_OK(sp_event_record(event, stream));
+        CHECK_OK(sp_event_record(event, stream));
+        CHECK_OK(sp_event_release(event));
+    }
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize(stream));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+/* ---- callbacks ---- */
+
+typedef struct called {
+    sp_atomic_u32 count;
+    sp_status status;
+    bool was_executor;
+    char message[128];
+} called;
+
+static void note_call(void *ctx, sp_status status)
+{
+    called *self = ctx;
+    self->status = status;
+    self->was_executor = sp__thread_record()->is_executor;
+    strncpy(self->message, sp_last_error(), sizeof self->message - 1);
+    raise_by_one(&self->count);
+}
+
+TEST(a_callback_comes_once_on_the_host_thread)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_stream stream = new_stream();
+    gate_hold(&blocker, stream);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, stream));
+    called before = {.count = {0}};
+    called after = {.count = {0}};
+    CHECK_OK(sp_event_on_complete(event, note_call, &before));
+    CHECK_EQ_U64(sp_load_acquire(&before.count), 0);
+    gate_open(&blocker);
+    CHECK_OK(sp_event_synchronize(event));
+    CHECK_OK(sp_event_on_complete(event, note_call, &after)); /* reached already */
+    await_at_least(&before.count, 1);
+    await_at_least(&after.count, 1);
+    CHECK(before.was_executor && after.was_executor);
+    CHECK_STATUS(before.status, SP_OK);
+    CHECK_STATUS(sp_event_on_complete(event, NULL, NULL), SP_INVALID);
+    CHECK_OK(sp_event_release(event));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+    CHECK_EQ_U64(sp_load_acquire(&before.count), 1);
+    CHECK_EQ_U64(sp_load_acquire(&after.count), 1);
+}
+
+TEST(a_callback_behind_a_failed_command_gets_status_and_message)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    submit_failing(stream, (sp_storage){0});
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, stream));
+    called self = {.count = {0}};
+    CHECK_OK(sp_event_on_complete(event, note_call, &self));
+    await_at_least(&self.count, 1);
+    CHECK_STATUS(self.status, SP_FAILED);
+    CHECK(strstr(self.message, "asked to fail") != NULL);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+typedef struct nosy {
+    sp_stream stream;
+    sp_storage storage;
+    sp_event event;
+    sp_status shutdown, close, any;
+    sp_device device;
+    sp_atomic_u32 count, ran;
+} nosy;
+
+static void run_on_host(void *ctx, sp_status status)
+{
+    (void)status;
+    raise_by_one(&((nosy *)ctx)->ran);
+}
+
+static void submit_from_other_thread(void *arg)
+{
+    nosy *self = arg;
+    CHECK_OK(sp_stream_host_function(self->stream, run_on_host, self));
+}
+
+/* Submits, waits, fails and tries to close. */
+static void do_everything(void *ctx, sp_status status)
+{
+    nosy *self = ctx;
+    CHECK_STATUS(status, SP_OK);
+    fill(self->stream, self->storage, 7);
+    CHECK_EQ_INT(first_other(self->storage, 7), -1);
+    self->shutdown = sp_shutdown();
+    self->close = sp_device_close(self->device);
+    raise_by_one(&self->count);
+}
+
+TEST(a_callback_submits_waits_and_cannot_close)
+{
+    runtime_begin();
+    nosy self = {.stream = new_stream(), .storage = new_storage(64), .device = open_null()};
+    CHECK_OK(sp_event_create(NULL, &self.event));
+    CHECK_OK(sp_event_record(self.event, self.stream));
+    CHECK_OK(sp_event_on_complete(self.event, do_everything, &self));
+    await_at_least(&self.count, 1);
+    CHECK_STATUS(self.shutdown, SP_DEADLOCK);
+    CHECK_STATUS(self.close, SP_DEADLOCK);
+    CHECK_OK(sp_event_release(self.event));
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+/* What it waits for needs the library's host thread, on which it is itself. */
+static void wait_for_host_functions(void *ctx, sp_status status)
+{
+    nosy *self = ctx;
+    CHECK_STATUS(status, SP_OK);
+    run_on_thread(submit_from_other_thread, self);
+    CHECK_OK(sp_stream_synchronize(self->stream));
+    run_on_thread(submit_from_other_thread, self);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, self->stream));
+    uint32_t which = 9;
+    self->any = sp_event_wait_any(&event, 1, 30 * SECOND, &which);
+    CHECK_OK(sp_event_release(event));
+    raise_by_one(&self->count);
+}
+
+TEST(a_callback_may_wait_for_host_functions_of_others)
+{
+    runtime_begin();
+    nosy self = {.stream = new_stream()};
+    CHECK_OK(sp_event_create(NULL, &self.event));
+    CHECK_OK(sp_event_record(self.event, self.stream));
+    CHECK_OK(sp_event_on_complete(self.event, wait_for_host_functions, &self));
+    await_at_least(&self.count, 1);
+    CHECK_STATUS(self.any, SP_OK);
+    CHECK_EQ_U64(sp_load_acquire(&self.ran), 2);
+    CHECK_OK(sp_event_release(self.event));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+TEST_MAIN

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host access: what a begin waits for, what waits for an end, misuse, failures. */
+#include "runtime_fixture.h"
+
+#include <string.h>
+
+TEST(a_read_waits_for_the_storages_own_write_and_for_nothing_else)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_stream stream = new_stream();
+    const sp_stream held = new_stream();
+    const sp_storage storage = new_storage(128);
+    submit_slow_fill(stream, storage, 1, 2 * MILLISECOND);
+    gate_hold(&blocker, held);
+    gate_hold(&blocker, stream); /* behind the write, on its own stream */
+    CHECK_EQ_INT(first_other(storage, 1), -1);
+    CHECK_STATUS(sp_stream_query(held), SP_NOT_READY);
+    CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);
+    gate_open(&blocker);
+    CHECK_OK(sp_device_synchronize(CPU));
+    CHECK_OK(sp_storage_release(storage));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_stream_release(held));
+    runtime_end();
+}
+
+TEST(device_work_waits_for_the_end_of_a_host_write)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage from = new_storage(128);
+    const sp_storage to = new_storage(128);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(from, SP_WRITE, &data));
+    copy(stream, to, from);
+    CHECK_STATUS(sp_stream_synchronize_for(stream, 5 * MILLISECOND), SP_TIMEOUT);
+    memset(data, 6, 128);
+    CHECK_OK(sp_storage_host_end(from, SP_WRITE));
+    CHECK_EQ_INT(first_other(to, 6), -1);
+    CHECK_OK(sp_storage_release(from));
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(device_reads_run_beside_a_host_read_and_device_writes_do_not)
+{
+    runtime_begin();
+    const sp_stream reader = new_stream();
+    const sp_stream writer = new_stream();
+    const sp_storage storage = new_storage(128);
+    const sp_storage to = new_storage(128);
+    fill(reader, storage, 1);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
+    copy(reader, to, storage);
+    CHECK_OK(sp_stream_synchronize(reader));
+    fill(writer, storage, 2);
+    CHECK_STATUS(sp_stream_synchronize_for(writer, 5 * MILLISECOND), SP_TIMEOUT);
+    CHECK_EQ_INT(((unsigned char *)data)[127], 1);
+    CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    CHECK_OK(sp_stream_synchronize(writer));
+    CHECK_EQ_INT(first_other(storage, 2), -1);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_stream_release(reader));
+    CHECK_OK(sp_stream_release(writer));
+    runtime_end();
+}
+
+TEST(an_access_may_read_and_write)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    fill(current_stream(), storage, 1);
+    unsigned char *data;
+    CHECK_OK(sp_storage_host_begin(storage, SP_READ_WRITE, (void **)&data));
+    for (int i = 0; i < 64; i++) data[i]++;
+    CHECK_OK(sp_storage_host_end(storage, SP_READ_WRITE));
+    CHECK_EQ_INT(first_other(storage, 2), -1);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+typedef struct shared {
+    sp_storage storage;
+    sp_atomic_u32 reading;
+    sp_atomic_u32 is_writing;
+    sp_atomic_u32 has_written;
+} shared;
+
+/* Threads 0 and 1 read at the same time; thread 2 writes behind them. */
+static void read_or_write(void *arg, uint32_t index)
+{
+    shared *self = arg;
+    void *data;
+    if (index < 2) {
+        CHECK_OK(sp_storage_host_begin(self->storage, SP_READ, &data));
+        raise_by_one(&self->reading);
+        await_at_least(&self->reading, 2); /* both are inside */
+        await_at_least(&self->is_writing, 1);
+        sp_clock_sleep(5 * MILLISECOND);
+        CHECK_EQ_U64(sp_load_acquire(&self->has_written), 0);
+        CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
+    } else {
+        await_at_least(&self->reading, 2);
+        raise_by_one(&self->is_writing);
+        CHECK_OK(sp_storage_host_begin(self->storage, SP_WRITE, &data));
+        raise_by_one(&self->has_written);
+        memset(data, 9, 64);
+        CHECK_OK(sp_storage_host_end(self->storage, SP_WRITE));
+    }
+}
+
+TEST(a_writer_waits_for_all_readers_and_readers_wait_for_no_reader)
+{
+    runtime_begin();
+    shared self = {.storage = new_storage(64)};
+    test_threads(3, read_or_write, &self);
+    CHECK_EQ_INT(first_other(self.storage, 9), -1);
+    CHECK_OK(sp_storage_release(self.storage));
+    runtime_end();
+}
+
+typedef struct behind {
+    sp_storage storage;
+    sp_stream writer;
+    sp_atomic_u32 is_waiting;
+} behind;
+
+static void read_behind_a_write(void *arg, uint32_t index)
+{
+    behind *self = arg;
+    void *data;
+    if (index == 0) {
+        CHECK_OK(sp_storage_host_begin(self->storage, SP_READ, &data));
+        fill(self->writer, self->storage, 2); /* waits for this access */
+        raise_by_one(&self->is_waiting);
+        await_at_least(&self->is_waiting, 2);
+        sp_clock_sleep(20 * MILLISECOND); /* the second reader is in its wait; else no harm done */
+        CHECK_EQ_INT(((unsigned char *)data)[0], 1);
+        CHECK_OK(sp_storage_host_end(self->storage, SP_READ)); /* this access, not the other */
+    } else {
+        await_at_least(&self->is_waiting, 1);
+        raise_by_one(&self->is_waiting);
+        CHECK_OK(sp_storage_host_begin(self->storage, SP_READ, &data));
+        CHECK_EQ_INT(((unsigned char *)data)[0], 2);
+        CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
+    }
+}
+
+TEST(a_reader_behind_a_queued_write_does_not_take_the_end_of_an_earlier_reader)
+{
+    runtime_begin();
+    behind self = {.storage = new_storage(64), .writer = new_stream()};
+    fill(self.writer, self.storage, 1);
+    test_threads(2, read_behind_a_write, &self);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.writer));
+    runtime_end();
+}
+
+TEST(an_end_without_a_begin_of_its_kind_is_refused)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    void *data;
+    CHECK_STATUS(sp_storage_host_end(storage, SP_READ), SP_INVALID);
+    CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
+    CHECK_STATUS(sp_storage_host_end(storage, SP_WRITE), SP_INVALID);
+    CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    CHECK_STATUS(sp_storage_host_end(storage, SP_READ), SP_INVALID);
+    CHECK_STATUS(sp_storage_host_begin(storage, (sp_access)0, &data), SP_INVALID);
+    CHECK_STATUS(sp_storage_host_begin(storage, (sp_access)4, &data), SP_INVALID);
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, NULL), SP_INVALID);
+    fill(current_stream(), storage, 1); /* nothing stayed open */
+    CHECK_EQ_INT(first_other(storage, 1), -1);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(a_read_tells_that_a_failed_command_wrote_the_storage_until_it_is_overwritten)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    submit_failing(current_stream(), storage);
+    void *data = &data;
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, &data), SP_FAILED);
+    CHECK_MESSAGE("asked to fail");
+    CHECK(data == NULL);
+    CHECK_STATUS(sp_storage_host_end(storage, SP_READ), SP_INVALID); /* it did not begin */
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ_WRITE, &data), SP_FAILED);
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data)); /* promises to write all of it */
+    memset(data, 5, 64);
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+    CHECK_EQ_INT(first_other(storage, 5), -1);
+    CHECK_STATUS(sp_stream_synchronize(current_stream()), SP_FAILED);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(poison_spreads_by_copies_and_a_partial_write_does_not_heal)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage a = new_storage(64);
+    const sp_storage b = new_storage(64);
+    const uint8_t one = 1;
+    submit_failing(stream, a);
+    copy(current_stream(), b, a);
+    CHECK_OK(sp_storage_fill_async(stream, (sp_storage_range){b, 0, 32}, &one, 1));
+    void *data;
+    CHECK_STATUS(sp_storage_host_begin(b, SP_READ, &data), SP_FAILED);
+    fill(stream, b, 2);
+    CHECK_EQ_INT(first_other(b, 2), -1);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_STATUS(sp_stream_synchronize(current_stream()), SP_FAILED);
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_storage_release(b));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(poison_ends_with_the_life_of_the_storage)
+{
+    runtime_begin();
+    const sp_storage bad = new_storage(64);
+    const void *address = address_of(bad);
+    submit_failing(current_stream(), bad);
+    CHECK_STATUS(sp_stream_synchronize(current_stream()), SP_FAILED);
+    CHECK_OK(sp_storage_release(bad));
+    const sp_storage next = new_storage(64);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(next, SP_READ, &data));
+    CHECK(data == address);
+    CHECK_OK(sp_storage_host_end(next, SP_READ));
+    CHECK_OK(sp_storage_release(next));
+    runtime_end();
+}
+
+TEST(a_release_with_an_open_access_ends_it)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage from = new_storage(64);
+    const sp_storage to = new_storage(64);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(from, SP_WRITE, &data));
+    memset(data, 3, 64);
+    copy(stream, to, from);
+    CHECK_OK(sp_storage_release(from));
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_STATUS(sp_storage_host_end(from, SP_WRITE), SP_INVALID);
+    CHECK_EQ_INT(first_other(to, 3), -1);
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+#define HELD_BYTES 300000
+
+typedef struct released_early {
+    gate blocker;
+    sp_stream user;
+    sp_storage storage;
+    const void *address;
+    sp_atomic_u32 step;
+} released_early;
+
+static bool is_address_taken_again(const void *address)
+{
+    sp_storage storages[6];
+    bool is_same = false;
+    for (int i = 0; i < 6; i++) {
+        storages[i] = new_storage(HELD_BYTES);
+        if (address_of(storages[i]) == address) is_same = true;
+    }
+    for (int i = 0; i < 6; i++) CHECK_OK(sp_storage_release(storages[i]));
+    return is_same;
+}
+
+static void begin_or_release(void *arg, uint32_t index)
+{
+    released_early *self = arg;
+    if (index == 0) {
+        void *data;
+        raise_by_one(&self->step);
+        /* The handle becomes stale during the wait: any status will do, but it must return. */
+        sp_storage_host_begin(self->storage, SP_WRITE, &data);
+        raise_by_one(&self->step);
+        return;
+    }
+    await_at_least(&self->step, 1);
+    sp_clock_sleep(20 * MILLISECOND); /* thread 0 is in its wait; else the test shows less */
+    CHECK_OK(sp_storage_release(self->storage));
+    CHECK(!is_address_taken_again(self->address)); /* the fill is still to come */
+    gate_open(&self->blocker);
+    await_at_least(&self->step, 2);
+}
+
+TEST(memory_released_while_a_begin_waits_is_not_reused_before_the_pending_work)
+{
+    runtime_begin();
+    released_early self = {.blocker = gate_closed(CPU), .user = new_stream()};
+    self.storage = new_storage(HELD_BYTES);
+    self.address = address_of(self.storage);
+    gate_hold(&self.blocker, self.user);
+    fill(self.user, self.storage, 1);
+    test_threads(2, begin_or_release, &self);
+    CHECK_OK(sp_stream_synchronize(self.user));
+    gate_destroy(&self.blocker);
+    CHECK_OK(sp_stream_release(self.user));
+    runtime_end();
+}
+
+typedef struct refused {
+    sp_stream stream;
+    sp_storage storage;
+    sp_status status;
+    sp_atomic_u32 is_done;
+} refused;
+
+static void begin_that_is_refused(void *ctx, sp_status status)
+{
+    refused *self = ctx;
+    void *data;
+    (void)status;
+    submit_slow_fill(self->stream, self->storage, 7, 20 * MILLISECOND); /* comes after this */
+    self->status = sp_storage_host_begin(self->storage, SP_WRITE, &data);
+    raise_by_one(&self->is_done);
+}
+
+TEST(a_write_access_that_was_refused_leaves_the_order_of_earlier_uses_as_it_was)
+{
+    runtime_begin();
+    refused self = {.stream = new_stream(), .storage = new_storage(64)};
+    const sp_storage to = new_storage(64);
+    CHECK_OK(sp_stream_host_function(self.stream, begin_that_is_refused, &self));
+    CHECK_OK(sp_stream_flush(self.stream));
+    await_at_least(&self.is_done, 1);
+    CHECK_STATUS(self.status, SP_DEADLOCK);
+    const sp_stream reader = new_stream();
+    copy(reader, to, self.storage); /* follows the fill that the begin could not wait for */
+    CHECK_EQ_INT(first_other(to, 7), -1);
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_stream_release(self.stream));
+    CHECK_OK(sp_stream_release(reader));
+    runtime_end();
+}
+
+TEST_MAIN

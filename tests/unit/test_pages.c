@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages from the system. */
+#include "base/pages.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "support/test.h"
+
+TEST(pages_are_zeroed_aligned_and_writable)
+{
+    const uint64_t bytes = 3 << 20;
+    unsigned char *pages = sp_pages_map(bytes);
+    REQUIRE(pages != NULL);
+    CHECK_EQ_U64((uintptr_t)pages % (uintptr_t)sysconf(_SC_PAGESIZE), 0);
+    for (uint64_t i = 0; i < bytes; i++) REQUIRE_EQ_U64(pages[i], 0);
+    memset(pages, 0xa5, bytes);
+    CHECK_EQ_U64(pages[bytes - 1], 0xa5);
+    sp_pages_unmap(pages, bytes);
+}
+
+TEST(a_size_need_not_be_a_multiple_of_a_page)
+{
+    unsigned char *pages = sp_pages_map(5);
+    REQUIRE(pages != NULL);
+    pages[4] = 1;
+    sp_pages_unmap(pages, 5);
+}
+
+TEST(unmapped_pages_go_back_to_the_system)
+{
+    const uint64_t bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    void *pages = sp_pages_map(bytes);
+    REQUIRE(pages != NULL);
+    CHECK_EQ_INT(msync(pages, bytes, MS_ASYNC), 0);
+    sp_pages_unmap(pages, bytes);
+    CHECK_EQ_INT(msync(pages, bytes, MS_ASYNC), -1);
+    CHECK_EQ_INT(errno, ENOMEM);
+}
+
+TEST(no_bytes_and_too_many_bytes_give_nothing)
+{
+    CHECK(sp_pages_map(0) == NULL);
+    CHECK(sp_pages_map(UINT64_C(1) << 62) == NULL);
+    CHECK(sp_pages_map(UINT64_MAX) == NULL);
+}
+
+TEST(a_mapping_counts_as_an_allocation)
+{
+    sp_heap_fail_after(1);
+    void *first = sp_pages_map(4096);
+    void *second = sp_pages_map(4096);
+    CHECK(sp_heap_has_failed());
+    void *third = sp_pages_map(4096);
+    sp_heap_fail_after(UINT64_MAX);
+    CHECK(first != NULL);
+    CHECK(second == NULL);
+    CHECK(third != NULL);
+    sp_pages_unmap(first, 4096);
+    sp_pages_unmap(third, 4096);
+}
+
+TEST(the_machine_has_memory)
+{
+    CHECK(sp_pages_total_bytes() >= UINT64_C(64) << 20);
+    CHECK_EQ_U64(sp_pages_total_bytes() % (uint64_t)sysconf(_SC_PAGESIZE), 0);
+}
+
+TEST_MAIN

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Storages: sizes, ranges, facts, freezing, and how long their memory stays theirs. */
+#include "runtime_fixture.h"
+
+TEST(a_storage_of_no_bytes_is_fine)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(0);
+    const sp_storage other = new_storage(0);
+    CHECK_EQ_U64(whole(storage).bytes, 0);
+    fill(current_stream(), storage, 1);
+    copy(current_stream(), other, storage);
+    CHECK_OK(sp_stream_synchronize(current_stream()));
+    CHECK(address_of(storage) != NULL);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_storage_release(other));
+    runtime_end();
+}
+
+TEST(absurd_sizes_are_out_of_memory_and_change_nothing)
+{
+    runtime_begin();
+    static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 63, (uint64_t)1 << 63,
+                                     ((uint64_t)1 << 46) + 1};
+    for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
+        sp_storage storage = {1};
+        CHECK_STATUS(sp_storage_create(CPU, sizes[i], NULL, &storage), SP_OUT_OF_MEMORY);
+        CHECK_EQ_U64(storage.bits, 0);
+    }
+    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 0);
+    CHECK_STATUS(sp_storage_create(CPU, 64, NULL, NULL), SP_INVALID);
+    runtime_end();
+}
+
+TEST(memory_is_aligned_and_not_shared)
+{
+    runtime_begin();
+    sp_storage storages[40];
+    for (uint64_t i = 0; i < 40; i++) {
+        storages[i] = new_storage(i * 37 + 1);
+        CHECK_EQ_U64((uintptr_t)address_of(storages[i]) % 64, 0);
+        fill(current_stream(), storages[i], (uint8_t)i);
+    }
+    for (int i = 0; i < 40; i++) {
+        CHECK_EQ_INT(first_other(storages[i], (uint8_t)i), -1);
+        CHECK_OK(sp_storage_release(storages[i]));
+    }
+    runtime_end();
+}
+
+static sp_status fill_range(sp_storage storage, uint64_t offset, uint64_t bytes)
+{
+    const uint8_t one = 1;
+    return sp_storage_fill_async(current_stream(), (sp_storage_range){storage, offset, bytes}, &one,
+                                 1);
+}
+
+TEST(ranges_outside_of_a_storage_are_refused)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(100);
+    CHECK_OK(fill_range(storage, 0, 100));
+    CHECK_OK(fill_range(storage, 100, 0));
+    CHECK_STATUS(fill_range(storage, 0, 101), SP_INVALID);
+    CHECK_MESSAGE("outside of a storage of 100 bytes");
+    CHECK_STATUS(fill_range(storage, 101, 0), SP_INVALID);
+    CHECK_STATUS(fill_range(storage, 1, 100), SP_INVALID);
+    CHECK_STATUS(fill_range(storage, UINT64_MAX, 2), SP_INVALID);
+    CHECK_STATUS(fill_range(storage, 2, UINT64_MAX), SP_INVALID);
+    const sp_storage other = new_storage(50);
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), whole(other), whole(storage)),
+                 SP_MISMATCH);
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), (sp_storage_range){other, 10, 50},
+                                       (sp_storage_range){storage, 0, 50}),
+                 SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), (sp_storage_range){other, 0, 50},
+                                       (sp_storage_range){storage, 51, 50}),
+                 SP_INVALID);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_storage_release(other));
+    runtime_end();
+}
+
+TEST(a_fill_repeats_a_pattern_of_1_2_4_or_8_bytes)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(48);
+    static const uint8_t pattern[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    for (uint32_t bytes = 0; bytes <= 9; bytes++) {
+        const bool is_good = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+        CHECK_STATUS(sp_storage_fill_async(current_stream(), whole(storage), pattern, bytes),
+                     is_good ? SP_OK : SP_INVALID);
+        if (!is_good) continue;
+        void *data;
+        CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
+        for (uint32_t i = 0; i < 48; i++) CHECK_EQ_U64(((uint8_t *)data)[i], pattern[i % bytes]);
+        CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    }
+    const sp_storage_range odd = {storage, 0, 47};
+    CHECK_STATUS(sp_storage_fill_async(current_stream(), odd, pattern, 2), SP_INVALID);
+    CHECK_STATUS(sp_storage_fill_async(current_stream(), whole(storage), NULL, 1), SP_INVALID);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(ranges_of_one_storage_may_overlap_in_a_copy)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    unsigned char *bytes;
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, (void **)&bytes));
+    for (int i = 0; i < 64; i++) bytes[i] = (unsigned char)i;
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+    CHECK_OK(sp_storage_copy_async(current_stream(), (sp_storage_range){storage, 8, 48},
+                                   (sp_storage_range){storage, 0, 48}));
+    CHECK_OK(sp_storage_host_begin(storage, SP_READ, (void **)&bytes));
+    for (int i = 8; i < 56; i++) CHECK_EQ_INT(bytes[i], i - 8);
+    CHECK_EQ_INT(bytes[7], 7);
+    CHECK_EQ_INT(bytes[56], 56);
+    CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(storages_belong_to_the_streams_of_their_device)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_storage here = new_storage(64);
+    const sp_storage there = new_storage_on(null, 64, false);
+    const sp_stream on_null = new_stream_on(null);
+    const uint8_t one = 1;
+    CHECK_STATUS(sp_storage_fill_async(current_stream(), whole(there), &one, 1), SP_INVALID);
+    CHECK_MESSAGE("null:1");
+    CHECK_STATUS(sp_storage_fill_async(on_null, whole(here), &one, 1), SP_INVALID);
+    CHECK_STATUS(sp_storage_record_stream(here, on_null), SP_INVALID);
+    fill(on_null, there, 3);
+    CHECK_EQ_INT(first_other(there, 3), -1);
+    sp_storage_info info;
+    CHECK_OK(sp_storage_get_info(there, &info));
+    CHECK_EQ_U64(info.device.bits, null.bits);
+    CHECK_OK(sp_storage_release(here));
+    CHECK_OK(sp_storage_release(there));
+    CHECK_OK(sp_stream_release(on_null));
+    runtime_end();
+}
+
+TEST(a_frozen_storage_is_read_and_never_written_again)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage(256);
+    const sp_storage other = new_storage(256);
+    submit_slow_fill(stream, storage, 4, 5 * MILLISECOND);
+    CHECK_OK(sp_storage_freeze(storage)); /* waits for the write */
+    sp_storage_info info;
+    CHECK_OK(sp_storage_get_info(storage, &info));
+    CHECK(info.is_frozen && info.is_tracked && !info.is_adopted);
+    const uint8_t one = 1;
+    CHECK_STATUS(sp_storage_fill_async(stream, whole(storage), &one, 1), SP_INVALID);
+    CHECK_MESSAGE("frozen");
+    void *data;
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_WRITE, &data), SP_INVALID);
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ_WRITE, &data), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(stream, whole(storage), whole(other)), SP_INVALID);
+    copy(stream, other, storage);
+    CHECK_EQ_INT(first_other(other, 4), -1);
+    CHECK_EQ_INT(first_other(storage, 4), -1);
+    CHECK_OK(sp_storage_freeze(storage)); /* again: nothing to do */
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_storage_release(other));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(freezing_a_storage_that_a_failed_command_wrote_tells_the_failure)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    submit_failing(current_stream(), storage);
+    CHECK_STATUS(sp_storage_freeze(storage), SP_FAILED);
+    CHECK_MESSAGE("asked to fail");
+    fill(current_stream(), storage, 1); /* overwritten: good again */
+    CHECK_OK(sp_storage_freeze(storage));
+    CHECK_STATUS(sp_stream_synchronize(current_stream()), SP_FAILED);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(a_storage_lives_until_its_last_reference_goes)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    CHECK_OK(sp_storage_retain(storage));
+    CHECK_OK(sp_storage_release(storage));
+    fill(current_stream(), storage, 2);
+    CHECK_EQ_INT(first_other(storage, 2), -1);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_STATUS(sp_storage_release(storage), SP_INVALID);
+    CHECK_STATUS(sp_storage_retain(storage), SP_INVALID);
+    runtime_end();
+}
+
+/* ---- reuse of memory: each test holds a use back and looks where new memory comes from ---- */
+
+typedef struct reuse {
+    gate blocker;
+    sp_stream user;
+    sp_storage storage;
+    const void *address;
+} reuse;
+
+#define REUSE_BYTES 300000 /* three blocks a slab */
+
+static reuse reuse_begin(bool is_untracked)
+{
+    runtime_begin();
+    reuse self = {.blocker = gate_closed(CPU), .user = new_stream()};
+    self.storage = new_storage_on(CPU, REUSE_BYTES, is_untracked);
+    self.address = address_of(self.storage);
+    return self;
+}
+
+/* True if one of `count` new storages on this thread's stream stands in the memory of the old one.
+ */
+static bool is_reused(const reuse *self, int count)
+{
+    sp_storage storages[12];
+    bool is_same = false;
+    for (int i = 0; i < count; i++) {
+        storages[i] = new_storage(REUSE_BYTES);
+        if (address_of(storages[i]) == self->address) is_same = true;
+    }
+    for (int i = 0; i < count; i++) CHECK_OK(sp_storage_release(storages[i]));
+    return is_same;
+}
+
+static void reuse_end(reuse *self)
+{
+    CHECK(!is_reused(self, 6)); /* the use is still to come */
+    gate_open(&self->blocker);
+    CHECK_OK(sp_stream_synchronize(self->user));
+    CHECK(is_reused(self, 12)); /* now it has been, and the first six were not enough */
+    gate_destroy(&self->blocker);
+    CHECK_OK(sp_stream_release(self->user));
+    runtime_end();
+}
+
+TEST(memory_in_use_on_another_stream_is_not_reused)
+{
+    reuse self = reuse_begin(false);
+    gate_hold(&self.blocker, self.user);
+    fill(self.user, self.storage, 1);
+    CHECK_OK(sp_storage_release(self.storage));
+    reuse_end(&self);
+}
+
+TEST(memory_of_an_untracked_storage_waits_for_its_last_use_and_not_for_its_first)
+{
+    reuse self = reuse_begin(true);
+    fill(self.user, self.storage, 1);
+    CHECK_OK(sp_stream_synchronize(self.user));
+    gate_hold(&self.blocker, self.user);
+    fill(self.user, self.storage, 2);
+    CHECK_OK(sp_storage_release(self.storage));
+    reuse_end(&self);
+}
+
+TEST(memory_of_a_frozen_storage_waits_for_its_readers)
+{
+    reuse self = reuse_begin(false);
+    fill(self.user, self.storage, 1);
+    CHECK_OK(sp_storage_freeze(self.storage));
+    const sp_storage to = new_storage(REUSE_BYTES);
+    gate_hold(&self.blocker, self.user);
+    copy(self.user, to, self.storage);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_storage_release(to));
+    reuse_end(&self);
+}
+
+TEST(a_recorded_stream_keeps_memory_until_all_that_was_submitted_before_the_release)
+{
+    reuse self = reuse_begin(false);
+    CHECK_OK(sp_storage_record_stream(self.storage, self.user));
+    gate_hold(&self.blocker, self.user); /* after the record: the last use counts */
+    CHECK_OK(sp_storage_release(self.storage));
+    reuse_end(&self);
+}
+
+TEST(the_slowest_of_three_consumers_counts_though_it_was_recorded_first)
+{
+    reuse self = reuse_begin(false);
+    sp_stream quick[2] = {new_stream(), new_stream()};
+    gate_hold(&self.blocker, self.user);
+    CHECK_OK(sp_storage_record_stream(self.storage, self.user));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_record_stream(self.storage, quick[i]));
+    CHECK_OK(sp_storage_release(self.storage));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(quick[i]));
+    reuse_end(&self);
+}
+
+TEST(the_slowest_of_three_tracked_readers_counts_though_it_came_first)
+{
+    reuse self = reuse_begin(false);
+    sp_storage to[3];
+    sp_stream readers[3] = {self.user, new_stream(), new_stream()};
+    fill(current_stream(), self.storage, 1);
+    gate_hold(&self.blocker, self.user);
+    for (int i = 0; i < 3; i++) {
+        to[i] = new_storage(REUSE_BYTES);
+        copy(readers[i], to[i], self.storage);
+    }
+    CHECK_OK(sp_storage_release(self.storage));
+    for (int i = 1; i < 3; i++) {
+        CHECK_OK(sp_stream_synchronize(readers[i]));
+        CHECK_OK(sp_stream_release(readers[i]));
+    }
+    for (int i = 0; i < 3; i++) CHECK_OK(sp_storage_release(to[i]));
+    reuse_end(&self);
+}
+
+TEST_MAIN

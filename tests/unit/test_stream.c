@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls on streams: order, synchronize and whose failure it tells, time-outs, batching, devices. */
+#include "runtime_fixture.h"
+
+#include "device/null/null.h"
+
+typedef struct passed_on {
+    sp_stream stream;
+    sp_storage storage;
+} passed_on;
+
+static void create_here(void *arg)
+{
+    ((passed_on *)arg)->stream = new_stream();
+}
+
+static void run_here(void *arg)
+{
+    const passed_on *self = arg;
+    fill(self->stream, self->storage, 4);
+    CHECK_OK(sp_stream_synchronize(self->stream));
+}
+
+static void release_here(void *arg)
+{
+    CHECK_OK(sp_stream_release(((const passed_on *)arg)->stream));
+}
+
+TEST(a_stream_is_made_on_one_thread_used_on_a_second_and_released_on_a_third)
+{
+    runtime_begin();
+    passed_on self = {.storage = new_storage(300)};
+    run_on_thread(create_here, &self);
+    run_on_thread(run_here, &self);
+    run_on_thread(release_here, &self);
+    CHECK_STATUS(sp_stream_query(self.stream), SP_INVALID);
+    CHECK_EQ_INT(first_other(self.storage, 4), -1);
+    CHECK_OK(sp_storage_release(self.storage));
+    runtime_end();
+}
+
+typedef struct in_turn {
+    sp_stream stream;
+    sp_storage storage; /* untracked: only the stream keeps the order */
+    sp_atomic_u32 turn;
+    uint32_t rounds;
+} in_turn;
+
+static void append_in_turn(void *arg, uint32_t index)
+{
+    in_turn *self = arg;
+    for (uint32_t i = index; i < self->rounds; i += 2) {
+        while (sp_load_acquire(&self->turn) != i) sp_thread_yield();
+        fill(self->stream, self->storage, (uint8_t)i);
+        sp_store_release(&self->turn, i + 1);
+    }
+}
+
+TEST(two_threads_append_to_one_stream_in_the_order_that_they_agree_on)
+{
+    runtime_begin();
+    in_turn self = {.stream = new_stream(), .rounds = (uint32_t)test_count(2000, 500)};
+    self.storage = new_storage_on(CPU, 4096, true);
+    test_threads(2, append_in_turn, &self);
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_EQ_INT(first_other(self.storage, (uint8_t)(self.rounds - 1)), -1);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+static void synchronize_elsewhere(void *arg)
+{
+    CHECK_OK(sp_stream_synchronize(*(const sp_stream *)arg));
+    CHECK_OK(sp_device_synchronize(CPU));
+}
+
+TEST(synchronize_tells_a_failure_once_to_the_thread_that_submitted_it)
+{
+    runtime_begin();
+    sp_stream stream = new_stream();
+    submit_failing(stream, (sp_storage){0});
+    run_on_thread(synchronize_elsewhere, &stream);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_MESSAGE("fail on stream");
+    CHECK_MESSAGE("asked to fail");
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_device_synchronize(CPU));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(of_several_failures_the_first_is_told_and_the_others_not_again)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    submit_failing(stream, (sp_storage){0});
+    submit_failing(stream, (sp_storage){0});
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(untracked_commands_after_a_failure_are_skipped_until_it_is_told)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage_on(CPU, 64, true);
+    fill(stream, storage, 1);
+    submit_failing(stream, storage);
+    fill(stream, storage, 2);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_STATUS(sp_stream_query(stream), SP_OK);
+    fill(stream, storage, 3);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_INT(first_other(storage, 3), -1);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(independent_commands_behind_a_failure_run)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage bad = new_storage(64);
+    const sp_storage good = new_storage(64);
+    const sp_storage derived = new_storage(64);
+    submit_failing(stream, bad);
+    fill(stream, good, 5);
+    copy(stream, derived, bad);
+    CHECK_EQ_INT(first_other(good, 5), -1);
+    void *data;
+    CHECK_STATUS(sp_storage_host_begin(derived, SP_READ, &data), SP_FAILED);
+    CHECK_MESSAGE("asked to fail");
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_OK(sp_storage_release(bad));
+    CHECK_OK(sp_storage_release(good));
+    CHECK_OK(sp_storage_release(derived));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(device_synchronize_waits_for_all_streams_and_tells_the_failure)
+{
+    runtime_begin();
+    sp_stream streams[8];
+    sp_storage storages[8];
+    for (int i = 0; i < 8; i++) {
+        streams[i] = new_stream();
+        storages[i] = new_storage(64);
+        submit_slow_fill(streams[i], storages[i], (uint8_t)i, 2 * MILLISECOND);
+    }
+    submit_failing(streams[5], (sp_storage){0});
+    CHECK_STATUS(sp_device_synchronize(CPU), SP_FAILED);
+    for (int i = 0; i < 8; i++) CHECK_OK(sp_stream_query(streams[i]));
+    CHECK_OK(sp_device_synchronize(CPU));
+    for (int i = 0; i < 8; i++) {
+        CHECK_EQ_INT(first_other(storages[i], (uint8_t)i), -1);
+        CHECK_OK(sp_storage_release(storages[i]));
+        CHECK_OK(sp_stream_release(streams[i]));
+    }
+    runtime_end();
+}
+
+typedef struct beside {
+    sp_atomic_u32 finished;
+    uint32_t workers;
+    uint32_t rounds;
+    uint64_t syncs;
+} beside;
+
+static void work_or_sync_all(void *arg, uint32_t index)
+{
+    beside *self = arg;
+    if (index == self->workers) {
+        do {
+            CHECK_OK(sp_device_synchronize(CPU));
+            self->syncs++;
+        } while (sp_load_acquire(&self->finished) < self->workers);
+        return;
+    }
+    const sp_storage storage = new_storage(512);
+    for (uint32_t i = 0; i < self->rounds; i++) {
+        fill(current_stream(), storage, (uint8_t)(i + index));
+        CHECK_EQ_INT(first_other(storage, (uint8_t)(i + index)), -1);
+    }
+    CHECK_OK(sp_storage_release(storage));
+    raise_by_one(&self->finished);
+}
+
+TEST(device_synchronize_in_a_loop_disturbs_no_thread_that_works)
+{
+    runtime_begin();
+    beside self = {.workers = 8, .rounds = (uint32_t)test_count(2000, 200)};
+    test_threads(9, work_or_sync_all, &self);
+    CHECK(self.syncs > 0);
+    runtime_end();
+}
+
+TEST(synchronize_with_a_time_out_ends_in_time)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_stream stream = new_stream();
+    gate_hold(&blocker, stream);
+    CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);
+    CHECK_STATUS(sp_stream_synchronize_for(stream, 0), SP_TIMEOUT);
+    const uint64_t start = sp_clock_now();
+    CHECK_STATUS(sp_stream_synchronize_for(stream, 50 * MILLISECOND), SP_TIMEOUT);
+    CHECK(sp_clock_now() - start >= 50 * MILLISECOND);
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize_for(stream, 30 * SECOND));
+    CHECK_OK(sp_stream_synchronize_for(stream, 0));
+    CHECK_OK(sp_stream_query(stream));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_wait_with_a_time_out_does_not_run_a_long_queue_itself)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage(64);
+    for (int i = 0; i < 60; i++) submit_slow_fill(stream, storage, 1, 20 * MILLISECOND);
+    const uint64_t start = sp_clock_now();
+    CHECK_STATUS(sp_stream_synchronize_for(stream, 30 * MILLISECOND), SP_TIMEOUT);
+    CHECK(sp_clock_now() - start < 600 * MILLISECOND); /* the queue takes twice as long */
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+static void leave_work_behind(void *arg)
+{
+    const sp_storage *storages = arg;
+    submit_slow_fill(current_stream(), storages[0], 6, 10 * MILLISECOND);
+    copy(current_stream(), storages[1], storages[0]);
+}
+
+TEST(work_in_flight_when_its_thread_ends_completes)
+{
+    runtime_begin();
+    sp_storage storages[2] = {new_storage(64), new_storage(64)};
+    run_on_thread(leave_work_behind, storages);
+    CHECK_EQ_INT(first_other(storages[1], 6), -1);
+    CHECK_OK(sp_storage_release(storages[0]));
+    CHECK_OK(sp_storage_release(storages[1]));
+    runtime_end();
+}
+
+static uint64_t commits_of(sp_stream stream)
+{
+    sp_stream_info info = {0};
+    CHECK_OK(sp_stream_get_info(stream, &info));
+    return info.commits;
+}
+
+TEST(without_batching_each_submission_is_handed_over_at_once)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    const sp_stream stream = new_stream();
+    CHECK_OK(sp_stream_set_batching(stream, false));
+    for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
+    CHECK_EQ_U64(commits_of(stream), 10);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_stream_set_batching(stream, true));
+    const uint64_t before = commits_of(stream);
+    for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
+    CHECK_EQ_U64(commits_of(stream), before);
+    CHECK_OK(sp_stream_flush(stream));
+    CHECK_EQ_U64(commits_of(stream), before + 1);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(what_was_gathered_runs_without_any_further_call)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    const sp_stream stream = new_stream();
+    fill(stream, storage, 1);
+    sp_stream_info info = {0};
+    const uint64_t deadline = sp_clock_deadline(30 * SECOND);
+    while (info.by_workers == 0 && sp_clock_now() < deadline) { /* get_info flushes nothing */
+        CHECK_OK(sp_stream_get_info(stream, &info));
+        sp_clock_sleep(100000);
+    }
+    CHECK_EQ_U64(info.by_workers, 1);
+    CHECK_EQ_U64(info.submissions, 1);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(two_streams_run_at_the_same_time)
+{
+    runtime_begin_with(&(runtime_setting){.workers = "2"});
+    sp_atomic_u32 inside = {0};
+    sp_atomic_u32 met = {0};
+    const kernel_constants constants = {.inside = &inside, .met = &met, .wanted = 2};
+    sp_stream streams[2] = {new_stream(), new_stream()};
+    for (int i = 0; i < 2; i++) CHECK_OK(dispatch(streams[i], &kernel_meet, &constants, NULL, 0));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_flush(streams[i]));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_synchronize(streams[i]));
+    CHECK_EQ_U64(sp_load_acquire(&met), 2);
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(streams[i]));
+    runtime_end();
+}
+
+TEST(a_lost_device_fails_fast_with_its_first_cause_and_cpu_lives_on)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_stream stream = new_stream_on(null);
+    const sp_storage there = new_storage_on(null, 64, false);
+    sp__null_lose(rt_device(null)->dev);
+    fill(stream, there, 1);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_DEVICE_LOST);
+    const uint8_t one = 1;
+    CHECK_STATUS(sp_storage_fill_async(stream, whole(there), &one, 1), SP_DEVICE_LOST);
+    CHECK_MESSAGE("injected loss");
+    const sp_storage here = new_storage(64);
+    fill(current_stream(), here, 2);
+    CHECK_EQ_INT(first_other(here, 2), -1);
+    CHECK_OK(sp_storage_release(here));
+    CHECK_OK(sp_storage_release(there));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST_MAIN

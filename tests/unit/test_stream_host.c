@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host functions on streams: order, thread, what may be called inside them. */
+#include "runtime_fixture.h"
+
+#include "device/thread_record.h"
+
+typedef struct steps {
+    uint32_t order[16];
+    uint32_t count;
+} steps;
+
+typedef struct one_step {
+    steps *all;
+    uint32_t number;
+} one_step;
+
+static void note_step(void *ctx, sp_status status)
+{
+    const one_step *step = ctx;
+    CHECK_STATUS(status, SP_OK);
+    step->all->order[step->all->count++] = step->number;
+}
+
+TEST(host_functions_run_once_in_stream_order)
+{
+    runtime_begin();
+    steps all = {{0}, 0};
+    one_step one[16];
+    const sp_stream stream = new_stream();
+    for (uint32_t i = 0; i < 16; i++) {
+        one[i] = (one_step){&all, i};
+        CHECK_OK(sp_stream_host_function(stream, note_step, &one[i]));
+    }
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_U64(all.count, 16);
+    for (uint32_t i = 0; i < 16; i++) CHECK_EQ_U64(all.order[i], i);
+    CHECK_STATUS(sp_stream_host_function(stream, NULL, NULL), SP_INVALID);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+typedef struct seen_thread {
+    uint64_t ran_on;
+    bool was_executor;
+    sp_stream stream;
+    sp_atomic_u32 is_submitted;
+} seen_thread;
+
+static void note_thread(void *ctx, sp_status status)
+{
+    seen_thread *self = ctx;
+    (void)status;
+    self->ran_on = sp_thread_number();
+    self->was_executor = sp__thread_record()->is_executor;
+}
+
+static void submit_or_wait(void *arg, uint32_t index)
+{
+    seen_thread *self = arg;
+    if (index == 0) {
+        CHECK_OK(sp_stream_host_function(self->stream, note_thread, self));
+        raise_by_one(&self->is_submitted);
+    } else {
+        await_at_least(&self->is_submitted, 1);
+        CHECK_OK(sp_stream_synchronize(self->stream));
+        CHECK(self->ran_on != sp_thread_number());
+    }
+}
+
+TEST(a_host_function_never_runs_on_another_waiting_thread)
+{
+    runtime_begin();
+    seen_thread self = {.stream = new_stream()};
+    test_threads(2, submit_or_wait, &self);
+    CHECK(self.was_executor);
+    sp_stream_info info = {0};
+    CHECK_OK(sp_stream_get_info(self.stream, &info));
+    CHECK_EQ_U64(info.by_host, 1);
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+typedef struct inside {
+    sp_stream stream;
+    sp_storage storage;
+    sp_device device;
+    sp_status status[8];
+    sp_atomic_u32 is_done;
+} inside;
+
+static void submit_to_own_stream(void *ctx, sp_status status)
+{
+    inside *self = ctx;
+    (void)status;
+    fill(self->stream, self->storage, 8);
+    raise_by_one(&self->is_done);
+}
+
+TEST(a_host_function_submits_to_its_own_stream)
+{
+    runtime_begin();
+    inside self = {.stream = new_stream(), .storage = new_storage(100)};
+    CHECK_OK(sp_stream_host_function(self.stream, submit_to_own_stream, &self));
+    await_at_least(&self.is_done, 1); /* on the library's thread: nobody waits for the stream */
+    CHECK_EQ_INT(first_other(self.storage, 8), -1);
+    CHECK_OK(sp_stream_host_function(self.stream, submit_to_own_stream, &self));
+    CHECK_OK(sp_stream_synchronize(self.stream)); /* perhaps on this one */
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+static void wait_for_ever(void *ctx, sp_status status)
+{
+    inside *self = ctx;
+    void *data;
+    (void)status;
+    fill(self->stream, self->storage, 1);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, self->stream));
+    self->status[0] = sp_stream_synchronize(self->stream);
+    self->status[1] = sp_device_synchronize(CPU);
+    self->status[2] = sp_event_synchronize(event);
+    self->status[3] = sp_storage_host_begin(self->storage, SP_READ, &data);
+    self->status[4] = sp_storage_host_begin(self->storage, SP_WRITE, &data);
+    self->status[5] = sp_shutdown();
+    self->status[6] = sp_device_close(self->device);
+    self->status[7] = sp_stream_synchronize_for(self->stream, 0);
+    CHECK_OK(sp_event_release(event));
+    raise_by_one(&self->is_done);
+}
+
+static void expect_deadlocks(const inside *self)
+{
+    for (int i = 0; i < 7; i++) CHECK_STATUS(self->status[i], SP_DEADLOCK);
+    CHECK(self->status[7] == SP_TIMEOUT || self->status[7] == SP_DEADLOCK);
+}
+
+TEST(what_a_host_function_could_wait_for_only_without_end_is_a_deadlock)
+{
+    runtime_begin();
+    inside self = {.stream = new_stream(), .storage = new_storage(100), .device = open_null()};
+    CHECK_OK(sp_stream_host_function(self.stream, wait_for_ever, &self));
+    await_at_least(&self.is_done, 1);
+    expect_deadlocks(&self);
+    CHECK_OK(sp_stream_host_function(self.stream, wait_for_ever, &self));
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    expect_deadlocks(&self);
+    /* Nothing stayed locked, open or closed. */
+    CHECK_EQ_INT(first_other(self.storage, 1), -1);
+    CHECK_OK(sp_device_close(self.device));
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+static void wait_for_another_stream(void *ctx, sp_status status)
+{
+    inside *self = ctx;
+    (void)status;
+    const sp_stream other = new_stream();
+    submit_slow_fill(other, self->storage, 2, MILLISECOND);
+    CHECK_OK(sp_stream_synchronize(other));
+    CHECK_OK(sp_stream_release(other));
+    CHECK_EQ_INT(first_other(self->storage, 2), -1);
+    raise_by_one(&self->is_done);
+}
+
+TEST(a_host_function_may_wait_for_another_stream)
+{
+    runtime_begin();
+    inside self = {.stream = new_stream(), .storage = new_storage(100)};
+    for (uint32_t round = 0; round < 2; round++) {
+        CHECK_OK(sp_stream_host_function(self.stream, wait_for_another_stream, &self));
+        if (round == 0) await_at_least(&self.is_done, 1);
+        CHECK_OK(sp_stream_synchronize(self.stream));
+    }
+    CHECK_EQ_U64(sp_load_acquire(&self.is_done), 2);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+typedef struct semaphore {
+    sp_mutex lock;
+    sp_cond raised;
+    uint32_t count SP_GUARDED_BY(lock);
+} semaphore;
+
+static void post(void *ctx, sp_status status)
+{
+    semaphore *self = ctx;
+    (void)status;
+    sp_mutex_lock(&self->lock);
+    self->count++;
+    sp_mutex_unlock(&self->lock);
+    sp_cond_signal(&self->raised);
+}
+
+TEST(a_host_function_runs_though_its_thread_only_waits_for_a_semaphore_of_its_own)
+{
+    runtime_begin();
+    semaphore self = {.count = 0};
+    const sp_stream stream = new_stream();
+    const uint32_t rounds = (uint32_t)test_count(2000, 200);
+    for (uint32_t i = 0; i < rounds; i++) {
+        CHECK_OK(sp_stream_host_function(stream, post, &self));
+        const uint64_t deadline = sp_clock_deadline(30 * SECOND);
+        bool is_in_time = true;
+        sp_mutex_lock(&self.lock);
+        while (self.count <= i && is_in_time) {
+            is_in_time = sp_cond_wait_until(&self.raised, &self.lock, deadline);
+        }
+        sp_mutex_unlock(&self.lock);
+        REQUIRE(is_in_time);
+    }
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+typedef struct chain {
+    sp_stream stream;
+    sp_atomic_u32 left;
+} chain;
+
+static void go_on(void *ctx, sp_status status)
+{
+    chain *self = ctx;
+    (void)status;
+    if (sp_fetch_sub_acq_rel(&self->left, 1) == 1) return;
+    CHECK_OK(sp_stream_host_function(self->stream, go_on, self));
+}
+
+TEST(host_functions_that_submit_each_other_come_to_an_end)
+{
+    runtime_begin();
+    chain self = {.stream = new_stream(), .left = {300}};
+    CHECK_OK(sp_stream_host_function(self.stream, go_on, &self));
+    const uint64_t deadline = sp_clock_deadline(30 * SECOND);
+    while (sp_load_acquire(&self.left) > 0 && sp_clock_now() < deadline) {
+        CHECK_OK(sp_stream_synchronize(self.stream));
+    }
+    CHECK_EQ_U64(sp_load_acquire(&self.left), 0);
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+TEST_MAIN

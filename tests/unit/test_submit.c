@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hazard step: uses of one storage on several streams need no word from the user. */
+#include "runtime_fixture.h"
+
+#include <string.h>
+
+TEST(a_read_on_another_stream_follows_the_write)
+{
+    runtime_begin();
+    const sp_storage from = new_storage(1000);
+    const sp_storage to = new_storage(1000);
+    const sp_stream writer = new_stream();
+    const sp_stream reader = new_stream();
+    submit_slow_fill(writer, from, 5, 5 * MILLISECOND);
+    copy(reader, to, from);
+    CHECK_OK(sp_stream_synchronize(reader));
+    CHECK_OK(sp_stream_query(writer));
+    CHECK_EQ_INT(first_other(to, 5), -1);
+    CHECK_OK(sp_storage_release(from));
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_stream_release(writer));
+    CHECK_OK(sp_stream_release(reader));
+    runtime_end();
+}
+
+TEST(a_write_follows_all_reads_of_other_streams)
+{
+    runtime_begin();
+    enum { READERS = 12 }; /* more than a frontier holds inline */
+    const sp_storage from = new_storage(256);
+    sp_storage to[READERS];
+    sp_stream readers[READERS];
+    fill(current_stream(), from, 1);
+    const kernel_constants slow = {.ns = 2 * MILLISECOND, .bytes = 256};
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = new_stream();
+        to[i] = new_storage(256);
+        const sp_use uses[2] = {use_of(to[i], SP_WRITE), use_of(from, SP_READ)};
+        CHECK_OK(dispatch(readers[i], &kernel_slow_copy, &slow, uses, 2));
+    }
+    fill(current_stream(), from, 2);
+    for (int i = 0; i < READERS; i++) {
+        CHECK_EQ_INT(first_other(to[i], 1), -1);
+        CHECK_OK(sp_storage_release(to[i]));
+        CHECK_OK(sp_stream_release(readers[i]));
+    }
+    CHECK_EQ_INT(first_other(from, 2), -1);
+    CHECK_OK(sp_storage_release(from));
+    runtime_end();
+}
+
+TEST(readers_do_not_wait_for_each_other)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_storage from = new_storage(64);
+    const sp_storage to[2] = {new_storage(64), new_storage(64)};
+    const sp_stream readers[2] = {new_stream(), new_stream()};
+    fill(current_stream(), from, 1);
+    gate_hold(&blocker, readers[0]);
+    for (int i = 0; i < 2; i++) copy(readers[i], to[i], from);
+    CHECK_OK(sp_stream_synchronize(readers[1]));
+    CHECK_STATUS(sp_stream_query(readers[0]), SP_NOT_READY);
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize(readers[0]));
+    CHECK_OK(sp_storage_release(from));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_release(to[i]));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(readers[i]));
+    gate_destroy(&blocker);
+    runtime_end();
+}
+
+TEST(a_storage_may_be_source_and_destination_of_one_command)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(128);
+    const sp_stream streams[2] = {new_stream(), new_stream()};
+    fill(streams[0], storage, 1);
+    CHECK_OK(sp_storage_copy_async(streams[1], (sp_storage_range){storage, 0, 64},
+                                   (sp_storage_range){storage, 64, 64}));
+    fill(streams[0], storage, 2);
+    copy(streams[1], storage, storage);
+    CHECK_EQ_INT(first_other(storage, 2), -1);
+    CHECK_OK(sp_storage_release(storage));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(streams[i]));
+    runtime_end();
+}
+
+TEST(a_command_that_follows_more_points_than_one_submission_holds_still_waits_for_all)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "64"});
+    enum { EACH = 60 };
+    gate blocker = gate_closed(CPU);
+    sp_stream streams[EACH];
+    sp_storage storages[2] = {new_storage(64), new_storage(64)};
+    sp_storage to[EACH];
+    for (int i = 0; i < 2; i++) fill(current_stream(), storages[i], 1);
+    CHECK_OK(sp_stream_synchronize(current_stream()));
+    for (int i = 0; i < EACH; i++) {
+        streams[i] = new_stream();
+        to[i] = new_storage(64);
+        gate_hold(&blocker, streams[i]);
+        copy(streams[i], to[i], storages[i % 2]);
+    }
+    /* Host accesses are timelines of their own: together more than 64. */
+    void *data;
+    for (int i = 0; i < 20; i++) CHECK_OK(sp_storage_host_begin(storages[0], SP_READ, &data));
+    copy(current_stream(), storages[0], storages[1]);
+    fill(current_stream(), storages[0], 2);
+    CHECK_STATUS(sp_stream_query(current_stream()), SP_NOT_READY);
+    gate_open(&blocker);
+    CHECK_STATUS(sp_stream_synchronize_for(current_stream(), 2 * MILLISECOND), SP_TIMEOUT);
+    for (int i = 0; i < 20; i++) CHECK_OK(sp_storage_host_end(storages[0], SP_READ));
+    CHECK_EQ_INT(first_other(storages[0], 2), -1);
+    for (int i = 0; i < EACH; i++) {
+        CHECK_EQ_INT(first_other(to[i], 1), -1);
+        CHECK_OK(sp_storage_release(to[i]));
+        CHECK_OK(sp_stream_release(streams[i]));
+    }
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_release(storages[i]));
+    gate_destroy(&blocker);
+    runtime_end();
+}
+
+TEST(a_refused_command_leaves_no_trace)
+{
+    runtime_begin();
+    const sp_storage good = new_storage(64);
+    const sp_storage frozen = new_storage(64);
+    fill(current_stream(), frozen, 1);
+    CHECK_OK(sp_storage_freeze(frozen));
+    const sp_use uses[3] = {
+        use_of(good, SP_WRITE), use_of(frozen, SP_WRITE), {.access = SP_WRITE}};
+    const kernel_constants constants = {.bytes = 64};
+    CHECK_STATUS(dispatch(current_stream(), &kernel_slow_fill, &constants, uses, 2), SP_INVALID);
+    CHECK_STATUS(dispatch(current_stream(), &kernel_slow_fill, &constants, &uses[2], 1),
+                 SP_INVALID);
+    sp_use many[SP_MAX_BINDINGS + 1];
+    for (int i = 0; i <= SP_MAX_BINDINGS; i++) many[i] = use_of(good, SP_READ);
+    CHECK_STATUS(dispatch(current_stream(), &kernel_slow_fill, &constants, many,
+                          SP_MAX_BINDINGS + 1),
+                 SP_INVALID);
+    CHECK_OK(dispatch(current_stream(), &kernel_slow_fill, &(kernel_constants){.bytes = 1}, many,
+                      SP_MAX_BINDINGS));
+    fill(new_stream(), good, 3); /* nothing stayed locked, nothing to wait for */
+    CHECK_EQ_INT(first_other(good, 3), -1);
+    CHECK_OK(sp_storage_release(good));
+    CHECK_OK(sp_storage_release(frozen));
+    runtime_end();
+}
+
+/* ---- hand-over between threads ---- */
+
+#define SLOT_BYTES 2048
+
+typedef struct relay {
+    sp_storage slots[4];
+    sp_stream streams[2];
+    uint32_t rounds;
+    sp_atomic_u32 produced; /* submitted, that is: nobody waits for it to be done */
+    sp_atomic_u32 consumed;
+    uint32_t wrong;
+} relay;
+
+static void produce_and_consume(void *arg, uint32_t index)
+{
+    relay *self = arg;
+    const sp_storage own = new_storage(SLOT_BYTES);
+    for (uint32_t i = 0; i < self->rounds; i++) {
+        const sp_storage slot = self->slots[i % 4];
+        if (index == 0) {
+            while (i - sp_load_acquire(&self->consumed) >= 4) sp_thread_yield();
+            fill(self->streams[0], slot, (uint8_t)i);
+            sp_store_release(&self->produced, i + 1);
+        } else {
+            while (sp_load_acquire(&self->produced) <= i) sp_thread_yield();
+            copy(self->streams[1], own, slot);
+            sp_store_release(&self->consumed, i + 1); /* the copy is still queued */
+            if (first_other(own, (uint8_t)i) >= 0) self->wrong++;
+        }
+    }
+    CHECK_OK(sp_storage_release(own));
+}
+
+TEST(storages_go_from_thread_to_thread_without_synchronisation)
+{
+    runtime_begin();
+    set_delays(100); /* at every publish, in builds that can */
+    relay self = {.rounds = (uint32_t)test_count(10000, 500)};
+    for (int i = 0; i < 4; i++) self.slots[i] = new_storage(SLOT_BYTES);
+    for (int i = 0; i < 2; i++) self.streams[i] = new_stream();
+    test_threads(2, produce_and_consume, &self);
+    CHECK_EQ_U64(self.wrong, 0);
+    for (int i = 0; i < 4; i++) CHECK_OK(sp_storage_release(self.slots[i]));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(self.streams[i]));
+    runtime_end();
+}
+
+typedef struct crossing {
+    sp_storage storages[2];
+    uint32_t rounds;
+} crossing;
+
+static void copy_both_ways(void *arg, uint32_t index)
+{
+    const crossing *self = arg;
+    for (uint32_t i = 0; i < self->rounds; i++) {
+        const uint32_t from = (index + i) % 2;
+        copy(current_stream(), self->storages[1 - from], self->storages[from]);
+    }
+}
+
+TEST(threads_that_lock_the_same_storages_in_both_orders_never_meet_in_a_deadlock)
+{
+    runtime_begin();
+    crossing self = {.storages = {new_storage(512), new_storage(512)},
+                     .rounds = (uint32_t)test_count(20000, 500)};
+    fill(current_stream(), self.storages[0], 8);
+    fill(current_stream(), self.storages[1], 8);
+    test_threads(8, copy_both_ways, &self);
+    for (int i = 0; i < 2; i++) CHECK_EQ_INT(first_other(self.storages[i], 8), -1);
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_release(self.storages[i]));
+    runtime_end();
+}
+
+typedef struct hand_over {
+    sp_storage storages[64];
+    uint32_t rounds;
+    sp_atomic_u32 invalid;
+} hand_over;
+
+static void use_or_replace(void *arg, uint32_t index)
+{
+    hand_over *self = arg;
+    const sp_storage mine = new_storage(64);
+    for (uint32_t i = 0; i < self->rounds; i++) {
+        const sp_storage storage = self->storages[i % 64];
+        if (index == 0) {
+            CHECK_OK(sp_storage_release(storage));
+        } else {
+            const sp_storage_range to = {mine, 0, 64};
+            const sp_storage_range from = {storage, 0, 64};
+            const sp_status status = sp_storage_copy_async(current_stream(), to, from);
+            if (status == SP_INVALID) raise_by_one(&self->invalid);
+            CHECK(status == SP_OK || status == SP_INVALID);
+        }
+        if (i == 63) break;
+    }
+    CHECK_OK(sp_storage_release(mine));
+}
+
+TEST(a_use_beside_the_last_release_happens_or_is_refused)
+{
+    runtime_begin();
+    const uint64_t rounds = test_count(2000, 100);
+    for (uint64_t round = 0; round < rounds; round++) {
+        hand_over self = {.rounds = 64};
+        for (int i = 0; i < 64; i++) self.storages[i] = new_storage(64);
+        test_threads(3, use_or_replace, &self);
+    }
+    runtime_end();
+}
+
+TEST_MAIN

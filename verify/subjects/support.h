@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What subjects share: software devices made by hand, a log that commands write, threads in rows.
+ *
+ * A device made here has as many workers as a subject asks for, mostly none: then the subject's own
+ * threads play the worker (sp__subject_poll), and the search stays small. */
+#ifndef SP_SUBJECTS_SUPPORT_H
+#define SP_SUBJECTS_SUPPORT_H
+
+#include "base/thread.h"
+#include "device/soft/soft.h"
+#include "runtime/runtime_state.h"
+#include "runtime/stream_pool.h"
+#include "sched/explore.h"
+
+#define SP_LOG_ITEMS 8u
+
+/* Plain fields: whoever writes or reads them unordered is a race. */
+typedef struct sp_subject_log {
+    uint32_t count;
+    uint32_t items[SP_LOG_ITEMS];
+} sp_subject_log;
+
+/* ---- threads ---- */
+
+/* Runs the functions with `arg`, each on a thread, and joins them. */
+void sp__subject_run(const sp_thread_fn *fns, uint32_t count, void *arg);
+/* Frees what threads leave behind: records. The last line of a subject that makes waits. */
+void sp__subject_end(void);
+
+/* ---- devices ---- */
+
+sp_soft_device *sp__subject_device(uint32_t worker_count);
+/* Stops and frees it with its queues. */
+void sp__subject_device_free(sp_soft_device *device);
+/* Queue `index`; every submit flushes unless it gathers (`is_batching`). */
+sp_soft_queue *sp__subject_queue(sp_soft_device *device, uint32_t index, bool is_batching);
+
+/* A dispatch that appends `item` to the log, after the points; its own point. */
+sp_status sp__subject_append(sp_soft_queue *queue, sp_subject_log *log, uint32_t item,
+                             const sp_point *waits, uint32_t wait_count, sp_point *out);
+/* A command with one binding and, if not NULL, one constant; `memory` has to outlive it. */
+sp_command sp__subject_dispatch(const sp_kernel *kernel, sp_binding *binding, sp_memory *memory,
+                                void *data, uint64_t bytes, const uint32_t *constant);
+sp_status sp__subject_submit(sp_soft_queue *queue, const sp_command *command,
+                             const sp_point *waits, uint32_t wait_count, sp_point *out);
+
+/* Runs what can be claimed on the queues 0 ... count - 1 until the point has passed, with turns of
+ * a spin where there is nothing: what a worker does, but it never sleeps. */
+void sp__subject_poll(sp_soft_device *device, uint32_t queue_count, sp_point until);
+/* One round of it; true if anything was run. */
+bool sp__subject_work(sp_soft_device *device, uint32_t queue_count);
+
+/* ---- runtime ---- */
+
+/* A runtime that is up with this one device, as number 0, of at most two streams besides the
+ * default one. sp__subject_runtime_down takes both down again. */
+sp_rt_device *sp__subject_runtime(sp_soft_device *device);
+void sp__subject_runtime_down(void);
+/* A stream of its own for each taker. */
+sp_stream_ref sp__subject_stream(sp_rt_device *device, sp_stream *out);
+
+#endif
