@@ -136,7 +136,7 @@ static bool is_life(uint64_t word, uint64_t handle)
 
 bool sp__handle_is_current(const sp_object *object, uint64_t handle)
 {
-    return is_life(sp_load_acquire(&object->word), handle);
+    return is_life(sp_load_seq_cst(&object->word), handle);
 }
 
 sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle)
@@ -198,8 +198,8 @@ static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint6
         const bool is_last = holds_of(next) == 0;
         if (is_last) next = next_life(word);
         /* Release: what this holder did happens before the destruction; acquire: the destroyer
-         * sees what every earlier holder did. */
-        if (!sp_cas_acq_rel(&object->word, &word, next)) continue;
+         * sees what every earlier holder did; sequentially consistent: see sp__handle_release. */
+        if (!sp_cas_seq_cst(&object->word, &word, next)) continue;
         if (is_last) table->destroy(object);
         return;
     }
@@ -234,7 +234,9 @@ sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char
         if (users_of(next) == 0) next -= ONE_HOLD;
         const bool is_last = holds_of(next) == 0;
         if (is_last) next = next_life(word);
-        if (!sp_cas_acq_rel(&object->word, &word, next)) continue; /* orders as in drop() */
+        /* Orders as in drop(), and sequentially consistent for those who look whether a handle is
+         * still current after they have left a mark for the destroyer. */
+        if (!sp_cas_seq_cst(&object->word, &word, next)) continue;
         if (is_last) table->destroy(object);
         return SP_OK;
     }

@@ -79,6 +79,7 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
  * with acquire, and then asks sp__handle_is_current whether they were that life's; a destroyer
  * writes them with release after the life has ended. */
 sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
+/* Sequentially consistent, like the step that makes the last handle stale. */
 bool sp__handle_is_current(const sp_object *object, uint64_t handle);
 
 /* One more hold, for a caller that has one. */

@@ -39,6 +39,7 @@ bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle) SP_NO_LOCK_ANAL
 {
     if (storage == NULL) return false;
     sp_mutex_lock(&storage->lock);
+    if (sp_load_relaxed(&storage->is_touched) == 0) sp_store_seq_cst(&storage->is_touched, 1);
     if (SP_LIKELY(sp__handle_is_current(&storage->object, handle.bits))) return true;
     sp_mutex_unlock(&storage->lock);
     sp__fail(SP_INVALID, "storage handle %#llx was released during the call",
@@ -137,16 +138,13 @@ static void add_stream_uses(sp_rt_storage *storage, sp_rt_device *device)
     }
 }
 
-/* The last user is gone and every handle is stale. */
-static void storage_destroy(sp_object *object)
+/* What is left of a life in which the storage was used. */
+static SP_NOINLINE void end_uses(sp_rt_storage *storage)
 {
-    sp_rt_storage *storage = storage_of(object);
-    if (sp__runtime_is_forked()) return; /* the parent's device still uses the memory */
     /* Whoever locked while the handle was good has published its use before we get the lock. */
     sp_mutex_lock(&storage->lock);
     sp_host_ticket *tickets = sp__host_tickets_detach_locked(storage);
     sp_rt_device *device = storage->device;
-    const bool is_adopted = storage->is_adopted;
     sp_check_history *history = storage->history;
     storage->history = NULL;
     sp_mutex_unlock(&storage->lock);
@@ -155,11 +153,21 @@ static void storage_destroy(sp_object *object)
     sp_delay_point();
     add_stream_uses(storage, device);
     sp_store_relaxed(&storage->is_frozen, 0);
+    sp_store_relaxed(&storage->is_touched, 0);
+}
+
+/* The last user is gone and every handle is stale. */
+static void storage_destroy(sp_object *object) SP_NO_LOCK_ANALYSIS
+{
+    sp_rt_storage *storage = storage_of(object);
+    if (sp__runtime_is_forked()) return; /* the parent's device still uses the memory */
+    if (sp_load_seq_cst(&storage->is_touched) != 0) end_uses(storage);
+    /* Nobody locks it any more, so what the creator wrote can be read without the lock. */
     storage->epoch++;
-    if (is_adopted) {
+    if (storage->is_adopted) {
         sp__adopted_retire(storage);
     } else {
-        sp__allocator_give(&device->allocator, &storage->block);
+        sp__allocator_give(&storage->device->allocator, &storage->block);
     }
 }
 

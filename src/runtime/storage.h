@@ -27,6 +27,11 @@ typedef struct sp_host_ticket sp_host_ticket;
 typedef struct sp_rt_storage {
     SP_CACHE_ALIGNED sp_object object;
     sp_mutex lock;
+    /* 1 once anybody has locked the storage in this life, so that a storage which nobody ever used
+     * dies without the lock. Raised under the lock before the look at the handle; the destroyer
+     * makes handles stale before it looks here: both sequentially consistent, so a user who found
+     * the handle good is seen. */
+    sp_atomic_u32 is_touched;
     /* Bits of streams whose uses are not in the frontier: of frozen and untracked storages, and
      * those recorded by hand. At death everything submitted to them counts as a use. Raised by
      * submitters, read by the destroyer, which comes after them; relaxed. */
