@@ -13,6 +13,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 L ?=
 STEPS ?=
+TARGET = all
 
 # Ninja where it is installed; plain make builds too.
 ifndef CMAKE_GENERATOR
@@ -30,7 +31,7 @@ all: release
 
 release:
 	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=1 >/dev/null
-	@cmake --build build/release --parallel $(JOBS)
+	@cmake --build build/release --parallel $(JOBS) --target $(TARGET)
 
 test:
 	@scripts/install-deps build
@@ -39,8 +40,7 @@ test:
 
 demo:
 	@scripts/install-deps demo
-	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=1 >/dev/null
-	@cmake --build build/release --parallel $(JOBS) --target sp_demo
+	@$(MAKE) release TARGET=sp_demo
 	@scripts/demo
 
 check:

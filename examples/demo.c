@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a face with one model from 1, 2, 8 and 31 threads at the same time.
+ *
+ * First every thread's picture is run with nothing beside it; then all of them together must give
+ * the same bits, and thread 0 what another program got. The face is drawn into a copy of its
+ * picture. The exit code is 1 if bits differ, the reference is missed, or there is no face. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <streampool/model.h>
+
+#include "detector.h"
+#include "face.h"
+#include "parallel.h"
+#include "picture.h"
+#include "png.h"
+
+#define EXIT_USAGE 2
+#define MAX_FACES 8
+#define ENLARGE 4 /* of the pictures to look at */
+#define PATH_BYTES 4096
+
+static const int thread_counts[] = {1, 2, 8, PARALLEL_MAX_THREADS};
+
+typedef struct demo_arguments {
+    const char *data;    /* folder with model.onnx, astronaut.ppm, reference.f32 */
+    const char *output;  /* folder for the pictures */
+    const char *picture; /* instead of astronaut.ppm, and then there is no reference; or NULL */
+    double seconds;      /* for each number of threads */
+} demo_arguments;
+
+typedef struct demo_state {
+    sp_model model;
+    rgb_picture picture;
+    detector_input inputs[PARALLEL_MAX_THREADS];
+    detector_result expected[PARALLEL_MAX_THREADS];
+    detector_result reference;
+    bool has_reference;
+} demo_state;
+
+/* ---- arguments ---- */
+
+static bool parse_seconds(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && *out >= 0 && *out <= 3600;
+}
+
+static bool parse_arguments(int argc, char **argv, demo_arguments *out)
+{
+    *out = (demo_arguments){.seconds = 2};
+    for (int i = 1; i < argc; i++) {
+        const bool has_value = i + 1 < argc;
+        if (strcmp(argv[i], "--seconds") == 0 && has_value) {
+            if (!parse_seconds(argv[++i], &out->seconds)) return false;
+        } else if (strcmp(argv[i], "--picture") == 0 && has_value) {
+            out->picture = argv[++i];
+        } else if (argv[i][0] != '-' && out->data == NULL) {
+            out->data = argv[i];
+        } else if (argv[i][0] != '-' && out->output == NULL) {
+            out->output = argv[i];
+        } else {
+            return false;
+        }
+    }
+    return out->output != NULL;
+}
+
+/* ---- files ---- */
+
+static bool join_path(const char *folder, const char *name, char path[PATH_BYTES])
+{
+    const int len = snprintf(path, PATH_BYTES, "%s/%s", folder, name);
+    if (len >= 0 && len < PATH_BYTES) return true;
+    fprintf(stderr, "%s: the path is too long\n", folder);
+    return false;
+}
+
+/* The four outputs one after another, as little-endian floats: just as they stand in memory. */
+static bool read_result(const char *path, detector_result *out)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        perror(path);
+        return false;
+    }
+    const bool is_read = fread(out, sizeof *out, 1, file) == 1 && fgetc(file) == EOF;
+    fclose(file);
+    if (!is_read) fprintf(stderr, "%s: not of %zu bytes\n", path, sizeof *out);
+    return is_read;
+}
+
+static bool read_picture(const demo_arguments *arguments, rgb_picture *out)
+{
+    char path[PATH_BYTES];
+    if (!join_path(arguments->data, "astronaut.ppm", path)) return false;
+    const char *used = arguments->picture != NULL ? arguments->picture : path;
+    return picture_read_ppm(used, DETECTOR_SIDE, DETECTOR_SIDE, out);
+}
+
+static bool load(const demo_arguments *arguments, demo_state *demo)
+{
+    char path[PATH_BYTES];
+    if (!read_picture(arguments, &demo->picture)) return false;
+    demo->has_reference = arguments->picture == NULL;
+    if (!join_path(arguments->data, "reference.f32", path)) return false;
+    if (demo->has_reference && !read_result(path, &demo->reference)) return false;
+    if (!join_path(arguments->data, "model.onnx", path)) return false;
+    if (sp_model_load(path, NULL, &demo->model) == SP_OK) return true;
+    fprintf(stderr, "%s: %s\n", path, sp_last_error());
+    return false;
+}
+
+/* ---- running ---- */
+
+static bool run_alone(demo_state *demo)
+{
+    for (int i = 0; i < PARALLEL_MAX_THREADS; i++) {
+        detector_prepare(&demo->picture, i, &demo->inputs[i]);
+        if (!detector_run(demo->model, &demo->inputs[i], &demo->expected[i])) return false;
+    }
+    return true;
+}
+
+/* What the device is, and the head of the table. */
+static bool print_head(const demo_state *demo)
+{
+    sp_model_info model;
+    sp_device_info device;
+    if (sp_model_get_info(demo->model, &model) != SP_OK) return false;
+    if (sp_device_get_info(model.device, &device) != SP_OK) return false;
+    printf("%u nodes on the device %s; at most %u runs at once\n\n", model.node_count, device.kind,
+           device.run_slots);
+    printf("%7s  %8s  %15s  %16s  %14s\n", "", "", "difference to", "", "most in flight");
+    printf("%7s  %8s  %15s  %16s  %14s\n", "threads", "runs/s", "the reference", "bits equal",
+           "so far");
+    return true;
+}
+
+static void print_row(const demo_state *demo, int threads, const parallel_outcome *outcome)
+{
+    char difference[32] = "none there";
+    if (demo->has_reference) {
+        snprintf(difference, sizeof difference, "%.2e", (double)outcome->difference);
+    }
+    char equal[64];
+    snprintf(equal, sizeof equal, "%llu of %llu", (unsigned long long)outcome->equal_runs,
+             (unsigned long long)outcome->runs);
+    sp_model_info info = {0};
+    (void)sp_model_get_info(demo->model, &info);
+    printf("%7d  %8.1f  %15s  %16s  %14u\n", threads, (double)outcome->runs / outcome->seconds,
+           difference, equal, info.most_in_flight);
+    fflush(stdout);
+}
+
+/* False if a run fails, or gives other numbers than it should. */
+static bool run_together(const demo_state *demo, double seconds)
+{
+    const parallel_work work = {
+        .model = demo->model,
+        .inputs = demo->inputs,
+        .expected = demo->expected,
+        .reference = demo->has_reference ? &demo->reference : NULL,
+        .seconds = seconds,
+    };
+    bool are_equal = true;
+    bool are_close = true;
+    for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
+        parallel_outcome outcome;
+        if (!parallel_run(&work, thread_counts[i], &outcome)) return false;
+        print_row(demo, thread_counts[i], &outcome);
+        are_equal = are_equal && outcome.equal_runs == outcome.runs;
+        are_close = are_close && outcome.is_close;
+    }
+    printf("\n");
+    if (!are_equal) printf("FAILED: bits differ\n");
+    if (!are_close) printf("FAILED: the reference is missed\n");
+    return are_equal && are_close;
+}
+
+/* ---- faces ---- */
+
+static int to_pixels(float fraction, int side)
+{
+    return (int)lrintf(fminf(fmaxf(fraction, -1), 2) * (float)side);
+}
+
+static void print_face(const found_face *face)
+{
+    static const char *const names[FACE_POINTS] = {"right eye", "left eye",  "nose",
+                                                   "mouth",     "right ear", "left ear"};
+    printf("a face found: score %.3f, box from (%d, %d) to (%d, %d) of %d x %d pixels\n",
+           (double)face->score, to_pixels(face->corners[0].x, DETECTOR_SIDE),
+           to_pixels(face->corners[0].y, DETECTOR_SIDE),
+           to_pixels(face->corners[1].x, DETECTOR_SIDE),
+           to_pixels(face->corners[1].y, DETECTOR_SIDE), DETECTOR_SIDE, DETECTOR_SIDE);
+    for (int i = 0; i < FACE_POINTS; i++) {
+        printf("  %-9s (%d, %d)\n", names[i], to_pixels(face->points[i].x, DETECTOR_SIDE),
+               to_pixels(face->points[i].y, DETECTOR_SIDE));
+    }
+}
+
+static void draw_face(rgb_picture *picture, const found_face *face)
+{
+    static const rgb_colour green = {0, 255, 0};
+    static const rgb_colour yellow = {255, 230, 0};
+    picture_draw_box(picture, to_pixels(face->corners[0].x, picture->width),
+                     to_pixels(face->corners[0].y, picture->height),
+                     to_pixels(face->corners[1].x, picture->width),
+                     to_pixels(face->corners[1].y, picture->height), 3, green);
+    for (int i = 0; i < FACE_POINTS; i++) {
+        picture_draw_dot(picture, to_pixels(face->points[i].x, picture->width),
+                         to_pixels(face->points[i].y, picture->height), 4, yellow);
+    }
+}
+
+static bool write_picture(const char *folder, const char *name, const rgb_picture *picture)
+{
+    char path[PATH_BYTES];
+    return join_path(folder, name, path) && png_write(path, picture);
+}
+
+/* The picture as it went in, and with its faces; false if there is none. */
+static bool show_faces(const demo_state *demo, const char *folder)
+{
+    found_face faces[MAX_FACES];
+    const int count = faces_find(&demo->expected[0], faces, MAX_FACES);
+    if (count == 0) printf("FAILED: no face found\n");
+    rgb_picture large;
+    if (!picture_enlarge(&demo->picture, ENLARGE, &large)) return false;
+    bool is_written = write_picture(folder, "demo_input.png", &large);
+    for (int i = 0; i < count; i++) {
+        print_face(&faces[i]);
+        draw_face(&large, &faces[i]);
+    }
+    is_written = write_picture(folder, "demo_face.png", &large) && is_written;
+    picture_deinit(&large);
+    return is_written && count > 0;
+}
+
+/* ---- the program ---- */
+
+static bool run_demo(const demo_arguments *arguments, demo_state *demo)
+{
+    if (!load(arguments, demo) || !print_head(demo) || !run_alone(demo)) return false;
+    const bool is_right = run_together(demo, arguments->seconds);
+    return show_faces(demo, arguments->output) && is_right;
+}
+
+int main(int argc, char **argv)
+{
+    demo_arguments arguments;
+    if (!parse_arguments(argc, argv, &arguments)) {
+        fprintf(stderr,
+                "usage: demo DATA_FOLDER OUTPUT_FOLDER [--seconds S] [--picture FILE.ppm]\n");
+        return EXIT_USAGE;
+    }
+    demo_state *demo = calloc(1, sizeof *demo);
+    if (demo == NULL) {
+        fprintf(stderr, "no memory\n");
+        return EXIT_FAILURE;
+    }
+    const bool is_right = run_demo(&arguments, demo);
+    sp_model_release(demo->model);
+    picture_deinit(&demo->picture);
+    free(demo);
+    return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
+}

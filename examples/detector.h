@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The model BlazeFace (short range, 128 x 128 pixels): what goes in and what comes out. */
+#ifndef DEMO_DETECTOR_H
+#define DEMO_DETECTOR_H
+
+#include <streampool/model.h>
+
+#include "picture.h"
+
+#define DETECTOR_SIDE 128 /* pixels, of the input */
+
+/* The picture is covered by two grids of cells, and each cell has some anchors: places where a face
+ * may be. Every anchor gets a score and a box. */
+#define FINE_SIDE 16
+#define FINE_ANCHORS 2
+#define COARSE_SIDE 8
+#define COARSE_ANCHORS 6
+#define FINE_COUNT (FINE_SIDE * FINE_SIDE * FINE_ANCHORS)
+#define COARSE_COUNT (COARSE_SIDE * COARSE_SIDE * COARSE_ANCHORS)
+#define BOX_VALUES 16
+
+/* Red, green and blue in -1 ... 1. */
+typedef struct detector_input {
+    float values[DETECTOR_SIDE * DETECTOR_SIDE * 3];
+} detector_input;
+
+/* The four outputs in the order of the model. Only floats, hence no padding. */
+typedef struct detector_result {
+    float fine_scores[FINE_COUNT];
+    float coarse_scores[COARSE_COUNT];
+    float fine_boxes[FINE_COUNT][BOX_VALUES];
+    float coarse_boxes[COARSE_COUNT][BOX_VALUES];
+} detector_result;
+
+#define DETECTOR_RESULT_COUNT (sizeof(detector_result) / sizeof(float))
+
+/* The picture, of DETECTOR_SIDE x DETECTOR_SIDE pixels, moved right and down by `shift` pixels;
+ * what leaves on one side comes back on the other. */
+void detector_prepare(const rgb_picture *picture, int shift, detector_input *out);
+
+/* Runs the model; any thread may. Says on stderr what is wrong, such as another model. */
+bool detector_run(sp_model model, const detector_input *input, detector_result *out);
+
+/* Equal bits: a NaN equals itself, and -0 is not 0. */
+bool detector_is_same(const detector_result *a, const detector_result *b);
+
+/* The largest difference of two results, and whether each value is as close as two correct programs
+ * are: they add in another order. NaN is close to nothing. */
+bool detector_is_close(const detector_result *got, const detector_result *want, float *difference);
+
+#endif
