@@ -30,6 +30,12 @@ static bool may_run_locked(void) SP_REQUIRES(&executor.lock)
     return executor.first != NULL && executor.busy_count == executor.blocked_count;
 }
 
+/* Spares stay while a job runs: it may wait for one that is still to be posted. */
+static bool may_end_locked(void) SP_REQUIRES(&executor.lock)
+{
+    return executor.is_stopping && executor.first == NULL && executor.busy_count == 0;
+}
+
 static void executor_main(void *unused)
 {
     (void)unused;
@@ -37,7 +43,7 @@ static void executor_main(void *unused)
     if (record != NULL) record->is_executor = true;
     sp_mutex_lock(&executor.lock);
     for (;;) {
-        while (!may_run_locked() && !(executor.is_stopping && executor.first == NULL)) {
+        while (!may_run_locked() && !may_end_locked()) {
             sp_cond_wait(&executor.work, &executor.lock);
         }
         if (executor.first == NULL) break;
@@ -100,7 +106,8 @@ sp_status sp__host_executor_block(void)
 {
     sp_status status = SP_OK;
     sp_mutex_lock(&executor.lock);
-    if (executor.thread_count == executor.blocked_count + 1) status = add_thread_locked();
+    /* Not thread_count: stop takes threads off it before they have ended. */
+    if (executor.live_count == executor.blocked_count + 1) status = add_thread_locked();
     if (status == SP_OK) executor.blocked_count++;
     sp_mutex_unlock(&executor.lock);
     if (status == SP_OK) sp_cond_signal(&executor.work);
@@ -118,6 +125,10 @@ void sp__host_executor_stop(void)
 {
     sp_mutex_lock(&executor.lock);
     executor.is_stopping = true;
+    if (SP_PLANTED(close_drops_list)) {
+        executor.first = NULL;
+        executor.end = &executor.first;
+    }
     sp_mutex_unlock(&executor.lock);
     sp_cond_broadcast(&executor.work);
     for (;;) {

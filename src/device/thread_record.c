@@ -35,6 +35,9 @@ static sp_thread_record *take(void)
         *record = (sp_thread_record){0};
     }
     record->number = number;
+    /* The last owner may have been a thread of the executor. */
+    record->is_executor = false;
+    record->frames = NULL;
     return record;
 }
 

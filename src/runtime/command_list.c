@@ -99,9 +99,9 @@ void sp__command_lists_free(void)
 
 /* ---- recording ---- */
 
-/* The slot of the range's storage; its use widens to what the list does with it. */
-static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, sp_access access,
-                             uint32_t *slot) SP_REQUIRES(&list->lock)
+/* The slot of the range's storage; a new one has no access yet. */
+static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, uint32_t *slot)
+    SP_REQUIRES(&list->lock)
 {
     sp_storage_info info;
     SP_TRY(sp_storage_get_info(range->storage, &info));
@@ -114,32 +114,27 @@ static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, sp
                         (unsigned long long)info.bytes);
     }
     for (*slot = 0; *slot < list->use_count; (*slot)++) {
-        if (list->uses[*slot].storage.bits == range->storage.bits) break;
+        if (list->uses[*slot].storage.bits == range->storage.bits) return SP_OK;
     }
     if (*slot == SP_COMMAND_LIST_STORAGES) {
         return sp__fail(SP_EXHAUSTED, "a command list uses at most %d storages",
                         SP_COMMAND_LIST_STORAGES);
     }
-    sp_use *use = &list->uses[*slot];
-    if (*slot == list->use_count) {
-        *use = (sp_use){range->storage, 0, info.bytes, access, .is_partial = true};
-        list->use_count++;
-    }
-    use->access |= access;
-    if (access == SP_WRITE && range->bytes == info.bytes) use->is_partial = false;
+    list->uses[list->use_count++] = (sp_use){range->storage, 0, info.bytes, 0, .is_partial = true};
     return SP_OK;
 }
 
-static sp_status bind_locked(sp_rt_list *list, const sp_storage_range *range, sp_access access,
-                             sp_binding *out) SP_REQUIRES(&list->lock)
+/* The slot's use widens to what the list does with it: only once the whole command is accepted. */
+static void bind_locked(sp_rt_list *list, uint32_t slot, const sp_storage_range *range,
+                        sp_access access, sp_binding *out) SP_REQUIRES(&list->lock)
 {
-    uint32_t slot = 0;
-    SP_TRY(slot_locked(list, range, access, &slot));
+    sp_use *use = &list->uses[slot];
+    use->access |= access;
+    if (access == SP_WRITE && range->bytes == use->bytes) use->is_partial = false;
     *out = (sp_binding){.offset = range->offset,
                         .bytes = range->bytes,
                         .slot = (uint16_t)slot,
                         .access = (uint8_t)access};
-    return SP_OK;
 }
 
 static sp_status grow_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
@@ -163,15 +158,18 @@ static sp_status append_locked(sp_rt_list *list, recorded_command *command,
     }
     SP_TRY(grow_locked(list));
     const uint32_t use_count = list->use_count;
-    sp_status status = bind_locked(list, destination, SP_WRITE, &command->bindings[0]);
-    command->binding_count = 1;
-    if (status == SP_OK && source != NULL) {
-        status = bind_locked(list, source, SP_READ, &command->bindings[1]);
-        command->binding_count = 2;
-    }
+    uint32_t slots[2] = {0};
+    sp_status status = slot_locked(list, destination, &slots[0]);
+    if (status == SP_OK && source != NULL) status = slot_locked(list, source, &slots[1]);
     if (status != SP_OK) {
         list->use_count = use_count;
         return status;
+    }
+    bind_locked(list, slots[0], destination, SP_WRITE, &command->bindings[0]);
+    command->binding_count = 1;
+    if (source != NULL) {
+        bind_locked(list, slots[1], source, SP_READ, &command->bindings[1]);
+        command->binding_count = 2;
     }
     list->commands[list->command_count++] = *command;
     return SP_OK;

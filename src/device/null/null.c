@@ -107,23 +107,11 @@ static void null_close(sp_dev *base)
 }
 
 static const sp_device_vtable null_vtable = {
+    SP_SOFT_VTABLE,
     .kind = "null",
-    .stop = sp__soft_device_stop,
     .close = null_close,
     .memory_create = null_memory_create,
     .memory_destroy = null_memory_destroy,
-    .queue_create = sp__soft_queue_create,
-    .queue_destroy = sp__soft_queue_destroy,
-    .queue_set_batching = sp__soft_queue_set_batching,
-    .queue_stats = sp__soft_queue_stats,
-    .submit = sp__soft_submit,
-    .flush = sp__soft_flush,
-    .help = sp__soft_help,
-    .last_value = sp__soft_last_value,
-    .each_wait = sp__soft_each_wait,
-    .list_create = sp__soft_list_create,
-    .list_retain = sp__soft_list_retain,
-    .list_release = sp__soft_list_release,
 };
 
 static void set_up(null_device *device, const sp_null_options *options)

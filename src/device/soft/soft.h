@@ -97,6 +97,9 @@ typedef struct sp_soft_queue {
     bool is_batching SP_GUARDED_BY(lock);
     sp_atomic_u64 committed; /* newest value that was flushed, and how often that happened: */
     sp_atomic_u64 commits;   /* statistics, they order nothing */
+    /* Newest value for which a worker was woken after it was published: that worker looks here, so
+     * nobody need be woken for it again. Only saves wake-ups. */
+    sp_atomic_u64 rung;
     /* Chunks this queue holds. Raised by producers, lowered by the claim's holder. */
     sp_atomic_u32 chunk_count;
     /* Empty chunks on their way from the holder, which pushes (release), to the producers, who
@@ -147,7 +150,7 @@ typedef struct sp_soft_options {
 struct sp_soft_device {
     sp_dev base;
     sp_soft_options options;
-    /* Queues by index. Published by release, never removed before close. */
+    /* Queues by index. Published sequentially consistent, never removed before close. */
     SP_ATOMIC(sp_soft_queue *) queues[SP_SOFT_QUEUES];
     sp_atomic_u32 queue_count;
     /* Bits of workers that nap or sleep. A worker sets its bit, then looks for work once more; a
@@ -246,10 +249,11 @@ bool sp__soft_join_tiles(sp_soft_queue *queue);
 sp_status sp__soft_workers_start(sp_soft_device *device);
 /* Ends and joins the threads; their records stay, for late wake-ups. */
 void sp__soft_workers_stop(sp_soft_device *device);
-/* After a submit: wakes a sleeper if nobody naps, so that the work is found within a nap. */
-void sp__soft_notify(sp_soft_device *device);
-/* Wakes up to `count` idle workers at once. */
-void sp__soft_ring(sp_soft_device *device, uint32_t count);
+/* After a submit: wakes a sleeper if nobody naps, so that the work is found within a nap. True if
+ * it woke one. */
+bool sp__soft_notify(sp_soft_device *device);
+/* Wakes up to `count` idle workers at once; true if any. */
+bool sp__soft_ring(sp_soft_device *device, uint32_t count);
 /* The helper side of the table. */
 void sp__soft_help(sp_queue *queue, uint64_t value);
 
@@ -260,6 +264,16 @@ void sp__soft_throttles_destroy(sp_soft_device *device);
  * cursor.has_permit, when it may go on. */
 bool sp__soft_throttle_enter(sp_soft_queue *queue, uint32_t quirk);
 void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk);
+
+/* What the tables of all kinds made of software queues share; a kind adds its name, how it closes,
+ * and its memory. */
+#define SP_SOFT_VTABLE                                                                             \
+    .stop = sp__soft_device_stop, .queue_create = sp__soft_queue_create,                           \
+    .queue_destroy = sp__soft_queue_destroy, .queue_set_batching = sp__soft_queue_set_batching,    \
+    .queue_stats = sp__soft_queue_stats, .submit = sp__soft_submit, .flush = sp__soft_flush,       \
+    .help = sp__soft_help, .last_value = sp__soft_last_value, .each_wait = sp__soft_each_wait,     \
+    .list_create = sp__soft_list_create, .list_retain = sp__soft_list_retain,                      \
+    .list_release = sp__soft_list_release
 
 /* soft_list.c */
 const sp_record *sp__soft_list_records(const sp_list *list);

@@ -38,7 +38,9 @@ void sp__soft_device_stop(sp_dev *base)
     }
     /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait.
      */
-    while (sp_load_acquire(&device->visitors) != 0) sp_thread_yield();
+    while (!SP_PLANTED(close_before_visitors) && sp_load_acquire(&device->visitors) != 0) {
+        sp_thread_yield();
+    }
     sp__soft_workers_stop(device);
 }
 

@@ -22,7 +22,8 @@ bool sp__soft_has_work(const sp_soft_queue *queue)
 
 bool sp__soft_claim(sp_soft_queue *queue)
 {
-    uint64_t word = sp_load_relaxed(&queue->word);
+    /* Sequentially consistent: an idle worker looks here once more after it has set its bit. */
+    uint64_t word = sp_load_seq_cst(&queue->word);
     while ((word & SP_CLAIM_MASK) == SP_FREE &&
            word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done)) {
         if (SP_PLANTED(check_then_act)) {

@@ -225,10 +225,12 @@ sp_status sp__soft_submit(sp_queue *base, const sp_submission *submission, sp_po
 
     uint64_t before = SP_RUNNING;
     sp_mutex_lock(&queue->lock);
+    if (SP_PLANTED(publish_before_data))
+        before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
     const sp_status status = append_locked(queue, submission);
     const uint64_t value = queue->last;
     const bool must_flush = !queue->is_batching || is_batch_full(queue, value);
-    if (status == SP_OK) {
+    if (status == SP_OK && !SP_PLANTED(publish_before_data)) {
         /* Publishes the records to the next claim. Sequentially consistent: the other half of the
          * pair is a worker that sets its idle bit and then reads this word. */
         before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
@@ -242,7 +244,9 @@ sp_status sp__soft_submit(sp_queue *base, const sp_submission *submission, sp_po
     }
     *out = (sp_point){&base->timeline, value};
     sp_delay_point();
-    if ((before & SP_CLAIM_MASK) == SP_FREE) sp__soft_notify(device);
+    if ((before & SP_CLAIM_MASK) == SP_FREE && sp__soft_notify(device)) {
+        sp_store_relaxed(&queue->rung, value);
+    }
     if (must_flush) sp__soft_flush(base);
     return SP_OK;
 }
@@ -251,7 +255,9 @@ void sp__soft_flush(sp_queue *base)
 {
     sp_soft_queue *queue = sp__soft_queue(base);
     sp__soft_note_commit(queue);
-    if (sp__soft_has_work(queue)) sp__soft_ring(sp__soft_device_of(queue), 1);
+    const uint64_t last = sp__soft_last_value(base);
+    if (sp_load_relaxed(&queue->rung) >= last || !sp__soft_has_work(queue)) return;
+    if (sp__soft_ring(sp__soft_device_of(queue), 1)) sp_store_relaxed(&queue->rung, last);
 }
 
 uint64_t sp__soft_last_value(sp_queue *queue)
@@ -290,9 +296,10 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
         sp__soft_queue_destroy(&queue->base);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     }
-    sp_store_release(&device->queues[index], queue);
+    /* Sequentially consistent: see queue_at in soft_workers.c. */
+    sp_store_seq_cst(&device->queues[index], queue);
     uint32_t count = sp_load_relaxed(&device->queue_count);
-    while (count <= index && !sp_cas_release(&device->queue_count, &count, index + 1)) {
+    while (count <= index && !sp_cas_seq_cst(&device->queue_count, &count, index + 1)) {
     }
     *out = &queue->base;
     return SP_OK;

@@ -30,33 +30,42 @@ static bool wake_one(sp_soft_device *device, sp_atomic_u64 *mask)
     return false;
 }
 
-void sp__soft_ring(sp_soft_device *device, uint32_t count)
+bool sp__soft_ring(sp_soft_device *device, uint32_t count)
 {
+    bool is_any = false;
     while (count > 0 &&
            (wake_one(device, &device->napping) || wake_one(device, &device->sleeping))) {
+        is_any = true;
         count--;
     }
+    return is_any;
 }
 
-void sp__soft_notify(sp_soft_device *device)
+bool sp__soft_notify(sp_soft_device *device)
 {
     /* Sequentially consistent: after the publish, see soft.h. A napper looks by itself. */
-    if (sp_load_seq_cst(&device->sleeping) != 0 && sp_load_seq_cst(&device->napping) == 0) {
-        wake_one(device, &device->sleeping);
-    }
+    return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_seq_cst(&device->napping) == 0 &&
+           wake_one(device, &device->sleeping);
 }
 
 /* ---- working ---- */
 
+/* Sequentially consistent like all that an idle worker looks at once more: a queue that it misses
+ * here is filled by a submitter who sees its bit. */
 static sp_soft_queue *queue_at(sp_soft_device *device, uint32_t index)
 {
-    return sp_load_acquire(&device->queues[index]);
+    return sp_load_seq_cst(&device->queues[index]);
+}
+
+static uint32_t queue_count(sp_soft_device *device)
+{
+    return sp_load_seq_cst(&device->queue_count);
 }
 
 /* Is there anything that another idle worker could do? */
 static bool is_more_work(sp_soft_device *device, const sp_soft_queue *besides)
 {
-    const uint32_t count = sp_load_acquire(&device->queue_count);
+    const uint32_t count = queue_count(device);
     for (uint32_t i = 0; i < count; i++) {
         const sp_soft_queue *queue = queue_at(device, i);
         if (queue != NULL && queue != besides && sp__soft_has_work(queue)) return true;
@@ -82,7 +91,7 @@ static bool work_on(sp_soft_queue *queue)
 static bool look_for_work(sp_soft_worker *worker)
 {
     sp_soft_device *device = worker->device;
-    const uint32_t count = sp_load_acquire(&device->queue_count);
+    const uint32_t count = queue_count(device);
     bool is_any = false;
     for (uint32_t i = 0; i < count; i++) {
         sp_soft_queue *queue = queue_at(device, (i + worker->index) % count);
