@@ -9,12 +9,15 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/heap.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "base/wait.h"
 #include "bench.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
+#include "model/plan.h"
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
 
@@ -79,7 +82,7 @@ static void submit_and_wait(void *ctx, uint64_t count)
 {
     const sp_stream_ref *ref = ctx;
     const sp_submission nothing = {0};
-    sp_point point;
+    sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
         sp__submit_plain(ref, &nothing, &point);
         sp__point_wait(point, SP_NO_DEADLINE);
@@ -222,10 +225,10 @@ static void submit_use(void *ctx, uint64_t count)
     const uint32_t pattern = 0;
     const sp_command command = {
         .type = SP_COMMAND_FILL, .constants = &pattern, .constant_bytes = sizeof pattern};
-    sp_point point;
+    sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
         sp__submit_command(&use->ref, &command, uses, 1, NULL, &point);
-        if (i % 64 == 63) sp__point_wait(point, SP_NO_DEADLINE);
+        if (i % 16 == 15) sp__point_wait(point, SP_NO_DEADLINE);
     }
     sp__point_wait(point, SP_NO_DEADLINE);
 }
@@ -244,10 +247,10 @@ static void submit_no_use(void *ctx, uint64_t count)
                                 .constants = &pattern,
                                 .constant_bytes = sizeof pattern};
     const sp_submission submission = {.commands = &command, .command_count = 1};
-    sp_point point;
+    sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
         sp__submit_plain(&use->ref, &submission, &point);
-        if (i % 64 == 63) sp__point_wait(point, SP_NO_DEADLINE);
+        if (i % 16 == 15) sp__point_wait(point, SP_NO_DEADLINE);
     }
     sp__point_wait(point, SP_NO_DEADLINE);
 }
@@ -305,7 +308,7 @@ static double sample_hand_over(void *ctx)
 {
     const hand_over *over = ctx;
     const sp_submission nothing = {0};
-    sp_point point;
+    sp_point point = {0};
     if (over->idle_ns > 0) sp_clock_sleep(over->idle_ns);
     const uint64_t start = sp_clock_now();
     sp__submit_plain(&over->ref, &nothing, &point);
@@ -333,7 +336,7 @@ static sp_status submit_next(busy_worker *busy)
     static const sp_kernel kernel = {.name = "microsecond", .run = run_a_microsecond};
     const sp_command command = {.type = SP_COMMAND_DISPATCH, .kernel = &kernel, .grid = {1, 1, 1}};
     const sp_submission submission = {.commands = &command, .command_count = 1};
-    sp_point point;
+    sp_point point = {0};
     return sp__submit_plain(&busy->ref, &submission, &point);
 }
 
@@ -375,6 +378,71 @@ static void bench_hand_over(void)
     sp_stream_release(other);
 }
 
+/* ---- a model ---- */
+
+#define ACTION_INPUTS 48
+#define ACTION_OUTPUTS 12
+
+typedef struct model_run {
+    sp_model model;
+    const sp_plan *plan;
+    void *arena;
+    float input[ACTION_INPUTS];
+    float output[ACTION_OUTPUTS];
+} model_run;
+
+static void run_model(void *ctx, uint64_t count)
+{
+    model_run *run = ctx;
+    const sp_host_tensor in = {.data = run->input,
+                               .bytes = sizeof run->input,
+                               .dtype = SP_F32,
+                               .rank = 2,
+                               .shape = {1, ACTION_INPUTS}};
+    for (uint64_t i = 0; i < count; i++) {
+        sp_host_tensor out = {.data = run->output, .bytes = sizeof run->output};
+        bench_check(sp_model_run(run->model, &in, 1, &out, 1) == SP_OK, "sp_model_run");
+    }
+}
+
+/* The kernels of the plan, called one after the other. */
+static void run_kernels(void *ctx, uint64_t count)
+{
+    model_run *run = ctx;
+    const void *inputs[1] = {run->input};
+    void *outputs[1] = {run->output};
+    for (uint64_t i = 0; i < count; i++) {
+        sp__plan_run_reference(run->plan, inputs, outputs, run->arena);
+    }
+}
+
+static void bench_model(void)
+{
+    const char *path = SP_BENCH_DATA "/models/policy_go1/model.onnx";
+    void *bytes;
+    size_t len;
+    if (sp_file_read(path, &bytes, &len) != SP_OK) {
+        fprintf(stderr, "model_run_policy_go1: skipped, there is no %s\n", path);
+        return;
+    }
+    model_run run = {.input = {0.5f}};
+    const sp_graph *graph;
+    bench_check(sp_model_load_from_memory(bytes, len, NULL, &run.model) == SP_OK, "load");
+    bench_check(sp__graph_load(bytes, len, &graph) == SP_OK, "sp__graph_load");
+    const sp_plan_input input = {.dtype = SP_F32, .shape = {2, {1, ACTION_INPUTS}}};
+    const sp_plan_request request = {.inputs = &input, .input_count = 1};
+    bench_check(sp__plan_compile(graph, &request, &run.plan) == SP_OK, "sp__plan_compile");
+    run.arena = sp_aligned_malloc(64, run.plan->arena_bytes);
+    const double kernels = bench_ns(run_kernels, &run, 50);
+    bench_print("model_run_policy_go1", bench_ns(run_model, &run, 50), "its kernels", kernels,
+                kernels + 1000);
+    sp_free(run.arena);
+    sp__plan_free(run.plan);
+    sp__graph_free(graph);
+    sp_free(bytes);
+    sp_model_release(run.model);
+}
+
 int main(void)
 {
     bench_header("bench_runtime");
@@ -390,5 +458,6 @@ int main(void)
     bench_event();
     bench_tracking(pair);
     bench_hand_over();
+    bench_model();
     return 0;
 }

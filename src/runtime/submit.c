@@ -26,6 +26,7 @@ typedef struct step {
     const sp_stream_ref *stream;
     const sp_use *uses;
     uint32_t use_count;
+    sp_rt_storage *by_use[SP_MAX_USES];
     used_storage storages[SP_MAX_USES]; /* by slot, each once */
     uint32_t storage_count;
     uint32_t locked_count;
@@ -77,6 +78,7 @@ static sp_status collect_storages(step *s)
     for (uint32_t i = 0; i < s->use_count; i++) {
         sp_rt_storage *storage = sp__storage_peek(s->uses[i].storage);
         if (storage == NULL) return SP_INVALID;
+        s->by_use[i] = storage;
         insert(s, storage, &s->uses[i]);
     }
     return SP_OK;
@@ -142,8 +144,7 @@ static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
 {
     for (uint32_t i = 0; i < s->use_count; i++) {
         const sp_use *use = &s->uses[i];
-        sp_rt_storage *storage = sp__storage_peek(use->storage);
-        if (storage == NULL) return SP_INVALID;
+        sp_rt_storage *storage = s->by_use[i];
         if (!sp_size_in_range(use->offset, use->bytes, storage->bytes)) {
             return sp__fail(
                 SP_INVALID, "bytes %llu ... %llu are outside of a storage of %llu bytes",
