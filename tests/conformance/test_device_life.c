@@ -31,6 +31,7 @@ TEST(opening_fails_cleanly_wherever_memory_runs_out)
         REQUIRE(failures < 1000);
     }
     CHECK(failures > 2); /* the device, its workers, their threads */
+    REQUIRE(device != NULL);
     device->vtable->close(device);
 }
 

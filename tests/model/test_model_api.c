@@ -97,7 +97,7 @@ TEST(an_initializer_that_is_an_input_can_be_overridden_by_name)
     CHECK_EQ_MEM(plain, other, sizeof plain);
     bias[1] = 0.25f;
     CHECK_OK(sp_model_run(model, inputs, 2, &y, 1));
-    CHECK(memcmp(plain, other, sizeof plain) != 0);
+    CHECK(plain[1] != other[1]);
     y = output_y(again, 3);
     CHECK_OK(sp_model_run(model, inputs, 1, &y, 1));
     CHECK_EQ_MEM(plain, again, sizeof plain);

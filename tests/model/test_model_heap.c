@@ -22,10 +22,12 @@
 
 static sp_atomic_u64 allocation_count;
 
+/* The C library names these. NOLINTBEGIN(readability-identifier-naming) */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *ptr, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
+/* NOLINTEND(readability-identifier-naming) */
 
 void *malloc(size_t bytes)
 {

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests of src/runtime: make test L=runtime
-add_library(sp_runtime_fixture OBJECT runtime_fixture.c)
+add_library(sp_runtime_fixture OBJECT runtime_calls.c runtime_fixture.c)
 target_link_libraries(sp_runtime_fixture PUBLIC sp_test_support)
 target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 
 # Each program once as it is and, in builds that can, once with delays at every marked place.
 foreach(suite
-    adopt allocator current_stream event event_time frontier host_access storage stream stream_host
-    stream_pool submit)
+    adopt allocator current_stream event event_time frontier host_access runtime_state
+    runtime_state_memory runtime_state_process storage stream stream_host stream_pool submit
+    submit_ranges)
     set(program test_${suite})
     sp_add_test(${program} SOURCES ${program}.c LABELS runtime LINKS sp_runtime_fixture TIMEOUT 120)
     if(SP_DELAYS)

@@ -95,7 +95,7 @@ static void churn_once(void *arg, uint32_t index)
     (void)arg;
     sp_storage storages[4];
     for (uint64_t i = 0; i < 4; i++) {
-        storages[i] = new_storage(1000 << i);
+        storages[i] = new_storage((uint64_t)1000 << i);
         fill(current_stream(), storages[i], (uint8_t)index);
     }
     for (int i = 0; i < 4; i++) CHECK_EQ_INT(first_other(storages[i], (uint8_t)index), -1);
@@ -204,6 +204,21 @@ TEST(emptying_the_cache_keeps_what_is_in_use_or_still_pending)
 }
 
 /* ---- limits and pressure ---- */
+
+TEST(above_the_high_watermark_the_cache_shrinks_to_the_low_one)
+{
+    runtime_begin();
+    CHECK_STATUS(sp_device_set_cache_watermarks(CPU, 2, 1), SP_INVALID);
+    CHECK_OK(sp_device_set_cache_watermarks(CPU, 8 << 20, 16 << 20));
+    sp_storage storages[64];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 64; i++) storages[i] = new_storage(2 << 20);
+        for (int i = 0; i < 64; i++) CHECK_OK(sp_storage_release(storages[i]));
+        /* What the stream keeps for itself, 8 MiB a class, is not the pools'. */
+        CHECK(stats_of(CPU).cached_bytes <= (16 + 8 + 2) << 20);
+    }
+    runtime_end();
+}
 
 TEST(at_the_limit_the_message_names_the_sizes)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -51,23 +52,11 @@ static void device_close(sp_dev *base)
 }
 
 static const sp_device_vtable vtable = {
+    SP_SOFT_VTABLE,
     .kind = "subject",
-    .stop = sp__soft_device_stop,
     .close = device_close,
     .memory_create = memory_create,
     .memory_destroy = memory_destroy,
-    .queue_create = sp__soft_queue_create,
-    .queue_destroy = sp__soft_queue_destroy,
-    .queue_set_batching = sp__soft_queue_set_batching,
-    .queue_stats = sp__soft_queue_stats,
-    .submit = sp__soft_submit,
-    .flush = sp__soft_flush,
-    .help = sp__soft_help,
-    .last_value = sp__soft_last_value,
-    .each_wait = sp__soft_each_wait,
-    .list_create = sp__soft_list_create,
-    .list_retain = sp__soft_list_retain,
-    .list_release = sp__soft_list_release,
 };
 
 sp_soft_device *sp__subject_device(uint32_t worker_count)
@@ -126,8 +115,8 @@ sp_command sp__subject_dispatch(const sp_kernel *kernel, sp_binding *binding, sp
                         .constants = constant};
 }
 
-sp_status sp__subject_submit(sp_soft_queue *queue, const sp_command *command,
-                             const sp_point *waits, uint32_t wait_count, sp_point *out)
+sp_status sp__subject_submit(sp_soft_queue *queue, const sp_command *command, const sp_point *waits,
+                             uint32_t wait_count, sp_point *out)
 {
     const sp_submission submission = {.waits = waits,
                                       .wait_count = wait_count,
@@ -145,7 +134,7 @@ sp_status sp__subject_append(sp_soft_queue *queue, sp_subject_log *log, uint32_t
     sp_binding binding;
     SP_SCHED_ASSERT(item < SP_LOG_ITEMS);
     const sp_command command = sp__subject_dispatch(&append_kernel, &binding, &log_memory[item],
-                                                    log, sizeof *log, &item);
+                                                    log, sizeof log->count, &item);
     return sp__subject_submit(queue, &command, waits, wait_count, out);
 }
 
@@ -175,6 +164,7 @@ void sp__subject_poll(sp_soft_device *device, uint32_t queue_count, sp_point unt
 sp_rt_device *sp__subject_runtime(sp_soft_device *device)
 {
     sp_rt_device *out;
+    setenv("STREAMPOOL_STREAMS", "5", 1);
     sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
     SP_SCHED_ASSERT(sp__runtime_add_device(&device->base, &out) == SP_OK);
     return out;

@@ -38,11 +38,12 @@ sp_soft_queue *sp__subject_queue(sp_soft_device *device, uint32_t index, bool is
 /* A dispatch that appends `item` to the log, after the points; its own point. */
 sp_status sp__subject_append(sp_soft_queue *queue, sp_subject_log *log, uint32_t item,
                              const sp_point *waits, uint32_t wait_count, sp_point *out);
-/* A command with one binding and, if not NULL, one constant; `memory` has to outlive it. */
+/* A command with one binding and, if not NULL, one constant; `memory` has to outlive it. `bytes` is
+ * what the command tells the checker that it writes: 0 if `data` is only a way to the world. */
 sp_command sp__subject_dispatch(const sp_kernel *kernel, sp_binding *binding, sp_memory *memory,
                                 void *data, uint64_t bytes, const uint32_t *constant);
-sp_status sp__subject_submit(sp_soft_queue *queue, const sp_command *command,
-                             const sp_point *waits, uint32_t wait_count, sp_point *out);
+sp_status sp__subject_submit(sp_soft_queue *queue, const sp_command *command, const sp_point *waits,
+                             uint32_t wait_count, sp_point *out);
 
 /* Runs what can be claimed on the queues 0 ... count - 1 until the point has passed, with turns of
  * a spin where there is nothing: what a worker does, but it never sleeps. */
@@ -52,7 +53,7 @@ bool sp__subject_work(sp_soft_device *device, uint32_t queue_count);
 
 /* ---- runtime ---- */
 
-/* A runtime that is up with this one device, as number 0, of at most two streams besides the
+/* A runtime that is up with this one device, as number 0, with four streams besides the
  * default one. sp__subject_runtime_down takes both down again. */
 sp_rt_device *sp__subject_runtime(sp_soft_device *device);
 void sp__subject_runtime_down(void);

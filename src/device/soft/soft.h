@@ -57,7 +57,7 @@ typedef struct sp_tile_job {
     const sp_kernel *kernel;
     const void *constants;
     uint32_t grid[3];
-    uint32_t total;
+    sp_atomic_u32 total; /* written before the job is opened; also read by who does not join */
     void *bindings[SP_MAX_BINDINGS];
 } sp_tile_job;
 
@@ -242,6 +242,8 @@ void sp__soft_cure(const sp_binding *bindings, uint32_t count);
 
 /* soft_tiles.c: the dispatch in queue->tiles */
 sp_status sp__soft_run_tiles(sp_soft_queue *queue);
+/* Does the queue run a dispatch with tiles that nobody has claimed? */
+bool sp__soft_has_tiles(const sp_soft_queue *queue);
 /* Joins the queue's running dispatch, if it has one; true if any tile was run. */
 bool sp__soft_join_tiles(sp_soft_queue *queue);
 

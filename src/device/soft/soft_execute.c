@@ -98,7 +98,7 @@ static sp_status dispatch(sp_soft_queue *queue, const sp_record *record, const s
     tiles->kernel = kernel;
     tiles->constants = constants;
     memcpy(tiles->grid, grid, sizeof tiles->grid);
-    tiles->total = (uint32_t)total;
+    sp_store_relaxed(&tiles->total, (uint32_t)total);
     for (uint32_t i = 0; i < record->count; i++) tiles->bindings[i] = address_of(&bindings[i]);
     return sp__soft_run_tiles(queue);
 }

@@ -33,7 +33,7 @@ static uint32_t run_claimed(sp_tile_job *tiles)
 {
     for (uint32_t count = 0;; count++) {
         const uint32_t number = sp_fetch_add_relaxed(&tiles->next, 1);
-        if (number >= tiles->total) return count;
+        if (number >= sp_load_relaxed(&tiles->total)) return count;
         run_one(tiles, number);
     }
 }
@@ -60,12 +60,20 @@ sp_status sp__soft_run_tiles(sp_soft_queue *queue)
     /* Publishes the job; sequentially consistent because an idle worker looks at it after it has
      * set its bit, and the ring below looks at the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
-    sp__soft_ring(sp__soft_device_of(queue), tiles->total - 1);
+    sp__soft_ring(sp__soft_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
     sp_delay_point();
     run_claimed(tiles);
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);
     wait_for_joiners(tiles);
     return sp__fault_report(sp_load_relaxed(&tiles->failed));
+}
+
+bool sp__soft_has_tiles(const sp_soft_queue *queue)
+{
+    const sp_tile_job *tiles = &queue->tiles;
+    /* Sequentially consistent: an idle worker looks here after it has set its bit. */
+    return (sp_load_seq_cst(&tiles->state) & OPEN) != 0 &&
+           sp_load_relaxed(&tiles->next) < sp_load_relaxed(&tiles->total);
 }
 
 static bool join(sp_tile_job *tiles)

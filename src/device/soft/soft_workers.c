@@ -73,21 +73,19 @@ static bool is_more_work(sp_soft_device *device, const sp_soft_queue *besides)
     return false;
 }
 
-static bool work_on(sp_soft_queue *queue)
+static bool drain_if_free(sp_soft_queue *queue)
 {
-    if (sp__soft_claim(queue)) {
-        sp_soft_device *device = sp__soft_device_of(queue);
-        if (is_more_work(device, queue)) sp__soft_ring(device, 1);
-        const sp_executor executor = {
-            .kind = SP_WORKER, .until = UINT64_MAX, .budget = WORKER_BUDGET};
-        sp_delay_point();
-        sp__soft_drain(queue, &executor);
-        return true;
-    }
-    return sp__soft_join_tiles(queue);
+    if (!sp__soft_claim(queue)) return false;
+    sp_soft_device *device = sp__soft_device_of(queue);
+    if (is_more_work(device, queue)) sp__soft_ring(device, 1);
+    const sp_executor executor = {.kind = SP_WORKER, .until = UINT64_MAX, .budget = WORKER_BUDGET};
+    sp_delay_point();
+    sp__soft_drain(queue, &executor);
+    return true;
 }
 
-/* One round through the queues, each worker from another start. True if there was anything. */
+/* One round through the queues, each worker from another start. True if there was anything. Free
+ * queues first: this worker may have been woken for one, and tiles may take long. */
 static bool look_for_work(sp_soft_worker *worker)
 {
     sp_soft_device *device = worker->device;
@@ -95,18 +93,35 @@ static bool look_for_work(sp_soft_worker *worker)
     bool is_any = false;
     for (uint32_t i = 0; i < count; i++) {
         sp_soft_queue *queue = queue_at(device, (i + worker->index) % count);
-        if (queue != NULL && work_on(queue)) is_any = true;
+        if (queue != NULL && drain_if_free(queue)) is_any = true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sp_soft_queue *queue = queue_at(device, (i + worker->index) % count);
+        if (queue != NULL && sp__soft_join_tiles(queue)) is_any = true;
     }
     return is_any;
 }
 
-/* Sets the worker's bit, looks once more, and parks until woken or until the deadline. */
+static bool is_any_work(sp_soft_device *device)
+{
+    const uint32_t count = queue_count(device);
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_soft_queue *queue = queue_at(device, i);
+        if (queue != NULL && (sp__soft_has_work(queue) || sp__soft_has_tiles(queue))) return true;
+    }
+    return false;
+}
+
+/* Sets the worker's bit, looks once more, and parks until woken or until the deadline. Whoever
+ * clears the bit counts on this worker, so it runs nothing while the bit is set: a submission that
+ * comes meanwhile would wait for the end of that work though other workers are idle. */
 static bool idle_in(sp_soft_worker *worker, sp_atomic_u64 *mask, uint64_t deadline_ns)
 {
     const uint64_t bit = (uint64_t)1 << worker->index;
     sp_fetch_or_seq_cst(mask, bit);
     sp_delay_point();
-    const bool is_work = look_for_work(worker) || sp_load_seq_cst(&worker->device->is_stopping);
+    const bool is_work =
+        is_any_work(worker->device) || sp_load_seq_cst(&worker->device->is_stopping);
     const bool is_woken = is_work || sp_parker_park(&worker->parker, deadline_ns);
     /* Sequentially consistent: a submitter that still saw the bit published before the next look.
      */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 31 threads allocate random sizes on random streams, for random times, and pass storages to each
+ * other. Every byte is verified before a storage dies, and between the phases, when nobody is
+ * inside, the figures are compared with a ledger of the test's own. */
+#include "stress.h"
+
+#define THREADS 31
+#define SLOTS 12
+#define MAILBOXES 64
+#define SHARED_STREAMS 6
+#define PHASES 5
+
+/* What a storage's bytes are is told by its pattern, so it can be verified by whoever gets it. */
+typedef struct block {
+    sp_storage storage;
+    uint64_t bytes;
+    uint8_t pattern;
+} block;
+
+typedef struct mailbox {
+    sp_mutex lock;
+    block content SP_GUARDED_BY(lock);
+} mailbox;
+
+typedef struct stress {
+    sp_stream shared[SHARED_STREAMS];
+    block slots[THREADS][SLOTS]; /* of one thread each, kept between phases */
+    mailbox mailboxes[MAILBOXES];
+    uint64_t random[THREADS];
+    uint32_t rounds;
+    overlap calls;
+    sp_atomic_u32 finished; /* threads, in this phase */
+    /* The ledger. */
+    sp_atomic_i64 in_use_bytes;
+    sp_atomic_u64 allocations, frees, verified_bytes;
+} stress;
+
+static int64_t rounded(uint64_t bytes)
+{
+    uint32_t size_class;
+    uint64_t size = 0;
+    CHECK(sp__size_class_of(bytes, &size_class, &size));
+    return (int64_t)size;
+}
+
+static uint64_t random_size(uint64_t *random)
+{
+    const uint32_t shift = random_next(random) % 15; /* up to 32 KiB, small ones as often */
+    return random_next(random) % (2u << shift);
+}
+
+static void verify_and_release(stress *all, block *old)
+{
+    CHECK_EQ_INT(first_other(old->storage, old->pattern), -1);
+    sp_fetch_add_relaxed(&all->verified_bytes, old->bytes);
+    sp_fetch_sub_relaxed(&all->in_use_bytes, rounded(old->bytes));
+    sp_fetch_add_relaxed(&all->frees, (uint64_t)1);
+    CHECK_OK(sp_storage_release(old->storage));
+    *old = (block){.storage = {0}};
+}
+
+/* Made and filled on streams that need not be the same. */
+static block create(stress *all, uint64_t *random)
+{
+    block made = {.bytes = random_size(random), .pattern = (uint8_t)random_next(random)};
+    const sp_stream maker = all->shared[random_next(random) % SHARED_STREAMS];
+    const sp_stream filler = random_next(random) % 2 == 0
+                                 ? current_stream()
+                                 : all->shared[random_next(random) % SHARED_STREAMS];
+    sp_stream_guard guard;
+    CHECK_OK(sp_stream_guard_begin(maker, &guard));
+    made.storage = new_storage(made.bytes);
+    CHECK_OK(sp_stream_guard_end(&guard));
+    sp_fetch_add_relaxed(&all->in_use_bytes, rounded(made.bytes));
+    sp_fetch_add_relaxed(&all->allocations, (uint64_t)1);
+    fill(filler, made.storage, made.pattern);
+    return made;
+}
+
+static void exchange(stress *all, block *mine, uint32_t at)
+{
+    mailbox *box = &all->mailboxes[at];
+    sp_mutex_lock(&box->lock);
+    const block theirs = box->content;
+    box->content = *mine;
+    sp_mutex_unlock(&box->lock);
+    *mine = theirs;
+}
+
+/* A use right before the release: the last one is what the memory must wait for. */
+static void read_once_more(stress *all, const block *used, uint64_t *random)
+{
+    block copied = {.bytes = used->bytes, .pattern = used->pattern};
+    copied.storage = new_storage(copied.bytes);
+    sp_fetch_add_relaxed(&all->in_use_bytes, rounded(copied.bytes));
+    sp_fetch_add_relaxed(&all->allocations, (uint64_t)1);
+    copy(all->shared[random_next(random) % SHARED_STREAMS], copied.storage, used->storage);
+    verify_and_release(all, &copied);
+}
+
+/* Gives back what it can while the others allocate. */
+static void trim_until_finished(stress *all)
+{
+    while (sp_load_acquire(&all->finished) < THREADS) {
+        CHECK_OK(sp_device_empty_cache(CPU));
+        sp_thread_yield();
+    }
+}
+
+static void run_phase(void *arg, uint32_t index)
+{
+    stress *all = arg;
+    if (index == THREADS) {
+        trim_until_finished(all);
+        return;
+    }
+    uint64_t *random = &all->random[index];
+    for (uint32_t i = 0; i < all->rounds; i++) {
+        block *slot = &all->slots[index][random_next(random) % SLOTS];
+        overlap_enter(&all->calls);
+        if (slot->storage.bits == 0) {
+            *slot = create(all, random);
+        } else if (random_next(random) % 4 == 0) {
+            exchange(all, slot, random_next(random) % MAILBOXES);
+        } else {
+            if (random_next(random) % 4 == 0) read_once_more(all, slot, random);
+            verify_and_release(all, slot);
+        }
+        overlap_leave(&all->calls);
+    }
+    raise_by_one(&all->finished);
+}
+
+static void compare(stress *all)
+{
+    const sp_memory_stats stats = stats_of(CPU);
+    CHECK_EQ_U64(stats.in_use_bytes, (uint64_t)sp_load_relaxed(&all->in_use_bytes));
+    CHECK_EQ_U64(stats.allocations, sp_load_relaxed(&all->allocations));
+    CHECK_EQ_U64(stats.frees, sp_load_relaxed(&all->frees));
+    const bool is_consistent = sp__allocator_check(&rt_device(CPU)->allocator);
+    CHECK(is_consistent);
+    if (!is_consistent) test_note("%s", sp_last_error());
+}
+
+static void release_rest(stress *all)
+{
+    for (int i = 0; i < THREADS * SLOTS; i++) {
+        block *left = &all->slots[i / SLOTS][i % SLOTS];
+        if (left->storage.bits != 0) verify_and_release(all, left);
+    }
+    for (int i = 0; i < MAILBOXES; i++) {
+        block left = {.storage = {0}};
+        exchange(all, &left, (uint32_t)i);
+        if (left.storage.bits != 0) verify_and_release(all, &left);
+        sp_mutex_deinit(&all->mailboxes[i].lock);
+    }
+}
+
+static void run_stress(bool is_trimmed)
+{
+    static stress all; /* large for a stack */
+    runtime_begin();
+    all = (stress){.rounds = (uint32_t)test_count(20000, 3000)};
+    if (is_trimmed) CHECK_OK(sp_device_set_cache_watermarks(CPU, 1 << 18, 1 << 20));
+    for (uint32_t i = 0; i < THREADS; i++) all.random[i] = random_seed(i);
+    for (int i = 0; i < MAILBOXES; i++) sp_mutex_init(&all.mailboxes[i].lock);
+    for (int i = 0; i < SHARED_STREAMS; i++) all.shared[i] = new_stream();
+    for (int phase = 0; phase < PHASES; phase++) {
+        sp_store_relaxed(&all.finished, 0);
+        test_threads(is_trimmed ? THREADS + 1 : THREADS, run_phase, &all);
+        compare(&all);
+    }
+    check_overlap(&all.calls, 2);
+    const sp_memory_stats stats = stats_of(CPU);
+    test_note("%llu allocations, %llu bytes verified, %llu slabs",
+              (unsigned long long)sp_load_relaxed(&all.allocations),
+              (unsigned long long)sp_load_relaxed(&all.verified_bytes),
+              (unsigned long long)stats.device_allocations);
+    CHECK(!is_trimmed || stats.device_allocations > 100); /* slabs did come and go */
+    release_rest(&all);
+    compare(&all);
+    CHECK_EQ_U64(stats_of(CPU).in_use_bytes, 0);
+    for (int i = 0; i < SHARED_STREAMS; i++) CHECK_OK(sp_stream_release(all.shared[i]));
+    runtime_end();
+}
+
+TEST(memory_of_31_threads_is_never_shared_and_every_byte_is_accounted_for)
+{
+    run_stress(false);
+}
+
+TEST(the_same_holds_while_the_cache_is_trimmed_all_the_time)
+{
+    run_stress(true);
+}
+
+TEST_MAIN

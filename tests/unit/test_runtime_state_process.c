@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fork and exit, as seen by the child and by the parent. */
+#include "runtime_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Exit code of the child process that runs `fn`. */
+static int in_child(int (*fn)(void *arg), void *arg)
+{
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) _exit(fn(arg));
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* ---- fork ---- */
+
+static bool is_silent(call_context *context)
+{
+    return sp_stream_release(context->stream) == SP_OK &&
+           sp_event_release(context->event) == SP_OK &&
+           sp_event_release(context->timed[0]) == SP_OK &&
+           sp_storage_release(context->a) == SP_OK && sp_storage_release(context->b) == SP_OK &&
+           sp_command_list_release(context->list) == SP_OK && sp_thread_release_stream() == SP_OK &&
+           sp_device_close(CPU) == SP_OK && sp_shutdown() == SP_OK;
+}
+
+/* 0: all is as it should be; else which call was not. */
+static int live_in_child(void *arg)
+{
+    call_context *context = arg;
+    const uint64_t start = sp_clock_now();
+    for (uint32_t i = 0; i < public_call_count; i++) {
+        if (public_calls[i].run(context) == SP_FORKED && sp_last_error()[0] != '\0') continue;
+        printf("  %s in a forked child: %s\n", public_calls[i].name, sp_last_error());
+        fflush(stdout);
+        return 1 + (int)i;
+    }
+    if (!is_silent(context)) return 200;
+    if (public_calls[0].run(context) != SP_FORKED) return 201; /* also after the silent shutdown */
+    if (sp_device_count() != 0) return 202;
+    return sp_clock_now() - start < 5 * SECOND ? 0 : 203;
+}
+
+TEST(a_forked_child_gets_an_error_at_once_and_its_releases_are_silent)
+{
+    runtime_begin();
+    call_context context;
+    call_context_init(&context);
+    CHECK_EQ_INT(in_child(live_in_child, &context), 0);
+    fill(context.stream, context.a, 9);
+    CHECK_EQ_INT(first_other(context.a, 9), -1);
+    call_context_deinit(&context);
+    runtime_end();
+}
+
+typedef struct forking {
+    call_context context;
+    uint32_t forks;
+    sp_atomic_u32 finished;
+    sp_atomic_u32 working;
+    uint64_t rounds[8];
+} forking;
+
+static void work_or_fork(void *arg, uint32_t index)
+{
+    forking *self = arg;
+    if (index == 0) {
+        await_at_least(&self->working, 7);
+        for (uint32_t i = 0; i < self->forks; i++) {
+            CHECK_EQ_INT(in_child(live_in_child, &self->context), 0);
+        }
+        raise_by_one(&self->finished);
+        return;
+    }
+    const sp_storage from = new_storage(3000);
+    const sp_storage to = new_storage(3000);
+    raise_by_one(&self->working);
+    while (sp_load_acquire(&self->finished) == 0) {
+        const uint8_t value = (uint8_t)(self->rounds[index]++ + index);
+        fill(current_stream(), from, value);
+        copy(current_stream(), to, from);
+        CHECK_EQ_INT(first_other(to, value), -1);
+    }
+    CHECK_OK(sp_storage_release(from));
+    CHECK_OK(sp_storage_release(to));
+}
+
+TEST(a_fork_of_a_worker_with_work_in_flight_leaves_the_parent_right)
+{
+    runtime_begin();
+    forking self = {.forks = (uint32_t)test_count(1000, 30)};
+    call_context_init(&self.context);
+    test_threads(8, work_or_fork, &self);
+    for (int i = 1; i < 8; i++) CHECK(self.rounds[i] > 0);
+    call_context_deinit(&self.context);
+    runtime_end();
+}
+
+static int use_everything(void *arg)
+{
+    (void)arg;
+    const sp_storage storage = new_storage(64);
+    fill(current_stream(), storage, 7);
+    const bool is_right = first_other(storage, 7) == -1;
+    sp_storage_release(storage);
+    return is_right && sp_shutdown() == SP_OK ? 0 : 1;
+}
+
+TEST(a_child_forked_before_first_use_works)
+{
+    runtime_begin();
+    CHECK_EQ_INT(in_child(use_everything, NULL), 0);
+    CHECK_OK(sp_init()); /* and the parent */
+    runtime_end();
+}
+
+/* ---- exit ---- */
+
+static sp_atomic_u32 busy_threads;
+
+static void work_for_ever(void *arg)
+{
+    (void)arg;
+    const sp_storage storage = new_storage(10000);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    raise_by_one(&busy_threads);
+    for (uint8_t i = 0;; i++) {
+        fill(current_stream(), storage, i);
+        CHECK_OK(sp_event_record(event, current_stream()));
+        CHECK_OK(sp_event_synchronize(event));
+        CHECK_EQ_INT(first_other(storage, i), -1);
+    }
+}
+
+/* Which thread ends the process, and how. */
+typedef struct ending {
+    bool is_worker;
+    bool is_quick; /* _exit */
+    bool has_shutdown;
+} ending;
+
+static void end_process(void *arg)
+{
+    const ending *how = arg;
+    await_at_least(&busy_threads, 31);
+    if (how->has_shutdown) sp_shutdown();
+    if (how->is_quick) _exit(0);
+    exit(0);
+}
+
+static int exit_while_busy(void *arg)
+{
+    const ending *how = arg;
+    sp_thread threads[32];
+    for (int i = 0; i < 31; i++) {
+        if (sp_thread_create(&threads[i], "busy", work_for_ever, NULL) != SP_OK) return 2;
+    }
+    if (!how->is_worker) end_process(arg);
+    if (sp_thread_create(&threads[31], "ender", end_process, arg) != SP_OK) return 3;
+    for (;;) sp_clock_sleep(SECOND);
+}
+
+TEST(exit_while_thirty_one_threads_are_busy_is_clean)
+{
+    static const ending ways[] = {{false, false, false}, {true, false, false}, {false, true, false}};
+    runtime_begin();
+    const uint64_t rounds = test_count(100, 3);
+    for (uint64_t i = 0; i < rounds * SP_COUNT_OF(ways); i++) {
+        ending how = ways[i % SP_COUNT_OF(ways)];
+        CHECK_EQ_INT(in_child(exit_while_busy, &how), 0);
+    }
+    runtime_end();
+}
+
+/* ---- thread ends beside a shutdown ---- */
+
+static void use_and_end(void *arg, uint32_t index)
+{
+    sp_atomic_u32 *ready = arg;
+    sp_stream stream;
+    if (index == 0) {
+        await_at_least(ready, 8);
+        CHECK_OK(sp_shutdown());
+        return;
+    }
+    CHECK_OK(sp_stream_current(CPU, &stream));
+    raise_by_one(ready);
+    await_at_least(ready, 8); /* its destructors run beside the shutdown */
+}
+
+TEST(threads_that_end_during_a_shutdown_touch_nothing_that_is_gone)
+{
+    const uint64_t rounds = test_count(2000, 100);
+    for (uint64_t i = 0; i < rounds; i++) {
+        runtime_begin();
+        sp_atomic_u32 ready = {0};
+        test_threads(9, use_and_end, &ready);
+        runtime_end();
+    }
+}
+
+TEST_MAIN

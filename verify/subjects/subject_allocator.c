@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The allocator: a block is never handed out twice, nor before its points have passed; memory is
+ * not given back while somebody has a block of it; and none is lost. */
+#include "support.h"
+
+#include <string.h>
+
+#include "base/heap.h"
+#include "runtime/slab.h"
+#include "runtime/storage.h"
+
+void sp__subject_allocator_two(void *arg);
+void sp__subject_allocator_shared(void *arg);
+void sp__subject_allocator_limit(void *arg);
+void sp__subject_allocator_trim(void *arg);
+void sp__subject_allocator_pending(void *arg);
+void sp__subject_allocator_flush(void *arg);
+
+#define BLOCK_BYTES ((uint64_t)512 << 10) /* two in a slab */
+
+typedef struct world {
+    sp_soft_device *soft;
+    sp_rt_device *device;
+    sp_soft_queue *queues[2];
+    sp_block *block, *other;
+} world;
+
+/* The subject's device has one real byte for 4096: the blocks of a slab are apart in it. */
+static uint64_t *words_of(const sp_block *block)
+{
+    return (uint64_t *)(void *)((char *)block->slab->memory.host + block->offset / 4096);
+}
+
+static sp_block *take(world *w, uint32_t stream)
+{
+    sp_block *block;
+    SP_SCHED_ASSERT(sp__allocator_take(&w->device->allocator, BLOCK_BYTES, &w->queues[stream]->base,
+                                       &block) == SP_OK);
+    return block;
+}
+
+static void give(world *w, sp_block *block)
+{
+    sp__allocator_give(&w->device->allocator, block);
+}
+
+static void begin(world *w)
+{
+    memset(w, 0, sizeof *w);
+    w->soft = sp__subject_device(0);
+    w->device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *w->device);
+    SP_SCHED_ASSERT(w->device != NULL);
+    memset(w->device, 0, sizeof *w->device);
+    w->device->dev = &w->soft->base;
+    sp__allocator_init(&w->device->allocator, w->device, &w->soft->base);
+    for (uint32_t i = 0; i < 2; i++) w->queues[i] = sp__subject_queue(w->soft, i, true);
+    w->block = take(w, 0);
+    w->other = take(w, 0);
+    SP_SCHED_ASSERT(w->block->slab == w->other->slab);
+}
+
+static void end(world *w)
+{
+    SP_SCHED_ASSERT(sp__allocator_check(&w->device->allocator));
+    sp_memory_stats stats;
+    sp__allocator_stats(&w->device->allocator, &stats);
+    SP_SCHED_ASSERT(stats.in_use_bytes == 0);
+    sp__allocator_deinit(&w->device->allocator);
+    sp__subject_device_free(w->soft);
+    sp_free(w->device);
+    sp__storages_free();
+    sp__subject_end();
+}
+
+/* Plain accesses: a block that two have is a race, or another's pattern. */
+static void use(world *w, uint32_t stream, uint64_t pattern)
+{
+    sp_block *block = take(w, stream);
+    *words_of(block) = pattern;
+    SP_SCHED_ASSERT(*words_of(block) == pattern);
+    give(w, block);
+}
+
+static void use_on_0(void *arg)
+{
+    use(arg, 0, 1);
+    use(arg, 0, 2);
+}
+
+static void use_on_1(void *arg)
+{
+    use(arg, 1, 3);
+    use(arg, 1, 4);
+}
+
+static void use_once_on_0(void *arg)
+{
+    use(arg, 0, 5);
+}
+
+static void use_once_on_1(void *arg)
+{
+    use(arg, 1, 6);
+}
+
+void sp__subject_allocator_two(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    give(&w, w.block);
+    give(&w, w.other);
+    sp__subject_run((const sp_thread_fn[]){use_on_0, use_on_1}, 2, &w);
+    end(&w);
+}
+
+void sp__subject_allocator_shared(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w);
+    give(&w, w.block);
+    give(&w, w.other);
+    sp__subject_run((const sp_thread_fn[]){use_on_0, use_once_on_0, use_once_on_1}, threads, &w);
+    end(&w);
+}
+
+/* Two threads, two blocks, and no memory for more: each always gets one. */
+void sp__subject_allocator_limit(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
+    give(&w, w.block);
+    give(&w, w.other);
+    sp__subject_run((const sp_thread_fn[]){use_once_on_0, use_once_on_1}, 2, &w);
+    end(&w);
+}
+
+/* ---- giving memory back ---- */
+
+static void trim(void *arg)
+{
+    world *w = arg;
+    sp__allocator_trim(&w->device->allocator, UINT64_MAX, false);
+}
+
+static void trim_deep(void *arg)
+{
+    world *w = arg;
+    sp__allocator_trim(&w->device->allocator, UINT64_MAX, true);
+}
+
+/* Both blocks of the slab are in the pool: it is given back, or one of them is taken. */
+void sp__subject_allocator_trim(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w);
+    give(&w, w.block);
+    give(&w, w.other);
+    sp__allocator_flush_caches(&w.device->allocator);
+    sp__subject_run((const sp_thread_fn[]){use_on_1, trim, use_once_on_0}, threads, &w);
+    end(&w);
+}
+
+/* The same, but they are in the cache of a stream. */
+void sp__subject_allocator_flush(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    give(&w, w.block);
+    give(&w, w.other);
+    sp__subject_run((const sp_thread_fn[]){use_on_0, trim_deep}, 2, &w);
+    end(&w);
+}
+
+/* ---- a block whose last use is still to come ---- */
+
+static void last_use(void *arg)
+{
+    world *w = arg;
+    *words_of(w->block) = 9;
+    sp__timeline_advance(&w->queues[0]->base.timeline, 1);
+}
+
+static void give_pending(void *arg)
+{
+    world *w = arg;
+    give(w, w->other);
+}
+
+/* `other` is the same block under another name: the giver must not touch its memory. */
+void sp__subject_allocator_pending(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w);
+    sp_block *kept = w.other;
+    w.other = w.block;
+    w.block->frontier.write = (sp_point){&w.queues[0]->base.timeline, 1};
+    if (threads == 2) give_pending(&w);
+    sp__subject_run((const sp_thread_fn[]){last_use, use_once_on_1, give_pending}, threads, &w);
+    give(&w, kept);
+    end(&w);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closing a device: what was accepted is done when stop returns, and nothing is accepted after. */
+#include "support.h"
+
+#include <string.h>
+
+void sp__subject_close(void *arg);
+
+typedef struct world {
+    sp_soft_device *device;
+    sp_soft_queue *queues[2];
+    sp_subject_log logs[2]; /* plain */
+    uint32_t accepted[2];   /* plain: by each submitter */
+} world;
+
+static void submit_until_closed(world *w, uint32_t index)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        sp_point point;
+        const sp_status status =
+            sp__subject_append(w->queues[index], &w->logs[index], 2 * index + i, NULL, 0, &point);
+        SP_SCHED_ASSERT(status == SP_OK || status == SP_CLOSED);
+        if (status == SP_CLOSED) return;
+        w->accepted[index]++;
+    }
+}
+
+static void submit_0(void *arg)
+{
+    submit_until_closed(arg, 0);
+}
+
+static void submit_1(void *arg)
+{
+    submit_until_closed(arg, 1);
+}
+
+static void close_device(void *arg)
+{
+    world *w = arg;
+    sp__soft_device_stop(&w->device->base);
+    sp_point point;
+    SP_SCHED_ASSERT(sp__subject_append(w->queues[0], &w->logs[0], 7, NULL, 0, &point) == SP_CLOSED);
+}
+
+static void explore(uint32_t worker_count, uint32_t submitters)
+{
+    world w;
+    memset(&w, 0, sizeof w);
+    w.device = sp__subject_device(worker_count);
+    for (uint32_t i = 0; i < submitters; i++) {
+        w.queues[i] = sp__subject_queue(w.device, i, true);
+    }
+    sp__subject_run((const sp_thread_fn[]){close_device, submit_0, submit_1}, 1 + submitters, &w);
+    for (uint32_t i = 0; i < submitters; i++) {
+        SP_SCHED_ASSERT(w.logs[i].count == w.accepted[i]);
+        SP_SCHED_ASSERT(sp_load_relaxed(&w.queues[i]->base.timeline.done) == w.accepted[i]);
+    }
+    sp__subject_device_free(w.device);
+    sp__subject_end();
+}
+
+/* 1: two submitters and the closer; 2: one submitter; 3: one submitter and a worker. */
+void sp__subject_close(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    explore(threads == 3 ? 1 : 0, threads == 1 ? 2 : 1);
+}

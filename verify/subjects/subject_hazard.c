@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hazard step: of two commands over the same storages, on any streams, the one submitted second
+ * runs after the first, on all of them; so nobody sees parts of two writes. And host accesses. */
+#include "support.h"
+
+#include <string.h>
+
+#include <streampool/storage.h>
+
+#include "base/clock.h"
+#include "device/host_executor.h"
+#include "device/wait.h"
+#include "runtime/storage.h"
+#include "runtime/submit.h"
+
+void sp__subject_hazard_writes(void *arg);
+void sp__subject_hazard_read(void *arg);
+void sp__subject_hazard_worker(void *arg);
+void sp__subject_hazard_host(void *arg);
+void sp__subject_hazard_hosts(void *arg);
+void sp__subject_storage_release(void *arg);
+void sp__subject_storage_reuse(void *arg);
+void sp__subject_storage_touch(void *arg);
+
+typedef struct world {
+    sp_soft_device *soft;
+    sp_rt_device *device;
+    sp_stream leases[3];
+    sp_stream_ref streams[3];
+    sp_storage x, y;
+    uint32_t memory[2]; /* plain: what the storages stand for */
+    uint32_t seen[2];   /* plain: what the reader's command found */
+    uint32_t released;  /* plain: calls of the owner's callback */
+} world;
+
+/* ---- set-up ---- */
+
+static void owner_called(void *ctx, void *data)
+{
+    world *w = ctx;
+    w->released++;
+    *(uint32_t *)data = 0; /* as free would: nobody may use it any more */
+}
+
+static sp_storage adopt(world *w, uint32_t *data)
+{
+    const sp_adopt_options options = {.release = owner_called, .ctx = w};
+    sp_storage storage;
+    SP_SCHED_ASSERT(sp_storage_adopt((sp_device){0}, data, sizeof *data, &options, &storage) ==
+                    SP_OK);
+    return storage;
+}
+
+static void begin(world *w, uint32_t worker_count, uint32_t stream_count)
+{
+    memset(w, 0, sizeof *w);
+    w->soft = sp__subject_device(worker_count);
+    w->device = sp__subject_runtime(w->soft);
+    for (uint32_t i = 0; i < stream_count; i++) {
+        w->streams[i] = sp__subject_stream(w->device, &w->leases[i]);
+    }
+    w->x = adopt(w, &w->memory[0]);
+    w->y = adopt(w, &w->memory[1]);
+}
+
+static void end(world *w)
+{
+    SP_SCHED_ASSERT(sp__host_executor_start() == SP_OK);
+    SP_SCHED_ASSERT(sp_storage_release(w->x) == SP_OK);
+    SP_SCHED_ASSERT(sp_storage_release(w->y) == SP_OK);
+    for (uint32_t i = 0; i < 3; i++) sp__stream_lease_release(w->leases[i]);
+    sp__subject_runtime_down();
+    SP_SCHED_ASSERT(w->released == 2);
+}
+
+/* ---- commands ---- */
+
+static sp_status write_both(const sp_tile *tile)
+{
+    uint32_t *first = tile->bindings[0];
+    uint32_t *second = tile->bindings[1];
+    *first = *second = *(const uint32_t *)tile->constants;
+    return SP_OK;
+}
+
+static sp_status read_both(const sp_tile *tile)
+{
+    world *w;
+    memcpy(&w, tile->constants, sizeof w);
+    w->seen[0] = *(const uint32_t *)tile->bindings[0];
+    w->seen[1] = *(const uint32_t *)tile->bindings[1];
+    return SP_OK;
+}
+
+static const sp_kernel write_kernel = {.name = "write both", .run = write_both};
+static const sp_kernel read_kernel = {.name = "read both", .run = read_both};
+
+static sp_use use_of(sp_storage storage, sp_access access)
+{
+    return (sp_use){.storage = storage, .bytes = sizeof(uint32_t), .access = access};
+}
+
+static sp_point submit(world *w, uint32_t stream, const sp_kernel *kernel, const sp_use *uses,
+                       uint32_t use_count, const void *constant, uint32_t constant_bytes)
+{
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .kernel = kernel,
+                                .grid = {1, 1, 1},
+                                .constants = constant,
+                                .constant_bytes = constant_bytes};
+    sp_point point;
+    SP_SCHED_ASSERT(
+        sp__submit_command(&w->streams[stream], &command, uses, use_count, NULL, &point) == SP_OK);
+    return point;
+}
+
+static sp_point submit_write(world *w, uint32_t stream, sp_storage first, sp_storage second)
+{
+    const uint32_t value = stream + 1;
+    const sp_use uses[2] = {use_of(first, SP_WRITE), use_of(second, SP_WRITE)};
+    return submit(w, stream, &write_kernel, uses, 2, &value, sizeof value);
+}
+
+static void poll(world *w, sp_point point)
+{
+    sp__subject_poll(w->soft, 4, point);
+}
+
+static void write_xy(void *arg)
+{
+    world *w = arg;
+    poll(w, submit_write(w, 0, w->x, w->y));
+}
+
+static void write_yx(void *arg)
+{
+    world *w = arg;
+    poll(w, submit_write(w, 1, w->y, w->x));
+}
+
+static void read_xy(void *arg)
+{
+    world *w = arg;
+    const sp_use uses[2] = {use_of(w->x, SP_READ), use_of(w->y, SP_READ)};
+    const sp_point point = submit(w, 2, &read_kernel, uses, 2, &w, sizeof w);
+    poll(w, point);
+    SP_SCHED_ASSERT(w->seen[0] == w->seen[1]);
+}
+
+void sp__subject_hazard_writes(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 2);
+    sp__subject_run((const sp_thread_fn[]){write_xy, write_yx}, 2, &w);
+    SP_SCHED_ASSERT(w.memory[0] == w.memory[1] && w.memory[0] > 0);
+    end(&w);
+}
+
+void sp__subject_hazard_read(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, 0, 3);
+    sp__subject_run((const sp_thread_fn[]){write_xy, read_xy, write_yx}, threads, &w);
+    SP_SCHED_ASSERT(w.memory[0] == w.memory[1] && w.memory[0] > 0);
+    end(&w);
+}
+
+static void write_xy_and_wait(void *arg)
+{
+    world *w = arg;
+    const sp_point point = submit_write(w, 0, w->x, w->y);
+    SP_SCHED_ASSERT(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK);
+}
+
+static void write_yx_and_wait(void *arg)
+{
+    world *w = arg;
+    const sp_point point = submit_write(w, 1, w->y, w->x);
+    SP_SCHED_ASSERT(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK);
+}
+
+void sp__subject_hazard_worker(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 1, 2);
+    sp__subject_run((const sp_thread_fn[]){write_xy_and_wait, write_yx_and_wait}, 2, &w);
+    SP_SCHED_ASSERT(w.memory[0] == w.memory[1] && w.memory[0] > 0);
+    end(&w);
+}
+
+/* ---- host accesses ---- */
+
+static void host_write(void *arg)
+{
+    world *w = arg;
+    void *data;
+    SP_SCHED_ASSERT(sp_storage_host_begin(w->x, SP_READ_WRITE, &data) == SP_OK);
+    const uint32_t before = *(uint32_t *)data;
+    *(uint32_t *)data = before + 10;
+    SP_SCHED_ASSERT(*(uint32_t *)data == before + 10);
+    SP_SCHED_ASSERT(sp_storage_host_end(w->x, SP_READ_WRITE) == SP_OK);
+}
+
+static void host_read(void *arg)
+{
+    world *w = arg;
+    void *data;
+    SP_SCHED_ASSERT(sp_storage_host_begin(w->x, SP_READ, &data) == SP_OK);
+    const uint32_t value = *(uint32_t *)data;
+    SP_SCHED_ASSERT(value % 10 <= 1);
+    SP_SCHED_ASSERT(sp_storage_host_end(w->x, SP_READ) == SP_OK);
+}
+
+void sp__subject_hazard_host(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 1);
+    sp__subject_run((const sp_thread_fn[]){write_xy, host_write}, 2, &w);
+    SP_SCHED_ASSERT(w.memory[0] == 1 || w.memory[0] == 11);
+    end(&w);
+}
+
+void sp__subject_hazard_hosts(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 1);
+    sp__subject_run((const sp_thread_fn[]){write_xy, host_write, host_read}, 3, &w);
+    SP_SCHED_ASSERT(w.memory[0] == 1 || w.memory[0] == 11);
+    end(&w);
+}
+
+/* ---- release while it is being used ---- */
+
+static sp_status write_one(const sp_tile *tile)
+{
+    *(uint32_t *)tile->bindings[0] = 7;
+    return SP_OK;
+}
+
+static const sp_kernel write_one_kernel = {.name = "write one", .run = write_one};
+
+static bool try_write(world *w, const sp_stream_ref *stream, sp_storage storage, sp_point *point)
+{
+    const sp_command command = {
+        .type = SP_COMMAND_DISPATCH, .kernel = &write_one_kernel, .grid = {1, 1, 1}};
+    const sp_use use = use_of(storage, SP_WRITE);
+    const sp_status status = sp__submit_command(stream, &command, &use, 1, NULL, point);
+    (void)w;
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_INVALID);
+    return status == SP_OK;
+}
+
+static void write_if_there(void *arg)
+{
+    world *w = arg;
+    sp_point point;
+    if (try_write(w, &w->streams[0], w->x, &point)) poll(w, point);
+}
+
+static void release_x(void *arg)
+{
+    world *w = arg;
+    SP_SCHED_ASSERT(sp_storage_release(w->x) == SP_OK);
+}
+
+/* The owner is called once, after the last use. */
+void sp__subject_storage_release(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 1);
+    SP_SCHED_ASSERT(sp__host_executor_start() == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){write_if_there, release_x}, 2, &w);
+    w.x = (sp_storage){0};
+    end(&w);
+}
+
+/* ---- memory of one life used by the next ---- */
+
+#define BLOCK_BYTES ((uint64_t)1 << 20) /* a slab of its own */
+
+static sp_storage create(void)
+{
+    sp_storage storage;
+    SP_SCHED_ASSERT(sp_storage_create((sp_device){0}, BLOCK_BYTES, NULL, &storage) == SP_OK);
+    return storage;
+}
+
+static void write_and_release(void *arg)
+{
+    world *w = arg;
+    sp_point point;
+    SP_SCHED_ASSERT(try_write(w, &w->streams[0], w->x, &point));
+    release_x(w);
+    poll(w, point);
+}
+
+static void create_and_write(void *arg)
+{
+    world *w = arg;
+    sp_point point;
+    const sp_storage storage = create();
+    SP_SCHED_ASSERT(try_write(w, &w->streams[1], storage, &point));
+    SP_SCHED_ASSERT(sp_storage_release(storage) == SP_OK);
+    poll(w, point);
+}
+
+static void begin_block(world *w)
+{
+    memset(w, 0, sizeof *w);
+    w->soft = sp__subject_device(0);
+    w->device = sp__subject_runtime(w->soft);
+    for (uint32_t i = 0; i < 2; i++) w->streams[i] = sp__subject_stream(w->device, &w->leases[i]);
+    w->x = create();
+}
+
+static void end_block(world *w)
+{
+    for (uint32_t i = 0; i < 2; i++) sp__stream_lease_release(w->leases[i]);
+    sp__subject_runtime_down();
+}
+
+void sp__subject_storage_reuse(void *arg)
+{
+    (void)arg;
+    world w;
+    begin_block(&w);
+    sp__subject_run((const sp_thread_fn[]){write_and_release, create_and_write}, 2, &w);
+    end_block(&w);
+}
+
+static void write_and_leave(void *arg)
+{
+    world *w = arg;
+    sp_point point;
+    (void)try_write(w, &w->streams[0], w->x, &point);
+}
+
+/* Gets the block of the storage that it releases, and with it the use that came just before. */
+static void release_and_fill(void *arg)
+{
+    world *w = arg;
+    void *data;
+    release_x(w);
+    const sp_storage storage = create();
+    SP_SCHED_ASSERT(sp_storage_host_begin(storage, SP_WRITE, &data) == SP_OK);
+    *(uint32_t *)data = 1;
+    SP_SCHED_ASSERT(sp_storage_host_end(storage, SP_WRITE) == SP_OK);
+    SP_SCHED_ASSERT(sp_storage_release(storage) == SP_OK);
+}
+
+/* The release either sees the use or makes it fail. */
+void sp__subject_storage_touch(void *arg)
+{
+    (void)arg;
+    world w;
+    begin_block(&w);
+    sp__subject_run((const sp_thread_fn[]){write_and_leave, release_and_fill}, 2, &w);
+    end_block(&w);
+}

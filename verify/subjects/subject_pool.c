@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stream pool: under `wait` a stream has one holder and no taker sleeps while one is free;
+ * under `share` the last holder, and nobody else, puts it back; a handle finds its own lease or
+ * nothing, whatever became of the slot. */
+#include "support.h"
+
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/error.h"
+
+void sp__subject_pool_wait(void *arg);
+void sp__subject_pool_wait_two(void *arg);
+void sp__subject_pool_timeout(void *arg);
+void sp__subject_pool_share(void *arg);
+void sp__subject_pool_find(void *arg);
+
+typedef struct world {
+    sp_soft_device *soft;
+    sp_rt_device *device;
+    uint32_t uses[3]; /* plain, by stream: under `wait` its holder's alone */
+    sp_stream lease;
+    sp_stream_ref expected; /* plain, constant while threads run */
+    sp_atomic_u32 taken;
+} world;
+
+static void begin(world *w, uint32_t streams, sp_option_policy policy, int64_t wait_ns)
+{
+    memset(w, 0, sizeof *w);
+    w->soft = sp__subject_device(0);
+    w->device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *w->device);
+    SP_SCHED_ASSERT(w->device != NULL);
+    memset(w->device, 0, sizeof *w->device);
+    w->device->dev = &w->soft->base;
+    const sp_stream_pool_options options = {
+        .count = 1 + streams, .policy = policy, .wait_ns = wait_ns};
+    SP_SCHED_ASSERT(sp__stream_pool_init(&w->device->pool, w->device, &options) == SP_OK);
+}
+
+static void release(sp_stream stream)
+{
+    SP_SCHED_ASSERT(sp__stream_lease_release(stream) == SP_OK);
+}
+
+/* Each stream can be taken, once. */
+static void end(world *w, uint32_t streams)
+{
+    sp_stream taken[3];
+    w->device->pool.policy = SP_OPTION_POLICY_FAIL;
+    SP_SCHED_ASSERT(sp_load_relaxed(&w->device->pool.waiter_count) == 0);
+    for (uint32_t i = 0; i < streams; i++) {
+        SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &taken[i]) == SP_OK);
+    }
+    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &taken[2]) == SP_EXHAUSTED);
+    for (uint32_t i = 0; i < streams; i++) release(taken[i]);
+    for (uint32_t i = 1; i <= streams; i++) {
+        SP_SCHED_ASSERT(sp_load_relaxed(&w->device->pool.streams[i].holders) == 0);
+    }
+    sp__stream_pool_deinit(&w->device->pool);
+    sp__stream_leases_free();
+    sp__subject_device_free(w->soft);
+    sp_free(w->device);
+    sp__subject_end();
+}
+
+static void use_once(void *arg)
+{
+    world *w = arg;
+    sp_stream stream;
+    sp_stream_ref ref;
+    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_find(stream, &ref) == SP_OK);
+    SP_SCHED_ASSERT(ref.stream->index > 0 && ref.queue != NULL);
+    w->uses[ref.stream->index]++;
+    release(stream);
+}
+
+static void use_twice(void *arg)
+{
+    use_once(arg);
+    use_once(arg);
+}
+
+void sp__subject_pool_wait(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, 1, SP_OPTION_POLICY_WAIT, -1);
+    sp__subject_run((const sp_thread_fn[]){use_twice, use_once, use_once}, threads, &w);
+    SP_SCHED_ASSERT(w.uses[1] == threads + 1);
+    end(&w, 1);
+}
+
+void sp__subject_pool_wait_two(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 2, SP_OPTION_POLICY_WAIT, -1);
+    sp__subject_run((const sp_thread_fn[]){use_once, use_once, use_once}, 3, &w);
+    SP_SCHED_ASSERT(w.uses[1] + w.uses[2] == 3);
+    end(&w, 2);
+}
+
+static void use_in_time(void *arg)
+{
+    world *w = arg;
+    sp_stream stream;
+    const sp_status status = sp__stream_pool_take(&w->device->pool, &stream);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_TIMEOUT);
+    if (status != SP_OK) return;
+    w->uses[1]++;
+    release(stream);
+}
+
+void sp__subject_pool_timeout(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, 1, SP_OPTION_POLICY_WAIT, 1000000);
+    sp__subject_run((const sp_thread_fn[]){use_in_time, use_in_time, use_in_time}, threads, &w);
+    SP_SCHED_ASSERT(w.uses[1] >= 1);
+    end(&w, 1);
+}
+
+static void share_once(void *arg)
+{
+    world *w = arg;
+    sp_stream stream;
+    sp_stream_ref ref;
+    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_find(stream, &ref) == SP_OK);
+    SP_SCHED_ASSERT(sp_load_relaxed(&ref.stream->holders) > 0);
+    release(stream);
+    SP_SCHED_ASSERT(sp__stream_lease_release(stream) == SP_INVALID);
+}
+
+void sp__subject_pool_share(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, 1, SP_OPTION_POLICY_SHARE, -1);
+    sp__subject_run((const sp_thread_fn[]){share_once, share_once, share_once}, threads, &w);
+    end(&w, 1);
+}
+
+/* ---- handles of leases that end and begin ---- */
+
+static void find_it(void *arg)
+{
+    world *w = arg;
+    sp_stream_ref ref;
+    if (sp__stream_find(w->lease, &ref) != SP_OK) return;
+    SP_SCHED_ASSERT(ref.lease == w->expected.lease && ref.stream == w->expected.stream);
+    SP_SCHED_ASSERT(ref.queue != NULL);
+}
+
+static void release_and_take(void *arg)
+{
+    world *w = arg;
+    sp_stream stream;
+    release(w->lease);
+    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(stream.bits != w->lease.bits);
+    release(stream);
+}
+
+static void take_another(void *arg)
+{
+    use_once(arg);
+}
+
+/* The slot of the lease gets another stream if the third thread takes in between. */
+void sp__subject_pool_find(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, 2, SP_OPTION_POLICY_WAIT, -1);
+    w.expected = sp__subject_stream(w.device, &w.lease);
+    sp__subject_run((const sp_thread_fn[]){find_it, release_and_take, take_another}, threads, &w);
+    SP_SCHED_ASSERT(sp__stream_find(w.lease, &w.expected) == SP_INVALID);
+    end(&w, 2);
+}

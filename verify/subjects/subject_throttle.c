@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Throttle: never more than the limit inside, every queue gets its turn, none is overtaken. */
+#include "support.h"
+
+#include <string.h>
+
+void sp__subject_throttle(void *arg);
+
+typedef struct world {
+    sp_soft_device *device;
+    sp_soft_queue *queues[3];
+    uint32_t ran; /* plain: the limit is one, so the permits order it */
+} world;
+
+static sp_status run_alone(const sp_tile *tile)
+{
+    world *w = tile->bindings[0];
+    w->ran++;
+    return SP_OK;
+}
+
+static const sp_kernel kernel = {.name = "run alone", .run = run_alone, .quirk = 1};
+static sp_memory memory[3];
+
+static void submit_and_poll(world *w, uint32_t index)
+{
+    sp_binding binding;
+    sp_point point;
+    const sp_command command = sp__subject_dispatch(&kernel, &binding, &memory[index], w, 0, NULL);
+    SP_SCHED_ASSERT(sp__subject_submit(w->queues[index], &command, NULL, 0, &point) == SP_OK);
+    /* Its own queue only: one that is parked has to come back to it. */
+    const sp_executor executor = {.kind = SP_WORKER, .until = UINT64_MAX, .budget = UINT32_MAX};
+    while (!sp__point_has_passed(point)) {
+        if (sp__soft_claim(w->queues[index])) {
+            sp__soft_drain(w->queues[index], &executor);
+        } else {
+            sp_spin_hint();
+        }
+    }
+}
+
+static void run_0(void *arg)
+{
+    submit_and_poll(arg, 0);
+}
+
+static void run_1(void *arg)
+{
+    submit_and_poll(arg, 1);
+}
+
+static void run_2(void *arg)
+{
+    submit_and_poll(arg, 2);
+}
+
+void sp__subject_throttle(void *arg)
+{
+    const uint32_t count = *(const uint32_t *)arg;
+    world w;
+    memset(&w, 0, sizeof w);
+    w.device = sp__subject_device(0);
+    for (uint32_t i = 0; i < count; i++) w.queues[i] = sp__subject_queue(w.device, i, true);
+    sp__subject_run((const sp_thread_fn[]){run_0, run_1, run_2}, count, &w);
+    SP_SCHED_ASSERT(w.ran == count);
+    sp__subject_device_free(w.device);
+    sp__subject_end();
+}

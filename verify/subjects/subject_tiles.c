@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tiles: each tile of a dispatch runs exactly once, whoever joins; when the dispatch is over nobody
+ * is inside any more, and its bytes are there. */
+#include "support.h"
+
+#include <string.h>
+
+#include "device/wait.h"
+
+void sp__subject_tiles_join(void *arg);
+void sp__subject_tiles_again(void *arg);
+void sp__subject_tiles_worker(void *arg);
+
+#define TILES 2u
+
+typedef struct world {
+    sp_soft_device *device;
+    sp_soft_queue *queue;
+    uint32_t tiles[2][TILES]; /* plain, one writer each; read when the dispatch is over */
+    uint32_t dispatch_count;
+    sp_point last;
+} world;
+
+static sp_status mark(const sp_tile *tile)
+{
+    uint32_t *tiles = tile->bindings[0];
+    tiles[tile->index[0]]++;
+    return SP_OK;
+}
+
+static const sp_kernel kernel = {.name = "mark", .run = mark};
+static sp_memory memory[2];
+
+/* The second dispatch uses the tile job of the first again. */
+static void begin(world *w, uint32_t worker_count, uint32_t dispatch_count)
+{
+    memset(w, 0, sizeof *w);
+    w->device = sp__subject_device(worker_count);
+    w->queue = sp__subject_queue(w->device, 0, true);
+    w->dispatch_count = dispatch_count;
+}
+
+static void submit(world *w)
+{
+    for (uint32_t i = 0; i < w->dispatch_count; i++) {
+        sp_binding binding;
+        sp_command command = sp__subject_dispatch(&kernel, &binding, &memory[i], w->tiles[i],
+                                                  sizeof w->tiles[i], NULL);
+        command.grid[0] = TILES;
+        SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &w->last) == SP_OK);
+    }
+}
+
+static void check(const world *w)
+{
+    for (uint32_t i = 0; i < w->dispatch_count; i++) {
+        for (uint32_t k = 0; k < TILES; k++) SP_SCHED_ASSERT(w->tiles[i][k] == 1);
+    }
+}
+
+static void execute(void *arg)
+{
+    world *w = arg;
+    sp__subject_poll(w->device, 1, w->last);
+    check(w);
+}
+
+static void join(void *arg)
+{
+    world *w = arg;
+    sp__soft_join_tiles(w->queue);
+}
+
+static void join_twice(void *arg)
+{
+    join(arg);
+    join(arg);
+}
+
+static void end(world *w)
+{
+    check(w);
+    sp__subject_device_free(w->device);
+    sp__subject_end();
+}
+
+void sp__subject_tiles_join(void *arg)
+{
+    const uint32_t joiners = *(const uint32_t *)arg - 1;
+    world w;
+    begin(&w, 0, 1);
+    submit(&w);
+    sp__subject_run((const sp_thread_fn[]){execute, join, join}, 1 + joiners, &w);
+    end(&w);
+}
+
+void sp__subject_tiles_again(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 2);
+    submit(&w);
+    sp__subject_run((const sp_thread_fn[]){execute, join_twice}, 2, &w);
+    end(&w);
+}
+
+static void submit_and_wait(void *arg)
+{
+    world *w = arg;
+    submit(w);
+    SP_SCHED_ASSERT(sp__point_wait(w->last, UINT64_MAX) == SP_OK);
+    check(w);
+}
+
+/* A worker that is rung while the submitter helps, or the other way round. */
+void sp__subject_tiles_worker(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 1, 1);
+    sp__subject_run((const sp_thread_fn[]){submit_and_wait}, 1, &w);
+    end(&w);
+}
