@@ -16,7 +16,7 @@
 typedef uint32_t sp_fault;
 
 #define SP_NO_FAULT ((sp_fault)0)
-#define SP_FAULT_MESSAGES 1024
+#define SP_FAULT_MESSAGES 4096
 
 /* Makes a fault of `status` from this thread's last error, which names the command. */
 sp_fault sp__fault_new(sp_status status);
