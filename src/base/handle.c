@@ -124,7 +124,11 @@ uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
     const uint64_t word = sp_load_relaxed(&object->word);
     SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0);
     /* Pairs with the acquire in look-up: the object's contents are visible with its handle. */
-    sp_store_release(&object->word, word + ONE_USER + ONE_HOLD);
+    if (SP_PLANTED(handle_early_publish)) {
+        sp_store_relaxed(&object->word, word + ONE_USER + ONE_HOLD);
+    } else {
+        sp_store_release(&object->word, word + ONE_USER + ONE_HOLD);
+    }
     return sp__handle_of(table, object);
 }
 

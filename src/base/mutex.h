@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mutexes and condition variables with thread-safety annotations. Zeroed memory is a valid unlocked
- * mutex and a valid condition variable. Not recursive: locking twice is a bug that the debug builds
- * assert. docs/concurrency.md ranks every mutex of the library; no callback, device wait or free is
- * made while one is held. */
+ * mutex and a valid condition variable. Not recursive: locking twice is a bug, a deadlock to the
+ * sanitizer and the scheduler. docs/concurrency.md ranks every mutex of the library; no callback,
+ * device wait or free is made while one is held. */
 #ifndef SP_BASE_MUTEX_H
 #define SP_BASE_MUTEX_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run-once with failure: the state word doubles as the word that latecomers sleep on. */
 #include "base/clock.h"
+#include "base/macros.h"
 #include "base/thread.h"
 #include "base/wait.h"
 
@@ -12,6 +13,10 @@ static sp_status run_as_first(sp_once *once, sp_status (*fn)(void *arg), void *a
     /* Publishes what fn wrote to the acquires in sp_once_run and below. */
     const uint32_t before =
         sp_exchange_acq_rel(&once->state, status == SP_OK ? (uint32_t)DONE : (uint32_t)NOT_RUN);
+    if (SP_PLANTED(once_wakes_one)) {
+        sp_word_wake(&once->state, 1);
+        return status;
+    }
     if (before == RUNNING_WITH_SLEEPERS) sp_word_wake(&once->state, SP_WAKE_ALL);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parking on a word. Only the owner moves the word to ASLEEP; anyone moves it to TOKEN. */
 #include "base/clock.h"
+#include "base/macros.h"
 #include "base/wait.h"
 
 enum { EMPTY = 0, TOKEN = 1, ASLEEP = 2 };
@@ -25,5 +26,11 @@ void sp_parker_unpark(sp_parker *parker)
 {
     /* Publishes what the caller wrote to the acquire in park. After the exchange the owner may
      * return and its parker may be gone: only the address is used below. */
+    if (SP_PLANTED(look_before_token)) {
+        const bool sleeps = sp_load_relaxed(&parker->word) == ASLEEP;
+        sp_store_release(&parker->word, TOKEN);
+        if (sleeps) sp_word_wake(&parker->word, 1);
+        return;
+    }
     if (sp_exchange_acq_rel(&parker->word, TOKEN) == ASLEEP) sp_word_wake(&parker->word, 1);
 }

@@ -107,7 +107,9 @@ sp_status sp__host_executor_block(void)
     sp_status status = SP_OK;
     sp_mutex_lock(&executor.lock);
     /* Not thread_count: stop takes threads off it before they have ended. */
-    if (executor.live_count == executor.blocked_count + 1) status = add_thread_locked();
+    const uint32_t count =
+        SP_PLANTED(count_joined_threads) ? executor.thread_count : executor.live_count;
+    if (count == executor.blocked_count + 1) status = add_thread_locked();
     if (status == SP_OK) executor.blocked_count++;
     sp_mutex_unlock(&executor.lock);
     if (status == SP_OK) sp_cond_signal(&executor.work);

@@ -285,8 +285,8 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
             return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u points", count);
         for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
         const sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
-        const bool is_any = status == SP_OK &&
-                            sleep_for_any(points, waiters, count, record, deadline_ns);
+        const bool is_any =
+            status == SP_OK && sleep_for_any(points, waiters, count, record, deadline_ns);
         if (status == SP_OK && record->is_executor) sp__host_executor_unblock();
         sp_free(waiters);
         SP_TRY(status);

@@ -19,7 +19,6 @@ static sp_handle_table models = {/* process-wide: the table of all model handles
 /* ---- run slots of devices ---- */
 
 static struct {
-    sp_mutex lock;
     /* By device index; published by release, kept. */
     SP_ATOMIC(sp_run_slots *) by_device[SP_MAX_DEVICES];
 } all_slots; /* process-wide: runs of all models share a device's slots */

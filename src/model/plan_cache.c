@@ -171,7 +171,8 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
 {
     sp_plan_building mine = {.key = key};
     sp_mutex_lock(&cache->lock);
-    while ((*out = look_up(cache, key)) == NULL && is_building_locked(cache, key)) {
+    while ((*out = look_up(cache, key)) == NULL && !SP_PLANTED(build_twice) &&
+           is_building_locked(cache, key)) {
         sp_cond_wait(&cache->built, &cache->lock);
     }
     if (*out != NULL) {

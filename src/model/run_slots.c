@@ -51,7 +51,7 @@ static bool stand_in_line(sp_run_slots *slots, sp_slot_waiter *waiter)
     uint32_t word = sp_load_relaxed(&slots->word);
     bool is_waiting = false;
     for (;;) {
-        is_waiting = (word & FREE_MASK) == 0;
+        is_waiting = SP_PLANTED(line_up_blindly) || (word & FREE_MASK) == 0;
         const uint32_t next = is_waiting ? word + ONE_WAITING : word - ONE_FREE;
         if (sp_cas_acquire(&slots->word, &word, next)) break;
     }

@@ -55,6 +55,7 @@ static sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
 /* Never waits: false if another thread is inside. */
 static bool cache_enter(sp_stream_cache *cache)
 {
+    if (SP_PLANTED(two_in_cache)) return cache != NULL;
     return cache != NULL && sp_load_relaxed(&cache->is_busy) == 0 &&
            sp_exchange_acquire(&cache->is_busy, 1) == 0;
 }

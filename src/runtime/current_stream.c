@@ -154,8 +154,8 @@ sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
     thread_streams *streams = thread_streams_make();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
     const uint32_t index = ref.stream->device->index;
-    /* The thread's own stream is remembered as zero: it may be given back inside the scope, and then
-     * the thread gets another afterwards. */
+    /* The thread's own stream is remembered as zero: it may be given back inside the scope, and
+     * then the thread gets another afterwards. */
     const bool is_own = streams->current[index].bits == streams->own[index].bits;
     guard->previous = is_own ? (sp_stream){0} : streams->current[index];
     guard->entered = stream;

@@ -29,7 +29,7 @@ static struct {
     SP_ATOMIC(sp_rt_device *) devices[SP_MAX_DEVICES];
     sp_atomic_u32 device_count;
     sp_once down; /* the one run of sp_shutdown */
-} runtime; /* process-wide: see sp__runtime_reset */
+} runtime;        /* process-wide: see sp__runtime_reset */
 
 /* ---- devices ---- */
 

@@ -37,9 +37,11 @@ static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
     /* Release: the work this holder submitted is queued before the next holder's. */
     if (sp_fetch_sub_acq_rel(&stream->holders, 1) != 1) return;
     sp_delay_point();
+    const bool is_planted_miss =
+        SP_PLANTED(look_before_return) && sp_load_seq_cst(&pool->waiter_count) == 0;
     sp_tagged_stack_push(&pool->free, link_of, pool, stream->index);
     /* An exchange of nothing, sequentially consistent after the push: see waiter_count. */
-    if (sp_fetch_add_seq_cst(&pool->waiter_count, 0) == 0) return;
+    if (is_planted_miss || sp_fetch_add_seq_cst(&pool->waiter_count, 0) == 0) return;
     sp_mutex_lock(&pool->lock);
     pool->return_count++;
     sp_mutex_unlock(&pool->lock);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <streampool/status.h>
+#include <streampool/streampool.h>
 
 int main(void)
 {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include <streampool/log.h>
-#include <streampool/status.h>
+#include <streampool/streampool.h>
 
 int main()
 {

@@ -227,8 +227,8 @@ int64_t first_other(sp_storage storage, uint8_t value)
 {
     void *data;
     const uint64_t bytes = whole(storage).bytes;
-    if (!test_check_status(TEST_HERE_, "host_begin",
-                           sp_storage_host_begin(storage, SP_READ, &data), SP_OK)) {
+    if (!test_check_status(TEST_HERE_, "host_begin", sp_storage_host_begin(storage, SP_READ, &data),
+                           SP_OK)) {
         return 0;
     }
     const unsigned char *at = data;
@@ -323,16 +323,14 @@ sp_status dispatch(sp_stream stream, const sp_kernel *kernel, const kernel_const
 void submit_failing(sp_stream stream, sp_storage storage)
 {
     const bool has_storage = storage.bits != 0;
-    sp_use use = {.storage = storage,
-                  .bytes = has_storage ? whole(storage).bytes : 0,
-                  .access = SP_WRITE};
+    sp_use use = {
+        .storage = storage, .bytes = has_storage ? whole(storage).bytes : 0, .access = SP_WRITE};
     CHECK_OK(dispatch(stream, &kernel_fail, NULL, &use, has_storage ? 1 : 0));
 }
 
 void submit_slow_fill(sp_stream stream, sp_storage storage, uint8_t value, uint64_t ns)
 {
-    const sp_use use = {
-        .storage = storage, .bytes = whole(storage).bytes, .access = SP_WRITE};
+    const sp_use use = {.storage = storage, .bytes = whole(storage).bytes, .access = SP_WRITE};
     const kernel_constants constants = {.ns = ns, .bytes = use.bytes, .value = value};
     CHECK_OK(dispatch(stream, &kernel_slow_fill, &constants, &use, 1));
 }

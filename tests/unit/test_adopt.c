@@ -252,8 +252,7 @@ TEST(releases_beside_a_shutdown_are_called_before_it_returns_or_never)
         ending self = {.is_down = {0}};
         const sp_adopt_options options = {.release = note_time, .ctx = &self};
         for (int i = 0; i < 64; i++) {
-            CHECK_OK(sp_storage_adopt(CPU, self.owners[i].bytes, 256, &options,
-                                      &self.storages[i]));
+            CHECK_OK(sp_storage_adopt(CPU, self.owners[i].bytes, 256, &options, &self.storages[i]));
             fill(current_stream(), self.storages[i], 1);
         }
         test_threads(5, release_or_shut_down, &self);

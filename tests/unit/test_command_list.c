@@ -115,6 +115,33 @@ TEST(only_a_list_that_writes_all_of_a_poisoned_storage_makes_it_good)
     CHECK_OK(sp_device_close(null));
 }
 
+TEST(a_refused_command_changes_nothing_of_what_a_list_does)
+{
+    sp_device null;
+    sp_stream stream;
+    sp_storage a;
+    sp_command_list list;
+    sp_rt_device *device;
+    const uint32_t one = 1;
+    void *data;
+    CHECK_OK(sp_device_open("null", &null));
+    CHECK_OK(sp_stream_current(null, &stream));
+    CHECK_OK(sp_storage_create(null, 32, NULL, &a));
+    CHECK_OK(sp_command_list_create(null, &list));
+    CHECK_OK(sp_command_list_fill(list, part(a, 0, 4), &one, 4));
+    /* All of it would be written, but the source is out of range. */
+    CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 8), part(a, 8, 8)), SP_INVALID);
+    REQUIRE_OK(sp__rt_device_find(null, &device));
+    sp__null_fail_command(device->dev, 0);
+    CHECK_OK(sp_storage_fill_async(stream, part(a, 0, 8), &one, 4));
+    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
+    CHECK_OK(sp_stream_submit_list(stream, list));
+    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
+    CHECK_OK(sp_command_list_release(list));
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_device_close(null));
+}
+
 typedef struct shared_pair {
     sp_stream stream;
     sp_storage pair;

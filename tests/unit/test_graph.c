@@ -426,4 +426,24 @@ TEST(every_failed_allocation_of_load_and_compile_is_reported)
     writer_free(&model);
 }
 
+TEST(a_list_attribute_with_an_empty_packed_field_has_no_values)
+{
+    writer attribute = {0};
+    write_text(&attribute, 1, "perm");
+    write_bytes(&attribute, 8, "", 0); /* ints, packed, none */
+    write_int(&attribute, 20, 7);
+    writer node = make_node("Transpose", "x", "y");
+    write_message(&node, 5, &attribute);
+    writer graph = {0};
+    add_node(&graph, node);
+    add_input(&graph, "x", dims_n4, 2);
+    writer output = make_value("y", 1, dims_n4, -1);
+    write_message(&graph, GRAPH_OUTPUT_FIELD, &output);
+    writer file = make_model(&graph, 13);
+    const sp_graph *loaded = NULL;
+    CHECK_OK(sp__graph_load(file.bytes, file.len, &loaded));
+    sp__graph_free(loaded);
+    writer_free(&file);
+}
+
 TEST_MAIN

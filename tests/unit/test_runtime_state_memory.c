@@ -56,8 +56,7 @@ static void fail_all(bool is_on_new_thread)
         CHECK(skip < 1000);
         failed += skip;
     }
-    test_note("%llu allocations of %u calls failed", (unsigned long long)failed,
-              public_call_count);
+    test_note("%llu allocations of %u calls failed", (unsigned long long)failed, public_call_count);
     CHECK(failed > 20);
 }
 
@@ -100,8 +99,7 @@ TEST(each_allocation_of_the_device_fails_once)
         int failures = 0;
         sp_heap_fail_after(skip);
         for (uint64_t i = 0; i < 20; i++) {
-            const sp_status status =
-                sp_storage_create(CPU, (i + 1) << 20, NULL, &storages[i]);
+            const sp_status status = sp_storage_create(CPU, (i + 1) << 20, NULL, &storages[i]);
             if (status == SP_OK) continue;
             failures++;
             CHECK_STATUS(status, SP_OUT_OF_MEMORY);

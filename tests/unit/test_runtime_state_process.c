@@ -169,7 +169,8 @@ static int exit_while_busy(void *arg)
 
 TEST(exit_while_thirty_one_threads_are_busy_is_clean)
 {
-    static const ending ways[] = {{false, false, false}, {true, false, false}, {false, true, false}};
+    static const ending ways[] = {
+        {false, false, false}, {true, false, false}, {false, true, false}};
     runtime_begin();
     const uint64_t rounds = test_count(100, 3);
     for (uint64_t i = 0; i < rounds * SP_COUNT_OF(ways); i++) {

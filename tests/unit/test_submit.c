@@ -129,17 +129,16 @@ TEST(a_refused_command_leaves_no_trace)
     const sp_storage frozen = new_storage(64);
     fill(current_stream(), frozen, 1);
     CHECK_OK(sp_storage_freeze(frozen));
-    const sp_use uses[3] = {
-        use_of(good, SP_WRITE), use_of(frozen, SP_WRITE), {.access = SP_WRITE}};
+    const sp_use uses[3] = {use_of(good, SP_WRITE), use_of(frozen, SP_WRITE), {.access = SP_WRITE}};
     const kernel_constants constants = {.bytes = 64};
     CHECK_STATUS(dispatch(current_stream(), &kernel_slow_fill, &constants, uses, 2), SP_INVALID);
     CHECK_STATUS(dispatch(current_stream(), &kernel_slow_fill, &constants, &uses[2], 1),
                  SP_INVALID);
     sp_use many[SP_MAX_BINDINGS + 1];
     for (int i = 0; i <= SP_MAX_BINDINGS; i++) many[i] = use_of(good, SP_READ);
-    CHECK_STATUS(dispatch(current_stream(), &kernel_slow_fill, &constants, many,
-                          SP_MAX_BINDINGS + 1),
-                 SP_INVALID);
+    CHECK_STATUS(
+        dispatch(current_stream(), &kernel_slow_fill, &constants, many, SP_MAX_BINDINGS + 1),
+        SP_INVALID);
     CHECK_OK(dispatch(current_stream(), &kernel_slow_fill, &(kernel_constants){.bytes = 1}, many,
                       SP_MAX_BINDINGS));
     fill(new_stream(), good, 3); /* nothing stayed locked, nothing to wait for */

@@ -19,6 +19,8 @@ DECLARE(sp__subject_queue_helpers);
 DECLARE(sp__subject_queue_grow);
 DECLARE(sp__subject_worker_sleeps);
 DECLARE(sp__subject_worker_flush);
+DECLARE(sp__subject_worker_new_queue);
+DECLARE(sp__subject_list_release);
 DECLARE(sp__subject_worker_two_queues);
 DECLARE(sp__subject_workers_two);
 /* verify/subjects/subject_timeline.c */
@@ -34,6 +36,7 @@ DECLARE(sp__subject_timeline_fault);
 DECLARE(sp__subject_park_unpark);
 DECLARE(sp__subject_park_chain);
 DECLARE(sp__subject_park_worker);
+DECLARE(sp__subject_park_sleeper);
 DECLARE(sp__subject_park_visitor);
 /* verify/subjects/subject_host.c */
 DECLARE(sp__subject_host_post);
@@ -53,6 +56,7 @@ DECLARE(sp__subject_pool_wait);
 DECLARE(sp__subject_pool_wait_two);
 DECLARE(sp__subject_pool_timeout);
 DECLARE(sp__subject_pool_share);
+DECLARE(sp__subject_pool_made);
 DECLARE(sp__subject_pool_find);
 /* verify/subjects/subject_event.c */
 DECLARE(sp__subject_event_wait);
@@ -116,13 +120,14 @@ const sp_subject sp__subjects[] = {
     {.name = "handle_publish",
      .test = sp__subject_handle_publish,
      .thread_count = 2,
+     .planted = "handle_early_publish",
      .must_exhaust = true},
     {.name = "handle_retain", .test = sp__subject_handle_retain, .thread_count = 3},
     {.name = "handle_reuse", .test = sp__subject_handle_reuse, .thread_count = 3},
     {.name = "queue_claim",
      .test = sp__subject_queue_claim,
      .thread_count = 2,
-     .planted = "no_second_look check_then_act publish_before_data",
+     .planted = "no_second_look check_then_act publish_before_data relaxed_look",
      .seconds = 0.5},
     {.name = "queue_helpers_2",
      .test = sp__subject_queue_helpers,
@@ -147,6 +152,12 @@ const sp_subject sp__subjects[] = {
      .thread_count = 2,
      .options = SLEEPERS,
      .seconds = 0.5},
+    {.name = "worker_new_queue",
+     .test = sp__subject_worker_new_queue,
+     .thread_count = 2,
+     .options = SLEEPERS,
+     .seconds = 0.5},
+    {.name = "list_release", .test = sp__subject_list_release, .thread_count = 2, .seconds = 0.5},
     {.name = "worker_two_queues",
      .test = sp__subject_worker_two_queues,
      .thread_count = 3,
@@ -214,6 +225,7 @@ const sp_subject sp__subjects[] = {
      .thread_count = 3,
      .options = SLEEPERS,
      .seconds = 0.5},
+    {.name = "park_sleeper", .test = sp__subject_park_sleeper, .thread_count = 2, .seconds = 0.5},
     {.name = "park_visitor",
      .test = sp__subject_park_visitor,
      .thread_count = 2,
@@ -225,11 +237,15 @@ const sp_subject sp__subjects[] = {
      .thread_count = 3,
      .planted = "close_drops_list",
      .seconds = 0.5},
-    {.name = "host_block", .test = sp__subject_host_block, .thread_count = 4, .seconds = 0.5},
+    {.name = "host_block",
+     .test = sp__subject_host_block,
+     .thread_count = 4,
+     .planted = "count_joined_threads",
+     .seconds = 0.5},
     {.name = "host_block_stop",
      .test = sp__subject_host_block_stop,
      .thread_count = 4,
-     .planted = "close_drops_list",
+     .planted = "close_drops_list count_joined_threads",
      .seconds = 0.5},
     {.name = "host_function_1",
      .test = sp__subject_host_function,
@@ -250,6 +266,7 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_tiles_join,
      .arg = (void *)&two,
      .thread_count = 2,
+     .planted = "leave_before_joiners",
      .options = SPINNERS,
      .seconds = 0.5},
     {.name = "tiles_join_3",
@@ -261,6 +278,7 @@ const sp_subject sp__subjects[] = {
     {.name = "tiles_again",
      .test = sp__subject_tiles_again,
      .thread_count = 2,
+     .planted = "leave_before_joiners",
      .options = SPINNERS,
      .seconds = 0.5},
     {.name = "tiles_worker",
@@ -272,16 +290,19 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_throttle,
      .arg = (void *)&two,
      .thread_count = 2,
+     .planted = "permit_is_lost",
      .seconds = 0.5},
     {.name = "throttle_3",
      .test = sp__subject_throttle,
      .arg = (void *)&three,
      .thread_count = 3,
+     .planted = "permit_is_lost",
      .seconds = 0.5},
     {.name = "pool_wait_2",
      .test = sp__subject_pool_wait,
      .arg = (void *)&two,
      .thread_count = 2,
+     .planted = "look_before_return",
      .seconds = 0.4},
     {.name = "pool_wait_3",
      .test = sp__subject_pool_wait,
@@ -311,6 +332,7 @@ const sp_subject sp__subjects[] = {
      .arg = (void *)&three,
      .thread_count = 3,
      .seconds = 0.4},
+    {.name = "pool_made", .test = sp__subject_pool_made, .thread_count = 2, .seconds = 0.4},
     {.name = "pool_find_2",
      .test = sp__subject_pool_find,
      .arg = (void *)&two,
@@ -388,7 +410,7 @@ const sp_subject sp__subjects[] = {
     {.name = "storage_touch",
      .test = sp__subject_storage_touch,
      .thread_count = 2,
-     .planted = "early_reuse",
+     .planted = "early_reuse release_touch",
      .options = SPINNERS,
      .seconds = 0.4},
     {.name = "storage_reuse",
@@ -401,6 +423,7 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_allocator_shared,
      .arg = (void *)&two,
      .thread_count = 2,
+     .planted = "two_in_cache",
      .seconds = 0.4},
     {.name = "allocator_shared_3",
      .test = sp__subject_allocator_shared,
@@ -437,7 +460,11 @@ const sp_subject sp__subjects[] = {
      .thread_count = 3,
      .planted = "early_reuse",
      .seconds = 0.4},
-    {.name = "slots_one_2", .test = sp__subject_slots_one, .arg = (void *)&two, .thread_count = 2},
+    {.name = "slots_one_2",
+     .test = sp__subject_slots_one,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "line_up_blindly"},
     {.name = "slots_one_3",
      .test = sp__subject_slots_one,
      .arg = (void *)&three,
@@ -448,6 +475,7 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_plan_cache,
      .arg = (void *)&two,
      .thread_count = 2,
+     .planted = "build_twice",
      .seconds = 0.5},
     {.name = "plan_cache_3",
      .test = sp__subject_plan_cache,
@@ -464,7 +492,11 @@ const sp_subject sp__subjects[] = {
      .seconds = 0.5},
     {.name = "sessions", .test = sp__subject_sessions, .thread_count = 2},
     {.name = "once_2", .test = sp__subject_once, .arg = (void *)&two, .thread_count = 2},
-    {.name = "once_3", .test = sp__subject_once, .arg = (void *)&three, .thread_count = 3},
+    {.name = "once_3",
+     .test = sp__subject_once,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "once_wakes_one"},
     {.name = "once_fails_2",
      .test = sp__subject_once_fails,
      .arg = (void *)&two,
@@ -473,7 +505,10 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_once_fails,
      .arg = (void *)&three,
      .thread_count = 3},
-    {.name = "parker", .test = sp__subject_parker, .thread_count = 2},
+    {.name = "parker",
+     .test = sp__subject_parker,
+     .thread_count = 2,
+     .planted = "look_before_token"},
     {.name = "parker_two", .test = sp__subject_parker_two, .thread_count = 3},
     {.name = "parker_timeout",
      .test = sp__subject_parker_timeout,
@@ -483,6 +518,7 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_close,
      .arg = (void *)&two,
      .thread_count = 2,
+     .planted = "accept_while_closing",
      .options = SPINNERS,
      .seconds = 0.5},
     {.name = "close_two",

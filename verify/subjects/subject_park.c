@@ -12,6 +12,7 @@ void sp__subject_park_unpark(void *arg);
 void sp__subject_park_chain(void *arg);
 void sp__subject_park_worker(void *arg);
 void sp__subject_park_visitor(void *arg);
+void sp__subject_park_sleeper(void *arg);
 
 typedef struct world {
     sp_soft_device *device;
@@ -143,4 +144,37 @@ void sp__subject_park_visitor(void *arg)
     sp__subject_run((const sp_thread_fn[]){advance, close_device}, 2, &w);
     sp__timeline_deinit(&w.timeline);
     sp__subject_end();
+}
+
+/* ---- the only worker falls asleep while the queue is parked: a thread plays it, by the rule of
+ * soft_workers.c; the wake-up may come as late as after its end ---- */
+
+static void work_and_sleep(void *arg)
+{
+    world *w = arg;
+    w->last = submit(w, w->first, 1, (sp_point){&w->timeline, 1});
+    do {
+        sp_fetch_and_seq_cst(&w->device->sleeping, ~(uint64_t)1);
+        while (sp__subject_work(w->device, 1)) {
+        }
+        sp_fetch_or_seq_cst(&w->device->sleeping, (uint64_t)1);
+    } while (sp__soft_has_work(w->first));
+}
+
+void sp__subject_park_sleeper(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0);
+    void *none = w.device->workers;
+    sp_soft_worker sleeper = {.device = w.device};
+    w.device->workers = &sleeper;
+    sp__subject_run((const sp_thread_fn[]){advance, work_and_sleep}, 2, &w);
+    if (!sp__point_has_passed(w.last)) SP_SCHED_ASSERT(sp_parker_park(&sleeper.parker, 0));
+    while (sp__subject_work(w.device, 1)) {
+    }
+    SP_SCHED_ASSERT(w.log.count == 1);
+    w.device->workers = none;
+    sp_store_relaxed(&w.device->sleeping, 0);
+    end(&w);
 }

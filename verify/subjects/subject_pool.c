@@ -14,6 +14,7 @@ void sp__subject_pool_wait_two(void *arg);
 void sp__subject_pool_timeout(void *arg);
 void sp__subject_pool_share(void *arg);
 void sp__subject_pool_find(void *arg);
+void sp__subject_pool_made(void *arg);
 
 typedef struct world {
     sp_soft_device *soft;
@@ -179,4 +180,24 @@ void sp__subject_pool_find(void *arg)
     sp__subject_run((const sp_thread_fn[]){find_it, release_and_take, take_another}, threads, &w);
     SP_SCHED_ASSERT(sp__stream_find(w.lease, &w.expected) == SP_INVALID);
     end(&w, 2);
+}
+
+/* ---- who walks over all streams finds whole queues, or none ---- */
+
+static void look_at_stream(void *arg)
+{
+    world *w = arg;
+    sp_queue *queue = sp__stream_queue_if_made(&w->device->pool.streams[1]);
+    if (queue == NULL) return;
+    SP_SCHED_ASSERT(queue->index == 1);
+    SP_SCHED_ASSERT(queue->device->vtable->last_value(queue) == 0);
+}
+
+void sp__subject_pool_made(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 1, SP_OPTION_POLICY_WAIT, -1);
+    sp__subject_run((const sp_thread_fn[]){use_once, look_at_stream}, 2, &w);
+    end(&w, 1);
 }

@@ -12,6 +12,8 @@ void sp__subject_worker_sleeps(void *arg);
 void sp__subject_worker_two_queues(void *arg);
 void sp__subject_workers_two(void *arg);
 void sp__subject_worker_flush(void *arg);
+void sp__subject_worker_new_queue(void *arg);
+void sp__subject_list_release(void *arg);
 
 typedef struct world {
     sp_soft_device *device;
@@ -281,4 +283,54 @@ void sp__subject_workers_two(void *arg)
 {
     (void)arg;
     on_two_queues(2);
+}
+
+/* A queue below others that the worker knows: it has to see it appear. */
+void sp__subject_worker_new_queue(void *arg)
+{
+    (void)arg;
+    world w = {0};
+    w.device = sp__subject_device(1);
+    sp__subject_queue(w.device, 1, true);
+    w.queue = sp__subject_queue(w.device, 0, true);
+    submit_tell(&w, w.queue, 1);
+    await(&w, 1);
+    SP_SCHED_ASSERT(w.log.items[1] == 1);
+    sp__subject_device_free(w.device);
+    sp__subject_end();
+}
+
+/* ---- a command list: its maker lets go of it while it runs ---- */
+
+static void submit_list(void *arg)
+{
+    world *w = arg;
+    static const sp_kernel kernel = {.name = "count", .run = count_one};
+    static sp_memory memory;
+    sp_binding binding;
+    sp_list *list;
+    sp_point point;
+    const sp_command inside =
+        sp__subject_dispatch(&kernel, &binding, &memory, &w->log.count, sizeof w->log.count, NULL);
+    SP_SCHED_ASSERT(sp__soft_list_create(&w->device->base, &inside, 1, 0, &list) == SP_OK);
+    const sp_command command = {.type = SP_COMMAND_LIST, .list = list};
+    SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &point) == SP_OK);
+    sp__soft_list_release(list);
+}
+
+static void run_list(void *arg)
+{
+    world *w = arg;
+    sp__subject_poll(w->device, 1, (sp_point){&w->queue->base.timeline, 1});
+}
+
+void sp__subject_list_release(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, true);
+    sp__subject_run((const sp_thread_fn[]){submit_list, run_list}, 2, &w);
+    SP_SCHED_ASSERT(w.log.count == 1);
+    sp__subject_device_free(w.device);
+    sp__subject_end();
 }

@@ -15,7 +15,8 @@
 bool sp__soft_has_work(const sp_soft_queue *queue)
 {
     /* Sequentially consistent: a worker that has set its idle bit looks here once more. */
-    const uint64_t word = sp_load_seq_cst(&queue->word);
+    const uint64_t word =
+        SP_PLANTED(relaxed_look) ? sp_load_relaxed(&queue->word) : sp_load_seq_cst(&queue->word);
     return (word & SP_CLAIM_MASK) == SP_FREE &&
            word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done);
 }

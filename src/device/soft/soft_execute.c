@@ -86,11 +86,15 @@ static sp_status dispatch(sp_soft_queue *queue, const sp_record *record, const s
     const sp_kernel *kernel = record->command.kernel;
     const uint32_t *grid = record->command.grid;
     const void *constants = sp__record_constants(record);
+    const uint32_t count = record->count;
     const uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2];
     if (total == 0) return SP_OK;
+    if (total > UINT32_MAX / 2) { /* every thread that joins raises the counter once past the end */
+        return sp__fail(SP_INVALID, "a grid of %llu tiles is too large", (unsigned long long)total);
+    }
     if (total == 1) {
         void *addresses[SP_MAX_BINDINGS];
-        for (uint32_t i = 0; i < record->count; i++) addresses[i] = address_of(&bindings[i]);
+        for (uint32_t i = 0; i < count; i++) addresses[i] = address_of(&bindings[i]);
         const sp_tile tile = {.grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
         return kernel->run(&tile);
     }
@@ -99,7 +103,7 @@ static sp_status dispatch(sp_soft_queue *queue, const sp_record *record, const s
     tiles->constants = constants;
     memcpy(tiles->grid, grid, sizeof tiles->grid);
     sp_store_relaxed(&tiles->total, (uint32_t)total);
-    for (uint32_t i = 0; i < record->count; i++) tiles->bindings[i] = address_of(&bindings[i]);
+    for (uint32_t i = 0; i < count; i++) tiles->bindings[i] = address_of(&bindings[i]);
     return sp__soft_run_tiles(queue);
 }
 

@@ -334,8 +334,12 @@ void sp__soft_queue_destroy(sp_queue *base)
 uint64_t sp__soft_queue_close(sp_soft_queue *queue)
 {
     sp_mutex_lock(&queue->lock);
-    queue->is_closed = true;
     const uint64_t last = queue->last;
+    if (SP_PLANTED(accept_while_closing)) {
+        sp_mutex_unlock(&queue->lock);
+        sp_mutex_lock(&queue->lock);
+    }
+    queue->is_closed = true;
     sp_mutex_unlock(&queue->lock);
     return last;
 }

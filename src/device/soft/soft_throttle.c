@@ -57,7 +57,7 @@ void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk)
 {
     sp_throttle *throttle = &device->throttles[quirk - 1];
     sp_mutex_lock(&throttle->lock);
-    sp_soft_queue *next = throttle->first;
+    sp_soft_queue *next = SP_PLANTED(permit_is_lost) ? NULL : throttle->first;
     if (next != NULL) {
         throttle->first = next->next_throttled;
         if (throttle->first == NULL) throttle->end = &throttle->first;

@@ -64,7 +64,7 @@ sp_status sp__soft_run_tiles(sp_soft_queue *queue)
     sp_delay_point();
     run_claimed(tiles);
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);
-    wait_for_joiners(tiles);
+    if (!SP_PLANTED(leave_before_joiners)) wait_for_joiners(tiles);
     return sp__fault_report(sp_load_relaxed(&tiles->failed));
 }
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* streampool: any number of threads run inference on one device at the same time.
+ *
+ * This header includes all others. What holds everywhere, unless a function says otherwise:
+ * - Every object may be used from any thread at any time, with no lock of yours.
+ * - Handles are passed by value. What a call returns is owned by the caller and released by him;
+ *   arguments are borrowed for the call. Releasing the zero handle does nothing.
+ * - Sizes are bytes, times nanoseconds; a negative time-out waits for ever.
+ * - Option structs may be NULL; zero in a field is its default.
+ * - A call that can fail returns an sp_status; sp_last_error says what was wrong. On failure
+ * outputs are the zero handle and nothing has changed.
+ * - Any call may be SP_CLOSED after sp_shutdown, SP_FORKED in a forked child, SP_INVALID for a NULL
+ *   or a handle that does not work, SP_OUT_OF_MEMORY. */
+#ifndef STREAMPOOL_STREAMPOOL_H
+#define STREAMPOOL_STREAMPOOL_H
+
+#include <streampool/check.h>
+#include <streampool/command_list.h>
+#include <streampool/device.h>
+#include <streampool/dtype.h>
+#include <streampool/event.h>
+#include <streampool/log.h>
+#include <streampool/model.h>
+#include <streampool/runtime.h>
+#include <streampool/status.h>
+#include <streampool/storage.h>
+#include <streampool/stream.h>
+
+#endif
