@@ -190,7 +190,8 @@ sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_att
     }
     value_cursor to = {0};
     SP_TRY(make_values(reader, is_default ? 1 : count, out, &to));
-    if (count == 0) return SP_OK; /* fields without elements, if any: there is no place to read to */
+    if (count == 0)
+        return SP_OK; /* fields without elements, if any: there is no place to read to */
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         if (field.number != field_of_type[out->type]) continue;
         SP_TRY(read_value(reader, &proto, &field, &to));

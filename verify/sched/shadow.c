@@ -42,7 +42,7 @@ typedef struct undo_entry {
 } undo_entry;
 
 static undo_entry undo[OUTSIDE_SLOTS];
-static uint32_t undo_count;
+static volatile uint32_t undo_count; /* volatile: a signal may come between steps */
 
 void *sp__reserve(size_t bytes)
 {
@@ -100,9 +100,10 @@ static uint32_t *outside_numbers(uintptr_t addr)
             slot->granule = granule;
             memset(slot->numbers, 0, sizeof slot->numbers);
             if (sp__engine.options.restores_globals) {
-                undo_entry *entry = &undo[undo_count++];
-                entry->granule = granule;
-                memcpy(&entry->bytes, (const void *)(granule * GRANULE), GRANULE);
+                /* Not yet counted while it reads: a wild address ends the run here. */
+                const uint64_t bytes = *(const volatile uint64_t *)(granule * GRANULE);
+                undo[undo_count] = (undo_entry){granule, bytes};
+                undo_count++;
             }
         }
         if (slot->granule == granule) return slot->numbers;
