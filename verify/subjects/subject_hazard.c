@@ -86,7 +86,7 @@ static sp_status write_both(const sp_tile *tile)
 static sp_status read_both(const sp_tile *tile)
 {
     world *w;
-    memcpy(&w, tile->constants, sizeof w);
+    memcpy(&w, tile->constants, sizeof(world *));
     w->seen[0] = *(const uint32_t *)tile->bindings[0];
     w->seen[1] = *(const uint32_t *)tile->bindings[1];
     return SP_OK;
@@ -142,7 +142,7 @@ static void read_xy(void *arg)
 {
     world *w = arg;
     const sp_use uses[2] = {use_of(w->x, SP_READ), use_of(w->y, SP_READ)};
-    const sp_point point = submit(w, 2, &read_kernel, uses, 2, &w, sizeof w);
+    const sp_point point = submit(w, 2, &read_kernel, uses, 2, &w, sizeof(world *));
     poll(w, point);
     SP_SCHED_ASSERT(w->seen[0] == w->seen[1]);
 }
