@@ -24,25 +24,48 @@ static double median(double *values, uint32_t count)
     return values[count / 2];
 }
 
+/* How often fn does its work in a round of about `round_ms`; warms it up. */
+static uint64_t calls_per_round(bench_fn fn, void *ctx, uint32_t round_ms)
+{
+    for (uint64_t count = 1;; count *= 2) {
+        const uint64_t start = sp_clock_now();
+        fn(ctx, count);
+        const double ns = (double)(sp_clock_now() - start);
+        /* Long enough to tell the count from. */
+        if (ns > 1e6 * round_ms / 4) return (uint64_t)((double)count * 1e6 * round_ms / ns) + 1;
+    }
+}
+
+static double round_ns(bench_fn fn, void *ctx, uint64_t count)
+{
+    const uint64_t start = sp_clock_now();
+    fn(ctx, count);
+    return (double)(sp_clock_now() - start) / (double)count;
+}
+
 double bench_ns(bench_fn fn, void *ctx, uint32_t round_ms)
 {
-    uint64_t count = 1;
-    double ns;
-    for (;;) { /* warm up until a round is long enough to tell the count */
-        const uint64_t start = sp_clock_now();
-        fn(ctx, count);
-        ns = (double)(sp_clock_now() - start);
-        if (ns > 1e6 * round_ms / 4) break;
-        count *= 2;
-    }
-    count = (uint64_t)((double)count * 1e6 * round_ms / ns) + 1;
+    const uint64_t count = calls_per_round(fn, ctx, round_ms);
     double rounds[BENCH_ROUNDS];
-    for (int i = 0; i < BENCH_ROUNDS; i++) {
-        const uint64_t start = sp_clock_now();
-        fn(ctx, count);
-        rounds[i] = (double)(sp_clock_now() - start) / (double)count;
-    }
+    for (int i = 0; i < BENCH_ROUNDS; i++) rounds[i] = round_ns(fn, ctx, count);
     return median(rounds, BENCH_ROUNDS);
+}
+
+bench_pair bench_pair_ns(bench_fn ours, bench_fn peer, void *ctx, uint32_t round_ms)
+{
+    const uint64_t our_count = calls_per_round(ours, ctx, round_ms);
+    const uint64_t peer_count = calls_per_round(peer, ctx, round_ms);
+    double our_rounds[BENCH_ROUNDS];
+    double peer_rounds[BENCH_ROUNDS];
+    double extra[BENCH_ROUNDS];
+    for (int i = 0; i < BENCH_ROUNDS; i++) {
+        our_rounds[i] = round_ns(ours, ctx, our_count);
+        peer_rounds[i] = round_ns(peer, ctx, peer_count);
+        extra[i] = our_rounds[i] - peer_rounds[i];
+    }
+    return (bench_pair){.ours = median(our_rounds, BENCH_ROUNDS),
+                        .peer = median(peer_rounds, BENCH_ROUNDS),
+                        .extra = median(extra, BENCH_ROUNDS)};
 }
 
 double bench_median(bench_sample_fn fn, void *ctx, uint32_t samples)

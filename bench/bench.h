@@ -8,12 +8,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BENCH_ROUNDS 9
+#define BENCH_ROUNDS 15
 
 /* Nanoseconds per call of fn(ctx, count), which does its work `count` times: the median of
  * BENCH_ROUNDS rounds of about `round_ms` each, after a warm-up. */
 typedef void (*bench_fn)(void *ctx, uint64_t count);
 double bench_ns(bench_fn fn, void *ctx, uint32_t round_ms);
+
+/* The same for two functions in turns, so that a slow spell of the machine meets both: the medians
+ * of both, and the median of the differences of neighbouring rounds. */
+typedef struct bench_pair {
+    double ours;
+    double peer;
+    double extra;
+} bench_pair;
+bench_pair bench_pair_ns(bench_fn ours, bench_fn peer, void *ctx, uint32_t round_ms);
 
 /* The median of single latencies that fn returns, in nanoseconds. */
 typedef double (*bench_sample_fn)(void *ctx);

@@ -223,7 +223,7 @@ static void submit_use(void *ctx, uint64_t count)
     const tracked_use *use = ctx;
     const sp_use uses[1] = {{.storage = use->storage, .access = SP_WRITE}};
     const uint32_t pattern = 0;
-    const sp_command command = {
+    sp_command command = {
         .type = SP_COMMAND_FILL, .constants = &pattern, .constant_bytes = sizeof pattern};
     sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
@@ -241,11 +241,11 @@ static void submit_no_use(void *ctx, uint64_t count)
     const sp_memory memory = {.host = &word, .bytes = sizeof word};
     const sp_binding binding = {.memory = &memory, .access = SP_WRITE};
     const uint32_t pattern = 0;
-    const sp_command command = {.type = SP_COMMAND_FILL,
-                                .bindings = &binding,
-                                .binding_count = 1,
-                                .constants = &pattern,
-                                .constant_bytes = sizeof pattern};
+    sp_command command = {.type = SP_COMMAND_FILL,
+                          .bindings = &binding,
+                          .binding_count = 1,
+                          .constants = &pattern,
+                          .constant_bytes = sizeof pattern};
     const sp_submission submission = {.commands = &command, .command_count = 1};
     sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
@@ -259,123 +259,120 @@ static void bench_tracking(double pair_ns)
 {
     tracked_use use = {.ref = current_ref()};
     bench_check(sp_storage_create(cpu, 64, NULL, &use.storage) == SP_OK, "sp_storage_create");
-    const double with = bench_ns(submit_use, &use, 20);
-    const double without = bench_ns(submit_no_use, &use, 20);
-    bench_print("tracked_use_on_own_stream", with - without, "mutex lock + unlock", pair_ns,
+    const bench_pair use_ns = bench_pair_ns(submit_use, submit_no_use, &use, 20);
+    bench_print("tracked_use_on_own_stream", use_ns.extra, "mutex lock + unlock", pair_ns,
                 2 * pair_ns);
     sp_storage_release(use.storage);
 }
 
 /* ---- hand-over ---- */
 
-typedef struct futex_pong {
-    sp_atomic_u32 ball;
-    sp_atomic_u32 seen;
-    sp_atomic_u32 is_over;
-} futex_pong;
+#define HAND_OVERS 301
+#define FALLS_ASLEEP_NS 3000000 /* three naps of a worker */
 
-static void pong(void *arg)
+/* Two threads that wake each other: what a hand-over to a sleeper costs at the very least. */
+typedef struct futex_game {
+    sp_atomic_u32 ping;
+    sp_atomic_u32 pong;
+    sp_atomic_u32 is_over;
+} futex_game;
+
+static void wake_with(sp_atomic_u32 *word, uint32_t value)
 {
-    futex_pong *game = arg;
+    sp_store_release(word, value);
+    sp_word_wake(word, 1);
+}
+
+static void answer_pings(void *arg)
+{
+    futex_game *game = arg;
     uint32_t last = 0;
     while (!sp_load_acquire(&game->is_over)) {
-        sp_word_wait(&game->ball, last, SP_NO_DEADLINE);
-        last = sp_load_acquire(&game->ball);
-        sp_store_release(&game->seen, last);
+        sp_word_wait(&game->ping, last, SP_NO_DEADLINE);
+        last = sp_load_acquire(&game->ping);
+        wake_with(&game->pong, last);
     }
 }
 
-/* Wakes a sleeping thread and looks until it has answered. */
+/* Wakes a sleeping thread and sleeps until it is woken by it. */
 static double sample_futex(void *ctx)
 {
-    futex_pong *game = ctx;
-    sp_clock_sleep(3000000);
-    const uint32_t next = sp_load_relaxed(&game->ball) + 1;
+    futex_game *game = ctx;
+    sp_clock_sleep(FALLS_ASLEEP_NS);
+    const uint32_t last = sp_load_relaxed(&game->ping);
     const uint64_t start = sp_clock_now();
-    sp_store_release(&game->ball, next);
-    sp_word_wake(&game->ball, 1);
-    while (sp_load_acquire(&game->seen) != next) sp_spin_hint();
+    wake_with(&game->ping, last + 1);
+    while (sp_load_acquire(&game->pong) == last) sp_word_wait(&game->pong, last, SP_NO_DEADLINE);
     return (double)(sp_clock_now() - start);
 }
 
-typedef struct hand_over {
-    sp_stream_ref ref;
-    uint64_t idle_ns; /* before each sample */
-} hand_over;
-
-/* Submits and looks, without helping, until a worker has done it. */
-static double sample_hand_over(void *ctx)
+static double futex_ping_pong_ns(void)
 {
-    const hand_over *over = ctx;
+    futex_game game = {0};
+    sp_thread thread;
+    bench_check(sp_thread_create(&thread, "pong", answer_pings, &game) == SP_OK, "thread");
+    const double ns = bench_median(sample_futex, &game, HAND_OVERS);
+    sp_store_release(&game.is_over, 1);
+    wake_with(&game.ping, UINT32_MAX);
+    sp_thread_join(&thread);
+    return ns;
+}
+
+/* A submitter that sleeps until a worker has done its command, and does not help. */
+typedef struct sleeping_submitter {
+    sp_stream_ref ref;
+    sp_waiter waiter;
+    sp_parker parker;
+} sleeping_submitter;
+
+static void wake_submitter(sp_waiter *waiter)
+{
+    sp_parker_unpark(&SP_CONTAINER_OF(waiter, sleeping_submitter, waiter)->parker);
+}
+
+/* Submits an empty command and makes sure that a worker comes for it. */
+static sp_point submit_for_worker(const sp_stream_ref *ref)
+{
     const sp_submission nothing = {0};
     sp_point point = {0};
-    if (over->idle_ns > 0) sp_clock_sleep(over->idle_ns);
+    sp__submit_plain(ref, &nothing, &point);
+    ref->queue->device->vtable->flush(ref->queue);
+    return point;
+}
+
+static double sample_sleeping_worker(void *ctx)
+{
+    sleeping_submitter *submitter = ctx;
+    sp_clock_sleep(FALLS_ASLEEP_NS);
     const uint64_t start = sp_clock_now();
-    sp__submit_plain(&over->ref, &nothing, &point);
-    over->ref.queue->device->vtable->flush(over->ref.queue);
-    while (!sp__point_has_passed(point)) sp_spin_hint();
+    const sp_point point = submit_for_worker(&submitter->ref);
+    submitter->waiter = (sp_waiter){.value = point.value, .fire = wake_submitter};
+    if (sp__timeline_register(point.timeline, &submitter->waiter)) {
+        sp_parker_park(&submitter->parker, SP_NO_DEADLINE);
+    }
     return (double)(sp_clock_now() - start);
 }
 
-typedef struct busy_worker {
-    sp_stream_ref ref;
-    sp_atomic_u32 is_over;
-} busy_worker;
-
-static sp_status run_a_microsecond(const sp_tile *tile)
+/* One command after the other, each when the one before has passed: the worker that did that one is
+ * still looking around. */
+static void hand_over_awake(void *ctx, uint64_t count)
 {
-    (void)tile;
-    const uint64_t until = sp_clock_now() + 1000;
-    while (sp_clock_now() < until) sp_spin_hint();
-    return SP_OK;
-}
-
-/* Keeps a worker awake: microsecond commands on another stream, one after the other. */
-static sp_status submit_next(busy_worker *busy)
-{
-    static const sp_kernel kernel = {.name = "microsecond", .run = run_a_microsecond};
-    const sp_command command = {.type = SP_COMMAND_DISPATCH, .kernel = &kernel, .grid = {1, 1, 1}};
-    const sp_submission submission = {.commands = &command, .command_count = 1};
-    sp_point point = {0};
-    return sp__submit_plain(&busy->ref, &submission, &point);
-}
-
-typedef struct awake_sample {
-    hand_over over;
-    busy_worker busy;
-} awake_sample;
-
-static double sample_awake(void *ctx)
-{
-    awake_sample *sample = ctx;
-    for (int i = 0; i < 30; i++) submit_next(&sample->busy);
-    sample->busy.ref.queue->device->vtable->flush(sample->busy.ref.queue);
-    sp_clock_sleep(10000); /* the worker is at it */
-    return sample_hand_over(&sample->over);
+    const sp_stream_ref *ref = ctx;
+    for (uint64_t i = 0; i < count; i++) {
+        const sp_point point = submit_for_worker(ref);
+        while (!sp__point_has_passed(point)) sp_spin_hint();
+    }
 }
 
 static void bench_hand_over(void)
 {
-    futex_pong game = {0};
-    sp_thread thread;
-    bench_check(sp_thread_create(&thread, "pong", pong, &game) == SP_OK, "thread");
-    const double bare = bench_median(sample_futex, &game, 301);
-    sp_store_release(&game.is_over, 1);
-    sp_fetch_add_relaxed(&game.ball, 1);
-    sp_word_wake(&game.ball, 1);
-    sp_thread_join(&thread);
-
-    hand_over over = {.ref = current_ref(), .idle_ns = 3000000};
-    bench_print("hand_over_to_sleeping_worker", bench_median(sample_hand_over, &over, 301),
-                "futex wake", bare, 1.5 * bare);
-
-    sp_stream other;
-    awake_sample awake = {.over = {.ref = over.ref}};
-    bench_check(sp_stream_from_pool(cpu, &other) == SP_OK, "sp_stream_from_pool");
-    bench_check(sp__stream_find(other, &awake.busy.ref) == SP_OK, "sp__stream_find");
-    bench_print("hand_over_to_awake_worker", bench_median(sample_awake, &awake, 301), NULL, 0,
+    sleeping_submitter submitter = {.ref = current_ref()};
+    bench_print("hand_over_to_awake_worker", bench_ns(hand_over_awake, &submitter.ref, 20), NULL, 0,
                 5000);
-    sp_stream_release(other);
+    const double bare = futex_ping_pong_ns();
+    bench_print("hand_over_to_sleeping_worker",
+                bench_median(sample_sleeping_worker, &submitter, HAND_OVERS), "futex ping-pong",
+                bare, 1.5 * bare);
 }
 
 /* ---- a model ---- */
@@ -433,9 +430,8 @@ static void bench_model(void)
     const sp_plan_request request = {.inputs = &input, .input_count = 1};
     bench_check(sp__plan_compile(graph, &request, &run.plan) == SP_OK, "sp__plan_compile");
     run.arena = sp_aligned_malloc(64, run.plan->arena_bytes);
-    const double kernels = bench_ns(run_kernels, &run, 50);
-    bench_print("model_run_policy_go1", bench_ns(run_model, &run, 50), "its kernels", kernels,
-                kernels + 1000);
+    const bench_pair ns = bench_pair_ns(run_model, run_kernels, &run, 20);
+    bench_print("model_run_policy_go1", ns.peer + ns.extra, "its kernels", ns.peer, ns.peer + 1000);
     sp_free(run.arena);
     sp__plan_free(run.plan);
     sp__graph_free(graph);

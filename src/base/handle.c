@@ -9,15 +9,11 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-#define HOLD_BITS 20
-#define USER_BITS 16
-#define GENERATION_BITS 28
 #define ONE_HOLD ((uint64_t)1)
-#define ONE_USER ((uint64_t)1 << HOLD_BITS)
-#define ONE_GENERATION ((uint64_t)1 << (HOLD_BITS + USER_BITS))
-#define HOLD_MAX (((uint64_t)1 << HOLD_BITS) - 1)
-#define USER_MAX (((uint64_t)1 << USER_BITS) - 1)
-#define SLOT_BITS 28
+#define ONE_USER ((uint64_t)1 << SP_HOLD_BITS)
+#define ONE_GENERATION ((uint64_t)1 << (SP_HOLD_BITS + SP_USER_BITS))
+#define HOLD_MAX (((uint64_t)1 << SP_HOLD_BITS) - 1)
+#define USER_MAX (((uint64_t)1 << SP_USER_BITS) - 1)
 #define FIRST_CHUNK_BITS 6
 
 static uint64_t holds_of(uint64_t word)
@@ -27,19 +23,19 @@ static uint64_t holds_of(uint64_t word)
 
 static uint64_t users_of(uint64_t word)
 {
-    return (word >> HOLD_BITS) & USER_MAX;
+    return (word >> SP_HOLD_BITS) & USER_MAX;
 }
 
 static uint64_t generation_of(uint64_t word)
 {
-    return word >> (HOLD_BITS + USER_BITS);
+    return word >> (SP_HOLD_BITS + SP_USER_BITS);
 }
 
 /* The word of a slot without users or holds whose next life is the one after `word`'s. Generation
  * 0 is never used, so that no handle is 0 and fresh slots match none. */
 static uint64_t next_life(uint64_t word)
 {
-    uint64_t generation = (generation_of(word) + 1) & (((uint64_t)1 << GENERATION_BITS) - 1);
+    uint64_t generation = (generation_of(word) + 1) & (((uint64_t)1 << SP_GENERATION_BITS) - 1);
     if (generation == 0) generation = 1;
     return generation * ONE_GENERATION;
 }
@@ -84,7 +80,7 @@ static sp_status slot_new(sp_handle_table *table, sp_object **out)
     const uint32_t slot = table->slot_count;
     const uint64_t place = (uint64_t)slot + (1u << FIRST_CHUNK_BITS);
     sp_status status = SP_OK;
-    if (place >> SLOT_BITS != 0) {
+    if (place >> SP_SLOT_BITS != 0) {
         status =
             sp__fail(SP_EXHAUSTED, "more than %u objects of one kind are alive", (unsigned)slot);
     } else if ((place & (place - 1)) == 0) {
@@ -116,7 +112,7 @@ void sp__handle_recycle(sp_handle_table *table, sp_object *object)
 uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object)
 {
     return (uint64_t)table->kind << 56 |
-           generation_of(sp_load_relaxed(&object->word)) << SLOT_BITS | object->slot;
+           generation_of(sp_load_relaxed(&object->word)) << SP_SLOT_BITS | object->slot;
 }
 
 uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
@@ -132,21 +128,10 @@ uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
     return sp__handle_of(table, object);
 }
 
-static bool is_life(uint64_t word, uint64_t handle)
-{
-    const uint64_t generation = (handle >> SLOT_BITS) & (((uint64_t)1 << GENERATION_BITS) - 1);
-    return generation_of(word) == generation && users_of(word) > 0;
-}
-
-bool sp__handle_is_current(const sp_object *object, uint64_t handle)
-{
-    return is_life(sp_load_seq_cst(&object->word), handle);
-}
-
 sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle)
 {
     if (sp__handle_kind(handle) != table->kind) return NULL;
-    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SLOT_BITS) - 1)));
+    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
     return object != NULL && sp__handle_is_current(object, handle) ? object : NULL;
 }
 
@@ -161,10 +146,10 @@ static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *n
         sp__fail(SP_INVALID, "handle %#llx is no %s handle", (unsigned long long)handle, noun);
         return NULL;
     }
-    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SLOT_BITS) - 1)));
+    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
     if (object != NULL) {
         *word = sp_load_acquire(&object->word);
-        if (is_life(*word, handle)) return object;
+        if (sp__handle_is_life(*word, handle)) return object;
     }
     sp__fail(SP_INVALID, "%s handle %#llx is stale: it was released before, or never made", noun,
              (unsigned long long)handle);

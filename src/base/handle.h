@@ -8,10 +8,13 @@
  *
  * users counts the caller's references (create, retain, release); holds counts the library's own,
  * and all users together are one hold. Invariants:
- *     users > 0  =>  holds > 0        a handle works  <=>  its generation is the word's and users >
- * 0 holds == 0 =>  one owner: the free list, the creator before publish, or the destroyer The last
- * hold starts a new generation in the same step, so every older handle is stale before the object
- * is destroyed. A generation wraps after 2^28 lives of a slot. */
+ *
+ *     users > 0   =>   holds > 0
+ *     holds == 0  =>   one owner: the free list, the creator before publish, or the destroyer
+ *     a handle works  <=>  its generation is the word's, and users > 0
+ *
+ * The last hold starts a new generation in the same step, so every older handle is stale before
+ * the object is destroyed. A generation wraps after 2^28 lives of a slot. */
 #ifndef SP_BASE_HANDLE_H
 #define SP_BASE_HANDLE_H
 
@@ -43,6 +46,10 @@ typedef struct sp_object {
     uint32_t slot;           /* constant once the slot exists */
 } sp_object;
 
+#define SP_HOLD_BITS 20
+#define SP_USER_BITS 16
+#define SP_GENERATION_BITS 28
+#define SP_SLOT_BITS 28
 #define SP_HANDLE_CHUNKS 22
 
 typedef struct sp_handle_table {
@@ -79,8 +86,7 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
  * with acquire, and then asks sp__handle_is_current whether they were that life's; a destroyer
  * writes them with release after the life has ended. */
 sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
-/* Sequentially consistent, like the step that makes the last handle stale. */
-bool sp__handle_is_current(const sp_object *object, uint64_t handle);
+static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle);
 
 /* One more hold, for a caller that has one. */
 void sp__object_hold(sp_object *object);
@@ -98,6 +104,20 @@ void sp__handle_table_deinit(sp_handle_table *table);
 static inline sp_handle_kind sp__handle_kind(uint64_t handle)
 {
     return (sp_handle_kind)(handle >> 56);
+}
+
+/* Is `word` of the life that `handle` names, and does that still have users? */
+static inline bool sp__handle_is_life(uint64_t word, uint64_t handle)
+{
+    const uint64_t mask = ((uint64_t)1 << SP_GENERATION_BITS) - 1;
+    const uint64_t users = (word >> SP_HOLD_BITS) & (((uint64_t)1 << SP_USER_BITS) - 1);
+    return word >> (SP_HOLD_BITS + SP_USER_BITS) == ((handle >> SP_SLOT_BITS) & mask) && users > 0;
+}
+
+/* Sequentially consistent, like the step that makes the last handle stale. */
+static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle)
+{
+    return sp__handle_is_life(sp_load_seq_cst(&object->word), handle);
 }
 
 #endif

@@ -245,7 +245,7 @@ static sp_status submit(const sp_stream_ref *stream, sp_rt_list *list, const voi
     }
     sp_mutex_lock(&list->lock);
     const sp_status status = close_locked(list);
-    const sp_command command = {.type = SP_COMMAND_LIST, .list = list->list};
+    sp_command command = {.type = SP_COMMAND_LIST, .list = list->list};
     const uint32_t use_count = list->use_count;
     sp_mutex_unlock(&list->lock);
     if (status != SP_OK) return status;

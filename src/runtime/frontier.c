@@ -83,13 +83,8 @@ sp_status sp__frontier_reserve(sp_frontier *frontier)
     return SP_OK;
 }
 
-void sp__frontier_publish(sp_frontier *frontier, sp_access access, sp_point point)
+void sp__frontier_publish_read(sp_frontier *frontier, sp_point point)
 {
-    if ((access & SP_WRITE) != 0) {
-        frontier->write = point;
-        frontier->count = 0;
-        return;
-    }
     sp_point *reads = reads_of(frontier);
     for (uint32_t i = 0; i < frontier->count; i++) {
         if (reads[i].timeline != point.timeline) continue;

@@ -41,11 +41,28 @@ bool sp__wait_set_add(sp_wait_set *set, sp_point point, const sp_timeline *own);
 bool sp__frontier_collect(const sp_frontier *frontier, sp_access access, const sp_timeline *own,
                           sp_wait_set *set);
 
+/* The last use was a write on `own`: nothing to wait for there, and room for one more publish. */
+static inline bool sp__frontier_is_own(const sp_frontier *frontier, const sp_timeline *own)
+{
+    return frontier->write.timeline == own && frontier->count == 0;
+}
+
 /* Makes sure that one more publish needs no memory. */
 sp_status sp__frontier_reserve(sp_frontier *frontier);
 
+/* A read at `point` has been submitted. Needs a reserve before. */
+void sp__frontier_publish_read(sp_frontier *frontier, sp_point point);
+
 /* The use `access` at `point` has been submitted. Needs a reserve before, for a read. */
-void sp__frontier_publish(sp_frontier *frontier, sp_access access, sp_point point);
+static inline void sp__frontier_publish(sp_frontier *frontier, sp_access access, sp_point point)
+{
+    if ((access & SP_WRITE) == 0) {
+        sp__frontier_publish_read(frontier, point);
+        return;
+    }
+    frontier->write = point;
+    frontier->count = 0;
+}
 
 /* Drops points that have passed. */
 void sp__frontier_prune(sp_frontier *frontier);

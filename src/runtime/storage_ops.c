@@ -33,7 +33,7 @@ sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                         (unsigned long long)source.bytes, (unsigned long long)destination.bytes);
     }
     const sp_use uses[2] = {use_of(destination, SP_WRITE), use_of(source, SP_READ)};
-    const sp_command command = {.type = SP_COMMAND_COPY};
+    sp_command command = {.type = SP_COMMAND_COPY};
     sp_point point;
     return sp__submit_command(&ref, &command, uses, 2, SP_CALL_SITE, &point);
 }
@@ -46,7 +46,7 @@ sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, 
     SP_TRY(sp__stream_find(stream, &ref));
     SP_TRY(sp__check_fill(destination.bytes, pattern, pattern_bytes));
     const sp_use use = use_of(destination, SP_WRITE);
-    const sp_command command = {
+    sp_command command = {
         .type = SP_COMMAND_FILL, .constants = pattern, .constant_bytes = pattern_bytes};
     sp_point point;
     return sp__submit_command(&ref, &command, &use, 1, SP_CALL_SITE, &point);

@@ -113,8 +113,9 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
         sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << s->stream->stream->index);
         return SP_OK;
     }
-    if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
     const sp_timeline *own = &s->stream->queue->timeline;
+    if (SP_LIKELY(sp__frontier_is_own(&storage->block.frontier, own))) return SP_OK;
+    if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
     while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &s->waits)) {
         SP_TRY(spill_waits(s));
     }
@@ -137,12 +138,15 @@ static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
 
 static void unlock_all(step *s) SP_NO_LOCK_ANALYSIS
 {
-    while (s->locked_count > 0) sp_mutex_unlock(&s->storages[--s->locked_count].storage->lock);
+    const uint32_t count = s->locked_count;
+    s->locked_count = 0;
+    for (uint32_t i = count; i > 0; i--) sp_mutex_unlock(&s->storages[i - 1].storage->lock);
 }
 
 static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
 {
-    for (uint32_t i = 0; i < s->use_count; i++) {
+    const uint32_t count = s->use_count;
+    for (uint32_t i = 0; i < count; i++) {
         const sp_use *use = &s->uses[i];
         sp_rt_storage *storage = s->by_use[i];
         if (!sp_size_in_range(use->offset, use->bytes, storage->bytes)) {
@@ -166,7 +170,8 @@ static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
 
 static void publish_all(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
 {
-    for (uint32_t i = 0; i < s->storage_count; i++) {
+    const uint32_t count = s->storage_count;
+    for (uint32_t i = 0; i < count; i++) {
         const used_storage *used = &s->storages[i];
         if (!used->is_tracked) continue;
         sp__frontier_publish(&used->storage->block.frontier, used->access, point);
@@ -211,15 +216,14 @@ static sp_point last_point(sp_queue *queue)
     return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
 }
 
-static sp_status submit_locked(step *s, const sp_command *command, sp_point *out)
+static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
 {
     SP_TRY(bind_all(s));
-    sp_command bound = *command;
-    bound.bindings = s->bindings;
-    bound.binding_count = s->use_count;
+    command->bindings = s->bindings;
+    command->binding_count = s->use_count;
     sp_submission submission = {.waits = s->points,
                                 .wait_count = s->waits.count,
-                                .commands = &bound,
+                                .commands = command,
                                 .command_count = 1,
                                 .is_untracked = s->is_untracked};
     /* The point of what came before this submission. */
@@ -233,9 +237,8 @@ static sp_status submit_locked(step *s, const sp_command *command, sp_point *out
     return SP_OK;
 }
 
-sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *command,
-                             const sp_use *uses, uint32_t use_count, const void *call_site,
-                             sp_point *out)
+sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, const sp_use *uses,
+                             uint32_t use_count, const void *call_site, sp_point *out)
 {
     const uint32_t most = command->type == SP_COMMAND_LIST ? SP_MAX_USES : SP_MAX_BINDINGS;
     if (use_count > most) {
@@ -255,6 +258,7 @@ sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *comm
     if (status == SP_OK) status = lock_all(&s);
     if (status == SP_OK) status = submit_locked(&s, command, out);
     unlock_all(&s);
+    command->bindings = NULL; /* they were the step's */
     if (SP_UNLIKELY(s.reports != NULL)) {
         sp__check_emit(s.reports);
         sp_free(s.reports);

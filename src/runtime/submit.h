@@ -24,12 +24,12 @@ typedef struct sp_use {
 /* Most uses of one command, a list's included. */
 #define SP_MAX_USES 32
 
-/* Submits one command whose bindings are the uses, in their order. The command's own bindings are
- * ignored. `call_site` is for the checker's reports (SP_CALL_SITE). SP_INVALID: a stale storage,
- * one of another device, a range outside of it, a write to a frozen one. */
-sp_status sp__submit_command(const sp_stream_ref *stream, const sp_command *command,
-                             const sp_use *uses, uint32_t use_count, const void *call_site,
-                             sp_point *out);
+/* Submits one command whose bindings are the uses, in their order: they are set during the call, to
+ * memory of the call, and NULL afterwards. `call_site` is for the checker's reports (SP_CALL_SITE).
+ * SP_INVALID: a stale storage, one of another device, a range outside of it, a write to a frozen
+ * one. */
+sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, const sp_use *uses,
+                             uint32_t use_count, const void *call_site, sp_point *out);
 
 /* May a range of `bytes` be filled with the pattern? */
 sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_bytes);

@@ -311,11 +311,11 @@ sp_status dispatch(sp_stream stream, const sp_kernel *kernel, const kernel_const
     sp_stream_ref ref;
     SP_TRY(sp__runtime_enter());
     SP_TRY(sp__stream_find(stream, &ref));
-    const sp_command command = {.type = SP_COMMAND_DISPATCH,
-                                .kernel = kernel,
-                                .grid = {1, 1, 1},
-                                .constants = constants,
-                                .constant_bytes = constants != NULL ? sizeof *constants : 0};
+    sp_command command = {.type = SP_COMMAND_DISPATCH,
+                          .kernel = kernel,
+                          .grid = {1, 1, 1},
+                          .constants = constants,
+                          .constant_bytes = constants != NULL ? sizeof *constants : 0};
     sp_point point;
     return sp__submit_command(&ref, &command, uses, use_count, NULL, &point);
 }

@@ -103,11 +103,11 @@ static sp_use use_of(sp_storage storage, sp_access access)
 static sp_point submit(world *w, uint32_t stream, const sp_kernel *kernel, const sp_use *uses,
                        uint32_t use_count, const void *constant, uint32_t constant_bytes)
 {
-    const sp_command command = {.type = SP_COMMAND_DISPATCH,
-                                .kernel = kernel,
-                                .grid = {1, 1, 1},
-                                .constants = constant,
-                                .constant_bytes = constant_bytes};
+    sp_command command = {.type = SP_COMMAND_DISPATCH,
+                          .kernel = kernel,
+                          .grid = {1, 1, 1},
+                          .constants = constant,
+                          .constant_bytes = constant_bytes};
     sp_point point;
     SP_SCHED_ASSERT(
         sp__submit_command(&w->streams[stream], &command, uses, use_count, NULL, &point) == SP_OK);
@@ -246,7 +246,7 @@ static const sp_kernel write_one_kernel = {.name = "write one", .run = write_one
 
 static bool try_write(world *w, const sp_stream_ref *stream, sp_storage storage, sp_point *point)
 {
-    const sp_command command = {
+    sp_command command = {
         .type = SP_COMMAND_DISPATCH, .kernel = &write_one_kernel, .grid = {1, 1, 1}};
     const sp_use use = use_of(storage, SP_WRITE);
     const sp_status status = sp__submit_command(stream, &command, &use, 1, NULL, point);
