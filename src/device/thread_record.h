@@ -30,6 +30,13 @@ typedef struct sp_thread_record {
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;
 
+/* Is the calling thread inside a host function, or a callback of the library's? Others may be
+ * waiting for its end, so what it waits for must not need them. */
+static inline bool sp__thread_is_inside_callback(const sp_thread_record *record)
+{
+    return record->frames != NULL || record->is_executor;
+}
+
 /* The calling thread's record; NULL, with the error set, when out of memory. */
 sp_thread_record *sp__thread_record(void);
 

@@ -203,7 +203,7 @@ static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     sp_queue *owner = point.timeline->owner;
-    if (record->frames != NULL || record->is_executor) {
+    if (sp__thread_is_inside_callback(record)) {
         sp__point_flush(point);
         return sleep_in_host_function(point, record, deadline_ns);
     }

@@ -198,47 +198,52 @@ static void count_in(sp_rt_model *model)
     }
 }
 
+/* On the stream, or, if there is none, here and now. */
 static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled, run_ports *ports,
-                                bool is_inline)
+                                const sp_stream_ref *stream)
 {
-    sp_stream_ref stream;
     sp_session *session;
-    SP_TRY(sp__current_stream(model->device, &stream));
     SP_TRY(sp__session_take(compiled, &session));
     sp_status status = sp__session_cover_unwanted(session, ports->outputs);
     if (status == SP_OK) {
         count_in(model);
-        status = is_inline ? sp__session_run_inline(session, ports->data, ports->outputs)
-                           : sp__session_run(session, &stream, ports->data, ports->outputs);
+        status = stream == NULL ? sp__session_run_inline(session, ports->data, ports->outputs)
+                                : sp__session_run(session, stream, ports->data, ports->outputs);
         sp_fetch_sub_relaxed(&model->in_flight, 1);
     }
     sp__session_give(session);
     return status;
 }
 
-static sp_status run_in_slot(sp_rt_model *model, sp_compiled *compiled, run_ports *ports)
+static sp_status run_in_slot(sp_rt_model *model, sp_compiled *compiled, run_ports *ports,
+                             const sp_stream_ref *stream)
 {
-    const sp_thread_record *record = sp__thread_record();
-    if (record == NULL) return SP_OUT_OF_MEMORY;
-    /* A host function must not wait for a slot whose holder may wait for the host function. */
-    if (record->frames != NULL) return run_in_session(model, compiled, ports, true);
     sp_run_slots *slots = sp__device_run_slots(model->device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_take(slots));
-    const sp_status status = run_in_session(model, compiled, ports, false);
+    const sp_status status = run_in_session(model, compiled, ports, stream);
     sp__run_slots_give(slots);
     return status;
 }
 
+/* A thread waits for its stream first, while nobody waits for anything of its: those who have the
+ * streams may be waiting for a plan or a slot. Inside a host function or callback it takes neither:
+ * the holder of the last slot may be waiting for that function. */
 static sp_status run_held(sp_rt_model *model, const sp_host_tensor *inputs, uint32_t input_count,
                           sp_host_tensor *outputs, uint32_t output_count)
 {
     run_ports ports;
     sp_compiled *compiled;
+    sp_stream_ref stream;
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    const bool is_inside = sp__thread_is_inside_callback(record);
     SP_TRY(take_inputs(model->graph, inputs, input_count, true, &ports));
+    if (!is_inside) SP_TRY(sp__current_stream(model->device, &stream));
     SP_TRY(find_plan(model, &ports, &compiled));
     SP_TRY(take_outputs(compiled->plan, outputs, output_count, &ports));
-    SP_TRY(run_in_slot(model, compiled, &ports));
+    SP_TRY(is_inside ? run_in_session(model, compiled, &ports, NULL)
+                     : run_in_slot(model, compiled, &ports, &stream));
     describe_outputs(compiled->plan, outputs, output_count);
     return SP_OK;
 }

@@ -162,20 +162,6 @@ static sp_status record(sp_session *session)
     return status;
 }
 
-/* Memory of a session: whatever its former life on some stream was must be over, since the session
- * goes from stream to stream. */
-static sp_status take_memory(sp_rt_device *device, uint64_t bytes, sp_block **out)
-{
-    sp_stream_ref stream;
-    SP_TRY(sp__current_stream(device, &stream));
-    SP_TRY(sp__allocator_take(&device->allocator, bytes, stream.queue, out));
-    const sp_status status = sp__point_wait_passed((*out)->frontier.write, SP_NO_DEADLINE);
-    if (status == SP_OK) return SP_OK;
-    sp__allocator_give(&device->allocator, *out);
-    *out = NULL;
-    return status;
-}
-
 static sp_status session_fill(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
@@ -187,7 +173,9 @@ static sp_status session_fill(sp_session *session)
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     }
     if (plan->arena_bytes > 0) {
-        SP_TRY(take_memory(compiled->device, plan->arena_bytes, &session->arena));
+        /* No stream's: the session goes from stream to stream, and its maker may have none. */
+        SP_TRY(sp__allocator_take(&compiled->device->allocator, plan->arena_bytes, NULL,
+                                  &session->arena));
     }
     return record(session);
 }
@@ -245,7 +233,8 @@ sp_status sp__session_cover_unwanted(sp_session *session, void **outputs)
     }
     if (SP_LIKELY(!is_any)) return SP_OK;
     if (session->unwanted == NULL) {
-        SP_TRY(take_memory(session->compiled->device, total, &session->unwanted));
+        SP_TRY(sp__allocator_take(&session->compiled->device->allocator, total, NULL,
+                                  &session->unwanted));
     }
     char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
     for (uint32_t i = 0; i < plan->output_count; i++) {

@@ -267,11 +267,12 @@ static void count_shared_take(sp_allocator *allocator, const sp_block *block)
 static SP_NOINLINE sp_status take_slow(sp_allocator *allocator, uint32_t size_class,
                                        uint64_t rounded, sp_queue *queue, sp_block **out)
 {
-    *out = sp__pool_take(allocator, size_class, &queue->timeline);
+    const sp_timeline *own = queue != NULL ? &queue->timeline : NULL;
+    *out = sp__pool_take(allocator, size_class, own);
     if (*out == NULL) {
         *out = steal(allocator, size_class);
         if (*out != NULL) return SP_OK; /* counted there */
-        SP_TRY(sp__slab_block(allocator, size_class, rounded, &queue->timeline, out));
+        SP_TRY(sp__slab_block(allocator, size_class, rounded, own, out));
     }
     count_shared_take(allocator, *out);
     reclaim(allocator);
@@ -287,12 +288,12 @@ sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *
         return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes are more than any device has",
                         (unsigned long long)bytes);
     }
-    *out = cache_take(allocator, queue->index, size_class);
+    *out = queue != NULL ? cache_take(allocator, queue->index, size_class) : NULL;
     if (SP_UNLIKELY(*out == NULL)) {
         SP_TRY(take_slow(allocator, size_class, rounded, queue, out));
     }
     sp__frontier_become_origin(&(*out)->frontier);
-    (*out)->home = queue->index;
+    (*out)->home = queue != NULL ? queue->index : 0;
     return SP_OK;
 }
 

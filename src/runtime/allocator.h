@@ -103,7 +103,7 @@ void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *d
 void sp__allocator_deinit(sp_allocator *allocator);
 
 /* A block of at least `bytes` for use on stream `queue`. Its frontier holds at most one point, of
- * that stream. */
+ * that stream. NULL: for use anywhere at once, with an empty frontier. */
 sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
                              sp_block **out);
 /* Gives a block back with the frontier of its last life. Never fails, never waits. */

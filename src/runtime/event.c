@@ -315,24 +315,32 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
 
 /* ---- time ---- */
 
+/* The point of the last record of an event that takes the time. */
+static sp_status timed_point(sp_event handle, sp_point *out)
+{
+    SP_TRY(sp__event_point(handle, out));
+    sp_rt_event *event = peek(handle);
+    if (!lock(event, handle)) return why_not_found();
+    const bool has_timing = event->has_timing;
+    sp_mutex_unlock(&event->lock);
+    if (has_timing) return SP_OK;
+    return sp__fail(SP_INVALID, "the event takes no time: create it with enable_timing");
+}
+
 /* The time of the event's last record, waiting for that record only. */
 static sp_status time_of(sp_event handle, uint64_t *out)
 {
     for (;;) {
         sp_point point;
-        SP_TRY(sp__event_point(handle, &point));
-        sp_rt_event *event = peek(handle);
+        SP_TRY(timed_point(handle, &point));
         SP_TRY(sp__point_wait_passed(point, SP_NO_DEADLINE));
+        sp_rt_event *event = peek(handle);
         if (!lock(event, handle)) return why_not_found();
-        const bool has_timing = event->has_timing;
         /* Recorded again meanwhile: then that record counts. */
         const bool is_same =
             event->point.timeline == point.timeline && event->point.value == point.value;
-        if (is_same && has_timing) *out = sp_load_acquire(&event->stamp->time);
+        if (is_same) *out = sp_load_acquire(&event->stamp->time);
         sp_mutex_unlock(&event->lock);
-        if (!has_timing) {
-            return sp__fail(SP_INVALID, "the event takes no time: create it with enable_timing");
-        }
         if (is_same) return SP_OK;
     }
 }
@@ -340,6 +348,10 @@ static sp_status time_of(sp_event handle, uint64_t *out)
 sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns)
 {
     if (ns == NULL) return sp__fail(SP_INVALID, "sp_event_elapsed needs a place for the time");
+    /* Misuse is told before any wait: it may be for work that is far away. */
+    sp_point point;
+    SP_TRY(timed_point(start, &point));
+    SP_TRY(timed_point(end, &point));
     uint64_t from;
     uint64_t to;
     SP_TRY(time_of(start, &from));

@@ -198,7 +198,7 @@ static sp_status check_outside_callbacks(const char *what)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    if (record->frames == NULL && !record->is_executor) return SP_OK;
+    if (!sp__thread_is_inside_callback(record)) return SP_OK;
     return sp__fail(SP_DEADLOCK, "%s inside a host function or callback would wait for itself",
                     what);
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/delay.h"
 #include "base/error.h"
+#include "device/thread_record.h"
 
 static void lease_destroy(sp_object *object);
 
@@ -106,6 +107,14 @@ static sp_status take_waiting(sp_stream_pool *pool, sp_rt_stream **out)
                     (long long)(pool->wait_ns / 1000000), pool->count - 1);
 }
 
+/* Inside a host function or a callback a thread never waits for a stream: the threads that have
+ * them may be waiting for that function. It shares, under every policy. */
+static bool must_share(void)
+{
+    const sp_thread_record *record = sp__thread_record();
+    return record != NULL && sp__thread_is_inside_callback(record);
+}
+
 static sp_status take_stream(sp_stream_pool *pool, sp_rt_stream **out)
 {
     if (stream_pop(pool, out)) return SP_OK;
@@ -114,6 +123,7 @@ static sp_status take_stream(sp_stream_pool *pool, sp_rt_stream **out)
         sp_fetch_add_relaxed(&(*out)->holders, 1);
         return SP_OK;
     }
+    if (must_share()) return take_shared(pool, out);
     switch (pool->policy) {
     case SP_OPTION_POLICY_SHARE:
         return take_shared(pool, out);

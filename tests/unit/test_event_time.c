@@ -63,6 +63,46 @@ TEST(elapsed_time_without_timing_or_record_is_an_error)
     runtime_end();
 }
 
+typedef struct elapsed_misuse {
+    sp_event timed, plain, fresh;
+    sp_atomic_u32 done;
+} elapsed_misuse;
+
+static void refuse_elapsed(void *arg)
+{
+    elapsed_misuse *m = arg;
+    int64_t ns;
+    CHECK_STATUS(sp_event_elapsed(m->timed, m->plain, &ns), SP_INVALID);
+    CHECK_STATUS(sp_event_elapsed(m->plain, m->timed, &ns), SP_INVALID);
+    CHECK_STATUS(sp_event_elapsed(m->timed, m->fresh, &ns), SP_INVALID);
+    CHECK_STATUS(sp_event_elapsed(m->fresh, m->timed, &ns), SP_INVALID);
+    raise_by_one(&m->done);
+}
+
+TEST(elapsed_time_of_events_that_take_none_is_an_error_though_their_stream_is_held)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    const sp_stream stream = new_stream();
+    elapsed_misuse m = {.timed = timed_event(), .fresh = timed_event()};
+    CHECK_OK(sp_event_create(NULL, &m.plain));
+    gate_hold(&blocker, stream);
+    CHECK_OK(sp_event_record(m.timed, stream));
+    CHECK_OK(sp_event_record(m.plain, stream));
+    sp_thread thread;
+    CHECK_OK(sp_thread_create(&thread, "misuse", refuse_elapsed, &m));
+    await_at_least(&m.done, 1); /* with the gate still closed */
+    sp_thread_join(&thread);
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_event_release(m.timed));
+    CHECK_OK(sp_event_release(m.fresh));
+    CHECK_OK(sp_event_release(m.plain));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
 TEST(elapsed_time_waits_for_the_recording_streams_only)
 {
     runtime_begin();

@@ -96,6 +96,30 @@ static void submit_to_own_stream(void *ctx, sp_status status)
     raise_by_one(&self->is_done);
 }
 
+static void ask_for_a_stream(void *ctx, sp_status status)
+{
+    inside *self = ctx;
+    (void)status;
+    /* On a thread that has no stream yet, while all are taken. */
+    self->status[0] = sp_storage_create(CPU, 64, NULL, &self->storage);
+    raise_by_one(&self->is_done);
+}
+
+TEST(a_host_function_gets_a_stream_though_all_are_taken_and_others_wait_for_ever)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "3", .policy = "wait", .wait_ms = "-1"});
+    const sp_stream one = new_stream();
+    const sp_stream two = new_stream();
+    inside self = {.stream = one};
+    CHECK_OK(sp_stream_host_function(self.stream, ask_for_a_stream, &self));
+    await_at_least(&self.is_done, 1); /* without helping: it runs on the executor */
+    CHECK_OK(self.status[0]);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(one));
+    CHECK_OK(sp_stream_release(two));
+    runtime_end();
+}
+
 TEST(a_host_function_submits_to_its_own_stream)
 {
     runtime_begin();
