@@ -97,7 +97,10 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  * shapes a run allocates nothing. A run inside a host function or callback takes no slot.
  * Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a
  * failed kernel's status, naming node and op. On failure outputs are undefined, nothing else is
- * disturbed. */
+ * disturbed.
+ * Outputs overlap neither inputs nor each other (SP_INVALID); all are aligned for their dtype.
+ * Further errors: SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is
+ * full, SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
 SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                               sp_host_tensor *outputs, uint32_t output_count);
 

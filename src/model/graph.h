@@ -8,7 +8,7 @@
  *
  * Limits: SP_GRAPH_MAX_NODES nodes of SP_GRAPH_MAX_OPERANDS inputs and outputs; names and tables of
  * 32 bytes for each byte of the file plus 1 MiB; folding makes values of up to SP_FOLD_VALUE_BYTES
- * and reads and writes up to SP_FOLD_TOTAL_BYTES in all, nodes beyond that run with the model. */
+ * with up to SP_FOLD_TOTAL_WORK bytes and multiply-adds in all; nodes beyond run with the model. */
 #ifndef SP_MODEL_GRAPH_H
 #define SP_MODEL_GRAPH_H
 
@@ -20,7 +20,7 @@
 #define SP_GRAPH_MAX_NODES 65536
 #define SP_GRAPH_MAX_OPERANDS 4096
 #define SP_FOLD_VALUE_BYTES (UINT64_C(16) << 20)
-#define SP_FOLD_TOTAL_BYTES (UINT64_C(256) << 20)
+#define SP_FOLD_TOTAL_WORK (UINT64_C(256) << 20)
 
 #define SP_NO_WEIGHT UINT32_MAX
 

@@ -16,7 +16,7 @@ typedef struct sp_graph_builder {
     sp_graph_port *inputs, *defaults;
     sp_weight *weights; /* grows; owned by the builder until the end */
     uint32_t weight_capacity;
-    uint64_t folded_bytes; /* read and written by folding so far */
+    uint64_t folded_work; /* bytes and multiply-adds of folding so far */
     sp_name_map names;
 } sp_graph_builder;
 

@@ -38,19 +38,16 @@ static bool has_constant_inputs(const sp_graph *graph, const sp_graph_node *node
 /* Is the work small enough? A Constant must be folded: it has no kernel. */
 static bool is_affordable(sp_graph_builder *builder, const sp_op_call *call)
 {
-    uint64_t total = 0;
-    bool is_small = true;
+    if (call->input_count == 0) return true;
     for (uint32_t i = 0; i < call->input_count; i++) {
-        total += call->inputs[i].bytes;
-        is_small = is_small && call->inputs[i].bytes <= SP_FOLD_VALUE_BYTES;
+        if (call->inputs[i].bytes > SP_FOLD_VALUE_BYTES) return false;
     }
     for (uint32_t i = 0; i < call->output_count; i++) {
-        total += call->outputs[i].bytes;
-        is_small = is_small && call->outputs[i].bytes <= SP_FOLD_VALUE_BYTES;
+        if (call->outputs[i].bytes > SP_FOLD_VALUE_BYTES) return false;
     }
-    if (call->input_count == 0) return true;
-    if (!is_small || total > SP_FOLD_TOTAL_BYTES - builder->folded_bytes) return false;
-    builder->folded_bytes += total;
+    const uint64_t work = sp__op_work(call);
+    if (work > SP_FOLD_TOTAL_WORK - builder->folded_work) return false;
+    builder->folded_work += work;
     return true;
 }
 

@@ -148,6 +148,38 @@ static void describe_output(const sp_plan_tensor *from, sp_host_tensor *to)
     to->bytes = from->bytes;
 }
 
+static bool is_overlapping(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a;
+    const uintptr_t y = (uintptr_t)b;
+    return x <= y ? y - x < a_bytes && b_bytes > 0 : x - y < b_bytes && a_bytes > 0;
+}
+
+/* A run writes outputs while it still reads inputs and other outputs. */
+static sp_status check_overlap(const sp_plan *plan, const run_ports *ports)
+{
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        const sp_plan_tensor *output = &plan->outputs[i];
+        for (uint32_t k = 0; k < plan->input_count; k++) {
+            if (!is_overlapping(ports->outputs[i], output->bytes, ports->data[k],
+                                plan->inputs[k].bytes)) {
+                continue;
+            }
+            return sp__fail(SP_INVALID, "output '%s' overlaps input '%s'", output->name,
+                            plan->inputs[k].name);
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (!is_overlapping(ports->outputs[i], output->bytes, ports->outputs[k],
+                                plan->outputs[k].bytes)) {
+                continue;
+            }
+            return sp__fail(SP_INVALID, "output '%s' overlaps output '%s'", output->name,
+                            plan->outputs[k].name);
+        }
+    }
+    return SP_OK;
+}
+
 static sp_status take_outputs(const sp_plan *plan, const sp_host_tensor *outputs, uint32_t count,
                               run_ports *ports)
 {
@@ -174,7 +206,7 @@ static sp_status take_outputs(const sp_plan *plan, const sp_host_tensor *outputs
         }
         ports->outputs[index] = outputs[i].data;
     }
-    return SP_OK;
+    return check_overlap(plan, ports);
 }
 
 static void describe_outputs(const sp_plan *plan, sp_host_tensor *outputs, uint32_t count)
@@ -203,7 +235,7 @@ static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled, run_p
                                 const sp_stream_ref *stream)
 {
     sp_session *session;
-    SP_TRY(sp__session_take(compiled, &session));
+    SP_TRY(sp__session_take(compiled, stream != NULL, &session));
     sp_status status = sp__session_cover_unwanted(session, ports->outputs);
     if (status == SP_OK) {
         count_in(model);

@@ -41,7 +41,7 @@ typedef struct sp_plan_builder {
     uint32_t step_capacity;
     sp_weight *constants; /* grows */
     uint32_t constant_capacity;
-    uint64_t folded_bytes;
+    uint64_t folded_work;
     sp_lowering lowering;
     sp_op_value *operands; /* room for graph->max_operands inputs, then as many outputs */
     sp_array *arrays;

@@ -163,11 +163,9 @@ static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
 static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
 {
     bool is_known = true; /* the shape rule has given the values */
-    uint64_t total = 0;
     for (uint32_t i = 0; i < call->output_count; i++) {
         is_known = is_known && call->outputs[i].data != NULL;
         if (call->outputs[i].bytes > SP_FOLD_VALUE_BYTES) return false;
-        total += call->outputs[i].bytes;
     }
     if (is_known) return true;
     for (uint32_t i = 0; i < call->input_count; i++) {
@@ -175,10 +173,10 @@ static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
         if (call->inputs[i].data == NULL || call->inputs[i].bytes > SP_FOLD_VALUE_BYTES) {
             return false;
         }
-        total += call->inputs[i].bytes;
     }
-    if (total > SP_FOLD_TOTAL_BYTES - builder->folded_bytes) return false;
-    builder->folded_bytes += total;
+    const uint64_t work = sp__op_work(call);
+    if (work > SP_FOLD_TOTAL_WORK - builder->folded_work) return false;
+    builder->folded_work += work;
     return true;
 }
 

@@ -53,6 +53,7 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
     compiled->device = device;
     compiled->weights = weights;
     sp_mutex_init(&compiled->lock);
+    sp_cond_init(&compiled->given);
     sp_status status = make_labels(compiled);
     if (status == SP_OK) status = make_constants(compiled);
     if (status != SP_OK) {
@@ -92,6 +93,7 @@ void sp__compiled_destroy(sp_compiled *compiled)
     sp_free(compiled->labels);
     sp_free(compiled->constants);
     sp__plan_free(compiled->plan);
+    sp_cond_deinit(&compiled->given);
     sp_mutex_deinit(&compiled->lock);
     sp_free(compiled);
 }
@@ -162,6 +164,20 @@ static sp_status record(sp_session *session)
     return status;
 }
 
+static uint64_t room_of(const sp_plan_tensor *output)
+{
+    return (output->bytes + 63) & ~(uint64_t)63;
+}
+
+static sp_status take_unwanted(sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
+    return sp__allocator_take(&compiled->device->allocator, bytes, NULL, &session->unwanted);
+}
+
 static sp_status session_fill(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
@@ -177,6 +193,8 @@ static sp_status session_fill(sp_session *session)
         SP_TRY(sp__allocator_take(&compiled->device->allocator, plan->arena_bytes, NULL,
                                   &session->arena));
     }
+    /* Who leaves the only output out is rare: that run may allocate. */
+    if (plan->output_count > 1) SP_TRY(take_unwanted(session));
     return record(session);
 }
 
@@ -199,16 +217,35 @@ sp_status sp__compiled_prepare(sp_compiled *compiled)
 {
     for (uint32_t i = 0; i < compiled->device->dev->limits.run_slots; i++) {
         sp_session *session;
-        SP_TRY(session_new(compiled, &session));
+        const sp_status status = session_new(compiled, &session);
+        if (status == SP_OUT_OF_MEMORY && i > 0) break;
+        SP_TRY(status);
         sp__session_give(session);
     }
     return SP_OK;
 }
 
-sp_status sp__session_take(sp_compiled *compiled, sp_session **out)
+static sp_session *wait_for_idle(sp_compiled *compiled)
+{
+    sp_mutex_lock(&compiled->lock);
+    compiled->waiting++;
+    while (compiled->idle == NULL) sp_cond_wait(&compiled->given, &compiled->lock);
+    compiled->waiting--;
+    sp_session *session = compiled->idle;
+    compiled->idle = session->next;
+    sp_mutex_unlock(&compiled->lock);
+    return session;
+}
+
+sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out)
 {
     *out = take_idle(compiled);
-    return SP_LIKELY(*out != NULL) ? SP_OK : session_new(compiled, out);
+    if (SP_LIKELY(*out != NULL)) return SP_OK;
+    const sp_status status = session_new(compiled, out);
+    if (status != SP_OUT_OF_MEMORY || !may_wait) return status;
+    /* There is one at least, in a run that waits for nobody here. */
+    *out = wait_for_idle(compiled);
+    return SP_OK;
 }
 
 void sp__session_give(sp_session *session)
@@ -217,6 +254,8 @@ void sp__session_give(sp_session *session)
     sp_mutex_lock(&compiled->lock);
     session->next = compiled->idle;
     compiled->idle = session;
+    /* Under the lock: afterwards the model may be released, and this pool with it. */
+    if (SP_UNLIKELY(compiled->waiting > 0)) sp_cond_signal(&compiled->given);
     sp_mutex_unlock(&compiled->lock);
 }
 
@@ -225,21 +264,14 @@ void sp__session_give(sp_session *session)
 sp_status sp__session_cover_unwanted(sp_session *session, void **outputs)
 {
     const sp_plan *plan = session->compiled->plan;
-    uint64_t total = 0;
     bool is_any = false;
-    for (uint32_t i = 0; i < plan->output_count; i++) {
-        if (outputs[i] == NULL) is_any = true;
-        total += (plan->outputs[i].bytes + 63) & ~(uint64_t)63;
-    }
+    for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;
-    if (session->unwanted == NULL) {
-        SP_TRY(sp__allocator_take(&session->compiled->device->allocator, total, NULL,
-                                  &session->unwanted));
-    }
+    if (session->unwanted == NULL) SP_TRY(take_unwanted(session));
     char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (outputs[i] == NULL) outputs[i] = next;
-        next += (plan->outputs[i].bytes + 63) & ~(uint64_t)63;
+        next += room_of(&plan->outputs[i]);
     }
     return SP_OK;
 }

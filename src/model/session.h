@@ -21,7 +21,7 @@ typedef struct sp_session {
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;
     sp_binding *slots;
-    sp_block *unwanted;      /* outputs that nobody asks for go here; made when first needed */
+    sp_block *unwanted;      /* where outputs go that nobody asks for; NULL if there is one only */
     struct sp_session *next; /* in the pool */
 } sp_session;
 
@@ -33,7 +33,9 @@ struct sp_compiled {
     char **labels;            /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);
-    sp_atomic_u32 session_count; /* ever made; for information */
+    uint32_t waiting SP_GUARDED_BY(lock); /* runs that found no memory for one more session */
+    sp_cond given;                        /* with lock: one came back */
+    sp_atomic_u32 session_count;          /* ever made; for information */
 };
 
 /* Takes the plan over, also when it fails. */
@@ -42,11 +44,13 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
 /* No session is out. */
 void sp__compiled_destroy(sp_compiled *compiled);
 
-/* Makes as many sessions as runs can be going on, so that no later run makes one. */
+/* Makes as many sessions as runs can be going on, so that no later run makes one. Where memory is
+ * short one is enough: runs take turns then. */
 sp_status sp__compiled_prepare(sp_compiled *compiled);
 
-/* An idle session; a new one only for runs that take no slot. */
-sp_status sp__session_take(sp_compiled *compiled, sp_session **out);
+/* An idle session, or a new one. Without memory for that: the next one that comes back, or, for a
+ * caller that must not wait for other runs, SP_OUT_OF_MEMORY. */
+sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out);
 void sp__session_give(sp_session *session);
 
 /* Memory of the session for every output whose address is NULL. */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/size.h"
 
 static sp_status check_count(const char *what, uint32_t count, uint32_t min, uint32_t max)
 {
@@ -73,6 +74,7 @@ sp_status sp__op_infer(sp_op_call *call)
         }
     }
     if (call->input_count > 0) SP_TRY(check_dtype(call, call->inputs[0].dtype));
+    call->depth = 1;
     SP_TRY(call->op->infer(call));
     if (call->input_count == 0) SP_TRY(check_dtype(call, call->outputs[0].dtype));
     for (uint32_t i = 0; i < call->output_count; i++) {
@@ -80,6 +82,23 @@ sp_status sp__op_infer(sp_op_call *call)
         SP_TRY(sp__shape_bytes(&output->shape, output->dtype, &output->bytes));
     }
     return SP_OK;
+}
+
+uint64_t sp__op_work(const sp_op_call *call)
+{
+    uint64_t work = 0;
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (!sp_size_add(work, call->inputs[i].bytes, &work)) return UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        const sp_op_value *output = &call->outputs[i];
+        uint64_t products;
+        const bool fits = sp_size_mul(sp__shape_count(&output->shape), call->depth, &products) &&
+                          sp_size_add(work, output->bytes, &work) &&
+                          sp_size_add(work, products, &work);
+        if (!fits) return UINT64_MAX;
+    }
+    return work;
 }
 
 sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max, int64_t *out,

@@ -65,6 +65,9 @@ struct sp_op_call {
     const sp_op_value *inputs;
     sp_op_value *outputs;
     uint32_t input_count, output_count;
+    /* Elements of input behind one element of output, if it is not about one: products of a sum,
+     * places of a window. Set by the shape rule. */
+    uint64_t depth;
 };
 
 /* Is input `index` given, and not left out? */
@@ -80,6 +83,9 @@ sp_status sp__op_check(const sp_op_call *call);
 /* Runs the shape rule: afterwards outputs have dtype, shape and bytes. Errors as `infer`,
  * SP_UNSUPPORTED naming op, version and dtype, SP_EXHAUSTED for absurd shapes. */
 sp_status sp__op_infer(sp_op_call *call);
+
+/* About how many bytes and multiply-adds an inferred call costs; UINT64_MAX if that is absurd. */
+uint64_t sp__op_work(const sp_op_call *call);
 
 /* For shape rules: the integers of input `index` (i64 or i32, at most `max` of them), which must be
  * known. Errors: SP_UNSUPPORTED if they depend on data, SP_MISMATCH. */

@@ -56,6 +56,8 @@ sp_status sp__conv_infer(sp_op_call *call)
                             sp_dtype_name(call->inputs[i].dtype));
         }
     }
+    /* Bytes that are known to be few, so no product wraps. */
+    if (w->dims[0] > 0) call->depth = sp__shape_count(w) / (uint64_t)w->dims[0];
     const sp_shape y = sp__window_shape(call, &window, w->dims[0]);
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
     return SP_OK;
@@ -160,6 +162,10 @@ sp_status sp__max_pool_infer(sp_op_call *call)
 {
     sp_window window = {0};
     SP_TRY(pool_window(call, &window));
+    if (!sp_size_mul((uint64_t)window.kernel[0], (uint64_t)window.kernel[1], &call->depth)) {
+        return sp__fail(SP_UNSUPPORTED, "a window of %" PRId64 " x %" PRId64, window.kernel[0],
+                        window.kernel[1]);
+    }
     const sp_shape y = sp__window_shape(call, &window, call->inputs[0].shape.dims[1]);
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
     return SP_OK;

@@ -115,17 +115,20 @@ sp_status sp__gemm_infer(sp_op_call *call)
         }
     }
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    call->depth = (uint64_t)a->dims[ta ? 0 : 1];
     return SP_OK;
 }
 
 sp_status sp__gemm_pack(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->inputs[1].dtype != SP_F32 || call->inputs[1].shape.rank != 2) return SP_OK;
+    if (call->inputs[1].bytes == 0) return SP_OK; /* its other dimension may be absurd */
     return emit_pack(call, lowering, is_transposed(call, 1));
 }
 
 sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering)
 {
+    if (call->outputs[0].bytes == 0) return SP_OK;
     const sp_shape *a = &call->inputs[0].shape, *y = &call->outputs[0].shape;
     const bool ta = is_transposed(call, 0);
     sp_gemm_constants k = {.rows = y->dims[0],
@@ -182,6 +185,7 @@ sp_status sp__matmul_infer(sp_op_call *call)
     if (!left.is_vector) y.dims[y.rank++] = left.rows;
     if (!right.is_vector) y.dims[y.rank++] = right.columns;
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    call->depth = (uint64_t)left.columns;
     return SP_OK;
 }
 
@@ -192,6 +196,7 @@ sp_status sp__matmul_pack(const sp_op_call *call, sp_lowering *lowering)
 
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)
 {
+    if (call->outputs[0].bytes == 0) return SP_OK;
     const matrices left = as_matrices(&call->inputs[0].shape, true);
     const matrices right = as_matrices(&call->inputs[1].shape, false);
     sp_gemm_constants k = {.rows = left.rows,
@@ -216,7 +221,5 @@ sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)
         k.a_batch[i] *= left.rows * left.columns;
         k.b_batch[i] *= right.rows * right.columns;
     }
-    const uint64_t count = sp__shape_count(&batch);
-    if (count == 0) return SP_OK; /* nothing to compute; a grid has at least one tile */
-    return emit_gemm(call, lowering, &k, false, count);
+    return emit_gemm(call, lowering, &k, false, sp__shape_count(&batch));
 }

@@ -197,6 +197,39 @@ TEST(wrong_outputs_are_refused_with_their_name)
     CHECK_OK(sp_model_release(model));
 }
 
+TEST(an_output_that_overlaps_an_input_is_refused)
+{
+    sp_model model = small_model(NULL);
+    float shared[16] = {1, 2, 3, 4, 5, 6, 7, 8};
+    sp_host_tensor x = input_x(2); /* 8 floats; the output has 6 */
+    x.data = shared + 2;
+    for (int first = 0; first <= 10; first++) {
+        sp_host_tensor y = output_y(shared + first, 6);
+        const bool is_apart = first == 10;
+        CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), is_apart ? SP_OK : SP_INVALID);
+        if (!is_apart) CHECK_MESSAGE("output 'y' overlaps input 'x'");
+    }
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(outputs_that_overlap_are_refused)
+{
+    model_case c;
+    if (!case_open("blazeface_front_128", NULL, &c)) SKIP("no shared data");
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(&c, outputs);
+    CHECK_OK(case_run(&c, outputs));
+    sp_array same[FIXTURE_PORTS];
+    memcpy(same, outputs, sizeof same);
+    /* Both as large as the larger one, which holds both. */
+    const uint32_t larger = outputs[0].bytes > outputs[1].bytes ? 0 : 1;
+    same[1 - larger].data = (char *)outputs[larger].data + outputs[larger].bytes - 4;
+    CHECK_STATUS(case_run(&c, same), SP_INVALID);
+    CHECK_MESSAGE("overlaps output");
+    outputs_free(&c, outputs);
+    case_close(&c);
+}
+
 TEST(handles_that_do_not_work_are_refused)
 {
     sp_model model = small_model(NULL);

@@ -110,6 +110,48 @@ TEST(random_faults_fail_their_own_run_and_no_other)
     CHECK_OK(sp_device_close(f.device));
 }
 
+static void run_in_turns(void *arg, uint32_t index)
+{
+    const model_case *c = arg;
+    (void)index;
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(c, outputs);
+    for (uint64_t i = 0; i < test_count(200, 10); i++) {
+        CHECK_OK(case_run(c, outputs));
+        CHECK(case_is_same(c, outputs));
+    }
+    outputs_free(c, outputs);
+}
+
+TEST(where_memory_holds_one_session_runs_take_turns)
+{
+    null_fixture f = null_open();
+    model_case c;
+    if (!case_open("blazeface_front_128", NULL, &c)) SKIP("no shared data");
+    const sp_model on_cpu = c.model;
+    char path[DATA_PATH_BYTES];
+    CHECK(data_path(path, "models/blazeface_front_128/model.onnx"));
+    CHECK_OK(sp_model_load(path, &f.options, &c.model));
+    sp_status status = SP_OUT_OF_MEMORY;
+    for (uint64_t limit = 256 << 10; status == SP_OUT_OF_MEMORY; limit += 256 << 10) {
+        CHECK_OK(sp_device_set_memory_limit(f.device, limit));
+        sp_host_tensor input = host_tensor(&c.inputs[0], NULL);
+        sp_host_tensor output[FIXTURE_PORTS] = {0};
+        status = sp_model_infer(c.model, &input, 1, output, c.output_count);
+    }
+    CHECK_OK(status);
+    sp_model_info info;
+    sp_device_info device;
+    CHECK_OK(sp_model_get_info(c.model, &info));
+    CHECK_OK(sp_device_get_info(f.device, &device));
+    test_note("%u sessions for %u run slots", info.session_count, device.run_slots);
+    CHECK(device.run_slots == 1 || info.session_count < device.run_slots);
+    test_threads(8, run_in_turns, &c);
+    CHECK_OK(sp_model_release(on_cpu));
+    case_close(&c);
+    CHECK_OK(sp_device_close(f.device));
+}
+
 TEST(a_lost_device_fails_its_models_and_cpu_goes_on)
 {
     null_fixture f = null_open();

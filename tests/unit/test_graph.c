@@ -303,6 +303,44 @@ TEST(folding_is_bounded)
     sp__graph_free(loaded);
 }
 
+/* A few bytes of file that would cost hours if they were folded. */
+TEST(folding_is_bounded_by_its_work)
+{
+    const int64_t pads[4] = {1023, 1023, 1024, 1024};
+    const int64_t window[2] = {2048, 2048};
+    writer graph = {0};
+    add_longs(&graph, "shape", (int64_t[]){1, 1, 2048, 2048}, 4);
+    add_node(&graph, make_node("ConstantOfShape", "shape", "image"));
+    writer conv = make_node("Conv", "image image", "c");
+    add_attribute_ints(&conv, "pads", pads, 4);
+    add_node(&graph, conv);
+    writer pool = make_node("MaxPool", "image", "p");
+    add_attribute_ints(&pool, "pads", pads, 4);
+    add_attribute_ints(&pool, "kernel_shape", window, 2);
+    add_node(&graph, pool);
+    add_node(&graph, make_node("MatMul", "image image", "m"));
+    for (const char *name = "c\0p\0m\0"; *name != 0; name += 2) add_output(&graph, name);
+    const sp_graph *loaded;
+    REQUIRE_OK(load_model(&graph, 14, &loaded));
+    CHECK_EQ_U64(loaded->node_count, 4);
+    CHECK(loaded->nodes[0].is_folded);
+    for (int i = 1; i < 4; i++) CHECK(!loaded->nodes[i].is_folded);
+    sp__graph_free(loaded);
+}
+
+TEST(a_weight_without_elements_is_packed_in_no_time_however_wide_it_is)
+{
+    writer graph = {0};
+    writer weight = make_tensor("w", 1, (int64_t[]){0, INT64_C(1) << 38}, 2, NULL, 0);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &weight);
+    add_input(&graph, "x", (int64_t[]){0, 0}, 2);
+    add_node(&graph, make_node("MatMul", "x w", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded;
+    REQUIRE_OK(load_model(&graph, 14, &loaded));
+    sp__graph_free(loaded);
+}
+
 /* ---- blazeface, cut and flipped ---- */
 
 static unsigned char *read_blazeface(size_t *len)

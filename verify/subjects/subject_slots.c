@@ -222,7 +222,7 @@ static void take_session(void *arg)
 {
     cache_world *w = arg;
     sp_session *session;
-    SP_SCHED_ASSERT(sp__session_take(w->found[0], &session) == SP_OK);
+    SP_SCHED_ASSERT(sp__session_take(w->found[0], true, &session) == SP_OK);
     SP_SCHED_ASSERT(session->next == NULL || session->next != session);
     session->next = session; /* plain: mine */
     sp__session_give(session);
