@@ -26,6 +26,16 @@ static void print_options(void)
     }
 }
 
+static void print_quirks(sp_device device)
+{
+    sp_device_quirk quirk;
+    for (uint32_t i = 0; sp_device_get_quirk(device, i, &quirk) == SP_OK; i++) {
+        printf("  quirk %s (since %s): %s", quirk.name, quirk.since, quirk.measure);
+        if (quirk.limit > 0) printf(", %u at a time", quirk.limit);
+        printf("\n");
+    }
+}
+
 static void print_devices(void)
 {
     const uint32_t count = sp_device_count();
@@ -38,6 +48,7 @@ static void print_devices(void)
         printf("device %s: %.1f GiB, %u streams of which %u run at the same time, %u run slots\n",
                info.name, (double)info.memory_bytes / (1024.0 * 1024.0 * 1024.0), info.stream_count,
                info.width, info.run_slots);
+        print_quirks(device);
     }
 }
 

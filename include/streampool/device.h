@@ -46,6 +46,19 @@ SP_API sp_status sp_device_close(sp_device device);
 /* Name, kind and limits of the device; they do not change while it is open. */
 SP_API sp_status sp_device_get_info(sp_device device, sp_device_info *out);
 
+/* Something in a vendor's library that is not safe to call from several threads, and what this
+ * library does about it. The strings live as long as the device is open. */
+typedef struct sp_device_quirk {
+    const char *name;
+    const char *since;   /* the version in which it was seen */
+    const char *measure; /* "serialised", "handle per stream" or "other path" */
+    uint32_t limit;      /* commands with this quirk that run at once; 0: no limit */
+} sp_device_quirk;
+
+/* The `index`-th quirk of the device. SP_NOT_FOUND past the end. With STREAMPOOL_FORCE_SAFE_PATHS=1
+ * each lets one command run at a time. */
+SP_API sp_status sp_device_get_quirk(sp_device device, uint32_t index, sp_device_quirk *out);
+
 /* Waits until everything submitted to any stream of the device before the call has completed. The
  * status is that of the first failed command that this thread submitted and was not told of yet. */
 SP_API sp_status sp_device_synchronize(sp_device device);

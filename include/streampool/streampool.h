@@ -21,6 +21,7 @@
 #include <streampool/event.h>
 #include <streampool/log.h>
 #include <streampool/model.h>
+#include <streampool/null_device.h>
 #include <streampool/runtime.h>
 #include <streampool/status.h>
 #include <streampool/storage.h>

@@ -3,6 +3,12 @@
 #include "device/device.h"
 
 #include "base/error.h"
+#include "base/option.h"
+
+uint32_t sp__quirk_limit(const sp_quirk *quirk)
+{
+    return sp_option_bool(SP_OPTION_FORCE_SAFE_PATHS) ? 1 : quirk->limit;
+}
 
 sp_status sp__device_check(sp_dev *device)
 {

@@ -27,7 +27,7 @@ typedef struct sp_quirk {
     const char *name;
     const char *since;   /* the version in which it was seen */
     const char *measure; /* "serialised", "handle per stream" or "other path" */
-    uint32_t limit;      /* how many commands with this quirk may run at once */
+    uint32_t limit;      /* how many commands with this quirk may run at once; 0: any number */
 } sp_quirk;
 
 typedef struct sp_device_limits {
@@ -109,6 +109,9 @@ struct sp_dev {
     /* The fault that lost the device, or SP_NO_FAULT. Written once. */
     SP_ATOMIC(sp_fault) lost;
 };
+
+/* How many commands with the quirk may run at once: its limit, or 1 under FORCE_SAFE_PATHS. */
+uint32_t sp__quirk_limit(const sp_quirk *quirk);
 
 /* SP_OK, or the latched fault of a lost device as this thread's error. */
 sp_status sp__device_check(sp_dev *device);

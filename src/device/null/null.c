@@ -156,14 +156,19 @@ sp_status sp__null_open(const sp_null_options *options, sp_dev **out)
 
 /* ---- faults ---- */
 
+static int64_t after(uint64_t skip)
+{
+    return skip < NEVER ? (int64_t)skip : NEVER;
+}
+
 void sp__null_fail_allocation(sp_dev *device, uint64_t skip)
 {
-    sp_store_relaxed(&null_of(device)->allocations_left, (int64_t)skip);
+    sp_store_relaxed(&null_of(device)->allocations_left, after(skip));
 }
 
 void sp__null_fail_command(sp_dev *device, uint64_t skip)
 {
-    sp_store_relaxed(&null_of(device)->commands_left, (int64_t)skip);
+    sp_store_relaxed(&null_of(device)->commands_left, after(skip));
 }
 
 void sp__null_fail_randomly(sp_dev *device, uint32_t per_mille, uint64_t seed)

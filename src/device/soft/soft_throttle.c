@@ -16,7 +16,7 @@ sp_status sp__soft_throttles_create(sp_soft_device *device)
     for (uint32_t i = 0; i < count; i++) {
         sp_throttle *throttle = &throttles[i];
         sp_mutex_init(&throttle->lock);
-        throttle->limit = device->base.limits.quirks[i].limit;
+        throttle->limit = sp__quirk_limit(&device->base.limits.quirks[i]);
         sp_mutex_lock(&throttle->lock);
         throttle->end = &throttle->first;
         sp_mutex_unlock(&throttle->lock);

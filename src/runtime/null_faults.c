@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public face of null's faults. */
+#include <streampool/null_device.h>
+
+#include <string.h>
+
+#include "base/error.h"
+#include "device/null/null.h"
+#include "runtime/runtime_state.h"
+
+static sp_status find_null(sp_device handle, sp_dev **out)
+{
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    *out = device->dev;
+    if (strcmp(device->dev->vtable->kind, "null") == 0) return SP_OK;
+    return sp__fail(SP_INVALID, "%s is no null device: only those fail on request",
+                    device->dev->limits.name);
+}
+
+sp_status sp_null_fail_allocation(sp_device device, uint64_t skip)
+{
+    sp_dev *dev;
+    SP_TRY(find_null(device, &dev));
+    sp__null_fail_allocation(dev, skip);
+    return SP_OK;
+}
+
+sp_status sp_null_fail_command(sp_device device, uint64_t skip)
+{
+    sp_dev *dev;
+    SP_TRY(find_null(device, &dev));
+    sp__null_fail_command(dev, skip);
+    return SP_OK;
+}
+
+sp_status sp_null_fail_randomly(sp_device device, uint32_t per_mille, uint64_t seed)
+{
+    sp_dev *dev;
+    SP_TRY(find_null(device, &dev));
+    if (per_mille > 1000) {
+        return sp__fail(SP_INVALID, "%u of 1,000 commands cannot fail", per_mille);
+    }
+    sp__null_fail_randomly(dev, per_mille, seed);
+    return SP_OK;
+}
+
+sp_status sp_null_set_latency(sp_device device, uint64_t ns)
+{
+    sp_dev *dev;
+    SP_TRY(find_null(device, &dev));
+    sp__null_set_latency(dev, ns);
+    return SP_OK;
+}
+
+sp_status sp_null_lose(sp_device device)
+{
+    sp_dev *dev;
+    SP_TRY(find_null(device, &dev));
+    sp__null_lose(dev);
+    return SP_OK;
+}
