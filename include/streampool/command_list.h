@@ -36,7 +36,8 @@ SP_API sp_status sp_command_list_fill(sp_command_list list, sp_storage_range des
                                       const void *pattern, uint32_t pattern_bytes);
 
 /* Submits the whole list to a stream of its device. If one of its commands fails the rest is
- * skipped and everything the list writes is poisoned. */
+ * skipped and everything the list writes is poisoned. SP_INVALID on another device's stream;
+ * SP_BUSY if the stream is full. */
 SP_API sp_status sp_stream_submit_list(sp_stream stream, sp_command_list list);
 
 SP_EXTERN_C_END

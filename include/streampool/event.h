@@ -27,7 +27,7 @@ SP_API sp_status sp_event_retain(sp_event event);
 SP_API sp_status sp_event_release(sp_event event);
 
 /* The event now means everything submitted to `stream` so far. What already waits for an earlier
- * record keeps waiting for that one. */
+ * record keeps waiting for that one. With timing it is a command: SP_BUSY if the stream is full. */
 SP_API sp_status sp_event_record(sp_event event, sp_stream stream);
 
 /* SP_OK if the last record has been reached, SP_NOT_READY if not yet, SP_INVALID if there is none;
@@ -49,7 +49,7 @@ SP_API sp_status sp_event_wait_any(const sp_event *events, uint32_t count, int64
 /* Makes later commands of `stream` wait, on the device, for `event`'s last record; returns at once.
  * Streams and events of different devices may meet. An error already on the event moves to the
  * stream: later commands of the same lease over untracked storages get it.
- * Errors: SP_INVALID if the event was never recorded. */
+ * Errors: SP_INVALID if the event was never recorded; SP_BUSY if the stream is full. */
 SP_API sp_status sp_stream_wait_event(sp_stream stream, sp_event event);
 
 /* Nanoseconds from the record of `start` to that of `end`, negative if it came first. Waits for

@@ -29,7 +29,7 @@ typedef struct sp_storage_options {
 /* `bytes` of memory on `device`, 64-byte aligned, contents undefined, ordered on the calling
  * thread's current stream. 0 bytes is fine. NULL options are all defaults.
  * Errors: SP_OUT_OF_MEMORY, with the sizes, after unused memory was given back and pending frees
- * were waited for. */
+ * were waited for; SP_EXHAUSTED or SP_TIMEOUT if the thread needed a stream and got none. */
 SP_API sp_status sp_storage_create(sp_device device, uint64_t bytes,
                                    const sp_storage_options *options, sp_storage *out);
 /* One more reference. SP_EXHAUSTED past 65,535. */
@@ -66,7 +66,8 @@ typedef struct sp_storage_info {
 SP_API sp_status sp_storage_get_info(sp_storage storage, sp_storage_info *out);
 
 /* Nobody writes the storage any more: from now on its uses cost nothing. Waits for its last write.
- * Writes to it are SP_INVALID. Cannot be undone. */
+ * Writes to it are SP_INVALID. Cannot be undone. SP_BUSY, and not frozen, if another thread writes
+ * it meanwhile. */
 SP_API sp_status sp_storage_freeze(sp_storage storage);
 
 /* Gives the host access: waits for the storage's own uses that matter, and makes later device work
@@ -94,7 +95,8 @@ typedef struct sp_storage_range {
 SP_API sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                        sp_storage_range source);
 
-/* Repeats a pattern of 1, 2, 4 or 8 bytes over a range whose size is a multiple of it. */
+/* Repeats a pattern of 1, 2, 4 or 8 bytes over a range whose size is a multiple of it. The pattern
+ * is copied. SP_BUSY if the stream is full. */
 SP_API sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination,
                                        const void *pattern, uint32_t pattern_bytes);
 

@@ -85,8 +85,8 @@ sp_status sp__concat_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- Split ---- */
 
-/* Sizes along the axis: from the attribute `split` (to version 12), input 1 (from 13), or equal
- * parts, the last one smaller if need be. `sizes` has room for one per output. */
+/* The size of output `index` along the axis: from the attribute `split` (to version 12), input 1
+ * (from 13), or equal parts, the last one smaller if need be. */
 static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t index, int64_t *out)
 {
     const int64_t count = call->output_count;

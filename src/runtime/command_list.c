@@ -27,7 +27,7 @@ typedef struct sp_rt_list {
     SP_CACHE_ALIGNED sp_object object;
     sp_rt_device *device; /* constant */
     sp_mutex lock;
-    recorded_command *commands SP_GUARDED_BY(lock); /* until it is closed */
+    recorded_command *commands SP_GUARDED_BY(lock); /* none are added once it is closed */
     uint32_t command_count SP_GUARDED_BY(lock);
     uint32_t command_capacity SP_GUARDED_BY(lock);
     sp_list *list SP_GUARDED_BY(lock); /* once closed; immutable */

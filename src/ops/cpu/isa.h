@@ -34,7 +34,7 @@ SP_KERNEL_LIST(SP_KERNEL_DECLARE)
 
 /* The loop's iterations do not depend on each other, although its pointers may be equal. */
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* it is leave to vectorise, not an order */
+#pragma clang diagnostic ignored "-Wpass-failed" /* the pragma allows, it does not demand */
 #define SP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define SP_INDEPENDENT _Pragma("GCC ivdep")

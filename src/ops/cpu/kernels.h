@@ -19,9 +19,9 @@
     X(gemm_f32)           /* a, b, c if has_c, y */                                                \
     X(gemm_pack_f32)      /* b, panels */                                                          \
     X(conv_f32)           /* x, w, bias if has_bias, y */                                          \
-    X(conv_depthwise_f32) /* the same */                                                           \
+    X(conv_depthwise_f32) /* as conv_f32 */                                                        \
     X(max_pool_f32)       /* x, y */                                                               \
-    X(add_f32)            /* a, b, y: binary */                                                    \
+    X(add_f32)            /* a, b, y, down to div_i64 */                                           \
     X(sub_f32)                                                                                     \
     X(mul_f32)                                                                                     \
     X(div_f32)                                                                                     \
@@ -33,11 +33,11 @@
     X(sub_i64)                                                                                     \
     X(mul_i64)                                                                                     \
     X(div_i64)                                                                                     \
-    X(relu_f32) /* x, y: unary */                                                                  \
+    X(relu_f32) /* x, y, down to exp_f32 */                                                        \
     X(sigmoid_f32)                                                                                 \
     X(tanh_f32)                                                                                    \
     X(exp_f32)                                                                                     \
-    X(copy_bytes)   /* x, y: flat */                                                               \
+    X(copy_bytes)   /* x, y, of equal bytes */                                                     \
     X(copy_strided) /* x, y */                                                                     \
     X(concat)       /* parts ..., y */                                                             \
     X(split)        /* x, parts ...: all parts are written */                                      \
