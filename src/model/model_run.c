@@ -168,7 +168,8 @@ static sp_status take_outputs(const sp_plan *plan, const sp_host_tensor *outputs
                             sp__shape_print(&tensor->shape).text, tensor->bytes, outputs[i].bytes);
         }
         const bool is_aligned = (uintptr_t)outputs[i].data % sp_dtype_bytes(tensor->dtype) == 0;
-        if (outputs[i].data == NULL || !is_aligned) {
+        const bool has_data = outputs[i].data != NULL || tensor->bytes == 0;
+        if (!has_data || !is_aligned) {
             return sp__fail(SP_INVALID, "output '%s' has no data, or is not aligned for %s",
                             tensor->name, sp_dtype_name(tensor->dtype));
         }

@@ -176,6 +176,18 @@ static sp_status take_memory(sp_rt_device *device, uint64_t bytes, sp_block **ou
     return status;
 }
 
+/* True also for an arena of 0 bytes: values without bytes have their place in it too. */
+static bool has_arena(const sp_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            if (step->bindings[i].where == SP_PLACE_ARENA) return true;
+        }
+    }
+    return false;
+}
+
 static sp_status session_fill(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
@@ -186,7 +198,7 @@ static sp_status session_fill(sp_session *session)
     if (session->ports == NULL || session->slots == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     }
-    if (plan->arena_bytes > 0) {
+    if (has_arena(plan)) {
         SP_TRY(take_memory(compiled->device, plan->arena_bytes, &session->arena));
     }
     return record(session);
