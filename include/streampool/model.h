@@ -95,7 +95,9 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  *
  * Any number of threads may run one model. At most as many runs as the device has run slots compute
  * at the same time, the others wait in order of arrival. After the first run with the same input
- * shapes a run allocates nothing. A run inside a host function takes no slot.
+ * shapes a run allocates nothing, except on a thread that has not called the library before: its
+ * record and its stream are made then (or earlier, by sp_stream_current and sp_stream_synchronize).
+ * A run inside a host function takes no slot.
  * Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a
  * failed kernel's status, naming node and op. On failure outputs are undefined, nothing else is
  * disturbed. */

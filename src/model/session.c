@@ -83,6 +83,15 @@ static sp_session *take_idle(sp_compiled *compiled)
     return session;
 }
 
+static void put_idle(sp_session *session)
+{
+    sp_compiled *compiled = session->compiled;
+    sp_mutex_lock(&compiled->lock);
+    session->next = compiled->idle;
+    compiled->idle = session;
+    sp_mutex_unlock(&compiled->lock);
+}
+
 void sp__compiled_destroy(sp_compiled *compiled)
 {
     for (sp_session *session; (session = take_idle(compiled)) != NULL;) session_destroy(session);
@@ -224,7 +233,7 @@ sp_status sp__compiled_prepare(sp_compiled *compiled)
     for (uint32_t i = 0; i < compiled->device->dev->limits.run_slots; i++) {
         sp_session *session;
         SP_TRY(session_new(compiled, &session));
-        sp__session_give(session);
+        put_idle(session);
     }
     return SP_OK;
 }
@@ -232,16 +241,13 @@ sp_status sp__compiled_prepare(sp_compiled *compiled)
 sp_status sp__session_take(sp_compiled *compiled, sp_session **out)
 {
     *out = take_idle(compiled);
+    if (SP_PLANTED(shared_session)) put_idle(*out); /* free to be taken by others too */
     return SP_LIKELY(*out != NULL) ? SP_OK : session_new(compiled, out);
 }
 
 void sp__session_give(sp_session *session)
 {
-    sp_compiled *compiled = session->compiled;
-    sp_mutex_lock(&compiled->lock);
-    session->next = compiled->idle;
-    compiled->idle = session;
-    sp_mutex_unlock(&compiled->lock);
+    if (!SP_PLANTED(shared_session)) put_idle(session);
 }
 
 /* ---- running ---- */
