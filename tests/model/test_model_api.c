@@ -489,6 +489,8 @@ static void run_inside(void *ctx, sp_status status)
     const sp_host_tensor x = input_x(2);
     sp_host_tensor y = output_y(in->out, 6);
     in->status = sp_model_run(in->model, &x, 1, &y, 1);
+    const sp_host_tensor nothing = {.dtype = SP_F32, .rank = 2, .shape = {0, 4}};
+    CHECK_OK(sp_model_run(in->model, &nothing, 1, NULL, 0));
 }
 
 TEST(a_run_inside_a_host_function_waits_for_no_stream)
