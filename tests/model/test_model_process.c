@@ -118,7 +118,7 @@ TEST(after_a_shutdown_every_call_is_refused_and_models_can_be_released)
 typedef struct from_nothing {
     const char *path;
     sp_atomic_u32 wrong;
-    float outputs[31][12];
+    _Alignas(float) unsigned char outputs[31][12 * sizeof(float)]; /* compared as bits */
 } from_nothing;
 
 static void come_up_load_and_run(void *arg, uint32_t index)

@@ -158,7 +158,7 @@ TEST(a_plan_is_built_once_however_many_threads_ask_first)
         data_path(path, "models/%s/model.onnx", fixture_models[i]);
         *start = (cold_start){.reference = &c};
         make_room(start);
-        const uint64_t rounds = test_count(200, 6);
+        const uint64_t rounds = test_count(80, 2);
         for (uint64_t round = 0; round < rounds; round++) start_cold(start, path);
         for (uint32_t t = 0; t < 31; t++) outputs_free(&c, start->outputs[t]);
         case_close(&c);
