@@ -27,7 +27,8 @@ typedef struct sp_model_options {
  * Errors: SP_IO naming the file; SP_CORRUPT, SP_UNSUPPORTED saying what and where in it. */
 SP_API sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out);
 
-/* The same from the bytes of a file, which are not needed afterwards. */
+/* The same from the bytes of a file, which are not needed afterwards. SP_INVALID for a `len` above
+ * PTRDIFF_MAX, before anything is read. */
 SP_API sp_status sp_model_load_from_memory(const void *bytes, size_t len,
                                            const sp_model_options *options, sp_model *out);
 
@@ -76,7 +77,7 @@ SP_API sp_status sp_model_find_output(sp_model model, const char *name, uint32_t
 /* A tensor in the caller's memory: contiguous, outermost dimension first. */
 typedef struct sp_host_tensor {
     const char *name; /* NULL: the input or output at this place of the array */
-    void *data;       /* only read if an input */
+    void *data;       /* only read if an input; may be NULL if the shape has no elements */
     uint64_t bytes;   /* of `data` */
     sp_dtype dtype;
     uint32_t rank;
@@ -94,7 +95,9 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  *
  * Any number of threads may run one model. At most as many runs as the device has run slots compute
  * at the same time, the others wait in order of arrival. After the first run with the same input
- * shapes a run allocates nothing. A run inside a host function or callback takes no slot.
+ * shapes a run allocates nothing, except on a thread that has not called the library before: its
+ * record and its stream are made then (or earlier, by sp_stream_current and sp_stream_synchronize).
+ * A run inside a host function or callback takes no slot.
  * Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a
  * failed kernel's status, naming node and op. On failure outputs are undefined, nothing else is
  * disturbed.

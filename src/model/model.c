@@ -129,6 +129,10 @@ sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_mode
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(options != NULL ? options->device : (sp_device){0}, &device));
     if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory was given no bytes");
+    if (len > PTRDIFF_MAX) { /* no object is that large: refuse it before anything is read */
+        return sp__fail(SP_INVALID,
+                        "sp_model_load_from_memory was given %zu bytes, which no file has", len);
+    }
     const sp_graph *graph;
     SP_TRY(sp__graph_load(bytes, len, &graph));
     return model_new(graph, device, out);

@@ -48,6 +48,12 @@ static sp_status check_tensor(const sp_host_tensor *tensor, const char *name, bo
     return SP_OK;
 }
 
+/* An input without bytes may have no address; kernels get one all the same, and read nothing. */
+static const void *address_of(const sp_host_tensor *tensor)
+{
+    return tensor->data != NULL ? tensor->data : tensor;
+}
+
 static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tensor, bool needs_data,
                                run_ports *ports)
 {
@@ -66,7 +72,7 @@ static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tens
     sp_plan_override *override = &ports->overrides[ports->override_count];
     override->index = index;
     SP_TRY(check_tensor(tensor, tensor->name, needs_data, &override->input));
-    ports->data[graph->input_count + ports->override_count] = tensor->data;
+    ports->data[graph->input_count + ports->override_count] = address_of(tensor);
     ports->override_count++;
     return SP_OK;
 }
@@ -88,7 +94,7 @@ static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor,
     const char *name = graph->inputs[index].name;
     if (ports->is_given[index]) return sp__fail(SP_INVALID, "input '%s' was given twice", name);
     ports->is_given[index] = true;
-    ports->data[index] = tensor->data;
+    ports->data[index] = address_of(tensor);
     return check_tensor(tensor, name, needs_data, &ports->inputs[index]);
 }
 
@@ -200,7 +206,8 @@ static sp_status take_outputs(const sp_plan *plan, const sp_host_tensor *outputs
                             sp__shape_print(&tensor->shape).text, tensor->bytes, outputs[i].bytes);
         }
         const bool is_aligned = (uintptr_t)outputs[i].data % sp_dtype_bytes(tensor->dtype) == 0;
-        if (outputs[i].data == NULL || !is_aligned) {
+        const bool has_data = outputs[i].data != NULL || tensor->bytes == 0;
+        if (!has_data || !is_aligned) {
             return sp__fail(SP_INVALID, "output '%s' has no data, or is not aligned for %s",
                             tensor->name, sp_dtype_name(tensor->dtype));
         }

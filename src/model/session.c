@@ -84,6 +84,17 @@ static sp_session *take_idle(sp_compiled *compiled)
     return session;
 }
 
+static void put_idle(sp_session *session)
+{
+    sp_compiled *compiled = session->compiled;
+    sp_mutex_lock(&compiled->lock);
+    session->next = compiled->idle;
+    compiled->idle = session;
+    /* Under the lock: afterwards the model may be released, and this pool with it. */
+    if (SP_UNLIKELY(compiled->waiting > 0)) sp_cond_signal(&compiled->given);
+    sp_mutex_unlock(&compiled->lock);
+}
+
 void sp__compiled_destroy(sp_compiled *compiled)
 {
     for (sp_session *session; (session = take_idle(compiled)) != NULL;) session_destroy(session);
@@ -178,6 +189,18 @@ static sp_status take_unwanted(sp_session *session)
     return sp__allocator_take(&compiled->device->allocator, bytes, NULL, &session->unwanted);
 }
 
+/* True also for an arena of 0 bytes: values without bytes have their place in it too. */
+static bool has_arena(const sp_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            if (step->bindings[i].where == SP_PLACE_ARENA) return true;
+        }
+    }
+    return false;
+}
+
 static sp_status session_fill(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
@@ -188,7 +211,7 @@ static sp_status session_fill(sp_session *session)
     if (session->ports == NULL || session->slots == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     }
-    if (plan->arena_bytes > 0) {
+    if (has_arena(plan)) {
         /* No stream's: the session goes from stream to stream, and its maker may have none. */
         SP_TRY(sp__allocator_take(&compiled->device->allocator, plan->arena_bytes, NULL,
                                   &session->arena));
@@ -220,7 +243,7 @@ sp_status sp__compiled_prepare(sp_compiled *compiled)
         const sp_status status = session_new(compiled, &session);
         if (status == SP_OUT_OF_MEMORY && i > 0) break;
         SP_TRY(status);
-        sp__session_give(session);
+        put_idle(session);
     }
     return SP_OK;
 }
@@ -240,7 +263,10 @@ static sp_session *wait_for_idle(sp_compiled *compiled)
 sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out)
 {
     *out = take_idle(compiled);
-    if (SP_LIKELY(*out != NULL)) return SP_OK;
+    if (SP_LIKELY(*out != NULL)) {
+        if (SP_PLANTED(shared_session)) put_idle(*out); /* free to be taken by others too */
+        return SP_OK;
+    }
     const sp_status status = session_new(compiled, out);
     if (status != SP_OUT_OF_MEMORY || !may_wait) return status;
     /* There is one at least, in a run that waits for nobody here. */
@@ -250,13 +276,7 @@ sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **ou
 
 void sp__session_give(sp_session *session)
 {
-    sp_compiled *compiled = session->compiled;
-    sp_mutex_lock(&compiled->lock);
-    session->next = compiled->idle;
-    compiled->idle = session;
-    /* Under the lock: afterwards the model may be released, and this pool with it. */
-    if (SP_UNLIKELY(compiled->waiting > 0)) sp_cond_signal(&compiled->given);
-    sp_mutex_unlock(&compiled->lock);
+    if (!SP_PLANTED(shared_session)) put_idle(session);
 }
 
 /* ---- running ---- */

@@ -16,7 +16,7 @@ typedef struct sp_compiled sp_compiled;
 
 typedef struct sp_session {
     sp_compiled *compiled;
-    sp_block *arena; /* NULL if the plan needs none */
+    sp_block *arena; /* NULL if no step names it */
     sp_list *list;
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;

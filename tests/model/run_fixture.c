@@ -54,6 +54,13 @@ void outputs_free(const model_case *c, sp_array *outputs)
     for (uint32_t i = 0; i < c->output_count; i++) sp__array_deinit(&outputs[i]);
 }
 
+void outputs_wipe(const model_case *c, const sp_array *outputs)
+{
+    for (uint32_t i = 0; i < c->output_count; i++) {
+        memset(outputs[i].data, 0xff, (size_t)outputs[i].bytes);
+    }
+}
+
 sp_status case_run(const model_case *c, const sp_array *outputs)
 {
     sp_host_tensor inputs[FIXTURE_PORTS];
@@ -128,3 +135,70 @@ sp_model small_model(const sp_model_options *options)
     writer_free(&file);
     return model;
 }
+
+/* ---- every call ---- */
+
+static sp_status call_retain(sp_model model)
+{
+    SP_TRY(sp_model_retain(model));
+    return sp_model_release(model);
+}
+
+static sp_status call_get_info(sp_model model)
+{
+    sp_model_info info;
+    return sp_model_get_info(model, &info);
+}
+
+static sp_status call_get_input(sp_model model)
+{
+    sp_port port;
+    return sp_model_get_input(model, 0, &port);
+}
+
+static sp_status call_get_output(sp_model model)
+{
+    sp_port port;
+    return sp_model_get_output(model, 0, &port);
+}
+
+static sp_status call_find_input(sp_model model)
+{
+    uint32_t index;
+    return sp_model_find_input(model, "x", &index);
+}
+
+static sp_status call_find_output(sp_model model)
+{
+    uint32_t index;
+    return sp_model_find_output(model, "y", &index);
+}
+
+static sp_status infer_or_run(sp_model model, bool is_run)
+{
+    float in[4] = {1, 2, 3, 4};
+    float out[3];
+    const sp_host_tensor x = {
+        .data = in, .bytes = sizeof in, .dtype = SP_F32, .rank = 2, .shape = {1, 4}};
+    sp_host_tensor y = {.data = out, .bytes = sizeof out};
+    return is_run ? sp_model_run(model, &x, 1, &y, 1) : sp_model_infer(model, &x, 1, &y, 1);
+}
+
+static sp_status call_infer(sp_model model)
+{
+    return infer_or_run(model, false);
+}
+
+static sp_status call_run(sp_model model)
+{
+    return infer_or_run(model, true);
+}
+
+const model_call model_calls[] = {
+    {"sp_model_retain", call_retain},         {"sp_model_get_info", call_get_info},
+    {"sp_model_get_input", call_get_input},   {"sp_model_get_output", call_get_output},
+    {"sp_model_find_input", call_find_input}, {"sp_model_find_output", call_find_output},
+    {"sp_model_infer", call_infer},           {"sp_model_run", call_run},
+};
+
+const uint32_t model_call_count = SP_COUNT_OF(model_calls);

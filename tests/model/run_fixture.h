@@ -29,6 +29,8 @@ void case_close(model_case *c);
 /* Room for the case's outputs, and its end. */
 void outputs_make(const model_case *c, sp_array *outputs);
 void outputs_free(const model_case *c, sp_array *outputs);
+/* All bytes of all outputs become 0xff, so that what a run does not write shows. */
+void outputs_wipe(const model_case *c, const sp_array *outputs);
 
 /* One run into `outputs`. */
 sp_status case_run(const model_case *c, const sp_array *outputs);
@@ -40,5 +42,15 @@ sp_host_tensor host_tensor(const sp_array *array, const char *name);
 
 /* A model y = x * w + b with `n` free: x is [n, 4], w [4, 3]. */
 sp_model small_model(const sp_model_options *options);
+
+/* Every public call on a model but the release, with arguments that are right for small_model's: so
+ * each is SP_OK, or refused for the model's or the library's state. Leaves everything as it was. */
+typedef struct model_call {
+    const char *name;
+    sp_status (*run)(sp_model model);
+} model_call;
+
+extern const model_call model_calls[];
+extern const uint32_t model_call_count;
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models through the public API: what a caller may ask, and every way to ask wrongly. */
+#include <streampool/command_list.h>
+#include <streampool/event.h>
 #include <streampool/runtime.h>
+#include <streampool/storage.h>
 #include <streampool/stream.h>
 
 #include <stdio.h>
@@ -253,6 +256,160 @@ TEST(handles_that_do_not_work_are_refused)
     CHECK_STATUS(sp_model_get_info(model, NULL), SP_INVALID);
 }
 
+/* Every call that takes a model, with these bits: each says `message`. */
+static void expect_model_invalid(uint64_t bits, const char *message)
+{
+    const sp_model model = {bits};
+    for (uint32_t i = 0; i < model_call_count; i++) {
+        const sp_status status = model_calls[i].run(model);
+        CHECK_STATUS(status, SP_INVALID);
+        CHECK_MESSAGE(message);
+        if (status != SP_INVALID) test_note("%s of %#llx", model_calls[i].name, (long long)bits);
+    }
+    if (bits == 0) return; /* whose release is silent */
+    CHECK_STATUS(sp_model_release(model), SP_INVALID);
+    CHECK_MESSAGE(message);
+}
+
+TEST(every_call_is_right_on_a_live_model)
+{
+    const sp_model model = small_model(NULL);
+    for (uint32_t i = 0; i < model_call_count; i++) CHECK_OK(model_calls[i].run(model));
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(zero_forged_and_stale_models_are_invalid_in_every_call)
+{
+    const sp_model live = small_model(NULL); /* so that there is a slot to be found */
+    const sp_model stale = small_model(NULL);
+    CHECK_OK(sp_model_release(stale));
+    expect_model_invalid(0, "the zero handle");
+    expect_model_invalid(~(uint64_t)0, "no model handle");
+    expect_model_invalid(stale.bits, "stale");
+    expect_model_invalid(live.bits + ((uint64_t)1 << 28), "stale"); /* a life to come */
+    expect_model_invalid(live.bits | 0xfffffff, "stale");           /* a slot that never was */
+    data_random random = {43};
+    const uint64_t kind = live.bits >> 56;
+    for (int i = 0; i < 2000; i++) {
+        const uint64_t bits = data_next(&random);
+        expect_model_invalid(bits, bits >> 56 == kind ? "stale" : "no model handle");
+    }
+    CHECK_OK(sp_model_release((sp_model){0}));
+    CHECK_OK(sp_model_release(live));
+}
+
+typedef struct other_handles {
+    sp_stream stream;
+    sp_event event;
+    sp_storage storage;
+    sp_command_list list;
+    sp_device device;
+} other_handles;
+
+static other_handles other_handles_make(void)
+{
+    other_handles h = {0};
+    CHECK_OK(sp_device_at(0, &h.device));
+    CHECK_OK(sp_stream_from_pool(h.device, &h.stream));
+    CHECK_OK(sp_event_create(NULL, &h.event));
+    CHECK_OK(sp_storage_create(h.device, 64, NULL, &h.storage));
+    CHECK_OK(sp_command_list_create(h.device, &h.list));
+    return h;
+}
+
+static void other_handles_release(const other_handles *h)
+{
+    CHECK_OK(sp_stream_release(h->stream));
+    CHECK_OK(sp_event_release(h->event));
+    CHECK_OK(sp_storage_release(h->storage));
+    CHECK_OK(sp_command_list_release(h->list));
+}
+
+TEST(live_handles_of_other_kinds_are_no_models)
+{
+    const sp_model model = small_model(NULL);
+    const other_handles h = other_handles_make();
+    const uint64_t bits[] = {h.stream.bits, h.event.bits, h.storage.bits, h.list.bits,
+                             h.device.bits};
+    for (size_t i = 0; i < SP_COUNT_OF(bits); i++) expect_model_invalid(bits[i], "no model handle");
+    CHECK_OK(sp_stream_query(h.stream)); /* nothing was released by it */
+    CHECK_OK(sp_storage_retain(h.storage));
+    CHECK_OK(sp_storage_release(h.storage));
+    other_handles_release(&h);
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(a_live_model_is_no_handle_of_another_kind)
+{
+    const sp_model model = small_model(NULL);
+    const uint64_t bits = model.bits;
+    CHECK_STATUS(sp_stream_synchronize((sp_stream){bits}), SP_INVALID);
+    CHECK_MESSAGE("no stream handle");
+    CHECK_STATUS(sp_stream_release((sp_stream){bits}), SP_INVALID);
+    CHECK_MESSAGE("no stream handle");
+    CHECK_STATUS(sp_event_query((sp_event){bits}), SP_INVALID);
+    CHECK_MESSAGE("no event handle");
+    CHECK_STATUS(sp_event_release((sp_event){bits}), SP_INVALID);
+    CHECK_MESSAGE("no event handle");
+    void *data;
+    CHECK_STATUS(sp_storage_host_begin((sp_storage){bits}, SP_READ, &data), SP_INVALID);
+    CHECK_MESSAGE("no storage handle");
+    CHECK_STATUS(sp_storage_release((sp_storage){bits}), SP_INVALID);
+    CHECK_MESSAGE("no storage handle");
+    CHECK_STATUS(sp_command_list_release((sp_command_list){bits}), SP_INVALID);
+    CHECK_MESSAGE("no command list handle");
+    CHECK_STATUS(sp_device_synchronize((sp_device){bits}), SP_INVALID);
+    CHECK_MESSAGE("is no device");
+    for (uint32_t i = 0; i < model_call_count; i++) CHECK_OK(model_calls[i].run(model));
+    CHECK_OK(sp_model_release(model));
+}
+
+/* ---- devices of models ---- */
+
+/* The device is looked at before the bytes are. */
+static void expect_load_refused(uint64_t device, sp_status status, const char *message)
+{
+    const sp_model_options options = {.device = {device}};
+    sp_model model = {1};
+    CHECK_STATUS(sp_model_load_from_memory("no model", 8, &options, &model), status);
+    CHECK_MESSAGE(message);
+    CHECK_EQ_U64(model.bits, 0);
+}
+
+TEST(a_model_is_loaded_for_an_open_device_only)
+{
+    const other_handles h = other_handles_make();
+    const sp_model other = small_model(NULL);
+    sp_device null;
+    CHECK_OK(sp_device_open("null", &null));
+    const uint64_t forged[] = {1,
+                               ~(uint64_t)0,
+                               null.bits + 1, /* not opened yet */
+                               h.stream.bits,
+                               h.event.bits,
+                               h.storage.bits,
+                               h.list.bits,
+                               other.bits};
+    for (size_t i = 0; i < SP_COUNT_OF(forged); i++) {
+        expect_load_refused(forged[i], SP_INVALID, "is no device");
+    }
+    data_random random = {44};
+    for (int i = 0; i < 2000; i++) {
+        expect_load_refused(data_next(&random), SP_INVALID, "is no device");
+    }
+    const sp_model_options on_null = {.device = null};
+    const sp_model model = small_model(&on_null);
+    sp_model_info info;
+    CHECK_OK(sp_model_get_info(model, &info));
+    CHECK_EQ_U64(info.device.bits, null.bits);
+    CHECK_OK(sp_device_close(null));
+    expect_load_refused(null.bits, SP_CLOSED, "was closed");
+    CHECK_OK(sp_model_get_info(model, &info)); /* that one can still be asked and released */
+    CHECK_OK(sp_model_release(model));
+    CHECK_OK(sp_model_release(other));
+    other_handles_release(&h);
+}
+
 TEST(files_that_are_no_models_are_refused)
 {
     sp_model model;
@@ -264,6 +421,92 @@ TEST(files_that_are_no_models_are_refused)
     CHECK_STATUS(sp_model_load_from_memory(NULL, 5, NULL, &model), SP_INVALID);
     CHECK_STATUS(sp_model_load_from_memory("hello, model", 12, NULL, &model), SP_CORRUPT);
     CHECK_STATUS(sp_model_load_from_memory("", 0, NULL, &model), SP_CORRUPT);
+}
+
+TEST(a_length_that_no_file_has_is_refused_unread)
+{
+    sp_model model = {1};
+    /* Were a byte read, this address would end the program. */
+    const void *nowhere = (const void *)(uintptr_t)64;
+    CHECK_STATUS(sp_model_load_from_memory(nowhere, SIZE_MAX, NULL, &model), SP_INVALID);
+    CHECK_MESSAGE("18446744073709551615 bytes");
+    CHECK_EQ_U64(model.bits, 0);
+    CHECK_STATUS(sp_model_load_from_memory(nowhere, (size_t)PTRDIFF_MAX + 1, NULL, &model),
+                 SP_INVALID);
+    CHECK_STATUS(sp_model_load_from_memory(nowhere, 0, NULL, &model), SP_CORRUPT);
+    CHECK_STATUS(sp_model_load_from_memory(NULL, 0, NULL, &model), SP_INVALID);
+}
+
+TEST(absurd_sizes_of_tensors_are_refused_or_harmless)
+{
+    const sp_model model = small_model(NULL);
+    float out[6] = {0};
+    float expected[6];
+    const sp_host_tensor good = input_x(2);
+    sp_host_tensor y = output_y(expected, 6);
+    CHECK_OK(sp_model_run(model, &good, 1, &y, 1));
+    static const uint64_t wrong[] = {0, 31, 33, UINT64_MAX};
+    for (size_t i = 0; i < SP_COUNT_OF(wrong); i++) {
+        sp_host_tensor x = good;
+        x.bytes = wrong[i];
+        y = output_y(out, 6);
+        CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), SP_MISMATCH);
+        CHECK_MESSAGE("input 'x' has ");
+    }
+    y = output_y(out, 0);
+    CHECK_STATUS(sp_model_run(model, &good, 1, &y, 1), SP_MISMATCH);
+    CHECK_MESSAGE("there is room for 0");
+    y = output_y(out, 6);
+    y.bytes = UINT64_MAX; /* room enough; what is written is the output and no more */
+    CHECK_OK(sp_model_run(model, &good, 1, &y, 1));
+    CHECK_EQ_U64(y.bytes, 24);
+    CHECK_EQ_MEM(out, expected, sizeof out);
+    CHECK_OK(sp_model_release(model));
+}
+
+static void check_empty(const sp_host_tensor *y)
+{
+    CHECK_EQ_U64(y->bytes, 0);
+    CHECK_EQ_U64(y->rank, 2);
+    CHECK_EQ_INT(y->shape[0], 0);
+    CHECK_EQ_INT(y->shape[1], 3);
+    CHECK_EQ_INT(y->dtype, SP_F32);
+}
+
+TEST(no_rows_in_give_no_rows_out)
+{
+    const sp_model model = small_model(NULL);
+    sp_host_tensor x = input_x(0);
+    float untouched = 7;
+    sp_host_tensor y = output_y(&untouched, 1);
+    CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
+    check_empty(&y);
+    CHECK(untouched == 7.0f);
+    x.data = NULL; /* there is nothing to point at, on either side */
+    y = output_y(NULL, 0);
+    CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
+    check_empty(&y);
+    CHECK_OK(sp_model_run(model, &x, 1, NULL, 0));
+    const sp_host_tensor one = input_x(1);
+    float out[3];
+    y = output_y(out, 3);
+    CHECK_OK(sp_model_run(model, &one, 1, &y, 1));
+    CHECK_EQ_INT(y.shape[0], 1);
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(a_real_model_takes_no_rows_too)
+{
+    model_case c;
+    if (!case_open("torch_mlp", NULL, &c)) SKIP("no shared data");
+    const sp_host_tensor x = {.dtype = SP_F32, .rank = 2, .shape = {0, 256}};
+    sp_host_tensor y = {0};
+    CHECK_OK(sp_model_run(c.model, &x, 1, &y, 1));
+    CHECK_EQ_U64(y.bytes, 0);
+    CHECK_EQ_INT(y.shape[1], 128);
+    outputs_wipe(&c, c.outputs);
+    CHECK_OK(case_run(&c, c.outputs)); /* and rows after none */
+    case_close(&c);
 }
 
 typedef struct inside {
@@ -279,6 +522,8 @@ static void run_inside(void *ctx, sp_status status)
     const sp_host_tensor x = input_x(2);
     sp_host_tensor y = output_y(in->out, 6);
     in->status = sp_model_run(in->model, &x, 1, &y, 1);
+    const sp_host_tensor nothing = {.dtype = SP_F32, .rank = 2, .shape = {0, 4}};
+    CHECK_OK(sp_model_run(in->model, &nothing, 1, NULL, 0));
 }
 
 TEST(a_run_inside_a_host_function_waits_for_no_stream)
@@ -299,23 +544,30 @@ TEST(a_run_inside_a_host_function_waits_for_no_stream)
 
 /* ---- allocations ---- */
 
+/* Nothing fails; also brings the library up. */
+static void run_policy(const void *bytes, size_t len, float observation[48], float action[12])
+{
+    sp_model model;
+    const sp_host_tensor in = {
+        .data = observation, .bytes = 48 * 4, .dtype = SP_F32, .rank = 2, .shape = {1, 48}};
+    sp_host_tensor out = output_y(action, 12);
+    CHECK_OK(sp_model_load_from_memory(bytes, len, NULL, &model));
+    CHECK_OK(sp_model_run(model, &in, 1, &out, 1));
+    CHECK_OK(sp_model_release(model));
+}
+
 TEST(every_allocation_of_load_and_run_may_fail)
 {
-    CHECK_OK(sp_init());
-    float expected[6];
-    sp_model whole = small_model(NULL);
-    sp_host_tensor x = input_x(2);
-    sp_host_tensor y = output_y(expected, 6);
-    CHECK_OK(sp_model_run(whole, &x, 1, &y, 1));
-    CHECK_OK(sp_model_release(whole));
-
     char path[DATA_PATH_BYTES];
     size_t len = 0;
     unsigned char *bytes =
         data_path(path, "models/policy_go1/model.onnx") ? data_read(path, &len) : NULL;
     if (bytes == NULL) SKIP("no shared data");
-    float observation[48] = {0};
+    float observation[48];
+    float undisturbed[12];
     float action[12];
+    for (int i = 0; i < 48; i++) observation[i] = (float)i * 0.05f;
+    run_policy(bytes, len, observation, undisturbed);
     bool is_done = false;
     uint64_t skip = 0;
     for (; !is_done; skip++) {
@@ -331,14 +583,17 @@ TEST(every_allocation_of_load_and_run_may_fail)
         if (status == SP_OK) status = sp_model_run(model, &in, 1, &out, 1);
         is_done = !sp_heap_has_failed();
         sp_heap_fail_after(UINT64_MAX);
+        if (status == SP_OK) CHECK_EQ_MEM(action, undisturbed, sizeof action);
         if (is_done) {
             CHECK_OK(status);
         } else if (status != SP_OK) { /* some allocations are only there to make things faster */
             CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         }
         if (model.bits != 0) {
+            memset(action, 0xff, sizeof action);
             out = output_y(action, 12);
             CHECK_OK(sp_model_run(model, &in, 1, &out, 1)); /* the next one is right */
+            CHECK_EQ_MEM(action, undisturbed, sizeof action);
         }
         CHECK_OK(sp_model_release(model));
     }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models from many threads: the bits of one thread, alone. Runs with several counts of workers and
  * policies of the stream pool. */
+#include <streampool/storage.h>
+#include <streampool/stream.h>
+
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/option.h"
 #include "base/thread.h"
 #include "run_fixture.h"
 
@@ -35,7 +39,7 @@ static void run_all_models(void *arg, uint32_t index)
         sp_array outputs[FIXTURE_PORTS] = {0};
         outputs_make(c, outputs);
         for (uint32_t round = 0; round < l->rounds; round++) {
-            memset(outputs[0].data, 0xff, outputs[0].bytes);
+            outputs_wipe(c, outputs);
             CHECK_OK(case_run(c, outputs));
             if (!case_is_same(c, outputs)) sp_fetch_add_relaxed(&l->differing, 1);
         }
@@ -102,41 +106,155 @@ TEST(a_row_of_a_batch_has_the_bits_of_the_row_alone)
     case_close(&c);
 }
 
+/* A model that nothing has run yet, beside `reference`, the same one that has. */
 typedef struct cold_start {
-    sp_model model;
-    float outputs[31][12];
+    const model_case *reference;
+    model_case cold;
+    sp_array outputs[31][FIXTURE_PORTS];
 } cold_start;
 
 static void run_cold(void *arg, uint32_t index)
 {
     cold_start *start = arg;
-    float observation[48];
-    for (int i = 0; i < 48; i++) observation[i] = (float)i * 0.05f;
-    const sp_host_tensor x = {.data = observation,
-                              .bytes = sizeof observation,
-                              .dtype = SP_F32,
-                              .rank = 2,
-                              .shape = {1, 48}};
-    sp_host_tensor y = {.data = start->outputs[index], .bytes = sizeof start->outputs[index]};
-    CHECK_OK(sp_model_run(start->model, &x, 1, &y, 1));
+    CHECK_OK(case_run(&start->cold, start->outputs[index]));
+}
+
+/* Room for the outputs, without asking the cold model. */
+static void make_room(cold_start *start)
+{
+    const model_case *c = start->reference;
+    for (uint32_t t = 0; t < 31; t++) {
+        for (uint32_t i = 0; i < c->output_count; i++) {
+            const sp_array *like = &c->outputs[i];
+            CHECK_OK(sp__array_init(&start->outputs[t][i], like->dtype, &like->shape));
+        }
+    }
+}
+
+static void start_cold(cold_start *start, const char *path)
+{
+    start->cold = *start->reference; /* the inputs and counts; the model is its own */
+    REQUIRE_OK(sp_model_load(path, NULL, &start->cold.model));
+    for (uint32_t t = 0; t < 31; t++) outputs_wipe(start->reference, start->outputs[t]);
+    test_threads(31, run_cold, start);
+    sp_model_info info;
+    CHECK_OK(sp_model_get_info(start->cold.model, &info));
+    CHECK_EQ_U64(info.plan_count, 1);
+    CHECK_EQ_U64(info.runs, 31);
+    for (uint32_t t = 0; t < 31; t++) CHECK(case_is_same(start->reference, start->outputs[t]));
+    CHECK_OK(sp_model_release(start->cold.model));
 }
 
 TEST(a_plan_is_built_once_however_many_threads_ask_first)
 {
-    char path[DATA_PATH_BYTES];
-    if (!data_path(path, "models/policy_go1/model.onnx")) SKIP("no shared data");
-    for (uint64_t round = 0; round < test_count(500, 20); round++) {
-        cold_start start;
-        REQUIRE_OK(sp_model_load(path, NULL, &start.model));
-        test_threads(31, run_cold, &start);
-        sp_model_info info;
-        CHECK_OK(sp_model_get_info(start.model, &info));
-        CHECK_EQ_U64(info.plan_count, 1);
-        for (int i = 1; i < 31; i++) {
-            CHECK_EQ_MEM(start.outputs[i], start.outputs[0], sizeof start.outputs[0]);
+    cold_start *start = sp_malloc(sizeof *start);
+    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
+        char path[DATA_PATH_BYTES];
+        model_case c;
+        if (!case_open(fixture_models[i], NULL, &c)) {
+            sp_free(start);
+            SKIP("no shared data");
         }
-        CHECK_OK(sp_model_release(start.model));
+        data_path(path, "models/%s/model.onnx", fixture_models[i]);
+        *start = (cold_start){.reference = &c};
+        make_room(start);
+        const uint64_t rounds = test_count(80, 2);
+        for (uint64_t round = 0; round < rounds; round++) start_cold(start, path);
+        for (uint32_t t = 0; t < 31; t++) outputs_free(&c, start->outputs[t]);
+        case_close(&c);
     }
+    sp_free(start);
+}
+
+/* ---- beside the allocator ---- */
+
+/* Takes memory, writes to it, gives it back, and empties the device's cache: whatever a session
+ * keeps must be neither given away nor handed back to the system. */
+static void churn(uint32_t round)
+{
+    sp_stream stream;
+    sp_storage storages[8];
+    const uint32_t pattern = 0x7fc0dead;
+    CHECK_OK(sp_stream_current((sp_device){0}, &stream));
+    for (uint32_t i = 0; i < SP_COUNT_OF(storages); i++) {
+        /* From 4 KiB to 1 MiB, which is where the arenas are. */
+        const uint64_t bytes = (uint64_t)4096 << (i + round) % 9;
+        CHECK_OK(sp_storage_create((sp_device){0}, bytes, NULL, &storages[i]));
+        const sp_storage_range all = {.storage = storages[i], .bytes = bytes};
+        CHECK_OK(sp_storage_fill_async(stream, all, &pattern, sizeof pattern));
+    }
+    for (uint32_t i = 0; i < SP_COUNT_OF(storages); i++) CHECK_OK(sp_storage_release(storages[i]));
+    if (round % 2 == 0) CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_device_empty_cache((sp_device){0}));
+}
+
+/* Without a cache every release trims; the default again afterwards. */
+static void keep_no_cache(bool is_on)
+{
+    const uint64_t high = is_on ? 0 : sp_option_bytes(SP_OPTION_CACHE);
+    CHECK_OK(sp_device_set_cache_watermarks((sp_device){0}, high / 4 * 3, high));
+}
+
+TEST(memory_that_is_taken_and_trimmed_between_runs_changes_no_bit)
+{
+    load *l = sp_malloc(sizeof *l);
+    if (!load_open(l, NULL)) {
+        sp_free(l);
+        SKIP("no shared data");
+    }
+    const uint32_t rounds = (uint32_t)test_count(200, 10);
+    for (uint32_t round = 0; round < rounds; round++) {
+        keep_no_cache(round % 3 == 0);
+        churn(round);
+        l->rounds = 1;
+        run_all_models(l, round);
+    }
+    keep_no_cache(false);
+    CHECK_EQ_U64(sp_load_relaxed(&l->differing), 0);
+    load_close(l);
+    sp_free(l);
+}
+
+typedef struct churned_load {
+    load models;
+    sp_atomic_u32 running;
+    sp_atomic_u32 churns;
+} churned_load;
+
+enum { CHURNERS = 2, CHURNED_THREADS = 8 };
+
+static void run_or_churn(void *arg, uint32_t index)
+{
+    churned_load *c = arg;
+    if (index >= CHURNERS) {
+        run_all_models(&c->models, index);
+        sp_fetch_sub_release(&c->running, 1);
+        return;
+    }
+    for (uint32_t round = index; sp_load_acquire(&c->running) > 0; round++) {
+        churn(round);
+        sp_fetch_add_relaxed(&c->churns, 1);
+    }
+}
+
+TEST(memory_that_is_taken_and_trimmed_beside_runs_changes_no_bit)
+{
+    churned_load *c = sp_malloc(sizeof *c);
+    *c = (churned_load){0};
+    if (!load_open(&c->models, NULL)) {
+        sp_free(c);
+        SKIP("no shared data");
+    }
+    c->models.rounds = (uint32_t)test_count(200, 5);
+    sp_store_relaxed(&c->running, CHURNED_THREADS - CHURNERS);
+    keep_no_cache(true);
+    test_threads(CHURNED_THREADS, run_or_churn, c);
+    keep_no_cache(false);
+    CHECK_EQ_U64(sp_load_relaxed(&c->models.differing), 0);
+    CHECK(sp_load_relaxed(&c->churns) > 0);
+    test_note("%u rounds of taking and trimming", sp_load_relaxed(&c->churns));
+    load_close(&c->models);
+    sp_free(c);
 }
 
 #if defined(__x86_64__)

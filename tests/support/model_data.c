@@ -98,6 +98,18 @@ sp_array data_ints(const int64_t *values, int64_t count)
     return array;
 }
 
+sp_cpu_isa data_asked_isa(void)
+{
+    const char *asked = getenv("STREAMPOOL_ISA");
+    for (int isa = 0; asked != NULL && isa < SP_CPU_ISA_COUNT; isa++) {
+        const bool is_there = sp__cpu_kernels((sp_cpu_isa)isa) != NULL;
+        if (is_there && strcmp(asked, sp__cpu_isa_name((sp_cpu_isa)isa)) == 0) {
+            return (sp_cpu_isa)isa;
+        }
+    }
+    return SP_CPU_ISA_COUNT;
+}
+
 static sp_attribute attribute(const char *name, sp_attribute_type type, uint32_t count)
 {
     return (sp_attribute){.name = sp__text(name), .type = type, .count = count};

@@ -58,6 +58,10 @@ typedef struct data_call {
 
 sp_status data_run_op(const data_call *call, sp_array *outputs);
 
+/* The instruction set that STREAMPOOL_ISA asks for; SP_CPU_ISA_COUNT if it asks for none, or for
+ * one that this processor does not have. */
+sp_cpu_isa data_asked_isa(void);
+
 /* An attribute of one or more integers or floats, or of text; `values` is borrowed. */
 sp_attribute data_attribute_ints(const char *name, const int64_t *values, uint32_t count);
 sp_attribute data_attribute_int(const char *name, const int64_t *value);

@@ -19,3 +19,8 @@ foreach(suite IN ITEMS
     sp_add_test(test_${name} SOURCES test_${name}.c LABELS ${label} LINKS sp_model_fixture
         TIMEOUT 120)
 endforeach()
+
+foreach(isa portable avx2)
+    sp_add_test_run(test_kernel_bits_${isa} PROGRAM test_kernel_bits LABELS ops TIMEOUT 120
+        ENV STREAMPOOL_ISA=${isa})
+endforeach()

@@ -3,6 +3,7 @@
  * runs over k in order; then chain * alpha is rounded, c * beta is rounded, and their sum is
  * rounded. (A factor of 1 changes nothing, so a bias costs one rounded addition, the same as a
  * separate Add.) */
+#include "base/macros.h"
 #include "ops/cpu/gemm_block.h"
 
 enum { PANEL = SP_GEMM_PANEL };
@@ -105,6 +106,17 @@ static void select_batch(const sp_gemm_constants *k, int64_t batch, gemm_operand
     }
 }
 
+/* A planted bug: k runs backwards, so that an output's bits depend on how many rows there are. */
+static void run_backwards(gemm_operands *g, sp_gemm_constants *k)
+{
+    *k = *g->k;
+    g->k = k;
+    g->a += (k->depth - 1) * k->a_depth;
+    g->b += (k->depth - 1) * k->b_depth;
+    k->a_depth = -k->a_depth;
+    k->b_depth = -k->b_depth;
+}
+
 sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
 {
     const sp_gemm_constants *k = tile->constants;
@@ -114,6 +126,8 @@ sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
                        .c = k->has_c ? tile->bindings[2] : NULL,
                        .y = tile->bindings[k->has_c ? 3 : 2]};
     select_batch(k, tile->index[2], &g);
+    sp_gemm_constants backwards;
+    if (SP_PLANTED(tile_by_batch) && k->rows > 8) run_backwards(&g, &backwards);
     const int64_t panels = (k->columns + PANEL - 1) / PANEL;
     const int64_t whole = k->is_padded ? panels : k->columns / PANEL;
     const int64_t first = tile->index[1] * k->tile_rows;
