@@ -76,6 +76,16 @@ TEST(ranges_outside_of_a_storage_are_refused)
     CHECK_STATUS(sp_storage_copy_async(current_stream(), (sp_storage_range){other, 0, 50},
                                        (sp_storage_range){storage, 51, 50}),
                  SP_INVALID);
+    const sp_storage_range beyond = {other, 0, UINT64_MAX};
+    const sp_storage_range behind = {other, UINT64_MAX, 1};
+    const sp_storage_range nothing = {other, UINT64_MAX, 0};
+    const sp_storage_range good[2] = {{storage, 0, 1}, {storage, 0, 0}};
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), beyond, beyond), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), behind, good[0]), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), good[0], behind), SP_INVALID);
+    CHECK_MESSAGE("18446744073709551615 + 1");
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), nothing, good[1]), SP_INVALID);
+    CHECK_OK(sp_storage_copy_async(current_stream(), good[1], good[1]));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_storage_release(other));
     runtime_end();
@@ -142,6 +152,42 @@ TEST(storages_belong_to_the_streams_of_their_device)
     CHECK_OK(sp_storage_release(here));
     CHECK_OK(sp_storage_release(there));
     CHECK_OK(sp_stream_release(on_null));
+    runtime_end();
+}
+
+TEST(a_copy_takes_storages_of_its_streams_device_only)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_stream here = new_stream();
+    const sp_stream there = new_stream_on(null);
+    const sp_storage a = new_storage(64);
+    const sp_storage b = new_storage(64);
+    const sp_storage far_a = new_storage_on(null, 64, false);
+    const sp_storage far_b = new_storage_on(null, 64, false);
+    fill(here, a, 1);
+    fill(here, b, 2);
+    fill(there, far_a, 3);
+    fill(there, far_b, 4);
+    CHECK_STATUS(sp_storage_copy_async(here, whole(far_a), whole(a)), SP_INVALID);
+    CHECK_MESSAGE("null:1");
+    CHECK_STATUS(sp_storage_copy_async(here, whole(a), whole(far_a)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(here, whole(far_a), whole(far_b)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(there, whole(a), whole(far_a)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(there, whole(far_a), whole(a)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(there, whole(a), whole(b)), SP_INVALID);
+    CHECK_MESSAGE("cpu");
+    /* Nothing was written, and nothing stayed locked. */
+    CHECK_EQ_INT(first_other(far_a, 3), -1);
+    CHECK_EQ_INT(first_other(a, 1), -1);
+    copy(here, a, b);
+    copy(there, far_a, far_b);
+    CHECK_EQ_INT(first_other(a, 2), -1);
+    CHECK_EQ_INT(first_other(far_a, 4), -1);
+    const sp_storage all[] = {a, b, far_a, far_b};
+    for (size_t i = 0; i < SP_COUNT_OF(all); i++) CHECK_OK(sp_storage_release(all[i]));
+    CHECK_OK(sp_stream_release(here));
+    CHECK_OK(sp_stream_release(there));
     runtime_end();
 }
 
