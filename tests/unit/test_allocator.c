@@ -238,6 +238,25 @@ TEST(at_the_limit_the_message_names_the_sizes)
     runtime_end();
 }
 
+TEST(the_largest_limits_are_none)
+{
+    runtime_begin();
+    CHECK_OK(sp_device_set_memory_limit(CPU, UINT64_MAX));
+    CHECK_OK(sp_device_set_cache_watermarks(CPU, UINT64_MAX, UINT64_MAX));
+    CHECK_STATUS(sp_device_set_cache_watermarks(CPU, UINT64_MAX, UINT64_MAX - 1), SP_INVALID);
+    CHECK_OK(sp_device_set_cache_watermarks(CPU, 0, UINT64_MAX));
+    for (int i = 0; i < 40; i++) {
+        sp_storage storages[4];
+        for (uint64_t k = 0; k < 4; k++) storages[k] = new_storage((k + 1) << 20);
+        for (int k = 0; k < 4; k++) CHECK_OK(sp_storage_release(storages[k]));
+    }
+    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 10 << 20); /* all kept, nothing asked twice */
+    sp_storage none;
+    CHECK_STATUS(sp_storage_create(CPU, UINT64_MAX, NULL, &none), SP_OUT_OF_MEMORY);
+    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 10 << 20);
+    runtime_end();
+}
+
 TEST(at_the_limit_cached_memory_of_other_sizes_is_given_back_first)
 {
     runtime_begin();
