@@ -16,6 +16,7 @@ void call_context_init_on(call_context *self, sp_device device)
     const uint8_t one = 1;
     CHECK_OK(sp_command_list_create(device, &self->list));
     CHECK_OK(sp_command_list_fill(self->list, whole(self->a), &one, 1));
+    CHECK_OK(sp_command_list_copy(self->list, whole(self->a), whole(self->b)));
     fill(self->stream, self->a, 1);
     fill(self->stream, self->b, 1);
 }
