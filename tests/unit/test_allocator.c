@@ -114,6 +114,63 @@ TEST(thread_churn_leaves_bytes_flat)
     runtime_end();
 }
 
+/* ---- a stream's next life ---- */
+
+static sp_storage new_storage_of(sp_stream stream, uint64_t bytes)
+{
+    sp_stream_guard guard;
+    CHECK_OK(sp_stream_guard_begin(stream, &guard));
+    const sp_storage storage = new_storage(bytes);
+    CHECK_OK(sp_stream_guard_end(&guard));
+    return storage;
+}
+
+static bool is_taken_again_by(sp_stream stream, const void *address, uint64_t bytes)
+{
+    sp_stream_guard guard;
+    CHECK_OK(sp_stream_guard_begin(stream, &guard));
+    const bool is_taken = is_taken_again(address, bytes);
+    CHECK_OK(sp_stream_guard_end(&guard));
+    return is_taken;
+}
+
+/* The lease under which memory was made and used ends before the memory is released, and the stream
+ * has its next holder: what is behind the last use is the stream and not the lease. */
+static void release_after_the_lease(uint64_t bytes)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "3"});
+    gate blocker = gate_closed(CPU);
+    const sp_stream first = new_stream();
+    const sp_stream other = new_stream();
+    const uint32_t index = index_of(first);
+    const sp_storage storage = new_storage_of(first, bytes);
+    const void *address = address_of(storage);
+    gate_hold(&blocker, first);
+    fill(first, storage, 1);
+    CHECK_OK(sp_stream_release(first));
+    const sp_stream next = new_stream();
+    CHECK_EQ_U64(index_of(next), index);
+    CHECK(next.bits != first.bits);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK(!is_taken_again_by(other, address, bytes));
+    CHECK(!is_taken_again(address, bytes)); /* the default stream */
+    CHECK_STATUS(sp_stream_query(next), SP_NOT_READY);
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize(next));
+    CHECK(is_taken_again_by(other, address, bytes));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(next));
+    CHECK_OK(sp_stream_release(other));
+    runtime_end();
+}
+
+TEST(memory_released_after_its_stream_got_another_holder_waits_for_the_former_ones_use)
+{
+    release_after_the_lease(200);
+    release_after_the_lease(300000);
+    release_after_the_lease(3 << 20);
+}
+
 /* ---- figures ---- */
 
 typedef struct ledger {
