@@ -128,6 +128,8 @@ typedef struct fairness {
     sp_storage storage;
     sp_atomic_u32 arrived; /* reads that began */
     sp_atomic_u32 has_written;
+    sp_atomic_u64
+        waits_since; /* what the clock said when the writer began to wait; 0: it does not */
     uint64_t longest_ns;
 } fairness;
 
@@ -143,20 +145,29 @@ static void read_once(fairness *self)
     CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
 }
 
+/* Readers give up when the writer has starved, so that the test fails rather than hangs. */
+static bool is_starving(const fairness *self)
+{
+    const uint64_t since = sp_load_acquire(&self->waits_since);
+    return since != 0 && sp_clock_now() - since > 2 * SECOND;
+}
+
 static void read_or_write_often(void *arg, uint32_t index)
 {
     fairness *self = arg;
     void *data;
     if (index > 0) {
-        while (sp_load_acquire(&self->has_written) == 0) read_once(self);
+        while (sp_load_acquire(&self->has_written) == 0 && !is_starving(self)) read_once(self);
         return;
     }
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100 && self->longest_ns < SECOND; i++) {
         await_at_least(&self->arrived, sp_load_acquire(&self->arrived) + 16);
         const uint64_t start = sp_clock_now();
+        sp_store_release(&self->waits_since, start);
         CHECK_OK(sp_storage_host_begin(self->storage, SP_WRITE, &data));
         const uint64_t took = sp_clock_now() - start;
-        memset(data, i, 64);
+        sp_store_release(&self->waits_since, 0);
+        memset(data, 99, 64);
         CHECK_OK(sp_storage_host_end(self->storage, SP_WRITE));
         if (took > self->longest_ns) self->longest_ns = took;
     }

@@ -324,10 +324,13 @@ static bool is_given_away(reuse *self)
 
 static void reuse_end(reuse *self)
 {
-    CHECK(!is_given_away(self)); /* the use is still to come */
-    CHECK_OK(sp_device_empty_cache(CPU));
-    if (!self->way->is_adopted) CHECK(stats_of(CPU).cached_bytes >= self->way->bytes);
-    CHECK(!is_given_away(self)); /* also not to the device */
+    const bool is_early = is_given_away(self);
+    CHECK(!is_early); /* the use is still to come */
+    if (!is_early) {
+        CHECK_OK(sp_device_empty_cache(CPU)); /* not to the device either, which would unmap it */
+        if (!self->way->is_adopted) CHECK(stats_of(CPU).cached_bytes >= self->way->bytes);
+        CHECK(!is_given_away(self));
+    }
     gate_open(&self->blocker);
     CHECK_OK(sp_stream_synchronize(self->user));
     if (self->way->is_adopted) await_at_least(&self->released, 1);
