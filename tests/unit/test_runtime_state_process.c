@@ -155,6 +155,7 @@ static void work_for_ever(void *arg)
     raise_by_one(&busy_threads);
     for (uint8_t i = 0; status == SP_OK; i++) status = work_once(storage, event, i);
     if (status != SP_CLOSED) _exit(WRONG);
+    for (;;) sp_clock_sleep(SECOND); /* still there when the process ends: nobody joins it */
 }
 
 /* Which thread ends the process, and how. */
