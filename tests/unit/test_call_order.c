@@ -174,7 +174,8 @@ static void do_release_storage(model *m)
     const bool is_zero = s->handle.bits == 0;
     expect(m, "sp_storage_release", sp_storage_release(s->handle),
            valid_if(is_zero || s->users > 0));
-    if (s->users == 0 || --s->users > 0) return;
+    if (s->users > 0) s->users--;
+    if (s->users > 0 || s->handle.bits == 0) return;
     const uint32_t open = readers_of(s) + writers_of(s);
     *s = (model_storage){.handle = s->handle};
     accesses_ended(m, open);
