@@ -50,7 +50,7 @@ typedef struct sp_adopt_options {
 } sp_adopt_options;
 
 /* A storage over host memory that somebody else owns; it must stay valid until the release function
- * is called. */
+ * is called. SP_INVALID if the bytes would reach round the end of the address space. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
 
@@ -90,8 +90,8 @@ typedef struct sp_storage_range {
     uint64_t bytes;
 } sp_storage_range;
 
-/* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Between devices
- * one of the two must be visible to the other. */
+/* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Both storages
+ * belong to the stream's device: SP_INVALID if not. */
 SP_API sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                        sp_storage_range source);
 

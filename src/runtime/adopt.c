@@ -54,8 +54,9 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     *out = (sp_storage){0};
     sp_rt_device *on;
     SP_TRY(sp__rt_device_find(device, &on));
-    if (data == NULL && bytes > 0) {
-        return sp__fail(SP_INVALID, "NULL has no %llu bytes to adopt", (unsigned long long)bytes);
+    if ((data == NULL && bytes > 0) || bytes > UINTPTR_MAX - (uintptr_t)data) {
+        return sp__fail(SP_INVALID, "at address %p there are no %llu bytes to adopt", data,
+                        (unsigned long long)bytes);
     }
     sp_point ready = {0};
     if (options != NULL && options->ready.bits != 0) {

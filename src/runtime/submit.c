@@ -150,10 +150,9 @@ static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
         const sp_use *use = &s->uses[i];
         sp_rt_storage *storage = s->by_use[i];
         if (!sp_size_in_range(use->offset, use->bytes, storage->bytes)) {
-            return sp__fail(
-                SP_INVALID, "bytes %llu ... %llu are outside of a storage of %llu bytes",
-                (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
-                (unsigned long long)storage->bytes);
+            return sp__fail(SP_INVALID, "bytes %llu + %llu are outside of a storage of %llu bytes",
+                            (unsigned long long)use->offset, (unsigned long long)use->bytes,
+                            (unsigned long long)storage->bytes);
         }
         s->bindings[i] = (sp_binding){
             .memory = storage->memory,

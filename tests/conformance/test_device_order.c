@@ -206,6 +206,36 @@ TEST(two_streams_run_at_the_same_time)
     fixture_close(&f);
 }
 
+TEST(as_many_streams_run_at_the_same_time_as_the_device_says)
+{
+    fixture f = fixture_open();
+    const uint32_t width = f.device->limits.width;
+    CHECK(width >= 1);
+    if (width > FIXTURE_QUEUES) {
+        fixture_close(&f);
+        SKIP("the device is wider than the fixture has queues");
+    }
+    const uint64_t rounds = test_count(1000, 50);
+    for (uint64_t i = 0; i < rounds; i++) {
+        sp_atomic_u32 arrived = {0};
+        sp_atomic_u32 met = {0};
+        sp_point points[FIXTURE_QUEUES];
+        const meet_constants constants = {&arrived, width, &met};
+        const sp_command command =
+            command_dispatch(&kernel_meet, 1, NULL, 0, &constants, sizeof constants);
+        for (uint32_t k = 0; k < width; k++) {
+            points[k] = submit(f.queues[k], &command, 1);
+            f.device->vtable->flush(f.queues[k]);
+        }
+        /* Nobody helps: the device's own threads are as many as it says. */
+        for (uint32_t k = 0; k < width; k++) {
+            while (!sp__point_has_passed(points[k])) sp_clock_sleep(20000);
+        }
+        REQUIRE_EQ_U64(sp_load_relaxed(&met), width);
+    }
+    fixture_close(&f);
+}
+
 /* The first kernel often goes to a worker that was about to fall asleep; the second must not count
  * on that one, however its wake-up falls. Nobody helps. */
 TEST(a_stream_does_not_wait_for_a_busy_worker_while_others_are_idle)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime_calls.h"
 
-void call_context_init(call_context *self)
+void call_context_init_on(call_context *self, sp_device device)
 {
-    *self = (call_context){.stream = new_stream(), .a = new_storage(64), .b = new_storage(64)};
+    *self = (call_context){.device = device,
+                           .stream = new_stream_on(device),
+                           .a = new_storage_on(device, 64, false),
+                           .b = new_storage_on(device, 64, false)};
     CHECK_OK(sp_event_create(NULL, &self->event));
     CHECK_OK(sp_event_record(self->event, self->stream));
     for (int i = 0; i < 2; i++) {
@@ -11,10 +14,16 @@ void call_context_init(call_context *self)
         CHECK_OK(sp_event_record(self->timed[i], self->stream));
     }
     const uint8_t one = 1;
-    CHECK_OK(sp_command_list_create(CPU, &self->list));
+    CHECK_OK(sp_command_list_create(device, &self->list));
     CHECK_OK(sp_command_list_fill(self->list, whole(self->a), &one, 1));
+    CHECK_OK(sp_command_list_copy(self->list, whole(self->a), whole(self->b)));
     fill(self->stream, self->a, 1);
     fill(self->stream, self->b, 1);
+}
+
+void call_context_init(call_context *self)
+{
+    call_context_init_on(self, CPU);
 }
 
 void call_context_deinit(call_context *self)
@@ -56,60 +65,51 @@ static sp_status call_device_open(call_context *self)
 static sp_status call_device_get_info(call_context *self)
 {
     sp_device_info info;
-    (void)self;
-    return sp_device_get_info(CPU, &info);
+    return sp_device_get_info(self->device, &info);
 }
 
 static sp_status call_device_synchronize(call_context *self)
 {
-    (void)self;
-    return sp_device_synchronize(CPU);
+    return sp_device_synchronize(self->device);
 }
 
 static sp_status call_memory_stats(call_context *self)
 {
     sp_memory_stats stats;
-    (void)self;
-    return sp_device_get_memory_stats(CPU, &stats);
+    return sp_device_get_memory_stats(self->device, &stats);
 }
 
 static sp_status call_empty_cache(call_context *self)
 {
-    (void)self;
-    return sp_device_empty_cache(CPU);
+    return sp_device_empty_cache(self->device);
 }
 
 static sp_status call_set_memory_limit(call_context *self)
 {
-    (void)self;
-    return sp_device_set_memory_limit(CPU, 0);
+    return sp_device_set_memory_limit(self->device, 0);
 }
 
 static sp_status call_set_watermarks(call_context *self)
 {
-    (void)self;
-    return sp_device_set_cache_watermarks(CPU, 0, 0);
+    return sp_device_set_cache_watermarks(self->device, 0, 0);
 }
 
 static sp_status call_stream_current(call_context *self)
 {
     sp_stream stream;
-    (void)self;
-    return sp_stream_current(CPU, &stream);
+    return sp_stream_current(self->device, &stream);
 }
 
 static sp_status call_stream_default(call_context *self)
 {
     sp_stream stream;
-    (void)self;
-    return sp_stream_default(CPU, &stream);
+    return sp_stream_default(self->device, &stream);
 }
 
 static sp_status call_stream_from_pool(call_context *self)
 {
     sp_stream stream;
-    (void)self;
-    SP_TRY(sp_stream_from_pool(CPU, &stream));
+    SP_TRY(sp_stream_from_pool(self->device, &stream));
     return sp_stream_release(stream);
 }
 
@@ -160,8 +160,9 @@ static sp_status call_stream_get_info(call_context *self)
 
 static void note_host(void *ctx, sp_status status)
 {
-    (void)status;
-    raise_by_one(&((call_context *)ctx)->called);
+    call_context *self = ctx;
+    if (status != SP_OK) raise_by_one(&self->told);
+    raise_by_one(&self->called);
 }
 
 static sp_status call_host_function(call_context *self)
@@ -204,6 +205,11 @@ static sp_status call_event_synchronize(call_context *self)
     return sp_event_synchronize(self->event);
 }
 
+static sp_status call_event_synchronize_for(call_context *self)
+{
+    return sp_event_synchronize_for(self->event, 30 * SECOND);
+}
+
 static sp_status call_event_wait_all(call_context *self)
 {
     return sp_event_wait_all(self->timed, 2, SP_FOREVER);
@@ -218,7 +224,7 @@ static sp_status call_event_wait_any(call_context *self)
 static sp_status call_stream_wait_event(call_context *self)
 {
     sp_stream stream;
-    SP_TRY(sp_stream_default(CPU, &stream));
+    SP_TRY(sp_stream_default(self->device, &stream));
     return sp_stream_wait_event(stream, self->event);
 }
 
@@ -236,8 +242,7 @@ static sp_status call_event_on_complete(call_context *self)
 static sp_status call_storage_create(call_context *self)
 {
     sp_storage storage;
-    (void)self;
-    SP_TRY(sp_storage_create(CPU, 5000, NULL, &storage));
+    SP_TRY(sp_storage_create(self->device, 5000, NULL, &storage));
     return sp_storage_release(storage);
 }
 
@@ -250,7 +255,7 @@ static sp_status call_storage_retain(call_context *self)
 static sp_status call_storage_adopt(call_context *self)
 {
     sp_storage storage;
-    SP_TRY(sp_storage_adopt(CPU, self->memory, sizeof self->memory, NULL, &storage));
+    SP_TRY(sp_storage_adopt(self->device, self->memory, sizeof self->memory, NULL, &storage));
     return sp_storage_release(storage);
 }
 
@@ -292,11 +297,26 @@ static sp_status call_command_list(call_context *self)
 {
     sp_command_list list;
     const uint8_t three = 3;
-    SP_TRY(sp_command_list_create(CPU, &list));
+    SP_TRY(sp_command_list_create(self->device, &list));
     sp_status status = sp_command_list_fill(list, all_of(self->a), &three, 1);
     if (status == SP_OK) status = sp_command_list_copy(list, all_of(self->a), all_of(self->b));
     const sp_status end = sp_command_list_release(list);
     return status != SP_OK ? status : end;
+}
+
+static sp_status call_list_copy(call_context *self)
+{
+    sp_command_list list;
+    SP_TRY(sp_command_list_create(self->device, &list));
+    const sp_status status = sp_command_list_copy(list, all_of(self->a), all_of(self->b));
+    const sp_status end = sp_command_list_release(list);
+    return status != SP_OK ? status : end;
+}
+
+static sp_status call_list_retain(call_context *self)
+{
+    SP_TRY(sp_command_list_retain(self->list));
+    return sp_command_list_release(self->list);
 }
 
 static sp_status call_submit_list(call_context *self)
@@ -332,6 +352,7 @@ const public_call public_calls[] = {
     {"sp_event_record (timed)", call_event_record_timed},
     {"sp_event_query", call_event_query},
     {"sp_event_synchronize", call_event_synchronize},
+    {"sp_event_synchronize_for", call_event_synchronize_for},
     {"sp_event_wait_all", call_event_wait_all},
     {"sp_event_wait_any", call_event_wait_any},
     {"sp_stream_wait_event", call_stream_wait_event},
@@ -347,6 +368,8 @@ const public_call public_calls[] = {
     {"sp_storage_copy_async", call_copy},
     {"sp_storage_fill_async", call_fill},
     {"sp_command_list_create", call_command_list},
+    {"sp_command_list_copy", call_list_copy},
+    {"sp_command_list_retain", call_list_retain},
     {"sp_stream_submit_list", call_submit_list},
 };
 

@@ -10,6 +10,7 @@
 
 /* What the calls work on. */
 typedef struct call_context {
+    sp_device device;
     sp_stream stream;
     sp_event event;    /* recorded */
     sp_event timed[2]; /* recorded */
@@ -17,9 +18,11 @@ typedef struct call_context {
     sp_command_list list;
     unsigned char memory[64];
     sp_atomic_u32 called; /* callbacks that came */
+    sp_atomic_u32 told;   /* of them, those that were told of a failure */
 } call_context;
 
 void call_context_init(call_context *self);
+void call_context_init_on(call_context *self, sp_device device);
 /* Releases all; also after a shutdown. */
 void call_context_deinit(call_context *self);
 

@@ -75,6 +75,9 @@ void copy(sp_stream stream, sp_storage to, sp_storage from);
 int64_t first_other(sp_storage storage, uint8_t value);
 /* Where the storage's memory is; nobody may be using it. */
 void *address_of(sp_storage storage);
+/* Takes storages of a size on this thread's stream until the device is asked for more memory, so
+ * until everything that may be reused is. Does one of them stand at `address`? Gives them back. */
+bool is_taken_again(const void *address, uint64_t bytes);
 
 sp_memory_stats stats_of(sp_device device);
 

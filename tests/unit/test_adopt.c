@@ -161,6 +161,11 @@ TEST(bad_arguments_adopt_nothing)
     const sp_adopt_options stale = {.ready = {12345}};
     CHECK_STATUS(sp_storage_adopt(CPU, &byte, 1, &stale, &storage), SP_INVALID);
     CHECK_STATUS(sp_storage_adopt((sp_device){99}, &byte, 1, NULL, &storage), SP_INVALID);
+    /* Memory that goes round the end of the address space is nobody's. */
+    CHECK_STATUS(sp_storage_adopt(CPU, &byte, UINT64_MAX, NULL, &storage), SP_INVALID);
+    CHECK_MESSAGE("18446744073709551615 bytes");
+    CHECK_EQ_U64(storage.bits, 0);
+    CHECK_STATUS(sp_storage_adopt(CPU, NULL, UINT64_MAX, NULL, &storage), SP_INVALID);
     CHECK_OK(sp_storage_adopt(CPU, NULL, 0, NULL, &storage));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_storage_adopt(CPU, &byte, 1, NULL, &storage)); /* no callback: nobody is told */
@@ -183,6 +188,58 @@ TEST(adopted_memory_serves_other_memory_when_its_object_is_used_again)
         CHECK_EQ_U64(self.last, (uint8_t)i);
     }
     runtime_end();
+}
+
+/* ---- what an owner may do ---- */
+
+typedef struct busy_owner {
+    owner first;
+    owner second; /* adopted inside the first one's callback */
+    sp_stream stream;
+    sp_device device;
+    sp_status failure, shutdown, close;
+    sp_atomic_u32 is_done;
+} busy_owner;
+
+static void do_everything(void *ctx, void *data)
+{
+    busy_owner *self = ctx;
+    CHECK(data == self->first.bytes);
+    const sp_storage storage = new_storage(64);
+    fill(self->stream, storage, 7);
+    CHECK_EQ_INT(first_other(storage, 7), -1);
+    submit_failing(self->stream, storage);
+    self->failure = sp_stream_synchronize(self->stream);
+    CHECK_OK(sp_storage_release(storage));
+    self->shutdown = sp_shutdown();
+    self->close = sp_device_close(self->device);
+    const sp_storage again = adopt(&self->second, (sp_event){0});
+    fill(self->stream, again, 9);
+    CHECK_OK(sp_storage_release(again));
+    raise_by_one(&self->is_done);
+}
+
+TEST(an_owner_submits_waits_fails_and_cannot_close)
+{
+    runtime_begin();
+    busy_owner self = {.stream = new_stream(), .device = open_null()};
+    const sp_adopt_options options = {.release = do_everything, .ctx = &self};
+    sp_storage storage;
+    CHECK_OK(sp_storage_adopt(CPU, self.first.bytes, 256, &options, &storage));
+    fill(current_stream(), storage, 1);
+    CHECK_OK(sp_storage_release(storage));
+    await_at_least(&self.is_done, 1);
+    await_at_least(&self.second.released, 1);
+    CHECK_EQ_U64(self.second.last, 9);
+    CHECK_STATUS(self.failure, SP_FAILED);
+    CHECK_STATUS(self.shutdown, SP_DEADLOCK);
+    CHECK_STATUS(self.close, SP_DEADLOCK);
+    CHECK_OK(sp_stream_synchronize(self.stream)); /* not this thread's failure */
+    CHECK_OK(sp_device_close(self.device));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+    CHECK_EQ_U64(sp_load_acquire(&self.is_done), 1);
+    CHECK_EQ_U64(sp_load_acquire(&self.second.released), 1);
 }
 
 /* ---- the end of the runtime ---- */

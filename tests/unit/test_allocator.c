@@ -114,6 +114,63 @@ TEST(thread_churn_leaves_bytes_flat)
     runtime_end();
 }
 
+/* ---- a stream's next life ---- */
+
+static sp_storage new_storage_of(sp_stream stream, uint64_t bytes)
+{
+    sp_stream_guard guard;
+    CHECK_OK(sp_stream_guard_begin(stream, &guard));
+    const sp_storage storage = new_storage(bytes);
+    CHECK_OK(sp_stream_guard_end(&guard));
+    return storage;
+}
+
+static bool is_taken_again_by(sp_stream stream, const void *address, uint64_t bytes)
+{
+    sp_stream_guard guard;
+    CHECK_OK(sp_stream_guard_begin(stream, &guard));
+    const bool is_taken = is_taken_again(address, bytes);
+    CHECK_OK(sp_stream_guard_end(&guard));
+    return is_taken;
+}
+
+/* The lease under which memory was made and used ends before the memory is released, and the stream
+ * has its next holder: what is behind the last use is the stream and not the lease. */
+static void release_after_the_lease(uint64_t bytes)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "3"});
+    gate blocker = gate_closed(CPU);
+    const sp_stream first = new_stream();
+    const sp_stream other = new_stream();
+    const uint32_t index = index_of(first);
+    const sp_storage storage = new_storage_of(first, bytes);
+    const void *address = address_of(storage);
+    gate_hold(&blocker, first);
+    fill(first, storage, 1);
+    CHECK_OK(sp_stream_release(first));
+    const sp_stream next = new_stream();
+    CHECK_EQ_U64(index_of(next), index);
+    CHECK(next.bits != first.bits);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK(!is_taken_again_by(other, address, bytes));
+    CHECK(!is_taken_again(address, bytes)); /* the default stream */
+    CHECK_STATUS(sp_stream_query(next), SP_NOT_READY);
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize(next));
+    CHECK(is_taken_again_by(other, address, bytes));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(next));
+    CHECK_OK(sp_stream_release(other));
+    runtime_end();
+}
+
+TEST(memory_released_after_its_stream_got_another_holder_waits_for_the_former_ones_use)
+{
+    release_after_the_lease(200);
+    release_after_the_lease(300000);
+    release_after_the_lease(3 << 20);
+}
+
 /* ---- figures ---- */
 
 typedef struct ledger {
@@ -235,6 +292,25 @@ TEST(at_the_limit_the_message_names_the_sizes)
     CHECK_OK(sp_storage_create(CPU, 2 << 20, NULL, &more));
     CHECK_OK(sp_storage_release(more));
     CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(the_largest_limits_are_none)
+{
+    runtime_begin();
+    CHECK_OK(sp_device_set_memory_limit(CPU, UINT64_MAX));
+    CHECK_OK(sp_device_set_cache_watermarks(CPU, UINT64_MAX, UINT64_MAX));
+    CHECK_STATUS(sp_device_set_cache_watermarks(CPU, UINT64_MAX, UINT64_MAX - 1), SP_INVALID);
+    CHECK_OK(sp_device_set_cache_watermarks(CPU, 0, UINT64_MAX));
+    for (int i = 0; i < 40; i++) {
+        sp_storage storages[4];
+        for (uint64_t k = 0; k < 4; k++) storages[k] = new_storage((k + 1) << 20);
+        for (int k = 0; k < 4; k++) CHECK_OK(sp_storage_release(storages[k]));
+    }
+    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 10 << 20); /* all kept, nothing asked twice */
+    sp_storage none;
+    CHECK_STATUS(sp_storage_create(CPU, UINT64_MAX, NULL, &none), SP_OUT_OF_MEMORY);
+    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 10 << 20);
     runtime_end();
 }
 

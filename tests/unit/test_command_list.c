@@ -191,6 +191,9 @@ TEST(bad_commands_are_refused_and_leave_the_list_as_it_was)
     CHECK_STATUS(sp_command_list_fill(list, part(a, 0, 8), &one, 3), SP_INVALID);
     CHECK_STATUS(sp_command_list_fill(list, part(a, 0, 8), NULL, 4), SP_INVALID);
     CHECK_STATUS(sp_command_list_fill(list, part(foreign, 0, 8), &one, 4), SP_INVALID);
+    CHECK_STATUS(sp_command_list_copy(list, part(foreign, 0, 1), part(a, 0, 1)), SP_INVALID);
+    CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 1), part(foreign, 0, 1)), SP_INVALID);
+    CHECK_MESSAGE("another device");
     CHECK_STATUS(sp_command_list_fill((sp_command_list){0}, part(a, 0, 8), &one, 4), SP_INVALID);
     CHECK_STATUS(sp_command_list_create(cpu, NULL), SP_INVALID);
     CHECK_OK(sp_stream_submit_list(stream, list)); /* empty */
@@ -198,6 +201,63 @@ TEST(bad_commands_are_refused_and_leave_the_list_as_it_was)
     CHECK_OK(sp_command_list_release(list));
     CHECK_OK(sp_storage_release(foreign));
     CHECK_OK(sp_device_close(other));
+}
+
+TEST(a_list_that_a_foreign_stream_refused_works_on_its_own_device)
+{
+    sp_stream stream;
+    sp_stream foreign;
+    sp_command_list list;
+    sp_device null;
+    sp_storage a = words(8);
+    const uint32_t one = 1;
+    const uint32_t two = 2;
+    CHECK_OK(sp_stream_current(cpu, &stream));
+    CHECK_OK(sp_device_open("null", &null));
+    CHECK_OK(sp_stream_default(null, &foreign));
+    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_fill(list, part(a, 0, 8), &one, 4));
+    CHECK_STATUS(sp_stream_submit_list(foreign, list), SP_INVALID);
+    CHECK_MESSAGE("another device");
+    CHECK_OK(sp_command_list_fill(list, part(a, 0, 4), &two, 4)); /* it is still open */
+    CHECK_OK(sp_stream_submit_list(stream, list));
+    CHECK_EQ_U64(word_at(a, 3), 2);
+    CHECK_EQ_U64(word_at(a, 4), 1);
+    CHECK_STATUS(sp_stream_submit_list(foreign, list), SP_INVALID); /* closed now */
+    CHECK_OK(sp_stream_submit_list(stream, list));
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_command_list_release(list));
+    CHECK_OK(sp_storage_release(a));
+    CHECK_OK(sp_device_close(null));
+}
+
+TEST(absurd_ranges_are_refused_and_leave_the_list_as_it_was)
+{
+    sp_stream stream;
+    sp_command_list list;
+    sp_storage a = words(8);
+    const uint8_t seven = 7;
+    static const sp_storage_range absurd[] = {
+        {.offset = 0, .bytes = UINT64_MAX},          {.offset = 1, .bytes = UINT64_MAX},
+        {.offset = UINT64_MAX, .bytes = 0},          {.offset = UINT64_MAX, .bytes = 1},
+        {.offset = UINT64_MAX, .bytes = UINT64_MAX}, {.offset = 33, .bytes = 0}};
+    CHECK_OK(sp_stream_current(cpu, &stream));
+    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_fill(list, (sp_storage_range){a, 0, 32}, &seven, 1));
+    CHECK_OK(sp_command_list_fill(list, (sp_storage_range){a, 32, 0}, &seven, 1));
+    CHECK_OK(sp_command_list_copy(list, (sp_storage_range){a, 32, 0}, (sp_storage_range){a, 0, 0}));
+    for (size_t i = 0; i < SP_COUNT_OF(absurd); i++) {
+        const sp_storage_range bad = {a, absurd[i].offset, absurd[i].bytes};
+        const sp_storage_range same_size = {a, 0, absurd[i].bytes};
+        CHECK_STATUS(sp_command_list_fill(list, bad, &seven, 1), SP_INVALID);
+        CHECK_STATUS(sp_command_list_copy(list, bad, same_size), SP_INVALID);
+        CHECK_STATUS(sp_command_list_copy(list, same_size, bad), SP_INVALID);
+    }
+    CHECK_OK(sp_stream_submit_list(stream, list));
+    CHECK_EQ_U64(word_at(a, 0), 0x07070707);
+    CHECK_EQ_U64(word_at(a, 7), 0x07070707);
+    CHECK_OK(sp_command_list_release(list));
+    CHECK_OK(sp_storage_release(a));
 }
 
 TEST(a_list_whose_storage_is_gone_is_refused)

@@ -226,6 +226,26 @@ static void wait_any_or_open(void *arg, uint32_t index)
     }
 }
 
+TEST(waits_for_no_events_are_refused_whatever_their_count_says)
+{
+    runtime_begin();
+    sp_event event;
+    uint32_t which = 7;
+    static const uint32_t counts[] = {0, 1, UINT32_MAX};
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, current_stream()));
+    for (size_t i = 0; i < SP_COUNT_OF(counts); i++) {
+        CHECK_STATUS(sp_event_wait_all(NULL, counts[i], SP_FOREVER), SP_INVALID);
+        CHECK_STATUS(sp_event_wait_any(NULL, counts[i], SP_FOREVER, &which), SP_INVALID);
+        CHECK_STATUS(sp_event_wait_any(&event, counts[i], SP_FOREVER, NULL), SP_INVALID);
+    }
+    CHECK_STATUS(sp_event_wait_all(&event, 0, SP_FOREVER), SP_INVALID);
+    CHECK_STATUS(sp_event_wait_any(&event, 0, SP_FOREVER, &which), SP_INVALID);
+    CHECK_EQ_U64(which, 7);
+    CHECK_OK(sp_event_release(event));
+    runtime_end();
+}
+
 TEST(wait_any_returns_the_event_that_was_reached_first)
 {
     runtime_begin();

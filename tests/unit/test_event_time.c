@@ -196,6 +196,71 @@ TEST(a_callback_comes_once_on_the_host_thread)
     CHECK_EQ_U64(sp_load_acquire(&after.count), 1);
 }
 
+TEST(a_callback_on_an_event_that_was_never_recorded_is_refused_and_never_comes)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    called self = {.count = {0}};
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_STATUS(sp_event_on_complete(event, note_call, &self), SP_INVALID);
+    CHECK_MESSAGE("never recorded");
+    CHECK_OK(sp_event_record(event, stream)); /* a later record is none of its business */
+    CHECK_OK(sp_event_synchronize(event));
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end(); /* whatever was to come has come */
+    CHECK_EQ_U64(sp_load_acquire(&self.count), 0);
+}
+
+typedef struct failing {
+    sp_stream stream;
+    sp_status status; /* of its own wait */
+    char message[128];
+    sp_atomic_u32 is_done;
+} failing;
+
+static void submit_failing_and_wait(void *ctx, sp_status status)
+{
+    failing *self = ctx;
+    CHECK_STATUS(status, SP_OK);
+    submit_failing(self->stream, (sp_storage){0});
+    self->status = sp_stream_synchronize(self->stream);
+    strncpy(self->message, sp_last_error(), sizeof self->message - 1);
+    CHECK_OK(sp_stream_synchronize(self->stream)); /* it was told once */
+    raise_by_one(&self->is_done);
+}
+
+TEST(a_callback_whose_commands_fail_hurts_nobody_else)
+{
+    runtime_begin();
+    failing self = {.stream = new_stream()};
+    const sp_storage tracked = new_storage(64);
+    const sp_storage untracked = new_storage_on(CPU, 64, true);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    fill(self.stream, tracked, 1);
+    CHECK_OK(sp_event_record(event, self.stream));
+    CHECK_OK(sp_event_on_complete(event, submit_failing_and_wait, &self));
+    await_at_least(&self.is_done, 1);
+    CHECK_STATUS(self.status, SP_FAILED);
+    CHECK(strstr(self.message, "asked to fail") != NULL);
+    /* This thread's commands on the same stream did not fail, and go on. */
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_OK(sp_device_synchronize(CPU));
+    CHECK_EQ_INT(first_other(tracked, 1), -1);
+    fill(self.stream, tracked, 2);
+    fill(self.stream, untracked, 3);
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_EQ_INT(first_other(tracked, 2), -1);
+    CHECK_EQ_INT(first_other(untracked, 3), -1);
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_storage_release(tracked));
+    CHECK_OK(sp_storage_release(untracked));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
 TEST(a_callback_behind_a_failed_command_gets_status_and_message)
 {
     runtime_begin();

@@ -124,6 +124,69 @@ TEST(a_writer_waits_for_all_readers_and_readers_wait_for_no_reader)
     runtime_end();
 }
 
+typedef struct fairness {
+    sp_storage storage;
+    sp_atomic_u32 arrived; /* reads that began */
+    sp_atomic_u32 has_written;
+    sp_atomic_u64
+        waits_since; /* what the clock said when the writer began to wait; 0: it does not */
+    uint64_t longest_ns;
+} fairness;
+
+/* Stays inside until another reader has come too, so that there is always one if the library lets
+ * it; not for long, since behind the writer none comes. */
+static void read_once(fairness *self)
+{
+    void *data;
+    CHECK_OK(sp_storage_host_begin(self->storage, SP_READ, &data));
+    const uint32_t mine = sp_fetch_add_acq_rel(&self->arrived, 1) + 1;
+    const uint64_t deadline = sp_clock_deadline(MILLISECOND);
+    while (sp_load_acquire(&self->arrived) == mine && sp_clock_now() < deadline) sp_thread_yield();
+    CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
+}
+
+/* Readers give up when the writer has starved, so that the test fails rather than hangs. */
+static bool is_starving(const fairness *self)
+{
+    const uint64_t since = sp_load_acquire(&self->waits_since);
+    return since != 0 && sp_clock_now() - since > 2 * SECOND;
+}
+
+static void read_or_write_often(void *arg, uint32_t index)
+{
+    fairness *self = arg;
+    void *data;
+    if (index > 0) {
+        while (sp_load_acquire(&self->has_written) == 0 && !is_starving(self)) read_once(self);
+        return;
+    }
+    for (int i = 0; i < 100 && self->longest_ns < SECOND; i++) {
+        await_at_least(&self->arrived, sp_load_acquire(&self->arrived) + 16);
+        const uint64_t start = sp_clock_now();
+        sp_store_release(&self->waits_since, start);
+        CHECK_OK(sp_storage_host_begin(self->storage, SP_WRITE, &data));
+        const uint64_t took = sp_clock_now() - start;
+        sp_store_release(&self->waits_since, 0);
+        memset(data, 99, 64);
+        CHECK_OK(sp_storage_host_end(self->storage, SP_WRITE));
+        if (took > self->longest_ns) self->longest_ns = took;
+    }
+    raise_by_one(&self->has_written);
+}
+
+TEST(sixteen_readers_in_a_loop_do_not_keep_a_writer_out)
+{
+    runtime_begin();
+    fairness self = {.storage = new_storage(64)};
+    fill(current_stream(), self.storage, 1);
+    test_threads(17, read_or_write_often, &self);
+    test_note("of 100 writes the slowest waited %.1f ms", (double)self.longest_ns / 1e6);
+    CHECK(self.longest_ns < SECOND);
+    CHECK_EQ_INT(first_other(self.storage, 99), -1);
+    CHECK_OK(sp_storage_release(self.storage));
+    runtime_end();
+}
+
 typedef struct behind {
     sp_storage storage;
     sp_stream writer;
@@ -259,27 +322,14 @@ TEST(a_release_with_an_open_access_ends_it)
     runtime_end();
 }
 
-#define HELD_BYTES 300000
-
 typedef struct released_early {
     gate blocker;
     sp_stream user;
     sp_storage storage;
+    uint64_t bytes;
     const void *address;
     sp_atomic_u32 step;
 } released_early;
-
-static bool is_address_taken_again(const void *address)
-{
-    sp_storage storages[6];
-    bool is_same = false;
-    for (int i = 0; i < 6; i++) {
-        storages[i] = new_storage(HELD_BYTES);
-        if (address_of(storages[i]) == address) is_same = true;
-    }
-    for (int i = 0; i < 6; i++) CHECK_OK(sp_storage_release(storages[i]));
-    return is_same;
-}
 
 static void begin_or_release(void *arg, uint32_t index)
 {
@@ -295,24 +345,28 @@ static void begin_or_release(void *arg, uint32_t index)
     await_at_least(&self->step, 1);
     sp_clock_sleep(20 * MILLISECOND); /* thread 0 is in its wait; else the test shows less */
     CHECK_OK(sp_storage_release(self->storage));
-    CHECK(!is_address_taken_again(self->address)); /* the fill is still to come */
+    CHECK(!is_taken_again(self->address, self->bytes)); /* the fill is still to come */
     gate_open(&self->blocker);
     await_at_least(&self->step, 2);
 }
 
 TEST(memory_released_while_a_begin_waits_is_not_reused_before_the_pending_work)
 {
-    runtime_begin();
-    released_early self = {.blocker = gate_closed(CPU), .user = new_stream()};
-    self.storage = new_storage(HELD_BYTES);
-    self.address = address_of(self.storage);
-    gate_hold(&self.blocker, self.user);
-    fill(self.user, self.storage, 1);
-    test_threads(2, begin_or_release, &self);
-    CHECK_OK(sp_stream_synchronize(self.user));
-    gate_destroy(&self.blocker);
-    CHECK_OK(sp_stream_release(self.user));
-    runtime_end();
+    static const uint64_t sizes[] = {200, 300000, 3 << 20}; /* each takes another way when free */
+    for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
+        runtime_begin();
+        released_early self = {
+            .blocker = gate_closed(CPU), .user = new_stream(), .bytes = sizes[i]};
+        self.storage = new_storage(self.bytes);
+        self.address = address_of(self.storage);
+        gate_hold(&self.blocker, self.user);
+        fill(self.user, self.storage, 1);
+        test_threads(2, begin_or_release, &self);
+        CHECK_OK(sp_stream_synchronize(self.user));
+        gate_destroy(&self.blocker);
+        CHECK_OK(sp_stream_release(self.user));
+        runtime_end();
+    }
 }
 
 typedef struct refused {

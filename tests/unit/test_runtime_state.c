@@ -257,131 +257,297 @@ TEST(no_more_than_sixty_four_devices_are_opened)
 
 /* ---- handles ---- */
 
-/* Every call that takes a handle, with one bit pattern for all types. */
-static void expect_invalid_everywhere(uint64_t bits)
+/* Every call that takes a device. The close stands last: it changes what the others say. */
+static sp_status on_device_get_info(sp_device device)
+{
+    sp_device_info info;
+    return sp_device_get_info(device, &info);
+}
+
+static sp_status on_get_memory_stats(sp_device device)
+{
+    sp_memory_stats stats;
+    return sp_device_get_memory_stats(device, &stats);
+}
+
+static sp_status on_set_memory_limit(sp_device device)
+{
+    return sp_device_set_memory_limit(device, 0);
+}
+
+static sp_status on_set_watermarks(sp_device device)
+{
+    return sp_device_set_cache_watermarks(device, 0, 0);
+}
+
+static sp_status on_stream_current(sp_device device)
+{
+    sp_stream stream = {1};
+    const sp_status status = sp_stream_current(device, &stream);
+    CHECK((status == SP_OK) == (stream.bits != 0));
+    return status;
+}
+
+static sp_status on_stream_default(sp_device device)
+{
+    sp_stream stream = {1};
+    const sp_status status = sp_stream_default(device, &stream);
+    CHECK((status == SP_OK) == (stream.bits != 0));
+    return status;
+}
+
+static sp_status on_stream_from_pool(sp_device device)
+{
+    sp_stream stream = {1};
+    const sp_status status = sp_stream_from_pool(device, &stream);
+    CHECK((status == SP_OK) == (stream.bits != 0));
+    CHECK_OK(sp_stream_release(stream));
+    return status;
+}
+
+static sp_status on_storage_create(sp_device device)
+{
+    sp_storage storage = {1};
+    const sp_status status = sp_storage_create(device, 64, NULL, &storage);
+    CHECK((status == SP_OK) == (storage.bits != 0));
+    CHECK_OK(sp_storage_release(storage));
+    return status;
+}
+
+static sp_status on_adopt(sp_device device)
+{
+    static unsigned char bytes[64];
+    sp_storage storage = {1};
+    const sp_status status = sp_storage_adopt(device, bytes, sizeof bytes, NULL, &storage);
+    CHECK((status == SP_OK) == (storage.bits != 0));
+    CHECK_OK(sp_storage_release(storage));
+    return status;
+}
+
+static sp_status on_list_create(sp_device device)
+{
+    sp_command_list list = {1};
+    const sp_status status = sp_command_list_create(device, &list);
+    CHECK((status == SP_OK) == (list.bits != 0));
+    CHECK_OK(sp_command_list_release(list));
+    return status;
+}
+
+typedef struct device_call {
+    const char *name;
+    sp_status (*run)(sp_device device);
+} device_call;
+
+static const device_call device_calls[] = {
+    {"sp_device_get_info", on_device_get_info},
+    {"sp_device_synchronize", sp_device_synchronize},
+    {"sp_device_get_memory_stats", on_get_memory_stats},
+    {"sp_device_empty_cache", sp_device_empty_cache},
+    {"sp_device_set_memory_limit", on_set_memory_limit},
+    {"sp_device_set_cache_watermarks", on_set_watermarks},
+    {"sp_stream_current", on_stream_current},
+    {"sp_stream_default", on_stream_default},
+    {"sp_stream_from_pool", on_stream_from_pool},
+    {"sp_storage_create", on_storage_create},
+    {"sp_storage_adopt", on_adopt},
+    {"sp_command_list_create", on_list_create},
+    {"sp_device_close", sp_device_close},
+};
+
+static void expect_of_device(sp_device device, sp_status expected)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(device_calls); i++) {
+        const sp_status status = device_calls[i].run(device);
+        if (status != expected) test_note("%s", device_calls[i].name);
+        CHECK_STATUS(status, expected);
+    }
+}
+
+TEST(a_closed_device_is_refused_by_every_call_that_takes_a_device)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    expect_of_device(null, SP_OK); /* the last of them closes it */
+    const sp_device unused = open_null();
+    CHECK_OK(sp_device_close(unused));
+    expect_of_device(unused, SP_CLOSED);
+    CHECK_MESSAGE("null:2");
+    runtime_end();
+}
+
+/* Every call that takes a handle, with bits that are none of that type. What else the calls need is
+ * `good`; its list is open. */
+static void expect_no_stream(uint64_t bits, const call_context *good)
 {
     const sp_stream stream = {bits};
-    const sp_event event = {bits};
-    const sp_storage storage = {bits};
-    const sp_command_list list = {bits};
-    const sp_event good_event = {0};
-    sp_stream_info stream_info;
-    sp_storage_info storage_info;
-    sp_stream_guard guard;
-    int64_t ns;
-    void *data;
     const uint8_t one = 1;
+    sp_stream_info info;
+    sp_stream_guard guard;
     CHECK_STATUS(sp_stream_synchronize(stream), SP_INVALID);
     CHECK_STATUS(sp_stream_synchronize_for(stream, 0), SP_INVALID);
     CHECK_STATUS(sp_stream_query(stream), SP_INVALID);
     CHECK_STATUS(sp_stream_flush(stream), SP_INVALID);
     CHECK_STATUS(sp_stream_set_batching(stream, true), SP_INVALID);
-    CHECK_STATUS(sp_stream_get_info(stream, &stream_info), SP_INVALID);
+    CHECK_STATUS(sp_stream_get_info(stream, &info), SP_INVALID);
     CHECK_STATUS(sp_stream_host_function(stream, count_host, NULL), SP_INVALID);
     CHECK_STATUS(sp_stream_guard_begin(stream, &guard), SP_INVALID);
-    CHECK_STATUS(sp_stream_wait_event(stream, good_event), SP_INVALID);
-    CHECK_STATUS(sp_stream_submit_list(stream, list), SP_INVALID);
+    CHECK_STATUS(sp_stream_wait_event(stream, good->event), SP_INVALID);
+    CHECK_STATUS(sp_event_record(good->event, stream), SP_INVALID);
+    CHECK_STATUS(sp_storage_record_stream(good->a, stream), SP_INVALID);
+    CHECK_STATUS(sp_storage_fill_async(stream, whole(good->a), &one, 1), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(stream, whole(good->a), whole(good->b)), SP_INVALID);
+    CHECK_STATUS(sp_stream_submit_list(stream, good->list), SP_INVALID);
+    CHECK_MESSAGE("stream handle");
+    if (bits == 0) return; /* release is silent, set_current means the own */
+    CHECK_STATUS(sp_stream_release(stream), SP_INVALID);
+    CHECK_STATUS(sp_stream_set_current(stream), SP_INVALID);
+}
+
+static void expect_no_event(uint64_t bits, const call_context *good)
+{
+    const sp_event event = {bits};
+    const sp_event pair[2] = {good->event, event};
+    const sp_adopt_options options = {.ready = event};
+    unsigned char byte = 0;
+    sp_storage storage;
+    int64_t ns;
+    uint32_t which;
     CHECK_STATUS(sp_event_retain(event), SP_INVALID);
-    CHECK_STATUS(sp_event_record(event, current_stream()), SP_INVALID);
+    CHECK_STATUS(sp_event_record(event, good->stream), SP_INVALID);
     CHECK_STATUS(sp_event_query(event), SP_INVALID);
     CHECK_STATUS(sp_event_synchronize(event), SP_INVALID);
+    CHECK_STATUS(sp_event_synchronize_for(event, 0), SP_INVALID);
     CHECK_STATUS(sp_event_wait_all(&event, 1, 0), SP_INVALID);
-    CHECK_STATUS(sp_stream_wait_event(current_stream(), event), SP_INVALID);
-    CHECK_STATUS(sp_event_elapsed(event, event, &ns), SP_INVALID);
+    CHECK_STATUS(sp_event_wait_all(pair, 2, 0), SP_INVALID);
+    CHECK_STATUS(sp_event_wait_any(&event, 1, 0, &which), SP_INVALID);
+    CHECK_STATUS(sp_event_wait_any(pair, 2, 0, &which), SP_INVALID);
+    CHECK_MESSAGE("event 1 of 2");
+    CHECK_STATUS(sp_stream_wait_event(good->stream, event), SP_INVALID);
+    CHECK_STATUS(sp_event_elapsed(event, good->timed[0], &ns), SP_INVALID);
+    CHECK_STATUS(sp_event_elapsed(good->timed[0], event, &ns), SP_INVALID);
     CHECK_STATUS(sp_event_on_complete(event, count_host, NULL), SP_INVALID);
+    CHECK_MESSAGE("event handle");
+    if (bits == 0) return; /* release is silent, adopted memory is ready */
+    CHECK_STATUS(sp_storage_adopt(CPU, &byte, 1, &options, &storage), SP_INVALID);
+    CHECK_STATUS(sp_event_release(event), SP_INVALID);
+}
+
+static void expect_no_storage(uint64_t bits, const call_context *good)
+{
+    const sp_storage storage = {bits};
+    const sp_storage_range range = {storage, 0, 64};
+    const uint8_t one = 1;
+    sp_storage_info info;
+    void *data;
     CHECK_STATUS(sp_storage_retain(storage), SP_INVALID);
-    CHECK_STATUS(sp_storage_get_info(storage, &storage_info), SP_INVALID);
+    CHECK_STATUS(sp_storage_get_info(storage, &info), SP_INVALID);
     CHECK_STATUS(sp_storage_freeze(storage), SP_INVALID);
     CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, &data), SP_INVALID);
     CHECK_STATUS(sp_storage_host_end(storage, SP_READ), SP_INVALID);
-    CHECK_STATUS(sp_storage_record_stream(storage, current_stream()), SP_INVALID);
-    const sp_storage_range range = {storage, 0, 1};
-    CHECK_STATUS(sp_storage_fill_async(current_stream(), range, &one, 1), SP_INVALID);
-    CHECK_STATUS(sp_storage_copy_async(current_stream(), range, range), SP_INVALID);
-    CHECK_STATUS(sp_command_list_retain(list), SP_INVALID);
-    CHECK_STATUS(sp_stream_submit_list(current_stream(), list), SP_INVALID);
-    if (bits == 0) return; /* zero: release is silent, set_current means the own, device is cpu */
-    CHECK_STATUS(sp_stream_release(stream), SP_INVALID);
-    CHECK_STATUS(sp_stream_set_current(stream), SP_INVALID);
-    CHECK_STATUS(sp_event_release(event), SP_INVALID);
+    CHECK_STATUS(sp_storage_record_stream(storage, good->stream), SP_INVALID);
+    CHECK_STATUS(sp_storage_fill_async(good->stream, range, &one, 1), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(good->stream, range, whole(good->a)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(good->stream, whole(good->a), range), SP_INVALID);
+    CHECK_STATUS(sp_command_list_fill(good->list, range, &one, 1), SP_INVALID);
+    CHECK_STATUS(sp_command_list_copy(good->list, range, whole(good->a)), SP_INVALID);
+    CHECK_STATUS(sp_command_list_copy(good->list, whole(good->a), range), SP_INVALID);
+    CHECK_MESSAGE("storage handle");
+    if (bits == 0) return; /* release is silent */
     CHECK_STATUS(sp_storage_release(storage), SP_INVALID);
+}
+
+static void expect_no_list(uint64_t bits, const call_context *good)
+{
+    const sp_command_list list = {bits};
+    const uint8_t one = 1;
+    CHECK_STATUS(sp_command_list_retain(list), SP_INVALID);
+    CHECK_STATUS(sp_command_list_fill(list, whole(good->a), &one, 1), SP_INVALID);
+    CHECK_STATUS(sp_command_list_copy(list, whole(good->a), whole(good->b)), SP_INVALID);
+    CHECK_STATUS(sp_stream_submit_list(good->stream, list), SP_INVALID);
+    CHECK_MESSAGE("command list");
+    if (bits == 0) return; /* release is silent */
     CHECK_STATUS(sp_command_list_release(list), SP_INVALID);
-    CHECK_STATUS(sp_device_synchronize((sp_device){bits}), SP_INVALID);
-    CHECK_STATUS(sp_device_close((sp_device){bits}), SP_INVALID);
-    CHECK_STATUS(sp_storage_create((sp_device){bits}, 1, NULL, &(sp_storage){0}), SP_INVALID);
+}
+
+static void expect_no_device(uint64_t bits)
+{
+    if (bits == 0) return; /* cpu */
+    expect_of_device((sp_device){bits}, SP_INVALID);
+    CHECK_MESSAGE("is no device");
+}
+
+static void expect_invalid_everywhere(uint64_t bits, const call_context *good)
+{
+    expect_no_stream(bits, good);
+    expect_no_event(bits, good);
+    expect_no_storage(bits, good);
+    expect_no_list(bits, good);
+    expect_no_device(bits);
+}
+
+/* What good calls make of the context after all the bad ones. */
+static void expect_still_good(call_context *good)
+{
+    for (uint32_t i = 0; i < public_call_count; i++) CHECK_OK(public_calls[i].run(good));
+    call_context_deinit(good);
 }
 
 TEST(zero_and_forged_handles_are_invalid_everywhere)
 {
     runtime_begin();
-    CHECK_OK(sp_init());
-    expect_invalid_everywhere(0);
-    expect_invalid_everywhere(1);
-    expect_invalid_everywhere(UINT64_MAX);
+    call_context good;
+    call_context_init(&good);
+    expect_invalid_everywhere(0, &good);
+    expect_invalid_everywhere(1, &good);
+    expect_invalid_everywhere(UINT64_MAX, &good);
     uint64_t random = 99;
     for (int i = 0; i < 2000; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
-        expect_invalid_everywhere(random);
+        expect_invalid_everywhere(random, &good);
     }
     for (uint64_t kind = 0; kind < 16; kind++) {
-        expect_invalid_everywhere(kind << 56 | (uint64_t)7 << 28 | 0xfffffff);
-        expect_invalid_everywhere(kind << 56 | (uint64_t)0 << 28 | 1);
+        expect_invalid_everywhere(kind << 56 | (uint64_t)7 << 28 | 0xfffffff, &good);
+        expect_invalid_everywhere(kind << 56 | (uint64_t)0 << 28 | 1, &good);
     }
     CHECK_OK(sp_event_release((sp_event){0}));
     CHECK_OK(sp_storage_release((sp_storage){0}));
     CHECK_OK(sp_command_list_release((sp_command_list){0}));
+    expect_still_good(&good);
     runtime_end();
 }
 
 TEST(released_handles_are_invalid_everywhere)
 {
     runtime_begin();
-    call_context context;
-    call_context_init(&context);
-    call_context_deinit(&context);
-    const uint64_t bits[] = {context.stream.bits, context.event.bits, context.timed[0].bits,
-                             context.a.bits,      context.b.bits,     context.list.bits};
-    for (size_t i = 0; i < SP_COUNT_OF(bits); i++) expect_invalid_everywhere(bits[i]);
+    call_context good;
+    call_context gone;
+    call_context_init(&good);
+    call_context_init(&gone);
+    call_context_deinit(&gone);
+    const uint64_t bits[] = {gone.stream.bits, gone.event.bits, gone.timed[0].bits,
+                             gone.a.bits,      gone.b.bits,     gone.list.bits};
+    for (size_t i = 0; i < SP_COUNT_OF(bits); i++) expect_invalid_everywhere(bits[i], &good);
+    expect_still_good(&good);
     runtime_end();
 }
 
 TEST(handles_of_one_kind_are_refused_where_another_is_expected)
 {
     runtime_begin();
-    call_context context;
-    call_context_init(&context);
-    const uint64_t stream = context.stream.bits;
-    const uint64_t event = context.event.bits;
-    const uint64_t storage = context.a.bits;
-    const uint64_t list = context.list.bits;
+    call_context good;
+    call_context_init(&good);
     sp_device cpu;
     CHECK_OK(sp_device_at(0, &cpu));
-    const uint64_t all[] = {stream, event, storage, list, cpu.bits};
-    void *data;
+    const uint64_t all[] = {good.stream.bits, good.event.bits, good.a.bits, good.list.bits,
+                            cpu.bits};
     for (size_t i = 0; i < SP_COUNT_OF(all); i++) {
-        if (all[i] != stream) {
-            CHECK_STATUS(sp_stream_synchronize((sp_stream){all[i]}), SP_INVALID);
-            CHECK_MESSAGE("no stream handle");
-            CHECK_STATUS(sp_stream_release((sp_stream){all[i]}), SP_INVALID);
-        }
-        if (all[i] != event) {
-            CHECK_STATUS(sp_event_query((sp_event){all[i]}), SP_INVALID);
-            CHECK_MESSAGE("no event handle");
-            CHECK_STATUS(sp_event_release((sp_event){all[i]}), SP_INVALID);
-        }
-        if (all[i] != storage) {
-            CHECK_STATUS(sp_storage_host_begin((sp_storage){all[i]}, SP_READ, &data), SP_INVALID);
-            CHECK_MESSAGE("no storage handle");
-            CHECK_STATUS(sp_storage_release((sp_storage){all[i]}), SP_INVALID);
-        }
-        if (all[i] != list) {
-            CHECK_STATUS(sp_command_list_release((sp_command_list){all[i]}), SP_INVALID);
-        }
-        if (all[i] != cpu.bits) {
-            CHECK_STATUS(sp_device_synchronize((sp_device){all[i]}), SP_INVALID);
-        }
+        if (all[i] != good.stream.bits) expect_no_stream(all[i], &good);
+        if (all[i] != good.event.bits) expect_no_event(all[i], &good);
+        if (all[i] != good.a.bits) expect_no_storage(all[i], &good);
+        if (all[i] != good.list.bits) expect_no_list(all[i], &good);
+        if (all[i] != cpu.bits) expect_no_device(all[i]);
     }
-    call_context_deinit(&context);
+    expect_still_good(&good);
     runtime_end();
 }
 

@@ -122,21 +122,40 @@ TEST(a_child_forked_before_first_use_works)
 
 /* ---- exit ---- */
 
+/* In a child nobody counts the checks: what goes wrong there is its exit code. */
+#define WRONG 9
+
 static sp_atomic_u32 busy_threads;
+
+/* Fill, record, wait, look. SP_CLOSED as soon as the runtime has been shut down. */
+static sp_status work_once(sp_storage storage, sp_event event, uint8_t value)
+{
+    const sp_storage_range all = {storage, 0, 10000};
+    sp_stream stream;
+    void *data;
+    SP_TRY(sp_stream_current(CPU, &stream));
+    SP_TRY(sp_storage_fill_async(stream, all, &value, 1));
+    SP_TRY(sp_event_record(event, stream));
+    SP_TRY(sp_event_synchronize(event));
+    SP_TRY(sp_storage_host_begin(storage, SP_READ, &data));
+    for (int i = 0; i < 10000; i++) {
+        if (((const uint8_t *)data)[i] != value) _exit(WRONG);
+    }
+    return sp_storage_host_end(storage, SP_READ);
+}
 
 static void work_for_ever(void *arg)
 {
     (void)arg;
-    const sp_storage storage = new_storage(10000);
+    sp_storage storage;
     sp_event event;
-    CHECK_OK(sp_event_create(NULL, &event));
+    sp_status status = sp_storage_create(CPU, 10000, NULL, &storage);
+    if (status == SP_OK) status = sp_event_create(NULL, &event);
+    if (status != SP_OK) _exit(WRONG);
     raise_by_one(&busy_threads);
-    for (uint8_t i = 0;; i++) {
-        fill(current_stream(), storage, i);
-        CHECK_OK(sp_event_record(event, current_stream()));
-        CHECK_OK(sp_event_synchronize(event));
-        CHECK_EQ_INT(first_other(storage, i), -1);
-    }
+    for (uint8_t i = 0; status == SP_OK; i++) status = work_once(storage, event, i);
+    if (status != SP_CLOSED) _exit(WRONG);
+    for (;;) sp_clock_sleep(SECOND); /* still there when the process ends: nobody joins it */
 }
 
 /* Which thread ends the process, and how. */
@@ -150,7 +169,7 @@ static void end_process(void *arg)
 {
     const ending *how = arg;
     await_at_least(&busy_threads, 31);
-    if (how->has_shutdown) sp_shutdown();
+    if (how->has_shutdown && sp_shutdown() != SP_OK) _exit(WRONG);
     if (how->is_quick) _exit(0);
     exit(0);
 }
@@ -169,13 +188,106 @@ static int exit_while_busy(void *arg)
 
 TEST(exit_while_thirty_one_threads_are_busy_is_clean)
 {
-    static const ending ways[] = {
-        {false, false, false}, {true, false, false}, {false, true, false}};
+    static const ending ways[] = {{false, false, false},
+                                  {true, false, false},
+                                  {false, true, false},
+                                  {false, false, true},
+                                  {true, false, true}};
     runtime_begin();
     const uint64_t rounds = test_count(100, 3);
     for (uint64_t i = 0; i < rounds * SP_COUNT_OF(ways); i++) {
         ending how = ways[i % SP_COUNT_OF(ways)];
         CHECK_EQ_INT(in_child(exit_while_busy, &how), 0);
+    }
+    runtime_end();
+}
+
+static void exit_inside(void *ctx, sp_status status)
+{
+    (void)ctx;
+    exit(status == SP_OK ? 0 : WRONG);
+}
+
+/* On the library's thread: nobody waits for the stream. */
+static int exit_in_host_function(void *arg)
+{
+    const sp_storage storage = new_storage(64);
+    (void)arg;
+    fill(current_stream(), storage, 1);
+    if (sp_stream_host_function(current_stream(), exit_inside, NULL) != SP_OK) return WRONG;
+    if (sp_stream_flush(current_stream()) != SP_OK) return WRONG;
+    for (;;) sp_clock_sleep(SECOND);
+}
+
+/* On this thread or the library's, inside the wait. */
+static int exit_in_host_function_while_waiting(void *arg)
+{
+    (void)arg;
+    if (sp_stream_host_function(current_stream(), exit_inside, NULL) != SP_OK) return WRONG;
+    sp_stream_synchronize(current_stream());
+    return WRONG;
+}
+
+static int exit_in_callback(void *arg)
+{
+    sp_event event;
+    (void)arg;
+    if (sp_event_create(NULL, &event) != SP_OK) return WRONG;
+    if (sp_event_record(event, current_stream()) != SP_OK) return WRONG;
+    if (sp_event_on_complete(event, exit_inside, NULL) != SP_OK) return WRONG;
+    for (;;) sp_clock_sleep(SECOND);
+}
+
+static void exit_in_owner(void *ctx, void *data)
+{
+    (void)data;
+    exit_inside(ctx, SP_OK);
+}
+
+static int exit_in_release_callback(void *arg)
+{
+    static unsigned char bytes[64];
+    const sp_adopt_options options = {.release = exit_in_owner};
+    sp_storage storage;
+    (void)arg;
+    if (sp_storage_adopt(CPU, bytes, 64, &options, &storage) != SP_OK) return WRONG;
+    fill(current_stream(), storage, 1);
+    if (sp_storage_release(storage) != SP_OK) return WRONG;
+    for (;;) sp_clock_sleep(SECOND);
+}
+
+static void never_return(void *ctx, sp_status status)
+{
+    (void)ctx, (void)status;
+    for (;;) sp_clock_sleep(SECOND);
+}
+
+static void shut_down(void *arg)
+{
+    (void)arg;
+    sp_shutdown(); /* waits for the host function for ever */
+    _exit(WRONG);
+}
+
+static int exit_during_shutdown(void *arg)
+{
+    sp_thread thread;
+    (void)arg;
+    if (sp_stream_host_function(current_stream(), never_return, NULL) != SP_OK) return WRONG;
+    if (sp_thread_create(&thread, "down", shut_down, NULL) != SP_OK) return WRONG;
+    while (sp_init() == SP_OK) sp_thread_yield();
+    exit(0);
+}
+
+TEST(exit_in_the_middle_of_the_librarys_work_is_clean)
+{
+    static int (*const ways[])(void *arg) = {exit_in_host_function,
+                                             exit_in_host_function_while_waiting, exit_in_callback,
+                                             exit_in_release_callback, exit_during_shutdown};
+    runtime_begin();
+    const uint64_t rounds = test_count(100, 5);
+    for (uint64_t i = 0; i < rounds * SP_COUNT_OF(ways); i++) {
+        CHECK_EQ_INT(in_child(ways[i % SP_COUNT_OF(ways)], NULL), 0);
     }
     runtime_end();
 }

@@ -76,6 +76,16 @@ TEST(ranges_outside_of_a_storage_are_refused)
     CHECK_STATUS(sp_storage_copy_async(current_stream(), (sp_storage_range){other, 0, 50},
                                        (sp_storage_range){storage, 51, 50}),
                  SP_INVALID);
+    const sp_storage_range beyond = {other, 0, UINT64_MAX};
+    const sp_storage_range behind = {other, UINT64_MAX, 1};
+    const sp_storage_range nothing = {other, UINT64_MAX, 0};
+    const sp_storage_range good[2] = {{storage, 0, 1}, {storage, 0, 0}};
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), beyond, beyond), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), behind, good[0]), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), good[0], behind), SP_INVALID);
+    CHECK_MESSAGE("18446744073709551615 + 1");
+    CHECK_STATUS(sp_storage_copy_async(current_stream(), nothing, good[1]), SP_INVALID);
+    CHECK_OK(sp_storage_copy_async(current_stream(), good[1], good[1]));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_storage_release(other));
     runtime_end();
@@ -145,6 +155,42 @@ TEST(storages_belong_to_the_streams_of_their_device)
     runtime_end();
 }
 
+TEST(a_copy_takes_storages_of_its_streams_device_only)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_stream here = new_stream();
+    const sp_stream there = new_stream_on(null);
+    const sp_storage a = new_storage(64);
+    const sp_storage b = new_storage(64);
+    const sp_storage far_a = new_storage_on(null, 64, false);
+    const sp_storage far_b = new_storage_on(null, 64, false);
+    fill(here, a, 1);
+    fill(here, b, 2);
+    fill(there, far_a, 3);
+    fill(there, far_b, 4);
+    CHECK_STATUS(sp_storage_copy_async(here, whole(far_a), whole(a)), SP_INVALID);
+    CHECK_MESSAGE("null:1");
+    CHECK_STATUS(sp_storage_copy_async(here, whole(a), whole(far_a)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(here, whole(far_a), whole(far_b)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(there, whole(a), whole(far_a)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(there, whole(far_a), whole(a)), SP_INVALID);
+    CHECK_STATUS(sp_storage_copy_async(there, whole(a), whole(b)), SP_INVALID);
+    CHECK_MESSAGE("cpu");
+    /* Nothing was written, and nothing stayed locked. */
+    CHECK_EQ_INT(first_other(far_a, 3), -1);
+    CHECK_EQ_INT(first_other(a, 1), -1);
+    copy(here, a, b);
+    copy(there, far_a, far_b);
+    CHECK_EQ_INT(first_other(a, 2), -1);
+    CHECK_EQ_INT(first_other(far_a, 4), -1);
+    const sp_storage all[] = {a, b, far_a, far_b};
+    for (size_t i = 0; i < SP_COUNT_OF(all); i++) CHECK_OK(sp_storage_release(all[i]));
+    CHECK_OK(sp_stream_release(here));
+    CHECK_OK(sp_stream_release(there));
+    runtime_end();
+}
+
 TEST(a_frozen_storage_is_read_and_never_written_again)
 {
     runtime_begin();
@@ -203,121 +249,199 @@ TEST(a_storage_lives_until_its_last_reference_goes)
 
 /* ---- reuse of memory: each test holds a use back and looks where new memory comes from ---- */
 
+/* The ways that memory takes when it is free. */
+typedef struct flavour {
+    const char *name;
+    uint64_t bytes;
+    bool is_adopted;
+} flavour;
+
+static const flavour flavours[] = {
+    {"the cache of a stream", 200, false},
+    {"a slab of three", 300000, false},
+    {"a slab of its own", 3 << 20, false},
+    {"adopted", 4096, true},
+};
+
 typedef struct reuse {
+    const flavour *way;
     gate blocker;
     sp_stream user;
     sp_storage storage;
     const void *address;
+    unsigned char adopted[4096];
+    sp_atomic_u32 released; /* calls of the owner */
 } reuse;
 
-#define REUSE_BYTES 300000 /* three blocks a slab */
-
-static reuse reuse_begin(bool is_untracked)
+static void note_release(void *ctx, void *data)
 {
-    runtime_begin();
-    reuse self = {.blocker = gate_closed(CPU), .user = new_stream()};
-    self.storage = new_storage_on(CPU, REUSE_BYTES, is_untracked);
-    self.address = address_of(self.storage);
-    return self;
+    reuse *self = ctx;
+    CHECK(data == self->adopted);
+    raise_by_one(&self->released);
 }
 
-/* True if one of `count` new storages on this thread's stream stands in the memory of the old one.
- */
-static bool is_reused(const reuse *self, int count)
+static void reuse_begin(reuse *self, const flavour *way, bool is_untracked)
 {
-    sp_storage storages[12];
-    bool is_same = false;
-    for (int i = 0; i < count; i++) {
-        storages[i] = new_storage(REUSE_BYTES);
-        if (address_of(storages[i]) == self->address) is_same = true;
+    *self = (reuse){.way = way};
+    runtime_begin();
+    self->blocker = gate_closed(CPU);
+    self->user = new_stream();
+    if (way->is_adopted) {
+        const sp_adopt_options options = {
+            .is_untracked = is_untracked, .release = note_release, .ctx = self};
+        CHECK_OK(sp_storage_adopt(CPU, self->adopted, way->bytes, &options, &self->storage));
+    } else {
+        self->storage = new_storage_on(CPU, way->bytes, is_untracked);
     }
-    for (int i = 0; i < count; i++) CHECK_OK(sp_storage_release(storages[i]));
-    return is_same;
+    self->address = address_of(self->storage);
+}
+
+static void note_callback(void *ctx, sp_status status)
+{
+    CHECK_STATUS(status, SP_OK);
+    raise_by_one(ctx);
+}
+
+/* The library's thread calls in order, so a call that was due before has come afterwards. */
+static void let_callbacks_come(void)
+{
+    sp_atomic_u32 called = {0};
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, current_stream()));
+    CHECK_OK(sp_event_on_complete(event, note_callback, &called));
+    await_at_least(&called, 1);
+    CHECK_OK(sp_event_release(event));
+}
+
+/* Somebody else may write the memory: a new storage of this thread's stream, or its owner. */
+static bool is_given_away(reuse *self)
+{
+    if (!self->way->is_adopted) return is_taken_again(self->address, self->way->bytes);
+    let_callbacks_come();
+    return sp_load_acquire(&self->released) != 0;
 }
 
 static void reuse_end(reuse *self)
 {
-    CHECK(!is_reused(self, 6)); /* the use is still to come */
+    const bool is_early = is_given_away(self);
+    CHECK(!is_early); /* the use is still to come */
+    if (!is_early) {
+        CHECK_OK(sp_device_empty_cache(CPU)); /* not to the device either, which would unmap it */
+        if (!self->way->is_adopted) CHECK(stats_of(CPU).cached_bytes >= self->way->bytes);
+        CHECK(!is_given_away(self));
+    }
     gate_open(&self->blocker);
     CHECK_OK(sp_stream_synchronize(self->user));
-    CHECK(is_reused(self, 12)); /* now it has been, and the first six were not enough */
+    if (self->way->is_adopted) await_at_least(&self->released, 1);
+    CHECK(is_given_away(self)); /* now it has been */
     gate_destroy(&self->blocker);
     CHECK_OK(sp_stream_release(self->user));
     runtime_end();
+    CHECK_EQ_U64(sp_load_acquire(&self->released), self->way->is_adopted);
+}
+
+/* `use_and_release` uses the storage behind the gate and releases it. */
+static void expect_no_early_reuse(void (*use_and_release)(reuse *self), bool is_untracked)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(flavours); i++) {
+        reuse self;
+        reuse_begin(&self, &flavours[i], is_untracked);
+        use_and_release(&self);
+        reuse_end(&self);
+    }
+}
+
+static void use_on_another_stream(reuse *self)
+{
+    gate_hold(&self->blocker, self->user);
+    fill(self->user, self->storage, 1);
+    CHECK_OK(sp_storage_release(self->storage));
 }
 
 TEST(memory_in_use_on_another_stream_is_not_reused)
 {
-    reuse self = reuse_begin(false);
-    gate_hold(&self.blocker, self.user);
-    fill(self.user, self.storage, 1);
-    CHECK_OK(sp_storage_release(self.storage));
-    reuse_end(&self);
+    expect_no_early_reuse(use_on_another_stream, false);
+}
+
+static void use_twice(reuse *self)
+{
+    fill(self->user, self->storage, 1);
+    CHECK_OK(sp_stream_synchronize(self->user));
+    gate_hold(&self->blocker, self->user);
+    fill(self->user, self->storage, 2);
+    CHECK_OK(sp_storage_release(self->storage));
 }
 
 TEST(memory_of_an_untracked_storage_waits_for_its_last_use_and_not_for_its_first)
 {
-    reuse self = reuse_begin(true);
-    fill(self.user, self.storage, 1);
-    CHECK_OK(sp_stream_synchronize(self.user));
-    gate_hold(&self.blocker, self.user);
-    fill(self.user, self.storage, 2);
-    CHECK_OK(sp_storage_release(self.storage));
-    reuse_end(&self);
+    expect_no_early_reuse(use_twice, true);
+}
+
+static void freeze_and_read(reuse *self)
+{
+    fill(self->user, self->storage, 1);
+    CHECK_OK(sp_storage_freeze(self->storage));
+    const sp_storage to = new_storage(self->way->bytes);
+    gate_hold(&self->blocker, self->user);
+    copy(self->user, to, self->storage);
+    CHECK_OK(sp_storage_release(self->storage));
+    CHECK_OK(sp_storage_release(to));
 }
 
 TEST(memory_of_a_frozen_storage_waits_for_its_readers)
 {
-    reuse self = reuse_begin(false);
-    fill(self.user, self.storage, 1);
-    CHECK_OK(sp_storage_freeze(self.storage));
-    const sp_storage to = new_storage(REUSE_BYTES);
-    gate_hold(&self.blocker, self.user);
-    copy(self.user, to, self.storage);
-    CHECK_OK(sp_storage_release(self.storage));
-    CHECK_OK(sp_storage_release(to));
-    reuse_end(&self);
+    expect_no_early_reuse(freeze_and_read, false);
+}
+
+static void record_and_submit_later(reuse *self)
+{
+    CHECK_OK(sp_storage_record_stream(self->storage, self->user));
+    gate_hold(&self->blocker, self->user); /* after the record: the last use counts */
+    CHECK_OK(sp_storage_release(self->storage));
 }
 
 TEST(a_recorded_stream_keeps_memory_until_all_that_was_submitted_before_the_release)
 {
-    reuse self = reuse_begin(false);
-    CHECK_OK(sp_storage_record_stream(self.storage, self.user));
-    gate_hold(&self.blocker, self.user); /* after the record: the last use counts */
-    CHECK_OK(sp_storage_release(self.storage));
-    reuse_end(&self);
+    expect_no_early_reuse(record_and_submit_later, false);
+}
+
+static void record_three_consumers(reuse *self)
+{
+    sp_stream quick[2] = {new_stream(), new_stream()};
+    gate_hold(&self->blocker, self->user);
+    CHECK_OK(sp_storage_record_stream(self->storage, self->user));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_record_stream(self->storage, quick[i]));
+    CHECK_OK(sp_storage_release(self->storage));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(quick[i]));
 }
 
 TEST(the_slowest_of_three_consumers_counts_though_it_was_recorded_first)
 {
-    reuse self = reuse_begin(false);
-    sp_stream quick[2] = {new_stream(), new_stream()};
-    gate_hold(&self.blocker, self.user);
-    CHECK_OK(sp_storage_record_stream(self.storage, self.user));
-    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_record_stream(self.storage, quick[i]));
-    CHECK_OK(sp_storage_release(self.storage));
-    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(quick[i]));
-    reuse_end(&self);
+    expect_no_early_reuse(record_three_consumers, false);
 }
 
-TEST(the_slowest_of_three_tracked_readers_counts_though_it_came_first)
+static void read_three_times(reuse *self)
 {
-    reuse self = reuse_begin(false);
     sp_storage to[3];
-    sp_stream readers[3] = {self.user, new_stream(), new_stream()};
-    fill(current_stream(), self.storage, 1);
-    gate_hold(&self.blocker, self.user);
+    sp_stream readers[3] = {self->user, new_stream(), new_stream()};
+    fill(current_stream(), self->storage, 1);
+    gate_hold(&self->blocker, self->user);
     for (int i = 0; i < 3; i++) {
-        to[i] = new_storage(REUSE_BYTES);
-        copy(readers[i], to[i], self.storage);
+        to[i] = new_storage(self->way->bytes);
+        copy(readers[i], to[i], self->storage);
     }
-    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_storage_release(self->storage));
     for (int i = 1; i < 3; i++) {
         CHECK_OK(sp_stream_synchronize(readers[i]));
         CHECK_OK(sp_stream_release(readers[i]));
     }
     for (int i = 0; i < 3; i++) CHECK_OK(sp_storage_release(to[i]));
-    reuse_end(&self);
+}
+
+TEST(the_slowest_of_three_tracked_readers_counts_though_it_came_first)
+{
+    expect_no_early_reuse(read_three_times, false);
 }
 
 TEST_MAIN

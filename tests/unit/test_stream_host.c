@@ -84,7 +84,7 @@ typedef struct inside {
     sp_stream stream;
     sp_storage storage;
     sp_device device;
-    sp_status status[8];
+    sp_status status[10];
     sp_atomic_u32 is_done;
 } inside;
 
@@ -138,6 +138,7 @@ static void wait_for_ever(void *ctx, sp_status status)
 {
     inside *self = ctx;
     void *data;
+    uint32_t which;
     (void)status;
     fill(self->stream, self->storage, 1);
     sp_event event;
@@ -150,15 +151,17 @@ static void wait_for_ever(void *ctx, sp_status status)
     self->status[4] = sp_storage_host_begin(self->storage, SP_WRITE, &data);
     self->status[5] = sp_shutdown();
     self->status[6] = sp_device_close(self->device);
-    self->status[7] = sp_stream_synchronize_for(self->stream, 0);
+    self->status[7] = sp_event_wait_any(&event, 1, SP_FOREVER, &which);
+    self->status[8] = sp_event_wait_all(&event, 1, SP_FOREVER);
+    self->status[9] = sp_stream_synchronize_for(self->stream, 0);
     CHECK_OK(sp_event_release(event));
     raise_by_one(&self->is_done);
 }
 
 static void expect_deadlocks(const inside *self)
 {
-    for (int i = 0; i < 7; i++) CHECK_STATUS(self->status[i], SP_DEADLOCK);
-    CHECK(self->status[7] == SP_TIMEOUT || self->status[7] == SP_DEADLOCK);
+    for (int i = 0; i < 9; i++) CHECK_STATUS(self->status[i], SP_DEADLOCK);
+    CHECK(self->status[9] == SP_TIMEOUT || self->status[9] == SP_DEADLOCK);
 }
 
 TEST(what_a_host_function_could_wait_for_only_without_end_is_a_deadlock)
@@ -175,6 +178,43 @@ TEST(what_a_host_function_could_wait_for_only_without_end_is_a_deadlock)
     CHECK_EQ_INT(first_other(self.storage, 1), -1);
     CHECK_OK(sp_device_close(self.device));
     CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+/* The search for deadlocks follows one point: a wait for any of several is refused, even if one of
+ * them has been reached. */
+static void wait_for_any(void *ctx, sp_status status)
+{
+    inside *self = ctx;
+    uint32_t which = 9;
+    (void)status;
+    sp_event events[2];
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_event_create(NULL, &events[i]));
+    const sp_stream other = new_stream();
+    CHECK_OK(sp_event_record(events[0], other));
+    CHECK_OK(sp_event_record(events[1], self->stream));
+    CHECK_OK(sp_event_synchronize(events[0]));
+    self->status[0] = sp_event_wait_any(events, 1, SP_FOREVER, &which);
+    self->status[1] = sp_event_wait_any(events, 2, 0, &which);
+    CHECK_EQ_U64(which, 9);
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_event_release(events[i]));
+    CHECK_OK(sp_stream_release(other));
+    raise_by_one(&self->is_done);
+}
+
+TEST(a_host_function_may_not_wait_for_any_of_several_events)
+{
+    runtime_begin();
+    inside self = {.stream = new_stream()};
+    for (uint32_t round = 0; round < 2; round++) {
+        self.status[0] = self.status[1] = SP_OK;
+        CHECK_OK(sp_stream_host_function(self.stream, wait_for_any, &self));
+        if (round == 0) await_at_least(&self.is_done, 1); /* on the library's thread */
+        CHECK_OK(sp_stream_synchronize(self.stream));     /* then perhaps on this one */
+        CHECK_STATUS(self.status[0], SP_DEADLOCK);
+        CHECK_STATUS(self.status[1], SP_DEADLOCK);
+    }
     CHECK_OK(sp_stream_release(self.stream));
     runtime_end();
 }

@@ -2,6 +2,8 @@
 /* The stream pool: leases, the three policies, what a stream brings along from its last holder. */
 #include "runtime_fixture.h"
 
+#include <stdlib.h>
+
 #define WORKERS 31 /* streams that are leased; stream 0 never is */
 
 typedef struct holding {
@@ -147,6 +149,99 @@ TEST(policy_wait_with_a_time_out_waits_that_long)
     release_all(streams);
     runtime_end();
 }
+
+/* ---- more threads than streams ---- */
+
+typedef struct crowd {
+    sp_atomic_u32 ready;
+    sp_atomic_u32 answered;
+    sp_atomic_u32 have_others_ended;
+} crowd;
+
+typedef struct crowd_member {
+    crowd *all;
+    sp_thread thread;
+    sp_status status;
+    uint64_t waited_ns;
+    sp_stream stream;
+} crowd_member;
+
+/* Asks with all the others and keeps what it gets until all have an answer; asks again, if it got
+ * nothing, when those who did have ended. */
+static void ask_in_a_crowd(void *arg)
+{
+    crowd_member *self = arg;
+    raise_by_one(&self->all->ready);
+    await_at_least(&self->all->ready, 40);
+    const uint64_t start = sp_clock_now();
+    self->status = sp_stream_current(CPU, &self->stream);
+    self->waited_ns = sp_clock_now() - start;
+    raise_by_one(&self->all->answered);
+    await_at_least(&self->all->answered, 40);
+    if (self->status == SP_OK) return;
+    CHECK_EQ_U64(self->stream.bits, 0);
+    await_at_least(&self->all->have_others_ended, 1);
+    CHECK_OK(sp_stream_current(CPU, &self->stream));
+    CHECK_EQ_U64(holders_of(self->stream), 1);
+    CHECK_OK(sp_stream_synchronize(self->stream));
+}
+
+static uint32_t join_if(crowd_member *members, bool is_refused)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < 40; i++) {
+        if ((members[i].status != SP_OK) != is_refused) continue;
+        sp_thread_join(&members[i].thread);
+        count++;
+    }
+    return count;
+}
+
+static void refuse_nine_of_forty(const runtime_setting *setting, sp_status refusal, uint64_t ns)
+{
+    runtime_begin_with(setting);
+    crowd all = {.ready = {0}};
+    crowd_member members[40];
+    for (int i = 0; i < 40; i++) {
+        members[i] = (crowd_member){.all = &all};
+        if (sp_thread_create(&members[i].thread, "crowd", ask_in_a_crowd, &members[i]) != SP_OK) {
+            abort(); /* those that did start would wait for it for ever */
+        }
+    }
+    await_at_least(&all.answered, 40);
+    for (int i = 0; i < 40; i++) {
+        if (members[i].status == SP_OK) continue;
+        CHECK_STATUS(members[i].status, refusal);
+        CHECK(members[i].waited_ns >= ns);
+    }
+    CHECK_EQ_U64(join_if(members, false), WORKERS);
+    raise_by_one(&all.have_others_ended);
+    CHECK_EQ_U64(join_if(members, true), 40 - WORKERS);
+    for (int i = 0; i < 40; i++) {
+        for (int k = 0; k < i; k++) CHECK(members[i].stream.bits != members[k].stream.bits);
+    }
+    runtime_end();
+}
+
+TEST(of_forty_threads_nine_are_refused_by_policy_fail)
+{
+    const runtime_setting setting = {.policy = "fail"};
+    refuse_nine_of_forty(&setting, SP_EXHAUSTED, 0);
+}
+
+TEST(of_forty_threads_nine_are_refused_by_policy_wait_at_once)
+{
+    const runtime_setting setting = {.policy = "wait", .wait_ms = "0"};
+    refuse_nine_of_forty(&setting, SP_TIMEOUT, 0);
+}
+
+TEST(of_forty_threads_nine_are_refused_by_policy_wait_after_its_time)
+{
+    const runtime_setting setting = {.policy = "wait", .wait_ms = "50"};
+    refuse_nine_of_forty(&setting, SP_TIMEOUT, 50 * MILLISECOND);
+}
+
+/* ---- waiting ---- */
 
 typedef struct waiting {
     sp_atomic_u32 about_to_wait;

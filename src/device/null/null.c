@@ -171,6 +171,11 @@ void sp__null_fail_command(sp_dev *device, uint64_t skip)
     sp_store_relaxed(&null_of(device)->commands_left, after(skip));
 }
 
+bool sp__null_has_failed_command(sp_dev *device)
+{
+    return sp_load_relaxed(&null_of(device)->commands_left) < 0;
+}
+
 void sp__null_fail_randomly(sp_dev *device, uint32_t per_mille, uint64_t seed)
 {
     sp_store_relaxed(&null_of(device)->seed, seed);

@@ -21,8 +21,10 @@ sp_status sp__null_open(const sp_null_options *options, sp_dev **out);
 /* The faults of a null device; each is off until asked for. Any thread, at any time. */
 /* The allocation that comes after `skip` others fails, once. */
 void sp__null_fail_allocation(sp_dev *device, uint64_t skip);
-/* The command that comes after `skip` others fails, once. */
+/* The command that comes after `skip` others fails, once; UINT64_MAX: none. */
 void sp__null_fail_command(sp_dev *device, uint64_t skip);
+/* Has the command that was last asked to fail come by? */
+bool sp__null_has_failed_command(sp_dev *device);
 /* Of every 1,000 commands, about `per_mille`, chosen by `seed`, fail. */
 void sp__null_fail_randomly(sp_dev *device, uint32_t per_mille, uint64_t seed);
 /* Each later command takes at least this long. */
