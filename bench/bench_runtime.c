@@ -46,7 +46,7 @@ static void lock_unlock(void *ctx, uint64_t count)
 static double mutex_pair_ns(void)
 {
     sp_mutex mutex;
-    sp_mutex_init(&mutex);
+    sp_mutex_init(&mutex, SP_LOCK_FOREIGN);
     const double ns = bench_ns(lock_unlock, &mutex, 20);
     sp_mutex_deinit(&mutex);
     return ns;
