@@ -18,21 +18,44 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double median(double *values, uint32_t count)
+bench_figure bench_figure_of(double *values, uint32_t count)
 {
     qsort(values, count, sizeof *values, compare);
-    return values[count / 2];
+    return (bench_figure){.median = values[count / 2],
+                          .min = values[0],
+                          .max = values[count - 1],
+                          .lower = values[count / 4],
+                          .upper = values[count - 1 - count / 4],
+                          .rounds = count};
 }
 
-/* How often fn does its work in a round of about `round_ms`; warms it up. */
-static uint64_t calls_per_round(bench_fn fn, void *ctx, uint32_t round_ms)
+bench_figure bench_shifted(bench_figure figure, double by)
+{
+    figure.median += by;
+    figure.min += by;
+    figure.max += by;
+    figure.lower += by;
+    figure.upper += by;
+    return figure;
+}
+
+static bench_figure figure_of_rounds(double *rounds)
+{
+    bench_figure figure = bench_figure_of(rounds, BENCH_ROUNDS);
+    figure.round_ms = BENCH_ROUND_MS;
+    return figure;
+}
+
+/* How often fn does its work in a round; warms it up. */
+static uint64_t calls_per_round(bench_fn fn, void *ctx)
 {
     for (uint64_t count = 1;; count *= 2) {
         const uint64_t start = sp_clock_now();
         fn(ctx, count);
         const double ns = (double)(sp_clock_now() - start);
         /* Long enough to tell the count from. */
-        if (ns > 1e6 * round_ms / 4) return (uint64_t)((double)count * 1e6 * round_ms / ns) + 1;
+        if (ns < 1e6 * BENCH_ROUND_MS / 4) continue;
+        return (uint64_t)((double)count * 1e6 * BENCH_ROUND_MS / ns) + 1;
     }
 }
 
@@ -43,18 +66,18 @@ static double round_ns(bench_fn fn, void *ctx, uint64_t count)
     return (double)(sp_clock_now() - start) / (double)count;
 }
 
-double bench_ns(bench_fn fn, void *ctx, uint32_t round_ms)
+bench_figure bench_ns(bench_fn fn, void *ctx)
 {
-    const uint64_t count = calls_per_round(fn, ctx, round_ms);
+    const uint64_t count = calls_per_round(fn, ctx);
     double rounds[BENCH_ROUNDS];
     for (int i = 0; i < BENCH_ROUNDS; i++) rounds[i] = round_ns(fn, ctx, count);
-    return median(rounds, BENCH_ROUNDS);
+    return figure_of_rounds(rounds);
 }
 
-bench_pair bench_pair_ns(bench_fn ours, bench_fn peer, void *ctx, uint32_t round_ms)
+bench_pair bench_pair_ns(bench_fn ours, bench_fn peer, void *ctx)
 {
-    const uint64_t our_count = calls_per_round(ours, ctx, round_ms);
-    const uint64_t peer_count = calls_per_round(peer, ctx, round_ms);
+    const uint64_t our_count = calls_per_round(ours, ctx);
+    const uint64_t peer_count = calls_per_round(peer, ctx);
     double our_rounds[BENCH_ROUNDS];
     double peer_rounds[BENCH_ROUNDS];
     double extra[BENCH_ROUNDS];
@@ -63,25 +86,36 @@ bench_pair bench_pair_ns(bench_fn ours, bench_fn peer, void *ctx, uint32_t round
         peer_rounds[i] = round_ns(peer, ctx, peer_count);
         extra[i] = our_rounds[i] - peer_rounds[i];
     }
-    return (bench_pair){.ours = median(our_rounds, BENCH_ROUNDS),
-                        .peer = median(peer_rounds, BENCH_ROUNDS),
-                        .extra = median(extra, BENCH_ROUNDS)};
+    return (bench_pair){.ours = figure_of_rounds(our_rounds),
+                        .peer = figure_of_rounds(peer_rounds),
+                        .extra = figure_of_rounds(extra)};
 }
 
-double bench_median(bench_sample_fn fn, void *ctx, uint32_t samples)
+bench_figure bench_samples(bench_sample_fn fn, void *ctx, uint32_t samples)
 {
     double *values = malloc(samples * sizeof *values);
     bench_check(values != NULL, "memory for samples");
     fn(ctx);
     for (uint32_t i = 0; i < samples; i++) values[i] = fn(ctx);
-    const double result = median(values, samples);
+    const bench_figure figure = bench_figure_of(values, samples);
     free(values);
-    return result;
+    return figure;
 }
 
-void bench_print(const char *name, double ns, const char *peer, double peer_ns, double bound)
+void bench_print_figure(const bench_figure *figure)
 {
-    printf("{\"case\":\"%s\",\"ns\":%.1f", name, ns);
+    printf(",\"ns\":%.1f,\"min_ns\":%.1f,\"max_ns\":%.1f,\"rounds\":%u", figure->median,
+           figure->min, figure->max, figure->rounds);
+    if (figure->round_ms > 0) printf(",\"round_ms\":%u", figure->round_ms);
+    if (figure->upper - figure->lower > 0.25 * figure->median) printf(",\"noisy\":true");
+}
+
+void bench_print(const char *name, const bench_figure *figure, const char *peer, double peer_ns,
+                 double bound)
+{
+    const double ns = figure->median;
+    printf("{\"case\":\"%s\"", name);
+    bench_print_figure(figure);
     if (peer != NULL) {
         printf(",\"peer\":\"%s\",\"peer_ns\":%.1f,\"ratio\":%.3f", peer, peer_ns, ns / peer_ns);
     }

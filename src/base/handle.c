@@ -69,6 +69,7 @@ static sp_status chunk_new_locked(sp_handle_table *table, uint32_t chunk) SP_REQ
         sp_object *object = (sp_object *)(void *)(base + (size_t)i * table->object_bytes);
         object->slot = first + i;
         sp_store_relaxed(&object->word, ONE_GENERATION);
+        if (table->make != NULL) table->make(object);
     }
     sp_store_release(&table->chunks[chunk], base);
     return SP_OK;
@@ -232,11 +233,14 @@ sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char
     return SP_INVALID;
 }
 
-void sp__handle_table_deinit(sp_handle_table *table)
+void sp__handle_table_reset(sp_handle_table *table)
 {
+    sp_mutex_lock(&table->lock);
+    table->slot_count = 0;
+    sp_mutex_unlock(&table->lock);
+    table->free_slots = (sp_tagged_stack){0};
     for (uint32_t i = 0; i < SP_HANDLE_CHUNKS; i++) {
         sp_free(sp_load_relaxed(&table->chunks[i]));
         sp_store_relaxed(&table->chunks[i], NULL);
     }
-    sp_mutex_deinit(&table->lock);
 }

@@ -55,6 +55,9 @@ typedef struct sp_object {
 typedef struct sp_handle_table {
     sp_handle_kind kind;
     uint32_t object_bytes; /* a multiple of SP_CACHE_LINE; the object starts with sp_object */
+    /* May be NULL. Called once for each new slot, when all else in it is zero: initialises what
+     * must outlast the lives of the slot's objects, such as locks. */
+    void (*make)(sp_object *object);
     /* Called without locks when the last hold goes. It owns the object: it ends with
      * sp__handle_recycle, or keeps the object and publishes it again later. */
     void (*destroy)(sp_object *object);
@@ -62,7 +65,7 @@ typedef struct sp_handle_table {
     /* Chunk k holds 64 << k objects. Written under `lock`, published by release, read by look-up.
      */
     SP_ATOMIC(char *) chunks[SP_HANDLE_CHUNKS];
-    sp_mutex lock;
+    sp_mutex lock;                           /* initialised with SP_LOCK_HANDLE_TABLE */
     uint32_t slot_count SP_GUARDED_BY(lock); /* slots ever made */
 } sp_handle_table;
 
@@ -98,8 +101,9 @@ void sp__object_drop(sp_handle_table *table, sp_object *object);
 sp_status sp__handle_retain(sp_handle_table *table, uint64_t handle, const char *noun);
 sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char *noun);
 
-/* Frees the slabs: only when nobody can look up any more (tests and the controlled scheduler). */
-void sp__handle_table_deinit(sp_handle_table *table);
+/* Frees the slabs: only when nobody can look up any more (tests and the controlled scheduler). The
+ * table is then as it began. */
+void sp__handle_table_reset(sp_handle_table *table);
 
 static inline sp_handle_kind sp__handle_kind(uint64_t handle)
 {

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/lock_check.h"
 #include "base/mutex.h"
 #include "base/option.h"
 #include "base/thread.h"
@@ -30,7 +31,7 @@ typedef struct log_sink {
 
 /* process-wide: one log serves all devices; sp__log_reset restores the initial state. */
 sp_atomic_u32 sp__log_gate = {GATE_UNREAD};
-static log_sink sink;
+static log_sink sink = {.lock = SP_MUTEX_INIT(SP_LOCK_LOG)};
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 
@@ -76,6 +77,7 @@ static void call_sink(sp_log_level level, const char *message)
         fprintf(stderr, "streampool: %s: %s\n", level_names[level], message);
         return;
     }
+    sp_lock_check_none("the log's callback");
     fn(ctx, level, message);
 
     sp_mutex_lock(&sink.lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes and condition variables with thread-safety annotations. Zeroed memory is a valid unlocked
- * mutex and a valid condition variable. Not recursive: locking twice is a bug, a deadlock to the
- * sanitizer and the scheduler. docs/concurrency.md ranks every mutex of the library; no callback,
- * device wait or free is made while one is held. */
+/* Mutexes and condition variables with thread-safety annotations. A mutex is initialised, with
+ * SP_MUTEX_INIT or sp_mutex_init, and has a rank, which says when it may be taken; zeroed memory is
+ * a valid condition variable. Not recursive: locking twice is a bug. No callback, no kernel and no
+ * wait is made while one is held; debug builds check that and the ranks. */
 #ifndef SP_BASE_MUTEX_H
 #define SP_BASE_MUTEX_H
 
@@ -11,20 +11,59 @@
 
 #include "backend_types.h"
 #include "base/annotations.h"
+#include "base/lock_rank.h"
+
+#if !defined(NDEBUG)
+#define SP_LOCK_CHECKS 1
+#else
+#define SP_LOCK_CHECKS 0
+#endif
+
+#if SP_LOCK_CHECKS
+typedef struct sp_lock_state {
+    sp_lock_rank rank;
+    uint64_t place;              /* among the locks of its rank; 0: never two at once */
+    struct sp_lock_state *outer; /* the holder's next older lock; only the holder touches it */
+} sp_lock_state;
+#endif
 
 typedef struct SP_CAPABILITY("mutex") sp_mutex {
     sp_mutex_impl impl;
+#if SP_LOCK_CHECKS
+    sp_lock_state state;
+#endif
 } sp_mutex;
+
+/* Initialiser of a mutex with static storage, or inside a larger initialiser. */
+#if SP_LOCK_CHECKS
+#define SP_MUTEX_INIT(rank_)                                                                       \
+    {                                                                                              \
+        .impl = SP_MUTEX_IMPL_INIT, .state = {.rank = (rank_) }                                    \
+    }
+#else
+#define SP_MUTEX_INIT(rank_) {.impl = SP_MUTEX_IMPL_INIT}
+#endif
 
 typedef struct sp_cond {
     sp_cond_impl impl;
 } sp_cond;
 
-void sp_mutex_init(sp_mutex *mutex);
+void sp_mutex_init(sp_mutex *mutex, sp_lock_rank rank);
 void sp_mutex_deinit(sp_mutex *mutex);
 void sp_mutex_lock(sp_mutex *mutex) SP_ACQUIRE(mutex);
 bool sp_mutex_try_lock(sp_mutex *mutex) SP_TRY_ACQUIRE(true, mutex);
 void sp_mutex_unlock(sp_mutex *mutex) SP_RELEASE(mutex);
+
+/* Gives an initialised mutex, before it is used, a place (> 0) among those of its rank. One thread
+ * may hold several of them, taken in growing order of their places. */
+static inline void sp_mutex_set_place(sp_mutex *mutex, uint64_t place)
+{
+#if SP_LOCK_CHECKS
+    mutex->state.place = place;
+#else
+    (void)mutex, (void)place;
+#endif
+}
 
 /* A condition variable belongs to one mutex. Waits can end for no reason: loop on the condition. */
 void sp_cond_init(sp_cond *cond);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parking on a word. Only the owner moves the word to ASLEEP; anyone moves it to TOKEN. */
 #include "base/clock.h"
+#include "base/lock_check.h"
 #include "base/macros.h"
 #include "base/wait.h"
 
@@ -8,6 +9,7 @@ enum { EMPTY = 0, TOKEN = 1, ASLEEP = 2 };
 
 bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
 {
+    sp_lock_check_none("parking");
     for (;;) {
         uint32_t seen = TOKEN;
         /* Pairs with the release exchange in unpark. */

@@ -42,6 +42,7 @@ static inline void sp_spin_hint(void);
 /* Thread-local slots, one pointer each. A destructor given with a value runs when the thread ends,
  * highest slot first; it may set slots again, and then runs again. */
 typedef enum sp_tls_slot {
+    SP_TLS_LOCKS,   /* base, debug builds: the newest lock that the thread holds */
     SP_TLS_ERROR,   /* base: the last error message */
     SP_TLS_WAITER,  /* device: the thread's parker and wait nodes */
     SP_TLS_CONTEXT, /* device: what the thread is executing now */

@@ -19,7 +19,8 @@ typedef struct fault_ring {
     fault_message messages[SP_FAULT_MESSAGES] SP_GUARDED_BY(lock);
 } fault_ring;
 
-static fault_ring ring; /* process-wide: faults cross devices */
+/* process-wide: faults cross devices. */
+static fault_ring ring = {.lock = SP_MUTEX_INIT(SP_LOCK_FAULTS)};
 
 sp_fault sp__fault_new(sp_status status)
 {

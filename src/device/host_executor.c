@@ -5,12 +5,14 @@
 
 #include "base/delay.h"
 #include "base/error.h"
+#include "base/lock_check.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "device/thread_record.h"
 
 #define MAX_THREADS 64
 
+/* process-wide: host functions cross devices. */
 static struct {
     sp_mutex lock;
     sp_cond work; /* jobs, or stop */
@@ -22,7 +24,7 @@ static struct {
     uint32_t busy_count SP_GUARDED_BY(lock);    /* threads inside a job */
     uint32_t blocked_count SP_GUARDED_BY(lock); /* of those, threads whose job waits */
     bool is_stopping SP_GUARDED_BY(lock);
-} executor; /* process-wide: host functions cross devices */
+} executor = {.lock = SP_MUTEX_INIT(SP_LOCK_EXECUTOR)};
 
 /* One job at a time runs; the others are blocked in their waits. */
 static bool may_run_locked(void) SP_REQUIRES(&executor.lock)
@@ -53,6 +55,7 @@ static void executor_main(void *unused)
         executor.busy_count++;
         sp_mutex_unlock(&executor.lock);
         sp_delay_point();
+        sp_lock_check_none("a host job");
         job->run(job);
         sp_mutex_lock(&executor.lock);
         executor.busy_count--;

@@ -10,7 +10,7 @@ static struct {
     sp_mutex lock;
     sp_thread_record *free SP_GUARDED_BY(lock);
     uint64_t last_number SP_GUARDED_BY(lock);
-} records; /* process-wide: threads are */
+} records = {.lock = SP_MUTEX_INIT(SP_LOCK_RECORDS)}; /* process-wide: threads are */
 
 /* Runs when the thread ends: the record stays mapped for unparks that are still on their way. */
 static void give_back(void *value)

@@ -7,12 +7,13 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/lock_check.h"
 
 void sp__timeline_init(sp_timeline *timeline, sp_queue *owner)
 {
     *timeline = (sp_timeline){.owner = owner};
     sp_store_relaxed(&timeline->wanted, UINT64_MAX);
-    sp_mutex_init(&timeline->lock);
+    sp_mutex_init(&timeline->lock, SP_LOCK_TIMELINE);
 }
 
 void sp__timeline_deinit(sp_timeline *timeline)
@@ -49,6 +50,7 @@ static SP_NOINLINE void fire_up_to(sp_timeline *timeline, uint64_t value)
     while (due != NULL) {
         sp_waiter *next = due->next;
         sp_delay_point();
+        sp_lock_check_none("a waiter's function");
         due->fire(due); /* the node may be gone when this returns */
         due = SP_PLANTED(touch_after_done) ? due->next : next;
         if (SP_PLANTED(signal_for_broadcast)) break;

@@ -12,6 +12,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/lock_check.h"
 #include "base/thread.h"
 #include "device/device.h"
 #include "device/host_executor.h"
@@ -93,8 +94,8 @@ static bool spin_for(sp_point point)
 
 static struct {
     sp_mutex lock;
-    sp_host_frame *waiting SP_GUARDED_BY(lock); /* frames whose function waits */
-} circle;                                       /* process-wide: waits cross devices */
+    sp_host_frame *waiting SP_GUARDED_BY(lock);     /* frames whose function waits */
+} circle = {.lock = SP_MUTEX_INIT(SP_LOCK_CIRCLE)}; /* process-wide: waits cross devices */
 
 /* The points that a wait depends on, the newest of each timeline. */
 typedef struct search {
@@ -218,6 +219,7 @@ static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
 
 sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns)
 {
+    sp_lock_check_none("a wait for a point");
     if (!sp__point_has_passed(point)) SP_TRY(wait_slow(point, deadline_ns));
     sp__point_observed(point);
     return SP_OK;
@@ -272,6 +274,7 @@ static bool sleep_for_any(const sp_point *points, host_waiter *waiters, uint32_t
 sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
                              uint32_t *which)
 {
+    sp_lock_check_none("a wait for any of several points");
     if (count == 0) return sp__fail(SP_INVALID, "a wait for any of no points would never end");
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;

@@ -14,7 +14,8 @@ static void model_destroy(sp_object *object);
 static sp_handle_table models = {/* process-wide: the table of all model handles */
                                  .kind = SP_KIND_MODEL,
                                  .object_bytes = sizeof(sp_rt_model),
-                                 .destroy = model_destroy};
+                                 .destroy = model_destroy,
+                                 .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
 /* ---- run slots of devices ---- */
 
@@ -49,9 +50,7 @@ void sp__models_free(void)
         sp__run_slots_deinit(slots);
         sp_free(slots);
     }
-    sp__handle_table_deinit(&models);
-    models = (sp_handle_table){
-        .kind = SP_KIND_MODEL, .object_bytes = sizeof(sp_rt_model), .destroy = model_destroy};
+    sp__handle_table_reset(&models);
 }
 
 /* ---- life ---- */

@@ -216,7 +216,7 @@ void sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_devi
     cache->graph = graph;
     cache->device = device;
     cache->weights = weights;
-    sp_mutex_init(&cache->lock);
+    sp_mutex_init(&cache->lock, SP_LOCK_PLAN_CACHE);
     sp_cond_init(&cache->built);
 }
 

@@ -23,7 +23,7 @@ void sp__run_slots_init(sp_run_slots *slots, uint32_t count)
 {
     SP_ASSERT(count > 0 && count <= FREE_MASK);
     sp_store_relaxed(&slots->word, count);
-    sp_mutex_init(&slots->lock);
+    sp_mutex_init(&slots->lock, SP_LOCK_RUN_SLOTS);
     sp_mutex_lock(&slots->lock);
     slots->first = NULL;
     slots->end = &slots->first;

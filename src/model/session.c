@@ -52,7 +52,7 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
     compiled->plan = plan;
     compiled->device = device;
     compiled->weights = weights;
-    sp_mutex_init(&compiled->lock);
+    sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
     sp_cond_init(&compiled->given);
     sp_status status = make_labels(compiled);
     if (status == SP_OK) status = make_constants(compiled);

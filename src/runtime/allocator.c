@@ -323,7 +323,8 @@ void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *d
 {
     allocator->device = device;
     allocator->dev = dev;
-    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) sp_mutex_init(&allocator->pools[i].lock);
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++)
+        sp_mutex_init(&allocator->pools[i].lock, SP_LOCK_CLASS_POOL);
 }
 
 void sp__allocator_deinit(sp_allocator *allocator)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/lock_check.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "device/wait.h"
@@ -59,7 +60,7 @@ static struct {
     sp_check_function callback SP_GUARDED_BY(lock);
     void *ctx SP_GUARDED_BY(lock);
     sp_atomic_u64 report_count;
-} checker; /* process-wide: hazards cross devices */
+} checker = {.lock = SP_MUTEX_INIT(SP_LOCK_CHECKER)}; /* process-wide: hazards cross devices */
 
 /* ---- clocks ---- */
 
@@ -234,6 +235,7 @@ void sp__check_emit(const sp_check_batch *batch)
     sp_mutex_unlock(&checker.lock);
     for (uint32_t i = 0; i < batch->count; i++) {
         if (callback != NULL) {
+            sp_lock_check_none("the checker's callback");
             callback(ctx, &batch->reports[i]);
         } else {
             log_report(&batch->reports[i]);

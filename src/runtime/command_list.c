@@ -35,18 +35,26 @@ typedef struct sp_rt_list {
     sp_use uses[SP_COMMAND_LIST_STORAGES] SP_GUARDED_BY(lock); /* by slot */
 } sp_rt_list;
 
+static void list_make(sp_object *object);
 static void list_destroy(sp_object *object);
 
 static sp_handle_table lists = {/* process-wide: the table of all list handles */
                                 .kind = SP_KIND_LIST,
                                 .object_bytes = sizeof(sp_rt_list),
-                                .destroy = list_destroy};
+                                .make = list_make,
+                                .destroy = list_destroy,
+                                .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
 /* ---- life ---- */
 
 static sp_rt_list *list_of(sp_object *object)
 {
     return SP_CONTAINER_OF(object, sp_rt_list, object);
+}
+
+static void list_make(sp_object *object)
+{
+    sp_mutex_init(&list_of(object)->lock, SP_LOCK_LIST);
 }
 
 static void list_destroy(sp_object *object)
@@ -92,9 +100,7 @@ sp_status sp_command_list_release(sp_command_list list)
 
 void sp__command_lists_free(void)
 {
-    sp__handle_table_deinit(&lists);
-    lists = (sp_handle_table){
-        .kind = SP_KIND_LIST, .object_bytes = sizeof(sp_rt_list), .destroy = list_destroy};
+    sp__handle_table_reset(&lists);
 }
 
 /* ---- recording ---- */

@@ -31,21 +31,25 @@ typedef struct sp_rt_event {
     sp_stamp *stamp SP_GUARDED_BY(lock); /* of the last record, if timed */
 } sp_rt_event;
 
+static void event_make(sp_object *object);
 static void event_destroy(sp_object *object);
 
 static sp_handle_table events = {/* process-wide: the table of all event handles */
                                  .kind = SP_KIND_EVENT,
                                  .object_bytes = sizeof(sp_rt_event),
-                                 .destroy = event_destroy};
+                                 .make = event_make,
+                                 .destroy = event_destroy,
+                                 .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
 /* ---- stamps ---- */
 
+/* process-wide: commands of any device may still write them. */
 static struct {
     sp_mutex lock;
     /* Stamps without an event, oldest first; the command of the first may still be to come. */
     sp_stamp *first SP_GUARDED_BY(lock);
     sp_stamp *last SP_GUARDED_BY(lock);
-} stamps; /* process-wide: commands of any device may still write them */
+} stamps = {.lock = SP_MUTEX_INIT(SP_LOCK_STAMPS)};
 
 static sp_stamp *stamp_take(void)
 {
@@ -80,6 +84,11 @@ static void stamp_give(sp_stamp *stamp)
 static sp_rt_event *event_of(sp_object *object)
 {
     return SP_CONTAINER_OF(object, sp_rt_event, object);
+}
+
+static void event_make(sp_object *object)
+{
+    sp_mutex_init(&event_of(object)->lock, SP_LOCK_EVENT);
 }
 
 static void event_destroy(sp_object *object)
@@ -407,9 +416,7 @@ sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
 
 void sp__events_free(void)
 {
-    sp__handle_table_deinit(&events);
-    events = (sp_handle_table){
-        .kind = SP_KIND_EVENT, .object_bytes = sizeof(sp_rt_event), .destroy = event_destroy};
+    sp__handle_table_reset(&events);
     sp_mutex_lock(&stamps.lock);
     sp_stamp *stamp = stamps.first;
     stamps.first = stamps.last = NULL;

@@ -32,10 +32,11 @@ struct sp_host_ticket {
     sp_waiter waiter; /* of a ticket that closes by itself */
 };
 
+/* process-wide: points on tickets outlive storages and devices. */
 static struct {
     sp_mutex lock;
     sp_host_ticket *free SP_GUARDED_BY(lock);
-} tickets; /* process-wide: points on tickets outlive storages and devices */
+} tickets = {.lock = SP_MUTEX_INIT(SP_LOCK_TICKETS)};
 
 static sp_host_ticket *ticket_take(sp_access access)
 {

@@ -28,8 +28,8 @@ static struct {
     /* Published by release; entries stay until the reset. */
     SP_ATOMIC(sp_rt_device *) devices[SP_MAX_DEVICES];
     sp_atomic_u32 device_count;
-    sp_once down; /* the one run of sp_shutdown */
-} runtime;        /* process-wide: see sp__runtime_reset */
+    sp_once down;                                     /* the one run of sp_shutdown */
+} runtime = {.lock = SP_MUTEX_INIT(SP_LOCK_RUNTIME)}; /* process-wide: see sp__runtime_reset */
 
 /* ---- devices ---- */
 
@@ -171,6 +171,9 @@ sp_status sp__runtime_enter_slow(void)
     case SP_RUNTIME_NEW:
         break;
     }
+    /* The first question reads all options and logs bad ones, through a callback of the user's that
+     * may come back here: not under the lock. */
+    (void)sp_option_int(SP_OPTION_STREAMS);
     sp_mutex_lock(&runtime.lock);
     if (sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_NEW) status = come_up_locked();
     sp_mutex_unlock(&runtime.lock);

@@ -10,16 +10,26 @@
 #include "runtime/current_stream.h"
 #include "runtime/runtime_state.h"
 
+static void storage_make(sp_object *object);
 static void storage_destroy(sp_object *object);
 
 static sp_handle_table storages = {/* process-wide: the table of all storage handles */
                                    .kind = SP_KIND_STORAGE,
                                    .object_bytes = sizeof(sp_rt_storage),
-                                   .destroy = storage_destroy};
+                                   .make = storage_make,
+                                   .destroy = storage_destroy,
+                                   .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
 static sp_rt_storage *storage_of(sp_object *object)
 {
     return SP_CONTAINER_OF(object, sp_rt_storage, object);
+}
+
+static void storage_make(sp_object *object)
+{
+    sp_mutex *lock = &storage_of(object)->lock;
+    sp_mutex_init(lock, SP_LOCK_STORAGE);
+    sp_mutex_set_place(lock, (uint64_t)object->slot + 1); /* a step locks several, by slot */
 }
 
 /* ---- look-up ---- */
@@ -248,7 +258,5 @@ sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)
 
 void sp__storages_free(void)
 {
-    sp__handle_table_deinit(&storages);
-    storages = (sp_handle_table){
-        .kind = SP_KIND_STORAGE, .object_bytes = sizeof(sp_rt_storage), .destroy = storage_destroy};
+    sp__handle_table_reset(&storages);
 }

@@ -12,7 +12,8 @@ static void lease_destroy(sp_object *object);
 static sp_handle_table leases = {/* process-wide: the table of all stream handles */
                                  .kind = SP_KIND_STREAM,
                                  .object_bytes = sizeof(sp_lease),
-                                 .destroy = lease_destroy};
+                                 .destroy = lease_destroy,
+                                 .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 static sp_atomic_u32 last_lease_number; /* process-wide: leases are told apart by it */
 
 /* ---- streams ---- */
@@ -221,7 +222,7 @@ sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
     pool->count = options->count;
     pool->policy = options->policy;
     pool->wait_ns = options->wait_ns;
-    sp_mutex_init(&pool->lock);
+    sp_mutex_init(&pool->lock, SP_LOCK_STREAM_POOL);
     sp_cond_init(&pool->returned);
     for (uint32_t i = 0; i < pool->count; i++) {
         pool->streams[i].device = device;
@@ -242,7 +243,5 @@ void sp__stream_pool_deinit(sp_stream_pool *pool)
 
 void sp__stream_leases_free(void)
 {
-    sp__handle_table_deinit(&leases);
-    leases = (sp_handle_table){
-        .kind = SP_KIND_STREAM, .object_bytes = sizeof(sp_lease), .destroy = lease_destroy};
+    sp__handle_table_reset(&leases);
 }

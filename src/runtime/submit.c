@@ -57,13 +57,18 @@ sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *sub
     return submit_now(stream, &mine, out);
 }
 
-/* Sorted by slot, so that every step locks in one order; a storage used twice stands once. */
+/* The order in which a step locks its storages: that of their slots. */
+static bool comes_before(const sp_rt_storage *a, const sp_rt_storage *b)
+{
+    if (SP_PLANTED(lock_order)) return a->object.slot > b->object.slot;
+    return a->object.slot < b->object.slot;
+}
+
+/* Sorted, so that every step locks in one order; a storage used twice stands once. */
 static void insert(step *s, sp_rt_storage *storage, const sp_use *use)
 {
     uint32_t at = 0;
-    while (at < s->storage_count && s->storages[at].storage->object.slot < storage->object.slot) {
-        at++;
-    }
+    while (at < s->storage_count && comes_before(s->storages[at].storage, storage)) at++;
     if (at < s->storage_count && s->storages[at].storage == storage) {
         s->storages[at].access |= use->access;
         return;

@@ -165,7 +165,7 @@ static void run_stress(bool is_trimmed)
     all = (stress){.rounds = (uint32_t)test_count(20000, 3000)};
     if (is_trimmed) CHECK_OK(sp_device_set_cache_watermarks(CPU, 1 << 18, 1 << 20));
     for (uint32_t i = 0; i < THREADS; i++) all.random[i] = random_seed(i);
-    for (int i = 0; i < MAILBOXES; i++) sp_mutex_init(&all.mailboxes[i].lock);
+    for (int i = 0; i < MAILBOXES; i++) sp_mutex_init(&all.mailboxes[i].lock, SP_LOCK_FOREIGN);
     for (int i = 0; i < SHARED_STREAMS; i++) all.shared[i] = new_stream();
     for (int phase = 0; phase < PHASES; phase++) {
         sp_store_relaxed(&all.finished, 0);

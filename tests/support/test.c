@@ -170,7 +170,7 @@ static void run_behind_barrier(void *opaque)
 void test_threads(uint32_t count, test_thread_fn fn, void *arg)
 {
     start_barrier barrier = {.missing = count, .fn = fn, .arg = arg};
-    sp_mutex_init(&barrier.lock);
+    sp_mutex_init(&barrier.lock, SP_LOCK_FOREIGN);
     sp_cond_init(&barrier.opened);
     barrier_thread *threads = calloc(count > 0 ? count : 1, sizeof *threads);
     if (threads == NULL) abort();

@@ -19,8 +19,10 @@ typedef struct thing {
 
 static void destroy_thing(sp_object *object);
 
-static sp_handle_table things = {
-    .kind = SP_KIND_EVENT, .object_bytes = sizeof(thing), .destroy = destroy_thing};
+static sp_handle_table things = {.kind = SP_KIND_EVENT,
+                                 .object_bytes = sizeof(thing),
+                                 .destroy = destroy_thing,
+                                 .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 static sp_atomic_u64 destroy_count;
 static sp_atomic_u32 keeps_slots; /* destroyed things are not recycled */
 
@@ -40,9 +42,7 @@ static void destroy_thing(sp_object *object)
 
 static void start(void)
 {
-    sp__handle_table_deinit(&things);
-    things = (sp_handle_table){
-        .kind = SP_KIND_EVENT, .object_bytes = sizeof(thing), .destroy = destroy_thing};
+    sp__handle_table_reset(&things);
     sp_store_relaxed(&destroy_count, 0);
     sp_store_relaxed(&keeps_slots, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes and condition variables. */
+/* Mutexes and condition variables. What the order of locks allows: test_lock_check.c. */
 #include "base/mutex.h"
 
 #include "base/atomic.h"
@@ -42,15 +42,15 @@ static uint64_t read_count(guarded_counter *counter)
 TEST(one_thread_at_a_time_holds_a_mutex)
 {
     guarded_counter counter = {.rounds = test_count(200000, 20000)};
-    sp_mutex_init(&counter.lock);
+    sp_mutex_init(&counter.lock, SP_LOCK_FOREIGN);
     test_threads(8, count_up, &counter);
     CHECK_EQ_U64(read_count(&counter), 8 * counter.rounds);
     sp_mutex_deinit(&counter.lock);
 }
 
-TEST(zeroed_memory_is_an_unlocked_mutex)
+TEST(the_initialiser_makes_an_unlocked_mutex)
 {
-    guarded_counter counter = {.rounds = 1000};
+    guarded_counter counter = {.lock = SP_MUTEX_INIT(SP_LOCK_FOREIGN), .rounds = 1000};
     test_threads(4, count_up, &counter);
     CHECK_EQ_U64(read_count(&counter), 4000);
 }
@@ -67,7 +67,7 @@ static void try_once(void *arg, uint32_t index)
 TEST(try_lock_says_no_while_another_thread_holds_it)
 {
     guarded_counter counter = {.rounds = 0};
-    sp_mutex_init(&counter.lock);
+    sp_mutex_init(&counter.lock, SP_LOCK_FOREIGN);
     sp_mutex_lock(&counter.lock);
     test_threads(2, try_once, &counter);
     CHECK_EQ_U64(counter.count, 0);
@@ -144,7 +144,7 @@ static void run_channel(channel *c)
 TEST(what_producers_put_in_consumers_take_out)
 {
     channel c = {.rounds = 0};
-    sp_mutex_init(&c.lock);
+    sp_mutex_init(&c.lock, SP_LOCK_FOREIGN);
     sp_cond_init(&c.not_empty);
     sp_cond_init(&c.not_full);
     run_channel(&c);
@@ -155,7 +155,7 @@ TEST(what_producers_put_in_consumers_take_out)
 
 TEST(zeroed_memory_is_a_condition_variable)
 {
-    channel c = {.rounds = 0};
+    channel c = {.lock = SP_MUTEX_INIT(SP_LOCK_FOREIGN)};
     run_channel(&c);
 }
 
@@ -190,7 +190,7 @@ static void wait_at_gate(void *arg, uint32_t index)
 
 TEST(a_broadcast_wakes_everybody)
 {
-    gate g = {.is_open = false};
+    gate g = {.lock = SP_MUTEX_INIT(SP_LOCK_FOREIGN)};
     test_threads(8, wait_at_gate, &g);
     sp_mutex_lock(&g.lock);
     CHECK_EQ_U64(g.passed, 7);
@@ -212,7 +212,7 @@ TEST(a_timed_wait_ends_at_its_deadline)
 {
     sp_mutex mutex;
     sp_cond cond;
-    sp_mutex_init(&mutex);
+    sp_mutex_init(&mutex, SP_LOCK_FOREIGN);
     sp_cond_init(&cond);
     const uint64_t waited = wait_in_vain(&cond, &mutex, 20 * MS);
     CHECK(waited >= 20 * MS && waited < 2000 * MS);
@@ -226,7 +226,7 @@ TEST(a_timed_wait_ends_at_its_deadline)
 
 TEST(a_timed_wait_on_zeroed_memory_ends_at_its_deadline_too)
 {
-    sp_mutex mutex = {0};
+    sp_mutex mutex = SP_MUTEX_INIT(SP_LOCK_FOREIGN);
     sp_cond cond = {0};
     const uint64_t waited = wait_in_vain(&cond, &mutex, 20 * MS);
     CHECK(waited >= 20 * MS && waited < 2000 * MS);
@@ -255,7 +255,7 @@ static void wait_at_gate_with_deadline(void *arg, uint32_t index)
 TEST(a_signal_ends_a_timed_wait_early)
 {
     for (int i = 0; i < 20; i++) {
-        gate g = {.is_open = false};
+        gate g = {.lock = SP_MUTEX_INIT(SP_LOCK_FOREIGN)};
         test_threads(3, wait_at_gate_with_deadline, &g);
         sp_mutex_lock(&g.lock);
         CHECK_EQ_U64(g.passed, 2);

@@ -265,7 +265,7 @@ static void post(void *ctx, sp_status status)
 TEST(a_host_function_runs_though_its_thread_only_waits_for_a_semaphore_of_its_own)
 {
     runtime_begin();
-    semaphore self = {.count = 0};
+    semaphore self = {.lock = SP_MUTEX_INIT(SP_LOCK_FOREIGN)};
     const sp_stream stream = new_stream();
     const uint32_t rounds = (uint32_t)test_count(2000, 200);
     for (uint32_t i = 0; i < rounds; i++) {

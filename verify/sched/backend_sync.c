@@ -3,6 +3,7 @@
  * A wake-up on a word orders steps but publishes nothing: the code has to use acquire and release
  * on the word itself. */
 #include "base/clock.h"
+#include "base/lock_check.h"
 #include "base/mutex.h"
 #include "base/wait.h"
 #include "atomics.h"
@@ -44,6 +45,7 @@ static void take(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
     mutex->impl.owner = self->id + 1;
     update_lockers(self, (uintptr_t)mutex, false);
     sp__sync_acquire(self, (uintptr_t)mutex, pc);
+    sp__lock_check_taken(mutex);
 }
 
 /* States that the next step of `thread` is to lock `mutex`. */
@@ -64,18 +66,20 @@ static void give(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
         sp__engine_fail(SP_SCHED_MISUSE, "thread %u unlocks a mutex that it does not hold, pc %#x",
                         self->id, sp__pc_offset(pc));
     }
+    sp__lock_check_given(mutex);
     sp__sync_release(self, (uintptr_t)mutex, pc);
     mutex->impl.owner = 0;
     update_lockers(self, (uintptr_t)mutex, true);
 }
 
-void sp_mutex_init(sp_mutex *mutex)
+void sp_mutex_init(sp_mutex *mutex, sp_lock_rank rank)
 {
     sp_sched_thread *self = sp__engine.self;
     if (self != NULL) {
         sp__shadow_access(self, (uintptr_t)mutex, sizeof *mutex, true, __builtin_return_address(0));
     }
     mutex->impl.owner = 0;
+    sp__lock_check_init(mutex, rank);
 }
 
 void sp_mutex_deinit(sp_mutex *mutex)
@@ -95,6 +99,7 @@ SP_NO_LOCK_ANALYSIS void sp_mutex_lock(sp_mutex *mutex)
     if (self == NULL) return;
     const void *pc = __builtin_return_address(0);
     (void)sp__shadow_atomic(self, (uintptr_t)mutex, 8, false, pc); /* before its owner is read */
+    sp__lock_check_order(mutex);
     will_lock(self, (uintptr_t)mutex, pc);
     sp__engine_point(self);
     take(self, mutex, pc);
@@ -228,6 +233,7 @@ SP_NO_LOCK_ANALYSIS static bool cond_wait(sp_cond *cond, sp_mutex *mutex, uint64
     sp__engine_point(self);
     (void)sp__shadow_atomic(self, (uintptr_t)cond, 8, false, pc);
     give(self, mutex, pc);
+    sp_lock_check_none("a wait for a condition");
     sp__engine_done(self, true, 0);
     if (deadline_ns > sp__engine.now_ns) {
         self->sleep_mutex = (uintptr_t)mutex;
@@ -280,6 +286,7 @@ bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
     if (self == NULL) return true;
     const void *pc = __builtin_return_address(0);
     const uintptr_t addr = (uintptr_t)word;
+    sp_lock_check_none("a wait on a word");
     self->op = (sp_op){.kind = SP_OP_WORD_WAIT,
                        .key_count = 2,
                        .key = {addr, addr + 1},

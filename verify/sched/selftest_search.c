@@ -191,7 +191,8 @@ static void run_program(void *arg)
     const program *p = arg;
     sp_thread threads[THREADS_MAX];
     shared.plain = 0;
-    shared.a = shared.b = (sp_mutex){{0}};
+    sp_mutex_init(&shared.a, SP_LOCK_FOREIGN);
+    sp_mutex_init(&shared.b, SP_LOCK_FOREIGN);
     shared.x.value = shared.y.value = 0;
     for (int i = 0; i < THREADS_MAX; i++) shared.z[i].value = 0;
     shared.stack.head.value = 2;

@@ -399,6 +399,8 @@ static void run_bodies(void *arg)
     const verdict_test *test = arg;
     sp_thread threads[2];
     memset(&shared, 0, sizeof shared);
+    sp_mutex_init(&shared.a, SP_LOCK_FOREIGN);
+    sp_mutex_init(&shared.b, SP_LOCK_FOREIGN);
     if (test->has_block) {
         shared.block = sp__raw_malloc(2 * sizeof *shared.block);
         shared.block[0] = 1;

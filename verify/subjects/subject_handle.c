@@ -49,6 +49,7 @@ static thing *make(sp_handle_table *table, uint32_t life, uint64_t *handle)
 static void begin(world *w)
 {
     *w = (world){.table = {.kind = SP_KIND_STREAM, .object_bytes = 64, .destroy = destroy}};
+    sp_mutex_init(&w->table.lock, SP_LOCK_HANDLE_TABLE);
     the_table = &w->table;
 }
 
@@ -127,7 +128,7 @@ static void join_and_end(world *w, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) sp_thread_join(&w->threads[i]);
     SP_SCHED_ASSERT(sp__handle_hold(&w->table, w->handle, "thing") == NULL);
-    sp__handle_table_deinit(&w->table);
+    sp__handle_table_reset(&w->table);
 }
 
 void sp__subject_handle_release(void *arg)

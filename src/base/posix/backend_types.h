@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 typedef pthread_mutex_t sp_mutex_impl;
+#define SP_MUTEX_IMPL_INIT PTHREAD_MUTEX_INITIALIZER
 typedef pthread_cond_t sp_cond_impl;
 typedef pthread_t sp_thread_impl;
 

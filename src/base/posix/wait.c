@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock_check.h"
 
 bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
 {
+    sp_lock_check_none("a wait on a word");
     /* FUTEX_WAIT_BITSET takes an absolute time on CLOCK_MONOTONIC. */
     struct timespec until;
     const struct timespec *limit = NULL;

@@ -7,6 +7,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/fpenv.h"
+#include "base/lock_check.h"
 #include "device/soft/soft_record.h"
 #include "device/wait.h"
 
@@ -105,6 +106,7 @@ static void call_host(sp_soft_queue *queue, const sp_record *record, sp_thread_r
         frame.outer = thread->frames;
         thread->frames = &frame;
     }
+    sp_lock_check_none("a host function");
     const sp_status status = record->command.host(record->command.ctx, queue->cursor.fault);
     /* Here, on the thread whose last error says what went wrong. */
     queue->cursor.host_fault = status == SP_OK ? SP_NO_FAULT : sp__fault_new(status);

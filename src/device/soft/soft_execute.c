@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/lock_check.h"
 #include "device/soft/soft_record.h"
 
 /* A binding of a list names a slot; the submission says what the slot is. */
@@ -96,6 +97,7 @@ static sp_status dispatch(sp_soft_queue *queue, const sp_record *record, const s
         void *addresses[SP_MAX_BINDINGS];
         for (uint32_t i = 0; i < count; i++) addresses[i] = address_of(&bindings[i]);
         const sp_tile tile = {.grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
+        sp_lock_check_none("a kernel");
         return kernel->run(&tile);
     }
     sp_tile_job *tiles = &queue->tiles;

@@ -280,7 +280,7 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
     if (queue == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     *queue = (sp_soft_queue){.base = {.device = base, .index = index}};
     sp__timeline_init(&queue->base.timeline, &queue->base);
-    sp_mutex_init(&queue->lock);
+    sp_mutex_init(&queue->lock, SP_LOCK_QUEUE);
     sp_mutex_lock(&queue->lock);
     queue->is_batching = options->is_batching;
     queue->tail = chunk_take_locked(queue);

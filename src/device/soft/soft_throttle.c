@@ -15,7 +15,7 @@ sp_status sp__soft_throttles_create(sp_soft_device *device)
     if (throttles == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u quirks", count);
     for (uint32_t i = 0; i < count; i++) {
         sp_throttle *throttle = &throttles[i];
-        sp_mutex_init(&throttle->lock);
+        sp_mutex_init(&throttle->lock, SP_LOCK_THROTTLE);
         throttle->limit = sp__quirk_limit(&device->base.limits.quirks[i]);
         sp_mutex_lock(&throttle->lock);
         throttle->end = &throttle->first;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/delay.h"
 #include "base/fpenv.h"
+#include "base/lock_check.h"
 
 #define OPEN 0x80000000u
 /* Turns of looking before the executor sleeps for the last joiners: they are inside a tile. */
@@ -21,6 +22,7 @@ static void run_one(sp_tile_job *tiles, uint32_t number)
         .bindings = tiles->bindings,
         .constants = tiles->constants,
     };
+    sp_lock_check_none("a kernel");
     const sp_status status = tiles->kernel->run(&tile);
     if (SP_LIKELY(status == SP_OK)) return;
     uint32_t none = SP_NO_FAULT;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench_threads.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "base/wait.h"
+
+#define POINTS_MAX 16
+#define BATCH 64 /* calls between two looks at the end */
+
+enum { NOT_STARTED, RUNNING, OVER };
+
+typedef struct load {
+    bench_fn fn;
+    void *ctx;
+    sp_atomic_u32 phase; /* written by the measuring thread only; publishes nothing */
+    sp_atomic_u32 ready; /* threads that have warmed up */
+    sp_atomic_u64 calls; /* of all threads, added when they end */
+} load;
+
+static void work(void *arg)
+{
+    load *self = arg;
+    self->fn(self->ctx, BATCH);
+    sp_fetch_add_relaxed(&self->ready, 1);
+    while (sp_load_relaxed(&self->phase) == NOT_STARTED) {
+        sp_word_wait(&self->phase, NOT_STARTED, SP_NO_DEADLINE);
+    }
+    uint64_t calls = 0;
+    while (sp_load_relaxed(&self->phase) == RUNNING) {
+        self->fn(self->ctx, BATCH);
+        calls += BATCH;
+    }
+    sp_fetch_add_relaxed(&self->calls, calls);
+}
+
+static void enter(load *self, uint32_t phase)
+{
+    sp_store_relaxed(&self->phase, phase);
+    sp_word_wake(&self->phase, SP_WAKE_ALL);
+}
+
+static double measure(bench_fn fn, void *ctx, uint32_t threads)
+{
+    load self = {.fn = fn, .ctx = ctx};
+    sp_thread handles[BENCH_MAX_THREADS];
+    bench_check(threads <= BENCH_MAX_THREADS, "too many threads");
+    for (uint32_t i = 0; i < threads; i++) {
+        bench_check(sp_thread_create(&handles[i], "bench", work, &self) == SP_OK, "thread");
+    }
+    while (sp_load_relaxed(&self.ready) < threads) sp_thread_yield();
+    const uint64_t start = sp_clock_now();
+    enter(&self, RUNNING);
+    sp_clock_sleep(BENCH_THREADS_MS * UINT64_C(1000000));
+    enter(&self, OVER);
+    for (uint32_t i = 0; i < threads; i++) sp_thread_join(&handles[i]);
+    /* Until the last has ended: calls that are counted are timed. */
+    const double ns = (double)(sp_clock_now() - start);
+    return ns / (double)sp_load_relaxed(&self.calls);
+}
+
+void bench_threads(bench_fn fn, void *ctx, const uint32_t *points, uint32_t count,
+                   bench_figure *figures)
+{
+    double values[POINTS_MAX][BENCH_THREADS_ROUNDS];
+    bench_check(count <= POINTS_MAX, "too many points");
+    for (uint32_t round = 0; round < BENCH_THREADS_ROUNDS; round++) {
+        for (uint32_t i = 0; i < count; i++) values[i][round] = measure(fn, ctx, points[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        figures[i] = bench_figure_of(values[i], BENCH_THREADS_ROUNDS);
+        figures[i].round_ms = BENCH_THREADS_MS;
+    }
+}
+
+void bench_print_threads(const char *name, uint32_t threads, const bench_figure *figure,
+                         const char *peer, double peer_ns, double wanted)
+{
+    printf("{\"case\":\"%s\",\"threads\":%u", name, threads);
+    bench_print_figure(figure);
+    printf(",\"per_second\":%.0f", 1e9 / figure->median);
+    if (peer != NULL) {
+        const double ratio = peer_ns / figure->median;
+        printf(",\"peer\":\"%s\",\"peer_ns\":%.1f,\"throughput_ratio\":%.3f", peer, peer_ns, ratio);
+        printf(",\"wanted_ratio\":%.2f,\"kept\":%s", wanted, ratio >= wanted ? "true" : "false");
+    }
+    printf("}\n");
+    fflush(stdout);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handing a command over to a worker that is awake, and to one that sleeps. */
+#include "base/clock.h"
+#include "base/macros.h"
+#include "base/thread.h"
+#include "base/wait.h"
+#include "bench.h"
+#include "device/device.h"
+#include "device/wait.h"
+#include "runtime_cases.h"
+
+#define HAND_OVERS 301
+#define FALLS_ASLEEP_NS 3000000 /* three naps of a worker */
+
+/* Two threads that wake each other: what a hand-over to a sleeper costs at the very least. */
+typedef struct futex_game {
+    sp_atomic_u32 ping;
+    sp_atomic_u32 pong;
+    sp_atomic_u32 is_over;
+} futex_game;
+
+static void wake_with(sp_atomic_u32 *word, uint32_t value)
+{
+    sp_store_release(word, value);
+    sp_word_wake(word, 1);
+}
+
+static void answer_pings(void *arg)
+{
+    futex_game *game = arg;
+    uint32_t last = 0;
+    while (!sp_load_acquire(&game->is_over)) {
+        sp_word_wait(&game->ping, last, SP_NO_DEADLINE);
+        last = sp_load_acquire(&game->ping);
+        wake_with(&game->pong, last);
+    }
+}
+
+/* Wakes a sleeping thread and sleeps until it is woken by it. */
+static double sample_futex(void *ctx)
+{
+    futex_game *game = ctx;
+    sp_clock_sleep(FALLS_ASLEEP_NS);
+    const uint32_t last = sp_load_relaxed(&game->ping);
+    const uint64_t start = sp_clock_now();
+    wake_with(&game->ping, last + 1);
+    while (sp_load_acquire(&game->pong) == last) sp_word_wait(&game->pong, last, SP_NO_DEADLINE);
+    return (double)(sp_clock_now() - start);
+}
+
+static double futex_ping_pong_ns(void)
+{
+    futex_game game = {0};
+    sp_thread thread;
+    bench_check(sp_thread_create(&thread, "pong", answer_pings, &game) == SP_OK, "thread");
+    const double ns = bench_samples(sample_futex, &game, HAND_OVERS).median;
+    sp_store_release(&game.is_over, 1);
+    wake_with(&game.ping, UINT32_MAX);
+    sp_thread_join(&thread);
+    return ns;
+}
+
+/* A submitter that sleeps until a worker has done its command, and does not help. */
+typedef struct sleeping_submitter {
+    sp_stream_ref ref;
+    sp_waiter waiter;
+    sp_parker parker;
+} sleeping_submitter;
+
+static void wake_submitter(sp_waiter *waiter)
+{
+    sp_parker_unpark(&SP_CONTAINER_OF(waiter, sleeping_submitter, waiter)->parker);
+}
+
+/* Submits an empty command and makes sure that a worker comes for it. */
+static sp_point submit_for_worker(const sp_stream_ref *ref)
+{
+    const sp_submission nothing = {0};
+    sp_point point = {0};
+    sp__submit_plain(ref, &nothing, &point);
+    ref->queue->device->vtable->flush(ref->queue);
+    return point;
+}
+
+static double sample_sleeping_worker(void *ctx)
+{
+    sleeping_submitter *submitter = ctx;
+    sp_clock_sleep(FALLS_ASLEEP_NS);
+    const uint64_t start = sp_clock_now();
+    const sp_point point = submit_for_worker(&submitter->ref);
+    submitter->waiter = (sp_waiter){.value = point.value, .fire = wake_submitter};
+    if (sp__timeline_register(point.timeline, &submitter->waiter)) {
+        sp_parker_park(&submitter->parker, SP_NO_DEADLINE);
+    }
+    return (double)(sp_clock_now() - start);
+}
+
+/* One command after the other, each when the one before has passed: the worker that did that one is
+ * still looking around. */
+static void hand_over_awake(void *ctx, uint64_t count)
+{
+    const sp_stream_ref *ref = ctx;
+    for (uint64_t i = 0; i < count; i++) {
+        const sp_point point = submit_for_worker(ref);
+        while (!sp__point_has_passed(point)) sp_spin_hint();
+    }
+}
+
+void bench_hand_over(void)
+{
+    sleeping_submitter submitter = {.ref = bench_current_ref()};
+    const bench_figure awake = bench_ns(hand_over_awake, &submitter.ref);
+    bench_print("hand_over_to_awake_worker", &awake, NULL, 0, 5000);
+    const double bare = futex_ping_pong_ns();
+    const bench_figure asleep = bench_samples(sample_sleeping_worker, &submitter, HAND_OVERS);
+    bench_print("hand_over_to_sleeping_worker", &asleep, "futex ping-pong", bare, 1.5 * bare);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of a small model beside its bare kernels. */
+#include <streampool/model.h>
+
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "bench.h"
+#include "model/plan.h"
+#include "runtime_cases.h"
+
+#define ACTION_INPUTS 48
+#define ACTION_OUTPUTS 12
+
+typedef struct model_run {
+    sp_model model;
+    const sp_plan *plan;
+    void *arena;
+    float input[ACTION_INPUTS];
+    float output[ACTION_OUTPUTS];
+} model_run;
+
+static void run_model(void *ctx, uint64_t count)
+{
+    model_run *run = ctx;
+    const sp_host_tensor in = {.data = run->input,
+                               .bytes = sizeof run->input,
+                               .dtype = SP_F32,
+                               .rank = 2,
+                               .shape = {1, ACTION_INPUTS}};
+    for (uint64_t i = 0; i < count; i++) {
+        sp_host_tensor out = {.data = run->output, .bytes = sizeof run->output};
+        bench_check(sp_model_run(run->model, &in, 1, &out, 1) == SP_OK, "sp_model_run");
+    }
+}
+
+/* The kernels of the plan, called one after the other. */
+static void run_kernels(void *ctx, uint64_t count)
+{
+    model_run *run = ctx;
+    const void *inputs[1] = {run->input};
+    void *outputs[1] = {run->output};
+    for (uint64_t i = 0; i < count; i++) {
+        sp__plan_run_reference(run->plan, inputs, outputs, run->arena);
+    }
+}
+
+void bench_model(void)
+{
+    const char *path = SP_BENCH_DATA "/models/policy_go1/model.onnx";
+    void *bytes;
+    size_t len;
+    if (sp_file_read(path, &bytes, &len) != SP_OK) {
+        fprintf(stderr, "model_run_policy_go1: skipped, there is no %s\n", path);
+        return;
+    }
+    model_run run = {.input = {0.5f}};
+    const sp_graph *graph;
+    bench_check(sp_model_load_from_memory(bytes, len, NULL, &run.model) == SP_OK, "load");
+    bench_check(sp__graph_load(bytes, len, &graph) == SP_OK, "sp__graph_load");
+    const sp_plan_input input = {.dtype = SP_F32, .shape = {2, {1, ACTION_INPUTS}}};
+    const sp_plan_request request = {.inputs = &input, .input_count = 1};
+    bench_check(sp__plan_compile(graph, &request, &run.plan) == SP_OK, "sp__plan_compile");
+    run.arena = sp_aligned_malloc(64, run.plan->arena_bytes);
+    const bench_pair pair = bench_pair_ns(run_model, run_kernels, &run);
+    /* The same kernels beside themselves: what a round costs beyond its neighbour's kernels. */
+    const bench_figure figure = bench_shifted(pair.extra, pair.peer.median);
+    bench_print("model_run_policy_go1", &figure, "its kernels", pair.peer.median,
+                pair.peer.median + 1000);
+    sp_free(run.arena);
+    sp__plan_free(run.plan);
+    sp__graph_free(graph);
+    sp_free(bytes);
+    sp_model_release(run.model);
+}

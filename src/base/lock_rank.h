@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of locks. A lock is taken only while all that its thread holds stand above it in this
+ * list, and nothing is taken inside a leaf; locks of one rank are held together only if they have
+ * places among themselves (sp_mutex_set_place) and are taken in growing order of these. Debug
+ * builds check it at every lock, see base/lock_check.h. docs/concurrency.md shows the list to
+ * readers; scripts/check-locks compares the two, and both with the mutexes in the sources. */
+#ifndef SP_BASE_LOCK_RANK_H
+#define SP_BASE_LOCK_RANK_H
+
+/* kind (NESTS or LEAF), name, lock, file, what it guards. */
+#define SP_LOCK_LIST(X)                                                                            \
+    X(NESTS, RUNTIME, "runtime.lock", "runtime/runtime_state.c",                                   \
+      "coming up and going down, opening of devices")                                              \
+    X(NESTS, LIST, "sp_rt_list.lock", "runtime/command_list.c",                                    \
+      "a public list while it is recorded")                                                        \
+    X(NESTS, STORAGE, "sp_rt_storage.lock", "runtime/storage.h",                                   \
+      "what a storage is, its frontier, its open host accesses. Several at once, in the order of " \
+      "their slots")                                                                               \
+    X(NESTS, CIRCLE, "circle.lock", "device/wait.c",                                               \
+      "host functions that wait, for the search for deadlocks")                                    \
+    X(NESTS, QUEUE, "sp_soft_queue.lock", "device/soft/soft.h",                                    \
+      "the producer side of a queue: tail, pool of chunks, waits that are ahead, closed or not")   \
+    X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
+      "waiters, and the ring of failures")                                                         \
+    X(LEAF, EXECUTOR, "executor.lock", "device/host_executor.c",                                   \
+      "queued host jobs, the executor's threads")                                                  \
+    X(LEAF, THROTTLE, "sp_throttle.lock", "device/soft/soft.h",                                    \
+      "permits of a limited quirk and the queues parked for one")                                  \
+    X(LEAF, RECORDS, "records.lock", "device/thread_record.c",                                     \
+      "free thread records, the last number given")                                                \
+    X(LEAF, FAULTS, "ring.lock", "device/fault.c", "messages of faults")                           \
+    X(LEAF, STREAM_POOL, "sp_stream_pool.lock", "runtime/stream_pool.h",                           \
+      "takers that wait for a stream")                                                             \
+    X(LEAF, EVENT, "sp_rt_event.lock", "runtime/event.c", "an event's point and stamp")            \
+    X(LEAF, STAMPS, "stamps.lock", "runtime/event.c", "stamps without an event")                   \
+    X(LEAF, CLASS_POOL, "sp_class_pool.lock", "runtime/allocator.h",                               \
+      "free blocks of one size class")                                                             \
+    X(LEAF, TICKETS, "tickets.lock", "runtime/host_access.c", "free tickets")                      \
+    X(LEAF, CHECKER, "checker.lock", "runtime/checker.c",                                          \
+      "the checker's clocks and histories (only with STREAMPOOL_CHECK=1)")                         \
+    X(LEAF, PLAN_CACHE, "sp_plan_cache.lock", "model/plan_cache.h",                                \
+      "builds that are going on, and inserting plans")                                             \
+    X(LEAF, COMPILED, "sp_compiled.lock", "model/session.h", "idle sessions of a plan")            \
+    X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "model/run_slots.h", "those who wait for a run slot")  \
+    X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
+    X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")
+
+typedef enum sp_lock_rank {
+    SP_LOCK_UNKNOWN, /* of zeroed memory: to lock it is a bug */
+#define SP_LOCK_ENUMERATOR(kind, name, ...) SP_LOCK_##name,
+    SP_LOCK_LIST(SP_LOCK_ENUMERATOR)
+#undef SP_LOCK_ENUMERATOR
+    /* Locks of tests and benchmarks, which are to us what an application's are: not checked. */
+    SP_LOCK_FOREIGN,
+    SP_LOCK_RANK_COUNT
+} sp_lock_rank;
+
+#endif
