@@ -145,12 +145,14 @@ static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ti
     SP_REQUIRES(&storage->lock)
 {
     const sp_frontier *frontier = &storage->block.frontier;
-    if (sp__frontier_collect(frontier, ticket->access, NULL, &ticket->behind)) return SP_OK;
+    uint32_t next = 0;
+    if (sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind)) return SP_OK;
     const uint32_t most = frontier->count + 1;
     sp_point *points = sp_malloc(most * sizeof *points);
     if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u uses", most);
     ticket->behind = (sp_wait_set){.capacity = most, .points = points};
-    sp__frontier_collect(frontier, ticket->access, NULL, &ticket->behind);
+    next = 0;
+    sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind);
     return SP_OK;
 }
 

@@ -116,7 +116,8 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     const sp_timeline *own = &s->stream->queue->timeline;
     if (SP_LIKELY(sp__frontier_is_own(&storage->block.frontier, own))) return SP_OK;
     if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
-    while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &s->waits)) {
+    uint32_t next = 0; /* goes on behind what was spilled, so that each point is waited for once */
+    while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &next, &s->waits)) {
         SP_TRY(spill_waits(s));
     }
     return SP_OK;
