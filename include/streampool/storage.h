@@ -75,7 +75,7 @@ SP_API sp_status sp_storage_freeze(sp_storage storage);
  * storage is the status of a read; SP_WRITE promises to write all of it. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
 /* Ends one open access of that kind; the data must not be touched any more. SP_INVALID if there is
- * none. */
+ * none. Works while sp_shutdown runs, which waits for work behind the access, and after it. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
 /* Keeps the memory from being reused before everything has completed that was submitted to `stream`
@@ -116,7 +116,8 @@ SP_API sp_status sp_device_get_memory_stats(sp_device device, sp_memory_stats *o
 /* Gives cached memory that nothing uses back to the device. */
 SP_API sp_status sp_device_empty_cache(sp_device device);
 
-/* Bounds reserved_bytes; 0 is no bound but the device's own. What is reserved already stays. */
+/* Bounds reserved_bytes; 0 is no bound but the device's own, sp_device_info's memory_bytes, which
+ * always holds. What is reserved already stays. */
 SP_API sp_status sp_device_set_memory_limit(sp_device device, uint64_t bytes);
 
 /* When more than `high_bytes` are cached, unused memory is given back to the device, down to

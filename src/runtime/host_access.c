@@ -293,7 +293,8 @@ static sp_host_ticket *ticket_remove_locked(sp_rt_storage *storage, sp_access ac
 
 sp_status sp_storage_host_end(sp_storage handle, sp_access access)
 {
-    SP_TRY(sp__runtime_enter());
+    /* Also while the runtime goes down, and after: it waits for work that waits for this. */
+    if (sp__runtime_is_forked()) return sp__runtime_enter_slow(); /* with the message */
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_host_ticket *ticket = ticket_remove_locked(storage, access);
