@@ -20,10 +20,19 @@ static uint32_t blocks_per_slab(uint64_t rounded)
     return (uint32_t)(count < 1 ? 1 : count > MAX_BLOCKS ? MAX_BLOCKS : count);
 }
 
+/* The device's own bound holds always: the system hands out more pages than it has, and ends
+ * processes when they are touched. */
+static uint64_t limit_of(const sp_allocator *allocator)
+{
+    const uint64_t own = allocator->dev->limits.memory_bytes;
+    const uint64_t limit = sp_load_relaxed(&allocator->limit_bytes);
+    return limit == 0 || (own > 0 && own < limit) ? own : limit;
+}
+
 /* Raises reserved_bytes unless that would exceed the limit. */
 static bool reserve(sp_allocator *allocator, uint64_t bytes)
 {
-    const uint64_t limit = sp_load_relaxed(&allocator->limit_bytes);
+    const uint64_t limit = limit_of(allocator);
     uint64_t reserved = sp_load_relaxed(&allocator->reserved_bytes);
     uint64_t next;
     do {
@@ -39,8 +48,7 @@ static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory 
 {
     if (!reserve(allocator, bytes)) {
         return sp__fail(SP_OUT_OF_MEMORY, "the memory limit of %s, %llu bytes, is reached",
-                        allocator->dev->limits.name,
-                        (unsigned long long)sp_load_relaxed(&allocator->limit_bytes));
+                        allocator->dev->limits.name, (unsigned long long)limit_of(allocator));
     }
     sp_fetch_add_relaxed(&allocator->device_allocations, (uint64_t)1);
     const sp_status status = allocator->dev->vtable->memory_create(allocator->dev, bytes, out);
@@ -206,7 +214,7 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
                            (unsigned long long)stats.in_use_bytes,
                            (unsigned long long)stats.cached_bytes,
                            (unsigned long long)stats.reserved_bytes,
-                           (unsigned long long)sp_load_relaxed(&allocator->limit_bytes));
+                           (unsigned long long)limit_of(allocator));
 }
 
 sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
