@@ -34,7 +34,8 @@ typedef struct sp_rt_storage {
     sp_atomic_u32 is_touched;
     /* Bits of streams whose uses are not in the frontier: of frozen and untracked storages, and
      * those recorded by hand. At death everything submitted to them counts as a use. Raised by
-     * submitters, read by the destroyer, which comes after them; relaxed. */
+     * submitters, read by the destroyer, which comes after them; relaxed. What the destroyer has no
+     * memory to put into the frontier stays here until it has been waited for. */
     sp_atomic_u64 used_streams;
     sp_atomic_u32 is_frozen; /* raised once per life, under the lock; read without */
     sp_cell cell;
@@ -49,11 +50,12 @@ typedef struct sp_rt_storage {
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */
     sp_block block; /* its frontier: guarded by lock while the storage lives */
 
+    sp_waiter retire_waiter; /* of its last uses, when no user is left */
+
     /* Adopted memory. Constant from creation to the release callback. */
     sp_memory adopted;
     sp_storage_release_function release;
     void *release_ctx;
-    sp_waiter retire_waiter;
     sp_host_job retire_job;
 } sp_rt_storage;
 

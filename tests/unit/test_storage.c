@@ -2,6 +2,8 @@
 /* Storages: sizes, ranges, facts, freezing, and how long their memory stays theirs. */
 #include "runtime_fixture.h"
 
+#include "base/heap.h"
+
 TEST(a_storage_of_no_bytes_is_fine)
 {
     runtime_begin();
@@ -318,6 +320,62 @@ TEST(the_slowest_of_three_tracked_readers_counts_though_it_came_first)
     }
     for (int i = 0; i < 3; i++) CHECK_OK(sp_storage_release(to[i]));
     reuse_end(&self);
+}
+
+/* ---- without memory ---- */
+
+#define HELD_STREAMS 4 /* as many uses as a frontier holds without memory */
+
+typedef struct starved {
+    reuse base;
+    sp_stream held[HELD_STREAMS];
+    sp_stream own; /* runs the host function */
+    sp_atomic_u32 is_done;
+} starved;
+
+/* A part of its own for each stream, since nothing orders them. */
+static void fill_part(const starved *self, sp_stream stream, uint32_t part)
+{
+    const sp_storage_range range = {self->base.storage, part * (uint64_t)64, 64};
+    const uint8_t value = 1;
+    CHECK_OK(sp_storage_fill_async(stream, range, &value, 1));
+}
+
+static void release_before_own_use(void *ctx, sp_status status)
+{
+    starved *self = ctx;
+    CHECK_OK(status);
+    fill_part(self, self->own, HELD_STREAMS); /* comes after this function */
+    sp_heap_fail_after(0);
+    CHECK_OK(sp_storage_release(self->base.storage));
+    CHECK(sp_heap_has_failed());
+    sp_heap_fail_after(UINT64_MAX);
+    gate_open(&self->base.blocker);
+    for (int i = 0; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_synchronize(self->held[i]));
+    CHECK(!is_reused(&self->base, 6));
+    raise_by_one(&self->is_done);
+}
+
+TEST(memory_released_without_memory_to_note_its_uses_waits_for_all_of_them)
+{
+    starved self = {.base = reuse_begin(true)};
+    self.held[0] = self.base.user;
+    for (int i = 1; i < HELD_STREAMS; i++) self.held[i] = new_stream();
+    self.own = new_stream();
+    for (uint32_t i = 0; i < HELD_STREAMS; i++) {
+        gate_hold(&self.base.blocker, self.held[i]);
+        fill_part(&self, self.held[i], i);
+    }
+    CHECK_OK(sp_stream_host_function(self.own, release_before_own_use, &self));
+    CHECK_OK(sp_stream_flush(self.own));
+    await_at_least(&self.is_done, 1);
+    CHECK_OK(sp_stream_synchronize(self.own));
+    CHECK(is_reused(&self.base, 12));
+    for (int i = 1; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_release(self.held[i]));
+    CHECK_OK(sp_stream_release(self.own));
+    gate_destroy(&self.base.blocker);
+    CHECK_OK(sp_stream_release(self.base.user));
+    runtime_end();
 }
 
 TEST_MAIN
