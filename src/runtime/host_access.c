@@ -69,7 +69,9 @@ static void ticket_give(sp_host_ticket *ticket)
 /* The access is over: device work behind it goes on. */
 static void ticket_close(sp_host_ticket *ticket)
 {
-    sp__timeline_advance(&ticket->timeline, ticket->value);
+    const sp_point point = {&ticket->timeline, ticket->value};
+    sp__timeline_advance(point.timeline, point.value);
+    sp__point_observed(point); /* by the host, which ended it: what comes now is ordered behind */
     ticket_give(ticket);
 }
 
@@ -229,9 +231,10 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, sp_host_
                     (unsigned long long)handle.bits);
 }
 
-/* Tells the checker of the access: after the waits, which order it. */
-static void check_access(sp_rt_storage *storage, sp_storage handle, sp_access access,
-                         const void *call_site)
+/* Tells the checker of the access: after the waits, which order it. It lasts until the ticket's
+ * point has passed; without a ticket the storage is frozen, and nothing conflicts. */
+static void check_access(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
+                         sp_access access, const void *call_site)
 {
     sp_check_use use = {.op = "host access",
                         .access = access,
@@ -245,7 +248,9 @@ static void check_access(sp_rt_storage *storage, sp_storage handle, sp_access ac
         sp_free(reports);
         return;
     }
-    sp__check_used(&storage->history, storage->bytes, (sp_point){0}, &use, reports);
+    const sp_point point =
+        ticket != NULL ? (sp_point){&ticket->timeline, ticket->value} : (sp_point){0};
+    sp__check_used(&storage->history, storage->bytes, point, &use, reports);
     sp_mutex_unlock(&storage->lock);
     sp__check_emit(reports);
     sp_free(reports);
@@ -268,7 +273,9 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     SP_TRY(status);
 
     if (step.ticket != NULL) status = wait_behind(step.ticket);
-    if (sp__check_is_on() && status == SP_OK) check_access(storage, handle, access, SP_CALL_SITE);
+    if (sp__check_is_on() && status == SP_OK) {
+        check_access(storage, handle, step.ticket, access, SP_CALL_SITE);
+    }
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
     if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
     if (step.ticket != NULL) status = leave_begin(storage, handle, step.ticket, status);
