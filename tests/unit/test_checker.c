@@ -340,12 +340,14 @@ TEST(order_that_there_is_no_memory_for_counts_as_given)
 TEST(streams_beyond_those_that_are_told_apart_count_as_ordered)
 {
     enum { ACCESSES = 300 }; /* each a timeline */
+    sp__check_reset();
+    sp__check_start();
     two_streams s = set_up(true);
     sp_check_set_callback(see, &s.reports);
     void *data;
     for (int i = 0; i < 2; i++) {
         CHECK_OK(use_on(&s, i)); /* these two have clocks */
-        CHECK_OK(sp_device_synchronize(cpu));
+        CHECK_OK(sp_stream_synchronize(s.streams[i]));
     }
     for (int i = 0; i < ACCESSES; i++) CHECK_OK(sp_storage_host_begin(s.b, SP_READ, &data));
     for (int i = 0; i < ACCESSES; i++) CHECK_OK(sp_storage_host_end(s.b, SP_READ));
