@@ -68,7 +68,8 @@ SP_API sp_status sp_stream_query(sp_stream stream);
 /* A hint: what was submitted shall get going now rather than within a millisecond. */
 SP_API sp_status sp_stream_flush(sp_stream stream);
 
-/* Gathers submissions and hands them over together (on, the default), or each at once. */
+/* Gathers submissions and hands them over together (on, the default), or each at once. Of the
+ * stream, for all who share it, until the last of them has released it. */
 SP_API sp_status sp_stream_set_batching(sp_stream stream, bool is_on);
 
 typedef struct sp_stream_info {

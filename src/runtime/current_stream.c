@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Current streams. The common question is answered from the thread's own record: one load of the
- * slot, one of the handle, one of the runtime's phase. */
+ * slot, one of the handle, one of the runtime's phase, one of the mask of closed devices. */
 #include "runtime/current_stream.h"
 
 #include "base/error.h"
@@ -97,7 +97,8 @@ sp_status sp_stream_current(sp_device device, sp_stream *out)
     const uint64_t index = sp__rt_device_index(device);
     if (SP_LIKELY(streams != NULL && out != NULL && index < SP_MAX_DEVICES &&
                   streams->current[index].bits != 0 &&
-                  sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP)) {
+                  sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP &&
+                  !sp__rt_device_is_closed(index))) {
         *out = streams->current[index];
         return SP_OK;
     }

@@ -280,6 +280,25 @@ TEST(without_batching_each_submission_is_handed_over_at_once)
     runtime_end();
 }
 
+TEST(batching_that_was_turned_off_is_on_again_for_the_next_holder)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    const sp_stream former = new_stream();
+    const uint32_t index = index_of(former);
+    CHECK_OK(sp_stream_set_batching(former, false));
+    CHECK_OK(sp_stream_release(former));
+    const sp_stream stream = new_stream();
+    CHECK_EQ_U64(index_of(stream), index);
+    const uint64_t before = commits_of(stream);
+    for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
+    CHECK_EQ_U64(commits_of(stream), before);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
 TEST(what_was_gathered_runs_without_any_further_call)
 {
     runtime_begin();
