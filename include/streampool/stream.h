@@ -31,23 +31,29 @@ SP_API sp_status sp_stream_default(sp_device device, sp_stream *out);
 SP_API sp_status sp_stream_from_pool(sp_device device, sp_stream *out);
 
 /* Ends the lease. What was submitted still completes, before anything of the stream's next taker.
- * SP_INVALID for the default stream and for a stale handle; the zero handle is fine. */
+ * Where the stream is still current, calls that use the current stream are SP_INVALID until another
+ * is, by sp_stream_set_current of the zero handle for instance. SP_INVALID for the default stream
+ * and for a stale handle; the zero handle is fine. */
 SP_API sp_status sp_stream_release(sp_stream stream);
 
 /* Makes `stream` the calling thread's current stream of its device; no reference is taken. The zero
  * handle goes back to the thread's own stream. */
 SP_API sp_status sp_stream_set_current(sp_stream stream);
 
-/* A scope in which another stream is current. Lives on the caller's stack. */
+/* A scope in which another stream is current. Lives on the caller's stack; the fields are the
+ * library's. */
 typedef struct sp_stream_guard {
     sp_stream previous;
-    sp_stream entered;
+    uint64_t thread; /* that began it */
+    uint64_t number; /* among that thread's guards */
+    uint64_t outer;  /* the guard around it */
+    uint32_t device; /* of the stream */
 } sp_stream_guard;
 
 /* Makes `stream` current until sp_stream_guard_end on the same thread; guards nest. */
 SP_API sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard);
-/* Back to the stream that was current before the guard. SP_INVALID out of order or on another
- * thread. */
+/* Back to the stream that was current before the guard, whatever became current in it. SP_INVALID
+ * out of order or on another thread. */
 SP_API sp_status sp_stream_guard_end(const sp_stream_guard *guard);
 
 /* Gives the calling thread's own streams back before it ends; it gets others when it next needs

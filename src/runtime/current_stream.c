@@ -9,6 +9,8 @@
 typedef struct thread_streams {
     sp_stream current[SP_MAX_DEVICES]; /* zero: not asked for yet */
     sp_stream own[SP_MAX_DEVICES];     /* leases to give back; zero on the main thread */
+    uint64_t guard;                    /* number of the innermost guard that is open; 0: none */
+    uint64_t last_guard;               /* number of the newest one; none is given twice */
 } thread_streams;
 
 static void release_all(thread_streams *streams)
@@ -158,8 +160,14 @@ sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
     /* The thread's own stream is remembered as zero: it may be given back inside the scope, and
      * then the thread gets another afterwards. */
     const bool is_own = streams->current[index].bits == streams->own[index].bits;
-    guard->previous = is_own ? (sp_stream){0} : streams->current[index];
-    guard->entered = stream;
+    *guard = (sp_stream_guard){
+        .previous = is_own ? (sp_stream){0} : streams->current[index],
+        .thread = sp_thread_number(),
+        .number = ++streams->last_guard,
+        .outer = streams->guard,
+        .device = index,
+    };
+    streams->guard = guard->number;
     streams->current[index] = stream;
     return SP_OK;
 }
@@ -168,13 +176,14 @@ sp_status sp_stream_guard_end(const sp_stream_guard *guard)
 {
     SP_TRY(sp__runtime_enter());
     thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
-    for (uint32_t i = 0; guard != NULL && streams != NULL && i < SP_MAX_DEVICES; i++) {
-        if (guard->entered.bits == 0 || streams->current[i].bits != guard->entered.bits) continue;
-        streams->current[i] = guard->previous;
-        return SP_OK;
+    if (guard == NULL || streams == NULL || guard->thread != sp_thread_number() ||
+        guard->number == 0 || guard->number != streams->guard || guard->device >= SP_MAX_DEVICES) {
+        return sp__fail(SP_INVALID, "this is not the innermost open guard of this thread: guards "
+                                    "end in reverse order, on the thread that began them");
     }
-    return sp__fail(SP_INVALID, "the guard's stream is not this thread's current stream: guards "
-                                "end in reverse order, on the thread that began them");
+    streams->guard = guard->outer;
+    streams->current[guard->device] = guard->previous;
+    return SP_OK;
 }
 
 sp_status sp_thread_release_stream(void)
