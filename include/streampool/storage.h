@@ -89,8 +89,8 @@ typedef struct sp_storage_range {
     uint64_t bytes;
 } sp_storage_range;
 
-/* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Between devices
- * one of the two must be visible to the other. */
+/* Copies ranges of equal size, in stream order; ranges of one storage may overlap. Both storages
+ * are of the stream's device, else SP_INVALID. */
 SP_API sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                        sp_storage_range source);
 

@@ -99,8 +99,8 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     sp_rt_storage *storage = used->storage;
     if (storage->device != s->stream->stream->device) {
         return sp__fail(SP_INVALID,
-                        "a storage of device %s is used on a stream of device %s: copy "
-                        "it there first",
+                        "a storage of device %s is used on a stream of device %s: a command "
+                        "uses storages of its stream's device only",
                         storage->device->dev->limits.name, s->stream->queue->device->limits.name);
     }
     const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
