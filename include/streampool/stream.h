@@ -82,11 +82,14 @@ typedef struct sp_stream_info {
     sp_device device;
     uint32_t index;       /* in the pool; 0 is the default stream */
     uint32_t holders;     /* leases on it right now */
-    uint64_t submissions; /* ever, by all its takers */
-    uint64_t commits;     /* times that gathered submissions were handed over */
-    uint64_t by_workers;  /* commands run by the device's own threads */
-    uint64_t by_helpers;  /* commands run by threads that waited */
-    uint64_t by_host;     /* host functions run by the host executor */
+    uint64_t submissions; /* accepted ever, of all its takers */
+    uint64_t done;        /* of these: completed without a failure */
+    uint64_t failed;     /* completed with one; nothing accepted is ever dropped or cancelled, so an
+                            idle stream has submissions = done + failed */
+    uint64_t commits;    /* times that gathered submissions were handed over */
+    uint64_t by_workers; /* commands run by the device's own threads */
+    uint64_t by_helpers; /* commands run by threads that waited */
+    uint64_t by_host;    /* host functions run by the host executor */
 } sp_stream_info;
 
 /* Figures of the stream that the lease names, read one by one. */

@@ -252,6 +252,34 @@ TEST(work_in_flight_when_its_thread_ends_completes)
     runtime_end();
 }
 
+static sp_stream_info info_of(sp_stream stream)
+{
+    sp_stream_info info = {0};
+    CHECK_OK(sp_stream_get_info(stream, &info));
+    return info;
+}
+
+TEST(what_a_stream_accepted_is_done_or_failed_when_it_is_idle)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    const sp_stream stream = new_stream();
+    gate blocker = gate_closed(CPU);
+    gate_hold(&blocker, stream);
+    for (int i = 0; i < 3; i++) fill(stream, storage, 1);
+    for (int i = 0; i < 2; i++) submit_failing(stream, (sp_storage){0});
+    CHECK_EQ_U64(info_of(stream).submissions, 6);
+    CHECK_EQ_U64(info_of(stream).done + info_of(stream).failed, 0);
+    gate_open(&blocker);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_EQ_U64(info_of(stream).done, 4);
+    CHECK_EQ_U64(info_of(stream).failed, 2);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    gate_destroy(&blocker);
+    runtime_end();
+}
+
 static uint64_t commits_of(sp_stream stream)
 {
     sp_stream_info info = {0};
