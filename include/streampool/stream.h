@@ -30,6 +30,15 @@ SP_API sp_status sp_stream_default(sp_device device, sp_stream *out);
  * releases it, from any thread. */
 SP_API sp_status sp_stream_from_pool(sp_device device, sp_stream *out);
 
+typedef struct sp_stream_options {
+    bool is_unbatched;    /* as sp_stream_set_batching(stream, false) */
+    uint64_t reserved[7]; /* zero; room for priorities and for streams that somebody else made */
+} sp_stream_options;
+
+/* The same with options, which may be NULL. SP_UNSUPPORTED if anything reserved is not zero. */
+SP_API sp_status sp_stream_from_pool_with(sp_device device, const sp_stream_options *options,
+                                          sp_stream *out);
+
 /* Ends the lease. What was submitted still completes, before anything of the stream's next taker.
  * Where the stream is still current, calls that use the current stream are SP_INVALID until another
  * is, by sp_stream_set_current of the zero handle for instance. SP_INVALID for the default stream

@@ -117,14 +117,35 @@ sp_status sp_stream_default(sp_device handle, sp_stream *out)
     return SP_OK;
 }
 
-sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)
+static sp_status check_options(const sp_stream_options *options)
+{
+    for (uint32_t i = 0; i < SP_COUNT_OF(options->reserved); i++) {
+        if (options->reserved[i] == 0) continue;
+        return sp__fail(SP_UNSUPPORTED,
+                        "sp_stream_options.reserved[%u] is not zero: this version "
+                        "knows no such option",
+                        i);
+    }
+    return SP_OK;
+}
+
+sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *options,
+                                   sp_stream *out)
 {
     if (out == NULL)
         return sp__fail(SP_INVALID, "sp_stream_from_pool needs a place for the handle");
     *out = (sp_stream){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
-    return sp__stream_pool_take(&device->pool, out);
+    if (options != NULL) SP_TRY(check_options(options));
+    SP_TRY(sp__stream_pool_take(&device->pool, out));
+    if (options == NULL || !options->is_unbatched) return SP_OK;
+    return sp_stream_set_batching(*out, false);
+}
+
+sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)
+{
+    return sp_stream_from_pool_with(handle, NULL, out);
 }
 
 sp_status sp_stream_release(sp_stream stream)

@@ -24,7 +24,7 @@ typedef enum sp_runtime_phase {
 struct sp_rt_device {
     sp_dev *dev;
     uint32_t index;
-    sp_once stopped;         /* sp_device_close and sp_shutdown may come at the same time */
+    sp_once stopped; /* sp_device_close and sp_shutdown may come at the same time */
     sp_stream_pool pool;
     sp_allocator allocator;
 };

@@ -308,6 +308,36 @@ TEST(without_batching_each_submission_is_handed_over_at_once)
     runtime_end();
 }
 
+TEST(a_stream_can_be_taken_unbatched)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    sp_stream stream;
+    CHECK_OK(sp_stream_from_pool_with(CPU, &(sp_stream_options){.is_unbatched = true}, &stream));
+    for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
+    CHECK_EQ_U64(commits_of(stream), 10);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_stream_option_that_is_not_known_is_refused_and_takes_no_stream)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "2", .policy = "fail"});
+    sp_stream stream;
+    for (int i = 0; i < 7; i++) {
+        sp_stream_options options = {.is_unbatched = false};
+        options.reserved[i] = 1;
+        CHECK_STATUS(sp_stream_from_pool_with(CPU, &options, &stream), SP_UNSUPPORTED);
+        CHECK_EQ_U64(stream.bits, 0);
+    }
+    CHECK_OK(sp_stream_from_pool_with(CPU, NULL, &stream));
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_STATUS(sp_stream_from_pool_with(CPU, NULL, NULL), SP_INVALID);
+    runtime_end();
+}
+
 TEST(batching_that_was_turned_off_is_on_again_for_the_next_holder)
 {
     runtime_begin();
