@@ -45,6 +45,9 @@ typedef void (*sp_storage_release_function)(void *ctx, void *data);
 typedef struct sp_adopt_options {
     bool is_untracked;
     sp_event ready; /* the memory is ready when this event is reached; zero: it is ready now */
+    /* Or: when all is done that was submitted to this stream, of any device, before the call. One
+     * of the two at most. */
+    sp_stream ready_after;
     sp_storage_release_function release; /* may be NULL */
     void *ctx;
 } sp_adopt_options;
@@ -53,6 +56,16 @@ typedef struct sp_adopt_options {
  * is called. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
+
+/* `bytes` of zeroed host memory, aligned to a page, that `device` reaches directly: to adopt, or to
+ * copy through. 0 bytes is fine. It stays until sp_host_free, whatever becomes of the device. */
+SP_API sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out);
+/* Frees it; nobody may use it any more, so adopted memory is freed in its release function. Works
+ * after sp_shutdown. SP_INVALID for an address that sp_host_alloc did not return or that is freed
+ * already; NULL is fine. */
+SP_API sp_status sp_host_free(void *data);
+/* Are `bytes` at `data` all in one piece of memory from sp_host_alloc? */
+SP_API bool sp_host_is_pinned(const void *data, uint64_t bytes);
 
 typedef struct sp_storage_info {
     sp_device device;
@@ -81,6 +94,10 @@ SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 /* Keeps the memory from being reused before everything has completed that was submitted to `stream`
  * until the storage is released. Needed only for uses that the library does not see. */
 SP_API sp_status sp_storage_record_stream(sp_storage storage, sp_stream stream);
+
+/* The same for every stream of the device, also those that are first used later: for a storage
+ * whose address code was given that the library does not see, on streams that nobody can name. */
+SP_API sp_status sp_storage_record_all_streams(sp_storage storage);
 
 /* Part of a storage. */
 typedef struct sp_storage_range {

@@ -18,6 +18,7 @@
 #include "runtime/command_list.h"
 #include "runtime/current_stream.h"
 #include "runtime/event.h"
+#include "runtime/host_memory.h"
 #include "runtime/storage.h"
 
 sp_atomic_u32 sp__runtime_phase;  /* process-wide: the runtime is; see sp__runtime_reset */
@@ -384,6 +385,7 @@ void sp__runtime_reset(void)
     sp__command_lists_free();
     sp__events_free();
     sp__host_tickets_free();
+    sp__host_memory_free();
     sp__check_reset();
     sp__thread_records_free();
     sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_NEW);

@@ -129,10 +129,12 @@ static void retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
     }
 }
 
+/* Of the first stream in the mask. */
 static sp_point last_point(const sp_rt_storage *storage, uint64_t streams) SP_NO_LOCK_ANALYSIS
 {
     sp_rt_device *device = storage->device;
     sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[__builtin_ctzll(streams)]);
+    if (queue == NULL) return (sp_point){0}; /* recorded with all others, and never used */
     return (sp_point){&queue->timeline, device->dev->vtable->last_value(queue)};
 }
 
@@ -256,6 +258,17 @@ sp_status sp_storage_freeze(sp_storage handle)
     }
     const sp_status end = sp_storage_host_end(handle, SP_READ);
     return status != SP_OK ? status : end;
+}
+
+sp_status sp_storage_record_all_streams(sp_storage handle)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    if (!sp__storage_lock(storage, handle)) return SP_INVALID;
+    const uint32_t count = storage->device->pool.count;
+    sp_fetch_or_relaxed(&storage->used_streams, UINT64_MAX >> (SP_POOL_STREAMS - count));
+    sp_mutex_unlock(&storage->lock);
+    return SP_OK;
 }
 
 sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)

@@ -8,7 +8,8 @@
  * afterwards. So who holds the lock of a current storage has it alive, with no reference taken.
  *
  * Memory is in one of three states: host-complete (an empty frontier), stamped (a frontier), or
- * unknown (used by code that we do not see: all streams count as users at its death). */
+ * unknown (sp_storage_record_all_streams: code that we do not see uses it, so all streams count as
+ * users at its death). */
 #ifndef SP_RUNTIME_STORAGE_H
 #define SP_RUNTIME_STORAGE_H
 

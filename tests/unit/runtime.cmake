@@ -6,7 +6,8 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 
 # Each program once as it is and, in builds that can, once with delays at every marked place.
 foreach(suite
-    adopt allocator current_stream event event_time frontier host_access runtime_state
+    adopt allocator current_stream event event_time frontier host_access host_memory
+    runtime_state
     runtime_state_memory runtime_state_process storage stream stream_host stream_pool submit
     submit_ranges)
     set(program test_${suite})

@@ -290,6 +290,34 @@ TEST(a_recorded_stream_keeps_memory_until_all_that_was_submitted_before_the_rele
     reuse_end(&self);
 }
 
+TEST(memory_recorded_for_all_streams_waits_for_those_too_that_were_first_used_later)
+{
+    reuse self = reuse_begin(false);
+    CHECK_OK(sp_storage_record_all_streams(self.storage));
+    const sp_stream later = new_stream();
+    gate_hold(&self.blocker, later);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK(!is_reused(&self, 6));
+    CHECK_OK(sp_stream_query(self.user)); /* a stream without work keeps nothing */
+    gate_open(&self.blocker);
+    CHECK_OK(sp_stream_synchronize(later));
+    CHECK(is_reused(&self, 12));
+    CHECK_OK(sp_stream_release(later));
+    gate_destroy(&self.blocker);
+    CHECK_OK(sp_stream_release(self.user));
+    runtime_end();
+}
+
+TEST(every_stream_of_a_full_pool_can_be_recorded)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "64"});
+    const sp_storage storage = new_storage(64);
+    CHECK_OK(sp_storage_record_all_streams(storage));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_STATUS(sp_storage_record_all_streams(storage), SP_INVALID);
+    runtime_end();
+}
+
 TEST(the_slowest_of_three_consumers_counts_though_it_was_recorded_first)
 {
     reuse self = reuse_begin(false);
