@@ -150,7 +150,7 @@ static void add_stream_uses(sp_rt_storage *storage)
         if (sp__point_has_passed(point)) continue;
         if (sp__frontier_reserve(&storage->block.frontier) == SP_OK) {
             sp__frontier_publish(&storage->block.frontier, SP_READ, point);
-        } else {
+        } else if (!SP_PLANTED(forget_without_memory)) {
             left |= streams & -streams;
         }
     }
