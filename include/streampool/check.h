@@ -31,7 +31,8 @@ typedef struct sp_check_report {
 /* Gets each report, on the thread that submitted the later use; it must not call the library. */
 typedef void (*sp_check_function)(void *ctx, const sp_check_report *report);
 
-/* Replaces the default, which logs the report as an error. NULL goes back to that. */
+/* Replaces the default, which logs the report as an error. NULL goes back to that. When it returns
+ * the former callback is called no more, unless this is called inside it. */
 SP_API void sp_check_set_callback(sp_check_function fn, void *ctx);
 
 /* Is the checker on? */

@@ -31,7 +31,8 @@ typedef struct sp_device_info {
 /* Number of open devices; at least 1 once the runtime is up. 0 after sp_shutdown. */
 SP_API uint32_t sp_device_count(void);
 
-/* The `index`-th open device; index 0 is `cpu`. SP_NOT_FOUND past the end. */
+/* The `index`-th open device, in the order in which they were opened; index 0 is `cpu`. A close
+ * moves the later ones up. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_device_at(uint32_t index, sp_device *out);
 
 /* Opens a device of a kind: "cpu" gives the one there is, "null" another pretend accelerator each

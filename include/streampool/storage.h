@@ -45,6 +45,9 @@ typedef void (*sp_storage_release_function)(void *ctx, void *data);
 typedef struct sp_adopt_options {
     bool is_untracked;
     sp_event ready; /* the memory is ready when this event is reached; zero: it is ready now */
+    /* Or: when all is done that was submitted to this stream, of any device, before the call. One
+     * of the two at most. */
+    sp_stream ready_after;
     sp_storage_release_function release; /* may be NULL */
     void *ctx;
 } sp_adopt_options;
@@ -53,6 +56,16 @@ typedef struct sp_adopt_options {
  * is called. SP_INVALID if the bytes would reach round the end of the address space. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
+
+/* `bytes` of zeroed host memory, aligned to a page, that `device` reaches directly: to adopt, or to
+ * copy through. 0 bytes is fine. It stays until sp_host_free, whatever becomes of the device. */
+SP_API sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out);
+/* Frees it; nobody may use it any more, so adopted memory is freed in its release function. Works
+ * after sp_shutdown. SP_INVALID for an address that sp_host_alloc did not return or that is freed
+ * already; NULL is fine. */
+SP_API sp_status sp_host_free(void *data);
+/* Are `bytes` at `data` all in one piece of memory from sp_host_alloc? */
+SP_API bool sp_host_is_pinned(const void *data, uint64_t bytes);
 
 typedef struct sp_storage_info {
     sp_device device;
@@ -76,12 +89,16 @@ SP_API sp_status sp_storage_freeze(sp_storage storage);
  * storage is the status of a read; SP_WRITE promises to write all of it. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
 /* Ends one open access of that kind; the data must not be touched any more. SP_INVALID if there is
- * none. */
+ * none. Works while sp_shutdown runs, which waits for work behind the access, and after it. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
 /* Keeps the memory from being reused before everything has completed that was submitted to `stream`
  * until the storage is released. Needed only for uses that the library does not see. */
 SP_API sp_status sp_storage_record_stream(sp_storage storage, sp_stream stream);
+
+/* The same for every stream of the device, also those that are first used later: for a storage
+ * whose address code was given that the library does not see, on streams that nobody can name. */
+SP_API sp_status sp_storage_record_all_streams(sp_storage storage);
 
 /* Part of a storage. */
 typedef struct sp_storage_range {
@@ -118,7 +135,8 @@ SP_API sp_status sp_device_get_memory_stats(sp_device device, sp_memory_stats *o
 /* Gives cached memory that nothing uses back to the device. */
 SP_API sp_status sp_device_empty_cache(sp_device device);
 
-/* Bounds reserved_bytes; 0 is no bound but the device's own. What is reserved already stays. */
+/* Bounds reserved_bytes; 0 is no bound but the device's own, sp_device_info's memory_bytes, which
+ * always holds. What is reserved already stays. */
 SP_API sp_status sp_device_set_memory_limit(sp_device device, uint64_t bytes);
 
 /* When more than `high_bytes` are cached, unused memory is given back to the device, down to

@@ -30,24 +30,39 @@ SP_API sp_status sp_stream_default(sp_device device, sp_stream *out);
  * releases it, from any thread. */
 SP_API sp_status sp_stream_from_pool(sp_device device, sp_stream *out);
 
+typedef struct sp_stream_options {
+    bool is_unbatched;    /* as sp_stream_set_batching(stream, false) */
+    uint64_t reserved[7]; /* zero; room for priorities and for streams that somebody else made */
+} sp_stream_options;
+
+/* The same with options, which may be NULL. SP_UNSUPPORTED if anything reserved is not zero. */
+SP_API sp_status sp_stream_from_pool_with(sp_device device, const sp_stream_options *options,
+                                          sp_stream *out);
+
 /* Ends the lease. What was submitted still completes, before anything of the stream's next taker.
- * SP_INVALID for the default stream and for a stale handle; the zero handle is fine. */
+ * Where the stream is still current, calls that use the current stream are SP_INVALID until another
+ * is, by sp_stream_set_current of the zero handle for instance. SP_INVALID for the default stream
+ * and for a stale handle; the zero handle is fine. */
 SP_API sp_status sp_stream_release(sp_stream stream);
 
 /* Makes `stream` the calling thread's current stream of its device; no reference is taken. The zero
  * handle goes back to the thread's own stream. */
 SP_API sp_status sp_stream_set_current(sp_stream stream);
 
-/* A scope in which another stream is current. Lives on the caller's stack. */
+/* A scope in which another stream is current. Lives on the caller's stack; the fields are the
+ * library's. */
 typedef struct sp_stream_guard {
     sp_stream previous;
-    sp_stream entered;
+    uint64_t thread; /* that began it */
+    uint64_t number; /* among that thread's guards */
+    uint64_t outer;  /* the guard around it */
+    uint32_t device; /* of the stream */
 } sp_stream_guard;
 
 /* Makes `stream` current until sp_stream_guard_end on the same thread; guards nest. */
 SP_API sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard);
-/* Back to the stream that was current before the guard. SP_INVALID out of order or on another
- * thread. */
+/* Back to the stream that was current before the guard, whatever became current in it. SP_INVALID
+ * out of order or on another thread. */
 SP_API sp_status sp_stream_guard_end(const sp_stream_guard *guard);
 
 /* Gives the calling thread's own streams back before it ends; it gets others when it next needs
@@ -68,18 +83,22 @@ SP_API sp_status sp_stream_query(sp_stream stream);
 /* A hint: what was submitted shall get going now rather than within a millisecond. */
 SP_API sp_status sp_stream_flush(sp_stream stream);
 
-/* Gathers submissions and hands them over together (on, the default), or each at once. */
+/* Gathers submissions and hands them over together (on, the default), or each at once. Of the
+ * stream, for all who share it, until the last of them has released it. */
 SP_API sp_status sp_stream_set_batching(sp_stream stream, bool is_on);
 
 typedef struct sp_stream_info {
     sp_device device;
     uint32_t index;       /* in the pool; 0 is the default stream */
     uint32_t holders;     /* leases on it right now */
-    uint64_t submissions; /* ever, by all its takers */
-    uint64_t commits;     /* times that gathered submissions were handed over */
-    uint64_t by_workers;  /* commands run by the device's own threads */
-    uint64_t by_helpers;  /* commands run by threads that waited */
-    uint64_t by_host;     /* host functions run by the host executor */
+    uint64_t submissions; /* accepted ever, of all its takers */
+    uint64_t done;        /* of these: completed without a failure */
+    uint64_t failed;     /* completed with one; nothing accepted is ever dropped or cancelled, so an
+                            idle stream has submissions = done + failed */
+    uint64_t commits;    /* times that gathered submissions were handed over */
+    uint64_t by_workers; /* commands run by the device's own threads */
+    uint64_t by_helpers; /* commands run by threads that waited */
+    uint64_t by_host;    /* host functions run by the host executor */
 } sp_stream_info;
 
 /* Figures of the stream that the lease names, read one by one. */

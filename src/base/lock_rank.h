@@ -36,6 +36,7 @@
     X(LEAF, CLASS_POOL, "sp_class_pool.lock", "runtime/allocator.h",                               \
       "free blocks of one size class")                                                             \
     X(LEAF, TICKETS, "tickets.lock", "runtime/host_access.c", "free tickets")                      \
+    X(LEAF, PINNED, "pinned.lock", "runtime/host_memory.c", "the addresses of pinned host memory") \
     X(LEAF, CHECKER, "checker.lock", "runtime/checker.c",                                          \
       "the checker's clocks and histories (only with STREAMPOOL_CHECK=1)")                         \
     X(LEAF, PLAN_CACHE, "sp_plan_cache.lock", "model/plan_cache.h",                                \

@@ -7,26 +7,19 @@
 #include <stdio.h>
 
 #include "base/lock_check.h"
+#include "base/callback.h"
 #include "base/mutex.h"
 #include "base/option.h"
 #include "base/thread.h"
 
 #define GATE_UNREAD UINT32_MAX
 
-/* One call into a callback, on its thread's stack. */
-typedef struct log_call {
-    uint64_t thread;
-    uint64_t generation;
-    struct log_call *next;
-} log_call;
-
 typedef struct log_sink {
     sp_mutex lock;
     sp_cond call_ended; /* an entry left `calls` */
     sp_log_fn fn SP_GUARDED_BY(lock);
     void *ctx SP_GUARDED_BY(lock);
-    uint64_t generation SP_GUARDED_BY(lock); /* counts sp_log_set_callback */
-    log_call *calls SP_GUARDED_BY(lock);
+    sp_callback_calls calls SP_GUARDED_BY(lock);
 } log_sink;
 
 /* process-wide: one log serves all devices; sp__log_reset restores the initial state. */
@@ -35,41 +28,15 @@ static log_sink sink = {.lock = SP_MUTEX_INIT(SP_LOCK_LOG)};
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 
-static bool is_inside_callback_locked(uint64_t thread) SP_REQUIRES(&sink.lock)
-{
-    for (const log_call *call = sink.calls; call != NULL; call = call->next) {
-        if (call->thread == thread) return true;
-    }
-    return false;
-}
-
-static bool has_older_call_locked(uint64_t generation) SP_REQUIRES(&sink.lock)
-{
-    for (const log_call *call = sink.calls; call != NULL; call = call->next) {
-        if (call->generation < generation) return true;
-    }
-    return false;
-}
-
-static void remove_call_locked(const log_call *call) SP_REQUIRES(&sink.lock)
-{
-    log_call **link = &sink.calls;
-    while (*link != call) link = &(*link)->next;
-    *link = call->next;
-}
-
 static void call_sink(sp_log_level level, const char *message)
 {
-    log_call call = {.thread = sp_thread_number()};
+    const uint64_t thread = sp_thread_number();
+    sp_callback_call call;
     sp_mutex_lock(&sink.lock);
     const sp_log_fn fn = sink.fn;
     void *const ctx = sink.ctx;
-    const bool is_nested = is_inside_callback_locked(call.thread);
-    if (fn != NULL && !is_nested) {
-        call.generation = sink.generation;
-        call.next = sink.calls;
-        sink.calls = &call;
-    }
+    const bool is_nested = sp_callback_is_inside(&sink.calls, thread);
+    if (fn != NULL && !is_nested) sp_callback_enter(&sink.calls, &call, thread);
     sp_mutex_unlock(&sink.lock);
 
     if (is_nested) return;
@@ -81,7 +48,7 @@ static void call_sink(sp_log_level level, const char *message)
     fn(ctx, level, message);
 
     sp_mutex_lock(&sink.lock);
-    remove_call_locked(&call);
+    sp_callback_leave(&sink.calls, &call);
     sp_cond_broadcast(&sink.call_ended);
     sp_mutex_unlock(&sink.lock);
 }
@@ -112,10 +79,10 @@ void sp_log_set_callback(sp_log_fn fn, void *ctx)
     sp_mutex_lock(&sink.lock);
     sink.fn = fn;
     sink.ctx = ctx;
-    const uint64_t generation = ++sink.generation;
-    /* A callback that replaces itself would wait for its own end. */
-    if (!is_inside_callback_locked(sp_thread_number())) {
-        while (has_older_call_locked(generation)) sp_cond_wait(&sink.call_ended, &sink.lock);
+    const uint64_t generation = ++sink.calls.generation;
+    const uint64_t thread = sp_thread_number();
+    while (sp_callback_must_wait(&sink.calls, generation, thread)) {
+        sp_cond_wait(&sink.call_ended, &sink.lock);
     }
     sp_mutex_unlock(&sink.lock);
 }

@@ -47,6 +47,22 @@ void sp__adopted_retire(sp_rt_storage *storage)
     walk_on(&storage->retire_waiter);
 }
 
+/* The point after which the memory may be used. */
+static sp_status find_ready(const sp_adopt_options *options, sp_point *out)
+{
+    if (options->ready_after.bits == 0) {
+        return options->ready.bits != 0 ? sp__event_point(options->ready, out) : SP_OK;
+    }
+    if (options->ready.bits != 0) {
+        return sp__fail(SP_INVALID, "adopted memory is ready at an event or after a stream, not "
+                                    "both: let the stream wait for the event");
+    }
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_find(options->ready_after, &ref));
+    *out = (sp_point){&ref.queue->timeline, ref.queue->device->vtable->last_value(ref.queue)};
+    return SP_OK;
+}
+
 sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                            const sp_adopt_options *options, sp_storage *out)
 {
@@ -59,9 +75,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                         (unsigned long long)bytes);
     }
     sp_point ready = {0};
-    if (options != NULL && options->ready.bits != 0) {
-        SP_TRY(sp__event_point(options->ready, &ready));
-    }
+    if (options != NULL) SP_TRY(find_ready(options, &ready));
     sp_rt_storage *storage;
     SP_TRY(sp__storage_object_new(&storage));
     storage->adopted = (sp_memory){.device = on->dev, .bytes = bytes, .host = data};

@@ -87,7 +87,7 @@ typedef struct sp_allocator {
     SP_ATOMIC(sp_stream_cache *) caches[SP_ALLOCATOR_STREAMS];
     SP_CACHE_ALIGNED sp_atomic_u64 reserved_bytes; /* raised before the device is asked */
     sp_atomic_u64 peak_bytes;
-    sp_atomic_u64 limit_bytes; /* 0: none */
+    sp_atomic_u64 limit_bytes; /* 0: none but the device's own */
     /* When the pools hold more than `high`, whoever passes trims them to `low`. 0: never. */
     sp_atomic_u64 low_bytes;
     sp_atomic_u64 high_bytes;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vector clocks over timelines, and the uses of each storage since its last write. A debugging aid:
- * without memory it forgets, and then reports less, never more. */
+ * where it forgets, or has no memory, it takes uses as ordered: it reports less, never more. */
 #include "runtime/checker.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callback.h"
 #include "base/heap.h"
 #include "base/lock_check.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "base/thread.h"
 #include "device/wait.h"
 
-/* Timelines that are told apart; more are not checked. */
+/* Timelines that are told apart; what others do counts as ordered. */
 #define MAX_CLOCKS 256
 #define NO_CLOCK UINT32_MAX
 /* Remembered changes of a stream's clock; a point older than these has itself as its clock. */
@@ -35,10 +37,11 @@ typedef struct stream_clock {
     clock_vector now;
     clock_snapshot *snapshots; /* ring, oldest first; made with the first wait */
     uint32_t first, count;
+    bool has_lost; /* a snapshot older than those that are there, or than all */
 } stream_clock;
 
 typedef struct past_use {
-    uint32_t clock; /* NO_CLOCK: the host, which has completed it */
+    uint32_t clock; /* NO_CLOCK: ordered before everything, as far as we know */
     uint64_t value;
     sp_check_use use;
 } past_use;
@@ -59,6 +62,8 @@ static struct {
     clock_vector host SP_GUARDED_BY(lock); /* what has been seen to have passed */
     sp_check_function callback SP_GUARDED_BY(lock);
     void *ctx SP_GUARDED_BY(lock);
+    sp_callback_calls calls SP_GUARDED_BY(lock);
+    sp_cond call_ended; /* an entry left `calls` */
     sp_atomic_u64 report_count;
 } checker = {.lock = SP_MUTEX_INIT(SP_LOCK_CHECKER)}; /* process-wide: hazards cross devices */
 
@@ -99,7 +104,19 @@ static const clock_vector *vector_at(const stream_clock *clock, uint64_t value)
         const clock_snapshot *snapshot = &clock->snapshots[(clock->first + i) % SNAPSHOTS];
         if (snapshot->value <= value) return &snapshot->vector;
     }
-    return NULL;
+    if (!clock->has_lost) return NULL;
+    /* Clocks only grow: the next one that is known holds all that the lost one did. */
+    return clock->count > 0 ? &clock->snapshots[clock->first].vector : &clock->now;
+}
+
+/* Of a timeline without a clock: everything so far. */
+static bool join_all_locked(clock_vector *into) SP_REQUIRES(&checker.lock)
+{
+    bool is_changed = false;
+    for (uint32_t i = 0; i < checker.clock_count; i++) {
+        if (join_value(into, i, checker.clocks[i].now.values[i])) is_changed = true;
+    }
+    return is_changed;
 }
 
 /* Everything that the point comes after, and itself. */
@@ -107,7 +124,7 @@ static bool join_point_locked(clock_vector *into, sp_point point) SP_REQUIRES(&c
 {
     if (point.timeline == NULL) return false;
     const uint32_t index = clock_of_locked(point.timeline);
-    if (index == NO_CLOCK) return false;
+    if (index == NO_CLOCK) return join_all_locked(into);
     bool is_changed = join_value(into, index, point.value);
     const clock_vector *past = vector_at(&checker.clocks[index], point.value);
     if (past != NULL && join(into, past)) is_changed = true;
@@ -118,9 +135,13 @@ static void take_snapshot(stream_clock *clock, uint64_t value)
 {
     if (clock->snapshots == NULL) {
         clock->snapshots = sp_calloc(SNAPSHOTS, sizeof *clock->snapshots);
-        if (clock->snapshots == NULL) return;
+        if (clock->snapshots == NULL) {
+            clock->has_lost = true;
+            return;
+        }
     }
     if (clock->count == SNAPSHOTS) {
+        clock->has_lost = true;
         clock->first = (clock->first + 1) % SNAPSHOTS;
         clock->count--;
     }
@@ -157,24 +178,30 @@ static void observe(sp_point point)
 
 /* ---- uses ---- */
 
-static bool is_ordered_locked(const past_use *earlier, uint32_t clock) SP_REQUIRES(&checker.lock)
+/* What a new use comes after: of the host all that was seen to have passed; NULL is everything. */
+static const clock_vector *past_of_locked(sp_point point, uint32_t clock) SP_REQUIRES(&checker.lock)
 {
-    if (earlier->clock == NO_CLOCK || earlier->clock == clock) return true;
-    const clock_vector *now = clock == NO_CLOCK ? &checker.host : &checker.clocks[clock].now;
-    return now->values[earlier->clock] >= earlier->value;
+    const bool is_host = point.timeline == NULL || point.timeline->owner == NULL;
+    if (is_host) return &checker.host;
+    return clock != NO_CLOCK ? &checker.clocks[clock].now : NULL;
+}
+
+static bool is_ordered(const past_use *earlier, const clock_vector *past, uint32_t clock)
+{
+    if (past == NULL || earlier->clock == NO_CLOCK || earlier->clock == clock) return true;
+    return past->values[earlier->clock] >= earlier->value;
 }
 
 /* Conflicting uses that nothing orders before the new one. */
-static uint32_t find_unordered_locked(const sp_check_history *history, uint32_t clock,
-                                      sp_access access, const past_use **out)
-    SP_REQUIRES(&checker.lock)
+static uint32_t find_unordered(const sp_check_history *history, const clock_vector *past,
+                               uint32_t clock, sp_access access, const past_use **out)
 {
     uint32_t count = 0;
-    if (history->has_write && !is_ordered_locked(&history->write, clock)) {
+    if (history->has_write && !is_ordered(&history->write, past, clock)) {
         out[count++] = &history->write;
     }
     for (uint32_t i = 0; i < history->read_count && (access & SP_WRITE) != 0; i++) {
-        if (!is_ordered_locked(&history->reads[i], clock)) out[count++] = &history->reads[i];
+        if (!is_ordered(&history->reads[i], past, clock)) out[count++] = &history->reads[i];
     }
     return count;
 }
@@ -218,7 +245,8 @@ void sp__check_used(sp_check_history **place, uint64_t bytes, sp_point point,
     const past_use *unordered[MAX_READS + 1];
     sp_mutex_lock(&checker.lock);
     const uint32_t clock = point.timeline != NULL ? clock_of_locked(point.timeline) : NO_CLOCK;
-    const uint32_t count = find_unordered_locked(history, clock, use->access, unordered);
+    const clock_vector *past = past_of_locked(point, clock);
+    const uint32_t count = find_unordered(history, past, clock, use->access, unordered);
     for (uint32_t i = 0; i < count && batch->count < SP_CHECK_BATCH; i++) {
         batch->reports[batch->count++] = (sp_check_report){bytes, unordered[i]->use, *use};
     }
@@ -229,9 +257,12 @@ void sp__check_used(sp_check_history **place, uint64_t bytes, sp_point point,
 
 void sp__check_emit(const sp_check_batch *batch)
 {
+    if (batch->count == 0) return;
+    sp_callback_call call;
     sp_mutex_lock(&checker.lock);
     const sp_check_function callback = checker.callback;
     void *ctx = checker.ctx;
+    if (callback != NULL) sp_callback_enter(&checker.calls, &call, sp_thread_number());
     sp_mutex_unlock(&checker.lock);
     for (uint32_t i = 0; i < batch->count; i++) {
         if (callback != NULL) {
@@ -241,6 +272,11 @@ void sp__check_emit(const sp_check_batch *batch)
             log_report(&batch->reports[i]);
         }
     }
+    if (callback == NULL) return;
+    sp_mutex_lock(&checker.lock);
+    sp_callback_leave(&checker.calls, &call);
+    sp_cond_broadcast(&checker.call_ended);
+    sp_mutex_unlock(&checker.lock);
 }
 
 void sp__check_forget(sp_check_history **history)
@@ -279,6 +315,11 @@ void sp_check_set_callback(sp_check_function fn, void *ctx)
     sp_mutex_lock(&checker.lock);
     checker.callback = fn;
     checker.ctx = ctx;
+    const uint64_t generation = ++checker.calls.generation;
+    const uint64_t thread = sp_thread_number();
+    while (sp_callback_must_wait(&checker.calls, generation, thread)) {
+        sp_cond_wait(&checker.call_ended, &checker.lock);
+    }
     sp_mutex_unlock(&checker.lock);
 }
 

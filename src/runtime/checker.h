@@ -38,7 +38,9 @@ typedef struct sp_check_batch {
     sp_check_report reports[SP_CHECK_BATCH];
 } sp_check_batch;
 
-/* A use of a storage by the submission at `point`; a NULL timeline is an access by the host.
+/* A use of a storage by the submission at `point`. A timeline that the host advances is the ticket
+ * of an access by the host, which lasts until its end; a NULL one is an access that nothing can
+ * meet.
  * `*history` belongs to the storage and is made here. Called with the storage's lock. */
 void sp__check_used(sp_check_history **history, uint64_t bytes, sp_point point,
                     const sp_check_use *use, sp_check_batch *batch);

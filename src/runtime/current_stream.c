@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Current streams. The common question is answered from the thread's own record: one load of the
- * slot, one of the handle, one of the runtime's phase. */
+ * slot, one of the handle, one of the runtime's phase, one of the mask of closed devices. */
 #include "runtime/current_stream.h"
 
 #include "base/error.h"
@@ -9,6 +9,8 @@
 typedef struct thread_streams {
     sp_stream current[SP_MAX_DEVICES]; /* zero: not asked for yet */
     sp_stream own[SP_MAX_DEVICES];     /* leases to give back; zero on the main thread */
+    uint64_t guard;                    /* number of the innermost guard that is open; 0: none */
+    uint64_t last_guard;               /* number of the newest one; none is given twice */
 } thread_streams;
 
 static void release_all(thread_streams *streams)
@@ -97,7 +99,8 @@ sp_status sp_stream_current(sp_device device, sp_stream *out)
     const uint64_t index = sp__rt_device_index(device);
     if (SP_LIKELY(streams != NULL && out != NULL && index < SP_MAX_DEVICES &&
                   streams->current[index].bits != 0 &&
-                  sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP)) {
+                  sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP &&
+                  !sp__rt_device_is_closed(index))) {
         *out = streams->current[index];
         return SP_OK;
     }
@@ -114,14 +117,35 @@ sp_status sp_stream_default(sp_device handle, sp_stream *out)
     return SP_OK;
 }
 
-sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)
+static sp_status check_options(const sp_stream_options *options)
+{
+    for (uint32_t i = 0; i < SP_COUNT_OF(options->reserved); i++) {
+        if (options->reserved[i] == 0) continue;
+        return sp__fail(SP_UNSUPPORTED,
+                        "sp_stream_options.reserved[%u] is not zero: this version "
+                        "knows no such option",
+                        i);
+    }
+    return SP_OK;
+}
+
+sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *options,
+                                   sp_stream *out)
 {
     if (out == NULL)
         return sp__fail(SP_INVALID, "sp_stream_from_pool needs a place for the handle");
     *out = (sp_stream){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
-    return sp__stream_pool_take(&device->pool, out);
+    if (options != NULL) SP_TRY(check_options(options));
+    SP_TRY(sp__stream_pool_take(&device->pool, out));
+    if (options == NULL || !options->is_unbatched) return SP_OK;
+    return sp_stream_set_batching(*out, false);
+}
+
+sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)
+{
+    return sp_stream_from_pool_with(handle, NULL, out);
 }
 
 sp_status sp_stream_release(sp_stream stream)
@@ -157,8 +181,14 @@ sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
     /* The thread's own stream is remembered as zero: it may be given back inside the scope, and
      * then the thread gets another afterwards. */
     const bool is_own = streams->current[index].bits == streams->own[index].bits;
-    guard->previous = is_own ? (sp_stream){0} : streams->current[index];
-    guard->entered = stream;
+    *guard = (sp_stream_guard){
+        .previous = is_own ? (sp_stream){0} : streams->current[index],
+        .thread = sp_thread_number(),
+        .number = ++streams->last_guard,
+        .outer = streams->guard,
+        .device = index,
+    };
+    streams->guard = guard->number;
     streams->current[index] = stream;
     return SP_OK;
 }
@@ -167,13 +197,14 @@ sp_status sp_stream_guard_end(const sp_stream_guard *guard)
 {
     SP_TRY(sp__runtime_enter());
     thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
-    for (uint32_t i = 0; guard != NULL && streams != NULL && i < SP_MAX_DEVICES; i++) {
-        if (guard->entered.bits == 0 || streams->current[i].bits != guard->entered.bits) continue;
-        streams->current[i] = guard->previous;
-        return SP_OK;
+    if (guard == NULL || streams == NULL || guard->thread != sp_thread_number() ||
+        guard->number == 0 || guard->number != streams->guard || guard->device >= SP_MAX_DEVICES) {
+        return sp__fail(SP_INVALID, "this is not the innermost open guard of this thread: guards "
+                                    "end in reverse order, on the thread that began them");
     }
-    return sp__fail(SP_INVALID, "the guard's stream is not this thread's current stream: guards "
-                                "end in reverse order, on the thread that began them");
+    streams->guard = guard->outer;
+    streams->current[guard->device] = guard->previous;
+    return SP_OK;
 }
 
 sp_status sp_thread_release_stream(void)

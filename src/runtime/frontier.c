@@ -40,14 +40,15 @@ static const sp_point *const_reads_of(const sp_frontier *frontier)
     return frontier->more != NULL ? frontier->more : frontier->inline_reads;
 }
 
+/* Point 0 is the write, the reads are those from 1 on. */
 bool sp__frontier_collect(const sp_frontier *frontier, sp_access access, const sp_timeline *own,
-                          sp_wait_set *set)
+                          uint32_t *next, sp_wait_set *set)
 {
-    if (!sp__wait_set_add(set, frontier->write, own)) return false;
-    if ((access & SP_WRITE) == 0) return true;
     const sp_point *reads = const_reads_of(frontier);
-    for (uint32_t i = 0; i < frontier->count; i++) {
-        if (!sp__wait_set_add(set, reads[i], own)) return false;
+    const uint32_t count = (access & SP_WRITE) != 0 ? 1 + frontier->count : 1;
+    for (; *next < count; ++*next) {
+        const sp_point point = *next == 0 ? frontier->write : reads[*next - 1];
+        if (!sp__wait_set_add(set, point, own)) return false;
     }
     return true;
 }

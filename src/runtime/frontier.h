@@ -37,9 +37,11 @@ typedef struct sp_wait_set {
 /* Adds a point unless it has passed or belongs to `own`; false if the set is full. */
 bool sp__wait_set_add(sp_wait_set *set, sp_point point, const sp_timeline *own);
 
-/* Adds what a use of kind `access` on timeline `own` must follow; false if the set is full. */
+/* Adds what a use of kind `access` on timeline `own` must follow, from the frontier's point number
+ * `*next` on; false if the set is full before all is in it: `*next` is then the first point that it
+ * lacks. */
 bool sp__frontier_collect(const sp_frontier *frontier, sp_access access, const sp_timeline *own,
-                          sp_wait_set *set);
+                          uint32_t *next, sp_wait_set *set);
 
 /* The last use was a write on `own`: nothing to wait for there, and room for one more publish. */
 static inline bool sp__frontier_is_own(const sp_frontier *frontier, const sp_timeline *own)

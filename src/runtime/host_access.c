@@ -70,7 +70,9 @@ static void ticket_give(sp_host_ticket *ticket)
 /* The access is over: device work behind it goes on. */
 static void ticket_close(sp_host_ticket *ticket)
 {
-    sp__timeline_advance(&ticket->timeline, ticket->value);
+    const sp_point point = {&ticket->timeline, ticket->value};
+    sp__timeline_advance(point.timeline, point.value);
+    sp__point_observed(point); /* by the host, which ended it: what comes now is ordered behind */
     ticket_give(ticket);
 }
 
@@ -146,12 +148,14 @@ static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ti
     SP_REQUIRES(&storage->lock)
 {
     const sp_frontier *frontier = &storage->block.frontier;
-    if (sp__frontier_collect(frontier, ticket->access, NULL, &ticket->behind)) return SP_OK;
+    uint32_t next = 0;
+    if (sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind)) return SP_OK;
     const uint32_t most = frontier->count + 1;
     sp_point *points = sp_malloc(most * sizeof *points);
     if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u uses", most);
     ticket->behind = (sp_wait_set){.capacity = most, .points = points};
-    sp__frontier_collect(frontier, ticket->access, NULL, &ticket->behind);
+    next = 0;
+    sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind);
     return SP_OK;
 }
 
@@ -228,9 +232,10 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, sp_host_
                     (unsigned long long)handle.bits);
 }
 
-/* Tells the checker of the access: after the waits, which order it. */
-static void check_access(sp_rt_storage *storage, sp_storage handle, sp_access access,
-                         const void *call_site)
+/* Tells the checker of the access: after the waits, which order it. It lasts until the ticket's
+ * point has passed; without a ticket the storage is frozen, and nothing conflicts. */
+static void check_access(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
+                         sp_access access, const void *call_site)
 {
     sp_check_use use = {.op = "host access",
                         .access = access,
@@ -244,7 +249,9 @@ static void check_access(sp_rt_storage *storage, sp_storage handle, sp_access ac
         sp_free(reports);
         return;
     }
-    sp__check_used(&storage->history, storage->bytes, (sp_point){0}, &use, reports);
+    const sp_point point =
+        ticket != NULL ? (sp_point){&ticket->timeline, ticket->value} : (sp_point){0};
+    sp__check_used(&storage->history, storage->bytes, point, &use, reports);
     sp_mutex_unlock(&storage->lock);
     sp__check_emit(reports);
     sp_free(reports);
@@ -267,7 +274,9 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     SP_TRY(status);
 
     if (step.ticket != NULL) status = wait_behind(step.ticket);
-    if (sp__check_is_on() && status == SP_OK) check_access(storage, handle, access, SP_CALL_SITE);
+    if (sp__check_is_on() && status == SP_OK) {
+        check_access(storage, handle, step.ticket, access, SP_CALL_SITE);
+    }
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
     if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
     if (step.ticket != NULL) status = leave_begin(storage, handle, step.ticket, status);
@@ -292,7 +301,8 @@ static sp_host_ticket *ticket_remove_locked(sp_rt_storage *storage, sp_access ac
 
 sp_status sp_storage_host_end(sp_storage handle, sp_access access)
 {
-    SP_TRY(sp__runtime_enter());
+    /* Also while the runtime goes down, and after: it waits for work that waits for this. */
+    if (sp__runtime_is_forked()) return sp__runtime_enter_slow(); /* with the message */
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_host_ticket *ticket = ticket_remove_locked(storage, access);

@@ -18,9 +18,11 @@
 #include "runtime/command_list.h"
 #include "runtime/current_stream.h"
 #include "runtime/event.h"
+#include "runtime/host_memory.h"
 #include "runtime/storage.h"
 
-sp_atomic_u32 sp__runtime_phase; /* process-wide: the runtime is; see sp__runtime_reset */
+sp_atomic_u32 sp__runtime_phase;  /* process-wide: the runtime is; see sp__runtime_reset */
+sp_atomic_u64 sp__closed_devices; /* process-wide: the same */
 
 static struct {
     sp_mutex lock; /* up, down, and opening of devices */
@@ -58,7 +60,7 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
         return sp__fail(SP_INVALID, "handle %#llx is no device: ask sp_device_at or sp_device_open",
                         (unsigned long long)handle.bits);
     }
-    if (sp_load_relaxed(&device->is_closed)) {
+    if (sp__rt_device_is_closed(index)) {
         return sp__fail(SP_CLOSED, "device %s (%u) was closed", device->dev->limits.name,
                         device->index);
     }
@@ -243,7 +245,9 @@ sp_status sp_shutdown(void)
 
 uint32_t sp_device_count(void)
 {
-    return sp__runtime_enter() == SP_OK ? sp_load_acquire(&runtime.device_count) : 0;
+    if (sp__runtime_enter() != SP_OK) return 0;
+    const uint64_t closed = sp_load_relaxed(&sp__closed_devices);
+    return sp_load_acquire(&runtime.device_count) - (uint32_t)__builtin_popcountll(closed);
 }
 
 sp_status sp_device_at(uint32_t index, sp_device *out)
@@ -251,12 +255,15 @@ sp_status sp_device_at(uint32_t index, sp_device *out)
     if (out == NULL) return sp__fail(SP_INVALID, "sp_device_at needs a place for the handle");
     *out = (sp_device){0};
     SP_TRY(sp__runtime_enter());
-    if (index >= sp_load_acquire(&runtime.device_count)) {
-        return sp__fail(SP_NOT_FOUND, "there is no device %u: %u are open", index,
-                        sp_load_acquire(&runtime.device_count));
+    const uint64_t closed = sp_load_relaxed(&sp__closed_devices);
+    const uint32_t count = sp_load_acquire(&runtime.device_count);
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if ((closed >> i & 1) != 0 || open++ != index) continue;
+        *out = sp__rt_device_handle(sp_load_acquire(&runtime.devices[i]));
+        return SP_OK;
     }
-    *out = sp__rt_device_handle(sp_load_acquire(&runtime.devices[index]));
-    return SP_OK;
+    return sp__fail(SP_NOT_FOUND, "there is no device %u: %u are open", index, open);
 }
 
 /* Under the lock from the start, so that no thread of the device outlives an sp_shutdown. */
@@ -298,7 +305,8 @@ sp_status sp_device_close(sp_device handle)
     SP_TRY(sp__rt_device_find(handle, &device));
     if (device->index == 0) return sp__fail(SP_INVALID, "cpu is closed by sp_shutdown only");
     SP_TRY(check_outside_callbacks("sp_device_close"));
-    if (sp_exchange_acq_rel(&device->is_closed, 1) != 0) {
+    const uint64_t bit = (uint64_t)1 << device->index;
+    if ((sp_fetch_or_relaxed(&sp__closed_devices, bit) & bit) != 0) {
         return sp__fail(SP_CLOSED, "device %s is being closed", device->dev->limits.name);
     }
     return sp_once_run(&device->stopped, stop_device, device);
@@ -373,12 +381,14 @@ void sp__runtime_reset(void)
         sp_free(device);
     }
     sp_store_relaxed(&runtime.device_count, 0);
+    sp_store_relaxed(&sp__closed_devices, 0);
     runtime.down = (sp_once){0};
     sp__stream_leases_free();
     sp__storages_free();
     sp__command_lists_free();
     sp__events_free();
     sp__host_tickets_free();
+    sp__host_memory_free();
     sp__check_reset();
     sp__thread_records_free();
     sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_NEW);

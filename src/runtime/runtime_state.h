@@ -11,7 +11,7 @@
 #include "runtime/allocator.h"
 #include "runtime/stream_pool.h"
 
-#define SP_MAX_DEVICES 64
+#define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
 
 typedef enum sp_runtime_phase {
     SP_RUNTIME_NEW,
@@ -24,8 +24,7 @@ typedef enum sp_runtime_phase {
 struct sp_rt_device {
     sp_dev *dev;
     uint32_t index;
-    sp_atomic_u32 is_closed; /* for messages: its queues say no by themselves */
-    sp_once stopped;         /* sp_device_close and sp_shutdown may come at the same time */
+    sp_once stopped; /* sp_device_close and sp_shutdown may come at the same time */
     sp_stream_pool pool;
     sp_allocator allocator;
 };
@@ -33,6 +32,15 @@ struct sp_rt_device {
 /* Written by whoever brings the runtime up or down and by the fork handler; UP is published by
  * release, so that who sees it sees the devices. */
 extern sp_atomic_u32 sp__runtime_phase;
+
+/* A bit for each device that was closed, by index: for messages and lists, since queues say no by
+ * themselves. Written by whoever closes, read by calls; orders nothing. */
+extern sp_atomic_u64 sp__closed_devices;
+
+static inline bool sp__rt_device_is_closed(uint64_t index)
+{
+    return (sp_load_relaxed(&sp__closed_devices) >> index & 1) != 0;
+}
 
 sp_status sp__runtime_enter_slow(void);
 

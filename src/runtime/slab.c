@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/size.h"
@@ -20,10 +21,19 @@ static uint32_t blocks_per_slab(uint64_t rounded)
     return (uint32_t)(count < 1 ? 1 : count > MAX_BLOCKS ? MAX_BLOCKS : count);
 }
 
+/* The device's own bound holds always: the system hands out more pages than it has, and ends
+ * processes when they are touched. */
+static uint64_t limit_of(const sp_allocator *allocator)
+{
+    const uint64_t own = allocator->dev->limits.memory_bytes;
+    const uint64_t limit = sp_load_relaxed(&allocator->limit_bytes);
+    return limit == 0 || (own > 0 && own < limit) ? own : limit;
+}
+
 /* Raises reserved_bytes unless that would exceed the limit. */
 static bool reserve(sp_allocator *allocator, uint64_t bytes)
 {
-    const uint64_t limit = sp_load_relaxed(&allocator->limit_bytes);
+    const uint64_t limit = limit_of(allocator);
     uint64_t reserved = sp_load_relaxed(&allocator->reserved_bytes);
     uint64_t next;
     do {
@@ -39,8 +49,7 @@ static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory 
 {
     if (!reserve(allocator, bytes)) {
         return sp__fail(SP_OUT_OF_MEMORY, "the memory limit of %s, %llu bytes, is reached",
-                        allocator->dev->limits.name,
-                        (unsigned long long)sp_load_relaxed(&allocator->limit_bytes));
+                        allocator->dev->limits.name, (unsigned long long)limit_of(allocator));
     }
     sp_fetch_add_relaxed(&allocator->device_allocations, (uint64_t)1);
     const sp_status status = allocator->dev->vtable->memory_create(allocator->dev, bytes, out);
@@ -169,28 +178,36 @@ static void add_pending(void *ctx, sp_point point)
     sp__wait_set_add(&pending->set, point, NULL); /* a full set is enough to wait for */
 }
 
-static void collect_pending(sp_allocator *allocator, pending_points *pending)
+/* False if no free block waits for anything. Points that have passed are dropped here: so whoever
+ * looks again finds fewer of them, and does not look for ever. */
+static bool collect_pending(sp_allocator *allocator, pending_points *pending)
 {
+    bool is_any_met = false;
     pending->set = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = pending->points};
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
         sp_class_pool *pool = &allocator->pools[i];
         sp_mutex_lock(&pool->lock);
         for (sp_slab *slab = pool->first; slab != NULL; slab = slab->next) {
             for (sp_block *block = slab->first; block != NULL; block = block->next) {
+                if (sp__frontier_is_empty(&block->frontier)) continue;
+                is_any_met = true;
+                if (sp__block_is_ready_for(block, NULL)) continue;
                 sp__frontier_each(&block->frontier, add_pending, pending);
             }
         }
         sp_mutex_unlock(&pool->lock);
     }
+    return is_any_met;
 }
 
 /* Waits until the first of the points that free blocks wait for has passed; false if there are
- * none, or if this thread must not wait. */
+ * none, or if this thread must not wait. Points that have passed since the caller looked count: the
+ * blocks behind them are ready now. */
 static bool wait_for_pending(sp_allocator *allocator)
 {
     pending_points pending;
-    collect_pending(allocator, &pending);
-    if (pending.set.count == 0) return false;
+    const bool is_any_met = collect_pending(allocator, &pending);
+    if (pending.set.count == 0) return is_any_met && !SP_PLANTED(passed_is_nothing);
     sp_fetch_add_relaxed(&allocator->waits, (uint64_t)1);
     return sp__point_wait_passed(pending.points[0], SP_NO_DEADLINE) == SP_OK;
 }
@@ -199,14 +216,13 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
 {
     sp_memory_stats stats;
     sp__allocator_stats(allocator, &stats);
-    return sp__fail_prefix(SP_OUT_OF_MEMORY,
-                           "%s: %llu bytes asked; %llu in use, %llu cached, "
-                           "%llu reserved, limit %llu: ",
-                           allocator->dev->limits.name, (unsigned long long)rounded,
-                           (unsigned long long)stats.in_use_bytes,
-                           (unsigned long long)stats.cached_bytes,
-                           (unsigned long long)stats.reserved_bytes,
-                           (unsigned long long)sp_load_relaxed(&allocator->limit_bytes));
+    return sp__fail_prefix(
+        SP_OUT_OF_MEMORY,
+        "%s: %llu bytes asked; %llu in use, %llu cached, "
+        "%llu reserved, limit %llu: ",
+        allocator->dev->limits.name, (unsigned long long)rounded,
+        (unsigned long long)stats.in_use_bytes, (unsigned long long)stats.cached_bytes,
+        (unsigned long long)stats.reserved_bytes, (unsigned long long)limit_of(allocator));
 }
 
 sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
@@ -219,6 +235,7 @@ sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t 
         *out = sp__pool_take(allocator, size_class, own);
         if (*out != NULL) return SP_OK;
         if (sp__allocator_trim(allocator, UINT64_MAX, false) > 0) continue;
+        sp_delay_point();
         if (!wait_for_pending(allocator)) return fail_with_sizes(allocator, rounded);
     }
 }

@@ -2,7 +2,6 @@
 /* Life of storages: created from a block, shared by handles, given back with their frontier. */
 #include "runtime/storage.h"
 
-#include "base/clock.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "device/wait.h"
@@ -130,28 +129,61 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
     return SP_OK;
 }
 
-/* Adds a use that the frontier must hold, or waits for it if there is no memory for that. */
-static void add_last_use(sp_rt_storage *storage, sp_point point)
+/* The storage has no users, and no uses that its frontier lacks. */
+static void retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 {
-    if (sp__point_has_passed(point)) return;
-    if (sp__frontier_reserve(&storage->block.frontier) == SP_OK) {
-        sp__frontier_publish(&storage->block.frontier, SP_READ, point);
+    if (storage->is_adopted) {
+        sp__adopted_retire(storage);
     } else {
-        sp__point_wait_passed(point, SP_NO_DEADLINE);
+        sp__allocator_give(&storage->device->allocator, &storage->block);
     }
 }
 
-/* Everything submitted so far to the streams of the mask becomes a use. */
-static void add_stream_uses(sp_rt_storage *storage, sp_rt_device *device)
+/* Of the first stream in the mask. */
+static sp_point last_point(const sp_rt_storage *storage, uint64_t streams) SP_NO_LOCK_ANALYSIS
+{
+    sp_rt_device *device = storage->device;
+    sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[__builtin_ctzll(streams)]);
+    if (queue == NULL) return (sp_point){0}; /* recorded with all others, and never used */
+    return (sp_point){&queue->timeline, device->dev->vtable->last_value(queue)};
+}
+
+/* Everything submitted so far to the streams of the mask becomes a use; the streams for which there
+ * is no memory stay in the mask. */
+static void add_stream_uses(sp_rt_storage *storage)
 {
     uint64_t streams = sp_load_relaxed(&storage->used_streams);
-    sp_store_relaxed(&storage->used_streams, 0);
+    uint64_t left = 0;
     if (SP_PLANTED(first_use_only)) streams &= streams - 1;
     for (; streams != 0; streams &= streams - 1) {
-        sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[__builtin_ctzll(streams)]);
-        const uint64_t last = device->dev->vtable->last_value(queue);
-        add_last_use(storage, (sp_point){&queue->timeline, last});
+        const sp_point point = last_point(storage, streams);
+        if (sp__point_has_passed(point)) continue;
+        if (sp__frontier_reserve(&storage->block.frontier) == SP_OK) {
+            sp__frontier_publish(&storage->block.frontier, SP_READ, point);
+        } else if (!SP_PLANTED(forget_without_memory)) {
+            left |= streams & -streams;
+        }
     }
+    sp_store_relaxed(&storage->used_streams, left);
+}
+
+/* Retires the storage when the streams of the mask have done what they have now, which is more than
+ * they had at the release: one after the other, as a waiter, since nobody may wait here. */
+static void retire_behind_streams(sp_waiter *waiter)
+{
+    sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter);
+    uint64_t streams = sp_load_relaxed(&storage->used_streams);
+    for (; streams != 0; streams &= streams - 1) {
+        const sp_point point = last_point(storage, streams);
+        if (sp__point_has_passed(point)) continue;
+        sp__point_flush(point);
+        sp_store_relaxed(&storage->used_streams, streams & (streams - 1));
+        storage->retire_waiter = (sp_waiter){.value = point.value, .fire = retire_behind_streams};
+        /* Once registered, the object belongs to whoever fires it. */
+        if (sp__timeline_register(point.timeline, &storage->retire_waiter)) return;
+    }
+    sp_store_relaxed(&storage->used_streams, 0);
+    retire(storage);
 }
 
 /* What is left of a life in which the storage was used. */
@@ -160,30 +192,29 @@ static SP_NOINLINE void end_uses(sp_rt_storage *storage)
     /* Whoever locked while the handle was good has published its use before we get the lock. */
     sp_mutex_lock(&storage->lock);
     sp_host_ticket *tickets = sp__host_tickets_detach_locked(storage);
-    sp_rt_device *device = storage->device;
     sp_check_history *history = storage->history;
     storage->history = NULL;
     sp_mutex_unlock(&storage->lock);
     sp__host_tickets_close(tickets);
     sp__check_forget(&history);
     sp_delay_point();
-    add_stream_uses(storage, device);
+    add_stream_uses(storage);
     sp_store_relaxed(&storage->is_frozen, 0);
     sp_store_relaxed(&storage->is_touched, 0);
 }
 
-/* The last user is gone and every handle is stale. */
-static void storage_destroy(sp_object *object) SP_NO_LOCK_ANALYSIS
+/* The last user is gone and every handle is stale, so nobody locks it any more: what the creator
+ * wrote is read without the lock from here on. */
+static void storage_destroy(sp_object *object)
 {
     sp_rt_storage *storage = storage_of(object);
     if (sp__runtime_is_forked()) return; /* the parent's device still uses the memory */
     if (sp_load_seq_cst(&storage->is_touched) != 0) end_uses(storage);
-    /* Nobody locks it any more, so what the creator wrote can be read without the lock. */
     storage->epoch++;
-    if (storage->is_adopted) {
-        sp__adopted_retire(storage);
+    if (SP_LIKELY(sp_load_relaxed(&storage->used_streams) == 0)) {
+        retire(storage);
     } else {
-        sp__allocator_give(&storage->device->allocator, &storage->block);
+        retire_behind_streams(&storage->retire_waiter);
     }
 }
 
@@ -237,6 +268,17 @@ sp_status sp_storage_freeze(sp_storage handle)
     }
     const sp_status end = sp_storage_host_end(handle, SP_READ);
     return status != SP_OK ? status : end;
+}
+
+sp_status sp_storage_record_all_streams(sp_storage handle)
+{
+    SP_TRY(sp__runtime_enter());
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    if (!sp__storage_lock(storage, handle)) return SP_INVALID;
+    const uint32_t count = storage->device->pool.count;
+    sp_fetch_or_relaxed(&storage->used_streams, UINT64_MAX >> (SP_POOL_STREAMS - count));
+    sp_mutex_unlock(&storage->lock);
+    return SP_OK;
 }
 
 sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)

@@ -8,7 +8,8 @@
  * afterwards. So who holds the lock of a current storage has it alive, with no reference taken.
  *
  * Memory is in one of three states: host-complete (an empty frontier), stamped (a frontier), or
- * unknown (used by code that we do not see: all streams count as users at its death). */
+ * unknown (sp_storage_record_all_streams: code that we do not see uses it, so all streams count as
+ * users at its death). */
 #ifndef SP_RUNTIME_STORAGE_H
 #define SP_RUNTIME_STORAGE_H
 
@@ -34,7 +35,8 @@ typedef struct sp_rt_storage {
     sp_atomic_u32 is_touched;
     /* Bits of streams whose uses are not in the frontier: of frozen and untracked storages, and
      * those recorded by hand. At death everything submitted to them counts as a use. Raised by
-     * submitters, read by the destroyer, which comes after them; relaxed. */
+     * submitters, read by the destroyer, which comes after them; relaxed. What the destroyer has no
+     * memory to put into the frontier stays here until it has been waited for. */
     sp_atomic_u64 used_streams;
     sp_atomic_u32 is_frozen; /* raised once per life, under the lock; read without */
     sp_cell cell;
@@ -49,11 +51,12 @@ typedef struct sp_rt_storage {
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */
     sp_block block; /* its frontier: guarded by lock while the storage lives */
 
+    sp_waiter retire_waiter; /* of its last uses, when no user is left */
+
     /* Adopted memory. Constant from creation to the release callback. */
     sp_memory adopted;
     sp_storage_release_function release;
     void *release_ctx;
-    sp_waiter retire_waiter;
     sp_host_job retire_job;
 } sp_rt_storage;
 

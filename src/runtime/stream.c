@@ -88,12 +88,19 @@ sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
     sp_stream_ref ref;
     SP_TRY(find(stream, &ref));
     sp_queue_stats stats;
+    /* In this order: no count runs ahead of the one that it is part of, but for the failure of a
+     * submission that is just completing. */
+    const uint64_t failures = sp_load_relaxed(&ref.queue->timeline.failure_total);
+    const uint64_t completed = sp_load_acquire(&ref.queue->timeline.done);
+    const uint64_t failed = failures < completed ? failures : completed;
     ref.queue->device->vtable->queue_stats(ref.queue, &stats);
     *out = (sp_stream_info){
         .device = sp__rt_device_handle(ref.stream->device),
         .index = ref.stream->index,
         .holders = sp_load_relaxed(&ref.stream->holders),
         .submissions = stats.submissions,
+        .done = completed - failed,
+        .failed = failed,
         .commits = stats.commits,
         .by_workers = stats.by_workers,
         .by_helpers = stats.by_helpers,

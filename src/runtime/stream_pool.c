@@ -34,10 +34,18 @@ static sp_status make_queue(void *arg)
     return SP_OK;
 }
 
+/* Nothing that a holder has set stays for the next. */
+static void reset_options(sp_rt_stream *stream)
+{
+    sp_queue *queue = sp__stream_queue_if_made(stream);
+    if (queue != NULL) queue->device->vtable->queue_set_batching(queue, true);
+}
+
 static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
 {
     /* Release: the work this holder submitted is queued before the next holder's. */
     if (sp_fetch_sub_acq_rel(&stream->holders, 1) != 1) return;
+    reset_options(stream);
     sp_delay_point();
     const bool is_planted_miss =
         SP_PLANTED(look_before_return) && sp_load_seq_cst(&pool->waiter_count) == 0;

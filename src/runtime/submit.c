@@ -104,8 +104,8 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     sp_rt_storage *storage = used->storage;
     if (storage->device != s->stream->stream->device) {
         return sp__fail(SP_INVALID,
-                        "a storage of device %s is used on a stream of device %s: copy "
-                        "it there first",
+                        "a storage of device %s is used on a stream of device %s: a command "
+                        "uses storages of its stream's device only",
                         storage->device->dev->limits.name, s->stream->queue->device->limits.name);
     }
     const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
@@ -121,7 +121,8 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     const sp_timeline *own = &s->stream->queue->timeline;
     if (SP_LIKELY(sp__frontier_is_own(&storage->block.frontier, own))) return SP_OK;
     if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
-    while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &s->waits)) {
+    uint32_t next = 0; /* goes on behind what was spilled, so that each point is waited for once */
+    while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &next, &s->waits)) {
         SP_TRY(spill_waits(s));
     }
     return SP_OK;

@@ -113,6 +113,15 @@ static sp_status call_stream_from_pool(call_context *self)
     return sp_stream_release(stream);
 }
 
+static sp_status call_stream_from_pool_with(call_context *self)
+{
+    sp_stream stream;
+    const sp_stream_options options = {.is_unbatched = true};
+    (void)self;
+    SP_TRY(sp_stream_from_pool_with(CPU, &options, &stream));
+    return sp_stream_release(stream);
+}
+
 static sp_status call_set_current(call_context *self)
 {
     SP_TRY(sp_stream_set_current(self->stream));
@@ -259,6 +268,22 @@ static sp_status call_storage_adopt(call_context *self)
     return sp_storage_release(storage);
 }
 
+static sp_status call_storage_adopt_after(call_context *self)
+{
+    sp_storage storage;
+    const sp_adopt_options options = {.ready_after = self->stream};
+    SP_TRY(sp_storage_adopt(CPU, self->memory, sizeof self->memory, &options, &storage));
+    return sp_storage_release(storage);
+}
+
+static sp_status call_host_alloc(call_context *self)
+{
+    void *data;
+    (void)self;
+    SP_TRY(sp_host_alloc(CPU, 100, &data));
+    return sp_host_free(data);
+}
+
 static sp_status call_storage_get_info(call_context *self)
 {
     sp_storage_info info;
@@ -280,6 +305,11 @@ static sp_status call_host_access(call_context *self)
 static sp_status call_record_stream(call_context *self)
 {
     return sp_storage_record_stream(self->a, self->stream);
+}
+
+static sp_status call_record_all_streams(call_context *self)
+{
+    return sp_storage_record_all_streams(self->a);
 }
 
 static sp_status call_copy(call_context *self)
@@ -337,6 +367,7 @@ const public_call public_calls[] = {
     {"sp_stream_current", call_stream_current},
     {"sp_stream_default", call_stream_default},
     {"sp_stream_from_pool", call_stream_from_pool},
+    {"sp_stream_from_pool_with", call_stream_from_pool_with},
     {"sp_stream_set_current", call_set_current},
     {"sp_stream_guard_begin", call_guard},
     {"sp_stream_synchronize", call_stream_synchronize},
@@ -361,10 +392,13 @@ const public_call public_calls[] = {
     {"sp_storage_create", call_storage_create},
     {"sp_storage_retain", call_storage_retain},
     {"sp_storage_adopt", call_storage_adopt},
+    {"sp_storage_adopt (after a stream)", call_storage_adopt_after},
+    {"sp_host_alloc", call_host_alloc},
     {"sp_storage_get_info", call_storage_get_info},
     {"sp_storage_freeze", call_storage_freeze},
     {"sp_storage_host_begin", call_host_access},
     {"sp_storage_record_stream", call_record_stream},
+    {"sp_storage_record_all_streams", call_record_all_streams},
     {"sp_storage_copy_async", call_copy},
     {"sp_storage_fill_async", call_fill},
     {"sp_command_list_create", call_command_list},

@@ -62,6 +62,14 @@ static sp_status check_device(sp_rt_device *device, void *ctx)
     sp__allocator_stats(&device->allocator, &stats);
     CHECK_EQ_U64(stats.in_use_bytes, 0);
     CHECK_EQ_U64(stats.allocations, stats.frees);
+    for (uint32_t i = 0; i < device->pool.count; i++) {
+        sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[i]);
+        if (queue == NULL) continue;
+        /* accepted = done + failed: the points that were given out have all passed */
+        const uint64_t accepted = device->dev->vtable->last_value(queue);
+        CHECK_EQ_U64(sp_load_acquire(&queue->timeline.done), accepted);
+        CHECK(sp_load_relaxed(&queue->timeline.failure_total) <= accepted);
+    }
     const bool is_consistent = sp__allocator_check(&device->allocator);
     CHECK(is_consistent);
     if (!is_consistent) test_note("%s", sp_last_error());

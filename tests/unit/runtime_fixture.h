@@ -33,8 +33,8 @@ typedef struct runtime_setting {
 /* The runtime is new: the next call brings it up. */
 void runtime_begin(void);
 void runtime_begin_with(const runtime_setting *setting);
-/* Checks that no storage is left and that the figures of all allocators agree, then takes the
- * runtime apart. */
+/* Checks that no storage is left, that the figures of all allocators agree, and that every stream
+ * has completed what it accepted; then takes the runtime apart. */
 void runtime_end(void);
 
 /* True in builds whose sanitizer would take a deliberate race for a failure. */

@@ -51,6 +51,63 @@ TEST(adopted_memory_is_used_where_it_is)
     CHECK_EQ_U64(sp_load_acquire(&self.released), 1);
 }
 
+TEST(adopted_memory_is_ready_after_what_a_stream_had_at_the_call)
+{
+    runtime_begin();
+    owner self = {.released = {0}};
+    gate blocker = gate_closed(CPU);
+    const sp_device null = open_null();
+    const sp_stream producer = new_stream();
+    const sp_stream elsewhere = new_stream_on(null);
+    const sp_stream reader = new_stream();
+    gate_hold(&blocker, producer);
+    sp_storage storage;
+    sp_adopt_options options = {.ready_after = producer, .release = note_release, .ctx = &self};
+    CHECK_OK(sp_storage_adopt(CPU, self.bytes, sizeof self.bytes, &options, &storage));
+    gate later = gate_closed(CPU); /* what comes after the call does not count */
+    gate_hold(&later, producer);
+    fill(reader, storage, 1);
+    CHECK_STATUS(sp_stream_query(reader), SP_NOT_READY);
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize(reader));
+    CHECK_STATUS(sp_stream_query(producer), SP_NOT_READY);
+    gate_open(&later);
+    CHECK_OK(sp_storage_release(storage));
+    await_at_least(&self.released, 1);
+
+    options.ready_after = elsewhere; /* of another device */
+    CHECK_OK(sp_storage_adopt(CPU, self.bytes, sizeof self.bytes, &options, &storage));
+    fill(reader, storage, 2);
+    CHECK_OK(sp_stream_synchronize(reader));
+    CHECK_OK(sp_storage_release(storage));
+    await_at_least(&self.released, 2);
+    gate_destroy(&blocker);
+    gate_destroy(&later);
+    CHECK_OK(sp_stream_release(producer));
+    CHECK_OK(sp_stream_release(elsewhere));
+    CHECK_OK(sp_stream_release(reader));
+    runtime_end();
+}
+
+TEST(adopted_memory_is_not_ready_at_an_event_and_after_a_stream)
+{
+    runtime_begin();
+    unsigned char bytes[64];
+    sp_storage storage;
+    sp_event event;
+    const sp_stream stream = new_stream();
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, stream));
+    const sp_adopt_options both = {.ready = event, .ready_after = stream};
+    CHECK_STATUS(sp_storage_adopt(CPU, bytes, 64, &both, &storage), SP_INVALID);
+    CHECK_OK(sp_stream_release(stream));
+    const sp_adopt_options stale = {.ready_after = stream};
+    CHECK_STATUS(sp_storage_adopt(CPU, bytes, 64, &stale, &storage), SP_INVALID);
+    CHECK_EQ_U64(storage.bits, 0);
+    CHECK_OK(sp_event_release(event));
+    runtime_end();
+}
+
 TEST(the_owner_is_called_after_the_last_queued_use)
 {
     runtime_begin();

@@ -314,6 +314,45 @@ TEST(the_largest_limits_are_none)
     runtime_end();
 }
 
+TEST(more_than_the_machine_has_is_refused_with_the_sizes)
+{
+    runtime_begin();
+    sp_device_info info = {0};
+    sp_storage storage;
+    CHECK_OK(sp_device_get_info(CPU, &info));
+    const uint64_t all = info.memory_bytes;
+    CHECK_STATUS(sp_storage_create(CPU, all + 1, NULL, &storage), SP_OUT_OF_MEMORY);
+    CHECK_STATUS(sp_storage_create(CPU, UINT64_C(1) << 45, NULL, &storage), SP_OUT_OF_MEMORY);
+    CHECK_MESSAGE("35184372088832 bytes asked");
+    CHECK_OK(sp_device_set_memory_limit(CPU, UINT64_C(1) << 50)); /* raises nothing */
+    CHECK_STATUS(sp_storage_create(CPU, UINT64_C(1) << 45, NULL, &storage), SP_OUT_OF_MEMORY);
+    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 0);
+    runtime_end();
+}
+
+TEST(many_storages_together_get_no_more_than_the_machine_has)
+{
+    runtime_begin();
+    enum { MANY = 40 };
+    sp_device_info info = {0};
+    sp_storage storages[MANY] = {{0}};
+    CHECK_OK(sp_device_get_info(CPU, &info));
+    sp_status status = SP_OK;
+    int count = 0;
+    /* None of them is touched: the system would promise them all. */
+    while (count < MANY && status == SP_OK) {
+        status = sp_storage_create(CPU, info.memory_bytes / 16, NULL, &storages[count]);
+        if (status == SP_OK) count++;
+    }
+    CHECK_STATUS(status, SP_OUT_OF_MEMORY);
+    CHECK(count >= 12 && count <= 16); /* a quarter at most is lost to the classes */
+    CHECK(stats_of(CPU).reserved_bytes <= info.memory_bytes);
+    CHECK_OK(sp_storage_release(storages[0]));
+    CHECK_OK(sp_storage_create(CPU, info.memory_bytes / 16, NULL, &storages[0]));
+    for (int i = 0; i < count; i++) CHECK_OK(sp_storage_release(storages[i]));
+    runtime_end();
+}
+
 TEST(at_the_limit_cached_memory_of_other_sizes_is_given_back_first)
 {
     runtime_begin();

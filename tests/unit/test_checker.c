@@ -5,7 +5,11 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
+#include "base/heap.h"
+#include "base/thread.h"
+#include "runtime/checker.h"
 #include "support/test.h"
 
 static const sp_device cpu = {0};
@@ -188,6 +192,242 @@ TEST(a_host_access_without_a_wait_is_reported)
     CHECK_OK(sp_storage_host_end(s.a, SP_READ));
     CHECK_EQ_U64(s.reports.count, 1);
     CHECK_EQ_STR(s.reports.last.later.op, "host access");
+    tear_down(&s);
+}
+
+TEST(a_use_during_a_host_access_is_reported_and_one_after_its_end_is_not)
+{
+    two_streams s = set_up(true);
+    sp_check_set_callback(see, &s.reports);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(s.a, SP_WRITE, &data));
+    CHECK_OK(use_on(&s, 0));
+    REQUIRE_EQ_U64(s.reports.count, 1);
+    CHECK_EQ_STR(s.reports.last.earlier.op, "host access");
+    CHECK_EQ_STR(s.reports.last.later.op, "copy");
+    CHECK_OK(sp_stream_synchronize(s.streams[0]));
+    CHECK_OK(sp_storage_host_end(s.a, SP_WRITE));
+    CHECK_OK(use_on(&s, 1));
+    CHECK_EQ_U64(s.reports.count, 1);
+    tear_down(&s);
+}
+
+TEST(device_reads_during_a_host_read_are_fine)
+{
+    two_streams s = set_up(true);
+    sp_check_set_callback(see, &s.reports);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(s.a, SP_READ, &data));
+    CHECK_OK(use_on(&s, 0));
+    CHECK_EQ_U64(s.reports.count, 0);
+    CHECK_OK(sp_storage_host_end(s.a, SP_READ));
+    tear_down(&s);
+}
+
+TEST(tracked_uses_during_a_host_access_wait_for_it_and_are_not_reported)
+{
+    two_streams s = set_up(false);
+    sp_check_set_callback(see, &s.reports);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(s.a, SP_WRITE, &data));
+    CHECK_OK(read_on(&s, 0));
+    memset(data, 1, 4096);
+    CHECK_OK(sp_storage_host_end(s.a, SP_WRITE));
+    CHECK_EQ_U64(s.reports.count, 0);
+    tear_down(&s);
+}
+
+/* ---- what is forgotten counts as ordered ---- */
+
+/* Stream 0 writes `a` behind an open host access of `key`; a third stream follows it by an event,
+ * and `after` stands behind that. */
+typedef struct held_chain {
+    sp_storage key;
+    sp_stream third;
+    sp_event written, after;
+} held_chain;
+
+static held_chain hold(const two_streams *s)
+{
+    held_chain c = {.key = {0}};
+    void *data;
+    const uint32_t seven = 7;
+    CHECK_OK(sp_stream_from_pool(cpu, &c.third));
+    CHECK_OK(sp_event_create(NULL, &c.written));
+    CHECK_OK(sp_event_create(NULL, &c.after));
+    CHECK_OK(sp_storage_create(cpu, 4, NULL, &c.key));
+    CHECK_OK(sp_storage_host_begin(c.key, SP_WRITE, &data));
+    CHECK_OK(sp_storage_fill_async(s->streams[0], (sp_storage_range){c.key, 0, 4}, &seven, 4));
+    CHECK_OK(sp_storage_fill_async(s->streams[0], (sp_storage_range){s->a, 0, 4096}, &seven, 4));
+    CHECK_OK(sp_event_record(c.written, s->streams[0]));
+    return c;
+}
+
+static void follow(held_chain *c)
+{
+    CHECK_OK(sp_stream_wait_event(c->third, c->written));
+    CHECK_OK(sp_event_record(c->after, c->third));
+}
+
+static void let_go(const held_chain *c)
+{
+    CHECK_OK(sp_storage_host_end(c->key, SP_WRITE));
+    CHECK_OK(sp_device_synchronize(cpu));
+    CHECK_OK(sp_storage_release(c->key));
+    CHECK_OK(sp_event_release(c->written));
+    CHECK_OK(sp_event_release(c->after));
+    CHECK_OK(sp_stream_release(c->third));
+}
+
+TEST(order_from_before_the_oldest_remembered_change_still_counts)
+{
+    two_streams s = set_up(true);
+    sp_check_set_callback(see, &s.reports);
+    held_chain c = hold(&s);
+    follow(&c);
+    sp_storage other;
+    sp_event event;
+    CHECK_OK(sp_storage_create(cpu, 64, &(sp_storage_options){.is_untracked = true}, &other));
+    CHECK_OK(sp_event_create(NULL, &event));
+    for (uint32_t i = 0; i < 300; i++) { /* each changes what the third stream comes after */
+        CHECK_OK(sp_storage_fill_async(s.streams[0], (sp_storage_range){other, 0, 64}, &i, 4));
+        CHECK_OK(sp_event_record(event, s.streams[0]));
+        CHECK_OK(sp_stream_wait_event(c.third, event));
+    }
+    CHECK_OK(sp_stream_wait_event(s.streams[1], c.after));
+    CHECK_OK(use_on(&s, 1));
+    CHECK_EQ_U64(s.reports.count, 0);
+    CHECK_OK(sp_event_release(event));
+    let_go(&c);
+    CHECK_OK(sp_storage_release(other));
+    tear_down(&s);
+}
+
+/* The chain with the third stream's first wait short of allocation number `skip`; false if it needs
+ * no such allocation. */
+static bool follow_without_memory(const two_streams *s, uint64_t skip)
+{
+    held_chain c = hold(s);
+    sp_heap_fail_after(skip);
+    const sp_status status = sp_stream_wait_event(c.third, c.written);
+    const bool has_failed = sp_heap_has_failed();
+    sp_heap_fail_after(UINT64_MAX);
+    CHECK(status == SP_OK || has_failed);
+    if (status == SP_OK) {
+        CHECK_OK(sp_event_record(c.after, c.third));
+        CHECK_OK(sp_stream_wait_event(s->streams[1], c.after));
+        CHECK_OK(use_on(s, 1));
+    }
+    let_go(&c);
+    return has_failed;
+}
+
+TEST(order_that_there_is_no_memory_for_counts_as_given)
+{
+    for (uint64_t skip = 0;; skip++) {
+        /* Of streams that nobody had before: their clocks are empty. */
+        sp__check_reset();
+        sp__check_start();
+        two_streams s = set_up(true);
+        sp_check_set_callback(see, &s.reports);
+        const bool has_failed = follow_without_memory(&s, skip);
+        CHECK_EQ_U64(s.reports.count, 0);
+        tear_down(&s);
+        if (!has_failed) break;
+    }
+}
+
+TEST(streams_beyond_those_that_are_told_apart_count_as_ordered)
+{
+    enum { ACCESSES = 300 }; /* each a timeline */
+    sp__check_reset();
+    sp__check_start();
+    two_streams s = set_up(true);
+    sp_check_set_callback(see, &s.reports);
+    void *data;
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(use_on(&s, i)); /* these two have clocks */
+        CHECK_OK(sp_stream_synchronize(s.streams[i]));
+    }
+    for (int i = 0; i < ACCESSES; i++) CHECK_OK(sp_storage_host_begin(s.b, SP_READ, &data));
+    for (int i = 0; i < ACCESSES; i++) CHECK_OK(sp_storage_host_end(s.b, SP_READ));
+    held_chain c = hold(&s);
+    follow(&c);
+    CHECK_OK(sp_stream_wait_event(s.streams[1], c.after));
+    CHECK_OK(use_on(&s, 1));
+    CHECK_EQ_U64(s.reports.count, 0);
+    let_go(&c);
+    tear_down(&s);
+    sp__check_reset();
+    sp__check_start();
+}
+
+/* ---- the callback ---- */
+
+typedef struct slow_report {
+    sp_atomic_u32 is_inside, may_leave, has_left;
+    sp_atomic_u32 is_replaced;
+    two_streams *streams;
+} slow_report;
+
+static void await(sp_atomic_u32 *word)
+{
+    while (sp_load_acquire(word) == 0) sp_thread_yield();
+}
+
+static void stay_a_while(void *ctx, const sp_check_report *report)
+{
+    slow_report *self = ctx;
+    (void)report;
+    sp_store_release(&self->is_inside, 1);
+    await(&self->may_leave);
+    CHECK_EQ_U64(sp_load_acquire(&self->is_replaced), 0);
+    sp_store_release(&self->has_left, 1);
+}
+
+static void report_or_replace(void *arg, uint32_t index)
+{
+    slow_report *self = arg;
+    if (index == 0) {
+        CHECK_OK(use_on(self->streams, 1)); /* nothing orders it behind the write */
+    } else if (index == 1) {
+        await(&self->is_inside);
+        sp_check_set_callback(NULL, NULL);
+        sp_store_release(&self->is_replaced, 1);
+        CHECK_EQ_U64(sp_load_acquire(&self->has_left), 1);
+    } else {
+        await(&self->is_inside);
+        sp_clock_sleep(20000000); /* the replacer is in its wait; else the test shows less */
+        sp_store_release(&self->may_leave, 1);
+    }
+}
+
+TEST(a_replaced_callback_is_called_no_more_once_the_replacement_has_returned)
+{
+    two_streams s = set_up(true);
+    slow_report self = {.streams = &s};
+    sp_check_set_callback(stay_a_while, &self);
+    held_chain c = hold(&s);
+    test_threads(3, report_or_replace, &self);
+    let_go(&c);
+    tear_down(&s);
+}
+
+static void replace_itself(void *ctx, const sp_check_report *report)
+{
+    (void)report;
+    ((seen *)ctx)->count++;
+    sp_check_set_callback(see, ctx);
+}
+
+TEST(a_callback_may_replace_itself)
+{
+    two_streams s = set_up(true);
+    sp_check_set_callback(replace_itself, &s.reports);
+    held_chain c = hold(&s);
+    CHECK_OK(use_on(&s, 1));
+    CHECK_EQ_U64(s.reports.count, 1);
+    let_go(&c);
     tear_down(&s);
 }
 

@@ -116,6 +116,100 @@ TEST(a_guard_ended_out_of_order_or_elsewhere_is_refused)
     runtime_end();
 }
 
+TEST(guards_of_one_stream_end_in_reverse_order_too)
+{
+    runtime_begin();
+    const sp_stream a = new_stream();
+    const sp_stream b = new_stream();
+    sp_stream_guard guards[4];
+    CHECK_OK(sp_stream_guard_begin(a, &guards[0]));
+    CHECK_OK(sp_stream_guard_begin(b, &guards[1]));
+    CHECK_OK(sp_stream_guard_begin(a, &guards[2]));
+    CHECK_STATUS(sp_stream_guard_end(&guards[0]), SP_INVALID);
+    CHECK_EQ_U64(current_stream().bits, a.bits);
+    CHECK_OK(sp_stream_guard_end(&guards[2]));
+    CHECK_EQ_U64(current_stream().bits, b.bits);
+    CHECK_OK(sp_stream_guard_begin(a, &guards[3]));
+    CHECK_STATUS(sp_stream_guard_end(&guards[2]), SP_INVALID); /* it has ended, in the same depth */
+    CHECK_EQ_U64(current_stream().bits, a.bits);
+    for (int i = 3; i >= 0; i -= i == 3 ? 2 : 1) CHECK_OK(sp_stream_guard_end(&guards[i]));
+    CHECK_OK(sp_stream_release(a));
+    CHECK_OK(sp_stream_release(b));
+    runtime_end();
+}
+
+typedef struct shared_guard {
+    sp_stream stream;
+    sp_stream_guard guard;
+} shared_guard;
+
+static void end_guard_with_the_same_stream(void *arg)
+{
+    const shared_guard *self = arg;
+    sp_stream_guard mine;
+    CHECK_OK(sp_stream_set_current(self->stream));
+    CHECK_STATUS(sp_stream_guard_end(&self->guard), SP_INVALID);
+    CHECK_OK(sp_stream_guard_begin(self->stream, &mine));
+    CHECK_STATUS(sp_stream_guard_end(&self->guard), SP_INVALID);
+    CHECK_OK(sp_stream_guard_end(&mine));
+    CHECK_EQ_U64(current_stream().bits, self->stream.bits);
+}
+
+TEST(a_thread_with_the_same_current_stream_cannot_end_anothers_guard)
+{
+    runtime_begin();
+    shared_guard self = {.stream = new_stream()};
+    CHECK_OK(sp_stream_guard_begin(self.stream, &self.guard));
+    run_on_thread(end_guard_with_the_same_stream, &self);
+    CHECK_OK(sp_stream_guard_end(&self.guard));
+    CHECK_EQ_U64(index_of(current_stream()), 0);
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+TEST(a_guard_ends_what_was_made_current_inside_it_or_released_there)
+{
+    runtime_begin();
+    const sp_stream a = new_stream();
+    const sp_stream b = new_stream();
+    sp_stream_guard guard;
+    CHECK_OK(sp_stream_guard_begin(a, &guard));
+    CHECK_OK(sp_stream_set_current(b));
+    CHECK_OK(sp_stream_release(a));
+    CHECK_OK(sp_stream_guard_end(&guard));
+    CHECK_EQ_U64(index_of(current_stream()), 0);
+    CHECK_OK(sp_stream_release(b));
+    runtime_end();
+}
+
+TEST(a_released_stream_that_is_still_current_is_refused_until_another_is)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    sp_storage storage;
+    CHECK_OK(sp_stream_set_current(stream));
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_STATUS(sp_storage_create(CPU, 64, NULL, &storage), SP_INVALID);
+    CHECK_OK(sp_stream_set_current((sp_stream){0}));
+    CHECK_OK(sp_storage_create(CPU, 64, NULL, &storage));
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(a_closed_device_has_no_current_stream_any_more)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    sp_stream stream;
+    CHECK_OK(sp_stream_current(null, &stream));
+    CHECK_OK(sp_stream_current(null, &stream)); /* from the thread's own record */
+    CHECK_OK(sp_device_close(null));
+    CHECK_STATUS(sp_stream_current(null, &stream), SP_CLOSED);
+    CHECK_EQ_U64(stream.bits, 0);
+    CHECK_OK(sp_stream_current(CPU, &stream));
+    runtime_end();
+}
+
 static void release_inside_a_guard(void *arg)
 {
     sp_stream_guard guard;

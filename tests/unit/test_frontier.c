@@ -37,7 +37,8 @@ static uint32_t waits_of(const sp_frontier *frontier, sp_access access, const sp
 {
     sp_point points[TIMELINES];
     sp_wait_set set = {.capacity = TIMELINES, .points = points};
-    CHECK(sp__frontier_collect(frontier, access, own, &set));
+    uint32_t next = 0;
+    CHECK(sp__frontier_collect(frontier, access, own, &next, &set));
     return set.count;
 }
 
@@ -77,7 +78,8 @@ TEST(all_readers_are_kept_and_the_newest_point_of_each)
     }
     sp_point points[TIMELINES];
     sp_wait_set set = {.capacity = TIMELINES, .points = points};
-    CHECK(sp__frontier_collect(&frontier, SP_WRITE, NULL, &set));
+    uint32_t next = 0;
+    CHECK(sp__frontier_collect(&frontier, SP_WRITE, NULL, &next, &set));
     CHECK_EQ_U64(set.count, TIMELINES);
     for (uint32_t i = 0; i < set.count; i++) CHECK_EQ_U64(points[i].value, 3);
     sp__frontier_clear(&frontier);

@@ -322,6 +322,56 @@ TEST(a_release_with_an_open_access_ends_it)
     runtime_end();
 }
 
+/* ---- shutting down ---- */
+
+typedef struct closing {
+    sp_storage storage;
+    sp_atomic_u32 is_down;
+} closing;
+
+static void shut_down_or_end_the_access(void *arg, uint32_t index)
+{
+    closing *self = arg;
+    if (index == 0) {
+        CHECK_OK(sp_shutdown());
+        raise_by_one(&self->is_down);
+        return;
+    }
+    while (sp_init() == SP_OK) sp_thread_yield(); /* until the shutdown has begun */
+    CHECK_EQ_U64(sp_load_acquire(&self->is_down), 0);
+    CHECK_OK(sp_storage_host_end(self->storage, SP_WRITE));
+    CHECK_STATUS(sp_storage_host_end(self->storage, SP_WRITE), SP_INVALID);
+}
+
+TEST(a_shutdown_waits_for_work_behind_an_open_access_whose_end_still_works)
+{
+    runtime_begin();
+    closing self = {.storage = new_storage(64)};
+    void *data;
+    CHECK_OK(sp_storage_host_begin(self.storage, SP_WRITE, &data));
+    memset(data, 1, 64);
+    fill(current_stream(), self.storage, 2);
+    test_threads(2, shut_down_or_end_the_access, &self);
+    CHECK_EQ_INT(((unsigned char *)data)[63], 2); /* the fill has run */
+    CHECK_OK(sp_storage_release(self.storage));
+    runtime_end();
+}
+
+TEST(an_access_can_end_after_the_shutdown_and_none_can_begin)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data));
+    CHECK_OK(sp_shutdown());
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE)); /* also when it is down */
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_WRITE, &data), SP_CLOSED);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+#define HELD_BYTES 300000
+
 typedef struct released_early {
     gate blocker;
     sp_stream user;

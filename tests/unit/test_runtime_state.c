@@ -266,6 +266,25 @@ TEST(a_closed_device_completes_its_work_refuses_more_and_keeps_its_storages)
     runtime_end();
 }
 
+TEST(closed_devices_are_not_listed)
+{
+    runtime_begin();
+    const sp_device devices[3] = {open_null(), open_null(), open_null()};
+    sp_device found;
+    CHECK_OK(sp_device_close(devices[1]));
+    CHECK_EQ_U64(sp_device_count(), 3);
+    CHECK_OK(sp_device_at(1, &found));
+    CHECK_EQ_U64(found.bits, devices[0].bits);
+    CHECK_OK(sp_device_at(2, &found));
+    CHECK_EQ_U64(found.bits, devices[2].bits);
+    CHECK_STATUS(sp_device_at(3, &found), SP_NOT_FOUND);
+    CHECK_MESSAGE("3 are open");
+    CHECK_OK(sp_device_close(devices[0]));
+    CHECK_OK(sp_device_close(devices[2]));
+    CHECK_EQ_U64(sp_device_count(), 1);
+    runtime_end();
+}
+
 TEST(no_more_than_sixty_four_devices_are_opened)
 {
     runtime_begin();

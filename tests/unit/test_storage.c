@@ -2,6 +2,8 @@
 /* Storages: sizes, ranges, facts, freezing, and how long their memory stays theirs. */
 #include "runtime_fixture.h"
 
+#include "base/heap.h"
+
 TEST(a_storage_of_no_bytes_is_fine)
 {
     runtime_begin();
@@ -416,6 +418,35 @@ static void record_three_consumers(reuse *self)
     for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(quick[i]));
 }
 
+TEST(memory_recorded_for_all_streams_waits_for_those_too_that_were_first_used_later)
+{
+    reuse self;
+    reuse_begin(&self, &flavours[1], false);
+    CHECK_OK(sp_storage_record_all_streams(self.storage));
+    const sp_stream later = new_stream();
+    gate_hold(&self.blocker, later);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK(!is_given_away(&self));
+    CHECK_OK(sp_stream_query(self.user)); /* a stream without work keeps nothing */
+    gate_open(&self.blocker);
+    CHECK_OK(sp_stream_synchronize(later));
+    CHECK(is_given_away(&self));
+    CHECK_OK(sp_stream_release(later));
+    gate_destroy(&self.blocker);
+    CHECK_OK(sp_stream_release(self.user));
+    runtime_end();
+}
+
+TEST(every_stream_of_a_full_pool_can_be_recorded)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "64"});
+    const sp_storage storage = new_storage(64);
+    CHECK_OK(sp_storage_record_all_streams(storage));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_STATUS(sp_storage_record_all_streams(storage), SP_INVALID);
+    runtime_end();
+}
+
 TEST(the_slowest_of_three_consumers_counts_though_it_was_recorded_first)
 {
     expect_no_early_reuse(record_three_consumers, false);
@@ -442,6 +473,63 @@ static void read_three_times(reuse *self)
 TEST(the_slowest_of_three_tracked_readers_counts_though_it_came_first)
 {
     expect_no_early_reuse(read_three_times, false);
+}
+
+/* ---- without memory ---- */
+
+#define HELD_STREAMS 4 /* as many uses as a frontier holds without memory */
+
+typedef struct starved {
+    reuse base;
+    sp_stream held[HELD_STREAMS];
+    sp_stream own; /* runs the host function */
+    sp_atomic_u32 is_done;
+} starved;
+
+/* A part of its own for each stream, since nothing orders them. */
+static void fill_part(const starved *self, sp_stream stream, uint32_t part)
+{
+    const sp_storage_range range = {self->base.storage, part * (uint64_t)64, 64};
+    const uint8_t value = 1;
+    CHECK_OK(sp_storage_fill_async(stream, range, &value, 1));
+}
+
+static void release_before_own_use(void *ctx, sp_status status)
+{
+    starved *self = ctx;
+    CHECK_OK(status);
+    fill_part(self, self->own, HELD_STREAMS); /* comes after this function */
+    sp_heap_fail_after(0);
+    CHECK_OK(sp_storage_release(self->base.storage));
+    CHECK(sp_heap_has_failed());
+    sp_heap_fail_after(UINT64_MAX);
+    gate_open(&self->base.blocker);
+    for (int i = 0; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_synchronize(self->held[i]));
+    CHECK(!is_given_away(&self->base));
+    raise_by_one(&self->is_done);
+}
+
+TEST(memory_released_without_memory_to_note_its_uses_waits_for_all_of_them)
+{
+    starved self = {0};
+    reuse_begin(&self.base, &flavours[1], true);
+    self.held[0] = self.base.user;
+    for (int i = 1; i < HELD_STREAMS; i++) self.held[i] = new_stream();
+    self.own = new_stream();
+    for (uint32_t i = 0; i < HELD_STREAMS; i++) {
+        gate_hold(&self.base.blocker, self.held[i]);
+        fill_part(&self, self.held[i], i);
+    }
+    CHECK_OK(sp_stream_host_function(self.own, release_before_own_use, &self));
+    CHECK_OK(sp_stream_flush(self.own));
+    await_at_least(&self.is_done, 1);
+    CHECK_OK(sp_stream_synchronize(self.own));
+    CHECK(is_given_away(&self.base));
+    for (int i = 1; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_release(self.held[i]));
+    CHECK_OK(sp_stream_release(self.own));
+    gate_destroy(&self.base.blocker);
+    CHECK_OK(sp_stream_release(self.base.user));
+    runtime_end();
 }
 
 TEST_MAIN

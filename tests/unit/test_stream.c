@@ -252,6 +252,34 @@ TEST(work_in_flight_when_its_thread_ends_completes)
     runtime_end();
 }
 
+static sp_stream_info info_of(sp_stream stream)
+{
+    sp_stream_info info = {0};
+    CHECK_OK(sp_stream_get_info(stream, &info));
+    return info;
+}
+
+TEST(what_a_stream_accepted_is_done_or_failed_when_it_is_idle)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    const sp_stream stream = new_stream();
+    gate blocker = gate_closed(CPU);
+    gate_hold(&blocker, stream);
+    for (int i = 0; i < 3; i++) fill(stream, storage, 1);
+    for (int i = 0; i < 2; i++) submit_failing(stream, (sp_storage){0});
+    CHECK_EQ_U64(info_of(stream).submissions, 6);
+    CHECK_EQ_U64(info_of(stream).done + info_of(stream).failed, 0);
+    gate_open(&blocker);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_EQ_U64(info_of(stream).done, 4);
+    CHECK_EQ_U64(info_of(stream).failed, 2);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    gate_destroy(&blocker);
+    runtime_end();
+}
+
 static uint64_t commits_of(sp_stream stream)
 {
     sp_stream_info info = {0};
@@ -274,6 +302,55 @@ TEST(without_batching_each_submission_is_handed_over_at_once)
     CHECK_EQ_U64(commits_of(stream), before);
     CHECK_OK(sp_stream_flush(stream));
     CHECK_EQ_U64(commits_of(stream), before + 1);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_stream_can_be_taken_unbatched)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    sp_stream stream;
+    CHECK_OK(sp_stream_from_pool_with(CPU, &(sp_stream_options){.is_unbatched = true}, &stream));
+    for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
+    CHECK_EQ_U64(commits_of(stream), 10);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_stream_option_that_is_not_known_is_refused_and_takes_no_stream)
+{
+    runtime_begin_with(&(runtime_setting){.streams = "2", .policy = "fail"});
+    sp_stream stream;
+    for (int i = 0; i < 7; i++) {
+        sp_stream_options options = {.is_unbatched = false};
+        options.reserved[i] = 1;
+        CHECK_STATUS(sp_stream_from_pool_with(CPU, &options, &stream), SP_UNSUPPORTED);
+        CHECK_EQ_U64(stream.bits, 0);
+    }
+    CHECK_OK(sp_stream_from_pool_with(CPU, NULL, &stream));
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_STATUS(sp_stream_from_pool_with(CPU, NULL, NULL), SP_INVALID);
+    runtime_end();
+}
+
+TEST(batching_that_was_turned_off_is_on_again_for_the_next_holder)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    const sp_stream former = new_stream();
+    const uint32_t index = index_of(former);
+    CHECK_OK(sp_stream_set_batching(former, false));
+    CHECK_OK(sp_stream_release(former));
+    const sp_stream stream = new_stream();
+    CHECK_EQ_U64(index_of(stream), index);
+    const uint64_t before = commits_of(stream);
+    for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
+    CHECK_EQ_U64(commits_of(stream), before);
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));

@@ -122,6 +122,39 @@ TEST(a_command_that_follows_more_points_than_one_submission_holds_still_waits_fo
     runtime_end();
 }
 
+/* Submissions that one fill takes when it must follow so many open reads of its storage. */
+static uint64_t submissions_behind(uint32_t reads)
+{
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage(64);
+    void *data;
+    for (uint32_t i = 0; i < reads; i++) {
+        CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
+    }
+    sp_stream_info before = {0};
+    sp_stream_info after = {0};
+    CHECK_OK(sp_stream_get_info(stream, &before));
+    fill(stream, storage, 5);
+    CHECK_OK(sp_stream_get_info(stream, &after));
+    for (uint32_t i = 0; i < reads; i++) {
+        CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY); /* the last one counts too */
+        CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    }
+    CHECK_EQ_INT(first_other(storage, 5), -1);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    return after.submissions - before.submissions;
+}
+
+TEST(points_of_one_storage_beyond_a_full_set_are_waited_for_once_each)
+{
+    runtime_begin();
+    CHECK_EQ_U64(submissions_behind(SP_MAX_WAITS), 1);
+    CHECK_EQ_U64(submissions_behind(SP_MAX_WAITS + 1), 2);
+    CHECK_EQ_U64(submissions_behind(200), 4);
+    runtime_end();
+}
+
 TEST(a_refused_command_leaves_no_trace)
 {
     runtime_begin();

@@ -79,6 +79,7 @@ DECLARE(sp__subject_allocator_limit);
 DECLARE(sp__subject_allocator_trim);
 DECLARE(sp__subject_allocator_flush);
 DECLARE(sp__subject_allocator_pending);
+DECLARE(sp__subject_allocator_passing);
 /* verify/subjects/subject_slots.c */
 DECLARE(sp__subject_slots_one);
 DECLARE(sp__subject_slots_two);
@@ -459,6 +460,11 @@ const sp_subject sp__subjects[] = {
      .arg = (void *)&three,
      .thread_count = 3,
      .planted = "early_reuse",
+     .seconds = 0.4},
+    {.name = "allocator_passing",
+     .test = sp__subject_allocator_passing,
+     .thread_count = 2,
+     .planted = "passed_is_nothing",
      .seconds = 0.4},
     {.name = "slots_one_2",
      .test = sp__subject_slots_one,

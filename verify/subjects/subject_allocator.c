@@ -15,6 +15,7 @@ void sp__subject_allocator_limit(void *arg);
 void sp__subject_allocator_trim(void *arg);
 void sp__subject_allocator_pending(void *arg);
 void sp__subject_allocator_flush(void *arg);
+void sp__subject_allocator_passing(void *arg);
 
 #define BLOCK_BYTES ((uint64_t)512 << 10) /* two in a slab */
 
@@ -204,6 +205,22 @@ void sp__subject_allocator_pending(void *arg)
     w.block->frontier.write = (sp_point){&w.queues[0]->base.timeline, 1};
     if (threads == 2) give_pending(&w);
     sp__subject_run((const sp_thread_fn[]){last_use, use_once_on_1, give_pending}, threads, &w);
+    give(&w, kept);
+    end(&w);
+}
+
+/* The only block that can be had is pending, and there is no memory for more: the take waits for
+ * its last use, however that meets the looks on the way there. */
+void sp__subject_allocator_passing(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    sp_block *kept = w.other;
+    sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
+    w.block->frontier.write = (sp_point){&w.queues[0]->base.timeline, 1};
+    give(&w, w.block);
+    sp__subject_run((const sp_thread_fn[]){last_use, use_once_on_1}, 2, &w);
     give(&w, kept);
     end(&w);
 }

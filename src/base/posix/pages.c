@@ -10,8 +10,8 @@
 void *sp_pages_map(uint64_t bytes)
 {
     if (bytes == 0 || bytes > SIZE_MAX || sp_heap_must_fail()) return NULL;
-    void *address = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *address =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return address == MAP_FAILED ? NULL : address;
 }
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pinned host memory: pages that the library knows by their addresses. Every device so far works on
+ * host memory, so there is nothing to tell a driver.
+ *
+ *     ranges[] is sorted by address, and no two overlap;  bytes == the sum of their sizes */
+#include "runtime/host_memory.h"
+
+#include <streampool/storage.h>
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/mutex.h"
+#include "base/pages.h"
+#include "runtime/runtime_state.h"
+
+typedef struct host_range {
+    uintptr_t address;
+    uint64_t bytes;
+} host_range;
+
+static struct {
+    sp_mutex lock;
+    host_range *ranges SP_GUARDED_BY(lock);
+    uint32_t count SP_GUARDED_BY(lock);
+    uint32_t capacity SP_GUARDED_BY(lock);
+    uint64_t bytes SP_GUARDED_BY(lock);
+} pinned = {.lock = SP_MUTEX_INIT(SP_LOCK_PINNED)}; /* process-wide: pinned for all devices */
+
+/* How many ranges begin at `address` or before. */
+static uint32_t count_up_to_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
+{
+    uint32_t low = 0;
+    uint32_t high = pinned.count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (pinned.ranges[middle].address <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool make_room_locked(void) SP_REQUIRES(&pinned.lock)
+{
+    if (pinned.count < pinned.capacity) return true;
+    const uint32_t capacity = pinned.capacity > 0 ? 2 * pinned.capacity : 16;
+    host_range *grown = sp_realloc(pinned.ranges, capacity * sizeof *grown);
+    if (grown == NULL) return false;
+    pinned.ranges = grown;
+    pinned.capacity = capacity;
+    return true;
+}
+
+/* The system promises more pages than there are; we do not. */
+static bool has_memory_for_locked(uint64_t bytes) SP_REQUIRES(&pinned.lock)
+{
+    const uint64_t all = sp_pages_total_bytes();
+    return bytes <= all && pinned.bytes <= all - bytes;
+}
+
+static bool insert_locked(void *address, uint64_t bytes) SP_REQUIRES(&pinned.lock)
+{
+    if (!make_room_locked()) return false;
+    const uint32_t at = count_up_to_locked((uintptr_t)address);
+    memmove(&pinned.ranges[at + 1], &pinned.ranges[at], (pinned.count - at) * sizeof(host_range));
+    pinned.ranges[at] = (host_range){(uintptr_t)address, bytes};
+    pinned.count++;
+    pinned.bytes += bytes;
+    return true;
+}
+
+/* The size of the range that begins at `address`, which is removed; 0 if there is none. */
+static uint64_t remove_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
+{
+    const uint32_t behind = count_up_to_locked(address);
+    if (behind == 0 || pinned.ranges[behind - 1].address != address) return 0;
+    const uint64_t bytes = pinned.ranges[behind - 1].bytes;
+    memmove(&pinned.ranges[behind - 1], &pinned.ranges[behind],
+            (pinned.count - behind) * sizeof(host_range));
+    pinned.count--;
+    pinned.bytes -= bytes;
+    return bytes;
+}
+
+sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_host_alloc needs a place for the address");
+    *out = NULL;
+    sp_rt_device *unused;
+    SP_TRY(sp__rt_device_find(device, &unused));
+    const uint64_t size = bytes > 0 ? bytes : 1;
+    sp_mutex_lock(&pinned.lock);
+    void *pages = has_memory_for_locked(size) ? sp_pages_map(size) : NULL;
+    const bool is_kept = pages != NULL && insert_locked(pages, size);
+    const uint64_t others = pinned.bytes;
+    sp_mutex_unlock(&pinned.lock);
+    if (is_kept) {
+        *out = pages;
+        return SP_OK;
+    }
+    if (pages != NULL) sp_pages_unmap(pages, size);
+    return sp__fail(SP_OUT_OF_MEMORY, "no %llu bytes of pinned host memory beside %llu",
+                    (unsigned long long)bytes, (unsigned long long)others);
+}
+
+sp_status sp_host_free(void *data)
+{
+    if (data == NULL || sp__runtime_is_forked()) return SP_OK;
+    sp_mutex_lock(&pinned.lock);
+    const uint64_t bytes = remove_locked((uintptr_t)data);
+    sp_mutex_unlock(&pinned.lock);
+    if (bytes == 0) return sp__fail(SP_INVALID, "%p is not from sp_host_alloc, or is freed", data);
+    sp_pages_unmap(data, bytes);
+    return SP_OK;
+}
+
+bool sp_host_is_pinned(const void *data, uint64_t bytes)
+{
+    if (sp__runtime_is_forked()) return false; /* the lock may be held by a thread of the parent */
+    const uintptr_t address = (uintptr_t)data;
+    bool is_inside = false;
+    sp_mutex_lock(&pinned.lock);
+    const uint32_t behind = count_up_to_locked(address);
+    if (behind > 0) {
+        const host_range *range = &pinned.ranges[behind - 1];
+        const uint64_t offset = address - range->address;
+        is_inside = offset < range->bytes && bytes <= range->bytes - offset;
+    }
+    sp_mutex_unlock(&pinned.lock);
+    return is_inside;
+}
+
+void sp__host_memory_free(void)
+{
+    sp_mutex_lock(&pinned.lock);
+    for (uint32_t i = 0; i < pinned.count; i++) {
+        /* Tests only: an address that we made ourselves comes back. */
+        sp_pages_unmap((void *)pinned.ranges[i].address, pinned.ranges[i].bytes);
+    }
+    sp_free(pinned.ranges);
+    pinned.ranges = NULL;
+    pinned.count = pinned.capacity = 0;
+    pinned.bytes = 0;
+    sp_mutex_unlock(&pinned.lock);
+}
