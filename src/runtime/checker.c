@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vector clocks over timelines, and the uses of each storage since its last write. A debugging aid:
- * without memory it forgets, and then reports less, never more. */
+ * what it has forgotten, or had no memory for, counts as ordered: it reports less, never more. */
 #include "runtime/checker.h"
 
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include "base/option.h"
 #include "device/wait.h"
 
-/* Timelines that are told apart; more are not checked. */
+/* Streams that are told apart; with more nothing is reported. */
 #define MAX_CLOCKS 256
 #define NO_CLOCK UINT32_MAX
-/* Remembered changes of a stream's clock; a point older than these has itself as its clock. */
+/* Remembered changes of a stream's clock. */
 #define SNAPSHOTS 256
 /* Reads since the last write that are remembered, one per stream. */
 #define MAX_READS 64
@@ -34,6 +34,7 @@ typedef struct stream_clock {
     clock_vector now;
     clock_snapshot *snapshots; /* ring, oldest first; made with the first wait */
     uint32_t first, count;
+    bool has_forgotten; /* a snapshot: of older points it is not known what they come after */
 } stream_clock;
 
 typedef struct past_use {
@@ -55,6 +56,7 @@ static struct {
     sp_mutex lock;
     stream_clock clocks[MAX_CLOCKS] SP_GUARDED_BY(lock);
     uint32_t clock_count SP_GUARDED_BY(lock);
+    bool is_full SP_GUARDED_BY(lock);      /* a stream has no clock */
     clock_vector host SP_GUARDED_BY(lock); /* what has been seen to have passed */
     sp_check_function callback SP_GUARDED_BY(lock);
     void *ctx SP_GUARDED_BY(lock);
@@ -63,12 +65,15 @@ static struct {
 
 /* ---- clocks ---- */
 
+/* Tickets of host accesses have none: whatever is behind one was checked when it was taken. */
 static uint32_t clock_of_locked(const sp_timeline *timeline) SP_REQUIRES(&checker.lock)
 {
+    if (timeline->owner == NULL) return NO_CLOCK;
     for (uint32_t i = 0; i < checker.clock_count; i++) {
         if (checker.clocks[i].timeline == timeline) return i;
     }
-    if (checker.clock_count == MAX_CLOCKS) return NO_CLOCK;
+    checker.is_full = checker.is_full || checker.clock_count == MAX_CLOCKS;
+    if (checker.is_full) return NO_CLOCK;
     checker.clocks[checker.clock_count].timeline = timeline;
     return checker.clock_count++;
 }
@@ -91,14 +96,15 @@ static bool join_value(clock_vector *into, uint32_t clock, uint64_t value)
     return true;
 }
 
-/* What the submission `value` of the stream came after. */
+/* What the submission `value` of the stream came after, or more if that is forgotten. */
 static const clock_vector *vector_at(const stream_clock *clock, uint64_t value)
 {
     for (uint32_t i = clock->count; i-- > 0;) {
         const clock_snapshot *snapshot = &clock->snapshots[(clock->first + i) % SNAPSHOTS];
         if (snapshot->value <= value) return &snapshot->vector;
     }
-    return NULL;
+    if (!clock->has_forgotten) return NULL;
+    return clock->count > 0 ? &clock->snapshots[clock->first].vector : &clock->now;
 }
 
 /* Everything that the point comes after, and itself. */
@@ -117,9 +123,13 @@ static void take_snapshot(stream_clock *clock, uint64_t value)
 {
     if (clock->snapshots == NULL) {
         clock->snapshots = sp_calloc(SNAPSHOTS, sizeof *clock->snapshots);
-        if (clock->snapshots == NULL) return;
+        if (clock->snapshots == NULL) {
+            clock->has_forgotten = true;
+            return;
+        }
     }
     if (clock->count == SNAPSHOTS) {
+        clock->has_forgotten = true;
         clock->first = (clock->first + 1) % SNAPSHOTS;
         clock->count--;
     }
@@ -156,26 +166,43 @@ static void observe(sp_point point)
 
 /* ---- uses ---- */
 
-static bool is_ordered_locked(const past_use *earlier, uint32_t clock) SP_REQUIRES(&checker.lock)
+/* A use by the stream of `clock` (NO_CLOCK: by the host), which comes after `after`. */
+typedef struct new_use {
+    uint32_t clock;
+    const clock_vector *after;
+    sp_access access;
+} new_use;
+
+static bool is_ordered(const past_use *earlier, const new_use *use)
 {
-    if (earlier->clock == NO_CLOCK || earlier->clock == clock) return true;
-    const clock_vector *now = clock == NO_CLOCK ? &checker.host : &checker.clocks[clock].now;
-    return now->values[earlier->clock] >= earlier->value;
+    if (earlier->clock == NO_CLOCK || earlier->clock == use->clock) return true;
+    return use->after->values[earlier->clock] >= earlier->value;
 }
 
 /* Conflicting uses that nothing orders before the new one. */
-static uint32_t find_unordered_locked(const sp_check_history *history, uint32_t clock,
-                                      sp_access access, const past_use **out)
-    SP_REQUIRES(&checker.lock)
+static uint32_t find_unordered(const sp_check_history *history, const new_use *use,
+                               const past_use **out)
 {
     uint32_t count = 0;
-    if (history->has_write && !is_ordered_locked(&history->write, clock)) {
-        out[count++] = &history->write;
-    }
-    for (uint32_t i = 0; i < history->read_count && (access & SP_WRITE) != 0; i++) {
-        if (!is_ordered_locked(&history->reads[i], clock)) out[count++] = &history->reads[i];
+    if (history->has_write && !is_ordered(&history->write, use)) out[count++] = &history->write;
+    for (uint32_t i = 0; i < history->read_count && (use->access & SP_WRITE) != 0; i++) {
+        if (!is_ordered(&history->reads[i], use)) out[count++] = &history->reads[i];
     }
     return count;
+}
+
+/* Adds a report per conflicting use; without a batch they are only counted. */
+static void report_unordered_locked(const sp_check_history *history, uint64_t bytes,
+                                    const new_use *use, const sp_check_use *told,
+                                    sp_check_batch *batch) SP_REQUIRES(&checker.lock)
+{
+    const past_use *unordered[MAX_READS + 1];
+    if (checker.is_full) return;
+    const uint32_t count = find_unordered(history, use, unordered);
+    for (uint32_t i = 0; i < count && batch != NULL && batch->count < SP_CHECK_BATCH; i++) {
+        batch->reports[batch->count++] = (sp_check_report){bytes, unordered[i]->use, *told};
+    }
+    sp_fetch_add_relaxed(&checker.report_count, (uint64_t)count);
 }
 
 static void remember(sp_check_history *history, const past_use *use)
@@ -208,26 +235,44 @@ static void log_report(const sp_check_report *report)
            (unsigned long long)b->thread, b->call_site);
 }
 
+/* Made with the first use. */
+static sp_check_history *history_at(sp_check_history **place)
+{
+    if (*place == NULL) *place = sp_calloc(1, sizeof **place);
+    return *place;
+}
+
 void sp__check_used(sp_check_history **place, uint64_t bytes, sp_point point,
                     const sp_check_use *use, sp_check_batch *batch)
 {
-    if (*place == NULL) *place = sp_calloc(1, sizeof **place);
-    sp_check_history *history = *place;
+    sp_check_history *history = history_at(place);
     if (history == NULL) return;
-    const past_use *unordered[MAX_READS + 1];
     sp_mutex_lock(&checker.lock);
-    const uint32_t clock = point.timeline != NULL ? clock_of_locked(point.timeline) : NO_CLOCK;
-    const uint32_t count = find_unordered_locked(history, clock, use->access, unordered);
-    for (uint32_t i = 0; i < count && batch->count < SP_CHECK_BATCH; i++) {
-        batch->reports[batch->count++] = (sp_check_report){bytes, unordered[i]->use, *use};
+    const uint32_t clock = clock_of_locked(point.timeline);
+    if (clock != NO_CLOCK) {
+        const new_use now = {clock, &checker.clocks[clock].now, use->access};
+        report_unordered_locked(history, bytes, &now, use, batch);
+        remember(history, &(past_use){clock, point.value, *use});
     }
-    remember(history, &(past_use){clock, point.value, *use});
     sp_mutex_unlock(&checker.lock);
-    sp_fetch_add_relaxed(&checker.report_count, (uint64_t)count);
+}
+
+void sp__check_accessed(sp_check_history **place, uint64_t bytes, const sp_wait_set *behind,
+                        const sp_check_use *use, sp_check_batch *batch)
+{
+    sp_check_history *history = history_at(place);
+    if (history == NULL) return;
+    sp_mutex_lock(&checker.lock);
+    clock_vector after = checker.host;
+    for (uint32_t i = 0; i < behind->count; i++) join_point_locked(&after, behind->points[i]);
+    report_unordered_locked(history, bytes, &(new_use){NO_CLOCK, &after, use->access}, use, batch);
+    remember(history, &(past_use){NO_CLOCK, 0, *use});
+    sp_mutex_unlock(&checker.lock);
 }
 
 void sp__check_emit(const sp_check_batch *batch)
 {
+    if (batch == NULL || batch->count == 0) return;
     sp_mutex_lock(&checker.lock);
     const sp_check_function callback = checker.callback;
     void *ctx = checker.ctx;
@@ -266,6 +311,7 @@ void sp__check_reset(void)
         checker.clocks[i] = (stream_clock){0};
     }
     checker.clock_count = 0;
+    checker.is_full = false;
     checker.host = (clock_vector){{0}};
     checker.callback = NULL;
     sp_mutex_unlock(&checker.lock);

@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "device/command.h"
 #include "device/device.h"
+#include "runtime/frontier.h"
 
 typedef struct sp_check_history sp_check_history;
 
@@ -38,12 +39,18 @@ typedef struct sp_check_batch {
     sp_check_report reports[SP_CHECK_BATCH];
 } sp_check_batch;
 
-/* A use of a storage by the submission at `point`; a NULL timeline is an access by the host.
- * `*history` belongs to the storage and is made here. Called with the storage's lock. */
+/* A use of a storage by the submission at `point`. `*history` belongs to the storage and is made
+ * here. Called with the storage's lock. */
 void sp__check_used(sp_check_history **history, uint64_t bytes, sp_point point,
                     const sp_check_use *use, sp_check_batch *batch);
 
-/* Hands the reports to the callback or the log. */
+/* An access by the host, which will wait for the points of `behind` first. Called in the same step
+ * that puts its ticket into the storage's frontier, so that what comes behind the ticket finds it
+ * in the history too. Without memory `batch` may be NULL: the reports are only counted. */
+void sp__check_accessed(sp_check_history **history, uint64_t bytes, const sp_wait_set *behind,
+                        const sp_check_use *use, sp_check_batch *batch);
+
+/* Hands the reports, if there are any, to the callback or the log. Called with no lock. */
 void sp__check_emit(const sp_check_batch *batch);
 
 /* Where the public function that this stands in was called. */
