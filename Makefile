@@ -36,7 +36,8 @@ release:
 test:
 	@scripts/install-deps build
 	@$(MAKE) release
-	@cd build/release && $(CTEST)
+	@start=$$SECONDS; (cd build/release && $(CTEST)) && \
+		echo "test: $$((SECONDS - start)) s, of 300 planned"
 
 demo:
 	@scripts/install-deps demo
