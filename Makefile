@@ -4,7 +4,7 @@
 #   make            build/release/streampool and the libraries
 #   make test       build and run the tests; L=device runs one label and shows its figures
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
-#   make soak       the tests with their full counts
+#   make soak       the tests with their full counts, the stress tests also with delays
 #   make coverage   line coverage of src/, at least 90 %
 #   make install    into PREFIX (/usr/local), below DESTDIR
 SHELL := /bin/bash
@@ -36,7 +36,8 @@ release:
 test:
 	@scripts/install-deps build
 	@$(MAKE) release
-	@cd build/release && $(CTEST)
+	@start=$$SECONDS; (cd build/release && $(CTEST)) && \
+		echo "test: $$((SECONDS - start)) s, of 300 planned"
 
 demo:
 	@scripts/install-deps demo
@@ -54,6 +55,9 @@ soak:
 	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
 	@cmake --build build/release --parallel $(JOBS)
 	@cd build/release && ctest --verbose --no-tests=error $(LABEL)
+	@cmake --preset dev -B build/soak -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
+	@cmake --build build/soak --parallel $(JOBS) --target sp_stress
+	@cd build/soak && ctest --verbose --no-tests=$(if $(L),ignore,error) -L '^delayed$$' $(LABEL)
 
 bench: release
 	@shopt -s nullglob; for bench in build/release/bench/bench_*; do \

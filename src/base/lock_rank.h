@@ -20,6 +20,8 @@
       "host functions that wait, for the search for deadlocks")                                    \
     X(NESTS, QUEUE, "sp_soft_queue.lock", "device/soft/soft.h",                                    \
       "the producer side of a queue: tail, pool of chunks, waits that are ahead, closed or not")   \
+    X(NESTS, CLASS_POOL, "sp_class_pool.lock", "runtime/allocator.h",                              \
+      "free blocks of one size class")                                                             \
     X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
       "waiters, and the ring of failures")                                                         \
     X(LEAF, EXECUTOR, "executor.lock", "device/host_executor.c",                                   \
@@ -33,8 +35,6 @@
       "takers that wait for a stream")                                                             \
     X(LEAF, EVENT, "sp_rt_event.lock", "runtime/event.c", "an event's point and stamp")            \
     X(LEAF, STAMPS, "stamps.lock", "runtime/event.c", "stamps without an event")                   \
-    X(LEAF, CLASS_POOL, "sp_class_pool.lock", "runtime/allocator.h",                               \
-      "free blocks of one size class")                                                             \
     X(LEAF, TICKETS, "tickets.lock", "runtime/host_access.c", "free tickets")                      \
     X(LEAF, PINNED, "pinned.lock", "runtime/host_memory.c", "the addresses of pinned host memory") \
     X(LEAF, CHECKER, "checker.lock", "runtime/checker.c",                                          \

@@ -178,32 +178,44 @@ static void observe(sp_point point)
 
 /* ---- uses ---- */
 
-/* What a new use comes after: of the host all that was seen to have passed; NULL is everything. */
-static const clock_vector *past_of_locked(sp_point point, uint32_t clock) SP_REQUIRES(&checker.lock)
-{
-    const bool is_host = point.timeline == NULL || point.timeline->owner == NULL;
-    if (is_host) return &checker.host;
-    return clock != NO_CLOCK ? &checker.clocks[clock].now : NULL;
-}
+/* A use under `clock` (NO_CLOCK: of a timeline that has none), which comes after `after` (NULL:
+ * after everything). */
+typedef struct new_use {
+    uint32_t clock;
+    const clock_vector *after;
+    sp_access access;
+} new_use;
 
-static bool is_ordered(const past_use *earlier, const clock_vector *past, uint32_t clock)
+static bool is_ordered(const past_use *earlier, const new_use *use)
 {
-    if (past == NULL || earlier->clock == NO_CLOCK || earlier->clock == clock) return true;
-    return past->values[earlier->clock] >= earlier->value;
+    if (use->after == NULL || earlier->clock == NO_CLOCK || earlier->clock == use->clock) {
+        return true;
+    }
+    return use->after->values[earlier->clock] >= earlier->value;
 }
 
 /* Conflicting uses that nothing orders before the new one. */
-static uint32_t find_unordered(const sp_check_history *history, const clock_vector *past,
-                               uint32_t clock, sp_access access, const past_use **out)
+static uint32_t find_unordered(const sp_check_history *history, const new_use *use,
+                               const past_use **out)
 {
     uint32_t count = 0;
-    if (history->has_write && !is_ordered(&history->write, past, clock)) {
-        out[count++] = &history->write;
-    }
-    for (uint32_t i = 0; i < history->read_count && (access & SP_WRITE) != 0; i++) {
-        if (!is_ordered(&history->reads[i], past, clock)) out[count++] = &history->reads[i];
+    if (history->has_write && !is_ordered(&history->write, use)) out[count++] = &history->write;
+    for (uint32_t i = 0; i < history->read_count && (use->access & SP_WRITE) != 0; i++) {
+        if (!is_ordered(&history->reads[i], use)) out[count++] = &history->reads[i];
     }
     return count;
+}
+
+/* Adds a report per conflicting use; without a batch they are only counted. */
+static void report_unordered(const sp_check_history *history, uint64_t bytes, const new_use *use,
+                             const sp_check_use *told, sp_check_batch *batch)
+{
+    const past_use *unordered[MAX_READS + 1];
+    const uint32_t count = find_unordered(history, use, unordered);
+    for (uint32_t i = 0; i < count && batch != NULL && batch->count < SP_CHECK_BATCH; i++) {
+        batch->reports[batch->count++] = (sp_check_report){bytes, unordered[i]->use, *told};
+    }
+    sp_fetch_add_relaxed(&checker.report_count, (uint64_t)count);
 }
 
 static void remember(sp_check_history *history, const past_use *use)
@@ -236,28 +248,57 @@ static void log_report(const sp_check_report *report)
            (unsigned long long)b->thread, b->call_site);
 }
 
+/* Made with the first use. */
+static sp_check_history *history_at(sp_check_history **place)
+{
+    if (*place == NULL) *place = sp_calloc(1, sizeof **place);
+    return *place;
+}
+
 void sp__check_used(sp_check_history **place, uint64_t bytes, sp_point point,
                     const sp_check_use *use, sp_check_batch *batch)
 {
-    if (*place == NULL) *place = sp_calloc(1, sizeof **place);
-    sp_check_history *history = *place;
+    sp_check_history *history = history_at(place);
     if (history == NULL) return;
-    const past_use *unordered[MAX_READS + 1];
     sp_mutex_lock(&checker.lock);
-    const uint32_t clock = point.timeline != NULL ? clock_of_locked(point.timeline) : NO_CLOCK;
-    const clock_vector *past = past_of_locked(point, clock);
-    const uint32_t count = find_unordered(history, past, clock, use->access, unordered);
-    for (uint32_t i = 0; i < count && batch->count < SP_CHECK_BATCH; i++) {
-        batch->reports[batch->count++] = (sp_check_report){bytes, unordered[i]->use, *use};
-    }
+    const uint32_t clock = clock_of_locked(point.timeline);
+    const clock_vector *after = clock != NO_CLOCK ? &checker.clocks[clock].now : NULL;
+    report_unordered(history, bytes, &(new_use){clock, after, use->access}, use, batch);
     remember(history, &(past_use){clock, point.value, *use});
     sp_mutex_unlock(&checker.lock);
-    sp_fetch_add_relaxed(&checker.report_count, (uint64_t)count);
+}
+
+/* The clock of an access's ticket, which comes after `after`; of older ones it is not known any
+ * more what they came after. */
+static uint32_t ticket_clock_locked(sp_point ticket, const clock_vector *after)
+    SP_REQUIRES(&checker.lock)
+{
+    const uint32_t index = ticket.timeline != NULL ? clock_of_locked(ticket.timeline) : NO_CLOCK;
+    if (index == NO_CLOCK) return NO_CLOCK;
+    stream_clock *clock = &checker.clocks[index];
+    clock->now = *after;
+    clock->now.values[index] = ticket.value;
+    clock->has_lost = true;
+    return index;
+}
+
+void sp__check_accessed(sp_check_history **place, uint64_t bytes, sp_point ticket,
+                        const sp_wait_set *behind, const sp_check_use *use, sp_check_batch *batch)
+{
+    sp_check_history *history = history_at(place);
+    if (history == NULL) return;
+    sp_mutex_lock(&checker.lock);
+    clock_vector after = checker.host;
+    for (uint32_t i = 0; i < behind->count; i++) join_point_locked(&after, behind->points[i]);
+    const uint32_t clock = ticket_clock_locked(ticket, &after);
+    report_unordered(history, bytes, &(new_use){clock, &after, use->access}, use, batch);
+    remember(history, &(past_use){clock, ticket.value, *use});
+    sp_mutex_unlock(&checker.lock);
 }
 
 void sp__check_emit(const sp_check_batch *batch)
 {
-    if (batch->count == 0) return;
+    if (batch == NULL || batch->count == 0) return;
     sp_callback_call call;
     sp_mutex_lock(&checker.lock);
     const sp_check_function callback = checker.callback;

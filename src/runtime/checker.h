@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "device/command.h"
 #include "device/device.h"
+#include "runtime/frontier.h"
 
 typedef struct sp_check_history sp_check_history;
 
@@ -38,12 +39,18 @@ typedef struct sp_check_batch {
     sp_check_report reports[SP_CHECK_BATCH];
 } sp_check_batch;
 
-/* A use of a storage by the submission at `point`. A timeline that the host advances is the ticket
- * of an access by the host, which lasts until its end; a NULL one is an access that nothing can
- * meet.
- * `*history` belongs to the storage and is made here. Called with the storage's lock. */
+/* A use of a storage by the submission at `point`. `*history` belongs to the storage and is made
+ * here. Called with the storage's lock. Without memory `batch` may be NULL: the reports are only
+ * counted. */
 void sp__check_used(sp_check_history **history, uint64_t bytes, sp_point point,
                     const sp_check_use *use, sp_check_batch *batch);
+
+/* An access by the host, which waits for the points of `behind` first and lasts until its ticket's
+ * point has passed; a NULL timeline is an access that nothing can meet. Called in the same step
+ * that puts the ticket into the storage's frontier, so that what comes behind the ticket finds it
+ * in the history too. */
+void sp__check_accessed(sp_check_history **history, uint64_t bytes, sp_point ticket,
+                        const sp_wait_set *behind, const sp_check_use *use, sp_check_batch *batch);
 
 /* Hands the reports to the callback or the log. */
 void sp__check_emit(const sp_check_batch *batch);

@@ -141,6 +141,8 @@ void sp__host_tickets_free(void)
 typedef struct access_step {
     sp_host_ticket *ticket; /* NULL for a frozen storage: there is nothing to keep out */
     void *data;
+    const void *call_site;
+    sp_check_batch *reports; /* of the checker */
 } access_step;
 
 /* What must have completed before the host may touch the storage. */
@@ -179,6 +181,26 @@ static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, ac
     return SP_OK;
 }
 
+/* Tells the checker of the access. */
+static void check_access_locked(sp_rt_storage *storage, sp_access access, access_step *step)
+    SP_REQUIRES(&storage->lock)
+{
+    static const sp_wait_set nothing = {0};
+    sp_check_use use = {.op = "host access",
+                        .access = access,
+                        .device = "host",
+                        .stream = UINT32_MAX,
+                        .call_site = step->call_site};
+    const sp_thread_record *record = sp__thread_record();
+    if (record != NULL) use.thread = record->number;
+    sp_host_ticket *ticket = step->ticket;
+    const sp_point point =
+        ticket != NULL ? (sp_point){&ticket->timeline, ticket->value} : (sp_point){0};
+    step->reports = sp_calloc(1, sizeof *step->reports);
+    sp__check_accessed(&storage->history, storage->bytes, point,
+                       ticket != NULL ? &ticket->behind : &nothing, &use, step->reports);
+}
+
 static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_step *step)
     SP_REQUIRES(&storage->lock)
 {
@@ -191,7 +213,9 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
                         storage->device->dev->limits.name);
     }
     step->data = (char *)storage->memory->host + storage->offset;
-    return is_frozen ? SP_OK : take_ticket_locked(storage, access, step);
+    if (!is_frozen) SP_TRY(take_ticket_locked(storage, access, step));
+    if (SP_UNLIKELY(sp__check_is_on())) check_access_locked(storage, access, step);
+    return SP_OK;
 }
 
 static sp_status wait_behind(const sp_host_ticket *ticket)
@@ -232,31 +256,6 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, sp_host_
                     (unsigned long long)handle.bits);
 }
 
-/* Tells the checker of the access: after the waits, which order it. It lasts until the ticket's
- * point has passed; without a ticket the storage is frozen, and nothing conflicts. */
-static void check_access(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
-                         sp_access access, const void *call_site)
-{
-    sp_check_use use = {.op = "host access",
-                        .access = access,
-                        .device = "host",
-                        .stream = UINT32_MAX,
-                        .call_site = call_site};
-    const sp_thread_record *record = sp__thread_record();
-    if (record != NULL) use.thread = record->number;
-    sp_check_batch *reports = sp_calloc(1, sizeof *reports);
-    if (reports == NULL || !sp__storage_lock(storage, handle)) {
-        sp_free(reports);
-        return;
-    }
-    const sp_point point =
-        ticket != NULL ? (sp_point){&ticket->timeline, ticket->value} : (sp_point){0};
-    sp__check_used(&storage->history, storage->bytes, point, &use, reports);
-    sp_mutex_unlock(&storage->lock);
-    sp__check_emit(reports);
-    sp_free(reports);
-}
-
 sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data)
 {
     SP_TRY(sp__runtime_enter());
@@ -265,18 +264,19 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
                                     "place for the address");
     }
     *data = NULL;
-    access_step step = {0};
+    access_step step = {.call_site = SP_CALL_SITE};
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_status status = enter_locked(storage, access, &step);
     const uint32_t epoch = storage->epoch;
     sp_mutex_unlock(&storage->lock);
     SP_TRY(status);
+    if (SP_UNLIKELY(step.reports != NULL)) {
+        sp__check_emit(step.reports);
+        sp_free(step.reports);
+    }
 
     if (step.ticket != NULL) status = wait_behind(step.ticket);
-    if (sp__check_is_on() && status == SP_OK) {
-        check_access(storage, handle, step.ticket, access, SP_CALL_SITE);
-    }
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
     if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
     if (step.ticket != NULL) status = leave_begin(storage, handle, step.ticket, status);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <streampool/check.h>
+
 #include "base/heap.h"
 #include "model/onnx.h"
 #include "support/onnx_writer.h"
@@ -101,6 +103,7 @@ void case_close(model_case *c)
         sp__array_deinit(&c->outputs[i]);
     }
     CHECK_OK(sp_model_release(c->model));
+    CHECK_EQ_U64(sp_check_report_count(), 0); /* by the checker, in runs where it is on */
 }
 
 sp_model small_model(const sp_model_options *options)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 31 threads allocate random sizes on random streams, for random times, and pass storages to each
- * other. Every byte is verified before a storage dies, and between the phases, when nobody is
- * inside, the figures are compared with a ledger of the test's own. */
+ * other. Every byte is verified before a storage dies, many die with work in flight, and between
+ * the phases, when nobody is inside, the figures are compared with a ledger of the test's own. */
 #include "stress.h"
 
 #define THREADS 31
@@ -9,6 +9,7 @@
 #define MAILBOXES 64
 #define SHARED_STREAMS 6
 #define PHASES 5
+#define MOST_BYTES (3u << 20) /* larger than a slab of small blocks */
 
 /* What a storage's bytes are is told by its pattern, so it can be verified by whoever gets it. */
 typedef struct block {
@@ -31,9 +32,10 @@ typedef struct stress {
     overlap calls;
     sp_atomic_u32 finished; /* threads, in this phase */
     uint64_t trimmed_bytes; /* given back while others allocated */
+    bool may_run_out;       /* of memory: there is a limit */
     /* The ledger. */
     sp_atomic_i64 in_use_bytes;
-    sp_atomic_u64 allocations, frees, verified_bytes;
+    sp_atomic_u64 allocations, frees, verified_bytes, refused;
 } stress;
 
 static int64_t rounded(uint64_t bytes)
@@ -46,34 +48,62 @@ static int64_t rounded(uint64_t bytes)
 
 static uint64_t random_size(uint64_t *random)
 {
+    if (random_next(random) % 64 == 0) return random_next(random) % MOST_BYTES;
     const uint32_t shift = random_next(random) % 15; /* up to 32 KiB, small ones as often */
     return random_next(random) % (2u << shift);
 }
 
-static void verify_and_release(stress *all, block *old)
+/* False if there is no memory. */
+static bool make(stress *all, block *made)
 {
-    CHECK_EQ_INT(first_other(old->storage, old->pattern), -1);
-    sp_fetch_add_relaxed(&all->verified_bytes, old->bytes);
+    const sp_status status = sp_storage_create(CPU, made->bytes, NULL, &made->storage);
+    if (status == SP_OUT_OF_MEMORY && all->may_run_out) {
+        sp_fetch_add_relaxed(&all->refused, (uint64_t)1);
+        return false;
+    }
+    CHECK_OK(status);
+    sp_fetch_add_relaxed(&all->in_use_bytes, rounded(made->bytes));
+    sp_fetch_add_relaxed(&all->allocations, (uint64_t)1);
+    return true;
+}
+
+static void release(stress *all, block *old)
+{
     sp_fetch_sub_relaxed(&all->in_use_bytes, rounded(old->bytes));
     sp_fetch_add_relaxed(&all->frees, (uint64_t)1);
     CHECK_OK(sp_storage_release(old->storage));
     *old = (block){.storage = {0}};
 }
 
-/* Made and filled on streams that need not be the same. */
+static void verify(stress *all, const block *used)
+{
+    CHECK_EQ_INT(first_other(used->storage, used->pattern), -1);
+    sp_fetch_add_relaxed(&all->verified_bytes, used->bytes);
+}
+
+static void verify_and_release(stress *all, block *old)
+{
+    verify(all, old);
+    release(all, old);
+}
+
+static sp_stream random_shared(const stress *all, uint64_t *random)
+{
+    return all->shared[random_next(random) % SHARED_STREAMS];
+}
+
+/* Made and filled on streams that need not be the same; nothing if there is no memory. */
 static block create(stress *all, uint64_t *random)
 {
     block made = {.bytes = random_size(random), .pattern = (uint8_t)random_next(random)};
-    const sp_stream maker = all->shared[random_next(random) % SHARED_STREAMS];
-    const sp_stream filler = random_next(random) % 2 == 0
-                                 ? current_stream()
-                                 : all->shared[random_next(random) % SHARED_STREAMS];
+    const sp_stream maker = random_shared(all, random);
+    const sp_stream filler =
+        random_next(random) % 2 == 0 ? current_stream() : random_shared(all, random);
     sp_stream_guard guard;
     CHECK_OK(sp_stream_guard_begin(maker, &guard));
-    made.storage = new_storage(made.bytes);
+    const bool is_made = make(all, &made);
     CHECK_OK(sp_stream_guard_end(&guard));
-    sp_fetch_add_relaxed(&all->in_use_bytes, rounded(made.bytes));
-    sp_fetch_add_relaxed(&all->allocations, (uint64_t)1);
+    if (!is_made) return (block){.storage = {0}};
     fill(filler, made.storage, made.pattern);
     return made;
 }
@@ -88,15 +118,37 @@ static void exchange(stress *all, block *mine, uint32_t at)
     *mine = theirs;
 }
 
-/* A use right before the release: the last one is what the memory must wait for. */
-static void read_once_more(stress *all, const block *used, uint64_t *random)
+/* A read that is in flight when the storage dies: what is written there next must wait for it. */
+static void release_while_read(stress *all, block *old, uint64_t *random)
 {
-    block copied = {.bytes = used->bytes, .pattern = used->pattern};
-    copied.storage = new_storage(copied.bytes);
-    sp_fetch_add_relaxed(&all->in_use_bytes, rounded(copied.bytes));
-    sp_fetch_add_relaxed(&all->allocations, (uint64_t)1);
-    copy(all->shared[random_next(random) % SHARED_STREAMS], copied.storage, used->storage);
+    block copied = {.bytes = old->bytes, .pattern = old->pattern};
+    if (!make(all, &copied)) return;
+    copy(random_shared(all, random), copied.storage, old->storage);
+    release(all, old);
     verify_and_release(all, &copied);
+}
+
+/* A write likewise: it must not land in the memory's next life. */
+static void release_while_written(stress *all, block *old, uint64_t *random)
+{
+    verify(all, old);
+    fill(random_shared(all, random), old->storage, (uint8_t)~old->pattern);
+    release(all, old);
+}
+
+static void end_life(stress *all, block *old, uint64_t *random)
+{
+    switch (random_next(random) % 4) {
+    case 0:
+        release_while_read(all, old, random);
+        break;
+    case 1:
+        release_while_written(all, old, random);
+        break;
+    default:
+        verify_and_release(all, old);
+        break;
+    }
 }
 
 /* Gives back what it can while the others allocate. */
@@ -125,8 +177,7 @@ static void run_phase(void *arg, uint32_t index)
         } else if (random_next(random) % 4 == 0) {
             exchange(all, slot, random_next(random) % MAILBOXES);
         } else {
-            if (random_next(random) % 4 == 0) read_once_more(all, slot, random);
-            verify_and_release(all, slot);
+            end_life(all, slot, random);
         }
         overlap_leave(&all->calls);
     }
@@ -158,41 +209,70 @@ static void release_rest(stress *all)
     }
 }
 
-static void run_stress(bool is_trimmed)
+typedef enum stress_kind { STRESS_PLAIN, STRESS_TRIMMED, STRESS_LIMITED } stress_kind;
+
+/* Half of what is in use after the first phase, so that the later ones run out of memory. */
+static void limit_memory(stress *all)
+{
+    const uint64_t limit = stats_of(CPU).in_use_bytes / 2;
+    CHECK_OK(sp_device_set_memory_limit(CPU, limit));
+    all->may_run_out = true;
+    test_note("limit %llu bytes", (unsigned long long)limit);
+}
+
+static void begin_stress(stress *all, stress_kind kind)
+{
+    runtime_begin();
+    *all = (stress){.rounds = (uint32_t)test_count(20000, 1500)};
+    if (kind == STRESS_TRIMMED) CHECK_OK(sp_device_set_cache_watermarks(CPU, 1 << 18, 1 << 20));
+    for (uint32_t i = 0; i < THREADS; i++) all->random[i] = random_seed(i);
+    for (int i = 0; i < MAILBOXES; i++) sp_mutex_init(&all->mailboxes[i].lock, SP_LOCK_FOREIGN);
+    for (int i = 0; i < SHARED_STREAMS; i++) all->shared[i] = new_stream();
+}
+
+static void end_stress(stress *all)
+{
+    release_rest(all);
+    compare(all);
+    CHECK_EQ_U64(stats_of(CPU).in_use_bytes, 0);
+    for (int i = 0; i < SHARED_STREAMS; i++) CHECK_OK(sp_stream_release(all->shared[i]));
+    runtime_end();
+}
+
+static void run_stress(stress_kind kind)
 {
     static stress all; /* large for a stack */
-    runtime_begin();
-    all = (stress){.rounds = (uint32_t)test_count(20000, 3000)};
-    if (is_trimmed) CHECK_OK(sp_device_set_cache_watermarks(CPU, 1 << 18, 1 << 20));
-    for (uint32_t i = 0; i < THREADS; i++) all.random[i] = random_seed(i);
-    for (int i = 0; i < MAILBOXES; i++) sp_mutex_init(&all.mailboxes[i].lock, SP_LOCK_FOREIGN);
-    for (int i = 0; i < SHARED_STREAMS; i++) all.shared[i] = new_stream();
+    begin_stress(&all, kind);
     for (int phase = 0; phase < PHASES; phase++) {
+        if (kind == STRESS_LIMITED && phase == 1) limit_memory(&all);
         sp_store_relaxed(&all.finished, 0);
-        test_threads(is_trimmed ? THREADS + 1 : THREADS, run_phase, &all);
+        test_threads(kind == STRESS_TRIMMED ? THREADS + 1 : THREADS, run_phase, &all);
         compare(&all);
     }
     check_overlap(&all.calls, 2);
-    test_note("%llu allocations, %llu bytes verified, %llu bytes trimmed",
-              (unsigned long long)sp_load_relaxed(&all.allocations),
+    const uint64_t refused = sp_load_relaxed(&all.refused);
+    test_note("%llu allocations, %llu refused, %llu bytes verified, %llu bytes trimmed",
+              (unsigned long long)sp_load_relaxed(&all.allocations), (unsigned long long)refused,
               (unsigned long long)sp_load_relaxed(&all.verified_bytes),
               (unsigned long long)all.trimmed_bytes);
-    if (is_trimmed) CHECK(all.trimmed_bytes > 0); /* slabs did come and go */
-    release_rest(&all);
-    compare(&all);
-    CHECK_EQ_U64(stats_of(CPU).in_use_bytes, 0);
-    for (int i = 0; i < SHARED_STREAMS; i++) CHECK_OK(sp_stream_release(all.shared[i]));
-    runtime_end();
+    if (kind == STRESS_TRIMMED) CHECK(all.trimmed_bytes > 0); /* slabs did come and go */
+    if (kind == STRESS_LIMITED) CHECK(refused > 0);
+    end_stress(&all);
 }
 
 TEST(memory_of_31_threads_is_never_shared_and_every_byte_is_accounted_for)
 {
-    run_stress(false);
+    run_stress(STRESS_PLAIN);
 }
 
 TEST(the_same_holds_while_the_cache_is_trimmed_all_the_time)
 {
-    run_stress(true);
+    run_stress(STRESS_TRIMMED);
+}
+
+TEST(the_same_holds_at_a_memory_limit)
+{
+    run_stress(STRESS_LIMITED);
 }
 
 TEST_MAIN

@@ -16,6 +16,8 @@ typedef struct mixed {
     sp_storage common;
     uint32_t commands;
     overlap calls;
+    sp_atomic_u32 arrived;
+    sp_atomic_u32 inside, met; /* of kernel_meet */
     sp_atomic_u64 submitted_host, ran_host;
 } mixed;
 
@@ -177,10 +179,25 @@ static void finish(worker *self)
     CHECK_OK(sp_stream_synchronize(current_stream()));
 }
 
+/* The first kernel that runs waits inside for one of another stream: it meets none if the library
+ * runs one command after the other. Nobody goes on before all have been submitted, since the
+ * streams wait for each other then. */
+static void meet_inside_kernels(worker *self)
+{
+    mixed *all = self->all;
+    const kernel_constants constants = {.inside = &all->inside, .met = &all->met, .wanted = 2};
+    const sp_stream stream = all->shared[self->index % SHARED_STREAMS];
+    CHECK_OK(dispatch(stream, &kernel_meet, &constants, NULL, 0));
+    CHECK_OK(sp_stream_flush(stream));
+    raise_by_one(&all->arrived);
+    await_at_least(&all->arrived, THREADS);
+}
+
 static void run_mixed(void *arg, uint32_t index)
 {
     mixed *all = arg;
     worker self = {.all = all, .index = index, .random = random_seed(index)};
+    meet_inside_kernels(&self);
     CHECK_OK(sp_event_create(NULL, &self.event));
     for (int i = 0; i < STORAGES; i++) {
         self.storages[i] = new_storage(BYTES);
@@ -217,6 +234,7 @@ static void run_all(const runtime_setting *setting)
     CHECK_OK(sp_device_synchronize(CPU));
     CHECK_EQ_U64(sp_load_relaxed(&all.ran_host), sp_load_relaxed(&all.submitted_host));
     check_overlap(&all.calls, 2);
+    CHECK_EQ_U64(sp_load_acquire(&all.met), THREADS);
     uint64_t by_workers = 0;
     const uint64_t by_helpers = helped_and_worked(&all, &by_workers);
     test_note("%u commands each; on shared streams %llu by workers, %llu by helpers", all.commands,

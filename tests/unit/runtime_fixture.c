@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime_fixture.h"
 
+#include <streampool/check.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,14 @@ void set_delays(uint32_t per_mille)
     sp_delay_configure(per_mille, per_mille, 50000);
 }
 
+void delay_everywhere(void)
+{
+    sp_delay_configure(1, 1000, 10000);
+#if !defined(SP_DELAYS)
+    test_note("no delays in this build");
+#endif
+}
+
 /* An empty variable counts as unset. */
 static void set_variable(const char *name, const char *value)
 {
@@ -37,8 +47,16 @@ static const char *workers_of_run(void)
     return given;
 }
 
+static bool are_reports_expected;
+
+void expect_reports(void)
+{
+    are_reports_expected = true;
+}
+
 void runtime_begin_with(const runtime_setting *setting)
 {
+    are_reports_expected = false;
     const char *workers = workers_of_run();
     set_variable("STREAMPOOL_STREAMS", setting->streams);
     set_variable("STREAMPOOL_STREAM_POLICY", setting->policy);
@@ -76,10 +94,22 @@ static sp_status check_device(sp_rt_device *device, void *ctx)
     return SP_OK;
 }
 
+static void check_reports(void)
+{
+    if (!sp_check_is_on()) return;
+    const uint64_t reports = sp_check_report_count();
+    if (are_reports_expected) {
+        CHECK(reports > 0);
+    } else {
+        CHECK_EQ_U64(reports, 0);
+    }
+}
+
 void runtime_end(void)
 {
     set_delays(0);
     sp_heap_fail_after(UINT64_MAX);
+    check_reports();
     sp_shutdown();
     sp__runtime_each_device(check_device, NULL);
     sp__runtime_reset();
@@ -376,8 +406,7 @@ void submit_slow_fill(sp_stream stream, sp_storage storage, uint8_t value, uint6
 gate gate_closed(sp_device device)
 {
     void *data;
-    gate self = {.key = new_storage_on(device, 1, false),
-                 .scratch = new_storage_on(device, 4096, true)};
+    gate self = {.device = device, .key = new_storage_on(device, 1, false)};
     CHECK_OK(sp_storage_host_begin(self.key, SP_WRITE, &data));
     memset(data, 1, 1);
     return self;
@@ -385,10 +414,10 @@ gate gate_closed(sp_device device)
 
 void gate_hold(gate *self, sp_stream stream)
 {
-    /* A byte of its own for each, since nothing orders the held streams. */
-    const sp_storage_range to = {self->scratch, self->held++ % 4096, 1};
-    const sp_storage_range from = {self->key, 0, 1};
-    CHECK_OK(sp_storage_copy_async(stream, to, from));
+    REQUIRE(self->held < GATE_HOLDS);
+    const sp_storage scratch = new_storage_on(self->device, 1, true);
+    self->scratch[self->held++] = scratch;
+    copy(stream, scratch, self->key);
 }
 
 void gate_open(gate *self)
@@ -399,5 +428,5 @@ void gate_open(gate *self)
 void gate_destroy(gate *self)
 {
     CHECK_OK(sp_storage_release(self->key));
-    CHECK_OK(sp_storage_release(self->scratch));
+    for (uint32_t i = 0; i < self->held; i++) CHECK_OK(sp_storage_release(self->scratch[i]));
 }

@@ -33,15 +33,20 @@ typedef struct runtime_setting {
 /* The runtime is new: the next call brings it up. */
 void runtime_begin(void);
 void runtime_begin_with(const runtime_setting *setting);
-/* Checks that no storage is left, that the figures of all allocators agree, and that every stream
- * has completed what it accepted; then takes the runtime apart. */
+/* Checks that no storage is left, that the figures of all allocators agree, that every stream has
+ * completed what it accepted, and that the checker, if it is on, has reported nothing; then takes
+ * the runtime apart. */
 void runtime_end(void);
+/* This test races on purpose: if the checker is on, runtime_end requires a report instead. */
+void expect_reports(void);
 
 /* True in builds whose sanitizer would take a deliberate race for a failure. */
 bool is_thread_sanitized(void);
 bool is_address_sanitized(void);
 /* Delays at marked places, in builds that have them; 0 turns them off. */
 void set_delays(uint32_t per_mille);
+/* Short delays at every marked place; notes if this build has none. */
+void delay_everywhere(void);
 
 /* ---- threads ---- */
 
@@ -110,14 +115,16 @@ void submit_slow_fill(sp_stream stream, sp_storage storage, uint8_t value, uint6
 
 /* What is submitted to a held stream waits until the gate is opened. It needs no thread: the stream
  * waits for the end of a host access. */
+#define GATE_HOLDS 64
 typedef struct gate {
+    sp_device device;
     sp_storage key;
-    sp_storage scratch;
+    sp_storage scratch[GATE_HOLDS]; /* one per hold, since nothing orders the held streams */
     uint32_t held;
 } gate;
 
 gate gate_closed(sp_device device);
-void gate_hold(gate *self, sp_stream stream);
+void gate_hold(gate *self, sp_stream stream); /* at most GATE_HOLDS times */
 void gate_open(gate *self);
 /* Opened before; waits for the streams that it held. */
 void gate_destroy(gate *self);

@@ -60,6 +60,11 @@ static void hold_up(void *ctx, sp_status status)
     sp_clock_sleep(20000000);
 }
 
+static void do_nothing(void *ctx, sp_status status)
+{
+    (void)ctx, (void)status;
+}
+
 /* Keeps stream 0 busy, so that nothing on it can pass by luck, and writes a there. */
 static void write_late(const two_streams *s)
 {
@@ -164,6 +169,35 @@ TEST(order_is_transitive_over_a_third_stream)
     CHECK_EQ_U64(s.reports.count, 0);
     CHECK_OK(sp_event_release(events[0]));
     CHECK_OK(sp_event_release(events[1]));
+    CHECK_OK(sp_stream_release(third));
+    tear_down(&s);
+}
+
+/* The checker remembers the last few hundred changes of a stream's clock. */
+TEST(what_a_stream_came_after_long_ago_counts_as_ordered)
+{
+    two_streams s = set_up(true);
+    sp_check_set_callback(see, &s.reports);
+    sp_stream third;
+    sp_event long_ago;
+    sp_event newer;
+    CHECK_OK(sp_stream_from_pool(cpu, &third));
+    CHECK_OK(sp_event_create(NULL, &long_ago));
+    CHECK_OK(sp_event_create(NULL, &newer));
+    write_late(&s);
+    CHECK_OK(sp_event_record(newer, s.streams[0]));
+    CHECK_OK(sp_stream_wait_event(third, newer));
+    CHECK_OK(sp_event_record(long_ago, third));
+    for (int i = 0; i < 600; i++) {
+        CHECK_OK(sp_stream_host_function(s.streams[0], do_nothing, NULL));
+        CHECK_OK(sp_event_record(newer, s.streams[0]));
+        CHECK_OK(sp_stream_wait_event(third, newer));
+    }
+    CHECK_OK(sp_stream_wait_event(s.streams[1], long_ago));
+    CHECK_OK(use_on(&s, 1));
+    CHECK_EQ_U64(s.reports.count, 0);
+    CHECK_OK(sp_event_release(long_ago));
+    CHECK_OK(sp_event_release(newer));
     CHECK_OK(sp_stream_release(third));
     tear_down(&s);
 }

@@ -513,6 +513,7 @@ TEST(memory_released_without_memory_to_note_its_uses_waits_for_all_of_them)
 {
     starved self = {0};
     reuse_begin(&self.base, &flavours[1], true);
+    expect_reports(); /* the checker looks at whole storages: these streams use parts of one */
     self.held[0] = self.base.user;
     for (int i = 1; i < HELD_STREAMS; i++) self.held[i] = new_stream();
     self.own = new_stream();
