@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
 #include "device/null/null.h"
+#include "device/soft/soft.h"
 #include "device_fixture.h"
 
 static sp_status open_default(sp_dev **out)
@@ -46,6 +47,18 @@ TEST(a_device_can_be_stopped_again_and_refuses_work_afterwards)
     CHECK_MESSAGE("is closed");
     f.device->vtable->stop(f.device);
     CHECK_OK(wait_point(point));
+    fixture_close(&f);
+}
+
+TEST(a_stopped_device_makes_no_more_queues)
+{
+    fixture f = fixture_open();
+    const sp_queue_options options = {.is_batching = true};
+    sp_queue *queue = NULL;
+    f.device->vtable->stop(f.device);
+    CHECK_STATUS(f.device->vtable->queue_create(f.device, 20, &options, &queue), SP_CLOSED);
+    CHECK_MESSAGE("is closed");
+    CHECK(queue == NULL);
     fixture_close(&f);
 }
 

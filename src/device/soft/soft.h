@@ -150,6 +150,10 @@ typedef struct sp_soft_options {
 struct sp_soft_device {
     sp_dev base;
     sp_soft_options options;
+    /* Makes a queue and the stop come one after the other: a queue is closed with the others, or is
+     * never made. */
+    sp_mutex lock;
+    bool is_closed SP_GUARDED_BY(lock);
     /* Queues by index. Published sequentially consistent, never removed before close. */
     SP_ATOMIC(sp_soft_queue *) queues[SP_SOFT_QUEUES];
     sp_atomic_u32 queue_count;
@@ -227,6 +231,8 @@ bool sp__soft_claim(sp_soft_queue *queue);
 /* Runs a claimed queue, then gives the claim up or hands it on. */
 void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor);
 bool sp__soft_has_work(const sp_soft_queue *queue);
+/* Is a thread inside the queue? Once there is none, all that it wrote is visible. */
+bool sp__soft_is_claimed(const sp_soft_queue *queue);
 /* PARKED -> FREE, and somebody is told. */
 void sp__soft_unpark(sp_soft_queue *queue);
 

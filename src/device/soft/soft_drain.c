@@ -21,6 +21,12 @@ bool sp__soft_has_work(const sp_soft_queue *queue)
            word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done);
 }
 
+bool sp__soft_is_claimed(const sp_soft_queue *queue)
+{
+    /* Acquire: pairs with the release of whoever gives the claim up. */
+    return (sp_load_acquire(&queue->word) & SP_CLAIM_MASK) == SP_RUNNING;
+}
+
 bool sp__soft_claim(sp_soft_queue *queue)
 {
     /* Sequentially consistent: an idle worker looks here once more after it has set its bit. */
