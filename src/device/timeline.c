@@ -171,7 +171,7 @@ static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value
 {
     sp_fault fault = SP_NO_FAULT;
     sp_mutex_lock(&timeline->lock);
-    const bool is_forgotten = value <= timeline->forgotten;
+    const bool is_forgotten = value > 0 && value <= timeline->forgotten; /* nothing is point 0 */
     uint32_t low = 0;
     uint32_t high = timeline->failure_count;
     while (low < high) {
