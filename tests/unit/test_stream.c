@@ -120,6 +120,46 @@ TEST(untracked_commands_after_a_failure_are_skipped_until_it_is_told)
     runtime_end();
 }
 
+TEST(when_several_failures_were_told_at_once_untracked_commands_go_on)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_stream stream = new_stream_on(null);
+    const sp_storage bad[2] = {new_storage_on(null, 64, false), new_storage_on(null, 64, false)};
+    const sp_storage storage = new_storage_on(null, 64, true);
+    for (int i = 0; i < 2; i++) { /* two faults: the second has nothing to do with the first */
+        sp__null_fail_command(rt_device(null)->dev, 0);
+        fill(stream, bad[i], 1);
+        if (i == 0) run_on_thread(synchronize_elsewhere, (void *)(uintptr_t)&stream);
+    }
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    fill(stream, storage, 2);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_INT(first_other(storage, 2), -1);
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_release(bad[i]));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_failure_that_was_not_told_yet_keeps_untracked_commands_from_running)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage_on(CPU, 64, true);
+    fill(stream, storage, 1);
+    CHECK_OK(sp_stream_synchronize(stream));
+    submit_failing(stream, (sp_storage){0});
+    run_on_thread(synchronize_elsewhere, (void *)(uintptr_t)&stream); /* not that thread's */
+    fill(stream, storage, 2);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    void *data; /* the skipped command should have written it */
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, &data), SP_FAILED);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
 TEST(independent_commands_behind_a_failure_run)
 {
     runtime_begin();
