@@ -203,8 +203,8 @@ void sp__soft_queue_stats(sp_queue *queue, sp_queue_stats *out);
 sp_status sp__soft_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 void sp__soft_flush(sp_queue *queue);
 uint64_t sp__soft_last_value(sp_queue *queue);
-void sp__soft_each_wait(sp_queue *queue, uint64_t value, void (*visit)(void *ctx, sp_point point),
-                        void *ctx);
+void sp__soft_each_wait(sp_queue *queue, uint64_t after, uint64_t value,
+                        void (*visit)(void *ctx, sp_point point), void *ctx);
 /* Counts a hand-over of everything submitted so far. */
 void sp__soft_note_commit(sp_soft_queue *queue);
 /* Refuses further submissions with SP_CLOSED and returns the last accepted value. */

@@ -145,13 +145,13 @@ void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value)
     sp_mutex_unlock(&queue->lock);
 }
 
-void sp__soft_each_wait(sp_queue *base, uint64_t value, void (*visit)(void *ctx, sp_point point),
-                        void *ctx)
+void sp__soft_each_wait(sp_queue *base, uint64_t after, uint64_t value,
+                        void (*visit)(void *ctx, sp_point point), void *ctx)
 {
     sp_soft_queue *queue = sp__soft_queue(base);
     sp_mutex_lock(&queue->lock);
     for (uint32_t i = 0; i < queue->wait_count && queue->waits[i].value <= value; i++) {
-        visit(ctx, queue->waits[i].point);
+        if (queue->waits[i].value > after) visit(ctx, queue->waits[i].point);
     }
     sp_mutex_unlock(&queue->lock);
 }
