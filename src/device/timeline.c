@@ -188,12 +188,16 @@ static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value
     }
     sp_mutex_unlock(&timeline->lock);
     if (fault != SP_NO_FAULT || !is_forgotten) return fault;
-    /* Better an error too many than a lost one. */
+    /* Better an error too many than a lost one. Whoever reports it makes it his last error. */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
     sp__fail(SP_FAILED,
              "the outcome of point %llu is no longer known: more than %d later commands "
              "failed on its stream; wait for points sooner",
              (unsigned long long)value, SP_TIMELINE_FAILURES);
-    return sp__fault_new(SP_FAILED);
+    fault = sp__fault_new(SP_FAILED);
+    sp__error_put_back(&scope);
+    return fault;
 }
 
 sp_fault sp__point_fault(sp_point point)

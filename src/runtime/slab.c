@@ -209,8 +209,8 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
                            (unsigned long long)sp_load_relaxed(&allocator->limit_bytes));
 }
 
-sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                         const sp_timeline *own, sp_block **out)
+static sp_status find_or_make_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
+                                    const sp_timeline *own, sp_block **out)
 {
     for (;;) {
         const sp_status status = slab_new(allocator, size_class, rounded, out);
@@ -221,6 +221,20 @@ sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t 
         if (sp__allocator_trim(allocator, UINT64_MAX, false) > 0) continue;
         if (!wait_for_pending(allocator)) return fail_with_sizes(allocator, rounded);
     }
+}
+
+sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
+                         const sp_timeline *own, sp_block **out)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = find_or_make_block(allocator, size_class, rounded, own, out);
+    if (status == SP_OK) {
+        sp__error_put_back(&scope); /* attempts that failed in between are nobody's */
+    } else {
+        sp__error_keep(&scope);
+    }
+    return status;
 }
 
 /* ---- the check ---- */
