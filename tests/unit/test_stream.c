@@ -2,6 +2,8 @@
 /* Calls on streams: order, synchronize and whose failure it tells, time-outs, batching, devices. */
 #include "runtime_fixture.h"
 
+#include <stdio.h>
+
 #include "device/null/null.h"
 
 typedef struct passed_on {
@@ -351,6 +353,87 @@ TEST(two_streams_run_at_the_same_time)
     for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_synchronize(streams[i]));
     CHECK_EQ_U64(sp_load_acquire(&met), 2);
     for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(streams[i]));
+    runtime_end();
+}
+
+/* ---- what a waiting thread runs for others ---- */
+
+/* Keeps the only worker busy until it is opened. */
+typedef struct occupied {
+    sp_stream stream;
+    sp_atomic_u32 inside;
+    sp_atomic_u32 met;
+} occupied;
+
+static void occupy_worker(occupied *self)
+{
+    self->stream = new_stream();
+    const kernel_constants constants = {.inside = &self->inside, .met = &self->met, .wanted = 2};
+    CHECK_OK(dispatch(self->stream, &kernel_meet, &constants, NULL, 0));
+    await_at_least(&self->inside, 1);
+}
+
+static void free_worker(occupied *self)
+{
+    raise_by_one(&self->inside);
+    CHECK_OK(sp_stream_synchronize(self->stream));
+    CHECK_OK(sp_stream_release(self->stream));
+}
+
+static uint64_t helped_of(sp_stream stream)
+{
+    sp_stream_info info = {0};
+    CHECK_OK(sp_stream_get_info(stream, &info));
+    return info.by_helpers;
+}
+
+TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
+{
+    runtime_begin_with(&(runtime_setting){.workers = "1"});
+    occupied worker = {0};
+    occupy_worker(&worker);
+    const sp_stream behind = new_stream();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage(64);
+    sp_event third;
+    CHECK_OK(sp_event_create(NULL, &third));
+    for (uint32_t i = 0; i < 1000; i++) {
+        fill(behind, storage, (uint8_t)i);
+        if (i == 2) CHECK_OK(sp_event_record(third, behind));
+    }
+    CHECK_OK(sp_stream_wait_event(stream, third));
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_U64(helped_of(behind), 3);
+    CHECK_STATUS(sp_stream_query(behind), SP_NOT_READY);
+    free_worker(&worker);
+    CHECK_EQ_INT(first_other(storage, (uint8_t)999), -1);
+    CHECK_OK(sp_event_release(third));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(behind));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+static void fail_here(void *arg)
+{
+    submit_failing(((const passed_on *)arg)->stream, (sp_storage){0});
+}
+
+TEST(a_wait_that_runs_a_failing_command_of_another_thread_keeps_the_last_error)
+{
+    runtime_begin_with(&(runtime_setting){.workers = "1"});
+    occupied worker = {0};
+    occupy_worker(&worker);
+    passed_on other = {.stream = new_stream()};
+    run_on_thread(fail_here, &other);
+    CHECK_STATUS(sp_storage_retain((sp_storage){0}), SP_INVALID);
+    char message[512];
+    snprintf(message, sizeof message, "%s", sp_last_error());
+    CHECK_OK(sp_stream_synchronize(other.stream));
+    CHECK_EQ_U64(helped_of(other.stream), 1);
+    CHECK_EQ_STR(sp_last_error(), message);
+    free_worker(&worker);
+    CHECK_OK(sp_stream_release(other.stream));
     runtime_end();
 }
 

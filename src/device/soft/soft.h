@@ -81,8 +81,10 @@ typedef struct sp_cursor {
 typedef struct sp_soft_queue {
     sp_queue base;
     SP_CACHE_ALIGNED sp_atomic_u64 word;
-    /* What the queue is parked on: a hint for helpers, written before PARKED. */
+    /* The point that the queue is parked on: a hint for helpers, written before PARKED. The two may
+     * be of different points if the queue has parked again meanwhile. */
     SP_ATOMIC(sp_timeline *) parked_on;
+    sp_atomic_u64 parked_value;
 
     /* Producers. */
     SP_CACHE_ALIGNED sp_mutex lock;
@@ -224,6 +226,8 @@ typedef struct sp_executor {
     sp_thread_record *record; /* helper only */
     uint64_t until;           /* gives the claim up once this value is done */
     uint32_t budget;          /* or after this many submissions */
+    /* Helper only: or once this point has passed, which is what the thread waits for. */
+    sp_point awaited;
 } sp_executor;
 
 /* Claims the queue if it is free and has work. */
