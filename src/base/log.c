@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/fork.h"
 #include "base/mutex.h"
 #include "base/option.h"
 #include "base/thread.h"
@@ -107,6 +108,7 @@ void sp__log_write(sp_log_level level, const char *format, ...)
 
 void sp_log_set_callback(sp_log_fn fn, void *ctx)
 {
+    if (sp_fork_is_child()) return; /* nothing is logged there, and the lock may be held for ever */
     sp_mutex_lock(&sink.lock);
     sink.fn = fn;
     sink.ctx = ctx;

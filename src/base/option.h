@@ -60,6 +60,9 @@ typedef struct sp_option_info {
     const char *meaning;
 } sp_option_info;
 
+/* Reads all options now, and logs about bad values: the user's callback may run in it. */
+void sp_option_load(void);
+
 /* The value of an option of the type in the name. */
 int64_t sp_option_int(sp_option option);
 bool sp_option_bool(sp_option option);

@@ -14,7 +14,8 @@
 #define SP_MAX_DEVICES 64
 
 typedef enum sp_runtime_phase {
-    SP_RUNTIME_NEW,
+    SP_RUNTIME_NEW,       /* nobody holds a lock of the library: a forked child may use it */
+    SP_RUNTIME_COMING_UP, /* somebody is at it; also after an attempt that has failed */
     SP_RUNTIME_UP,
     SP_RUNTIME_DOWN,
     SP_RUNTIME_FORKED
@@ -30,8 +31,9 @@ struct sp_rt_device {
     sp_allocator allocator;
 };
 
-/* Written by whoever brings the runtime up or down and by the fork handler; UP is published by
- * release, so that who sees it sees the devices. */
+/* Written by whoever brings the runtime up or down and by the fork handler, which makes FORKED of
+ * all but NEW; so COMING_UP is written before the first lock is taken. UP is published by release,
+ * so that who sees it sees the devices. */
 extern sp_atomic_u32 sp__runtime_phase;
 
 sp_status sp__runtime_enter_slow(void);
