@@ -120,7 +120,7 @@ sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)
         return sp__fail(SP_INVALID, "sp_stream_from_pool needs a place for the handle");
     *out = (sp_stream){0};
     sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
+    SP_TRY(sp__rt_device_find_working(handle, &device));
     return sp__stream_pool_take(&device->pool, out);
 }
 

@@ -66,6 +66,12 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
     return SP_OK;
 }
 
+sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out)
+{
+    SP_TRY(sp__rt_device_find(handle, out));
+    return sp__device_check((*out)->dev);
+}
+
 static sp_stream_pool_options pool_options(void)
 {
     const int64_t wait_ms = sp_option_int(SP_OPTION_STREAM_WAIT_MS);

@@ -54,6 +54,8 @@ static inline bool sp__runtime_is_forked(void)
 
 /* The device a handle names; the zero handle is cpu. Includes sp__runtime_enter. */
 sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out);
+/* The same for calls that begin something: on a lost device its fault. */
+sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out);
 sp_device sp__rt_device_handle(const sp_rt_device *device);
 
 /* Device handles have one generation: a slot is never used twice. */

@@ -121,6 +121,8 @@ sp_status sp_device_synchronize(sp_device handle)
         const sp_status failure = report_failures(points[i]);
         if (status == SP_OK) status = failure;
     }
+    /* After the wait: what was accepted is skipped by now, so nothing touches memory any more. */
+    SP_TRY(sp__device_check(device->dev));
     return status;
 }
 

@@ -443,12 +443,30 @@ TEST(a_lost_device_fails_fast_with_its_first_cause_and_cpu_lives_on)
     const sp_device null = open_null();
     const sp_stream stream = new_stream_on(null);
     const sp_storage there = new_storage_on(null, 64, false);
+    const sp_storage held = new_storage_on(null, 64, false);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(held, SP_READ, &data));
     sp__null_lose(rt_device(null)->dev);
     fill(stream, there, 1);
     CHECK_STATUS(sp_stream_synchronize(stream), SP_DEVICE_LOST);
     const uint8_t one = 1;
     CHECK_STATUS(sp_storage_fill_async(stream, whole(there), &one, 1), SP_DEVICE_LOST);
     CHECK_MESSAGE("injected loss");
+    sp_storage more;
+    sp_stream other;
+    char bytes[8];
+    CHECK_STATUS(sp_storage_create(null, 64, NULL, &more), SP_DEVICE_LOST);
+    CHECK_MESSAGE("injected loss");
+    CHECK_STATUS(sp_storage_adopt(null, bytes, sizeof bytes, NULL, &more), SP_DEVICE_LOST);
+    CHECK_STATUS(sp_stream_from_pool(null, &other), SP_DEVICE_LOST);
+    CHECK_MESSAGE("injected loss");
+    for (int i = 0; i < 2; i++) { /* each time, though this thread has heard of it */
+        CHECK_STATUS(sp_device_synchronize(null), SP_DEVICE_LOST);
+        CHECK_MESSAGE("injected loss");
+    }
+    /* What was begun before is ended as ever. */
+    CHECK_OK(sp_storage_host_end(held, SP_READ));
+    CHECK_OK(sp_storage_release(held));
     const sp_storage here = new_storage(64);
     fill(current_stream(), here, 2);
     CHECK_EQ_INT(first_other(here, 2), -1);
