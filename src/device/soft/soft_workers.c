@@ -226,10 +226,9 @@ void sp__soft_help(sp_queue *base, uint64_t value)
      */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    help_chain(queue, executor);
-    /* After a chain the queue itself may be free again. */
-    while (sp_load_acquire(&base->timeline.done) < value && sp__soft_claim(queue)) {
-        sp__soft_drain(queue, &executor);
-    }
+    /* After a chain the queue itself may be free again, and then parked on the next point. */
+    do {
+        help_chain(queue, executor);
+    } while (!sp__point_has_passed(executor.awaited) && sp__soft_has_work(queue));
     sp__error_put_back(&scope);
 }
