@@ -61,7 +61,8 @@ typedef struct sp_device_quirk {
 SP_API sp_status sp_device_get_quirk(sp_device device, uint32_t index, sp_device_quirk *out);
 
 /* Waits until everything submitted to any stream of the device before the call has completed. The
- * status is that of the first failed command that this thread submitted and was not told of yet. */
+ * status is that of the first failed command that this thread submitted and was not told of yet;
+ * on a lost device it is SP_DEVICE_LOST each time, with the first cause. */
 SP_API sp_status sp_device_synchronize(sp_device device);
 
 SP_EXTERN_C_END

@@ -59,8 +59,8 @@ SP_API sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns);
 /* `status` is what sp_event_query would say of the record that was waited for. */
 typedef void (*sp_event_function)(void *ctx, sp_status status);
 
-/* Has `fn(ctx, status)` called once, on the library's host thread, when the event's last record has
- * been reached; at once if it has been. */
+/* Has `fn(ctx, status)` called once, on a host thread of the library, when the event's last record
+ * has been reached; at once if it has been. */
 SP_API sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx);
 
 SP_EXTERN_C_END

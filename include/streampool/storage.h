@@ -38,8 +38,8 @@ SP_API sp_status sp_storage_retain(sp_storage storage);
  * handle is fine. */
 SP_API sp_status sp_storage_release(sp_storage storage);
 
-/* Called once when the library has done with adopted memory: on the library's host thread, after
- * the last queued use; never after sp_shutdown has returned. */
+/* Called once when the library has done with adopted memory: on a host thread of the library,
+ * after the last queued use; never after sp_shutdown has returned. */
 typedef void (*sp_storage_release_function)(void *ctx, void *data);
 
 typedef struct sp_adopt_options {

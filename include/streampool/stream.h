@@ -108,8 +108,9 @@ SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
  * It may submit anywhere; a wait in it for something that comes after it is SP_DEADLOCK. */
 typedef void (*sp_host_function)(void *ctx, sp_status status);
 
-/* Has `fn(ctx, status)` called once, in stream order, on the library's host thread, or on the
- * submitting thread while that waits for it. */
+/* Has `fn(ctx, status)` called once, in stream order, on a host thread of the library, or on the
+ * submitting thread while that waits for it. Host threads start one function at a time, the next
+ * when that has returned or waits inside the library; after such a wait two may run at once. */
 SP_API sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx);
 
 SP_EXTERN_C_END

@@ -51,8 +51,20 @@ static error_buffer *thread_buffer(void)
     return NULL;
 }
 
+/* Before the first failure inside a scope: remembers the message that it will replace. */
+static void save_former(void)
+{
+    sp_error_scope *scope = sp_tls_get(SP_TLS_ERROR_SCOPE);
+    if (SP_LIKELY(scope == NULL || scope->has_failed)) return;
+    const error_head *head = current_head();
+    scope->has_failed = true;
+    scope->former = head;
+    snprintf(scope->text, sizeof scope->text, "%s", head != NULL ? head->text : "");
+}
+
 static void store_message(sp_status status, const char *message)
 {
+    save_former();
     error_buffer *buffer = thread_buffer();
     if (buffer != NULL) {
         memcpy(buffer->text, message, strlen(message) + 1);
@@ -95,4 +107,37 @@ const char *sp_last_error(void)
 {
     const error_head *head = current_head();
     return head != NULL ? head->text : "";
+}
+
+/* ---- scopes ---- */
+
+void sp__error_set_aside(sp_error_scope *scope)
+{
+    scope->outer = sp_tls_get(SP_TLS_ERROR_SCOPE);
+    scope->has_failed = false;
+    (void)sp_tls_set(SP_TLS_ERROR_SCOPE, scope, NULL); /* fails only with a destructor */
+}
+
+void sp__error_put_back(sp_error_scope *scope)
+{
+    (void)sp_tls_set(SP_TLS_ERROR_SCOPE, scope->outer, NULL);
+    if (SP_LIKELY(!scope->has_failed)) return;
+    error_head *head = current_head();
+    if (head->is_heap) {
+        /* The buffer stays, also if the scope has made it: then it is empty again. */
+        error_buffer *buffer = SP_CONTAINER_OF(head, error_buffer, head);
+        memcpy(buffer->text, scope->text, sizeof buffer->text);
+    } else {
+        /* No buffer now, so there was none before. */
+        (void)sp_tls_set(SP_TLS_ERROR, (void *)(uintptr_t)scope->former, NULL);
+    }
+}
+
+void sp__error_keep(sp_error_scope *scope)
+{
+    (void)sp_tls_set(SP_TLS_ERROR_SCOPE, scope->outer, NULL);
+    if (scope->outer == NULL || scope->outer->has_failed || !scope->has_failed) return;
+    scope->outer->has_failed = true;
+    scope->outer->former = scope->former;
+    memcpy(scope->outer->text, scope->text, sizeof scope->text);
 }

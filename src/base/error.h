@@ -3,6 +3,7 @@
 #ifndef SP_BASE_ERROR_H
 #define SP_BASE_ERROR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <streampool/status.h>
@@ -17,6 +18,22 @@ sp_status sp__fail(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
 
 /* Puts text in front of this thread's last error ("node 3 (Conv): " ...) and returns `status`. */
 sp_status sp__fail_prefix(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
+
+/* Around work whose failures are not this call's: what others submitted, and attempts that are made
+ * again. Costs two stores unless something fails. Scopes nest; each lives on its thread's stack and
+ * ends on that thread. */
+typedef struct sp_error_scope {
+    struct sp_error_scope *outer;
+    const void *former; /* what the slot SP_TLS_ERROR held, once something has failed */
+    bool has_failed;
+    char text[SP_ERROR_BYTES];
+} sp_error_scope;
+
+void sp__error_set_aside(sp_error_scope *scope);
+/* The last error is what it was when the scope began. */
+void sp__error_put_back(sp_error_scope *scope);
+/* Ends the scope and keeps the last error of what was done inside: it is this call's after all. */
+void sp__error_keep(sp_error_scope *scope);
 
 #if defined(__clang_analyzer__)
 /* The static analyzer sees one file at a time, and must know that a failure is never SP_OK. */

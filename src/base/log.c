@@ -6,8 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/lock_check.h"
 #include "base/callback.h"
+#include "base/fork.h"
+#include "base/lock_check.h"
 #include "base/mutex.h"
 #include "base/option.h"
 #include "base/thread.h"
@@ -76,6 +77,7 @@ void sp__log_write(sp_log_level level, const char *format, ...)
 
 void sp_log_set_callback(sp_log_fn fn, void *ctx)
 {
+    if (sp_fork_is_child()) return; /* nothing is logged there, and the lock may be held for ever */
     sp_mutex_lock(&sink.lock);
     sink.fn = fn;
     sink.ctx = ctx;

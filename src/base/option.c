@@ -148,12 +148,17 @@ static void log_bad_values(uint64_t bad_mask)
     }
 }
 
-static int64_t value_of(sp_option option)
+void sp_option_load(void)
 {
     load_report report = {0};
     (void)sp_once_run(&loaded, load_all, &report); /* load_all cannot fail */
     /* After the once, since the log asks for its own option. */
     if (SP_UNLIKELY(report.bad_mask != 0)) log_bad_values(report.bad_mask);
+}
+
+static int64_t value_of(sp_option option)
+{
+    sp_option_load();
     return sp_load_relaxed(&values[option]);
 }
 

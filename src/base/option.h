@@ -18,7 +18,8 @@ typedef enum sp_option_type {
 
 /* name, type, default, min, max, choices, meaning. The variable is STREAMPOOL_<name>. */
 #define SP_OPTION_LIST(X)                                                                          \
-    X(CPU_WORKERS, INT, 0, 0, 256, "", "worker threads of the cpu device; 0 is one per core")      \
+    X(CPU_WORKERS, INT, 0, 0, 64, "",                                                              \
+      "worker threads of the cpu device; 0 is one per core, 64 at most")                           \
     X(STREAMS, INT, 32, 1, 64, "", "streams per device, the default stream included")              \
     X(STREAM_POLICY, ENUM, 0, 0, 2, "share|wait|fail",                                             \
       "what a thread gets when all streams of a device are taken")                                 \
@@ -59,6 +60,9 @@ typedef struct sp_option_info {
     const char *choices;
     const char *meaning;
 } sp_option_info;
+
+/* Reads all options now, and logs about bad values: the user's callback may run in it. */
+void sp_option_load(void);
 
 /* The value of an option of the type in the name. */
 int64_t sp_option_int(sp_option option);

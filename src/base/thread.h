@@ -42,12 +42,12 @@ static inline void sp_spin_hint(void);
 /* Thread-local slots, one pointer each. A destructor given with a value runs when the thread ends,
  * highest slot first; it may set slots again, and then runs again. */
 typedef enum sp_tls_slot {
-    SP_TLS_LOCKS,   /* base, debug builds: the newest lock that the thread holds */
-    SP_TLS_ERROR,   /* base: the last error message */
-    SP_TLS_WAITER,  /* device: the thread's parker and wait nodes */
-    SP_TLS_CONTEXT, /* device: what the thread is executing now */
-    SP_TLS_STREAM,  /* runtime: the current stream */
-    SP_TLS_USER,    /* tests and the program */
+    SP_TLS_LOCKS,       /* base, debug builds: the newest lock that the thread holds */
+    SP_TLS_ERROR,       /* base: the last error message */
+    SP_TLS_WAITER,      /* device: the thread's parker and wait nodes */
+    SP_TLS_STREAM,      /* runtime: the current stream */
+    SP_TLS_ERROR_SCOPE, /* base: where the last error is put aside */
+    SP_TLS_USER,        /* tests and the program */
     SP_TLS_COUNT
 } sp_tls_slot;
 

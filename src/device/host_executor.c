@@ -26,7 +26,7 @@ static struct {
     bool is_stopping SP_GUARDED_BY(lock);
 } executor = {.lock = SP_MUTEX_INIT(SP_LOCK_EXECUTOR)};
 
-/* One job at a time runs; the others are blocked in their waits. */
+/* A job starts only while the others are all blocked in their waits. They may go on beside it. */
 static bool may_run_locked(void) SP_REQUIRES(&executor.lock)
 {
     return executor.first != NULL && executor.busy_count == executor.blocked_count;

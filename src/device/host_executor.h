@@ -4,7 +4,9 @@
  *
  * A host function may wait. While it does, a spare thread goes on with the other functions, so that
  * none waits behind another for longer than that other runs:
- *     threads - blocked >= 1  whenever a job is queued. */
+ *     threads - blocked >= 1  whenever a job is queued.
+ * A function whose wait is over goes on at once, also beside another that started meanwhile: it may
+ * hold a lock of the application's that the other one wants. */
 #ifndef SP_DEVICE_HOST_EXECUTOR_H
 #define SP_DEVICE_HOST_EXECUTOR_H
 
@@ -28,8 +30,8 @@ sp_status sp__host_executor_start(void);
  * stopped: accepting and stopping are decided under one lock, so an accepted job always runs. */
 bool sp__host_executor_post(sp_host_job *job);
 
-/* Around a wait inside a host function, on an executor thread. SP_EXHAUSTED, with nothing changed,
- * if another thread is needed and cannot be had. */
+/* Around a wait inside a host function, on an executor thread: meanwhile others may start.
+ * SP_EXHAUSTED, with nothing changed, if another thread is needed and cannot be had. */
 sp_status sp__host_executor_block(void);
 void sp__host_executor_unblock(void);
 

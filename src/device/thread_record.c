@@ -2,6 +2,7 @@
 /* Thread records: a list of free ones behind a lock that a thread takes twice in its life. */
 #include "device/thread_record.h"
 
+#include "base/fork.h"
 #include "base/heap.h"
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -16,6 +17,7 @@ static struct {
 static void give_back(void *value)
 {
     sp_thread_record *record = value;
+    if (sp_fork_is_child()) return; /* the lock may be held by a thread that is not there */
     sp_mutex_lock(&records.lock);
     record->next_free = records.free;
     records.free = record;

@@ -173,7 +173,7 @@ static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value
 {
     sp_fault fault = SP_NO_FAULT;
     sp_mutex_lock(&timeline->lock);
-    const bool is_forgotten = value <= timeline->forgotten;
+    const bool is_forgotten = value > 0 && value <= timeline->forgotten; /* nothing is point 0 */
     uint32_t low = 0;
     uint32_t high = timeline->failure_count;
     while (low < high) {
@@ -190,12 +190,16 @@ static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value
     }
     sp_mutex_unlock(&timeline->lock);
     if (fault != SP_NO_FAULT || !is_forgotten) return fault;
-    /* Better an error too many than a lost one. */
+    /* Better an error too many than a lost one. Whoever reports it makes it his last error. */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
     sp__fail(SP_FAILED,
              "the outcome of point %llu is no longer known: more than %d later commands "
              "failed on its stream; wait for points sooner",
              (unsigned long long)value, SP_TIMELINE_FAILURES);
-    return sp__fault_new(SP_FAILED);
+    fault = sp__fault_new(SP_FAILED);
+    sp__error_put_back(&scope);
+    return fault;
 }
 
 sp_fault sp__point_fault(sp_point point)
@@ -206,8 +210,11 @@ sp_fault sp__point_fault(sp_point point)
     return look_for_fault(point.timeline, point.value);
 }
 
-sp_fault sp__timeline_take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread)
+sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread,
+                                    sp_fault sought, bool *is_among)
 {
+    bool is_found = false;
+    if (is_among != NULL) *is_among = false;
     if (sp_load_relaxed(&timeline->failure_total) == 0) return SP_NO_FAULT;
     sp_fault fault = SP_NO_FAULT;
     sp_mutex_lock(&timeline->lock);
@@ -218,7 +225,9 @@ sp_fault sp__timeline_take_failure(sp_timeline *timeline, uint64_t value, uint64
         failure->is_reported = true;
         timeline->unreported_count--;
         if (fault == SP_NO_FAULT) fault = failure->fault;
+        if (failure->fault == sought) is_found = true;
     }
     sp_mutex_unlock(&timeline->lock);
+    if (is_among != NULL) *is_among = is_found;
     return fault;
 }

@@ -99,8 +99,10 @@ static inline bool sp__point_has_passed(sp_point point)
 /* The fault of a point that has passed; SP_NO_FAULT if all went well. */
 sp_fault sp__point_fault(sp_point point);
 
-/* The first failure with a value up to `value` that `thread` submitted and no earlier call of this
- * function has returned; SP_NO_FAULT if there is none. */
-sp_fault sp__timeline_take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread);
+/* Takes the failures with a value up to `value` that `thread` submitted and no earlier call has
+ * taken. The first one, SP_NO_FAULT if there is none; *is_among (may be NULL): whether `sought` is
+ * the fault of any of them. */
+sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread,
+                                    sp_fault sought, bool *is_among);
 
 #endif

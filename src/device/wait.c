@@ -90,56 +90,63 @@ static bool spin_for(sp_point point)
 
 /* ---- waits inside host functions ---- */
 
-#define MAX_VISITED 512
-
 static struct {
     sp_mutex lock;
-    sp_host_frame *waiting SP_GUARDED_BY(lock);     /* frames whose function waits */
+    sp_host_frame *waiting SP_GUARDED_BY(lock); /* frames whose function waits */
+    uint64_t searches SP_GUARDED_BY(lock);
 } circle = {.lock = SP_MUTEX_INIT(SP_LOCK_CIRCLE)}; /* process-wide: waits cross devices */
 
-/* The points that a wait depends on, the newest of each timeline. */
+/* One search. What it knows of a queue stands in the queue, so that it needs no memory and has no
+ * bound that could be met: each queue is once in the list at most, its value only rises, and each
+ * wait is followed once. */
 typedef struct search {
-    sp_point points[MAX_VISITED];
-    uint32_t count;
-    bool is_full;
+    uint64_t number;
+    sp_queue *first; /* queues whose waits are still to be followed */
 } search;
 
 static void search_add(void *ctx, sp_point point)
 {
-    search *found = ctx;
+    search *self = ctx;
     if (sp__point_has_passed(point)) return;
-    for (uint32_t i = 0; i < found->count; i++) {
-        if (found->points[i].timeline == point.timeline && found->points[i].value >= point.value) {
-            return;
-        }
+    sp_queue *queue = point.timeline->owner;
+    if (queue == NULL) return; /* a host access: its thread ends it when it likes */
+    if (queue->search.number != self->number) {
+        queue->search.number = self->number;
+        queue->search.value = 0;
+        queue->search.expanded = 0;
+        queue->search.next = queue;
     }
-    if (found->count == MAX_VISITED) {
-        found->is_full = true;
-        return;
-    }
-    found->points[found->count++] = point;
+    if (queue->search.value >= point.value) return;
+    queue->search.value = point.value;
+    if (queue->search.next != queue) return;
+    queue->search.next = self->first;
+    self->first = queue;
 }
 
-static void search_expand_locked(search *found, sp_point point) SP_REQUIRES(&circle.lock)
+/* Adds what the first queue of the list depends on, as far as that was not done before. */
+static void search_expand_locked(search *self) SP_REQUIRES(&circle.lock)
 {
-    sp_queue *owner = point.timeline->owner;
-    if (owner == NULL) return; /* a host access: its thread ends it when it likes */
-    owner->device->vtable->each_wait(owner, point.value, search_add, found);
+    sp_queue *queue = self->first;
+    self->first = queue->search.next;
+    queue->search.next = queue;
+    const uint64_t after = queue->search.expanded;
+    const uint64_t value = queue->search.value;
+    queue->search.expanded = value;
+    queue->device->vtable->each_wait(queue, after, value, search_add, self);
     for (sp_host_frame *frame = circle.waiting; frame != NULL; frame = frame->next_waiting) {
-        if (frame->point.timeline == point.timeline && frame->point.value <= point.value) {
-            search_add(found, frame->waiting_for);
+        if (frame->point.timeline == &queue->timeline && frame->point.value > after &&
+            frame->point.value <= value) {
+            search_add(self, frame->waiting_for);
         }
     }
 }
 
-static bool depends_on_frames(const search *found, const sp_host_frame *frames)
+static bool depends_on_frames(const search *self, const sp_host_frame *frames)
 {
-    for (uint32_t i = 0; i < found->count; i++) {
-        for (const sp_host_frame *frame = frames; frame != NULL; frame = frame->outer) {
-            if (found->points[i].timeline == frame->point.timeline &&
-                found->points[i].value >= frame->point.value) {
-                return true;
-            }
+    for (const sp_host_frame *frame = frames; frame != NULL; frame = frame->outer) {
+        const sp_queue *queue = frame->point.timeline->owner;
+        if (queue->search.number == self->number && queue->search.value >= frame->point.value) {
+            return true;
         }
     }
     return false;
@@ -148,21 +155,17 @@ static bool depends_on_frames(const search *found, const sp_host_frame *frames)
 /* Enters the frame as waiting, unless the point depends on it or on a frame around it. */
 static sp_status frame_enter_wait(sp_host_frame *frame, sp_point point)
 {
-    search *found = sp_malloc(sizeof *found);
-    if (found == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to check a wait for deadlock");
-    found->count = 0;
-    found->is_full = false;
     sp_mutex_lock(&circle.lock);
-    search_add(found, point);
-    for (uint32_t i = 0; i < found->count; i++) search_expand_locked(found, found->points[i]);
-    const bool is_circle = found->is_full || depends_on_frames(found, frame);
+    search self = {.number = ++circle.searches};
+    search_add(&self, point);
+    while (self.first != NULL) search_expand_locked(&self);
+    const bool is_circle = depends_on_frames(&self, frame);
     if (!is_circle) {
         frame->waiting_for = point;
         frame->next_waiting = circle.waiting;
         circle.waiting = frame;
     }
     sp_mutex_unlock(&circle.lock);
-    sp_free(found);
     if (!is_circle) return SP_OK;
     return sp__fail(SP_DEADLOCK, "a host function waits for a point that comes after itself: it "
                                  "would never return; wait outside, or let the stream wait");

@@ -69,7 +69,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_adopt needs a place for the handle");
     *out = (sp_storage){0};
     sp_rt_device *on;
-    SP_TRY(sp__rt_device_find(device, &on));
+    SP_TRY(sp__rt_device_find_working(device, &on));
     if ((data == NULL && bytes > 0) || bytes > UINTPTR_MAX - (uintptr_t)data) {
         return sp__fail(SP_INVALID, "at address %p there are no %llu bytes to adopt", data,
                         (unsigned long long)bytes);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/callback.h"
+#include "base/fork.h"
 #include "base/heap.h"
 #include "base/lock_check.h"
 #include "base/log.h"
@@ -353,6 +354,7 @@ void sp__check_reset(void)
 
 void sp_check_set_callback(sp_check_function fn, void *ctx)
 {
+    if (sp_fork_is_child()) return; /* the lock may be held by a thread that is not there */
     sp_mutex_lock(&checker.lock);
     checker.callback = fn;
     checker.ctx = ctx;

@@ -136,7 +136,7 @@ sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *op
         return sp__fail(SP_INVALID, "sp_stream_from_pool needs a place for the handle");
     *out = (sp_stream){0};
     sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
+    SP_TRY(sp__rt_device_find_working(handle, &device));
     if (options != NULL) SP_TRY(check_options(options));
     SP_TRY(sp__stream_pool_take(&device->pool, out));
     if (options == NULL || !options->is_unbatched) return SP_OK;

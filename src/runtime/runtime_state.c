@@ -26,7 +26,7 @@ sp_atomic_u64 sp__closed_devices; /* process-wide: the same */
 
 static struct {
     sp_mutex lock; /* up, down, and opening of devices */
-    bool has_fork_handler SP_GUARDED_BY(lock);
+    sp_atomic_u32 has_fork_handler;
     /* Published by release; entries stay until the reset. */
     SP_ATOMIC(sp_rt_device *) devices[SP_MAX_DEVICES];
     sp_atomic_u32 device_count;
@@ -66,6 +66,12 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
     }
     *out = device;
     return SP_OK;
+}
+
+sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out)
+{
+    SP_TRY(sp__rt_device_find(handle, out));
+    return sp__device_check((*out)->dev);
 }
 
 static sp_stream_pool_options pool_options(void)
@@ -136,15 +142,27 @@ static void on_fork_child(void)
 {
     if (sp_load_relaxed(&sp__runtime_phase) != SP_RUNTIME_NEW) {
         sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_FORKED);
+        sp_store_relaxed(&sp__fork_is_child, 1);
     }
+}
+
+/* NEW -> COMING_UP. Without a lock, which a fork could leave held for ever: two threads may both
+ * register the handler, and then it runs twice. */
+static sp_status begin_coming_up(void)
+{
+    if (sp_load_relaxed(&runtime.has_fork_handler) == 0) {
+        if (!sp_fork_on_child(on_fork_child)) {
+            return sp__fail(SP_OUT_OF_MEMORY, "no memory for the fork handler");
+        }
+        sp_store_relaxed(&runtime.has_fork_handler, 1);
+    }
+    uint32_t phase = SP_RUNTIME_NEW;
+    sp_cas_seq_cst(&sp__runtime_phase, &phase, SP_RUNTIME_COMING_UP);
+    return SP_OK;
 }
 
 static sp_status come_up_locked(void) SP_REQUIRES(&runtime.lock)
 {
-    if (!runtime.has_fork_handler && !sp_fork_on_child(on_fork_child)) {
-        return sp__fail(SP_OUT_OF_MEMORY, "no memory for the fork handler");
-    }
-    runtime.has_fork_handler = true;
     const sp_cpu_options options = {.worker_count = (uint32_t)sp_option_int(SP_OPTION_CPU_WORKERS)};
     sp_dev *cpu;
     sp_rt_device *device;
@@ -171,13 +189,15 @@ sp_status sp__runtime_enter_slow(void)
         return sp__fail(SP_FORKED, "this is the forked child of a process that used streampool: "
                                    "its threads are not here; use exec, or fork before first use");
     case SP_RUNTIME_NEW:
+        SP_TRY(begin_coming_up());
+        break;
+    case SP_RUNTIME_COMING_UP:
         break;
     }
-    /* The first question reads all options and logs bad ones, through a callback of the user's that
-     * may come back here: not under the lock. */
-    (void)sp_option_int(SP_OPTION_STREAMS);
+    /* Before the lock: it may call the user's log callback, and that may call the library. */
+    sp_option_load();
     sp_mutex_lock(&runtime.lock);
-    if (sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_NEW) status = come_up_locked();
+    if (sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_COMING_UP) status = come_up_locked();
     sp_mutex_unlock(&runtime.lock);
     /* Somebody else may have taken it down meanwhile. */
     return status != SP_OK || sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP
@@ -230,15 +250,16 @@ static sp_status take_down(void *unused)
 sp_status sp_shutdown(void)
 {
     if (sp__runtime_is_forked()) return SP_OK;
+    uint32_t phase = SP_RUNTIME_NEW;
+    if (sp_cas_seq_cst(&sp__runtime_phase, &phase, SP_RUNTIME_DOWN)) return SP_OK; /* no lock */
     SP_TRY(check_outside_callbacks("sp_shutdown"));
     sp_mutex_lock(&runtime.lock);
-    const uint32_t phase = sp_load_relaxed(&sp__runtime_phase);
+    phase = sp_load_relaxed(&sp__runtime_phase);
     /* From here on nothing new comes in; what is on its way meets the queues' own gates. */
-    if (phase == SP_RUNTIME_NEW || phase == SP_RUNTIME_UP) {
+    if (phase == SP_RUNTIME_COMING_UP || phase == SP_RUNTIME_UP) {
         sp_store_release(&sp__runtime_phase, SP_RUNTIME_DOWN);
     }
     sp_mutex_unlock(&runtime.lock);
-    if (phase == SP_RUNTIME_NEW) return SP_OK;
     /* A second caller returns when it is down, not before. */
     return sp_once_run(&runtime.down, take_down, NULL);
 }

@@ -14,7 +14,8 @@
 #define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
 
 typedef enum sp_runtime_phase {
-    SP_RUNTIME_NEW,
+    SP_RUNTIME_NEW,       /* nobody holds a lock of the library: a forked child may use it */
+    SP_RUNTIME_COMING_UP, /* somebody is at it; also after an attempt that has failed */
     SP_RUNTIME_UP,
     SP_RUNTIME_DOWN,
     SP_RUNTIME_FORKED
@@ -29,8 +30,9 @@ struct sp_rt_device {
     sp_allocator allocator;
 };
 
-/* Written by whoever brings the runtime up or down and by the fork handler; UP is published by
- * release, so that who sees it sees the devices. */
+/* Written by whoever brings the runtime up or down and by the fork handler, which makes FORKED of
+ * all but NEW; so COMING_UP is written before the first lock is taken. UP is published by release,
+ * so that who sees it sees the devices. */
 extern sp_atomic_u32 sp__runtime_phase;
 
 /* A bit for each device that was closed, by index: for messages and lists, since queues say no by
@@ -60,6 +62,8 @@ static inline bool sp__runtime_is_forked(void)
 
 /* The device a handle names; the zero handle is cpu. Includes sp__runtime_enter. */
 sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out);
+/* The same for calls that begin something: on a lost device its fault. */
+sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out);
 sp_device sp__rt_device_handle(const sp_rt_device *device);
 
 /* Device handles have one generation: a slot is never used twice. */

@@ -225,8 +225,8 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
         (unsigned long long)stats.reserved_bytes, (unsigned long long)limit_of(allocator));
 }
 
-sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                         const sp_timeline *own, sp_block **out)
+static sp_status find_or_make_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
+                                    const sp_timeline *own, sp_block **out)
 {
     for (;;) {
         const sp_status status = slab_new(allocator, size_class, rounded, out);
@@ -238,6 +238,20 @@ sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t 
         sp_delay_point();
         if (!wait_for_pending(allocator)) return fail_with_sizes(allocator, rounded);
     }
+}
+
+sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
+                         const sp_timeline *own, sp_block **out)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = find_or_make_block(allocator, size_class, rounded, own, out);
+    if (status == SP_OK) {
+        sp__error_put_back(&scope); /* attempts that failed in between are nobody's */
+    } else {
+        sp__error_keep(&scope);
+    }
+    return status;
 }
 
 /* ---- the check ---- */

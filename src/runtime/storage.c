@@ -117,7 +117,7 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
     if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_create needs a place for the handle");
     *out = (sp_storage){0};
     sp_rt_device *on;
-    SP_TRY(sp__rt_device_find(device, &on));
+    SP_TRY(sp__rt_device_find_working(device, &on));
     sp_stream_ref stream;
     SP_TRY(sp__current_stream(on, &stream));
     sp_block *block;

@@ -21,21 +21,19 @@ static sp_point last_point(sp_queue *queue)
     return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
 }
 
-/* The caller has heard of its failures: untracked commands go on. */
-static void forget_lease_fault(sp_queue *queue, sp_fault fault)
-{
-    uint64_t seen = sp_load_relaxed(&queue->lease_fault);
-    if ((sp_fault)seen == fault) sp_cas_relaxed(&queue->lease_fault, &seen, 0);
-}
-
 /* The first failure of this thread's submissions up to the point. */
 static sp_status report_failures(sp_point point)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    const sp_fault fault = sp__timeline_take_failure(point.timeline, point.value, record->number);
+    sp_queue *queue = point.timeline->owner;
+    uint64_t lease_fault = sp_load_relaxed(&queue->lease_fault);
+    bool is_told;
+    const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number,
+                                                      (sp_fault)lease_fault, &is_told);
     if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
-    forget_lease_fault(point.timeline->owner, fault);
+    /* All of them count as told, the newest too: untracked commands go on. */
+    if (is_told) sp_cas_relaxed(&queue->lease_fault, &lease_fault, 0);
     return sp__fault_report(fault);
 }
 
@@ -130,6 +128,8 @@ sp_status sp_device_synchronize(sp_device handle)
         const sp_status failure = report_failures(points[i]);
         if (status == SP_OK) status = failure;
     }
+    /* After the wait: what was accepted is skipped by now, so nothing touches memory any more. */
+    SP_TRY(sp__device_check(device->dev));
     return status;
 }
 

@@ -124,6 +124,12 @@ TEST(a_submission_that_takes_faults_fails_with_the_point_it_waits_for)
     fixture_close(&f);
 }
 
+/* The first failure of the thread that it was not told of yet. */
+static sp_fault take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread)
+{
+    return sp__timeline_take_failures(timeline, value, thread, SP_NO_FAULT, NULL);
+}
+
 TEST(each_thread_takes_its_own_failures_once)
 {
     fixture f = fixture_open();
@@ -133,9 +139,9 @@ TEST(each_thread_takes_its_own_failures_once)
     CHECK_OK(f.device->vtable->submit(f.queues[0], &submission, &point));
     CHECK_OK(sp__point_wait_passed(point, SP_NO_DEADLINE));
     sp_timeline *timeline = &f.queues[0]->timeline;
-    CHECK_EQ_U64(sp__timeline_take_failure(timeline, point.value, 78), SP_NO_FAULT);
-    CHECK(sp__timeline_take_failure(timeline, point.value, 77) != SP_NO_FAULT);
-    CHECK_EQ_U64(sp__timeline_take_failure(timeline, point.value, 77), SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(timeline, point.value, 78), SP_NO_FAULT);
+    CHECK(take_failure(timeline, point.value, 77) != SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(timeline, point.value, 77), SP_NO_FAULT);
     fixture_close(&f);
 }
 

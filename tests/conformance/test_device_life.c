@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/option.h"
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
 #include "device/null/null.h"
+#include "device/soft/soft.h"
 #include "device_fixture.h"
 
 static sp_status open_default(sp_dev **out)
@@ -49,6 +51,18 @@ TEST(a_device_can_be_stopped_again_and_refuses_work_afterwards)
     fixture_close(&f);
 }
 
+TEST(a_stopped_device_makes_no_more_queues)
+{
+    fixture f = fixture_open();
+    const sp_queue_options options = {.is_batching = true};
+    sp_queue *queue = NULL;
+    f.device->vtable->stop(f.device);
+    CHECK_STATUS(f.device->vtable->queue_create(f.device, 20, &options, &queue), SP_CLOSED);
+    CHECK_MESSAGE("is closed");
+    CHECK(queue == NULL);
+    fixture_close(&f);
+}
+
 TEST(a_queue_needs_memory_and_a_place)
 {
     sp_dev *device = NULL;
@@ -64,6 +78,16 @@ TEST(a_queue_needs_memory_and_a_place)
     CHECK(queue == NULL);
     CHECK_OK(device->vtable->queue_create(device, 63, &options, &queue));
     CHECK_OK(wait_point(submit(queue, NULL, 0)));
+    device->vtable->close(device);
+}
+
+TEST(the_option_allows_as_many_workers_as_a_device_has_and_no_more)
+{
+    CHECK_EQ_INT(sp_option_describe(SP_OPTION_CPU_WORKERS)->max, SP_SOFT_WORKERS);
+    const sp_cpu_options options = {.worker_count = SP_SOFT_WORKERS};
+    sp_dev *device = NULL;
+    REQUIRE_OK(sp__cpu_open(&options, &device));
+    CHECK_EQ_U64(device->limits.width, SP_SOFT_WORKERS);
     device->vtable->close(device);
 }
 

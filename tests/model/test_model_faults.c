@@ -225,4 +225,25 @@ TEST(a_closed_device_refuses_its_models)
     case_close(&c);
 }
 
+static void run_closed(void *arg, uint32_t index)
+{
+    const model_case *c = arg;
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    (void)index;
+    outputs_make(c, outputs);
+    CHECK_STATUS(case_run(c, outputs), SP_CLOSED);
+    CHECK_MESSAGE("null");
+    outputs_free(c, outputs);
+}
+
+TEST(a_closed_device_refuses_its_models_to_threads_that_never_had_a_stream_of_it)
+{
+    null_fixture f = null_open();
+    model_case c;
+    if (!case_open("torch_linear", &f.options, &c)) SKIP("no shared data");
+    CHECK_OK(sp_device_close(f.device));
+    test_threads(3, run_closed, &c);
+    case_close(&c);
+}
+
 TEST_MAIN

@@ -2,6 +2,7 @@
 /* The allocator: classes, reuse, figures, limits, pressure. */
 #include "runtime_fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "device/null/null.h"
@@ -364,6 +365,22 @@ TEST(at_the_limit_cached_memory_of_other_sizes_is_given_back_first)
         CHECK_OK(sp_storage_release(storage));
     }
     CHECK(stats_of(CPU).peak_bytes <= 8 << 20);
+    runtime_end();
+}
+
+TEST(an_allocation_that_succeeds_in_the_end_keeps_the_last_error)
+{
+    runtime_begin();
+    CHECK_OK(sp_device_set_memory_limit(CPU, 8 << 20));
+    const sp_storage first = new_storage(6 << 20);
+    CHECK_OK(sp_storage_release(first));
+    CHECK_STATUS(sp_storage_retain((sp_storage){0}), SP_INVALID);
+    char message[512];
+    snprintf(message, sizeof message, "%s", sp_last_error());
+    const sp_storage second = new_storage(3 << 20); /* only when the first one's slab is gone */
+    CHECK_EQ_STR(sp_last_error(), message);
+    CHECK_EQ_U64(stats_of(CPU).device_allocations, 2); /* made */
+    CHECK_OK(sp_storage_release(second));
     runtime_end();
 }
 

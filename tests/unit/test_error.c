@@ -101,6 +101,70 @@ static void fail_often(void *arg, uint32_t index)
     }
 }
 
+TEST(what_fails_in_a_scope_leaves_the_last_error_as_it_was)
+{
+    sp_error_scope outer;
+    sp_error_scope inner;
+    sp__fail(SP_INVALID, "mine");
+    const char *text = sp_last_error();
+    sp__error_set_aside(&outer);
+    sp__fail(SP_FAILED, "another's");
+    CHECK_EQ_STR(sp_last_error(), "another's");
+    sp__error_set_aside(&inner);
+    sp__fail(SP_FAILED, "a third one's");
+    sp__fail_prefix(SP_FAILED, "again: ");
+    CHECK_EQ_STR(sp_last_error(), "again: a third one's");
+    sp__error_put_back(&inner);
+    CHECK_EQ_STR(sp_last_error(), "another's");
+    sp__error_put_back(&outer);
+    CHECK_EQ_STR(text, "mine");
+    sp__error_set_aside(&outer);
+    sp__error_put_back(&outer);
+    CHECK_EQ_STR(sp_last_error(), "mine");
+}
+
+TEST(a_scope_that_keeps_its_error_hands_the_former_one_to_the_scope_around_it)
+{
+    sp_error_scope outer;
+    sp_error_scope inner;
+    sp__fail(SP_INVALID, "mine");
+    sp__error_set_aside(&outer);
+    sp__error_set_aside(&inner);
+    sp__fail(SP_OUT_OF_MEMORY, "the call's");
+    sp__error_keep(&inner);
+    CHECK_EQ_STR(sp_last_error(), "the call's");
+    sp__error_put_back(&outer);
+    CHECK_EQ_STR(sp_last_error(), "mine");
+    sp__error_set_aside(&outer);
+    sp__fail(SP_OUT_OF_MEMORY, "kept");
+    sp__error_keep(&outer);
+    CHECK_EQ_STR(sp_last_error(), "kept");
+}
+
+static void fail_in_a_scope(void *arg, uint32_t index)
+{
+    sp_error_scope scope;
+    const bool has_memory = *(const bool *)arg;
+    (void)index;
+    if (!has_memory) sp_heap_fail_after(0);
+    sp__error_set_aside(&scope);
+    sp__fail(SP_FAILED, "another's");
+    CHECK_EQ_STR(sp_last_error(), has_memory ? "another's" : sp_status_text(SP_FAILED));
+    sp__error_put_back(&scope);
+    CHECK_EQ_STR(sp_last_error(), "");
+    sp_heap_fail_after(UINT64_MAX);
+    sp__fail(SP_BUSY, "mine");
+    CHECK_EQ_STR(sp_last_error(), "mine");
+}
+
+TEST(a_thread_that_never_failed_has_an_empty_message_after_a_scope)
+{
+    for (int i = 0; i < 2; i++) {
+        const bool has_memory = i == 1;
+        test_threads(1, fail_in_a_scope, (void *)(uintptr_t)&has_memory);
+    }
+}
+
 TEST(threads_keep_their_own_messages)
 {
     test_threads(8, fail_often, NULL);

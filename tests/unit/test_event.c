@@ -52,6 +52,22 @@ TEST(an_event_of_an_idle_stream_is_reached_at_once)
     runtime_end();
 }
 
+TEST(an_event_of_an_empty_stream_stays_good_though_a_later_command_fails)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream_on(open_null()); /* nobody had it before: it is empty */
+    const sp_event event = recorded_on(stream);
+    submit_failing(stream, (sp_storage){0});
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_OK(sp_event_query(event));
+    CHECK_OK(sp_event_synchronize(event));
+    CHECK_OK(sp_stream_wait_event(current_stream(), event));
+    CHECK_OK(sp_stream_synchronize(current_stream()));
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
 TEST(query_and_time_outs_tell_that_an_event_is_not_reached_yet)
 {
     runtime_begin();

@@ -2,6 +2,7 @@
 /* The runtime's life, its devices, and every kind of handle in the wrong place. */
 #include "runtime_calls.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -74,6 +75,35 @@ TEST(a_shutdown_before_first_use_keeps_the_runtime_down)
     CHECK_OK(sp_shutdown());
     CHECK_STATUS(sp_init(), SP_CLOSED);
     CHECK_OK(sp_shutdown());
+    runtime_end();
+}
+
+typedef struct complaint {
+    uint32_t count;
+    uint32_t devices; /* as the callback saw them */
+    char message[200];
+} complaint;
+
+static void ask_library(void *ctx, sp_log_level level, const char *message)
+{
+    complaint *self = ctx;
+    self->count++;
+    CHECK_EQ_INT(level, SP_LOG_WARN);
+    snprintf(self->message, sizeof self->message, "%s", message);
+    self->devices = sp_device_count();
+}
+
+TEST(a_log_callback_may_call_the_library_while_it_comes_up)
+{
+    complaint seen = {0};
+    runtime_begin_with(&(runtime_setting){.streams = "x"});
+    sp_log_set_level(SP_LOG_WARN);
+    sp_log_set_callback(ask_library, &seen);
+    CHECK_OK(sp_init());
+    CHECK_EQ_U64(seen.count, 1);
+    CHECK_EQ_U64(seen.devices, 1);
+    CHECK(strstr(seen.message, "STREAMPOOL_STREAMS=x") != NULL);
+    sp__log_reset();
     runtime_end();
 }
 

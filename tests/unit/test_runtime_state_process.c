@@ -2,10 +2,14 @@
 /* Fork and exit, as seen by the child and by the parent. */
 #include "runtime_calls.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/log.h"
+#include "runtime/checker.h"
 
 /* Exit code of the child process that runs `fn`. */
 static int in_child(int (*fn)(void *arg), void *arg)
@@ -117,6 +121,118 @@ TEST(a_child_forked_before_first_use_works)
     runtime_begin();
     CHECK_EQ_INT(in_child(use_everything, NULL), 0);
     CHECK_OK(sp_init()); /* and the parent */
+    runtime_end();
+}
+
+/* A child that hangs is ended by SIGALRM, which threads of the tests block. */
+static void limit_child(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    alarm(20);
+}
+
+static int init_in_child(void *arg)
+{
+    (void)arg;
+    limit_child();
+    const sp_status status = sp_init();
+    return status == SP_OK ? 0 : status == SP_FORKED ? 1 : 2;
+}
+
+static void fork_in_callback(void *ctx, sp_log_level level, const char *message)
+{
+    (void)level, (void)message;
+    *(int *)ctx = in_child(init_in_child, NULL);
+}
+
+/* The callback runs in the middle of coming up, wherever that is. */
+TEST(a_child_forked_while_the_runtime_comes_up_gets_an_error_and_does_not_hang)
+{
+    int child = -1;
+    runtime_begin_with(&(runtime_setting){.streams = "x"});
+    sp_log_set_level(SP_LOG_WARN);
+    sp_log_set_callback(fork_in_callback, &child);
+    CHECK_OK(sp_init());
+    CHECK_EQ_INT(child, 1);
+    sp__log_reset();
+    runtime_end();
+}
+
+typedef struct coming_up {
+    sp_atomic_u32 has_begun;
+    int child;
+} coming_up;
+
+static void come_up_or_fork(void *arg, uint32_t index)
+{
+    coming_up *self = arg;
+    if (index == 0) {
+        sp_store_release(&self->has_begun, 1);
+        CHECK_OK(sp_init());
+        return;
+    }
+    while (sp_load_acquire(&self->has_begun) == 0) sp_thread_yield();
+    self->child = in_child(init_in_child, NULL);
+}
+
+TEST(a_child_forked_beside_a_thread_that_comes_up_works_or_gets_an_error)
+{
+    if (is_thread_sanitized()) SKIP("a child that works starts threads");
+    const uint64_t rounds = test_count(1000, 60);
+    uint64_t worked = 0;
+    for (uint64_t i = 0; i < rounds; i++) {
+        runtime_begin();
+        coming_up self = {.child = -1};
+        test_threads(2, come_up_or_fork, &self);
+        CHECK(self.child == 0 || self.child == 1);
+        if (self.child == 0) worked++;
+        runtime_end();
+    }
+    test_note("%llu of %llu children came up by themselves", (unsigned long long)worked,
+              (unsigned long long)rounds);
+}
+
+typedef struct setting {
+    sp_atomic_u32 is_over;
+    sp_atomic_u32 is_setting;
+} setting;
+
+static int set_in_child(void *arg)
+{
+    (void)arg;
+    limit_child();
+    sp_log_set_callback(NULL, NULL);
+    sp_check_set_callback(NULL, NULL);
+    return 0;
+}
+
+static void set_or_fork(void *arg, uint32_t index)
+{
+    setting *self = arg;
+    if (index == 0) {
+        await_at_least(&self->is_setting, 3);
+        const uint64_t forks = test_count(1000, 60);
+        int child = 0;
+        for (uint64_t i = 0; i < forks && child == 0; i++) child = in_child(set_in_child, NULL);
+        CHECK_EQ_INT(child, 0);
+        sp_store_release(&self->is_over, 1);
+        return;
+    }
+    raise_by_one(&self->is_setting);
+    while (sp_load_acquire(&self->is_over) == 0) {
+        if (index % 2 == 0) sp_log_set_callback(NULL, NULL);
+        if (index % 2 == 1) sp_check_set_callback(NULL, NULL);
+    }
+}
+
+TEST(a_child_forked_while_others_set_callbacks_may_set_them_too)
+{
+    runtime_begin();
+    CHECK_OK(sp_init());
+    setting self = {0};
+    test_threads(4, set_or_fork, &self);
     runtime_end();
 }
 

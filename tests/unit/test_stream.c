@@ -2,6 +2,8 @@
 /* Calls on streams: order, synchronize and whose failure it tells, time-outs, batching, devices. */
 #include "runtime_fixture.h"
 
+#include <stdio.h>
+
 #include "device/null/null.h"
 
 typedef struct passed_on {
@@ -115,6 +117,46 @@ TEST(untracked_commands_after_a_failure_are_skipped_until_it_is_told)
     fill(stream, storage, 3);
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_EQ_INT(first_other(storage, 3), -1);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(when_several_failures_were_told_at_once_untracked_commands_go_on)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_stream stream = new_stream_on(null);
+    const sp_storage bad[2] = {new_storage_on(null, 64, false), new_storage_on(null, 64, false)};
+    const sp_storage storage = new_storage_on(null, 64, true);
+    for (int i = 0; i < 2; i++) { /* two faults: the second has nothing to do with the first */
+        sp__null_fail_command(rt_device(null)->dev, 0);
+        fill(stream, bad[i], 1);
+        if (i == 0) run_on_thread(synchronize_elsewhere, (void *)(uintptr_t)&stream);
+    }
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    fill(stream, storage, 2);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_INT(first_other(storage, 2), -1);
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_release(bad[i]));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_failure_that_was_not_told_yet_keeps_untracked_commands_from_running)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage_on(CPU, 64, true);
+    fill(stream, storage, 1);
+    CHECK_OK(sp_stream_synchronize(stream));
+    submit_failing(stream, (sp_storage){0});
+    run_on_thread(synchronize_elsewhere, (void *)(uintptr_t)&stream); /* not that thread's */
+    fill(stream, storage, 2);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    void *data; /* the skipped command should have written it */
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, &data), SP_FAILED);
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
     runtime_end();
@@ -391,18 +433,118 @@ TEST(two_streams_run_at_the_same_time)
     runtime_end();
 }
 
+/* ---- what a waiting thread runs for others ---- */
+
+/* Keeps the only worker busy until it is opened. */
+typedef struct occupied {
+    sp_stream stream;
+    sp_atomic_u32 inside;
+    sp_atomic_u32 met;
+} occupied;
+
+static void occupy_worker(occupied *self)
+{
+    self->stream = new_stream();
+    const kernel_constants constants = {.inside = &self->inside, .met = &self->met, .wanted = 2};
+    CHECK_OK(dispatch(self->stream, &kernel_meet, &constants, NULL, 0));
+    await_at_least(&self->inside, 1);
+}
+
+static void free_worker(occupied *self)
+{
+    raise_by_one(&self->inside);
+    CHECK_OK(sp_stream_synchronize(self->stream));
+    CHECK_OK(sp_stream_release(self->stream));
+}
+
+static uint64_t helped_of(sp_stream stream)
+{
+    sp_stream_info info = {0};
+    CHECK_OK(sp_stream_get_info(stream, &info));
+    return info.by_helpers;
+}
+
+TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
+{
+    runtime_begin_with(&(runtime_setting){.workers = "1"});
+    occupied worker = {0};
+    occupy_worker(&worker);
+    const sp_stream behind = new_stream();
+    const sp_stream stream = new_stream();
+    const sp_storage storage = new_storage(64);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    for (uint32_t i = 0; i < 1000; i++) {
+        fill(behind, storage, (uint8_t)i);
+        if (i > 2 && i != 5) continue;
+        CHECK_OK(sp_event_record(event, behind));
+        CHECK_OK(sp_stream_wait_event(stream, event));
+    }
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_U64(helped_of(behind), 6);
+    CHECK_STATUS(sp_stream_query(behind), SP_NOT_READY);
+    free_worker(&worker);
+    CHECK_EQ_INT(first_other(storage, (uint8_t)999), -1);
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(behind));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+static void fail_here(void *arg)
+{
+    submit_failing(((const passed_on *)arg)->stream, (sp_storage){0});
+}
+
+TEST(a_wait_that_runs_a_failing_command_of_another_thread_keeps_the_last_error)
+{
+    runtime_begin_with(&(runtime_setting){.workers = "1"});
+    occupied worker = {0};
+    occupy_worker(&worker);
+    passed_on other = {.stream = new_stream()};
+    run_on_thread(fail_here, &other);
+    CHECK_STATUS(sp_storage_retain((sp_storage){0}), SP_INVALID);
+    char message[512];
+    snprintf(message, sizeof message, "%s", sp_last_error());
+    CHECK_OK(sp_stream_synchronize(other.stream));
+    CHECK_EQ_U64(helped_of(other.stream), 1);
+    CHECK_EQ_STR(sp_last_error(), message);
+    free_worker(&worker);
+    CHECK_OK(sp_stream_release(other.stream));
+    runtime_end();
+}
+
 TEST(a_lost_device_fails_fast_with_its_first_cause_and_cpu_lives_on)
 {
     runtime_begin();
     const sp_device null = open_null();
     const sp_stream stream = new_stream_on(null);
     const sp_storage there = new_storage_on(null, 64, false);
+    const sp_storage held = new_storage_on(null, 64, false);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(held, SP_READ, &data));
     sp__null_lose(rt_device(null)->dev);
     fill(stream, there, 1);
     CHECK_STATUS(sp_stream_synchronize(stream), SP_DEVICE_LOST);
     const uint8_t one = 1;
     CHECK_STATUS(sp_storage_fill_async(stream, whole(there), &one, 1), SP_DEVICE_LOST);
     CHECK_MESSAGE("injected loss");
+    sp_storage more;
+    sp_stream other;
+    char bytes[8];
+    CHECK_STATUS(sp_storage_create(null, 64, NULL, &more), SP_DEVICE_LOST);
+    CHECK_MESSAGE("injected loss");
+    CHECK_STATUS(sp_storage_adopt(null, bytes, sizeof bytes, NULL, &more), SP_DEVICE_LOST);
+    CHECK_STATUS(sp_stream_from_pool(null, &other), SP_DEVICE_LOST);
+    CHECK_MESSAGE("injected loss");
+    for (int i = 0; i < 2; i++) { /* each time, though this thread has heard of it */
+        CHECK_STATUS(sp_device_synchronize(null), SP_DEVICE_LOST);
+        CHECK_MESSAGE("injected loss");
+    }
+    /* What was begun before is ended as ever. */
+    CHECK_OK(sp_storage_host_end(held, SP_READ));
+    CHECK_OK(sp_storage_release(held));
     const sp_storage here = new_storage(64);
     fill(current_stream(), here, 2);
     CHECK_EQ_INT(first_other(here, 2), -1);

@@ -246,6 +246,99 @@ TEST(a_host_function_may_wait_for_another_stream)
     runtime_end();
 }
 
+typedef struct far_wait {
+    sp_event last;
+    sp_status status;
+    sp_atomic_u32 is_done;
+} far_wait;
+
+static void wait_a_moment(void *ctx, sp_status status)
+{
+    far_wait *self = ctx;
+    (void)status;
+    self->status = sp_event_synchronize_for(self->last, MILLISECOND);
+    raise_by_one(&self->is_done);
+}
+
+TEST(a_wait_behind_hundreds_of_queued_waits_is_no_deadlock)
+{
+    runtime_begin();
+    far_wait self = {0};
+    gate blocker = gate_closed(CPU);
+    const sp_stream streams[2] = {new_stream(), new_stream()};
+    const sp_stream unrelated = new_stream();
+    gate_hold(&blocker, streams[0]);
+    gate_hold(&blocker, streams[1]);
+    CHECK_OK(sp_event_create(NULL, &self.last));
+    for (uint32_t i = 0; i < 1200; i++) { /* each waits for the other one's newest submission */
+        CHECK_OK(sp_event_record(self.last, streams[i % 2]));
+        CHECK_OK(sp_stream_wait_event(streams[1 - i % 2], self.last));
+    }
+    CHECK_OK(sp_event_record(self.last, streams[0]));
+    CHECK_OK(sp_stream_host_function(unrelated, wait_a_moment, &self));
+    CHECK_OK(sp_stream_flush(unrelated));
+    await_at_least(&self.is_done, 1);
+    CHECK_STATUS(self.status, SP_TIMEOUT);
+    gate_open(&blocker);
+    CHECK_OK(sp_event_synchronize(self.last));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_event_release(self.last));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(streams[i]));
+    CHECK_OK(sp_stream_release(unrelated));
+    runtime_end();
+}
+
+typedef struct locked_wait {
+    sp_mutex lock; /* the application's own */
+    sp_event event;
+    sp_atomic_u32 is_waiting;
+    sp_atomic_u32 is_started;
+} locked_wait;
+
+static void wait_with_lock(void *ctx, sp_status status)
+{
+    locked_wait *self = ctx;
+    (void)status;
+    sp_mutex_lock(&self->lock);
+    raise_by_one(&self->is_waiting);
+    CHECK_OK(sp_event_synchronize(self->event));
+    sp_mutex_unlock(&self->lock);
+}
+
+static void want_lock(void *ctx, sp_status status)
+{
+    locked_wait *self = ctx;
+    (void)status;
+    raise_by_one(&self->is_started);
+    sp_mutex_lock(&self->lock);
+    sp_mutex_unlock(&self->lock);
+}
+
+TEST(a_host_function_that_holds_a_lock_of_the_application_while_it_waits_goes_on_beside_another)
+{
+    runtime_begin();
+    locked_wait self = {0};
+    gate blocker = gate_closed(CPU);
+    const sp_stream held = new_stream();
+    const sp_stream streams[2] = {new_stream(), new_stream()};
+    gate_hold(&blocker, held);
+    CHECK_OK(sp_event_create(NULL, &self.event));
+    CHECK_OK(sp_event_record(self.event, held));
+    CHECK_OK(sp_stream_host_function(streams[0], wait_with_lock, &self));
+    CHECK_OK(sp_stream_flush(streams[0]));
+    await_at_least(&self.is_waiting, 1);
+    CHECK_OK(sp_stream_host_function(streams[1], want_lock, &self));
+    CHECK_OK(sp_stream_flush(streams[1]));
+    await_at_least(&self.is_started, 1); /* the other one waits now */
+    gate_open(&blocker);
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_synchronize(streams[i]));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_event_release(self.event));
+    CHECK_OK(sp_stream_release(held));
+    for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_release(streams[i]));
+    runtime_end();
+}
+
 typedef struct semaphore {
     sp_mutex lock;
     sp_cond raised;

@@ -337,22 +337,28 @@ TEST(without_memory_to_grow_the_oldest_failures_make_room)
     sp__timeline_deinit(&timeline);
 }
 
+/* The first failure of the thread that it was not told of yet. */
+static sp_fault take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread)
+{
+    return sp__timeline_take_failures(timeline, value, thread, SP_NO_FAULT, NULL);
+}
+
 TEST(a_thread_is_told_of_its_first_failure_once_and_of_no_others)
 {
     sp_timeline timeline;
     sp__timeline_init(&timeline, NULL);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 100, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(&timeline, 100, 1), SP_NO_FAULT);
     const sp_fault first = fail_value(&timeline, 2, 1);
     const sp_fault other = fail_value(&timeline, 3, 2);
     fail_value(&timeline, 4, 1);
     const sp_fault later = fail_value(&timeline, 9, 1);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 1, 1), SP_NO_FAULT);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 8, 3), SP_NO_FAULT);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 8, 1), first); /* and the one of 4 with it */
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 8, 1), SP_NO_FAULT);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 8, 2), other);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 9, 1), later);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, 9, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(&timeline, 1, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(&timeline, 8, 3), SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(&timeline, 8, 1), first); /* and the one of 4 with it */
+    CHECK_EQ_U64(take_failure(&timeline, 8, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(&timeline, 8, 2), other);
+    CHECK_EQ_U64(take_failure(&timeline, 9, 1), later);
+    CHECK_EQ_U64(take_failure(&timeline, 9, 1), SP_NO_FAULT);
     CHECK_EQ_U64(fault_at(&timeline, 2), first); /* a wait for the point still gets it */
     sp__timeline_deinit(&timeline);
 }
@@ -364,11 +370,11 @@ TEST(a_failure_that_was_forgotten_untold_does_not_keep_others_from_being_told)
     for (uint64_t i = 1; i <= SP_TIMELINE_FAILURES + 3; i++) {
         sp__timeline_fail(&timeline, i, i % 2, fault_of(i));
     }
-    CHECK(sp__timeline_take_failure(&timeline, UINT64_MAX, 0) != SP_NO_FAULT);
-    CHECK(sp__timeline_take_failure(&timeline, UINT64_MAX, 1) != SP_NO_FAULT);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, UINT64_MAX, 0), SP_NO_FAULT);
+    CHECK(take_failure(&timeline, UINT64_MAX, 0) != SP_NO_FAULT);
+    CHECK(take_failure(&timeline, UINT64_MAX, 1) != SP_NO_FAULT);
+    CHECK_EQ_U64(take_failure(&timeline, UINT64_MAX, 0), SP_NO_FAULT);
     const sp_fault fresh = fail_value(&timeline, SP_TIMELINE_FAILURES + 10, 0);
-    CHECK_EQ_U64(sp__timeline_take_failure(&timeline, UINT64_MAX, 0), fresh);
+    CHECK_EQ_U64(take_failure(&timeline, UINT64_MAX, 0), fresh);
     sp__timeline_deinit(&timeline);
 }
 

@@ -239,6 +239,8 @@ bool sp_tls_set(sp_tls_slot slot, void *value, void (*destructor)(void *value))
 }
 
 /* No test forks: there is never a child. */
+sp_atomic_u32 sp__fork_is_child;
+
 bool sp_fork_on_child(void (*fn)(void))
 {
     (void)fn;

@@ -96,6 +96,8 @@ DECLARE(sp__subject_parker_two);
 DECLARE(sp__subject_parker_timeout);
 /* verify/subjects/subject_close.c */
 DECLARE(sp__subject_close);
+DECLARE(sp__subject_close_new_queue);
+DECLARE(sp__subject_close_fires);
 
 /* Arguments of subjects that take a number of threads. */
 static const uint32_t one = 1, two = 2, three = 3;
@@ -531,6 +533,18 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_close,
      .arg = (void *)&one,
      .thread_count = 3,
+     .options = SPINNERS,
+     .seconds = 0.5},
+    {.name = "close_new_queue",
+     .test = sp__subject_close_new_queue,
+     .thread_count = 2,
+     .planted = "queue_after_close",
+     .options = SPINNERS,
+     .seconds = 0.5},
+    {.name = "close_fires",
+     .test = sp__subject_close_fires,
+     .thread_count = 2,
+     .planted = "close_before_firing",
      .options = SPINNERS,
      .seconds = 0.5},
     {.name = "close_worker",

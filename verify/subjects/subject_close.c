@@ -4,13 +4,21 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+#include "device/wait.h"
+
 void sp__subject_close(void *arg);
+void sp__subject_close_new_queue(void *arg);
+void sp__subject_close_fires(void *arg);
 
 typedef struct world {
     sp_soft_device *device;
     sp_soft_queue *queues[2];
     sp_subject_log logs[2]; /* plain */
     uint32_t accepted[2];   /* plain: by each submitter */
+    sp_waiter waiter;
+    sp_point last;
+    uint32_t fired; /* plain: how often the waiter was */
 } world;
 
 static void submit_until_closed(world *w, uint32_t index)
@@ -65,4 +73,67 @@ void sp__subject_close(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     explore(threads == 3 ? 1 : 0, threads == 1 ? 2 : 1);
+}
+
+/* ---- a queue that is made beside the stop is closed with the others, or never made ---- */
+
+static void make_queue_and_submit(void *arg)
+{
+    world *w = arg;
+    const sp_queue_options options = {.is_batching = true};
+    sp_queue *queue;
+    const sp_status status = sp__soft_queue_create(&w->device->base, 1, &options, &queue);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_CLOSED);
+    if (status == SP_CLOSED) return;
+    w->queues[1] = sp__soft_queue(queue);
+    submit_until_closed(w, 1);
+}
+
+void sp__subject_close_new_queue(void *arg)
+{
+    (void)arg;
+    world w;
+    memset(&w, 0, sizeof w);
+    w.device = sp__subject_device(0);
+    w.queues[0] = sp__subject_queue(w.device, 0, true);
+    sp__subject_run((const sp_thread_fn[]){close_device, make_queue_and_submit}, 2, &w);
+    SP_SCHED_ASSERT(w.logs[1].count == w.accepted[1]);
+    sp__subject_device_free(w.device);
+    sp__subject_end();
+}
+
+/* ---- whoever completes the last command has fired its waiters when stop returns: what comes after
+ * the stop, the end of the host executor, would refuse what they post ---- */
+
+static void note_fired(sp_waiter *waiter)
+{
+    SP_CONTAINER_OF(waiter, world, waiter)->fired++;
+}
+
+static void wait_for_last(void *arg)
+{
+    const world *w = arg;
+    SP_SCHED_ASSERT(sp__point_wait(w->last, SP_NO_DEADLINE) == SP_OK);
+}
+
+static void close_and_look(void *arg)
+{
+    world *w = arg;
+    sp__soft_device_stop(&w->device->base);
+    SP_SCHED_ASSERT(w->fired == 1);
+}
+
+void sp__subject_close_fires(void *arg)
+{
+    (void)arg;
+    world w;
+    memset(&w, 0, sizeof w);
+    w.device = sp__subject_device(0);
+    w.queues[0] = sp__subject_queue(w.device, 0, true);
+    SP_SCHED_ASSERT(sp__subject_append(w.queues[0], &w.logs[0], 1, NULL, 0, &w.last) == SP_OK);
+    w.waiter = (sp_waiter){.value = w.last.value, .fire = note_fired};
+    SP_SCHED_ASSERT(sp__timeline_register(w.last.timeline, &w.waiter));
+    sp__subject_run((const sp_thread_fn[]){close_and_look, wait_for_last}, 2, &w);
+    sp__subject_device_free(w.device);
+    sp__subject_end();
 }

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
+sp_atomic_u32 sp__fork_is_child; /* process-wide: it is the process that is a child */
+
 bool sp_fork_on_child(void (*fn)(void))
 {
     return pthread_atfork(NULL, NULL, fn) == 0;

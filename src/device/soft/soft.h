@@ -81,8 +81,10 @@ typedef struct sp_cursor {
 typedef struct sp_soft_queue {
     sp_queue base;
     SP_CACHE_ALIGNED sp_atomic_u64 word;
-    /* What the queue is parked on: a hint for helpers, written before PARKED. */
+    /* The point that the queue is parked on: a hint for helpers, written before PARKED. The two may
+     * be of different points if the queue has parked again meanwhile. */
     SP_ATOMIC(sp_timeline *) parked_on;
+    sp_atomic_u64 parked_value;
 
     /* Producers. */
     SP_CACHE_ALIGNED sp_mutex lock;
@@ -150,6 +152,10 @@ typedef struct sp_soft_options {
 struct sp_soft_device {
     sp_dev base;
     sp_soft_options options;
+    /* Makes a queue and the stop come one after the other: a queue is closed with the others, or is
+     * never made. */
+    sp_mutex lock;
+    bool is_closed SP_GUARDED_BY(lock);
     /* Queues by index. Published sequentially consistent, never removed before close. */
     SP_ATOMIC(sp_soft_queue *) queues[SP_SOFT_QUEUES];
     sp_atomic_u32 queue_count;
@@ -199,8 +205,8 @@ void sp__soft_queue_stats(sp_queue *queue, sp_queue_stats *out);
 sp_status sp__soft_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 void sp__soft_flush(sp_queue *queue);
 uint64_t sp__soft_last_value(sp_queue *queue);
-void sp__soft_each_wait(sp_queue *queue, uint64_t value, void (*visit)(void *ctx, sp_point point),
-                        void *ctx);
+void sp__soft_each_wait(sp_queue *queue, uint64_t after, uint64_t value,
+                        void (*visit)(void *ctx, sp_point point), void *ctx);
 /* Counts a hand-over of everything submitted so far. */
 void sp__soft_note_commit(sp_soft_queue *queue);
 /* Refuses further submissions with SP_CLOSED and returns the last accepted value. */
@@ -220,6 +226,8 @@ typedef struct sp_executor {
     sp_thread_record *record; /* helper only */
     uint64_t until;           /* gives the claim up once this value is done */
     uint32_t budget;          /* or after this many submissions */
+    /* Helper only: or once this point has passed, which is what the thread waits for. */
+    sp_point awaited;
 } sp_executor;
 
 /* Claims the queue if it is free and has work. */
@@ -227,6 +235,8 @@ bool sp__soft_claim(sp_soft_queue *queue);
 /* Runs a claimed queue, then gives the claim up or hands it on. */
 void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor);
 bool sp__soft_has_work(const sp_soft_queue *queue);
+/* Is a thread inside the queue? Once there is none, all that it wrote is visible. */
+bool sp__soft_is_claimed(const sp_soft_queue *queue);
 /* PARKED -> FREE, and somebody is told. */
 void sp__soft_unpark(sp_soft_queue *queue);
 

@@ -14,8 +14,11 @@ sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *v
     device->options = *options;
     SP_TRY(sp__host_executor_start());
     SP_TRY(sp__soft_throttles_create(device));
+    sp_mutex_init(&device->lock, SP_LOCK_SOFT_DEVICE);
     const sp_status status = sp__soft_workers_start(device);
-    if (status != SP_OK) sp__soft_throttles_destroy(device);
+    if (status == SP_OK) return SP_OK;
+    sp_mutex_deinit(&device->lock);
+    sp__soft_throttles_destroy(device);
     return status;
 }
 
@@ -26,11 +29,17 @@ static void drain_queue(sp_soft_queue *queue)
     while (!sp__point_has_passed(last)) {
         if (sp__point_wait_passed(last, SP_NO_DEADLINE) != SP_OK) sp_thread_yield();
     }
+    /* A helper that has completed the last one may still be firing what waited for it, and that may
+     * post to the host executor. Bounded: it is past its last command. */
+    while (!SP_PLANTED(close_before_firing) && sp__soft_is_claimed(queue)) sp_thread_yield();
 }
 
 void sp__soft_device_stop(sp_dev *base)
 {
     sp_soft_device *device = sp__soft_device(base);
+    sp_mutex_lock(&device->lock);
+    device->is_closed = true; /* no queue comes after those that are found below */
+    sp_mutex_unlock(&device->lock);
     const uint32_t count = sp_load_acquire(&device->queue_count);
     for (uint32_t i = 0; i < count; i++) {
         sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
@@ -53,5 +62,6 @@ void sp__soft_device_deinit(sp_soft_device *device)
         if (queue != NULL) sp__soft_queue_destroy(&queue->base);
     }
     sp__soft_throttles_destroy(device);
+    sp_mutex_deinit(&device->lock);
     sp_free(device->workers);
 }

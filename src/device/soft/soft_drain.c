@@ -22,6 +22,12 @@ bool sp__soft_has_work(const sp_soft_queue *queue)
            word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done);
 }
 
+bool sp__soft_is_claimed(const sp_soft_queue *queue)
+{
+    /* Acquire: pairs with the release of whoever gives the claim up. */
+    return (sp_load_acquire(&queue->word) & SP_CLAIM_MASK) == SP_RUNNING;
+}
+
 bool sp__soft_claim(sp_soft_queue *queue)
 {
     /* Sequentially consistent: an idle worker looks here once more after it has set its bit. */
@@ -87,6 +93,7 @@ static bool park_on(sp_soft_queue *queue, sp_point point)
     if (sp__point_has_passed(point)) return false;
     sp__point_flush(point);
     sp_store_relaxed(&queue->parked_on, point.timeline);
+    sp_store_relaxed(&queue->parked_value, point.value);
     queue->park = (sp_waiter){.value = point.value, .fire = fire_park};
     become_parked(queue);
     sp_delay_point();
@@ -280,6 +287,13 @@ static bool run_submission(sp_soft_queue *queue, uint64_t value, const sp_execut
     return true;
 }
 
+/* Has the executor what it came for? A helper's own point can pass while it runs another queue. */
+static bool is_over(const sp_executor *executor, uint64_t done)
+{
+    return done >= executor->until ||
+           (executor->kind == SP_HELPER && sp__point_has_passed(executor->awaited));
+}
+
 void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
 {
     const sp_fpenv fpenv = sp_fpenv_enter();
@@ -289,7 +303,7 @@ void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
         const uint64_t published = sp_load_acquire(&queue->word) / SP_ONE_SUBMISSION;
         if (done == published && give_up_if_empty(queue, done)) break;
         if (done == published) continue;
-        if (done >= executor->until || budget == 0) {
+        if (budget == 0 || is_over(executor, done)) {
             give_up_with_work(queue);
             break;
         }

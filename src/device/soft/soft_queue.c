@@ -145,13 +145,13 @@ void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value)
     sp_mutex_unlock(&queue->lock);
 }
 
-void sp__soft_each_wait(sp_queue *base, uint64_t value, void (*visit)(void *ctx, sp_point point),
-                        void *ctx)
+void sp__soft_each_wait(sp_queue *base, uint64_t after, uint64_t value,
+                        void (*visit)(void *ctx, sp_point point), void *ctx)
 {
     sp_soft_queue *queue = sp__soft_queue(base);
     sp_mutex_lock(&queue->lock);
     for (uint32_t i = 0; i < queue->wait_count && queue->waits[i].value <= value; i++) {
-        visit(ctx, queue->waits[i].point);
+        if (queue->waits[i].value > after) visit(ctx, queue->waits[i].point);
     }
     sp_mutex_unlock(&queue->lock);
 }
@@ -268,6 +268,22 @@ uint64_t sp__soft_last_value(sp_queue *queue)
 
 /* ---- life ---- */
 
+/* Shows the queue to workers and stop; false once the device is closed. */
+static bool publish_queue(sp_soft_device *device, uint32_t index, sp_soft_queue *queue)
+{
+    sp_mutex_lock(&device->lock);
+    const bool is_open = SP_PLANTED(queue_after_close) || !device->is_closed;
+    if (is_open) {
+        /* Sequentially consistent: see queue_at in soft_workers.c. */
+        sp_store_seq_cst(&device->queues[index], queue);
+        if (sp_load_relaxed(&device->queue_count) <= index) {
+            sp_store_seq_cst(&device->queue_count, index + 1);
+        }
+    }
+    sp_mutex_unlock(&device->lock);
+    return is_open;
+}
+
 sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_options *options,
                                 sp_queue **out)
 {
@@ -296,10 +312,10 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
         sp__soft_queue_destroy(&queue->base);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     }
-    /* Sequentially consistent: see queue_at in soft_workers.c. */
-    sp_store_seq_cst(&device->queues[index], queue);
-    uint32_t count = sp_load_relaxed(&device->queue_count);
-    while (count <= index && !sp_cas_seq_cst(&device->queue_count, &count, index + 1)) {
+    sp_delay_point();
+    if (!publish_queue(device, index, queue)) {
+        sp__soft_queue_destroy(&queue->base);
+        return sp__fail(SP_CLOSED, "%s is closed", base->limits.name);
     }
     *out = &queue->base;
     return SP_OK;

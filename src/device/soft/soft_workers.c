@@ -186,16 +186,16 @@ static bool can_help(const sp_queue *queue)
            sp__soft_device(queue->device)->options.can_help;
 }
 
-/* Runs what is claimable for the value, on this queue or on the ones it is parked behind. */
-static void help_chain(sp_soft_queue *queue, uint64_t value, sp_thread_record *record)
+/* Runs what is claimable for the executor's point, on its queue or on the ones it is parked behind,
+ * there no further than the point that the queue in front is parked on. */
+static void help_chain(sp_soft_queue *queue, sp_executor executor)
 {
-    const sp_executor executor = {
-        .kind = SP_HELPER, .record = record, .until = value, .budget = UINT32_MAX};
     for (int depth = 0; depth < MAX_CHAIN; depth++) {
         sp__soft_note_commit(queue);
-        while (sp_load_acquire(&queue->base.timeline.done) < value) {
+        while (sp_load_acquire(&queue->base.timeline.done) < executor.until) {
             if (sp__soft_claim(queue)) {
                 sp__soft_drain(queue, &executor);
+                if (sp__point_has_passed(executor.awaited)) return;
             } else if (!sp__soft_join_tiles(queue)) {
                 break;
             }
@@ -204,8 +204,8 @@ static void help_chain(sp_soft_queue *queue, uint64_t value, sp_thread_record *r
         if ((word & SP_CLAIM_MASK) != SP_PARKED) return;
         sp_timeline *behind = sp_load_relaxed(&queue->parked_on);
         if (behind == NULL || behind->owner == NULL || !can_help(behind->owner)) return;
+        executor.until = sp_load_relaxed(&queue->parked_value);
         queue = sp__soft_queue(behind->owner);
-        value = sp__soft_last_value(&queue->base);
     }
 }
 
@@ -217,11 +217,18 @@ void sp__soft_help(sp_queue *base, uint64_t value)
         return;
     }
     sp_soft_queue *queue = sp__soft_queue(base);
-    help_chain(queue, value, record);
-    /* After a chain the queue itself may be free again. */
-    while (sp_load_acquire(&base->timeline.done) < value && sp__soft_claim(queue)) {
-        const sp_executor executor = {
-            .kind = SP_HELPER, .record = record, .until = value, .budget = UINT32_MAX};
-        sp__soft_drain(queue, &executor);
-    }
+    const sp_executor executor = {.kind = SP_HELPER,
+                                  .record = record,
+                                  .until = value,
+                                  .budget = UINT32_MAX,
+                                  .awaited = {&base->timeline, value}};
+    /* What fails here is told to those who wait for it; this thread's last error is of its calls.
+     */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    /* After a chain the queue itself may be free again, and then parked on the next point. */
+    do {
+        help_chain(queue, executor);
+    } while (!sp__point_has_passed(executor.awaited) && sp__soft_has_work(queue));
+    sp__error_put_back(&scope);
 }
