@@ -188,7 +188,7 @@ static void set_some_slots(void *unused)
     (void)unused;
     set_slot(SP_TLS_WAITER, note_end);
     set_slot(SP_TLS_USER, note_end);
-    set_slot(SP_TLS_STREAM, NULL);
+    set_slot(SP_TLS_ERROR_SCOPE, NULL);
     set_slot(SP_TLS_STREAM, note_end);
 }
 
