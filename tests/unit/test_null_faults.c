@@ -91,9 +91,13 @@ typedef struct running {
     sp_atomic_u32 most;
 } running;
 
+typedef struct running_constants {
+    running *r;
+} running_constants;
+
 static sp_status note_running(const sp_tile *tile)
 {
-    running *r = *(running *const *)tile->constants;
+    running *r = ((const running_constants *)tile->constants)->r;
     const uint32_t now = sp_fetch_add_acq_rel(&r->now, 1) + 1;
     uint32_t most = sp_load_relaxed(&r->most);
     while (most < now && !sp_cas_relaxed(&r->most, &most, now)) {
@@ -113,12 +117,12 @@ TEST(forced_safe_paths_let_one_command_with_a_quirk_run_at_a_time)
     CHECK_OK(sp_device_get_quirk(device, 0, &quirk));
     CHECK_EQ_U64(quirk.limit, 1);
     running r = {0};
-    running *const place = &r;
+    const running_constants constants = {&r};
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
                                 .kernel = &kernel,
                                 .grid = {1, 1, 1},
-                                .constants = &place,
-                                .constant_bytes = sizeof place};
+                                .constants = &constants,
+                                .constant_bytes = sizeof constants};
     const sp_submission submission = {.commands = &command, .command_count = 1};
     sp_stream streams[4];
     for (int i = 0; i < 4; i++) streams[i] = new_stream_on(device);

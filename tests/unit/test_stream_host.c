@@ -317,7 +317,7 @@ static void want_lock(void *ctx, sp_status status)
 TEST(a_host_function_that_holds_a_lock_of_the_application_while_it_waits_goes_on_beside_another)
 {
     runtime_begin();
-    locked_wait self = {0};
+    locked_wait self = {.lock = SP_MUTEX_INIT(SP_LOCK_FOREIGN)};
     gate blocker = gate_closed(CPU);
     const sp_stream held = new_stream();
     const sp_stream streams[2] = {new_stream(), new_stream()};

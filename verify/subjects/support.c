@@ -73,7 +73,7 @@ sp_soft_device *sp__subject_device(uint32_t worker_count)
                                         .queue_bytes = (uint64_t)1 << 20,
                                         .nap_ns = 1000000};
     SP_SCHED_ASSERT(sp__soft_throttles_create(device) == SP_OK);
-    sp_mutex_init(&device->lock);
+    sp_mutex_init(&device->lock, SP_LOCK_SOFT_DEVICE);
     SP_SCHED_ASSERT(sp__soft_workers_start(device) == SP_OK);
     return device;
 }
