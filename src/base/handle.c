@@ -14,7 +14,6 @@
 #define ONE_GENERATION ((uint64_t)1 << (SP_HOLD_BITS + SP_USER_BITS))
 #define HOLD_MAX (((uint64_t)1 << SP_HOLD_BITS) - 1)
 #define USER_MAX (((uint64_t)1 << SP_USER_BITS) - 1)
-#define FIRST_CHUNK_BITS 6
 
 static uint64_t holds_of(uint64_t word)
 {
@@ -40,31 +39,19 @@ static uint64_t next_life(uint64_t word)
     return generation * ONE_GENERATION;
 }
 
-static sp_object *object_at(sp_handle_table *table, uint32_t slot)
-{
-    const uint64_t place = (uint64_t)slot + (1u << FIRST_CHUNK_BITS);
-    const uint32_t log2 = 63u - (uint32_t)__builtin_clzll(place);
-    const uint32_t chunk = log2 - FIRST_CHUNK_BITS;
-    if (chunk >= SP_HANDLE_CHUNKS) return NULL;
-    /* Pairs with the release in slot_new: the chunk's zeroes and slot numbers are visible. */
-    char *base = sp_load_acquire(&table->chunks[chunk]);
-    if (base == NULL) return NULL;
-    return (sp_object *)(void *)(base + (place - ((uint64_t)1 << log2)) * table->object_bytes);
-}
-
 static sp_atomic_u32 *link_of(void *ctx, uint32_t slot)
 {
-    return &object_at(ctx, slot)->next_free;
+    return &sp__handle_object_at(ctx, slot)->next_free;
 }
 
 static sp_status chunk_new_locked(sp_handle_table *table, uint32_t chunk) SP_REQUIRES(&table->lock)
 {
-    const size_t count = (size_t)1 << (chunk + FIRST_CHUNK_BITS);
+    const size_t count = (size_t)1 << (chunk + SP_HANDLE_FIRST_BITS);
     const size_t bytes = count * table->object_bytes;
     char *base = sp_aligned_malloc(SP_CACHE_LINE, bytes);
     if (base == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %zu more handles", count);
     memset(base, 0, bytes);
-    const uint32_t first = (uint32_t)(count - ((size_t)1 << FIRST_CHUNK_BITS));
+    const uint32_t first = (uint32_t)(count - ((size_t)1 << SP_HANDLE_FIRST_BITS));
     for (uint32_t i = 0; i < count; i++) {
         sp_object *object = (sp_object *)(void *)(base + (size_t)i * table->object_bytes);
         object->slot = first + i;
@@ -79,18 +66,18 @@ static sp_status slot_new(sp_handle_table *table, sp_object **out)
 {
     sp_mutex_lock(&table->lock);
     const uint32_t slot = table->slot_count;
-    const uint64_t place = (uint64_t)slot + (1u << FIRST_CHUNK_BITS);
+    const uint64_t place = (uint64_t)slot + (1u << SP_HANDLE_FIRST_BITS);
     sp_status status = SP_OK;
     if (place >> SP_SLOT_BITS != 0) {
         status =
             sp__fail(SP_EXHAUSTED, "more than %u objects of one kind are alive", (unsigned)slot);
     } else if ((place & (place - 1)) == 0) {
         const uint32_t log2 = 63u - (uint32_t)__builtin_clzll(place);
-        status = chunk_new_locked(table, log2 - FIRST_CHUNK_BITS);
+        status = chunk_new_locked(table, log2 - SP_HANDLE_FIRST_BITS);
     }
     if (status == SP_OK) table->slot_count = slot + 1;
     sp_mutex_unlock(&table->lock);
-    if (status == SP_OK) *out = object_at(table, slot);
+    if (status == SP_OK) *out = sp__handle_object_at(table, slot);
     return status;
 }
 
@@ -100,7 +87,7 @@ sp_status sp__handle_take(sp_handle_table *table, sp_object **out)
     if (!sp_tagged_stack_pop(&table->free_slots, link_of, table, &slot)) {
         return slot_new(table, out);
     }
-    *out = object_at(table, slot);
+    *out = sp__handle_object_at(table, slot);
     return SP_OK;
 }
 
@@ -129,13 +116,6 @@ uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
     return sp__handle_of(table, object);
 }
 
-sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle)
-{
-    if (sp__handle_kind(handle) != table->kind) return NULL;
-    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
-    return object != NULL && sp__handle_is_current(object, handle) ? object : NULL;
-}
-
 /* The object whose word `handle` names, or NULL with the reason as last error. */
 static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *noun, uint64_t *word)
 {
@@ -147,7 +127,8 @@ static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *n
         sp__fail(SP_INVALID, "handle %#llx is no %s handle", (unsigned long long)handle, noun);
         return NULL;
     }
-    sp_object *object = object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
+    sp_object *object =
+        sp__handle_object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
     if (object != NULL) {
         *word = sp_load_acquire(&object->word);
         if (sp__handle_is_life(*word, handle)) return object;

@@ -51,6 +51,7 @@ typedef struct sp_object {
 #define SP_GENERATION_BITS 28
 #define SP_SLOT_BITS 28
 #define SP_HANDLE_CHUNKS 22
+#define SP_HANDLE_FIRST_BITS 6 /* of the slots in the first chunk */
 
 typedef struct sp_handle_table {
     sp_handle_kind kind;
@@ -88,7 +89,7 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
 /* The object without a hold, or NULL without an error. The caller reads only atomic fields of it,
  * with acquire, and then asks sp__handle_is_current whether they were that life's; a destroyer
  * writes them with release after the life has ended. */
-sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
+static inline sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
 static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle);
 
 /* One more hold, for a caller that has one. */
@@ -122,6 +123,27 @@ static inline bool sp__handle_is_life(uint64_t word, uint64_t handle)
 static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle)
 {
     return sp__handle_is_life(sp_load_seq_cst(&object->word), handle);
+}
+
+/* The object of a slot, or NULL if there is none yet. */
+static inline sp_object *sp__handle_object_at(sp_handle_table *table, uint32_t slot)
+{
+    const uint64_t place = (uint64_t)slot + (1u << SP_HANDLE_FIRST_BITS);
+    const uint32_t log2 = 63u - (uint32_t)__builtin_clzll(place);
+    const uint32_t chunk = log2 - SP_HANDLE_FIRST_BITS;
+    if (chunk >= SP_HANDLE_CHUNKS) return NULL;
+    /* Pairs with the release in slot_new: the chunk's zeroes and slot numbers are visible. */
+    char *base = sp_load_acquire(&table->chunks[chunk]);
+    if (base == NULL) return NULL;
+    return (sp_object *)(void *)(base + (place - ((uint64_t)1 << log2)) * table->object_bytes);
+}
+
+static inline sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle)
+{
+    if (sp__handle_kind(handle) != table->kind) return NULL;
+    sp_object *object =
+        sp__handle_object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
+    return object != NULL && sp__handle_is_current(object, handle) ? object : NULL;
 }
 
 #endif

@@ -44,19 +44,8 @@ sp_rt_storage *sp__storage_peek(sp_storage handle)
     return NULL;
 }
 
-bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle) SP_NO_LOCK_ANALYSIS
+bool sp__storage_refuse(sp_storage handle)
 {
-    if (storage == NULL) return false;
-    sp_mutex_lock(&storage->lock);
-    if (sp_load_relaxed(&storage->is_touched) == 0) {
-        if (SP_PLANTED(release_touch)) {
-            sp_store_release(&storage->is_touched, 1);
-        } else {
-            sp_store_seq_cst(&storage->is_touched, 1);
-        }
-    }
-    if (SP_LIKELY(sp__handle_is_current(&storage->object, handle.bits))) return true;
-    sp_mutex_unlock(&storage->lock);
     sp__fail(SP_INVALID, "storage handle %#llx was released during the call",
              (unsigned long long)handle.bits);
     return false;

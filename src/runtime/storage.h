@@ -65,8 +65,10 @@ sp_rt_storage *sp__storage_peek(sp_storage handle);
 
 /* Locks the storage if there is one and `handle` is still its handle; else false, with SP_INVALID's
  * message, and not locked. */
-bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
+static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
     SP_TRY_ACQUIRE(true, &storage->lock);
+/* Its failure: false, with the error. */
+bool sp__storage_refuse(sp_storage handle);
 
 /* Objects for fresh blocks, and back; of the allocator. */
 sp_block *sp__storage_block_new(void);
@@ -89,5 +91,21 @@ void sp__host_tickets_free(void);
 
 /* Frees the table of storages: tests, when nobody has a handle. */
 void sp__storages_free(void);
+
+static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle) SP_NO_LOCK_ANALYSIS
+{
+    if (storage == NULL) return false;
+    sp_mutex_lock(&storage->lock);
+    if (sp_load_relaxed(&storage->is_touched) == 0) {
+        if (SP_PLANTED(release_touch)) {
+            sp_store_release(&storage->is_touched, 1);
+        } else {
+            sp_store_seq_cst(&storage->is_touched, 1);
+        }
+    }
+    if (SP_LIKELY(sp__handle_is_current(&storage->object, handle.bits))) return true;
+    sp_mutex_unlock(&storage->lock);
+    return sp__storage_refuse(handle);
+}
 
 #endif
