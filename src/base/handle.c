@@ -116,25 +116,30 @@ uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
     return sp__handle_of(table, object);
 }
 
+sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *noun)
+{
+    const unsigned long long bits = handle;
+    if (handle == 0) {
+        return sp__fail(SP_INVALID, "a live %s handle is needed, not the zero handle", noun);
+    }
+    if (sp__handle_kind(handle) != kind) {
+        return sp__fail(SP_INVALID, "handle %#llx is no %s handle", bits, noun);
+    }
+    return sp__fail(SP_INVALID, "%s handle %#llx is stale: it was released before, or never made",
+                    noun, bits);
+}
+
 /* The object whose word `handle` names, or NULL with the reason as last error. */
 static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *noun, uint64_t *word)
 {
-    if (handle == 0) {
-        sp__fail(SP_INVALID, "the zero handle was given where a live %s is needed", noun);
-        return NULL;
-    }
-    if (sp__handle_kind(handle) != table->kind) {
-        sp__fail(SP_INVALID, "handle %#llx is no %s handle", (unsigned long long)handle, noun);
-        return NULL;
-    }
-    sp_object *object =
-        sp__handle_object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
+    sp_object *object = sp__handle_kind(handle) == table->kind
+                            ? sp__handle_object_at(table, sp__handle_slot(handle))
+                            : NULL;
     if (object != NULL) {
         *word = sp_load_acquire(&object->word);
         if (sp__handle_is_life(*word, handle)) return object;
     }
-    sp__fail(SP_INVALID, "%s handle %#llx is stale: it was released before, or never made", noun,
-             (unsigned long long)handle);
+    sp__handle_refuse(table->kind, handle, noun);
     return NULL;
 }
 

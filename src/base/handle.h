@@ -92,6 +92,10 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
 static inline sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
 static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle);
 
+/* SP_INVALID, with the reason why `handle` names no living object of the kind: zero, of another
+ * kind, or stale. */
+sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *noun);
+
 /* One more hold, for a caller that has one. */
 void sp__object_hold(sp_object *object);
 /* Drops a hold; the last one destroys. */
@@ -109,6 +113,11 @@ void sp__handle_table_reset(sp_handle_table *table);
 static inline sp_handle_kind sp__handle_kind(uint64_t handle)
 {
     return (sp_handle_kind)(handle >> 56);
+}
+
+static inline uint32_t sp__handle_slot(uint64_t handle)
+{
+    return (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1));
 }
 
 /* Is `word` of the life that `handle` names, and does that still have users? */
@@ -141,8 +150,7 @@ static inline sp_object *sp__handle_object_at(sp_handle_table *table, uint32_t s
 static inline sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle)
 {
     if (sp__handle_kind(handle) != table->kind) return NULL;
-    sp_object *object =
-        sp__handle_object_at(table, (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1)));
+    sp_object *object = sp__handle_object_at(table, sp__handle_slot(handle));
     return object != NULL && sp__handle_is_current(object, handle) ? object : NULL;
 }
 

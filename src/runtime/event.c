@@ -141,10 +141,7 @@ static sp_rt_event *peek(sp_event handle)
     if (sp__runtime_enter() != SP_OK) return NULL;
     sp_object *object = sp__handle_peek(&events, handle.bits);
     if (SP_LIKELY(object != NULL)) return event_of(object);
-    sp__fail(SP_INVALID, "event handle %#llx is %s", (unsigned long long)handle.bits,
-             handle.bits == 0                                ? "zero"
-             : sp__handle_kind(handle.bits) != SP_KIND_EVENT ? "no event handle"
-                                                             : "stale: it was released before");
+    sp__handle_refuse(SP_KIND_EVENT, handle.bits, "event");
     return NULL;
 }
 
@@ -157,8 +154,7 @@ static bool lock(sp_rt_event *event, sp_event handle) SP_NO_LOCK_ANALYSIS
     sp_mutex_lock(&event->lock);
     if (SP_LIKELY(sp__handle_is_current(&event->object, handle.bits))) return true;
     sp_mutex_unlock(&event->lock);
-    sp__fail(SP_INVALID, "event handle %#llx was released during the call",
-             (unsigned long long)handle.bits);
+    sp__handle_refuse(SP_KIND_EVENT, handle.bits, "event");
     return false;
 }
 

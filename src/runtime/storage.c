@@ -37,18 +37,8 @@ sp_rt_storage *sp__storage_peek(sp_storage handle)
 {
     sp_object *object = sp__handle_peek(&storages, handle.bits);
     if (SP_LIKELY(object != NULL)) return storage_of(object);
-    sp__fail(SP_INVALID, "storage handle %#llx is %s", (unsigned long long)handle.bits,
-             handle.bits == 0                                  ? "zero"
-             : sp__handle_kind(handle.bits) != SP_KIND_STORAGE ? "no storage handle"
-                                                               : "stale: it was released before");
+    sp__handle_refuse(SP_KIND_STORAGE, handle.bits, "storage");
     return NULL;
-}
-
-bool sp__storage_refuse(sp_storage handle)
-{
-    sp__fail(SP_INVALID, "storage handle %#llx was released during the call",
-             (unsigned long long)handle.bits);
-    return false;
 }
 
 /* ---- objects ---- */

@@ -67,8 +67,6 @@ sp_rt_storage *sp__storage_peek(sp_storage handle);
  * message, and not locked. */
 static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
     SP_TRY_ACQUIRE(true, &storage->lock);
-/* Its failure: false, with the error. */
-bool sp__storage_refuse(sp_storage handle);
 
 /* Objects for fresh blocks, and back; of the allocator. */
 sp_block *sp__storage_block_new(void);
@@ -105,7 +103,8 @@ static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle) S
     }
     if (SP_LIKELY(sp__handle_is_current(&storage->object, handle.bits))) return true;
     sp_mutex_unlock(&storage->lock);
-    return sp__storage_refuse(handle);
+    sp__handle_refuse(SP_KIND_STORAGE, handle.bits, "storage");
+    return false;
 }
 
 #endif

@@ -204,11 +204,7 @@ sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out)
             return SP_OK;
         }
     }
-    return sp__fail(SP_INVALID, "stream handle %#llx is %s", (unsigned long long)stream.bits,
-                    stream.bits == 0 ? "zero: ask for a stream first"
-                    : sp__handle_kind(stream.bits) != SP_KIND_STREAM
-                        ? "no stream handle"
-                        : "stale: its lease was released, or its thread has ended");
+    return sp__handle_refuse(SP_KIND_STREAM, stream.bits, "stream");
 }
 
 sp_status sp__stream_lease_release(sp_stream stream)
