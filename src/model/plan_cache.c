@@ -11,7 +11,9 @@
 
 /* Words per tensor: dtype and rank in one, then the dimensions. */
 #define TENSOR_WORDS (1 + SP_MAX_RANK)
-#define INLINE_WORDS 256
+/* Enough for all the inputs a model can have, of the highest rank, so that a look-up allocates only
+ * where values decide shapes. */
+#define INLINE_WORDS 1280
 
 typedef struct plan_key {
     uint64_t *words; /* inline_words, or memory of its own */
