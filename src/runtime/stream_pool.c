@@ -204,7 +204,8 @@ sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out)
             return SP_OK;
         }
     }
-    return sp__handle_refuse(SP_KIND_STREAM, stream.bits, "stream");
+    sp__handle_refuse(SP_KIND_STREAM, stream.bits, "stream");
+    return SP_INVALID;
 }
 
 sp_status sp__stream_lease_release(sp_stream stream)
