@@ -12,12 +12,11 @@
 static void storage_make(sp_object *object);
 static void storage_destroy(sp_object *object);
 
-static sp_handle_table storages = {/* process-wide: the table of all storage handles */
-                                   .kind = SP_KIND_STORAGE,
-                                   .object_bytes = sizeof(sp_rt_storage),
-                                   .make = storage_make,
-                                   .destroy = storage_destroy,
-                                   .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
+sp_handle_table sp__storages = {.kind = SP_KIND_STORAGE,
+                                .object_bytes = sizeof(sp_rt_storage),
+                                .make = storage_make,
+                                .destroy = storage_destroy,
+                                .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
 static sp_rt_storage *storage_of(sp_object *object)
 {
@@ -31,22 +30,12 @@ static void storage_make(sp_object *object)
     sp_mutex_set_place(lock, (uint64_t)object->slot + 1); /* a step locks several, by slot */
 }
 
-/* ---- look-up ---- */
-
-sp_rt_storage *sp__storage_peek(sp_storage handle)
-{
-    sp_object *object = sp__handle_peek(&storages, handle.bits);
-    if (SP_LIKELY(object != NULL)) return storage_of(object);
-    sp__handle_refuse(SP_KIND_STORAGE, handle.bits, "storage");
-    return NULL;
-}
-
 /* ---- objects ---- */
 
 sp_status sp__storage_object_new(sp_rt_storage **out)
 {
     sp_object *object;
-    SP_TRY(sp__handle_take(&storages, &object));
+    SP_TRY(sp__handle_take(&sp__storages, &object));
     *out = storage_of(object);
     return SP_OK;
 }
@@ -67,12 +56,12 @@ void sp__storage_block_free(sp_block *block)
 void sp__storage_recycle(sp_rt_storage *storage)
 {
     sp__frontier_clear(&storage->block.frontier);
-    sp__handle_recycle(&storages, &storage->object);
+    sp__handle_recycle(&sp__storages, &storage->object);
 }
 
 sp_storage sp__storage_publish(sp_rt_storage *storage)
 {
-    return (sp_storage){sp__handle_publish(&storages, &storage->object)};
+    return (sp_storage){sp__handle_publish(&sp__storages, &storage->object)};
 }
 
 /* ---- create and destroy ---- */
@@ -200,13 +189,13 @@ static void storage_destroy(sp_object *object)
 sp_status sp_storage_retain(sp_storage storage)
 {
     SP_TRY(sp__runtime_enter());
-    return sp__handle_retain(&storages, storage.bits, "storage");
+    return sp__handle_retain(&sp__storages, storage.bits, "storage");
 }
 
 sp_status sp_storage_release(sp_storage storage)
 {
     if (sp__runtime_is_forked()) return SP_OK;
-    return sp__handle_release(&storages, storage.bits, "storage");
+    return sp__handle_release(&sp__storages, storage.bits, "storage");
 }
 
 /* ---- facts and small changes ---- */
@@ -279,5 +268,5 @@ sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)
 
 void sp__storages_free(void)
 {
-    sp__handle_table_reset(&storages);
+    sp__handle_table_reset(&sp__storages);
 }

@@ -60,8 +60,11 @@ typedef struct sp_rt_storage {
     sp_host_job retire_job;
 } sp_rt_storage;
 
+/* The table of all storage handles of the process. */
+extern sp_handle_table sp__storages;
+
 /* The object behind a handle, not locked and not held; NULL, with the error, if it is stale. */
-sp_rt_storage *sp__storage_peek(sp_storage handle);
+static inline sp_rt_storage *sp__storage_peek(sp_storage handle);
 
 /* Locks the storage if there is one and `handle` is still its handle; else false, with SP_INVALID's
  * message, and not locked. */
@@ -89,6 +92,14 @@ void sp__host_tickets_free(void);
 
 /* Frees the table of storages: tests, when nobody has a handle. */
 void sp__storages_free(void);
+
+static inline sp_rt_storage *sp__storage_peek(sp_storage handle)
+{
+    sp_object *object = sp__handle_peek(&sp__storages, handle.bits);
+    if (SP_LIKELY(object != NULL)) return SP_CONTAINER_OF(object, sp_rt_storage, object);
+    sp__handle_refuse(SP_KIND_STORAGE, handle.bits, "storage");
+    return NULL;
+}
 
 static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle) SP_NO_LOCK_ANALYSIS
 {
