@@ -27,6 +27,7 @@ static const sp_option_info rows[SP_OPTION_COUNT] = {
 static sp_once loaded;
 static sp_atomic_i64 values[SP_OPTION_COUNT];
 static sp_atomic_u32 was_set[SP_OPTION_COUNT];
+static char texts[SP_OPTION_COUNT][SP_OPTION_TEXT_BYTES];
 
 /* What load_all tells the thread that ran it: the options to complain about, one bit each. */
 typedef struct load_report {
@@ -112,6 +113,10 @@ bool sp_option_parse(const sp_option_info *info, const char *text, int64_t *out)
     case SP_OPTION_TYPE_ENUM:
         is_parsed = parse_choice(info->choices, text, &value);
         break;
+    case SP_OPTION_TYPE_TEXT:
+        if (strlen(text) >= SP_OPTION_TEXT_BYTES) return false;
+        *out = (int64_t)strlen(text);
+        return true;
     }
     if (!is_parsed || value < info->min || value > info->max) return false;
     *out = value;
@@ -130,6 +135,8 @@ static sp_status load_all(void *opaque)
         const bool is_given = text != NULL && text[0] != '\0';
         const bool is_good = is_given && sp_option_parse(&rows[i], text, &value);
         if (is_given && !is_good) report->bad_mask |= UINT64_C(1) << i;
+        const bool is_text = rows[i].type == SP_OPTION_TYPE_TEXT;
+        snprintf(texts[i], sizeof texts[i], "%s", is_text && is_good ? text : "");
         sp_store_relaxed(&values[i], value);
         sp_store_relaxed(&was_set[i], is_good ? 1u : 0u);
     }
@@ -186,6 +193,13 @@ uint64_t sp_option_bytes(sp_option option)
     return (uint64_t)value_of(option);
 }
 
+const char *sp_option_text(sp_option option)
+{
+    SP_ASSERT(rows[option].type == SP_OPTION_TYPE_TEXT);
+    (void)value_of(option);
+    return texts[option];
+}
+
 const sp_option_info *sp_option_describe(sp_option option)
 {
     return &rows[option];
@@ -194,6 +208,10 @@ const sp_option_info *sp_option_describe(sp_option option)
 void sp_option_format(sp_option option, char *out, size_t out_bytes)
 {
     const int64_t value = value_of(option);
+    if (rows[option].type == SP_OPTION_TYPE_TEXT) {
+        snprintf(out, out_bytes, "%s", texts[option]);
+        return;
+    }
     if (rows[option].type != SP_OPTION_TYPE_ENUM) {
         snprintf(out, out_bytes, "%" PRId64, value);
         return;

@@ -11,10 +11,13 @@
 
 typedef enum sp_option_type {
     SP_OPTION_TYPE_INT,
-    SP_OPTION_TYPE_BOOL, /* 0 1, no yes, off on, false true */
-    SP_OPTION_TYPE_ENUM, /* one of `choices`; the value is its index */
-    SP_OPTION_TYPE_BYTES /* a number, or one followed by K, M or G (powers of 1024) */
+    SP_OPTION_TYPE_BOOL,  /* 0 1, no yes, off on, false true */
+    SP_OPTION_TYPE_ENUM,  /* one of `choices`; the value is its index */
+    SP_OPTION_TYPE_BYTES, /* a number, or one followed by K, M or G (powers of 1024) */
+    SP_OPTION_TYPE_TEXT   /* of less than SP_OPTION_TEXT_BYTES; the default is the empty text */
 } sp_option_type;
+
+#define SP_OPTION_TEXT_BYTES 512
 
 /* name, type, default, min, max, choices, meaning. The variable is STREAMPOOL_<name>. */
 #define SP_OPTION_LIST(X)                                                                          \
@@ -30,6 +33,10 @@ typedef enum sp_option_type {
       "free memory that a device's allocator keeps before it gives some back; 0 is no bound")      \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
     X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
+    X(CUDA_DRIVER, TEXT, 0, 0, 0, "", "file of the CUDA driver; none is the system's libcuda")     \
+    X(NVRTC, TEXT, 0, 0, 0, "", "file of CUDA's run-time compiler; none is the system's libnvrtc") \
+    X(CACHE_DIR, TEXT, 0, 0, 0, "",                                                                \
+      "folder for compiled kernels; none is streampool in the user's cache folder")                \
     X(LOG, ENUM, 0, 0, 4, "off|error|warn|info|debug", "highest level that is logged")
 
 typedef enum sp_option {
@@ -69,13 +76,15 @@ int64_t sp_option_int(sp_option option);
 bool sp_option_bool(sp_option option);
 uint32_t sp_option_enum(sp_option option);
 uint64_t sp_option_bytes(sp_option option);
+const char *sp_option_text(sp_option option);
 
 /* For listings: the option's row, its value as text, and whether the environment gave it. */
 const sp_option_info *sp_option_describe(sp_option option);
 void sp_option_format(sp_option option, char *out, size_t out_bytes);
 bool sp_option_is_set(sp_option option);
 
-/* Parses a value by the rules of the row; false, and *out untouched, if it breaks them. */
+/* Parses a value by the rules of the row; false, and *out untouched, if it breaks them. The value
+ * of a text is its length. */
 bool sp_option_parse(const sp_option_info *info, const char *text, int64_t *out);
 
 /* Test hook: the environment is read again at the next question. No other thread may be asking. */

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA driver, found at run time: one build works with and without a GPU, and needs no toolkit.
+ * The declarations are ours, of the driver's binary interface (CUDA driver API, versions 12 and
+ * later); names are the driver's.
+ *
+ * Calls go through one table, which counts them: what a steady state must not call can be asserted.
+ *
+ *     SP_CUDA(cuMemAlloc)(&address, bytes)   the function, counted; a CUresult */
+#ifndef SP_DEVICE_CUDA_API_H
+#define SP_DEVICE_CUDA_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <streampool/status.h>
+
+#include "base/atomic.h"
+
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+
+typedef enum CUresult {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_DEINITIALIZED = 4,
+    CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_INVALID_IMAGE = 200,
+    CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+    CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+    CUDA_ERROR_NOT_READY = 600,
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+    CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+    CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+    CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+    CUDA_ERROR_ASSERT = 710,
+    CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
+    CUDA_ERROR_ILLEGAL_INSTRUCTION = 715,
+    CUDA_ERROR_MISALIGNED_ADDRESS = 716,
+    CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
+    CUDA_ERROR_INVALID_PC = 718,
+    CUDA_ERROR_LAUNCH_FAILED = 719
+} CUresult;
+
+enum {
+    CU_CTX_SCHED_AUTO = 0,
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_EVENT_DEFAULT = 0,
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_MEMHOSTALLOC_DEVICEMAP = 2,
+    CU_MEM_ATTACH_GLOBAL = 1,
+    CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89
+};
+
+typedef struct CUDA_KERNEL_NODE_PARAMS {
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ;
+    unsigned int blockDimX, blockDimY, blockDimZ;
+    unsigned int sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    void *kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS {
+    CUdeviceptr dst;
+    size_t pitch; /* of rows of `width` elements, in bytes */
+    unsigned int value, elementSize;
+    size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef enum CUmemorytype { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_UNIFIED = 4 } CUmemorytype;
+
+typedef struct CUDA_MEMCPY3D {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    void *srcArray, *reserved0;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    void *dstArray, *reserved1;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+/* name, exported symbol, parameters */
+#define SP_CUDA_LIST(X)                                                                            \
+    X(cuInit, cuInit, (unsigned int flags))                                                        \
+    X(cuDriverGetVersion, cuDriverGetVersion, (int *version))                                      \
+    X(cuGetErrorName, cuGetErrorName, (CUresult error, const char **name))                         \
+    X(cuGetErrorString, cuGetErrorString, (CUresult error, const char **text))                     \
+    X(cuDeviceGetCount, cuDeviceGetCount, (int *count))                                            \
+    X(cuDeviceGet, cuDeviceGet, (CUdevice * device, int ordinal))                                  \
+    X(cuDeviceGetName, cuDeviceGetName, (char *name, int bytes, CUdevice device))                  \
+    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                    \
+    X(cuDeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))    \
+    X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))  \
+    X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                  \
+    X(cuCtxGetCurrent, cuCtxGetCurrent, (CUcontext * context))                                     \
+    X(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext context))                                  \
+    X(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                  \
+    X(cuMemAllocManaged, cuMemAllocManaged,                                                        \
+      (CUdeviceptr * address, size_t bytes, unsigned int flags))                                   \
+    X(cuMemAdvise, cuMemAdvise, (CUdeviceptr address, size_t bytes, int advice, CUdevice device))  \
+    X(cuMemPrefetchAsync, cuMemPrefetchAsync,                                                      \
+      (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream))                       \
+    X(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                            \
+    X(cuMemFree, cuMemFree_v2, (CUdeviceptr address))                                              \
+    X(cuMemHostAlloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned int flags))          \
+    X(cuMemFreeHost, cuMemFreeHost, (void *address))                                               \
+    X(cuMemcpyAsync, cuMemcpyAsync,                                                                \
+      (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream))                     \
+    X(cuMemsetD8Async, cuMemsetD8Async,                                                            \
+      (CUdeviceptr target, unsigned char value, size_t count, CUstream stream))                    \
+    X(cuMemsetD16Async, cuMemsetD16Async,                                                          \
+      (CUdeviceptr target, unsigned short value, size_t count, CUstream stream))                   \
+    X(cuMemsetD32Async, cuMemsetD32Async,                                                          \
+      (CUdeviceptr target, unsigned int value, size_t count, CUstream stream))                     \
+    X(cuMemsetD2D32Async, cuMemsetD2D32Async,                                                      \
+      (CUdeviceptr target, size_t pitch, unsigned int value, size_t width, size_t height,          \
+       CUstream stream))                                                                           \
+    X(cuModuleLoadData, cuModuleLoadData, (CUmodule * module, const void *image))                  \
+    X(cuModuleUnload, cuModuleUnload, (CUmodule module))                                           \
+    X(cuModuleGetFunction, cuModuleGetFunction,                                                    \
+      (CUfunction * function, CUmodule module, const char *name))                                  \
+    X(cuLaunchKernel, cuLaunchKernel,                                                              \
+      (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,         \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z,                           \
+       unsigned int shared_bytes, CUstream stream, void **params, void **extra))                   \
+    X(cuStreamCreate, cuStreamCreate, (CUstream * stream, unsigned int flags))                     \
+    X(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                      \
+    X(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))                                 \
+    X(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags))  \
+    X(cuEventCreate, cuEventCreate, (CUevent * event, unsigned int flags))                         \
+    X(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                                          \
+    X(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                              \
+    X(cuEventQuery, cuEventQuery, (CUevent event))                                                 \
+    X(cuEventSynchronize, cuEventSynchronize, (CUevent event))                                     \
+    X(cuEventElapsedTime, cuEventElapsedTime,                                                      \
+      (float *milliseconds, CUevent first, CUevent second))                                        \
+    X(cuGraphCreate, cuGraphCreate, (CUgraph * graph, unsigned int flags))                         \
+    X(cuGraphDestroy, cuGraphDestroy, (CUgraph graph))                                             \
+    X(cuGraphAddKernelNode, cuGraphAddKernelNode_v2,                                               \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *behind, size_t behind_count,          \
+       const CUDA_KERNEL_NODE_PARAMS *params))                                                     \
+    X(cuGraphAddMemcpyNode, cuGraphAddMemcpyNode,                                                  \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *behind, size_t behind_count,          \
+       const CUDA_MEMCPY3D *params, CUcontext context))                                            \
+    X(cuGraphAddMemsetNode, cuGraphAddMemsetNode,                                                  \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *behind, size_t behind_count,          \
+       const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context))                                  \
+    X(cuGraphInstantiate, cuGraphInstantiateWithFlags,                                             \
+      (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                               \
+    X(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec exec))                                  \
+    X(cuGraphUpload, cuGraphUpload, (CUgraphExec exec, CUstream stream))                           \
+    X(cuGraphLaunch, cuGraphLaunch, (CUgraphExec exec, CUstream stream))
+
+typedef enum sp_cuda_call {
+#define SP_CUDA_ENUMERATOR(name, symbol, params) SP_CUDA_CALL_##name,
+    SP_CUDA_LIST(SP_CUDA_ENUMERATOR)
+#undef SP_CUDA_ENUMERATOR
+        SP_CUDA_CALL_COUNT
+} sp_cuda_call;
+
+typedef struct sp_cuda_api {
+#define SP_CUDA_MEMBER(name, symbol, params) CUresult(*name) params;
+    SP_CUDA_LIST(SP_CUDA_MEMBER)
+#undef SP_CUDA_MEMBER
+} sp_cuda_api;
+
+/* The driver's functions, and how often each was called: relaxed, they order nothing. */
+extern sp_cuda_api sp__cuda_api;
+extern sp_atomic_u64 sp__cuda_calls[SP_CUDA_CALL_COUNT];
+
+/* Opens the driver once per process. SP_UNSUPPORTED with the reason if there is none, or no device.
+ * The library is STREAMPOOL_CUDA_DRIVER, or the system's libcuda.so.1. */
+sp_status sp__cuda_api_open(void);
+
+/* Calls of one function so far. */
+uint64_t sp__cuda_call_count(sp_cuda_call call);
+
+/* SP_OK, or the error as a status: SP_OUT_OF_MEMORY, SP_DEVICE_LOST for what makes a context
+ * unusable, SP_FAILED; the message names the call, the error and what `what` says (may be NULL). */
+sp_status sp__cuda_check(CUresult result, const char *call, const char *what);
+
+#define SP_CUDA(name)                                                                              \
+    (sp_fetch_add_relaxed(&sp__cuda_calls[SP_CUDA_CALL_##name], (uint64_t)1), sp__cuda_api.name)
+
+/* Calls, and returns from the function with the status if it is not SP_OK. */
+#define SP_CUDA_TRY(name, ...) SP_TRY(sp__cuda_check(SP_CUDA(name)(__VA_ARGS__), #name, NULL))
+
+#endif
