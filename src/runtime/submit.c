@@ -50,11 +50,20 @@ static sp_status submit_now(const sp_stream_ref *stream, sp_submission *submissi
     return SP_OK;
 }
 
+/* After a submit, with no lock held. */
+static void kick(sp_queue *queue)
+{
+    const sp_device_vtable *vtable = queue->device->vtable;
+    if (SP_UNLIKELY(vtable->kick != NULL)) vtable->kick(queue);
+}
+
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
                            sp_point *out)
 {
     sp_submission mine = *submission;
-    return submit_now(stream, &mine, out);
+    const sp_status status = submit_now(stream, &mine, out);
+    if (status == SP_OK) kick(stream->queue);
+    return status;
 }
 
 /* The order in which a step locks its storages: that of their slots. */
@@ -263,6 +272,7 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     if (status == SP_OK) status = lock_all(&s);
     if (status == SP_OK) status = submit_locked(&s, command, out);
     unlock_all(&s);
+    kick(stream->queue);      /* also if it failed: there may be waits that were spilled */
     command->bindings = NULL; /* they were the step's */
     if (SP_UNLIKELY(s.reports != NULL)) {
         sp__check_emit(s.reports);
