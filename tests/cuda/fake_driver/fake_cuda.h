@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A CUDA driver made of threads and host memory, for tests without a GPU. Programs that test the
+ * device link it, or only name it in STREAMPOOL_CUDA_DRIVER; both get the same instance. It behaves
+ * as the driver does, but stricter where that finds mistakes:
+ * - the default stream (NULL) is refused: it would order everything;
+ * - memory is freed at once, whatever still uses it (AddressSanitizer tells);
+ * - what a graph does not order runs in another order than it was added.
+ * Commands of a stream run on a thread of its own. Calls on different streams share no lock, so
+ * that ThreadSanitizer sees no order that the driver does not promise. */
+#ifndef SP_TESTS_FAKE_CUDA_H
+#define SP_TESTS_FAKE_CUDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/cuda/cuda_api.h"
+
+#define FAKE_EXPORT __attribute__((visibility("default")))
+
+#define FAKE_DECLARE(name, symbol, params) FAKE_EXPORT CUresult symbol params;
+SP_CUDA_LIST(FAKE_DECLARE)
+#undef FAKE_DECLARE
+
+/* Results that the library gives no name. */
+#define FAKE_ERROR_NOT_INITIALIZED ((CUresult)3)
+#define FAKE_ERROR_INVALID_CONTEXT ((CUresult)201)
+#define FAKE_ERROR_INVALID_HANDLE ((CUresult)400)
+#define FAKE_ERROR_NOT_FOUND ((CUresult)500)
+
+#define FAKE_DEVICES 2
+#define FAKE_MEMORY_BYTES (UINT64_C(4) << 30) /* of each device */
+#define FAKE_MAX_PARAMS 8
+#define FAKE_QUEUE_LIMIT 1024 /* commands of a stream; one more blocks its caller */
+
+/* A kernel. It is called once for the whole grid, on the stream's thread; params as for a launch.
+ */
+typedef void (*fake_cuda_kernel)(const uint32_t grid[3], const uint32_t block[3], void **params);
+
+/* Images for cuModuleLoadData are texts: "FAKE\n", then a line for each entry, its name and the
+ * bytes of each parameter: "scale 128 16\n". A module finds an entry only if a function was
+ * registered for its name before it was loaded; NULL removes one. Anything else is no image. */
+FAKE_EXPORT void fake_cuda_register(const char *entry, fake_cuda_kernel kernel);
+
+typedef enum fake_cuda_object {
+    FAKE_RETAIN, /* of primary contexts */
+    FAKE_STREAM,
+    FAKE_EVENT,
+    FAKE_MODULE,
+    FAKE_GRAPH,
+    FAKE_GRAPH_EXEC,
+    FAKE_DEVICE_MEMORY,
+    FAKE_MANAGED_MEMORY,
+    FAKE_PINNED_MEMORY,
+    FAKE_OBJECT_COUNT
+} fake_cuda_object;
+
+/* Objects made and not destroyed; of all kinds together. */
+FAKE_EXPORT uint64_t fake_cuda_live(fake_cuda_object object);
+FAKE_EXPORT uint64_t fake_cuda_live_all(void);
+/* Waits until destroyed streams have run what was queued. */
+FAKE_EXPORT void fake_cuda_drain(void);
+
+/* The nth call from now (1 is the next) of a function, by its name in SP_CUDA_LIST, does nothing
+ * and returns `result`, and so do the `times - 1` after it. */
+FAKE_EXPORT void fake_cuda_fail_call(const char *name, uint64_t nth, uint64_t times,
+                                     CUresult result);
+/* The nth kernel from now, alone or in a graph, is not run and fails its context with `result`:
+ * nothing that is queued there runs any more, and every later call returns it. What calls destroy
+ * is destroyed nevertheless. */
+FAKE_EXPORT void fake_cuda_fail_kernel(uint64_t nth, CUresult result);
+/* Called by a kernel: the same for the context it runs in. */
+FAKE_EXPORT void fake_cuda_raise(CUresult result);
+
+/* Before each command its stream's thread sleeps so long. */
+FAKE_EXPORT void fake_cuda_set_delay(uint64_t ns);
+FAKE_EXPORT void fake_cuda_set_queue_limit(uint64_t commands);
+/* Streams start no further command until they are let go. */
+FAKE_EXPORT void fake_cuda_hold(bool is_held);
+/* What cuDeviceGetAttribute says of each device, and how many there are (before cuInit). */
+FAKE_EXPORT void fake_cuda_set_attribute(int attribute, int value);
+FAKE_EXPORT void fake_cuda_set_device_count(int count);
+/* Undoes all of the above, but for registered kernels, and heals failed contexts, which the driver
+ * does only for a new process. */
+FAKE_EXPORT void fake_cuda_reset(void);
+
+#endif

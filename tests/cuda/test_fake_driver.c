@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fake driver behaves as a driver: what the tests of the CUDA device rely on. */
+#include "fake_cuda.h"
+
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "support/test.h"
+
+#define CHECK_CUDA(call, expected) CHECK_EQ_INT((int64_t)(call), (int64_t)(expected))
+#define REQUIRE_CUDA(call) REQUIRE_EQ_INT((int64_t)(call), CUDA_SUCCESS)
+
+/* The context of device 0 is current, with two streams. */
+typedef struct fixture {
+    CUcontext context;
+    CUstream a, b;
+} fixture;
+
+static void begin(fixture *f)
+{
+    fake_cuda_reset();
+    REQUIRE_CUDA(cuInit(0));
+    REQUIRE_CUDA(cuDevicePrimaryCtxRetain(&f->context, 0));
+    REQUIRE_CUDA(cuCtxPushCurrent_v2(f->context));
+    REQUIRE_CUDA(cuStreamCreate(&f->a, CU_STREAM_NON_BLOCKING));
+    REQUIRE_CUDA(cuStreamCreate(&f->b, CU_STREAM_NON_BLOCKING));
+}
+
+/* `expected` is what every call returns by now. */
+static void end_failed(fixture *f, CUresult expected)
+{
+    CHECK_CUDA(cuStreamDestroy_v2(f->a), expected);
+    CHECK_CUDA(cuStreamDestroy_v2(f->b), expected);
+    fake_cuda_drain();
+    CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    CHECK_EQ_U64(fake_cuda_live_all(), 0);
+    fake_cuda_reset();
+}
+
+static void end(fixture *f)
+{
+    end_failed(f, CUDA_SUCCESS);
+}
+
+/* Kernels of these tests: add a number to a word; wait for a word; fail. */
+static void run_add(const uint32_t grid[3], const uint32_t block[3], void **params)
+{
+    (void)block;
+    uint32_t *target = *(uint32_t **)params[0];
+    *target += *(const uint32_t *)params[1] * grid[0];
+}
+
+/* word = word * 2 + number: the result tells the order. */
+static void run_chain(const uint32_t grid[3], const uint32_t block[3], void **params)
+{
+    (void)grid, (void)block;
+    uint32_t *target = *(uint32_t **)params[0];
+    *target = *target * 2 + *(const uint32_t *)params[1];
+}
+
+static void run_await(const uint32_t grid[3], const uint32_t block[3], void **params)
+{
+    (void)grid, (void)block;
+    sp_atomic_u32 *flag = *(sp_atomic_u32 **)params[0];
+    while (sp_load_acquire(flag) == 0) sp_thread_yield();
+}
+
+static void run_fail(const uint32_t grid[3], const uint32_t block[3], void **params)
+{
+    (void)grid, (void)block, (void)params;
+    fake_cuda_raise(CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+typedef struct kernels {
+    CUmodule module;
+    CUfunction add, chain, await, fail;
+} kernels;
+
+static void load_kernels(kernels *k)
+{
+    fake_cuda_register("add", run_add);
+    fake_cuda_register("chain", run_chain);
+    fake_cuda_register("await", run_await);
+    fake_cuda_register("fail", run_fail);
+    REQUIRE_CUDA(cuModuleLoadData(&k->module, "FAKE\nadd 8 4\nchain 8 4\nawait 8\nfail\n"));
+    REQUIRE_CUDA(cuModuleGetFunction(&k->add, k->module, "add"));
+    REQUIRE_CUDA(cuModuleGetFunction(&k->chain, k->module, "chain"));
+    REQUIRE_CUDA(cuModuleGetFunction(&k->await, k->module, "await"));
+    REQUIRE_CUDA(cuModuleGetFunction(&k->fail, k->module, "fail"));
+}
+
+static CUresult launch(CUfunction function, CUstream stream, void *target, uint32_t number)
+{
+    void *params[] = {&target, &number};
+    return cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL);
+}
+
+TEST(calls_want_initialisation_a_context_and_a_stream)
+{
+    CUcontext context = NULL;
+    CUdeviceptr address = 0;
+    CHECK_CUDA(cuDevicePrimaryCtxRetain(&context, 0), FAKE_ERROR_NOT_INITIALIZED);
+    fixture f;
+    begin(&f);
+    int count = 0;
+    CHECK_CUDA(cuDeviceGetCount(&count), CUDA_SUCCESS);
+    CHECK_EQ_INT(count, FAKE_DEVICES);
+    CHECK_CUDA(cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    CHECK(context == f.context);
+    CHECK_CUDA(cuCtxPopCurrent_v2(&context), FAKE_ERROR_INVALID_CONTEXT);
+    CHECK_CUDA(cuMemAlloc_v2(&address, 64), FAKE_ERROR_INVALID_CONTEXT);
+    CHECK_CUDA(cuStreamSynchronize(f.a), FAKE_ERROR_INVALID_CONTEXT);
+    CHECK_CUDA(cuCtxPushCurrent_v2(f.context), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(NULL), FAKE_ERROR_INVALID_HANDLE);
+    CUcontext other = NULL;
+    CHECK_CUDA(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    CHECK_CUDA(cuCtxPushCurrent_v2(other), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(f.a), FAKE_ERROR_INVALID_HANDLE);
+    CHECK_CUDA(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    CHECK(context == other);
+    CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
+    CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), FAKE_ERROR_INVALID_CONTEXT);
+    end(&f);
+}
+
+TEST(memory_is_counted_and_only_its_start_frees_it)
+{
+    fixture f;
+    begin(&f);
+    CUdeviceptr managed = 0;
+    CUdeviceptr device = 0;
+    void *pinned = NULL;
+    CHECK_CUDA(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemAlloc_v2(&device, 1000), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemHostAlloc(&pinned, 1000, CU_MEMHOSTALLOC_PORTABLE), CUDA_SUCCESS);
+    CHECK_EQ_U64(managed % 256, 0);
+    CHECK_EQ_U64(fake_cuda_live(FAKE_MANAGED_MEMORY), 1);
+    CHECK_EQ_U64(fake_cuda_live(FAKE_DEVICE_MEMORY), 1);
+    CHECK_EQ_U64(fake_cuda_live(FAKE_PINNED_MEMORY), 1);
+    CHECK_CUDA(cuMemAdvise(managed, 1000, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemAdvise(device, 1000, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0),
+               CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemPrefetchAsync(managed, 1000, 0, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemPrefetchAsync(managed, 1001, 0, f.a), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemFree_v2(managed + 8), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemFree_v2((uintptr_t)pinned), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemFreeHost(pinned), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemFree_v2(managed), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemFree_v2(managed), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuMemFree_v2(device), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemAlloc_v2(&device, FAKE_MEMORY_BYTES + 1), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_CUDA(cuMemAlloc_v2(&device, 0), CUDA_ERROR_INVALID_VALUE);
+    end(&f);
+}
+
+TEST(a_stream_runs_fills_and_copies_in_order)
+{
+    fixture f;
+    begin(&f);
+    uint8_t bytes[64] = {0};
+    uint8_t copy[64] = {0};
+    const CUdeviceptr target = (uintptr_t)bytes;
+    CHECK_CUDA(cuMemsetD8Async(target, 1, 64, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemsetD16Async(target + 2, 0x0302, 2, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemsetD32Async(target + 8, 0x07060504, 1, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemsetD2D32Async(target + 16, 16, 0x09090909, 2, 2, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemcpyAsync((uintptr_t)copy, target, 64, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemsetD8Async(target, 0, 64, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemsetD16Async(target + 1, 1, 1, f.a), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
+    const uint8_t expected[64] = {1, 1, 2, 3, 2, 3, 1, 1, 4, 5, 6, 7, 1, 1, 1, 1, //
+                                  9, 9, 9, 9, 9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1, 1, //
+                                  9, 9, 9, 9, 9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1, 1, //
+                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    CHECK_EQ_MEM(copy, expected, sizeof copy);
+    CHECK_EQ_INT(bytes[0], 0);
+    end(&f);
+}
+
+TEST(a_launch_copies_its_parameters_and_runs_later)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    uint32_t word = 1;
+    {
+        uint32_t *target = &word;
+        uint32_t number = 5;
+        void *params[] = {&target, &number};
+        fake_cuda_hold(true);
+        CHECK_CUDA(cuLaunchKernel(k.add, 3, 1, 1, 32, 1, 1, 0, f.a, params, NULL), CUDA_SUCCESS);
+        CHECK_CUDA(cuLaunchKernel(k.add, 0, 1, 1, 32, 1, 1, 0, f.a, params, NULL),
+                   CUDA_ERROR_INVALID_VALUE);
+        CHECK_CUDA(cuLaunchKernel(k.add, 1, 1, 1, 1025, 1, 1, 0, f.a, params, NULL),
+                   CUDA_ERROR_INVALID_VALUE);
+        number = 0;
+        target = NULL;
+    }
+    CHECK_EQ_U64(word, 1);
+    fake_cuda_hold(false);
+    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
+    CHECK_EQ_U64(word, 16);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    end(&f);
+}
+
+TEST(modules_know_their_entries_and_other_images_are_refused)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    CUfunction function = NULL;
+    CHECK_CUDA(cuModuleGetFunction(&function, k.module, "other"), FAKE_ERROR_NOT_FOUND);
+    CUmodule module = NULL;
+    CHECK_CUDA(cuModuleLoadData(&module, "\177ELF"), CUDA_ERROR_INVALID_IMAGE);
+    CHECK_CUDA(cuModuleLoadData(&module, "FAKE\nunregistered 8\n"), CUDA_SUCCESS);
+    CHECK_CUDA(cuModuleGetFunction(&function, module, "unregistered"), FAKE_ERROR_NOT_FOUND);
+    CHECK_EQ_U64(fake_cuda_live(FAKE_MODULE), 2);
+    CHECK_CUDA(cuModuleUnload(module), CUDA_SUCCESS);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    end(&f);
+}
+
+TEST(an_event_is_ready_when_its_stream_has_come_there)
+{
+    fixture f;
+    begin(&f);
+    CUevent first = NULL;
+    CUevent second = NULL;
+    float ms = -1;
+    uint32_t word = 0;
+    REQUIRE_CUDA(cuEventCreate(&first, CU_EVENT_DEFAULT));
+    REQUIRE_CUDA(cuEventCreate(&second, CU_EVENT_DEFAULT));
+    CHECK_CUDA(cuEventQuery(first), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventElapsedTime(&ms, first, second), FAKE_ERROR_INVALID_HANDLE);
+    fake_cuda_hold(true);
+    CHECK_CUDA(cuEventRecord(first, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemsetD32Async((uintptr_t)&word, 7, 1, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventRecord(second, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventQuery(second), CUDA_ERROR_NOT_READY);
+    CHECK_CUDA(cuEventElapsedTime(&ms, first, second), CUDA_ERROR_NOT_READY);
+    fake_cuda_set_delay(1000000);
+    fake_cuda_hold(false);
+    while (cuEventQuery(second) == CUDA_ERROR_NOT_READY) sp_thread_yield();
+    CHECK_EQ_U64(word, 7); /* plain: the query orders it */
+    CHECK_CUDA(cuEventSynchronize(second), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventElapsedTime(&ms, first, second), CUDA_SUCCESS);
+    CHECK(ms >= 1.0F);
+    CHECK_CUDA(cuEventDestroy_v2(first), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventDestroy_v2(second), CUDA_SUCCESS);
+    end(&f);
+}
+
+TEST(an_event_may_be_destroyed_before_it_is_reached)
+{
+    fixture f;
+    begin(&f);
+    CUevent event = NULL;
+    uint32_t word = 0;
+    fake_cuda_hold(true);
+    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CHECK_CUDA(cuMemsetD32Async((uintptr_t)&word, 7, 1, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
+    fake_cuda_hold(false);
+    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
+    CHECK_EQ_U64(word, 7);
+    end(&f);
+}
+
+/* Stream a is stuck until `flag`; b must run although it waits for an event that was recorded
+ * before, and recorded again behind the stuck kernel. */
+TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    CUevent event = NULL;
+    sp_atomic_u32 flag = {0};
+    uint32_t word = 0;
+    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS); /* never recorded */
+    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemsetD32Async((uintptr_t)&word, 7, 1, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS);
+    CHECK_CUDA(launch(k.await, f.a, &flag, 0), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(launch(k.add, f.b, &word, 1), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
+    CHECK_EQ_U64(word, 8);
+    CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS);
+    CHECK_CUDA(launch(k.add, f.b, &word, 1), CUDA_SUCCESS);
+    sp_clock_sleep(1000000);
+    sp_store_release(&flag, 1);
+    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventQuery(event), CUDA_SUCCESS);
+    CHECK_EQ_U64(word, 9);
+    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    end(&f);
+}
+
+/* Under ThreadSanitizer: the word is plain, and goes through all streams and the host. */
+TEST(waits_order_streams_that_work_on_one_word)
+{
+    enum { STREAMS = 8, TURNS = 50 };
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    uint32_t word = 0;
+    CUstream streams[STREAMS];
+    CUevent event = NULL;
+    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < STREAMS; i++) {
+        REQUIRE_CUDA(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    }
+    for (int i = 0; i < STREAMS * TURNS; i++) {
+        CHECK_CUDA(cuStreamWaitEvent(streams[i % STREAMS], event, 0), CUDA_SUCCESS);
+        CHECK_CUDA(launch(k.add, streams[i % STREAMS], &word, 1), CUDA_SUCCESS);
+        CHECK_CUDA(cuEventRecord(event, streams[i % STREAMS]), CUDA_SUCCESS);
+    }
+    CHECK_CUDA(cuEventSynchronize(event), CUDA_SUCCESS);
+    CHECK_EQ_U64(word, STREAMS * TURNS);
+    for (int i = 0; i < STREAMS; i++) CHECK_CUDA(cuStreamDestroy_v2(streams[i]), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    end(&f);
+}
+
+static CUresult add_kernel(CUgraph graph, CUfunction function, uint32_t *target, uint32_t number,
+                           const CUgraphNode *behind, CUgraphNode *out)
+{
+    void *params[] = {&target, &number};
+    const CUDA_KERNEL_NODE_PARAMS node = {.func = function,
+                                          .gridDimX = 1,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = 1,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .kernelParams = params};
+    return cuGraphAddKernelNode_v2(out, graph, behind, *behind != NULL ? 1 : 0, &node);
+}
+
+TEST(a_graph_runs_in_the_order_of_its_edges_only)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    uint32_t chained = 1;
+    uint32_t loose = 1;
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    CUgraphNode last = NULL;
+    CUgraphNode none = NULL;
+    CUgraphNode made = NULL;
+    REQUIRE_CUDA(cuGraphCreate(&graph, 0));
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK_CUDA(add_kernel(graph, k.chain, &chained, i, &last, &last), CUDA_SUCCESS);
+        CHECK_CUDA(add_kernel(graph, k.chain, &loose, i, &none, &made), CUDA_SUCCESS);
+    }
+    REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphUpload(exec, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS); /* in flight */
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
+    CHECK_EQ_U64(chained, 16 + 0 * 8 + 1 * 4 + 2 * 2 + 3);
+    CHECK_EQ_U64(loose, 16 + 3 * 8 + 2 * 4 + 1 * 2 + 0);
+    end(&f);
+}
+
+TEST(a_graph_copies_and_fills)
+{
+    fixture f;
+    begin(&f);
+    uint8_t bytes[32] = {0};
+    uint8_t copy[32] = {0};
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    CUgraphNode fill = NULL;
+    CUgraphNode node = NULL;
+    REQUIRE_CUDA(cuGraphCreate(&graph, 0));
+    CUDA_MEMSET_NODE_PARAMS fill_params = {(uintptr_t)bytes, 16, 0x0201, 2, 2, 2};
+    CHECK_CUDA(cuGraphAddMemsetNode(&fill, graph, NULL, 0, &fill_params, f.context), CUDA_SUCCESS);
+    CUDA_MEMCPY3D copy_params = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                 .srcHost = bytes,
+                                 .srcXInBytes = 16,
+                                 .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                 .dstDevice = (uintptr_t)copy,
+                                 .WidthInBytes = 8,
+                                 .Height = 1,
+                                 .Depth = 1};
+    CHECK_CUDA(cuGraphAddMemcpyNode(&node, graph, &fill, 1, &copy_params, f.context), CUDA_SUCCESS);
+    copy_params.WidthInBytes = 0;
+    CHECK_CUDA(cuGraphAddMemcpyNode(&node, graph, &fill, 1, &copy_params, f.context),
+               CUDA_ERROR_INVALID_VALUE);
+    fill_params.elementSize = 3;
+    CHECK_CUDA(cuGraphAddMemsetNode(&fill, graph, NULL, 0, &fill_params, f.context),
+               CUDA_ERROR_INVALID_VALUE);
+    REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
+    const uint8_t row[16] = {1, 2, 1, 2};
+    CHECK_EQ_MEM(bytes, row, 16);
+    CHECK_EQ_MEM(bytes + 16, row, 16);
+    CHECK_EQ_MEM(copy, row, 16);
+    CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
+    end(&f);
+}
+
+/* One exec on two streams: its launches never overlap, as ThreadSanitizer would see. */
+TEST(launches_of_one_exec_follow_each_other)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    uint32_t word = 0;
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    CUgraphNode node = NULL;
+    REQUIRE_CUDA(cuGraphCreate(&graph, 0));
+    CHECK_CUDA(add_kernel(graph, k.add, &word, 1, &node, &node), CUDA_SUCCESS);
+    REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 100; i++) {
+        CHECK_CUDA(cuGraphLaunch(exec, i % 2 == 0 ? f.a : f.b), CUDA_SUCCESS);
+    }
+    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
+    CHECK_EQ_U64(word, 100);
+    CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    end(&f);
+}
+
+TEST(a_failed_kernel_fails_its_context_and_no_other)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    CUevent event = NULL;
+    CUdeviceptr memory = 0;
+    uint32_t word = 1;
+    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    REQUIRE_CUDA(cuMemAlloc_v2(&memory, 16));
+    CHECK_CUDA(cuLaunchKernel(k.fail, 1, 1, 1, 1, 1, 1, 0, f.a, NULL, NULL), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_CUDA(launch(k.add, f.b, &word, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_EQ_U64(word, 1);
+    CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_CUDA(cuMemFree_v2(memory), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CUcontext other = NULL;
+    CHECK_CUDA(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    CHECK_CUDA(cuCtxPushCurrent_v2(other), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemAlloc_v2(&memory, 16), CUDA_SUCCESS);
+    CHECK_CUDA(cuMemFree_v2(memory), CUDA_SUCCESS);
+    CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
+    end_failed(&f, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST(the_nth_kernel_fails_on_request_and_what_is_queued_behind_it_is_dropped)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    CUevent event = NULL;
+    uint32_t word = 0;
+    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    fake_cuda_hold(true);
+    fake_cuda_fail_kernel(3, CUDA_ERROR_LAUNCH_FAILED);
+    for (int i = 0; i < 5; i++) CHECK_CUDA(launch(k.add, f.a, &word, 1), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    fake_cuda_hold(false);
+    CHECK_CUDA(cuEventSynchronize(event), CUDA_ERROR_LAUNCH_FAILED);
+    CHECK_EQ_U64(word, 2);
+    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_ERROR_LAUNCH_FAILED);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_ERROR_LAUNCH_FAILED);
+    end_failed(&f, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+TEST(the_nth_call_of_a_function_fails_on_request)
+{
+    fixture f;
+    begin(&f);
+    CUevent events[4] = {NULL};
+    fake_cuda_fail_call("cuEventCreate", 2, 2, CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_CUDA(cuEventCreate(&events[0], 0), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventCreate(&events[1], 0), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_CUDA(cuEventCreate(&events[2], 0), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_CUDA(cuEventCreate(&events[3], 0), CUDA_SUCCESS);
+    CHECK(events[1] == NULL && events[2] == NULL);
+    CHECK_EQ_U64(fake_cuda_live(FAKE_EVENT), 2);
+    CHECK_CUDA(cuEventDestroy_v2(events[0]), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventDestroy_v2(events[3]), CUDA_SUCCESS);
+    end(&f);
+}
+
+typedef struct blocked {
+    fixture f;
+    uint32_t words[8];
+    sp_atomic_u32 pushed;
+} blocked;
+
+static void push_or_release(void *arg, uint32_t index)
+{
+    blocked *self = arg;
+    if (index == 0) {
+        CHECK_CUDA(cuCtxPushCurrent_v2(self->f.context), CUDA_SUCCESS);
+        for (uint32_t i = 0; i < 8; i++) {
+            CHECK_CUDA(cuMemsetD32Async((uintptr_t)&self->words[i], i, 1, self->f.a), CUDA_SUCCESS);
+            sp_fetch_add_relaxed(&self->pushed, 1);
+        }
+        CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+        return;
+    }
+    while (sp_load_relaxed(&self->pushed) < 4) sp_thread_yield();
+    sp_clock_sleep(5000000);
+    CHECK_EQ_U64(sp_load_relaxed(&self->pushed), 4);
+    fake_cuda_hold(false);
+}
+
+TEST(a_full_stream_blocks_whoever_adds_to_it)
+{
+    blocked self = {.pushed = {0}};
+    begin(&self.f);
+    fake_cuda_set_queue_limit(4);
+    fake_cuda_hold(true);
+    test_threads(2, push_or_release, &self);
+    CHECK_CUDA(cuStreamSynchronize(self.f.a), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < 8; i++) CHECK_EQ_U64(self.words[i], i);
+    end(&self.f);
+}
+
+TEST(a_destroyed_stream_runs_what_was_queued)
+{
+    fixture f;
+    begin(&f);
+    CUstream stream = NULL;
+    uint32_t word = 0;
+    REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    fake_cuda_hold(true);
+    CHECK_CUDA(cuMemsetD32Async((uintptr_t)&word, 7, 1, stream), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    fake_cuda_hold(false);
+    fake_cuda_drain();
+    CHECK_EQ_U64(word, 7);
+    end(&f);
+}
+
+static void use_alone(void *arg, uint32_t index)
+{
+    const kernels *k = arg;
+    CUcontext context = NULL;
+    CUstream stream = NULL;
+    CUevent event = NULL;
+    CUdeviceptr memory = 0;
+    REQUIRE_CUDA(cuDevicePrimaryCtxRetain(&context, 0));
+    REQUIRE_CUDA(cuCtxPushCurrent_v2(context));
+    REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    REQUIRE_CUDA(cuMemAllocManaged(&memory, sizeof(uint32_t), CU_MEM_ATTACH_GLOBAL));
+    uint32_t *word = (uint32_t *)(uintptr_t)memory;
+    *word = index;
+    for (uint32_t i = 0; i < 20; i++) {
+        CHECK_CUDA(launch(k->add, stream, word, 1), CUDA_SUCCESS);
+        CHECK_CUDA(cuEventRecord(event, stream), CUDA_SUCCESS);
+    }
+    CHECK_CUDA(cuEventSynchronize(event), CUDA_SUCCESS);
+    CHECK_EQ_U64(*word, index + 20);
+    CHECK_CUDA(cuMemFree_v2(memory), CUDA_SUCCESS);
+    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
+    CHECK_CUDA(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+}
+
+TEST(threads_use_one_context_together)
+{
+    fixture f;
+    begin(&f);
+    kernels k;
+    load_kernels(&k);
+    test_threads(16, use_alone, &k);
+    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    end(&f);
+}
+
+static CUresult call_through_table(CUdeviceptr *memory)
+{
+    return SP_CUDA(cuMemAlloc)(memory, 64);
+}
+
+TEST(the_library_finds_it_as_its_driver)
+{
+    fixture f;
+    begin(&f);
+    REQUIRE_OK(sp__cuda_api_open());
+    CUdeviceptr memory = 0;
+    const uint64_t before = sp__cuda_call_count(SP_CUDA_CALL_cuMemAlloc);
+    CHECK_CUDA(call_through_table(&memory), CUDA_SUCCESS);
+    CHECK_EQ_U64(sp__cuda_call_count(SP_CUDA_CALL_cuMemAlloc), before + 1);
+    CHECK_EQ_U64(fake_cuda_live(FAKE_DEVICE_MEMORY), 1); /* the same instance */
+    CHECK_CUDA(cuMemFree_v2(memory), CUDA_SUCCESS);
+    CHECK_STATUS(sp__cuda_check(CUDA_ERROR_ILLEGAL_ADDRESS, "cuX", "queue 3"), SP_DEVICE_LOST);
+    CHECK_MESSAGE("queue 3: cuX: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access");
+    CHECK_STATUS(sp__cuda_check(CUDA_ERROR_OUT_OF_MEMORY, "cuX", NULL), SP_OUT_OF_MEMORY);
+    CHECK_STATUS(sp__cuda_check((CUresult)12345, "cuX", NULL), SP_FAILED);
+    CHECK_MESSAGE("cuX: unknown CUDA error");
+    end(&f);
+}
+
+TEST_MAIN
