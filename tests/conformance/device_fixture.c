@@ -150,6 +150,20 @@ sp_point submit(sp_queue *queue, const sp_command *commands, uint32_t count)
     return submit_after(queue, NULL, 0, commands, count);
 }
 
+sp_point submit_held(sp_queue *queue, held_command *held)
+{
+    *held = (held_command){.arrived = {0}};
+    const meet_constants constants = {&held->arrived, 2, &held->met};
+    const sp_command command =
+        command_dispatch(&kernel_meet, 1, NULL, 0, &constants, sizeof constants);
+    return submit(queue, &command, 1);
+}
+
+void let_go(held_command *held)
+{
+    sp_fetch_add_acq_rel(&held->arrived, 1);
+}
+
 sp_status wait_point(sp_point point)
 {
     /* Without a deadline, so that this thread may help; a hang ends with the test's time-out. */

@@ -45,6 +45,15 @@ sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_coun
                       const sp_command *commands, uint32_t count);
 sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 
+/* A command that runs until it is let go, or for two seconds; then it has not met. */
+typedef struct held_command {
+    sp_atomic_u32 arrived;
+    sp_atomic_u32 met;
+} held_command;
+
+sp_point submit_held(sp_queue *queue, held_command *held);
+void let_go(held_command *held);
+
 /* Waits, and may help. */
 sp_status wait_point(sp_point point);
 
