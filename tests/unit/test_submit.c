@@ -255,28 +255,21 @@ TEST(threads_that_lock_the_same_storages_in_both_orders_never_meet_in_a_deadlock
     runtime_end();
 }
 
-typedef struct hand_over {
-    sp_storage storages[64];
-    uint32_t rounds;
-    sp_atomic_u32 invalid;
-} hand_over;
+#define HANDED_OVER 64
 
-static void use_or_replace(void *arg, uint32_t index)
+static void use_or_release(void *arg, uint32_t index)
 {
-    hand_over *self = arg;
+    const sp_storage *storages = arg;
     const sp_storage mine = new_storage(64);
-    for (uint32_t i = 0; i < self->rounds; i++) {
-        const sp_storage storage = self->storages[i % 64];
+    for (uint32_t i = 0; i < HANDED_OVER; i++) {
         if (index == 0) {
-            CHECK_OK(sp_storage_release(storage));
-        } else {
-            const sp_storage_range to = {mine, 0, 64};
-            const sp_storage_range from = {storage, 0, 64};
-            const sp_status status = sp_storage_copy_async(current_stream(), to, from);
-            if (status == SP_INVALID) raise_by_one(&self->invalid);
-            CHECK(status == SP_OK || status == SP_INVALID);
+            CHECK_OK(sp_storage_release(storages[i]));
+            continue;
         }
-        if (i == 63) break;
+        const sp_storage_range to = {mine, 0, 64};
+        const sp_storage_range from = {storages[i], 0, 64};
+        const sp_status status = sp_storage_copy_async(current_stream(), to, from);
+        CHECK(status == SP_OK || status == SP_INVALID);
     }
     CHECK_OK(sp_storage_release(mine));
 }
@@ -286,9 +279,9 @@ TEST(a_use_beside_the_last_release_happens_or_is_refused)
     runtime_begin();
     const uint64_t rounds = test_count(2000, 100);
     for (uint64_t round = 0; round < rounds; round++) {
-        hand_over self = {.rounds = 64};
-        for (int i = 0; i < 64; i++) self.storages[i] = new_storage(64);
-        test_threads(3, use_or_replace, &self);
+        sp_storage storages[HANDED_OVER];
+        for (int i = 0; i < HANDED_OVER; i++) storages[i] = new_storage(64);
+        test_threads(3, use_or_release, storages);
     }
     runtime_end();
 }
