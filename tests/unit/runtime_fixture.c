@@ -211,6 +211,23 @@ uint32_t holders_of(sp_stream stream)
     return info_of(stream).holders;
 }
 
+static void note_callback(void *ctx, sp_status status)
+{
+    CHECK_STATUS(status, SP_OK);
+    raise_by_one(ctx);
+}
+
+void let_callbacks_come(void)
+{
+    sp_atomic_u32 called = {0};
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, current_stream()));
+    CHECK_OK(sp_event_on_complete(event, note_callback, &called));
+    await_at_least(&called, 1);
+    CHECK_OK(sp_event_release(event));
+}
+
 sp_device open_null(void)
 {
     sp_device device;
