@@ -194,7 +194,7 @@ sp_stream new_stream(void)
     return new_stream_on(CPU);
 }
 
-static sp_stream_info info_of(sp_stream stream)
+sp_stream_info info_of(sp_stream stream)
 {
     sp_stream_info info = {0};
     CHECK_OK(sp_stream_get_info(stream, &info));

@@ -279,13 +279,6 @@ TEST(work_in_flight_when_its_thread_ends_completes)
     runtime_end();
 }
 
-static sp_stream_info info_of(sp_stream stream)
-{
-    sp_stream_info info = {0};
-    CHECK_OK(sp_stream_get_info(stream, &info));
-    return info;
-}
-
 TEST(what_a_stream_accepted_is_done_or_failed_when_it_is_idle)
 {
     runtime_begin();
@@ -307,13 +300,6 @@ TEST(what_a_stream_accepted_is_done_or_failed_when_it_is_idle)
     runtime_end();
 }
 
-static uint64_t commits_of(sp_stream stream)
-{
-    sp_stream_info info = {0};
-    CHECK_OK(sp_stream_get_info(stream, &info));
-    return info.commits;
-}
-
 TEST(without_batching_each_submission_is_handed_over_at_once)
 {
     runtime_begin();
@@ -321,14 +307,14 @@ TEST(without_batching_each_submission_is_handed_over_at_once)
     const sp_stream stream = new_stream();
     CHECK_OK(sp_stream_set_batching(stream, false));
     for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
-    CHECK_EQ_U64(commits_of(stream), 10);
+    CHECK_EQ_U64(info_of(stream).commits, 10);
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_stream_set_batching(stream, true));
-    const uint64_t before = commits_of(stream);
+    const uint64_t before = info_of(stream).commits;
     for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
-    CHECK_EQ_U64(commits_of(stream), before);
+    CHECK_EQ_U64(info_of(stream).commits, before);
     CHECK_OK(sp_stream_flush(stream));
-    CHECK_EQ_U64(commits_of(stream), before + 1);
+    CHECK_EQ_U64(info_of(stream).commits, before + 1);
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
@@ -342,7 +328,7 @@ TEST(a_stream_can_be_taken_unbatched)
     sp_stream stream;
     CHECK_OK(sp_stream_from_pool_with(CPU, &(sp_stream_options){.is_unbatched = true}, &stream));
     for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
-    CHECK_EQ_U64(commits_of(stream), 10);
+    CHECK_EQ_U64(info_of(stream).commits, 10);
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
@@ -375,9 +361,9 @@ TEST(batching_that_was_turned_off_is_on_again_for_the_next_holder)
     CHECK_OK(sp_stream_release(former));
     const sp_stream stream = new_stream();
     CHECK_EQ_U64(index_of(stream), index);
-    const uint64_t before = commits_of(stream);
+    const uint64_t before = info_of(stream).commits;
     for (int i = 0; i < 10; i++) fill(stream, storage, (uint8_t)i);
-    CHECK_EQ_U64(commits_of(stream), before);
+    CHECK_EQ_U64(info_of(stream).commits, before);
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
@@ -390,14 +376,11 @@ TEST(what_was_gathered_runs_without_any_further_call)
     const sp_storage storage = new_storage(64);
     const sp_stream stream = new_stream();
     fill(stream, storage, 1);
-    sp_stream_info info = {0};
     const uint64_t deadline = sp_clock_deadline(30 * SECOND);
-    while (info.by_workers == 0 && sp_clock_now() < deadline) { /* get_info flushes nothing */
-        CHECK_OK(sp_stream_get_info(stream, &info));
-        sp_clock_sleep(100000);
-    }
-    CHECK_EQ_U64(info.by_workers, 1);
-    CHECK_EQ_U64(info.submissions, 1);
+    /* Asking for the figures flushes nothing. */
+    while (info_of(stream).by_workers == 0 && sp_clock_now() < deadline) sp_clock_sleep(100000);
+    CHECK_EQ_U64(info_of(stream).by_workers, 1);
+    CHECK_EQ_U64(info_of(stream).submissions, 1);
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
     runtime_end();
@@ -442,13 +425,6 @@ static void free_worker(occupied *self)
     CHECK_OK(sp_stream_release(self->stream));
 }
 
-static uint64_t helped_of(sp_stream stream)
-{
-    sp_stream_info info = {0};
-    CHECK_OK(sp_stream_get_info(stream, &info));
-    return info.by_helpers;
-}
-
 TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
 {
     runtime_begin_with(&(runtime_setting){.workers = "1"});
@@ -466,7 +442,7 @@ TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
         CHECK_OK(sp_stream_wait_event(stream, event));
     }
     CHECK_OK(sp_stream_synchronize(stream));
-    CHECK_EQ_U64(helped_of(behind), 6);
+    CHECK_EQ_U64(info_of(behind).by_helpers, 6);
     CHECK_STATUS(sp_stream_query(behind), SP_NOT_READY);
     free_worker(&worker);
     CHECK_EQ_INT(first_other(storage, (uint8_t)999), -1);
@@ -510,7 +486,7 @@ TEST(a_wait_that_runs_a_failing_command_of_another_thread_keeps_the_last_error)
     char message[512];
     snprintf(message, sizeof message, "%s", sp_last_error());
     CHECK_OK(sp_stream_synchronize(other.stream));
-    CHECK_EQ_U64(helped_of(other.stream), 1);
+    CHECK_EQ_U64(info_of(other.stream).by_helpers, 1);
     CHECK_EQ_STR(sp_last_error(), message);
     free_worker(&worker);
     CHECK_OK(sp_stream_release(other.stream));

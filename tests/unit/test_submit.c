@@ -131,11 +131,9 @@ static uint64_t submissions_behind(uint32_t reads)
     for (uint32_t i = 0; i < reads; i++) {
         CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
     }
-    sp_stream_info before = {0};
-    sp_stream_info after = {0};
-    CHECK_OK(sp_stream_get_info(stream, &before));
+    const uint64_t before = info_of(stream).submissions;
     fill(stream, storage, 5);
-    CHECK_OK(sp_stream_get_info(stream, &after));
+    const uint64_t taken = info_of(stream).submissions - before;
     for (uint32_t i = 0; i < reads; i++) {
         CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY); /* the last one counts too */
         CHECK_OK(sp_storage_host_end(storage, SP_READ));
@@ -143,7 +141,7 @@ static uint64_t submissions_behind(uint32_t reads)
     CHECK_EQ_INT(first_other(storage, 5), -1);
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
-    return after.submissions - before.submissions;
+    return taken;
 }
 
 TEST(points_of_one_storage_beyond_a_full_set_are_waited_for_once_each)
