@@ -150,16 +150,34 @@ sp_point submit(sp_queue *queue, const sp_command *commands, uint32_t count)
     return submit_after(queue, NULL, 0, commands, count);
 }
 
-sp_point submit_held(sp_queue *queue, held_command *held)
+static sp_status meet(const sp_tile *tile)
 {
-    *held = (held_command){.arrived = {0}};
-    const meet_constants constants = {&held->arrived, 2, &held->met};
-    const sp_command command =
-        command_dispatch(&kernel_meet, 1, NULL, 0, &constants, sizeof constants);
+    meeting *self = *(meeting *const *)tile->constants;
+    const uint64_t deadline = sp_clock_now() + 2000000000u;
+    sp_fetch_add_acq_rel(&self->arrived, 1);
+    while (sp_load_acquire(&self->arrived) < self->wanted) {
+        if (sp_clock_now() > deadline) return SP_OK;
+        sp_thread_yield();
+    }
+    sp_fetch_add_relaxed(&self->met, 1);
+    return SP_OK;
+}
+
+sp_command command_meet(meeting *self, uint32_t tiles)
+{
+    static const sp_kernel kernel = {.name = "meet", .run = meet};
+    self->self = self;
+    return command_dispatch(&kernel, tiles, NULL, 0, &self->self, sizeof(meeting *));
+}
+
+sp_point submit_held(sp_queue *queue, meeting *held)
+{
+    *held = (meeting){.wanted = 2};
+    const sp_command command = command_meet(held, 1);
     return submit(queue, &command, 1);
 }
 
-void let_go(held_command *held)
+void let_go(meeting *held)
 {
     sp_fetch_add_acq_rel(&held->arrived, 1);
 }
@@ -208,22 +226,8 @@ static sp_status slow(const sp_tile *tile)
     return SP_OK;
 }
 
-static sp_status meet(const sp_tile *tile)
-{
-    const meet_constants *constants = tile->constants;
-    const uint64_t deadline = sp_clock_now() + 2000000000u;
-    sp_fetch_add_acq_rel(constants->arrived, 1);
-    while (sp_load_acquire(constants->arrived) < constants->wanted) {
-        if (sp_clock_now() > deadline) return SP_OK;
-        sp_thread_yield();
-    }
-    sp_fetch_add_relaxed(constants->met, 1);
-    return SP_OK;
-}
-
 const sp_kernel kernel_add_one = {.name = "add_one", .run = add_one};
 const sp_kernel kernel_append = {.name = "append", .run = append};
 const sp_kernel kernel_fail = {.name = "fail", .run = fail};
 const sp_kernel kernel_sum = {.name = "sum", .run = sum};
 const sp_kernel kernel_slow = {.name = "slow", .run = slow};
-const sp_kernel kernel_meet = {.name = "meet", .run = meet};

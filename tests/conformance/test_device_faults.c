@@ -194,7 +194,7 @@ static sp_dev *open_small(uint64_t queue_bytes, uint32_t max_in_flight)
 /* Fills the queue behind a held command until it refuses; how many were accepted. */
 static uint32_t fill_queue(sp_queue *queue, sp_point *last)
 {
-    held_command held;
+    meeting held;
     *last = submit_held(queue, &held);
     for (uint32_t count = 1;; count++) {
         const sp_submission submission = {0};
