@@ -210,15 +210,6 @@ static sp_status fail(const sp_tile *tile)
     return sp__fail(SP_FAILED, "asked to fail");
 }
 
-static sp_status sum(const sp_tile *tile)
-{
-    const uint32_t count = *(const uint32_t *)tile->constants;
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < count; i++) total += ((const uint32_t *)tile->bindings[1])[i];
-    *(uint32_t *)tile->bindings[0] = total;
-    return SP_OK;
-}
-
 static sp_status slow(const sp_tile *tile)
 {
     sp_clock_sleep(*(const uint64_t *)tile->constants);
@@ -229,5 +220,4 @@ static sp_status slow(const sp_tile *tile)
 const sp_kernel kernel_add_one = {.name = "add_one", .run = add_one};
 const sp_kernel kernel_append = {.name = "append", .run = append};
 const sp_kernel kernel_fail = {.name = "fail", .run = fail};
-const sp_kernel kernel_sum = {.name = "sum", .run = sum};
 const sp_kernel kernel_slow = {.name = "slow", .run = slow};

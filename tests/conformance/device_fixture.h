@@ -66,7 +66,6 @@ sp_status wait_point(sp_point point);
 extern const sp_kernel kernel_add_one; /* words[i] += 1 over binding 0, one word per tile */
 extern const sp_kernel kernel_append;  /* binding 0: [count, items...]; appends the constant */
 extern const sp_kernel kernel_fail;    /* fails with SP_FAILED "asked to fail" */
-extern const sp_kernel kernel_sum;     /* binding 0 [0] = sum of all words of binding 1 */
 extern const sp_kernel kernel_slow;    /* sleeps constants->ns, then adds one to binding 0 [0] */
 
 #endif
