@@ -210,7 +210,6 @@ typedef struct beside {
     sp_atomic_u32 finished;
     uint32_t workers;
     uint32_t rounds;
-    uint64_t syncs;
 } beside;
 
 static void work_or_sync_all(void *arg, uint32_t index)
@@ -219,7 +218,6 @@ static void work_or_sync_all(void *arg, uint32_t index)
     if (index == self->workers) {
         do {
             CHECK_OK(sp_device_synchronize(CPU));
-            self->syncs++;
         } while (sp_load_acquire(&self->finished) < self->workers);
         return;
     }
@@ -237,7 +235,6 @@ TEST(device_synchronize_in_a_loop_disturbs_no_thread_that_works)
     runtime_begin();
     beside self = {.workers = 8, .rounds = (uint32_t)test_count(2000, 200)};
     test_threads(9, work_or_sync_all, &self);
-    CHECK(self.syncs > 0);
     runtime_end();
 }
 
