@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <streampool/check.h>
 
-#include "base/heap.h"
 #include "model/onnx.h"
 #include "support/onnx_writer.h"
 
@@ -34,7 +34,7 @@ static void read_inputs(const char *name, model_case *out)
         unsigned char *bytes = data_read(path, &len);
         CHECK(bytes != NULL);
         CHECK_OK(sp__onnx_tensor_load(bytes, len, &out->inputs[out->input_count]));
-        sp_free(bytes);
+        free(bytes);
     }
 }
 

@@ -6,10 +6,9 @@
 #include <streampool/storage.h>
 #include <streampool/stream.h>
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/heap.h"
 #include "run_fixture.h"
 
@@ -598,7 +597,7 @@ TEST(every_allocation_of_load_and_run_may_fail)
         CHECK_OK(sp_model_release(model));
     }
     test_note("%llu allocations failed one by one", (unsigned long long)skip - 1);
-    sp_free(bytes);
+    free(bytes);
 }
 
 TEST_MAIN

@@ -182,20 +182,6 @@ TEST(a_guard_ends_what_was_made_current_inside_it_or_released_there)
     runtime_end();
 }
 
-TEST(a_released_stream_that_is_still_current_is_refused_until_another_is)
-{
-    runtime_begin();
-    const sp_stream stream = new_stream();
-    sp_storage storage;
-    CHECK_OK(sp_stream_set_current(stream));
-    CHECK_OK(sp_stream_release(stream));
-    CHECK_STATUS(sp_storage_create(CPU, 64, NULL, &storage), SP_INVALID);
-    CHECK_OK(sp_stream_set_current((sp_stream){0}));
-    CHECK_OK(sp_storage_create(CPU, 64, NULL, &storage));
-    CHECK_OK(sp_storage_release(storage));
-    runtime_end();
-}
-
 TEST(a_closed_device_has_no_current_stream_any_more)
 {
     runtime_begin();

@@ -298,24 +298,6 @@ static void reuse_begin(reuse *self, const flavour *way, bool is_untracked)
     self->address = address_of(self->storage);
 }
 
-static void note_callback(void *ctx, sp_status status)
-{
-    CHECK_STATUS(status, SP_OK);
-    raise_by_one(ctx);
-}
-
-/* The library's thread calls in order, so a call that was due before has come afterwards. */
-static void let_callbacks_come(void)
-{
-    sp_atomic_u32 called = {0};
-    sp_event event;
-    CHECK_OK(sp_event_create(NULL, &event));
-    CHECK_OK(sp_event_record(event, current_stream()));
-    CHECK_OK(sp_event_on_complete(event, note_callback, &called));
-    await_at_least(&called, 1);
-    CHECK_OK(sp_event_release(event));
-}
-
 /* Somebody else may write the memory: a new storage of this thread's stream, or its owner. */
 static bool is_given_away(reuse *self)
 {
