@@ -262,9 +262,8 @@ static sp_status submit(const sp_stream_ref *stream, sp_rt_list *list, const voi
 
 sp_status sp_stream_submit_list(sp_stream stream, sp_command_list handle)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_object *object = sp__handle_hold(&lists, handle.bits, "command list");
     if (object == NULL) return SP_INVALID;
     const sp_status status = submit(&ref, list_of(object), SP_CALL_SITE);

@@ -172,9 +172,8 @@ sp_status sp_stream_set_current(sp_stream stream)
 sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
 {
     if (guard == NULL) return sp__fail(SP_INVALID, "sp_stream_guard_begin needs a guard");
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     thread_streams *streams = thread_streams_make();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
     const uint32_t index = ref.stream->device->index;

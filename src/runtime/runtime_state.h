@@ -66,6 +66,13 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out);
 sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out);
 sp_device sp__rt_device_handle(const sp_rt_device *device);
 
+/* The stream a handle names. Includes sp__runtime_enter. */
+static inline sp_status sp__rt_stream_find(sp_stream handle, sp_stream_ref *out)
+{
+    SP_TRY(sp__runtime_enter());
+    return sp__stream_find(handle, out);
+}
+
 /* Device handles have one generation: a slot is never used twice. */
 #define SP_FIRST_DEVICE_HANDLE ((uint64_t)SP_KIND_DEVICE << 56 | (uint64_t)1 << 28)
 

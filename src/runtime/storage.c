@@ -110,10 +110,10 @@ static void retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 /* Of the first stream in the mask. */
 static sp_point last_point(const sp_rt_storage *storage, uint64_t streams) SP_NO_LOCK_ANALYSIS
 {
-    sp_rt_device *device = storage->device;
-    sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[__builtin_ctzll(streams)]);
+    sp_stream_pool *pool = &storage->device->pool;
+    sp_queue *queue = sp__stream_queue_if_made(&pool->streams[__builtin_ctzll(streams)]);
     if (queue == NULL) return (sp_point){0}; /* recorded with all others, and never used */
-    return (sp_point){&queue->timeline, device->dev->vtable->last_value(queue)};
+    return sp__queue_last_point(queue);
 }
 
 /* Everything submitted so far to the streams of the mask becomes a use; the streams for which there
@@ -251,9 +251,8 @@ sp_status sp_storage_record_all_streams(sp_storage handle)
 
 sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_status status = SP_OK;

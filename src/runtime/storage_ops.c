@@ -25,9 +25,8 @@ sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_b
 sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                 sp_storage_range source)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     if (destination.bytes != source.bytes) {
         return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
                         (unsigned long long)source.bytes, (unsigned long long)destination.bytes);
@@ -41,9 +40,8 @@ sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
 sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, const void *pattern,
                                 uint32_t pattern_bytes)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     SP_TRY(sp__check_fill(destination.bytes, pattern, pattern_bytes));
     const sp_use use = use_of(destination, SP_WRITE);
     sp_command command = {

@@ -216,11 +216,6 @@ static void check_all(step *s, const sp_command *command, sp_point point) SP_NO_
     }
 }
 
-static sp_point last_point(sp_queue *queue)
-{
-    return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
-}
-
 static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
 {
     SP_TRY(bind_all(s));
@@ -233,7 +228,7 @@ static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
                                 .is_untracked = s->is_untracked};
     /* The point of what came before this submission. */
     sp_point early = {0};
-    if (SP_PLANTED(publish_before_record)) early = last_point(s->stream->queue);
+    if (SP_PLANTED(publish_before_record)) early = sp__queue_last_point(s->stream->queue);
     SP_TRY(submit_now(s->stream, &submission, out));
     if (SP_PLANTED(missing_storage_lock)) unlock_all(s);
     sp_delay_point();
