@@ -226,14 +226,13 @@ static sp_status wait_behind(const sp_host_ticket *ticket)
     return SP_OK;
 }
 
-static bool unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
+/* Unless the storage's destroyer has taken it off already. */
+static void unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
     SP_REQUIRES(&storage->lock)
 {
     sp_host_ticket **place = &storage->tickets;
     while (*place != NULL && *place != ticket) place = &(*place)->next;
-    const bool is_found = *place == ticket;
-    if (is_found) *place = ticket->next;
-    return is_found;
+    if (*place != NULL) *place = ticket->next;
 }
 
 /* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
