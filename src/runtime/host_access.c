@@ -270,10 +270,7 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     const uint32_t epoch = storage->epoch;
     sp_mutex_unlock(&storage->lock);
     SP_TRY(status);
-    if (SP_UNLIKELY(step.reports != NULL)) {
-        sp__check_emit(step.reports);
-        sp_free(step.reports);
-    }
+    if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
 
     if (step.ticket != NULL) status = wait_behind(step.ticket);
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);

@@ -149,17 +149,21 @@ static void unlock_all(step *s) SP_NO_LOCK_ANALYSIS
     for (uint32_t i = count; i > 0; i--) sp_mutex_unlock(&s->storages[i - 1].storage->lock);
 }
 
+sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total)
+{
+    if (SP_LIKELY(sp_size_in_range(offset, bytes, total))) return SP_OK;
+    return sp__fail(SP_INVALID, "bytes %llu + %llu are outside of a storage of %llu bytes",
+                    (unsigned long long)offset, (unsigned long long)bytes,
+                    (unsigned long long)total);
+}
+
 static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
 {
     const uint32_t count = s->use_count;
     for (uint32_t i = 0; i < count; i++) {
         const sp_use *use = &s->uses[i];
         sp_rt_storage *storage = s->by_use[i];
-        if (!sp_size_in_range(use->offset, use->bytes, storage->bytes)) {
-            return sp__fail(SP_INVALID, "bytes %llu + %llu are outside of a storage of %llu bytes",
-                            (unsigned long long)use->offset, (unsigned long long)use->bytes,
-                            (unsigned long long)storage->bytes);
-        }
+        SP_TRY(sp__use_check_range(use->offset, use->bytes, storage->bytes));
         s->bindings[i] = (sp_binding){
             .memory = storage->memory,
             .offset = storage->offset + use->offset,
@@ -259,9 +263,6 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     if (status == SP_OK) status = submit_locked(&s, command, out);
     unlock_all(&s);
     command->bindings = NULL; /* they were the step's */
-    if (SP_UNLIKELY(s.reports != NULL)) {
-        sp__check_emit(s.reports);
-        sp_free(s.reports);
-    }
+    if (SP_UNLIKELY(s.reports != NULL)) sp__check_emit(s.reports);
     return status;
 }
