@@ -204,8 +204,7 @@ static void check_access_locked(sp_rt_storage *storage, sp_access access, access
 static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_step *step)
     SP_REQUIRES(&storage->lock)
 {
-    const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
-    if (is_frozen && (access & SP_WRITE) != 0) {
+    if (storage->is_frozen && (access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
     if (storage->memory->host == NULL) {
@@ -213,7 +212,7 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
                         storage->device->dev->limits.name);
     }
     step->data = (char *)storage->memory->host + storage->offset;
-    if (!is_frozen) SP_TRY(take_ticket_locked(storage, access, step));
+    if (!storage->is_frozen) SP_TRY(take_ticket_locked(storage, access, step));
     if (SP_UNLIKELY(sp__check_is_on())) check_access_locked(storage, access, step);
     return SP_OK;
 }
@@ -302,7 +301,7 @@ sp_status sp_storage_host_end(sp_storage handle, sp_access access)
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_host_ticket *ticket = ticket_remove_locked(storage, access);
-    const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
+    const bool is_frozen = storage->is_frozen;
     sp_mutex_unlock(&storage->lock);
     if (ticket != NULL) {
         ticket_close(ticket);

@@ -162,12 +162,12 @@ static SP_NOINLINE void end_uses(sp_rt_storage *storage)
     sp_host_ticket *tickets = sp__host_tickets_detach_locked(storage);
     sp_check_history *history = storage->history;
     storage->history = NULL;
+    storage->is_frozen = false;
     sp_mutex_unlock(&storage->lock);
     sp__host_tickets_close(tickets);
     sp__check_forget(&history);
     sp_delay_point();
     add_stream_uses(storage);
-    sp_store_relaxed(&storage->is_frozen, 0);
     sp_store_relaxed(&storage->is_touched, 0);
 }
 
@@ -209,7 +209,7 @@ sp_status sp_storage_get_info(sp_storage handle, sp_storage_info *out)
     *out = (sp_storage_info){.device = sp__rt_device_handle(storage->device),
                              .bytes = storage->bytes,
                              .is_tracked = storage->is_tracked,
-                             .is_frozen = sp_load_relaxed(&storage->is_frozen) != 0,
+                             .is_frozen = storage->is_frozen,
                              .is_adopted = storage->is_adopted};
     sp_mutex_unlock(&storage->lock);
     return SP_OK;
@@ -229,7 +229,7 @@ sp_status sp_storage_freeze(sp_storage handle)
             status = sp__fail(SP_BUSY, "the storage is being written; freeze it afterwards");
         } else {
             /* Reads that are tracked so far stay in the frontier; later ones are not added. */
-            sp_store_release(&storage->is_frozen, 1);
+            storage->is_frozen = true;
             status = SP_OK;
         }
         sp_mutex_unlock(&storage->lock);

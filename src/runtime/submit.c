@@ -108,11 +108,10 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
                         "uses storages of its stream's device only",
                         storage->device->dev->limits.name, s->stream->queue->device->limits.name);
     }
-    const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
-    if (is_frozen && (used->access & SP_WRITE) != 0) {
+    if (storage->is_frozen && (used->access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
-    used->is_tracked = storage->is_tracked && !is_frozen;
+    used->is_tracked = storage->is_tracked && !storage->is_frozen;
     if (!storage->is_tracked) s->is_untracked = true;
     if (!used->is_tracked) {
         sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << s->stream->stream->index);
