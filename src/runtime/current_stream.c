@@ -140,7 +140,11 @@ sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *op
     if (options != NULL) SP_TRY(check_options(options));
     SP_TRY(sp__stream_pool_take(&device->pool, out));
     if (options == NULL || !options->is_unbatched) return SP_OK;
-    return sp_stream_set_batching(*out, false);
+    const sp_status status = sp_stream_set_batching(*out, false);
+    if (status == SP_OK) return SP_OK;
+    (void)sp__stream_lease_release(*out); /* a shutdown came in between */
+    *out = (sp_stream){0};
+    return status;
 }
 
 sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)

@@ -83,7 +83,7 @@ static inline uint64_t sp__rt_device_index(sp_device handle)
     return handle.bits == 0 ? 0 : handle.bits - SP_FIRST_DEVICE_HANDLE;
 }
 
-/* Registers an open device; used by sp_device_open and by tests that open kinds themselves. */
+/* Registers an open device: tests that open kinds themselves. */
 sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out);
 
 /* Calls `fn` for each device until it fails. */
