@@ -141,12 +141,10 @@ static void bind_locked(sp_rt_list *list, uint32_t slot, const sp_storage_range 
 
 static sp_status grow_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
 {
-    if (list->command_count < list->command_capacity) return SP_OK;
-    const uint32_t capacity = list->command_capacity == 0 ? 8 : 2 * list->command_capacity;
-    recorded_command *grown = sp_realloc(list->commands, capacity * sizeof *grown);
+    recorded_command *grown =
+        sp_grow(list->commands, list->command_count, &list->command_capacity, sizeof *grown);
     if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more command");
     list->commands = grown;
-    list->command_capacity = capacity;
     return SP_OK;
 }
 
