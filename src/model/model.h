@@ -10,9 +10,6 @@
 #include "model/plan_cache.h"
 #include "model/run_slots.h"
 
-/* Inputs, overridable initializers and outputs of a model, each. */
-#define SP_MODEL_MAX_PORTS 64
-
 typedef struct sp_rt_model {
     SP_CACHE_ALIGNED sp_object object;
     const sp_graph *graph;
