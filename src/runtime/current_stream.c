@@ -15,12 +15,16 @@ typedef struct thread_streams {
 
 static void release_all(thread_streams *streams)
 {
+    /* A stream that the thread's user has released already is no error here. */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
     for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) {
         /* A guard or set_current may have made another stream current: that one stays. */
         if (streams->current[i].bits == streams->own[i].bits) streams->current[i].bits = 0;
         sp__stream_lease_release(streams->own[i]);
         streams->own[i].bits = 0;
     }
+    sp__error_put_back(&scope);
 }
 
 /* Runs when the thread ends. */

@@ -245,13 +245,7 @@ sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t 
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    const sp_status status = find_or_make_block(allocator, size_class, rounded, own, out);
-    if (status == SP_OK) {
-        sp__error_put_back(&scope); /* attempts that failed in between are nobody's */
-    } else {
-        sp__error_keep(&scope);
-    }
-    return status;
+    return sp__error_settle(&scope, find_or_make_block(allocator, size_class, rounded, own, out));
 }
 
 /* ---- the check ---- */

@@ -117,11 +117,13 @@ static sp_point last_point(const sp_rt_storage *storage, uint64_t streams) SP_NO
 }
 
 /* Everything submitted so far to the streams of the mask becomes a use; the streams for which there
- * is no memory stay in the mask. */
+ * is no memory stay in the mask: that is no failure of the release. */
 static void add_stream_uses(sp_rt_storage *storage)
 {
     uint64_t streams = sp_load_relaxed(&storage->used_streams);
     uint64_t left = 0;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
     if (SP_PLANTED(first_use_only)) streams &= streams - 1;
     for (; streams != 0; streams &= streams - 1) {
         const sp_point point = last_point(storage, streams);
@@ -133,6 +135,7 @@ static void add_stream_uses(sp_rt_storage *storage)
         }
     }
     sp_store_relaxed(&storage->used_streams, left);
+    sp__error_put_back(&scope);
 }
 
 /* Retires the storage when the streams of the mask have done what they have now, which is more than
