@@ -29,7 +29,4 @@ void sp__model_drop(sp_rt_model *model);
 /* The slots of a device; the first question makes them. */
 sp_run_slots *sp__device_run_slots(const sp_rt_device *device);
 
-/* Frees tables and slots: tests, when nobody has a handle. */
-void sp__models_free(void);
-
 #endif
