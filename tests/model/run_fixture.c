@@ -139,6 +139,21 @@ sp_model small_model(const sp_model_options *options)
     return model;
 }
 
+sp_host_tensor input_x(int64_t rows)
+{
+    static float x_data[8] = {1, 2, 3, 4, -1, -2, -3, -4};
+    return (sp_host_tensor){.data = x_data,
+                            .bytes = (uint64_t)rows * 16,
+                            .dtype = SP_F32,
+                            .rank = 2,
+                            .shape = {rows, 4}};
+}
+
+sp_host_tensor output_y(float *data, uint64_t count)
+{
+    return (sp_host_tensor){.data = data, .bytes = count * sizeof *data};
+}
+
 /* ---- every call ---- */
 
 static sp_status call_retain(sp_model model)

@@ -62,6 +62,23 @@ TEST(a_thread_that_gave_its_stream_back_gets_another_when_it_needs_one)
     runtime_end();
 }
 
+static void release_what_is_released(void *arg)
+{
+    (void)arg;
+    const sp_stream own = current_stream();
+    CHECK_OK(sp_stream_release(own));
+    CHECK_OK(sp_thread_release_stream());
+    CHECK_EQ_STR(sp_last_error(), "");
+    CHECK(current_stream().bits != own.bits);
+}
+
+TEST(a_thread_whose_stream_was_released_has_nothing_to_give_back)
+{
+    runtime_begin();
+    run_on_thread(release_what_is_released, NULL);
+    runtime_end();
+}
+
 TEST(guards_nest)
 {
     runtime_begin();

@@ -2,6 +2,8 @@
 /* Storages: sizes, ranges, facts, freezing, and how long their memory stays theirs. */
 #include "runtime_fixture.h"
 
+#include <stdio.h>
+
 #include "base/heap.h"
 
 TEST(a_storage_of_no_bytes_is_fine)
@@ -481,10 +483,13 @@ static void release_before_own_use(void *ctx, sp_status status)
     starved *self = ctx;
     CHECK_OK(status);
     fill_part(self, self->own, HELD_STREAMS); /* comes after this function */
+    char last_error[512];
+    snprintf(last_error, sizeof last_error, "%s", sp_last_error());
     sp_heap_fail_after(0);
     CHECK_OK(sp_storage_release(self->base.storage));
     CHECK(sp_heap_has_failed());
     sp_heap_fail_after(UINT64_MAX);
+    CHECK_EQ_STR(sp_last_error(), last_error); /* nothing has failed for the caller */
     gate_open(&self->base.blocker);
     for (int i = 0; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_synchronize(self->held[i]));
     CHECK(!is_given_away(&self->base));
