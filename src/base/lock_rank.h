@@ -20,6 +20,8 @@
       "host functions that wait, for the search for deadlocks; what a search notes in each queue") \
     X(NESTS, QUEUE, "sp_soft_queue.lock", "device/soft/soft.h",                                    \
       "the producer side of a queue: tail, pool of chunks, waits that are ahead, closed or not")   \
+    X(NESTS, CUDA_QUEUE, "sp_cuda_queue.lock", "device/cuda/cuda_device.h",                        \
+      "signals and timestamps of a cuda stream, raising its timeline")                             \
     X(NESTS, CLASS_POOL, "sp_class_pool.lock", "runtime/allocator.h",                              \
       "free blocks of one size class")                                                             \
     X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
@@ -30,6 +32,9 @@
       "queued host jobs, the executor's threads")                                                  \
     X(LEAF, THROTTLE, "sp_throttle.lock", "device/soft/soft.h",                                    \
       "permits of a limited quirk and the queues parked for one")                                  \
+    X(LEAF, CUDA_CLOCK, "sp_cuda_device.clock_lock", "device/cuda/cuda_device.h",                  \
+      "the newest moment at which both clocks are known, references to older ones")                \
+    X(LEAF, CUDA_GRAPH, "cuda_graph.lock", "device/cuda/cuda_graph.c", "launches of one graph")    \
     X(LEAF, RECORDS, "records.lock", "device/thread_record.c",                                     \
       "free thread records, the last number given")                                                \
     X(LEAF, FAULTS, "ring.lock", "device/fault.c", "messages of faults")                           \

@@ -12,7 +12,8 @@
 static void storage_make(sp_object *object);
 static void storage_destroy(sp_object *object);
 
-sp_handle_table sp__storages = {.kind = SP_KIND_STORAGE,
+sp_handle_table sp__storages = {/* process-wide: the table of all storage handles */
+                                .kind = SP_KIND_STORAGE,
                                 .object_bytes = sizeof(sp_rt_storage),
                                 .make = storage_make,
                                 .destroy = storage_destroy,

@@ -9,8 +9,10 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
+#include "device/cuda/cuda.h"
 #include "device/null/null.h"
 #include "device/thread_record.h"
+#include "gpu_kernels.h"
 
 const char *fixture_kind(void)
 {
@@ -31,6 +33,16 @@ static void set_delays(void)
     if (per_mille != NULL) sp_delay_configure(1, (uint32_t)atoi(per_mille), 50000);
 }
 
+bool fixture_has_meetings(void)
+{
+    return strcmp(fixture_kind(), "cuda") != 0 || gpu_is_fake();
+}
+
+const char *fixture_failure(void)
+{
+    return strcmp(fixture_kind(), "cuda") == 0 ? "CUDA_ERROR_INVALID_VALUE" : "asked to fail";
+}
+
 fixture fixture_open_kind(const char *kind)
 {
     fixture f = {0};
@@ -38,6 +50,9 @@ fixture fixture_open_kind(const char *kind)
     sp_status status;
     if (strcmp(kind, "null") == 0) {
         status = sp__null_open(&(sp_null_options){.quirk_limit = 2}, &f.device);
+    } else if (strcmp(kind, "cuda") == 0) {
+        gpu_kernels_open();
+        status = sp__cuda_open(0, &f.device);
     } else {
         status = sp__cpu_open(&(sp_cpu_options){.worker_count = worker_count()}, &f.device);
     }
@@ -65,6 +80,7 @@ sp_memory fixture_words(fixture *f, uint32_t count)
 {
     sp_memory memory = {0};
     CHECK_OK(f->device->vtable->memory_create(f->device, count * sizeof(uint32_t), &memory));
+    memset(memory.host, 0, count * sizeof(uint32_t));
     return memory;
 }
 
@@ -132,7 +148,10 @@ sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point 
     if (record == NULL) return SP_OUT_OF_MEMORY;
     sp_submission mine = *submission;
     mine.thread = record->number;
-    return queue->device->vtable->submit(queue, &mine, out);
+    const sp_device_vtable *vtable = queue->device->vtable;
+    SP_TRY(vtable->submit(queue, &mine, out));
+    if (vtable->kick != NULL) vtable->kick(queue);
+    return SP_OK;
 }
 
 sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_count,
@@ -165,9 +184,8 @@ static sp_status meet(const sp_tile *tile)
 
 sp_command command_meet(meeting *self, uint32_t tiles)
 {
-    static const sp_kernel kernel = {.name = "meet", .run = meet};
     self->self = self;
-    return command_dispatch(&kernel, tiles, NULL, 0, &self->self, sizeof(meeting *));
+    return command_dispatch(&kernel_meet, tiles, NULL, 0, &self->self, sizeof(meeting *));
 }
 
 sp_point submit_held(sp_queue *queue, meeting *held)
@@ -217,7 +235,8 @@ static sp_status slow(const sp_tile *tile)
     return SP_OK;
 }
 
-const sp_kernel kernel_add_one = {.name = "add_one", .run = add_one};
-const sp_kernel kernel_append = {.name = "append", .run = append};
-const sp_kernel kernel_fail = {.name = "fail", .run = fail};
-const sp_kernel kernel_slow = {.name = "slow", .run = slow};
+const sp_kernel kernel_add_one = {.name = "add_one", .run = add_one, .gpu = &gpu_add_one};
+const sp_kernel kernel_append = {.name = "append", .run = append, .gpu = &gpu_append};
+const sp_kernel kernel_meet = {.name = "meet", .run = meet, .gpu = &gpu_meet};
+const sp_kernel kernel_fail = {.name = "fail", .run = fail, .gpu = &gpu_fail};
+const sp_kernel kernel_slow = {.name = "slow", .run = slow, .gpu = &gpu_slow};

@@ -22,6 +22,10 @@ fixture fixture_open(void);
 fixture fixture_open_kind(const char *kind);
 void fixture_close(fixture *fixture);
 const char *fixture_kind(void);
+/* Can kernels see the host's memory, and so come to meetings? */
+bool fixture_has_meetings(void);
+/* What an error says that kernel_fail made. */
+const char *fixture_failure(void);
 
 /* Memory of `count` 32-bit words, zeroed; freed with fixture_free. */
 sp_memory fixture_words(fixture *fixture, uint32_t count);
@@ -63,6 +67,7 @@ void let_go(meeting *held);
 sp_status wait_point(sp_point point);
 
 /* Kernels. */
+extern const sp_kernel kernel_meet;    /* goes to the meeting that its constant points to */
 extern const sp_kernel kernel_add_one; /* words[i] += 1 over binding 0, one word per tile */
 extern const sp_kernel kernel_append;  /* binding 0: [count, items...]; appends the constant */
 extern const sp_kernel kernel_fail;    /* fails with SP_FAILED "asked to fail" */

@@ -22,7 +22,7 @@ TEST(a_failed_command_fails_its_point_and_no_other)
     CHECK_OK(wait_point(before));
     for (int i = 0; i < 2; i++) { /* whoever asks, and however often */
         CHECK_STATUS(wait_point(failed), SP_FAILED);
-        CHECK_MESSAGE("asked to fail");
+        CHECK_MESSAGE(fixture_failure());
         CHECK_MESSAGE("node 3 (Conv): fail on stream 0 of");
     }
     fixture_close(&f);
@@ -60,7 +60,7 @@ TEST(poison_follows_the_data_across_streams_until_it_is_overwritten)
     const sp_command consume = command_copy(copy);
     const sp_point consumed = submit_after(f.queues[1], &failed, 1, &consume, 1);
     CHECK_STATUS(wait_point(consumed), SP_FAILED);
-    CHECK_MESSAGE("asked to fail");
+    CHECK_MESSAGE(fixture_failure());
 
     /* A write of a part leaves it bad, a write of all makes it good. */
     const sp_binding part = bind_cell(&a, 0, 2, SP_WRITE, &cells[0]);
@@ -157,7 +157,7 @@ TEST(failures_beyond_the_ring_are_errors_of_unknown_cause_not_successes)
         if (i % 512 == 0) CHECK_OK(sp__point_wait_passed(last, SP_NO_DEADLINE));
     }
     CHECK_STATUS(wait_point(last), SP_FAILED);
-    CHECK_MESSAGE("asked to fail");
+    CHECK_MESSAGE(fixture_failure());
     CHECK_STATUS(wait_point(first), SP_FAILED);
     CHECK_MESSAGE("no longer known");
     fixture_close(&f);
@@ -169,7 +169,7 @@ TEST(a_kernel_that_fails_in_one_of_many_tiles_fails_the_dispatch)
     const sp_command bad = command_dispatch(&kernel_fail, 100, NULL, 0, NULL, 0);
     for (int i = 0; i < 20; i++) {
         CHECK_STATUS(wait_point(submit(f.queues[i % FIXTURE_QUEUES], &bad, 1)), SP_FAILED);
-        CHECK_MESSAGE("asked to fail");
+        CHECK_MESSAGE(fixture_failure());
     }
     fixture_close(&f);
 }
@@ -384,6 +384,7 @@ static sp_status tiny_product(const sp_tile *tile)
 
 TEST(a_callers_floating_point_state_changes_no_result_and_is_given_back)
 {
+    if (strcmp(fixture_kind(), "cuda") == 0) SKIP("kernels of a GPU do not run on the caller");
     static const sp_kernel kernel = {.name = "tiny_product", .run = tiny_product};
     fixture f = fixture_open();
     sp_memory words = fixture_words(&f, 4);

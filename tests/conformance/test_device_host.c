@@ -95,7 +95,7 @@ TEST(a_wait_for_ones_own_stream_is_a_deadlock)
     wait.status = SP_OK;
     const sp_point point = submit(f.queues[0], &command, 1);
     f.device->vtable->flush(f.queues[0]);
-    while (!sp__point_has_passed(point)) sp_thread_yield();
+    while (!sp__point_has_passed(point)) sp__point_flush(point);
     CHECK_STATUS(wait.status, SP_DEADLOCK);
     CHECK_OK(wait_point(wait.point));
     fixture_close(&f);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing a GPU, and its memory. */
+#include "device/cuda/cuda.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/cuda/cuda_device.h"
+
+#define QUEUE_BYTES ((uint64_t)16 << 20)
+#define NAP_NS 1000000u
+/* Runs at once: the driver's throughput still grows up to about as many threads. */
+#define RUN_SLOTS 32
+
+/* ---- memory ---- */
+
+/* Managed memory prefers the GPU and moves to the host, page by page, when that looks at it. So one
+ * address serves both, and host access needs no copy of its own. */
+static sp_status alloc_managed(const sp_cuda_device *device, uint64_t bytes, void **address)
+{
+    CUdeviceptr pointer = 0;
+    SP_CUDA_TRY(cuMemAllocManaged, &pointer, bytes, CU_MEM_ATTACH_GLOBAL);
+    /* A hint: nothing depends on it. */
+    SP_CUDA(cuMemAdvise)(pointer, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device->ordinal);
+    *address = (void *)(uintptr_t)pointer;
+    return SP_OK;
+}
+
+static sp_status alloc_mapped(void **address, uint64_t bytes)
+{
+    SP_CUDA_TRY(cuMemHostAlloc, address, bytes,
+                CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    return SP_OK;
+}
+
+static sp_status memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
+{
+    sp_cuda_device *device = sp__cuda_device(dev);
+    void *address = NULL;
+    sp__cuda_enter(device);
+    sp_status status =
+        device->is_managed ? alloc_managed(device, bytes, &address) : alloc_mapped(&address, bytes);
+    sp__cuda_leave();
+    if (status != SP_OK) {
+        return sp__fail_prefix(status, "%s: %llu bytes: ", dev->limits.name,
+                               (unsigned long long)bytes);
+    }
+    *out = (sp_memory){.device = dev, .bytes = bytes, .host = address};
+    return SP_OK;
+}
+
+static void memory_destroy(sp_memory *memory)
+{
+    sp_cuda_device *device = sp__cuda_device(memory->device);
+    sp__cuda_enter(device);
+    if (device->is_managed) {
+        SP_CUDA(cuMemFree)((CUdeviceptr)(uintptr_t)memory->host);
+    } else {
+        SP_CUDA(cuMemFreeHost)(memory->host);
+    }
+    sp__cuda_leave();
+    *memory = (sp_memory){0};
+}
+
+static sp_status staging_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
+{
+    void *address = NULL;
+    sp__cuda_enter(sp__cuda_device(dev));
+    const sp_status status = alloc_mapped(&address, bytes);
+    sp__cuda_leave();
+    if (status != SP_OK)
+        return sp__fail_prefix(status, "%llu bytes of pinned memory: ", (unsigned long long)bytes);
+    *out = (sp_memory){.device = dev, .bytes = bytes, .host = address};
+    return SP_OK;
+}
+
+static void staging_destroy(sp_memory *memory)
+{
+    sp__cuda_enter(sp__cuda_device(memory->device));
+    SP_CUDA(cuMemFreeHost)(memory->host);
+    sp__cuda_leave();
+    *memory = (sp_memory){0};
+}
+
+/* ---- life ---- */
+
+static void cuda_stop(sp_dev *dev)
+{
+    sp__soft_device_stop(dev);
+    sp__cuda_poller_stop(sp__cuda_device(dev));
+}
+
+/* What open_device has made so far, in reverse. */
+static void free_device(sp_cuda_device *device)
+{
+    if (device->context != NULL) {
+        sp__cuda_enter(device);
+        sp__cuda_programs_close(&device->programs);
+        sp__cuda_clock_close(device);
+        sp__cuda_leave();
+        SP_CUDA(cuDevicePrimaryCtxRelease)(device->ordinal);
+    }
+    sp_free(device);
+}
+
+static void cuda_close(sp_dev *dev)
+{
+    sp_cuda_device *device = sp__cuda_device(dev);
+    cuda_stop(dev);
+    sp__soft_device_deinit(&device->soft);
+    free_device(device);
+}
+
+static const sp_device_vtable cuda_vtable = {
+    .kind = "cuda",
+    .stop = cuda_stop,
+    .close = cuda_close,
+    .memory_create = memory_create,
+    .memory_destroy = memory_destroy,
+    .staging_create = staging_create,
+    .staging_destroy = staging_destroy,
+    .queue_create = sp__soft_queue_create,
+    .queue_destroy = sp__soft_queue_destroy,
+    .queue_set_batching = sp__soft_queue_set_batching,
+    .queue_stats = sp__soft_queue_stats,
+    .submit = sp__soft_submit,
+    .kick = sp__cuda_kick,
+    .watch = sp__cuda_watch,
+    .flush = sp__cuda_flush,
+    .help = sp__cuda_help,
+    .last_value = sp__soft_last_value,
+    .each_wait = sp__soft_each_wait,
+    .list_create = sp__cuda_list_create,
+    .list_retain = sp__soft_list_retain,
+    .list_release = sp__soft_list_release,
+};
+
+static sp_status describe(sp_cuda_device *device, uint32_t ordinal)
+{
+    sp_device_limits *limits = &device->soft.base.limits;
+    size_t bytes = 0;
+    int is_managed = 0;
+    SP_CUDA_TRY(cuDeviceTotalMem, &bytes, device->ordinal);
+    SP_CUDA_TRY(cuDeviceGetAttribute, &is_managed, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+                device->ordinal);
+    device->is_managed = is_managed != 0;
+    *limits = (sp_device_limits){.memory_bytes = bytes, .width = RUN_SLOTS, .run_slots = RUN_SLOTS};
+    snprintf(limits->name, sizeof limits->name, "cuda:%u", ordinal);
+    return SP_OK;
+}
+
+static sp_status open_context(sp_cuda_device *device)
+{
+    SP_CUDA_TRY(cuDevicePrimaryCtxRetain, &device->context, device->ordinal);
+    sp__cuda_enter(device);
+    sp_status status = sp__cuda_clock_open(device);
+    if (status == SP_OK) status = sp__cuda_programs_open(&device->programs, device->ordinal);
+    sp__cuda_leave();
+    return status;
+}
+
+static sp_status open_device(sp_cuda_device *device, uint32_t ordinal)
+{
+    SP_CUDA_TRY(cuDeviceGet, &device->ordinal, (int)ordinal);
+    SP_TRY(describe(device, ordinal));
+    SP_TRY(open_context(device));
+    const sp_soft_options soft = {
+        .worker_count = 1,
+        .queue_bytes = QUEUE_BYTES,
+        .nap_ns = NAP_NS,
+        .engine = &sp__cuda_engine,
+        .queue_size = sizeof(sp_cuda_queue),
+    };
+    SP_TRY(sp__soft_device_init(&device->soft, &cuda_vtable, &soft));
+    const sp_status status = sp__cuda_poller_start(device);
+    if (status != SP_OK) sp__soft_device_deinit(&device->soft);
+    return status;
+}
+
+uint32_t sp__cuda_count(void)
+{
+    int count = 0;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    if (sp__cuda_api_open() == SP_OK) SP_CUDA(cuDeviceGetCount)(&count);
+    sp__error_put_back(&scope);
+    return count > 0 ? (uint32_t)count : 0;
+}
+
+sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
+{
+    SP_TRY(sp__cuda_api_open());
+    const uint32_t count = sp__cuda_count();
+    if (ordinal >= count) {
+        return sp__fail(SP_NOT_FOUND, "there is no cuda:%u: the driver shows %u GPUs", ordinal,
+                        count);
+    }
+    sp_cuda_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
+    if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open cuda:%u", ordinal);
+    *device = (sp_cuda_device){0};
+    const sp_status status = open_device(device, ordinal);
+    if (status != SP_OK) {
+        free_device(device);
+        return status;
+    }
+    *out = &device->soft.base;
+    return SP_OK;
+}

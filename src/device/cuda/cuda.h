@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device kind `cuda`: an NVIDIA GPU through the driver API. */
+#ifndef SP_DEVICE_CUDA_H
+#define SP_DEVICE_CUDA_H
+
+#include "device/device.h"
+
+/* Opens GPU number `ordinal` of those that the driver shows. SP_UNSUPPORTED without a driver or a
+ * GPU, SP_NOT_FOUND for a number that is too large. */
+sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out);
+
+/* GPUs that the driver shows; 0 without a driver. */
+uint32_t sp__cuda_count(void);
+
+#endif

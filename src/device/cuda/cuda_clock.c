@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Timestamps: an event with timing for each, read when the GPU has passed it, and counted from an
+ * epoch: an event whose time on the host's clock is known. The driver gives differences as floats
+ * of milliseconds, which are exact to a tenth of a microsecond for the first seconds only, so there
+ * is a new epoch every second in which somebody stamps. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/cuda/cuda_device.h"
+
+#define EPOCH_NS ((uint64_t)1000000000)
+
+/* ---- epochs ---- */
+
+static void epoch_drop_locked(sp_cuda_device *device, sp_cuda_epoch *epoch)
+    SP_REQUIRES(&device->clock_lock)
+{
+    (void)device;
+    if (--epoch->references > 0) return;
+    SP_CUDA(cuEventDestroy)(epoch->event);
+    sp_free(epoch);
+}
+
+/* The idle clock stream passes the event at once, so the host's clock before and after it encloses
+ * the moment; the middle is a few microseconds from it at most. */
+static sp_status epoch_begin(const sp_cuda_device *device, sp_cuda_epoch *epoch)
+{
+    CUstream stream = device->clock_stream;
+    SP_CUDA_TRY(cuStreamSynchronize, stream);
+    const uint64_t before = sp_clock_now();
+    SP_CUDA_TRY(cuEventRecord, epoch->event, stream);
+    SP_CUDA_TRY(cuEventSynchronize, epoch->event);
+    epoch->host_ns = before + (sp_clock_now() - before) / 2;
+    return SP_OK;
+}
+
+static sp_status epoch_new(const sp_cuda_device *device, sp_cuda_epoch **out)
+{
+    sp_cuda_epoch *epoch = sp_calloc(1, sizeof *epoch);
+    if (epoch == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a timestamp");
+    sp_status status = sp__cuda_check(SP_CUDA(cuEventCreate)(&epoch->event, CU_EVENT_DEFAULT),
+                                      "cuEventCreate", "a timestamp");
+    if (status == SP_OK) status = epoch_begin(device, epoch);
+    if (status != SP_OK) {
+        if (epoch->event != NULL) SP_CUDA(cuEventDestroy)(epoch->event);
+        sp_free(epoch);
+        return status;
+    }
+    epoch->references = 1;
+    *out = epoch;
+    return SP_OK;
+}
+
+/* The newest epoch with one more reference; a new one if that is old. Two threads may both make
+ * one: the second stays. */
+static sp_status epoch_hold(sp_cuda_device *device, sp_cuda_epoch **out)
+{
+    sp_mutex_lock(&device->clock_lock);
+    sp_cuda_epoch *epoch = device->epoch;
+    const bool is_fresh = epoch != NULL && sp_clock_now() - epoch->host_ns < EPOCH_NS;
+    if (is_fresh) epoch->references++;
+    sp_mutex_unlock(&device->clock_lock);
+    if (!is_fresh) {
+        SP_TRY(epoch_new(device, &epoch));
+        sp_mutex_lock(&device->clock_lock);
+        if (device->epoch != NULL) epoch_drop_locked(device, device->epoch);
+        device->epoch = epoch;
+        epoch->references++;
+        sp_mutex_unlock(&device->clock_lock);
+    }
+    *out = epoch;
+    return SP_OK;
+}
+
+static void epoch_drop(sp_cuda_device *device, sp_cuda_epoch *epoch)
+{
+    sp_mutex_lock(&device->clock_lock);
+    epoch_drop_locked(device, epoch);
+    sp_mutex_unlock(&device->clock_lock);
+}
+
+sp_status sp__cuda_clock_open(sp_cuda_device *device)
+{
+    sp_mutex_init(&device->clock_lock, SP_LOCK_CUDA_CLOCK);
+    SP_CUDA_TRY(cuStreamCreate, &device->clock_stream, CU_STREAM_NON_BLOCKING);
+    return SP_OK;
+}
+
+void sp__cuda_clock_close(sp_cuda_device *device)
+{
+    sp_mutex_lock(&device->clock_lock);
+    if (device->epoch != NULL) epoch_drop_locked(device, device->epoch);
+    device->epoch = NULL;
+    sp_mutex_unlock(&device->clock_lock);
+    if (device->clock_stream != NULL) SP_CUDA(cuStreamDestroy)(device->clock_stream);
+    sp_mutex_deinit(&device->clock_lock);
+}
+
+/* ---- stamps ---- */
+
+static sp_cuda_stamp *stamp_take(sp_cuda_queue *queue)
+{
+    sp_mutex_lock(&queue->lock);
+    sp_cuda_stamp *stamp = queue->free_stamps;
+    if (stamp != NULL) queue->free_stamps = stamp->next;
+    sp_mutex_unlock(&queue->lock);
+    if (stamp != NULL) return stamp;
+    stamp = sp_calloc(1, sizeof *stamp);
+    if (stamp == NULL) return NULL;
+    if (SP_CUDA(cuEventCreate)(&stamp->event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) return stamp;
+    sp_free(stamp);
+    return NULL;
+}
+
+static void stamp_give_locked(sp_cuda_queue *queue, sp_cuda_stamp *stamp) SP_REQUIRES(&queue->lock)
+{
+    stamp->next = queue->free_stamps;
+    queue->free_stamps = stamp;
+}
+
+static sp_status stamp_begin(sp_cuda_queue *queue, sp_cuda_stamp *stamp)
+{
+    sp_cuda_device *device = sp__cuda_device_of(queue);
+    SP_TRY(epoch_hold(device, &stamp->epoch));
+    const CUresult result = SP_CUDA(cuEventRecord)(stamp->event, queue->stream);
+    if (result != CUDA_SUCCESS) epoch_drop(device, stamp->epoch);
+    return sp__cuda_check(result, "cuEventRecord", "a timestamp");
+}
+
+sp_status sp__cuda_stamp(sp_cuda_queue *queue, sp_atomic_u64 *target)
+{
+    sp_cuda_stamp *stamp = stamp_take(queue);
+    if (stamp == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a timestamp");
+    const sp_status status = stamp_begin(queue, stamp);
+    sp_mutex_lock(&queue->lock);
+    if (status == SP_OK) {
+        stamp->value = sp_load_relaxed(&queue->soft.drained) + 1;
+        stamp->target = target;
+        stamp->next = NULL;
+        *queue->stamps_end = stamp;
+        queue->stamps_end = &stamp->next;
+    } else {
+        stamp_give_locked(queue, stamp);
+    }
+    sp_mutex_unlock(&queue->lock);
+    return status;
+}
+
+static uint64_t time_of(const sp_cuda_stamp *stamp)
+{
+    float milliseconds = 0;
+    const CUresult result =
+        SP_CUDA(cuEventElapsedTime)(&milliseconds, stamp->epoch->event, stamp->event);
+    if (result != CUDA_SUCCESS) return sp_clock_now(); /* the device is lost */
+    return stamp->epoch->host_ns + (uint64_t)(int64_t)((double)milliseconds * 1e6);
+}
+
+void sp__cuda_stamps_resolve_locked(sp_cuda_queue *queue, uint64_t value)
+{
+    while (queue->stamps != NULL && queue->stamps->value <= value) {
+        sp_cuda_stamp *stamp = queue->stamps;
+        queue->stamps = stamp->next;
+        if (queue->stamps == NULL) queue->stamps_end = &queue->stamps;
+        /* Release: whoever reads the time sees that the commands before it are done. */
+        sp_store_release(stamp->target, time_of(stamp));
+        epoch_drop(sp__cuda_device_of(queue), stamp->epoch);
+        stamp_give_locked(queue, stamp);
+    }
+}
+
+void sp__cuda_stamps_free(sp_cuda_queue *queue)
+{
+    sp_mutex_lock(&queue->lock);
+    sp_cuda_stamp *stamp = queue->free_stamps;
+    queue->free_stamps = NULL;
+    sp_mutex_unlock(&queue->lock);
+    while (stamp != NULL) {
+        sp_cuda_stamp *next = stamp->next;
+        SP_CUDA(cuEventDestroy)(stamp->event);
+        sp_free(stamp);
+        stamp = next;
+    }
+}

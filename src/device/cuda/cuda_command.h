@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dispatch as the driver takes it, for streams and for graphs. */
+#ifndef SP_DEVICE_CUDA_COMMAND_H
+#define SP_DEVICE_CUDA_COMMAND_H
+
+#include "device/cuda/cuda_device.h"
+#include "device/gpu_kernel.h"
+
+/* The first parameter of every kernel; see gpu_kernel.h. */
+typedef struct sp_cuda_bindings {
+    CUdeviceptr at[SP_MAX_BINDINGS];
+} sp_cuda_bindings;
+
+/* Points into itself: not to be copied. */
+typedef struct sp_cuda_launch {
+    CUfunction function;
+    sp_launch_shape shape;
+    sp_cuda_bindings bindings;
+    void *params[2];
+} sp_cuda_launch;
+
+/* The kernel's function, loaded if need be, and its parameters. `constants` stays the caller's. */
+sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
+                               const uint32_t grid[3], const sp_binding *bindings, uint32_t count,
+                               const void *constants, sp_cuda_launch *out);
+
+static inline bool sp__cuda_launch_is_empty(const sp_cuda_launch *launch)
+{
+    return launch->shape.grid[0] == 0 || launch->shape.grid[1] == 0 || launch->shape.grid[2] == 0;
+}
+
+#endif

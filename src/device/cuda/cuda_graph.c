@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command lists as CUDA graphs: one node behind the other, built by hand. No stream is ever
+ * capturing, so nothing that other threads do meanwhile can end up in a graph or break it. A list
+ * with slots, whose memory is known only at each submission, is issued command by command. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/cuda/cuda_command.h"
+
+typedef struct cuda_graph {
+    sp_cuda_device *device;
+    CUgraphExec exec;
+    /* The driver wants launches of one graph one after the other. It runs them so, too. */
+    sp_mutex lock;
+} cuda_graph;
+
+/* What grows while a list is being turned into a graph. */
+typedef struct builder {
+    sp_cuda_device *device;
+    CUgraph graph;
+    CUgraphNode last; /* NULL before the first */
+} builder;
+
+static CUdeviceptr address_of(const sp_binding *binding)
+{
+    return (CUdeviceptr)(uintptr_t)binding->memory->host + binding->offset;
+}
+
+static sp_status added(builder *self, CUresult result, CUgraphNode node, const char *call)
+{
+    SP_TRY(sp__cuda_check_on(self->device, result, call, NULL));
+    self->last = node;
+    return SP_OK;
+}
+
+static size_t behind_count(const builder *self)
+{
+    return self->last != NULL ? 1 : 0;
+}
+
+static sp_status add_dispatch(builder *self, const sp_command *command)
+{
+    sp_cuda_launch launch;
+    SP_TRY(sp__cuda_launch_make(self->device, command->kernel, command->grid, command->bindings,
+                                command->binding_count, command->constants, &launch));
+    if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
+    const sp_launch_shape *shape = &launch.shape;
+    const CUDA_KERNEL_NODE_PARAMS params = {.func = launch.function,
+                                            .gridDimX = shape->grid[0],
+                                            .gridDimY = shape->grid[1],
+                                            .gridDimZ = shape->grid[2],
+                                            .blockDimX = shape->block[0],
+                                            .blockDimY = shape->block[1],
+                                            .blockDimZ = shape->block[2],
+                                            .sharedMemBytes = shape->shared_bytes,
+                                            .kernelParams = launch.params};
+    CUgraphNode node = NULL;
+    const CUresult result =
+        SP_CUDA(cuGraphAddKernelNode)(&node, self->graph, &self->last, behind_count(self), &params);
+    return added(self, result, node, "cuGraphAddKernelNode");
+}
+
+static sp_status add_copy(builder *self, const sp_command *command)
+{
+    const sp_binding *target = &command->bindings[0];
+    const sp_binding *source = &command->bindings[1];
+    if (target->bytes == 0) return SP_OK;
+    const CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                  .srcDevice = address_of(source),
+                                  .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                  .dstDevice = address_of(target),
+                                  .WidthInBytes = target->bytes,
+                                  .Height = 1,
+                                  .Depth = 1};
+    CUgraphNode node = NULL;
+    const CUresult result = SP_CUDA(cuGraphAddMemcpyNode)(
+        &node, self->graph, &self->last, behind_count(self), &params, self->device->context);
+    return added(self, result, node, "cuGraphAddMemcpyNode");
+}
+
+static sp_status add_fill(builder *self, const sp_command *command)
+{
+    const sp_binding *target = &command->bindings[0];
+    const uint32_t size = command->constant_bytes;
+    uint64_t pattern = 0;
+    memcpy(&pattern, command->constants, size);
+    const uint64_t count = target->bytes / size;
+    /* A pattern of 8 bytes is two columns of a matrix of 4-byte words. */
+    const uint32_t columns = size == 8 ? 2 : 1;
+    for (uint32_t i = 0; i < columns && count > 0; i++) {
+        const CUDA_MEMSET_NODE_PARAMS params = {.dst = address_of(target) + (CUdeviceptr)i * 4,
+                                                .pitch = size == 8 ? 8 : 0,
+                                                .value = (unsigned int)(pattern >> (32 * i)),
+                                                .elementSize = size == 8 ? 4 : size,
+                                                .width = size == 8 ? 1 : count,
+                                                .height = size == 8 ? count : 1};
+        CUgraphNode node = NULL;
+        const CUresult result = SP_CUDA(cuGraphAddMemsetNode)(
+            &node, self->graph, &self->last, behind_count(self), &params, self->device->context);
+        SP_TRY(added(self, result, node, "cuGraphAddMemsetNode"));
+    }
+    return SP_OK;
+}
+
+static sp_status add_command(builder *self, const sp_command *command)
+{
+    switch (command->type) {
+    case SP_COMMAND_DISPATCH:
+        return add_dispatch(self, command);
+    case SP_COMMAND_COPY:
+        return add_copy(self, command);
+    case SP_COMMAND_FILL:
+        return add_fill(self, command);
+    case SP_COMMAND_HOST:
+    case SP_COMMAND_TIMESTAMP:
+    case SP_COMMAND_LIST:
+        break; /* such a list has no graph */
+    }
+    return sp__fail(SP_INTERNAL, "a graph has no command %d", (int)command->type);
+}
+
+static sp_status build(builder *self, const sp_command *commands, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_status status = add_command(self, &commands[i]);
+        const char *label = commands[i].label;
+        if (status != SP_OK && label != NULL) return sp__fail_prefix(status, "%s: ", label);
+        if (status != SP_OK) return status;
+    }
+    return SP_OK;
+}
+
+static bool has_graph(const sp_command *commands, uint32_t count, uint32_t slot_count)
+{
+    if (slot_count > 0 || count == 0) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (commands[i].type == SP_COMMAND_TIMESTAMP) return false;
+        for (uint32_t k = 0; k < commands[i].binding_count; k++) {
+            /* Poison is looked at for each command: it belongs to storages, not to sessions. */
+            if (commands[i].bindings[k].cell != NULL) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- life ---- */
+
+static void graph_free(void *issued)
+{
+    cuda_graph *graph = issued;
+    sp__cuda_enter(graph->device);
+    if (graph->exec != NULL) SP_CUDA(cuGraphExecDestroy)(graph->exec);
+    sp__cuda_leave();
+    sp_mutex_deinit(&graph->lock);
+    sp_free(graph);
+}
+
+static sp_status instantiate(cuda_graph *graph, const sp_command *commands, uint32_t count)
+{
+    sp_cuda_device *device = graph->device;
+    builder self = {.device = device};
+    SP_TRY(
+        sp__cuda_check_on(device, SP_CUDA(cuGraphCreate)(&self.graph, 0), "cuGraphCreate", NULL));
+    sp_status status = build(&self, commands, count);
+    /* All commands may have been empty. */
+    if (status == SP_OK && self.last != NULL) {
+        status = sp__cuda_check_on(device, SP_CUDA(cuGraphInstantiate)(&graph->exec, self.graph, 0),
+                                   "cuGraphInstantiate", NULL);
+    }
+    SP_CUDA(cuGraphDestroy)(self.graph);
+    if (status == SP_OK && graph->exec != NULL) {
+        const CUresult result = SP_CUDA(cuGraphUpload)(graph->exec, device->clock_stream);
+        status = sp__cuda_check_on(device, result, "cuGraphUpload", NULL);
+    }
+    return status;
+}
+
+static sp_status graph_new(sp_cuda_device *device, const sp_command *commands, uint32_t count,
+                           cuda_graph **out)
+{
+    cuda_graph *graph = sp_calloc(1, sizeof *graph);
+    if (graph == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a graph");
+    graph->device = device;
+    sp_mutex_init(&graph->lock, SP_LOCK_CUDA_GRAPH);
+    sp__cuda_enter(device);
+    const sp_status status = instantiate(graph, commands, count);
+    sp__cuda_leave();
+    if (status != SP_OK) {
+        graph_free(graph);
+        return status;
+    }
+    *out = graph;
+    return SP_OK;
+}
+
+sp_status sp__cuda_list_create(sp_dev *dev, const sp_command *commands, uint32_t command_count,
+                               uint32_t slot_count, sp_list **out)
+{
+    sp_list *list;
+    SP_TRY(sp__soft_list_create(dev, commands, command_count, slot_count, &list));
+    if (has_graph(commands, command_count, slot_count)) {
+        cuda_graph *graph = NULL;
+        const sp_status status = graph_new(sp__cuda_device(dev), commands, command_count, &graph);
+        if (status != SP_OK) {
+            sp__soft_list_release(list);
+            return status;
+        }
+        list->issued = graph;
+        list->issued_free = graph_free;
+    }
+    *out = list;
+    return SP_OK;
+}
+
+sp_status sp__cuda_issue_list(sp_soft_queue *soft, const sp_record *record)
+{
+    cuda_graph *graph = record->command.list->issued;
+    if (graph == NULL) return SP_UNSUPPORTED;
+    if (graph->exec == NULL) return SP_OK;
+    sp_mutex_lock(&graph->lock);
+    const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(soft)->stream);
+    sp_mutex_unlock(&graph->lock);
+    return sp__cuda_check_on(graph->device, result, "cuGraphLaunch", record->command.label);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Single commands to the driver. Memory of a cuda device has one address for host and GPU. */
+#include <string.h>
+
+#include "base/error.h"
+#include "device/cuda/cuda_command.h"
+
+static CUdeviceptr address_of(const sp_binding *binding)
+{
+    return (CUdeviceptr)(uintptr_t)binding->memory->host + binding->offset;
+}
+
+sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
+                               const uint32_t grid[3], const sp_binding *bindings, uint32_t count,
+                               const void *constants, sp_cuda_launch *out)
+{
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) {
+        out->shape = (sp_launch_shape){0};
+        return SP_OK;
+    }
+    if (kernel->gpu == NULL) {
+        return sp__fail(SP_UNSUPPORTED, "kernel %s does not run on a GPU", kernel->name);
+    }
+    SP_TRY(sp__cuda_program_function(&device->programs, kernel->gpu, &out->function));
+    for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = address_of(&bindings[i]);
+    out->params[0] = &out->bindings;
+    out->params[1] = (void *)(uintptr_t)constants; /* the driver only reads it */
+    kernel->gpu->shape(constants, grid, &out->shape);
+    return SP_OK;
+}
+
+static sp_status dispatch(sp_cuda_queue *queue, const sp_record *record, const sp_binding *bindings)
+{
+    sp_cuda_device *device = sp__cuda_device_of(queue);
+    sp_cuda_launch launch;
+    SP_TRY(sp__cuda_launch_make(device, record->command.kernel, record->command.grid, bindings,
+                                record->count, sp__record_constants(record), &launch));
+    if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
+    const sp_launch_shape *shape = &launch.shape;
+    const CUresult result = SP_CUDA(cuLaunchKernel)(
+        launch.function, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
+        shape->block[1], shape->block[2], shape->shared_bytes, queue->stream, launch.params, NULL);
+    return sp__cuda_check_on(device, result, "cuLaunchKernel", record->command.kernel->name);
+}
+
+static bool is_overlapping(CUdeviceptr a, CUdeviceptr b, uint64_t bytes)
+{
+    return a < b ? b - a < bytes : a - b < bytes;
+}
+
+/* Overlapping bytes are copied in pieces that do not overlap, from the end that is safe. */
+static CUresult copy_overlapping(CUdeviceptr target, CUdeviceptr source, uint64_t bytes,
+                                 CUstream stream)
+{
+    const uint64_t distance = target < source ? source - target : target - source;
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t piece = bytes - done < distance ? bytes - done : distance;
+        const uint64_t at = target < source ? done : bytes - done - piece;
+        const CUresult result = SP_CUDA(cuMemcpyAsync)(target + at, source + at, piece, stream);
+        if (result != CUDA_SUCCESS) return result;
+        done += piece;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy(const sp_binding *bindings, CUstream stream)
+{
+    const CUdeviceptr target = address_of(&bindings[0]);
+    const CUdeviceptr source = address_of(&bindings[1]);
+    const uint64_t bytes = bindings[0].bytes;
+    if (bytes == 0 || target == source) return CUDA_SUCCESS;
+    if (is_overlapping(target, source, bytes)) {
+        return copy_overlapping(target, source, bytes, stream);
+    }
+    return SP_CUDA(cuMemcpyAsync)(target, source, bytes, stream);
+}
+
+/* A pattern of 8 bytes is two columns of a matrix of 4-byte words. */
+static CUresult fill_64(CUdeviceptr target, uint64_t pattern, uint64_t count, CUstream stream)
+{
+    const CUresult result =
+        SP_CUDA(cuMemsetD2D32Async)(target, 8, (uint32_t)pattern, 1, count, stream);
+    if (result != CUDA_SUCCESS) return result;
+    return SP_CUDA(cuMemsetD2D32Async)(target + 4, 8, (uint32_t)(pattern >> 32), 1, count, stream);
+}
+
+static CUresult fill(const sp_binding *binding, const void *pattern, uint32_t pattern_bytes,
+                     CUstream stream)
+{
+    const CUdeviceptr target = address_of(binding);
+    const uint64_t count = binding->bytes / pattern_bytes;
+    uint64_t value = 0;
+    memcpy(&value, pattern, pattern_bytes);
+    if (count == 0) return CUDA_SUCCESS;
+    switch (pattern_bytes) {
+    case 1:
+        return SP_CUDA(cuMemsetD8Async)(target, (uint8_t)value, count, stream);
+    case 2:
+        return SP_CUDA(cuMemsetD16Async)(target, (uint16_t)value, count, stream);
+    case 4:
+        return SP_CUDA(cuMemsetD32Async)(target, (uint32_t)value, count, stream);
+    default:
+        return fill_64(target, value, count, stream);
+    }
+}
+
+sp_status sp__cuda_issue(sp_soft_queue *soft, const sp_record *record, const sp_binding *bindings)
+{
+    sp_cuda_queue *queue = sp__cuda_queue(soft);
+    sp_cuda_device *device = sp__cuda_device_of(queue);
+    switch ((sp_command_type)record->type) {
+    case SP_COMMAND_DISPATCH:
+        return dispatch(queue, record, bindings);
+    case SP_COMMAND_COPY:
+        return sp__cuda_check_on(device, copy(bindings, queue->stream), "cuMemcpyAsync", NULL);
+    case SP_COMMAND_FILL:
+        return sp__cuda_check_on(
+            device,
+            fill(&bindings[0], sp__record_constants(record), record->constant_bytes, queue->stream),
+            "cuMemsetAsync", NULL);
+    case SP_COMMAND_TIMESTAMP:
+        return sp__cuda_stamp(queue, record->command.timestamp);
+    case SP_COMMAND_HOST:
+    case SP_COMMAND_LIST:
+        break; /* the drain unpacks these */
+    }
+    return sp__fail(SP_INTERNAL, "unknown command %u", record->type);
+}
