@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/macros.h"
 #include "base/mutex.h"
 #include "device/cuda/cuda_disk_cache.h"
 #include "device/cuda/cuda_nvrtc.h"
@@ -162,7 +163,7 @@ static void note_load(sp_cuda_programs *programs, loaded_program *program, sp_st
 static load_state join_load_locked(sp_cuda_programs *programs, loaded_program *program)
     SP_REQUIRES(&programs->lock)
 {
-    if (program->state == NOT_LOADED) {
+    if (program->state == NOT_LOADED || SP_PLANTED(load_twice)) {
         program->state = LOADING;
         return LOADING;
     }
