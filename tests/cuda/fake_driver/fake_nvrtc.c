@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct fake_nvrtc_program {
+struct nvrtc_program {
     char *source;
     char log[256];
 };
@@ -30,7 +30,7 @@ uint64_t fake_nvrtc_live(void)
     return atomic_load(&live);
 }
 
-const char *nvrtcGetErrorString(nvrtcResult result)
+const char *nvrtcGetErrorString(nvrtc_result result)
 {
     switch (result) {
     case NVRTC_SUCCESS:
@@ -39,23 +39,24 @@ const char *nvrtcGetErrorString(nvrtcResult result)
         return "NVRTC_ERROR_OUT_OF_MEMORY";
     case NVRTC_ERROR_COMPILATION:
         return "NVRTC_ERROR_COMPILATION";
+    default:
+        return "unknown";
     }
-    return "unknown";
 }
 
-nvrtcResult nvrtcVersion(int *major, int *minor)
+nvrtc_result nvrtcVersion(int *major, int *minor)
 {
     *major = 13;
     *minor = 7;
     return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name,
-                               int header_count, const char *const *headers,
-                               const char *const *include_names)
+nvrtc_result nvrtcCreateProgram(nvrtc_program *program, const char *source, const char *name,
+                                int header_count, const char *const *headers,
+                                const char *const *include_names)
 {
     (void)name, (void)header_count, (void)headers, (void)include_names;
-    nvrtcProgram made = calloc(1, sizeof *made);
+    nvrtc_program made = calloc(1, sizeof *made);
     if (made != NULL) made->source = strdup(source);
     if (made == NULL || made->source == NULL) {
         free(made);
@@ -66,7 +67,7 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const 
     return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
+nvrtc_result nvrtcDestroyProgram(nvrtc_program *program)
 {
     free((*program)->source);
     free(*program);
@@ -93,7 +94,8 @@ static const char *find_missing_option(int count, const char *const *options)
     return NULL;
 }
 
-nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count, const char *const *options)
+nvrtc_result nvrtcCompileProgram(nvrtc_program program, int option_count,
+                                 const char *const *options)
 {
     atomic_fetch_add(&compilations, 1);
     void (*const hook)(void) = atomic_load(&compile_hook);
@@ -110,25 +112,25 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count, const ch
     return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *bytes)
+nvrtc_result nvrtcGetCUBINSize(nvrtc_program program, size_t *bytes)
 {
     *bytes = strlen(program->source) + 1;
     return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *image)
+nvrtc_result nvrtcGetCUBIN(nvrtc_program program, char *image)
 {
     memcpy(image, program->source, strlen(program->source) + 1);
     return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *bytes)
+nvrtc_result nvrtcGetProgramLogSize(nvrtc_program program, size_t *bytes)
 {
     *bytes = strlen(program->log) + 1;
     return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *log)
+nvrtc_result nvrtcGetProgramLog(nvrtc_program program, char *log)
 {
     memcpy(log, program->log, strlen(program->log) + 1);
     return NVRTC_SUCCESS;

@@ -9,26 +9,25 @@
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
-typedef struct fake_nvrtc_program *nvrtcProgram;
-typedef enum nvrtcResult {
-    NVRTC_SUCCESS = 0,
-    NVRTC_ERROR_OUT_OF_MEMORY = 1,
-    NVRTC_ERROR_COMPILATION = 6
-} nvrtcResult;
+/* As the library names them: UndefinedBehaviorSanitizer compares the types of functions. */
+typedef struct nvrtc_program *nvrtc_program;
+typedef int nvrtc_result;
 
-FAKE_EXPORT const char *nvrtcGetErrorString(nvrtcResult result);
-FAKE_EXPORT nvrtcResult nvrtcVersion(int *major, int *minor);
-FAKE_EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source,
-                                           const char *name, int header_count,
-                                           const char *const *headers,
-                                           const char *const *include_names);
-FAKE_EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program);
-FAKE_EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count,
-                                            const char *const *options);
-FAKE_EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *bytes);
-FAKE_EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *image);
-FAKE_EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *bytes);
-FAKE_EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *log);
+enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_OUT_OF_MEMORY = 1, NVRTC_ERROR_COMPILATION = 6 };
+
+FAKE_EXPORT const char *nvrtcGetErrorString(nvrtc_result result);
+FAKE_EXPORT nvrtc_result nvrtcVersion(int *major, int *minor);
+FAKE_EXPORT nvrtc_result nvrtcCreateProgram(nvrtc_program *program, const char *source,
+                                            const char *name, int header_count,
+                                            const char *const *headers,
+                                            const char *const *include_names);
+FAKE_EXPORT nvrtc_result nvrtcDestroyProgram(nvrtc_program *program);
+FAKE_EXPORT nvrtc_result nvrtcCompileProgram(nvrtc_program program, int option_count,
+                                             const char *const *options);
+FAKE_EXPORT nvrtc_result nvrtcGetCUBINSize(nvrtc_program program, size_t *bytes);
+FAKE_EXPORT nvrtc_result nvrtcGetCUBIN(nvrtc_program program, char *image);
+FAKE_EXPORT nvrtc_result nvrtcGetProgramLogSize(nvrtc_program program, size_t *bytes);
+FAKE_EXPORT nvrtc_result nvrtcGetProgramLog(nvrtc_program program, char *log);
 
 /* Called inside of each compilation; NULL: nothing is. */
 FAKE_EXPORT void fake_nvrtc_set_hook(void (*hook)(void));
