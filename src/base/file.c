@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files through stdio. */
+/* Whole files through stdio, and a little of POSIX. */
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -47,13 +50,73 @@ sp_status sp_file_read(const char *path, void **bytes, size_t *len)
     return status;
 }
 
+static sp_status write_open(FILE *file, const char *path, const void *bytes, size_t len)
+{
+    const size_t written = fwrite(bytes, 1, len, file);
+    if (fclose(file) != 0 || written != len) return fail_with_reason("write", path);
+    return SP_OK;
+}
+
 sp_status sp_file_write(const char *path, const void *bytes, size_t len)
 {
     FILE *file = fopen(path, "wb");
     if (file == NULL) return fail_with_reason("create", path);
-    const size_t written = fwrite(bytes, 1, len, file);
-    if (fclose(file) != 0 || written != len) {
-        return fail_with_reason("write", path);
+    return write_open(file, path, bytes, len);
+}
+
+/* `beside` is a template for mkostemp. */
+static sp_status replace_through(char *beside, const char *path, const void *bytes, size_t len)
+{
+    const int descriptor = mkostemp(beside, O_CLOEXEC);
+    if (descriptor < 0) return fail_with_reason("create", beside);
+    FILE *file = fdopen(descriptor, "wb");
+    if (file == NULL) {
+        const sp_status status = fail_with_reason("create", beside);
+        close(descriptor);
+        unlink(beside);
+        return status;
     }
-    return SP_OK;
+    sp_status status = write_open(file, beside, bytes, len);
+    if (status == SP_OK && rename(beside, path) != 0) status = fail_with_reason("replace", path);
+    if (status != SP_OK) unlink(beside);
+    return status;
+}
+
+sp_status sp_file_replace(const char *path, const void *bytes, size_t len)
+{
+    static const char suffix[] = ".XXXXXX";
+    const size_t path_bytes = strlen(path);
+    char *beside = sp_malloc(path_bytes + sizeof suffix);
+    if (beside == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the path %s", path);
+    memcpy(beside, path, path_bytes);
+    memcpy(beside + path_bytes, suffix, sizeof suffix);
+    const sp_status status = replace_through(beside, path, bytes, len);
+    sp_free(beside);
+    return status;
+}
+
+static sp_status create_one(const char *path)
+{
+    if (mkdir(path, 0700) == 0) return SP_OK;
+    const int error = errno;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return SP_OK;
+    errno = error;
+    return fail_with_reason("create the folder", path);
+}
+
+sp_status sp_folder_create(const char *path)
+{
+    char *part = sp_strdup(path);
+    if (part == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the path %s", path);
+    sp_status status = SP_OK;
+    for (char *at = part; status == SP_OK && *at != '\0'; at++) {
+        if (*at != '/' || at == part) continue;
+        *at = '\0';
+        status = create_one(part);
+        *at = '/';
+    }
+    if (status == SP_OK) status = create_one(part);
+    sp_free(part);
+    return status;
 }

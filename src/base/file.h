@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files. */
+/* Whole files, and the folders they go into. */
 #ifndef SP_BASE_FILE_H
 #define SP_BASE_FILE_H
 
@@ -13,5 +13,14 @@ sp_status sp_file_read(const char *path, void **bytes, size_t *len);
 
 /* Writes a file anew. SP_IO naming it. */
 sp_status sp_file_write(const char *path, const void *bytes, size_t len);
+
+/* The same, but whoever opens the file meanwhile finds the old one or the whole new one, also when
+ * several threads or processes replace it at once: it is written beside and renamed. On failure the
+ * old one is as it was. */
+sp_status sp_file_replace(const char *path, const void *bytes, size_t len);
+
+/* Makes a folder for this user alone, and those above it that are missing. SP_OK if it is there,
+ * SP_IO naming it. */
+sp_status sp_folder_create(const char *path);
 
 #endif

@@ -1,102 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake driver behaves as a driver: what the tests of the CUDA device rely on. */
+/* The fake driver behaves as a driver: memory, streams, events, kernels. */
 #include "fake_cuda.h"
-
-#include <string.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "fake_driver_fixture.h"
 #include "support/test.h"
-
-#define CHECK_CUDA(call, expected) CHECK_EQ_INT((int64_t)(call), (int64_t)(expected))
-#define REQUIRE_CUDA(call) REQUIRE_EQ_INT((int64_t)(call), CUDA_SUCCESS)
-
-/* The context of device 0 is current, with two streams. */
-typedef struct fixture {
-    CUcontext context;
-    CUstream a, b;
-} fixture;
-
-static void begin(fixture *f)
-{
-    fake_cuda_reset();
-    REQUIRE_CUDA(cuInit(0));
-    REQUIRE_CUDA(cuDevicePrimaryCtxRetain(&f->context, 0));
-    REQUIRE_CUDA(cuCtxPushCurrent_v2(f->context));
-    REQUIRE_CUDA(cuStreamCreate(&f->a, CU_STREAM_NON_BLOCKING));
-    REQUIRE_CUDA(cuStreamCreate(&f->b, CU_STREAM_NON_BLOCKING));
-}
-
-/* `expected` is what every call returns by now. */
-static void end_failed(fixture *f, CUresult expected)
-{
-    CHECK_CUDA(cuStreamDestroy_v2(f->a), expected);
-    CHECK_CUDA(cuStreamDestroy_v2(f->b), expected);
-    fake_cuda_drain();
-    CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
-    CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-    CHECK_EQ_U64(fake_cuda_live_all(), 0);
-    fake_cuda_reset();
-}
-
-static void end(fixture *f)
-{
-    end_failed(f, CUDA_SUCCESS);
-}
-
-/* Kernels of these tests: add a number to a word; wait for a word; fail. */
-static void run_add(const uint32_t grid[3], const uint32_t block[3], void **params)
-{
-    (void)block;
-    uint32_t *target = *(uint32_t **)params[0];
-    *target += *(const uint32_t *)params[1] * grid[0];
-}
-
-/* word = word * 2 + number: the result tells the order. */
-static void run_chain(const uint32_t grid[3], const uint32_t block[3], void **params)
-{
-    (void)grid, (void)block;
-    uint32_t *target = *(uint32_t **)params[0];
-    *target = *target * 2 + *(const uint32_t *)params[1];
-}
-
-static void run_await(const uint32_t grid[3], const uint32_t block[3], void **params)
-{
-    (void)grid, (void)block;
-    sp_atomic_u32 *flag = *(sp_atomic_u32 **)params[0];
-    while (sp_load_acquire(flag) == 0) sp_thread_yield();
-}
-
-static void run_fail(const uint32_t grid[3], const uint32_t block[3], void **params)
-{
-    (void)grid, (void)block, (void)params;
-    fake_cuda_raise(CUDA_ERROR_ILLEGAL_ADDRESS);
-}
-
-typedef struct kernels {
-    CUmodule module;
-    CUfunction add, chain, await, fail;
-} kernels;
-
-static void load_kernels(kernels *k)
-{
-    fake_cuda_register("add", run_add);
-    fake_cuda_register("chain", run_chain);
-    fake_cuda_register("await", run_await);
-    fake_cuda_register("fail", run_fail);
-    REQUIRE_CUDA(cuModuleLoadData(&k->module, "FAKE\nadd 8 4\nchain 8 4\nawait 8\nfail\n"));
-    REQUIRE_CUDA(cuModuleGetFunction(&k->add, k->module, "add"));
-    REQUIRE_CUDA(cuModuleGetFunction(&k->chain, k->module, "chain"));
-    REQUIRE_CUDA(cuModuleGetFunction(&k->await, k->module, "await"));
-    REQUIRE_CUDA(cuModuleGetFunction(&k->fail, k->module, "fail"));
-}
-
-static CUresult launch(CUfunction function, CUstream stream, void *target, uint32_t number)
-{
-    void *params[] = {&target, &number};
-    return cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL);
-}
 
 TEST(calls_want_initialisation_a_context_and_a_stream)
 {
@@ -104,7 +14,7 @@ TEST(calls_want_initialisation_a_context_and_a_stream)
     CUdeviceptr address = 0;
     CHECK_CUDA(cuDevicePrimaryCtxRetain(&context, 0), FAKE_ERROR_NOT_INITIALIZED);
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     int count = 0;
     CHECK_CUDA(cuDeviceGetCount(&count), CUDA_SUCCESS);
     CHECK_EQ_INT(count, FAKE_DEVICES);
@@ -124,13 +34,13 @@ TEST(calls_want_initialisation_a_context_and_a_stream)
     CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
     CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
     CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), FAKE_ERROR_INVALID_CONTEXT);
-    end(&f);
+    fixture_end(&f);
 }
 
 TEST(memory_is_counted_and_only_its_start_frees_it)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     CUdeviceptr managed = 0;
     CUdeviceptr device = 0;
     void *pinned = NULL;
@@ -154,13 +64,13 @@ TEST(memory_is_counted_and_only_its_start_frees_it)
     CHECK_CUDA(cuMemFree_v2(device), CUDA_SUCCESS);
     CHECK_CUDA(cuMemAlloc_v2(&device, FAKE_MEMORY_BYTES + 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_CUDA(cuMemAlloc_v2(&device, 0), CUDA_ERROR_INVALID_VALUE);
-    end(&f);
+    fixture_end(&f);
 }
 
 TEST(a_stream_runs_fills_and_copies_in_order)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     uint8_t bytes[64] = {0};
     uint8_t copy[64] = {0};
     const CUdeviceptr target = (uintptr_t)bytes;
@@ -178,13 +88,13 @@ TEST(a_stream_runs_fills_and_copies_in_order)
                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     CHECK_EQ_MEM(copy, expected, sizeof copy);
     CHECK_EQ_INT(bytes[0], 0);
-    end(&f);
+    fixture_end(&f);
 }
 
 TEST(a_launch_copies_its_parameters_and_runs_later)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     kernels k;
     load_kernels(&k);
     uint32_t word = 1;
@@ -206,13 +116,13 @@ TEST(a_launch_copies_its_parameters_and_runs_later)
     CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
     CHECK_EQ_U64(word, 16);
     CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
-    end(&f);
+    fixture_end(&f);
 }
 
 TEST(modules_know_their_entries_and_other_images_are_refused)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     kernels k;
     load_kernels(&k);
     CUfunction function = NULL;
@@ -224,13 +134,13 @@ TEST(modules_know_their_entries_and_other_images_are_refused)
     CHECK_EQ_U64(fake_cuda_live(FAKE_MODULE), 2);
     CHECK_CUDA(cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
-    end(&f);
+    fixture_end(&f);
 }
 
 TEST(an_event_is_ready_when_its_stream_has_come_there)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     CUevent first = NULL;
     CUevent second = NULL;
     float ms = -1;
@@ -254,13 +164,13 @@ TEST(an_event_is_ready_when_its_stream_has_come_there)
     CHECK(ms >= 1.0F);
     CHECK_CUDA(cuEventDestroy_v2(first), CUDA_SUCCESS);
     CHECK_CUDA(cuEventDestroy_v2(second), CUDA_SUCCESS);
-    end(&f);
+    fixture_end(&f);
 }
 
 TEST(an_event_may_be_destroyed_before_it_is_reached)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     CUevent event = NULL;
     uint32_t word = 0;
     fake_cuda_hold(true);
@@ -272,7 +182,7 @@ TEST(an_event_may_be_destroyed_before_it_is_reached)
     fake_cuda_hold(false);
     CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
     CHECK_EQ_U64(word, 7);
-    end(&f);
+    fixture_end(&f);
 }
 
 /* Stream a is stuck until `flag`; b must run although it waits for an event that was recorded
@@ -280,7 +190,7 @@ TEST(an_event_may_be_destroyed_before_it_is_reached)
 TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     kernels k;
     load_kernels(&k);
     CUevent event = NULL;
@@ -292,14 +202,14 @@ TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
     CHECK_CUDA(cuMemsetD32Async((uintptr_t)&word, 7, 1, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS);
-    CHECK_CUDA(launch(k.await, f.a, &flag, 0), CUDA_SUCCESS);
+    CHECK_CUDA(launch_kernel(k.await, f.a, &flag, 0), CUDA_SUCCESS);
     CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
-    CHECK_CUDA(launch(k.add, f.b, &word, 1), CUDA_SUCCESS);
+    CHECK_CUDA(launch_kernel(k.add, f.b, &word, 1), CUDA_SUCCESS);
     CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
     CHECK_EQ_U64(word, 8);
     CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_NOT_READY);
     CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS);
-    CHECK_CUDA(launch(k.add, f.b, &word, 1), CUDA_SUCCESS);
+    CHECK_CUDA(launch_kernel(k.add, f.b, &word, 1), CUDA_SUCCESS);
     sp_clock_sleep(1000000);
     sp_store_release(&flag, 1);
     CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
@@ -307,7 +217,7 @@ TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
     CHECK_EQ_U64(word, 9);
     CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
     CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
-    end(&f);
+    fixture_end(&f);
 }
 
 /* Under ThreadSanitizer: the word is plain, and goes through all streams and the host. */
@@ -315,7 +225,7 @@ TEST(waits_order_streams_that_work_on_one_word)
 {
     enum { STREAMS = 8, TURNS = 50 };
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     kernels k;
     load_kernels(&k);
     uint32_t word = 0;
@@ -327,7 +237,7 @@ TEST(waits_order_streams_that_work_on_one_word)
     }
     for (int i = 0; i < STREAMS * TURNS; i++) {
         CHECK_CUDA(cuStreamWaitEvent(streams[i % STREAMS], event, 0), CUDA_SUCCESS);
-        CHECK_CUDA(launch(k.add, streams[i % STREAMS], &word, 1), CUDA_SUCCESS);
+        CHECK_CUDA(launch_kernel(k.add, streams[i % STREAMS], &word, 1), CUDA_SUCCESS);
         CHECK_CUDA(cuEventRecord(event, streams[i % STREAMS]), CUDA_SUCCESS);
     }
     CHECK_CUDA(cuEventSynchronize(event), CUDA_SUCCESS);
@@ -335,239 +245,7 @@ TEST(waits_order_streams_that_work_on_one_word)
     for (int i = 0; i < STREAMS; i++) CHECK_CUDA(cuStreamDestroy_v2(streams[i]), CUDA_SUCCESS);
     CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
     CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
-    end(&f);
-}
-
-static CUresult add_kernel(CUgraph graph, CUfunction function, uint32_t *target, uint32_t number,
-                           const CUgraphNode *behind, CUgraphNode *out)
-{
-    void *params[] = {&target, &number};
-    const CUDA_KERNEL_NODE_PARAMS node = {.func = function,
-                                          .gridDimX = 1,
-                                          .gridDimY = 1,
-                                          .gridDimZ = 1,
-                                          .blockDimX = 1,
-                                          .blockDimY = 1,
-                                          .blockDimZ = 1,
-                                          .kernelParams = params};
-    return cuGraphAddKernelNode_v2(out, graph, behind, *behind != NULL ? 1 : 0, &node);
-}
-
-TEST(a_graph_runs_in_the_order_of_its_edges_only)
-{
-    fixture f;
-    begin(&f);
-    kernels k;
-    load_kernels(&k);
-    uint32_t chained = 1;
-    uint32_t loose = 1;
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    CUgraphNode last = NULL;
-    CUgraphNode none = NULL;
-    CUgraphNode made = NULL;
-    REQUIRE_CUDA(cuGraphCreate(&graph, 0));
-    for (uint32_t i = 0; i < 4; i++) {
-        CHECK_CUDA(add_kernel(graph, k.chain, &chained, i, &last, &last), CUDA_SUCCESS);
-        CHECK_CUDA(add_kernel(graph, k.chain, &loose, i, &none, &made), CUDA_SUCCESS);
-    }
-    REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
-    CHECK_CUDA(cuGraphUpload(exec, f.a), CUDA_SUCCESS);
-    CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
-    CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS); /* in flight */
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
-    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
-    CHECK_EQ_U64(chained, 16 + 0 * 8 + 1 * 4 + 2 * 2 + 3);
-    CHECK_EQ_U64(loose, 16 + 3 * 8 + 2 * 4 + 1 * 2 + 0);
-    end(&f);
-}
-
-TEST(a_graph_copies_and_fills)
-{
-    fixture f;
-    begin(&f);
-    uint8_t bytes[32] = {0};
-    uint8_t copy[32] = {0};
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    CUgraphNode fill = NULL;
-    CUgraphNode node = NULL;
-    REQUIRE_CUDA(cuGraphCreate(&graph, 0));
-    CUDA_MEMSET_NODE_PARAMS fill_params = {(uintptr_t)bytes, 16, 0x0201, 2, 2, 2};
-    CHECK_CUDA(cuGraphAddMemsetNode(&fill, graph, NULL, 0, &fill_params, f.context), CUDA_SUCCESS);
-    CUDA_MEMCPY3D copy_params = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                                 .srcHost = bytes,
-                                 .srcXInBytes = 16,
-                                 .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                 .dstDevice = (uintptr_t)copy,
-                                 .WidthInBytes = 8,
-                                 .Height = 1,
-                                 .Depth = 1};
-    CHECK_CUDA(cuGraphAddMemcpyNode(&node, graph, &fill, 1, &copy_params, f.context), CUDA_SUCCESS);
-    copy_params.WidthInBytes = 0;
-    CHECK_CUDA(cuGraphAddMemcpyNode(&node, graph, &fill, 1, &copy_params, f.context),
-               CUDA_ERROR_INVALID_VALUE);
-    fill_params.elementSize = 3;
-    CHECK_CUDA(cuGraphAddMemsetNode(&fill, graph, NULL, 0, &fill_params, f.context),
-               CUDA_ERROR_INVALID_VALUE);
-    REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
-    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
-    const uint8_t row[16] = {1, 2, 1, 2};
-    CHECK_EQ_MEM(bytes, row, 16);
-    CHECK_EQ_MEM(bytes + 16, row, 16);
-    CHECK_EQ_MEM(copy, row, 16);
-    CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS);
-    CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
-    end(&f);
-}
-
-/* One exec on two streams: its launches never overlap, as ThreadSanitizer would see. */
-TEST(launches_of_one_exec_follow_each_other)
-{
-    fixture f;
-    begin(&f);
-    kernels k;
-    load_kernels(&k);
-    uint32_t word = 0;
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    CUgraphNode node = NULL;
-    REQUIRE_CUDA(cuGraphCreate(&graph, 0));
-    CHECK_CUDA(add_kernel(graph, k.add, &word, 1, &node, &node), CUDA_SUCCESS);
-    REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    for (int i = 0; i < 100; i++) {
-        CHECK_CUDA(cuGraphLaunch(exec, i % 2 == 0 ? f.a : f.b), CUDA_SUCCESS);
-    }
-    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
-    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
-    CHECK_EQ_U64(word, 100);
-    CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS);
-    CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
-    end(&f);
-}
-
-TEST(a_failed_kernel_fails_its_context_and_no_other)
-{
-    fixture f;
-    begin(&f);
-    kernels k;
-    load_kernels(&k);
-    CUevent event = NULL;
-    CUdeviceptr memory = 0;
-    uint32_t word = 1;
-    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    REQUIRE_CUDA(cuMemAlloc_v2(&memory, 16));
-    CHECK_CUDA(cuLaunchKernel(k.fail, 1, 1, 1, 1, 1, 1, 0, f.a, NULL, NULL), CUDA_SUCCESS);
-    CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_CUDA(launch(k.add, f.b, &word, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_EQ_U64(word, 1);
-    CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_CUDA(cuMemFree_v2(memory), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CUcontext other = NULL;
-    CHECK_CUDA(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
-    CHECK_CUDA(cuCtxPushCurrent_v2(other), CUDA_SUCCESS);
-    CHECK_CUDA(cuMemAlloc_v2(&memory, 16), CUDA_SUCCESS);
-    CHECK_CUDA(cuMemFree_v2(memory), CUDA_SUCCESS);
-    CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
-    CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
-    end_failed(&f, CUDA_ERROR_ILLEGAL_ADDRESS);
-}
-
-TEST(the_nth_kernel_fails_on_request_and_what_is_queued_behind_it_is_dropped)
-{
-    fixture f;
-    begin(&f);
-    kernels k;
-    load_kernels(&k);
-    CUevent event = NULL;
-    uint32_t word = 0;
-    REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    fake_cuda_hold(true);
-    fake_cuda_fail_kernel(3, CUDA_ERROR_LAUNCH_FAILED);
-    for (int i = 0; i < 5; i++) CHECK_CUDA(launch(k.add, f.a, &word, 1), CUDA_SUCCESS);
-    CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
-    CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-    fake_cuda_hold(false);
-    CHECK_CUDA(cuEventSynchronize(event), CUDA_ERROR_LAUNCH_FAILED);
-    CHECK_EQ_U64(word, 2);
-    CHECK_CUDA(cuEventDestroy_v2(event), CUDA_ERROR_LAUNCH_FAILED);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_ERROR_LAUNCH_FAILED);
-    end_failed(&f, CUDA_ERROR_LAUNCH_FAILED);
-}
-
-TEST(the_nth_call_of_a_function_fails_on_request)
-{
-    fixture f;
-    begin(&f);
-    CUevent events[4] = {NULL};
-    fake_cuda_fail_call("cuEventCreate", 2, 2, CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_CUDA(cuEventCreate(&events[0], 0), CUDA_SUCCESS);
-    CHECK_CUDA(cuEventCreate(&events[1], 0), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_CUDA(cuEventCreate(&events[2], 0), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_CUDA(cuEventCreate(&events[3], 0), CUDA_SUCCESS);
-    CHECK(events[1] == NULL && events[2] == NULL);
-    CHECK_EQ_U64(fake_cuda_live(FAKE_EVENT), 2);
-    CHECK_CUDA(cuEventDestroy_v2(events[0]), CUDA_SUCCESS);
-    CHECK_CUDA(cuEventDestroy_v2(events[3]), CUDA_SUCCESS);
-    end(&f);
-}
-
-typedef struct blocked {
-    fixture f;
-    uint32_t words[8];
-    sp_atomic_u32 pushed;
-} blocked;
-
-static void push_or_release(void *arg, uint32_t index)
-{
-    blocked *self = arg;
-    if (index == 0) {
-        CHECK_CUDA(cuCtxPushCurrent_v2(self->f.context), CUDA_SUCCESS);
-        for (uint32_t i = 0; i < 8; i++) {
-            CHECK_CUDA(cuMemsetD32Async((uintptr_t)&self->words[i], i, 1, self->f.a), CUDA_SUCCESS);
-            sp_fetch_add_relaxed(&self->pushed, 1);
-        }
-        CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
-        return;
-    }
-    while (sp_load_relaxed(&self->pushed) < 4) sp_thread_yield();
-    sp_clock_sleep(5000000);
-    CHECK_EQ_U64(sp_load_relaxed(&self->pushed), 4);
-    fake_cuda_hold(false);
-}
-
-TEST(a_full_stream_blocks_whoever_adds_to_it)
-{
-    blocked self = {.pushed = {0}};
-    begin(&self.f);
-    fake_cuda_set_queue_limit(4);
-    fake_cuda_hold(true);
-    test_threads(2, push_or_release, &self);
-    CHECK_CUDA(cuStreamSynchronize(self.f.a), CUDA_SUCCESS);
-    for (uint32_t i = 0; i < 8; i++) CHECK_EQ_U64(self.words[i], i);
-    end(&self.f);
-}
-
-TEST(a_destroyed_stream_runs_what_was_queued)
-{
-    fixture f;
-    begin(&f);
-    CUstream stream = NULL;
-    uint32_t word = 0;
-    REQUIRE_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    fake_cuda_hold(true);
-    CHECK_CUDA(cuMemsetD32Async((uintptr_t)&word, 7, 1, stream), CUDA_SUCCESS);
-    CHECK_CUDA(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
-    fake_cuda_hold(false);
-    fake_cuda_drain();
-    CHECK_EQ_U64(word, 7);
-    end(&f);
+    fixture_end(&f);
 }
 
 static void use_alone(void *arg, uint32_t index)
@@ -585,7 +263,7 @@ static void use_alone(void *arg, uint32_t index)
     uint32_t *word = (uint32_t *)(uintptr_t)memory;
     *word = index;
     for (uint32_t i = 0; i < 20; i++) {
-        CHECK_CUDA(launch(k->add, stream, word, 1), CUDA_SUCCESS);
+        CHECK_CUDA(launch_kernel(k->add, stream, word, 1), CUDA_SUCCESS);
         CHECK_CUDA(cuEventRecord(event, stream), CUDA_SUCCESS);
     }
     CHECK_CUDA(cuEventSynchronize(event), CUDA_SUCCESS);
@@ -600,12 +278,12 @@ static void use_alone(void *arg, uint32_t index)
 TEST(threads_use_one_context_together)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     kernels k;
     load_kernels(&k);
     test_threads(16, use_alone, &k);
     CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
-    end(&f);
+    fixture_end(&f);
 }
 
 static CUresult call_through_table(CUdeviceptr *memory)
@@ -616,7 +294,7 @@ static CUresult call_through_table(CUdeviceptr *memory)
 TEST(the_library_finds_it_as_its_driver)
 {
     fixture f;
-    begin(&f);
+    fixture_begin(&f);
     REQUIRE_OK(sp__cuda_api_open());
     CUdeviceptr memory = 0;
     const uint64_t before = sp__cuda_call_count(SP_CUDA_CALL_cuMemAlloc);
@@ -629,7 +307,7 @@ TEST(the_library_finds_it_as_its_driver)
     CHECK_STATUS(sp__cuda_check(CUDA_ERROR_OUT_OF_MEMORY, "cuX", NULL), SP_OUT_OF_MEMORY);
     CHECK_STATUS(sp__cuda_check((CUresult)12345, "cuX", NULL), SP_FAILED);
     CHECK_MESSAGE("cuX: unknown CUDA error");
-    end(&f);
+    fixture_end(&f);
 }
 
 TEST_MAIN

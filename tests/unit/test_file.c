@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files. */
+/* Whole files and folders. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,104 @@ TEST(a_missing_file_and_a_folder_are_errors_that_name_the_path)
     CHECK_STATUS(sp_file_write(s.folder, "x", 1), SP_IO);
     CHECK_MESSAGE("cannot create");
     CHECK(bytes == NULL);
+    scratch_close(&s);
+}
+
+/* Files in the folder, without those of its own. */
+static uint32_t count_files(const char *folder)
+{
+    uint32_t count = 0;
+    DIR *dir = opendir(folder);
+    if (dir == NULL) return 0;
+    while (readdir(dir) != NULL) count++; /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+    closedir(dir);
+    return count - 2;
+}
+
+TEST(a_replaced_file_is_whole_and_nothing_is_left_beside_it)
+{
+    const scratch s = scratch_open();
+    CHECK_OK(sp_file_replace(s.file, "long text", 9));
+    CHECK_OK(sp_file_replace(s.file, "text", 4));
+    void *bytes = NULL;
+    size_t len = 0;
+    REQUIRE_OK(sp_file_read(s.file, &bytes, &len));
+    CHECK_EQ_U64(len, 4);
+    CHECK_EQ_MEM(bytes, "text", 4);
+    sp_free(bytes);
+    CHECK_EQ_U64(count_files(s.folder), 1);
+    scratch_close(&s);
+}
+
+TEST(a_file_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it)
+{
+    const scratch s = scratch_open();
+    char inside[128];
+    snprintf(inside, sizeof inside, "%s/no_such_folder/file", s.folder);
+    CHECK_STATUS(sp_file_replace(inside, "x", 1), SP_IO);
+    CHECK_MESSAGE("cannot create");
+    /* A folder cannot be replaced by a file. */
+    REQUIRE_OK(sp_folder_create(s.file));
+    CHECK_STATUS(sp_file_replace(s.file, "x", 1), SP_IO);
+    CHECK_MESSAGE("cannot replace");
+    CHECK_EQ_U64(count_files(s.folder), 1);
+    CHECK_EQ_INT(rmdir(s.file), 0);
+    CHECK_OK(sp_file_replace(s.file, "old", 3));
+    sp_heap_fail_after(0);
+    CHECK_STATUS(sp_file_replace(s.file, "new", 3), SP_OUT_OF_MEMORY);
+    sp_heap_fail_after(UINT64_MAX);
+    void *bytes = NULL;
+    size_t len = 0;
+    REQUIRE_OK(sp_file_read(s.file, &bytes, &len));
+    CHECK_EQ_MEM(bytes, "old", 3);
+    sp_free(bytes);
+    scratch_close(&s);
+}
+
+static void replace_or_read(void *arg, uint32_t index)
+{
+    const scratch *s = arg;
+    char text[3000];
+    memset(text, 'a' + (int)index, sizeof text);
+    for (int i = 0; i < 50; i++) {
+        CHECK_OK(sp_file_replace(s->file, text, 1 + (size_t)index * 700));
+        char *bytes = NULL;
+        size_t len = 0;
+        REQUIRE_OK(sp_file_read(s->file, (void **)&bytes, &len));
+        CHECK_EQ_U64(len, 1 + (size_t)(bytes[0] - 'a') * 700);
+        for (size_t k = 1; k < len; k++) REQUIRE(bytes[k] == bytes[0]);
+        sp_free(bytes);
+    }
+}
+
+TEST(readers_of_a_replaced_file_see_one_of_its_contents)
+{
+    scratch s = scratch_open();
+    test_threads(4, replace_or_read, &s);
+    CHECK_EQ_U64(count_files(s.folder), 1);
+    scratch_close(&s);
+}
+
+TEST(folders_are_made_with_those_above_them)
+{
+    const scratch s = scratch_open();
+    char inner[128];
+    snprintf(inner, sizeof inner, "%s/inner", s.file);
+    CHECK_OK(sp_folder_create(inner));
+    CHECK_OK(sp_folder_create(inner)); /* it is there */
+    struct stat info;
+    REQUIRE_EQ_INT(stat(inner, &info), 0);
+    CHECK_EQ_INT(info.st_mode & 0777, 0700);
+    CHECK_EQ_INT(rmdir(inner), 0);
+    CHECK_EQ_INT(rmdir(s.file), 0);
+    CHECK_OK(sp_file_write(s.file, "x", 1));
+    CHECK_STATUS(sp_folder_create(s.file), SP_IO);
+    CHECK_MESSAGE("File exists");
+    CHECK_STATUS(sp_folder_create(inner), SP_IO);
+    CHECK_MESSAGE(s.file);
+    sp_heap_fail_after(0);
+    CHECK_STATUS(sp_folder_create(s.folder), SP_OUT_OF_MEMORY);
+    sp_heap_fail_after(UINT64_MAX);
     scratch_close(&s);
 }
 

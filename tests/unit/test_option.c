@@ -179,6 +179,55 @@ TEST(values_format_as_they_are_written)
     unset_all();
 }
 
+TEST(a_text_is_empty_by_default_and_else_what_the_variable_says)
+{
+    unset_all();
+    CHECK_EQ_STR(sp_option_text(SP_OPTION_CACHE_DIR), "");
+    CHECK(!sp_option_is_set(SP_OPTION_CACHE_DIR));
+    setenv("STREAMPOOL_CACHE_DIR", "/a folder|x", 1);
+    sp__option_reset();
+    CHECK_EQ_STR(sp_option_text(SP_OPTION_CACHE_DIR), "/a folder|x");
+    CHECK(sp_option_is_set(SP_OPTION_CACHE_DIR));
+    CHECK_EQ_STR(sp_option_text(SP_OPTION_NVRTC), "");
+    char text[32];
+    sp_option_format(SP_OPTION_CACHE_DIR, text, sizeof text);
+    CHECK_EQ_STR(text, "/a folder|x");
+    sp_option_format(SP_OPTION_NVRTC, text, sizeof text);
+    CHECK_EQ_STR(text, "");
+    const sp_option_info *info = sp_option_describe(SP_OPTION_CACHE_DIR);
+    CHECK_EQ_STR(info->variable, "STREAMPOOL_CACHE_DIR");
+    CHECK_EQ_INT(info->type, SP_OPTION_TYPE_TEXT);
+    unset_all();
+    CHECK_EQ_STR(sp_option_text(SP_OPTION_CACHE_DIR), "");
+}
+
+TEST(a_text_that_is_too_long_is_refused_and_one_that_just_fits_is_not)
+{
+    unset_all();
+    char text[SP_OPTION_TEXT_BYTES + 1];
+    memset(text, 'x', sizeof text);
+    text[SP_OPTION_TEXT_BYTES - 1] = '\0';
+    int64_t length = -1;
+    CHECK(sp_option_parse(sp_option_describe(SP_OPTION_NVRTC), text, &length));
+    CHECK_EQ_INT(length, SP_OPTION_TEXT_BYTES - 1);
+    setenv("STREAMPOOL_NVRTC", text, 1);
+    CHECK_EQ_STR(sp_option_text(SP_OPTION_NVRTC), text);
+
+    unset_all();
+    warnings seen = {0};
+    text[SP_OPTION_TEXT_BYTES - 1] = 'x';
+    text[SP_OPTION_TEXT_BYTES] = '\0';
+    CHECK(!sp_option_parse(sp_option_describe(SP_OPTION_NVRTC), text, &length));
+    setenv("STREAMPOOL_LOG", "warn", 1);
+    setenv("STREAMPOOL_NVRTC", text, 1);
+    sp_log_set_callback(keep_warning, &seen);
+    CHECK_EQ_STR(sp_option_text(SP_OPTION_NVRTC), "");
+    CHECK(!sp_option_is_set(SP_OPTION_NVRTC));
+    CHECK_EQ_INT(seen.count, 1);
+    CHECK(strstr(seen.last, "STREAMPOOL_NVRTC=xxx") != NULL);
+    unset_all();
+}
+
 typedef struct first_use {
     sp_atomic_u64 warning_count;
 } first_use;

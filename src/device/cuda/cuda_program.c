@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list of programs that only grows, each with the functions that were found. Loads are made
+ * outside of the lock: the driver, and the compiler, may take long. */
+#include "device/cuda/cuda_program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "base/mutex.h"
+#include "device/cuda/cuda_disk_cache.h"
+#include "device/cuda/cuda_nvrtc.h"
+
+typedef enum load_state { NOT_LOADED, LOADING, LOADED } load_state;
+
+typedef struct loaded_program {
+    const sp_gpu_program *program; /* constant, as is the link */
+    struct loaded_program *next;
+    /* CUfunctions by the index of their kernels, NULL: not asked for yet. Stored (release) by
+     * whoever asked the driver, which answers all alike; loaded (acquire) by every launch, for
+     * which the module is loaded then. */
+    SP_ATOMIC(CUfunction) functions[SP_GPU_MAX_KERNELS];
+    load_state state; /* this and the rest: under the lock of sp_cuda_programs */
+    uint64_t failures;
+    sp_status failure; /* the newest, and its message */
+    char message[SP_ERROR_BYTES];
+    CUmodule module; /* constant once LOADED */
+} loaded_program;
+
+struct sp_cuda_programs {
+    char architecture[16]; /* "sm_90" */
+    /* Newest first. Pushed (release) under the lock, walked (acquire) without: what is constant in
+     * a program. */
+    SP_ATOMIC(loaded_program *) first;
+    sp_mutex lock;
+    sp_cond load_ended;
+};
+
+sp_status sp__cuda_programs_open(CUdevice device, sp_cuda_programs **out)
+{
+    int major;
+    int minor;
+    SP_CUDA_TRY(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    SP_CUDA_TRY(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    sp_cuda_programs *programs = sp_calloc(1, sizeof *programs);
+    if (programs == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a device's programs");
+    snprintf(programs->architecture, sizeof programs->architecture, "sm_%d%d", major, minor);
+    sp_mutex_init(&programs->lock, SP_LOCK_CUDA_PROGRAMS);
+    sp_cond_init(&programs->load_ended);
+    *out = programs;
+    return SP_OK;
+}
+
+void sp__cuda_programs_close(sp_cuda_programs *programs)
+{
+    if (programs == NULL) return;
+    loaded_program *program = sp_load_relaxed(&programs->first);
+    while (program != NULL) {
+        loaded_program *next = program->next;
+        /* A lost context has lost its modules too, so whether this works does not matter. */
+        if (program->state == LOADED) (void)SP_CUDA(cuModuleUnload)(program->module);
+        sp_free(program);
+        program = next;
+    }
+    sp_cond_deinit(&programs->load_ended);
+    sp_mutex_deinit(&programs->lock);
+    sp_free(programs);
+}
+
+/* ---- loading, outside of the lock ---- */
+
+/* An image compiled for this GPU, to be freed: a former process's, or a new one. */
+static sp_status compile(const sp_cuda_programs *programs, const sp_gpu_program *program,
+                         void **image)
+{
+    sp_nvrtc_version compiler;
+    if (sp__nvrtc_open(&compiler) != SP_OK) {
+        return sp__fail_prefix(SP_UNSUPPORTED,
+                               "the kernels '%s' have no code for this GPU (%s): ", program->name,
+                               programs->architecture);
+    }
+    const sp_cuda_image_key key = {.name = program->name,
+                                   .source = program->source,
+                                   .architecture = programs->architecture,
+                                   .compiler = compiler};
+    size_t bytes;
+    if (sp__cuda_disk_cache_read(&key, image, &bytes)) return SP_OK;
+    SP_TRY(
+        sp__nvrtc_compile(program->name, program->source, programs->architecture, image, &bytes));
+    sp__cuda_disk_cache_write(&key, *image, bytes);
+    return SP_OK;
+}
+
+static sp_status compile_and_load(const sp_cuda_programs *programs, const sp_gpu_program *program,
+                                  CUmodule *module)
+{
+    void *image;
+    SP_TRY(compile(programs, program, &image));
+    const sp_status status =
+        sp__cuda_check(SP_CUDA(cuModuleLoadData)(module, image), "cuModuleLoadData", program->name);
+    sp_free(image);
+    return status;
+}
+
+static sp_status load(const sp_cuda_programs *programs, const sp_gpu_program *program,
+                      CUmodule *module)
+{
+    if (program->binary != NULL) {
+        const CUresult result = SP_CUDA(cuModuleLoadData)(module, program->binary);
+        if (result != CUDA_ERROR_NO_BINARY_FOR_GPU &&
+            result != CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+            return sp__cuda_check(result, "cuModuleLoadData", program->name);
+        }
+    }
+    return compile_and_load(programs, program, module);
+}
+
+/* ---- one load, however many ask ---- */
+
+static loaded_program *look_up(sp_cuda_programs *programs, const sp_gpu_program *program)
+{
+    /* Pairs with the release in find_or_add_locked: the entry's link and program. */
+    loaded_program *it = sp_load_acquire(&programs->first);
+    while (it != NULL && it->program != program) it = it->next;
+    return it;
+}
+
+/* NULL: no memory. */
+static loaded_program *find_or_add_locked(sp_cuda_programs *programs, const sp_gpu_program *program)
+    SP_REQUIRES(&programs->lock)
+{
+    loaded_program *found = look_up(programs, program);
+    if (found != NULL) return found;
+    loaded_program *made = sp_calloc(1, sizeof *made);
+    if (made == NULL) return NULL;
+    made->program = program;
+    made->next = sp_load_relaxed(&programs->first);
+    sp_store_release(&programs->first, made); /* to look_up */
+    return made;
+}
+
+/* Ends this thread's load, and that of all who wait for it. */
+static void note_load(sp_cuda_programs *programs, loaded_program *program, sp_status status,
+                      CUmodule module)
+{
+    sp_mutex_lock(&programs->lock);
+    program->state = status == SP_OK ? LOADED : NOT_LOADED;
+    program->module = module;
+    if (status != SP_OK) {
+        program->failures++;
+        program->failure = status;
+        snprintf(program->message, sizeof program->message, "%s", sp_last_error());
+    }
+    sp_cond_broadcast(&programs->load_ended);
+    sp_mutex_unlock(&programs->lock);
+}
+
+/* Waits while another thread loads. LOADED, NOT_LOADED after that thread's failure, or LOADING: the
+ * load is this thread's. */
+static load_state join_load_locked(sp_cuda_programs *programs, loaded_program *program)
+    SP_REQUIRES(&programs->lock)
+{
+    if (program->state == NOT_LOADED || SP_PLANTED(load_twice)) {
+        program->state = LOADING;
+        return LOADING;
+    }
+    const uint64_t failures = program->failures;
+    while (program->state == LOADING && program->failures == failures) {
+        sp_cond_wait(&programs->load_ended, &programs->lock);
+    }
+    return program->failures == failures ? LOADED : NOT_LOADED;
+}
+
+static sp_status load_once(sp_cuda_programs *programs, const sp_gpu_program *wanted,
+                           loaded_program **out)
+{
+    char message[SP_ERROR_BYTES] = "";
+    sp_status status = SP_OK;
+    load_state state = NOT_LOADED;
+    sp_mutex_lock(&programs->lock);
+    loaded_program *program = find_or_add_locked(programs, wanted);
+    if (program != NULL) {
+        state = join_load_locked(programs, program);
+        status = state == NOT_LOADED ? program->failure : SP_OK;
+        if (status != SP_OK) memcpy(message, program->message, sizeof message);
+    }
+    sp_mutex_unlock(&programs->lock);
+    *out = program;
+    if (program == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for the kernels '%s'", wanted->name);
+    }
+    if (status != SP_OK) return sp__fail(status, "%s", message);
+    if (state == LOADED) return SP_OK;
+    CUmodule module = NULL;
+    status = load(programs, wanted, &module);
+    note_load(programs, program, status, module);
+    return status;
+}
+
+static sp_status find_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
+                               CUfunction *out)
+{
+    loaded_program *program;
+    SP_TRY(load_once(programs, kernel->program, &program));
+    char what[96];
+    snprintf(what, sizeof what, "%s: %s", kernel->program->name, kernel->entry);
+    SP_TRY(sp__cuda_check(SP_CUDA(cuModuleGetFunction)(out, program->module, kernel->entry),
+                          "cuModuleGetFunction", what));
+    sp_store_release(&program->functions[kernel->index], *out); /* to the look below */
+    return SP_OK;
+}
+
+sp_status sp__cuda_program_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
+                                    CUfunction *out)
+{
+    SP_ASSERT(kernel->index < SP_GPU_MAX_KERNELS);
+    const loaded_program *program = look_up(programs, kernel->program);
+    if (SP_LIKELY(program != NULL)) {
+        /* Pairs with the release in find_function. */
+        const CUfunction found = sp_load_acquire(&program->functions[kernel->index]);
+        if (SP_LIKELY(found != NULL)) {
+            *out = found;
+            return SP_OK;
+        }
+    }
+    return find_function(programs, kernel, out);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The programs of one CUDA device: each is loaded when the first of its kernels is asked for, from
+ * its binary, or compiled from its source if that has no code for this GPU.
+ *
+ * All functions are called with the device's context current. */
+#ifndef SP_DEVICE_CUDA_PROGRAM_H
+#define SP_DEVICE_CUDA_PROGRAM_H
+
+#include <streampool/status.h>
+
+#include "device/cuda/cuda_api.h"
+#include "device/gpu_kernel.h"
+
+typedef struct sp_cuda_programs sp_cuda_programs;
+
+sp_status sp__cuda_programs_open(CUdevice device, sp_cuda_programs **out);
+/* Unloads all; nobody may be asking, and nothing of them run. NULL is allowed. */
+void sp__cuda_programs_close(sp_cuda_programs *programs);
+
+/* The driver's function of a kernel; from any thread, without a lock once it was found. Loading may
+ * compile, takes the time that takes, and is done once: whoever asks meanwhile waits. A failure
+ * goes to all who waited, and the next who asks tries again. SP_UNSUPPORTED if there is neither
+ * code for this GPU nor a compiler; SP_FAILED with the compiler's log. */
+sp_status sp__cuda_program_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
+                                    CUfunction *out);
+
+#endif
