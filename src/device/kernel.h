@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host kernel (a kernel of the device kinds that run on the CPU) is. A dispatch launches a
- * kernel over a grid of tiles; tiles of one dispatch run in any order, on any threads, at the same
+/* What a kernel is. Those of the device kinds that run on the CPU are functions here; those of GPUs
+ * are described by gpu_kernel.h. A dispatch launches a host kernel over a grid of tiles; tiles of one dispatch run in any order, on any threads, at the same
  * time, so a tile writes only bytes that no other tile of the dispatch touches. */
 #ifndef SP_DEVICE_KERNEL_H
 #define SP_DEVICE_KERNEL_H
@@ -25,8 +25,9 @@ typedef sp_status (*sp_kernel_fn)(const sp_tile *tile);
 
 typedef struct sp_kernel {
     const char *name; /* static; in errors, traces and the checker's reports */
-    sp_kernel_fn run;
-    uint32_t quirk; /* 0, or the index + 1 of the device's quirk that limits this kernel */
+    sp_kernel_fn run; /* of a host kernel, else NULL */
+    uint32_t quirk;   /* 0, or the index + 1 of the device's quirk that limits this kernel */
+    const struct sp_gpu_kernel *gpu; /* of a GPU kernel, else NULL */
 } sp_kernel;
 
 #endif
