@@ -8,6 +8,8 @@ option(SP_COVERAGE "Count executed lines" OFF)
 option(SP_DELAYS "Compile in the delay injector" OFF)
 set(SP_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
 set(SP_PLANT "" CACHE STRING "Name of a planted bug to compile in")
+set(STREAMPOOL_NVCC "" CACHE STRING
+    "nvcc to compile the CUDA kernels with; empty: the one that is found; OFF: none")
 set(SP_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Multiplies the time-out of every test")
 
 if(NOT CMAKE_BUILD_TYPE)

@@ -26,17 +26,15 @@ typedef struct sp_launch_shape {
     uint32_t shared_bytes; /* of dynamic shared memory */
 } sp_launch_shape;
 
-/* How to launch a dispatch of these constants (NULL if it has none) over this grid of tiles. Never
- * changes the bits: every element of the result is computed in one order whatever the shape. A
- * shape whose grid has a 0 launches nothing. */
-typedef void (*sp_launch_shape_fn)(const void *constants, const uint32_t grid[3],
-                                   sp_launch_shape *out);
+/* Never changes the bits: shapes depend on constants alone, and every element of the result is
+ * computed in one order whatever the shape. A grid with a 0 launches nothing. */
+typedef void (*sp_launch_shape_fn)(const void *constants, sp_launch_shape *out);
 
 typedef struct sp_gpu_kernel {
     const sp_gpu_program *program;
     const char *entry;
     uint32_t index; /* of the kernel in its program, from 0 */
-    sp_launch_shape_fn shape;
+    sp_launch_shape_fn shape; /* NULL: one thread for each tile of the dispatch */
 } sp_gpu_kernel;
 
 #define SP_GPU_MAX_KERNELS 64 /* of one program */

@@ -121,10 +121,10 @@ sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
     SP_TRY(conv_window(call, &window));
     sp_conv_constants k = conv_constants(call, &window);
     const int64_t images = call->inputs[0].shape.dims[0];
+    k.planes = images * k.groups * k.filters;
     sp_dispatch *dispatch;
     if (is_depthwise(&k)) {
         /* A multiply-add costs about four times as much as in the general kernel. */
-        k.planes = images * k.groups * k.filters;
         k.tile_planes = units_of_tile(4, k.kernel_h * k.kernel_w, k.out_h * k.out_w);
         SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_depthwise_f32, &k, sizeof(k),
                                   &dispatch));

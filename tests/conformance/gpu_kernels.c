@@ -39,19 +39,11 @@ static const char fake_image[] = "FAKE\n"
                                  "meet 128 8\n"
                                  "slow 128 8\n";
 
-/* ---- shapes ---- */
-
-static void shape_of_grid(const void *constants, const uint32_t grid[3], sp_launch_shape *out)
-{
-    (void)constants;
-    *out = (sp_launch_shape){.grid = {grid[0], grid[1], grid[2]}, .block = {1, 1, 1}};
-}
-
 /* No GPU takes a block of no threads, so this launch fails by itself. */
-static void shape_that_fails(const void *constants, const uint32_t grid[3], sp_launch_shape *out)
+static void shape_that_fails(const void *constants, sp_launch_shape *out)
 {
     (void)constants;
-    *out = (sp_launch_shape){.grid = {grid[0], grid[1], grid[2]}};
+    *out = (sp_launch_shape){.grid = {1, 1, 1}};
 }
 
 /* ---- for the driver made of threads ---- */
@@ -84,11 +76,11 @@ FAKE_KERNEL(meet)
 
 static sp_gpu_program program = {.name = "conformance", .source = source};
 
-const sp_gpu_kernel gpu_add_one = {&program, "add_one", 0, shape_of_grid};
-const sp_gpu_kernel gpu_append = {&program, "append", 1, shape_of_grid};
+const sp_gpu_kernel gpu_add_one = {&program, "add_one", 0, NULL};
+const sp_gpu_kernel gpu_append = {&program, "append", 1, NULL};
 const sp_gpu_kernel gpu_fail = {&program, "fail", 2, shape_that_fails};
-const sp_gpu_kernel gpu_slow = {&program, "slow", 3, shape_of_grid};
-const sp_gpu_kernel gpu_meet = {&program, "meet", 4, shape_of_grid};
+const sp_gpu_kernel gpu_slow = {&program, "slow", 3, NULL};
+const sp_gpu_kernel gpu_meet = {&program, "meet", 4, NULL};
 
 static void give_to_fake_driver(void)
 {

@@ -25,7 +25,11 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
     for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = address_of(&bindings[i]);
     out->params[0] = &out->bindings;
     out->params[1] = (void *)(uintptr_t)constants; /* the driver only reads it */
-    kernel->gpu->shape(constants, grid, &out->shape);
+    if (kernel->gpu->shape != NULL) {
+        kernel->gpu->shape(constants, &out->shape);
+    } else {
+        out->shape = (sp_launch_shape){.grid = {grid[0], grid[1], grid[2]}, .block = {1, 1, 1}};
+    }
     return SP_OK;
 }
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution as a product: rows are the filters of a group, columns the pixels of an output plane,
+ * the depth runs over (channel, kernel row, kernel column). Taps in the padding are 0s of it. */
+
+/* The right operand of a tile: the taps of one pixel per lane. */
+struct sp_right_taps {
+    const sp_conv_constants &k;
+    const float *x; /* of the group of the image */
+    int64_t depth;
+    bool has_pixel;
+    int64_t y0, x0; /* where the pixel's window begins */
+
+    /* Loads the chunk from `first` on to [tap][lane]. */
+    template <int R> __device__ __forceinline__ void load(int64_t first, float *to) const
+    {
+        /* The tap as (channel, row, column); the step to this warp's next tap in the same digits.
+         */
+        int64_t channel = first + sp_warp();
+        int64_t column = sp_take_coordinate(&channel, k.kernel_w);
+        int64_t row = sp_take_coordinate(&channel, k.kernel_h);
+        int64_t step_channel = SP_CUDA_WARPS;
+        const int64_t step_column = sp_take_coordinate(&step_channel, k.kernel_w);
+        const int64_t step_row = sp_take_coordinate(&step_channel, k.kernel_h);
+        const int64_t left_over = has_pixel ? depth - first : 0;
+#pragma unroll 1
+        for (int i = sp_warp(); i < sp_chunk<R>::depth && i < left_over; i += SP_CUDA_WARPS) {
+            const int64_t at_y = y0 + row * k.dilation_h, at_x = x0 + column * k.dilation_w;
+            float *place = to + i * SP_CUDA_LANES + sp_lane();
+            if (at_y >= 0 && at_y < k.in_h && at_x >= 0 && at_x < k.in_w) {
+                sp_copy_1(place, x + (channel * k.in_h + at_y) * k.in_w + at_x);
+            } else {
+                *place = 0;
+            }
+            column += step_column;
+            row += step_row + (column >= k.kernel_w);
+            channel += step_channel + (row >= k.kernel_h);
+            if (column >= k.kernel_w) column -= k.kernel_w;
+            if (row >= k.kernel_h) row -= k.kernel_h;
+        }
+    }
+};
+
+/* Is a channel, as it stands in memory, one row of the right operand? */
+SP_CUDA_FUNCTION bool sp_is_pointwise(const sp_conv_constants &k)
+{
+    return k.kernel_h == 1 && k.kernel_w == 1 && k.stride_h == 1 && k.stride_w == 1 &&
+           k.pad_top == 0 && k.pad_left == 0 && k.in_h == k.out_h && k.in_w == k.out_w;
+}
+
+SP_CUDA_KERNEL(conv_f32, sp_conv_constants)
+{
+    __shared__ float4 pool[SP_PRODUCT_POOL];
+    const float *bias = k.has_bias ? (const float *)bindings.at[2] : nullptr;
+    const int64_t tile_rows = sp_cuda_conv_rows(&k) * SP_CUDA_WARPS;
+    const int64_t taps = k.channels * k.kernel_h * k.kernel_w;
+    const int64_t plane = k.out_h * k.out_w;
+    const int64_t across = sp_cuda_tiles(plane, SP_CUDA_LANES);
+    const int64_t down = sp_cuda_tiles(k.filters, tile_rows);
+    const int64_t tiles = sp_cuda_conv_tiles(&k);
+#pragma unroll 1
+    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        int64_t image = tile;
+        const int64_t pixel = sp_take_coordinate(&image, across) * SP_CUDA_LANES;
+        const int64_t first = sp_take_coordinate(&image, down) * tile_rows;
+        const int64_t index = image; /* image * groups + group */
+        const int64_t group = sp_take_coordinate(&image, k.groups);
+        const int64_t filter = group * k.filters + first; /* of all groups */
+        const int64_t rows = k.filters - first < tile_rows ? k.filters - first : tile_rows;
+        const float *x = (const float *)bindings.at[0] + index * k.channels * k.in_h * k.in_w;
+        const float *w = (const float *)bindings.at[1] + filter * taps;
+        float *y = (float *)bindings.at[k.has_bias ? 3 : 2] + (index * k.filters + first) * plane;
+        const sp_left_rows left = sp_make_left_rows(w, taps, 1, rows, taps);
+        const auto store = [&](int r, int lane, float chain) {
+            const float out = bias ? __fadd_rn(chain, bias[filter + r]) : chain;
+            y[r * plane + pixel + lane] = sp_canonical(out);
+        };
+        if (sp_is_pointwise(k)) {
+            const sp_right_panels right =
+                sp_make_right_panels(x, plane, SP_GEMM_PANEL, taps, pixel, plane);
+            sp_run_tile((float *)pool, left, right, plane - pixel, store);
+        } else {
+            int64_t at_y = pixel + sp_lane();
+            const int64_t at_x = sp_take_coordinate(&at_y, k.out_w);
+            const sp_right_taps right = {k,
+                                         x,
+                                         taps,
+                                         pixel + sp_lane() < plane,
+                                         at_y * k.stride_h - k.pad_top,
+                                         at_x * k.stride_w - k.pad_left};
+            sp_run_tile((float *)pool, left, right, plane - pixel, store);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of CUDA kernels, and the launch of each. The kernels go on with a stride where a grid
+ * covers less than all, so any number of elements can be launched. */
+#include "ops/cuda/cuda_kernels.h"
+
+#include "ops/cuda/tiles.h"
+
+#define MAX_BLOCKS INT64_C(0x7fffffff) /* along x, on every processor */
+
+/* `blocks` blocks of the usual size; the whole again for each of `parts`. */
+static void set_shape(int64_t blocks, uint32_t parts, sp_launch_shape *out)
+{
+    const uint32_t x = (uint32_t)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
+    *out = (sp_launch_shape){.grid = {x, parts, 1}, .block = {SP_CUDA_THREADS, 1, 1}};
+}
+
+static void set_threads(int64_t threads, sp_launch_shape *out)
+{
+    set_shape(sp_cuda_tiles(threads, SP_CUDA_THREADS), 1, out);
+}
+
+static void shape_gemm(const void *constants, sp_launch_shape *out)
+{
+    set_shape(sp_cuda_gemm_tiles(constants), 1, out);
+}
+
+static void shape_pack(const void *constants, sp_launch_shape *out)
+{
+    const sp_gemm_pack_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->columns, SP_GEMM_PANEL) * SP_GEMM_PANEL * k->depth, out);
+}
+
+static void shape_conv(const void *constants, sp_launch_shape *out)
+{
+    set_shape(sp_cuda_conv_tiles(constants), 1, out);
+}
+
+static void shape_depthwise(const void *constants, sp_launch_shape *out)
+{
+    const sp_conv_constants *k = constants;
+    set_threads(k->planes * k->out_h * k->out_w, out);
+}
+
+static void shape_pool(const void *constants, sp_launch_shape *out)
+{
+    const sp_pool_constants *k = constants;
+    set_threads(k->planes * k->out_h * k->out_w, out);
+}
+
+static void shape_binary(const void *constants, sp_launch_shape *out)
+{
+    const sp_binary_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, sp_cuda_binary_elements(k)), out);
+}
+
+static void shape_unary(const void *constants, sp_launch_shape *out)
+{
+    const sp_flat_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, SP_CUDA_ELEMENTS), out);
+}
+
+static void shape_copy_bytes(const void *constants, sp_launch_shape *out)
+{
+    const sp_flat_constants *k = constants;
+    set_threads(sp_cuda_tiles(k->count, SP_CUDA_WORD), out);
+}
+
+static void shape_copy_strided(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_copy_constants *)constants)->count, out);
+}
+
+static void shape_concat(const void *constants, sp_launch_shape *out)
+{
+    const sp_concat_constants *k = constants;
+    int64_t most = 0;
+    for (uint32_t i = 0; i < k->parts; i++) {
+        if (k->part_bytes[i] > most) most = k->part_bytes[i];
+    }
+    set_shape(sp_cuda_tiles(sp_cuda_tiles(most * k->outer, SP_CUDA_WORD), SP_CUDA_THREADS),
+              k->parts, out);
+}
+
+static void shape_pad(const void *constants, sp_launch_shape *out)
+{
+    const sp_pad_constants *k = constants;
+    set_threads(k->rank > 0 ? k->rows * k->out[k->rank - 1] : 0, out);
+}
+
+static void shape_fill(const void *constants, sp_launch_shape *out)
+{
+    set_threads(((const sp_fill_constants *)constants)->count, out);
+}
+
+#define BINARY_LIST(X, suffix)                                                                     \
+    X(add_##suffix, binary)                                                                        \
+    X(sub_##suffix, binary)                                                                        \
+    X(mul_##suffix, binary)                                                                        \
+    X(div_##suffix, binary)
+
+#define CUDA_KERNEL_LIST(X)                                                                        \
+    X(gemm_f32, gemm)                                                                              \
+    X(gemm_pack_f32, pack)                                                                         \
+    X(conv_f32, conv)                                                                              \
+    X(conv_depthwise_f32, depthwise)                                                               \
+    X(max_pool_f32, pool)                                                                          \
+    BINARY_LIST(X, f32)                                                                            \
+    BINARY_LIST(X, i32)                                                                            \
+    BINARY_LIST(X, i64)                                                                            \
+    X(relu_f32, unary)                                                                             \
+    X(sigmoid_f32, unary)                                                                          \
+    X(tanh_f32, unary)                                                                             \
+    X(exp_f32, unary)                                                                              \
+    X(copy_bytes, copy_bytes)                                                                      \
+    X(copy_strided, copy_strided)                                                                  \
+    X(concat, concat)                                                                              \
+    X(split, concat)                                                                               \
+    X(pad, pad)                                                                                    \
+    X(fill, fill)
+
+static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
+#define GPU_ENTRY(kernel, how)                                                                     \
+    [SP_KERNEL_ID_##kernel] = {.program = &sp__cuda_program,                                       \
+                               .entry = "sp_" #kernel,                                             \
+                               .index = SP_KERNEL_ID_##kernel,                                     \
+                               .shape = shape_##how},
+    CUDA_KERNEL_LIST(GPU_ENTRY)
+#undef GPU_ENTRY
+};
+
+static const sp_kernel table[SP_KERNEL_COUNT] = {
+#define TABLE_ENTRY(kernel)                                                                        \
+    [SP_KERNEL_ID_##kernel] = {.name = #kernel, .gpu = &gpu_table[SP_KERNEL_ID_##kernel]},
+    SP_KERNEL_LIST(TABLE_ENTRY)
+#undef TABLE_ENTRY
+};
+
+const sp_kernel *sp__cuda_kernels(void)
+{
+    return table;
+}
+
+_Static_assert(SP_KERNEL_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels that move or repeat elements without looking at them: all bits are kept, NaNs too. Memory
+ * is aligned to its elements only; where more is aligned, a thread moves more at once. */
+
+struct __align__(16) sp_word16 {
+    uint64_t part[2];
+};
+
+/* Calls function<T>(...) with the element type T of so many bytes. */
+#define SP_BY_ELEMENT(bytes, function, ...)                                                        \
+    do {                                                                                           \
+        if ((bytes) == 4) function<uint32_t>(__VA_ARGS__);                                         \
+        else if ((bytes) == 8) function<uint64_t>(__VA_ARGS__);                                    \
+        else if ((bytes) == 2) function<uint16_t>(__VA_ARGS__);                                    \
+        else function<uint8_t>(__VA_ARGS__);                                                       \
+    } while (0)
+
+/* Calls function<T>(...) with the largest unit T that all of the bits are multiples of. */
+#define SP_BY_UNIT(bits, function, ...)                                                            \
+    do {                                                                                           \
+        if ((bits) % 16 == 0) function<sp_word16>(__VA_ARGS__);                                    \
+        else if ((bits) % 4 == 0) function<uint32_t>(__VA_ARGS__);                                 \
+        else function<uint8_t>(__VA_ARGS__);                                                       \
+    } while (0)
+
+template <class T>
+SP_CUDA_FUNCTION void sp_copy_units(const sp_gpu_bindings &bindings, const sp_flat_constants &k)
+{
+    const T *x = (const T *)bindings.at[0];
+    T *y = (T *)bindings.at[1];
+    const int64_t whole = k.count / (int64_t)sizeof(T);
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < whole; i += sp_thread_stride()) y[i] = x[i];
+    /* Fewer bytes are left than a block has threads. */
+    const int64_t at = whole * (int64_t)sizeof(T) + threadIdx.x;
+    if (blockIdx.x == 0 && at < k.count) {
+        ((uint8_t *)bindings.at[1])[at] = ((const uint8_t *)bindings.at[0])[at];
+    }
+}
+
+SP_CUDA_KERNEL(copy_bytes, sp_flat_constants)
+{
+    const uint64_t bits = (uint64_t)bindings.at[0] | (uint64_t)bindings.at[1];
+    SP_BY_UNIT(bits, sp_copy_units, bindings, k);
+}
+
+template <class T>
+SP_CUDA_FUNCTION void sp_copy_elements(const sp_gpu_bindings &bindings, const sp_copy_constants &k)
+{
+    const T *x = (const T *)bindings.at[0];
+    T *y = (T *)bindings.at[1];
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < k.count; i += sp_thread_stride()) {
+        int64_t rest = i, from = 0;
+#pragma unroll 1
+        for (uint32_t d = k.rank - 1; d > 0; d--) {
+            from += sp_take_coordinate(&rest, k.dims[d]) * k.strides[d];
+        }
+        y[i] = x[from + rest * k.strides[0]];
+    }
+}
+
+SP_CUDA_KERNEL(copy_strided, sp_copy_constants)
+{
+    SP_BY_ELEMENT(k.element_bytes, sp_copy_elements, bindings, k);
+}
+
+/* Copies one part's stretch of each row, to the whole or from it. */
+template <class T>
+SP_CUDA_FUNCTION void sp_copy_rows(const sp_concat_constants &k, void *piece, void *part,
+                                   int64_t part_bytes, bool is_split)
+{
+    const int64_t width = part_bytes / (int64_t)sizeof(T);
+    const int64_t row_step = k.row_bytes / (int64_t)sizeof(T);
+    const int64_t count = width * k.outer;
+    T *in_whole = (T *)piece, *in_part = (T *)part;
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
+        int64_t row = i;
+        const int64_t column = sp_take_coordinate(&row, width);
+        T *at = in_whole + row * row_step + column;
+        if (is_split) in_part[i] = *at;
+        else *at = in_part[i];
+    }
+}
+
+/* Of part blockIdx.y. */
+SP_CUDA_FUNCTION void sp_copy_part(const sp_concat_constants &k, void *whole, void *part,
+                                   bool is_split)
+{
+    const int64_t bytes = k.part_bytes[blockIdx.y];
+    uint8_t *piece = (uint8_t *)whole + k.part_offset[blockIdx.y];
+    const uint64_t bits = (uint64_t)piece | (uint64_t)part | (uint64_t)(k.row_bytes | bytes);
+    SP_BY_UNIT(bits, sp_copy_rows, k, piece, part, bytes, is_split);
+}
+
+SP_CUDA_KERNEL(concat, sp_concat_constants)
+{
+    sp_copy_part(k, bindings.at[k.parts], bindings.at[blockIdx.y], false);
+}
+
+SP_CUDA_KERNEL(split, sp_concat_constants)
+{
+    sp_copy_part(k, bindings.at[0], bindings.at[blockIdx.y + 1], true);
+}
+
+template <class T>
+SP_CUDA_FUNCTION void sp_fill_elements(const sp_gpu_bindings &bindings, const sp_fill_constants &k)
+{
+    T *y = (T *)bindings.at[0];
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < k.count; i += sp_thread_stride()) y[i] = (T)k.value;
+}
+
+SP_CUDA_KERNEL(fill, sp_fill_constants)
+{
+    SP_BY_ELEMENT(k.element_bytes, sp_fill_elements, bindings, k);
+}
+
+/* The place that padding coordinate `at` copies, or -1 for the constant. */
+SP_CUDA_FUNCTION int64_t sp_pad_source(const sp_pad_constants &k, int64_t at, uint32_t dim)
+{
+    const int64_t size = k.in[dim];
+    int64_t from = at - k.lead[dim];
+    if (from >= 0 && from < size) return from;
+    if (k.mode == SP_PAD_CONSTANT) return -1;
+    if (k.mode == SP_PAD_EDGE) return from < 0 ? 0 : size - 1;
+    /* Mirrored at the outermost elements, over and over where the padding is long. */
+    const int64_t period = 2 * (size - 1);
+    if (period == 0) return 0;
+    from %= period;
+    if (from < 0) from += period;
+    return from < size ? from : period - from;
+}
+
+/* Offset of the element that is copied to place `index` of y, or -1. */
+SP_CUDA_FUNCTION int64_t sp_pad_offset(const sp_pad_constants &k, int64_t index)
+{
+    int64_t offset = 0, stride = 1;
+#pragma unroll 1
+    for (uint32_t i = k.rank; i-- > 0;) {
+        const int64_t from = sp_pad_source(k, sp_take_coordinate(&index, k.out[i]), i);
+        if (from < 0) return -1;
+        offset += from * stride;
+        stride *= k.in[i];
+    }
+    return offset;
+}
+
+template <class T>
+SP_CUDA_FUNCTION void sp_pad_elements(const sp_gpu_bindings &bindings, const sp_pad_constants &k)
+{
+    const T *x = (const T *)bindings.at[0];
+    T *y = (T *)bindings.at[k.has_value ? 2 : 1];
+    const T value = k.has_value ? *(const T *)bindings.at[1] : (T)k.value;
+    const int64_t count = k.rows * k.out[k.rank - 1];
+#pragma unroll 1
+    for (int64_t i = sp_thread_index(); i < count; i += sp_thread_stride()) {
+        const int64_t from = sp_pad_offset(k, i);
+        y[i] = from < 0 ? value : x[from];
+    }
+}
+
+SP_CUDA_KERNEL(pad, sp_pad_constants)
+{
+    SP_BY_ELEMENT(k.element_bytes, sp_pad_elements, bindings, k);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The chains that matrix products and convolutions are made of: acc = fma(left, right, acc) for all
+ * of the depth in order, one chain per output.
+ *
+ * A block has a tile of outputs: lane l of warp w has column l of rows w, w + 8, ... (R of them).
+ * Both operands pass through shared memory in chunks of the depth; while one chunk is computed
+ * with, the next ones are on their way, so that few rows of a large matrix run at the speed of
+ * memory. What lies outside of the matrices is neither loaded nor used, only its products are
+ * computed. */
+
+#define SP_PRODUCT_STAGES 4
+/* The limit for static shared memory on all processors: 48 KiB, in 16 bytes. */
+#define SP_PRODUCT_POOL 3072
+
+template <int R> struct sp_chunk {
+    static constexpr int rows = R * SP_CUDA_WARPS;
+    static constexpr int depth = R <= 2 ? 64 : 32;
+    static constexpr int right_floats = depth * SP_CUDA_LANES; /* [depth][lane] */
+    static constexpr int floats = right_floats + rows * depth; /* then the left: [row][depth] */
+    static_assert(floats * SP_PRODUCT_STAGES <= SP_PRODUCT_POOL * 4, "a pool holds all stages");
+};
+
+SP_CUDA_FUNCTION int sp_lane()
+{
+    return (int)(threadIdx.x % SP_CUDA_LANES);
+}
+
+SP_CUDA_FUNCTION int sp_warp()
+{
+    return (int)(threadIdx.x / SP_CUDA_LANES);
+}
+
+/* ---- copies to shared memory that end by sp_wait_copies ---- */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+
+SP_CUDA_FUNCTION void sp_copy_1(float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
+}
+
+SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+}
+
+/* The copies since the last call become one group. */
+SP_CUDA_FUNCTION void sp_group_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until this thread's groups have ended, but for the last SP_PRODUCT_STAGES - 2. */
+SP_CUDA_FUNCTION void sp_wait_copies()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(SP_PRODUCT_STAGES - 2) : "memory");
+}
+
+#else /* copies have ended when they return */
+
+SP_CUDA_FUNCTION void sp_copy_1(float *to, const float *from)
+{
+    *to = *from;
+}
+
+SP_CUDA_FUNCTION void sp_copy_4(float *to, const float *from)
+{
+    *(float4 *)to = *(const float4 *)from;
+}
+
+SP_CUDA_FUNCTION void sp_group_copies() {}
+SP_CUDA_FUNCTION void sp_wait_copies() {}
+
+#endif
+
+SP_CUDA_FUNCTION bool sp_is_wide(const float *address, int64_t stride)
+{
+    return ((uint64_t)address & 15) == 0 && (stride & 3) == 0;
+}
+
+/* ---- the left operand: rows with two strides ---- */
+
+struct sp_left_rows {
+    const float *at; /* the tile's first row */
+    int64_t row_stride, depth_stride;
+    int64_t rows, depth; /* rows that the tile has */
+    bool is_wide;        /* four along the depth can be loaded at once */
+};
+
+SP_CUDA_FUNCTION sp_left_rows sp_make_left_rows(const float *at, int64_t row_stride,
+                                                int64_t depth_stride, int64_t rows, int64_t depth)
+{
+    const bool is_wide =
+        depth_stride == 1 && sp_is_wide(at, depth) && (rows == 1 || sp_is_wide(at, row_stride));
+    return {at, row_stride, depth_stride, rows, depth, is_wide};
+}
+
+/* Loads the chunk from `first` on to [row][depth]. Neighbouring threads take neighbours in
+ * memory. */
+template <int R>
+SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, int64_t first, float *to)
+{
+    constexpr int depth = sp_chunk<R>::depth, rows = sp_chunk<R>::rows;
+    const int64_t left_over = left.depth - first;
+    if (left.is_wide) {
+#pragma unroll 1
+        for (int i = threadIdx.x * 4; i < rows * depth; i += SP_CUDA_THREADS * 4) {
+            const int row = i / depth, at = i % depth;
+            if (row < left.rows && at < left_over) {
+                sp_copy_4(to + i, left.at + row * left.row_stride + first + at);
+            }
+        }
+        return;
+    }
+#pragma unroll 1
+    for (int i = threadIdx.x; i < rows * depth; i += SP_CUDA_THREADS) {
+        const bool is_along = left.depth_stride == 1;
+        const int row = is_along ? i / depth : i % rows, at = is_along ? i % depth : i / rows;
+        if (row < left.rows && at < left_over) {
+            sp_copy_1(to + row * depth + at,
+                      left.at + row * left.row_stride + (first + at) * left.depth_stride);
+        }
+    }
+}
+
+/* ---- the right operand as a matrix, in panels of SP_GEMM_PANEL columns ---- */
+
+struct sp_right_panels {
+    const float *at;
+    int64_t depth_stride, panel_stride, depth;
+    int64_t column, columns; /* the tile's first; those that can be read */
+    bool is_wide;            /* four columns can be loaded at once */
+
+    /* Loads the chunk from `first` on to [depth][lane]. */
+    template <int R> __device__ __forceinline__ void load(int64_t first, float *to) const
+    {
+        const int width = is_wide ? 4 : 1;
+        const int per_row = SP_CUDA_LANES / width;
+        const int lane = (int)threadIdx.x % per_row * width;
+        const int64_t n = column + lane;
+        if (n >= columns) return;
+        const int64_t left_over = depth - first;
+        const float *from = at + n / SP_GEMM_PANEL * panel_stride + n % SP_GEMM_PANEL;
+        const int step = SP_CUDA_THREADS / per_row;
+#pragma unroll 1
+        for (int i = (int)threadIdx.x / per_row; i < sp_chunk<R>::depth; i += step) {
+            if (i >= left_over) return;
+            if (is_wide)
+                sp_copy_4(to + i * SP_CUDA_LANES + lane, from + (first + i) * depth_stride);
+            else sp_copy_1(to + i * SP_CUDA_LANES + lane, from + (first + i) * depth_stride);
+        }
+    }
+};
+
+SP_CUDA_FUNCTION sp_right_panels sp_make_right_panels(const float *at, int64_t depth_stride,
+                                                      int64_t panel_stride, int64_t depth,
+                                                      int64_t column, int64_t columns)
+{
+    const bool is_wide =
+        sp_is_wide(at, depth_stride) && sp_is_wide(at, panel_stride) && sp_is_wide(at, columns);
+    return {at, depth_stride, panel_stride, depth, column, columns, is_wide};
+}
+
+/* ---- the chains ---- */
+
+/* Four steps of R chains. */
+template <int R>
+SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float (&acc)[R])
+{
+    float b[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) b[i] = right[i * SP_CUDA_LANES];
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        const float4 a = *(const float4 *)(left + r * SP_CUDA_WARPS * sp_chunk<R>::depth);
+        acc[r] = __fmaf_rn(a.x, b[0], acc[r]);
+        acc[r] = __fmaf_rn(a.y, b[1], acc[r]);
+        acc[r] = __fmaf_rn(a.z, b[2], acc[r]);
+        acc[r] = __fmaf_rn(a.w, b[3], acc[r]);
+    }
+}
+
+/* Steps of one chunk, as many as there are. */
+template <int R>
+SP_CUDA_FUNCTION void sp_run_chunk(const float *stage, int64_t steps, float (&acc)[R])
+{
+    constexpr int depth = sp_chunk<R>::depth;
+    const float *right = stage + sp_lane();
+    const float *left = stage + sp_chunk<R>::right_floats + sp_warp() * depth;
+    if (steps >= depth) {
+#pragma unroll
+        for (int k = 0; k < depth; k += 4) {
+            sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
+        }
+        return;
+    }
+    int k = 0;
+#pragma unroll 1
+    for (; k + 4 <= steps; k += 4) sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
+#pragma unroll 1
+    for (; k < steps; k++) {
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            acc[r] =
+                __fmaf_rn(left[r * SP_CUDA_WARPS * depth + k], right[k * SP_CUDA_LANES], acc[r]);
+        }
+    }
+}
+
+template <int R, class Right>
+SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, const Right &right, int64_t chunk,
+                                    float *pool)
+{
+    constexpr int depth = sp_chunk<R>::depth;
+    float *stage = pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats;
+    if (chunk * depth < left.depth) {
+        right.template load<R>(chunk * depth, stage);
+        sp_load_left<R>(left, chunk * depth, stage + sp_chunk<R>::right_floats);
+    }
+    sp_group_copies();
+}
+
+/* The chains of this thread's R outputs. All threads of the block call it; the pool may be used
+ * again afterwards. */
+template <int R, class Right>
+SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, const Right &right,
+                                    float (&acc)[R])
+{
+    constexpr int depth = sp_chunk<R>::depth, ahead = SP_PRODUCT_STAGES - 1;
+#pragma unroll
+    for (int r = 0; r < R; r++) acc[r] = 0;
+#pragma unroll 1
+    for (int chunk = 0; chunk < ahead; chunk++) sp_load_chunk<R>(left, right, chunk, pool);
+#pragma unroll 1
+    for (int64_t chunk = 0; chunk * depth < left.depth; chunk++) {
+        sp_wait_copies();
+        /* The chunk is there for all threads, and none uses the one before any more, in whose place
+         * the next load goes. */
+        __syncthreads();
+        sp_load_chunk<R>(left, right, chunk + ahead, pool);
+        if (sp_warp() < left.rows) {
+            sp_run_chunk<R>(pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats,
+                            left.depth - chunk * depth, acc);
+        }
+    }
+    __syncthreads();
+}
+
+/* Calls store(row, lane, chain) for each output of this thread that the tile has. */
+template <int R, class Right, class Store>
+SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, const Right &right,
+                                  int64_t lanes, const Store &store)
+{
+    float acc[R];
+    sp_run_chains<R>(pool, left, right, acc);
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        const int row = sp_warp() + r * SP_CUDA_WARPS;
+        if (row < left.rows && sp_lane() < lanes) store(row, sp_lane(), acc[r]);
+    }
+}
+
+/* Runs the tile with the R that its rows need. Rows count from the tile's first. */
+template <class Right, class Store>
+SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, const Right &right,
+                                  int64_t lanes, const Store &store)
+{
+    if (left.rows <= 1 * SP_CUDA_WARPS) sp_run_rows<1>(pool, left, right, lanes, store);
+    else if (left.rows <= 2 * SP_CUDA_WARPS) sp_run_rows<2>(pool, left, right, lanes, store);
+    else if (left.rows <= 4 * SP_CUDA_WARPS) sp_run_rows<4>(pool, left, right, lanes, store);
+    else sp_run_rows<8>(pool, left, right, lanes, store);
+}

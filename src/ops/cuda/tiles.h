@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one block of a CUDA kernel computes: for the host, which sizes the grid, and for the kernel.
+ * None of it can reach a bit. C and CUDA C++ read this text; it follows kernel_constants.h. */
+#ifndef SP_OPS_CUDA_TILES_H
+#define SP_OPS_CUDA_TILES_H
+
+#ifndef SP_CUDA_FUNCTION
+#define SP_CUDA_FUNCTION static inline
+#endif
+
+#define SP_CUDA_THREADS 256
+#define SP_CUDA_LANES 32
+#define SP_CUDA_WARPS (SP_CUDA_THREADS / SP_CUDA_LANES)
+/* Elements that a thread of an elementwise kernel has in flight. */
+#define SP_CUDA_ELEMENTS 4
+SP_CUDA_FUNCTION int64_t sp_cuda_binary_elements(const sp_binary_constants *k)
+{
+    return k->rank == 1 ? SP_CUDA_ELEMENTS : 1;
+}
+
+/* Bytes that a thread of a kernel that moves flat memory takes at once. */
+#define SP_CUDA_WORD 16
+
+/* Blocks that fill a large processor; more of them do not run faster. */
+#define SP_CUDA_ENOUGH_BLOCKS 128
+
+SP_CUDA_FUNCTION int64_t sp_cuda_tiles(int64_t count, int64_t per_tile)
+{
+    return count / per_tile + (count % per_tile != 0);
+}
+
+/* A block of a product computes SP_CUDA_LANES columns, one per lane, of SP_CUDA_WARPS * R rows, R
+ * per warp, R one of 1, 2, 4, 8. A tall block reads less, flat blocks are more. */
+
+/* The R of a matrix product; not from the rows, which are often a batch: requests share the path
+ * that each takes alone. */
+SP_CUDA_FUNCTION int64_t sp_cuda_gemm_rows(const sp_gemm_constants *k)
+{
+    const int64_t across = sp_cuda_tiles(k->columns, SP_CUDA_LANES);
+    return across >= 2 * SP_CUDA_ENOUGH_BLOCKS ? 8 : across >= SP_CUDA_ENOUGH_BLOCKS / 2 ? 4 : 2;
+}
+
+/* The R of a convolution, whose rows are filters and whose columns are pixels. */
+SP_CUDA_FUNCTION int64_t sp_cuda_conv_rows(const sp_conv_constants *k)
+{
+    const int64_t across = sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES);
+    const int64_t planes = k->planes / (k->filters > 0 ? k->filters : 1); /* images * groups */
+    for (int64_t r = 8; r > 1; r /= 2) {
+        const int64_t down = sp_cuda_tiles(k->filters, SP_CUDA_WARPS * r);
+        const int is_mostly_full = k->filters > SP_CUDA_WARPS * r / 2;
+        if (is_mostly_full && across * down * planes >= SP_CUDA_ENOUGH_BLOCKS) return r;
+    }
+    return 1;
+}
+
+SP_CUDA_FUNCTION int64_t sp_cuda_gemm_tiles(const sp_gemm_constants *k)
+{
+    int64_t tiles = sp_cuda_tiles(k->rows, sp_cuda_gemm_rows(k) * SP_CUDA_WARPS) *
+                    sp_cuda_tiles(k->columns, SP_CUDA_LANES);
+    for (uint32_t i = 0; i < k->batch_rank; i++) tiles *= k->batch_dims[i];
+    return tiles;
+}
+
+SP_CUDA_FUNCTION int64_t sp_cuda_conv_tiles(const sp_conv_constants *k)
+{
+    if (k->filters == 0) return 0;
+    return sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES) *
+           sp_cuda_tiles(k->filters, sp_cuda_conv_rows(k) * SP_CUDA_WARPS) *
+           (k->planes / k->filters);
+}
+
+#endif

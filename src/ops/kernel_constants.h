@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of kernels, and the constants that the lowerings write and the kernels read. C and CUDA
+ * C++ read this text with one layout, the latter without any header: whoever includes it brings the
+ * integer types of stdint.h and bool. */
+#ifndef SP_OPS_KERNEL_CONSTANTS_H
+#define SP_OPS_KERNEL_CONSTANTS_H
+
+/* SP_MAX_RANK and SP_MAX_BINDINGS by names of their own. */
+#define SP_KERNEL_RANK 8
+#define SP_KERNEL_BINDINGS 16
+
+/* Bindings stand behind each name, in order; the last one is written. */
+#define SP_KERNEL_LIST(X)                                                                          \
+    X(gemm_f32)           /* a, b, c if has_c, y */                                                \
+    X(gemm_pack_f32)      /* b, panels */                                                          \
+    X(conv_f32)           /* x, w, bias if has_bias, y */                                          \
+    X(conv_depthwise_f32) /* as conv_f32 */                                                        \
+    X(max_pool_f32)       /* x, y */                                                               \
+    X(add_f32)            /* a, b, y, down to div_i64 */                                           \
+    X(sub_f32)                                                                                     \
+    X(mul_f32)                                                                                     \
+    X(div_f32)                                                                                     \
+    X(add_i32)                                                                                     \
+    X(sub_i32)                                                                                     \
+    X(mul_i32)                                                                                     \
+    X(div_i32)                                                                                     \
+    X(add_i64)                                                                                     \
+    X(sub_i64)                                                                                     \
+    X(mul_i64)                                                                                     \
+    X(div_i64)                                                                                     \
+    X(relu_f32) /* x, y, down to exp_f32 */                                                        \
+    X(sigmoid_f32)                                                                                 \
+    X(tanh_f32)                                                                                    \
+    X(exp_f32)                                                                                     \
+    X(copy_bytes)   /* x, y, of equal bytes */                                                     \
+    X(copy_strided) /* x, y */                                                                     \
+    X(concat)       /* parts ..., y */                                                             \
+    X(split)        /* x, parts ...: all parts are written */                                      \
+    X(pad)          /* x, value if has_value, y */                                                 \
+    X(fill)         /* y */
+
+/* Columns that a packed right-hand matrix keeps together, and so the unit of a tile's columns. */
+#define SP_GEMM_PANEL 16
+
+/* y[m][n] = alpha * chain(m, n) + beta * c[m][n], where the chain runs over k in order. */
+typedef struct sp_gemm_constants {
+    int64_t rows, columns, depth;
+    int64_t a_row, a_depth;         /* strides of a, in elements */
+    int64_t b_depth, b_panel;       /* of b: to the next k; to the next SP_GEMM_PANEL columns */
+    int64_t c_row, c_column;        /* of c; 0 where it is broadcast */
+    int64_t tile_rows, tile_panels; /* what one tile of grid (panels, rows, batch) computes */
+    float alpha, beta;
+    bool has_c;
+    bool is_padded; /* b has SP_GEMM_PANEL readable columns in its last panel too */
+    uint32_t batch_rank;
+    int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
+    int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];
+} sp_gemm_constants;
+
+/* b[k][n] at k * depth_stride + n * column_stride to panels[n / 16][k][n % 16], zero-padded. */
+typedef struct sp_gemm_pack_constants {
+    int64_t depth, columns, depth_stride, column_stride;
+} sp_gemm_pack_constants;
+
+/* Longest stretch of an input row that the depthwise kernel keeps on its stack, in elements. */
+#define SP_DEPTHWISE_ROW 1024
+/* Outputs of one row that it computes together. */
+#define SP_DEPTHWISE_COLUMNS 64
+/* Outputs that the general kernel computes together. */
+#define SP_CONV_PIXELS 32
+
+/* Sizes of one group of one image; height is 1 for one spatial dimension. */
+typedef struct sp_conv_constants {
+    int64_t groups, channels, filters; /* channels and filters of one group */
+    int64_t in_h, in_w, out_h, out_w, kernel_h, kernel_w;
+    int64_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    int64_t tile_pixels; /* conv: outputs of a tile of grid (pixels, groups, images) */
+    int64_t tile_planes; /* depthwise: planes of a tile of grid (planes) */
+    int64_t planes;      /* of the output: images * groups * filters */
+    bool has_bias;
+} sp_conv_constants;
+
+typedef struct sp_pool_constants {
+    int64_t planes, tile_planes;
+    int64_t in_h, in_w, out_h, out_w, kernel_h, kernel_w;
+    int64_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+} sp_pool_constants;
+
+/* y is contiguous with these dims; each operand has a stride along each. */
+typedef struct sp_binary_constants {
+    uint32_t rank;
+    int64_t count, tile_count;
+    int64_t dims[SP_KERNEL_RANK], a[SP_KERNEL_RANK], b[SP_KERNEL_RANK];
+} sp_binary_constants;
+
+typedef struct sp_flat_constants {
+    int64_t count, tile_count; /* elements; bytes for copy_bytes */
+} sp_flat_constants;
+
+typedef struct sp_copy_constants {
+    uint32_t rank, element_bytes;
+    int64_t count, tile_count;
+    int64_t dims[SP_KERNEL_RANK],
+        strides[SP_KERNEL_RANK]; /* of y's order; strides of x, in elements */
+} sp_copy_constants;
+
+#define SP_CONCAT_MAX_PARTS (SP_KERNEL_BINDINGS - 1)
+
+/* The whole is `outer` rows of `row_bytes`; part i is `part_bytes[i]` of each row, from
+ * `part_offset[i]` on. */
+typedef struct sp_concat_constants {
+    uint32_t parts;
+    int64_t outer, tile_outer, row_bytes;
+    int64_t part_bytes[SP_CONCAT_MAX_PARTS], part_offset[SP_CONCAT_MAX_PARTS];
+} sp_concat_constants;
+
+typedef enum sp_pad_mode { SP_PAD_CONSTANT, SP_PAD_EDGE, SP_PAD_REFLECT } sp_pad_mode;
+
+typedef struct sp_pad_constants {
+    uint32_t rank, element_bytes;
+    uint32_t mode;  /* sp_pad_mode */
+    bool has_value; /* otherwise `value` */
+    uint64_t value; /* the element's bytes, low end first */
+    int64_t rows, tile_rows;
+    int64_t in[SP_KERNEL_RANK], out[SP_KERNEL_RANK],
+        lead[SP_KERNEL_RANK]; /* a negative lead crops */
+} sp_pad_constants;
+
+typedef struct sp_fill_constants {
+    uint64_t value;
+    int64_t count, tile_count;
+    uint32_t element_bytes;
+} sp_fill_constants;
+
+/* Bytes of each, the same for every compiler. */
+#define SP_CONSTANTS_LIST(X)                                                                       \
+    X(sp_gemm_constants, 296)                                                                      \
+    X(sp_gemm_pack_constants, 32)                                                                  \
+    X(sp_conv_constants, 152)                                                                      \
+    X(sp_pool_constants, 112)                                                                      \
+    X(sp_binary_constants, 216)                                                                    \
+    X(sp_flat_constants, 16)                                                                       \
+    X(sp_copy_constants, 152)                                                                      \
+    X(sp_concat_constants, 272)                                                                    \
+    X(sp_pad_constants, 232)                                                                       \
+    X(sp_fill_constants, 32)
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes random op calls. Not every one is valid: the shape rule has the last word. */
+#include "cuda/kernel_cases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+/* ---- random numbers ---- */
+
+/* In [low, high]. */
+static int64_t pick(data_random *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
+}
+
+static bool one_in(data_random *random, int64_t n)
+{
+    return pick(random, 1, n) == 1;
+}
+
+/* A size: mostly small, often 1, seldom 0. */
+static int64_t pick_size(data_random *random, int64_t most)
+{
+    if (one_in(random, 40)) return 0;
+    if (one_in(random, 6)) return 1;
+    return pick(random, 1, one_in(random, 3) ? most : (most + 3) / 4);
+}
+
+static sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank,
+                           int64_t most)
+{
+    sp_shape shape = {.rank = (uint32_t)pick(random, least_rank, most_rank)};
+    int64_t room = 20000;
+    for (uint32_t i = 0; i < shape.rank; i++) {
+        shape.dims[i] = pick_size(random, most < room ? most : room);
+        if (shape.dims[i] > 1) room = room / shape.dims[i] + 1;
+    }
+    return shape;
+}
+
+/* A float of a kind that plain numbers seldom meet. */
+static uint32_t special_float(data_random *random)
+{
+    static const uint32_t bits[] = {
+        0x00000000, 0x80000000, 0x3f800000, 0xbf800000,             /* 0, 1 */
+        0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, /* infinities, NaNs */
+        0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x80800001, /* around the smallest */
+        0x7f7fffff, 0xff7fffff, 0x1f800000, 0x9f800000, 0x5f800000, /* products leave the range */
+        0x42b17218, 0xc2cff1b5, 0xc2aeac50, 0x3f200000, 0x3effffff, /* edges of exp and tanh */
+    };
+    const uint64_t choice = data_next(random);
+    if (choice % 4 != 0) return bits[choice / 4 % SP_COUNT_OF(bits)];
+    return (uint32_t)(choice >> 32);
+}
+
+static void fill_floats(data_random *random, float *out, uint64_t count)
+{
+    /* A few special numbers among others, so that most results are numbers; sometimes many. */
+    const int64_t rarity = one_in(random, 4) ? (one_in(random, 3) ? 2 : 300) : 0;
+    const float scale = one_in(random, 4) ? 20.0f : 1.0f;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t special = special_float(random);
+        out[i] = data_next_float(random) * scale;
+        if (rarity > 0 && one_in(random, rarity)) memcpy(&out[i], &special, sizeof(special));
+    }
+}
+
+static void fill(data_random *random, sp_array *array)
+{
+    const uint64_t count = sp__shape_count(&array->shape);
+    if (array->dtype == SP_F32) {
+        fill_floats(random, array->data, count);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t bits = data_next(random);
+        /* Numbers of all sizes, 0, -1 and the smallest among them. */
+        int64_t value = (int64_t)bits >> data_next(random) % 64;
+        if (bits % 16 == 0) value = INT64_MIN;
+        if (bits % 16 == 1) value = INT32_MIN;
+        if (bits % 16 == 2) value = 0;
+        const size_t bytes = sp_dtype_bytes(array->dtype);
+        memcpy((char *)array->data + i * bytes, &value, bytes);
+    }
+}
+
+/* ---- parts of a call ---- */
+
+static sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype,
+                           const sp_shape *shape)
+{
+    sp_array *array = &c->inputs[c->input_count++];
+    if (sp__array_init(array, dtype, shape) != SP_OK) abort();
+    fill(random, array);
+    return array;
+}
+
+static void add_known_ints(kernel_case *c, const int64_t *values, int64_t count)
+{
+    c->is_known[c->input_count] = true;
+    c->inputs[c->input_count++] = data_ints(values, count);
+}
+
+static void add_ints(kernel_case *c, const char *name, const int64_t *values, uint32_t count)
+{
+    int64_t *kept = c->ints[c->attribute_count];
+    memcpy(kept, values, count * sizeof(*values));
+    c->attributes[c->attribute_count++] = data_attribute_ints(name, kept, count);
+}
+
+static void add_int(kernel_case *c, const char *name, int64_t value)
+{
+    c->ints[c->attribute_count][0] = value;
+    c->attributes[c->attribute_count] = data_attribute_int(name, c->ints[c->attribute_count]);
+    c->attribute_count++;
+}
+
+static void add_float(kernel_case *c, const char *name, float value)
+{
+    c->floats[c->attribute_count] = value;
+    c->attributes[c->attribute_count] = data_attribute_float(name, &c->floats[c->attribute_count]);
+    c->attribute_count++;
+}
+
+static sp_dtype pick_dtype(data_random *random)
+{
+    static const sp_dtype all[] = {SP_F32, SP_F32, SP_F32, SP_I64, SP_I32,
+                                   SP_U8,  SP_I16, SP_F64, SP_F16, SP_BOOL};
+    return all[pick(random, 0, SP_COUNT_OF(all) - 1)];
+}
+
+/* What broadcasts to `shape`: some dimensions 1, some leading ones left out. */
+static sp_shape pick_operand(data_random *random, const sp_shape *shape)
+{
+    const uint32_t skip = one_in(random, 3) ? (uint32_t)pick(random, 0, shape->rank) : 0;
+    sp_shape operand = {.rank = shape->rank - skip};
+    const bool is_same = one_in(random, 2);
+    for (uint32_t i = 0; i < operand.rank; i++) {
+        operand.dims[i] = !is_same && one_in(random, 2) ? 1 : shape->dims[skip + i];
+    }
+    return operand;
+}
+
+/* ---- products ---- */
+
+static sp_shape pair(int64_t a, int64_t b)
+{
+    return (sp_shape){.rank = 2, .dims = {a, b}};
+}
+
+static float pick_factor(data_random *random)
+{
+    static const float factors[] = {1.0f, 1.0f, 0.5f, -1.0f, 0.0f, 1.7f};
+    return factors[pick(random, 0, SP_COUNT_OF(factors) - 1)];
+}
+
+static void make_gemm(data_random *random, kernel_case *c)
+{
+    int64_t m = pick_size(random, 80), n = pick_size(random, 150), k = pick_size(random, 200);
+    if (one_in(random, 12)) { /* wide, of each height of tile */
+        m = pick(random, 1, 70);
+        n = pick(random, 2000, one_in(random, 2) ? 3000 : 8400);
+        k = pick(random, 1, 10);
+    }
+    const bool ta = one_in(random, 4), tb = one_in(random, 3);
+    c->op = "Gemm";
+    c->version = 13;
+    c->packs = one_in(random, 2);
+    add_int(c, "transA", ta);
+    add_int(c, "transB", tb);
+    add_float(c, "alpha", pick_factor(random));
+    add_float(c, "beta", pick_factor(random));
+    const sp_shape a = ta ? pair(k, m) : pair(m, k), b = tb ? pair(n, k) : pair(k, n);
+    add_input(c, random, SP_F32, &a);
+    add_input(c, random, SP_F32, &b);
+    const sp_shape y = pair(m, n), operand = pick_operand(random, &y);
+    if (one_in(random, 2)) add_input(c, random, SP_F32, &operand);
+}
+
+static void make_matmul(data_random *random, kernel_case *c)
+{
+    const int64_t m = pick_size(random, 40), n = pick_size(random, 60), k = pick_size(random, 80);
+    c->op = "MatMul";
+    c->version = 13;
+    c->packs = one_in(random, 2);
+    const sp_shape batch = pick_shape(random, 0, 3, 4);
+    sp_shape a = one_in(random, 2) ? batch : pick_operand(random, &batch);
+    sp_shape b = one_in(random, 2) ? (sp_shape){.rank = 0} : pick_operand(random, &batch);
+    if (a.rank > 0 || !one_in(random, 5)) a.dims[a.rank++] = m;
+    a.dims[a.rank++] = k;
+    b.dims[b.rank++] = k;
+    if (b.rank > 1 || !one_in(random, 5)) b.dims[b.rank++] = n;
+    add_input(c, random, SP_F32, &a);
+    add_input(c, random, SP_F32, &b);
+}
+
+/* ---- windows ---- */
+
+typedef struct window {
+    int64_t in[2], kernel[2], stride[2], dilation[2], pads[4];
+    uint32_t spatial;
+} window;
+
+/* Sizes that fit each other. */
+static window pick_window(data_random *random, int64_t most)
+{
+    window w = {.spatial = one_in(random, 4) ? 1 : 2};
+    const bool is_plain = one_in(random, 2);
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = is_plain ? 1 + 2 * pick(random, 0, 2) : pick(random, 1, 5);
+        w.stride[i] = one_in(random, 2) ? 1 : pick(random, 1, 3);
+        w.dilation[i] = is_plain ? 1 : pick(random, 1, 3);
+        w.pads[i] = is_plain ? w.kernel[i] / 2 : pick(random, 0, 3);
+        w.pads[w.spatial + i] = is_plain ? w.kernel[i] / 2 : pick(random, 0, 3);
+        const int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
+        const int64_t least = reach - w.pads[i] - w.pads[w.spatial + i];
+        w.in[i] = (least > 1 ? least : 1) + pick(random, 0, most);
+    }
+    if (is_plain) w.kernel[1] = w.kernel[0], w.pads[1] = w.pads[0];
+    if (is_plain && w.spatial == 2) w.pads[2] = w.pads[3] = w.pads[0];
+    return w;
+}
+
+static void add_window(kernel_case *c, const window *w)
+{
+    add_ints(c, "strides", w->stride, w->spatial);
+    add_ints(c, "dilations", w->dilation, w->spatial);
+    add_ints(c, "pads", w->pads, 2 * w->spatial);
+}
+
+static sp_shape window_shape(const window *w, int64_t first, int64_t second, const int64_t *sizes)
+{
+    sp_shape s = {.rank = 2 + w->spatial, .dims = {first, second}};
+    for (uint32_t i = 0; i < w->spatial; i++) s.dims[2 + i] = sizes[i];
+    return s;
+}
+
+static void make_conv(data_random *random, kernel_case *c)
+{
+    c->op = "Conv";
+    c->version = 11;
+    const int64_t images = one_in(random, 40) ? 0 : pick(random, 1, 3);
+    const int64_t groups = one_in(random, 2) ? 1 : pick(random, 1, 5);
+    int64_t channels = one_in(random, 3) ? 1 : pick(random, 1, 9);
+    int64_t filters = one_in(random, 3) ? 1 : pick(random, 1, 20);
+    window w = pick_window(random, 24);
+    if (one_in(random, 12)) { /* enough of it for high tiles */
+        channels = 2;
+        filters = pick(random, 9, 70);
+        w = pick_window(random, 2);
+        for (uint32_t i = 0; i < w.spatial; i++) {
+            w.stride[i] = 1;
+            w.in[i] += w.spatial == 2 ? 62 : 4000;
+        }
+    } else if (one_in(random, 4)) { /* pointwise */
+        channels = pick(random, 2, 100);
+        w.kernel[0] = w.kernel[1] = 1;
+        if (!one_in(random, 4)) memset(w.pads, 0, sizeof(w.pads));
+        w.stride[0] = w.stride[1] = 1;
+    }
+    add_window(c, &w);
+    add_int(c, "group", groups);
+    const sp_shape x = window_shape(&w, images, groups * channels, w.in);
+    const sp_shape weights = window_shape(&w, groups * filters, channels, w.kernel);
+    const sp_shape bias = {.rank = 1, .dims = {groups * filters}};
+    add_input(c, random, SP_F32, &x);
+    add_input(c, random, SP_F32, &weights);
+    if (one_in(random, 2)) add_input(c, random, SP_F32, &bias);
+}
+
+static void make_max_pool(data_random *random, kernel_case *c)
+{
+    c->op = "MaxPool";
+    c->version = 12;
+    const window w = pick_window(random, 24);
+    add_window(c, &w);
+    add_ints(c, "kernel_shape", w.kernel, w.spatial);
+    add_int(c, "ceil_mode", one_in(random, 3));
+    const sp_shape x =
+        window_shape(&w, one_in(random, 40) ? 0 : pick(random, 1, 3), pick(random, 1, 9), w.in);
+    add_input(c, random, SP_F32, &x);
+}
+
+/* ---- elementwise ---- */
+
+static void make_binary(data_random *random, kernel_case *c)
+{
+    static const char *const ops[] = {"Add", "Sub", "Mul", "Div"};
+    static const sp_dtype dtypes[] = {SP_F32, SP_I32, SP_I64};
+    c->op = ops[pick(random, 0, 3)];
+    c->version = 14;
+    c->in_place = one_in(random, 2);
+    const sp_dtype dtype = dtypes[pick(random, 0, 2)];
+    const sp_shape y = pick_shape(random, 0, 6, 3000);
+    const sp_shape a = pick_operand(random, &y),
+                   b = one_in(random, 2) ? y : pick_operand(random, &y);
+    add_input(c, random, dtype, &a);
+    add_input(c, random, dtype, &b);
+}
+
+static void make_unary(data_random *random, kernel_case *c)
+{
+    static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "Exp"};
+    c->op = ops[pick(random, 0, 3)];
+    c->version = 13;
+    c->in_place = one_in(random, 2);
+    const sp_shape x = pick_shape(random, 0, 3, 5000);
+    add_input(c, random, SP_F32, &x);
+}
+
+/* ---- moves ---- */
+
+static void make_concat(data_random *random, kernel_case *c)
+{
+    c->op = "Concat";
+    c->version = 13;
+    const sp_dtype dtype = pick_dtype(random);
+    sp_shape x = pick_shape(random, 1, 4, 30);
+    const uint32_t axis = (uint32_t)pick(random, 0, x.rank - 1);
+    add_int(c, "axis", axis);
+    const int64_t parts =
+        one_in(random, 4) ? pick(random, 14, KERNEL_CASE_INPUTS) : pick(random, 1, 5);
+    for (int64_t i = 0; i < parts; i++) {
+        if (!one_in(random, 3)) x.dims[axis] = pick_size(random, 20);
+        add_input(c, random, dtype, &x);
+    }
+}
+
+static void make_split(data_random *random, kernel_case *c)
+{
+    c->op = "Split";
+    c->version = 13;
+    c->output_count = (uint32_t)(one_in(random, 4) ? pick(random, 14, 20) : pick(random, 1, 5));
+    sp_shape x = pick_shape(random, 1, 4, 30);
+    const uint32_t axis = (uint32_t)pick(random, 0, x.rank - 1);
+    add_int(c, "axis", axis);
+    int64_t sizes[20], total = 0;
+    for (uint32_t i = 0; i < c->output_count; i++) total += sizes[i] = pick_size(random, 9);
+    x.dims[axis] = total;
+    add_input(c, random, pick_dtype(random), &x);
+    add_known_ints(c, sizes, c->output_count);
+}
+
+static void make_transpose(data_random *random, kernel_case *c)
+{
+    c->op = "Transpose";
+    c->version = 13;
+    const sp_shape x = pick_shape(random, 0, 6, 200);
+    int64_t perm[SP_MAX_RANK];
+    for (uint32_t i = 0; i < x.rank; i++) {
+        const int64_t j = pick(random, 0, i);
+        perm[i] = perm[j];
+        perm[j] = i;
+    }
+    add_ints(c, "perm", perm, x.rank);
+    add_input(c, random, pick_dtype(random), &x);
+}
+
+static void make_pad(data_random *random, kernel_case *c)
+{
+    static const char *const modes[] = {"constant", "edge", "reflect"};
+    const bool is_old = one_in(random, 3);
+    c->op = "Pad";
+    c->version = is_old ? 10 : 13;
+    const sp_shape x = pick_shape(random, 0, 4, 30), scalar = {.rank = 0};
+    const sp_dtype dtype = is_old ? SP_F32 : pick_dtype(random);
+    add_input(c, random, dtype, &x);
+    int64_t pads[2 * SP_MAX_RANK];
+    for (uint32_t i = 0; i < 2 * x.rank; i++) {
+        pads[i] = one_in(random, 2) ? 0 : pick(random, -2, one_in(random, 4) ? 20 : 3);
+    }
+    c->text = sp__text(modes[pick(random, 0, 2)]);
+    c->attributes[c->attribute_count++] = data_attribute_text("mode", &c->text);
+    if (is_old) {
+        add_ints(c, "pads", pads, 2 * x.rank);
+        if (one_in(random, 2)) add_float(c, "value", data_next_float(random));
+        return;
+    }
+    add_known_ints(c, pads, 2 * (int64_t)x.rank);
+    if (one_in(random, 2)) add_input(c, random, dtype, &scalar);
+}
+
+static void make_fill(data_random *random, kernel_case *c)
+{
+    c->op = "ConstantOfShape";
+    c->version = 9;
+    const sp_shape y = pick_shape(random, 0, 3, 3000), one = {.rank = 1, .dims = {1}};
+    add_known_ints(c, y.dims, y.rank);
+    if (one_in(random, 4)) return;
+    if (sp__array_init(&c->value, pick_dtype(random), &one) != SP_OK) abort();
+    fill(random, &c->value);
+    c->value_view =
+        (sp_array_view){.dtype = c->value.dtype, .shape = c->value.shape, .data = c->value.data};
+    c->attributes[c->attribute_count] =
+        (sp_attribute){.name = sp__text("value"), .type = SP_ATTRIBUTE_TENSOR, .count = 1};
+    c->attributes[c->attribute_count++].as.tensors = &c->value_view;
+}
+
+/* An alias, which is copied where it must be. */
+static void make_identity(data_random *random, kernel_case *c)
+{
+    c->op = "Identity";
+    c->version = 13;
+    const sp_shape x = pick_shape(random, 0, 3, 5000);
+    add_input(c, random, pick_dtype(random), &x);
+}
+
+/* ---- kinds ---- */
+
+static const struct {
+    const char *name;
+    void (*make)(data_random *random, kernel_case *c);
+} kinds[] = {
+    {"gemm", make_gemm},         {"matmul", make_matmul}, {"conv", make_conv},
+    {"max pool", make_max_pool}, {"binary", make_binary}, {"unary", make_unary},
+    {"concat", make_concat},     {"split", make_split},   {"transpose", make_transpose},
+    {"pad", make_pad},           {"fill", make_fill},     {"identity", make_identity},
+};
+
+uint32_t kernel_case_kinds(void)
+{
+    return SP_COUNT_OF(kinds);
+}
+
+const char *kernel_case_kind_name(uint32_t kind)
+{
+    return kinds[kind].name;
+}
+
+void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->output_count = 1;
+    kinds[kind].make(random, out);
+}
+
+void kernel_case_free(kernel_case *what)
+{
+    for (uint32_t i = 0; i < what->input_count; i++) sp__array_deinit(&what->inputs[i]);
+    sp__array_deinit(&what->value);
+}

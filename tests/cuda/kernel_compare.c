@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two runs of one call, side by side. */
+#include "cuda/kernel_compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "ops/registry.h"
+#include "support/test.h"
+
+enum { MAX_OUTPUTS = 20, GUARD = 256 };
+
+/* Memory with guards on both sides, all of it a pattern at first. */
+typedef struct place {
+    unsigned char *whole;
+    unsigned char *data;
+    uint64_t bytes;
+} place;
+
+/* What one table's kernels run on. */
+typedef struct side {
+    place inputs[KERNEL_CASE_INPUTS], outputs[MAX_OUTPUTS], scratch[SP_LOWERING_MAX_SCRATCH];
+    place packed;
+    sp_lowering lowering;
+} side;
+
+typedef struct both {
+    kernel_compare *compare;
+    const kernel_case *what;
+    sp_op_call call;
+    sp_op_value inputs[KERNEL_CASE_INPUTS], outputs[MAX_OUTPUTS];
+    side reference, subject;
+    uint64_t misalignment; /* a random number */
+} both;
+
+static uint64_t whole_bytes(uint64_t bytes)
+{
+    return bytes + 2 * GUARD;
+}
+
+/* `unit` is what the address is aligned to. */
+static place make_place(uint64_t bytes, uint64_t unit, uint64_t misalignment)
+{
+    place p = {.whole = aligned_alloc(GUARD, (whole_bytes(bytes) / GUARD + 2) * GUARD),
+               .bytes = bytes};
+    memset(p.whole, 0xa5, whole_bytes(bytes) + GUARD);
+    p.data = p.whole + GUARD + misalignment % 4 * unit % 16;
+    return p;
+}
+
+static void free_places(place *places, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) free(places[i].whole);
+}
+
+static place *place_of(side *s, const sp_operand *operand)
+{
+    switch (operand->kind) {
+    case SP_OPERAND_INPUT:
+        return &s->inputs[operand->index];
+    case SP_OPERAND_OUTPUT:
+        return &s->outputs[operand->index];
+    case SP_OPERAND_SCRATCH:
+        return &s->scratch[operand->index];
+    case SP_OPERAND_PACKED:
+        break;
+    }
+    return &s->packed;
+}
+
+static void *address_of(const sp_operand *operand, void *context)
+{
+    return place_of(context, operand)->data;
+}
+
+static void run_subject(both *b)
+{
+    const sp_lowering *lowering = &b->subject.lowering;
+    for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
+        const sp_dispatch *dispatch = &lowering->dispatches[i];
+        void *bindings[SP_MAX_BINDINGS];
+        for (uint32_t k = 0; k < dispatch->binding_count; k++) {
+            bindings[k] = address_of(&dispatch->bindings[k], &b->subject);
+        }
+        b->compare->runs[dispatch->kernel - b->compare->kernels]++;
+        CHECK_OK(b->compare->run(dispatch, bindings, b->compare->context));
+    }
+}
+
+/* ---- comparing ---- */
+
+static void note_call(const both *b)
+{
+    test_note("%s-%u, %u attributes, %s%s", b->what->op, b->what->version, b->what->attribute_count,
+              b->what->packs ? "packed" : "", b->what->in_place ? "in place" : "");
+    for (uint32_t i = 0; i < b->what->input_count; i++) {
+        test_note("  input %u: %s %s", i, sp_dtype_name(b->what->inputs[i].dtype),
+                  sp__shape_print(&b->what->inputs[i].shape).text);
+    }
+    for (uint32_t i = 0; i < b->what->attribute_count; i++) {
+        const sp_attribute *a = &b->what->attributes[i];
+        const int64_t *v = b->what->ints[i];
+        test_note("  %s: %lld %lld %lld %lld, %g", sp__text_print(a->name).text, (long long)v[0],
+                  (long long)v[1], (long long)v[2], (long long)v[3], (double)b->what->floats[i]);
+    }
+}
+
+/* Outputs, scratch and packed matrices; inputs too, which nobody may change. */
+static bool is_same_place(const both *b, const char *name, uint32_t index, const place *expected,
+                          const place *actual)
+{
+    if (expected->whole == NULL) return true;
+    const uint64_t bytes = whole_bytes(expected->bytes) + GUARD;
+    if (memcmp(expected->whole, actual->whole, bytes) == 0) return true;
+    uint64_t at = 0;
+    while (expected->whole[at] == actual->whole[at]) at++;
+    const int64_t byte = (int64_t)at - (expected->data - expected->whole);
+    uint32_t want = 0, got = 0;
+    memcpy(&want, expected->data + byte / 4 * 4, sizeof(want));
+    memcpy(&got, actual->data + byte / 4 * 4, sizeof(got));
+    note_call(b);
+    test_note("  %s %u of %llu bytes differs at byte %lld: word 0x%08x instead of 0x%08x", name,
+              index, (unsigned long long)expected->bytes, (long long)byte, got, want);
+    return false;
+}
+
+static bool is_same(const both *b)
+{
+    const side *r = &b->reference, *s = &b->subject;
+    bool same = is_same_place(b, "the packed matrix", 0, &r->packed, &s->packed);
+    for (uint32_t i = 0; same && i < SP_LOWERING_MAX_SCRATCH; i++) {
+        same = is_same_place(b, "scratch", i, &r->scratch[i], &s->scratch[i]);
+    }
+    for (uint32_t i = 0; same && i < b->call.output_count; i++) {
+        same = is_same_place(b, "output", i, &r->outputs[i], &s->outputs[i]);
+    }
+    for (uint32_t i = 0; same && i < b->call.input_count; i++) {
+        same = is_same_place(b, "input", i, &r->inputs[i], &s->inputs[i]);
+    }
+    return same;
+}
+
+/* ---- running ---- */
+
+static void make_side(const both *b, side *s, const sp_kernel *kernels)
+{
+    sp__lowering_init(&s->lowering, kernels);
+    for (uint32_t i = 0; i < b->call.input_count; i++) {
+        const sp_array *from = &b->what->inputs[i];
+        if (from->dtype == SP_DTYPE_NONE) continue;
+        s->inputs[i] =
+            make_place(from->bytes, sp_dtype_bytes(from->dtype), b->misalignment >> 2 * i);
+        if (from->bytes > 0) memcpy(s->inputs[i].data, from->data, (size_t)from->bytes);
+    }
+    for (uint32_t i = 0; i < b->call.output_count; i++) {
+        s->outputs[i] = make_place(b->outputs[i].bytes, sp_dtype_bytes(b->outputs[i].dtype),
+                                   b->misalignment >> (50 - 2 * i));
+    }
+}
+
+static void free_side(side *s)
+{
+    free_places(s->inputs, KERNEL_CASE_INPUTS);
+    free_places(s->outputs, MAX_OUTPUTS);
+    free_places(s->scratch, SP_LOWERING_MAX_SCRATCH);
+    free(s->packed.whole);
+    sp__lowering_deinit(&s->lowering);
+}
+
+static void run_both(both *b)
+{
+    side *sides[] = {&b->reference, &b->subject};
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t k = 0; k < sides[i]->lowering.scratch_count; k++) {
+            sides[i]->scratch[k] =
+                make_place(sides[i]->lowering.scratch_bytes[k], 4, b->misalignment >> 60);
+        }
+    }
+    CHECK_OK(sp__lowering_run(&b->reference.lowering, address_of, &b->reference));
+    run_subject(b);
+}
+
+/* Input 1 in the op's own layout; both sides have it in `packed` afterwards. */
+static void pack_both(both *b)
+{
+    side *sides[] = {&b->reference, &b->subject};
+    for (int i = 0; i < 2; i++) REQUIRE_OK(b->call.op->pack(&b->call, &sides[i]->lowering));
+    if (b->reference.lowering.dispatch_count == 0) return;
+    run_both(b);
+    for (int i = 0; i < 2; i++) {
+        sides[i]->packed = sides[i]->scratch[0];
+        sides[i]->scratch[0] = (place){0};
+        sp__lowering_reset(&sides[i]->lowering);
+    }
+    b->inputs[1].is_packed = true;
+}
+
+/* An op whose output is its input's bytes: the copy that is made where both must exist. */
+static void lower_alias(const both *b, sp_lowering *lowering)
+{
+    const sp_flat_constants k = {.count = (int64_t)b->outputs[0].bytes, .tile_count = 4096};
+    sp_dispatch *dispatch;
+    REQUIRE_OK(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_bytes, &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, &b->call, lowering->alias_input);
+    sp__lower_bind_output(dispatch, &b->call, 0);
+    REQUIRE_OK(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, 4096), 1, 1));
+}
+
+static void lower_side(const both *b, side *s)
+{
+    REQUIRE_OK(b->call.op->lower(&b->call, &s->lowering));
+    if (s->lowering.alias_input != SP_NO_INPUT) lower_alias(b, &s->lowering);
+    const uint32_t input = s->lowering.in_place_input;
+    if (!b->what->in_place || input == SP_NO_INPUT) return;
+    /* The other input may be the same memory, too, but is not here. */
+    free(s->outputs[0].whole);
+    s->outputs[0] = s->inputs[input];
+    s->inputs[input].whole = NULL;
+}
+
+static bool infer(both *b)
+{
+    const kernel_case *what = b->what;
+    const sp_op *op;
+    if (sp__op_find((sp_text){0}, sp__text(what->op), what->version, &op) != SP_OK) return false;
+    for (uint32_t i = 0; i < what->input_count; i++) {
+        const sp_array *from = &what->inputs[i];
+        b->inputs[i] = (sp_op_value){.is_present = from->dtype != SP_DTYPE_NONE,
+                                     .dtype = from->dtype,
+                                     .shape = from->shape,
+                                     .bytes = from->bytes,
+                                     .data = what->is_known[i] ? from->data : NULL};
+    }
+    b->call = (sp_op_call){.op = op,
+                           .version = what->version,
+                           .attributes = {what->attributes, what->attribute_count},
+                           .inputs = b->inputs,
+                           .outputs = b->outputs,
+                           .input_count = what->input_count,
+                           .output_count = what->output_count};
+    return sp__op_check(&b->call) == SP_OK && sp__op_infer(&b->call) == SP_OK;
+}
+
+/* Whether the call was valid. */
+static bool compare_call(kernel_compare *compare, const kernel_case *what, uint64_t misalignment)
+{
+    both b = {.compare = compare, .what = what, .misalignment = misalignment};
+    if (!infer(&b)) return false;
+    make_side(&b, &b.reference, sp__cpu_kernels(SP_CPU_PORTABLE));
+    make_side(&b, &b.subject, compare->kernels);
+    if (what->packs && b.call.op->pack != NULL) pack_both(&b);
+    lower_side(&b, &b.reference);
+    lower_side(&b, &b.subject);
+    run_both(&b);
+    CHECK(is_same(&b));
+    free_side(&b.reference);
+    free_side(&b.subject);
+    return true;
+}
+
+void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t count)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    uint64_t valid = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        /* Each call has a seed of its own, so that one can be run alone. */
+        data_random random = {seed + i * 1000003};
+        kernel_case what;
+        kernel_case_make(kind, &random, &what);
+        const uint64_t misalignment = data_next(&random) % 2 == 0 ? 0 : data_next(&random);
+        valid += compare_call(compare, &what, misalignment);
+        kernel_case_free(&what);
+    }
+    sp_fpenv_leave(before);
+    CHECK(valid * 2 >= count);
+}

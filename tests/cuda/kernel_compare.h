@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs random calls twice, by the portable kernels and by those of another table, and compares
+ * every byte that a kernel may write, and those around it. Operands lie at the alignment of their
+ * elements and no better, the same on both sides. */
+#ifndef SP_TESTS_CUDA_KERNEL_COMPARE_H
+#define SP_TESTS_CUDA_KERNEL_COMPARE_H
+
+#include "cuda/kernel_cases.h"
+#include "ops/lowering.h"
+
+/* Runs one dispatch of the table's kernels. bindings[i] is the host address of operand i; its
+ * dispatch->bindings[i].bytes bytes have been written by earlier dispatches or hold a pattern that
+ * must stay where the kernel does not write. So a device copies all of them in, keeping the
+ * address's last 8 bits, and those with is_write out. */
+typedef sp_status (*kernel_compare_run)(const sp_dispatch *dispatch, void *const *bindings,
+                                        void *context);
+
+typedef struct kernel_compare {
+    const sp_kernel *kernels;
+    kernel_compare_run run;
+    void *context;
+    uint64_t runs[SP_KERNEL_COUNT]; /* dispatches of each kernel so far */
+} kernel_compare;
+
+/* `count` calls of one kind; each difference is a failed check with a note of the call. */
+void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t count);
+
+#endif

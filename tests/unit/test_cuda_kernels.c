@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA kernels as far as no GPU is needed: the table is complete, every launch is within the
+ * limits of every processor, and NVRTC, if it is installed, compiles the text as it stands. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/cuda/cuda_kernels.h"
+#include "support/test.h"
+
+TEST(every_kernel_has_an_entry_in_the_program)
+{
+    const sp_kernel *kernels = sp__cuda_kernels();
+    for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
+        CHECK_EQ_STR(kernels[i].name, sp__cpu_kernels(SP_CPU_PORTABLE)[i].name);
+        CHECK(kernels[i].run == NULL);
+        REQUIRE(kernels[i].gpu != NULL);
+        CHECK(kernels[i].gpu->program == &sp__cuda_program);
+        CHECK_EQ_U64(kernels[i].gpu->index, i);
+        CHECK(kernels[i].gpu->shape != NULL);
+        REQUIRE(strncmp(kernels[i].gpu->entry, "sp_", 3) == 0);
+        CHECK_EQ_STR(kernels[i].gpu->entry + 3, kernels[i].name);
+    }
+}
+
+TEST(the_program_is_one_text_without_includes)
+{
+    CHECK(strlen(sp__cuda_program.source) > 10000);
+    CHECK(strstr(sp__cuda_program.source, "#include") == NULL);
+    CHECK_EQ_INT(sp__cuda_program.binary == NULL, sp__cuda_program.binary_bytes == 0);
+    test_note("%zu bytes of text, %zu of binaries", strlen(sp__cuda_program.source),
+              sp__cuda_program.binary_bytes);
+}
+
+/* ---- launches ---- */
+
+static sp_launch_shape shape_of(sp_kernel_id kernel, const void *constants)
+{
+    sp_launch_shape shape;
+    memset(&shape, 0xff, sizeof(shape));
+    sp__cuda_kernels()[kernel].gpu->shape(constants, &shape);
+    const uint64_t threads = (uint64_t)shape.block[0] * shape.block[1] * shape.block[2];
+    CHECK(threads > 0 && threads <= 1024);
+    CHECK(shape.block[2] <= 64);
+    CHECK(shape.grid[0] <= 0x7fffffff);
+    CHECK(shape.grid[1] <= 65535);
+    CHECK(shape.grid[2] <= 65535);
+    CHECK(shape.shared_bytes <= 48 * 1024);
+    return shape;
+}
+
+static uint64_t blocks_of(sp_kernel_id kernel, const void *constants)
+{
+    const sp_launch_shape shape = shape_of(kernel, constants);
+    return (uint64_t)shape.grid[0] * shape.grid[1] * shape.grid[2];
+}
+
+static const int64_t counts[] = {0, 1, 255, 1024, 1025, INT64_C(1) << 31, INT64_C(1) << 40};
+
+/* Nothing is launched for nothing, and something for anything. */
+#define CHECK_LAUNCHES(kernel, constants, count)                                                   \
+    CHECK_EQ_INT(blocks_of(SP_KERNEL_ID_##kernel, constants) > 0, (count) > 0)
+
+TEST(elements_are_launched_for_any_count)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(counts); i++) {
+        const int64_t n = counts[i];
+        for (uint32_t rank = 1; rank <= SP_MAX_RANK; rank++) {
+            sp_binary_constants binary = {.rank = rank, .count = n};
+            for (int id = SP_KERNEL_ID_add_f32; id <= SP_KERNEL_ID_div_i64; id++) {
+                CHECK_EQ_INT(blocks_of((sp_kernel_id)id, &binary) > 0, n > 0);
+            }
+            sp_copy_constants copy = {.rank = rank, .element_bytes = 1, .count = n};
+            CHECK_LAUNCHES(copy_strided, &copy, n);
+            sp_pad_constants pad = {.rank = rank, .element_bytes = 1, .rows = 1};
+            pad.out[rank - 1] = n;
+            CHECK_LAUNCHES(pad, &pad, n);
+        }
+        const sp_flat_constants flat = {.count = n};
+        for (int id = SP_KERNEL_ID_relu_f32; id <= SP_KERNEL_ID_copy_bytes; id++) {
+            CHECK_EQ_INT(blocks_of((sp_kernel_id)id, &flat) > 0, n > 0);
+        }
+        const sp_fill_constants fill = {.count = n, .element_bytes = 1};
+        CHECK_LAUNCHES(fill, &fill, n);
+    }
+}
+
+TEST(parts_are_launched_for_any_size)
+{
+    for (uint32_t parts = 1; parts <= SP_CONCAT_MAX_PARTS; parts++) {
+        for (size_t i = 0; i < SP_COUNT_OF(counts); i++) {
+            sp_concat_constants k = {.parts = parts, .outer = counts[i]};
+            CHECK_LAUNCHES(concat, &k, 0);
+            k.part_bytes[parts - 1] = 1;
+            CHECK_LAUNCHES(concat, &k, counts[i]);
+            k.outer = 1;
+            k.part_bytes[parts - 1] = counts[i];
+            CHECK_LAUNCHES(split, &k, counts[i]);
+        }
+    }
+}
+
+TEST(products_are_launched_for_any_size)
+{
+    static const int64_t sizes[] = {0, 1, 16, 33, 100000, INT64_C(1) << 19};
+    for (size_t i = 0; i < SP_COUNT_OF(sizes) * SP_COUNT_OF(sizes); i++) {
+        const int64_t m = sizes[i / SP_COUNT_OF(sizes)], n = sizes[i % SP_COUNT_OF(sizes)];
+        sp_gemm_constants gemm = {.rows = m, .columns = n, .depth = 0};
+        CHECK_LAUNCHES(gemm_f32, &gemm, m * n);
+        gemm.batch_rank = 2;
+        gemm.batch_dims[0] = 3;
+        CHECK_LAUNCHES(gemm_f32, &gemm, 0);
+        gemm.batch_dims[1] = 5;
+        CHECK_LAUNCHES(gemm_f32, &gemm, m * n);
+        const sp_gemm_pack_constants pack = {.depth = m, .columns = n};
+        CHECK_LAUNCHES(gemm_pack_f32, &pack, m * n);
+        const sp_conv_constants conv = {
+            .groups = 2, .filters = m, .planes = 2 * m, .out_h = n, .out_w = n};
+        CHECK_LAUNCHES(conv_f32, &conv, m * n);
+        CHECK_LAUNCHES(conv_depthwise_f32, &conv, m * n);
+        const sp_pool_constants pool = {.planes = m, .out_h = 1, .out_w = n};
+        CHECK_LAUNCHES(max_pool_f32, &pool, m * n);
+    }
+}
+
+/* What a row's products share with other rows must not depend on how many there are. */
+TEST(the_tiles_of_a_product_do_not_depend_on_its_rows)
+{
+    for (int64_t columns = 1; columns < 100000; columns = columns * 3 + 1) {
+        sp_gemm_constants one = {.rows = 1, .columns = columns, .depth = 9};
+        const uint64_t blocks = blocks_of(SP_KERNEL_ID_gemm_f32, &one);
+        sp_gemm_constants many = one;
+        many.rows = 64 * 100;
+        CHECK_EQ_U64(blocks_of(SP_KERNEL_ID_gemm_f32, &many) % blocks, 0);
+    }
+}
+
+/* ---- NVRTC ---- */
+
+typedef struct nvrtc {
+    int (*create)(void **, const char *, const char *, int, const char *const *,
+                  const char *const *);
+    int (*compile)(void *, int, const char *const *);
+    int (*log_size)(void *, size_t *);
+    int (*log)(void *, char *);
+    int (*binary_size)(void *, size_t *);
+    int (*binary)(void *, char *);
+} nvrtc;
+
+static bool find(void *library, const char *name, void *out)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(out, &symbol, sizeof(symbol)); /* an object pointer becomes a function pointer */
+    return symbol != NULL;
+}
+
+static bool load_nvrtc(nvrtc *out)
+{
+    const char *const names[] = {getenv("STREAMPOOL_NVRTC"), "libnvrtc.so", "libnvrtc.so.13",
+                                 "libnvrtc.so.12"};
+    void *library = NULL;
+    for (size_t i = 0; i < SP_COUNT_OF(names) && library == NULL; i++) {
+        if (names[i] != NULL) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    }
+    return library != NULL && find(library, "nvrtcCreateProgram", &out->create) &&
+           find(library, "nvrtcCompileProgram", &out->compile) &&
+           find(library, "nvrtcGetProgramLogSize", &out->log_size) &&
+           find(library, "nvrtcGetProgramLog", &out->log) &&
+           find(library, "nvrtcGetCUBINSize", &out->binary_size) &&
+           find(library, "nvrtcGetCUBIN", &out->binary);
+}
+
+TEST(nvrtc_compiles_every_entry)
+{
+    nvrtc rtc;
+    if (!load_nvrtc(&rtc)) SKIP("libnvrtc is not there; STREAMPOOL_NVRTC may name it");
+    void *program;
+    REQUIRE_EQ_INT(rtc.create(&program, sp__cuda_program.source, "ops.cu", 0, NULL, NULL), 0);
+    const char *const options[] = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false"};
+    const int result = rtc.compile(program, SP_COUNT_OF(options), options);
+    size_t bytes;
+    REQUIRE_EQ_INT(rtc.log_size(program, &bytes), 0);
+    char *log = calloc(1, bytes + 1);
+    REQUIRE_EQ_INT(rtc.log(program, log), 0);
+    if (bytes > 1) test_note("%.2000s", log);
+    free(log);
+    REQUIRE_EQ_INT(result, 0);
+    REQUIRE_EQ_INT(rtc.binary_size(program, &bytes), 0);
+    char *binary = malloc(bytes);
+    REQUIRE_EQ_INT(rtc.binary(program, binary), 0);
+    for (int i = 0; i < SP_KERNEL_COUNT; i++) {
+        const char *entry = sp__cuda_kernels()[i].gpu->entry;
+        CHECK(memmem(binary, bytes, entry, strlen(entry) + 1) != NULL);
+    }
+    free(binary);
+}
+
+TEST_MAIN
