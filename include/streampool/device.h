@@ -35,8 +35,10 @@ SP_API uint32_t sp_device_count(void);
  * moves the later ones up. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_device_at(uint32_t index, sp_device *out);
 
-/* Opens a device of a kind: "cpu" gives the one there is, "null" another pretend accelerator each
- * time. SP_NOT_FOUND: no such kind; SP_EXHAUSTED: 64 devices were opened in this process. */
+/* Opens a device: "cpu" gives the one there is, "null" another pretend accelerator each time,
+ * "cuda:N" (or "cuda", which is "cuda:0") the NVIDIA GPU with that number, the same one each time
+ * until it is closed. SP_NOT_FOUND: no such kind or GPU; SP_UNSUPPORTED: no CUDA driver;
+ * SP_EXHAUSTED: 64 devices were opened in this process. */
 SP_API sp_status sp_device_open(const char *kind, sp_device *out);
 
 /* Stops accepting work, waits for what was accepted, and closes. Later use is SP_CLOSED. Storages

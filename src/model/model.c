@@ -48,25 +48,12 @@ static sp_rt_model *model_of(sp_object *object)
     return SP_CONTAINER_OF(object, sp_rt_model, object);
 }
 
-static sp_status make_weights(sp_rt_model *model)
-{
-    const sp_graph *graph = model->graph;
-    model->weights = sp_calloc(graph->weight_count, sizeof *model->weights);
-    if (model->weights == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
-    for (uint32_t i = 0; i < graph->weight_count; i++) {
-        model->weights[i] = (sp_memory){.device = model->device->dev,
-                                        .bytes = graph->weights[i].bytes,
-                                        .host = graph->weights[i].data};
-    }
-    return SP_OK;
-}
-
 static void model_destroy(sp_object *object)
 {
     sp_rt_model *model = model_of(object);
     if (sp__runtime_is_forked()) return;
     sp__plan_cache_deinit(&model->plans);
-    sp_free(model->weights);
+    sp__upload_free(model->device, &model->weights);
     sp__graph_free(model->graph);
     sp__handle_recycle(&models, object);
 }
@@ -93,14 +80,14 @@ static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model
     sp_rt_model *model = model_of(object);
     model->graph = graph;
     model->device = device;
-    status = make_weights(model);
+    status = sp__upload(device, graph->weights, graph->weight_count, &model->weights);
     if (status != SP_OK) {
         sp__graph_free(graph);
         sp__handle_recycle(&models, object);
         return status;
     }
     model->plans = (sp_plan_cache){0};
-    sp__plan_cache_init(&model->plans, graph, device, model->weights);
+    sp__plan_cache_init(&model->plans, graph, device, model->weights.memories);
     sp_store_relaxed(&model->runs, 0);
     sp_store_relaxed(&model->in_flight, 0);
     sp_store_relaxed(&model->most_in_flight, 0);

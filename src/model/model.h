@@ -14,7 +14,7 @@ typedef struct sp_rt_model {
     SP_CACHE_ALIGNED sp_object object;
     const sp_graph *graph;
     sp_rt_device *device;
-    sp_memory *weights;
+    sp_upload weights;
     sp_plan_cache plans;
     /* Figures for sp_model_get_info; they order nothing. */
     SP_CACHE_ALIGNED sp_atomic_u64 runs;

@@ -124,6 +124,7 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     sp__bump_init(&builder.plan->bump, UINT64_MAX);
     builder.kernels = request->kernels;
     if (builder.kernels == NULL) builder.kernels = sp__cpu_kernels(sp__cpu_isa_selected());
+    builder.plan->kernels = builder.kernels;
     sp_status status = make_builder(&builder);
     if (status == SP_OK) status = sp__plan_record(&builder);
     if (status == SP_OK) status = sp__plan_place(&builder);

@@ -54,6 +54,7 @@ typedef struct sp_plan_lifetime {
 
 typedef struct sp_plan {
     const sp_graph *graph;
+    const sp_kernel *kernels; /* the table that the steps' kernels stand in */
     const sp_plan_step *steps;
     const sp_plan_tensor *inputs, *outputs;
     const sp_weight *constants; /* folded for these shapes */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
+#include "ops/device_kernels.h"
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
 
@@ -28,19 +29,6 @@ static sp_status make_labels(sp_compiled *compiled)
     return SP_OK;
 }
 
-static sp_status make_constants(sp_compiled *compiled)
-{
-    const sp_plan *plan = compiled->plan;
-    compiled->constants = sp_calloc(plan->constant_count, sizeof *compiled->constants);
-    if (compiled->constants == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    for (uint32_t i = 0; i < plan->constant_count; i++) {
-        compiled->constants[i] = (sp_memory){.device = compiled->device->dev,
-                                             .bytes = plan->constants[i].bytes,
-                                             .host = plan->constants[i].data};
-    }
-    return SP_OK;
-}
-
 sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
                               sp_compiled **out)
 {
@@ -55,7 +43,9 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
     sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
     sp_cond_init(&compiled->given);
     sp_status status = make_labels(compiled);
-    if (status == SP_OK) status = make_constants(compiled);
+    if (status == SP_OK) {
+        status = sp__upload(device, plan->constants, plan->constant_count, &compiled->constants);
+    }
     if (status != SP_OK) {
         sp__compiled_destroy(compiled);
         return status;
@@ -70,6 +60,7 @@ static void session_destroy(sp_session *session)
     if (session->list != NULL) device->dev->vtable->list_release(session->list);
     if (session->arena != NULL) sp__allocator_give(&device->allocator, session->arena);
     if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
+    sp__staging_destroy(session->staging);
     sp_free(session->ports);
     sp_free(session->slots);
     sp_free(session);
@@ -102,7 +93,7 @@ void sp__compiled_destroy(sp_compiled *compiled)
         sp_free(compiled->labels[i]);
     }
     sp_free(compiled->labels);
-    sp_free(compiled->constants);
+    sp__upload_free(compiled->device, &compiled->constants);
     sp__plan_free(compiled->plan);
     sp_cond_deinit(&compiled->given);
     sp_mutex_deinit(&compiled->lock);
@@ -110,6 +101,18 @@ void sp__compiled_destroy(sp_compiled *compiled)
 }
 
 /* ---- recording ---- */
+
+/* A port of the run: one fixed place, or whatever the submission says. */
+static void bind_port(const sp_session *session, uint32_t port, sp_binding *bound)
+{
+    if (session->staging == NULL) {
+        bound->slot = (uint16_t)port;
+        return;
+    }
+    const sp_binding place = sp__staging_bind(session->staging, port);
+    bound->memory = place.memory;
+    bound->offset += place.offset;
+}
 
 static sp_binding bind(const sp_session *session, const sp_plan_binding *binding)
 {
@@ -119,16 +122,16 @@ static sp_binding bind(const sp_session *session, const sp_plan_binding *binding
                         .access = binding->is_write ? SP_READ_WRITE : SP_READ};
     switch (binding->where) {
     case SP_PLACE_INPUT:
-        bound.slot = (uint16_t)binding->index;
+        bind_port(session, binding->index, &bound);
         break;
     case SP_PLACE_OUTPUT:
-        bound.slot = (uint16_t)(compiled->plan->input_count + binding->index);
+        bind_port(session, compiled->plan->input_count + binding->index, &bound);
         break;
     case SP_PLACE_WEIGHT:
         bound.memory = &compiled->weights[binding->index];
         break;
     case SP_PLACE_CONSTANT:
-        bound.memory = &compiled->constants[binding->index];
+        bound.memory = &compiled->constants.memories[binding->index];
         break;
     case SP_PLACE_ARENA:
         bound.memory = &session->arena->slab->memory;
@@ -138,25 +141,23 @@ static sp_binding bind(const sp_session *session, const sp_plan_binding *binding
     return bound;
 }
 
-/* One array holds the bindings of all steps: commands point into it until the list has copied. */
-static sp_status record(sp_session *session)
+/* The device's form of a kernel of the plan. */
+static const sp_kernel *kernel_for(const sp_compiled *compiled, const sp_kernel *kernel)
+{
+    const sp_kernel *own = sp__device_kernels(compiled->device->dev);
+    return own != NULL ? &own[kernel - compiled->plan->kernels] : kernel;
+}
+
+/* The plan's steps; their bindings go to `next` and on. */
+static void record_steps(const sp_session *session, sp_command *commands, sp_binding *next)
 {
     const sp_compiled *compiled = session->compiled;
     const sp_plan *plan = compiled->plan;
-    size_t binding_count = 0;
-    for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
-    sp_command *commands = sp_calloc(plan->step_count, sizeof *commands);
-    sp_binding *bindings = sp_calloc(binding_count, sizeof *bindings);
-    sp_status status = SP_OK;
-    if (commands == NULL || bindings == NULL) {
-        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
-    }
-    sp_binding *next = bindings;
-    for (uint32_t i = 0; i < plan->step_count && status == SP_OK; i++) {
+    for (uint32_t i = 0; i < plan->step_count; i++) {
         const sp_plan_step *step = &plan->steps[i];
         commands[i] = (sp_command){.type = SP_COMMAND_DISPATCH,
                                    .label = compiled->labels[i],
-                                   .kernel = step->kernel,
+                                   .kernel = kernel_for(compiled, step->kernel),
                                    .grid = {step->grid[0], step->grid[1], step->grid[2]},
                                    .bindings = next,
                                    .binding_count = step->binding_count,
@@ -165,10 +166,43 @@ static sp_status record(sp_session *session)
         for (uint32_t k = 0; k < step->binding_count; k++)
             *next++ = bind(session, &step->bindings[k]);
     }
-    if (status == SP_OK) {
-        sp_dev *dev = compiled->device->dev;
-        status = dev->vtable->list_create(dev, commands, plan->step_count,
-                                          plan->input_count + plan->output_count, &session->list);
+}
+
+/* Copies in, steps, copies out. Commands point into `bindings` until the list has copied. */
+static sp_status record_into(sp_session *session, sp_command *commands, sp_binding *bindings)
+{
+    const sp_plan *plan = session->compiled->plan;
+    const sp_command *copies;
+    uint32_t count = 0;
+    if (session->staging != NULL) {
+        const uint32_t in = sp__staging_copies_in(session->staging, &copies);
+        for (; count < in; count++) commands[count] = copies[count];
+    }
+    record_steps(session, commands + count, bindings);
+    count += plan->step_count;
+    if (session->staging != NULL) {
+        const uint32_t out = sp__staging_copies_out(session->staging, &copies);
+        for (uint32_t i = 0; i < out; i++) commands[count++] = copies[i];
+    }
+    sp_dev *dev = session->compiled->device->dev;
+    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
+    return dev->vtable->list_create(dev, commands, count, slots, &session->list);
+}
+
+static sp_status record(sp_session *session)
+{
+    const sp_plan *plan = session->compiled->plan;
+    size_t binding_count = 0;
+    for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
+    /* At most a copy for each port. */
+    const size_t command_count = (size_t)plan->step_count + plan->input_count + plan->output_count;
+    sp_command *commands = sp_calloc(command_count, sizeof *commands);
+    sp_binding *bindings = sp_calloc(binding_count, sizeof *bindings);
+    sp_status status = SP_OK;
+    if (commands == NULL || bindings == NULL) {
+        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
+    } else {
+        status = record_into(session, commands, bindings);
     }
     sp_free(commands);
     sp_free(bindings);
@@ -201,23 +235,34 @@ static bool has_arena(const sp_plan *plan)
     return false;
 }
 
-static sp_status session_fill(sp_session *session)
+/* How the caller's tensors will get to the list. */
+static sp_status make_ports(sp_session *session)
 {
-    const sp_compiled *compiled = session->compiled;
-    const sp_plan *plan = compiled->plan;
+    sp_rt_device *device = session->compiled->device;
+    const sp_plan *plan = session->compiled->plan;
+    if (device->dev->vtable->staging_create != NULL) {
+        return sp__staging_create(device, plan, &session->staging);
+    }
     const uint32_t port_count = plan->input_count + plan->output_count;
     session->ports = sp_calloc(port_count, sizeof *session->ports);
     session->slots = sp_calloc(port_count, sizeof *session->slots);
     if (session->ports == NULL || session->slots == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     }
+    /* Who leaves the only output out is rare: that run may allocate. */
+    return plan->output_count > 1 ? take_unwanted(session) : SP_OK;
+}
+
+static sp_status session_fill(sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
     if (has_arena(plan)) {
         /* No stream's: the session goes from stream to stream, and its maker may have none. */
         SP_TRY(sp__allocator_take(&compiled->device->allocator, plan->arena_bytes, NULL,
                                   &session->arena));
     }
-    /* Who leaves the only output out is rare: that run may allocate. */
-    if (plan->output_count > 1) SP_TRY(take_unwanted(session));
+    SP_TRY(make_ports(session));
     return record(session);
 }
 
@@ -319,8 +364,7 @@ static void name_port(sp_session *session, uint32_t port, const void *data, uint
         (sp_binding){.memory = &session->ports[port], .bytes = bytes, .access = (uint8_t)access};
 }
 
-sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
-                          const void *const *inputs, void *const *outputs)
+static void name_ports(sp_session *session, const void *const *inputs, void *const *outputs)
 {
     const sp_plan *plan = session->compiled->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
@@ -329,14 +373,34 @@ sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
     for (uint32_t i = 0; i < plan->output_count; i++) {
         name_port(session, plan->input_count + i, outputs[i], plan->outputs[i].bytes, SP_WRITE);
     }
+}
+
+/* Submits the list and waits. */
+static sp_status run_list(const sp_session *session, const sp_stream_ref *stream)
+{
+    const sp_plan *plan = session->compiled->plan;
+    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
     const sp_command command = {.type = SP_COMMAND_LIST,
                                 .list = session->list,
                                 .bindings = session->slots,
-                                .binding_count = plan->input_count + plan->output_count};
+                                .binding_count = slots};
     const sp_submission submission = {.commands = &command, .command_count = 1};
     sp_point point;
     SP_TRY(sp__submit_plain(stream, &submission, &point));
     return sp__point_wait(point, SP_NO_DEADLINE);
+}
+
+sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
+                          const void *const *inputs, void *const *outputs)
+{
+    if (session->staging == NULL) {
+        name_ports(session, inputs, outputs);
+        return run_list(session, stream);
+    }
+    sp__staging_take(session->staging, inputs);
+    SP_TRY(run_list(session, stream));
+    sp__staging_give(session->staging, outputs);
+    return SP_OK;
 }
 
 sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,

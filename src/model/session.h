@@ -7,10 +7,10 @@
 #ifndef SP_MODEL_SESSION_H
 #define SP_MODEL_SESSION_H
 
-#include "base/tagged_stack.h"
 #include "device/command.h"
 #include "model/plan.h"
-#include "runtime/runtime_state.h"
+#include "model/staging.h"
+#include "model/upload.h"
 
 typedef struct sp_compiled sp_compiled;
 
@@ -18,6 +18,7 @@ typedef struct sp_session {
     sp_compiled *compiled;
     sp_block *arena; /* NULL if no step names it */
     sp_list *list;
+    sp_staging *staging; /* NULL on devices that see the caller's memory: */
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;
     sp_binding *slots;
@@ -29,7 +30,7 @@ struct sp_compiled {
     const sp_plan *plan; /* owned */
     sp_rt_device *device;
     const sp_memory *weights; /* the model's, one per weight of the graph */
-    sp_memory *constants;     /* one per constant of the plan */
+    sp_upload constants;      /* one per constant of the plan */
     char **labels;            /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);

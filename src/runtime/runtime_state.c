@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "base/option.h"
 #include "device/cpu/cpu.h"
+#include "device/cuda/cuda.h"
 #include "device/null/null.h"
 #include "device/thread_record.h"
 #include "runtime/checker.h"
@@ -97,7 +98,7 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
     device->dev = dev;
     device->index = index;
     dev->index = index;
-    if (index > 0) {
+    if (index > 0 && strchr(dev->limits.name, ':') == NULL) {
         /* "null" becomes "null:1": messages tell devices of one kind apart. */
         const size_t used = strlen(dev->limits.name);
         snprintf(dev->limits.name + used, sizeof dev->limits.name - used, ":%u", index);
@@ -290,11 +291,55 @@ sp_status sp_device_at(uint32_t index, sp_device *out)
     return sp__fail(SP_NOT_FOUND, "there is no device %u: %u are open", index, open);
 }
 
-/* Under the lock from the start, so that no thread of the device outlives an sp_shutdown. */
-static sp_status open_null_locked(sp_device *out) SP_REQUIRES(&runtime.lock)
+/* What sp_device_open is asked for. */
+typedef struct device_name {
+    bool is_cuda; /* else null */
+    uint32_t ordinal;
+    char text[32]; /* as the device will be called */
+} device_name;
+
+/* "null", "cuda", which is "cuda:0", or "cuda:N". */
+static bool parse_device_name(const char *kind, device_name *out)
 {
+    *out = (device_name){0};
+    if (strcmp(kind, "null") == 0) return true;
+    if (strncmp(kind, "cuda", 4) != 0) return false;
+    const char *digits = kind[4] == ':' ? kind + 5 : kind + 4;
+    if (kind[4] == ':' && *digits == '\0') return false;
+    for (; *digits >= '0' && *digits <= '9' && out->ordinal < 1000; digits++) {
+        if (kind[4] != ':') return false;
+        out->ordinal = out->ordinal * 10 + (uint32_t)(*digits - '0');
+    }
+    out->is_cuda = true;
+    snprintf(out->text, sizeof out->text, "cuda:%u", out->ordinal);
+    return *digits == '\0';
+}
+
+/* A GPU is opened once: everybody shares its streams and memory. */
+static bool find_open_locked(const char *name, sp_device *out) SP_REQUIRES(&runtime.lock)
+{
+    const uint32_t count = sp_load_relaxed(&runtime.device_count);
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_rt_device *device = sp_load_relaxed(&runtime.devices[i]);
+        if (sp__rt_device_is_closed(i) || strcmp(device->dev->limits.name, name) != 0) continue;
+        *out = sp__rt_device_handle(device);
+        return true;
+    }
+    return false;
+}
+
+static sp_status open_dev(const device_name *name, sp_dev **out)
+{
+    if (!name->is_cuda) return sp__null_open(&(sp_null_options){0}, out);
+    return sp__cuda_open(name->ordinal, out);
+}
+
+/* Under the lock from the start, so that no thread of the device outlives an sp_shutdown. */
+static sp_status open_locked(const device_name *name, sp_device *out) SP_REQUIRES(&runtime.lock)
+{
+    if (name->is_cuda && find_open_locked(name->text, out)) return SP_OK;
     sp_dev *dev;
-    SP_TRY(sp__null_open(&(sp_null_options){0}, &dev));
+    SP_TRY(open_dev(name, &dev));
     sp_rt_device *device;
     const sp_status status = add_device_locked(dev, &device);
     if (status == SP_OK) {
@@ -312,12 +357,14 @@ sp_status sp_device_open(const char *kind, sp_device *out)
     SP_TRY(sp__runtime_enter());
     if (kind == NULL) return sp__fail(SP_INVALID, "sp_device_open needs a kind, such as \"cpu\"");
     if (strcmp(kind, "cpu") == 0) return sp_device_at(0, out);
-    if (strcmp(kind, "null") != 0) {
-        return sp__fail(SP_NOT_FOUND, "there is no device kind \"%s\": cpu, null", kind);
+    device_name name;
+    if (!parse_device_name(kind, &name)) {
+        return sp__fail(SP_NOT_FOUND, "there is no device kind \"%s\": cpu, null, cuda:N", kind);
     }
+    if (name.is_cuda) SP_TRY(sp__cuda_prepare()); /* which may wait for another thread */
     sp_mutex_lock(&runtime.lock);
     const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
-    const sp_status status = is_up ? open_null_locked(out) : SP_CLOSED;
+    const sp_status status = is_up ? open_locked(&name, out) : SP_CLOSED;
     sp_mutex_unlock(&runtime.lock);
     return is_up ? status : sp__runtime_enter_slow(); /* with the message */
 }

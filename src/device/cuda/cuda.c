@@ -178,6 +178,11 @@ static sp_status open_device(sp_cuda_device *device, uint32_t ordinal)
     return status;
 }
 
+sp_status sp__cuda_prepare(void)
+{
+    return sp__cuda_api_open();
+}
+
 uint32_t sp__cuda_count(void)
 {
     int count = 0;
