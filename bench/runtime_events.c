@@ -13,10 +13,12 @@ typedef struct event_pair {
 static void record_query(void *ctx, uint64_t count)
 {
     const event_pair *pair = ctx;
+    bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
-        sp_event_record(pair->event, pair->stream);
-        sp_event_query(pair->event);
+        is_right &= sp_event_record(pair->event, pair->stream) == SP_OK;
+        is_right &= sp_event_query(pair->event) == SP_OK;
     }
+    bench_check(is_right, "record and query");
 }
 
 void bench_events(void)

@@ -77,7 +77,7 @@ static sp_point submit_for_worker(const sp_stream_ref *ref)
 {
     const sp_submission nothing = {0};
     sp_point point = {0};
-    sp__submit_plain(ref, &nothing, &point);
+    bench_check(sp__submit_plain(ref, &nothing, &point) == SP_OK, "submit");
     ref->queue->device->vtable->flush(ref->queue);
     return point;
 }

@@ -22,11 +22,12 @@ static void submit_use(void *ctx, uint64_t count)
     sp_command command = {
         .type = SP_COMMAND_FILL, .constants = &pattern, .constant_bytes = sizeof pattern};
     sp_point point = {0};
+    bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
-        sp__submit_command(&use->ref, &command, uses, 1, NULL, &point);
+        is_right &= sp__submit_command(&use->ref, &command, uses, 1, NULL, &point) == SP_OK;
         if (i % 16 == 15) sp__point_wait(point, SP_NO_DEADLINE);
     }
-    sp__point_wait(point, SP_NO_DEADLINE);
+    bench_check(is_right && sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "a tracked use");
 }
 
 /* The same command with no storage behind it. */
@@ -44,11 +45,12 @@ static void submit_no_use(void *ctx, uint64_t count)
                           .constant_bytes = sizeof pattern};
     const sp_submission submission = {.commands = &command, .command_count = 1};
     sp_point point = {0};
+    bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
-        sp__submit_plain(&use->ref, &submission, &point);
+        is_right &= sp__submit_plain(&use->ref, &submission, &point) == SP_OK;
         if (i % 16 == 15) sp__point_wait(point, SP_NO_DEADLINE);
     }
-    sp__point_wait(point, SP_NO_DEADLINE);
+    bench_check(is_right && sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "a plain command");
 }
 
 void bench_hazards(double mutex_ns)

@@ -17,10 +17,12 @@ static void create_release(void *ctx, uint64_t count)
 {
     (void)ctx;
     sp_storage storage;
+    bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
-        sp_storage_create(bench_cpu, ALLOCATION, NULL, &storage);
-        sp_storage_release(storage);
+        is_right &= sp_storage_create(bench_cpu, ALLOCATION, NULL, &storage) == SP_OK;
+        is_right &= sp_storage_release(storage) == SP_OK;
     }
+    bench_check(is_right, "create and release");
 }
 
 typedef struct peer_allocator {

@@ -41,9 +41,11 @@ static void run_kernels(void *ctx, uint64_t count)
     model_run *run = ctx;
     const void *inputs[1] = {run->input};
     void *outputs[1] = {run->output};
+    bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
-        sp__plan_run_reference(run->plan, inputs, outputs, run->arena);
+        is_right &= sp__plan_run_reference(run->plan, inputs, outputs, run->arena) == SP_OK;
     }
+    bench_check(is_right, "the kernels");
 }
 
 void bench_model(void)

@@ -18,7 +18,9 @@ static void ask_current(void *ctx, uint64_t count)
 {
     const current_fn ask = *(current_fn *)ctx;
     sp_stream stream;
-    for (uint64_t i = 0; i < count; i++) ask(bench_cpu, &stream);
+    bool is_right = true;
+    for (uint64_t i = 0; i < count; i++) is_right &= ask(bench_cpu, &stream) == SP_OK;
+    bench_check(is_right, "sp_stream_current");
 }
 
 static void bench_current_stream(void)
@@ -42,10 +44,12 @@ static void submit_and_wait(void *ctx, uint64_t count)
     const sp_stream_ref *ref = ctx;
     const sp_submission nothing = {0};
     sp_point point = {0};
+    bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
-        sp__submit_plain(ref, &nothing, &point);
-        sp__point_wait(point, SP_NO_DEADLINE);
+        is_right &= sp__submit_plain(ref, &nothing, &point) == SP_OK;
+        is_right &= sp__point_wait(point, SP_NO_DEADLINE) == SP_OK;
     }
+    bench_check(is_right, "submit and wait");
 }
 
 #define CALLERS 16

@@ -123,9 +123,7 @@ static sp_status make_outputs(const run_job *job, sp_array *arrays)
     for (uint32_t i = 0; i < job->input_count; i++) inputs[i] = tensor_of(&job->inputs[i], NULL);
     SP_TRY(sp_model_infer(job->model, inputs, job->input_count, outputs, job->output_count));
     for (uint32_t i = 0; i < job->output_count; i++) {
-        sp_shape shape;
-        SP_TRY(sp__shape_make(outputs[i].shape, outputs[i].rank, &shape));
-        SP_TRY(sp__array_init(&arrays[i], outputs[i].dtype, &shape));
+        SP_TRY(tensor_room(&outputs[i], &arrays[i]));
     }
     return SP_OK;
 }

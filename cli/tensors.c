@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Files of tensors through the library's own reader; comparisons in double precision. */
 #include "tensors.h"
 
 #include <math.h>
@@ -28,6 +29,13 @@ sp_host_tensor tensor_of(const sp_array *array, const char *name)
                              .rank = array->shape.rank};
     memcpy(tensor.shape, array->shape.dims, sizeof tensor.shape);
     return tensor;
+}
+
+sp_status tensor_room(const sp_host_tensor *output, sp_array *out)
+{
+    sp_shape shape;
+    SP_TRY(sp__shape_make(output->shape, output->rank, &shape));
+    return sp__array_init(out, output->dtype, &shape);
 }
 
 sp_status tensor_make(const sp_port *port, sp_array *out)

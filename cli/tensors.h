@@ -13,6 +13,9 @@ sp_status tensor_read(const char *path, sp_array *out);
 /* The array as an input or output; borrows its data. */
 sp_host_tensor tensor_of(const sp_array *array, const char *name);
 
+/* Room for an output that sp_model_infer has described. */
+sp_status tensor_room(const sp_host_tensor *output, sp_array *out);
+
 /* An array of the port's type with some values: free dimensions are 1. The same each time. */
 sp_status tensor_make(const sp_port *port, sp_array *out);
 

@@ -74,9 +74,7 @@ static sp_status run_set(sp_model model, test_set *set)
     for (uint32_t i = 0; i < set->input_count; i++) inputs[i] = tensor_of(&set->inputs[i], NULL);
     SP_TRY(sp_model_infer(model, inputs, set->input_count, outputs, set->output_count));
     for (uint32_t i = 0; i < set->output_count; i++) {
-        sp_shape shape;
-        SP_TRY(sp__shape_make(outputs[i].shape, outputs[i].rank, &shape));
-        SP_TRY(sp__array_init(&set->got[i], outputs[i].dtype, &shape));
+        SP_TRY(tensor_room(&outputs[i], &set->got[i]));
         outputs[i].data = set->got[i].data;
     }
     return sp_model_run(model, inputs, set->input_count, outputs, set->output_count);

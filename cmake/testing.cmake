@@ -13,8 +13,6 @@ if(SP_SANITIZE OR SP_FUZZ)
         list(TRANSFORM SP_TEST_ENVIRONMENT APPEND ":external_symbolizer_path=${SP_SYMBOLIZER}")
     endif()
 endif()
-# Where tests find examples/, and the data that may stand beside the checkout.
-list(APPEND SP_TEST_ENVIRONMENT "STREAMPOOL_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 
 # sp_add_test(<name> SOURCES <files>... LABELS <labels>...
 #             [LINKS <targets>...] [TIMEOUT <seconds>] [ENV <NAME=value>...] [SERIAL])
@@ -40,13 +38,14 @@ function(sp_add_test_run run)
         set(test_TIMEOUT 60)
     endif()
     math(EXPR timeout "${test_TIMEOUT} * ${SP_TEST_TIMEOUT_FACTOR}")
+    set(environment ${SP_TEST_ENVIRONMENT} ${test_ENV})
     add_test(NAME ${run} COMMAND ${test_PROGRAM} ${test_ARGS})
     set_tests_properties(${run} PROPERTIES
         LABELS "${test_LABELS}"
         TIMEOUT ${timeout}
         SKIP_RETURN_CODE 77
         RUN_SERIAL ${test_SERIAL}
-        ENVIRONMENT "${SP_TEST_ENVIRONMENT};${test_ENV}")
+        ENVIRONMENT "${environment}")
 endfunction()
 
 # sp_add_fuzz_target(<name> SOURCES <files>...)

@@ -7,7 +7,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -86,6 +86,17 @@ static const char *const mode_names[MODES] = {
     "graph_12_kernels_tell",
 };
 
+static CUDA_KERNEL_NODE_PARAMS one_block(CUfunction function, void **args)
+{
+    CUDA_KERNEL_NODE_PARAMS params{};
+    params.func = function;
+    params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+    params.blockDimX = 256;
+    params.blockDimY = params.blockDimZ = 1;
+    params.kernelParams = args;
+    return params;
+}
+
 struct Worker {
     Mode mode;
     uint64_t until = 0;
@@ -104,12 +115,7 @@ struct Worker {
 
     CUgraphNode add_kernel(CUfunction function, void **args, CUgraphNode *after)
     {
-        CUDA_KERNEL_NODE_PARAMS params{};
-        params.func = function;
-        params.gridDimX = params.gridDimY = params.gridDimZ = 1;
-        params.blockDimX = 256;
-        params.blockDimY = params.blockDimZ = 1;
-        params.kernelParams = args;
+        const CUDA_KERNEL_NODE_PARAMS params = one_block(function, args);
         CUgraphNode made;
         CHECK(cuGraphAddKernelNode(&made, graph, after, after ? 1 : 0, &params));
         return made;
@@ -242,12 +248,7 @@ struct Worker {
             look_until(1, false);
             return;
         case GRAPH_SET_PARAMS: {
-            CUDA_KERNEL_NODE_PARAMS params{};
-            params.func = f_tell;
-            params.gridDimX = params.gridDimY = params.gridDimZ = 1;
-            params.blockDimX = 256;
-            params.blockDimY = params.blockDimZ = 1;
-            params.kernelParams = tell_args;
+            const CUDA_KERNEL_NODE_PARAMS params = one_block(f_tell, tell_args);
             CHECK(cuGraphExecKernelNodeSetParams(exec, node, &params));
             CHECK(cuGraphLaunch(exec, stream));
             look_until(++expected, false);
@@ -318,11 +319,7 @@ template <typename Body> static void cost(const char *name, Body body)
         rounds.push_back(double(now_ns() - start) / count);
         CHECK(cuCtxSynchronize());
     }
-    for (size_t i = 0; i < rounds.size(); i++) {
-        for (size_t k = i + 1; k < rounds.size(); k++) {
-            if (rounds[k] < rounds[i]) std::swap(rounds[i], rounds[k]);
-        }
-    }
+    std::sort(rounds.begin(), rounds.end());
     std::printf("{\"case\":\"%s\",\"ns\":%.0f}\n", name, rounds[4]);
     std::fflush(stdout);
 }

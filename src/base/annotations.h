@@ -13,10 +13,8 @@
 #define SP_CAPABILITY(name) SP_ATTRIBUTE_(capability(name))
 /* The macro adds the `&` that C needs: SP_GUARDED_BY(lock), SP_GUARDED_BY(owner->lock). */
 #define SP_GUARDED_BY(lock) SP_ATTRIBUTE_(guarded_by(&lock))
-#define SP_PT_GUARDED_BY(lock) SP_ATTRIBUTE_(pt_guarded_by(&lock))
 /* On functions: the argument is the address of the lock. */
 #define SP_REQUIRES(...) SP_ATTRIBUTE_(requires_capability(__VA_ARGS__))
-#define SP_EXCLUDES(...) SP_ATTRIBUTE_(locks_excluded(__VA_ARGS__))
 #define SP_ACQUIRE(...) SP_ATTRIBUTE_(acquire_capability(__VA_ARGS__))
 #define SP_RELEASE(...) SP_ATTRIBUTE_(release_capability(__VA_ARGS__))
 #define SP_TRY_ACQUIRE(...) SP_ATTRIBUTE_(try_acquire_capability(__VA_ARGS__))

@@ -141,3 +141,13 @@ void sp__error_keep(sp_error_scope *scope)
     scope->outer->former = scope->former;
     memcpy(scope->outer->text, scope->text, sizeof scope->text);
 }
+
+sp_status sp__error_settle(sp_error_scope *scope, sp_status status)
+{
+    if (status == SP_OK) {
+        sp__error_put_back(scope);
+    } else {
+        sp__error_keep(scope);
+    }
+    return status;
+}

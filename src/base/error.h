@@ -34,6 +34,9 @@ void sp__error_set_aside(sp_error_scope *scope);
 void sp__error_put_back(sp_error_scope *scope);
 /* Ends the scope and keeps the last error of what was done inside: it is this call's after all. */
 void sp__error_keep(sp_error_scope *scope);
+/* Keeps it if `status`, which is returned, is a failure, else puts it back: for attempts of which
+ * the last one counts. */
+sp_status sp__error_settle(sp_error_scope *scope, sp_status status);
 
 #if defined(__clang_analyzer__)
 /* The static analyzer sees one file at a time, and must know that a failure is never SP_OK. */

@@ -47,6 +47,15 @@ void *sp_realloc(void *ptr, size_t bytes)
     return sp_heap_must_fail() ? NULL : sp__raw_realloc(ptr, bytes > 0 ? bytes : 1);
 }
 
+void *sp_grow(void *array, uint32_t count, uint32_t *capacity, size_t element_bytes)
+{
+    if (count < *capacity) return array;
+    const uint32_t larger = *capacity > 0 ? 2 * *capacity : 16;
+    void *grown = larger > *capacity ? sp_realloc(array, larger * element_bytes) : NULL;
+    if (grown != NULL) *capacity = larger;
+    return grown;
+}
+
 void *sp_aligned_malloc(size_t alignment, size_t bytes)
 {
     return sp_heap_must_fail() ? NULL : sp__raw_aligned_malloc(alignment, bytes > 0 ? bytes : 1);

@@ -12,6 +12,9 @@ void *sp_malloc(size_t bytes) __attribute__((malloc));
 /* Zeroed; NULL also when count * bytes overflows. */
 void *sp_calloc(size_t count, size_t bytes) __attribute__((malloc));
 void *sp_realloc(void *ptr, size_t bytes);
+/* Room for one element more in an array of `count`, doubled where it is full: the array, moved or
+ * not, or NULL, and then it stays as it is. An array begins as NULL with a capacity of 0. */
+void *sp_grow(void *array, uint32_t count, uint32_t *capacity, size_t element_bytes);
 /* `alignment` is a power of two; freed with sp_free. */
 void *sp_aligned_malloc(size_t alignment, size_t bytes) __attribute__((malloc));
 void sp_free(void *ptr);

@@ -81,6 +81,10 @@ typedef struct sp_device_vtable {
 
     sp_status (*memory_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*memory_destroy)(sp_memory *memory);
+    /* Memory of the host that the device reaches fast, for what goes in and out; NULL: that is all
+     * of the device's memory, and commands may name any memory of the host. */
+    sp_status (*staging_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
+    void (*staging_destroy)(sp_memory *memory);
 
     sp_status (*queue_create)(sp_dev *device, uint32_t index, const sp_queue_options *options,
                               sp_queue **out);
@@ -91,6 +95,13 @@ typedef struct sp_device_vtable {
 
     /* SP_BUSY when the queue is full, SP_DEVICE_LOST once the device is; else *out is the point. */
     sp_status (*submit)(sp_queue *queue, const sp_submission *submission, sp_point *out);
+    /* NULL, or: belongs to each submit, after it, on the same thread, once that holds no lock (a
+     * submit may stand inside a hazard step): a device whose commands are issued by those who
+     * submit them gets them now. Several submits may share one. */
+    void (*kick)(sp_queue *queue);
+    /* NULL, or: somebody sleeps until a point of the queue passes, so the device has to look for it
+     * by itself from now on. Any thread, no lock held. */
+    void (*watch)(sp_queue *queue);
     /* What was submitted gets going soon rather than late. */
     void (*flush)(sp_queue *queue);
     /* The calling thread is about to wait for `value`: it may lend itself to the device. */

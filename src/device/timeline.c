@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/lock_check.h"
+#include "device/device.h"
 
 void sp__timeline_init(sp_timeline *timeline, sp_queue *owner)
 {
@@ -57,7 +58,7 @@ static SP_NOINLINE void fire_up_to(sp_timeline *timeline, uint64_t value)
     }
 }
 
-void sp__timeline_advance(sp_timeline *timeline, uint64_t value)
+void sp__timeline_publish(sp_timeline *timeline, uint64_t value)
 {
     SP_ASSERT(value > sp_load_relaxed(&timeline->done));
     sp_delay_point();
@@ -68,9 +69,19 @@ void sp__timeline_advance(sp_timeline *timeline, uint64_t value)
     } else {
         sp_store_seq_cst(&timeline->done, value);
     }
+}
+
+void sp__timeline_fire(sp_timeline *timeline, uint64_t value)
+{
     const uint64_t wanted = SP_PLANTED(acq_rel_for_seq_cst) ? sp_load_acquire(&timeline->wanted)
                                                             : sp_load_seq_cst(&timeline->wanted);
     if (SP_UNLIKELY(wanted <= value)) fire_up_to(timeline, value);
+}
+
+void sp__timeline_advance(sp_timeline *timeline, uint64_t value)
+{
+    sp__timeline_publish(timeline, value);
+    sp__timeline_fire(timeline, value);
 }
 
 bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter)
@@ -92,6 +103,10 @@ bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter)
         is_registered = false;
     }
     sp_mutex_unlock(&timeline->lock);
+    if (is_registered && timeline->owner != NULL) {
+        const sp_device_vtable *vtable = timeline->owner->device->vtable;
+        if (vtable->watch != NULL) vtable->watch(timeline->owner);
+    }
     return is_registered;
 }
 

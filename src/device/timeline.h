@@ -80,11 +80,18 @@ void sp__timeline_deinit(sp_timeline *timeline);
 /* The completed value is now `value`: fires every waiter up to it. One executor at a time. */
 void sp__timeline_advance(sp_timeline *timeline, uint64_t value);
 
+/* The two halves of an advance, for devices whose completions are noticed by several threads: those
+ * exclude each other while they publish, and fire afterwards, with no lock held. Between the two
+ * another thread may publish, and fire, more. */
+void sp__timeline_publish(sp_timeline *timeline, uint64_t value);
+void sp__timeline_fire(sp_timeline *timeline, uint64_t value);
+
 /* Remembers that the submission `value` of `thread` failed. Called by the executor before it
  * advances to `value`. */
 void sp__timeline_fail(sp_timeline *timeline, uint64_t value, uint64_t thread, sp_fault fault);
 
-/* Registers `waiter` for waiter->value; false, and not registered, if that has passed already. */
+/* Registers `waiter` for waiter->value; false, and not registered, if that has passed already. The
+ * owner's device is told that it is watched. No lock may be held. */
 bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter);
 
 /* Takes a registered waiter back; false if it has been, or is just being, fired. */

@@ -58,13 +58,10 @@ sp_status sp__arena_layout_take(sp_arena_layout *layout, uint64_t bytes, uint64_
 
 static sp_status insert_gap(sp_arena_layout *layout, uint32_t at, sp_arena_gap gap)
 {
-    if (layout->gap_count == layout->gap_capacity) {
-        const uint32_t capacity = layout->gap_capacity == 0 ? 32 : layout->gap_capacity * 2;
-        sp_arena_gap *larger = sp_realloc(layout->gaps, capacity * sizeof(*larger));
-        if (larger == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to lay out a plan");
-        layout->gaps = larger;
-        layout->gap_capacity = capacity;
-    }
+    sp_arena_gap *larger =
+        sp_grow(layout->gaps, layout->gap_count, &layout->gap_capacity, sizeof(*larger));
+    if (larger == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to lay out a plan");
+    layout->gaps = larger;
     memmove(&layout->gaps[at + 1], &layout->gaps[at],
             (layout->gap_count - at) * sizeof(*layout->gaps));
     layout->gaps[at] = gap;

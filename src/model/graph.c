@@ -21,20 +21,30 @@ sp_status sp__graph_add_weight(sp_graph_builder *builder, void *data, uint64_t b
                                uint32_t *index)
 {
     sp_graph *graph = builder->graph;
-    if (graph->weight_count == builder->weight_capacity) {
-        const uint32_t capacity = builder->weight_capacity == 0 ? 64 : builder->weight_capacity * 2;
-        sp_weight *larger = sp_realloc(builder->weights, capacity * sizeof(*larger));
-        if (larger == NULL) {
-            sp_free(data);
-            return sp__fail(SP_OUT_OF_MEMORY, "no memory for the table of weights");
-        }
-        builder->weights = larger;
-        builder->weight_capacity = capacity;
-        graph->weights = larger;
+    sp_weight *larger =
+        sp_grow(builder->weights, graph->weight_count, &builder->weight_capacity, sizeof(*larger));
+    if (larger == NULL) {
+        sp_free(data);
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for the table of weights");
     }
+    builder->weights = larger;
+    graph->weights = larger;
     *index = graph->weight_count++;
     builder->weights[*index] = (sp_weight){.data = data, .bytes = bytes};
     return SP_OK;
+}
+
+sp_op_call sp__graph_node_call(const sp_graph_node *node, const sp_op_value *inputs,
+                               sp_op_value *outputs)
+{
+    memset(outputs, 0, node->output_count * sizeof(*outputs));
+    return (sp_op_call){.op = node->op,
+                        .version = node->version,
+                        .attributes = node->attributes,
+                        .inputs = inputs,
+                        .outputs = outputs,
+                        .input_count = node->input_count,
+                        .output_count = node->output_count};
 }
 
 sp_op_call sp__graph_call(const sp_graph *graph, const sp_graph_node *node, sp_op_value *inputs,
@@ -52,14 +62,7 @@ sp_op_call sp__graph_call(const sp_graph *graph, const sp_graph_node *node, sp_o
         inputs[i].data = graph->weights[value->weight].data;
         inputs[i].bytes = graph->weights[value->weight].bytes;
     }
-    memset(outputs, 0, node->output_count * sizeof(*outputs));
-    return (sp_op_call){.op = node->op,
-                        .version = node->version,
-                        .attributes = node->attributes,
-                        .inputs = inputs,
-                        .outputs = outputs,
-                        .input_count = node->input_count,
-                        .output_count = node->output_count};
+    return sp__graph_node_call(node, inputs, outputs);
 }
 
 static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)

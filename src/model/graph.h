@@ -85,6 +85,11 @@ typedef struct sp_graph {
 sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out);
 void sp__graph_free(const sp_graph *graph);
 
+/* The call of a node on operands that the caller has room for: the inputs are filled in, the
+ * outputs are zeroed here. */
+sp_op_call sp__graph_node_call(const sp_graph_node *node, const sp_op_value *inputs,
+                               sp_op_value *outputs);
+
 /* Index of the port called `name`, or SP_NO_VALUE. */
 uint32_t sp__graph_port_find(const sp_graph_port *ports, uint32_t count, const char *name);
 

@@ -123,12 +123,11 @@ static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_ten
 
 static sp_status opset_version(const sp_onnx_model *model, sp_text domain, int64_t *out)
 {
-    const bool is_onnx = domain.len == 0 || sp__text_is(domain, "ai.onnx");
+    const bool is_onnx = sp__op_is_onnx_domain(domain);
     for (uint32_t i = 0; i < model->opset_count; i++) {
         const sp_onnx_opset *opset = &model->opsets[i];
-        const bool is_same = is_onnx
-                                 ? opset->domain.len == 0 || sp__text_is(opset->domain, "ai.onnx")
-                                 : sp__text_equal(opset->domain, domain);
+        const bool is_same =
+            is_onnx ? sp__op_is_onnx_domain(opset->domain) : sp__text_equal(opset->domain, domain);
         if (!is_same) continue;
         *out = opset->version;
         return SP_OK;

@@ -41,18 +41,6 @@ sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
     return slots;
 }
 
-void sp__models_free(void)
-{
-    for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) {
-        sp_run_slots *slots = sp_load_relaxed(&all_slots.by_device[i]);
-        sp_store_relaxed(&all_slots.by_device[i], NULL);
-        if (slots == NULL) continue;
-        sp__run_slots_deinit(slots);
-        sp_free(slots);
-    }
-    sp__handle_table_reset(&models);
-}
-
 /* ---- life ---- */
 
 static sp_rt_model *model_of(sp_object *object)

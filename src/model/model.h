@@ -10,9 +10,6 @@
 #include "model/plan_cache.h"
 #include "model/run_slots.h"
 
-/* Inputs, overridable initializers and outputs of a model, each. */
-#define SP_MODEL_MAX_PORTS 64
-
 typedef struct sp_rt_model {
     SP_CACHE_ALIGNED sp_object object;
     const sp_graph *graph;
@@ -31,8 +28,5 @@ void sp__model_drop(sp_rt_model *model);
 
 /* The slots of a device; the first question makes them. */
 sp_run_slots *sp__device_run_slots(const sp_rt_device *device);
-
-/* Frees tables and slots: tests, when nobody has a handle. */
-void sp__models_free(void);
 
 #endif

@@ -154,8 +154,10 @@ static void describe_output(const sp_plan_tensor *from, sp_host_tensor *to)
     to->bytes = from->bytes;
 }
 
+/* NULL is an output that is left out: it will have memory of its own. */
 static bool is_overlapping(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
 {
+    if (a == NULL || b == NULL) return false;
     const uintptr_t x = (uintptr_t)a;
     const uintptr_t y = (uintptr_t)b;
     return x <= y ? y - x < a_bytes && b_bytes > 0 : x - y < b_bytes && a_bytes > 0;
@@ -167,20 +169,18 @@ static sp_status check_overlap(const sp_plan *plan, const run_ports *ports)
     for (uint32_t i = 0; i < plan->output_count; i++) {
         const sp_plan_tensor *output = &plan->outputs[i];
         for (uint32_t k = 0; k < plan->input_count; k++) {
-            if (!is_overlapping(ports->outputs[i], output->bytes, ports->data[k],
-                                plan->inputs[k].bytes)) {
-                continue;
+            const sp_plan_tensor *input = &plan->inputs[k];
+            if (is_overlapping(ports->outputs[i], output->bytes, ports->data[k], input->bytes)) {
+                return sp__fail(SP_INVALID, "output '%s' overlaps input '%s'", output->name,
+                                input->name);
             }
-            return sp__fail(SP_INVALID, "output '%s' overlaps input '%s'", output->name,
-                            plan->inputs[k].name);
         }
         for (uint32_t k = 0; k < i; k++) {
-            if (!is_overlapping(ports->outputs[i], output->bytes, ports->outputs[k],
-                                plan->outputs[k].bytes)) {
-                continue;
+            const sp_plan_tensor *other = &plan->outputs[k];
+            if (is_overlapping(ports->outputs[i], output->bytes, ports->outputs[k], other->bytes)) {
+                return sp__fail(SP_INVALID, "output '%s' overlaps output '%s'", output->name,
+                                other->name);
             }
-            return sp__fail(SP_INVALID, "output '%s' overlaps output '%s'", output->name,
-                            plan->outputs[k].name);
         }
     }
     return SP_OK;

@@ -11,9 +11,9 @@
 
 /* Words per tensor: dtype and rank in one, then the dimensions. */
 #define TENSOR_WORDS (1 + SP_MAX_RANK)
-/* Enough for all the inputs a model can have, of the highest rank, so that a look-up allocates only
- * where values decide shapes. */
-#define INLINE_WORDS 1280
+/* Enough for all the inputs and overrides of a run, of the highest rank, so that a look-up
+ * allocates only where values decide shapes. */
+#define INLINE_WORDS (1 + 2 * SP_MODEL_MAX_PORTS * TENSOR_WORDS)
 
 typedef struct plan_key {
     uint64_t *words; /* inline_words, or memory of its own */
@@ -72,7 +72,7 @@ static void key_write(plan_key *key, const sp_plan_request *request)
     }
 }
 
-/* Writes the key of a request; needs memory only for very many tensors. */
+/* Writes the key of a request. */
 static sp_status key_make(plan_key *key, const sp_plan_request *request)
 {
     key->words = key->inline_words;

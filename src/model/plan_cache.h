@@ -7,6 +7,9 @@
 
 #include "model/session.h"
 
+/* Most inputs, overridden initializers and outputs of a run, each. */
+#define SP_MODEL_MAX_PORTS 64
+
 #define SP_PLAN_CACHE_BUCKETS 64
 
 typedef struct sp_plan_entry sp_plan_entry;

@@ -12,24 +12,18 @@
 
 /* ---- growing lists ---- */
 
-/* Doubles a list that is full. `list` points to a pointer. */
-static sp_status grow(void *list, uint32_t count, uint32_t *capacity, size_t element_bytes)
+static sp_status no_memory(void)
 {
-    if (count < *capacity) return SP_OK;
-    void *old;
-    memcpy(&old, list, sizeof(old));
-    const uint32_t larger = *capacity == 0 ? 64 : *capacity * 2;
-    void *ptr = sp_realloc(old, larger * element_bytes);
-    if (ptr == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
-    memcpy(list, &ptr, sizeof(ptr));
-    *capacity = larger;
-    return SP_OK;
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
 }
 
 sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step)
 {
     sp_plan *plan = builder->plan;
-    SP_TRY(grow(&builder->steps, plan->step_count, &builder->step_capacity, sizeof(*step)));
+    sp_plan_step *steps =
+        sp_grow(builder->steps, plan->step_count, &builder->step_capacity, sizeof(*steps));
+    if (steps == NULL) return no_memory();
+    builder->steps = steps;
     void *constants;
     sp_plan_binding *bindings;
     SP_TRY(sp__bump_array(&plan->bump, step->constant_bytes, 1, &constants));
@@ -47,13 +41,14 @@ sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step)
 static sp_status add_constant(sp_plan_builder *builder, const sp_array *array, uint32_t *index)
 {
     sp_plan *plan = builder->plan;
-    const sp_status status = grow(&builder->constants, plan->constant_count,
-                                  &builder->constant_capacity, sizeof(*builder->constants));
-    plan->constants = builder->constants;
-    if (status != SP_OK) {
+    sp_weight *constants = sp_grow(builder->constants, plan->constant_count,
+                                   &builder->constant_capacity, sizeof(*constants));
+    if (constants == NULL) {
         sp_free(array->data);
-        return status;
+        return no_memory();
     }
+    builder->constants = constants;
+    plan->constants = constants;
     *index = plan->constant_count++;
     builder->constants[*index] = (sp_weight){.data = array->data, .bytes = array->bytes};
     return SP_OK;
@@ -61,8 +56,10 @@ static sp_status add_constant(sp_plan_builder *builder, const sp_array *array, u
 
 static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
 {
-    SP_TRY(grow(&builder->values, builder->value_count, &builder->value_capacity,
-                sizeof(*builder->values)));
+    sp_plan_value *values =
+        sp_grow(builder->values, builder->value_count, &builder->value_capacity, sizeof(*values));
+    if (values == NULL) return no_memory();
+    builder->values = values;
     const uint32_t index = builder->value_count++;
     builder->values[index] = (sp_plan_value){.bytes = bytes,
                                              .is_computed = true,
@@ -149,14 +146,7 @@ static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
         inputs[i].data = value->data;
         inputs[i].is_packed = i == 1 && node->packed_weight != SP_NO_WEIGHT && !value->is_tainted;
     }
-    memset(outputs, 0, node->output_count * sizeof(*outputs));
-    return (sp_op_call){.op = node->op,
-                        .version = node->version,
-                        .attributes = node->attributes,
-                        .inputs = inputs,
-                        .outputs = outputs,
-                        .input_count = node->input_count,
-                        .output_count = node->output_count};
+    return sp__graph_node_call(node, inputs, outputs);
 }
 
 /* Can and should the outputs be computed now? */

@@ -236,7 +236,7 @@ static sp_status session_new(sp_compiled *compiled, sp_session **out)
     return SP_OK;
 }
 
-sp_status sp__compiled_prepare(sp_compiled *compiled)
+static sp_status make_sessions(sp_compiled *compiled)
 {
     for (uint32_t i = 0; i < compiled->device->dev->limits.run_slots; i++) {
         sp_session *session;
@@ -246,6 +246,13 @@ sp_status sp__compiled_prepare(sp_compiled *compiled)
         put_idle(session);
     }
     return SP_OK;
+}
+
+sp_status sp__compiled_prepare(sp_compiled *compiled)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    return sp__error_settle(&scope, make_sessions(compiled));
 }
 
 static sp_session *wait_for_idle(sp_compiled *compiled)
@@ -260,17 +267,24 @@ static sp_session *wait_for_idle(sp_compiled *compiled)
     return session;
 }
 
+static SP_NOINLINE sp_status take_slow(sp_compiled *compiled, bool may_wait, sp_session **out)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp_status status = session_new(compiled, out);
+    if (status == SP_OUT_OF_MEMORY && may_wait) {
+        /* There is one at least, in a run that waits for nobody here. */
+        *out = wait_for_idle(compiled);
+        status = SP_OK;
+    }
+    return sp__error_settle(&scope, status);
+}
+
 sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out)
 {
     *out = take_idle(compiled);
-    if (SP_LIKELY(*out != NULL)) {
-        if (SP_PLANTED(shared_session)) put_idle(*out); /* free to be taken by others too */
-        return SP_OK;
-    }
-    const sp_status status = session_new(compiled, out);
-    if (status != SP_OUT_OF_MEMORY || !may_wait) return status;
-    /* There is one at least, in a run that waits for nobody here. */
-    *out = wait_for_idle(compiled);
+    if (SP_UNLIKELY(*out == NULL)) return take_slow(compiled, may_wait, out);
+    if (SP_PLANTED(shared_session)) put_idle(*out); /* free to be taken by others too */
     return SP_OK;
 }
 

@@ -89,6 +89,12 @@ static inline uint64_t sp__lower_tiles(uint64_t count, uint64_t per_tile)
 /* Errors: SP_EXHAUSTED if a size needs more than 32 bits. */
 sp_status sp__lower_grid(sp_dispatch *dispatch, uint64_t x, uint64_t y, uint64_t z);
 
+/* A grid of one dimension: tiles of `per_tile` that cover `count`. */
+static inline sp_status sp__lower_cover(sp_dispatch *dispatch, int64_t count, int64_t per_tile)
+{
+    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)count, (uint64_t)per_tile), 1, 1);
+}
+
 /* Runs the dispatches on the calling thread, in order, tile by tile. `place` gives each operand's
  * address. The FP state must be normal (sp_fpenv_enter). */
 typedef void *(*sp_lowering_place)(const sp_operand *operand, void *context);

@@ -126,6 +126,17 @@ sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max
     return SP_OK;
 }
 
+sp_status sp__op_same_types(const sp_op_call *call)
+{
+    const sp_dtype first = call->inputs[0].dtype;
+    for (uint32_t i = 1; i < call->input_count; i++) {
+        if (!sp__op_has_input(call, i) || call->inputs[i].dtype == first) continue;
+        return sp__fail(SP_MISMATCH, "inputs of types %s and %s", sp_dtype_name(first),
+                        sp_dtype_name(call->inputs[i].dtype));
+    }
+    return SP_OK;
+}
+
 sp_status sp__op_infer_same(sp_op_call *call)
 {
     sp__op_set_output(call, 0, call->inputs[0].dtype, &call->inputs[0].shape);

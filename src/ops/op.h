@@ -38,8 +38,7 @@ typedef struct sp_op_attribute {
 #define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
 typedef struct sp_op {
-    const char *domain; /* "" is ONNX's own */
-    const char *name;
+    const char *name;      /* in ONNX's own domain */
     uint32_t since, until; /* opset versions, both included */
     uint32_t min_inputs, max_inputs;
     uint32_t min_outputs, max_outputs;
@@ -99,6 +98,9 @@ static inline void sp__op_set_output(sp_op_call *call, uint32_t index, sp_dtype 
     call->outputs[index].dtype = dtype;
     call->outputs[index].shape = *shape;
 }
+
+/* For shape rules: SP_MISMATCH unless all inputs that are given have the type of input 0. */
+sp_status sp__op_same_types(const sp_op_call *call);
 
 /* For shape rules of ops whose one output is like input 0. */
 sp_status sp__op_infer_same(sp_op_call *call);

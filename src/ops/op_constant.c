@@ -92,5 +92,5 @@ sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lower
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_fill, &k, sizeof(k), &dispatch));
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, SP_TILE_ELEMENTS), 1, 1);
+    return sp__lower_cover(dispatch, k.count, k.tile_count);
 }

@@ -50,12 +50,7 @@ sp_status sp__conv_infer(sp_op_call *call)
                             sp__shape_print(&bias->shape).text, w->dims[0]);
         }
     }
-    for (uint32_t i = 1; i < call->input_count; i++) {
-        if (sp__op_has_input(call, i) && call->inputs[i].dtype != call->inputs[0].dtype) {
-            return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s", i,
-                            sp_dtype_name(call->inputs[i].dtype));
-        }
-    }
+    SP_TRY(sp__op_same_types(call));
     /* Bytes that are known to be few, so no product wraps. */
     if (w->dims[0] > 0) call->depth = sp__shape_count(w) / (uint64_t)w->dims[0];
     const sp_shape y = sp__window_shape(call, &window, w->dims[0]);
@@ -134,8 +129,7 @@ sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
         SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_depthwise_f32, &k, sizeof(k),
                                   &dispatch));
         bind_conv(dispatch, call);
-        return sp__lower_grid(dispatch,
-                              sp__lower_tiles((uint64_t)k.planes, (uint64_t)k.tile_planes), 1, 1);
+        return sp__lower_cover(dispatch, k.planes, k.tile_planes);
     }
     const int64_t taps = k.channels * k.kernel_h * k.kernel_w;
     k.tile_pixels = units_of_tile(SP_CONV_PIXELS, k.filters, taps) * SP_CONV_PIXELS;
@@ -197,6 +191,5 @@ sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering)
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_max_pool_f32, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.planes, (uint64_t)k.tile_planes), 1,
-                          1);
+    return sp__lower_cover(dispatch, k.planes, k.tile_planes);
 }

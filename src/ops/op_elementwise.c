@@ -8,11 +8,8 @@
 sp_status sp__binary_infer(sp_op_call *call)
 {
     const sp_op_value *a = &call->inputs[0], *b = &call->inputs[1];
-    if (a->dtype != b->dtype) {
-        return sp__fail(SP_MISMATCH, "inputs of types %s and %s", sp_dtype_name(a->dtype),
-                        sp_dtype_name(b->dtype));
-    }
     sp_shape shape;
+    SP_TRY(sp__op_same_types(call));
     SP_TRY(sp__shape_broadcast(&a->shape, &b->shape, &shape));
     sp__op_set_output(call, 0, a->dtype, &shape);
     return SP_OK;
@@ -37,7 +34,7 @@ static sp_status lower_binary(const sp_op_call *call, sp_lowering *lowering, sp_
     sp__lower_bind_output(dispatch, call, 0);
     if (sp__shape_equal(&call->inputs[0].shape, shape)) sp__lower_in_place(lowering, 0);
     else if (sp__shape_equal(&call->inputs[1].shape, shape)) sp__lower_in_place(lowering, 1);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, SP_TILE_ELEMENTS), 1, 1);
+    return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
 
 #define BINARY_LOWER(name)                                                                         \
@@ -62,7 +59,7 @@ static sp_status lower_unary(const sp_op_call *call, sp_lowering *lowering, sp_k
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
     sp__lower_in_place(lowering, 0);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, tile_count), 1, 1);
+    return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
 
 #define UNARY_LOWER(name, tile_count)                                                              \

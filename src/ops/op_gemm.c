@@ -14,16 +14,6 @@ static sp_status bad_shapes(const sp_op_call *call)
                     sp__shape_print(&call->inputs[1].shape).text);
 }
 
-static sp_status check_types(const sp_op_call *call)
-{
-    for (uint32_t i = 1; i < call->input_count; i++) {
-        if (!sp__op_has_input(call, i) || call->inputs[i].dtype == call->inputs[0].dtype) continue;
-        return sp__fail(SP_MISMATCH, "inputs of types %s and %s",
-                        sp_dtype_name(call->inputs[0].dtype), sp_dtype_name(call->inputs[i].dtype));
-    }
-    return SP_OK;
-}
-
 /* ---- the matrix b, constant, unpacked or packed on the way ---- */
 
 static uint64_t panel_bytes(int64_t depth, int64_t columns)
@@ -100,7 +90,7 @@ static bool is_transposed(const sp_op_call *call, uint32_t input)
 
 sp_status sp__gemm_infer(sp_op_call *call)
 {
-    SP_TRY(check_types(call));
+    SP_TRY(sp__op_same_types(call));
     const sp_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
     if (a->rank != 2 || b->rank != 2) return bad_shapes(call);
     const bool ta = is_transposed(call, 0), tb = is_transposed(call, 1);
@@ -175,7 +165,7 @@ static matrices as_matrices(const sp_shape *shape, bool is_left)
 
 sp_status sp__matmul_infer(sp_op_call *call)
 {
-    SP_TRY(check_types(call));
+    SP_TRY(sp__op_same_types(call));
     const sp_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
     if (a->rank == 0 || b->rank == 0) return bad_shapes(call);
     const matrices left = as_matrices(a, true), right = as_matrices(b, false);

@@ -39,50 +39,6 @@ sp_status sp__concat_infer(sp_op_call *call)
     return SP_OK;
 }
 
-/* The part of the whole that lies along `axis`: how many rows, and bytes of one step along it. */
-static sp_concat_constants concat_constants(const sp_op_value *whole, uint32_t axis,
-                                            uint64_t *step_bytes)
-{
-    const sp_shape *shape = &whole->shape;
-    *step_bytes =
-        sp__shape_range_count(shape, axis + 1, shape->rank) * sp_dtype_bytes(whole->dtype);
-    sp_concat_constants k = {
-        .outer = (int64_t)sp__shape_range_count(shape, 0, axis),
-        .row_bytes = (int64_t)(*step_bytes * (uint64_t)shape->dims[axis]),
-    };
-    const int64_t tile_bytes = INT64_C(4) * SP_TILE_ELEMENTS;
-    k.tile_outer = k.row_bytes > 0 && k.row_bytes < tile_bytes ? tile_bytes / k.row_bytes : 1;
-    return k;
-}
-
-sp_status sp__concat_lower(const sp_op_call *call, sp_lowering *lowering)
-{
-    uint32_t axis;
-    uint64_t step_bytes;
-    const sp_op_value *y = &call->outputs[0];
-    SP_TRY(sp__shape_axis(&y->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
-    sp_concat_constants k = concat_constants(y, axis, &step_bytes);
-    int64_t offset = 0;
-    /* As many inputs at a time as a dispatch can bind; each writes its own stretches of y. */
-    for (uint32_t first = 0; first < call->input_count; first += k.parts) {
-        const uint32_t left = call->input_count - first;
-        k.parts = left < SP_CONCAT_MAX_PARTS ? left : SP_CONCAT_MAX_PARTS;
-        for (uint32_t i = 0; i < k.parts; i++) {
-            const int64_t size = call->inputs[first + i].shape.dims[axis];
-            k.part_bytes[i] = size * (int64_t)step_bytes;
-            k.part_offset[i] = offset;
-            offset += k.part_bytes[i];
-        }
-        sp_dispatch *dispatch;
-        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_concat, &k, sizeof(k), &dispatch));
-        for (uint32_t i = 0; i < k.parts; i++) sp__lower_bind_input(dispatch, call, first + i);
-        sp__lower_bind_output(dispatch, call, 0);
-        SP_TRY(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.outer, (uint64_t)k.tile_outer),
-                              1, 1));
-    }
-    return SP_OK;
-}
-
 /* ---- Split ---- */
 
 /* The size of output `index` along the axis: from the attribute `split` (to version 12), input 1
@@ -146,31 +102,64 @@ sp_status sp__split_infer(sp_op_call *call)
     return sp__fail(SP_MISMATCH, "the parts are smaller than %" PRId64, total);
 }
 
-sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering)
+/* ---- Concat and Split: between a whole and its parts ---- */
+
+/* The part of the whole that lies along `axis`: how many rows, and bytes of one step along it. */
+static sp_concat_constants concat_constants(const sp_op_value *whole, uint32_t axis,
+                                            uint64_t *step_bytes)
 {
+    const sp_shape *shape = &whole->shape;
+    *step_bytes =
+        sp__shape_range_count(shape, axis + 1, shape->rank) * sp_dtype_bytes(whole->dtype);
+    sp_concat_constants k = {
+        .outer = (int64_t)sp__shape_range_count(shape, 0, axis),
+        .row_bytes = (int64_t)(*step_bytes * (uint64_t)shape->dims[axis]),
+    };
+    const int64_t tile_bytes = INT64_C(4) * SP_TILE_ELEMENTS;
+    k.tile_outer = k.row_bytes > 0 && k.row_bytes < tile_bytes ? tile_bytes / k.row_bytes : 1;
+    return k;
+}
+
+static sp_status lower_parts(const sp_op_call *call, sp_lowering *lowering, bool is_split)
+{
+    const sp_op_value *whole = is_split ? &call->inputs[0] : &call->outputs[0];
+    const sp_op_value *parts = is_split ? call->outputs : call->inputs;
+    const uint32_t count = is_split ? call->output_count : call->input_count;
     uint32_t axis;
     uint64_t step_bytes;
-    const sp_op_value *x = &call->inputs[0];
-    SP_TRY(sp__shape_axis(&x->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
-    sp_concat_constants k = concat_constants(x, axis, &step_bytes);
+    SP_TRY(sp__shape_axis(&whole->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
+    sp_concat_constants k = concat_constants(whole, axis, &step_bytes);
     int64_t offset = 0;
-    for (uint32_t first = 0; first < call->output_count; first += k.parts) {
-        const uint32_t left = call->output_count - first;
-        k.parts = left < SP_CONCAT_MAX_PARTS ? left : SP_CONCAT_MAX_PARTS;
+    /* As many parts at a time as a dispatch can bind, each with its own stretches of the whole. */
+    for (uint32_t first = 0; first < count; first += k.parts) {
+        k.parts = count - first < SP_CONCAT_MAX_PARTS ? count - first : SP_CONCAT_MAX_PARTS;
         for (uint32_t i = 0; i < k.parts; i++) {
-            const int64_t size = call->outputs[first + i].shape.dims[axis];
-            k.part_bytes[i] = size * (int64_t)step_bytes;
+            k.part_bytes[i] = parts[first + i].shape.dims[axis] * (int64_t)step_bytes;
             k.part_offset[i] = offset;
             offset += k.part_bytes[i];
         }
+        const sp_kernel_id kernel = is_split ? SP_KERNEL_ID_split : SP_KERNEL_ID_concat;
         sp_dispatch *dispatch;
-        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_split, &k, sizeof(k), &dispatch));
-        sp__lower_bind_input(dispatch, call, 0);
-        for (uint32_t i = 0; i < k.parts; i++) sp__lower_bind_output(dispatch, call, first + i);
-        SP_TRY(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.outer, (uint64_t)k.tile_outer),
-                              1, 1));
+        SP_TRY(sp__lower_dispatch(lowering, kernel, &k, sizeof(k), &dispatch));
+        if (is_split) sp__lower_bind_input(dispatch, call, 0);
+        for (uint32_t i = 0; i < k.parts; i++) {
+            if (is_split) sp__lower_bind_output(dispatch, call, first + i);
+            else sp__lower_bind_input(dispatch, call, first + i);
+        }
+        if (!is_split) sp__lower_bind_output(dispatch, call, 0);
+        SP_TRY(sp__lower_cover(dispatch, k.outer, k.tile_outer));
     }
     return SP_OK;
+}
+
+sp_status sp__concat_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    return lower_parts(call, lowering, false);
+}
+
+sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    return lower_parts(call, lowering, true);
 }
 
 /* ---- Transpose ---- */
@@ -230,5 +219,5 @@ sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering)
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, SP_TILE_ELEMENTS), 1, 1);
+    return sp__lower_cover(dispatch, k.count, k.tile_count);
 }

@@ -123,5 +123,5 @@ sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_input(dispatch, call, 0);
     if (k.has_value) sp__lower_bind_input(dispatch, call, INPUT_VALUE);
     sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.rows, (uint64_t)k.tile_rows), 1, 1);
+    return sp__lower_cover(dispatch, k.rows, k.tile_rows);
 }

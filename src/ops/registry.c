@@ -25,8 +25,7 @@
 /* name, versions, inputs, outputs, types, shape rule, lowering, packing, attributes */
 #define OP(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_,       \
            pack_, ...)                                                                             \
-    {.domain = "",                                                                                 \
-     .name = name_,                                                                                \
+    {.name = name_,                                                                                \
      .since = since_,                                                                              \
      .until = until_,                                                                              \
      .min_inputs = min_in,                                                                         \
@@ -109,9 +108,14 @@ const sp_op *sp__op_table(uint32_t *count)
     return table;
 }
 
+bool sp__op_is_onnx_domain(sp_text domain)
+{
+    return domain.len == 0 || sp__text_is(domain, "ai.onnx");
+}
+
 sp_status sp__op_find(sp_text domain, sp_text name, int64_t version, const sp_op **out)
 {
-    const bool is_onnx = domain.len == 0 || sp__text_is(domain, "ai.onnx");
+    const bool is_onnx = sp__op_is_onnx_domain(domain);
     bool has_name = false;
     for (uint32_t i = 0; i < SP_COUNT_OF(table) && is_onnx; i++) {
         const sp_op *op = &table[i];

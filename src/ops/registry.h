@@ -5,8 +5,11 @@
 
 #include "ops/op.h"
 
-/* The op for a version of its domain's opset. "ai.onnx" is the domain "". Errors: SP_UNSUPPORTED
- * naming op and version. */
+/* Is this ONNX's own domain: "", or "ai.onnx"? */
+bool sp__op_is_onnx_domain(sp_text domain);
+
+/* The op for a version of its domain's opset. Every op that there is belongs to ONNX's own. Errors:
+ * SP_UNSUPPORTED naming op and version. */
 sp_status sp__op_find(sp_text domain, sp_text name, int64_t version, const sp_op **out);
 
 /* All rows, for listings. */

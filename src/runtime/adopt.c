@@ -59,7 +59,7 @@ static sp_status find_ready(const sp_adopt_options *options, sp_point *out)
     }
     sp_stream_ref ref;
     SP_TRY(sp__stream_find(options->ready_after, &ref));
-    *out = (sp_point){&ref.queue->timeline, ref.queue->device->vtable->last_value(ref.queue)};
+    *out = sp__queue_last_point(ref.queue);
     return SP_OK;
 }
 

@@ -75,12 +75,11 @@ static void cache_enter_slow(sp_stream_cache *cache)
 }
 
 /* Counters have one writer at a time here, so a load and a store do. */
-static void count_take(sp_allocator_counts *counts, int64_t bytes, bool was_cached)
+static void count_take(sp_allocator_counts *counts, int64_t bytes)
 {
     sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) + bytes);
-    sp_store_relaxed(&counts->allocations, sp_load_relaxed(&counts->allocations) + 1);
-    if (!was_cached) return;
     sp_store_relaxed(&counts->cached_bytes, sp_load_relaxed(&counts->cached_bytes) - bytes);
+    sp_store_relaxed(&counts->allocations, sp_load_relaxed(&counts->allocations) + 1);
 }
 
 static void count_give(sp_allocator_counts *counts, int64_t bytes)
@@ -90,16 +89,20 @@ static void count_give(sp_allocator_counts *counts, int64_t bytes)
     sp_store_relaxed(&counts->frees, sp_load_relaxed(&counts->frees) + 1);
 }
 
+/* Takes the first block of its class out of the cache that the caller is inside. */
+static void cache_remove(sp_stream_cache *cache, const sp_block *block)
+{
+    cache->first[block->size_class] = block->next;
+    cache->count[block->size_class]--;
+    count_take(&cache->counts, (int64_t)block->bytes);
+}
+
 static sp_block *cache_take(sp_allocator *allocator, uint32_t stream, uint32_t size_class)
 {
     sp_stream_cache *cache = cache_of(allocator, stream);
     if (!cache_enter(cache)) return NULL;
     sp_block *block = cache->first[size_class];
-    if (block != NULL) {
-        cache->first[size_class] = block->next;
-        cache->count[size_class]--;
-        count_take(&cache->counts, (int64_t)block->bytes, true);
-    }
+    if (block != NULL) cache_remove(cache, block);
     cache_leave(cache);
     return block;
 }
@@ -207,15 +210,10 @@ static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
         sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
         if (!cache_enter(cache)) continue;
         sp_block *block = cache->first[size_class];
-        if (block != NULL && sp__block_is_ready_for(block, NULL)) {
-            cache->first[size_class] = block->next;
-            cache->count[size_class]--;
-            count_take(&cache->counts, (int64_t)block->bytes, true);
-        } else {
-            block = NULL;
-        }
+        const bool is_ready = block != NULL && sp__block_is_ready_for(block, NULL);
+        if (is_ready) cache_remove(cache, block);
         cache_leave(cache);
-        if (block != NULL) return block;
+        if (is_ready) return block;
     }
     return NULL;
 }

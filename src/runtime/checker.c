@@ -297,9 +297,8 @@ void sp__check_accessed(sp_check_history **place, uint64_t bytes, sp_point ticke
     sp_mutex_unlock(&checker.lock);
 }
 
-void sp__check_emit(const sp_check_batch *batch)
+static void emit(const sp_check_batch *batch)
 {
-    if (batch == NULL || batch->count == 0) return;
     sp_callback_call call;
     sp_mutex_lock(&checker.lock);
     const sp_check_function callback = checker.callback;
@@ -319,6 +318,13 @@ void sp__check_emit(const sp_check_batch *batch)
     sp_callback_leave(&checker.calls, &call);
     sp_cond_broadcast(&checker.call_ended);
     sp_mutex_unlock(&checker.lock);
+}
+
+void sp__check_emit(sp_check_batch *batch)
+{
+    if (batch == NULL) return;
+    if (batch->count > 0) emit(batch);
+    sp_free(batch);
 }
 
 void sp__check_forget(sp_check_history **history)

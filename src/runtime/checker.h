@@ -52,8 +52,8 @@ void sp__check_used(sp_check_history **history, uint64_t bytes, sp_point point,
 void sp__check_accessed(sp_check_history **history, uint64_t bytes, sp_point ticket,
                         const sp_wait_set *behind, const sp_check_use *use, sp_check_batch *batch);
 
-/* Hands the reports to the callback or the log. */
-void sp__check_emit(const sp_check_batch *batch);
+/* Hands the reports to the callback or the log, and frees the batch; NULL is fine. */
+void sp__check_emit(sp_check_batch *batch);
 
 /* Where the public function that this stands in was called. */
 #define SP_CALL_SITE __builtin_return_address(0)

@@ -12,7 +12,7 @@
 #include "runtime/checker.h"
 #include "runtime/command_list.h"
 #include "runtime/runtime_state.h"
-#include "runtime/storage.h"
+#include "runtime/storage_ops.h"
 #include "runtime/submit.h"
 
 typedef struct recorded_command {
@@ -114,11 +114,7 @@ static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, ui
     if (info.device.bits != sp__rt_device_handle(list->device).bits) {
         return sp__fail(SP_INVALID, "the storage is of another device than the list");
     }
-    if (range->offset > info.bytes || range->bytes > info.bytes - range->offset) {
-        return sp__fail(SP_INVALID, "bytes %llu + %llu are outside of a storage of %llu bytes",
-                        (unsigned long long)range->offset, (unsigned long long)range->bytes,
-                        (unsigned long long)info.bytes);
-    }
+    SP_TRY(sp__use_check_range(range->offset, range->bytes, info.bytes));
     for (*slot = 0; *slot < list->use_count; (*slot)++) {
         if (list->uses[*slot].storage.bits == range->storage.bits) return SP_OK;
     }
@@ -145,12 +141,10 @@ static void bind_locked(sp_rt_list *list, uint32_t slot, const sp_storage_range 
 
 static sp_status grow_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
 {
-    if (list->command_count < list->command_capacity) return SP_OK;
-    const uint32_t capacity = list->command_capacity == 0 ? 8 : 2 * list->command_capacity;
-    recorded_command *grown = sp_realloc(list->commands, capacity * sizeof *grown);
+    recorded_command *grown =
+        sp_grow(list->commands, list->command_count, &list->command_capacity, sizeof *grown);
     if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more command");
     list->commands = grown;
-    list->command_capacity = capacity;
     return SP_OK;
 }
 
@@ -198,10 +192,7 @@ static sp_status append(sp_command_list handle, recorded_command *command,
 sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destination,
                                sp_storage_range source)
 {
-    if (destination.bytes != source.bytes) {
-        return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
-                        (unsigned long long)source.bytes, (unsigned long long)destination.bytes);
-    }
+    SP_TRY(sp__copy_check(&destination, &source));
     recorded_command command = {.type = SP_COMMAND_COPY};
     return append(list, &command, &destination, &source);
 }
@@ -209,7 +200,7 @@ sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destinatio
 sp_status sp_command_list_fill(sp_command_list list, sp_storage_range destination,
                                const void *pattern, uint32_t pattern_bytes)
 {
-    SP_TRY(sp__check_fill(destination.bytes, pattern, pattern_bytes));
+    SP_TRY(sp__fill_check(destination.bytes, pattern, pattern_bytes));
     recorded_command command = {.type = SP_COMMAND_FILL, .constant_bytes = pattern_bytes};
     memcpy(command.constants, pattern, pattern_bytes);
     return append(list, &command, &destination, NULL);
@@ -262,9 +253,8 @@ static sp_status submit(const sp_stream_ref *stream, sp_rt_list *list, const voi
 
 sp_status sp_stream_submit_list(sp_stream stream, sp_command_list handle)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_object *object = sp__handle_hold(&lists, handle.bits, "command list");
     if (object == NULL) return SP_INVALID;
     const sp_status status = submit(&ref, list_of(object), SP_CALL_SITE);

@@ -15,12 +15,16 @@ typedef struct thread_streams {
 
 static void release_all(thread_streams *streams)
 {
+    /* A stream that the thread's user has released already is no error here. */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
     for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) {
         /* A guard or set_current may have made another stream current: that one stays. */
         if (streams->current[i].bits == streams->own[i].bits) streams->current[i].bits = 0;
         sp__stream_lease_release(streams->own[i]);
         streams->own[i].bits = 0;
     }
+    sp__error_put_back(&scope);
 }
 
 /* Runs when the thread ends. */
@@ -140,7 +144,11 @@ sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *op
     if (options != NULL) SP_TRY(check_options(options));
     SP_TRY(sp__stream_pool_take(&device->pool, out));
     if (options == NULL || !options->is_unbatched) return SP_OK;
-    return sp_stream_set_batching(*out, false);
+    const sp_status status = sp_stream_set_batching(*out, false);
+    if (status == SP_OK) return SP_OK;
+    (void)sp__stream_lease_release(*out); /* a shutdown came in between */
+    *out = (sp_stream){0};
+    return status;
 }
 
 sp_status sp_stream_from_pool(sp_device handle, sp_stream *out)
@@ -172,9 +180,8 @@ sp_status sp_stream_set_current(sp_stream stream)
 sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
 {
     if (guard == NULL) return sp__fail(SP_INVALID, "sp_stream_guard_begin needs a guard");
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     thread_streams *streams = thread_streams_make();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
     const uint32_t index = ref.stream->device->index;

@@ -138,7 +138,6 @@ sp_status sp_event_release(sp_event event)
 /* The event of a handle, not locked; NULL, with the error, if it is stale. */
 static sp_rt_event *peek(sp_event handle)
 {
-    if (sp__runtime_enter() != SP_OK) return NULL;
     sp_object *object = sp__handle_peek(&events, handle.bits);
     if (SP_LIKELY(object != NULL)) return event_of(object);
     sp__handle_refuse(SP_KIND_EVENT, handle.bits, "event");
@@ -158,17 +157,11 @@ static bool lock(sp_rt_event *event, sp_event handle) SP_NO_LOCK_ANALYSIS
     return false;
 }
 
-/* The status of a look-up that failed: no runtime, or no event. */
-static sp_status why_not_found(void)
-{
-    const sp_status status = sp__runtime_enter();
-    return status != SP_OK ? status : SP_INVALID;
-}
-
 sp_status sp__event_point(sp_event handle, sp_point *out)
 {
+    SP_TRY(sp__runtime_enter());
     sp_rt_event *event = peek(handle);
-    if (!lock(event, handle)) return why_not_found();
+    if (!lock(event, handle)) return SP_INVALID;
     const bool is_recorded = event->is_recorded;
     *out = event->point;
     sp_mutex_unlock(&event->lock);
@@ -199,11 +192,10 @@ static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_s
 static sp_status record_plain(sp_rt_event *event, sp_event handle, const sp_stream_ref *stream,
                               bool *has_timing)
 {
-    if (!lock(event, handle)) return why_not_found();
+    if (!lock(event, handle)) return SP_INVALID;
     *has_timing = event->has_timing;
     if (!event->has_timing) {
-        sp_queue *queue = stream->queue;
-        event->point = (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
+        event->point = sp__queue_last_point(stream->queue);
         event->is_recorded = true;
     }
     sp_mutex_unlock(&event->lock);
@@ -213,8 +205,7 @@ static sp_status record_plain(sp_rt_event *event, sp_event handle, const sp_stre
 sp_status sp_event_record(sp_event handle, sp_stream stream)
 {
     sp_stream_ref ref;
-    SP_TRY(sp__runtime_enter());
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_rt_event *event = peek(handle);
     bool has_timing = false;
     SP_TRY(record_plain(event, handle, &ref, &has_timing));
@@ -305,10 +296,9 @@ sp_status sp_event_wait_any(const sp_event *handles, uint32_t count, int64_t tim
 
 sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
     sp_point point;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     SP_TRY(sp__event_point(event, &point));
     const bool is_done = sp__point_has_passed(point) && sp__point_fault(point) == SP_NO_FAULT;
     if (is_done) sp__point_observed(point);
@@ -325,7 +315,7 @@ static sp_status timed_point(sp_event handle, sp_point *out)
 {
     SP_TRY(sp__event_point(handle, out));
     sp_rt_event *event = peek(handle);
-    if (!lock(event, handle)) return why_not_found();
+    if (!lock(event, handle)) return SP_INVALID;
     const bool has_timing = event->has_timing;
     sp_mutex_unlock(&event->lock);
     if (has_timing) return SP_OK;
@@ -340,7 +330,7 @@ static sp_status time_of(sp_event handle, uint64_t *out)
         SP_TRY(timed_point(handle, &point));
         SP_TRY(sp__point_wait_passed(point, SP_NO_DEADLINE));
         sp_rt_event *event = peek(handle);
-        if (!lock(event, handle)) return why_not_found();
+        if (!lock(event, handle)) return SP_INVALID;
         /* Recorded again meanwhile: then that record counts. */
         const bool is_same =
             event->point.timeline == point.timeline && event->point.value == point.value;

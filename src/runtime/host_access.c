@@ -204,8 +204,7 @@ static void check_access_locked(sp_rt_storage *storage, sp_access access, access
 static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_step *step)
     SP_REQUIRES(&storage->lock)
 {
-    const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
-    if (is_frozen && (access & SP_WRITE) != 0) {
+    if (storage->is_frozen && (access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
     if (storage->memory->host == NULL) {
@@ -213,7 +212,7 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
                         storage->device->dev->limits.name);
     }
     step->data = (char *)storage->memory->host + storage->offset;
-    if (!is_frozen) SP_TRY(take_ticket_locked(storage, access, step));
+    if (!storage->is_frozen) SP_TRY(take_ticket_locked(storage, access, step));
     if (SP_UNLIKELY(sp__check_is_on())) check_access_locked(storage, access, step);
     return SP_OK;
 }
@@ -226,14 +225,13 @@ static sp_status wait_behind(const sp_host_ticket *ticket)
     return SP_OK;
 }
 
-static bool unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
+/* Unless the storage's destroyer has taken it off already. */
+static void unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
     SP_REQUIRES(&storage->lock)
 {
     sp_host_ticket **place = &storage->tickets;
     while (*place != NULL && *place != ticket) place = &(*place)->next;
-    const bool is_found = *place == ticket;
-    if (is_found) *place = ticket->next;
-    return is_found;
+    if (*place != NULL) *place = ticket->next;
 }
 
 /* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
@@ -271,10 +269,7 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     const uint32_t epoch = storage->epoch;
     sp_mutex_unlock(&storage->lock);
     SP_TRY(status);
-    if (SP_UNLIKELY(step.reports != NULL)) {
-        sp__check_emit(step.reports);
-        sp_free(step.reports);
-    }
+    if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
 
     if (step.ticket != NULL) status = wait_behind(step.ticket);
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
@@ -306,7 +301,7 @@ sp_status sp_storage_host_end(sp_storage handle, sp_access access)
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_host_ticket *ticket = ticket_remove_locked(storage, access);
-    const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
+    const bool is_frozen = storage->is_frozen;
     sp_mutex_unlock(&storage->lock);
     if (ticket != NULL) {
         ticket_close(ticket);

@@ -46,13 +46,9 @@ static uint32_t count_up_to_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
 
 static bool make_room_locked(void) SP_REQUIRES(&pinned.lock)
 {
-    if (pinned.count < pinned.capacity) return true;
-    const uint32_t capacity = pinned.capacity > 0 ? 2 * pinned.capacity : 16;
-    host_range *grown = sp_realloc(pinned.ranges, capacity * sizeof *grown);
-    if (grown == NULL) return false;
-    pinned.ranges = grown;
-    pinned.capacity = capacity;
-    return true;
+    host_range *grown = sp_grow(pinned.ranges, pinned.count, &pinned.capacity, sizeof *grown);
+    if (grown != NULL) pinned.ranges = grown;
+    return grown != NULL;
 }
 
 /* The system promises more pages than there are; we do not. */

@@ -18,20 +18,27 @@ static sp_status find_null(sp_device handle, sp_dev **out)
                     device->dev->limits.name);
 }
 
-sp_status sp_null_fail_allocation(sp_device device, uint64_t skip)
+static sp_status set(sp_device device, void (*setter)(sp_dev *dev, uint64_t value), uint64_t value)
 {
     sp_dev *dev;
     SP_TRY(find_null(device, &dev));
-    sp__null_fail_allocation(dev, skip);
+    setter(dev, value);
     return SP_OK;
+}
+
+sp_status sp_null_fail_allocation(sp_device device, uint64_t skip)
+{
+    return set(device, sp__null_fail_allocation, skip);
 }
 
 sp_status sp_null_fail_command(sp_device device, uint64_t skip)
 {
-    sp_dev *dev;
-    SP_TRY(find_null(device, &dev));
-    sp__null_fail_command(dev, skip);
-    return SP_OK;
+    return set(device, sp__null_fail_command, skip);
+}
+
+sp_status sp_null_set_latency(sp_device device, uint64_t ns)
+{
+    return set(device, sp__null_set_latency, ns);
 }
 
 sp_status sp_null_fail_randomly(sp_device device, uint32_t per_mille, uint64_t seed)
@@ -42,14 +49,6 @@ sp_status sp_null_fail_randomly(sp_device device, uint32_t per_mille, uint64_t s
         return sp__fail(SP_INVALID, "%u of 1,000 commands cannot fail", per_mille);
     }
     sp__null_fail_randomly(dev, per_mille, seed);
-    return SP_OK;
-}
-
-sp_status sp_null_set_latency(sp_device device, uint64_t ns)
-{
-    sp_dev *dev;
-    SP_TRY(find_null(device, &dev));
-    sp__null_set_latency(dev, ns);
     return SP_OK;
 }
 

@@ -54,7 +54,7 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
 {
     SP_TRY(sp__runtime_enter());
     const uint64_t index = sp__rt_device_index(handle);
-    /* Pairs with the release in add_device. */
+    /* Pairs with the release in add_device_locked. */
     sp_rt_device *device = index < SP_MAX_DEVICES ? sp_load_acquire(&runtime.devices[index]) : NULL;
     if (device == NULL) {
         return sp__fail(SP_INVALID, "handle %#llx is no device: ask sp_device_at or sp_device_open",
@@ -177,6 +177,11 @@ static sp_status come_up_locked(void) SP_REQUIRES(&runtime.lock)
     return SP_OK;
 }
 
+static sp_status fail_closed(void)
+{
+    return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) in this process");
+}
+
 sp_status sp__runtime_enter_slow(void)
 {
     sp_status status = SP_OK;
@@ -184,7 +189,7 @@ sp_status sp__runtime_enter_slow(void)
     case SP_RUNTIME_UP:
         return SP_OK;
     case SP_RUNTIME_DOWN:
-        return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) in this process");
+        return fail_closed();
     case SP_RUNTIME_FORKED:
         return sp__fail(SP_FORKED, "this is the forked child of a process that used streampool: "
                                    "its threads are not here; use exec, or fork before first use");
@@ -199,10 +204,8 @@ sp_status sp__runtime_enter_slow(void)
     sp_mutex_lock(&runtime.lock);
     if (sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_COMING_UP) status = come_up_locked();
     sp_mutex_unlock(&runtime.lock);
-    /* Somebody else may have taken it down meanwhile. */
-    return status != SP_OK || sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP
-               ? status
-               : sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) in this process");
+    if (status != SP_OK || sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP) return status;
+    return fail_closed(); /* somebody else has taken it down meanwhile */
 }
 
 /* ---- public ---- */
@@ -331,59 +334,6 @@ sp_status sp_device_close(sp_device handle)
         return sp__fail(SP_CLOSED, "device %s is being closed", device->dev->limits.name);
     }
     return sp_once_run(&device->stopped, stop_device, device);
-}
-
-sp_status sp_device_get_info(sp_device handle, sp_device_info *out)
-{
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_info needs a place to write to");
-    sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
-    const sp_device_limits *limits = &device->dev->limits;
-    *out = (sp_device_info){.memory_bytes = limits->memory_bytes,
-                            .width = limits->width,
-                            .run_slots = limits->run_slots,
-                            .stream_count = device->pool.count};
-    snprintf(out->name, sizeof out->name, "%s", limits->name);
-    snprintf(out->kind, sizeof out->kind, "%s", device->dev->vtable->kind);
-    return SP_OK;
-}
-
-sp_status sp_device_get_memory_stats(sp_device handle, sp_memory_stats *out)
-{
-    if (out == NULL)
-        return sp__fail(SP_INVALID, "sp_device_get_memory_stats needs a place to write to");
-    sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
-    sp__allocator_stats(&device->allocator, out);
-    return SP_OK;
-}
-
-sp_status sp_device_empty_cache(sp_device handle)
-{
-    sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
-    sp__allocator_trim(&device->allocator, UINT64_MAX, true);
-    return SP_OK;
-}
-
-sp_status sp_device_set_memory_limit(sp_device handle, uint64_t bytes)
-{
-    sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
-    sp__allocator_set_limit(&device->allocator, bytes);
-    return SP_OK;
-}
-
-sp_status sp_device_set_cache_watermarks(sp_device handle, uint64_t low_bytes, uint64_t high_bytes)
-{
-    sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(handle, &device));
-    if (low_bytes > high_bytes) {
-        return sp__fail(SP_INVALID, "the low watermark, %llu, is above the high one, %llu",
-                        (unsigned long long)low_bytes, (unsigned long long)high_bytes);
-    }
-    sp__allocator_set_watermarks(&device->allocator, low_bytes, high_bytes);
-    return SP_OK;
 }
 
 /* ---- reset ---- */

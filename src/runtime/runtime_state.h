@@ -66,6 +66,13 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out);
 sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out);
 sp_device sp__rt_device_handle(const sp_rt_device *device);
 
+/* The stream a handle names. Includes sp__runtime_enter. */
+static inline sp_status sp__rt_stream_find(sp_stream handle, sp_stream_ref *out)
+{
+    SP_TRY(sp__runtime_enter());
+    return sp__stream_find(handle, out);
+}
+
 /* Device handles have one generation: a slot is never used twice. */
 #define SP_FIRST_DEVICE_HANDLE ((uint64_t)SP_KIND_DEVICE << 56 | (uint64_t)1 << 28)
 
@@ -76,7 +83,7 @@ static inline uint64_t sp__rt_device_index(sp_device handle)
     return handle.bits == 0 ? 0 : handle.bits - SP_FIRST_DEVICE_HANDLE;
 }
 
-/* Registers an open device; used by sp_device_open and by tests that open kinds themselves. */
+/* Registers an open device: tests that open kinds themselves. */
 sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out);
 
 /* Calls `fn` for each device until it fails. */

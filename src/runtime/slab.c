@@ -245,13 +245,7 @@ sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t 
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    const sp_status status = find_or_make_block(allocator, size_class, rounded, own, out);
-    if (status == SP_OK) {
-        sp__error_put_back(&scope); /* attempts that failed in between are nobody's */
-    } else {
-        sp__error_keep(&scope);
-    }
-    return status;
+    return sp__error_settle(&scope, find_or_make_block(allocator, size_class, rounded, own, out));
 }
 
 /* ---- the check ---- */
@@ -262,18 +256,19 @@ bool sp__allocator_check(sp_allocator *allocator)
     uint64_t pooled_bytes = 0;
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
         sp_class_pool *pool = &allocator->pools[i];
-        sp_mutex_lock(&pool->lock);
+        bool is_right = true;
         uint64_t blocks = 0;
+        sp_mutex_lock(&pool->lock);
         for (sp_slab *slab = pool->first; slab != NULL; slab = slab->next) {
             uint32_t count = 0;
             for (sp_block *block = slab->first; block != NULL; block = block->next) {
                 pooled_bytes += block->bytes;
                 count++;
             }
-            if (count != slab->pooled_count) blocks = UINT64_MAX / 2;
+            if (count != slab->pooled_count) is_right = false;
             blocks += count;
         }
-        const bool is_right = blocks == pool->pooled_blocks;
+        if (blocks != pool->pooled_blocks) is_right = false;
         sp_mutex_unlock(&pool->lock);
         if (!is_right) {
             sp__fail(SP_INTERNAL, "size class %u: its lists hold other blocks than it counts", i);

@@ -110,18 +110,20 @@ static void retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 /* Of the first stream in the mask. */
 static sp_point last_point(const sp_rt_storage *storage, uint64_t streams) SP_NO_LOCK_ANALYSIS
 {
-    sp_rt_device *device = storage->device;
-    sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[__builtin_ctzll(streams)]);
+    sp_stream_pool *pool = &storage->device->pool;
+    sp_queue *queue = sp__stream_queue_if_made(&pool->streams[__builtin_ctzll(streams)]);
     if (queue == NULL) return (sp_point){0}; /* recorded with all others, and never used */
-    return (sp_point){&queue->timeline, device->dev->vtable->last_value(queue)};
+    return sp__queue_last_point(queue);
 }
 
 /* Everything submitted so far to the streams of the mask becomes a use; the streams for which there
- * is no memory stay in the mask. */
+ * is no memory stay in the mask: that is no failure of the release. */
 static void add_stream_uses(sp_rt_storage *storage)
 {
     uint64_t streams = sp_load_relaxed(&storage->used_streams);
     uint64_t left = 0;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
     if (SP_PLANTED(first_use_only)) streams &= streams - 1;
     for (; streams != 0; streams &= streams - 1) {
         const sp_point point = last_point(storage, streams);
@@ -133,6 +135,7 @@ static void add_stream_uses(sp_rt_storage *storage)
         }
     }
     sp_store_relaxed(&storage->used_streams, left);
+    sp__error_put_back(&scope);
 }
 
 /* Retires the storage when the streams of the mask have done what they have now, which is more than
@@ -162,12 +165,12 @@ static SP_NOINLINE void end_uses(sp_rt_storage *storage)
     sp_host_ticket *tickets = sp__host_tickets_detach_locked(storage);
     sp_check_history *history = storage->history;
     storage->history = NULL;
+    storage->is_frozen = false;
     sp_mutex_unlock(&storage->lock);
     sp__host_tickets_close(tickets);
     sp__check_forget(&history);
     sp_delay_point();
     add_stream_uses(storage);
-    sp_store_relaxed(&storage->is_frozen, 0);
     sp_store_relaxed(&storage->is_touched, 0);
 }
 
@@ -209,7 +212,7 @@ sp_status sp_storage_get_info(sp_storage handle, sp_storage_info *out)
     *out = (sp_storage_info){.device = sp__rt_device_handle(storage->device),
                              .bytes = storage->bytes,
                              .is_tracked = storage->is_tracked,
-                             .is_frozen = sp_load_relaxed(&storage->is_frozen) != 0,
+                             .is_frozen = storage->is_frozen,
                              .is_adopted = storage->is_adopted};
     sp_mutex_unlock(&storage->lock);
     return SP_OK;
@@ -229,7 +232,7 @@ sp_status sp_storage_freeze(sp_storage handle)
             status = sp__fail(SP_BUSY, "the storage is being written; freeze it afterwards");
         } else {
             /* Reads that are tracked so far stay in the frontier; later ones are not added. */
-            sp_store_release(&storage->is_frozen, 1);
+            storage->is_frozen = true;
             status = SP_OK;
         }
         sp_mutex_unlock(&storage->lock);
@@ -251,9 +254,8 @@ sp_status sp_storage_record_all_streams(sp_storage handle)
 
 sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_status status = SP_OK;

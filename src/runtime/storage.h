@@ -38,7 +38,6 @@ typedef struct sp_rt_storage {
      * submitters, read by the destroyer, which comes after them; relaxed. What the destroyer has no
      * memory to put into the frontier stays here until it has been waited for. */
     sp_atomic_u64 used_streams;
-    sp_atomic_u32 is_frozen; /* raised once per life, under the lock; read without */
     sp_cell cell;
     uint32_t epoch; /* life of the cell; changed by the destroyer */
     sp_rt_device *device SP_GUARDED_BY(lock);
@@ -46,6 +45,7 @@ typedef struct sp_rt_storage {
     uint64_t offset SP_GUARDED_BY(lock);
     uint64_t bytes SP_GUARDED_BY(lock);
     bool is_tracked SP_GUARDED_BY(lock);
+    bool is_frozen SP_GUARDED_BY(lock); /* raised once per life */
     bool is_adopted SP_GUARDED_BY(lock);
     sp_host_ticket *tickets SP_GUARDED_BY(lock);          /* open host accesses */
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and fills of storages, as commands. */
-#include <streampool/storage.h>
+#include "runtime/storage_ops.h"
 
 #include "base/error.h"
 #include "runtime/checker.h"
@@ -13,7 +13,14 @@ static sp_use use_of(sp_storage_range range, sp_access access)
         .storage = range.storage, .offset = range.offset, .bytes = range.bytes, .access = access};
 }
 
-sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_bytes)
+sp_status sp__copy_check(const sp_storage_range *destination, const sp_storage_range *source)
+{
+    if (destination->bytes == source->bytes) return SP_OK;
+    return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
+                    (unsigned long long)source->bytes, (unsigned long long)destination->bytes);
+}
+
+sp_status sp__fill_check(uint64_t bytes, const void *pattern, uint32_t pattern_bytes)
 {
     const bool is_size =
         pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8;
@@ -25,13 +32,9 @@ sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_b
 sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
                                 sp_storage_range source)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
-    if (destination.bytes != source.bytes) {
-        return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
-                        (unsigned long long)source.bytes, (unsigned long long)destination.bytes);
-    }
+    SP_TRY(sp__rt_stream_find(stream, &ref));
+    SP_TRY(sp__copy_check(&destination, &source));
     const sp_use uses[2] = {use_of(destination, SP_WRITE), use_of(source, SP_READ)};
     sp_command command = {.type = SP_COMMAND_COPY};
     sp_point point;
@@ -41,10 +44,9 @@ sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destination,
 sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination, const void *pattern,
                                 uint32_t pattern_bytes)
 {
-    SP_TRY(sp__runtime_enter());
     sp_stream_ref ref;
-    SP_TRY(sp__stream_find(stream, &ref));
-    SP_TRY(sp__check_fill(destination.bytes, pattern, pattern_bytes));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
+    SP_TRY(sp__fill_check(destination.bytes, pattern, pattern_bytes));
     const sp_use use = use_of(destination, SP_WRITE);
     sp_command command = {
         .type = SP_COMMAND_FILL, .constants = pattern, .constant_bytes = pattern_bytes};

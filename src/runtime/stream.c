@@ -10,17 +10,6 @@
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
-static sp_status find(sp_stream stream, sp_stream_ref *out)
-{
-    SP_TRY(sp__runtime_enter());
-    return sp__stream_find(stream, out);
-}
-
-static sp_point last_point(sp_queue *queue)
-{
-    return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
-}
-
 /* The first failure of this thread's submissions up to the point. */
 static sp_status report_failures(sp_point point)
 {
@@ -45,8 +34,8 @@ sp_status sp_stream_synchronize(sp_stream stream)
 sp_status sp_stream_synchronize_for(sp_stream stream, int64_t timeout_ns)
 {
     sp_stream_ref ref;
-    SP_TRY(find(stream, &ref));
-    const sp_point point = last_point(ref.queue);
+    SP_TRY(sp__rt_stream_find(stream, &ref));
+    const sp_point point = sp__queue_last_point(ref.queue);
     SP_TRY(sp__point_wait_passed(point, sp_clock_deadline(timeout_ns)));
     return report_failures(point);
 }
@@ -54,8 +43,8 @@ sp_status sp_stream_synchronize_for(sp_stream stream, int64_t timeout_ns)
 sp_status sp_stream_query(sp_stream stream)
 {
     sp_stream_ref ref;
-    SP_TRY(find(stream, &ref));
-    const sp_point point = last_point(ref.queue);
+    SP_TRY(sp__rt_stream_find(stream, &ref));
+    const sp_point point = sp__queue_last_point(ref.queue);
     if (sp__point_has_passed(point)) {
         sp__point_observed(point);
         return SP_OK;
@@ -67,7 +56,7 @@ sp_status sp_stream_query(sp_stream stream)
 sp_status sp_stream_flush(sp_stream stream)
 {
     sp_stream_ref ref;
-    SP_TRY(find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     ref.queue->device->vtable->flush(ref.queue);
     return SP_OK;
 }
@@ -75,7 +64,7 @@ sp_status sp_stream_flush(sp_stream stream)
 sp_status sp_stream_set_batching(sp_stream stream, bool is_on)
 {
     sp_stream_ref ref;
-    SP_TRY(find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     ref.queue->device->vtable->queue_set_batching(ref.queue, is_on);
     return SP_OK;
 }
@@ -84,7 +73,7 @@ sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
 {
     if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_get_info needs a place to write to");
     sp_stream_ref ref;
-    SP_TRY(find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_queue_stats stats;
     /* In this order: no count runs ahead of the one that it is part of, but for the failure of a
      * submission that is just completing. */
@@ -119,7 +108,7 @@ sp_status sp_device_synchronize(sp_device handle)
      * is submitted meanwhile does not keep us here. */
     for (uint32_t i = 0; i < device->pool.count; i++) {
         sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[i]);
-        if (queue != NULL) points[count++] = last_point(queue);
+        if (queue != NULL) points[count++] = sp__queue_last_point(queue);
     }
     for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
     sp_status status = SP_OK;
@@ -152,7 +141,7 @@ sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *c
 {
     if (fn == NULL) return sp__fail(SP_INVALID, "sp_stream_host_function needs a function");
     sp_stream_ref ref;
-    SP_TRY(find(stream, &ref));
+    SP_TRY(sp__rt_stream_find(stream, &ref));
     host_call *call = sp_malloc(sizeof *call);
     if (call == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a host function");
     *call = (host_call){fn, ctx};

@@ -41,6 +41,7 @@ static void reset_options(sp_rt_stream *stream)
     if (queue != NULL) queue->device->vtable->queue_set_batching(queue, true);
 }
 
+/* One holder less. Stream 0 always has one, the default lease. */
 static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
 {
     /* Release: the work this holder submitted is queued before the next holder's. */
@@ -108,10 +109,9 @@ static sp_status take_waiting(sp_stream_pool *pool, sp_rt_stream **out)
         }
     }
     sp_fetch_sub_relaxed(&pool->waiter_count, 1);
-    /* A return that we did not use is the next waiter's. */
     sp_mutex_unlock(&pool->lock);
     if (is_taken) return SP_OK;
-    sp_cond_signal(&pool->returned);
+    sp_cond_signal(&pool->returned); /* a return that we did not use is the next waiter's */
     return sp__fail(SP_TIMEOUT, "no stream came back within %lld ms: all %u are taken",
                     (long long)(pool->wait_ns / 1000000), pool->count - 1);
 }
@@ -154,11 +154,7 @@ static void lease_destroy(sp_object *object)
     sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
     sp_rt_stream *stream = sp_load_relaxed(&lease->stream);
     sp__handle_recycle(&leases, object);
-    if (stream->index != 0) {
-        stream_put(sp__rt_device_pool(stream->device), stream);
-    } else {
-        sp_fetch_sub_relaxed(&stream->holders, 1);
-    }
+    stream_put(sp__rt_device_pool(stream->device), stream);
 }
 
 static sp_status lease_new(sp_rt_stream *stream, sp_stream *out)
@@ -183,12 +179,7 @@ sp_status sp__stream_pool_take(sp_stream_pool *pool, sp_stream *out)
     sp_rt_stream *stream;
     SP_TRY(take_stream(pool, &stream));
     const sp_status status = lease_new(stream, out);
-    if (status == SP_OK) return SP_OK;
-    if (stream->index != 0) {
-        stream_put(pool, stream);
-    } else {
-        sp_fetch_sub_relaxed(&stream->holders, 1);
-    }
+    if (status != SP_OK) stream_put(pool, stream);
     return status;
 }
 

@@ -90,6 +90,12 @@ static inline sp_queue *sp__stream_queue_if_made(sp_rt_stream *stream)
     return sp_load_acquire(&stream->queue);
 }
 
+/* The point of everything submitted to the queue so far. */
+static inline sp_point sp__queue_last_point(sp_queue *queue)
+{
+    return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
+}
+
 /* Of the device that a stream belongs to; runtime_state.c. */
 sp_dev *sp__rt_device_dev(sp_rt_device *device);
 sp_stream_pool *sp__rt_device_pool(sp_rt_device *device);

@@ -50,11 +50,20 @@ static sp_status submit_now(const sp_stream_ref *stream, sp_submission *submissi
     return SP_OK;
 }
 
+/* After a submit, with no lock held. */
+static void kick(sp_queue *queue)
+{
+    const sp_device_vtable *vtable = queue->device->vtable;
+    if (SP_UNLIKELY(vtable->kick != NULL)) vtable->kick(queue);
+}
+
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
                            sp_point *out)
 {
     sp_submission mine = *submission;
-    return submit_now(stream, &mine, out);
+    const sp_status status = submit_now(stream, &mine, out);
+    if (status == SP_OK) kick(stream->queue);
+    return status;
 }
 
 /* The order in which a step locks its storages: that of their slots. */
@@ -108,11 +117,10 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
                         "uses storages of its stream's device only",
                         storage->device->dev->limits.name, s->stream->queue->device->limits.name);
     }
-    const bool is_frozen = sp_load_relaxed(&storage->is_frozen) != 0;
-    if (is_frozen && (used->access & SP_WRITE) != 0) {
+    if (storage->is_frozen && (used->access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
-    used->is_tracked = storage->is_tracked && !is_frozen;
+    used->is_tracked = storage->is_tracked && !storage->is_frozen;
     if (!storage->is_tracked) s->is_untracked = true;
     if (!used->is_tracked) {
         sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << s->stream->stream->index);
@@ -149,17 +157,21 @@ static void unlock_all(step *s) SP_NO_LOCK_ANALYSIS
     for (uint32_t i = count; i > 0; i--) sp_mutex_unlock(&s->storages[i - 1].storage->lock);
 }
 
+sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total)
+{
+    if (SP_LIKELY(sp_size_in_range(offset, bytes, total))) return SP_OK;
+    return sp__fail(SP_INVALID, "bytes %llu + %llu are outside of a storage of %llu bytes",
+                    (unsigned long long)offset, (unsigned long long)bytes,
+                    (unsigned long long)total);
+}
+
 static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
 {
     const uint32_t count = s->use_count;
     for (uint32_t i = 0; i < count; i++) {
         const sp_use *use = &s->uses[i];
         sp_rt_storage *storage = s->by_use[i];
-        if (!sp_size_in_range(use->offset, use->bytes, storage->bytes)) {
-            return sp__fail(SP_INVALID, "bytes %llu + %llu are outside of a storage of %llu bytes",
-                            (unsigned long long)use->offset, (unsigned long long)use->bytes,
-                            (unsigned long long)storage->bytes);
-        }
+        SP_TRY(sp__use_check_range(use->offset, use->bytes, storage->bytes));
         s->bindings[i] = (sp_binding){
             .memory = storage->memory,
             .offset = storage->offset + use->offset,
@@ -216,11 +228,6 @@ static void check_all(step *s, const sp_command *command, sp_point point) SP_NO_
     }
 }
 
-static sp_point last_point(sp_queue *queue)
-{
-    return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
-}
-
 static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
 {
     SP_TRY(bind_all(s));
@@ -233,7 +240,7 @@ static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
                                 .is_untracked = s->is_untracked};
     /* The point of what came before this submission. */
     sp_point early = {0};
-    if (SP_PLANTED(publish_before_record)) early = last_point(s->stream->queue);
+    if (SP_PLANTED(publish_before_record)) early = sp__queue_last_point(s->stream->queue);
     SP_TRY(submit_now(s->stream, &submission, out));
     if (SP_PLANTED(missing_storage_lock)) unlock_all(s);
     sp_delay_point();
@@ -263,10 +270,8 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     if (status == SP_OK) status = lock_all(&s);
     if (status == SP_OK) status = submit_locked(&s, command, out);
     unlock_all(&s);
+    kick(stream->queue);      /* also if it failed: there may be waits that were spilled */
     command->bindings = NULL; /* they were the step's */
-    if (SP_UNLIKELY(s.reports != NULL)) {
-        sp__check_emit(s.reports);
-        sp_free(s.reports);
-    }
+    if (SP_UNLIKELY(s.reports != NULL)) sp__check_emit(s.reports);
     return status;
 }

@@ -31,8 +31,8 @@ typedef struct sp_use {
 sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, const sp_use *uses,
                              uint32_t use_count, const void *call_site, sp_point *out);
 
-/* May a range of `bytes` be filled with the pattern? */
-sp_status sp__check_fill(uint64_t bytes, const void *pattern, uint32_t pattern_bytes);
+/* SP_INVALID if `bytes` from `offset` on reach out of a storage of `total` bytes. */
+sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total);
 
 /* Submits commands and waits that touch no storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,

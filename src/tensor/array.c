@@ -34,11 +34,6 @@ void sp__array_deinit(sp_array *array)
     *array = (sp_array){0};
 }
 
-sp_array_view sp__array_view(const sp_array *array)
-{
-    return (sp_array_view){.dtype = array->dtype, .shape = array->shape, .data = array->data};
-}
-
 int64_t sp__array_view_int(const sp_array_view *view, uint64_t index)
 {
     if (view->dtype == SP_I32) return ((const int32_t *)view->data)[index];

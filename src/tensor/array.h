@@ -29,8 +29,6 @@ sp_status sp__array_init(sp_array *out, sp_dtype dtype, const sp_shape *shape);
 /* Zeroed arrays are fine. */
 void sp__array_deinit(sp_array *array);
 
-sp_array_view sp__array_view(const sp_array *array);
-
 /* Element `index` of an i64 or i32 view. */
 int64_t sp__array_view_int(const sp_array_view *view, uint64_t index);
 

@@ -150,6 +150,38 @@ sp_point submit(sp_queue *queue, const sp_command *commands, uint32_t count)
     return submit_after(queue, NULL, 0, commands, count);
 }
 
+static sp_status meet(const sp_tile *tile)
+{
+    meeting *self = *(meeting *const *)tile->constants;
+    const uint64_t deadline = sp_clock_now() + 2000000000u;
+    sp_fetch_add_acq_rel(&self->arrived, 1);
+    while (sp_load_acquire(&self->arrived) < self->wanted) {
+        if (sp_clock_now() > deadline) return SP_OK;
+        sp_thread_yield();
+    }
+    sp_fetch_add_relaxed(&self->met, 1);
+    return SP_OK;
+}
+
+sp_command command_meet(meeting *self, uint32_t tiles)
+{
+    static const sp_kernel kernel = {.name = "meet", .run = meet};
+    self->self = self;
+    return command_dispatch(&kernel, tiles, NULL, 0, &self->self, sizeof(meeting *));
+}
+
+sp_point submit_held(sp_queue *queue, meeting *held)
+{
+    *held = (meeting){.wanted = 2};
+    const sp_command command = command_meet(held, 1);
+    return submit(queue, &command, 1);
+}
+
+void let_go(meeting *held)
+{
+    sp_fetch_add_acq_rel(&held->arrived, 1);
+}
+
 sp_status wait_point(sp_point point)
 {
     /* Without a deadline, so that this thread may help; a hang ends with the test's time-out. */
@@ -178,15 +210,6 @@ static sp_status fail(const sp_tile *tile)
     return sp__fail(SP_FAILED, "asked to fail");
 }
 
-static sp_status sum(const sp_tile *tile)
-{
-    const uint32_t count = *(const uint32_t *)tile->constants;
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < count; i++) total += ((const uint32_t *)tile->bindings[1])[i];
-    *(uint32_t *)tile->bindings[0] = total;
-    return SP_OK;
-}
-
 static sp_status slow(const sp_tile *tile)
 {
     sp_clock_sleep(*(const uint64_t *)tile->constants);
@@ -194,22 +217,7 @@ static sp_status slow(const sp_tile *tile)
     return SP_OK;
 }
 
-static sp_status meet(const sp_tile *tile)
-{
-    const meet_constants *constants = tile->constants;
-    const uint64_t deadline = sp_clock_now() + 2000000000u;
-    sp_fetch_add_acq_rel(constants->arrived, 1);
-    while (sp_load_acquire(constants->arrived) < constants->wanted) {
-        if (sp_clock_now() > deadline) return SP_OK;
-        sp_thread_yield();
-    }
-    sp_fetch_add_relaxed(constants->met, 1);
-    return SP_OK;
-}
-
 const sp_kernel kernel_add_one = {.name = "add_one", .run = add_one};
 const sp_kernel kernel_append = {.name = "append", .run = append};
 const sp_kernel kernel_fail = {.name = "fail", .run = fail};
-const sp_kernel kernel_sum = {.name = "sum", .run = sum};
 const sp_kernel kernel_slow = {.name = "slow", .run = slow};
-const sp_kernel kernel_meet = {.name = "meet", .run = meet};

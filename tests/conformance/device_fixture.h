@@ -45,6 +45,20 @@ sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_coun
                       const sp_command *commands, uint32_t count);
 sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 
+/* Tiles and dispatches that wait inside for each other, two seconds at most. */
+typedef struct meeting {
+    struct meeting *self;  /* what the kernel is given */
+    sp_atomic_u32 arrived; /* how many are inside */
+    uint32_t wanted;
+    sp_atomic_u32 met; /* raised by each that saw as many as were wanted */
+} meeting;
+
+/* A dispatch whose tiles come to the meeting, which has to outlive it. */
+sp_command command_meet(meeting *self, uint32_t tiles);
+/* A command that runs until it is let go: a meeting of two with whoever does that. */
+sp_point submit_held(sp_queue *queue, meeting *held);
+void let_go(meeting *held);
+
 /* Waits, and may help. */
 sp_status wait_point(sp_point point);
 
@@ -52,14 +66,6 @@ sp_status wait_point(sp_point point);
 extern const sp_kernel kernel_add_one; /* words[i] += 1 over binding 0, one word per tile */
 extern const sp_kernel kernel_append;  /* binding 0: [count, items...]; appends the constant */
 extern const sp_kernel kernel_fail;    /* fails with SP_FAILED "asked to fail" */
-extern const sp_kernel kernel_sum;     /* binding 0 [0] = sum of all words of binding 1 */
 extern const sp_kernel kernel_slow;    /* sleeps constants->ns, then adds one to binding 0 [0] */
-extern const sp_kernel kernel_meet;    /* waits until as many tiles or dispatches run at once */
-
-typedef struct meet_constants {
-    sp_atomic_u32 *arrived; /* how many are inside */
-    uint32_t wanted;
-    sp_atomic_u32 *met; /* raised by each that saw enough others within two seconds */
-} meet_constants;
 
 #endif

@@ -191,21 +191,18 @@ static sp_dev *open_small(uint64_t queue_bytes, uint32_t max_in_flight)
     return device;
 }
 
-/* Fills the queue behind a slow command until it refuses; how many were accepted. */
+/* Fills the queue behind a held command until it refuses; how many were accepted. */
 static uint32_t fill_queue(sp_queue *queue, sp_point *last)
 {
-    const uint64_t ns = 100000000;
-    uint32_t word = 0;
-    const sp_memory memory = {.host = &word, .bytes = sizeof word};
-    const sp_binding binding = bind_words(&memory, 0, 1, SP_READ_WRITE);
-    const sp_command slow = command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns);
-    *last = submit(queue, &slow, 1);
+    meeting held;
+    *last = submit_held(queue, &held);
     for (uint32_t count = 1;; count++) {
         const sp_submission submission = {0};
         const sp_status status = try_submit(queue, &submission, last);
         if (status == SP_OK && count < 10000000) continue;
         CHECK_STATUS(status, SP_BUSY);
         CHECK_MESSAGE("wait for some of them");
+        let_go(&held);
         CHECK_OK(wait_point(*last));
         return count;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <streampool/check.h>
 
-#include "base/heap.h"
 #include "model/onnx.h"
 #include "support/onnx_writer.h"
 
@@ -34,7 +34,7 @@ static void read_inputs(const char *name, model_case *out)
         unsigned char *bytes = data_read(path, &len);
         CHECK(bytes != NULL);
         CHECK_OK(sp__onnx_tensor_load(bytes, len, &out->inputs[out->input_count]));
-        sp_free(bytes);
+        free(bytes);
     }
 }
 
@@ -137,6 +137,21 @@ sp_model small_model(const sp_model_options *options)
     CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, options, &model));
     writer_free(&file);
     return model;
+}
+
+sp_host_tensor input_x(int64_t rows)
+{
+    static float x_data[8] = {1, 2, 3, 4, -1, -2, -3, -4};
+    return (sp_host_tensor){.data = x_data,
+                            .bytes = (uint64_t)rows * 16,
+                            .dtype = SP_F32,
+                            .rank = 2,
+                            .shape = {rows, 4}};
+}
+
+sp_host_tensor output_y(float *data, uint64_t count)
+{
+    return (sp_host_tensor){.data = data, .bytes = count * sizeof *data};
 }
 
 /* ---- every call ---- */

@@ -42,6 +42,9 @@ sp_host_tensor host_tensor(const sp_array *array, const char *name);
 
 /* A model y = x * w + b with `n` free: x is [n, 4], w [4, 3]. */
 sp_model small_model(const sp_model_options *options);
+/* Up to 2 rows for its x, the same each time; and room for `count` floats. */
+sp_host_tensor input_x(int64_t rows);
+sp_host_tensor output_y(float *data, uint64_t count);
 
 /* Every public call on a model but the release, with arguments that are right for small_model's: so
  * each is SP_OK, or refused for the model's or the library's state. Leaves everything as it was. */

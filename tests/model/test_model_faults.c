@@ -158,6 +158,7 @@ static void run_in_turns(void *arg, uint32_t index)
         CHECK_OK(case_run(c, outputs));
         CHECK(case_is_same(c, outputs));
     }
+    CHECK_EQ_STR(sp_last_error(), ""); /* a session that there is no memory for is no error */
     outputs_free(c, outputs);
 }
 
@@ -170,14 +171,17 @@ TEST(where_memory_holds_one_session_runs_take_turns)
     char path[DATA_PATH_BYTES];
     CHECK(data_path(path, "models/blazeface_front_128/model.onnx"));
     CHECK_OK(sp_model_load(path, &f.options, &c.model));
+    char last_error[512] = "";
     sp_status status = SP_OUT_OF_MEMORY;
     for (uint64_t limit = 256 << 10; status == SP_OUT_OF_MEMORY; limit += 256 << 10) {
         CHECK_OK(sp_device_set_memory_limit(f.device, limit));
         sp_host_tensor input = host_tensor(&c.inputs[0], NULL);
         sp_host_tensor output[FIXTURE_PORTS] = {0};
         status = sp_model_infer(c.model, &input, 1, output, c.output_count);
+        if (status != SP_OK) snprintf(last_error, sizeof last_error, "%s", sp_last_error());
     }
     CHECK_OK(status);
+    CHECK_EQ_STR(sp_last_error(), last_error);
     sp_model_info info;
     sp_device_info device;
     CHECK_OK(sp_model_get_info(c.model, &info));

@@ -7,30 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/thread.h"
 #include "run_fixture.h"
-
-/* A child that hangs is ended by a signal, which its test reports. */
-#define CHILD_SECONDS 100
-
-/* Exit code of the child process that runs `fn`; 1000 and more: the signal that ended it. */
-static int in_child(int (*fn)(void *arg), void *arg)
-{
-    fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(CHILD_SECONDS);
-        _exit(fn(arg));
-    }
-    int status = 0;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
+#include "support/child.h"
 
 static bool has_data(void)
 {
@@ -85,14 +68,14 @@ static int fork_with_a_model(void *arg)
     (void)arg;
     sp_model model = small_model(NULL);
     if (every_call_gives(model, SP_OK) != 0) return 1;
-    if (in_child(use_forked, &model) != 0) return failed("the forked child");
+    if (child_run(use_forked, &model) != 0) return failed("the forked child");
     if (every_call_gives(model, SP_OK) != 0) return 1; /* the parent's is as it was */
     return sp_model_release(model) == SP_OK && sp_shutdown() == SP_OK ? 0 : failed("the end");
 }
 
 TEST(a_forked_child_gets_an_error_from_every_call_and_its_release_is_silent)
 {
-    CHECK_EQ_INT(in_child(fork_with_a_model, NULL), 0);
+    CHECK_EQ_INT(child_run(fork_with_a_model, NULL), 0);
 }
 
 static int use_after_shutdown(void *arg)
@@ -110,7 +93,7 @@ static int use_after_shutdown(void *arg)
 
 TEST(after_a_shutdown_every_call_is_refused_and_models_can_be_released)
 {
-    CHECK_EQ_INT(in_child(use_after_shutdown, NULL), 0);
+    CHECK_EQ_INT(child_run(use_after_shutdown, NULL), 0);
 }
 
 /* ---- everything at once ---- */
@@ -158,7 +141,7 @@ TEST(thirty_one_threads_bring_the_library_up_load_and_run_at_once)
 {
     if (!has_data()) SKIP("no shared data");
     const uint64_t rounds = test_count(200, 10);
-    for (uint64_t i = 0; i < rounds; i++) CHECK_EQ_INT(in_child(all_from_nothing, NULL), 0);
+    for (uint64_t i = 0; i < rounds; i++) CHECK_EQ_INT(child_run(all_from_nothing, NULL), 0);
 }
 
 /* ---- the end beside runs ---- */
@@ -246,7 +229,7 @@ TEST(a_shutdown_beside_runs_lets_each_finish_or_refuses_it)
     const uint64_t rounds = test_count(50, 3) * FIXTURE_MODELS;
     for (uint64_t i = 0; i < rounds; i++) {
         const char *name = fixture_models[i % FIXTURE_MODELS];
-        CHECK_EQ_INT(in_child(shut_down_beside_runs, (void *)(uintptr_t)name), 0);
+        CHECK_EQ_INT(child_run(shut_down_beside_runs, (void *)(uintptr_t)name), 0);
     }
 }
 
@@ -268,7 +251,7 @@ TEST(a_device_closed_beside_runs_lets_each_finish_or_refuses_it)
 {
     if (!has_data()) SKIP("no shared data");
     uint32_t rounds = (uint32_t)test_count(60, 18); /* a process opens 63 at most */
-    CHECK_EQ_INT(in_child(close_beside_runs, &rounds), 0);
+    CHECK_EQ_INT(child_run(close_beside_runs, &rounds), 0);
 }
 
 /* ---- exit ---- */
@@ -330,7 +313,7 @@ TEST(exit_while_thirty_one_threads_run_a_model_is_clean)
     const uint64_t rounds = test_count(100, 2) * SP_COUNT_OF(ways);
     for (uint64_t i = 0; i < rounds; i++) {
         ending how = ways[i % SP_COUNT_OF(ways)];
-        CHECK_EQ_INT(in_child(exit_beside_runs, &how), 0);
+        CHECK_EQ_INT(child_run(exit_beside_runs, &how), 0);
     }
 }
 

@@ -168,7 +168,6 @@ TEST(no_reader_of_31_sees_a_mix_while_the_owner_overwrites)
     fill(current_stream(), self.book, 0);
     test_threads(READERS + 1, run_library, &self);
     CHECK_EQ_U64(sp_load_acquire(&self.mixed), 0);
-    CHECK(sp_load_relaxed(&self.reads) >= READERS);
     CHECK_EQ_INT(first_other(self.book, (uint8_t)self.rounds), -1);
     test_note("%u editions, %llu reads", self.rounds,
               (unsigned long long)sp_load_relaxed(&self.reads));

@@ -216,8 +216,7 @@ static uint64_t helped_and_worked(const mixed *all, uint64_t *by_workers)
 {
     uint64_t by_helpers = 0;
     for (int i = 0; i < SHARED_STREAMS; i++) {
-        sp_stream_info info = {0};
-        CHECK_OK(sp_stream_get_info(all->shared[i], &info));
+        const sp_stream_info info = info_of(all->shared[i]);
         *by_workers += info.by_workers;
         by_helpers += info.by_helpers;
     }

@@ -14,10 +14,6 @@
 #include "model/evaluate.h"
 #include "ops/registry.h"
 
-#ifndef SP_TEST_DATA_DIR
-#define SP_TEST_DATA_DIR "../shared/data" /* for a build beside the checkout's root */
-#endif
-
 bool data_path(char out[DATA_PATH_BYTES], const char *format, ...)
 {
     const char *root = getenv("STREAMPOOL_DATA");

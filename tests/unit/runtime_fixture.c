@@ -194,7 +194,7 @@ sp_stream new_stream(void)
     return new_stream_on(CPU);
 }
 
-static sp_stream_info info_of(sp_stream stream)
+sp_stream_info info_of(sp_stream stream)
 {
     sp_stream_info info = {0};
     CHECK_OK(sp_stream_get_info(stream, &info));
@@ -209,6 +209,23 @@ uint32_t index_of(sp_stream stream)
 uint32_t holders_of(sp_stream stream)
 {
     return info_of(stream).holders;
+}
+
+static void note_callback(void *ctx, sp_status status)
+{
+    CHECK_STATUS(status, SP_OK);
+    raise_by_one(ctx);
+}
+
+void let_callbacks_come(void)
+{
+    sp_atomic_u32 called = {0};
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, current_stream()));
+    CHECK_OK(sp_event_on_complete(event, note_callback, &called));
+    await_at_least(&called, 1);
+    CHECK_OK(sp_event_release(event));
 }
 
 sp_device open_null(void)

@@ -62,8 +62,12 @@ void raise_by_one(sp_atomic_u32 *word);
 sp_stream current_stream(void);
 sp_stream new_stream(void);
 sp_stream new_stream_on(sp_device device);
+sp_stream_info info_of(sp_stream stream);
 uint32_t index_of(sp_stream stream);
 uint32_t holders_of(sp_stream stream);
+/* The library's thread calls in order, so a callback that was due before has come afterwards. Waits
+ * for the current stream, which must not be held. */
+void let_callbacks_come(void);
 /* An open null device, and its internal face. */
 sp_device open_null(void);
 sp_rt_device *rt_device(sp_device device);

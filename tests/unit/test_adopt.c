@@ -127,6 +127,7 @@ TEST(the_owner_is_called_after_the_last_queued_use)
     submit_slow_fill(streams[2], storage, 77, 10 * MILLISECOND);
     CHECK_OK(sp_storage_release(storage));
     CHECK_STATUS(sp_storage_release(storage), SP_INVALID);
+    let_callbacks_come();
     CHECK_EQ_U64(sp_load_acquire(&self.released), 0);
     gate_open(&blocker);
     await_at_least(&self.released, 1);
@@ -153,7 +154,7 @@ TEST(a_recorded_stream_and_untracked_uses_keep_the_owner_waiting)
     fill(stream, untracked, 3);
     CHECK_OK(sp_storage_release(recorded));
     CHECK_OK(sp_storage_release(untracked));
-    sp_clock_sleep(2 * MILLISECOND); /* a callback too early would have come by now */
+    let_callbacks_come();
     for (int i = 0; i < 2; i++) CHECK_EQ_U64(sp_load_acquire(&owners[i].released), 0);
     gate_open(&blocker);
     for (int i = 0; i < 2; i++) await_at_least(&owners[i].released, 1);
@@ -198,6 +199,7 @@ TEST(memory_that_was_never_used_is_returned_when_its_event_is_reached)
     gate_hold(&blocker, producer);
     CHECK_OK(sp_event_record(ready, producer));
     CHECK_OK(sp_storage_release(adopt(&self, ready)));
+    let_callbacks_come();
     CHECK_EQ_U64(sp_load_acquire(&self.released), 0);
     gate_open(&blocker);
     await_at_least(&self.released, 1);

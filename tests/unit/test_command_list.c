@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Public command lists: what they do, how hazards see them, what is refused. */
+#include "runtime_fixture.h"
+
 #include <streampool/check.h>
 #include <streampool/command_list.h>
 
 #include "base/heap.h"
-#include "base/thread.h"
 #include "device/null/null.h"
-#include "runtime/runtime_state.h"
-#include "support/test.h"
 
-static const sp_device cpu = {0};
+static const uint32_t one = 1;
 
 static sp_storage words(uint32_t count)
 {
-    sp_storage storage = {0};
-    CHECK_OK(sp_storage_create(cpu, count * sizeof(uint32_t), NULL, &storage));
-    return storage;
+    return new_storage(count * sizeof(uint32_t));
 }
 
 static sp_storage_range part(sp_storage storage, uint32_t first, uint32_t count)
@@ -33,14 +31,14 @@ static uint32_t word_at(sp_storage storage, uint32_t index)
 
 TEST(a_list_does_its_commands_in_order_each_time_it_is_submitted)
 {
-    sp_stream stream;
+    runtime_begin();
     sp_command_list list;
-    CHECK_OK(sp_stream_current(cpu, &stream));
+    const sp_stream stream = current_stream();
     sp_storage a = words(8);
     sp_storage b = words(8);
     const uint32_t seven = 7;
     const uint32_t eight = 8;
-    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_create(CPU, &list));
     CHECK_OK(sp_command_list_fill(list, part(a, 0, 8), &seven, 4));
     CHECK_OK(sp_command_list_copy(list, part(b, 4, 4), part(a, 0, 4)));
     CHECK_OK(sp_command_list_fill(list, part(a, 0, 1), &eight, 4));
@@ -59,17 +57,17 @@ TEST(a_list_does_its_commands_in_order_each_time_it_is_submitted)
     CHECK_STATUS(sp_stream_submit_list(stream, list), SP_INVALID);
     CHECK_OK(sp_storage_release(a));
     CHECK_OK(sp_storage_release(b));
+    runtime_end();
 }
 
 TEST(a_list_is_one_command_to_hazards)
 {
-    sp_stream streams[2];
+    runtime_begin();
+    const sp_stream streams[2] = {new_stream(), new_stream()};
     sp_command_list list;
-    CHECK_OK(sp_stream_from_pool(cpu, &streams[0]));
-    CHECK_OK(sp_stream_from_pool(cpu, &streams[1]));
     sp_storage a = words(1024);
     sp_storage b = words(1024);
-    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_create(CPU, &list));
     CHECK_OK(sp_command_list_copy(list, part(b, 0, 1024), part(a, 0, 1024)));
     for (uint32_t i = 0; i < test_count(20000, 1000); i++) {
         CHECK_OK(sp_storage_fill_async(streams[i % 2], part(a, 0, 1024), &i, 4));
@@ -77,70 +75,80 @@ TEST(a_list_is_one_command_to_hazards)
         if (i % 16 == 0) REQUIRE_EQ_U64(word_at(b, 1023), i);
     }
     CHECK_OK(sp_command_list_release(list)); /* may still be queued */
-    CHECK_OK(sp_device_synchronize(cpu));
+    CHECK_OK(sp_device_synchronize(CPU));
     CHECK_OK(sp_storage_release(a));
     CHECK_OK(sp_storage_release(b));
     CHECK_OK(sp_stream_release(streams[0]));
     CHECK_OK(sp_stream_release(streams[1]));
+    runtime_end();
+}
+
+/* Eight words on a null device that a failed command should have written. */
+typedef struct spoilt {
+    sp_device device;
+    sp_stream stream;
+    sp_storage words;
+} spoilt;
+
+static spoilt spoilt_open(void)
+{
+    spoilt s = {.device = open_null()};
+    CHECK_OK(sp_stream_current(s.device, &s.stream));
+    s.words = new_storage_on(s.device, 32, false);
+    sp__null_fail_command(rt_device(s.device)->dev, 0);
+    fill(s.stream, s.words, 1);
+    return s;
+}
+
+static void spoilt_close(const spoilt *s)
+{
+    CHECK_OK(sp_storage_release(s->words));
+    CHECK_OK(sp_device_close(s->device));
+}
+
+static sp_status read_spoilt(const spoilt *s)
+{
+    void *data;
+    SP_TRY(sp_storage_host_begin(s->words, SP_READ, &data));
+    return sp_storage_host_end(s->words, SP_READ);
 }
 
 TEST(only_a_list_that_writes_all_of_a_poisoned_storage_makes_it_good)
 {
-    sp_device null;
-    sp_stream stream;
-    sp_storage a;
+    runtime_begin();
+    const spoilt s = spoilt_open();
     sp_command_list part_of_it;
     sp_command_list all_of_it;
-    const uint32_t one = 1;
-    void *data;
-    CHECK_OK(sp_device_open("null", &null));
-    CHECK_OK(sp_stream_current(null, &stream));
-    CHECK_OK(sp_storage_create(null, 32, NULL, &a));
-    CHECK_OK(sp_command_list_create(null, &part_of_it));
-    CHECK_OK(sp_command_list_fill(part_of_it, part(a, 0, 4), &one, 4));
-    CHECK_OK(sp_command_list_create(null, &all_of_it));
-    CHECK_OK(sp_command_list_fill(all_of_it, part(a, 0, 8), &one, 4));
-    sp_rt_device *device;
-    REQUIRE_OK(sp__rt_device_find(null, &device));
-    sp__null_fail_command(device->dev, 0);
-    CHECK_OK(sp_storage_fill_async(stream, part(a, 0, 8), &one, 4));
-    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
-    CHECK_OK(sp_stream_submit_list(stream, part_of_it));
-    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
-    CHECK_OK(sp_stream_submit_list(stream, all_of_it));
-    CHECK_OK(sp_storage_host_begin(a, SP_READ, &data));
-    CHECK_OK(sp_storage_host_end(a, SP_READ));
+    CHECK_OK(sp_command_list_create(s.device, &part_of_it));
+    CHECK_OK(sp_command_list_fill(part_of_it, part(s.words, 0, 4), &one, 4));
+    CHECK_OK(sp_command_list_create(s.device, &all_of_it));
+    CHECK_OK(sp_command_list_fill(all_of_it, part(s.words, 0, 8), &one, 4));
+    CHECK_STATUS(read_spoilt(&s), SP_FAILED);
+    CHECK_OK(sp_stream_submit_list(s.stream, part_of_it));
+    CHECK_STATUS(read_spoilt(&s), SP_FAILED);
+    CHECK_OK(sp_stream_submit_list(s.stream, all_of_it));
+    CHECK_OK(read_spoilt(&s));
     CHECK_OK(sp_command_list_release(part_of_it));
     CHECK_OK(sp_command_list_release(all_of_it));
-    CHECK_OK(sp_storage_release(a));
-    CHECK_OK(sp_device_close(null));
+    spoilt_close(&s);
+    runtime_end();
 }
 
 TEST(a_refused_command_changes_nothing_of_what_a_list_does)
 {
-    sp_device null;
-    sp_stream stream;
-    sp_storage a;
+    runtime_begin();
+    const spoilt s = spoilt_open();
     sp_command_list list;
-    sp_rt_device *device;
-    const uint32_t one = 1;
-    void *data;
-    CHECK_OK(sp_device_open("null", &null));
-    CHECK_OK(sp_stream_current(null, &stream));
-    CHECK_OK(sp_storage_create(null, 32, NULL, &a));
-    CHECK_OK(sp_command_list_create(null, &list));
-    CHECK_OK(sp_command_list_fill(list, part(a, 0, 4), &one, 4));
+    CHECK_OK(sp_command_list_create(s.device, &list));
+    CHECK_OK(sp_command_list_fill(list, part(s.words, 0, 4), &one, 4));
     /* All of it would be written, but the source is out of range. */
-    CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 8), part(a, 8, 8)), SP_INVALID);
-    REQUIRE_OK(sp__rt_device_find(null, &device));
-    sp__null_fail_command(device->dev, 0);
-    CHECK_OK(sp_storage_fill_async(stream, part(a, 0, 8), &one, 4));
-    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
-    CHECK_OK(sp_stream_submit_list(stream, list));
-    CHECK_STATUS(sp_storage_host_begin(a, SP_READ, &data), SP_FAILED);
+    CHECK_STATUS(sp_command_list_copy(list, part(s.words, 0, 8), part(s.words, 8, 8)), SP_INVALID);
+    CHECK_STATUS(read_spoilt(&s), SP_FAILED);
+    CHECK_OK(sp_stream_submit_list(s.stream, list));
+    CHECK_STATUS(read_spoilt(&s), SP_FAILED);
     CHECK_OK(sp_command_list_release(list));
-    CHECK_OK(sp_storage_release(a));
-    CHECK_OK(sp_device_close(null));
+    spoilt_close(&s);
+    runtime_end();
 }
 
 typedef struct shared_pair {
@@ -160,11 +168,12 @@ static void submit_pairs(void *arg, uint32_t index)
 
 TEST(lists_of_threads_that_share_a_stream_stay_whole)
 {
+    runtime_begin();
     shared_pair shared;
-    CHECK_OK(sp_stream_from_pool(cpu, &shared.stream));
+    CHECK_OK(sp_stream_from_pool(CPU, &shared.stream));
     shared.pair = words(2);
     for (uint32_t i = 0; i < 8; i++) {
-        CHECK_OK(sp_command_list_create(cpu, &shared.lists[i]));
+        CHECK_OK(sp_command_list_create(CPU, &shared.lists[i]));
         CHECK_OK(sp_command_list_fill(shared.lists[i], part(shared.pair, 0, 1), &i, 4));
         CHECK_OK(sp_command_list_fill(shared.lists[i], part(shared.pair, 1, 1), &i, 4));
     }
@@ -173,20 +182,19 @@ TEST(lists_of_threads_that_share_a_stream_stay_whole)
     for (uint32_t i = 0; i < 8; i++) CHECK_OK(sp_command_list_release(shared.lists[i]));
     CHECK_OK(sp_storage_release(shared.pair));
     CHECK_OK(sp_stream_release(shared.stream));
+    runtime_end();
 }
 
 TEST(bad_commands_are_refused_and_leave_the_list_as_it_was)
 {
-    sp_stream stream;
+    runtime_begin();
     sp_command_list list;
-    sp_device other;
     sp_storage foreign;
     sp_storage a = words(8);
-    const uint32_t one = 1;
-    CHECK_OK(sp_stream_current(cpu, &stream));
-    CHECK_OK(sp_device_open("null", &other));
+    const sp_stream stream = current_stream();
+    const sp_device other = open_null();
     CHECK_OK(sp_storage_create(other, 32, NULL, &foreign));
-    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_create(CPU, &list));
     CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 1), part(a, 1, 2)), SP_MISMATCH);
     CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 1), part(a, 8, 1)), SP_INVALID);
     CHECK_STATUS(sp_command_list_fill(list, part(a, 0, 8), &one, 3), SP_INVALID);
@@ -196,27 +204,26 @@ TEST(bad_commands_are_refused_and_leave_the_list_as_it_was)
     CHECK_STATUS(sp_command_list_copy(list, part(a, 0, 1), part(foreign, 0, 1)), SP_INVALID);
     CHECK_MESSAGE("another device");
     CHECK_STATUS(sp_command_list_fill((sp_command_list){0}, part(a, 0, 8), &one, 4), SP_INVALID);
-    CHECK_STATUS(sp_command_list_create(cpu, NULL), SP_INVALID);
+    CHECK_STATUS(sp_command_list_create(CPU, NULL), SP_INVALID);
     CHECK_OK(sp_stream_submit_list(stream, list)); /* empty */
     CHECK_OK(sp_storage_release(a));
     CHECK_OK(sp_command_list_release(list));
     CHECK_OK(sp_storage_release(foreign));
     CHECK_OK(sp_device_close(other));
+    runtime_end();
 }
 
 TEST(a_list_that_a_foreign_stream_refused_works_on_its_own_device)
 {
-    sp_stream stream;
+    runtime_begin();
     sp_stream foreign;
     sp_command_list list;
-    sp_device null;
     sp_storage a = words(8);
-    const uint32_t one = 1;
     const uint32_t two = 2;
-    CHECK_OK(sp_stream_current(cpu, &stream));
-    CHECK_OK(sp_device_open("null", &null));
+    const sp_stream stream = current_stream();
+    const sp_device null = open_null();
     CHECK_OK(sp_stream_default(null, &foreign));
-    CHECK_OK(sp_command_list_create(cpu, &list));
+    CHECK_OK(sp_command_list_create(CPU, &list));
     CHECK_OK(sp_command_list_fill(list, part(a, 0, 8), &one, 4));
     CHECK_STATUS(sp_stream_submit_list(foreign, list), SP_INVALID);
     CHECK_MESSAGE("another device");
@@ -230,11 +237,12 @@ TEST(a_list_that_a_foreign_stream_refused_works_on_its_own_device)
     CHECK_OK(sp_command_list_release(list));
     CHECK_OK(sp_storage_release(a));
     CHECK_OK(sp_device_close(null));
+    runtime_end();
 }
 
 TEST(absurd_ranges_are_refused_and_leave_the_list_as_it_was)
 {
-    sp_stream stream;
+    runtime_begin();
     sp_command_list list;
     sp_storage a = words(8);
     const uint8_t seven = 7;
@@ -242,8 +250,8 @@ TEST(absurd_ranges_are_refused_and_leave_the_list_as_it_was)
         {.offset = 0, .bytes = UINT64_MAX},          {.offset = 1, .bytes = UINT64_MAX},
         {.offset = UINT64_MAX, .bytes = 0},          {.offset = UINT64_MAX, .bytes = 1},
         {.offset = UINT64_MAX, .bytes = UINT64_MAX}, {.offset = 33, .bytes = 0}};
-    CHECK_OK(sp_stream_current(cpu, &stream));
-    CHECK_OK(sp_command_list_create(cpu, &list));
+    const sp_stream stream = current_stream();
+    CHECK_OK(sp_command_list_create(CPU, &list));
     CHECK_OK(sp_command_list_fill(list, (sp_storage_range){a, 0, 32}, &seven, 1));
     CHECK_OK(sp_command_list_fill(list, (sp_storage_range){a, 32, 0}, &seven, 1));
     CHECK_OK(sp_command_list_copy(list, (sp_storage_range){a, 32, 0}, (sp_storage_range){a, 0, 0}));
@@ -259,34 +267,34 @@ TEST(absurd_ranges_are_refused_and_leave_the_list_as_it_was)
     CHECK_EQ_U64(word_at(a, 7), 0x07070707);
     CHECK_OK(sp_command_list_release(list));
     CHECK_OK(sp_storage_release(a));
+    runtime_end();
 }
 
 TEST(a_list_whose_storage_is_gone_is_refused)
 {
-    sp_stream stream;
+    runtime_begin();
     sp_command_list list;
     sp_storage a = words(8);
-    const uint32_t one = 1;
-    CHECK_OK(sp_stream_current(cpu, &stream));
-    CHECK_OK(sp_command_list_create(cpu, &list));
+    const sp_stream stream = current_stream();
+    CHECK_OK(sp_command_list_create(CPU, &list));
     CHECK_OK(sp_command_list_fill(list, part(a, 0, 8), &one, 4));
     CHECK_OK(sp_storage_release(a));
     CHECK_STATUS(sp_stream_submit_list(stream, list), SP_INVALID);
     CHECK_MESSAGE("stale");
     CHECK_OK(sp_command_list_release(list));
+    runtime_end();
 }
 
 TEST(every_allocation_of_a_list_may_fail)
 {
-    sp_stream stream;
+    runtime_begin();
     sp_storage a = words(8);
-    const uint32_t one = 1;
-    CHECK_OK(sp_stream_current(cpu, &stream));
+    const sp_stream stream = current_stream();
     bool is_done = false;
     for (uint64_t skip = 0; !is_done; skip++) {
         sp_command_list list = {0};
         sp_heap_fail_after(skip);
-        sp_status status = sp_command_list_create(cpu, &list);
+        sp_status status = sp_command_list_create(CPU, &list);
         for (int i = 0; i < 20 && status == SP_OK; i++) {
             status = sp_command_list_fill(list, part(a, 0, 8), &one, 4);
         }
@@ -300,15 +308,16 @@ TEST(every_allocation_of_a_list_may_fail)
     }
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_storage_release(a));
+    runtime_end();
 }
 
 TEST(a_list_uses_so_many_storages_and_no_more)
 {
-    sp_stream stream;
+    runtime_begin();
     sp_command_list list;
     sp_storage all[SP_COMMAND_LIST_STORAGES + 1];
-    CHECK_OK(sp_stream_current(cpu, &stream));
-    CHECK_OK(sp_command_list_create(cpu, &list));
+    const sp_stream stream = current_stream();
+    CHECK_OK(sp_command_list_create(CPU, &list));
     for (uint32_t i = 0; i <= SP_COMMAND_LIST_STORAGES; i++) {
         all[i] = words(4);
         CHECK_STATUS(sp_command_list_fill(list, part(all[i], 0, 4), &i, 4),
@@ -318,6 +327,7 @@ TEST(a_list_uses_so_many_storages_and_no_more)
     for (uint32_t i = 0; i < SP_COMMAND_LIST_STORAGES; i++) CHECK_EQ_U64(word_at(all[i], 3), i);
     for (uint32_t i = 0; i <= SP_COMMAND_LIST_STORAGES; i++) CHECK_OK(sp_storage_release(all[i]));
     CHECK_OK(sp_command_list_release(list));
+    runtime_end();
 }
 
 TEST_MAIN

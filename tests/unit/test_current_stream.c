@@ -62,6 +62,23 @@ TEST(a_thread_that_gave_its_stream_back_gets_another_when_it_needs_one)
     runtime_end();
 }
 
+static void release_what_is_released(void *arg)
+{
+    (void)arg;
+    const sp_stream own = current_stream();
+    CHECK_OK(sp_stream_release(own));
+    CHECK_OK(sp_thread_release_stream());
+    CHECK_EQ_STR(sp_last_error(), "");
+    CHECK(current_stream().bits != own.bits);
+}
+
+TEST(a_thread_whose_stream_was_released_has_nothing_to_give_back)
+{
+    runtime_begin();
+    run_on_thread(release_what_is_released, NULL);
+    runtime_end();
+}
+
 TEST(guards_nest)
 {
     runtime_begin();
@@ -179,20 +196,6 @@ TEST(a_guard_ends_what_was_made_current_inside_it_or_released_there)
     CHECK_OK(sp_stream_guard_end(&guard));
     CHECK_EQ_U64(index_of(current_stream()), 0);
     CHECK_OK(sp_stream_release(b));
-    runtime_end();
-}
-
-TEST(a_released_stream_that_is_still_current_is_refused_until_another_is)
-{
-    runtime_begin();
-    const sp_stream stream = new_stream();
-    sp_storage storage;
-    CHECK_OK(sp_stream_set_current(stream));
-    CHECK_OK(sp_stream_release(stream));
-    CHECK_STATUS(sp_storage_create(CPU, 64, NULL, &storage), SP_INVALID);
-    CHECK_OK(sp_stream_set_current((sp_stream){0}));
-    CHECK_OK(sp_storage_create(CPU, 64, NULL, &storage));
-    CHECK_OK(sp_storage_release(storage));
     runtime_end();
 }
 

@@ -53,17 +53,18 @@ TEST(a_longest_sleep_below_a_microsecond_only_yields)
     CHECK(none < 1000000000);
 }
 
-static void pass_points(void *arg, uint32_t index)
+static void pass_or_configure(void *arg, uint32_t index)
 {
     (void)arg;
-    (void)index;
-    for (int i = 0; i < 50; i++) sp_delay_point();
+    for (uint32_t i = 0; i < 50; i++) {
+        if (index == 0) sp_delay_configure(i, 200 * (i % 2), 20000);
+        sp_delay_point();
+    }
 }
 
 TEST(any_thread_may_pass_a_place_and_change_the_configuration)
 {
-    sp_delay_configure(3, 200, 20000);
-    test_threads(4, pass_points, NULL);
+    test_threads(4, pass_or_configure, NULL);
     sp_delay_configure(0, 0, 0);
 }
 

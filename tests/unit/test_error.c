@@ -141,6 +141,19 @@ TEST(a_scope_that_keeps_its_error_hands_the_former_one_to_the_scope_around_it)
     CHECK_EQ_STR(sp_last_error(), "kept");
 }
 
+TEST(of_some_attempts_the_last_one_counts)
+{
+    sp_error_scope scope;
+    sp__fail(SP_INVALID, "before");
+    sp__error_set_aside(&scope);
+    sp__fail(SP_FAILED, "first attempt");
+    CHECK_STATUS(sp__error_settle(&scope, SP_OK), SP_OK);
+    CHECK_EQ_STR(sp_last_error(), "before");
+    sp__error_set_aside(&scope);
+    CHECK_STATUS(sp__error_settle(&scope, sp__fail(SP_BUSY, "the only attempt")), SP_BUSY);
+    CHECK_EQ_STR(sp_last_error(), "the only attempt");
+}
+
 static void fail_in_a_scope(void *arg, uint32_t index)
 {
     sp_error_scope scope;

@@ -152,6 +152,8 @@ TEST(waits_and_callbacks_keep_the_point_of_an_event_that_is_recorded_again_or_re
     CHECK_OK(sp_event_on_complete(event, count_call, &calls));
     CHECK_OK(sp_event_record(event, second)); /* from now on it means this stream */
     CHECK_STATUS(sp_stream_query(waiter), SP_NOT_READY);
+    let_callbacks_come();
+    CHECK_EQ_U64(sp_load_acquire(&calls), 0);
     gate_open(&first_gate);
     CHECK_OK(sp_stream_synchronize(waiter));
     await_at_least(&calls, 1);
@@ -162,6 +164,8 @@ TEST(waits_and_callbacks_keep_the_point_of_an_event_that_is_recorded_again_or_re
     CHECK_STATUS(sp_event_query(event), SP_INVALID);
     CHECK_MESSAGE("stale");
     CHECK_STATUS(sp_stream_query(waiter), SP_NOT_READY);
+    let_callbacks_come();
+    CHECK_EQ_U64(sp_load_acquire(&calls), 1); /* the second one means the event's new point */
     gate_open(&second_gate);
     CHECK_OK(sp_stream_synchronize(waiter));
     await_at_least(&calls, 2);

@@ -179,6 +179,7 @@ TEST(a_callback_comes_once_on_the_host_thread)
     called before = {.count = {0}};
     called after = {.count = {0}};
     CHECK_OK(sp_event_on_complete(event, note_call, &before));
+    let_callbacks_come();
     CHECK_EQ_U64(sp_load_acquire(&before.count), 0);
     gate_open(&blocker);
     CHECK_OK(sp_event_synchronize(event));

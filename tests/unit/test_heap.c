@@ -128,6 +128,39 @@ TEST(a_failed_realloc_leaves_the_block)
     sp_free(text);
 }
 
+TEST(an_array_grows_and_keeps_its_elements)
+{
+    uint32_t *numbers = NULL;
+    uint32_t capacity = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t *grown = sp_grow(numbers, i, &capacity, sizeof *grown);
+        REQUIRE(grown != NULL && capacity > i);
+        numbers = grown;
+        numbers[i] = i;
+    }
+    for (uint32_t i = 0; i < 1000; i++) CHECK_EQ_U64(numbers[i], i);
+    sp_free(numbers);
+}
+
+TEST(an_array_that_cannot_grow_stays)
+{
+    uint32_t capacity = 0;
+    uint32_t *numbers = sp_grow(NULL, 0, &capacity, sizeof *numbers);
+    REQUIRE(numbers != NULL);
+    numbers[0] = 7;
+    const uint32_t before = capacity;
+    sp_heap_fail_after(0);
+    CHECK(sp_grow(numbers, 1, &capacity, sizeof *numbers) == numbers); /* asks for no memory */
+    CHECK(sp_grow(numbers, before, &capacity, sizeof *numbers) == NULL);
+    sp_heap_fail_after(UINT64_MAX);
+    CHECK_EQ_U64(capacity, before);
+    CHECK_EQ_U64(numbers[0], 7);
+    capacity = (uint32_t)1 << 31; /* as if it were so large: it cannot double */
+    CHECK(sp_grow(numbers, capacity, &capacity, sizeof *numbers) == NULL);
+    CHECK_EQ_U64(capacity, (uint32_t)1 << 31);
+    sp_free(numbers);
+}
+
 TEST(off_is_off_and_has_not_failed)
 {
     sp_heap_fail_after(0);

@@ -101,7 +101,7 @@ static void read_or_write(void *arg, uint32_t index)
         raise_by_one(&self->reading);
         await_at_least(&self->reading, 2); /* both are inside */
         await_at_least(&self->is_writing, 1);
-        sp_clock_sleep(5 * MILLISECOND);
+        sp_clock_sleep(5 * MILLISECOND); /* the writer is in its wait; else the test shows less */
         CHECK_EQ_U64(sp_load_acquire(&self->has_written), 0);
         CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
     } else {
@@ -128,8 +128,7 @@ typedef struct fairness {
     sp_storage storage;
     sp_atomic_u32 arrived; /* reads that began */
     sp_atomic_u32 has_written;
-    sp_atomic_u64
-        waits_since; /* what the clock said when the writer began to wait; 0: it does not */
+    sp_atomic_u64 waits_since; /* the clock when the writer began to wait; 0: it does not */
     uint64_t longest_ns;
 } fairness;
 
@@ -369,8 +368,6 @@ TEST(an_access_can_end_after_the_shutdown_and_none_can_begin)
     CHECK_OK(sp_storage_release(storage));
     runtime_end();
 }
-
-#define HELD_BYTES 300000
 
 typedef struct released_early {
     gate blocker;

@@ -5,12 +5,11 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
 #include "base/wait.h"
+#include "support/child.h"
 #include "support/test.h"
 
 static sp_mutex storage = SP_MUTEX_INIT(SP_LOCK_STORAGE);
@@ -108,25 +107,8 @@ TEST(what_one_thread_holds_is_nothing_to_another)
 /* Runs fn in a child, which must end as debug builds do, with this message. */
 static void must_be_caught(void (*fn)(void), const char *message)
 {
-    int ends[2];
-    REQUIRE(pipe(ends) == 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        signal(SIGABRT, SIG_DFL);
-        dup2(ends[1], STDERR_FILENO);
-        fn();
-        _exit(0);
-    }
-    close(ends[1]);
     char text[4096];
-    size_t used = 0;
-    ssize_t got;
-    while ((got = read(ends[0], text + used, sizeof text - 1 - used)) > 0) used += (size_t)got;
-    text[used] = '\0';
-    close(ends[0]);
-    int status = 0;
-    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(status != 0);
+    CHECK_EQ_INT(child_capture(fn, text, sizeof text), 1000 + SIGABRT);
     const bool is_named = strstr(text, message) != NULL;
     CHECK(is_named);
     if (!is_named) test_note("expected \"%s\", got \"%s\"", message, text);

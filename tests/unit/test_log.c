@@ -136,7 +136,8 @@ TEST(a_callback_may_replace_itself)
     begin(NULL);
 }
 
-/* A callback that stays inside until it is told to leave. */
+/* A callback that stays inside long enough for the replacement to begin its wait; if that comes
+ * later the test shows less. */
 typedef struct slow_callback {
     sp_atomic_u32 is_inside;
     sp_atomic_u32 has_left;

@@ -145,6 +145,32 @@ TEST(every_kind_of_output_gets_its_bytes)
     sp__graph_free(loaded);
 }
 
+TEST(a_tensor_in_an_attribute_is_a_value)
+{
+    writer graph = {0}, constant = make_node("Constant", "", "c");
+    const float c[4] = {1, -2, 3, 0.5f};
+    writer tensor = make_tensor("t", 1, (int64_t[]){4}, 1, c, sizeof(c));
+    add_attribute_tensor(&constant, "value", &tensor);
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_node(&graph, constant);
+    add_node(&graph, make_node("Add", "x c", "y"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input wanted = floats(2, 2, 4);
+    const sp_plan *plan = compile(loaded, &wanted);
+    REQUIRE(plan != NULL);
+    data_random random = {46};
+    sp_array x = data_floats(&random, &wanted.shape), y;
+    REQUIRE_OK(data_run_plan(plan, &x, &y));
+    for (int i = 0; i < 8; i++) {
+        CHECK(((float *)y.data)[i] == ((float *)x.data)[i] + c[i % 4]);
+    }
+    sp__array_deinit(&x);
+    sp__array_deinit(&y);
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
 /* Shape -> ConstantOfShape is known as soon as the shapes are. */
 TEST(values_that_follow_from_shapes_are_folded_by_the_plan)
 {

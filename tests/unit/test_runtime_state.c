@@ -29,27 +29,6 @@ TEST(many_threads_bring_the_runtime_up_once)
     CHECK(sp_version()[0] != '\0');
 }
 
-static void ask_from_callback(void *ctx, sp_log_level level, const char *message)
-{
-    (void)level;
-    sp_atomic_u64 *calls = ctx;
-    CHECK(strstr(message, "STREAMPOOL_STREAMS") != NULL);
-    CHECK_EQ_U64(sp_device_count(), 1);
-    sp_fetch_add_relaxed(calls, (uint64_t)1);
-}
-
-TEST(the_log_of_a_bad_option_may_call_the_library_while_it_comes_up)
-{
-    runtime_begin_with(&(runtime_setting){.streams = "many"});
-    sp_atomic_u64 calls = {0};
-    sp_log_set_callback(ask_from_callback, &calls);
-    sp_log_set_level(SP_LOG_WARN);
-    CHECK_OK(sp_init());
-    CHECK_EQ_U64(sp_load_relaxed(&calls), 1);
-    sp__log_reset();
-    runtime_end();
-}
-
 TEST(after_a_shutdown_every_call_says_closed_and_releases_still_work)
 {
     runtime_begin();

@@ -2,25 +2,13 @@
 /* Fork and exit, as seen by the child and by the parent. */
 #include "runtime_calls.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "runtime/checker.h"
-
-/* Exit code of the child process that runs `fn`. */
-static int in_child(int (*fn)(void *arg), void *arg)
-{
-    fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) _exit(fn(arg));
-    int status = 0;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
+#include "support/child.h"
 
 /* ---- fork ---- */
 
@@ -56,7 +44,7 @@ TEST(a_forked_child_gets_an_error_at_once_and_its_releases_are_silent)
     runtime_begin();
     call_context context;
     call_context_init(&context);
-    CHECK_EQ_INT(in_child(live_in_child, &context), 0);
+    CHECK_EQ_INT(child_run(live_in_child, &context), 0);
     fill(context.stream, context.a, 9);
     CHECK_EQ_INT(first_other(context.a, 9), -1);
     call_context_deinit(&context);
@@ -77,7 +65,7 @@ static void work_or_fork(void *arg, uint32_t index)
     if (index == 0) {
         await_at_least(&self->working, 7);
         for (uint32_t i = 0; i < self->forks; i++) {
-            CHECK_EQ_INT(in_child(live_in_child, &self->context), 0);
+            CHECK_EQ_INT(child_run(live_in_child, &self->context), 0);
         }
         raise_by_one(&self->finished);
         return;
@@ -119,24 +107,14 @@ static int use_everything(void *arg)
 TEST(a_child_forked_before_first_use_works)
 {
     runtime_begin();
-    CHECK_EQ_INT(in_child(use_everything, NULL), 0);
+    CHECK_EQ_INT(child_run(use_everything, NULL), 0);
     CHECK_OK(sp_init()); /* and the parent */
     runtime_end();
-}
-
-/* A child that hangs is ended by SIGALRM, which threads of the tests block. */
-static void limit_child(void)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    alarm(20);
 }
 
 static int init_in_child(void *arg)
 {
     (void)arg;
-    limit_child();
     const sp_status status = sp_init();
     return status == SP_OK ? 0 : status == SP_FORKED ? 1 : 2;
 }
@@ -144,7 +122,7 @@ static int init_in_child(void *arg)
 static void fork_in_callback(void *ctx, sp_log_level level, const char *message)
 {
     (void)level, (void)message;
-    *(int *)ctx = in_child(init_in_child, NULL);
+    *(int *)ctx = child_run(init_in_child, NULL);
 }
 
 /* The callback runs in the middle of coming up, wherever that is. */
@@ -174,7 +152,7 @@ static void come_up_or_fork(void *arg, uint32_t index)
         return;
     }
     while (sp_load_acquire(&self->has_begun) == 0) sp_thread_yield();
-    self->child = in_child(init_in_child, NULL);
+    self->child = child_run(init_in_child, NULL);
 }
 
 TEST(a_child_forked_beside_a_thread_that_comes_up_works_or_gets_an_error)
@@ -202,7 +180,6 @@ typedef struct setting {
 static int set_in_child(void *arg)
 {
     (void)arg;
-    limit_child();
     sp_log_set_callback(NULL, NULL);
     sp_check_set_callback(NULL, NULL);
     return 0;
@@ -215,7 +192,7 @@ static void set_or_fork(void *arg, uint32_t index)
         await_at_least(&self->is_setting, 3);
         const uint64_t forks = test_count(1000, 60);
         int child = 0;
-        for (uint64_t i = 0; i < forks && child == 0; i++) child = in_child(set_in_child, NULL);
+        for (uint64_t i = 0; i < forks && child == 0; i++) child = child_run(set_in_child, NULL);
         CHECK_EQ_INT(child, 0);
         sp_store_release(&self->is_over, 1);
         return;
@@ -313,7 +290,7 @@ TEST(exit_while_thirty_one_threads_are_busy_is_clean)
     const uint64_t rounds = test_count(100, 3);
     for (uint64_t i = 0; i < rounds * SP_COUNT_OF(ways); i++) {
         ending how = ways[i % SP_COUNT_OF(ways)];
-        CHECK_EQ_INT(in_child(exit_while_busy, &how), 0);
+        CHECK_EQ_INT(child_run(exit_while_busy, &how), 0);
     }
     runtime_end();
 }
@@ -403,7 +380,7 @@ TEST(exit_in_the_middle_of_the_librarys_work_is_clean)
     runtime_begin();
     const uint64_t rounds = test_count(100, 5);
     for (uint64_t i = 0; i < rounds * SP_COUNT_OF(ways); i++) {
-        CHECK_EQ_INT(in_child(ways[i % SP_COUNT_OF(ways)], NULL), 0);
+        CHECK_EQ_INT(child_run(ways[i % SP_COUNT_OF(ways)], NULL), 0);
     }
     runtime_end();
 }

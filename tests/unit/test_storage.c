@@ -2,6 +2,8 @@
 /* Storages: sizes, ranges, facts, freezing, and how long their memory stays theirs. */
 #include "runtime_fixture.h"
 
+#include <stdio.h>
+
 #include "base/heap.h"
 
 TEST(a_storage_of_no_bytes_is_fine)
@@ -298,24 +300,6 @@ static void reuse_begin(reuse *self, const flavour *way, bool is_untracked)
     self->address = address_of(self->storage);
 }
 
-static void note_callback(void *ctx, sp_status status)
-{
-    CHECK_STATUS(status, SP_OK);
-    raise_by_one(ctx);
-}
-
-/* The library's thread calls in order, so a call that was due before has come afterwards. */
-static void let_callbacks_come(void)
-{
-    sp_atomic_u32 called = {0};
-    sp_event event;
-    CHECK_OK(sp_event_create(NULL, &event));
-    CHECK_OK(sp_event_record(event, current_stream()));
-    CHECK_OK(sp_event_on_complete(event, note_callback, &called));
-    await_at_least(&called, 1);
-    CHECK_OK(sp_event_release(event));
-}
-
 /* Somebody else may write the memory: a new storage of this thread's stream, or its owner. */
 static bool is_given_away(reuse *self)
 {
@@ -499,10 +483,13 @@ static void release_before_own_use(void *ctx, sp_status status)
     starved *self = ctx;
     CHECK_OK(status);
     fill_part(self, self->own, HELD_STREAMS); /* comes after this function */
+    char last_error[512];
+    snprintf(last_error, sizeof last_error, "%s", sp_last_error());
     sp_heap_fail_after(0);
     CHECK_OK(sp_storage_release(self->base.storage));
     CHECK(sp_heap_has_failed());
     sp_heap_fail_after(UINT64_MAX);
+    CHECK_EQ_STR(sp_last_error(), last_error); /* nothing has failed for the caller */
     gate_open(&self->base.blocker);
     for (int i = 0; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_synchronize(self->held[i]));
     CHECK(!is_given_away(&self->base));

@@ -73,9 +73,7 @@ TEST(a_host_function_never_runs_on_another_waiting_thread)
     seen_thread self = {.stream = new_stream()};
     test_threads(2, submit_or_wait, &self);
     CHECK(self.was_executor);
-    sp_stream_info info = {0};
-    CHECK_OK(sp_stream_get_info(self.stream, &info));
-    CHECK_EQ_U64(info.by_host, 1);
+    CHECK_EQ_U64(info_of(self.stream).by_host, 1);
     CHECK_OK(sp_stream_release(self.stream));
     runtime_end();
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define WORKERS 31 /* streams that are leased; stream 0 never is */
+#define LEASED 31 /* all streams but the default one, which never is */
 
 typedef struct holding {
     sp_stream streams[64];
@@ -26,11 +26,11 @@ static void take_and_meet(void *arg, uint32_t index)
 TEST(threads_that_call_first_at_the_same_time_hold_different_streams)
 {
     runtime_begin();
-    holding self = {.count = WORKERS};
-    test_threads(WORKERS, take_and_meet, &self); /* the runtime comes up in here */
+    holding self = {.count = LEASED};
+    test_threads(LEASED, take_and_meet, &self); /* the runtime comes up in here */
     uint64_t seen = 0;
-    for (uint32_t i = 0; i < WORKERS; i++) {
-        CHECK(self.indices[i] >= 1 && self.indices[i] <= WORKERS);
+    for (uint32_t i = 0; i < LEASED; i++) {
+        CHECK(self.indices[i] >= 1 && self.indices[i] <= LEASED);
         CHECK_EQ_U64(seen >> self.indices[i] & 1, 0);
         seen |= (uint64_t)1 << self.indices[i];
     }
@@ -51,20 +51,20 @@ TEST(forty_threads_share_streams_but_never_handles_and_never_the_default_stream)
 
 static void lease_all(sp_stream *streams)
 {
-    for (uint32_t i = 0; i < WORKERS; i++) streams[i] = new_stream();
+    for (uint32_t i = 0; i < LEASED; i++) streams[i] = new_stream();
 }
 
 static void release_all(const sp_stream *streams)
 {
-    for (uint32_t i = 0; i < WORKERS; i++) CHECK_OK(sp_stream_release(streams[i]));
+    for (uint32_t i = 0; i < LEASED; i++) CHECK_OK(sp_stream_release(streams[i]));
 }
 
 TEST(sharing_goes_round_so_that_no_stream_has_two_more_holders_than_another)
 {
     runtime_begin();
-    sp_stream rounds[3][WORKERS];
+    sp_stream rounds[3][LEASED];
     for (int round = 0; round < 3; round++) lease_all(rounds[round]);
-    for (uint32_t i = 0; i < WORKERS; i++) CHECK_EQ_U64(holders_of(rounds[0][i]), 3);
+    for (uint32_t i = 0; i < LEASED; i++) CHECK_EQ_U64(holders_of(rounds[0][i]), 3);
     for (int round = 0; round < 3; round++) release_all(rounds[round]);
     runtime_end();
 }
@@ -72,17 +72,17 @@ TEST(sharing_goes_round_so_that_no_stream_has_two_more_holders_than_another)
 TEST(a_shared_stream_is_free_again_when_its_last_holder_has_gone)
 {
     runtime_begin();
-    sp_stream first[WORKERS];
+    sp_stream first[LEASED];
     lease_all(first);
     const sp_stream second = new_stream();
     CHECK_EQ_U64(holders_of(second), 2);
     release_all(first);
     CHECK_EQ_U64(holders_of(second), 1);
     /* 30 free streams, each with one holder; the 31st is the one that `second` holds. */
-    sp_stream again[WORKERS];
+    sp_stream again[LEASED];
     lease_all(again);
     uint32_t shared = 0;
-    for (uint32_t i = 0; i < WORKERS; i++) shared += holders_of(again[i]) == 2;
+    for (uint32_t i = 0; i < LEASED; i++) shared += holders_of(again[i]) == 2;
     CHECK(shared <= 2);
     CHECK_OK(sp_stream_release(second));
     release_all(again);
@@ -92,7 +92,7 @@ TEST(a_shared_stream_is_free_again_when_its_last_holder_has_gone)
 TEST(policy_fail_refuses_the_thread_after_the_last)
 {
     runtime_begin_with(&(runtime_setting){.policy = "fail"});
-    sp_stream streams[WORKERS];
+    sp_stream streams[LEASED];
     lease_all(streams);
     sp_stream extra = {1};
     CHECK_STATUS(sp_stream_from_pool(CPU, &extra), SP_EXHAUSTED);
@@ -117,7 +117,7 @@ static void expect_exhausted(void *arg)
 TEST(a_thread_without_a_stream_gets_no_storage_and_no_foreign_stream)
 {
     runtime_begin_with(&(runtime_setting){.policy = "fail"});
-    sp_stream streams[WORKERS];
+    sp_stream streams[LEASED];
     lease_all(streams);
     run_on_thread(expect_exhausted, NULL);
     release_all(streams);
@@ -127,7 +127,7 @@ TEST(a_thread_without_a_stream_gets_no_storage_and_no_foreign_stream)
 TEST(policy_wait_with_time_out_0_fails_at_once)
 {
     runtime_begin_with(&(runtime_setting){.policy = "wait", .wait_ms = "0"});
-    sp_stream streams[WORKERS];
+    sp_stream streams[LEASED];
     lease_all(streams);
     sp_stream extra;
     CHECK_STATUS(sp_stream_from_pool(CPU, &extra), SP_TIMEOUT);
@@ -139,7 +139,7 @@ TEST(policy_wait_with_time_out_0_fails_at_once)
 TEST(policy_wait_with_a_time_out_waits_that_long)
 {
     runtime_begin_with(&(runtime_setting){.policy = "wait", .wait_ms = "50"});
-    sp_stream streams[WORKERS];
+    sp_stream streams[LEASED];
     lease_all(streams);
     sp_stream extra;
     const uint64_t start = sp_clock_now();
@@ -214,9 +214,9 @@ static void refuse_nine_of_forty(const runtime_setting *setting, sp_status refus
         CHECK_STATUS(members[i].status, refusal);
         CHECK(members[i].waited_ns >= ns);
     }
-    CHECK_EQ_U64(join_if(members, false), WORKERS);
+    CHECK_EQ_U64(join_if(members, false), LEASED);
     raise_by_one(&all.have_others_ended);
-    CHECK_EQ_U64(join_if(members, true), 40 - WORKERS);
+    CHECK_EQ_U64(join_if(members, true), 40 - LEASED);
     for (int i = 0; i < 40; i++) {
         for (int k = 0; k < i; k++) CHECK(members[i].stream.bits != members[k].stream.bits);
     }
@@ -260,7 +260,7 @@ static void wait_for_a_stream(void *arg, uint32_t index)
 
 typedef struct release_later {
     waiting wait;
-    sp_stream streams[WORKERS];
+    sp_stream streams[LEASED];
     uint32_t waiters;
 } release_later;
 
@@ -424,7 +424,7 @@ TEST(ten_thousand_short_threads_leave_no_foreign_state)
         CHECK_EQ_INT(first_other(storages[i], (uint8_t)(i + 1)), -1);
         CHECK_OK(sp_storage_release(storages[i]));
     }
-    sp_stream streams[WORKERS];
+    sp_stream streams[LEASED];
     lease_all(streams); /* every stream has come back */
     release_all(streams);
     runtime_end();

@@ -131,11 +131,9 @@ static uint64_t submissions_behind(uint32_t reads)
     for (uint32_t i = 0; i < reads; i++) {
         CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
     }
-    sp_stream_info before = {0};
-    sp_stream_info after = {0};
-    CHECK_OK(sp_stream_get_info(stream, &before));
+    const uint64_t before = info_of(stream).submissions;
     fill(stream, storage, 5);
-    CHECK_OK(sp_stream_get_info(stream, &after));
+    const uint64_t taken = info_of(stream).submissions - before;
     for (uint32_t i = 0; i < reads; i++) {
         CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY); /* the last one counts too */
         CHECK_OK(sp_storage_host_end(storage, SP_READ));
@@ -143,7 +141,7 @@ static uint64_t submissions_behind(uint32_t reads)
     CHECK_EQ_INT(first_other(storage, 5), -1);
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
-    return after.submissions - before.submissions;
+    return taken;
 }
 
 TEST(points_of_one_storage_beyond_a_full_set_are_waited_for_once_each)
@@ -255,28 +253,21 @@ TEST(threads_that_lock_the_same_storages_in_both_orders_never_meet_in_a_deadlock
     runtime_end();
 }
 
-typedef struct hand_over {
-    sp_storage storages[64];
-    uint32_t rounds;
-    sp_atomic_u32 invalid;
-} hand_over;
+#define HANDED_OVER 64
 
-static void use_or_replace(void *arg, uint32_t index)
+static void use_or_release(void *arg, uint32_t index)
 {
-    hand_over *self = arg;
+    const sp_storage *storages = arg;
     const sp_storage mine = new_storage(64);
-    for (uint32_t i = 0; i < self->rounds; i++) {
-        const sp_storage storage = self->storages[i % 64];
+    for (uint32_t i = 0; i < HANDED_OVER; i++) {
         if (index == 0) {
-            CHECK_OK(sp_storage_release(storage));
-        } else {
-            const sp_storage_range to = {mine, 0, 64};
-            const sp_storage_range from = {storage, 0, 64};
-            const sp_status status = sp_storage_copy_async(current_stream(), to, from);
-            if (status == SP_INVALID) raise_by_one(&self->invalid);
-            CHECK(status == SP_OK || status == SP_INVALID);
+            CHECK_OK(sp_storage_release(storages[i]));
+            continue;
         }
-        if (i == 63) break;
+        const sp_storage_range to = {mine, 0, 64};
+        const sp_storage_range from = {storages[i], 0, 64};
+        const sp_status status = sp_storage_copy_async(current_stream(), to, from);
+        CHECK(status == SP_OK || status == SP_INVALID);
     }
     CHECK_OK(sp_storage_release(mine));
 }
@@ -286,9 +277,9 @@ TEST(a_use_beside_the_last_release_happens_or_is_refused)
     runtime_begin();
     const uint64_t rounds = test_count(2000, 100);
     for (uint64_t round = 0; round < rounds; round++) {
-        hand_over self = {.rounds = 64};
-        for (int i = 0; i < 64; i++) self.storages[i] = new_storage(64);
-        test_threads(3, use_or_replace, &self);
+        sp_storage storages[HANDED_OVER];
+        for (int i = 0; i < HANDED_OVER; i++) storages[i] = new_storage(64);
+        test_threads(3, use_or_release, storages);
     }
     runtime_end();
 }

@@ -23,7 +23,7 @@ static void switch_to(sp_sched_thread *self, sp_sched_thread *next)
     sp__fiber_switch(&self->fiber, &next->fiber);
 }
 
-static void leave_run(void)
+static _Noreturn void leave_run(void)
 {
     sp_sched_thread *self = sp__engine.self;
     sp__engine.self = NULL;
@@ -44,14 +44,12 @@ _Noreturn void sp__engine_fail(sp_sched_verdict verdict, const char *format, ...
     }
     engine->verdict = verdict;
     leave_run();
-    abort();
 }
 
 _Noreturn void sp__engine_prune(void)
 {
     sp__engine.is_pruned = true;
     leave_run();
-    abort();
 }
 
 _Noreturn void sp__assert_failed(const char *file, int line, const char *expr)
@@ -229,7 +227,6 @@ static _Noreturn void end_run(void)
     }
     sp__heap_check_leaks();
     leave_run();
-    abort();
 }
 
 _Noreturn void sp__engine_thread_end(sp_sched_thread *self)

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/heap.h"
 #include "runtime/slab.h"
 #include "runtime/storage.h"
 
@@ -20,7 +19,6 @@ void sp__subject_allocator_passing(void *arg);
 #define BLOCK_BYTES ((uint64_t)512 << 10) /* two in a slab */
 
 typedef struct world {
-    sp_soft_device *soft;
     sp_rt_device *device;
     sp_soft_queue *queues[2];
     sp_block *block, *other;
@@ -48,13 +46,12 @@ static void give(world *w, sp_block *block)
 static void begin(world *w)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *w->device);
-    SP_SCHED_ASSERT(w->device != NULL);
-    memset(w->device, 0, sizeof *w->device);
-    w->device->dev = &w->soft->base;
-    sp__allocator_init(&w->device->allocator, w->device, &w->soft->base);
-    for (uint32_t i = 0; i < 2; i++) w->queues[i] = sp__subject_queue(w->soft, i, true);
+    w->device = sp__subject_bare_device();
+    sp_dev *dev = w->device->dev;
+    sp__allocator_init(&w->device->allocator, w->device, dev);
+    for (uint32_t i = 0; i < 2; i++) {
+        w->queues[i] = sp__subject_queue(sp__soft_device(dev), i, true);
+    }
     w->block = take(w, 0);
     w->other = take(w, 0);
     SP_SCHED_ASSERT(w->block->slab == w->other->slab);
@@ -67,8 +64,7 @@ static void end(world *w)
     sp__allocator_stats(&w->device->allocator, &stats);
     SP_SCHED_ASSERT(stats.in_use_bytes == 0);
     sp__allocator_deinit(&w->device->allocator);
-    sp__subject_device_free(w->soft);
-    sp_free(w->device);
+    sp__subject_bare_device_free(w->device);
     sp__storages_free();
     sp__subject_end();
 }

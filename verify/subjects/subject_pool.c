@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/heap.h"
 #include "base/error.h"
 
 void sp__subject_pool_wait(void *arg);
@@ -17,7 +16,6 @@ void sp__subject_pool_find(void *arg);
 void sp__subject_pool_made(void *arg);
 
 typedef struct world {
-    sp_soft_device *soft;
     sp_rt_device *device;
     uint32_t uses[3]; /* plain, by stream: under `wait` its holder's alone */
     sp_stream lease;
@@ -28,11 +26,7 @@ typedef struct world {
 static void begin(world *w, uint32_t streams, sp_option_policy policy, int64_t wait_ns)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *w->device);
-    SP_SCHED_ASSERT(w->device != NULL);
-    memset(w->device, 0, sizeof *w->device);
-    w->device->dev = &w->soft->base;
+    w->device = sp__subject_bare_device();
     const sp_stream_pool_options options = {
         .count = 1 + streams, .policy = policy, .wait_ns = wait_ns};
     SP_SCHED_ASSERT(sp__stream_pool_init(&w->device->pool, w->device, &options) == SP_OK);
@@ -59,8 +53,7 @@ static void end(world *w, uint32_t streams)
     }
     sp__stream_pool_deinit(&w->device->pool);
     sp__stream_leases_free();
-    sp__subject_device_free(w->soft);
-    sp_free(w->device);
+    sp__subject_bare_device_free(w->device);
     sp__subject_end();
 }
 

@@ -127,12 +127,11 @@ void sp__subject_slots_order(void *arg)
     end_slots(&w, 1);
 }
 
-/* ---- plans of a graph without nodes: keys, builds and sessions are real, kernels there are none
- * ---- */
+/* ---- plans of a graph without nodes, so without kernels; keys, builds and sessions are real ----
+ */
 
 typedef struct cache_world {
     sp_plan_cache cache;
-    sp_soft_device *soft;
     sp_rt_device *device;
     sp_compiled *found[3];
     sp_status status[3];
@@ -145,19 +144,14 @@ static const sp_kernel other_kernels;
 static void begin_cache(cache_world *w)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *w->device);
-    SP_SCHED_ASSERT(w->device != NULL);
-    memset(w->device, 0, sizeof *w->device);
-    w->device->dev = &w->soft->base;
+    w->device = sp__subject_bare_device();
     sp__plan_cache_init(&w->cache, &graph, w->device, NULL);
 }
 
 static void end_cache(cache_world *w)
 {
     sp__plan_cache_deinit(&w->cache);
-    sp__subject_device_free(w->soft);
-    sp_free(w->device);
+    sp__subject_bare_device_free(w->device);
     sp__subject_end();
 }
 
@@ -223,7 +217,7 @@ static void take_session(void *arg)
     cache_world *w = arg;
     sp_session *session;
     SP_SCHED_ASSERT(sp__session_take(w->found[0], true, &session) == SP_OK);
-    SP_SCHED_ASSERT(session->next == NULL || session->next != session);
+    SP_SCHED_ASSERT(session->next != session);
     session->next = session; /* plain: mine */
     sp__session_give(session);
 }

@@ -176,6 +176,21 @@ void sp__subject_runtime_down(void)
     sp__runtime_reset();
 }
 
+sp_rt_device *sp__subject_bare_device(void)
+{
+    sp_rt_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
+    SP_SCHED_ASSERT(device != NULL);
+    memset(device, 0, sizeof *device);
+    device->dev = &sp__subject_device(0)->base;
+    return device;
+}
+
+void sp__subject_bare_device_free(sp_rt_device *device)
+{
+    sp__subject_device_free(sp__soft_device(device->dev));
+    sp_free(device);
+}
+
 sp_stream_ref sp__subject_stream(sp_rt_device *device, sp_stream *out)
 {
     sp_stream_ref ref;

@@ -57,6 +57,10 @@ bool sp__subject_work(sp_soft_device *device, uint32_t queue_count);
  * default one. sp__subject_runtime_down takes both down again. */
 sp_rt_device *sp__subject_runtime(sp_soft_device *device);
 void sp__subject_runtime_down(void);
+/* A device of no runtime, over a software device without workers, and zeroed: a subject makes the
+ * part that it is about, and frees it before. */
+sp_rt_device *sp__subject_bare_device(void);
+void sp__subject_bare_device_free(sp_rt_device *device);
 /* A stream of its own for each taker. */
 sp_stream_ref sp__subject_stream(sp_rt_device *device, sp_stream *out);
 

@@ -4,10 +4,13 @@
  * Each queue is a list of records that one thread at a time, the claim's holder, runs in order. One
  * word per queue decides everything: how much was published, and who may run it.
  *
- *     queue->word = published:62 | claim:2      published >= timeline.done
- *     FREE    nobody runs it; published > done means there is work for whoever claims it
+ *     queue->word = published:62 | claim:2      published >= drained >= timeline.done
+ *     FREE    nobody runs it; published > drained means there is work for whoever claims it
  *     RUNNING one thread drains it; all fields marked "claim" are that thread's
  *     PARKED  it waits for a point or for a host function, whose end makes it FREE again
+ *
+ * On cpu and null what is drained is done. With an engine (soft_engine.h) the holder only issues
+ * commands to a device that runs them, and the device says later that they are done.
  *
  * submit adds 4 and learns the claim in the same step; a holder gives up with a compare-and-swap
  * that fails if more was published. So between them no work is ever left without somebody who
@@ -21,6 +24,8 @@
 #include "device/device.h"
 #include "device/host_executor.h"
 #include "device/thread_record.h"
+
+typedef struct sp_soft_engine sp_soft_engine;
 
 #define SP_SOFT_QUEUES 64  /* per device: the bits of a scan */
 #define SP_SOFT_WORKERS 64 /* per device: the bits of an idle mask */
@@ -111,6 +116,9 @@ typedef struct sp_soft_queue {
 
     /* The claim's holder; handed over by the release and acquire of `word`. */
     SP_CACHE_ALIGNED sp_cursor cursor;
+    /* Newest value whose commands have been run or issued. Release, after an engine has issued:
+     * pairs with whoever wants a signal of that value. Others only look for work by it. */
+    sp_atomic_u64 drained;
     sp_waiter park;                       /* registered while parked on a point */
     sp_host_job job;                      /* posted while parked on a host function */
     struct sp_soft_queue *next_throttled; /* guarded by the throttle's lock while parked there */
@@ -140,11 +148,13 @@ typedef struct sp_soft_worker {
 } sp_soft_worker;
 
 typedef struct sp_soft_options {
-    uint32_t worker_count;  /* 1 ... SP_SOFT_WORKERS */
-    bool can_help;          /* waiting threads run commands */
-    uint64_t queue_bytes;   /* of records per queue before submit is SP_BUSY */
-    uint32_t max_in_flight; /* submissions per device before submit is SP_BUSY; 0: no limit */
-    uint64_t nap_ns;        /* how long an idle worker looks in before it sleeps for good */
+    uint32_t worker_count;        /* 1 ... SP_SOFT_WORKERS */
+    bool can_help;                /* waiting threads run commands */
+    uint64_t queue_bytes;         /* of records per queue before submit is SP_BUSY */
+    uint32_t max_in_flight;       /* submissions per device before submit is SP_BUSY; 0: no limit */
+    uint64_t nap_ns;              /* how long an idle worker looks in before it sleeps for good */
+    const sp_soft_engine *engine; /* NULL: commands run where they are drained */
+    size_t queue_size;            /* of the engine's own queues, which begin with sp_soft_queue */
     /* Called before each command; a status other than SP_OK fails it. NULL: never. */
     sp_status (*before_command)(sp_soft_device *device, const char *label);
 } sp_soft_options;
@@ -217,8 +227,9 @@ void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value);
 void sp__soft_chunk_retire(sp_soft_queue *queue, sp_chunk *chunk);
 
 /* soft_drain.c: the claim */
-/* Which thread runs a queue. */
-typedef enum sp_executor_kind { SP_WORKER, SP_HELPER } sp_executor_kind;
+/* Which thread runs a queue: one of the device's, one that waits, or one that has just submitted
+ * and issues to an engine. */
+typedef enum sp_executor_kind { SP_WORKER, SP_HELPER, SP_ISSUER } sp_executor_kind;
 
 typedef struct sp_executor {
     sp_executor_kind kind;
@@ -237,12 +248,18 @@ void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor);
 bool sp__soft_has_work(const sp_soft_queue *queue);
 /* Is a thread inside the queue? Once there is none, all that it wrote is visible. */
 bool sp__soft_is_claimed(const sp_soft_queue *queue);
+/* For engines: parks a claimed queue until its `point` has passed. True: it is no longer ours. */
+bool sp__soft_park_on(sp_soft_queue *queue, sp_point point);
+/* For engines: RUNNING -> PARKED; whoever it waits for calls sp__soft_unpark. */
+void sp__soft_become_parked(sp_soft_queue *queue);
 /* PARKED -> FREE, and somebody is told. */
 void sp__soft_unpark(sp_soft_queue *queue);
 
 /* soft_execute.c: one command of a claimed queue. `slots` are the bindings of the list that the
  * record stands in, or NULL. The fault is SP_NO_FAULT if all went well. */
 sp_fault sp__soft_execute(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots);
+/* Has the engine issue a whole list; false if it has to be issued command by command. */
+bool sp__soft_issue_list(sp_soft_queue *queue, const sp_record *record, sp_fault *fault);
 /* Poisons all that the command would have written. */
 void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fault);
 /* The fault of anything the bindings read. */
@@ -268,6 +285,9 @@ bool sp__soft_notify(sp_soft_device *device);
 bool sp__soft_ring(sp_soft_device *device, uint32_t count);
 /* The helper side of the table. */
 void sp__soft_help(sp_queue *queue, uint64_t value);
+/* Issues what can be issued, on the calling thread: of devices with an engine. A thread that waits
+ * gives its record, and runs its own host functions. */
+void sp__soft_issue(sp_soft_queue *queue, sp_thread_record *record);
 
 /* soft_throttle.c: quirks that limit how many commands run at once */
 sp_status sp__soft_throttles_create(sp_soft_device *device);
@@ -287,7 +307,16 @@ void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk);
     .list_create = sp__soft_list_create, .list_retain = sp__soft_list_retain,                      \
     .list_release = sp__soft_list_release
 
-/* soft_list.c */
+/* soft_list.c: records in one block, closed by an end mark, immutable once made */
+struct sp_list {
+    /* References of the creator and of every submission that has not completed. */
+    sp_atomic_u32 references;
+    /* An engine's own form of the list, and how it goes; NULL if it has none. Constant. */
+    void *issued;
+    void (*issued_free)(void *issued);
+    _Alignas(16) unsigned char bytes[];
+};
+
 const sp_record *sp__soft_list_records(const sp_list *list);
 sp_status sp__soft_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
                                uint32_t slot_count, sp_list **out);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/lock_check.h"
+#include "device/soft/soft_engine.h"
 #include "device/soft/soft_record.h"
 #include "device/wait.h"
 
@@ -19,7 +20,7 @@ bool sp__soft_has_work(const sp_soft_queue *queue)
     const uint64_t word =
         SP_PLANTED(relaxed_look) ? sp_load_relaxed(&queue->word) : sp_load_seq_cst(&queue->word);
     return (word & SP_CLAIM_MASK) == SP_FREE &&
-           word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done);
+           word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->drained);
 }
 
 bool sp__soft_is_claimed(const sp_soft_queue *queue)
@@ -33,7 +34,7 @@ bool sp__soft_claim(sp_soft_queue *queue)
     /* Sequentially consistent: an idle worker looks here once more after it has set its bit. */
     uint64_t word = sp_load_seq_cst(&queue->word);
     while ((word & SP_CLAIM_MASK) == SP_FREE &&
-           word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->base.timeline.done)) {
+           word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->drained)) {
         if (SP_PLANTED(check_then_act)) {
             sp_store_seq_cst(&queue->word, word + SP_RUNNING);
             return true;
@@ -44,10 +45,10 @@ bool sp__soft_claim(sp_soft_queue *queue)
     return false;
 }
 
-/* RUNNING -> FREE if nothing beyond `done` was published. */
-static bool give_up_if_empty(sp_soft_queue *queue, uint64_t done)
+/* RUNNING -> FREE if nothing beyond `drained` was published. */
+static bool give_up_if_empty(sp_soft_queue *queue, uint64_t drained)
 {
-    uint64_t word = done * SP_ONE_SUBMISSION + SP_RUNNING;
+    uint64_t word = drained * SP_ONE_SUBMISSION + SP_RUNNING;
     if (SP_PLANTED(no_second_look)) {
         sp_fetch_and_acq_rel(&queue->word, ~SP_CLAIM_MASK);
         return true;
@@ -76,7 +77,7 @@ void sp__soft_unpark(sp_soft_queue *queue)
     sp_fetch_sub_release(&device->visitors, 1);
 }
 
-static void become_parked(sp_soft_queue *queue)
+void sp__soft_become_parked(sp_soft_queue *queue)
 {
     sp_fetch_add_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
 }
@@ -86,16 +87,14 @@ static void fire_park(sp_waiter *waiter)
     sp__soft_unpark(SP_CONTAINER_OF(waiter, sp_soft_queue, park));
 }
 
-/* True if the queue is now parked on the point, and no longer ours; false if the point has passed.
- */
-static bool park_on(sp_soft_queue *queue, sp_point point)
+bool sp__soft_park_on(sp_soft_queue *queue, sp_point point)
 {
     if (sp__point_has_passed(point)) return false;
     sp__point_flush(point);
     sp_store_relaxed(&queue->parked_on, point.timeline);
     sp_store_relaxed(&queue->parked_value, point.value);
     queue->park = (sp_waiter){.value = point.value, .fire = fire_park};
-    become_parked(queue);
+    sp__soft_become_parked(queue);
     sp_delay_point();
     if (sp__timeline_register(point.timeline, &queue->park)) return true;
     /* Not registered, so nobody else moves the queue out of PARKED. */
@@ -107,7 +106,7 @@ static bool park_on(sp_soft_queue *queue, sp_point point)
 
 static void call_host(sp_soft_queue *queue, const sp_record *record, sp_thread_record *thread)
 {
-    const sp_point point = {&queue->base.timeline, sp_load_relaxed(&queue->base.timeline.done) + 1};
+    const sp_point point = {&queue->base.timeline, sp_load_relaxed(&queue->drained) + 1};
     sp_host_frame frame = {.point = point};
     if (thread != NULL) {
         frame.outer = thread->frames;
@@ -135,13 +134,15 @@ static void run_host_job(sp_host_job *job)
 static bool host_is_done(sp_soft_queue *queue, const sp_record *record, const sp_executor *executor)
 {
     if (queue->cursor.is_host_done) return true;
+    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    if (engine != NULL && !engine->settle(queue)) return false;
     if (executor->kind == SP_HELPER && executor->record->number == queue->cursor.thread) {
         call_host(queue, record, executor->record);
         return true;
     }
     queue->job.run = run_host_job;
     sp_store_relaxed(&queue->parked_on, NULL);
-    become_parked(queue);
+    sp__soft_become_parked(queue);
     const bool is_accepted = sp__host_executor_post(&queue->job);
     SP_ASSERT(is_accepted); /* it stops after every device */
     (void)is_accepted;
@@ -170,9 +171,12 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
     const sp_record *header = record_at_cursor(queue);
     SP_ASSERT(header->is_header);
     const sp_point *points = sp__record_points((sp_record *)(uintptr_t)header);
+    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    if (engine != NULL && !engine->has_room(queue, value)) return false;
     while (cursor->waits_met < header->count) {
         const sp_point point = points[cursor->waits_met];
-        if (park_on(queue, point)) return false;
+        const bool is_on_device = engine != NULL && engine->wait(queue, point);
+        if (!is_on_device && sp__soft_park_on(queue, point)) return false;
         cursor->waits_met++;
     }
     sp_fault fault = sp_load_acquire(&queue->base.device->lost);
@@ -208,7 +212,15 @@ static void leave_submission(sp_soft_queue *queue, uint64_t value)
     if (device->options.max_in_flight > 0) {
         sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
     }
-    sp__timeline_advance(timeline, value);
+    const sp_soft_engine *engine = device->options.engine;
+    if (engine != NULL) {
+        /* Sequentially consistent: see watch in cuda_poller.c. */
+        sp_store_seq_cst(&queue->drained, value);
+        engine->finish(queue, value);
+    } else {
+        sp_store_relaxed(&queue->drained, value);
+        sp__timeline_advance(timeline, value);
+    }
 }
 
 /* ---- commands ---- */
@@ -247,15 +259,25 @@ static bool run_command(sp_soft_queue *queue, const sp_record *record, const sp_
     return true;
 }
 
+/* Begins the list at the cursor; true if the engine has issued all of it. */
+static bool enter_list(sp_soft_queue *queue, const sp_record *record)
+{
+    sp_cursor *cursor = &queue->cursor;
+    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    cursor->in_list = sp__soft_list_records(record->command.list);
+    if (cursor->fault != SP_NO_FAULT) return false;
+    cursor->fault = sp__soft_poison_of(sp__record_bindings(record), record->count);
+    if (cursor->fault != SP_NO_FAULT || engine == NULL) return false;
+    return sp__soft_issue_list(queue, record, &cursor->fault);
+}
+
 static bool run_list(sp_soft_queue *queue, const sp_record *record, const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
     const sp_binding *slots = sp__record_bindings(record);
-    if (cursor->in_list == NULL) {
-        cursor->in_list = sp__soft_list_records(record->command.list);
-        if (cursor->fault == SP_NO_FAULT) cursor->fault = sp__soft_poison_of(slots, record->count);
-    }
-    while (!sp__record_is_end(cursor->in_list)) {
+    const bool is_issued = cursor->in_list == NULL && enter_list(queue, record);
+    if (is_issued) count_command(queue, executor);
+    while (!is_issued && !sp__record_is_end(cursor->in_list)) {
         if (!run_command(queue, cursor->in_list, slots, executor)) return false;
         cursor->in_list = sp__record_next(cursor->in_list);
     }
@@ -288,26 +310,29 @@ static bool run_submission(sp_soft_queue *queue, uint64_t value, const sp_execut
 }
 
 /* Has the executor what it came for? A helper's own point can pass while it runs another queue. */
-static bool is_over(const sp_executor *executor, uint64_t done)
+static bool is_over(const sp_executor *executor, uint64_t drained)
 {
-    return done >= executor->until ||
+    return drained >= executor->until ||
            (executor->kind == SP_HELPER && sp__point_has_passed(executor->awaited));
 }
 
 void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
 {
+    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
     const sp_fpenv fpenv = sp_fpenv_enter();
+    if (engine != NULL) engine->enter(queue);
     for (uint32_t budget = executor->budget;; budget--) {
-        const uint64_t done = sp_load_relaxed(&queue->base.timeline.done);
+        const uint64_t drained = sp_load_relaxed(&queue->drained);
         /* Acquire: the records up to what was published. */
         const uint64_t published = sp_load_acquire(&queue->word) / SP_ONE_SUBMISSION;
-        if (done == published && give_up_if_empty(queue, done)) break;
-        if (done == published) continue;
-        if (budget == 0 || is_over(executor, done)) {
+        if (drained == published && give_up_if_empty(queue, drained)) break;
+        if (drained == published) continue;
+        if (budget == 0 || is_over(executor, drained)) {
             give_up_with_work(queue);
             break;
         }
-        if (!run_submission(queue, done + 1, executor)) break;
+        if (!run_submission(queue, drained + 1, executor)) break;
     }
+    if (engine != NULL) engine->leave();
     sp_fpenv_leave(fpenv);
 }

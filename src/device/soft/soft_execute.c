@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_check.h"
+#include "device/soft/soft_engine.h"
 #include "device/soft/soft_record.h"
 
 /* A binding of a list names a slot; the submission says what the slot is. */
@@ -30,6 +31,7 @@ static void *address_of(const sp_binding *binding)
     return (char *)binding->memory->host + binding->offset;
 }
 
+/* Not for an engine: its device uses the memory later, and the sanitizers do not see it. */
 static void announce(const sp_binding *binding)
 {
     if (SP_PLANTED(missing_range)) return;
@@ -127,6 +129,8 @@ static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_bin
     if (device->options.before_command != NULL) {
         SP_TRY(device->options.before_command(device, record->command.label));
     }
+    if (device->options.engine != NULL)
+        return device->options.engine->issue(queue, record, bindings);
     switch ((sp_command_type)record->type) {
     case SP_COMMAND_DISPATCH:
         return dispatch(queue, record, bindings);
@@ -180,14 +184,23 @@ static SP_NOINLINE sp_fault make_fault(sp_soft_queue *queue, const sp_record *re
     return fault;
 }
 
+bool sp__soft_issue_list(sp_soft_queue *queue, const sp_record *record, sp_fault *fault)
+{
+    const sp_status status = sp__soft_device_of(queue)->options.engine->issue_list(queue, record);
+    if (status == SP_UNSUPPORTED) return false;
+    if (status != SP_OK) *fault = make_fault(queue, record, status);
+    return true;
+}
+
 sp_fault sp__soft_execute(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots)
 {
     sp_binding bindings[SP_MAX_BINDINGS];
     const sp_binding *raw = sp__record_bindings(record);
     const uint32_t count = record->count;
+    const bool is_here = sp__soft_device_of(queue)->options.engine == NULL;
     for (uint32_t i = 0; i < count; i++) {
         bindings[i] = resolve(&raw[i], slots);
-        announce(&bindings[i]);
+        if (is_here) announce(&bindings[i]);
     }
     sp_fault fault = sp__soft_poison_of(bindings, count);
     if (SP_LIKELY(fault == SP_NO_FAULT)) {

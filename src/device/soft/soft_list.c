@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lists: records in one block, closed by an end mark, immutable once made. */
+/* Command lists. */
 #include "device/soft/soft.h"
 
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/soft/soft_record.h"
-
-struct sp_list {
-    /* References of the creator and of every submission that has not completed. */
-    sp_atomic_u32 references;
-    _Alignas(16) unsigned char bytes[];
-};
 
 static sp_status check_command(const sp_command *command, uint32_t slot_count)
 {
@@ -41,6 +35,7 @@ sp_status sp__soft_list_create(sp_dev *device, const sp_command *commands, uint3
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a list of %u commands", command_count);
     }
     sp_store_relaxed(&list->references, 1);
+    list->issued = NULL;
     unsigned char *place = list->bytes;
     for (uint32_t i = 0; i < command_count; i++) {
         const uint32_t bytes = sp__record_command_bytes(&commands[i]);
@@ -65,5 +60,7 @@ void sp__soft_list_retain(sp_list *list)
 void sp__soft_list_release(sp_list *list)
 {
     /* Release and acquire: every reader is done before the block goes. */
-    if (sp_fetch_sub_acq_rel(&list->references, 1) == 1) sp_free(list);
+    if (sp_fetch_sub_acq_rel(&list->references, 1) != 1) return;
+    if (list->issued != NULL) list->issued_free(list->issued);
+    sp_free(list);
 }

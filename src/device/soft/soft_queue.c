@@ -3,11 +3,13 @@
  * lock, then publishes it with one atomic step. A submission that does not fit is taken back. */
 #include "device/soft/soft.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "device/soft/soft_record.h"
+#include "device/soft/soft_engine.h"
 
 /* ---- chunks ---- */
 
@@ -244,6 +246,7 @@ sp_status sp__soft_submit(sp_queue *base, const sp_submission *submission, sp_po
     }
     *out = (sp_point){&base->timeline, value};
     sp_delay_point();
+    if (device->options.engine != NULL) return SP_OK; /* the submitter issues: see kick */
     if ((before & SP_CLAIM_MASK) == SP_FREE && sp__soft_notify(device)) {
         sp_store_relaxed(&queue->rung, value);
     }
@@ -284,6 +287,30 @@ static bool publish_queue(sp_soft_device *device, uint32_t index, sp_soft_queue 
     return is_open;
 }
 
+static void free_chunks(sp_chunk *chunk)
+{
+    while (chunk != NULL) {
+        sp_chunk *next = chunk->next;
+        sp_free(chunk);
+        chunk = next;
+    }
+}
+
+static void queue_free(sp_soft_queue *queue)
+{
+    sp_mutex_lock(&queue->lock);
+    sp_pending_wait *waits = queue->waits;
+    sp_chunk *pool = queue->pool;
+    sp_mutex_unlock(&queue->lock);
+    sp_free(queue->cursor.chunk);
+    free_chunks(pool);
+    free_chunks(sp_exchange_acquire(&queue->spares, NULL));
+    sp_free(waits);
+    sp_mutex_deinit(&queue->lock);
+    sp__timeline_deinit(&queue->base.timeline);
+    sp_free(queue);
+}
+
 sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_options *options,
                                 sp_queue **out)
 {
@@ -292,9 +319,12 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
         return sp__fail(SP_EXHAUSTED, "%s has at most %d streams", base->limits.name,
                         SP_SOFT_QUEUES);
     }
-    sp_soft_queue *queue = sp_aligned_malloc(SP_CACHE_LINE, sizeof *queue);
+    const size_t size =
+        device->options.engine != NULL ? device->options.queue_size : sizeof(sp_soft_queue);
+    sp_soft_queue *queue = sp_aligned_malloc(SP_CACHE_LINE, size);
     if (queue == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
-    *queue = (sp_soft_queue){.base = {.device = base, .index = index}};
+    memset(queue, 0, size);
+    queue->base = (sp_queue){.device = base, .index = index};
     sp__timeline_init(&queue->base.timeline, &queue->base);
     sp_mutex_init(&queue->lock, SP_LOCK_QUEUE);
     sp_mutex_lock(&queue->lock);
@@ -309,8 +339,14 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
     }
     sp_mutex_unlock(&queue->lock);
     if (second == NULL) {
-        sp__soft_queue_destroy(&queue->base);
+        queue_free(queue);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
+    }
+    const sp_soft_engine *engine = device->options.engine;
+    const sp_status status = engine != NULL ? engine->queue_open(queue) : SP_OK;
+    if (status != SP_OK) {
+        queue_free(queue);
+        return status;
     }
     sp_delay_point();
     if (!publish_queue(device, index, queue)) {
@@ -321,30 +357,13 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
     return SP_OK;
 }
 
-static void free_chunks(sp_chunk *chunk)
-{
-    while (chunk != NULL) {
-        sp_chunk *next = chunk->next;
-        sp_free(chunk);
-        chunk = next;
-    }
-}
-
 void sp__soft_queue_destroy(sp_queue *base)
 {
     sp_soft_queue *queue = sp__soft_queue(base);
+    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
     SP_ASSERT(!sp__soft_has_work(queue));
-    sp_mutex_lock(&queue->lock);
-    sp_pending_wait *waits = queue->waits;
-    sp_chunk *pool = queue->pool;
-    sp_mutex_unlock(&queue->lock);
-    sp_free(queue->cursor.chunk);
-    free_chunks(pool);
-    free_chunks(sp_exchange_acquire(&queue->spares, NULL));
-    sp_free(waits);
-    sp_mutex_deinit(&queue->lock);
-    sp__timeline_deinit(&base->timeline);
-    sp_free(queue);
+    if (engine != NULL) engine->queue_close(queue);
+    queue_free(queue);
 }
 
 uint64_t sp__soft_queue_close(sp_soft_queue *queue)

@@ -209,6 +209,21 @@ static void help_chain(sp_soft_queue *queue, sp_executor executor)
     }
 }
 
+void sp__soft_issue(sp_soft_queue *queue, sp_thread_record *record)
+{
+    const sp_executor executor = {.kind = record != NULL ? SP_HELPER : SP_ISSUER,
+                                  .record = record,
+                                  .until = UINT64_MAX,
+                                  .budget = UINT32_MAX,
+                                  .awaited = {&queue->base.timeline, UINT64_MAX}};
+    if (!sp__soft_claim(queue)) return;
+    /* What fails is told to those who wait for it; this thread's last error is of its calls. */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp__soft_drain(queue, &executor);
+    sp__error_put_back(&scope);
+}
+
 void sp__soft_help(sp_queue *base, uint64_t value)
 {
     sp_thread_record *record = can_help(base) ? sp__thread_record() : NULL;
