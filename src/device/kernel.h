@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel is. Those of the device kinds that run on the CPU are functions here; those of GPUs
- * are described by gpu_kernel.h. A dispatch launches a host kernel over a grid of tiles; tiles of one dispatch run in any order, on any threads, at the same
- * time, so a tile writes only bytes that no other tile of the dispatch touches. */
+ * are described by gpu_kernel.h. A dispatch launches a host kernel over a grid of tiles; tiles of
+ * one dispatch run in any order, on any threads, at the same time, so a tile writes only bytes that
+ * no other tile of the dispatch touches. */
 #ifndef SP_DEVICE_KERNEL_H
 #define SP_DEVICE_KERNEL_H
 
