@@ -43,7 +43,7 @@ static void run_nothing(const uint32_t grid[3], const uint32_t block[3], void **
 /* A device with its context current, and an empty cache folder. */
 typedef struct fixture {
     CUcontext context;
-    sp_cuda_programs *programs;
+    sp_cuda_programs programs;
     uint64_t loads, compilations; /* before */
     char folder[64];
     char file[512]; /* in the folder */
@@ -63,10 +63,11 @@ static void begin(fixture *f)
     if (mkdtemp(f->folder) == NULL) abort();
     setenv("STREAMPOOL_CACHE_DIR", f->folder, 1);
     use_compiler(SP_FAKE_NVRTC);
+    sp__cuda_programs_close(&f->programs); /* nothing, on zeroed memory */
     REQUIRE_OK(sp__cuda_api_open());
     REQUIRE_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRetain)(&f->context, 0), CUDA_SUCCESS);
     REQUIRE_EQ_INT(SP_CUDA(cuCtxPushCurrent)(f->context), CUDA_SUCCESS);
-    REQUIRE_OK(sp__cuda_programs_open(0, &f->programs));
+    REQUIRE_OK(sp__cuda_programs_open(&f->programs, 0));
     f->loads = sp__cuda_call_count(SP_CUDA_CALL_cuModuleLoadData);
     f->compilations = fake_nvrtc_compilations();
 }
@@ -100,17 +101,16 @@ static uint32_t find_files(fixture *f)
 /* As a new process would: nothing is loaded. */
 static void reopen(fixture *f)
 {
-    sp__cuda_programs_close(f->programs);
-    f->programs = NULL;
+    sp__cuda_programs_close(&f->programs);
     CHECK_EQ_U64(fake_cuda_live(FAKE_MODULE), 0);
-    REQUIRE_OK(sp__cuda_programs_open(0, &f->programs));
+    REQUIRE_OK(sp__cuda_programs_open(&f->programs, 0));
     f->loads = sp__cuda_call_count(SP_CUDA_CALL_cuModuleLoadData);
     f->compilations = fake_nvrtc_compilations();
 }
 
 static void end(fixture *f)
 {
-    sp__cuda_programs_close(f->programs);
+    sp__cuda_programs_close(&f->programs);
     CHECK_EQ_INT(SP_CUDA(cuCtxPopCurrent)(NULL), CUDA_SUCCESS);
     CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
     CHECK_EQ_U64(fake_cuda_live_all(), 0);
@@ -120,11 +120,10 @@ static void end(fixture *f)
     fake_cuda_reset();
 }
 
-static sp_status ask(const fixture *f, const sp_gpu_program *program, uint32_t index,
-                     CUfunction *out)
+static sp_status ask(fixture *f, const sp_gpu_program *program, uint32_t index, CUfunction *out)
 {
     const sp_gpu_kernel kernel = kernel_of(program, index);
-    return sp__cuda_program_function(f->programs, &kernel, out);
+    return sp__cuda_program_function(&f->programs, &kernel, out);
 }
 
 /* First, since a compiler that was found stays. */
@@ -205,7 +204,7 @@ TEST(an_entry_that_is_not_there_is_an_error_that_names_it)
     begin(&f);
     CUfunction function = NULL;
     const sp_gpu_kernel kernel = {.program = &with_binary, .entry = "third", .index = 2};
-    CHECK_STATUS(sp__cuda_program_function(f.programs, &kernel, &function), SP_FAILED);
+    CHECK_STATUS(sp__cuda_program_function(&f.programs, &kernel, &function), SP_FAILED);
     CHECK_MESSAGE("planted: third");
     CHECK_MESSAGE("CUDA_ERROR_NOT_FOUND");
     end(&f);

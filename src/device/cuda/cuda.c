@@ -96,7 +96,7 @@ static void free_device(sp_cuda_device *device)
 {
     if (device->context != NULL) {
         sp__cuda_enter(device);
-        sp__cuda_programs_close(device->programs);
+        sp__cuda_programs_close(&device->programs);
         sp__cuda_clock_close(device);
         sp__cuda_leave();
         SP_CUDA(cuDevicePrimaryCtxRelease)(device->ordinal);

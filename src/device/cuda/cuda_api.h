@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 
+/* NOLINTBEGIN(readability-identifier-naming): the driver's names */
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
@@ -112,7 +113,7 @@ typedef struct CUDA_MEMCPY3D {
     X(cuDeviceGetCount, cuDeviceGetCount, (int *count))                                            \
     X(cuDeviceGet, cuDeviceGet, (CUdevice * device, int ordinal))                                  \
     X(cuDeviceGetName, cuDeviceGetName, (char *name, int bytes, CUdevice device))                  \
-    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                    \
+    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device))                     \
     X(cuDeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))    \
     X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))  \
     X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                  \
@@ -187,6 +188,7 @@ typedef struct sp_cuda_api {
     SP_CUDA_LIST(SP_CUDA_MEMBER)
 #undef SP_CUDA_MEMBER
 } sp_cuda_api;
+/* NOLINTEND(readability-identifier-naming) */
 
 /* The driver's functions, and how often each was called: relaxed, they order nothing. */
 extern sp_cuda_api sp__cuda_api;

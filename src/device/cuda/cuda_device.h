@@ -69,7 +69,7 @@ struct sp_cuda_device {
     CUdevice ordinal;
     CUcontext context;
     bool is_managed; /* memory is managed; else it is the host's, mapped */
-    sp_cuda_programs *programs;
+    sp_cuda_programs programs;
     CUstream clock_stream;
     sp_mutex clock_lock;
     sp_cuda_epoch *epoch SP_GUARDED_BY(clock_lock); /* the newest */

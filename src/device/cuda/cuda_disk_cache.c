@@ -22,7 +22,7 @@ typedef struct image_header {
     uint64_t hash;
 } image_header;
 
-static const char MAGIC[8] = "SPIMAGE1";
+static const char magic_bytes[8] = "SPIMAGE1";
 
 /* FNV-1a. */
 static uint64_t hash_of(const void *data, size_t len)
@@ -73,7 +73,7 @@ static void *unwrap(unsigned char *file, size_t file_bytes, size_t *image_bytes)
     if (file_bytes > sizeof header) {
         memcpy(&header, file, sizeof header);
         const size_t bytes = file_bytes - sizeof header;
-        if (memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 && header.bytes == bytes &&
+        if (memcmp(header.magic, magic_bytes, sizeof magic_bytes) == 0 && header.bytes == bytes &&
             header.hash == hash_of(file + sizeof header, bytes)) {
             memmove(file, file + sizeof header, bytes);
             *image_bytes = bytes;
@@ -106,7 +106,7 @@ static sp_status write_image(const sp_cuda_image_key *key, const char *folder, c
                              const void *image, size_t image_bytes)
 {
     image_header header = {.bytes = image_bytes, .hash = hash_of(image, image_bytes)};
-    memcpy(header.magic, MAGIC, sizeof MAGIC);
+    memcpy(header.magic, magic_bytes, sizeof magic_bytes);
     unsigned char *file = sp_malloc(sizeof header + image_bytes);
     if (file == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to write '%s'", key->name);
     memcpy(file, &header, sizeof header);

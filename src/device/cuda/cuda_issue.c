@@ -21,7 +21,7 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
     if (kernel->gpu == NULL) {
         return sp__fail(SP_UNSUPPORTED, "kernel %s does not run on a GPU", kernel->name);
     }
-    SP_TRY(sp__cuda_program_function(device->programs, kernel->gpu, &out->function));
+    SP_TRY(sp__cuda_program_function(&device->programs, kernel->gpu, &out->function));
     for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = address_of(&bindings[i]);
     out->params[0] = &out->bindings;
     out->params[1] = (void *)(uintptr_t)constants; /* the driver only reads it */

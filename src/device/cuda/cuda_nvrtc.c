@@ -32,6 +32,7 @@ typedef int nvrtc_result; /* 0 is success */
 
 /* process-wide: there is one compiler. Written by the one run of open_compiler, whose end publishes
  * it. */
+/* NOLINTBEGIN(readability-identifier-naming): the compiler's names */
 static struct {
     sp_once opened;
     sp_nvrtc_version version;
@@ -40,6 +41,7 @@ static struct {
     NVRTC_LIST(NVRTC_MEMBER)
 #undef NVRTC_MEMBER
 } compiler;
+/* NOLINTEND(readability-identifier-naming) */
 
 static sp_status check(nvrtc_result result, const char *call, const char *name)
 {

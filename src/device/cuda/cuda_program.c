@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "base/mutex.h"
 #include "device/cuda/cuda_disk_cache.h"
 #include "device/cuda/cuda_nvrtc.h"
 
@@ -30,34 +29,23 @@ typedef struct loaded_program {
     CUmodule module; /* constant once LOADED */
 } loaded_program;
 
-struct sp_cuda_programs {
-    char architecture[16]; /* "sm_90" */
-    /* Newest first. Pushed (release) under the lock, walked (acquire) without: what is constant in
-     * a program. */
-    SP_ATOMIC(loaded_program *) first;
-    sp_mutex lock;
-    sp_cond load_ended;
-};
-
-sp_status sp__cuda_programs_open(CUdevice device, sp_cuda_programs **out)
+sp_status sp__cuda_programs_open(sp_cuda_programs *programs, CUdevice device)
 {
     int major;
     int minor;
+    *programs = (sp_cuda_programs){0};
     SP_CUDA_TRY(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     SP_CUDA_TRY(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-    sp_cuda_programs *programs = sp_calloc(1, sizeof *programs);
-    if (programs == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a device's programs");
     snprintf(programs->architecture, sizeof programs->architecture, "sm_%d%d", major, minor);
     sp_mutex_init(&programs->lock, SP_LOCK_CUDA_PROGRAMS);
     sp_cond_init(&programs->load_ended);
-    *out = programs;
     return SP_OK;
 }
 
 void sp__cuda_programs_close(sp_cuda_programs *programs)
 {
-    if (programs == NULL) return;
-    loaded_program *program = sp_load_relaxed(&programs->first);
+    if (programs->architecture[0] == '\0') return;
+    loaded_program *program = sp_load_relaxed(&programs->first); /* nobody else is here */
     while (program != NULL) {
         loaded_program *next = program->next;
         /* A lost context has lost its modules too, so whether this works does not matter. */
@@ -67,7 +55,7 @@ void sp__cuda_programs_close(sp_cuda_programs *programs)
     }
     sp_cond_deinit(&programs->load_ended);
     sp_mutex_deinit(&programs->lock);
-    sp_free(programs);
+    *programs = (sp_cuda_programs){0};
 }
 
 /* ---- loading, outside of the lock ---- */

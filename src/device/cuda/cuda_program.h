@@ -8,13 +8,22 @@
 
 #include <streampool/status.h>
 
+#include "base/atomic.h"
+#include "base/mutex.h"
 #include "device/cuda/cuda_api.h"
 #include "device/gpu_kernel.h"
 
-typedef struct sp_cuda_programs sp_cuda_programs;
+typedef struct sp_cuda_programs {
+    char architecture[16]; /* "sm_90"; empty: not open */
+    /* A loaded_program, newest first. Pushed (release) under the lock, walked (acquire) without:
+     * what is constant in it. */
+    sp_atomic_ptr first;
+    sp_mutex lock;
+    sp_cond load_ended;
+} sp_cuda_programs;
 
-sp_status sp__cuda_programs_open(CUdevice device, sp_cuda_programs **out);
-/* Unloads all; nobody may be asking, and nothing of them run. NULL is allowed. */
+sp_status sp__cuda_programs_open(sp_cuda_programs *programs, CUdevice device);
+/* Unloads all; nobody may be asking, and nothing of them run. Nothing for zeroed memory. */
 void sp__cuda_programs_close(sp_cuda_programs *programs);
 
 /* The driver's function of a kernel; from any thread, without a lock once it was found. Loading may

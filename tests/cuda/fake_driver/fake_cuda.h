@@ -17,9 +17,11 @@
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
+/* NOLINTBEGIN(readability-identifier-naming): the driver's names */
 #define FAKE_DECLARE(name, symbol, params) FAKE_EXPORT CUresult symbol params;
 SP_CUDA_LIST(FAKE_DECLARE)
 #undef FAKE_DECLARE
+/* NOLINTEND(readability-identifier-naming) */
 
 /* Results that the library gives no name. */
 #define FAKE_ERROR_NOT_INITIALIZED ((CUresult)3)

@@ -10,7 +10,7 @@ struct CUmod_st {
     struct CUfunc_st functions[];
 };
 
-static const char MAGIC[] = "FAKE\n";
+static const char magic[] = "FAKE\n";
 
 static uint32_t count_lines(const char *text)
 {
@@ -41,10 +41,10 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     FAKE_CONTEXT(cuModuleLoadData, context);
     const char *text = image;
-    if (text == NULL || strncmp(text, MAGIC, sizeof MAGIC - 1) != 0) {
+    if (text == NULL || strncmp(text, magic, sizeof magic - 1) != 0) {
         return CUDA_ERROR_INVALID_IMAGE;
     }
-    text += sizeof MAGIC - 1;
+    text += sizeof magic - 1;
     CUmodule made = calloc(1, sizeof *made + count_lines(text) * sizeof made->functions[0]);
     if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {

@@ -15,6 +15,7 @@ typedef int nvrtc_result;
 
 enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_OUT_OF_MEMORY = 1, NVRTC_ERROR_COMPILATION = 6 };
 
+/* NOLINTBEGIN(readability-identifier-naming): the compiler's names */
 FAKE_EXPORT const char *nvrtcGetErrorString(nvrtc_result result);
 FAKE_EXPORT nvrtc_result nvrtcVersion(int *major, int *minor);
 FAKE_EXPORT nvrtc_result nvrtcCreateProgram(nvrtc_program *program, const char *source,
@@ -28,6 +29,7 @@ FAKE_EXPORT nvrtc_result nvrtcGetCUBINSize(nvrtc_program program, size_t *bytes)
 FAKE_EXPORT nvrtc_result nvrtcGetCUBIN(nvrtc_program program, char *image);
 FAKE_EXPORT nvrtc_result nvrtcGetProgramLogSize(nvrtc_program program, size_t *bytes);
 FAKE_EXPORT nvrtc_result nvrtcGetProgramLog(nvrtc_program program, char *log);
+/* NOLINTEND(readability-identifier-naming) */
 
 /* Called inside of each compilation; NULL: nothing is. */
 FAKE_EXPORT void fake_nvrtc_set_hook(void (*hook)(void));

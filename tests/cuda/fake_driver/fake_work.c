@@ -248,6 +248,7 @@ CUresult cuMemsetD2D32Async(CUdeviceptr target, size_t pitch, unsigned int value
                      &(CUDA_MEMSET_NODE_PARAMS){target, pitch, value, 4, width, height});
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the driver's parameters */
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int shared_bytes, CUstream stream,
