@@ -4,6 +4,7 @@
 #   make            build/release/streampool and the libraries
 #   make test       build and run the tests; L=device runs one label and shows its figures
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
+#   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
 #   make soak       the tests with their full counts, the stress tests also with delays
 #   make coverage   line coverage of src/, at least 90 %
 #   make install    into PREFIX (/usr/local), below DESTDIR
@@ -26,7 +27,7 @@ LABEL = $(if $(L),-L '^($(L))$$')
 # Of one label the figures are shown too: --verbose prints what the tests note.
 CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parallel $(JOBS) $(LABEL)
 
-.PHONY: all release demo test check soak bench format install clean coverage
+.PHONY: all release demo test test-cuda check soak bench format install clean coverage
 all: release
 
 release:
@@ -38,6 +39,9 @@ test:
 	@$(MAKE) release
 	@start=$$SECONDS; (cd build/release && $(CTEST)) && \
 		echo "test: $$((SECONDS - start)) s, of 300 planned"
+
+test-cuda:
+	@scripts/test-cuda
 
 demo:
 	@scripts/install-deps demo

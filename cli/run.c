@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* streampool run MODEL: runs a model from some threads at the same time, tells how fast, and
  * whether every run gave the same bits. */
+#include <streampool/device.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@ typedef struct run_arguments {
     const char *input_names[MAX_PORTS];
     const char *input_files[MAX_PORTS];
     uint32_t input_count;
+    const char *device;
     uint32_t threads;
     uint32_t repeat;
 } run_arguments;
@@ -42,8 +45,10 @@ typedef struct run_job {
 static void print_usage(void)
 {
     fprintf(stderr,
-            "usage: streampool run MODEL [--input NAME=FILE]... [--threads N] [--repeat K]\n"
-            "  FILE holds one ONNX TensorProto (.pb); inputs not given are made up\n");
+            "usage: streampool run MODEL [--device NAME] [--input NAME=FILE]... [--threads N] "
+            "[--repeat K]\n"
+            "  NAME is cpu or cuda:N; FILE holds one ONNX TensorProto (.pb); inputs not given are "
+            "made up\n");
 }
 
 static bool parse_count(const char *text, uint32_t max, uint32_t *out)
@@ -68,11 +73,13 @@ static bool parse_input(char *text, run_arguments *out)
 
 static bool parse_arguments(int argc, char **argv, run_arguments *out)
 {
-    *out = (run_arguments){.threads = 1, .repeat = 1};
+    *out = (run_arguments){.device = "cpu", .threads = 1, .repeat = 1};
     for (int i = 1; i < argc; i++) {
         const bool has_value = i + 1 < argc;
         if (strcmp(argv[i], "--input") == 0 && has_value) {
             if (!parse_input(argv[++i], out)) return false;
+        } else if (strcmp(argv[i], "--device") == 0 && has_value) {
+            out->device = argv[++i];
         } else if (strcmp(argv[i], "--threads") == 0 && has_value) {
             if (!parse_count(argv[++i], MAX_THREADS, &out->threads)) return false;
         } else if (strcmp(argv[i], "--repeat") == 0 && has_value) {
@@ -189,7 +196,9 @@ static sp_status run_threads(run_job *job, uint32_t count, double *seconds)
 
 static sp_status run_job_all(const run_arguments *arguments, run_job *job)
 {
-    SP_TRY(sp_model_load(arguments->path, NULL, &job->model));
+    sp_model_options options;
+    SP_TRY(sp_device_open(arguments->device, &options.device));
+    SP_TRY(sp_model_load(arguments->path, &options, &job->model));
     SP_TRY(load_inputs(arguments, job));
     SP_TRY(make_outputs(job, job->expected));
     SP_TRY(run_once(job, job->expected));

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool verify PATH...: runs every model below the paths on its test data and compares.
+/* streampool verify [--device NAME] PATH...: runs every model below the paths on its test data and
+ * compares.
  *
  * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
  * file, input_J.pb and output_J.pb. Models with an INFO.txt are compared as its reference allows
  * (four times the difference of two correct builds), others as ONNX's own cases are. */
+#include <streampool/device.h>
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +22,10 @@
 #define PATH_BYTES 4096
 #define MAX_TENSORS 64
 
-typedef struct verify_totals {
+typedef struct verify_run {
+    sp_model_options options;
     unsigned passed, failed, skipped;
-} verify_totals;
+} verify_run;
 
 typedef struct test_set {
     sp_array inputs[MAX_TENSORS];
@@ -162,7 +166,7 @@ static char *read_info(const char *folder)
     return text;
 }
 
-static void report(const char *path, sp_status status, double largest, verify_totals *totals)
+static void report(const char *path, sp_status status, double largest, verify_run *totals)
 {
     if (status == SP_OK) {
         printf("passed   %s (largest difference %.3g)\n", path, largest);
@@ -176,12 +180,12 @@ static void report(const char *path, sp_status status, double largest, verify_to
     }
 }
 
-static void verify_case(const char *folder, verify_totals *totals)
+static void verify_case(const char *folder, verify_run *totals)
 {
     char path[PATH_BYTES];
     join(path, folder, "model.onnx");
     sp_model model;
-    const sp_status status = sp_model_load(path, NULL, &model);
+    const sp_status status = sp_model_load(path, &totals->options, &model);
     if (status != SP_OK) {
         report(folder, status, 0, totals);
         return;
@@ -211,7 +215,7 @@ static bool is_case(const char *folder)
     return exists(model) && exists(set);
 }
 
-static void verify_below(const char *folder, verify_totals *totals)
+static void verify_below(const char *folder, verify_run *totals)
 {
     if (is_case(folder)) {
         verify_case(folder, totals);
@@ -238,12 +242,18 @@ static void verify_below(const char *folder, verify_totals *totals)
 
 int sp__command_verify(int argc, char **argv)
 {
-    if (argc < 2) {
-        fprintf(stderr, "usage: streampool verify PATH...\n");
+    const bool has_device = argc > 2 && strcmp(argv[1], "--device") == 0;
+    const int first = has_device ? 3 : 1;
+    if (argc <= first) {
+        fprintf(stderr, "usage: streampool verify [--device NAME] PATH...\n");
         return SP_EXIT_USAGE;
     }
-    verify_totals totals = {0};
-    for (int i = 1; i < argc; i++) verify_below(argv[i], &totals);
+    verify_run totals = {0};
+    if (sp_device_open(has_device ? argv[2] : "cpu", &totals.options.device) != SP_OK) {
+        fprintf(stderr, "streampool: %s\n", sp_last_error());
+        return EXIT_FAILURE;
+    }
+    for (int i = first; i < argc; i++) verify_below(argv[i], &totals);
     printf("%u passed, %u failed, %u skipped\n", totals.passed, totals.failed, totals.skipped);
     return totals.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -155,7 +155,7 @@ static sp_status open_context(sp_cuda_device *device)
     SP_CUDA_TRY(cuDevicePrimaryCtxRetain, &device->context, device->ordinal);
     sp__cuda_enter(device);
     sp_status status = sp__cuda_clock_open(device);
-    if (status == SP_OK) status = sp__cuda_programs_open(device->ordinal, &device->programs);
+    if (status == SP_OK) status = sp__cuda_programs_open(&device->programs, device->ordinal);
     sp__cuda_leave();
     return status;
 }

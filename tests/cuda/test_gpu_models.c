@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* On a GPU: the six models give the CPU's bits from any number of threads and for every size of a
+ * batch, and a steady state calls the driver for nothing but launches. Skipped without. */
+#include <streampool/device.h>
+
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/thread.h"
+#include "device/cuda/cuda_api.h"
+#include "run_fixture.h"
+
+static bool open_gpu(sp_device *out)
+{
+    return sp_device_open("cuda:0", out) == SP_OK;
+}
+
+/* The outputs of the cpu become what the runs on the GPU are compared with. */
+static bool open_on_gpu(const char *name, sp_device device, model_case *out)
+{
+    model_case cpu;
+    if (!case_open(name, NULL, &cpu)) return false;
+    const sp_model_options options = {.device = device};
+    if (!case_open(name, &options, out)) {
+        case_close(&cpu);
+        return false;
+    }
+    CHECK(case_is_same(&cpu, out->outputs));
+    if (!case_is_same(&cpu, out->outputs)) test_note("%s differs from the cpu", name);
+    case_close(&cpu);
+    return true;
+}
+
+typedef struct load {
+    model_case *c;
+    uint32_t rounds;
+    sp_atomic_u32 differing;
+} load;
+
+static void run_rounds(void *arg, uint32_t index)
+{
+    (void)index;
+    load *l = arg;
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(l->c, outputs);
+    for (uint32_t round = 0; round < l->rounds; round++) {
+        outputs_wipe(l->c, outputs);
+        CHECK_OK(case_run(l->c, outputs));
+        if (!case_is_same(l->c, outputs)) sp_fetch_add_relaxed(&l->differing, 1);
+    }
+    outputs_free(l->c, outputs);
+}
+
+TEST(models_from_31_threads_give_the_bits_of_the_cpu)
+{
+    sp_device device;
+    if (!open_gpu(&device)) SKIP("no GPU");
+    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
+        model_case c;
+        if (!open_on_gpu(fixture_models[i], device, &c)) SKIP("no shared data");
+        load l = {.c = &c, .rounds = (uint32_t)test_count(10000, 1000)};
+        test_threads(31, run_rounds, &l);
+        CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
+        sp_model_info info;
+        CHECK_OK(sp_model_get_info(c.model, &info));
+        test_note("%s: %llu runs, at most %u at once, %u sessions", fixture_models[i],
+                  (unsigned long long)info.runs, info.most_in_flight, info.session_count);
+        case_close(&c);
+    }
+}
+
+/* What a run after the first may not call. */
+static const sp_cuda_call costly[] = {
+    SP_CUDA_CALL_cuMemAlloc,         SP_CUDA_CALL_cuMemAllocManaged,  SP_CUDA_CALL_cuMemHostAlloc,
+    SP_CUDA_CALL_cuMemFree,          SP_CUDA_CALL_cuMemFreeHost,      SP_CUDA_CALL_cuModuleLoadData,
+    SP_CUDA_CALL_cuEventCreate,      SP_CUDA_CALL_cuEventDestroy,     SP_CUDA_CALL_cuGraphCreate,
+    SP_CUDA_CALL_cuGraphInstantiate, SP_CUDA_CALL_cuStreamCreate,     SP_CUDA_CALL_cuLaunchKernel,
+    SP_CUDA_CALL_cuMemcpyAsync,      SP_CUDA_CALL_cuStreamSynchronize};
+
+TEST(after_the_first_run_the_driver_only_launches)
+{
+    sp_device device;
+    if (!open_gpu(&device)) SKIP("no GPU");
+    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
+        model_case c;
+        if (!open_on_gpu(fixture_models[i], device, &c)) SKIP("no shared data");
+        load l = {.c = &c, .rounds = 1};
+        run_rounds(&l, 0);
+        uint64_t before[SP_COUNT_OF(costly)];
+        for (size_t k = 0; k < SP_COUNT_OF(costly); k++) {
+            before[k] = sp__cuda_call_count(costly[k]);
+        }
+        const uint64_t launches = sp__cuda_call_count(SP_CUDA_CALL_cuGraphLaunch);
+        l.rounds = 999;
+        run_rounds(&l, 0);
+        for (size_t k = 0; k < SP_COUNT_OF(costly); k++) {
+            CHECK_EQ_U64(sp__cuda_call_count(costly[k]), before[k]);
+        }
+        CHECK_EQ_U64(sp__cuda_call_count(SP_CUDA_CALL_cuGraphLaunch), launches + 999);
+        case_close(&c);
+    }
+}
+
+static void run_batch(const model_case *c, int64_t rows, const float *inputs, float *out)
+{
+    const sp_array *x = &c->inputs[0];
+    const sp_array *y = &c->outputs[0];
+    sp_host_tensor input = host_tensor(x, NULL);
+    sp_host_tensor output = host_tensor(y, NULL);
+    const uint64_t in = input.bytes / (uint64_t)input.shape[0];
+    const uint64_t each = output.bytes / (uint64_t)output.shape[0];
+    input.shape[0] = rows;
+    input.bytes = in * (uint64_t)rows;
+    input.data = (void *)(uintptr_t)inputs;
+    output.bytes = each * (uint64_t)rows;
+    output.data = out;
+    CHECK_OK(sp_model_run(c->model, &input, 1, &output, 1));
+}
+
+static void check_batches(const char *name, sp_device device)
+{
+    enum { MOST = 4096 };
+    model_case c;
+    if (!open_on_gpu(name, device, &c)) SKIP("no shared data");
+    const sp_array *x = &c.inputs[0];
+    const sp_array *y = &c.outputs[0];
+    const uint64_t in = x->bytes / (uint64_t)x->shape.dims[0] / sizeof(float);
+    const uint64_t each = y->bytes / (uint64_t)y->shape.dims[0] / sizeof(float);
+    float *inputs = sp_malloc(MOST * in * sizeof(float));
+    float *alone = sp_malloc(MOST * each * sizeof(float));
+    float *out = sp_malloc(MOST * each * sizeof(float));
+    data_random random = {7};
+    data_fill(&random, inputs, MOST * in);
+    for (uint64_t row = 0; row < MOST; row++) {
+        run_batch(&c, 1, inputs + row * in, alone + row * each);
+    }
+    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 100, 255, 1024, 4096};
+    for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
+        run_batch(&c, sizes[i], inputs, out);
+        CHECK(memcmp(out, alone, (uint64_t)sizes[i] * each * sizeof(float)) == 0);
+    }
+    sp_free(inputs);
+    sp_free(alone);
+    sp_free(out);
+    case_close(&c);
+}
+
+TEST(a_row_of_any_batch_has_the_bits_of_the_row_alone)
+{
+    sp_device device;
+    if (!open_gpu(&device)) SKIP("no GPU");
+    check_batches("torch_mlp", device);
+    check_batches("torch_linear", device);
+}
+
+TEST_MAIN
