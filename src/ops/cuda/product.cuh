@@ -210,7 +210,7 @@ SP_CUDA_FUNCTION void sp_run_chunk(const float *stage, int64_t steps, float (&ac
 }
 
 template <int R, class Right>
-SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, const Right &right, int64_t chunk,
+SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, Right &right, int64_t chunk,
                                     float *pool)
 {
     constexpr int depth = sp_chunk<R>::depth;
@@ -225,22 +225,23 @@ SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, const Right &right
 /* The chains of this thread's R outputs. All threads of the block call it; the pool may be used
  * again afterwards. */
 template <int R, class Right>
-SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, const Right &right,
+SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right &right,
                                     float (&acc)[R])
 {
     constexpr int depth = sp_chunk<R>::depth, ahead = SP_PRODUCT_STAGES - 1;
 #pragma unroll
     for (int r = 0; r < R; r++) acc[r] = 0;
+    /* Before chunk 0 the pipeline only fills. */
 #pragma unroll 1
-    for (int chunk = 0; chunk < ahead; chunk++) sp_load_chunk<R>(left, right, chunk, pool);
-#pragma unroll 1
-    for (int64_t chunk = 0; chunk * depth < left.depth; chunk++) {
-        sp_wait_copies();
-        /* The chunk is there for all threads, and none uses the one before any more, in whose place
-         * the next load goes. */
-        __syncthreads();
+    for (int64_t chunk = -ahead; chunk * depth < left.depth; chunk++) {
+        if (chunk >= 0) {
+            sp_wait_copies();
+            /* The chunk is there for all threads, and none uses the one before any more, in whose
+             * place the next load goes. */
+            __syncthreads();
+        }
         sp_load_chunk<R>(left, right, chunk + ahead, pool);
-        if (sp_warp() < left.rows) {
+        if (chunk >= 0 && sp_warp() < left.rows) {
             sp_run_chunk<R>(pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats,
                             left.depth - chunk * depth, acc);
         }
@@ -250,7 +251,7 @@ SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, const
 
 /* Calls store(row, lane, chain) for each output of this thread that the tile has. */
 template <int R, class Right, class Store>
-SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, const Right &right,
+SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
                                   int64_t lanes, const Store &store)
 {
     float acc[R];
@@ -264,7 +265,7 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, const R
 
 /* Runs the tile with the R that its rows need. Rows count from the tile's first. */
 template <class Right, class Store>
-SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, const Right &right,
+SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, Right &right,
                                   int64_t lanes, const Store &store)
 {
     if (left.rows <= 1 * SP_CUDA_WARPS) sp_run_rows<1>(pool, left, right, lanes, store);
