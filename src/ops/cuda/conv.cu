@@ -28,11 +28,13 @@ struct sp_right_taps {
     sp_tap step;    /* from one to the next */
 
     /* Loads the chunk from `first` on to [tap][lane]. */
-    template <int R> __device__ __forceinline__ void load(int64_t first, float *to)
+    template <int R>
+    __device__ __forceinline__ void load(const sp_loader &loader, int64_t first, float *to)
     {
         const int64_t left_over = has_pixel ? depth - first : 0;
 #pragma unroll 1
-        for (int i = sp_warp(); i < sp_chunk<R>::depth && i < left_over; i += SP_CUDA_WARPS) {
+        for (int i = loader.index / SP_CUDA_LANES; i < sp_chunk<R>::depth && i < left_over;
+             i += loader.count / SP_CUDA_LANES) {
             const int64_t y = y0 + next.row * k.dilation_h,
                           column = x0 + next.column * k.dilation_w;
             float *place = to + i * SP_CUDA_LANES + sp_lane();
@@ -62,7 +64,7 @@ struct sp_right_taps {
 };
 
 SP_CUDA_FUNCTION sp_right_taps sp_make_right_taps(const sp_conv_constants &k, const float *x,
-                                                  int64_t first_pixel)
+                                                  int64_t first_pixel, const sp_loader &loader)
 {
     const int64_t pixel = first_pixel + sp_lane();
     int64_t row = pixel;
@@ -73,8 +75,8 @@ SP_CUDA_FUNCTION sp_right_taps sp_make_right_taps(const sp_conv_constants &k, co
             pixel < k.out_h * k.out_w,
             row * k.stride_h - k.pad_top,
             column * k.stride_w - k.pad_left,
-            sp_make_tap(k, sp_warp()),
-            sp_make_tap(k, SP_CUDA_WARPS)};
+            sp_make_tap(k, loader.index < 0 ? 0 : loader.index / SP_CUDA_LANES),
+            sp_make_tap(k, loader.count / SP_CUDA_LANES)};
 }
 
 /* Is a channel, as it stands in memory, one row of the right operand? */
@@ -116,7 +118,7 @@ SP_CUDA_KERNEL(conv_f32, sp_conv_constants)
                 sp_make_right_panels(x, plane, SP_GEMM_PANEL, taps, pixel, plane);
             sp_run_tile((float *)pool, left, right, plane - pixel, store);
         } else {
-            sp_right_taps right = sp_make_right_taps(k, x, pixel);
+            sp_right_taps right = sp_make_right_taps(k, x, pixel, sp_make_loader(rows));
             sp_run_tile((float *)pool, left, right, plane - pixel, store);
         }
     }
