@@ -348,7 +348,7 @@ static void make_transpose(data_random *random, kernel_case *c)
     c->op = "Transpose";
     c->version = 13;
     const sp_shape x = pick_shape(random, 0, 6, 200);
-    int64_t perm[SP_MAX_RANK];
+    int64_t perm[SP_MAX_RANK] = {0};
     for (uint32_t i = 0; i < x.rank; i++) {
         const int64_t j = pick(random, 0, i);
         perm[i] = perm[j];

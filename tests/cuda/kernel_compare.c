@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/fpenv.h"
 #include "ops/registry.h"
@@ -11,7 +13,7 @@
 
 enum { MAX_OUTPUTS = 20, GUARD = 256 };
 
-/* Memory with guards on both sides, all of it a pattern at first. */
+/* Memory with guards around it, all of it a pattern at first. */
 typedef struct place {
     unsigned char *whole;
     unsigned char *data;
@@ -34,24 +36,40 @@ typedef struct both {
     uint64_t misalignment; /* a random number */
 } both;
 
-static uint64_t whole_bytes(uint64_t bytes)
+static uint64_t page_bytes(void)
 {
-    return bytes + 2 * GUARD;
+    return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* `unit` is what the address is aligned to. */
-static place make_place(uint64_t bytes, uint64_t unit, uint64_t misalignment)
+/* Bytes before, in and behind the operand that can be written. */
+static uint64_t whole_bytes(uint64_t bytes)
 {
-    place p = {.whole = aligned_alloc(GUARD, (whole_bytes(bytes) / GUARD + 2) * GUARD),
-               .bytes = bytes};
-    memset(p.whole, 0xa5, whole_bytes(bytes) + GUARD);
-    p.data = p.whole + GUARD + misalignment % 4 * unit % 16;
+    const uint64_t page = page_bytes();
+    return (bytes + 2 * GUARD + page - 1) / page * page;
+}
+
+/* Every second one ends where a page begins that nobody may even read. `unit` is what the address
+ * must be aligned to, `random` says how it is. */
+static place make_place(uint64_t bytes, uint64_t unit, uint64_t random)
+{
+    const uint64_t whole = whole_bytes(bytes);
+    void *map = mmap(NULL, whole + page_bytes(), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED || mprotect((char *)map + whole, page_bytes(), PROT_NONE) != 0) abort();
+    place p = {.whole = map, .bytes = bytes};
+    memset(p.whole, 0xa5, whole);
+    p.data = p.whole + GUARD + random / 2 % 4 * unit % 16;
+    if (random % 2 == 1) p.data = p.whole + whole - bytes;
     return p;
 }
 
 static void free_places(place *places, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) free(places[i].whole);
+    for (uint32_t i = 0; i < count; i++) {
+        if (places[i].whole != NULL)
+            munmap(places[i].whole, whole_bytes(places[i].bytes) + page_bytes());
+        places[i] = (place){0};
+    }
 }
 
 static place *place_of(side *s, const sp_operand *operand)
@@ -111,14 +129,14 @@ static bool is_same_place(const both *b, const char *name, uint32_t index, const
                           const place *actual)
 {
     if (expected->whole == NULL) return true;
-    const uint64_t bytes = whole_bytes(expected->bytes) + GUARD;
+    const uint64_t bytes = whole_bytes(expected->bytes);
     if (memcmp(expected->whole, actual->whole, bytes) == 0) return true;
     uint64_t at = 0;
     while (expected->whole[at] == actual->whole[at]) at++;
     const int64_t byte = (int64_t)at - (expected->data - expected->whole);
     uint32_t want = 0, got = 0;
-    memcpy(&want, expected->data + byte / 4 * 4, sizeof(want));
-    memcpy(&got, actual->data + byte / 4 * 4, sizeof(got));
+    memcpy(&want, expected->whole + at / 4 * 4, sizeof(want));
+    memcpy(&got, actual->whole + at / 4 * 4, sizeof(got));
     note_call(b);
     test_note("  %s %u of %llu bytes differs at byte %lld: word 0x%08x instead of 0x%08x", name,
               index, (unsigned long long)expected->bytes, (long long)byte, got, want);
@@ -150,12 +168,12 @@ static void make_side(const both *b, side *s, const sp_kernel *kernels)
         const sp_array *from = &b->what->inputs[i];
         if (from->dtype == SP_DTYPE_NONE) continue;
         s->inputs[i] =
-            make_place(from->bytes, sp_dtype_bytes(from->dtype), b->misalignment >> 2 * i);
+            make_place(from->bytes, sp_dtype_bytes(from->dtype), b->misalignment >> 3 * i);
         if (from->bytes > 0) memcpy(s->inputs[i].data, from->data, (size_t)from->bytes);
     }
     for (uint32_t i = 0; i < b->call.output_count; i++) {
         s->outputs[i] = make_place(b->outputs[i].bytes, sp_dtype_bytes(b->outputs[i].dtype),
-                                   b->misalignment >> (50 - 2 * i));
+                                   b->misalignment >> (60 - 3 * i));
     }
 }
 
@@ -164,7 +182,7 @@ static void free_side(side *s)
     free_places(s->inputs, KERNEL_CASE_INPUTS);
     free_places(s->outputs, MAX_OUTPUTS);
     free_places(s->scratch, SP_LOWERING_MAX_SCRATCH);
-    free(s->packed.whole);
+    free_places(&s->packed, 1);
     sp__lowering_deinit(&s->lowering);
 }
 
@@ -214,7 +232,7 @@ static void lower_side(const both *b, side *s)
     const uint32_t input = s->lowering.in_place_input;
     if (!b->what->in_place || input == SP_NO_INPUT) return;
     /* The other input may be the same memory, too, but is not here. */
-    free(s->outputs[0].whole);
+    free_places(&s->outputs[0], 1);
     s->outputs[0] = s->inputs[input];
     s->inputs[input].whole = NULL;
 }

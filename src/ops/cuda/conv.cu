@@ -2,43 +2,82 @@
 /* Convolution as a product: rows are the filters of a group, columns the pixels of an output plane,
  * the depth runs over (channel, kernel row, kernel column). Taps in the padding are 0s of it. */
 
-/* The right operand of a tile: the taps of one pixel per lane. */
+/* A tap as digits. Sizes of kernels have 31 bits, so twice one fits. */
+struct sp_tap {
+    int64_t channel;
+    uint32_t row, column;
+};
+
+SP_CUDA_FUNCTION sp_tap sp_make_tap(const sp_conv_constants &k, int64_t index)
+{
+    sp_tap tap;
+    tap.column = (uint32_t)sp_take_coordinate(&index, k.kernel_w);
+    tap.row = (uint32_t)sp_take_coordinate(&index, k.kernel_h);
+    tap.channel = index;
+    return tap;
+}
+
+/* The right operand of a tile: the taps of one pixel per lane. Its chunks are loaded in order. */
 struct sp_right_taps {
     const sp_conv_constants &k;
     const float *x; /* of the group of the image */
     int64_t depth;
     bool has_pixel;
     int64_t y0, x0; /* where the pixel's window begins */
+    sp_tap next;    /* this warp's next tap */
+    sp_tap step;    /* from one to the next */
 
     /* Loads the chunk from `first` on to [tap][lane]. */
-    template <int R> __device__ __forceinline__ void load(int64_t first, float *to) const
+    template <int R>
+    __device__ __forceinline__ void load(const sp_loader &loader, int64_t first, float *to)
     {
-        /* The tap as (channel, row, column); the step to this warp's next tap in the same digits.
-         */
-        int64_t channel = first + sp_warp();
-        int64_t column = sp_take_coordinate(&channel, k.kernel_w);
-        int64_t row = sp_take_coordinate(&channel, k.kernel_h);
-        int64_t step_channel = SP_CUDA_WARPS;
-        const int64_t step_column = sp_take_coordinate(&step_channel, k.kernel_w);
-        const int64_t step_row = sp_take_coordinate(&step_channel, k.kernel_h);
         const int64_t left_over = has_pixel ? depth - first : 0;
 #pragma unroll 1
-        for (int i = sp_warp(); i < sp_chunk<R>::depth && i < left_over; i += SP_CUDA_WARPS) {
-            const int64_t at_y = y0 + row * k.dilation_h, at_x = x0 + column * k.dilation_w;
+        for (int i = loader.index / SP_CUDA_LANES; i < sp_chunk<R>::depth && i < left_over;
+             i += loader.count / SP_CUDA_LANES) {
+            const int64_t y = y0 + next.row * k.dilation_h,
+                          column = x0 + next.column * k.dilation_w;
             float *place = to + i * SP_CUDA_LANES + sp_lane();
-            if (at_y >= 0 && at_y < k.in_h && at_x >= 0 && at_x < k.in_w) {
-                sp_copy_1(place, x + (channel * k.in_h + at_y) * k.in_w + at_x);
+            if (y >= 0 && y < k.in_h && column >= 0 && column < k.in_w) {
+                sp_copy_1(place, x + (next.channel * k.in_h + y) * k.in_w + column);
             } else {
                 *place = 0;
             }
-            column += step_column;
-            row += step_row + (column >= k.kernel_w);
-            channel += step_channel + (row >= k.kernel_h);
-            if (column >= k.kernel_w) column -= k.kernel_w;
-            if (row >= k.kernel_h) row -= k.kernel_h;
+            advance();
+        }
+    }
+
+    __device__ __forceinline__ void advance()
+    {
+        next.column += step.column;
+        next.row += step.row;
+        next.channel += step.channel;
+        if (next.column >= (uint32_t)k.kernel_w) {
+            next.column -= (uint32_t)k.kernel_w;
+            next.row++;
+        }
+        if (next.row >= (uint32_t)k.kernel_h) {
+            next.row -= (uint32_t)k.kernel_h;
+            next.channel++;
         }
     }
 };
+
+SP_CUDA_FUNCTION sp_right_taps sp_make_right_taps(const sp_conv_constants &k, const float *x,
+                                                  int64_t first_pixel, const sp_loader &loader)
+{
+    const int64_t pixel = first_pixel + sp_lane();
+    int64_t row = pixel;
+    const int64_t column = sp_take_coordinate(&row, k.out_w);
+    return {k,
+            x,
+            k.channels * k.kernel_h * k.kernel_w,
+            pixel < k.out_h * k.out_w,
+            row * k.stride_h - k.pad_top,
+            column * k.stride_w - k.pad_left,
+            sp_make_tap(k, loader.index < 0 ? 0 : loader.index / SP_CUDA_LANES),
+            sp_make_tap(k, loader.count / SP_CUDA_LANES)};
+}
 
 /* Is a channel, as it stands in memory, one row of the right operand? */
 SP_CUDA_FUNCTION bool sp_is_pointwise(const sp_conv_constants &k)
@@ -75,18 +114,11 @@ SP_CUDA_KERNEL(conv_f32, sp_conv_constants)
             y[r * plane + pixel + lane] = sp_canonical(out);
         };
         if (sp_is_pointwise(k)) {
-            const sp_right_panels right =
+            sp_right_panels right =
                 sp_make_right_panels(x, plane, SP_GEMM_PANEL, taps, pixel, plane);
             sp_run_tile((float *)pool, left, right, plane - pixel, store);
         } else {
-            int64_t at_y = pixel + sp_lane();
-            const int64_t at_x = sp_take_coordinate(&at_y, k.out_w);
-            const sp_right_taps right = {k,
-                                         x,
-                                         taps,
-                                         pixel + sp_lane() < plane,
-                                         at_y * k.stride_h - k.pad_top,
-                                         at_x * k.stride_w - k.pad_left};
+            sp_right_taps right = sp_make_right_taps(k, x, pixel, sp_make_loader(rows));
             sp_run_tile((float *)pool, left, right, plane - pixel, store);
         }
     }

@@ -34,8 +34,8 @@ SP_CUDA_KERNEL(gemm_f32, sp_gemm_constants)
         const int64_t padded = (k.columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
         const sp_left_rows left =
             sp_make_left_rows(a + row * k.a_row, k.a_row, k.a_depth, rows, k.depth);
-        const sp_right_panels right = sp_make_right_panels(b, k.b_depth, k.b_panel, k.depth, column,
-                                                           k.is_padded ? padded : k.columns);
+        sp_right_panels right = sp_make_right_panels(b, k.b_depth, k.b_panel, k.depth, column,
+                                                     k.is_padded ? padded : k.columns);
         sp_run_tile((float *)pool, left, right, k.columns - column,
                     [&](int r, int lane, float chain) {
                         const int64_t m = row + r, n = column + lane;

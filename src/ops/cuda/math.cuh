@@ -2,6 +2,10 @@
 /* What the kernels compute with: canonical NaNs, indices, and the functions of
  * ops/cpu/math_f32.h, operation by operation. */
 
+#define SP_CONSTANTS_CHECK(type, bytes) static_assert(sizeof(type) == bytes, "one layout");
+SP_CONSTANTS_LIST(SP_CONSTANTS_CHECK)
+#undef SP_CONSTANTS_CHECK
+
 SP_CUDA_FUNCTION float sp_canonical(float x)
 {
     return x == x ? x : __uint_as_float(0x7fc00000u);

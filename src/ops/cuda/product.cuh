@@ -30,6 +30,21 @@ SP_CUDA_FUNCTION int sp_warp()
     return (int)(threadIdx.x / SP_CUDA_LANES);
 }
 
+/* ---- who loads ---- */
+
+/* All threads, or those of the upper warps if the tile's rows leave them nothing to compute: the
+ * chains of a single row then wait for nobody's addresses. */
+struct sp_loader {
+    int index; /* of this thread; negative: it does not load */
+    int count;
+};
+
+SP_CUDA_FUNCTION sp_loader sp_make_loader(int64_t rows)
+{
+    const int first = rows <= SP_CUDA_WARPS / 2 ? SP_CUDA_THREADS / 2 : 0;
+    return {(int)threadIdx.x - first, SP_CUDA_THREADS - first};
+}
+
 /* ---- copies to shared memory that end by sp_wait_copies ---- */
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -100,13 +115,14 @@ SP_CUDA_FUNCTION sp_left_rows sp_make_left_rows(const float *at, int64_t row_str
 /* Loads the chunk from `first` on to [row][depth]. Neighbouring threads take neighbours in
  * memory. */
 template <int R>
-SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, int64_t first, float *to)
+SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, const sp_loader &loader, int64_t first,
+                                   float *to)
 {
     constexpr int depth = sp_chunk<R>::depth, rows = sp_chunk<R>::rows;
     const int64_t left_over = left.depth - first;
     if (left.is_wide) {
 #pragma unroll 1
-        for (int i = threadIdx.x * 4; i < rows * depth; i += SP_CUDA_THREADS * 4) {
+        for (int i = loader.index * 4; i < rows * depth; i += loader.count * 4) {
             const int row = i / depth, at = i % depth;
             if (row < left.rows && at < left_over) {
                 sp_copy_4(to + i, left.at + row * left.row_stride + first + at);
@@ -115,7 +131,7 @@ SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, int64_t first, floa
         return;
     }
 #pragma unroll 1
-    for (int i = threadIdx.x; i < rows * depth; i += SP_CUDA_THREADS) {
+    for (int i = loader.index; i < rows * depth; i += loader.count) {
         const bool is_along = left.depth_stride == 1;
         const int row = is_along ? i / depth : i % rows, at = is_along ? i % depth : i / rows;
         if (row < left.rows && at < left_over) {
@@ -134,18 +150,19 @@ struct sp_right_panels {
     bool is_wide;            /* four columns can be loaded at once */
 
     /* Loads the chunk from `first` on to [depth][lane]. */
-    template <int R> __device__ __forceinline__ void load(int64_t first, float *to) const
+    template <int R>
+    __device__ __forceinline__ void load(const sp_loader &loader, int64_t first, float *to) const
     {
         const int width = is_wide ? 4 : 1;
         const int per_row = SP_CUDA_LANES / width;
-        const int lane = (int)threadIdx.x % per_row * width;
+        const int lane = loader.index % per_row * width;
         const int64_t n = column + lane;
         if (n >= columns) return;
         const int64_t left_over = depth - first;
         const float *from = at + n / SP_GEMM_PANEL * panel_stride + n % SP_GEMM_PANEL;
-        const int step = SP_CUDA_THREADS / per_row;
+        const int step = loader.count / per_row;
 #pragma unroll 1
-        for (int i = (int)threadIdx.x / per_row; i < sp_chunk<R>::depth; i += step) {
+        for (int i = loader.index / per_row; i < sp_chunk<R>::depth; i += step) {
             if (i >= left_over) return;
             if (is_wide)
                 sp_copy_4(to + i * SP_CUDA_LANES + lane, from + (first + i) * depth_stride);
@@ -210,14 +227,14 @@ SP_CUDA_FUNCTION void sp_run_chunk(const float *stage, int64_t steps, float (&ac
 }
 
 template <int R, class Right>
-SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, const Right &right, int64_t chunk,
-                                    float *pool)
+SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, Right &right, const sp_loader &loader,
+                                    int64_t chunk, float *pool)
 {
     constexpr int depth = sp_chunk<R>::depth;
     float *stage = pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats;
-    if (chunk * depth < left.depth) {
-        right.template load<R>(chunk * depth, stage);
-        sp_load_left<R>(left, chunk * depth, stage + sp_chunk<R>::right_floats);
+    if (chunk * depth < left.depth && loader.index >= 0) {
+        right.template load<R>(loader, chunk * depth, stage);
+        sp_load_left<R>(left, loader, chunk * depth, stage + sp_chunk<R>::right_floats);
     }
     sp_group_copies();
 }
@@ -225,22 +242,24 @@ SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, const Right &right
 /* The chains of this thread's R outputs. All threads of the block call it; the pool may be used
  * again afterwards. */
 template <int R, class Right>
-SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, const Right &right,
+SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right &right,
                                     float (&acc)[R])
 {
     constexpr int depth = sp_chunk<R>::depth, ahead = SP_PRODUCT_STAGES - 1;
+    const sp_loader loader = sp_make_loader(left.rows);
 #pragma unroll
     for (int r = 0; r < R; r++) acc[r] = 0;
+    /* Before chunk 0 the pipeline only fills. */
 #pragma unroll 1
-    for (int chunk = 0; chunk < ahead; chunk++) sp_load_chunk<R>(left, right, chunk, pool);
-#pragma unroll 1
-    for (int64_t chunk = 0; chunk * depth < left.depth; chunk++) {
-        sp_wait_copies();
-        /* The chunk is there for all threads, and none uses the one before any more, in whose place
-         * the next load goes. */
-        __syncthreads();
-        sp_load_chunk<R>(left, right, chunk + ahead, pool);
-        if (sp_warp() < left.rows) {
+    for (int64_t chunk = -ahead; chunk * depth < left.depth; chunk++) {
+        if (chunk >= 0) {
+            sp_wait_copies();
+            /* The chunk is there for all threads, and none uses the one before any more, in whose
+             * place the next load goes. */
+            __syncthreads();
+        }
+        sp_load_chunk<R>(left, right, loader, chunk + ahead, pool);
+        if (chunk >= 0 && sp_warp() < left.rows) {
             sp_run_chunk<R>(pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats,
                             left.depth - chunk * depth, acc);
         }
@@ -250,7 +269,7 @@ SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, const
 
 /* Calls store(row, lane, chain) for each output of this thread that the tile has. */
 template <int R, class Right, class Store>
-SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, const Right &right,
+SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
                                   int64_t lanes, const Store &store)
 {
     float acc[R];
@@ -264,7 +283,7 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, const R
 
 /* Runs the tile with the R that its rows need. Rows count from the tile's first. */
 template <class Right, class Store>
-SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, const Right &right,
+SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, Right &right,
                                   int64_t lanes, const Store &store)
 {
     if (left.rows <= 1 * SP_CUDA_WARPS) sp_run_rows<1>(pool, left, right, lanes, store);

@@ -51,6 +51,11 @@ if(nvcc)
             endif()
         endif()
     endforeach()
+    execute_process(COMMAND ${nvcc} --help OUTPUT_VARIABLE help ERROR_QUIET)
+    set(compress "")
+    if(help MATCHES "--compress-mode") # a fifth of the size; from CUDA 12.8 on
+        set(compress --compress-mode=size)
+    endif()
     if(failed OR NOT oldest)
         message(WARNING "${nvcc} compiles for no processor we know: no CUDA binaries")
         set(nvcc "")
@@ -62,12 +67,13 @@ if(nvcc)
     set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_program.fatbin)
     list(APPEND generated ${binary} ${binary}.inc)
     list(APPEND definitions SP_CUDA_BINARY_BYTES="${binary}.inc")
-    # Processors that come later compile the PTX of the oldest one. -fmad=false: nothing is fused
-    # that is not written so.
+    # -fmad=false: nothing is fused that is not written so. The text includes nothing of the host
+    # compiler, so any will do. Processors that come later compile the PTX of the oldest one.
     add_custom_command(
         OUTPUT ${binary} ${binary}.inc
         COMMAND ${nvcc} -fatbin -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true
-            -prec-sqrt=true ${targets} -gencode arch=compute_${oldest},code=compute_${oldest}
+            -prec-sqrt=true --allow-unsupported-compiler ${targets}
+            -gencode arch=compute_${oldest},code=compute_${oldest} ${compress}
             -o ${binary} ${program}
         COMMAND ${CMAKE_COMMAND} -DFROM=${binary} -DTO=${binary}.inc -P ${embed}
         DEPENDS ${program} ${embed}

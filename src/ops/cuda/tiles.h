@@ -37,7 +37,8 @@ SP_CUDA_FUNCTION int64_t sp_cuda_tiles(int64_t count, int64_t per_tile)
 SP_CUDA_FUNCTION int64_t sp_cuda_gemm_rows(const sp_gemm_constants *k)
 {
     const int64_t across = sp_cuda_tiles(k->columns, SP_CUDA_LANES);
-    return across >= 2 * SP_CUDA_ENOUGH_BLOCKS ? 8 : across >= SP_CUDA_ENOUGH_BLOCKS / 2 ? 4 : 2;
+    if (across / 2 >= SP_CUDA_ENOUGH_BLOCKS) return 8;
+    return across * 2 >= SP_CUDA_ENOUGH_BLOCKS ? 4 : 2;
 }
 
 /* The R of a convolution, whose rows are filters and whose columns are pixels. */
