@@ -53,7 +53,8 @@ typedef struct sp_adopt_options {
 } sp_adopt_options;
 
 /* A storage over host memory that somebody else owns; it must stay valid until the release function
- * is called. SP_INVALID if the bytes would reach round the end of the address space. */
+ * is called. SP_INVALID if the bytes would reach round the end of the address space; SP_UNSUPPORTED
+ * on a cuda device, which uses memory of its own only. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
 

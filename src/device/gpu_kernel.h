@@ -33,7 +33,7 @@ typedef void (*sp_launch_shape_fn)(const void *constants, sp_launch_shape *out);
 typedef struct sp_gpu_kernel {
     const sp_gpu_program *program;
     const char *entry;
-    uint32_t index; /* of the kernel in its program, from 0 */
+    uint32_t index;           /* of the kernel in its program, from 0 */
     sp_launch_shape_fn shape; /* NULL: one thread for each tile of the dispatch */
 } sp_gpu_kernel;
 

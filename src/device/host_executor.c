@@ -38,11 +38,16 @@ static bool may_end_locked(void) SP_REQUIRES(&executor.lock)
     return executor.is_stopping && executor.first == NULL && executor.busy_count == 0;
 }
 
+/* Asked for before every job: there may be no memory for the record at first. */
+static void mark_as_executor(void)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record != NULL) record->is_executor = true;
+}
+
 static void executor_main(void *unused)
 {
     (void)unused;
-    sp_thread_record *record = sp__thread_record();
-    if (record != NULL) record->is_executor = true;
     sp_mutex_lock(&executor.lock);
     for (;;) {
         while (!may_run_locked() && !may_end_locked()) {
@@ -54,6 +59,7 @@ static void executor_main(void *unused)
         if (executor.first == NULL) executor.end = &executor.first;
         executor.busy_count++;
         sp_mutex_unlock(&executor.lock);
+        mark_as_executor();
         sp_delay_point();
         sp_lock_check_none("a host job");
         job->run(job);

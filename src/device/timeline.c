@@ -12,7 +12,7 @@
 
 void sp__timeline_init(sp_timeline *timeline, sp_queue *owner)
 {
-    *timeline = (sp_timeline){.owner = owner};
+    *timeline = (sp_timeline){.owner = owner, .lost_after = UINT64_MAX};
     sp_store_relaxed(&timeline->wanted, UINT64_MAX);
     sp_mutex_init(&timeline->lock, SP_LOCK_TIMELINE);
 }
@@ -184,6 +184,24 @@ void sp__timeline_fail(sp_timeline *timeline, uint64_t value, uint64_t thread, s
     sp_fetch_add_relaxed(&timeline->failure_total, (uint64_t)1);
 }
 
+void sp__timeline_lose(sp_timeline *timeline, uint64_t value, sp_fault fault)
+{
+    const uint64_t done = sp_load_relaxed(&timeline->done);
+    sp_mutex_lock(&timeline->lock);
+    if (timeline->lost_after == UINT64_MAX) {
+        timeline->lost_after = done;
+        timeline->loss = fault;
+    }
+    uint64_t known = 0;
+    for (uint32_t i = 0; i < timeline->failure_count; i++) {
+        const uint64_t failed = failure_at_locked(timeline, i)->value;
+        if (failed > done && failed <= value) known++;
+    }
+    sp_mutex_unlock(&timeline->lock);
+    /* Published by the `done` of these values, which comes later. */
+    sp_fetch_add_relaxed(&timeline->failure_total, value - done - known);
+}
+
 static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value)
 {
     sp_fault fault = SP_NO_FAULT;
@@ -203,6 +221,7 @@ static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value
         const sp_failure *found = failure_at_locked(timeline, low);
         if (found->value == value) fault = found->fault;
     }
+    if (fault == SP_NO_FAULT && value > timeline->lost_after) fault = timeline->loss;
     sp_mutex_unlock(&timeline->lock);
     if (fault != SP_NO_FAULT || !is_forgotten) return fault;
     /* Better an error too many than a lost one. Whoever reports it makes it his last error. */

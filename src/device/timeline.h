@@ -70,6 +70,10 @@ struct sp_timeline {
     /* Values up to this one may have failed without a record: the ring was full or had no memory.
      */
     uint64_t forgotten SP_GUARDED_BY(lock);
+    /* Values after this one that are not in the ring failed with `loss`, which lost the device;
+     * UINT64_MAX while it works. */
+    uint64_t lost_after SP_GUARDED_BY(lock);
+    sp_fault loss SP_GUARDED_BY(lock);
 };
 
 #define SP_TIMELINE_FAILURES 65536 /* failures remembered per timeline */
@@ -89,6 +93,11 @@ void sp__timeline_fire(sp_timeline *timeline, uint64_t value);
 /* Remembers that the submission `value` of `thread` failed. Called by the executor before it
  * advances to `value`. */
 void sp__timeline_fail(sp_timeline *timeline, uint64_t value, uint64_t thread, sp_fault fault);
+
+/* The device is lost: the values after `done` and up to `value` that have not failed by themselves
+ * fail with `fault` now. Called before `value` is published, by whoever may publish; may be called
+ * again for later values. */
+void sp__timeline_lose(sp_timeline *timeline, uint64_t value, sp_fault fault);
 
 /* Registers `waiter` for waiter->value; false, and not registered, if that has passed already. The
  * owner's device is told that it is watched. No lock may be held. */

@@ -13,14 +13,8 @@
 #define INTS (SP_DTYPE_BIT(SP_I32) | SP_DTYPE_BIT(SP_I64))
 #define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
 
-#define ATTRIBUTE(name, type)                                                                      \
-    {                                                                                              \
-        name, SP_ATTRIBUTE_##type, false                                                           \
-    }
-#define REQUIRED(name, type)                                                                       \
-    {                                                                                              \
-        name, SP_ATTRIBUTE_##type, true                                                            \
-    }
+#define ATTRIBUTE(name, type) {name, SP_ATTRIBUTE_##type, false}
+#define REQUIRED(name, type) {name, SP_ATTRIBUTE_##type, true}
 #define WINDOW_ATTRIBUTES                                                                          \
     ATTRIBUTE("auto_pad", STRING), ATTRIBUTE("pads", INTS), ATTRIBUTE("strides", INTS),            \
         ATTRIBUTE("dilations", INTS)
@@ -31,15 +25,19 @@
 /* name, versions, inputs, outputs, types, shape rule, lowering, packing, attributes */
 #define OP(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_,       \
            pack_, ...)                                                                             \
-    {                                                                                              \
-        .name = name_, .since = since_, .until = until_, .min_inputs = min_in,                     \
-        .max_inputs = max_in, .min_outputs = min_out, .max_outputs = max_out, .dtypes = dtypes_,   \
-        .attributes = {__VA_ARGS__}, .infer = infer_, .lower = lower_, .pack = pack_               \
-    }
-#define NO_ATTRIBUTES                                                                              \
-    {                                                                                              \
-        NULL, SP_ATTRIBUTE_NONE, false                                                             \
-    }
+    {.name = name_,                                                                                \
+     .since = since_,                                                                              \
+     .until = until_,                                                                              \
+     .min_inputs = min_in,                                                                         \
+     .max_inputs = max_in,                                                                         \
+     .min_outputs = min_out,                                                                       \
+     .max_outputs = max_out,                                                                       \
+     .dtypes = dtypes_,                                                                            \
+     .attributes = {__VA_ARGS__},                                                                  \
+     .infer = infer_,                                                                              \
+     .lower = lower_,                                                                              \
+     .pack = pack_}
+#define NO_ATTRIBUTES {NULL, SP_ATTRIBUTE_NONE, false}
 
 #define BINARY(name_, lower_)                                                                      \
     OP(name_, 7, NEWEST, 2, 2, 1, 1, F32 | INTS, sp__binary_infer, lower_, NULL, NO_ATTRIBUTES)

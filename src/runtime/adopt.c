@@ -74,6 +74,11 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
         return sp__fail(SP_INVALID, "at address %p there are no %llu bytes to adopt", data,
                         (unsigned long long)bytes);
     }
+    if (on->dev->vtable->staging_create != NULL) {
+        return sp__fail(SP_UNSUPPORTED,
+                        "%s cannot use memory that it did not allocate: create a storage and copy",
+                        on->dev->limits.name);
+    }
     sp_point ready = {0};
     if (options != NULL) SP_TRY(find_ready(options, &ready));
     sp_rt_storage *storage;

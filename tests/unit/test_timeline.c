@@ -378,4 +378,25 @@ TEST(a_failure_that_was_forgotten_untold_does_not_keep_others_from_being_told)
     sp__timeline_deinit(&timeline);
 }
 
+TEST(what_a_lost_device_leaves_undone_fails_with_the_loss)
+{
+    sp_timeline timeline;
+    sp__timeline_init(&timeline, NULL);
+    sp__timeline_advance(&timeline, 2);
+    const sp_fault own = fail_value(&timeline, 4, 1); /* it had failed already */
+    const sp_fault loss = fault_of(7);
+    sp__timeline_lose(&timeline, 5, loss);
+    sp__timeline_advance(&timeline, 5);
+    CHECK_EQ_U64(fault_at(&timeline, 2), SP_NO_FAULT);
+    CHECK_EQ_U64(fault_at(&timeline, 3), loss);
+    CHECK_EQ_U64(fault_at(&timeline, 4), own);
+    CHECK_EQ_U64(fault_at(&timeline, 5), loss);
+    CHECK_EQ_U64(sp_load_relaxed(&timeline.failure_total), 3);
+    sp__timeline_lose(&timeline, 6, fault_of(8)); /* the first loss is the cause */
+    sp__timeline_advance(&timeline, 6);
+    CHECK_EQ_U64(fault_at(&timeline, 6), loss);
+    CHECK_EQ_U64(sp_load_relaxed(&timeline.failure_total), 4);
+    sp__timeline_deinit(&timeline);
+}
+
 TEST_MAIN

@@ -130,6 +130,8 @@ sp_status sp__cuda_issue(sp_soft_queue *queue, const sp_record *record, const sp
 /* cuda_graph.c: lists without slots as graphs */
 sp_status sp__cuda_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
                                uint32_t slot_count, sp_list **out);
+/* The graph of a list that has one, else NULL: for benchmarks, which launch it bare. */
+CUgraphExec sp__cuda_list_graph(const sp_list *list);
 sp_status sp__cuda_issue_list(sp_soft_queue *queue, const sp_record *record);
 
 /* cuda_poller.c */

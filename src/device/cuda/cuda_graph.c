@@ -213,6 +213,12 @@ sp_status sp__cuda_list_create(sp_dev *dev, const sp_command *commands, uint32_t
     return SP_OK;
 }
 
+CUgraphExec sp__cuda_list_graph(const sp_list *list)
+{
+    const cuda_graph *graph = list->issued;
+    return graph != NULL ? graph->exec : NULL;
+}
+
 sp_status sp__cuda_issue_list(sp_soft_queue *soft, const sp_record *record)
 {
     cuda_graph *graph = record->command.list->issued;

@@ -6,18 +6,22 @@
 
 sp_status sp__cuda_signals_open(sp_cuda_queue *queue)
 {
-    for (uint32_t i = 0; i < SP_CUDA_SIGNALS; i++) {
-        SP_CUDA_TRY(cuEventCreate, &queue->signals[i].event, CU_EVENT_DISABLE_TIMING);
+    CUresult result = SP_CUDA(cuEventCreate)(&queue->settle, CU_EVENT_DISABLE_TIMING);
+    sp_mutex_lock(&queue->lock);
+    for (uint32_t i = 0; i < SP_CUDA_SIGNALS && result == CUDA_SUCCESS; i++) {
+        result = SP_CUDA(cuEventCreate)(&queue->signals[i].event, CU_EVENT_DISABLE_TIMING);
     }
-    SP_CUDA_TRY(cuEventCreate, &queue->settle, CU_EVENT_DISABLE_TIMING);
-    return SP_OK;
+    sp_mutex_unlock(&queue->lock);
+    return sp__cuda_check(result, "cuEventCreate", NULL);
 }
 
 void sp__cuda_signals_close(sp_cuda_queue *queue)
 {
+    sp_mutex_lock(&queue->lock);
     for (uint32_t i = 0; i < SP_CUDA_SIGNALS; i++) {
         if (queue->signals[i].event != NULL) SP_CUDA(cuEventDestroy)(queue->signals[i].event);
     }
+    sp_mutex_unlock(&queue->lock);
     if (queue->settle != NULL) SP_CUDA(cuEventDestroy)(queue->settle);
 }
 
@@ -67,9 +71,8 @@ static uint64_t give_up_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->lock)
 {
     sp_timeline *timeline = &queue->soft.base.timeline;
     const uint64_t drained = sp_load_seq_cst(&queue->soft.drained);
-    const sp_fault fault = sp_load_acquire(&queue->soft.base.device->lost);
-    for (uint64_t value = sp_load_relaxed(&timeline->done) + 1; value <= drained; value++) {
-        sp__timeline_fail(timeline, value, 0, fault);
+    if (drained > sp_load_relaxed(&timeline->done)) {
+        sp__timeline_lose(timeline, drained, sp_load_acquire(&queue->soft.base.device->lost));
     }
     queue->count = 0;
     return drained;
