@@ -62,6 +62,8 @@ typedef struct sp_cuda_queue {
      * whoever exchanges it for 0, having seen the event done, unparks the queue. */
     sp_atomic_u32 must_settle;
     sp_atomic_u32 is_watched; /* the poller looks here; see cuda_poller.c */
+    /* Name of the newest kernel or list, static: for the message when the GPU fails. Relaxed. */
+    SP_ATOMIC(const char *) last_issued;
 } sp_cuda_queue;
 
 struct sp_cuda_device {

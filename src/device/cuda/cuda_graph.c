@@ -11,6 +11,7 @@
 typedef struct cuda_graph {
     sp_cuda_device *device;
     CUgraphExec exec;
+    const char *name; /* of its last kernel; static, or NULL */
     /* The driver wants launches of one graph one after the other. It runs them so, too. */
     sp_mutex lock;
 } cuda_graph;
@@ -163,6 +164,9 @@ static sp_status instantiate(cuda_graph *graph, const sp_command *commands, uint
     SP_TRY(
         sp__cuda_check_on(device, SP_CUDA(cuGraphCreate)(&self.graph, 0), "cuGraphCreate", NULL));
     sp_status status = build(&self, commands, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (commands[i].type == SP_COMMAND_DISPATCH) graph->name = commands[i].kernel->name;
+    }
     /* All commands may have been empty. */
     if (status == SP_OK && self.last != NULL) {
         status = sp__cuda_check_on(device, SP_CUDA(cuGraphInstantiate)(&graph->exec, self.graph, 0),
@@ -224,6 +228,7 @@ sp_status sp__cuda_issue_list(sp_soft_queue *soft, const sp_record *record)
     cuda_graph *graph = record->command.list->issued;
     if (graph == NULL) return SP_UNSUPPORTED;
     if (graph->exec == NULL) return SP_OK;
+    sp_store_relaxed(&sp__cuda_queue(soft)->last_issued, graph->name);
     sp_mutex_lock(&graph->lock);
     const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(soft)->stream);
     sp_mutex_unlock(&graph->lock);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signals: events behind what was issued, recorded and asked by whoever wants to know. */
+#include <stdio.h>
+
 #include "base/delay.h"
 #include "base/error.h"
 #include "device/cuda/cuda_device.h"
@@ -91,6 +93,16 @@ static bool is_lost(const sp_cuda_queue *queue)
     return sp_load_acquire(&queue->soft.base.device->lost) != SP_NO_FAULT;
 }
 
+/* The driver does not say which command failed; it is not far from the newest. */
+static void report(sp_cuda_queue *queue, CUresult result)
+{
+    const char *name = sp_load_relaxed(&queue->last_issued);
+    char what[128];
+    snprintf(what, sizeof what, "kernel %s, or a command shortly before it on stream %u",
+             name != NULL ? name : "(none)", queue->soft.base.index);
+    (void)sp__cuda_check_on(sp__cuda_device_of(queue), result, "cuEventQuery", what);
+}
+
 void sp__cuda_poll(sp_cuda_queue *queue)
 {
     sp_timeline *timeline = &queue->soft.base.timeline;
@@ -110,10 +122,7 @@ void sp__cuda_poll(sp_cuda_queue *queue)
     sp_mutex_unlock(&queue->lock);
     if (is_news) sp__timeline_fire(timeline, value);
     sp_delay_point();
-    if (result != CUDA_SUCCESS) {
-        (void)sp__cuda_check_on(sp__cuda_device_of(queue), result, "cuEventQuery",
-                                "what the GPU was doing failed");
-    }
+    if (result != CUDA_SUCCESS) report(queue, result);
     settle_if_done(queue, is_lost(queue));
 }
 
