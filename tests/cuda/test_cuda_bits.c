@@ -44,7 +44,7 @@ TEST(emulated_kernels_have_the_bits_of_the_cpu)
 TEST(a_grid_that_is_too_small_changes_nothing)
 {
     largest_grid = 2;
-    compare_all(77000, test_count(1000, 60));
+    compare_all(77000, test_count(300, 60));
 }
 
 TEST_MAIN

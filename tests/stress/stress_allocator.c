@@ -56,7 +56,7 @@ static uint64_t random_size(uint64_t *random)
 /* False if there is no memory. */
 static bool make(stress *all, block *made)
 {
-    const sp_status status = sp_storage_create(CPU, made->bytes, NULL, &made->storage);
+    const sp_status status = sp_storage_create(TESTED, made->bytes, NULL, &made->storage);
     if (status == SP_OUT_OF_MEMORY && all->may_run_out) {
         sp_fetch_add_relaxed(&all->refused, (uint64_t)1);
         return false;
@@ -154,7 +154,7 @@ static void end_life(stress *all, block *old, uint64_t *random)
 /* Gives back what it can while the others allocate. */
 static void trim_until_finished(stress *all)
 {
-    sp_allocator *allocator = &rt_device(CPU)->allocator;
+    sp_allocator *allocator = &rt_device(TESTED)->allocator;
     do {
         all->trimmed_bytes += sp__allocator_trim(allocator, UINT64_MAX, true);
         sp_thread_yield();
@@ -186,11 +186,11 @@ static void run_phase(void *arg, uint32_t index)
 
 static void compare(stress *all)
 {
-    const sp_memory_stats stats = stats_of(CPU);
+    const sp_memory_stats stats = stats_of(TESTED);
     CHECK_EQ_U64(stats.in_use_bytes, (uint64_t)sp_load_relaxed(&all->in_use_bytes));
     CHECK_EQ_U64(stats.allocations, sp_load_relaxed(&all->allocations));
     CHECK_EQ_U64(stats.frees, sp_load_relaxed(&all->frees));
-    const bool is_consistent = sp__allocator_check(&rt_device(CPU)->allocator);
+    const bool is_consistent = sp__allocator_check(&rt_device(TESTED)->allocator);
     CHECK(is_consistent);
     if (!is_consistent) test_note("%s", sp_last_error());
 }
@@ -214,8 +214,8 @@ typedef enum stress_kind { STRESS_PLAIN, STRESS_TRIMMED, STRESS_LIMITED } stress
 /* Half of what is in use after the first phase, so that the later ones run out of memory. */
 static void limit_memory(stress *all)
 {
-    const uint64_t limit = stats_of(CPU).in_use_bytes / 2;
-    CHECK_OK(sp_device_set_memory_limit(CPU, limit));
+    const uint64_t limit = stats_of(TESTED).in_use_bytes / 2;
+    CHECK_OK(sp_device_set_memory_limit(TESTED, limit));
     all->may_run_out = true;
     test_note("limit %llu bytes", (unsigned long long)limit);
 }
@@ -224,7 +224,7 @@ static void begin_stress(stress *all, stress_kind kind)
 {
     runtime_begin();
     *all = (stress){.rounds = (uint32_t)test_count(20000, 1500)};
-    if (kind == STRESS_TRIMMED) CHECK_OK(sp_device_set_cache_watermarks(CPU, 1 << 18, 1 << 20));
+    if (kind == STRESS_TRIMMED) CHECK_OK(sp_device_set_cache_watermarks(TESTED, 1 << 18, 1 << 20));
     for (uint32_t i = 0; i < THREADS; i++) all->random[i] = random_seed(i);
     for (int i = 0; i < MAILBOXES; i++) sp_mutex_init(&all->mailboxes[i].lock, SP_LOCK_FOREIGN);
     for (int i = 0; i < SHARED_STREAMS; i++) all->shared[i] = new_stream();
@@ -234,7 +234,7 @@ static void end_stress(stress *all)
 {
     release_rest(all);
     compare(all);
-    CHECK_EQ_U64(stats_of(CPU).in_use_bytes, 0);
+    CHECK_EQ_U64(stats_of(TESTED).in_use_bytes, 0);
     for (int i = 0; i < SHARED_STREAMS; i++) CHECK_OK(sp_stream_release(all->shared[i]));
     runtime_end();
 }

@@ -54,13 +54,13 @@ static void run_relay(void *arg, uint32_t index)
 static uint32_t wrong_rounds(relay *self, bool is_untracked)
 {
     for (int i = 0; i < SLOTS; i++) {
-        self->slots[i] = new_storage_on(CPU, BYTES, is_untracked);
+        self->slots[i] = new_storage_on(TESTED, BYTES, is_untracked);
         fill(current_stream(), self->slots[i], 0);
     }
     CHECK_OK(sp_stream_synchronize(current_stream()));
     self->producer = new_stream();
     test_threads(2, run_relay, self);
-    CHECK_OK(sp_device_synchronize(CPU));
+    CHECK_OK(sp_device_synchronize(TESTED));
     for (int i = 0; i < SLOTS; i++) CHECK_OK(sp_storage_release(self->slots[i]));
     CHECK_OK(sp_stream_release(self->producer));
     return sp_load_acquire(&self->wrong);
@@ -95,20 +95,6 @@ TEST(untracked_with_a_missing_wait_gives_wrong_bytes_and_is_reported)
 /* ---- one writer, many readers ---- */
 
 #define READERS 31
-
-/* Writes one half, then the other, so that a reader without order would see a mix. */
-static sp_status run_two_halves(const sp_tile *tile)
-{
-    const kernel_constants *constants = tile->constants;
-    unsigned char *bytes = tile->bindings[0];
-    memset(bytes, (int)constants->value, constants->bytes / 2);
-    for (int i = 0; i < 20; i++) sp_thread_yield();
-    memset(bytes + constants->bytes / 2, (int)constants->value,
-           constants->bytes - constants->bytes / 2);
-    return SP_OK;
-}
-
-static const sp_kernel kernel_two_halves = {.name = "two_halves", .run = run_two_halves};
 
 typedef struct library {
     sp_storage book;

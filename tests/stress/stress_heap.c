@@ -71,7 +71,7 @@ static void gather_readers(sp_storage shared)
 {
     sp_stream streams[3 * THREADS];
     sp_storage copies[3 * THREADS];
-    gate blocker = gate_closed(CPU);
+    gate blocker = gate_closed(TESTED);
     for (int i = 0; i < 3 * THREADS; i++) {
         streams[i] = new_stream();
         copies[i] = new_storage(BYTES);

@@ -83,9 +83,9 @@ TEST(a_hundred_thousand_short_threads_leave_nothing_behind)
     uint64_t settled = 0;
     for (uint64_t i = 0; i < waves; i++) {
         test_threads(16, live_for_a_moment, &self);
-        if (i == waves / 2) settled = stats_of(CPU).reserved_bytes;
+        if (i == waves / 2) settled = stats_of(TESTED).reserved_bytes;
     }
-    CHECK(stats_of(CPU).reserved_bytes <= settled + (1 << 20));
+    CHECK(stats_of(TESTED).reserved_bytes <= settled + (1 << 20));
     for (int i = 0; i < 16; i++) {
         CHECK_EQ_INT(first_other(self.storages[i], (uint8_t)(i + 1)), -1);
         CHECK_OK(sp_storage_release(self.storages[i]));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime_fixture.h"
+#include "runtime_gpu.h"
 
 #include <streampool/check.h>
 
@@ -54,8 +55,27 @@ void expect_reports(void)
     are_reports_expected = true;
 }
 
+static bool is_on_gpu(void)
+{
+    const char *kind = getenv("STREAMPOOL_TEST_DEVICE");
+    return kind != NULL && strcmp(kind, "cuda") == 0;
+}
+
+sp_device tested_device(void)
+{
+    sp_device device = CPU;
+    if (is_on_gpu()) CHECK_OK(sp_device_open("cuda:0", &device));
+    return device;
+}
+
+bool has_meetings(void)
+{
+    return !is_on_gpu() || runtime_gpu_is_fake();
+}
+
 void runtime_begin_with(const runtime_setting *setting)
 {
+    if (is_on_gpu()) runtime_gpu_begin();
     are_reports_expected = false;
     const char *workers = workers_of_run();
     set_variable("STREAMPOOL_STREAMS", setting->streams);
@@ -178,7 +198,7 @@ void raise_by_one(sp_atomic_u32 *word)
 sp_stream current_stream(void)
 {
     sp_stream stream;
-    CHECK_OK(sp_stream_current(CPU, &stream));
+    CHECK_OK(sp_stream_current(TESTED, &stream));
     return stream;
 }
 
@@ -191,7 +211,7 @@ sp_stream new_stream_on(sp_device device)
 
 sp_stream new_stream(void)
 {
-    return new_stream_on(CPU);
+    return new_stream_on(TESTED);
 }
 
 sp_stream_info info_of(sp_stream stream)
@@ -254,7 +274,7 @@ sp_storage new_storage_on(sp_device device, uint64_t bytes, bool is_untracked)
 
 sp_storage new_storage(uint64_t bytes)
 {
-    return new_storage_on(CPU, bytes, false);
+    return new_storage_on(TESTED, bytes, false);
 }
 
 sp_storage_range whole(sp_storage storage)
@@ -382,11 +402,28 @@ static SP_NO_TSAN sp_status run_quiet_fill(const sp_tile *tile)
     return SP_OK;
 }
 
-const sp_kernel kernel_fail = {.name = "fail", .run = run_fail};
-const sp_kernel kernel_slow_fill = {.name = "slow_fill", .run = run_slow_fill};
-const sp_kernel kernel_slow_copy = {.name = "slow_copy", .run = run_slow_copy};
-const sp_kernel kernel_meet = {.name = "meet", .run = run_meet};
-const sp_kernel kernel_quiet_fill = {.name = "quiet_fill", .run = run_quiet_fill};
+/* A reader without order would see a mix. */
+static sp_status run_two_halves(const sp_tile *tile)
+{
+    const kernel_constants *constants = tile->constants;
+    unsigned char *bytes = tile->bindings[0];
+    memset(bytes, (int)constants->value, constants->bytes / 2);
+    for (int i = 0; i < 20; i++) sp_thread_yield();
+    memset(bytes + constants->bytes / 2, (int)constants->value,
+           constants->bytes - constants->bytes / 2);
+    return SP_OK;
+}
+
+#define KERNEL(kernel)                                                                             \
+    {                                                                                              \
+        .name = #kernel, .run = run_##kernel, .gpu = &runtime_gpu_##kernel                         \
+    }
+const sp_kernel kernel_fail = KERNEL(fail);
+const sp_kernel kernel_slow_fill = KERNEL(slow_fill);
+const sp_kernel kernel_slow_copy = KERNEL(slow_copy);
+const sp_kernel kernel_meet = KERNEL(meet);
+const sp_kernel kernel_quiet_fill = KERNEL(quiet_fill);
+const sp_kernel kernel_two_halves = KERNEL(two_halves);
 
 sp_status dispatch(sp_stream stream, const sp_kernel *kernel, const kernel_constants *constants,
                    const sp_use *uses, uint32_t use_count)

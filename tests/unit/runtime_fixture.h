@@ -58,6 +58,12 @@ void raise_by_one(sp_atomic_u32 *word);
 /* ---- streams ---- */
 
 #define CPU ((sp_device){0})
+/* The device that the run is about: STREAMPOOL_TEST_DEVICE, cpu if unset, or cuda. Streams and
+ * storages that name no device are its. */
+#define TESTED tested_device()
+sp_device tested_device(void);
+/* False on a real GPU, whose kernels do not see the host's variables. */
+bool has_meetings(void);
 
 sp_stream current_stream(void);
 sp_stream new_stream(void);
@@ -99,6 +105,7 @@ extern const sp_kernel kernel_meet;      /* waits until constants->wanted are in
 /* Fills like kernel_slow_fill without a sleep, and ThreadSanitizer sees nothing of it but what its
  * dispatch announces. */
 extern const sp_kernel kernel_quiet_fill;
+extern const sp_kernel kernel_two_halves; /* fills one half, dawdles, fills the other */
 
 typedef struct kernel_constants {
     uint64_t ns;
