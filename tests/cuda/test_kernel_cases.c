@@ -18,7 +18,7 @@ TEST(calls_of_every_kind_have_equal_bits_and_run_every_kernel)
     kernel_compare compare = {.kernels = avx2 != NULL ? avx2 : sp__cpu_kernels(SP_CPU_PORTABLE),
                               .run = run_on_cpu};
     for (uint32_t kind = 0; kind < kernel_case_kinds(); kind++) {
-        kernel_compare_calls(&compare, kind, 100, test_count(20000, 300));
+        kernel_compare_calls(&compare, kind, 100, test_count(4000, 300));
     }
     for (int i = 0; i < SP_KERNEL_COUNT; i++) {
         CHECK(compare.runs[i] > 0);

@@ -414,10 +414,7 @@ static sp_status run_two_halves(const sp_tile *tile)
     return SP_OK;
 }
 
-#define KERNEL(kernel)                                                                             \
-    {                                                                                              \
-        .name = #kernel, .run = run_##kernel, .gpu = &runtime_gpu_##kernel                         \
-    }
+#define KERNEL(kernel) {.name = #kernel, .run = run_##kernel, .gpu = &runtime_gpu_##kernel}
 const sp_kernel kernel_fail = KERNEL(fail);
 const sp_kernel kernel_slow_fill = KERNEL(slow_fill);
 const sp_kernel kernel_slow_copy = KERNEL(slow_copy);

@@ -25,9 +25,9 @@ typedef int nvrtc_result; /* 0 is success */
        const char *const *headers, const char *const *include_names))                              \
     X(nvrtcDestroyProgram, (nvrtc_program * program))                                              \
     X(nvrtcCompileProgram, (nvrtc_program program, int option_count, const char *const *options))  \
-    X(nvrtcGetCUBINSize, (nvrtc_program program, size_t * bytes))                                  \
+    X(nvrtcGetCUBINSize, (nvrtc_program program, size_t *bytes))                                   \
     X(nvrtcGetCUBIN, (nvrtc_program program, char *image))                                         \
-    X(nvrtcGetProgramLogSize, (nvrtc_program program, size_t * bytes))                             \
+    X(nvrtcGetProgramLogSize, (nvrtc_program program, size_t *bytes))                              \
     X(nvrtcGetProgramLog, (nvrtc_program program, char *log))
 
 /* process-wide: there is one compiler. Written by the one run of open_compiler, whose end publishes
