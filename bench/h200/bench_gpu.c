@@ -3,6 +3,8 @@
  * on the bare driver from as many threads, each with its own stream. */
 #include <streampool/device.h>
 #include <streampool/model.h>
+#include <streampool/storage.h>
+#include <streampool/stream.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +127,48 @@ static void run_bare_32(void *ctx, uint64_t count)
     run_bare(ctx, count, BARE_EVERY_32);
 }
 
+/* ---- tracking ---- */
+
+typedef struct fill_case {
+    sp_device device;
+    bool is_untracked;
+} fill_case;
+
+/* A fill and a copy between two storages of the thread's own, on its stream, then a wait. */
+static void fill_and_copy(void *ctx, uint64_t count)
+{
+    const fill_case *c = ctx;
+    const sp_storage_options options = {.is_untracked = c->is_untracked};
+    const uint32_t pattern = 7;
+    sp_stream stream;
+    sp_storage a, b;
+    bench_check(sp_stream_current(c->device, &stream) == SP_OK, "stream");
+    bench_check(sp_storage_create(c->device, 4096, &options, &a) == SP_OK, "storage");
+    bench_check(sp_storage_create(c->device, 4096, &options, &b) == SP_OK, "storage");
+    const sp_storage_range from = {.storage = a, .bytes = 4096};
+    const sp_storage_range to = {.storage = b, .bytes = 4096};
+    for (uint64_t i = 0; i < count; i++) {
+        bench_check(sp_storage_fill_async(stream, from, &pattern, 4) == SP_OK, "fill");
+        bench_check(sp_storage_copy_async(stream, to, from) == SP_OK, "copy");
+        bench_check(sp_stream_synchronize(stream) == SP_OK, "synchronize");
+    }
+    sp_storage_release(a);
+    sp_storage_release(b);
+}
+
+static void bench_tracking(sp_device device)
+{
+    bench_figure tracked[POINTS], untracked[POINTS];
+    fill_case c = {.device = device, .is_untracked = true};
+    bench_threads(fill_and_copy, &c, points, POINTS, untracked);
+    c.is_untracked = false;
+    bench_threads(fill_and_copy, &c, points, POINTS, tracked);
+    for (uint32_t i = 0; i < POINTS; i++) {
+        bench_print_threads("fill_copy_wait_tracked", points[i], &tracked[i], "untracked",
+                            untracked[i].median, 0.95);
+    }
+}
+
 /* ---- cases ---- */
 
 static void open_streams(gpu_case *c)
@@ -241,6 +285,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_gpu DATA (needs a GPU: %s)\n", sp_last_error());
         return 1;
     }
+    bench_tracking(device);
     static const struct {
         const char *name;
         double wanted; /* of the bare driver's throughput */
