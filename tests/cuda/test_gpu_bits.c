@@ -4,11 +4,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "cuda/kernel_compare.h"
 #include "device/cuda/cuda.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "support/model_data.h"
 #include "support/test.h"
 
 #define ROOM_BYTES ((uint64_t)256 << 20)
@@ -71,6 +73,91 @@ TEST(kernels_on_a_gpu_have_the_bits_of_the_cpu)
     }
     for (int i = 0; i < SP_KERNEL_COUNT; i++) CHECK(compare.runs[i] > 0);
     vtable->staging_destroy(&g.room);
+    vtable->close(g.device);
+}
+
+/* ---- every size of a batch ---- */
+
+#define MOST_ROWS 4096
+
+static sp_binding binding_at(const gpu *g, uint64_t offset, uint64_t floats)
+{
+    return (sp_binding){
+        .memory = &g->room, .offset = offset, .bytes = floats * sizeof(float), .access = SP_READ};
+}
+
+/* y[rows][columns] = x[rows][depth] * w, and a bias, from the room's start on: x, w, bias, y. */
+static void multiply(const gpu *g, int64_t rows, int64_t depth, int64_t columns, uint64_t y)
+{
+    const uint64_t x = 0;
+    const uint64_t w = x + MOST_ROWS * (uint64_t)depth * sizeof(float);
+    const uint64_t bias = w + (uint64_t)(depth * columns) * sizeof(float);
+    const sp_gemm_constants constants = {.rows = rows,
+                                         .columns = columns,
+                                         .depth = depth,
+                                         .a_row = depth,
+                                         .a_depth = 1,
+                                         .b_depth = SP_GEMM_PANEL,
+                                         .b_panel = SP_GEMM_PANEL * depth,
+                                         .c_column = 1,
+                                         .alpha = 1,
+                                         .beta = 1,
+                                         .has_c = true,
+                                         .is_padded = true};
+    const sp_binding bindings[4] = {
+        binding_at(g, x, (uint64_t)(rows * depth)), binding_at(g, w, (uint64_t)(depth * columns)),
+        binding_at(g, bias, (uint64_t)columns), binding_at(g, y, (uint64_t)(rows * columns))};
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .kernel = &sp__cuda_kernels()[SP_KERNEL_ID_gemm_f32],
+                                .grid = {1, 1, 1},
+                                .bindings = bindings,
+                                .binding_count = 4,
+                                .constants = &constants,
+                                .constant_bytes = sizeof constants};
+    REQUIRE_OK(submit_and_wait(g, &command));
+}
+
+/* Rows one by one, then every number of them at once: the same bits. */
+static void check_sizes(const gpu *g, int64_t depth, int64_t columns)
+{
+    float *room = g->room.host;
+    const uint64_t floats = (uint64_t)(MOST_ROWS * depth + depth * columns + columns);
+    data_random random = {11};
+    data_fill(&random, room, floats);
+    const uint64_t row_bytes = (uint64_t)columns * sizeof(float);
+    const uint64_t alone = (floats * sizeof(float) + 255) / 256 * 256;
+    const uint64_t together = alone + MOST_ROWS * row_bytes;
+    REQUIRE(together + MOST_ROWS * row_bytes <= ROOM_BYTES);
+    multiply(g, MOST_ROWS, depth, columns, alone);
+    const char *bytes = g->room.host;
+    float *kept = sp_malloc((uint64_t)depth * sizeof(float));
+    for (uint64_t row = 0; row < MOST_ROWS; row += 61) { /* a row alone stands first */
+        memcpy(kept, room, (uint64_t)depth * sizeof(float));
+        memcpy(room, room + row * (uint64_t)depth, (uint64_t)depth * sizeof(float));
+        multiply(g, 1, depth, columns, together);
+        CHECK(memcmp(bytes + alone + row * row_bytes, bytes + together, row_bytes) == 0);
+        memcpy(room, kept, (uint64_t)depth * sizeof(float));
+    }
+    sp_free(kept);
+    const int64_t step = (int64_t)(MOST_ROWS / test_count(MOST_ROWS, 512));
+    for (int64_t rows = 1; rows <= MOST_ROWS; rows += step) {
+        multiply(g, rows, depth, columns, together);
+        CHECK(memcmp(bytes + alone, bytes + together, (uint64_t)rows * row_bytes) == 0);
+    }
+}
+
+TEST(a_row_has_the_same_bits_in_batches_of_every_size)
+{
+    gpu g;
+    if (sp__cuda_open(0, &g.device) != SP_OK) SKIP("no GPU");
+    const sp_device_vtable *vtable = g.device->vtable;
+    CHECK_OK(vtable->queue_create(g.device, 0, &(sp_queue_options){true}, &g.queue));
+    CHECK_OK(vtable->memory_create(g.device, ROOM_BYTES, &g.room));
+    check_sizes(&g, 256, 128); /* torch_linear; and the products of torch_mlp */
+    check_sizes(&g, 256, 512);
+    check_sizes(&g, 512, 512);
+    check_sizes(&g, 512, 128);
+    vtable->memory_destroy(&g.room);
     vtable->close(g.device);
 }
 

@@ -2,6 +2,8 @@
 /* On a GPU: the six models give the CPU's bits from any number of threads and for every size of a
  * batch, and a steady state calls the driver for nothing but launches. Skipped without. */
 #include <streampool/device.h>
+#include <streampool/storage.h>
+#include <streampool/stream.h>
 
 #include <string.h>
 
@@ -151,6 +153,65 @@ TEST(a_row_of_any_batch_has_the_bits_of_the_row_alone)
     if (!open_gpu(&device)) SKIP("no GPU");
     check_batches("torch_mlp", device);
     check_batches("torch_linear", device);
+}
+
+/* ---- graphs are made while others work ---- */
+
+typedef struct busy {
+    sp_device device;
+    sp_atomic_u32 is_over;
+    sp_atomic_u64 rounds;
+} busy;
+
+/* Allocates, frees and synchronises until the others have made their graphs. */
+static void allocate_and_wait(void *arg, uint32_t index)
+{
+    busy *b = arg;
+    sp_stream stream;
+    CHECK_OK(sp_stream_current(b->device, &stream));
+    for (uint64_t i = 0; sp_load_relaxed(&b->is_over) == 0; i++) {
+        const uint64_t bytes = 4096 << (i + index) % 8;
+        const uint32_t pattern = index;
+        sp_storage storage;
+        CHECK_OK(sp_storage_create(b->device, bytes, NULL, &storage));
+        const sp_storage_range range = {.storage = storage, .bytes = bytes};
+        CHECK_OK(sp_storage_fill_async(stream, range, &pattern, sizeof pattern));
+        CHECK_OK(sp_storage_release(storage));
+        if (i % 4 == 3) CHECK_OK(sp_stream_synchronize(stream));
+        if (i % 64 == 63) CHECK_OK(sp_device_empty_cache(b->device));
+        sp_fetch_add_relaxed(&b->rounds, (uint64_t)1);
+    }
+    CHECK_OK(sp_stream_synchronize(stream));
+}
+
+static void load_run_and_release(void *arg, uint32_t index)
+{
+    const busy *b = arg;
+    for (uint32_t i = 0; i < test_count(200, 10); i++) {
+        model_case c;
+        if (open_on_gpu(fixture_models[(index + i) % FIXTURE_MODELS], b->device, &c))
+            case_close(&c);
+    }
+}
+
+static void work_beside(void *arg, uint32_t index)
+{
+    busy *b = arg;
+    if (index < 4) {
+        load_run_and_release(b, index);
+        if (index == 0) sp_store_relaxed(&b->is_over, 1);
+    } else {
+        allocate_and_wait(b, index);
+    }
+}
+
+TEST(graphs_are_made_while_others_allocate_free_and_wait)
+{
+    busy b = {0};
+    if (!open_gpu(&b.device)) SKIP("no GPU");
+    test_threads(12, work_beside, &b);
+    test_note("%llu allocations beside", (unsigned long long)sp_load_relaxed(&b.rounds));
+    CHECK(sp_load_relaxed(&b.rounds) > 0);
 }
 
 TEST_MAIN
