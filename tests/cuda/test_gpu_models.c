@@ -170,7 +170,7 @@ static void allocate_and_wait(void *arg, uint32_t index)
     sp_stream stream;
     CHECK_OK(sp_stream_current(b->device, &stream));
     for (uint64_t i = 0; sp_load_relaxed(&b->is_over) == 0; i++) {
-        const uint64_t bytes = 4096 << (i + index) % 8;
+        const uint64_t bytes = (uint64_t)4096 << (i + index) % 8;
         const uint32_t pattern = index;
         sp_storage storage;
         CHECK_OK(sp_storage_create(b->device, bytes, NULL, &storage));
