@@ -36,8 +36,22 @@ static void print_quirks(sp_device device)
     }
 }
 
+/* All GPUs that the driver shows; the reason if there are none. */
+static void open_gpus(void)
+{
+    for (uint32_t i = 0;; i++) {
+        char name[16];
+        sp_device device;
+        snprintf(name, sizeof name, "cuda:%u", i);
+        if (sp_device_open(name, &device) == SP_OK) continue;
+        if (i == 0) printf("no GPU: %s\n", sp_last_error());
+        return;
+    }
+}
+
 static void print_devices(void)
 {
+    open_gpus();
     const uint32_t count = sp_device_count();
     for (uint32_t i = 0; i < count; i++) {
         sp_device device;

@@ -59,7 +59,8 @@ SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
 
 /* `bytes` of zeroed host memory, aligned to a page, that `device` reaches directly: to adopt, or to
- * copy through. 0 bytes is fine. It stays until sp_host_free, whatever becomes of the device. */
+ * copy through. 0 bytes is fine. It stays until sp_host_free, whatever becomes of the device.
+ * SP_UNSUPPORTED on a cuda device, whose storages the host reaches themselves. */
 SP_API sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out);
 /* Frees it; nobody may use it any more, so adopted memory is freed in its release function. Works
  * after sp_shutdown. SP_INVALID for an address that sp_host_alloc did not return or that is freed

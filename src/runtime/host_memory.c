@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned host memory: pages that the library knows by their addresses. Every device so far works on
- * host memory, so there is nothing to tell a driver.
+/* Pinned host memory: pages that the library knows by their addresses. For devices that work on the
+ * host's memory, so there is nothing to tell a driver.
  *
  *     ranges[] is sorted by address, and no two overlap;  bytes == the sum of their sizes */
 #include "runtime/host_memory.h"
@@ -86,8 +86,14 @@ sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out)
 {
     if (out == NULL) return sp__fail(SP_INVALID, "sp_host_alloc needs a place for the address");
     *out = NULL;
-    sp_rt_device *unused;
-    SP_TRY(sp__rt_device_find(device, &unused));
+    sp_rt_device *on;
+    SP_TRY(sp__rt_device_find(device, &on));
+    if (on->dev->vtable->staging_create != NULL) {
+        return sp__fail(SP_UNSUPPORTED,
+                        "%s gives out no pinned memory: sp_storage_host_begin gives the address "
+                        "of a storage's own",
+                        on->dev->limits.name);
+    }
     const uint64_t size = bytes > 0 ? bytes : 1;
     sp_mutex_lock(&pinned.lock);
     void *pages = has_memory_for_locked(size) ? sp_pages_map(size) : NULL;

@@ -112,6 +112,10 @@ TEST(memory_of_others_is_not_adopted)
     sp_storage storage;
     CHECK_STATUS(sp_storage_adopt(device, words, sizeof words, NULL, &storage), SP_UNSUPPORTED);
     CHECK_MESSAGE("did not allocate");
+    void *pinned;
+    CHECK_STATUS(sp_host_alloc(device, 4096, &pinned), SP_UNSUPPORTED);
+    CHECK_MESSAGE("sp_storage_host_begin");
+    CHECK(pinned == NULL);
     end();
 }
 
