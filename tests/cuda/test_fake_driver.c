@@ -29,9 +29,8 @@ TEST(calls_want_initialisation_a_context_and_a_stream)
     CHECK_CUDA(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
     CHECK_CUDA(cuCtxPushCurrent_v2(other), CUDA_SUCCESS);
     CHECK_CUDA(cuStreamSynchronize(f.a), FAKE_ERROR_INVALID_HANDLE);
-    CHECK_CUDA(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    CHECK_CUDA(cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
     CHECK(context == other);
-    CHECK_CUDA(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
     CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
     CHECK_CUDA(cuDevicePrimaryCtxRelease_v2(1), FAKE_ERROR_INVALID_CONTEXT);
     fixture_end(&f);
@@ -54,8 +53,6 @@ TEST(memory_is_counted_and_only_its_start_frees_it)
     CHECK_CUDA(cuMemAdvise(managed, 1000, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0), CUDA_SUCCESS);
     CHECK_CUDA(cuMemAdvise(device, 1000, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0),
                CUDA_ERROR_INVALID_VALUE);
-    CHECK_CUDA(cuMemPrefetchAsync(managed, 1000, 0, f.a), CUDA_SUCCESS);
-    CHECK_CUDA(cuMemPrefetchAsync(managed, 1001, 0, f.a), CUDA_ERROR_INVALID_VALUE);
     CHECK_CUDA(cuMemFree_v2(managed + 8), CUDA_ERROR_INVALID_VALUE);
     CHECK_CUDA(cuMemFree_v2((uintptr_t)pinned), CUDA_ERROR_INVALID_VALUE);
     CHECK_CUDA(cuMemFreeHost(pinned), CUDA_SUCCESS);

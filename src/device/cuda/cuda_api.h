@@ -107,24 +107,19 @@ typedef struct CUDA_MEMCPY3D {
 /* name, exported symbol, parameters */
 #define SP_CUDA_LIST(X)                                                                            \
     X(cuInit, cuInit, (unsigned int flags))                                                        \
-    X(cuDriverGetVersion, cuDriverGetVersion, (int *version))                                      \
     X(cuGetErrorName, cuGetErrorName, (CUresult error, const char **name))                         \
     X(cuGetErrorString, cuGetErrorString, (CUresult error, const char **text))                     \
     X(cuDeviceGetCount, cuDeviceGetCount, (int *count))                                            \
     X(cuDeviceGet, cuDeviceGet, (CUdevice * device, int ordinal))                                  \
-    X(cuDeviceGetName, cuDeviceGetName, (char *name, int bytes, CUdevice device))                  \
-    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device))                     \
+    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                    \
     X(cuDeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))    \
     X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))  \
     X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                  \
-    X(cuCtxGetCurrent, cuCtxGetCurrent, (CUcontext * context))                                     \
     X(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext context))                                  \
     X(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * context))                                  \
     X(cuMemAllocManaged, cuMemAllocManaged,                                                        \
       (CUdeviceptr * address, size_t bytes, unsigned int flags))                                   \
     X(cuMemAdvise, cuMemAdvise, (CUdeviceptr address, size_t bytes, int advice, CUdevice device))  \
-    X(cuMemPrefetchAsync, cuMemPrefetchAsync,                                                      \
-      (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream))                       \
     X(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                            \
     X(cuMemFree, cuMemFree_v2, (CUdeviceptr address))                                              \
     X(cuMemHostAlloc, cuMemHostAlloc, (void **address, size_t bytes, unsigned int flags))          \

@@ -60,13 +60,6 @@ CUresult cuInit(unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-CUresult cuDriverGetVersion(int *version)
-{
-    FAKE_ENTER(cuDriverGetVersion);
-    *version = 13000;
-    return CUDA_SUCCESS;
-}
-
 static const struct error_text {
     CUresult error;
     const char *name, *text;
@@ -141,14 +134,6 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
-{
-    FAKE_ENTER(cuDeviceGetName);
-    FAKE_TRY(check_device(device));
-    snprintf(name, (size_t)bytes, "fake GPU %d", device);
-    return CUDA_SUCCESS;
-}
-
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     FAKE_ENTER(cuDeviceTotalMem);
@@ -186,14 +171,6 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
         if (seen == 0) return FAKE_ERROR_INVALID_CONTEXT;
     } while (!atomic_compare_exchange_weak(&retains[device], &seen, seen - 1));
     fake_count(FAKE_RETAIN, -1);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetCurrent(CUcontext *context)
-{
-    FAKE_ENTER(cuCtxGetCurrent);
-    FAKE_TRY(check_initialized());
-    *context = stack.depth > 0 ? stack.contexts[stack.depth - 1] : NULL;
     return CUDA_SUCCESS;
 }
 

@@ -126,11 +126,3 @@ CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int advice, CUdevice dev
     }
     return is_managed(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-
-CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)
-{
-    FAKE_CONTEXT(cuMemPrefetchAsync, context);
-    FAKE_TRY(fake_stream_check(stream, context));
-    if (device != -1 && !fake_is_device(device)) return CUDA_ERROR_INVALID_VALUE;
-    return is_managed(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
