@@ -108,6 +108,7 @@ static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
             wait_bare(c->streams[place], c->events[place], how);
         }
     }
+    wait_bare(c->streams[place], c->events[place], BARE_SYNCHRONIZE); /* nothing is left behind */
     sp__cuda_leave();
     sp__session_give(session);
 }
