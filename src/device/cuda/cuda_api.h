@@ -111,7 +111,7 @@ typedef struct CUDA_MEMCPY3D {
     X(cuGetErrorString, cuGetErrorString, (CUresult error, const char **text))                     \
     X(cuDeviceGetCount, cuDeviceGetCount, (int *count))                                            \
     X(cuDeviceGet, cuDeviceGet, (CUdevice * device, int ordinal))                                  \
-    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                    \
+    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device))                     \
     X(cuDeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))    \
     X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))  \
     X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                  \
