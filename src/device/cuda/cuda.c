@@ -183,22 +183,13 @@ sp_status sp__cuda_prepare(void)
     return sp__cuda_api_open();
 }
 
-uint32_t sp__cuda_count(void)
-{
-    int count = 0;
-    sp_error_scope scope;
-    sp__error_set_aside(&scope);
-    if (sp__cuda_api_open() == SP_OK) SP_CUDA(cuDeviceGetCount)(&count);
-    sp__error_put_back(&scope);
-    return count > 0 ? (uint32_t)count : 0;
-}
-
 sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
 {
+    int count = 0;
     SP_TRY(sp__cuda_api_open());
-    const uint32_t count = sp__cuda_count();
-    if (ordinal >= count) {
-        return sp__fail(SP_NOT_FOUND, "there is no cuda:%u: the driver shows %u GPUs", ordinal,
+    SP_CUDA_TRY(cuDeviceGetCount, &count);
+    if (ordinal >= (uint32_t)count) {
+        return sp__fail(SP_NOT_FOUND, "there is no cuda:%u: the driver shows %d GPUs", ordinal,
                         count);
     }
     sp_cuda_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);

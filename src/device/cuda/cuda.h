@@ -12,7 +12,4 @@ sp_status sp__cuda_prepare(void);
  * GPU, SP_NOT_FOUND for a number that is too large. */
 sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out);
 
-/* GPUs that the driver shows; 0 without a driver. */
-uint32_t sp__cuda_count(void);
-
 #endif

@@ -23,11 +23,6 @@ typedef struct builder {
     CUgraphNode last; /* NULL before the first */
 } builder;
 
-static CUdeviceptr address_of(const sp_binding *binding)
-{
-    return (CUdeviceptr)(uintptr_t)binding->memory->host + binding->offset;
-}
-
 static sp_status added(builder *self, CUresult result, CUgraphNode node, const char *call)
 {
     SP_TRY(sp__cuda_check_on(self->device, result, call, NULL));
@@ -68,9 +63,9 @@ static sp_status add_copy(builder *self, const sp_command *command)
     const sp_binding *source = &command->bindings[1];
     if (target->bytes == 0) return SP_OK;
     const CUDA_MEMCPY3D params = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                  .srcDevice = address_of(source),
+                                  .srcDevice = sp__cuda_address(source),
                                   .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                  .dstDevice = address_of(target),
+                                  .dstDevice = sp__cuda_address(target),
                                   .WidthInBytes = target->bytes,
                                   .Height = 1,
                                   .Depth = 1};
@@ -90,7 +85,8 @@ static sp_status add_fill(builder *self, const sp_command *command)
     /* A pattern of 8 bytes is two columns of a matrix of 4-byte words. */
     const uint32_t columns = size == 8 ? 2 : 1;
     for (uint32_t i = 0; i < columns && count > 0; i++) {
-        const CUDA_MEMSET_NODE_PARAMS params = {.dst = address_of(target) + (CUdeviceptr)i * 4,
+        const CUDA_MEMSET_NODE_PARAMS params = {.dst =
+                                                    sp__cuda_address(target) + (CUdeviceptr)i * 4,
                                                 .pitch = size == 8 ? 8 : 0,
                                                 .value = (unsigned int)(pattern >> (32 * i)),
                                                 .elementSize = size == 8 ? 4 : size,

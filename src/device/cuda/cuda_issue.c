@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single commands to the driver. Memory of a cuda device has one address for host and GPU. */
+/* Single commands to the driver. */
 #include <string.h>
 
 #include "base/error.h"
 #include "device/cuda/cuda_command.h"
-
-static CUdeviceptr address_of(const sp_binding *binding)
-{
-    return (CUdeviceptr)(uintptr_t)binding->memory->host + binding->offset;
-}
 
 sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
                                const uint32_t grid[3], const sp_binding *bindings, uint32_t count,
@@ -22,7 +17,7 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
         return sp__fail(SP_UNSUPPORTED, "kernel %s does not run on a GPU", kernel->name);
     }
     SP_TRY(sp__cuda_program_function(&device->programs, kernel->gpu, &out->function));
-    for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = address_of(&bindings[i]);
+    for (uint32_t i = 0; i < count; i++) out->bindings.at[i] = sp__cuda_address(&bindings[i]);
     out->params[0] = &out->bindings;
     out->params[1] = (void *)(uintptr_t)constants; /* the driver only reads it */
     if (kernel->gpu->shape != NULL) {
@@ -70,8 +65,8 @@ static CUresult copy_overlapping(CUdeviceptr target, CUdeviceptr source, uint64_
 
 static CUresult copy(const sp_binding *bindings, CUstream stream)
 {
-    const CUdeviceptr target = address_of(&bindings[0]);
-    const CUdeviceptr source = address_of(&bindings[1]);
+    const CUdeviceptr target = sp__cuda_address(&bindings[0]);
+    const CUdeviceptr source = sp__cuda_address(&bindings[1]);
     const uint64_t bytes = bindings[0].bytes;
     if (bytes == 0 || target == source) return CUDA_SUCCESS;
     if (is_overlapping(target, source, bytes)) {
@@ -92,7 +87,7 @@ static CUresult fill_64(CUdeviceptr target, uint64_t pattern, uint64_t count, CU
 static CUresult fill(const sp_binding *binding, const void *pattern, uint32_t pattern_bytes,
                      CUstream stream)
 {
-    const CUdeviceptr target = address_of(binding);
+    const CUdeviceptr target = sp__cuda_address(binding);
     const uint64_t count = binding->bytes / pattern_bytes;
     uint64_t value = 0;
     memcpy(&value, pattern, pattern_bytes);

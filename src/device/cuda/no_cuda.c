@@ -14,8 +14,3 @@ sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
     *out = NULL;
     return sp__cuda_prepare();
 }
-
-uint32_t sp__cuda_count(void)
-{
-    return 0;
-}

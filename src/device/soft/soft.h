@@ -116,8 +116,9 @@ typedef struct sp_soft_queue {
 
     /* The claim's holder; handed over by the release and acquire of `word`. */
     SP_CACHE_ALIGNED sp_cursor cursor;
-    /* Newest value whose commands have been run or issued. Release, after an engine has issued:
-     * pairs with whoever wants a signal of that value. Others only look for work by it. */
+    /* Newest value whose commands have been run or issued. With an engine written sequentially
+     * consistent: pairs with whoever wants a signal of that value, and with `wanted` of the
+     * timeline. Else relaxed: it only tells whether there is work. */
     sp_atomic_u64 drained;
     sp_waiter park;                       /* registered while parked on a point */
     sp_host_job job;                      /* posted while parked on a host function */
