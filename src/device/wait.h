@@ -3,6 +3,7 @@
 #ifndef SP_DEVICE_WAIT_H
 #define SP_DEVICE_WAIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <streampool/status.h>
@@ -32,5 +33,8 @@ void sp__point_observed(sp_point point);
 
 /* Flushes the queue that owns the point, if it has not passed. */
 void sp__point_flush(sp_point point);
+
+/* Whether the point has passed, seen without waiting: a device may learn it only by the flush. */
+bool sp__point_look(sp_point point);
 
 #endif

@@ -234,12 +234,8 @@ sp_status sp_event_query(sp_event event)
 {
     sp_point point;
     SP_TRY(sp__event_point(event, &point));
-    if (SP_LIKELY(sp__point_has_passed(point))) {
-        sp__point_observed(point);
-        return sp__fault_report(sp__point_fault(point));
-    }
-    sp__point_flush(point);
-    return SP_NOT_READY;
+    if (!sp__point_look(point)) return SP_NOT_READY;
+    return sp__fault_report(sp__point_fault(point));
 }
 
 sp_status sp_event_synchronize(sp_event event)

@@ -44,13 +44,7 @@ sp_status sp_stream_query(sp_stream stream)
 {
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
-    const sp_point point = sp__queue_last_point(ref.queue);
-    if (sp__point_has_passed(point)) {
-        sp__point_observed(point);
-        return SP_OK;
-    }
-    sp__point_flush(point);
-    return SP_NOT_READY;
+    return sp__point_look(sp__queue_last_point(ref.queue)) ? SP_OK : SP_NOT_READY;
 }
 
 sp_status sp_stream_flush(sp_stream stream)

@@ -104,6 +104,42 @@ TEST(host_and_gpu_take_turns_on_a_storage)
     end();
 }
 
+/* The wait stays between the GPUs: no thread of ours has to look. */
+TEST(a_stream_waits_for_an_event_of_another_gpu)
+{
+    runtime_begin();
+    const sp_device first = open_cuda();
+    sp_device second;
+    CHECK_OK(sp_device_open("cuda:1", &second));
+    const sp_stream here = new_stream_on(first);
+    const sp_stream there = new_stream_on(second);
+    const sp_storage storage = new_words(second);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    const uint64_t before = sp__cuda_call_count(SP_CUDA_CALL_cuStreamWaitEvent);
+    fake_cuda_set_delay(1000000);
+    for (uint32_t i = 0; i < 10; i++) {
+        const uint32_t word = 100 + i;
+        const sp_storage other = new_words(first);
+        CHECK_OK(sp_storage_fill_async(here, all_of(other), &i, sizeof i));
+        CHECK_OK(sp_event_record(event, here));
+        CHECK_OK(sp_stream_wait_event(there, event));
+        CHECK_OK(sp_storage_fill_async(there, all_of(storage), &word, sizeof word));
+        CHECK_OK(sp_stream_synchronize(there));
+        /* So it was behind; the first look tells, of either kind. */
+        CHECK_OK(i % 2 == 0 ? sp_event_query(event) : sp_event_synchronize_for(event, 0));
+        CHECK_EQ_U64(word_of(storage), word);
+        CHECK_OK(sp_storage_release(other));
+    }
+    fake_cuda_set_delay(0);
+    CHECK_EQ_U64(sp__cuda_call_count(SP_CUDA_CALL_cuStreamWaitEvent) - before, 10);
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(here));
+    CHECK_OK(sp_stream_release(there));
+    end();
+}
+
 TEST(memory_of_others_is_not_adopted)
 {
     runtime_begin();

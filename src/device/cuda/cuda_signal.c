@@ -53,11 +53,13 @@ static CUresult record_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->lock)
     return CUDA_SUCCESS;
 }
 
-/* Drops the signals that the GPU has passed; the newest value among them, or 0. */
-static uint64_t collect_locked(sp_cuda_queue *queue, CUresult *result) SP_REQUIRES(&queue->lock)
+/* Sees to it that there is a signal, and drops those that the GPU has passed; the newest value
+ * among them, or 0. */
+static uint64_t ask_locked(sp_cuda_queue *queue, CUresult *result) SP_REQUIRES(&queue->lock)
 {
     uint64_t value = 0;
-    while (queue->count > 0) {
+    *result = record_locked(queue);
+    while (*result == CUDA_SUCCESS && queue->count > 0) {
         *result = SP_CUDA(cuEventQuery)(queue->signals[queue->first].event);
         if (*result != CUDA_SUCCESS) break;
         value = queue->signals[queue->first].value;
@@ -108,12 +110,7 @@ void sp__cuda_poll(sp_cuda_queue *queue)
     sp_timeline *timeline = &queue->soft.base.timeline;
     CUresult result = CUDA_SUCCESS;
     sp_mutex_lock(&queue->lock);
-    if (!is_lost(queue)) {
-        result = record_locked(queue);
-    }
-    uint64_t value = 0;
-    if (result == CUDA_SUCCESS && !is_lost(queue)) value = collect_locked(queue, &result);
-    if (is_lost(queue)) value = give_up_locked(queue);
+    const uint64_t value = is_lost(queue) ? give_up_locked(queue) : ask_locked(queue, &result);
     const bool is_news = value > sp_load_relaxed(&timeline->done);
     if (is_news) {
         sp__cuda_stamps_resolve_locked(queue, value);
@@ -133,7 +130,10 @@ sp_status sp__cuda_wait_signal(sp_cuda_queue *queue, uint64_t value, CUstream st
     if (sp_load_relaxed(&queue->soft.base.timeline.done) < value) {
         const sp_cuda_signal *newest = newest_locked(queue);
         if (newest == NULL || newest->value < value) {
+            /* The awaited queue may be of another GPU than the caller's context. */
+            sp__cuda_enter(sp__cuda_device_of(queue));
             result = record_locked(queue);
+            sp__cuda_leave();
             newest = newest_locked(queue);
         }
         if (result == CUDA_SUCCESS) result = SP_CUDA(cuStreamWaitEvent)(stream, newest->event, 0);
