@@ -92,6 +92,11 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
 static inline sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
 static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle);
 
+/* The object of the slot that the handle names, of this life, of another, or of none yet; NULL,
+ * without an error, if there is no such slot. For a caller that locks it and asks
+ * sp__handle_is_current then. */
+static inline sp_object *sp__handle_slot_object(sp_handle_table *table, uint64_t handle);
+
 /* SP_INVALID, with the reason why `handle` names no living object of the kind: zero, of another
  * kind, or stale. */
 sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *noun);
@@ -145,6 +150,12 @@ static inline sp_object *sp__handle_object_at(sp_handle_table *table, uint32_t s
     char *base = sp_load_acquire(&table->chunks[chunk]);
     if (base == NULL) return NULL;
     return (sp_object *)(void *)(base + (place - ((uint64_t)1 << log2)) * table->object_bytes);
+}
+
+static inline sp_object *sp__handle_slot_object(sp_handle_table *table, uint64_t handle)
+{
+    if (sp__handle_kind(handle) != table->kind) return NULL;
+    return sp__handle_object_at(table, sp__handle_slot(handle));
 }
 
 static inline sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle)

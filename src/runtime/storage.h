@@ -63,7 +63,8 @@ typedef struct sp_rt_storage {
 /* The table of all storage handles of the process. */
 extern sp_handle_table sp__storages;
 
-/* The object behind a handle, not locked and not held; NULL, with the error, if it is stale. */
+/* The object behind a handle, not locked and not held, and of another life if the handle is stale;
+ * NULL, with the error, if there never was one. */
 static inline sp_rt_storage *sp__storage_peek(sp_storage handle);
 
 /* Locks the storage if there is one and `handle` is still its handle; else false, with SP_INVALID's
@@ -95,7 +96,7 @@ void sp__storages_free(void);
 
 static inline sp_rt_storage *sp__storage_peek(sp_storage handle)
 {
-    sp_object *object = sp__handle_peek(&sp__storages, handle.bits);
+    sp_object *object = sp__handle_slot_object(&sp__storages, handle.bits);
     if (SP_LIKELY(object != NULL)) return SP_CONTAINER_OF(object, sp_rt_storage, object);
     sp__handle_refuse(SP_KIND_STORAGE, handle.bits, "storage");
     return NULL;

@@ -73,18 +73,28 @@ static bool comes_before(const sp_rt_storage *a, const sp_rt_storage *b)
     return a->object.slot < b->object.slot;
 }
 
+/* Of two handles of one slot one is stale. */
+static sp_status refuse_stale(const sp_rt_storage *storage, sp_storage a, sp_storage b)
+{
+    const bool is_a_current = sp__handle_is_current(&storage->object, a.bits);
+    return sp__handle_refuse(SP_KIND_STORAGE, is_a_current ? b.bits : a.bits, "storage");
+}
+
 /* Sorted, so that every step locks in one order; a storage used twice stands once. */
-static void insert(step *s, sp_rt_storage *storage, const sp_use *use)
+static sp_status insert(step *s, sp_rt_storage *storage, const sp_use *use)
 {
     uint32_t at = 0;
     while (at < s->storage_count && comes_before(s->storages[at].storage, storage)) at++;
     if (at < s->storage_count && s->storages[at].storage == storage) {
         s->storages[at].access |= use->access;
-        return;
+        return s->storages[at].handle.bits == use->storage.bits
+                   ? SP_OK
+                   : refuse_stale(storage, s->storages[at].handle, use->storage);
     }
     for (uint32_t i = s->storage_count; i > at; i--) s->storages[i] = s->storages[i - 1];
     s->storages[at] = (used_storage){storage, use->storage, use->access, true};
     s->storage_count++;
+    return SP_OK;
 }
 
 static sp_status collect_storages(step *s)
@@ -93,7 +103,7 @@ static sp_status collect_storages(step *s)
         sp_rt_storage *storage = sp__storage_peek(s->uses[i].storage);
         if (storage == NULL) return SP_INVALID;
         s->by_use[i] = storage;
-        insert(s, storage, &s->uses[i]);
+        SP_TRY(insert(s, storage, &s->uses[i]));
     }
     return SP_OK;
 }
@@ -165,22 +175,27 @@ sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total)
                     (unsigned long long)total);
 }
 
+static sp_status bind_locked(sp_rt_storage *storage, const sp_use *use, sp_binding *out)
+    SP_REQUIRES(&storage->lock)
+{
+    SP_TRY(sp__use_check_range(use->offset, use->bytes, storage->bytes));
+    *out = (sp_binding){
+        .memory = storage->memory,
+        .offset = storage->offset + use->offset,
+        .bytes = use->bytes,
+        .cell = &storage->cell,
+        .epoch = storage->epoch,
+        .access = (uint8_t)use->access,
+        .covers_all = !use->is_partial && use->bytes == storage->bytes,
+    };
+    return SP_OK;
+}
+
 static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
 {
     const uint32_t count = s->use_count;
     for (uint32_t i = 0; i < count; i++) {
-        const sp_use *use = &s->uses[i];
-        sp_rt_storage *storage = s->by_use[i];
-        SP_TRY(sp__use_check_range(use->offset, use->bytes, storage->bytes));
-        s->bindings[i] = (sp_binding){
-            .memory = storage->memory,
-            .offset = storage->offset + use->offset,
-            .bytes = use->bytes,
-            .cell = &storage->cell,
-            .epoch = storage->epoch,
-            .access = (uint8_t)use->access,
-            .covers_all = !use->is_partial && use->bytes == storage->bytes,
-        };
+        SP_TRY(bind_locked(s->by_use[i], &s->uses[i], &s->bindings[i]));
     }
     return SP_OK;
 }
@@ -249,6 +264,44 @@ static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
     return SP_OK;
 }
 
+/* ---- the common command: one storage, whose last use was a write on the same stream ---- */
+
+static sp_status submit_own_locked(const sp_stream_ref *stream, sp_command *command,
+                                   const sp_use *use, sp_rt_storage *storage, sp_point *out)
+    SP_REQUIRES(&storage->lock)
+{
+    sp_binding binding;
+    SP_TRY(bind_locked(storage, use, &binding));
+    command->bindings = &binding;
+    command->binding_count = 1;
+    sp_submission submission = {.commands = command, .command_count = 1};
+    const sp_status status = submit_now(stream, &submission, out);
+    command->bindings = NULL;
+    SP_TRY(status);
+    sp_delay_point();
+    sp__frontier_publish(&storage->block.frontier, use->access, *out);
+    return SP_OK;
+}
+
+/* There is nothing to wait for then, so there are no sets to build. False, and nothing is done, if
+ * it is not that case. */
+static bool submit_own(const sp_stream_ref *stream, sp_command *command, const sp_use *use,
+                       sp_point *out, sp_status *status)
+{
+    if (sp__check_is_on()) return false;
+    sp_rt_storage *storage = sp__storage_peek(use->storage);
+    *status = SP_INVALID;
+    if (!sp__storage_lock(storage, use->storage)) return true;
+    const bool is_own = storage->is_tracked && !storage->is_frozen &&
+                        sp__frontier_is_own(&storage->block.frontier, &stream->queue->timeline);
+    if (is_own) *status = submit_own_locked(stream, command, use, storage, out);
+    sp_mutex_unlock(&storage->lock);
+    if (is_own) kick(stream->queue);
+    return is_own;
+}
+
+/* ---- any command ---- */
+
 sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, const sp_use *uses,
                              uint32_t use_count, const void *call_site, sp_point *out)
 {
@@ -256,6 +309,8 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     if (use_count > most) {
         return sp__fail(SP_INVALID, "a command has at most %u bindings, not %u", most, use_count);
     }
+    sp_status status;
+    if (use_count == 1 && submit_own(stream, command, uses, out, &status)) return status;
     step s;
     s.stream = stream;
     s.uses = uses;
@@ -266,7 +321,7 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     s.call_site = call_site;
     s.reports = SP_UNLIKELY(sp__check_is_on()) ? sp_calloc(1, sizeof *s.reports) : NULL;
     s.waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = s.points};
-    sp_status status = collect_storages(&s);
+    status = collect_storages(&s);
     if (status == SP_OK) status = lock_all(&s);
     if (status == SP_OK) status = submit_locked(&s, command, out);
     unlock_all(&s);

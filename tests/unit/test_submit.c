@@ -2,6 +2,7 @@
 /* The hazard step: uses of one storage on several streams need no word from the user. */
 #include "runtime_fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 TEST(a_read_on_another_stream_follows_the_write)
@@ -150,6 +151,44 @@ TEST(points_of_one_storage_beyond_a_full_set_are_waited_for_once_each)
     CHECK_EQ_U64(submissions_behind(SP_MAX_WAITS), 1);
     CHECK_EQ_U64(submissions_behind(SP_MAX_WAITS + 1), 2);
     CHECK_EQ_U64(submissions_behind(200), 4);
+    runtime_end();
+}
+
+TEST(a_stale_handle_beside_the_living_one_of_its_slot_is_refused)
+{
+    runtime_begin();
+    const sp_storage stale = new_storage(64);
+    CHECK_OK(sp_storage_release(stale));
+    const sp_storage alive = new_storage(64);
+    const uint64_t slot = ((uint64_t)1 << SP_SLOT_BITS) - 1;
+    CHECK_EQ_U64(alive.bits & slot, stale.bits & slot); /* the newest free block comes first */
+    const sp_storage pairs[2][2] = {{alive, stale}, {stale, alive}};
+    char name[32];
+    snprintf(name, sizeof name, "%#llx", (unsigned long long)stale.bits);
+    for (int i = 0; i < 2; i++) {
+        const sp_storage_range to = {pairs[i][0], 0, 32};
+        const sp_storage_range from = {pairs[i][1], 32, 32};
+        CHECK_STATUS(sp_storage_copy_async(current_stream(), to, from), SP_INVALID);
+        CHECK_MESSAGE(name);
+    }
+    CHECK_OK(sp_storage_release(alive));
+    runtime_end();
+}
+
+TEST(a_command_that_is_refused_on_its_own_stream_holds_nothing)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    fill(current_stream(), storage, 1); /* a write on this stream was the last use */
+    const sp_storage_range beyond = {storage, 32, 64};
+    const uint32_t word = 2;
+    CHECK_STATUS(sp_storage_fill_async(current_stream(), beyond, &word, sizeof word), SP_INVALID);
+    CHECK_MESSAGE("outside");
+    const sp_stream other = new_stream();
+    fill(other, storage, 3); /* not locked */
+    CHECK_EQ_INT(first_other(storage, 3), -1);
+    CHECK_OK(sp_stream_release(other));
+    CHECK_OK(sp_storage_release(storage));
     runtime_end();
 }
 
