@@ -29,7 +29,10 @@ typedef SP_ATOMIC(void *) sp_atomic_ptr;
 #define sp_store_release(a, v) __atomic_store_n(&(a)->value, (v), __ATOMIC_RELEASE)
 #define sp_store_seq_cst(a, v) __atomic_store_n(&(a)->value, (v), __ATOMIC_SEQ_CST)
 
+/* Each exchange returns the value before. */
+#define sp_exchange_relaxed(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_RELAXED)
 #define sp_exchange_acquire(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_ACQUIRE)
+#define sp_exchange_release(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_RELEASE)
 #define sp_exchange_acq_rel(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_ACQ_REL)
 #define sp_exchange_seq_cst(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_SEQ_CST)
 

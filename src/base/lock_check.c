@@ -64,14 +64,13 @@ static bool may_take_inside(const sp_lock_state *wanted, const sp_lock_state *he
     return wanted->place > held->place;
 }
 
-void sp__lock_check_init(sp_mutex *mutex, sp_lock_rank rank)
+void sp__lock_check_init(sp_lock_state *lock, sp_lock_rank rank)
 {
-    mutex->state = (sp_lock_state){.rank = rank};
+    *lock = (sp_lock_state){.rank = rank};
 }
 
-void sp__lock_check_order(const sp_mutex *mutex)
+void sp__lock_check_order(const sp_lock_state *wanted)
 {
-    const sp_lock_state *wanted = &mutex->state;
     SP_ASSERT(wanted->rank > SP_LOCK_UNKNOWN && wanted->rank < SP_LOCK_RANK_COUNT);
     if (wanted->rank == SP_LOCK_FOREIGN) return;
     for (const sp_lock_state *held = sp_tls_get(SP_TLS_LOCKS); held != NULL; held = held->outer) {
@@ -79,25 +78,25 @@ void sp__lock_check_order(const sp_mutex *mutex)
     }
 }
 
-void sp__lock_check_taken(sp_mutex *mutex)
+void sp__lock_check_taken(sp_lock_state *lock)
 {
-    if (mutex->state.rank == SP_LOCK_FOREIGN) return;
-    mutex->state.outer = sp_tls_get(SP_TLS_LOCKS);
-    (void)sp_tls_set(SP_TLS_LOCKS, &mutex->state, NULL);
+    if (lock->rank == SP_LOCK_FOREIGN) return;
+    lock->outer = sp_tls_get(SP_TLS_LOCKS);
+    (void)sp_tls_set(SP_TLS_LOCKS, lock, NULL);
 }
 
-void sp__lock_check_given(sp_mutex *mutex)
+void sp__lock_check_given(sp_lock_state *lock)
 {
-    if (mutex->state.rank == SP_LOCK_FOREIGN) return;
+    if (lock->rank == SP_LOCK_FOREIGN) return;
     sp_lock_state *held = sp_tls_get(SP_TLS_LOCKS);
-    if (held == &mutex->state) {
+    if (held == lock) {
         (void)sp_tls_set(SP_TLS_LOCKS, held->outer, NULL);
         return;
     }
     /* Locks need not be given back in the order of a stack. */
-    while (held != NULL && held->outer != &mutex->state) held = held->outer;
+    while (held != NULL && held->outer != lock) held = held->outer;
     SP_ASSERT(held != NULL); /* the thread holds what it unlocks */
-    held->outer = mutex->state.outer;
+    held->outer = lock->outer;
 }
 
 void sp_lock_check_none(const char *what)

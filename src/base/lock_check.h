@@ -5,16 +5,34 @@
 #ifndef SP_BASE_LOCK_CHECK_H
 #define SP_BASE_LOCK_CHECK_H
 
-#include "base/mutex.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lock_rank.h"
+
+#if !defined(NDEBUG)
+#define SP_LOCK_CHECKS 1
+#else
+#define SP_LOCK_CHECKS 0
+#endif
 
 #if SP_LOCK_CHECKS
 
-void sp__lock_check_init(sp_mutex *mutex, sp_lock_rank rank);
+/* What a mutex knows of itself for the check. */
+typedef struct sp_lock_state {
+    sp_lock_rank rank;
+    uint64_t place;              /* among the locks of its rank; 0: never two at once */
+    struct sp_lock_state *outer; /* the holder's next older lock; only the holder touches it */
+} sp_lock_state;
+
+#define SP_LOCK_STATE(mutex) (&(mutex)->state)
+
+void sp__lock_check_init(sp_lock_state *lock, sp_lock_rank rank);
 /* Before the thread may block: asserts that its locks allow this one. */
-void sp__lock_check_order(const sp_mutex *mutex);
+void sp__lock_check_order(const sp_lock_state *lock);
 /* The thread has it now, or is about to let go of it. */
-void sp__lock_check_taken(sp_mutex *mutex);
-void sp__lock_check_given(sp_mutex *mutex);
+void sp__lock_check_taken(sp_lock_state *lock);
+void sp__lock_check_given(sp_lock_state *lock);
 
 /* Asserts that the calling thread holds no lock; `what` says, for the message, what it must not do
  * with one: "a wait for a point". */
@@ -22,21 +40,25 @@ void sp_lock_check_none(const char *what);
 
 #else
 
-static inline void sp__lock_check_init(sp_mutex *mutex, sp_lock_rank rank)
+typedef struct sp_lock_state sp_lock_state;
+
+#define SP_LOCK_STATE(mutex) ((sp_lock_state *)NULL)
+
+static inline void sp__lock_check_init(sp_lock_state *lock, sp_lock_rank rank)
 {
-    (void)mutex, (void)rank;
+    (void)lock, (void)rank;
 }
-static inline void sp__lock_check_order(const sp_mutex *mutex)
+static inline void sp__lock_check_order(const sp_lock_state *lock)
 {
-    (void)mutex;
+    (void)lock;
 }
-static inline void sp__lock_check_taken(sp_mutex *mutex)
+static inline void sp__lock_check_taken(sp_lock_state *lock)
 {
-    (void)mutex;
+    (void)lock;
 }
-static inline void sp__lock_check_given(sp_mutex *mutex)
+static inline void sp__lock_check_given(sp_lock_state *lock)
 {
-    (void)mutex;
+    (void)lock;
 }
 static inline void sp_lock_check_none(const char *what)
 {

@@ -11,21 +11,7 @@
 
 #include "backend_types.h"
 #include "base/annotations.h"
-#include "base/lock_rank.h"
-
-#if !defined(NDEBUG)
-#define SP_LOCK_CHECKS 1
-#else
-#define SP_LOCK_CHECKS 0
-#endif
-
-#if SP_LOCK_CHECKS
-typedef struct sp_lock_state {
-    sp_lock_rank rank;
-    uint64_t place;              /* among the locks of its rank; 0: never two at once */
-    struct sp_lock_state *outer; /* the holder's next older lock; only the holder touches it */
-} sp_lock_state;
-#endif
+#include "base/lock_check.h"
 
 typedef struct SP_CAPABILITY("mutex") sp_mutex {
     sp_mutex_impl impl;
@@ -50,9 +36,9 @@ typedef struct sp_cond {
 
 void sp_mutex_init(sp_mutex *mutex, sp_lock_rank rank);
 void sp_mutex_deinit(sp_mutex *mutex);
-void sp_mutex_lock(sp_mutex *mutex) SP_ACQUIRE(mutex);
-bool sp_mutex_try_lock(sp_mutex *mutex) SP_TRY_ACQUIRE(true, mutex);
-void sp_mutex_unlock(sp_mutex *mutex) SP_RELEASE(mutex);
+SP_MUTEX_INLINE void sp_mutex_lock(sp_mutex *mutex) SP_ACQUIRE(mutex);
+SP_MUTEX_INLINE bool sp_mutex_try_lock(sp_mutex *mutex) SP_TRY_ACQUIRE(true, mutex);
+SP_MUTEX_INLINE void sp_mutex_unlock(sp_mutex *mutex) SP_RELEASE(mutex);
 
 /* Gives an initialised mutex, before it is used, a place (> 0) among those of its rank. One thread
  * may hold several of them, taken in growing order of their places. */
@@ -73,5 +59,7 @@ void sp_cond_wait(sp_cond *cond, sp_mutex *mutex) SP_REQUIRES(mutex);
 bool sp_cond_wait_until(sp_cond *cond, sp_mutex *mutex, uint64_t deadline_ns) SP_REQUIRES(mutex);
 void sp_cond_signal(sp_cond *cond);
 void sp_cond_broadcast(sp_cond *cond);
+
+#include "backend_mutex.h"
 
 #endif

@@ -15,6 +15,9 @@
  * no reason at all: look again. */
 bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns);
 
+/* The same for the locks themselves: other locks may be held. */
+bool sp__word_sleep(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns);
+
 /* Wakes up to `count` threads that sleep on `word`. `word` is only an address here: its memory may
  * already be gone. */
 void sp_word_wake(sp_atomic_u32 *word, uint32_t count);

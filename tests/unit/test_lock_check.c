@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of locks: what it allows passes; what it forbids ends a debug build with a message that
  * names both locks. Each violation is committed in a child of its own. */
-#include "base/lock_check.h"
+#include "base/mutex.h"
 
 #include <signal.h>
 #include <string.h>

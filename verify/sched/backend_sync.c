@@ -45,7 +45,7 @@ static void take(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
     mutex->impl.owner = self->id + 1;
     update_lockers(self, (uintptr_t)mutex, false);
     sp__sync_acquire(self, (uintptr_t)mutex, pc);
-    sp__lock_check_taken(mutex);
+    sp__lock_check_taken(SP_LOCK_STATE(mutex));
 }
 
 /* States that the next step of `thread` is to lock `mutex`. */
@@ -66,7 +66,7 @@ static void give(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
         sp__engine_fail(SP_SCHED_MISUSE, "thread %u unlocks a mutex that it does not hold, pc %#x",
                         self->id, sp__pc_offset(pc));
     }
-    sp__lock_check_given(mutex);
+    sp__lock_check_given(SP_LOCK_STATE(mutex));
     sp__sync_release(self, (uintptr_t)mutex, pc);
     mutex->impl.owner = 0;
     update_lockers(self, (uintptr_t)mutex, true);
@@ -79,7 +79,7 @@ void sp_mutex_init(sp_mutex *mutex, sp_lock_rank rank)
         sp__shadow_access(self, (uintptr_t)mutex, sizeof *mutex, true, __builtin_return_address(0));
     }
     mutex->impl.owner = 0;
-    sp__lock_check_init(mutex, rank);
+    sp__lock_check_init(SP_LOCK_STATE(mutex), rank);
 }
 
 void sp_mutex_deinit(sp_mutex *mutex)
@@ -99,7 +99,7 @@ SP_NO_LOCK_ANALYSIS void sp_mutex_lock(sp_mutex *mutex)
     if (self == NULL) return;
     const void *pc = __builtin_return_address(0);
     (void)sp__shadow_atomic(self, (uintptr_t)mutex, 8, false, pc); /* before its owner is read */
-    sp__lock_check_order(mutex);
+    sp__lock_check_order(SP_LOCK_STATE(mutex));
     will_lock(self, (uintptr_t)mutex, pc);
     sp__engine_point(self);
     take(self, mutex, pc);
@@ -280,13 +280,11 @@ void sp_cond_broadcast(sp_cond *cond)
 
 /* --- words --- */
 
-bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
+static bool word_sleep(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns, const void *pc)
 {
     sp_sched_thread *self = sp__engine.self;
     if (self == NULL) return true;
-    const void *pc = __builtin_return_address(0);
     const uintptr_t addr = (uintptr_t)word;
-    sp_lock_check_none("a wait on a word");
     self->op = (sp_op){.kind = SP_OP_WORD_WAIT,
                        .key_count = 2,
                        .key = {addr, addr + 1},
@@ -301,6 +299,17 @@ bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
     if (!sleeps) return value != seen;
     sleep_on(self, SP_THREAD_SLEEPS_WORD, addr + 1, deadline_ns, pc);
     return !self->has_timed_out;
+}
+
+bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
+{
+    sp_lock_check_none("a wait on a word");
+    return word_sleep(word, seen, deadline_ns, __builtin_return_address(0));
+}
+
+bool sp__word_sleep(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
+{
+    return word_sleep(word, seen, deadline_ns, __builtin_return_address(0));
 }
 
 void sp_word_wake(sp_atomic_u32 *word, uint32_t count)

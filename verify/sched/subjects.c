@@ -94,6 +94,11 @@ DECLARE(sp__subject_once_fails);
 DECLARE(sp__subject_parker);
 DECLARE(sp__subject_parker_two);
 DECLARE(sp__subject_parker_timeout);
+/* verify/subjects/subject_word_lock.c */
+DECLARE(sp__subject_word_lock);
+DECLARE(sp__subject_word_cond);
+DECLARE(sp__subject_word_cond_hand_over);
+DECLARE(sp__subject_word_cond_timeout);
 /* verify/subjects/subject_close.c */
 DECLARE(sp__subject_close);
 DECLARE(sp__subject_close_new_queue);
@@ -520,6 +525,30 @@ const sp_subject sp__subjects[] = {
     {.name = "parker_two", .test = sp__subject_parker_two, .thread_count = 3},
     {.name = "parker_timeout",
      .test = sp__subject_parker_timeout,
+     .thread_count = 2,
+     .options = {.timeouts_are_choices = true}},
+    {.name = "word_lock_2",
+     .test = sp__subject_word_lock,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "relaxed_unlock"},
+    {.name = "word_lock_3",
+     .test = sp__subject_word_lock,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "held_after_sleep"},
+    {.name = "word_cond_2",
+     .test = sp__subject_word_cond,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "look_after_unlock"},
+    {.name = "word_cond_3",
+     .test = sp__subject_word_cond,
+     .arg = (void *)&three,
+     .thread_count = 3},
+    {.name = "word_cond_hand_over", .test = sp__subject_word_cond_hand_over, .thread_count = 3},
+    {.name = "word_cond_timeout",
+     .test = sp__subject_word_cond_timeout,
      .thread_count = 2,
      .options = {.timeouts_are_choices = true}},
     {.name = "close_one",

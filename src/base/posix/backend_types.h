@@ -5,9 +5,15 @@
 
 #include <pthread.h>
 
-typedef pthread_mutex_t sp_mutex_impl;
-#define SP_MUTEX_IMPL_INIT PTHREAD_MUTEX_INITIALIZER
-typedef pthread_cond_t sp_cond_impl;
+#include "base/word_lock.h"
+
+typedef sp_word_lock sp_mutex_impl;
+#define SP_MUTEX_IMPL_INIT                                                                         \
+    {                                                                                              \
+        .word = { SP_WORD_FREE }                                                                   \
+    }
+#define SP_MUTEX_INLINE static inline
+typedef sp_word_cond sp_cond_impl;
 typedef pthread_t sp_thread_impl;
 
 #endif

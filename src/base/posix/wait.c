@@ -15,6 +15,11 @@
 bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
 {
     sp_lock_check_none("a wait on a word");
+    return sp__word_sleep(word, seen, deadline_ns);
+}
+
+bool sp__word_sleep(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns)
+{
     /* FUTEX_WAIT_BITSET takes an absolute time on CLOCK_MONOTONIC. */
     struct timespec until;
     const struct timespec *limit = NULL;

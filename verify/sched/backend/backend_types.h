@@ -10,6 +10,7 @@ typedef struct sp_mutex_impl {
     uint64_t owner; /* logical thread + 1; 0: unlocked */
 } sp_mutex_impl;
 #define SP_MUTEX_IMPL_INIT {0}
+#define SP_MUTEX_INLINE
 
 typedef struct sp_cond_impl {
     uint64_t unused; /* the address is the identity */

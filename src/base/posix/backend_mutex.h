@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of base/mutex.h that are on every path, on POSIX. Included at its end only. */
+#ifndef SP_BACKEND_MUTEX_H
+#define SP_BACKEND_MUTEX_H
+
+static inline void sp_mutex_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
+{
+    sp__lock_check_order(SP_LOCK_STATE(mutex));
+    sp_word_lock_take(&mutex->impl);
+    sp__lock_check_taken(SP_LOCK_STATE(mutex));
+}
+
+/* In any order: whoever does not wait closes no circle. */
+static inline bool sp_mutex_try_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
+{
+    if (!sp_word_try_lock(&mutex->impl)) return false;
+    sp__lock_check_taken(SP_LOCK_STATE(mutex));
+    return true;
+}
+
+static inline void sp_mutex_unlock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
+{
+    sp__lock_check_given(SP_LOCK_STATE(mutex));
+    sp_word_lock_give(&mutex->impl);
+}
+
+#endif

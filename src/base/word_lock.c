@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/word_lock.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "base/wait.h"
+
+void sp__word_lock_slow(sp_word_lock *lock)
+{
+    uint32_t mark = SP_WORD_WAITED;
+    while (sp_exchange_acquire(&lock->word, mark) != SP_WORD_FREE) {
+        sp__word_sleep(&lock->word, mark, SP_NO_DEADLINE);
+        if (SP_PLANTED(held_after_sleep)) mark = SP_WORD_HELD;
+    }
+}
+
+void sp__word_unlock_slow(sp_word_lock *lock)
+{
+    sp_word_wake(&lock->word, 1);
+}
+
+bool sp_word_cond_wait(sp_word_cond *cond, sp_word_lock *lock, uint64_t deadline_ns)
+{
+    uint32_t seen = sp_load_relaxed(&cond->signals);
+    sp_fetch_add_relaxed(&cond->waiters, 1);
+    sp_word_lock_give(lock);
+    if (SP_PLANTED(look_after_unlock)) seen = sp_load_relaxed(&cond->signals);
+    const bool is_in_time = sp__word_sleep(&cond->signals, seen, deadline_ns);
+    /* As WAITED: a broadcast wakes several, of whom all but one sleep for the lock now. */
+    sp__word_lock_slow(lock);
+    sp_fetch_sub_relaxed(&cond->waiters, 1);
+    return is_in_time;
+}
+
+static void wake(sp_word_cond *cond, uint32_t count)
+{
+    if (sp_load_relaxed(&cond->waiters) == 0) return;
+    sp_fetch_add_relaxed(&cond->signals, 1);
+    sp_word_wake(&cond->signals, count);
+}
+
+void sp_word_cond_signal(sp_word_cond *cond)
+{
+    wake(cond, 1);
+}
+
+void sp_word_cond_broadcast(sp_word_cond *cond)
+{
+    wake(cond, SP_WAKE_ALL);
+}
