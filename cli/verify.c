@@ -240,6 +240,18 @@ static void verify_below(const char *folder, verify_run *totals)
     free(entries); /* primitive: scandir's own memory */
 }
 
+/* Nothing to verify is a mistyped path, not a success. */
+static void verify_path(const char *path, verify_run *totals)
+{
+    const verify_run before = *totals;
+    verify_below(path, totals);
+    const bool is_any = totals->passed > before.passed || totals->failed > before.failed ||
+                        totals->skipped > before.skipped;
+    if (is_any) return;
+    printf("FAILED   %s: no folder with model.onnx and test_data_set_0 in it or below\n", path);
+    totals->failed++;
+}
+
 int sp__command_verify(int argc, char **argv)
 {
     const bool has_device = argc > 2 && strcmp(argv[1], "--device") == 0;
@@ -253,7 +265,7 @@ int sp__command_verify(int argc, char **argv)
         fprintf(stderr, "streampool: %s\n", sp_last_error());
         return EXIT_FAILURE;
     }
-    for (int i = first; i < argc; i++) verify_below(argv[i], &totals);
+    for (int i = first; i < argc; i++) verify_path(argv[i], &totals);
     printf("%u passed, %u failed, %u skipped\n", totals.passed, totals.failed, totals.skipped);
     return totals.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -37,6 +37,8 @@ printf "\\x$(printf %02x $((last ^ 128)))" |
 expect 1 '^1 passed, 1 failed, 0 skipped$' "$program" verify "$work/changed"
 
 expect 1 '^0 passed, 1 failed, 0 skipped$' "$program" verify "$work/nowhere"
+mkdir "$work/empty"
+expect 1 '^0 passed, 1 failed, 0 skipped$' "$program" verify "$work/empty"
 cp -r "$work/changed" "$work/broken"
 echo garbage >"$work/broken/model.onnx"
 expect 1 '^0 passed, 1 failed, 0 skipped$' "$program" verify "$work/broken"
