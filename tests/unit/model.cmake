@@ -11,6 +11,7 @@ foreach(suite IN ITEMS
     tensor:shape
     ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
     ops:op_conv ops:op_elementwise ops:op_gemm ops:op_move
+    ops:op_axis ops:op_norm ops:op_pool ops:op_reduce ops:op_softmax ops:half ops:math_f64
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
     model:graph model:plan model:models)
     string(REPLACE ":" ";" suite ${suite})

@@ -8,7 +8,7 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-enum { MAX_INPUTS = 3, MAX_ATTRIBUTES = 5 };
+enum { MAX_INPUTS = 5, MAX_ATTRIBUTES = 5 };
 
 typedef struct golden {
     const char *op;
@@ -49,6 +49,29 @@ static const golden table[] = {
     {"Exp", 13, {DIMS(10007)}, 1, {{0}}, 0x226c6c8707f97fda},
     {"Transpose", 13, {DIMS(5, 6, 7)}, 1, {{"perm", {2, 0, 1}, 3}}, 0x718b430b6fa0eaa2},
     {"Concat", 13, {DIMS(3, 5), DIMS(3, 2), DIMS(3, 4)}, 3, {{"axis", {1}, 0}}, 0xe317542d0edb365d},
+    {"ReduceSum", 11, {DIMS(5, 1003)}, 1, {{"axes", {1}, 1}}, 0x456fff95f3d20a65},
+    {"ReduceSum", 11, {DIMS(3, 100, 77)}, 1, {{"axes", {1}, 1}}, 0xb564e2768c6014d2},
+    {"ReduceMean", 11, {DIMS(3, 5, 7, 11)}, 1, {{"axes", {0, 2}, 2}}, 0xbdcfc56f2fb933ff},
+    {"ReduceMax", 11, {DIMS(4, 133)}, 1, {{"axes", {1}, 1}}, 0xe97053fbf2c678b4},
+    {"ReduceMin", 11, {DIMS(133, 20)}, 1, {{"axes", {0}, 1}}, 0x2cf91bf787838138},
+    {"ReduceProd", 11, {DIMS(40, 19)}, 1, {{"axes", {1}, 1}}, 0x42fea02ed34fddab},
+    {"ReduceL1", 11, {DIMS(5, 203)}, 1, {{"axes", {1}, 1}}, 0x8664c94ccfca155f},
+    {"ReduceL2", 11, {DIMS(5, 203)}, 1, {{"axes", {0}, 1}}, 0x1114fd175a04fe60},
+    {"ReduceLogSumExp", 11, {DIMS(9, 77)}, 1, {{"axes", {1}, 1}}, 0xead62cb17c6e7cc7},
+    {"ReduceSumSquare", 11, {DIMS(9, 77)}, 1, {{"axes", {1}, 1}}, 0x5f0fa9f83cbf5b29},
+    {"Softmax", 13, {DIMS(7, 131)}, 1, {{"axis", {1}, 0}}, 0xd04cf8fa6aaa8a07},
+    {"Softmax", 13, {DIMS(3, 21, 70)}, 1, {{"axis", {1}, 0}}, 0x10cf6f2f345dc53b},
+    {"LogSoftmax", 11, {DIMS(5, 6, 7)}, 1, {{"axis", {1}, 0}}, 0x694e7666cd51e0b5},
+    {"BatchNormalization", 15, {DIMS(2, 9, 5, 5), DIMS(9), DIMS(9), DIMS(9), DIMS(9)}, 5, {{0}}, 0x0c2017c126cfd06c},
+    {"LayerNormalization", 17, {DIMS(6, 100), DIMS(100), DIMS(100)}, 3, {{0}}, 0xed4318a21ec7679e},
+    {"AveragePool", 19, {DIMS(2, 3, 15, 16)}, 1,
+     {{"kernel_shape", {5, 4}, 2}, {"strides", {2, 1}, 2}, {"pads", {1, 0, 2, 3}, 4}, {"ceil_mode", {1}, 0}}, 0xcd1ad76af462b195},
+    {"GlobalAveragePool", 1, {DIMS(2, 30, 7, 7)}, 1, {{0}}, 0xe699a4aebabb69ad},
+    {"MaxPool", 12, {DIMS(2, 3, 7, 8, 9)}, 1, {{"kernel_shape", {2, 3, 2}, 3}, {"strides", {1, 2, 2}, 3}}, 0x5ef6d52d6395e734},
+    {"Conv", 11, {DIMS(2, 4, 7, 8, 9), DIMS(6, 2, 3, 2, 3), DIMS(6)}, 3,
+     {{"group", {2}, 0}, {"strides", {2, 1, 2}, 3}, {"dilations", {1, 2, 1}, 3}}, 0x7acebc43ad88cd4e},
+    {"ConvTranspose", 11, {DIMS(2, 6, 9, 17), DIMS(6, 4, 3, 4), DIMS(8)}, 3,
+     {{"group", {2}, 0}, {"strides", {2, 3}, 2}, {"pads", {1, 0, 2, 1}, 4}, {"dilations", {1, 2}, 2}}, 0xa61c8a44e8c02f53},
 };
 /* clang-format on */
 

@@ -129,10 +129,12 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 };
 
 static const sp_kernel table[SP_KERNEL_COUNT] = {
+#define NAME_ENTRY(kernel) [SP_KERNEL_ID_##kernel] = {.name = #kernel},
 #define TABLE_ENTRY(kernel)                                                                        \
     [SP_KERNEL_ID_##kernel] = {.name = #kernel, .gpu = &gpu_table[SP_KERNEL_ID_##kernel]},
-    SP_KERNEL_LIST(TABLE_ENTRY)
+    SP_CUDA_KERNEL_LIST(TABLE_ENTRY) SP_KERNEL_LIST_REDUCE(NAME_ENTRY)
 #undef TABLE_ENTRY
+#undef NAME_ENTRY
 };
 
 const sp_kernel *sp__cuda_kernels(void)
