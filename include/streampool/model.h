@@ -21,6 +21,9 @@ typedef struct sp_model {
 
 typedef struct sp_model_options {
     sp_device device; /* zero: cpu */
+    /* Plans that are kept, 4,096 at most; zero: as STREAMPOOL_PLANS says, 32 by default. A run with
+     * other shapes than those takes the place of a plan that was not used lately. */
+    uint32_t max_plans;
 } sp_model_options;
 
 /* Loads an ONNX file. NULL options are all defaults.
@@ -56,7 +59,9 @@ typedef struct sp_model_info {
     uint64_t weight_bytes;
     sp_device device;
     uint64_t runs;           /* that have begun */
-    uint32_t plan_count;     /* sets of input shapes that were compiled */
+    uint32_t plan_count;     /* sets of input shapes that are compiled now */
+    uint64_t plan_builds;    /* that were begun, failed ones too */
+    uint64_t plan_evictions; /* plans that gave their place to others */
     uint32_t session_count;  /* memories for one run each */
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
 } sp_model_info;

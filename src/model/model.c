@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/option.h"
 
 static void model_destroy(sp_object *object);
 
@@ -68,7 +69,8 @@ static sp_status check_ports(const sp_graph *graph)
 }
 
 /* Takes the graph over. */
-static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model *out)
+static sp_status model_new(const sp_graph *graph, sp_rt_device *device, uint32_t max_plans,
+                           sp_model *out)
 {
     sp_object *object;
     sp_status status = check_ports(graph);
@@ -80,14 +82,16 @@ static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model
     sp_rt_model *model = model_of(object);
     model->graph = graph;
     model->device = device;
+    model->plans = (sp_plan_cache){0};
     status = sp__upload(device, graph->weights, graph->weight_count, &model->weights);
+    if (status == SP_OK) {
+        status =
+            sp__plan_cache_init(&model->plans, graph, device, model->weights.memories, max_plans);
+    }
     if (status != SP_OK) {
-        sp__graph_free(graph);
-        sp__handle_recycle(&models, object);
+        model_destroy(object);
         return status;
     }
-    model->plans = (sp_plan_cache){0};
-    sp__plan_cache_init(&model->plans, graph, device, model->weights.memories);
     sp_store_relaxed(&model->runs, 0);
     sp_store_relaxed(&model->in_flight, 0);
     sp_store_relaxed(&model->most_in_flight, 0);
@@ -101,7 +105,12 @@ sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_mode
     if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
     *out = (sp_model){0};
     sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(options != NULL ? options->device : (sp_device){0}, &device));
+    const sp_model_options wanted = options != NULL ? *options : (sp_model_options){0};
+    SP_TRY(sp__rt_device_find(wanted.device, &device));
+    if (wanted.max_plans > SP_PLAN_CACHE_MOST) {
+        return sp__fail(SP_INVALID, "a model keeps at most %d plans, not %u", SP_PLAN_CACHE_MOST,
+                        wanted.max_plans);
+    }
     if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory was given no bytes");
     if (len > PTRDIFF_MAX) { /* no object is that large: refuse it before anything is read */
         return sp__fail(SP_INVALID,
@@ -109,7 +118,9 @@ sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_mode
     }
     const sp_graph *graph;
     SP_TRY(sp__graph_load(bytes, len, &graph));
-    return model_new(graph, device, out);
+    const uint32_t max_plans =
+        wanted.max_plans != 0 ? wanted.max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
+    return model_new(graph, device, max_plans, out);
 }
 
 sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out)
@@ -166,6 +177,8 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .device = sp__rt_device_handle(model->device),
         .runs = sp_load_relaxed(&model->runs),
         .plan_count = sp_load_relaxed(&model->plans.plan_count),
+        .plan_builds = sp_load_relaxed(&model->plans.build_count),
+        .plan_evictions = sp_load_relaxed(&model->plans.evictions),
         .session_count = sp__plan_cache_sessions(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
     };
