@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests of src/runtime: make test L=runtime
 add_library(sp_runtime_fixture OBJECT runtime_calls.c runtime_fixture.c runtime_gpu.c)
-target_link_libraries(sp_runtime_fixture PUBLIC sp_test_support fake_cuda)
-target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ../cuda)
+target_link_libraries(sp_runtime_fixture PUBLIC sp_test_support sp_gpu_fixture)
+target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 
 # Each program once as it is, once under the checker, which must report nothing, and, in builds that
 # can, once with delays at every marked place.

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "gpu_fixture.h"
 #include "runtime/checker.h"
 #include "runtime/storage.h"
 
@@ -70,7 +71,7 @@ sp_device tested_device(void)
 
 bool has_meetings(void)
 {
-    return !is_on_gpu() || runtime_gpu_is_fake();
+    return !is_on_gpu() || gpu_is_fake();
 }
 
 void runtime_begin_with(const runtime_setting *setting)
