@@ -63,8 +63,7 @@ CUresult cuModuleUnload(CUmodule module)
     FAKE_CONTEXT_TO_DESTROY(cuModuleUnload, context);
     if (module == NULL) return FAKE_ERROR_INVALID_HANDLE;
     free(module);
-    fake_count(FAKE_MODULE, -1);
-    return fake_failure(context);
+    return fake_destroyed(FAKE_MODULE, context);
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
