@@ -107,8 +107,8 @@ static void run_batch(const model_case *c, int64_t rows, const float *inputs, fl
 {
     const sp_array *x = &c->inputs[0];
     const sp_array *y = &c->outputs[0];
-    sp_host_tensor input = host_tensor(x, NULL);
-    sp_host_tensor output = host_tensor(y, NULL);
+    sp_host_tensor input = tensor_of(x, NULL);
+    sp_host_tensor output = tensor_of(y, NULL);
     const uint64_t in = input.bytes / (uint64_t)input.shape[0];
     const uint64_t each = output.bytes / (uint64_t)output.shape[0];
     input.shape[0] = rows;

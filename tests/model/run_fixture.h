@@ -8,6 +8,7 @@
 
 #include "support/model_data.h"
 #include "support/test.h"
+#include "tensors.h"
 
 #define FIXTURE_PORTS 8
 
@@ -36,9 +37,6 @@ void outputs_wipe(const model_case *c, const sp_array *outputs);
 sp_status case_run(const model_case *c, const sp_array *outputs);
 /* Are these the bits of one thread, alone? */
 bool case_is_same(const model_case *c, const sp_array *outputs);
-
-/* A tensor over an array. */
-sp_host_tensor host_tensor(const sp_array *array, const char *name);
 
 /* A model y = x * w + b with `n` free: x is [n, 4], w [4, 3]. */
 sp_model small_model(const sp_model_options *options);

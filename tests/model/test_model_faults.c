@@ -175,7 +175,7 @@ TEST(where_memory_holds_one_session_runs_take_turns)
     sp_status status = SP_OUT_OF_MEMORY;
     for (uint64_t limit = 256 << 10; status == SP_OUT_OF_MEMORY; limit += 256 << 10) {
         CHECK_OK(sp_device_set_memory_limit(f.device, limit));
-        sp_host_tensor input = host_tensor(&c.inputs[0], NULL);
+        sp_host_tensor input = tensor_of(&c.inputs[0], NULL);
         sp_host_tensor output[FIXTURE_PORTS] = {0};
         status = sp_model_infer(c.model, &input, 1, output, c.output_count);
         if (status != SP_OK) snprintf(last_error, sizeof last_error, "%s", sp_last_error());
