@@ -7,6 +7,7 @@
 #ifndef STREAMPOOL_MODEL_H
 #define STREAMPOOL_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,9 @@ typedef struct sp_port {
     uint32_t rank;
     int64_t shape[SP_MAX_RANK];         /* -1 is free */
     const char *dim_names[SP_MAX_RANK]; /* of free dimensions, "" if unnamed */
+    /* An input from which sizes or branches of the graph follow. Its values, up to 512 bytes,
+     * belong to what a plan is made for, like the shapes; sp_model_infer needs them too. */
+    bool decides_shapes;
 } sp_port;
 
 /* What a run takes and gives. Initializers that are also inputs are not counted; a run may override

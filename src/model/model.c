@@ -188,7 +188,10 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
 
 static void describe(const sp_graph_port *port, sp_port *out)
 {
-    *out = (sp_port){.name = port->name, .dtype = port->dtype, .rank = port->rank};
+    *out = (sp_port){.name = port->name,
+                     .dtype = port->dtype,
+                     .rank = port->rank,
+                     .decides_shapes = port->decides_shapes};
     for (uint32_t i = 0; i < port->rank; i++) {
         out->shape[i] = port->dims[i];
         out->dim_names[i] = port->dim_names[i] != NULL ? port->dim_names[i] : "";

@@ -48,6 +48,17 @@ static sp_status check_tensor(const sp_host_tensor *tensor, const char *name, bo
     return SP_OK;
 }
 
+/* The plan is for these values too, if shapes depend on them. Large ones never are sizes. What only
+ * asks for shapes may have no values to give. */
+static void take_values(const sp_graph_port *port, const sp_host_tensor *tensor, sp_plan_input *out)
+{
+    const uint64_t size = sp_dtype_bytes(out->dtype);
+    const uint64_t bytes = sp__shape_count(&out->shape) * size;
+    const bool is_small = bytes <= SP_PLAN_VALUE_BYTES && tensor->bytes == bytes;
+    const bool is_aligned = (uintptr_t)tensor->data % size == 0;
+    if (port->decides_shapes && is_small && is_aligned) out->data = tensor->data;
+}
+
 /* An input without bytes may have no address; kernels get one all the same, and read nothing. */
 static const void *address_of(const sp_host_tensor *tensor)
 {
@@ -72,6 +83,7 @@ static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tens
     sp_plan_override *override = &ports->overrides[ports->override_count];
     override->index = index;
     SP_TRY(check_tensor(tensor, tensor->name, needs_data, &override->input));
+    take_values(&graph->defaults[index], tensor, &override->input);
     ports->data[graph->input_count + ports->override_count] = address_of(tensor);
     ports->override_count++;
     return SP_OK;
@@ -95,7 +107,9 @@ static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor,
     if (ports->is_given[index]) return sp__fail(SP_INVALID, "input '%s' was given twice", name);
     ports->is_given[index] = true;
     ports->data[index] = address_of(tensor);
-    return check_tensor(tensor, name, needs_data, &ports->inputs[index]);
+    SP_TRY(check_tensor(tensor, name, needs_data, &ports->inputs[index]));
+    take_values(&graph->inputs[index], tensor, &ports->inputs[index]);
+    return SP_OK;
 }
 
 static sp_status take_inputs(const sp_graph *graph, const sp_host_tensor *inputs, uint32_t count,

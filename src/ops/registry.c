@@ -69,6 +69,8 @@ static const sp_op table[] = {
        GEMM_ATTRIBUTES),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES),
+    OP("If", 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, SP_DTYPE_BIT(SP_BOOL), sp__if_infer,
+       sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)),
     OP("MatMul", 1, NEWEST, 2, 2, 1, 1, F32, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
        NO_ATTRIBUTES),
     OP("MaxPool", 1, NEWEST, 1, 1, 1, 1, F32, sp__max_pool_infer, sp__max_pool_lower, NULL,

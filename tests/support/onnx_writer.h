@@ -35,6 +35,7 @@ void add_attribute_int(writer *node, const char *name, int64_t value);
 void add_attribute_ints(writer *node, const char *name, const int64_t *values, uint32_t count);
 void add_attribute_text(writer *node, const char *name, const char *value);
 void add_attribute_tensor(writer *node, const char *name, writer *tensor);
+void add_attribute_graph(writer *node, const char *name, writer *graph);
 
 /* GraphProto parts go into one writer; this wraps it into a ModelProto and frees it. */
 enum {

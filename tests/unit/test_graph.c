@@ -235,11 +235,8 @@ static writer nested_graph(int depth)
 {
     writer graph = {0};
     for (int i = 0; i < depth; i++) {
-        writer attribute = {0}, node = make_node("If", "c", "y");
-        write_text(&attribute, 1, "then_branch");
-        write_message(&attribute, 6, &graph);
-        write_int(&attribute, 20, 5);
-        write_message(&node, 5, &attribute);
+        writer node = make_node("If", "c", "y");
+        add_attribute_graph(&node, "then_branch", &graph);
         graph = (writer){0};
         add_node(&graph, node);
     }
