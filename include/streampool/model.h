@@ -27,12 +27,14 @@ typedef struct sp_model_options {
     uint32_t max_plans;
 } sp_model_options;
 
-/* Loads an ONNX file. NULL options are all defaults.
+/* Loads an ONNX file. The data of initializers may stand in other files of its folder, or below it;
+ * nothing outside is read. NULL options are all defaults.
  * Errors: SP_IO naming the file; SP_CORRUPT, SP_UNSUPPORTED saying what and where in it. */
 SP_API sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out);
 
-/* The same from the bytes of a file, which are not needed afterwards. SP_INVALID for a `len` above
- * PTRDIFF_MAX, before anything is read. */
+/* The same from the bytes of a file, which are not needed afterwards. There are no other files
+ * then: SP_INVALID if the model asks for one. SP_INVALID for a `len` above PTRDIFF_MAX, before
+ * anything is read. */
 SP_API sp_status sp_model_load_from_memory(const void *bytes, size_t len,
                                            const sp_model_options *options, sp_model *out);
 

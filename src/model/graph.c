@@ -81,8 +81,13 @@ static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
 
 sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out)
 {
+    return sp__graph_load_in(NULL, bytes, len, out);
+}
+
+sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, const sp_graph **out)
+{
     *out = NULL;
-    sp_graph_builder builder = {.graph = sp_calloc(1, sizeof(sp_graph))};
+    sp_graph_builder builder = {.graph = sp_calloc(1, sizeof(sp_graph)), .folder = folder};
     if (builder.graph == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
     sp__bump_init(&builder.graph->bump, (uint64_t)len * TABLE_BYTES_PER_BYTE + TABLE_BYTES_FREE);
     sp_status status = sp__onnx_read(bytes, len, &builder.model);

@@ -96,6 +96,10 @@ typedef struct sp_graph {
 /* Loads a model from the bytes of its file. Errors: as sp__onnx_read, SP_UNSUPPORTED naming op and
  * version, SP_CORRUPT naming node and value. */
 sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out);
+/* The same for a file of `folder`, where the data of initializers may stand in files beside it.
+ * NULL is no folder. */
+sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len,
+                            const sp_graph **out);
 void sp__graph_free(const sp_graph *graph);
 
 /* The call of a node on operands that the caller has room for: the inputs are filled in, the

@@ -25,6 +25,7 @@ typedef struct sp_graph_totals {
 typedef struct sp_graph_builder {
     sp_graph *graph;
     const sp_onnx_model *model;
+    const char *folder; /* of the file, or NULL */
     sp_graph_value *values;
     sp_graph_node *nodes;
     sp_graph_port *inputs, *defaults;

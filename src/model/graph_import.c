@@ -106,8 +106,12 @@ static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_ten
     if (tensor->name.len == 0) return sp__fail(SP_CORRUPT, "an initializer has no name");
     SP_TRY(add_value(builder, tensor->name, &index));
     sp_array array;
+    const bool is_external = tensor->storage == SP_ONNX_EXTERNAL;
+    if (is_external) SP_TRY(sp__onnx_external_check(tensor, builder->folder));
     SP_TRY(sp__array_init(&array, tensor->dtype, &tensor->shape));
-    const sp_status status = sp__onnx_tensor_decode(tensor, array.data);
+    const sp_status status = is_external
+                                 ? sp__onnx_external_read(tensor, builder->folder, array.data)
+                                 : sp__onnx_tensor_decode(tensor, array.data);
     if (status != SP_OK) {
         sp__array_deinit(&array);
         return status;

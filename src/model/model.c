@@ -99,11 +99,10 @@ static sp_status model_new(const sp_graph *graph, sp_rt_device *device, uint32_t
     return SP_OK;
 }
 
-sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,
-                                    sp_model *out)
+/* `folder` is that of the file, or NULL. */
+static sp_status load(const char *folder, const void *bytes, size_t len,
+                      const sp_model_options *options, sp_model *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
-    *out = (sp_model){0};
     sp_rt_device *device;
     const sp_model_options wanted = options != NULL ? *options : (sp_model_options){0};
     SP_TRY(sp__rt_device_find(wanted.device, &device));
@@ -117,10 +116,41 @@ sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_mode
                         "sp_model_load_from_memory was given %zu bytes, which no file has", len);
     }
     const sp_graph *graph;
-    SP_TRY(sp__graph_load(bytes, len, &graph));
+    SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
     const uint32_t max_plans =
         wanted.max_plans != 0 ? wanted.max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
     return model_new(graph, device, max_plans, out);
+}
+
+sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,
+                                    sp_model *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
+    *out = (sp_model){0};
+    return load(NULL, bytes, len, options, out);
+}
+
+/* What stands before the last slash; the caller frees it. NULL without memory. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL) return sp_strdup(".");
+    char *folder = sp_strdup(path);
+    if (folder != NULL) folder[slash == path ? 1 : slash - path] = '\0';
+    return folder;
+}
+
+static sp_status load_file(const char *path, const sp_model_options *options, sp_model *out)
+{
+    void *bytes;
+    size_t len;
+    SP_TRY(sp_file_read(path, &bytes, &len));
+    char *folder = folder_of(path);
+    const sp_status status = folder != NULL ? load(folder, bytes, len, options, out)
+                                            : sp__fail(SP_OUT_OF_MEMORY, "no memory for a path");
+    sp_free(folder);
+    sp_free(bytes);
+    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
 }
 
 sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out)
@@ -129,12 +159,7 @@ sp_status sp_model_load(const char *path, const sp_model_options *options, sp_mo
     *out = (sp_model){0};
     SP_TRY(sp__runtime_enter());
     if (path == NULL) return sp__fail(SP_INVALID, "sp_model_load was given no path");
-    void *bytes;
-    size_t len;
-    SP_TRY(sp_file_read(path, &bytes, &len));
-    const sp_status status = sp_model_load_from_memory(bytes, len, options, out);
-    sp_free(bytes);
-    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
+    return load_file(path, options, out);
 }
 
 sp_rt_model *sp__model_hold(sp_model handle)

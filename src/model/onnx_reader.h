@@ -17,6 +17,13 @@ sp_status sp__onnx_read_graph(sp_onnx_reader *reader, sp_proto proto, sp_onnx_gr
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out);
 sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out);
 sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out);
+/* The same; the values may be external. */
+sp_status sp__onnx_read_initializer(sp_proto proto, sp_onnx_tensor *out);
+/* Where the values of an external tensor are. The message is one that has such fields. */
+sp_status sp__onnx_read_external(sp_proto proto, sp_onnx_tensor *out);
+
+/* A bool that is neither 0 nor 1 must not reach code that trusts it. */
+void sp__onnx_clean_bools(const sp_onnx_tensor *tensor, void *data);
 
 /* The element type for a TensorProto.DataType. Errors: SP_UNSUPPORTED, SP_CORRUPT for no type. */
 sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out);

@@ -123,16 +123,19 @@ static sp_status read_head(sp_proto proto, sp_onnx_tensor *out, tensor_head *hea
     return proto.status;
 }
 
-static sp_status check_kind(const sp_proto *proto, const sp_onnx_tensor *tensor,
-                            const tensor_head *head)
+static bool is_external(const tensor_head *head, const uint64_t counts[SP_PROTO_COUNTED])
 {
-    uint64_t counts[SP_PROTO_COUNTED];
-    SP_TRY(sp__proto_counts(proto, counts));
+    return head->location != 0 || counts[TENSOR_EXTERNAL_DATA] > 0;
+}
+
+static sp_status check_kind(const uint64_t counts[SP_PROTO_COUNTED], const sp_onnx_tensor *tensor,
+                            const tensor_head *head, bool may_be_external)
+{
     const sp_text_print name = sp__text_print(tensor->name);
-    if (head->location != 0 || counts[TENSOR_EXTERNAL_DATA] > 0) {
+    if (is_external(head, counts) && !may_be_external) {
         return sp__fail(SP_UNSUPPORTED,
-                        "tensor '%s' keeps its data in another file: external data is not "
-                        "supported; save the model with its data inside",
+                        "tensor '%s' keeps its data in another file: external data is for the "
+                        "initializers of a model only",
                         name.text);
     }
     if (counts[TENSOR_SEGMENT] > 0) {
@@ -168,11 +171,13 @@ static sp_status check_values(const sp_proto *proto, const tensor_head *head, sp
                     sp_dtype_name(out->dtype), found, wanted);
 }
 
-sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out)
+static sp_status read_tensor(sp_proto proto, bool may_be_external, sp_onnx_tensor *out)
 {
     tensor_head head = {0};
+    uint64_t counts[SP_PROTO_COUNTED];
     SP_TRY(read_head(proto, out, &head));
-    SP_TRY(check_kind(&proto, out, &head));
+    SP_TRY(sp__proto_counts(&proto, counts));
+    SP_TRY(check_kind(counts, out, &head, may_be_external));
     sp_status status = sp__onnx_dtype(head.data_type, &out->dtype);
     if (status == SP_OK) status = sp__shape_make(head.dims, head.rank, &out->shape);
     if (status == SP_OK) status = sp__shape_bytes(&out->shape, out->dtype, &out->bytes);
@@ -180,7 +185,18 @@ sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out)
     if (status != SP_OK) {
         return sp__fail_prefix(status, "tensor '%s': ", sp__text_print(out->name).text);
     }
+    if (is_external(&head, counts)) return sp__onnx_read_external(proto, out);
     return check_values(&proto, &head, out);
+}
+
+sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out)
+{
+    return read_tensor(proto, false, out);
+}
+
+sp_status sp__onnx_read_initializer(sp_proto proto, sp_onnx_tensor *out)
+{
+    return read_tensor(proto, true, out);
 }
 
 /* Writes one element; the typed fields hold small types in wider ones. */
@@ -213,12 +229,15 @@ sp_status sp__onnx_tensor_decode(const sp_onnx_tensor *tensor, void *out)
     if (tensor->bytes == 0) return SP_OK;
     if (tensor->storage == SP_ONNX_TYPED) return decode_typed(tensor, out);
     memcpy(out, tensor->content.ptr, (size_t)tensor->bytes);
-    if (tensor->dtype == SP_BOOL) {
-        /* A bool that is neither 0 nor 1 must not reach code that trusts it. */
-        unsigned char *bools = out;
-        for (uint64_t i = 0; i < tensor->bytes; i++) bools[i] = bools[i] != 0;
-    }
+    sp__onnx_clean_bools(tensor, out);
     return SP_OK;
+}
+
+void sp__onnx_clean_bools(const sp_onnx_tensor *tensor, void *data)
+{
+    if (tensor->dtype != SP_BOOL) return;
+    unsigned char *bools = data;
+    for (uint64_t i = 0; i < tensor->bytes; i++) bools[i] = bools[i] != 0;
 }
 
 sp_status sp__onnx_tensor_load(const void *bytes, size_t len, sp_array *out)
