@@ -54,6 +54,7 @@ typedef struct data_call {
     uint32_t output_count;
     sp_cpu_isa isa;
     bool packs;
+    sp_activation activation; /* that the op's last kernel applies too; it must be able to */
 } data_call;
 
 sp_status data_run_op(const data_call *call, sp_array *outputs);
