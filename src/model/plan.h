@@ -35,7 +35,9 @@ typedef struct sp_plan_step {
     const sp_plan_binding *bindings;
     const void *constants; /* 16-byte aligned */
     uint32_t constant_bytes;
-    const char *node_name, *op_name; /* for errors and traces */
+    /* For errors and traces. A step that applies an activation too has the name of the node that it
+     * begins with, and "Gemm+Relu". */
+    const char *node_name, *op_name;
 } sp_plan_step;
 
 typedef struct sp_plan_tensor {
@@ -84,6 +86,7 @@ typedef struct sp_plan_request {
     const sp_plan_input *inputs;
     const sp_plan_override *overrides;
     uint32_t input_count, override_count;
+    bool is_unfused; /* every op is a step of its own; the bits are the same. For comparisons */
 } sp_plan_request;
 
 /* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,

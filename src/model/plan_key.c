@@ -35,6 +35,7 @@ static void key_write(sp_plan_key *key, const sp_plan_request *request)
 {
     key->count = 0;
     key_word(key, (uint64_t)(uintptr_t)request->kernels);
+    key_word(key, request->is_unfused);
     for (uint32_t i = 0; i < request->input_count; i++) key_tensor(key, i, &request->inputs[i]);
     for (uint32_t i = 0; i < request->override_count; i++) {
         const sp_plan_override *override = &request->overrides[i];

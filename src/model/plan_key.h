@@ -16,7 +16,7 @@
 #define SP_PLAN_KEY_TENSOR_WORDS (1 + SP_MAX_RANK)
 /* Enough for all the inputs and overrides of a run, of the highest rank, so that a look-up
  * allocates only where values decide shapes. */
-#define SP_PLAN_KEY_INLINE_WORDS (1 + 2 * SP_MODEL_MAX_PORTS * SP_PLAN_KEY_TENSOR_WORDS)
+#define SP_PLAN_KEY_INLINE_WORDS (2 + 2 * SP_MODEL_MAX_PORTS * SP_PLAN_KEY_TENSOR_WORDS)
 
 typedef struct sp_plan_key {
     uint64_t *words; /* inline_words, or memory of its own */

@@ -12,7 +12,7 @@ foreach(suite IN ITEMS
     ops:activation ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
     ops:op_conv ops:op_elementwise ops:op_gemm ops:op_move
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
-    model:graph model:plan model:models)
+    model:graph model:plan model:plan_fuse model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)
