@@ -59,10 +59,32 @@ typedef struct sp_model_info {
     uint32_t plan_count;     /* sets of input shapes that were compiled */
     uint32_t session_count;  /* memories for one run each */
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
+    /* Of the plan compiled last; 0 before the first. */
+    uint32_t step_count;     /* launches of a kernel in a run */
+    uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
+    uint32_t segment_count;  /* parts of a run, in turns on the device and on cpu; 1: all on it */
 } sp_model_info;
 
 /* Counts and figures of the model; those that change are read one by one. */
 SP_API sp_status sp_model_get_info(sp_model model, sp_model_info *out);
+
+/* An op type whose steps run on cpu, with copies to there and back, though the model's device is
+ * another one: that has no kernel for it, or STREAMPOOL_CPU_OPS names it. */
+typedef struct sp_model_cpu_op {
+    const char *name; /* ONNX's; lives as long as the model */
+    uint32_t step_count;
+} sp_model_cpu_op;
+
+/* The `index`-th of these op types in the plan compiled last. SP_NOT_FOUND past the end. */
+SP_API sp_status sp_model_get_cpu_op(sp_model model, uint32_t index, sp_model_cpu_op *out);
+
+/* Op types that models may use, and how many of them the device runs itself. */
+typedef struct sp_device_ops {
+    uint32_t op_count;
+    uint32_t own_count;
+} sp_device_ops;
+
+SP_API sp_status sp_device_get_ops(sp_device device, sp_device_ops *out);
 
 /* The `index`-th input. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_model_get_input(sp_model model, uint32_t index, sp_port *out);

@@ -8,6 +8,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/option.h"
+#include "ops/device_kernels.h"
+#include "ops/op_kernels.h"
+#include "ops/op_list.h"
 
 static void model_destroy(sp_object *object);
 
@@ -67,6 +71,15 @@ static sp_status check_ports(const sp_graph *graph)
                     graph->input_count, graph->output_count, SP_MODEL_MAX_PORTS);
 }
 
+/* Whoever comes first warns, and nobody waits for it: the user's log callback runs in it. */
+static void check_cpu_ops(void)
+{
+    static sp_atomic_u32 is_checked; /* process-wide: options are. Orders nothing */
+    if (sp_fetch_or_relaxed(&is_checked, 1) != 0) return;
+    sp__op_list_check(sp_option_describe(SP_OPTION_CPU_OPS)->variable,
+                      sp_option_text(SP_OPTION_CPU_OPS));
+}
+
 /* Takes the graph over. */
 static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model *out)
 {
@@ -107,6 +120,7 @@ sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_mode
         return sp__fail(SP_INVALID,
                         "sp_model_load_from_memory was given %zu bytes, which no file has", len);
     }
+    check_cpu_ops();
     const sp_graph *graph;
     SP_TRY(sp__graph_load(bytes, len, &graph));
     return model_new(graph, device, out);
@@ -157,6 +171,8 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
     SP_TRY(sp__runtime_enter());
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
+    /* Pairs with the release in publish_locked: the plan is complete. */
+    const sp_compiled *newest = sp_load_acquire(&model->plans.newest);
     *out = (sp_model_info){
         .input_count = model->graph->input_count,
         .output_count = model->graph->output_count,
@@ -168,8 +184,39 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .plan_count = sp_load_relaxed(&model->plans.plan_count),
         .session_count = sp__plan_cache_sessions(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
+        .step_count = newest != NULL ? newest->plan->step_count : 0,
+        .cpu_step_count = newest != NULL ? newest->segments.cpu_step_count : 0,
+        .segment_count = newest != NULL ? newest->segments.count : 0,
     };
     sp__model_drop(model);
+    return SP_OK;
+}
+
+sp_status sp_model_get_cpu_op(sp_model handle, uint32_t index, sp_model_cpu_op *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_cpu_op needs a place to write to");
+    *out = (sp_model_cpu_op){0};
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    sp_status status = SP_OK;
+    const sp_compiled *newest = sp_load_acquire(&model->plans.newest); /* as above */
+    if (newest == NULL || !sp__segments_cpu_op(&newest->segments, newest->plan, index, &out->name,
+                                               &out->step_count)) {
+        status = sp__fail(SP_NOT_FOUND, "no op with index %u runs on the cpu instead", index);
+    }
+    sp__model_drop(model);
+    return status;
+}
+
+sp_status sp_device_get_ops(sp_device handle, sp_device_ops *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_ops needs a place to write to");
+    *out = (sp_device_ops){0};
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    const sp_op_coverage coverage = sp__op_coverage(sp__device_kernels(device->dev));
+    *out = (sp_device_ops){coverage.op_count, coverage.covered_count};
     return SP_OK;
 }
 

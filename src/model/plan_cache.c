@@ -122,6 +122,7 @@ static void publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, const pla
     const uint32_t bucket = bucket_of(key);
     entry->next = sp_load_relaxed(&cache->buckets[bucket]);
     sp_store_release(&cache->buckets[bucket], entry);
+    sp_store_release(&cache->newest, entry->compiled);
     sp_fetch_add_relaxed(&cache->plan_count, 1);
 }
 

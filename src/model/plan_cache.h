@@ -26,6 +26,8 @@ typedef struct sp_plan_cache {
     sp_cond built; /* some build has ended */
     sp_plan_building *building SP_GUARDED_BY(lock);
     sp_atomic_u32 plan_count;
+    /* The plan that was built last, for figures. Released when it is in its bucket. */
+    SP_ATOMIC(sp_compiled *) newest;
     sp_atomic_u64 build_count; /* builds that were begun; for information */
 } sp_plan_cache;
 
