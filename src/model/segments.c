@@ -135,13 +135,10 @@ static sp_segment_copy copy_of(const cutter *c, uint32_t value)
 static sp_status add_copy(cutter *c, uint32_t value)
 {
     sp_segments *out = c->out;
-    if (out->copy_count == c->copy_capacity) {
-        const uint32_t capacity = c->copy_capacity * 2 + 16;
-        sp_segment_copy *grown = sp_realloc(out->copies, capacity * sizeof *grown);
-        if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-        out->copies = grown;
-        c->copy_capacity = capacity;
-    }
+    sp_segment_copy *grown =
+        sp_grow(out->copies, out->copy_count, &c->copy_capacity, sizeof *grown);
+    if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    out->copies = grown;
     out->copies[out->copy_count++] = copy_of(c, value);
     return SP_OK;
 }
