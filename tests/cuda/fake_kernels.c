@@ -30,8 +30,7 @@ static grid grid_gemm(const void *constants)
     int64_t batch = 1;
     for (uint32_t i = 0; i < k->batch_rank; i++) batch *= k->batch_dims[i];
     const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    return (grid){
-        {tiles(panels, k->tile_panels), tiles(k->rows, k->tile_rows), (uint32_t)batch}};
+    return (grid){{tiles(panels, k->tile_panels), tiles(k->rows, k->tile_rows), (uint32_t)batch}};
 }
 
 static grid grid_pack(const void *constants)
@@ -102,32 +101,19 @@ static const struct kernel_row {
     grid (*grid)(const void *constants);
 } rows[SP_KERNEL_COUNT] = {
 #define ROW(kernel, type, how) [SP_KERNEL_ID_##kernel] = {sizeof(sp_##type##_constants), grid_##how}
-    ROW(gemm_f32, gemm, gemm),
-    ROW(gemm_pack_f32, gemm_pack, pack),
-    ROW(conv_f32, conv, conv),
-    ROW(conv_depthwise_f32, conv, depthwise),
-    ROW(max_pool_f32, pool, pool),
-    ROW(add_f32, binary, binary),
-    ROW(sub_f32, binary, binary),
-    ROW(mul_f32, binary, binary),
-    ROW(div_f32, binary, binary),
-    ROW(add_i32, binary, binary),
-    ROW(sub_i32, binary, binary),
-    ROW(mul_i32, binary, binary),
-    ROW(div_i32, binary, binary),
-    ROW(add_i64, binary, binary),
-    ROW(sub_i64, binary, binary),
-    ROW(mul_i64, binary, binary),
-    ROW(div_i64, binary, binary),
-    ROW(relu_f32, flat, flat),
-    ROW(sigmoid_f32, flat, flat),
-    ROW(tanh_f32, flat, flat),
-    ROW(exp_f32, flat, flat),
-    ROW(copy_bytes, flat, flat),
-    ROW(copy_strided, copy, copy),
-    ROW(concat, concat, concat),
-    ROW(split, concat, concat),
-    ROW(pad, pad, pad),
+    ROW(gemm_f32, gemm, gemm),     ROW(gemm_pack_f32, gemm_pack, pack),
+    ROW(conv_f32, conv, conv),     ROW(conv_depthwise_f32, conv, depthwise),
+    ROW(max_pool_f32, pool, pool), ROW(add_f32, binary, binary),
+    ROW(sub_f32, binary, binary),  ROW(mul_f32, binary, binary),
+    ROW(div_f32, binary, binary),  ROW(add_i32, binary, binary),
+    ROW(sub_i32, binary, binary),  ROW(mul_i32, binary, binary),
+    ROW(div_i32, binary, binary),  ROW(add_i64, binary, binary),
+    ROW(sub_i64, binary, binary),  ROW(mul_i64, binary, binary),
+    ROW(div_i64, binary, binary),  ROW(relu_f32, flat, flat),
+    ROW(sigmoid_f32, flat, flat),  ROW(tanh_f32, flat, flat),
+    ROW(exp_f32, flat, flat),      ROW(copy_bytes, flat, flat),
+    ROW(copy_strided, copy, copy), ROW(concat, concat, concat),
+    ROW(split, concat, concat),    ROW(pad, pad, pad),
     ROW(fill, fill, fill),
 #undef ROW
 };

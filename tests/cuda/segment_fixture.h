@@ -14,7 +14,8 @@ sp_device segment_begin_with(const runtime_setting *setting);
 void segment_end(void);
 bool segment_is_cuda(void);
 
-/* The option for the models that are compiled from now on; as the run of the test has it if NULL. */
+/* The option for the models that are compiled from now on; as the run of the test has it if NULL.
+ */
 void segment_set_ops(const char *ops);
 
 /* Opens a model there; its outputs are those of the cpu, which they are compared with. */

@@ -82,8 +82,8 @@ TEST(models_from_31_threads_give_the_bits_of_the_cpu)
 static bool is_cheap(int call)
 {
     static const sp_cuda_call cheap[] = {
-        SP_CUDA_CALL_cuCtxPushCurrent, SP_CUDA_CALL_cuCtxPopCurrent,   SP_CUDA_CALL_cuGraphLaunch,
-        SP_CUDA_CALL_cuEventRecord,    SP_CUDA_CALL_cuEventQuery,      SP_CUDA_CALL_cuStreamWaitEvent,
+        SP_CUDA_CALL_cuCtxPushCurrent, SP_CUDA_CALL_cuCtxPopCurrent, SP_CUDA_CALL_cuGraphLaunch,
+        SP_CUDA_CALL_cuEventRecord,    SP_CUDA_CALL_cuEventQuery,    SP_CUDA_CALL_cuStreamWaitEvent,
     };
     for (size_t i = 0; i < SP_COUNT_OF(cheap); i++) {
         if ((int)cheap[i] == call) return true;
@@ -116,8 +116,8 @@ TEST(after_the_first_run_the_driver_only_launches_and_nothing_is_allocated)
             CHECK_EQ_U64(calls, 0);
             if (calls != 0) test_note("%s: call %d", fixture_models[i], k);
         }
-        const uint64_t launches = sp__cuda_call_count(SP_CUDA_CALL_cuGraphLaunch) -
-                                  before[SP_CUDA_CALL_cuGraphLaunch];
+        const uint64_t launches =
+            sp__cuda_call_count(SP_CUDA_CALL_cuGraphLaunch) - before[SP_CUDA_CALL_cuGraphLaunch];
         /* A first or last segment without steps and copies has nothing to launch. */
         const sp_model_info info = segment_info(&c);
         CHECK(launches <= ROUNDS * ((uint64_t)info.segment_count + 1) / 2);

@@ -118,8 +118,8 @@ static void expect(const chain *c, const float *x, float *y)
 
 TEST(every_pattern_of_places_gives_the_bits_of_one_place)
 {
-    static const char *const patterns[] = {"R",    "T",     "RT",    "TR",   "RTR",
-                                           "TRT",  "TTRRTT", "RRTTRR", "TRTRTRTR"};
+    static const char *const patterns[] = {"R",   "T",      "RT",     "TR",      "RTR",
+                                           "TRT", "TTRRTT", "RRTTRR", "TRTRTRTR"};
     const sp_device device = segment_begin();
     for (size_t i = 0; i < SP_COUNT_OF(patterns); i++) {
         chain c = chain_open(device, patterns[i]);

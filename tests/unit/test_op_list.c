@@ -43,8 +43,9 @@ TEST(names_of_no_op_are_warned_about)
     sp_log_set_callback(count_warning, NULL);
     sp__op_list_check("list", "Conv,Tanh,Transpose");
     CHECK_EQ_INT(warnings, 0);
-    sp__op_list_check("list", "conv,Tanh,a very long name of an op that nobody has ever heard of and "
-                              "that goes on and on and on and on and on and on and on");
+    sp__op_list_check("list",
+                      "conv,Tanh,a very long name of an op that nobody has ever heard of and "
+                      "that goes on and on and on and on and on and on and on");
     CHECK_EQ_INT(warnings, 2);
     sp_log_set_callback(NULL, NULL);
 }

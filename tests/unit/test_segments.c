@@ -94,8 +94,8 @@ static void describe(const sp_segments *segments, char *out, size_t room)
         const sp_segment *segment = &segments->list[g];
         const char *gap = g > 0 ? " " : "";
         const int length =
-            g % 2 == 0 ? snprintf(out + used, room - used, "%sd%u(%u,%u)", gap,
-                                  segment->step_count, segment->copies_in, segment->copies_out)
+            g % 2 == 0 ? snprintf(out + used, room - used, "%sd%u(%u,%u)", gap, segment->step_count,
+                                  segment->copies_in, segment->copies_out)
                        : snprintf(out + used, room - used, "%sc%u", gap, segment->step_count);
         used += (size_t)length;
         if (g % 2 == 1) CHECK(segment->copies_in + segment->copies_out == 0);
@@ -346,8 +346,7 @@ static void run_copies(const sp_segment_copy *copies, uint32_t count, memories *
     for (uint32_t i = 0; i < count; i++) {
         const sp_segment_copy *c = &copies[i];
         CHECK_EQ_U64(c->bytes, UNIT);
-        *pair_at(to, c->where, c->index, c->offset) =
-            *pair_at(from, c->where, c->index, c->offset);
+        *pair_at(to, c->where, c->index, c->offset) = *pair_at(from, c->where, c->index, c->offset);
     }
 }
 
@@ -436,7 +435,8 @@ TEST(a_step_is_on_the_cpu_if_the_device_lacks_its_kernel_or_the_list_has_its_op)
     static made_plan m;
     bool is_on_cpu[MAX_STEPS];
     make_chain(&m, "dddd", is_on_cpu); /* kernels a b a b, ops A B A B */
-    const sp_kernel both[2] = {{.name = "a", .run = run_nothing}, {.name = "b", .run = run_nothing}};
+    const sp_kernel both[2] = {{.name = "a", .run = run_nothing},
+                               {.name = "b", .run = run_nothing}};
     const sp_kernel first[2] = {{.name = "a", .run = run_nothing}, {.name = "b"}};
     CHECK_EQ_U64(sp__segments_choose(&m.plan, both, "", is_on_cpu), 0);
     CHECK_EQ_U64(sp__segments_choose(&m.plan, first, "", is_on_cpu), 2);
