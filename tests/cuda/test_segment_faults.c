@@ -258,7 +258,7 @@ static void run_until_it_ends(void *arg, uint32_t index)
             raise_by_one(&e->refused);
             return;
         }
-        CHECK(memcmp(y, e->wanted, sizeof y) == 0);
+        CHECK_EQ_MEM(y, e->wanted, sizeof y);
         raise_by_one(&e->ran);
     }
 }

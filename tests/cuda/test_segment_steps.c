@@ -174,7 +174,7 @@ static void run_good_and_bad(void *arg, uint32_t index)
             sp_fetch_add_relaxed(&load->failed, 1);
         } else {
             CHECK_OK(status);
-            CHECK(memcmp(y, wanted, sizeof y) == 0);
+            CHECK_EQ_MEM(y, wanted, sizeof y);
             sp_fetch_add_relaxed(&load->right, 1);
         }
     }
