@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/macros.h"
 #include "ops/op_list.h"
 
 /* Where the newest bytes of a value are. Nowhere: nothing has written it yet. */
@@ -171,7 +172,8 @@ static sp_status walk_step(cutter *c, uint32_t g, uint32_t s)
     for (uint32_t i = 0; i < step->binding_count; i++) {
         if (!step->bindings[i].is_write) continue;
         SP_TRY(value_of(c, &step->bindings[i], s, &value));
-        if (value != NOT_COPIED) c->places[value] = place;
+        if (value == NOT_COPIED) continue;
+        c->places[value] = SP_PLANTED(stale_copy) ? (uint8_t)(c->places[value] | place) : place;
     }
     return SP_OK;
 }
