@@ -119,11 +119,10 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  * at the same time, the others wait in order of arrival. After the first run with the same input
  * shapes a run allocates nothing, except on a thread that has not called the library before: its
  * record and its stream are made then (or earlier, by sp_stream_current and sp_stream_synchronize).
- * A run inside a host function or callback takes no slot. Steps that the model's device has no kernel
- * for run on cpu in between, in the order of the stream: see sp_model_get_cpu_op.
- * Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a
- * failed kernel's status, naming node and op. On failure outputs are undefined, nothing else is
- * disturbed.
+ * A run inside a host function or callback takes no slot. Steps that the model's device has no
+ * kernel for run on cpu in between, in the order of the stream: see sp_model_get_cpu_op. Errors:
+ * SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a failed
+ * kernel's status, naming node and op. On failure outputs are undefined, nothing else is disturbed.
  * Outputs overlap neither inputs nor each other (SP_INVALID); all are aligned for their dtype.
  * Further errors: SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is
  * full, SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
