@@ -194,6 +194,17 @@ static sp_status run_threads(run_job *job, uint32_t count, double *seconds)
 
 /* ---- the command ---- */
 
+static void print_cpu_steps(sp_model model, const sp_model_info *info)
+{
+    sp_model_cpu_op op;
+    if (info->cpu_step_count == 0) return;
+    printf("%u of %u steps on the cpu", info->cpu_step_count, info->step_count);
+    for (uint32_t i = 0; sp_model_get_cpu_op(model, i, &op) == SP_OK; i++) {
+        printf("%s %s %u", i == 0 ? ":" : ",", op.name, op.step_count);
+    }
+    printf("; a run has %u segments\n", info->segment_count);
+}
+
 static sp_status run_job_all(const run_arguments *arguments, run_job *job)
 {
     sp_model_options options;
@@ -216,6 +227,7 @@ static sp_status run_job_all(const run_arguments *arguments, run_job *job)
         printf("output %s: %s %s\n", port.name, sp_dtype_name(job->expected[i].dtype),
                sp__shape_print(&job->expected[i].shape).text);
     }
+    print_cpu_steps(job->model, &info);
     printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u sessions\n",
            arguments->threads, (unsigned long long)runs, (double)runs / seconds,
            info.most_in_flight, info.session_count);

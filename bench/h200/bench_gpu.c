@@ -70,7 +70,7 @@ static void submit_model(void *ctx, uint64_t count)
     bench_check(sp__stream_find(stream, &ref) == SP_OK, "stream");
     sp_session *session;
     bench_check(sp__session_take(c->place->compiled, true, &session) == SP_OK, "session");
-    const sp_command command = {.type = SP_COMMAND_LIST, .list = session->list};
+    const sp_command command = {.type = SP_COMMAND_LIST, .list = session->lists[0]};
     const sp_submission submission = {.commands = &command, .command_count = 1};
     sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
@@ -99,7 +99,7 @@ static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
 {
     sp_session *session;
     bench_check(sp__session_take(c->place->compiled, true, &session) == SP_OK, "session");
-    const CUgraphExec graph = sp__cuda_list_graph(session->list);
+    const CUgraphExec graph = sp__cuda_list_graph(session->lists[0]);
     const uint32_t place = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;
     sp__cuda_enter(c->gpu);
     for (uint64_t i = 0; i < count; i++) {

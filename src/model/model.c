@@ -9,6 +9,9 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "ops/device_kernels.h"
+#include "ops/op_kernels.h"
+#include "ops/op_list.h"
 
 static void model_destroy(sp_object *object);
 
@@ -68,6 +71,15 @@ static sp_status check_ports(const sp_graph *graph)
                     graph->input_count, graph->output_count, SP_MODEL_MAX_PORTS);
 }
 
+/* Whoever comes first warns, and nobody waits for it: the user's log callback runs in it. */
+static void check_cpu_ops(void)
+{
+    static sp_atomic_u32 is_checked; /* process-wide: options are. Orders nothing */
+    if (sp_fetch_or_relaxed(&is_checked, 1) != 0) return;
+    sp__op_list_check(sp_option_describe(SP_OPTION_CPU_OPS)->variable,
+                      sp_option_text(SP_OPTION_CPU_OPS));
+}
+
 /* Takes the graph over. */
 static sp_status model_new(const sp_graph *graph, sp_rt_device *device, uint32_t max_plans,
                            sp_model *out)
@@ -115,6 +127,7 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
         return sp__fail(SP_INVALID,
                         "sp_model_load_from_memory was given %zu bytes, which no file has", len);
     }
+    check_cpu_ops();
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
     const uint32_t max_plans =
@@ -207,7 +220,51 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .session_count = sp__plan_cache_sessions(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
     };
+    sp_plan_place *newest = sp__plan_cache_newest(&model->plans);
+    if (newest != NULL) {
+        out->step_count = newest->compiled->plan->step_count;
+        out->cpu_step_count = newest->compiled->segments.cpu_step_count;
+        out->segment_count = newest->compiled->segments.count;
+        sp__plan_cache_drop(&model->plans, newest);
+    }
     sp__model_drop(model);
+    return SP_OK;
+}
+
+static bool get_cpu_op(sp_plan_cache *plans, uint32_t index, sp_model_cpu_op *out)
+{
+    sp_plan_place *newest = sp__plan_cache_newest(plans);
+    if (newest == NULL) return false;
+    const sp_compiled *compiled = newest->compiled;
+    const char *name;
+    const bool is_found =
+        sp__segments_cpu_op(&compiled->segments, compiled->plan, index, &name, &out->step_count);
+    if (is_found) snprintf(out->name, sizeof out->name, "%s", name);
+    sp__plan_cache_drop(plans, newest);
+    return is_found;
+}
+
+sp_status sp_model_get_cpu_op(sp_model handle, uint32_t index, sp_model_cpu_op *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_cpu_op needs a place to write to");
+    *out = (sp_model_cpu_op){0};
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    const bool is_found = get_cpu_op(&model->plans, index, out);
+    sp__model_drop(model);
+    if (is_found) return SP_OK;
+    return sp__fail(SP_NOT_FOUND, "no op with index %u runs on the cpu instead", index);
+}
+
+sp_status sp_device_get_ops(sp_device handle, sp_device_ops *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_ops needs a place to write to");
+    *out = (sp_device_ops){0};
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    const sp_op_coverage coverage = sp__op_coverage(sp__device_kernels(device->dev));
+    *out = (sp_device_ops){coverage.op_count, coverage.covered_count};
     return SP_OK;
 }
 

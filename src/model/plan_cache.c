@@ -220,6 +220,7 @@ static void publish_locked(sp_plan_cache *cache, sp_plan_place *place, const sp_
     sp_fetch_add_relaxed(&cache->era, (uint64_t)1);
     sp_store_relaxed(&cache->hashes[place - cache->places], key->hash);
     sp_store_release(&place->word, IS_LIVE | 1); /* in use by its builder */
+    sp_store_relaxed(&cache->newest, place);
     sp_fetch_add_relaxed(&cache->plan_count, 1);
 }
 
@@ -346,6 +347,12 @@ void sp__plan_cache_deinit(sp_plan_cache *cache)
     if (cache->graph == NULL) return; /* never initialised */
     sp_cond_deinit(&cache->changed);
     sp_mutex_deinit(&cache->lock);
+}
+
+sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache)
+{
+    sp_plan_place *place = sp_load_relaxed(&cache->newest);
+    return place != NULL && hold(place) ? place : NULL;
 }
 
 uint32_t sp__plan_cache_sessions(sp_plan_cache *cache)

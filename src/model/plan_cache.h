@@ -54,6 +54,8 @@ typedef struct sp_plan_cache {
      * other. */
     sp_atomic_u32 waiting;
     sp_atomic_u32 plan_count;
+    /* Of the plan that was built last, for figures. Relaxed: the place's word decides. */
+    SP_ATOMIC(sp_plan_place *) newest;
     sp_atomic_u64 build_count; /* builds that were begun; for information */
     sp_atomic_u64 evictions;   /* plans that gave way to others; for information */
 } sp_plan_cache;
@@ -70,6 +72,9 @@ sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *reque
                               sp_plan_place **out);
 /* The caller does not use it any more. */
 void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place);
+
+/* The plan that was built last, in use from now on; NULL if it is not kept. */
+sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache);
 
 /* Sessions of all plans. */
 uint32_t sp__plan_cache_sessions(sp_plan_cache *cache);

@@ -5,9 +5,12 @@
 #include <streampool/storage.h>
 #include <streampool/stream.h>
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
+#include "base/option.h"
 #include "base/thread.h"
 #include "device/cuda/cuda_api.h"
 #include "run_fixture.h"
@@ -67,6 +70,42 @@ TEST(models_from_31_threads_give_the_bits_of_the_cpu)
         CHECK_OK(sp_model_get_info(c.model, &info));
         test_note("%s: %llu runs, at most %u at once, %u sessions", fixture_models[i],
                   (unsigned long long)info.runs, info.most_in_flight, info.session_count);
+        case_close(&c);
+    }
+}
+
+/* The ops that are on the cpu from the next model on. */
+static void set_cpu_ops(const char *ops)
+{
+    setenv("STREAMPOOL_CPU_OPS", ops, 1);
+    sp__option_reset();
+}
+
+TEST(models_in_segments_give_the_bits_of_the_cpu_too)
+{
+    static const char *const sets[] = {"Tanh,Relu,Split", "Conv,Gemm,MatMul", "Add,Concat,Pad"};
+    sp_device device;
+    if (!open_gpu(&device)) SKIP("no GPU");
+    for (uint32_t i = 0; i < FIXTURE_MODELS * SP_COUNT_OF(sets); i++) {
+        const char *name = fixture_models[i % FIXTURE_MODELS];
+        const char *ops = sets[i / FIXTURE_MODELS];
+        model_case c;
+        set_cpu_ops(ops);
+        const bool is_there = open_on_gpu(name, device, &c);
+        set_cpu_ops("");
+        if (!is_there) SKIP("no shared data");
+        load l = {.c = &c, .rounds = (uint32_t)test_count(1000, 100)};
+        const uint64_t start = sp_clock_now();
+        test_threads(31, run_rounds, &l);
+        const double ns = (double)(sp_clock_now() - start);
+        CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
+        sp_model_info info;
+        CHECK_OK(sp_model_get_info(c.model, &info));
+        if (info.cpu_step_count > 0) {
+            test_note("%s, %s on cpu: %u of %u steps, %u segments, %.0f runs/s", name, ops,
+                      info.cpu_step_count, info.step_count, info.segment_count,
+                      31e9 * l.rounds / ns);
+        }
         case_close(&c);
     }
 }

@@ -171,6 +171,14 @@ static sp_status call_find_output(sp_model model)
     return sp_model_find_output(model, "y", &index);
 }
 
+/* Nothing of a model on the cpu runs there instead. */
+static sp_status call_get_cpu_op(sp_model model)
+{
+    sp_model_cpu_op op;
+    const sp_status status = sp_model_get_cpu_op(model, 0, &op);
+    return status == SP_NOT_FOUND ? SP_OK : status;
+}
+
 static sp_status infer_or_run(sp_model model, bool is_run)
 {
     float in[4] = {1, 2, 3, 4};
@@ -192,10 +200,15 @@ static sp_status call_run(sp_model model)
 }
 
 const model_call model_calls[] = {
-    {"sp_model_retain", call_retain},         {"sp_model_get_info", call_get_info},
-    {"sp_model_get_input", call_get_input},   {"sp_model_get_output", call_get_output},
-    {"sp_model_find_input", call_find_input}, {"sp_model_find_output", call_find_output},
-    {"sp_model_infer", call_infer},           {"sp_model_run", call_run},
+    {"sp_model_retain", call_retain},
+    {"sp_model_get_info", call_get_info},
+    {"sp_model_get_input", call_get_input},
+    {"sp_model_get_output", call_get_output},
+    {"sp_model_find_input", call_find_input},
+    {"sp_model_find_output", call_find_output},
+    {"sp_model_get_cpu_op", call_get_cpu_op},
+    {"sp_model_infer", call_infer},
+    {"sp_model_run", call_run},
 };
 
 const uint32_t model_call_count = SP_COUNT_OF(model_calls);

@@ -10,9 +10,9 @@ target_compile_definitions(sp_model_fixture PRIVATE
 foreach(suite IN ITEMS
     tensor:shape
     ops:activation ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
-    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_move
+    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_kernels ops:op_list ops:op_move
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
-    model:graph model:plan model:plan_fuse model:models)
+    model:graph model:plan model:plan_fuse model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)
