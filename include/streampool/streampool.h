@@ -29,5 +29,6 @@
 #include <streampool/status.h>
 #include <streampool/storage.h>
 #include <streampool/stream.h>
+#include <streampool/tensor.h>
 
 #endif
