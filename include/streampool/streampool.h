@@ -20,6 +20,7 @@
 #include <streampool/check.h>
 #include <streampool/command_list.h>
 #include <streampool/device.h>
+#include <streampool/dlpack.h>
 #include <streampool/dtype.h>
 #include <streampool/event.h>
 #include <streampool/log.h>

@@ -32,6 +32,7 @@ static sp_status check_host(const sp_rt_tensor *tensor, const void *data, uint64
 static sp_status read_held(const sp_rt_tensor *tensor, void *data, uint64_t bytes)
 {
     SP_TRY(check_host(tensor, data, bytes));
+    if (bytes == 0) return SP_OK;
     sp_layout host;
     sp_move move;
     void *lowest;
@@ -46,6 +47,7 @@ static sp_status write_held(const sp_rt_tensor *tensor, const void *data, uint64
 {
     SP_TRY(check_host(tensor, data, bytes));
     SP_TRY(sp__tensor_check_writable(tensor));
+    if (bytes == 0) return SP_OK;
     sp_layout host;
     sp_move move;
     void *lowest;

@@ -426,6 +426,9 @@ const public_call public_calls[] = {
     {"sp_tensor_copy (within a storage)", call_tensor_copy_within},
     {"sp_tensor_read", call_tensor_read},
     {"sp_tensor_write", call_tensor_write},
+    {"sp_tensor_to_dlpack", call_tensor_to_dlpack},
+    {"sp_tensor_to_dlpack (on a stream)", call_tensor_to_dlpack_on_stream},
+    {"sp_tensor_from_dlpack", call_tensor_from_dlpack},
 };
 
 const uint32_t public_call_count = SP_COUNT_OF(public_calls);

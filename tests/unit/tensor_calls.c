@@ -72,3 +72,35 @@ sp_status call_tensor_write(call_context *self)
     const float values[16] = {2};
     return sp_tensor_write(self->view, values, sizeof values);
 }
+
+sp_status call_tensor_to_dlpack(call_context *self)
+{
+    sp_dlpack_managed *managed;
+    SP_TRY(sp_tensor_to_dlpack(self->tensor, (sp_stream){0}, &managed));
+    managed->deleter(managed);
+    return SP_OK;
+}
+
+sp_status call_tensor_to_dlpack_on_stream(call_context *self)
+{
+    sp_dlpack_managed *managed;
+    SP_TRY(sp_tensor_to_dlpack(self->tensor, self->stream, &managed));
+    managed->deleter(managed);
+    return SP_OK;
+}
+
+sp_status call_tensor_from_dlpack(call_context *self)
+{
+    sp_tensor tensor;
+    int64_t shape[] = {64};
+    self->managed = (sp_dlpack_managed){.version = {1, 0},
+                                        .flags = SP_DLPACK_READ_ONLY,
+                                        .dl_tensor = {.data = self->memory,
+                                                      .device = {SP_DLPACK_CPU, 0},
+                                                      .ndim = 1,
+                                                      .dtype = {SP_DLPACK_UINT, 8, 1},
+                                                      .shape = shape}};
+    const sp_dlpack_import_options options = {.device = self->device};
+    SP_TRY(sp_tensor_from_dlpack(&self->managed, &options, &tensor));
+    return sp_tensor_release(tensor);
+}

@@ -16,5 +16,8 @@ sp_status call_tensor_copy(call_context *self);
 sp_status call_tensor_copy_within(call_context *self);
 sp_status call_tensor_read(call_context *self);
 sp_status call_tensor_write(call_context *self);
+sp_status call_tensor_to_dlpack(call_context *self);
+sp_status call_tensor_to_dlpack_on_stream(call_context *self);
+sp_status call_tensor_from_dlpack(call_context *self);
 
 #endif

@@ -363,8 +363,8 @@ TEST(a_frozen_tensor_is_read_and_not_written)
 TEST(what_a_failed_command_should_have_written_is_an_error_until_all_of_it_is_written)
 {
     runtime_begin();
-    const sp_tensor table = count_up(CPU, 2, (const int64_t[]){2, 4});
-    const sp_tensor source = count_up(CPU, 1, (const int64_t[]){4});
+    const sp_tensor table = count_up(TESTED, 2, (const int64_t[]){2, 4});
+    const sp_tensor source = count_up(TESTED, 1, (const int64_t[]){4});
     sp_tensor even, half, whole_source;
     float values[8] = {1};
     CHECK_OK(sp_tensor_slice(table, 1, 0, 2, 3, &even)); /* first and last column: all the range */
@@ -374,7 +374,7 @@ TEST(what_a_failed_command_should_have_written_is_an_error_until_all_of_it_is_wr
     CHECK_STATUS(sp_tensor_write(even, values, 16), SP_FAILED); /* the rest would stay bad */
     CHECK_OK(sp_tensor_copy(even, half));
     CHECK_STATUS(sp_tensor_read(table, values, 32), SP_FAILED);
-    CHECK_OK(sp_tensor_create(CPU, SP_F32, 2, (const int64_t[]){4, 2}, &whole_source));
+    CHECK_OK(sp_tensor_create(TESTED, SP_F32, 2, (const int64_t[]){4, 2}, &whole_source));
     CHECK_OK(sp_tensor_write(whole_source, values, 32));
     sp_tensor turned;
     CHECK_OK(sp_tensor_transpose(whole_source, 0, 1, &turned));

@@ -267,7 +267,7 @@ TEST(a_copy_on_another_thread_follows_the_write_that_was_submitted_before_it)
     CHECK_OK(sp_tensor_create(CPU, SP_U8, 2, turned, &self.to));
     CHECK_OK(sp_tensor_get_info(self.from, &info));
     gate blocker = gate_closed(CPU);
-    const sp_stream writer = new_stream();
+    const sp_stream writer = new_stream_on(CPU);
     gate_hold(&blocker, writer);
     fill(writer, info.storage, 42);
     run_on_thread(copy_on_thread, &self); /* it returns, though the writer is held */
