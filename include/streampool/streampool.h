@@ -25,6 +25,7 @@
 #include <streampool/event.h>
 #include <streampool/log.h>
 #include <streampool/model.h>
+#include <streampool/npy.h>
 #include <streampool/null_device.h>
 #include <streampool/runtime.h>
 #include <streampool/status.h>

@@ -112,7 +112,7 @@ static void call_deleter(void *ctx, void *data)
 {
     sp_dlpack_managed *managed = ctx;
     (void)data;
-    if (managed->deleter != NULL) managed->deleter(managed);
+    managed->deleter(managed);
 }
 
 static sp_status find_adopter(const sp_dlpack_managed *managed,
@@ -142,7 +142,7 @@ sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed, const sp_dlpack_impo
     const sp_adopt_options adopt = {.ready = options->ready,
                                     .ready_after = options->ready_after,
                                     .is_frozen = (managed->flags & SP_DLPACK_READ_ONLY) != 0,
-                                    .release = call_deleter,
+                                    .release = managed->deleter != NULL ? call_deleter : NULL,
                                     .ctx = managed};
     /* The adoption comes last: nothing may fail once it has taken the memory. */
     sp_rt_tensor *tensor;

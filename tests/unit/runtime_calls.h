@@ -21,9 +21,8 @@ typedef struct call_context {
     sp_tensor view;   /* the same with its dimensions exchanged */
     sp_tensor other;  /* of `tensor`'s shape, on its own */
     unsigned char memory[64];
-    sp_dlpack_managed managed; /* over `memory`; without a deleter, but the library looks for it */
-    sp_atomic_u32 called;      /* callbacks that came */
-    sp_atomic_u32 told;        /* of them, those that were told of a failure */
+    sp_atomic_u32 called; /* callbacks that came */
+    sp_atomic_u32 told;   /* of them, those that were told of a failure */
 } call_context;
 
 void call_context_init(call_context *self);

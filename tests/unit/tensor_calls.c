@@ -93,14 +93,14 @@ sp_status call_tensor_from_dlpack(call_context *self)
 {
     sp_tensor tensor;
     int64_t shape[] = {64};
-    self->managed = (sp_dlpack_managed){.version = {1, 0},
-                                        .flags = SP_DLPACK_READ_ONLY,
-                                        .dl_tensor = {.data = self->memory,
-                                                      .device = {SP_DLPACK_CPU, 0},
-                                                      .ndim = 1,
-                                                      .dtype = {SP_DLPACK_UINT, 8, 1},
-                                                      .shape = shape}};
+    sp_dlpack_managed managed = {.version = {1, 0},
+                                 .flags = SP_DLPACK_READ_ONLY,
+                                 .dl_tensor = {.data = self->memory,
+                                               .device = {SP_DLPACK_CPU, 0},
+                                               .ndim = 1,
+                                               .dtype = {SP_DLPACK_UINT, 8, 1},
+                                               .shape = shape}};
     const sp_dlpack_import_options options = {.device = self->device};
-    SP_TRY(sp_tensor_from_dlpack(&self->managed, &options, &tensor));
+    SP_TRY(sp_tensor_from_dlpack(&managed, &options, &tensor));
     return sp_tensor_release(tensor);
 }
