@@ -18,9 +18,10 @@ SP_API sp_status sp_npy_read(sp_device device, const char *path, sp_tensor *out)
  * whole new one, or stays. */
 SP_API sp_status sp_npy_write(const char *path, sp_tensor tensor);
 
-/* Calls `visit` for the name of each array of a .npz file, in the file's order. The name is valid
- * during the call. */
+/* Gets the name of an array of a .npz file; it is valid during the call. */
 typedef void (*sp_npz_visitor)(void *ctx, const char *name);
+
+/* Calls `visit` for each array of a .npz file, in the file's order. */
 SP_API sp_status sp_npz_list(const char *path, sp_npz_visitor visit, void *ctx);
 
 /* The array of that name, as sp_npy_read; stored or compressed. SP_NOT_FOUND if there is none. */

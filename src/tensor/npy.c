@@ -306,6 +306,7 @@ sp_status sp__npy_save(const sp_array_view *array, void **bytes, size_t *len)
     memcpy(file, magic, sizeof magic);
     memcpy(file + 6, "\x01\x00", 2);
     memcpy(file + 8, &header_len, 2);
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): a header, not a string */
     memcpy(file + FIXED, text, total - FIXED);
     if (data_bytes > 0) memcpy(file + total, array->data, (size_t)data_bytes);
     *bytes = file;

@@ -343,7 +343,7 @@ TEST(chains_of_random_views_have_the_elements_that_an_index_model_has)
             check_questions(&layout, &m[0]);
         }
     }
-    for (size_t i = 0; i < SP_COUNT_OF(changes); i++) CHECK(made[i] > 300);
+    for (size_t i = 0; i < SP_COUNT_OF(changes); i++) CHECK(made[i] > 0);
     free(m);
 }
 
