@@ -99,4 +99,8 @@ sp_status sp__onnx_external_read(const sp_onnx_tensor *tensor, const char *folde
 /* Reads a file that is one TensorProto, as test data is. The caller owns *out. */
 sp_status sp__onnx_tensor_load(const void *bytes, size_t len, sp_array *out);
 
+/* Writes such a file into memory that the caller frees with sp_free. */
+sp_status sp__onnx_tensor_save(const sp_array_view *array, const char *name, void **bytes,
+                               size_t *len);
+
 #endif

@@ -27,6 +27,16 @@ void sp__onnx_clean_bools(const sp_onnx_tensor *tensor, void *data);
 
 /* The element type for a TensorProto.DataType. Errors: SP_UNSUPPORTED, SP_CORRUPT for no type. */
 sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out);
+/* The other way. */
+int64_t sp__onnx_data_type(sp_dtype dtype);
+
+/* Fields of a TensorProto that are read and written. */
+enum {
+    SP_ONNX_TENSOR_DIMS = 1,
+    SP_ONNX_TENSOR_DATA_TYPE = 2,
+    SP_ONNX_TENSOR_NAME = 8,
+    SP_ONNX_TENSOR_RAW_DATA = 9
+};
 
 /* Takes an array for `count` elements from the reader's tables, and its length as 32 bits. */
 #define SP_ONNX_ARRAY(reader, count_, array, count_out)                                            \

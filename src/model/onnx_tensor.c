@@ -10,15 +10,11 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is copied as it stands");
 
 enum {
-    TENSOR_DIMS = 1,
-    TENSOR_DATA_TYPE = 2,
     TENSOR_SEGMENT = 3,
     TENSOR_FLOAT_DATA = 4,
     TENSOR_INT32_DATA = 5,
     TENSOR_STRING_DATA = 6,
     TENSOR_INT64_DATA = 7,
-    TENSOR_NAME = 8,
-    TENSOR_RAW_DATA = 9,
     TENSOR_DOUBLE_DATA = 10,
     TENSOR_UINT64_DATA = 11,
     TENSOR_EXTERNAL_DATA = 13,
@@ -55,6 +51,14 @@ sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out)
     }
     *out = data_types[data_type].dtype;
     return SP_OK;
+}
+
+int64_t sp__onnx_data_type(sp_dtype dtype)
+{
+    for (uint32_t i = 1; i < SP_COUNT_OF(data_types); i++) {
+        if (data_types[i].dtype == dtype) return i;
+    }
+    return 0;
 }
 
 static sp_proto_wire wire_of(uint32_t field)
@@ -100,19 +104,19 @@ static sp_status read_head(sp_proto proto, sp_onnx_tensor *out, tensor_head *hea
 {
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         switch (field.number) {
-        case TENSOR_DIMS:
+        case SP_ONNX_TENSOR_DIMS:
             SP_TRY(read_dims(&proto, &field, head));
             break;
-        case TENSOR_DATA_TYPE:
+        case SP_ONNX_TENSOR_DATA_TYPE:
             SP_TRY(sp__proto_int(&proto, &field, &head->data_type));
             break;
         case TENSOR_DATA_LOCATION:
             SP_TRY(sp__proto_int(&proto, &field, &head->location));
             break;
-        case TENSOR_NAME:
+        case SP_ONNX_TENSOR_NAME:
             SP_TRY(sp__proto_text(&proto, &field, &out->name));
             break;
-        case TENSOR_RAW_DATA:
+        case SP_ONNX_TENSOR_RAW_DATA:
             SP_TRY(sp__proto_text(&proto, &field, &out->content));
             head->has_raw = true;
             break;

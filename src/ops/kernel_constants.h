@@ -113,11 +113,13 @@ typedef struct sp_flat_constants {
     int64_t count, tile_count; /* elements; bytes for copy_bytes */
 } sp_flat_constants;
 
+/* Element (i, j, ...) of x, at x_first + i * x[0] + j * x[1] + ..., goes to the place that y has
+ * for it. Strides are in elements; no two elements of y have one place. */
 typedef struct sp_copy_constants {
     uint32_t rank, element_bytes;
-    int64_t count, tile_count;
-    int64_t dims[SP_KERNEL_RANK],
-        strides[SP_KERNEL_RANK]; /* of y's order; strides of x, in elements */
+    int64_t count, tile_count; /* tiles take elements in the order of dims */
+    int64_t x_first, y_first;
+    int64_t dims[SP_KERNEL_RANK], x[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_copy_constants;
 
 #define SP_CONCAT_MAX_PARTS (SP_KERNEL_BINDINGS - 1)
@@ -156,7 +158,7 @@ typedef struct sp_fill_constants {
     X(sp_pool_constants, 112)                                                                      \
     X(sp_binary_constants, 216)                                                                    \
     X(sp_flat_constants, 16)                                                                       \
-    X(sp_copy_constants, 152)                                                                      \
+    X(sp_copy_constants, 232)                                                                      \
     X(sp_concat_constants, 272)                                                                    \
     X(sp_pad_constants, 232)                                                                       \
     X(sp_fill_constants, 32)

@@ -57,6 +57,20 @@ if grep -q 'on the cpu' "$work/out"; then
 fi
 expect 1 "no input 'nonsense'" "$program" run "$data/models/policy_go1/model.onnx" \
     --input nonsense="$data/models/policy_go1/test_data_set_1/input_0.pb"
+# Files in and out: what a .pb gave, the same through .npy, and by the bytes of each.
+policy=$data/models/policy_go1
+expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
+    --input obs="$policy/test_data_set_1/input_0.pb" --output continuous_actions="$work/a.npy"
+expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
+    --input obs="$policy/test_data_set_1/input_0.pb" --output continuous_actions="$work/a.pb"
+expect 1 "no output 'nonsense'" "$program" run "$policy/model.onnx" --output nonsense="$work/b.pb"
+expect 1 'named .npy or .pb' "$program" run "$policy/model.onnx" --output continuous_actions="$work/b.txt"
+expect 1 'SP_IO' "$program" run "$policy/model.onnx" --output continuous_actions="$work/nowhere/b.npy"
+expect 1 'SP_MISMATCH' "$program" run "$policy/model.onnx" --input obs="$work/a.npy"
+echo nonsense >"$work/c.npy"
+expect 1 'no .npy file' "$program" run "$policy/model.onnx" --input obs="$work/c.npy"
+elements=$(($(stat -c %s "$work/a.npy") - 128))
+cmp <(tail -c "$elements" "$work/a.npy") <(tail -c "$elements" "$work/a.pb") || failures=1
 expect 1 'SP_IO' "$program" run "$work/nowhere.onnx"
 expect 2 'usage' "$program" run
 expect 2 'usage' "$program" run model --threads 0

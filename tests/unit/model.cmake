@@ -8,7 +8,7 @@ target_compile_definitions(sp_model_fixture PRIVATE
     SP_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/../shared/data")
 
 foreach(suite IN ITEMS
-    tensor:shape
+    tensor:inflate tensor:layout tensor:move tensor:npy tensor:shape
     ops:activation ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
     ops:op_conv ops:op_elementwise ops:op_gemm ops:op_kernels ops:op_list ops:op_move
     model:protobuf model:onnx_tensor model:name_map model:arena_layout

@@ -16,6 +16,7 @@
 #include "gpu_fixture.h"
 #include "runtime/checker.h"
 #include "runtime/storage.h"
+#include "tensor/tensor.h"
 
 /* ---- life ---- */
 
@@ -134,6 +135,7 @@ void runtime_end(void)
     sp_shutdown();
     sp__runtime_each_device(check_device, NULL);
     sp__runtime_reset();
+    sp__tensors_free();
 }
 
 bool is_thread_sanitized(void)

@@ -392,4 +392,22 @@ TEST(releases_beside_a_shutdown_are_called_before_it_returns_or_never)
     }
 }
 
+TEST(memory_adopted_frozen_is_only_read_and_its_next_life_is_written)
+{
+    runtime_begin();
+    for (int i = 0; i < 2; i++) {
+        owner self = {.released = {0}};
+        sp_storage storage;
+        const sp_adopt_options options = {
+            .is_frozen = i == 0, .release = note_release, .ctx = &self};
+        CHECK_OK(sp_storage_adopt(CPU, self.bytes, sizeof self.bytes, &options, &storage));
+        const uint8_t one = 1;
+        CHECK_STATUS(sp_storage_fill_async(current_stream(), whole(storage), &one, 1),
+                     i == 0 ? SP_INVALID : SP_OK);
+        CHECK_OK(sp_storage_release(storage));
+        await_at_least(&self.released, 1);
+    }
+    runtime_end();
+}
+
 TEST_MAIN
