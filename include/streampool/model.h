@@ -95,6 +95,7 @@ typedef struct sp_device_ops {
     uint32_t own_count;
 } sp_device_ops;
 
+/* How much of what models may use the device runs by itself. */
 SP_API sp_status sp_device_get_ops(sp_device device, sp_device_ops *out);
 
 /* The `index`-th input. SP_NOT_FOUND past the end. */
