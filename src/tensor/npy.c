@@ -304,7 +304,8 @@ sp_status sp__npy_save(const sp_array_view *array, void **bytes, size_t *len)
     }
     const uint16_t header_len = (uint16_t)(total - FIXED);
     memcpy(file, magic, sizeof magic);
-    memcpy(file + 6, "\x01\x00", 2);
+    file[6] = 1; /* version 1.0 */
+    file[7] = 0;
     memcpy(file + 8, &header_len, 2);
     /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): a header, not a string */
     memcpy(file + FIXED, text, total - FIXED);

@@ -170,7 +170,9 @@ static void choose(void *arg, uint32_t index)
         float y[8];
         const bool c = (i + index) % 3 == 0;
         CHECK_OK(run(all->model, c, y));
-        if (memcmp(y, all->want[c], sizeof y) != 0) sp_fetch_add_relaxed(&all->wrong, (uint64_t)1);
+        const void *want = all->want[c];
+        const void *got = y;
+        if (memcmp(got, want, sizeof y) != 0) sp_fetch_add_relaxed(&all->wrong, (uint64_t)1);
     }
 }
 
@@ -199,7 +201,7 @@ TEST(a_branch_sees_the_values_around_it_and_has_its_own)
     add_node(&graph, make_if("c", &then_branch, &else_branch, "y"));
     sp_model model;
     REQUIRE_OK(load(&graph, &model));
-    float s[8];
+    float s[8] = {0};
     float y[8];
     run_op("Sigmoid", s);
     CHECK_OK(run(model, true, y));

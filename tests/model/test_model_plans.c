@@ -87,7 +87,7 @@ TEST(a_plan_that_is_built_again_gives_the_same_bits)
     run(model, 5);
     CHECK_OK(run_rows(model, x, 8, again));
     CHECK_EQ_U64(info_of(model).plan_builds, 3);
-    CHECK_EQ_INT(memcmp(first, again, sizeof first), 0);
+    CHECK_EQ_MEM(first, again, sizeof first);
     CHECK_OK(sp_model_release(model));
 }
 

@@ -24,7 +24,7 @@ static sp_dtype pick_dtype(data_random *random)
 static bool random_layout(data_random *random, const sp_shape *shape, sp_dtype dtype,
                           sp_layout *out)
 {
-    uint32_t order[SP_MAX_RANK];
+    uint32_t order[SP_MAX_RANK] = {0};
     for (uint32_t i = 0; i < shape->rank; i++) {
         const uint32_t k = (uint32_t)pick(random, 0, i);
         order[i] = order[k];

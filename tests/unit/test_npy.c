@@ -34,7 +34,7 @@ static npy_file make(int version, const char *header, const void *data, size_t l
 static sp_status load(const npy_file *file, sp_array *out)
 {
     /* Of exactly this size, so that AddressSanitizer sees a read past the end. */
-    char *bytes = malloc(file->len);
+    char *bytes = malloc(file->len > 0 ? file->len : 1);
     memcpy(bytes, file->bytes, file->len);
     const sp_status status = sp__npy_load(bytes, file->len, out);
     free(bytes);
