@@ -5,29 +5,9 @@
 
 #include "base/heap.h"
 #include "base/option.h"
-#include "ops/op_list.h"
 #include "device/cuda/cuda_api.h"
+#include "ops/op_list.h"
 #include "segment_fixture.h"
-
-typedef struct load {
-    const model_case *c;
-    uint32_t rounds;
-    sp_atomic_u32 differing;
-} load;
-
-static void run_rounds(void *arg, uint32_t index)
-{
-    (void)index;
-    load *l = arg;
-    sp_array outputs[FIXTURE_PORTS] = {0};
-    outputs_make(l->c, outputs);
-    for (uint32_t round = 0; round < l->rounds; round++) {
-        outputs_wipe(l->c, outputs);
-        CHECK_OK(case_run(l->c, outputs));
-        if (!case_is_same(l->c, outputs)) sp_fetch_add_relaxed(&l->differing, 1);
-    }
-    outputs_free(l->c, outputs);
-}
 
 /* The named ops are on the cpu, and no others. */
 static void check_ops(const model_case *c)
@@ -54,8 +34,8 @@ static void check_threads(uint32_t threads, uint32_t rounds)
     for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
         model_case c;
         if (!segment_open(fixture_models[i], device, &c)) SKIP("no shared data");
-        load l = {.c = &c, .rounds = rounds};
-        test_threads(threads, run_rounds, &l);
+        case_load l = {.c = &c, .rounds = rounds};
+        test_threads(threads, case_run_rounds, &l);
         CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
         check_ops(&c);
         cpu_steps += segment_info(&c).cpu_step_count;

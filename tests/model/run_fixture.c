@@ -59,6 +59,20 @@ bool case_is_same(const model_case *c, const sp_array *outputs)
     return true;
 }
 
+void case_run_rounds(void *arg, uint32_t index)
+{
+    (void)index;
+    case_load *load = arg;
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(load->c, outputs);
+    for (uint32_t round = 0; round < load->rounds; round++) {
+        outputs_wipe(load->c, outputs);
+        CHECK_OK(case_run(load->c, outputs));
+        if (!case_is_same(load->c, outputs)) sp_fetch_add_relaxed(&load->differing, 1);
+    }
+    outputs_free(load->c, outputs);
+}
+
 bool case_open(const char *name, const sp_model_options *options, model_case *out)
 {
     *out = (model_case){0};

@@ -163,6 +163,23 @@ void add_attribute_graph(writer *node, const char *name, writer *graph)
     add_attribute_message(node, name, 6, 5, graph);
 }
 
+void add_node(writer *graph, writer node)
+{
+    write_message(graph, GRAPH_NODE_FIELD, &node);
+}
+
+void add_input(writer *graph, const char *name, int64_t data_type, const int64_t *dims, int rank)
+{
+    writer value = make_value(name, data_type, dims, rank);
+    write_message(graph, GRAPH_INPUT_FIELD, &value);
+}
+
+void add_output(writer *graph, const char *name)
+{
+    writer value = make_value(name, 0, NULL, -1);
+    write_message(graph, GRAPH_OUTPUT_FIELD, &value);
+}
+
 writer make_model(writer *graph, int64_t opset)
 {
     writer w = {0}, import = {0};
