@@ -44,12 +44,7 @@ static void check_row(const kernel_case *what)
     memset(outputs, 0, sizeof outputs);
     REQUIRE_OK(sp__op_find((sp_text){0}, sp__text(what->op), what->version, &op));
     for (uint32_t i = 0; i < what->input_count; i++) {
-        const sp_array *from = &what->inputs[i];
-        inputs[i] = (sp_op_value){.is_present = from->dtype != SP_DTYPE_NONE,
-                                  .dtype = from->dtype,
-                                  .shape = from->shape,
-                                  .bytes = from->bytes,
-                                  .data = what->is_known[i] ? from->data : NULL};
+        inputs[i] = data_operand(&what->inputs[i], what->is_known[i]);
     }
     sp_op_call call = {.op = op,
                        .version = what->version,

@@ -202,6 +202,15 @@ static sp_status lower_and_run(op_memory *memory, sp_activation activation, sp_l
     return status;
 }
 
+sp_op_value data_operand(const sp_array *from, bool is_known)
+{
+    return (sp_op_value){.is_present = from->dtype != SP_DTYPE_NONE,
+                         .dtype = from->dtype,
+                         .shape = from->shape,
+                         .bytes = from->bytes,
+                         .data = is_known ? from->data : NULL};
+}
+
 sp_status data_run_op(const data_call *what, sp_array *outputs)
 {
     enum { MAX = 64 };
@@ -210,12 +219,7 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
     memset(outputs, 0, what->output_count * sizeof(*outputs));
     SP_TRY(sp__op_find((sp_text){0}, sp__text(what->op), what->version, &op));
     for (uint32_t i = 0; i < what->input_count; i++) {
-        const sp_array *from = &what->inputs[i];
-        inputs[i] = (sp_op_value){.is_present = from->dtype != SP_DTYPE_NONE,
-                                  .dtype = from->dtype,
-                                  .shape = from->shape,
-                                  .bytes = from->bytes,
-                                  .data = from->data};
+        inputs[i] = data_operand(&what->inputs[i], true);
     }
     sp_op_call call = {.op = op,
                        .version = what->version,
