@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of kernels, and the constants that the lowerings write and the kernels read. C and CUDA
- * C++ read this text with one layout, the latter without any header: whoever includes it brings the
- * integer types of stdint.h and bool. */
+/* The kernels that CUDA has too, and the constants that the lowerings write and the kernels read. C
+ * and CUDA C++ read this text with one layout, the latter without any header: whoever includes it
+ * brings the integer types of stdint.h and bool. */
 #ifndef SP_OPS_KERNEL_CONSTANTS_H
 #define SP_OPS_KERNEL_CONSTANTS_H
 
@@ -9,44 +9,8 @@
 #define SP_KERNEL_RANK 8
 #define SP_KERNEL_BINDINGS 16
 
-/* Reductions, normalisations and pools. */
-#define SP_KERNEL_LIST_REDUCE(X)                                                                   \
-    X(reduce_f32) /* x, shift if has_shift, y, all of one type, down to reduce_u8 */               \
-    X(reduce_f64)                                                                                  \
-    X(reduce_f16)                                                                                  \
-    X(reduce_i32)                                                                                  \
-    X(reduce_i64)                                                                                  \
-    X(reduce_i8)                                                                                   \
-    X(reduce_u8)   /* bool, too */                                                                 \
-    X(softmax_f32) /* x, y */                                                                      \
-    X(softmax_f64)                                                                                 \
-    X(softmax_f16)                                                                                 \
-    X(batch_norm_f32)     /* x, scale, bias, mean, variance, y */                                  \
-    X(blend_f32)          /* a, b, y */                                                            \
-    X(norm_f32)           /* x, scale, bias if has_bias, y, mean and inverse if there */           \
-    X(conv_3d_f32)        /* as conv_f32 */                                                        \
-    X(conv_transpose_f32) /* as conv_f32 */                                                        \
-    X(average_pool_f32)   /* x, y */                                                               \
-    X(max_pool_any_f32)   /* x, y, indices if has_indices, down to max_pool_any_i8 */              \
-    X(max_pool_any_f64)                                                                            \
-    X(max_pool_any_u8)                                                                             \
-    X(max_pool_any_i8)                                                                             \
-    X(arg_f32) /* x, y, down to lrn_f32 */                                                         \
-    X(arg_f64)                                                                                     \
-    X(arg_i32)                                                                                     \
-    X(arg_i64)                                                                                     \
-    X(arg_i8)                                                                                      \
-    X(arg_u8)                                                                                      \
-    X(hardmax_f32)                                                                                 \
-    X(cumsum_f32)                                                                                  \
-    X(cumsum_f64)                                                                                  \
-    X(cumsum_i32)                                                                                  \
-    X(cumsum_i64)                                                                                  \
-    X(lp_norm_f32)                                                                                 \
-    X(lrn_f32)                                                                                     \
-    X(standardize_f32) /* x, mean, variance, y */
-
-/* Bindings stand behind each name, in order; the last one is written. */
+/* All kernels: ops/kernel_list.h. Bindings stand behind each name, in order; the last one is
+ * written. */
 #define SP_CUDA_KERNEL_LIST(X)                                                                     \
     X(gemm_f32)           /* a, b, c if has_c, y */                                                \
     X(gemm_pack_f32)      /* b, panels */                                                          \
@@ -76,15 +40,23 @@
     X(pad)          /* x, value if has_value, y */                                                 \
     X(fill)         /* y */
 
-/* GPUs run the kernels of the first list only. */
-#define SP_KERNEL_LIST(X)                                                                          \
-    SP_CUDA_KERNEL_LIST(X)                                                                         \
-    SP_KERNEL_LIST_REDUCE(X)
+/* What a kernel does to each output when it is finished and rounded. The bits are those of kernels
+ * of their own: relu_f32, sigmoid_f32, tanh_f32; for SiLU, x * sigmoid(x), sigmoid_f32 and mul_f32.
+ */
+typedef enum sp_activation {
+    SP_ACTIVATION_NONE,
+    SP_ACTIVATION_RELU,
+    SP_ACTIVATION_SIGMOID,
+    SP_ACTIVATION_TANH,
+    SP_ACTIVATION_SILU,
+    SP_ACTIVATION_COUNT
+} sp_activation;
 
 /* Columns that a packed right-hand matrix keeps together, and so the unit of a tile's columns. */
 #define SP_GEMM_PANEL 16
 
-/* y[m][n] = alpha * chain(m, n) + beta * c[m][n], where the chain runs over k in order. */
+/* y[m][n] = activation(alpha * chain(m, n) + beta * c[m][n]), where the chain runs over k in order.
+ */
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
     int64_t a_row, a_depth;         /* strides of a, in elements */
@@ -93,7 +65,8 @@ typedef struct sp_gemm_constants {
     int64_t tile_rows, tile_panels; /* what one tile of grid (panels, rows, batch) computes */
     float alpha, beta;
     bool has_c;
-    bool is_padded; /* b has SP_GEMM_PANEL readable columns in its last panel too */
+    bool is_padded;     /* b has SP_GEMM_PANEL readable columns in its last panel too */
+    uint8_t activation; /* sp_activation */
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];
@@ -120,8 +93,7 @@ typedef struct sp_conv_constants {
     int64_t tile_planes; /* depthwise: planes of a tile of grid (planes) */
     int64_t planes;      /* of the output: images * groups * filters */
     bool has_bias;
-    /* A third dimension, outside the others; conv_3d_f32 alone reads it. */
-    int64_t in_d, out_d, kernel_d, stride_d, dilation_d, pad_front;
+    uint8_t activation; /* sp_activation */
 } sp_conv_constants;
 
 typedef struct sp_pool_constants {
@@ -133,6 +105,7 @@ typedef struct sp_pool_constants {
 /* y is contiguous with these dims; each operand has a stride along each. */
 typedef struct sp_binary_constants {
     uint32_t rank;
+    uint8_t activation; /* sp_activation, of kernels of floats */
     int64_t count, tile_count;
     int64_t dims[SP_KERNEL_RANK], a[SP_KERNEL_RANK], b[SP_KERNEL_RANK];
 } sp_binary_constants;
@@ -141,11 +114,13 @@ typedef struct sp_flat_constants {
     int64_t count, tile_count; /* elements; bytes for copy_bytes */
 } sp_flat_constants;
 
+/* Element (i, j, ...) of x, at x_first + i * x[0] + j * x[1] + ..., goes to the place that y has
+ * for it. Strides are in elements; no two elements of y have one place. */
 typedef struct sp_copy_constants {
     uint32_t rank, element_bytes;
-    int64_t count, tile_count;
-    int64_t dims[SP_KERNEL_RANK],
-        strides[SP_KERNEL_RANK]; /* of y's order; strides of x, in elements */
+    int64_t count, tile_count; /* tiles take elements in the order of dims */
+    int64_t x_first, y_first;
+    int64_t dims[SP_KERNEL_RANK], x[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_copy_constants;
 
 #define SP_CONCAT_MAX_PARTS (SP_KERNEL_BINDINGS - 1)
@@ -176,108 +151,17 @@ typedef struct sp_fill_constants {
     uint32_t element_bytes;
 } sp_fill_constants;
 
-typedef enum sp_reduction {
-    SP_REDUCE_SUM,
-    SP_REDUCE_MEAN,
-    SP_REDUCE_MAX,
-    SP_REDUCE_MIN,
-    SP_REDUCE_PROD,
-    SP_REDUCE_SUM_SQUARE,
-    SP_REDUCE_L1,
-    SP_REDUCE_L2, /* from here on: floats only */
-    SP_REDUCE_LOG_SUM,
-    SP_REDUCE_LOG_SUM_EXP, /* log(sum(exp(x - shift))) + shift */
-    SP_REDUCE_VARIANCE,    /* mean((x - shift)^2) */
-    SP_REDUCE_FINITE_MAX   /* MAX; 0 if that is no finite number */
-} sp_reduction;
-
-/* Dimensions of x in its order, kept ones and reduced ones apart, each with its stride in x. */
-typedef struct sp_reduce_constants {
-    uint32_t reduction; /* sp_reduction */
-    uint32_t kept_rank, reduced_rank;
-    bool is_columns; /* the last kept dimension has stride 1; otherwise the last reduced one */
-    bool has_shift;  /* one for each output */
-    int64_t extent;  /* elements behind one output */
-    int64_t count, tile_count;
-    int64_t kept_dims[SP_KERNEL_RANK], kept_strides[SP_KERNEL_RANK];
-    int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* reduced */
-} sp_reduce_constants;
-
-/* `rows` rows of `extent` elements that are `inner` apart, as are `inner` rows side by side. */
-typedef struct sp_softmax_constants {
-    int64_t rows, extent, inner, tile_rows;
-    bool is_log;
-} sp_softmax_constants;
-
-/* Rows as those of Softmax. */
-typedef struct sp_axis_constants {
-    int64_t rows, extent, inner, tile_rows;
-    bool takes_least, takes_last;  /* arg: ArgMin; of equals the last */
-    bool is_exclusive, is_reverse; /* cumsum */
-    bool is_square;                /* lp_norm: the norm of p = 2 */
-} sp_axis_constants;
-
-typedef struct sp_lrn_constants {
-    int64_t planes, channels, plane, tile_planes;
-    int64_t size; /* channels of a sum */
-    float alpha, beta, bias;
-} sp_lrn_constants;
-
-typedef struct sp_batch_norm_constants {
-    int64_t channels, plane; /* elements of one channel of one image */
-    int64_t planes, tile_planes;
-    float epsilon;
-} sp_batch_norm_constants;
-
-typedef struct sp_blend_constants {
-    int64_t count;
-    float momentum;
-} sp_blend_constants;
-
-/* Row r takes its scales from (r % scale_rows) * scale_row on, one for each `span` elements. */
-typedef struct sp_norm_constants {
-    int64_t rows, extent, tile_rows;
-    int64_t scale_rows, scale_row, span;
-    float epsilon;
-    bool has_bias, has_mean, has_inverse;
-} sp_norm_constants;
-
-/* Windows over three dimensions, outermost first; those that are not there have size 1. */
-typedef struct sp_window_constants {
-    int64_t planes, tile_rows; /* a row: one stretch of the output along its last dimension */
-    int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
-    int64_t pad[3], end[3]; /* before and behind */
-    bool counts_padding;    /* average: elements of the padding count */
-    bool has_indices;       /* max */
-    bool is_column_major;   /* the indices */
-} sp_window_constants;
-
-typedef struct sp_conv_transpose_constants {
-    sp_window_constants window;        /* its input is the op's input; planes are the output's */
-    int64_t groups, channels, filters; /* channels and filters of one group */
-    bool has_bias;
-} sp_conv_transpose_constants;
-
 /* Bytes of each, the same for every compiler. */
 #define SP_CONSTANTS_LIST(X)                                                                       \
     X(sp_gemm_constants, 296)                                                                      \
     X(sp_gemm_pack_constants, 32)                                                                  \
-    X(sp_conv_constants, 200)                                                                      \
+    X(sp_conv_constants, 152)                                                                      \
     X(sp_pool_constants, 112)                                                                      \
     X(sp_binary_constants, 216)                                                                    \
     X(sp_flat_constants, 16)                                                                       \
-    X(sp_copy_constants, 152)                                                                      \
+    X(sp_copy_constants, 232)                                                                      \
     X(sp_concat_constants, 272)                                                                    \
     X(sp_pad_constants, 232)                                                                       \
-    X(sp_fill_constants, 32)                                                                       \
-    X(sp_reduce_constants, 296)                                                                    \
-    X(sp_softmax_constants, 40)                                                                    \
-    X(sp_axis_constants, 40)                                                                       \
-    X(sp_lrn_constants, 56)                                                                        \
-    X(sp_batch_norm_constants, 40)                                                                 \
-    X(sp_blend_constants, 16)                                                                      \
-    X(sp_norm_constants, 56)                                                                       \
-    X(sp_window_constants, 192)                                                                    \
-    X(sp_conv_transpose_constants, 224)
+    X(sp_fill_constants, 32)
 
 #endif

@@ -4,12 +4,12 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/collapse.h"
+#include "ops/op_axis.h"
 #include "ops/op_reduce.h"
 #include "ops/ops.h"
+#include "tensor/collapse.h"
 
-/* Rows along dimensions [axis, end) of input 0. */
-static sp_axis_constants axis_constants(const sp_op_call *call, uint32_t axis, uint32_t end)
+sp_axis_constants sp__axis_constants(const sp_op_call *call, uint32_t axis, uint32_t end)
 {
     const sp_shape *x = &call->inputs[0].shape;
     sp_axis_constants k = {.extent = (int64_t)sp__shape_range_count(x, axis, end),
@@ -19,8 +19,8 @@ static sp_axis_constants axis_constants(const sp_op_call *call, uint32_t axis, u
     return k;
 }
 
-static sp_status emit(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
-                      const sp_axis_constants *k)
+sp_status sp__axis_dispatch(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
+                            const sp_axis_constants *k)
 {
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernel, k, sizeof(*k), &dispatch));
@@ -78,10 +78,10 @@ static sp_status lower_arg(const sp_op_call *call, sp_lowering *lowering, bool t
     if (call->outputs[0].bytes == 0) return SP_OK;
     uint32_t axis = 0;
     SP_TRY(read_axis(call, 0, &axis));
-    sp_axis_constants k = axis_constants(call, axis, axis + 1);
+    sp_axis_constants k = sp__axis_constants(call, axis, axis + 1);
     k.takes_least = takes_least;
     k.takes_last = sp__attribute_int(call->attributes, "select_last_index", 0) != 0;
-    return emit(call, lowering, arg_kernel(call->inputs[0].dtype), &k);
+    return sp__axis_dispatch(call, lowering, arg_kernel(call->inputs[0].dtype), &k);
 }
 
 sp_status sp__arg_max_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -99,12 +99,10 @@ sp_status sp__arg_min_lower(const sp_op_call *call, sp_lowering *lowering)
 sp_status sp__hardmax_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
-    const uint32_t rank = call->inputs[0].shape.rank;
-    uint32_t axis = 0;
-    SP_TRY(sp__softmax_axis(call, &axis));
-    const sp_axis_constants k =
-        axis_constants(call, axis, call->version < 13 || axis == rank ? rank : axis + 1);
-    return emit(call, lowering, SP_KERNEL_ID_hardmax_f32, &k);
+    uint32_t axis = 0, end = 0;
+    SP_TRY(sp__softmax_axes(call, &axis, &end));
+    const sp_axis_constants k = sp__axis_constants(call, axis, end);
+    return sp__axis_dispatch(call, lowering, SP_KERNEL_ID_hardmax_f32, &k);
 }
 
 /* ---- CumSum ---- */
@@ -130,7 +128,7 @@ sp_status sp__cumsum_lower(const sp_op_call *call, sp_lowering *lowering)
     if (call->outputs[0].bytes == 0) return SP_OK;
     uint32_t axis = 0;
     SP_TRY(cumsum_axis(call, &axis));
-    sp_axis_constants k = axis_constants(call, axis, axis + 1);
+    sp_axis_constants k = sp__axis_constants(call, axis, axis + 1);
     k.is_exclusive = sp__attribute_int(call->attributes, "exclusive", 0) != 0;
     k.is_reverse = sp__attribute_int(call->attributes, "reverse", 0) != 0;
     const sp_dtype dtype = call->inputs[0].dtype;
@@ -138,7 +136,7 @@ sp_status sp__cumsum_lower(const sp_op_call *call, sp_lowering *lowering)
                                 : dtype == SP_I32 ? SP_KERNEL_ID_cumsum_i32
                                 : dtype == SP_I64 ? SP_KERNEL_ID_cumsum_i64
                                                   : SP_KERNEL_ID_cumsum_f32;
-    return emit(call, lowering, kernel, &k);
+    return sp__axis_dispatch(call, lowering, kernel, &k);
 }
 
 /* ---- LpNormalization ---- */
@@ -157,9 +155,9 @@ sp_status sp__lp_norm_lower(const sp_op_call *call, sp_lowering *lowering)
     if (call->outputs[0].bytes == 0) return SP_OK;
     uint32_t axis = 0;
     SP_TRY(read_axis(call, -1, &axis));
-    sp_axis_constants k = axis_constants(call, axis, axis + 1);
+    sp_axis_constants k = sp__axis_constants(call, axis, axis + 1);
     k.is_square = sp__attribute_int(call->attributes, "p", 2) == 2;
-    return emit(call, lowering, SP_KERNEL_ID_lp_norm_f32, &k);
+    return sp__axis_dispatch(call, lowering, SP_KERNEL_ID_lp_norm_f32, &k);
 }
 
 /* ---- LRN ---- */
@@ -223,34 +221,22 @@ sp_status sp__mvn_lower(const sp_op_call *call, sp_lowering *lowering)
     const sp_shape *x = &call->inputs[0].shape;
     uint32_t axes = 0;
     SP_TRY(mvn_axes(call, &axes));
-    sp_reduce_constants reduce = sp__reduce_constants(x, axes, SP_REDUCE_MEAN);
-    const uint64_t bytes = (uint64_t)reduce.count * sizeof(float);
-    const uint32_t mean = sp__lower_scratch(lowering, bytes);
-    const uint32_t variance = sp__lower_scratch(lowering, bytes);
-    sp_dispatch *dispatch;
-    SP_TRY(sp__reduce_dispatch(lowering, &reduce, SP_F32, &dispatch));
-    sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_scratch(dispatch, lowering, mean, true);
-    reduce.reduction = SP_REDUCE_VARIANCE;
-    reduce.has_shift = true;
-    SP_TRY(sp__reduce_dispatch(lowering, &reduce, SP_F32, &dispatch));
-    sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_scratch(dispatch, lowering, mean, false);
-    sp__lower_bind_scratch(dispatch, lowering, variance, true);
-
-    sp_shape statistics = *x;
+    sp_statistics statistics = {0};
+    SP_TRY(sp__reduce_statistics(call, lowering, axes, &statistics));
+    sp_shape kept = *x;
     for (uint32_t i = 0; i < x->rank; i++) {
-        if (axes >> i & 1) statistics.dims[i] = 1;
+        if (axes >> i & 1) kept.dims[i] = 1;
     }
     sp_binary_constants k = {.count = (int64_t)sp__shape_count(x), .tile_count = SP_TILE_ELEMENTS};
     for (uint32_t i = 0; i < x->rank; i++) k.dims[i] = x->dims[i];
     sp__shape_strides(x, k.a);
-    sp__shape_broadcast_strides(&statistics, x, k.b);
+    sp__shape_broadcast_strides(&kept, x, k.b);
     k.rank = sp__collapse(x->rank, k.dims, k.a, k.b);
+    sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_standardize_f32, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_scratch(dispatch, lowering, mean, false);
-    sp__lower_bind_scratch(dispatch, lowering, variance, false);
+    sp__lower_bind_scratch(dispatch, lowering, statistics.mean, false);
+    sp__lower_bind_scratch(dispatch, lowering, statistics.variance, false);
     sp__lower_bind_output(dispatch, call, 0);
     return sp__lower_cover(dispatch, k.count, k.tile_count);
 }

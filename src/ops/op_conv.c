@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv. Which kernel a convolution gets depends on its weights and attributes, never on
- * the batch. */
+/* Conv. Which kernel a convolution gets depends on its weights and attributes, never on the batch.
+ */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -46,11 +46,11 @@ sp_status sp__conv_infer(sp_op_call *call)
     return SP_OK;
 }
 
-static sp_conv_constants conv_constants(const sp_op_call *call, const sp_window *w)
+static sp_conv_3d_constants conv_constants(const sp_op_call *call, const sp_window *w)
 {
     const sp_shape *weights = &call->inputs[1].shape;
     const int64_t groups = group_count(call);
-    sp_conv_constants k = {
+    sp_conv_constants plane = {
         .groups = groups,
         .channels = weights->dims[1],
         .filters = weights->dims[0] / groups,
@@ -67,6 +67,8 @@ static sp_conv_constants conv_constants(const sp_op_call *call, const sp_window 
         .pad_top = w->pad[1],
         .pad_left = w->pad[2],
         .has_bias = sp__op_has_input(call, 2),
+    };
+    sp_conv_3d_constants k = {
         .in_d = w->in[0],
         .out_d = w->out[0],
         .kernel_d = w->kernel[0],
@@ -80,22 +82,23 @@ static sp_conv_constants conv_constants(const sp_op_call *call, const sp_window 
     }
     if (is_pointwise) {
         /* One long row: a block of outputs never ends at the edge of the image. */
-        k.in_w *= k.in_h * k.in_d;
-        k.out_w *= k.out_h * k.out_d;
-        k.in_h = k.out_h = k.in_d = k.out_d = 1;
+        plane.in_w *= plane.in_h * k.in_d;
+        plane.out_w *= plane.out_h * k.out_d;
+        plane.in_h = plane.out_h = k.in_d = k.out_d = 1;
     }
+    k.plane = plane;
     return k;
 }
 
-/* No depth: the kernels for images do. */
-static bool is_flat(const sp_conv_constants *k)
+/* No third dimension, or one in which every output meets the one input: the kernels for images do.
+ */
+static bool is_flat(const sp_conv_3d_constants *k)
 {
-    return k->in_d == 1 && k->out_d == 1 && k->kernel_d == 1;
+    return k->in_d == 1 && k->out_d == 1 && k->kernel_d == 1 && k->pad_front == 0;
 }
 
 static bool is_depthwise(const sp_conv_constants *k)
 {
-    if (!is_flat(k)) return false;
     const int64_t reach = (SP_DEPTHWISE_COLUMNS - 1) + (k->kernel_w - 1) * k->dilation_w + 1;
     return k->channels == 1 && reach <= SP_DEPTHWISE_ROW;
 }
@@ -108,29 +111,38 @@ static void bind_conv(sp_dispatch *dispatch, const sp_op_call *call)
     sp__lower_bind_output(dispatch, call, 0);
 }
 
+static sp_status lower_depthwise(const sp_op_call *call, sp_lowering *lowering,
+                                 sp_conv_constants *k)
+{
+    sp_dispatch *dispatch;
+    /* A multiply-add costs about four times as much as in the general kernel. */
+    k->tile_planes = sp__window_tile(4, k->kernel_h * k->kernel_w, k->out_h * k->out_w);
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_depthwise_f32, k, sizeof(*k), &dispatch));
+    bind_conv(dispatch, call);
+    return sp__lower_cover(dispatch, k->planes, k->tile_planes);
+}
+
 sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
     sp_window window = {0};
     SP_TRY(conv_window(call, &window));
-    sp_conv_constants k = conv_constants(call, &window);
+    sp_conv_3d_constants volume = conv_constants(call, &window);
+    sp_conv_constants *k = &volume.plane;
     const int64_t images = call->inputs[0].shape.dims[0];
-    k.planes = images * k.groups * k.filters;
+    k->planes = images * k->groups * k->filters;
+    if (is_flat(&volume) && is_depthwise(k)) return lower_depthwise(call, lowering, k);
+    const int64_t taps = k->channels * volume.kernel_d * k->kernel_h * k->kernel_w;
+    k->tile_pixels = sp__window_tile(SP_CONV_PIXELS, k->filters, taps) * SP_CONV_PIXELS;
     sp_dispatch *dispatch;
-    if (is_depthwise(&k)) {
-        /* A multiply-add costs about four times as much as in the general kernel. */
-        k.tile_planes = sp__window_tile(4, k.kernel_h * k.kernel_w, k.out_h * k.out_w);
-        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_depthwise_f32, &k, sizeof(k),
+    if (is_flat(&volume)) {
+        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_f32, k, sizeof(*k), &dispatch));
+    } else {
+        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_3d_f32, &volume, sizeof(volume),
                                   &dispatch));
-        bind_conv(dispatch, call);
-        return sp__lower_cover(dispatch, k.planes, k.tile_planes);
     }
-    const int64_t taps = k.channels * k.kernel_d * k.kernel_h * k.kernel_w;
-    k.tile_pixels = sp__window_tile(SP_CONV_PIXELS, k.filters, taps) * SP_CONV_PIXELS;
-    const sp_kernel_id kernel = is_flat(&k) ? SP_KERNEL_ID_conv_f32 : SP_KERNEL_ID_conv_3d_f32;
-    SP_TRY(sp__lower_dispatch(lowering, kernel, &k, sizeof(k), &dispatch));
     bind_conv(dispatch, call);
-    const uint64_t pixels = (uint64_t)(k.out_d * k.out_h * k.out_w);
-    return sp__lower_grid(dispatch, sp__lower_tiles(pixels, (uint64_t)k.tile_pixels),
-                          (uint64_t)k.groups, (uint64_t)images);
+    const uint64_t pixels = (uint64_t)(volume.out_d * k->out_h * k->out_w);
+    return sp__lower_grid(dispatch, sp__lower_tiles(pixels, (uint64_t)k->tile_pixels),
+                          (uint64_t)k->groups, (uint64_t)images);
 }

@@ -55,7 +55,9 @@ sp_status sp__batch_norm_infer(sp_op_call *call)
     return SP_OK;
 }
 
-static sp_status emit_batch_norm(const sp_op_call *call, sp_lowering *lowering, bool is_trained)
+/* `batch` has the statistics of a training step, NULL: they are inputs. */
+static sp_status emit_batch_norm(const sp_op_call *call, sp_lowering *lowering,
+                                 const sp_statistics *batch)
 {
     const sp_shape *x = &call->inputs[0].shape;
     sp_batch_norm_constants k = {
@@ -68,33 +70,15 @@ static sp_status emit_batch_norm(const sp_op_call *call, sp_lowering *lowering, 
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_batch_norm_f32, &k, sizeof(k), &dispatch));
     for (uint32_t i = 0; i < 3; i++) sp__lower_bind_input(dispatch, call, i);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (is_trained) sp__lower_bind_scratch(dispatch, lowering, i, false);
-        else sp__lower_bind_input(dispatch, call, 3 + i);
+    if (batch != NULL) {
+        sp__lower_bind_scratch(dispatch, lowering, batch->mean, false);
+        sp__lower_bind_scratch(dispatch, lowering, batch->variance, false);
+    } else {
+        sp__lower_bind_input(dispatch, call, 3);
+        sp__lower_bind_input(dispatch, call, 4);
     }
     sp__lower_bind_output(dispatch, call, 0);
     return sp__lower_cover(dispatch, k.planes, k.tile_planes);
-}
-
-/* Scratch 0 and 1 become mean and variance of the batch, for each channel. */
-static sp_status emit_statistics(const sp_op_call *call, sp_lowering *lowering)
-{
-    const sp_shape *x = &call->inputs[0].shape;
-    const uint32_t axes = ((1u << x->rank) - 1) & ~(x->rank > 1 ? 2u : 0u);
-    sp_reduce_constants k = sp__reduce_constants(x, axes, SP_REDUCE_MEAN);
-    const uint32_t mean = sp__lower_scratch(lowering, call->inputs[3].bytes);
-    const uint32_t variance = sp__lower_scratch(lowering, call->inputs[3].bytes);
-    sp_dispatch *dispatch;
-    SP_TRY(sp__reduce_dispatch(lowering, &k, SP_F32, &dispatch));
-    sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_scratch(dispatch, lowering, mean, true);
-    k.reduction = SP_REDUCE_VARIANCE;
-    k.has_shift = true;
-    SP_TRY(sp__reduce_dispatch(lowering, &k, SP_F32, &dispatch));
-    sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_scratch(dispatch, lowering, mean, false);
-    sp__lower_bind_scratch(dispatch, lowering, variance, true);
-    return SP_OK;
 }
 
 sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -102,22 +86,25 @@ sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering)
     if (!is_training(call)) {
         if (call->outputs[0].bytes == 0) return SP_OK;
         sp__lower_in_place(lowering, 0);
-        return emit_batch_norm(call, lowering, false);
+        return emit_batch_norm(call, lowering, NULL);
     }
-    SP_TRY(emit_statistics(call, lowering));
+    const sp_shape *x = &call->inputs[0].shape;
+    sp_statistics batch = {0};
+    const uint32_t channels = x->rank > 1 ? 1u << 1 : 0;
+    SP_TRY(sp__reduce_statistics(call, lowering, ((1u << x->rank) - 1) & ~channels, &batch));
     for (uint32_t i = 1; i < call->output_count; i++) {
         const sp_blend_constants k = {
-            .count = channel_count(&call->inputs[0].shape),
+            .count = channel_count(x),
             .momentum = sp__attribute_float(call->attributes, "momentum", 0.9f),
         };
         sp_dispatch *dispatch;
         SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_blend_f32, &k, sizeof(k), &dispatch));
         sp__lower_bind_input(dispatch, call, 2 + i);
-        sp__lower_bind_scratch(dispatch, lowering, i - 1, false);
+        sp__lower_bind_scratch(dispatch, lowering, i == 1 ? batch.mean : batch.variance, false);
         sp__lower_bind_output(dispatch, call, i);
     }
     if (call->outputs[0].bytes == 0) return SP_OK;
-    return emit_batch_norm(call, lowering, true);
+    return emit_batch_norm(call, lowering, &batch);
 }
 
 /* ---- rows with a mean and a variance of their own ---- */
@@ -126,7 +113,7 @@ static sp_status emit_norm(const sp_op_call *call, sp_lowering *lowering, sp_nor
 {
     k->epsilon = sp__attribute_float(call->attributes, "epsilon", 1e-5f);
     k->has_bias = sp__op_has_input(call, 2);
-    k->tile_rows = SP_TILE_ELEMENTS / 2 / k->extent + 1;
+    k->tile_rows = SP_TILE_ELEMENTS / 2 / (k->extent > 0 ? k->extent : 1) + 1;
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_norm_f32, k, sizeof(*k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
@@ -173,9 +160,10 @@ sp_status sp__layer_norm_infer(sp_op_call *call)
     return SP_OK;
 }
 
+/* Rows of no elements have a mean, too: NaN. */
 sp_status sp__layer_norm_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    if (call->outputs[0].bytes == 0) return SP_OK;
+    if (call->outputs[call->output_count - 1].bytes == 0) return SP_OK;
     const sp_shape *x = &call->inputs[0].shape;
     uint32_t axis;
     SP_TRY(sp__shape_axis(x, sp__attribute_int(call->attributes, "axis", -1), &axis));

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/collapse.h"
+#include "tensor/collapse.h"
 #include "ops/ops.h"
 
 /* Outputs that the kernel takes side by side. */
@@ -55,6 +55,17 @@ sp_status sp__reduce_infer(sp_op_call *call)
     }
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
     return SP_OK;
+}
+
+sp_status sp__reduce_mean_infer(sp_op_call *call)
+{
+    SP_TRY(sp__reduce_infer(call));
+    const sp_op_value *x = &call->inputs[0];
+    const bool is_float = x->dtype == SP_F32 || x->dtype == SP_F64 || x->dtype == SP_F16;
+    const bool is_empty = sp__shape_count(&x->shape) == 0;
+    if (is_float || !is_empty || sp__shape_count(&call->outputs[0].shape) == 0) return SP_OK;
+    return sp__fail(SP_MISMATCH, "a mean of no integers, over shape %s",
+                    sp__shape_print(&x->shape).text);
 }
 
 static sp_kernel_id kernel_of(sp_dtype dtype)
@@ -127,9 +138,24 @@ sp_status sp__reduce_dispatch(sp_lowering *lowering, const sp_reduce_constants *
     return sp__lower_cover(*out, k->count, k->tile_count);
 }
 
-static bool is_float(sp_dtype dtype)
+sp_status sp__reduce_statistics(const sp_op_call *call, sp_lowering *lowering, uint32_t axes,
+                                sp_statistics *out)
 {
-    return dtype == SP_F32 || dtype == SP_F64 || dtype == SP_F16;
+    sp_reduce_constants k = sp__reduce_constants(&call->inputs[0].shape, axes, SP_REDUCE_MEAN);
+    const uint64_t bytes = (uint64_t)k.count * sizeof(float);
+    out->mean = sp__lower_scratch(lowering, bytes);
+    out->variance = sp__lower_scratch(lowering, bytes);
+    sp_dispatch *dispatch;
+    SP_TRY(sp__reduce_dispatch(lowering, &k, SP_F32, &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_scratch(dispatch, lowering, out->mean, true);
+    k.reduction = SP_REDUCE_VARIANCE;
+    k.has_shift = true;
+    SP_TRY(sp__reduce_dispatch(lowering, &k, SP_F32, &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_scratch(dispatch, lowering, out->mean, false);
+    sp__lower_bind_scratch(dispatch, lowering, out->variance, true);
+    return SP_OK;
 }
 
 static sp_status lower(const sp_op_call *call, sp_lowering *lowering, sp_reduction reduction)
@@ -142,10 +168,6 @@ static sp_status lower(const sp_op_call *call, sp_lowering *lowering, sp_reducti
     if (axes == 0 && reduction <= SP_REDUCE_PROD) {
         sp__lower_alias(lowering, 0);
         return SP_OK;
-    }
-    if (k.extent == 0 && reduction == SP_REDUCE_MEAN && !is_float(dtype)) {
-        return sp__fail(SP_MISMATCH, "a mean of no integers, over shape %s",
-                        sp__shape_print(&call->inputs[0].shape).text);
     }
     sp_dispatch *dispatch;
     SP_TRY(sp__reduce_dispatch(lowering, &k, dtype, &dispatch));

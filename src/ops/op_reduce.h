@@ -13,4 +13,13 @@ sp_reduce_constants sp__reduce_constants(const sp_shape *x, uint32_t axes, sp_re
 sp_status sp__reduce_dispatch(sp_lowering *lowering, const sp_reduce_constants *k, sp_dtype dtype,
                               sp_dispatch **out);
 
+/* The scratches that hold a mean and a variance for each output of a reduction, as f32. */
+typedef struct sp_statistics {
+    uint32_t mean, variance;
+} sp_statistics;
+
+/* Emits what computes them from input 0, of type f32, over `axes`. */
+sp_status sp__reduce_statistics(const sp_op_call *call, sp_lowering *lowering, uint32_t axes,
+                                sp_statistics *out);
+
 #endif

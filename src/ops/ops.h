@@ -51,14 +51,13 @@ sp_status sp__group_norm_infer(sp_op_call *call);
 sp_status sp__group_norm_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* op_softmax.c */
-/* The axis; the rank if rows are of one element (before version 13). */
-sp_status sp__softmax_axis(const sp_op_call *call, uint32_t *out);
 sp_status sp__softmax_infer(sp_op_call *call);
 sp_status sp__softmax_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__log_softmax_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* op_reduce.c */
 sp_status sp__reduce_infer(sp_op_call *call);
+sp_status sp__reduce_mean_infer(sp_op_call *call);
 sp_status sp__reduce_sum_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reduce_mean_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reduce_max_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -100,6 +99,10 @@ sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reshape_infer(sp_op_call *call);
 sp_status sp__flatten_infer(sp_op_call *call);
 sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_if.c */
+sp_status sp__if_infer(sp_op_call *call);
+sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* op_constant.c: their outputs are known from the shape rule on, or filled. */
 sp_status sp__constant_infer(sp_op_call *call);

@@ -53,19 +53,19 @@
     OP(name_, 6, NEWEST, 1, 1, 1, 1, F32, sp__op_infer_same, lower_, NULL, NO_ATTRIBUTES)
 
 /* Axes as an attribute before version `from`, as an input from then on. */
-#define REDUCE_BETWEEN(name_, first_, last_, dtypes_, lower_)                                      \
-    OP(name_, first_, last_, 1, 2, 1, 1, dtypes_, sp__reduce_infer, lower_, NULL,                  \
+#define REDUCE_OLD(name_, last_, dtypes_, infer_, lower_)                                          \
+    OP(name_, 1, last_, 1, 1, 1, 1, dtypes_, infer_, lower_, NULL, ATTRIBUTE("axes", INTS),        \
+       ATTRIBUTE("keepdims", INT))
+#define REDUCE_BETWEEN(name_, first_, last_, dtypes_, infer_, lower_)                              \
+    OP(name_, first_, last_, 1, 2, 1, 1, dtypes_, infer_, lower_, NULL,                            \
        ATTRIBUTE("keepdims", INT), ATTRIBUTE("noop_with_empty_axes", INT))
-#define REDUCE_OLD(name_, last_, dtypes_, lower_)                                                  \
-    OP(name_, 1, last_, 1, 1, 1, 1, dtypes_, sp__reduce_infer, lower_, NULL,                       \
-       ATTRIBUTE("axes", INTS), ATTRIBUTE("keepdims", INT))
-#define REDUCE(name_, from, dtypes_, lower_)                                                       \
-    REDUCE_OLD(name_, from - 1, dtypes_, lower_),                                                  \
-        REDUCE_BETWEEN(name_, from, NEWEST, dtypes_, lower_)
+#define REDUCE(name_, from, dtypes_, infer_, lower_)                                               \
+    REDUCE_OLD(name_, from - 1, dtypes_, infer_, lower_),                                          \
+        REDUCE_BETWEEN(name_, from, NEWEST, dtypes_, infer_, lower_)
 #define REDUCE_ORDER(name_, lower_)                                                                \
-    REDUCE_OLD(name_, 17, FLOATS | INTS | BYTES, lower_),                                          \
-        REDUCE_BETWEEN(name_, 18, 19, FLOATS | INTS | BYTES, lower_),                              \
-        REDUCE_BETWEEN(name_, 20, NEWEST, FLOATS | INTS | BYTES | BOOL, lower_)
+    REDUCE_OLD(name_, 17, FLOATS | INTS | BYTES, sp__reduce_infer, lower_),                        \
+        REDUCE_BETWEEN(name_, 18, 19, FLOATS | INTS | BYTES, sp__reduce_infer, lower_),            \
+        REDUCE_BETWEEN(name_, 20, NEWEST, FLOATS | INTS | BYTES | BOOL, sp__reduce_infer, lower_)
 
 #define ARG(name_, lower_)                                                                         \
     OP(name_, 1, 11, 1, 1, 1, 1, F32 | F64 | INTS | BYTES, sp__arg_infer, lower_, NULL,            \
@@ -130,6 +130,8 @@ static const sp_op table[] = {
        ATTRIBUTE("axis", INT)),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES),
+    OP("If", 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, SP_DTYPE_BIT(SP_BOOL), sp__if_infer,
+       sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)),
     OP("InstanceNormalization", 6, NEWEST, 3, 3, 1, 1, F32, sp__instance_norm_infer,
        sp__instance_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT)),
     OP("LRN", 1, NEWEST, 1, 1, 1, 1, F32, sp__lrn_infer, sp__lrn_lower, NULL,
@@ -156,16 +158,16 @@ static const sp_op table[] = {
        ATTRIBUTE("mode", STRING)),
     OP("Pad", 18, NEWEST, 2, 4, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
-    REDUCE("ReduceL1", 18, FLOATS | INTS, sp__reduce_l1_lower),
-    REDUCE("ReduceL2", 18, FLOATS, sp__reduce_l2_lower),
-    REDUCE("ReduceLogSum", 18, FLOATS, sp__reduce_log_sum_lower),
-    REDUCE("ReduceLogSumExp", 18, FLOATS, sp__reduce_log_sum_exp_lower),
+    REDUCE("ReduceL1", 18, FLOATS | INTS, sp__reduce_infer, sp__reduce_l1_lower),
+    REDUCE("ReduceL2", 18, FLOATS, sp__reduce_infer, sp__reduce_l2_lower),
+    REDUCE("ReduceLogSum", 18, FLOATS, sp__reduce_infer, sp__reduce_log_sum_lower),
+    REDUCE("ReduceLogSumExp", 18, FLOATS, sp__reduce_infer, sp__reduce_log_sum_exp_lower),
     REDUCE_ORDER("ReduceMax", sp__reduce_max_lower),
-    REDUCE("ReduceMean", 18, FLOATS | INTS, sp__reduce_mean_lower),
+    REDUCE("ReduceMean", 18, FLOATS | INTS, sp__reduce_mean_infer, sp__reduce_mean_lower),
     REDUCE_ORDER("ReduceMin", sp__reduce_min_lower),
-    REDUCE("ReduceProd", 18, FLOATS | INTS, sp__reduce_prod_lower),
-    REDUCE("ReduceSum", 13, FLOATS | INTS, sp__reduce_sum_lower),
-    REDUCE("ReduceSumSquare", 18, FLOATS | INTS, sp__reduce_sum_square_lower),
+    REDUCE("ReduceProd", 18, FLOATS | INTS, sp__reduce_infer, sp__reduce_prod_lower),
+    REDUCE("ReduceSum", 13, FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_lower),
+    REDUCE("ReduceSumSquare", 18, FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_square_lower),
     UNARY("Relu", sp__relu_lower),
     OP("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
     OP("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL,

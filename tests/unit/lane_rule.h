@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule for reductions (docs/decisions/0016-reductions.md) in plain loops, and elements of any
+/* The rule for reductions (docs/decisions/0022-reductions.md) in plain loops, and elements of any
  * float type, for tests that compare bits with it. */
 #ifndef SP_TESTS_UNIT_LANE_RULE_H
 #define SP_TESTS_UNIT_LANE_RULE_H

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops along one dimension that are no plain reductions: ArgMax and ArgMin, Hardmax, CumSum,
- * LpNormalization. Rows of `extent` elements, `inner` apart; up to COLUMNS of them side by side. */
+ * LpNormalization. And LRN, and what MeanVarianceNormalization does with its statistics. */
 #include "ops/cpu/reduction.h"
+#include "ops/cpu/rows.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
-
-/* Runs `run` over the rows of a tile; first is the offset of the first element, at the number of
- * the first row. */
-#define FOR_ROWS(k, tile, run)                                                                     \
-    do {                                                                                           \
-        int64_t at = (tile)->index[0] * (k)->tile_rows;                                            \
-        const int64_t end = (k)->rows - at < (k)->tile_rows ? (k)->rows : at + (k)->tile_rows;     \
-        while (at < end) {                                                                         \
-            const int64_t column = at % (k)->inner;                                                \
-            const int64_t first = at / (k)->inner * (k)->extent * (k)->inner + column;             \
-            int64_t width = (k)->inner - column < COLUMNS ? (k)->inner - column : COLUMNS;         \
-            if (end - at < width) width = end - at;                                                \
-            run;                                                                                   \
-            at += width;                                                                           \
-        }                                                                                          \
-    } while (0)
 
 /* ---- the place of the extreme; a NaN is beyond everything ---- */
 
@@ -54,8 +39,11 @@ enum { COLUMNS = SP_LANE_COLUMNS };
         const sp_axis_constants *k = tile->constants;                                              \
         const type *x = tile->bindings[0];                                                         \
         int64_t *y = tile->bindings[1];                                                            \
-        if (k->takes_least) FOR_ROWS(k, tile, find_##suffix(k, true, x + first, width, y + at));   \
-        else FOR_ROWS(k, tile, find_##suffix(k, false, x + first, width, y + at));                 \
+        if (k->takes_least) {                                                                      \
+            SP_FOR_ROWS(k, tile, find_##suffix(k, true, x + first, width, y + at));                \
+        } else {                                                                                   \
+            SP_FOR_ROWS(k, tile, find_##suffix(k, false, x + first, width, y + at));               \
+        }                                                                                          \
         return SP_OK;                                                                              \
     }
 
@@ -81,7 +69,7 @@ sp_status SP_KERNEL(hardmax_f32)(const sp_tile *tile)
     const sp_axis_constants *k = tile->constants;
     const float *x = tile->bindings[0];
     float *y = tile->bindings[1];
-    FOR_ROWS(k, tile, hardmax(k, x + first, width, y + first));
+    SP_FOR_ROWS(k, tile, hardmax(k, x + first, width, y + first));
     return SP_OK;
 }
 
@@ -110,7 +98,7 @@ sp_status SP_KERNEL(hardmax_f32)(const sp_tile *tile)
         const sp_axis_constants *k = tile->constants;                                              \
         const type *x = tile->bindings[0];                                                         \
         type *y = tile->bindings[1];                                                               \
-        FOR_ROWS(k, tile, accumulate_##suffix(k, x + first, width, y + first));                    \
+        SP_FOR_ROWS(k, tile, accumulate_##suffix(k, x + first, width, y + first));                 \
         return SP_OK;                                                                              \
     }
 
@@ -156,7 +144,7 @@ sp_status SP_KERNEL(lp_norm_f32)(const sp_tile *tile)
     const sp_axis_constants *k = tile->constants;
     const float *x = tile->bindings[0];
     float *y = tile->bindings[1];
-    FOR_ROWS(k, tile, divide_by_norm(k, x + first, width, y + first));
+    SP_FOR_ROWS(k, tile, divide_by_norm(k, x + first, width, y + first));
     return SP_OK;
 }
 

@@ -2,11 +2,12 @@
 /* Convolution in one to three spatial dimensions, any group, stride, dilation and padding. The
  * chain of one output starts from +0 and runs over (channel, [kernel plane,] kernel row, kernel
  * column) in order; taps in the padding are part of it, with an input of +0. Then the bias is
- * added, rounded.
+ * added, rounded, then the activation is applied.
  *
  * Outputs are taken SP_CONV_PIXELS at a time: their inputs are gathered, DEPTH taps at a time, into
  * a small matrix on the stack, and every filter of the group runs over it. Between two gathers the
  * unfinished chains wait in y. */
+#include "ops/cpu/activate.h"
 #include "ops/cpu/conv_gather.h"
 #include "ops/cpu/gemm_block.h"
 
@@ -15,6 +16,7 @@ enum { PIXELS = SP_CONV_PIXELS, DEPTH = 64, FILTERS = 6 };
 /* One block of outputs of one group of one image. */
 typedef struct conv_block {
     const sp_conv_constants *k;
+    const sp_conv_3d_constants *depth;     /* of a volume; k is a part of it */
     const float *x, *w, *bias;             /* of the group; bias may be NULL */
     float *y;                              /* of the group, at the block's first output */
     int64_t pixel;                         /* the first output */
@@ -27,11 +29,12 @@ static SP_ALWAYS_INLINE void gather_tap(const conv_block *block, const bool is_3
                                         float *out)
 {
     const sp_conv_constants *k = block->k;
+    const sp_conv_3d_constants *d = block->depth;
     const int64_t kernel_x = tap % k->kernel_w;
     const int64_t kernel_y = tap / k->kernel_w % k->kernel_h;
     const int64_t rest = tap / (k->kernel_w * k->kernel_h);
-    const int64_t kernel_z = is_3d ? rest % k->kernel_d : 0;
-    const float *plane = block->x + (is_3d ? rest / k->kernel_d : rest) * block->in_plane;
+    const int64_t kernel_z = is_3d ? rest % d->kernel_d : 0;
+    const float *plane = block->x + (is_3d ? rest / d->kernel_d : rest) * block->in_plane;
     int64_t row = block->pixel / k->out_w;
     int64_t column = block->pixel % k->out_w;
     for (int64_t done = 0; done < block->width;) {
@@ -39,10 +42,10 @@ static SP_ALWAYS_INLINE void gather_tap(const conv_block *block, const bool is_3
         const int64_t n = k->out_w - column < left ? k->out_w - column : left;
         const int64_t out_y = is_3d ? row % k->out_h : row;
         const int64_t z =
-            is_3d ? row / k->out_h * k->stride_d - k->pad_front + kernel_z * k->dilation_d : 0;
+            is_3d ? row / k->out_h * d->stride_d - d->pad_front + kernel_z * d->dilation_d : 0;
         const int64_t y = out_y * k->stride_h - k->pad_top + kernel_y * k->dilation_h;
         const int64_t x = column * k->stride_w - k->pad_left + kernel_x * k->dilation_w;
-        const bool is_inside = y >= 0 && y < k->in_h && (!is_3d || (z >= 0 && z < k->in_d));
+        const bool is_inside = y >= 0 && y < k->in_h && (!is_3d || (z >= 0 && z < d->in_d));
         sp_gather_row(is_inside ? plane + (z * k->in_h + y) * k->in_w : NULL, k->in_w, x,
                       k->stride_w, n, out + done);
         done += n;
@@ -101,15 +104,17 @@ static void run_chunk(const conv_block *block, const float *taps, int64_t first_
 
 static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
 {
-    const sp_conv_constants *k = tile->constants;
+    const sp_conv_3d_constants *d = is_3d ? tile->constants : NULL;
+    const sp_conv_constants *k = is_3d ? &d->plane : tile->constants;
     const int64_t group = tile->index[1];
     const int64_t index = tile->index[2] * k->groups + group;
-    const int64_t all_taps = k->channels * (is_3d ? k->kernel_d : 1) * k->kernel_h * k->kernel_w;
-    const int64_t plane = (is_3d ? k->out_d : 1) * k->out_h * k->out_w;
-    const int64_t in_plane = (is_3d ? k->in_d : 1) * k->in_h * k->in_w;
+    const int64_t all_taps = k->channels * (is_3d ? d->kernel_d : 1) * k->kernel_h * k->kernel_w;
+    const int64_t plane = (is_3d ? d->out_d : 1) * k->out_h * k->out_w;
+    const int64_t in_plane = (is_3d ? d->in_d : 1) * k->in_h * k->in_w;
     const float *bias = k->has_bias ? tile->bindings[2] : NULL;
     float *y = (float *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * plane;
     conv_block block = {.k = k,
+                        .depth = d,
                         .x = (const float *)tile->bindings[0] + index * k->channels * in_plane,
                         .w = (const float *)tile->bindings[1] + group * k->filters * all_taps,
                         .bias = bias ? bias + group * k->filters : NULL,
@@ -126,10 +131,12 @@ static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
         /* Runs once for 0 taps too: the outputs are then the bias. */
         for (int64_t tap = 0; tap == 0 || tap < all_taps; tap += DEPTH) {
             const int64_t depth = all_taps - tap < DEPTH ? all_taps - tap : DEPTH;
-            for (int64_t i = 0; i < depth; i++)
+            for (int64_t i = 0; i < depth; i++) {
                 gather_tap(&block, is_3d, tap + i, taps + i * PIXELS);
+            }
             run_chunk(&block, taps, tap, depth);
         }
+        sp_activate(k->activation, block.y, k->filters, plane, block.width);
     }
 }
 

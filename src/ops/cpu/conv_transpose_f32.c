@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposed convolution in up to three dimensions. The chain of one output starts from +0 and runs
  * over (channel, kernel plane, kernel row, kernel column) in order, over those taps alone that meet
- * an input; then the bias is added, rounded.
+ * an input; then the bias is added, rounded, then the activation is applied.
  *
  * Outputs of a row whose distance is the stride meet the same taps, and neighbouring inputs: they
  * run side by side. */
+#include "ops/cpu/activate.h"
 #include "ops/cpu/tap_range.h"
-#include "ops/cpu/isa.h"
 
 enum { COLUMNS = 256 };
 
@@ -134,6 +134,7 @@ sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
         for (b.phase = 0; b.phase < window->stride[2]; b.phase++) {
             run_phase(&b, bias ? bias[filter] : 0, y + row * window->out[2]);
         }
+        sp_activate(k->activation, y + row * window->out[2], 1, 0, window->out[2]);
     }
     return SP_OK;
 }

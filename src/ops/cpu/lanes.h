@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of every reduction (docs/decisions/0016-reductions.md). Element i of what is reduced,
+/* The order of every reduction (docs/decisions/0022-reductions.md). Element i of what is reduced,
  * in its logical order, joins lane i % 16; then lane l takes lane l + 8, l + 4, l + 2 and l + 1 in.
  * Lanes start from the reduction's neutral element, so those that no element has joined may be left
  * out of the tree.

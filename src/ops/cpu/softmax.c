@@ -4,6 +4,7 @@
  * and Log would take. y may be the memory of x. */
 #include "ops/cpu/log_f32.h"
 #include "ops/cpu/reduction.h"
+#include "ops/cpu/rows.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 
@@ -26,7 +27,7 @@ HALF_REDUCTION(exp, sp_map_exp_f16, sum_f32, sp_add_f32)
 
 /* The exponentials wait in y between the passes, unless y is too narrow or still read as x. */
 #define SOFTMAX_KERNEL(suffix, element, type, load, store, exponential, logarithm)                 \
-    static void row_softmax_##suffix(const sp_softmax_constants *k, const element *x, element *y)  \
+    static void row_softmax_##suffix(const sp_axis_constants *k, const element *x, element *y)     \
     {                                                                                              \
         const int64_t n = k->extent;                                                               \
         const bool keeps = sizeof(element) == sizeof(type) && !k->is_log;                          \
@@ -64,8 +65,8 @@ HALF_REDUCTION(exp, sp_map_exp_f16, sum_f32, sp_add_f32)
     }                                                                                              \
                                                                                                    \
     /* `width` rows side by side, whose elements are k->inner apart. */                            \
-    static void columns_softmax_##suffix(const sp_softmax_constants *k, const element *x,          \
-                                         element *y, int64_t width)                                \
+    static void columns_softmax_##suffix(const sp_axis_constants *k, const element *x, element *y, \
+                                         int64_t width)                                            \
     {                                                                                              \
         const int64_t n = k->extent;                                                               \
         const bool keeps = sizeof(element) == sizeof(type) && !k->is_log;                          \
@@ -111,19 +112,13 @@ HALF_REDUCTION(exp, sp_map_exp_f16, sum_f32, sp_add_f32)
                                                                                                    \
     sp_status SP_KERNEL(softmax_##suffix)(const sp_tile *tile)                                     \
     {                                                                                              \
-        const sp_softmax_constants *k = tile->constants;                                           \
+        const sp_axis_constants *k = tile->constants;                                              \
         const element *x = tile->bindings[0];                                                      \
         element *y = tile->bindings[1];                                                            \
-        int64_t at = tile->index[0] * k->tile_rows;                                                \
-        const int64_t end = k->rows - at < k->tile_rows ? k->rows : at + k->tile_rows;             \
-        while (at < end) {                                                                         \
-            const int64_t column = at % k->inner;                                                  \
-            const int64_t first = at / k->inner * k->extent * k->inner + column;                   \
-            int64_t width = k->inner - column < COLUMNS ? k->inner - column : COLUMNS;             \
-            if (end - at < width) width = end - at;                                                \
-            if (k->inner == 1) row_softmax_##suffix(k, x + first, y + first);                      \
-            else columns_softmax_##suffix(k, x + first, y + first, width);                         \
-            at += width;                                                                           \
+        if (k->inner == 1) {                                                                       \
+            SP_FOR_ROWS(k, tile, row_softmax_##suffix(k, x + first, y + first));                   \
+        } else {                                                                                   \
+            SP_FOR_ROWS(k, tile, columns_softmax_##suffix(k, x + first, y + first, width));        \
         }                                                                                          \
         return SP_OK;                                                                              \
     }
