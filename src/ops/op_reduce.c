@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "tensor/collapse.h"
 #include "ops/ops.h"
+#include "tensor/collapse.h"
 
 /* Outputs that the kernel takes side by side. */
 enum { TILE_COLUMNS = 64 };

@@ -12,6 +12,7 @@ foreach(suite IN ITEMS
     ops:activation ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
     ops:op_conv ops:op_elementwise ops:op_gemm ops:op_kernels ops:op_list ops:op_move
     ops:half ops:math_f64 ops:op_axis ops:op_norm ops:op_pool ops:op_reduce ops:op_softmax
+    ops:reduce_rows
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
     model:graph model:plan model:plan_fuse model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})

@@ -78,6 +78,13 @@ static const golden table[] = {
      {{"group", {2}, 0}, {"strides", {2, 1, 2}, 3}, {"dilations", {1, 2, 1}, 3}}, 0x7acebc43ad88cd4e},
     {"ConvTranspose", 11, {DIMS(2, 6, 9, 17), DIMS(6, 4, 3, 4), DIMS(8)}, 3,
      {{"group", {2}, 0}, {"strides", {2, 3}, 2}, {"pads", {1, 0, 2, 1}, 4}, {"dilations", {1, 2}, 2}}, 0xa61c8a44e8c02f53},
+    {"ArgMax", 13, {DIMS(9, 77, 3)}, 1, {{"axis", {1}, 0}}, 0xb98418d728e7961d},
+    {"Hardmax", 13, {DIMS(9, 77)}, 1, {{0}}, 0xadc6d060e55dc9e8},
+    {"LpNormalization", 1, {DIMS(9, 77)}, 1, {{0}}, 0xa92b020f7b3c9000},
+    {"LRN", 13, {DIMS(2, 9, 5, 7)}, 1, {{"size", {5}, 0}}, 0x996b705aeb8a800e},
+    {"MeanVarianceNormalization", 13, {DIMS(3, 5, 6, 7)}, 1, {{0}}, 0xbbdb02c7ef699151},
+    {"InstanceNormalization", 6, {DIMS(2, 9, 5, 5), DIMS(9), DIMS(9)}, 3, {{0}}, 0xe55519755b135b62},
+    {"GroupNormalization", 21, {DIMS(2, 9, 5, 5), DIMS(9), DIMS(9)}, 3, {{"num_groups", {3}, 0}}, 0x0ec09058ff8eab29},
 };
 
 static const golden_activated activated_table[] = {
@@ -87,6 +94,8 @@ static const golden_activated activated_table[] = {
     {SP_ACTIVATION_SILU, {"Gemm", 13, {DIMS(9, 77), DIMS(77, 43), DIMS(43)}, 3, {{0}}, 0x86f105529bb24eac}},
     {SP_ACTIVATION_SILU, {"Conv", 11, {DIMS(1, 40, 12, 12), DIMS(33, 40, 1, 1)}, 2, {{0}}, 0xb1a1b7dfb6118f36}},
     {SP_ACTIVATION_TANH, {"Conv", 11, {DIMS(2, 5, 70), DIMS(5, 1, 3)}, 2, {{"group", {5}, 0}, {"pads", {1, 1}, 2}}, 0x772dfe631209465f}},
+    {SP_ACTIVATION_SILU, {"Conv", 11, {DIMS(2, 3, 4, 5, 9), DIMS(7, 3, 2, 3, 2), DIMS(7)}, 3, {{0}}, 0x343e57131d80c101}},
+    {SP_ACTIVATION_SIGMOID, {"ConvTranspose", 11, {DIMS(2, 3, 5, 9), DIMS(3, 7, 2, 3), DIMS(7)}, 3, {{"strides", {2, 2}, 2}}, 0x5b8249a2a27c9dbb}},
     {SP_ACTIVATION_RELU, {"Add", 14, {DIMS(4, 33), DIMS(33)}, 2, {{0}}, 0x3d8000dd03ac56e7}},
 };
 /* clang-format on */
@@ -167,6 +176,12 @@ static const golden_typed typed_table[] = {
      .values = {2, 5, 4}, .value_count = 3, .number_name = "axis", .number = 1, .output_count = 3, .hash = 0x9c22fa56d9b6c89d},
     {.op = "Split", .version = 18, .dtype = SP_I64, .inputs = {DIMS(10, 4)}, .input_count = 1,
      .number_name = "num_outputs", .number = 4, .output_count = 4, .hash = 0xca7d490045cdbd24},
+    {.op = "CumSum", .version = 14, .dtype = SP_F32, .inputs = {DIMS(5, 60, 7)}, .input_count = 1,
+     .values = {1}, .value_count = 1, .number_name = "reverse", .number = 1, .output_count = 1, .hash = 0x23a205c56adaa67d},
+    {.op = "ReduceSum", .version = 13, .dtype = SP_I64, .inputs = {DIMS(9, 60, 7)}, .input_count = 1,
+     .values = {1, 2}, .value_count = 2, .output_count = 1, .hash = 0x5849b55a646da09d},
+    {.op = "ReduceMax", .version = 18, .dtype = SP_I32, .inputs = {DIMS(9, 60, 7)}, .input_count = 1,
+     .values = {0}, .value_count = 1, .output_count = 1, .hash = 0x8457036c33dd6231},
     {.op = "ConstantOfShape", .version = 9, .values = {3, 5}, .value_count = 2, .output_count = 1, .hash = 0xf87b38c6cf34ac55},
     {.op = "ConstantOfShape", .version = 9, .values = {1000}, .value_count = 1, .fill = &minus_seven, .output_count = 1, .hash = 0x4fd3ae3e0ce489e5},
 };

@@ -229,6 +229,26 @@ TEST(layer_norm_has_the_bits_of_its_steps_for_every_axis)
     }
 }
 
+TEST(rows_of_no_elements_have_a_mean_that_is_no_number)
+{
+    const sp_shape x = {.rank = 2, .dims = {3, 0}}, row = {.rank = 1, .dims = {0}};
+    data_random random = {58};
+    norm_call n = {.call = {.op = "LayerNormalization",
+                            .version = 17,
+                            .inputs = n.in,
+                            .input_count = 2,
+                            .output_count = 3}};
+    n.in[0] = data_floats(&random, &x);
+    n.in[1] = data_floats(&random, &row);
+    REQUIRE_OK(data_run_op(&n.call, n.out));
+    CHECK_EQ_U64(n.out[0].bytes, 0);
+    for (int i = 0; i < 6; i++) {
+        CHECK(data_is_same(((const float *)n.out[1 + i / 3].data)[i % 3], NAN));
+    }
+    free_outputs(&n);
+    free_inputs(&n);
+}
+
 TEST(instance_and_group_norm_take_their_scales_by_channel_or_group)
 {
     data_random random = {55};

@@ -293,41 +293,4 @@ TEST(an_empty_reduction_of_integers_gives_the_least_and_the_largest)
     }
 }
 
-TEST(row_i_of_a_batch_has_the_bits_of_the_row_alone)
-{
-    enum { MAX_ROWS = 64, WIDTH = 37 };
-    static const char *const ops[] = {"Softmax", "LogSoftmax", "ReduceSum", "ReduceMean"};
-    data_random random = {35};
-    const sp_shape shape = {.rank = 2, .dims = {MAX_ROWS, WIDTH}};
-    const int64_t one = 1;
-    for (size_t o = 0; o < SP_COUNT_OF(ops); o++) {
-        const sp_attribute axis =
-            o < 2 ? data_attribute_int("axis", &one) : data_attribute_ints("axes", &one, 1);
-        sp_array x = data_floats(&random, &shape), all, some;
-        const data_call call = {.op = ops[o],
-                                .version = 11,
-                                .attributes = &axis,
-                                .attribute_count = 1,
-                                .inputs = &x,
-                                .input_count = 1,
-                                .output_count = 1,
-                                .isa = sp__cpu_isa_selected()};
-        float *rows = x.data;
-        REQUIRE_OK(data_run_op(&call, &all));
-        const size_t row_bytes = (size_t)all.bytes / MAX_ROWS;
-        for (int64_t batch = 1; batch < MAX_ROWS; batch++) {
-            const int64_t first = (int64_t)(data_next(&random) % (uint64_t)(MAX_ROWS - batch));
-            x.shape.dims[0] = batch;
-            x.data = rows + first * WIDTH;
-            REQUIRE_OK(data_run_op(&call, &some));
-            CHECK_EQ_MEM(some.data, (char *)all.data + (size_t)first * row_bytes,
-                         (size_t)batch * row_bytes);
-            sp__array_deinit(&some);
-        }
-        x.data = rows;
-        sp__array_deinit(&x);
-        sp__array_deinit(&all);
-    }
-}
-
 TEST_MAIN

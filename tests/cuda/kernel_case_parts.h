@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What makers of random calls are written in, and where families of them are named. */
+#ifndef SP_TESTS_CUDA_KERNEL_CASE_PARTS_H
+#define SP_TESTS_CUDA_KERNEL_CASE_PARTS_H
+
+#include "cuda/kernel_cases.h"
+
+/* In [low, high]. */
+int64_t pick(data_random *random, int64_t low, int64_t high);
+bool one_in(data_random *random, int64_t n);
+/* A size: mostly small, often 1, seldom 0. */
+int64_t pick_size(data_random *random, int64_t most);
+
+/* Dimensions of such sizes, of 20000 elements or so together. */
+sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank, int64_t most);
+sp_activation pick_activation(data_random *random);
+
+/* Appends an input of random numbers, or of the integers given, which the shape rule knows. */
+sp_array *add_random(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape);
+void add_known_ints(kernel_case *c, const int64_t *values, int64_t count);
+void add_int(kernel_case *c, const char *name, int64_t value);
+void add_ints(kernel_case *c, const char *name, const int64_t *values, uint32_t count);
+void add_float(kernel_case *c, const char *name, float value);
+
+/* One kind of calls. */
+typedef struct kernel_case_kind {
+    const char *name;
+    void (*make)(data_random *random, kernel_case *c);
+} kernel_case_kind;
+
+/* The kinds of a family, ended by one without a name. */
+extern const kernel_case_kind reduce_case_kinds[]; /* reduce_cases.c */
+
+#endif
