@@ -22,6 +22,17 @@ void add_int(kernel_case *c, const char *name, int64_t value);
 void add_ints(kernel_case *c, const char *name, const int64_t *values, uint32_t count);
 void add_float(kernel_case *c, const char *name, float value);
 
+/* Windows over `spatial` dimensions. */
+typedef struct case_window {
+    int64_t in[3], kernel[3], stride[3], dilation[3], pads[6];
+    uint32_t spatial;
+} case_window;
+
+/* Strides, dilations and pads. */
+void add_window(kernel_case *c, const case_window *w);
+/* [first, second, sizes ...] */
+sp_shape window_shape(const case_window *w, int64_t first, int64_t second, const int64_t *sizes);
+
 /* One kind of calls. */
 typedef struct kernel_case_kind {
     const char *name;

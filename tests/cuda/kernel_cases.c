@@ -206,15 +206,10 @@ static void make_matmul(data_random *random, kernel_case *c)
 
 /* ---- windows ---- */
 
-typedef struct window {
-    int64_t in[2], kernel[2], stride[2], dilation[2], pads[4];
-    uint32_t spatial;
-} window;
-
 /* Sizes that fit each other. */
-static window pick_window(data_random *random, int64_t most)
+static case_window pick_window(data_random *random, int64_t most)
 {
-    window w = {.spatial = one_in(random, 4) ? 1 : 2};
+    case_window w = {.spatial = one_in(random, 4) ? 1 : 2};
     const bool is_plain = one_in(random, 2);
     for (uint32_t i = 0; i < w.spatial; i++) {
         w.kernel[i] = is_plain ? 1 + 2 * pick(random, 0, 2) : pick(random, 1, 5);
@@ -231,14 +226,14 @@ static window pick_window(data_random *random, int64_t most)
     return w;
 }
 
-static void add_window(kernel_case *c, const window *w)
+void add_window(kernel_case *c, const case_window *w)
 {
     add_ints(c, "strides", w->stride, w->spatial);
     add_ints(c, "dilations", w->dilation, w->spatial);
     add_ints(c, "pads", w->pads, 2 * w->spatial);
 }
 
-static sp_shape window_shape(const window *w, int64_t first, int64_t second, const int64_t *sizes)
+sp_shape window_shape(const case_window *w, int64_t first, int64_t second, const int64_t *sizes)
 {
     sp_shape s = {.rank = 2 + w->spatial, .dims = {first, second}};
     for (uint32_t i = 0; i < w->spatial; i++) s.dims[2 + i] = sizes[i];
@@ -254,7 +249,7 @@ static void make_conv(data_random *random, kernel_case *c)
     const int64_t groups = one_in(random, 2) ? 1 : pick(random, 1, 5);
     int64_t channels = one_in(random, 3) ? 1 : pick(random, 1, 9);
     int64_t filters = one_in(random, 3) ? 1 : pick(random, 1, 20);
-    window w = pick_window(random, 24);
+    case_window w = pick_window(random, 24);
     if (one_in(random, 12)) { /* enough of it for high tiles */
         channels = 2;
         filters = pick(random, 9, 70);
@@ -283,7 +278,7 @@ static void make_max_pool(data_random *random, kernel_case *c)
 {
     c->op = "MaxPool";
     c->version = 12;
-    const window w = pick_window(random, 24);
+    const case_window w = pick_window(random, 24);
     add_window(c, &w);
     add_ints(c, "kernel_shape", w.kernel, w.spatial);
     add_int(c, "ceil_mode", one_in(random, 3));

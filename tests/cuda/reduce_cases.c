@@ -162,14 +162,9 @@ static void make_group_norm(data_random *random, kernel_case *c)
 
 /* ---- windows of one to three dimensions ---- */
 
-typedef struct window {
-    int64_t in[3], kernel[3], stride[3], dilation[3], pads[6];
-    uint32_t spatial;
-} window;
-
-static window pick_window(data_random *random, uint32_t least_rank)
+static case_window pick_window(data_random *random, uint32_t least_rank)
 {
-    window w = {.spatial = (uint32_t)pick(random, least_rank, 3)};
+    case_window w = {.spatial = (uint32_t)pick(random, least_rank, 3)};
     for (uint32_t i = 0; i < w.spatial; i++) {
         w.kernel[i] = pick(random, 1, 4);
         w.stride[i] = one_in(random, 2) ? 1 : pick(random, 1, 3);
@@ -183,25 +178,11 @@ static window pick_window(data_random *random, uint32_t least_rank)
     return w;
 }
 
-static void add_window(kernel_case *c, const window *w)
-{
-    add_ints(c, "strides", w->stride, w->spatial);
-    add_ints(c, "dilations", w->dilation, w->spatial);
-    add_ints(c, "pads", w->pads, 2 * w->spatial);
-}
-
-static sp_shape window_shape(const window *w, int64_t first, int64_t second, const int64_t *sizes)
-{
-    sp_shape s = {.rank = 2 + w->spatial, .dims = {first, second}};
-    for (uint32_t i = 0; i < w->spatial; i++) s.dims[2 + i] = sizes[i];
-    return s;
-}
-
 static void make_pool(data_random *random, kernel_case *c)
 {
     static const sp_dtype dtypes[] = {SP_F32, SP_F64, SP_U8, SP_I8};
     const bool is_average = one_in(random, 2);
-    const window w = pick_window(random, 1);
+    const case_window w = pick_window(random, 1);
     const sp_shape x = window_shape(&w, pick_size(random, 3), pick(random, 1, 4), w.in);
     c->op = is_average ? "AveragePool" : "MaxPool";
     c->version = 19;
@@ -222,7 +203,8 @@ static void make_global_pool(data_random *random, kernel_case *c)
     add_random(c, random, one_of(random, dtypes, 4), &x);
 }
 
-static void add_operands(data_random *random, kernel_case *c, const window *w, bool is_transposed)
+static void add_operands(data_random *random, kernel_case *c, const case_window *w,
+                         bool is_transposed)
 {
     const int64_t groups = one_in(random, 2) ? 1 : pick(random, 1, 3);
     const int64_t channels = pick(random, 1, 4), filters = pick(random, 1, 9);
@@ -238,7 +220,7 @@ static void add_operands(data_random *random, kernel_case *c, const window *w, b
 
 static void make_conv_3d(data_random *random, kernel_case *c)
 {
-    const window w = pick_window(random, 3);
+    const case_window w = pick_window(random, 3);
     c->op = "Conv";
     c->version = 11;
     c->activation = pick_activation(random);
@@ -248,7 +230,7 @@ static void make_conv_3d(data_random *random, kernel_case *c)
 
 static void make_conv_transpose(data_random *random, kernel_case *c)
 {
-    window w = pick_window(random, 1);
+    case_window w = pick_window(random, 1);
     int64_t extra[3];
     for (uint32_t i = 0; i < w.spatial; i++) {
         extra[i] = pick(random, 0, w.stride[i] - 1);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ArgMax, ArgMin, Hardmax, CumSum, LpNormalization, LRN and MeanVarianceNormalization against plain
  * loops, on every instruction set; what is refused. */
-#include <math.h>
-#include <string.h>
+#include "unit/lane_rule.h"
 
-#include "support/model_data.h"
-#include "support/test.h"
+#include <stdlib.h>
 
 /* Rows along `axis`: how many before, along and behind. */
 typedef struct rows {
@@ -184,15 +182,10 @@ TEST(cumsum_runs_forwards_and_backwards_with_and_without_its_element)
 
 static float norm_of(const rows *r, const float *x, bool squares)
 {
-    float lanes[16] = {0};
-    for (int64_t i = 0; i < r->extent; i++) {
-        const float v = x[i * r->inner];
-        lanes[i % 16] += squares ? v * v : fabsf(v);
-    }
-    for (int step = 8; step > 0; step /= 2) {
-        for (int l = 0; l < step; l++) lanes[l] += lanes[l + step];
-    }
-    return squares ? sqrtf(lanes[0]) : lanes[0];
+    float row[100];
+    if (r->extent > (int64_t)SP_COUNT_OF(row)) abort();
+    for (int64_t i = 0; i < r->extent; i++) row[i] = x[i * r->inner];
+    return rule_f32(squares ? L2 : L1, row, r->extent);
 }
 
 TEST(lp_normalization_divides_by_the_norm_and_leaves_zeros)

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations: bits of the written steps in plain loops, on every instruction set; which forms
  * are refused. */
-#include <math.h>
-#include <string.h>
+#include "unit/lane_rule.h"
 
-#include "support/model_data.h"
-#include "support/test.h"
+#include <stdlib.h>
 
-static float sum_of(const float *x, int64_t n, int64_t stride, float mean, bool squares)
+static float mean_of(const float *x, int64_t n)
 {
-    float lanes[16] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        const float distance = x[i * stride] - mean;
-        lanes[i % 16] += squares ? distance * distance : x[i * stride];
-    }
-    for (int step = 8; step > 0; step /= 2) {
-        for (int l = 0; l < step; l++) lanes[l] += lanes[l + step];
-    }
-    return lanes[0];
+    return rule_f32(MEAN, x, n);
+}
+
+static float variance_of(const float *x, int64_t n, float mean)
+{
+    float distances[1000];
+    if (n > (int64_t)SP_COUNT_OF(distances)) abort();
+    for (int64_t i = 0; i < n; i++) distances[i] = x[i] - mean;
+    return rule_f32(SUM_SQUARE, distances, n) / (float)n;
 }
 
 static sp_array positive(data_random *random, const sp_shape *shape)
@@ -118,8 +116,8 @@ TEST(batch_norm_in_training_takes_the_statistics_of_the_batch)
         for (int i = 0; i < IMAGES * PLANE; i++) {
             values[i] = in[0][(i / PLANE * CHANNELS + c) * PLANE + i % PLANE];
         }
-        const float mean = sum_of(values, IMAGES * PLANE, 1, 0, false) / (IMAGES * PLANE);
-        const float variance = sum_of(values, IMAGES * PLANE, 1, mean, true) / (IMAGES * PLANE);
+        const float mean = mean_of(values, IMAGES * PLANE);
+        const float variance = variance_of(values, IMAGES * PLANE, mean);
         const float old_mean = in[3][c] * momentum, new_mean = mean * 0.25f;
         const float old_variance = in[4][c] * momentum, new_variance = variance * 0.25f;
         CHECK(data_is_same(out[1][c], old_mean + new_mean));
@@ -172,8 +170,8 @@ static uint64_t wrong_rows(const norm_call *n, int64_t rows, int64_t extent, int
     for (int64_t r = 0; r < rows; r++) {
         const float *x = (const float *)n->in[0].data + r * extent;
         const float *y = (const float *)n->out[0].data + r * extent;
-        const float mean = sum_of(x, extent, 1, 0, false) / (float)extent;
-        const float variance = sum_of(x, extent, 1, mean, true) / (float)extent;
+        const float mean = mean_of(x, extent);
+        const float variance = variance_of(x, extent, mean);
         const float inverse = 1.0f / sqrtf(variance + 1e-5f);
         for (int64_t i = 0; i < extent; i++) {
             const int64_t at = r % scale_rows * scale_row + i / span;

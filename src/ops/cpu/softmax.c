@@ -6,7 +6,7 @@
 #include "ops/cpu/reduction.h"
 #include "ops/cpu/rows.h"
 
-enum { COLUMNS = SP_LANE_COLUMNS };
+enum { COLUMNS = SP_LANE_COLUMNS, ALL_LANES = SP_LANES * COLUMNS };
 
 #define FLOAT_REDUCTIONS(suffix, type)                                                             \
     SP_REDUCTION_IN_ANY_ORDER(max_##suffix, type, type, SP_PLAIN, sp_join_max_##suffix,            \
@@ -70,12 +70,12 @@ HALF_REDUCTION(exp, sp_map_exp_f16, sum_f32, sp_add_f32)
     {                                                                                              \
         const int64_t n = k->extent;                                                               \
         const bool keeps = sizeof(element) == sizeof(type) && !k->is_log;                          \
-        type lanes[SP_LANES * COLUMNS], most[COLUMNS] = {0};                                       \
-        for (int64_t l = 0; l < SP_LANES * COLUMNS; l++) lanes[l] = -(type)__builtin_inff();       \
+        type lanes[ALL_LANES], most[COLUMNS] = {0};                                                \
+        for (int64_t l = 0; l < ALL_LANES; l++) lanes[l] = -(type)__builtin_inff();                \
         columns_max_##suffix(lanes, 0, x, k->inner, n, width, most);                               \
         tree_max_##suffix(lanes, COLUMNS, n);                                                      \
         memcpy(most, lanes, sizeof(most));                                                         \
-        for (int64_t l = 0; l < SP_LANES * COLUMNS; l++) lanes[l] = 0;                             \
+        for (int64_t l = 0; l < ALL_LANES; l++) lanes[l] = 0;                                      \
         for (int64_t i = 0; keeps && i < n; i++) {                                                 \
             const element *from = x + i * k->inner;                                                \
             element *to = y + i * k->inner;                                                        \
