@@ -195,10 +195,11 @@ static void free_side(side *s)
 static void run_both(both *b)
 {
     side *sides[] = {&b->reference, &b->subject};
+    const uint64_t unit = sp_dtype_bytes(b->inputs[0].dtype) == 8 ? 8 : 4; /* as input 0, or f32 */
     for (int i = 0; i < 2; i++) {
         for (uint32_t k = 0; k < sides[i]->lowering.scratch_count; k++) {
             sides[i]->scratch[k] =
-                make_place(sides[i]->lowering.scratch_bytes[k], 4, b->misalignment >> 60);
+                make_place(sides[i]->lowering.scratch_bytes[k], unit, b->misalignment >> 60);
         }
     }
     CHECK_OK(sp__lowering_run(&b->reference.lowering, address_of, &b->reference));

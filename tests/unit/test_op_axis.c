@@ -239,6 +239,7 @@ TEST(lrn_divides_by_a_power_of_the_channels_around)
             CHECK_EQ_MEM(y[isa].data, y[0].data, (size_t)y[0].bytes);
         }
         const float *in = x.data, *out = y[0].data;
+        REQUIRE(out != NULL);
         for (int64_t i = 0; i < IMAGES * CHANNELS * PLANE; i++) {
             const int64_t c = i / PLANE % CHANNELS, begin = c - (size - 1) / 2;
             double sum = 0;
@@ -265,10 +266,12 @@ TEST(mean_variance_normalization_centres_and_scales_over_its_axes)
         REQUIRE_OK(data_run_op(&call, &y[isa]));
         CHECK_EQ_MEM(y[isa].data, y[0].data, (size_t)y[0].bytes);
     }
+    const float *out = y[0].data;
+    REQUIRE(out != NULL);
     for (int c = 0; c < 4; c++) {
         double sum = 0, squares = 0;
         for (int i = 0; i < 90; i++) {
-            const double v = (double)((float *)y[0].data)[(i / 30 * 4 + c) * 30 + i % 30];
+            const double v = (double)out[(i / 30 * 4 + c) * 30 + i % 30];
             sum += v;
             squares += v * v;
         }

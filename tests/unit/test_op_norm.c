@@ -13,7 +13,7 @@ static float mean_of(const float *x, int64_t n)
 static float variance_of(const float *x, int64_t n, float mean)
 {
     float distances[1000];
-    if (n > (int64_t)SP_COUNT_OF(distances)) abort();
+    if (x == NULL || n > (int64_t)SP_COUNT_OF(distances)) abort();
     for (int64_t i = 0; i < n; i++) distances[i] = x[i] - mean;
     return rule_f32(SUM_SQUARE, distances, n) / (float)n;
 }
@@ -240,8 +240,10 @@ TEST(rows_of_no_elements_have_a_mean_that_is_no_number)
     n.in[1] = data_floats(&random, &row);
     REQUIRE_OK(data_run_op(&n.call, n.out));
     CHECK_EQ_U64(n.out[0].bytes, 0);
-    for (int i = 0; i < 6; i++) {
-        CHECK(data_is_same(((const float *)n.out[1 + i / 3].data)[i % 3], NAN));
+    for (int i = 1; i < 3; i++) {
+        const float *statistics = n.out[i].data;
+        REQUIRE(statistics != NULL);
+        for (int k = 0; k < 3; k++) CHECK(data_is_same(statistics[k], NAN));
     }
     free_outputs(&n);
     free_inputs(&n);
