@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a GPU: a row has the bits that it has alone in a batch of every size. Each size is a plan of its
- * own, which makes as many sessions as can run at once: so few streams are best. Skipped without. */
+/* On a GPU: a row has the bits that it has alone in a batch of every size. Each size is a plan of
+ * its own, which makes as many sessions as can run at once: so few streams are best. Skipped
+ * without. */
 #include <streampool/device.h>
 
 #include <string.h>
