@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "device/kernel.h"
-#include "ops/kernel_constants.h"
+#include "ops/kernel_list.h"
 #include "tensor/shape.h"
 
 typedef enum sp_kernel_id {

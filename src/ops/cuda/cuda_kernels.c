@@ -118,20 +118,31 @@ static void shape_fill(const void *constants, sp_launch_shape *out)
     X(pad, pad)                                                                                    \
     X(fill, fill)
 
-static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
+/* Places in the program, which holds nothing but these. */
+enum {
+#define PLACE(kernel) PLACE_##kernel,
+    SP_CUDA_KERNEL_LIST(PLACE)
+#undef PLACE
+        PLACE_COUNT
+};
+
+static const sp_gpu_kernel gpu_table[PLACE_COUNT] = {
 #define GPU_ENTRY(kernel, how)                                                                     \
-    [SP_KERNEL_ID_##kernel] = {.program = &sp__cuda_program,                                       \
-                               .entry = "sp_" #kernel,                                             \
-                               .index = SP_KERNEL_ID_##kernel,                                     \
-                               .shape = shape_##how},
+    [PLACE_##kernel] = {.program = &sp__cuda_program,                                              \
+                        .entry = "sp_" #kernel,                                                    \
+                        .index = PLACE_##kernel,                                                   \
+                        .shape = shape_##how},
     CUDA_KERNEL_LIST(GPU_ENTRY)
 #undef GPU_ENTRY
 };
 
 static const sp_kernel table[SP_KERNEL_COUNT] = {
+#define TABLE_ENTRY(kernel) [SP_KERNEL_ID_##kernel] = {.name = #kernel},
+    SP_ELEMENTWISE_LIST(TABLE_ENTRY)
+#undef TABLE_ENTRY
 #define TABLE_ENTRY(kernel)                                                                        \
-    [SP_KERNEL_ID_##kernel] = {.name = #kernel, .gpu = &gpu_table[SP_KERNEL_ID_##kernel]},
-    SP_KERNEL_LIST(TABLE_ENTRY)
+    [SP_KERNEL_ID_##kernel] = {.name = #kernel, .gpu = &gpu_table[PLACE_##kernel]},
+        SP_CUDA_KERNEL_LIST(TABLE_ENTRY)
 #undef TABLE_ENTRY
 };
 
@@ -140,4 +151,4 @@ const sp_kernel *sp__cuda_kernels(void)
     return table;
 }
 
-_Static_assert(SP_KERNEL_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");
+_Static_assert(PLACE_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");

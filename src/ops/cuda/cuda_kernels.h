@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA kernels: the same list, constants and bits as the CPU's. Constant data; nothing here
+/* The CUDA kernels: the CPU's constants and bits, for part of its list. Constant data; nothing here
  * needs CUDA at build time or at run time. */
 #ifndef SP_OPS_CUDA_CUDA_KERNELS_H
 #define SP_OPS_CUDA_CUDA_KERNELS_H
@@ -7,7 +7,8 @@
 #include "device/gpu_kernel.h"
 #include "ops/cpu/kernels.h"
 
-/* SP_KERNEL_COUNT kernels, in the order of sp_kernel_id. */
+/* SP_KERNEL_COUNT kernels, in the order of sp_kernel_id; those that CUDA does not have are names
+ * without `gpu`. */
 const sp_kernel *sp__cuda_kernels(void);
 
 extern const sp_gpu_program sp__cuda_program;
