@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes random op calls. Not every one is valid: the shape rule has the last word. */
 #include "cuda/kernel_cases.h"
+#include "cuda/kernel_case_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,12 @@
 
 /* ---- random numbers ---- */
 
-/* In [low, high]. */
-static int64_t pick(data_random *random, int64_t low, int64_t high)
+int64_t pick(data_random *random, int64_t low, int64_t high)
 {
     return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
 }
 
-static bool one_in(data_random *random, int64_t n)
+bool one_in(data_random *random, int64_t n)
 {
     return pick(random, 1, n) == 1;
 }
@@ -28,7 +28,7 @@ static int64_t pick_size(data_random *random, int64_t most)
     return pick(random, 1, one_in(random, 3) ? most : (most + 3) / 4);
 }
 
-static sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank,
+sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank,
                            int64_t most)
 {
     sp_shape shape = {.rank = (uint32_t)pick(random, least_rank, most_rank)};
@@ -81,6 +81,10 @@ static void fill(data_random *random, sp_array *array)
         if (bits % 16 == 0) value = INT64_MIN;
         if (bits % 16 == 1) value = INT32_MIN;
         if (bits % 16 == 2) value = 0;
+        if (array->dtype == SP_BOOL) value &= 1;
+        if (array->dtype == SP_F16 || array->dtype == SP_F64 || array->dtype == SP_BF16) {
+            value = (int64_t)bits; /* every kind of float */
+        }
         const size_t bytes = sp_dtype_bytes(array->dtype);
         memcpy((char *)array->data + i * bytes, &value, bytes);
     }
@@ -88,7 +92,7 @@ static void fill(data_random *random, sp_array *array)
 
 /* ---- parts of a call ---- */
 
-static sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype,
+sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype,
                            const sp_shape *shape)
 {
     sp_array *array = &c->inputs[c->input_count++];
@@ -97,7 +101,7 @@ static sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype,
     return array;
 }
 
-static void add_known_ints(kernel_case *c, const int64_t *values, int64_t count)
+void add_known_ints(kernel_case *c, const int64_t *values, int64_t count)
 {
     c->is_known[c->input_count] = true;
     c->inputs[c->input_count++] = data_ints(values, count);
@@ -110,29 +114,28 @@ static void add_ints(kernel_case *c, const char *name, const int64_t *values, ui
     c->attributes[c->attribute_count++] = data_attribute_ints(name, kept, count);
 }
 
-static void add_int(kernel_case *c, const char *name, int64_t value)
+void add_int(kernel_case *c, const char *name, int64_t value)
 {
     c->ints[c->attribute_count][0] = value;
     c->attributes[c->attribute_count] = data_attribute_int(name, c->ints[c->attribute_count]);
     c->attribute_count++;
 }
 
-static void add_float(kernel_case *c, const char *name, float value)
+void add_float(kernel_case *c, const char *name, float value)
 {
     c->floats[c->attribute_count] = value;
     c->attributes[c->attribute_count] = data_attribute_float(name, &c->floats[c->attribute_count]);
     c->attribute_count++;
 }
 
-static sp_dtype pick_dtype(data_random *random)
+sp_dtype pick_dtype(data_random *random)
 {
     static const sp_dtype all[] = {SP_F32, SP_F32, SP_F32, SP_I64, SP_I32,
                                    SP_U8,  SP_I16, SP_F64, SP_F16, SP_BOOL};
     return all[pick(random, 0, SP_COUNT_OF(all) - 1)];
 }
 
-/* What broadcasts to `shape`: some dimensions 1, some leading ones left out. */
-static sp_shape pick_operand(data_random *random, const sp_shape *shape)
+sp_shape pick_operand(data_random *random, const sp_shape *shape)
 {
     const uint32_t skip = one_in(random, 3) ? (uint32_t)pick(random, 0, shape->rank) : 0;
     sp_shape operand = {.rank = shape->rank - skip};
@@ -421,19 +424,21 @@ static const struct {
 
 uint32_t kernel_case_kinds(void)
 {
-    return SP_COUNT_OF(kinds);
+    return SP_COUNT_OF(kinds) + elementwise_case_kinds();
 }
 
 const char *kernel_case_kind_name(uint32_t kind)
 {
-    return kinds[kind].name;
+    if (kind < SP_COUNT_OF(kinds)) return kinds[kind].name;
+    return elementwise_case_kind_name(kind - (uint32_t)SP_COUNT_OF(kinds));
 }
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)
 {
     memset(out, 0, sizeof(*out));
     out->output_count = 1;
-    kinds[kind].make(random, out);
+    if (kind < SP_COUNT_OF(kinds)) kinds[kind].make(random, out);
+    else elementwise_case_make(kind - (uint32_t)SP_COUNT_OF(kinds), random, out);
 }
 
 void kernel_case_free(kernel_case *what)

@@ -192,7 +192,7 @@ static void run_both(both *b)
     for (int i = 0; i < 2; i++) {
         for (uint32_t k = 0; k < sides[i]->lowering.scratch_count; k++) {
             sides[i]->scratch[k] =
-                make_place(sides[i]->lowering.scratch_bytes[k], 4, b->misalignment >> 60);
+                make_place(sides[i]->lowering.scratch_bytes[k], 8, b->misalignment >> 60);
         }
     }
     CHECK_OK(sp__lowering_run(&b->reference.lowering, address_of, &b->reference));
@@ -260,6 +260,16 @@ static bool infer(both *b)
     return sp__op_check(&b->call) == SP_OK && sp__op_infer(&b->call) == SP_OK;
 }
 
+/* Does the table have the kernels of the call? One that it lacks is only a name in it. */
+static bool is_runnable(const side *s)
+{
+    for (uint32_t i = 0; i < s->lowering.dispatch_count; i++) {
+        const sp_kernel *kernel = s->lowering.dispatches[i].kernel;
+        if (kernel->run == NULL && kernel->gpu == NULL) return false;
+    }
+    return true;
+}
+
 /* Whether the call was valid. */
 static bool compare_call(kernel_compare *compare, const kernel_case *what, uint64_t misalignment)
 {
@@ -270,8 +280,10 @@ static bool compare_call(kernel_compare *compare, const kernel_case *what, uint6
     if (what->packs && b.call.op->pack != NULL) pack_both(&b);
     lower_side(&b, &b.reference);
     lower_side(&b, &b.subject);
-    run_both(&b);
-    CHECK(is_same(&b));
+    if (is_runnable(&b.subject)) {
+        run_both(&b);
+        CHECK(is_same(&b));
+    }
     free_side(&b.reference);
     free_side(&b.subject);
     return true;

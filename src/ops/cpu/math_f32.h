@@ -99,8 +99,7 @@ static SP_ALWAYS_INLINE float sp_expm1f(float x)
     p = sp_fmaf(p, r, 5.0000001201e-1f);
     const float q = sp_fmaf(p, r * r, r); /* e^r - 1 */
     const float half = sp_exponent(exponent - 1);
-    const float result = 2.0f * sp_fmaf(q, half, half - 0.5f);
-    return exponent == 0 ? q : result; /* also keeps the sign of 0 */
+    return 2.0f * sp_fmaf(q, half, half - 0.5f);
 }
 
 /* Natural logarithm, within 1 ulp; subnormals too. log x = e * ln 2 + log(1 + f) with 1 + f in
