@@ -29,6 +29,26 @@ static sp_status make_labels(sp_compiled *compiled)
     return SP_OK;
 }
 
+/* The device's form of a kernel of the plan. */
+static const sp_kernel *kernel_for(const sp_compiled *compiled, const sp_kernel *kernel)
+{
+    const sp_kernel *own = sp__device_kernels(compiled->device->dev);
+    return own != NULL ? &own[kernel - compiled->plan->kernels] : kernel;
+}
+
+/* A device's table names every kernel, but it may have no code for some. */
+static sp_status check_kernels(const sp_compiled *compiled)
+{
+    for (uint32_t i = 0; i < compiled->plan->step_count; i++) {
+        const sp_kernel *kernel = kernel_for(compiled, compiled->plan->steps[i].kernel);
+        if (kernel->run != NULL || kernel->gpu != NULL) continue;
+        return sp__fail(SP_UNSUPPORTED,
+                        "%s: kernel %s does not run on a device of kind %s; load the model for cpu",
+                        compiled->labels[i], kernel->name, compiled->device->dev->vtable->kind);
+    }
+    return SP_OK;
+}
+
 sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
                               sp_compiled **out)
 {
@@ -43,6 +63,7 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
     sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
     sp_cond_init(&compiled->given);
     sp_status status = make_labels(compiled);
+    if (status == SP_OK) status = check_kernels(compiled);
     if (status == SP_OK) {
         status = sp__upload(device, plan->constants, plan->constant_count, &compiled->constants);
     }
@@ -139,13 +160,6 @@ static sp_binding bind(const sp_session *session, const sp_plan_binding *binding
         break;
     }
     return bound;
-}
-
-/* The device's form of a kernel of the plan. */
-static const sp_kernel *kernel_for(const sp_compiled *compiled, const sp_kernel *kernel)
-{
-    const sp_kernel *own = sp__device_kernels(compiled->device->dev);
-    return own != NULL ? &own[kernel - compiled->plan->kernels] : kernel;
 }
 
 /* The plan's steps; their bindings go to `next` and on. */

@@ -14,23 +14,20 @@ static uint64_t bytes_of(sp_dtype dtype, const sp_shape *shape)
 sp_term sp__term_input(const sp_op_call *call, uint32_t index)
 {
     const sp_op_value *input = &call->inputs[index];
-    return (sp_term){
-        {SP_OPERAND_INPUT, index, false, input->bytes}, input->dtype, input->shape};
+    return (sp_term){{SP_OPERAND_INPUT, index, false, input->bytes}, input->dtype, input->shape};
 }
 
 sp_term sp__term_output(const sp_op_call *call, uint32_t index)
 {
     const sp_op_value *output = &call->outputs[index];
-    return (sp_term){
-        {SP_OPERAND_OUTPUT, index, true, output->bytes}, output->dtype, output->shape};
+    return (sp_term){{SP_OPERAND_OUTPUT, index, true, output->bytes}, output->dtype, output->shape};
 }
 
 sp_term sp__term_scratch(sp_lowering *lowering, sp_dtype dtype, const sp_shape *shape)
 {
     const uint64_t bytes = bytes_of(dtype, shape);
-    return (sp_term){{SP_OPERAND_SCRATCH, sp__lower_scratch(lowering, bytes), false, bytes},
-                     dtype,
-                     *shape};
+    return (sp_term){
+        {SP_OPERAND_SCRATCH, sp__lower_scratch(lowering, bytes), false, bytes}, dtype, *shape};
 }
 
 sp_term sp__term_result(const sp_op_call *call, sp_lowering *lowering)

@@ -68,19 +68,21 @@ void sp__lower_bind(sp_dispatch *dispatch, sp_operand operand)
 
 void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index)
 {
-    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_INPUT, index, false, call->inputs[index].bytes});
+    sp__lower_bind(dispatch,
+                   (sp_operand){SP_OPERAND_INPUT, index, false, call->inputs[index].bytes});
 }
 
 void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index)
 {
-    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_OUTPUT, index, true, call->outputs[index].bytes});
+    sp__lower_bind(dispatch,
+                   (sp_operand){SP_OPERAND_OUTPUT, index, true, call->outputs[index].bytes});
 }
 
 void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,
                             bool is_write)
 {
-    sp__lower_bind(dispatch,
-         (sp_operand){SP_OPERAND_SCRATCH, index, is_write, lowering->scratch_bytes[index]});
+    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_SCRATCH, index, is_write,
+                                          lowering->scratch_bytes[index]});
 }
 
 void sp__lower_bind_packed(sp_dispatch *dispatch, uint64_t bytes)

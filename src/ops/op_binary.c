@@ -90,8 +90,8 @@ LOWER(add, SP_TILE_ELEMENTS, SP_SET_FLOATS(add), SP_SET_INTS_AS_SIGNED(add))
 LOWER(sub, SP_TILE_ELEMENTS, SP_SET_FLOATS(sub), SP_SET_INTS_AS_SIGNED(sub))
 LOWER(mul, SP_TILE_ELEMENTS, SP_SET_FLOATS(mul), SP_SET_INTS_AS_SIGNED(mul))
 LOWER(div, SP_TILE_ELEMENTS, SP_SET_FLOATS(div), SP_SET_SIGNED(div), SP_SET_UNSIGNED(div))
-LOWER(equal, SP_TILE_ELEMENTS, SP_SET_FLOATS(equal), SP_SET_INTS_AS_SIGNED(equal),
-      [SP_BOOL] = SP_KERNEL_ID_equal_i8)
+LOWER(equal, SP_TILE_ELEMENTS, SP_SET_FLOATS(equal),
+      SP_SET_INTS_AS_SIGNED(equal), [SP_BOOL] = SP_KERNEL_ID_equal_i8)
 LOWER(less, SP_TILE_ELEMENTS, SP_SET_FLOATS(less), SP_SET_SIGNED(less), SP_SET_UNSIGNED(less))
 LOWER(less_or_equal, SP_TILE_ELEMENTS, SP_SET_FLOATS(less_or_equal), SP_SET_SIGNED(less_or_equal),
       SP_SET_UNSIGNED(less_or_equal))
@@ -161,10 +161,10 @@ sp_status sp__prelu_infer(sp_op_call *call)
 
 sp_status sp__prelu_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(prelu),
-                                             [SP_I32] = SP_KERNEL_ID_prelu_i32,
-                                             [SP_I64] = SP_KERNEL_ID_prelu_i64},
-                                      .tile_count = SP_TILE_ELEMENTS};
+    static const sp_kernel_set set = {
+        .of = {SP_SET_FLOATS(prelu), [SP_I32] = SP_KERNEL_ID_prelu_i32,
+               [SP_I64] = SP_KERNEL_ID_prelu_i64},
+        .tile_count = SP_TILE_ELEMENTS};
     const sp_dtype dtype = call->inputs[0].dtype;
     if (dtype == SP_U32 || dtype == SP_U64) { /* never negative */
         sp__lower_alias(lowering, 0);
@@ -211,9 +211,8 @@ static sp_dtype pow_type(sp_dtype base, sp_dtype exponent)
 
 sp_status sp__pow_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    static const sp_kernel_set set = {
-        .of = {SP_SET_FLOATS(pow), [SP_I64] = SP_KERNEL_ID_pow_i64},
-        .tile_count = SP_TILE_EVALUATIONS};
+    static const sp_kernel_set set = {.of = {SP_SET_FLOATS(pow), [SP_I64] = SP_KERNEL_ID_pow_i64},
+                                      .tile_count = SP_TILE_EVALUATIONS};
     static const sp_kernel_set unsigned_set = {.of = {[SP_I64] = SP_KERNEL_ID_pow_u64},
                                                .tile_count = SP_TILE_EVALUATIONS};
     if (call->outputs[0].bytes == 0) return SP_OK;
@@ -236,8 +235,8 @@ sp_status sp__pow_lower(const sp_op_call *call, sp_lowering *lowering)
 /* ---- any number of inputs ---- */
 
 /* y = ((x0 op x1) op x2) ..., from left to right. Scratch for casts is shared by the inputs. */
-static sp_status emit_chain(const sp_op_call *call, sp_lowering *lowering,
-                            const sp_kernel_set *set, const sp_term *y)
+static sp_status emit_chain(const sp_op_call *call, sp_lowering *lowering, const sp_kernel_set *set,
+                            const sp_term *y)
 {
     sp_term rooms[2];
     const sp_shape *shape = &call->outputs[0].shape;

@@ -182,8 +182,7 @@ sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering)
         return SP_OK;
     }
     const sp_op_value *mask = &call->outputs[OUTPUT_MASK];
-    const sp_flat_constants copy = {.count = (int64_t)call->inputs[0].bytes,
-                                    .tile_count = 1 << 20};
+    const sp_flat_constants copy = {.count = (int64_t)call->inputs[0].bytes, .tile_count = 1 << 20};
     const sp_fill_constants fill = {.value = one_of(mask->dtype),
                                     .count = (int64_t)sp__shape_count(&mask->shape),
                                     .tile_count = SP_TILE_ELEMENTS,

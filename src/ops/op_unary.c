@@ -72,8 +72,7 @@ static sp_status gelu_kernels(const sp_op_call *call, const sp_kernel_set **out)
     const sp_text text = sp__attribute_text(call->attributes, "approximate", "none");
     *out = sp__text_is(text, "tanh") ? &with_tanh : &exact;
     if (*out == &with_tanh || sp__text_is(text, "none")) return SP_OK;
-    return sp__fail(SP_UNSUPPORTED, "approximate '%s' is not supported",
-                    sp__text_print(text).text);
+    return sp__fail(SP_UNSUPPORTED, "approximate '%s' is not supported", sp__text_print(text).text);
 }
 
 sp_status sp__gelu_infer(sp_op_call *call)
@@ -109,10 +108,9 @@ static sp_status lower_function(const sp_op_call *call, sp_lowering *lowering,
     sp_status sp__##name##_lower(const sp_op_call *call, sp_lowering *lowering)                    \
     {                                                                                              \
         static const sp_kernel_set set = {.of = {__VA_ARGS__}, .tile_count = tile};                \
-        return lower_function(                                                                     \
-            call, lowering, &set,                                                                  \
-            (double)sp__attribute_float(call->attributes, alpha, alpha_default),                   \
-            (double)sp__attribute_float(call->attributes, beta, beta_default));                    \
+        return lower_function(call, lowering, &set,                                                \
+                              (double)sp__attribute_float(call->attributes, alpha, alpha_default), \
+                              (double)sp__attribute_float(call->attributes, beta, beta_default));  \
     }
 
 LOWER_FUNCTION(leaky_relu, SP_TILE_ELEMENTS, "alpha", 0.01f, "", 0, SP_SET_FLOATS(leaky_relu))

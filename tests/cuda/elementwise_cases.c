@@ -189,9 +189,8 @@ static const struct {
     const char *name;
     void (*make)(data_random *random, kernel_case *c);
 } others[] = {
-    {"pow", make_pow},   {"prelu", make_prelu},   {"where", make_where},
-    {"cast", make_cast}, {"expand", make_expand}, {"dropout", make_dropout},
-    {"gelu", make_gelu},
+    {"pow", make_pow},       {"prelu", make_prelu},     {"where", make_where}, {"cast", make_cast},
+    {"expand", make_expand}, {"dropout", make_dropout}, {"gelu", make_gelu},
 };
 
 uint32_t elementwise_case_kinds(void)

@@ -28,8 +28,7 @@ static int64_t pick_size(data_random *random, int64_t most)
     return pick(random, 1, one_in(random, 3) ? most : (most + 3) / 4);
 }
 
-sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank,
-                           int64_t most)
+sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank, int64_t most)
 {
     sp_shape shape = {.rank = (uint32_t)pick(random, least_rank, most_rank)};
     int64_t room = 20000;
@@ -92,8 +91,7 @@ static void fill(data_random *random, sp_array *array)
 
 /* ---- parts of a call ---- */
 
-sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype,
-                           const sp_shape *shape)
+sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape)
 {
     sp_array *array = &c->inputs[c->input_count++];
     if (sp__array_init(array, dtype, shape) != SP_OK) abort();

@@ -22,7 +22,8 @@ typedef struct kernel_compare {
     uint64_t runs[SP_KERNEL_COUNT]; /* dispatches of each kernel so far */
 } kernel_compare;
 
-/* `count` calls of one kind, those that need a kernel which the table lacks left out; each difference is a failed check with a note of the call. */
+/* `count` calls of one kind, those that need a kernel which the table lacks left out; each
+ * difference is a failed check with a note of the call. */
 void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t count);
 
 #endif

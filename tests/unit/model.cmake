@@ -9,8 +9,8 @@ target_compile_definitions(sp_model_fixture PRIVATE
 
 foreach(suite IN ITEMS
     tensor:shape
-    ops:registry ops:math_f32 ops:math_f64 ops:kernel_bits ops:cuda_kernels
-    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_move
+    ops:registry ops:math_f32 ops:math_f64 ops:elementwise_bits ops:kernel_bits ops:cuda_kernels
+    ops:op_conv ops:op_elementwise ops:op_functions ops:op_select ops:op_gemm ops:op_move
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
     model:graph model:plan model:models)
     string(REPLACE ":" ";" suite ${suite})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software FMA against libm's, and the accuracy of our functions over the floats, with equal bits
- * on every instruction set. `make soak` takes every float. */
+/* The software FMA against libm's, and the accuracy of our functions over the floats, with equal
+ * bits on every instruction set. `make soak` takes every float. */
 #define SP_ISA portable
 #include "ops/cpu/math_f32.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exp, log and pow of doubles, and pow of floats, against the C library's long double functions,
- * which have 11 more bits here; special cases as IEEE 754-2019 says; equal bits on every instruction
- * set. `make soak` takes more pairs. */
+ * which have 11 more bits here; special cases as IEEE 754-2019 says; equal bits on every
+ * instruction set. `make soak` takes more pairs. */
 #define SP_ISA portable
 #include "ops/cpu/math_f64.h"
 
@@ -122,12 +122,8 @@ enum { CHUNK = 4096 };
 static void pow_chunk(const float *x, const float *y, float *out)
 {
     static float other[CHUNK];
-    const sp_binary_constants k = {.rank = 1,
-                                   .count = CHUNK,
-                                   .tile_count = CHUNK,
-                                   .dims = {CHUNK},
-                                   .a = {1},
-                                   .b = {1}};
+    const sp_binary_constants k = {
+        .rank = 1, .count = CHUNK, .tile_count = CHUNK, .dims = {CHUNK}, .a = {1}, .b = {1}};
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
         if (kernels == NULL) continue;

@@ -198,6 +198,41 @@ TEST(values_that_follow_from_shapes_are_folded_by_the_plan)
     sp__graph_free(loaded);
 }
 
+/* What exporters make of a shape: all of it is known when the plan is made. */
+TEST(shape_arithmetic_through_elementwise_ops_is_folded_by_the_plan)
+{
+    writer graph = {0};
+    const int64_t two[] = {2}, minus[] = {-1, -1}, dims[] = {1}, pair[] = {2};
+    writer to_float = make_node("Cast", "c", "d"), to_int = make_node("Cast", "d", "e");
+    add_attribute_int(&to_float, "to", 1);
+    add_attribute_int(&to_int, "to", 7);
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_tensor(&graph, make_tensor("two", 7, dims, 1, two, sizeof(two)));
+    add_tensor(&graph, make_tensor("minus", 7, pair, 1, minus, sizeof(minus)));
+    add_node(&graph, make_node("Shape", "x", "shape"));
+    add_node(&graph, make_node("Mul", "shape two", "a"));
+    add_node(&graph, make_node("Add", "a two", "b"));
+    add_node(&graph, make_node("Div", "b two", "c")); /* shape + 1 */
+    add_node(&graph, to_float);
+    add_node(&graph, to_int);
+    add_node(&graph, make_node("Equal", "e shape", "is_same"));
+    add_node(&graph, make_node("Not", "is_same", "is_more"));
+    add_node(&graph, make_node("Where", "is_more e minus", "wanted"));
+    add_node(&graph, make_node("Sub", "wanted two", "less"));
+    add_node(&graph, make_node("Max", "less minus two", "most"));
+    add_node(&graph, make_node("ConstantOfShape", "most", "zeros"));
+    add_output(&graph, "zeros");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input input = floats(2, 7, 4);
+    const sp_plan *plan = compile(loaded, &input);
+    REQUIRE(plan != NULL);
+    const sp_shape want = {.rank = 2, .dims = {6, 3}};
+    CHECK(sp__shape_equal(&plan->outputs[0].shape, &want));
+    CHECK_EQ_INT(plan->step_count, 1); /* the copy to the output */
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
 /* An input that decides a shape: data in the request, or a clear refusal. */
 TEST(inputs_may_give_their_values_to_the_plan)
 {

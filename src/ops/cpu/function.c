@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of one element with parameters. A NaN gives the canonical NaN; compositions are computed
- * as written, each operation rounded. */
+/* Functions of one element with parameters. A NaN gives the canonical NaN; compositions are
+ * computed as written, each operation rounded. */
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/math_f32.h"
 #include "ops/cpu/math_f64.h"

@@ -79,8 +79,8 @@ static SP_ALWAYS_INLINE float sp_tanhf(float x)
     return sp_float_from_bits(sp_float_bits(result) | sign);
 }
 
-/* e^x - 1, within 2 ulp. The reduction and the polynomial are those of sp_expf; 1 is taken off before
- * the scaling, where it costs no digits. */
+/* e^x - 1, within 2 ulp. The reduction and the polynomial are those of sp_expf; 1 is taken off
+ * before the scaling, where it costs no digits. */
 static SP_ALWAYS_INLINE float sp_expm1f(float x)
 {
     float clamped = x > 89.0f ? 89.0f : x;
@@ -123,7 +123,7 @@ static SP_ALWAYS_INLINE float sp_logf(float x)
     p = sp_fmaf(p, f, -0.5f);
     float result = sp_fmaf(p, f * f, f);
     result = sp_fmaf(exponent, 0.693147182f, result);
-    result = x < SP_INFINITY_F32 ? result : x;                           /* inf, NaN */
+    result = x < SP_INFINITY_F32 ? result : x;                            /* inf, NaN */
     result = x > 0 ? result : x == 0 ? -SP_INFINITY_F32 : (x - x) / 0.0f; /* NaN */
     return result;
 }

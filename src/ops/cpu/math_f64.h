@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, log and pow of a double, without libm and without FMA: sums of two doubles where one does not
- * suffice, so the bits are the same in every build. Scalar code: doubles are rare in models.
+/* exp, log and pow of a double, without libm and without FMA: sums of two doubles where one does
+ * not suffice, so the bits are the same in every build. Scalar code: doubles are rare in models.
  *
  * log: x = 2^e * m with m in [sqrt 1/2, sqrt 2), log m = 2 * (s + s^3/3 + s^5/5 + ...) with
- * s = (m-1)/(m+1), the first terms in two doubles. exp: x = n * ln 2 + r, Taylor series of e^r. Sums
- * and products of two doubles are those of T. J. Dekker, Numerische Mathematik 18 (1971). */
+ * s = (m-1)/(m+1), the first terms in two doubles. exp: x = n * ln 2 + r, Taylor series of e^r.
+ * Sums and products of two doubles are those of T. J. Dekker, Numerische Mathematik 18 (1971). */
 #ifndef SP_OPS_CPU_MATH_F64_H
 #define SP_OPS_CPU_MATH_F64_H
 
@@ -106,10 +106,10 @@ static inline sp_two_f64 sp_log_two(double x)
     tail = tail * q + 1.0 / 9.0;
     tail = tail * q + 1.0 / 7.0;
     /* 1/5, 1/3 and 1 in two doubles. */
-    sp_two_f64 series = sp_two_add((sp_two_f64){0.2, -0x1.999999999999ap-57},
-                                   (sp_two_f64){tail * q, 0});
-    series = sp_two_add((sp_two_f64){1.0 / 3.0, 0x1.5555555555555p-56},
-                        sp_two_multiply(series, square));
+    sp_two_f64 series =
+        sp_two_add((sp_two_f64){0.2, -0x1.999999999999ap-57}, (sp_two_f64){tail * q, 0});
+    series =
+        sp_two_add((sp_two_f64){1.0 / 3.0, 0x1.5555555555555p-56}, sp_two_multiply(series, square));
     series = sp_two_add((sp_two_f64){1, 0}, sp_two_multiply(series, square));
     series = sp_two_multiply(series, (sp_two_f64){2 * s.high, 2 * s.low});
     const sp_two_f64 scale = {(double)exponent * SP_LN2_HIGH, (double)exponent * SP_LN2_LOW};
@@ -126,8 +126,8 @@ static inline double sp_exp_two(sp_two_f64 x)
     const double rounded = x.high * 1.4426950408889634 + shift;
     const double n = rounded - shift;
     const int64_t exponent = (int64_t)(sp_double_bits(rounded) - sp_double_bits(shift));
-    const sp_two_f64 r = sp_two_add((sp_two_f64){x.high - n * SP_LN2_HIGH, 0},
-                                    (sp_two_f64){x.low, -n * SP_LN2_LOW});
+    const sp_two_f64 r =
+        sp_two_add((sp_two_f64){x.high - n * SP_LN2_HIGH, 0}, (sp_two_f64){x.low, -n * SP_LN2_LOW});
     const double z = r.high;
     double p = 1.0 / 87178291200.0;
     p = p * z + 1.0 / 6227020800.0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* y = a to the power b, with broadcasting. Floats: special cases as IEEE 754-2019's pow, NaNs
- * canonical. Integers wrap; a negative exponent gives the quotient 1 / a^-b, that is 0 unless a is 1
- * or -1, and 0 for 0, as a division by 0 does. */
+ * canonical. Integers wrap; a negative exponent gives the quotient 1 / a^-b, that is 0 unless a is
+ * 1 or -1, and 0 for 0, as a division by 0 does. */
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/math_f32.h"
 #include "ops/cpu/math_f64.h"
@@ -12,9 +12,8 @@ static SP_ALWAYS_INLINE double log2_of_float(float x)
 {
     const uint64_t bits = sp_double_bits((double)x); /* normal even if x is not */
     const int64_t above = (int64_t)(bits - 0x3fe6a09e667f3bcdu);
-    /* above >> 52 without a shift of signed words, which AVX2 does not have */
-    const int32_t exponent = (int32_t)((uint64_t)above >> 32) >> 20;
-    const double m = sp_double_from_bits(bits - ((uint64_t)(int64_t)exponent << 52));
+    const int64_t exponent = above >> 52;
+    const double m = sp_double_from_bits(bits - ((uint64_t)exponent << 52));
     const double s = (m - 1.0) / (m + 1.0), q = s * s;
     double p = 0.16972882833987804792;
     p = p * q + 0.19235933878519512098;
@@ -50,7 +49,7 @@ static SP_ALWAYS_INLINE double exp2_near(double x)
     return p * sp_double_from_bits((exponent + 1023) << 52);
 }
 
-/* Within 0.51 ulp, so exact where the result is a float; x^2 is x * x. No branches. */
+/* Within 0.51 ulp, so exact where the result is a float; x^2 is x * x. */
 static SP_ALWAYS_INLINE float pow_f32(float x, float y)
 {
     const float size = sp_absf(x), inf = SP_INFINITY_F32;

@@ -42,8 +42,8 @@ static inline double from_parts(uint64_t mantissa, int64_t exponent)
         return sp_double_from_bits(mantissa << (exponent - 1));
     }
     exponent -= shift;
-    return sp_double_from_bits(((mantissa << shift) & 0x000fffffffffffffu) |
-                               (uint64_t)exponent << 52);
+    return sp_double_from_bits(((mantissa << shift) & 0x000fffffffffffffu) | (uint64_t)exponent
+                                                                                 << 52);
 }
 
 /* Long division of the mantissas, 11 bits at a time. */

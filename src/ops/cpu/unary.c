@@ -29,16 +29,16 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
     }                                                                                              \
     static SP_ALWAYS_INLINE type abs_##suffix(type x)                                              \
     {                                                                                              \
-        return canonical(size_of(x));                                                                 \
+        return canonical(size_of(x));                                                              \
     }                                                                                              \
     static SP_ALWAYS_INLINE type sign_##suffix(type x)                                             \
     {                                                                                              \
-        const type sign = x > 0 ? (type)1 : x < 0 ? (type)-1 : (type)0;                            \
+        const type sign = x > 0 ? (type)1 : x < 0 ? (type) - 1 : (type)0;                          \
         return canonical(x == x ? sign : x);                                                       \
     }                                                                                              \
     static SP_ALWAYS_INLINE type sqrt_##suffix(type x)                                             \
     {                                                                                              \
-        return canonical(root(x));                                                                \
+        return canonical(root(x));                                                                 \
     }                                                                                              \
     static SP_ALWAYS_INLINE type reciprocal_##suffix(type x)                                       \
     {                                                                                              \
@@ -46,7 +46,7 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
     }                                                                                              \
     static SP_ALWAYS_INLINE type round_##suffix(type x)                                            \
     {                                                                                              \
-        const type size = size_of(x), rounded = (size + (whole)) - (whole);                           \
+        const type size = size_of(x), rounded = (size + (whole)) - (whole);                        \
         return canonical(with_sign(size < (whole) ? rounded : size, x));                           \
     }                                                                                              \
     static SP_ALWAYS_INLINE type floor_##suffix(type x)                                            \
@@ -61,7 +61,7 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
     }                                                                                              \
     static SP_ALWAYS_INLINE type softsign_##suffix(type x)                                         \
     {                                                                                              \
-        return canonical(x / (1 + size_of(x)));                                                       \
+        return canonical(x / (1 + size_of(x)));                                                    \
     }                                                                                              \
     static SP_ALWAYS_INLINE type hard_swish_##suffix(type x)                                       \
     {                                                                                              \
