@@ -8,11 +8,11 @@
 #define FLOAT_EXTREMES(suffix, type, canonical)                                                    \
     static SP_ALWAYS_INLINE type max_##suffix(type a, type b)                                      \
     {                                                                                              \
-        return canonical((b > a) | (b != b) ? b : a);                                              \
+        return canonical(((b > a) | (b != b)) ? b : a);                                            \
     }                                                                                              \
     static SP_ALWAYS_INLINE type min_##suffix(type a, type b)                                      \
     {                                                                                              \
-        return canonical((b < a) | (b != b) ? b : a);                                              \
+        return canonical(((b < a) | (b != b)) ? b : a);                                            \
     }
 
 #define INT_EXTREMES(suffix, type)                                                                 \

@@ -25,8 +25,8 @@
     /* As Max with alpha, then Min with beta. */                                                   \
     static SP_ALWAYS_INLINE type clip_##suffix(type x, type alpha, type beta)                      \
     {                                                                                              \
-        const type above = (alpha > x) | (alpha != alpha) ? alpha : x;                             \
-        return canonical((beta < above) | (beta != beta) ? beta : above);                          \
+        const type above = ((alpha > x) | (alpha != alpha)) ? alpha : x;                           \
+        return canonical(((beta < above) | (beta != beta)) ? beta : above);                        \
     }                                                                                              \
     static SP_ALWAYS_INLINE type divide_##suffix(type x, type alpha, type beta)                    \
     {                                                                                              \

@@ -47,7 +47,7 @@ static SP_ALWAYS_INLINE float sp_odd_float_of_f64(double x)
     const double back = (double)near;
     const double near_size = back < 0 ? -back : back, size = x < 0 ? -x : x;
     const uint32_t bits = sp_float_bits(near) - (uint32_t)(near_size > size);
-    return (back != x) & (x == x) ? sp_float_from_bits(bits | 1) : near;
+    return ((back != x) & (x == x)) ? sp_float_from_bits(bits | 1) : near;
 }
 
 /* Integers that a double does not hold exactly keep 53 bits, the last one of which says whether

@@ -66,10 +66,10 @@ static SP_ALWAYS_INLINE float pow_f32(float x, float y)
     const uint32_t odd = (uint32_t)(n & 1) << 31;
     result = sp_float_from_bits(sp_float_bits(result) ^ (sp_float_bits(x) & odd));
     const float nan = sp_float_from_bits(0x7fc00000u);
-    result = (x < 0) & (size < inf) & ((float)n != near) ? nan : result;
-    result = (x != x) | (y != y) ? nan : result;
+    result = ((x < 0) & (size < inf) & ((float)n != near)) ? nan : result;
+    result = ((x != x) | (y != y)) ? nan : result;
     result = y == 2 ? sp_canonical(x * x) : result;
-    return (y == 0) | (x == 1) ? 1.0f : result;
+    return ((y == 0) | (x == 1)) ? 1.0f : result;
 }
 
 static double pow_f64(double x, double y)
