@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "model/evaluate.h"
 #include "model/graph_build.h"
+#include "ops/registry.h"
 
 sp_status sp__graph_mark_live(sp_graph_builder *builder)
 {
@@ -87,6 +88,19 @@ static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_
     return set_constants(builder, node, room->arrays);
 }
 
+/* What is wrong in a branch counts only if the branch is taken: plans look again. An If is for them
+ * too, since they know which branch that is. */
+static sp_status fold_in_region(sp_graph_builder *builder, sp_graph_node *node, fold_room *room,
+                                const sp_kernel *kernels)
+{
+    if (sp__op_is_if(node->op)) return SP_OK;
+    if (node->region == SP_NO_REGION) return fold_node(builder, node, room, kernels);
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = fold_node(builder, node, room, kernels);
+    return sp__error_settle(&scope, status == SP_OUT_OF_MEMORY ? status : SP_OK);
+}
+
 sp_status sp__graph_fold(sp_graph_builder *builder)
 {
     const sp_kernel *kernels = sp__cpu_kernels(sp__cpu_isa_selected());
@@ -101,7 +115,7 @@ sp_status sp__graph_fold(sp_graph_builder *builder)
     for (uint32_t i = 0; i < builder->graph->node_count && status == SP_OK; i++) {
         sp_graph_node *node = &builder->nodes[i];
         if (!node->is_live || !has_constant_inputs(builder->graph, node)) continue;
-        status = fold_node(builder, node, &room, kernels);
+        status = fold_in_region(builder, node, &room, kernels);
         if (status != SP_OK) (void)sp__graph_fail_node(status, node);
     }
     sp_free(room.inputs);

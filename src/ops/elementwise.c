@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/macros.h"
-#include "ops/collapse.h"
+#include "tensor/collapse.h"
 
 static uint64_t bytes_of(sp_dtype dtype, const sp_shape *shape)
 {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/collapse.h"
+#include "tensor/collapse.h"
 #include "ops/ops.h"
 
 /* ---- Concat ---- */
@@ -200,18 +200,19 @@ sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     const sp_shape *x = &call->inputs[0].shape, *y = &call->outputs[0].shape;
     uint32_t perm[SP_MAX_RANK] = {0};
-    int64_t strides[SP_MAX_RANK], unused[SP_MAX_RANK];
+    int64_t strides[SP_MAX_RANK];
     SP_TRY(read_permutation(call, perm));
     sp__shape_strides(x, strides);
     sp_copy_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype),
                            .count = (int64_t)sp__shape_count(y),
                            .tile_count = SP_TILE_ELEMENTS};
+    sp__shape_strides(y, k.y);
     for (uint32_t i = 0; i < y->rank; i++) {
         k.dims[i] = y->dims[i];
-        k.strides[i] = unused[i] = strides[perm[i]];
+        k.x[i] = strides[perm[i]];
     }
-    k.rank = sp__collapse(y->rank, k.dims, k.strides, unused);
-    if (k.rank == 1 && k.strides[0] <= 1) {
+    k.rank = sp__collapse(y->rank, k.dims, k.x, k.y);
+    if (k.rank == 1 && k.x[0] <= 1) {
         sp__lower_alias(lowering, 0); /* only dimensions of size 1 have moved */
         return SP_OK;
     }

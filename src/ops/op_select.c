@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/collapse.h"
+#include "tensor/collapse.h"
 #include "ops/elementwise.h"
 
 /* ---- Where ---- */
@@ -73,16 +73,13 @@ sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering)
         sp__lower_alias(lowering, 0);
         return SP_OK;
     }
-    int64_t unused[SP_MAX_RANK];
     sp_copy_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(y->dtype),
                            .count = (int64_t)sp__shape_count(&y->shape),
                            .tile_count = SP_TILE_ELEMENTS};
-    sp__shape_broadcast_strides(&x->shape, &y->shape, k.strides);
-    for (uint32_t i = 0; i < y->shape.rank; i++) {
-        k.dims[i] = y->shape.dims[i];
-        unused[i] = k.strides[i];
-    }
-    k.rank = sp__collapse(y->shape.rank, k.dims, k.strides, unused);
+    for (uint32_t i = 0; i < y->shape.rank; i++) k.dims[i] = y->shape.dims[i];
+    sp__shape_broadcast_strides(&x->shape, &y->shape, k.x);
+    sp__shape_strides(&y->shape, k.y);
+    k.rank = sp__collapse(y->shape.rank, k.dims, k.x, k.y);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);

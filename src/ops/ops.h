@@ -108,6 +108,10 @@ sp_status sp__reshape_infer(sp_op_call *call);
 sp_status sp__flatten_infer(sp_op_call *call);
 sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
 
+/* op_if.c */
+sp_status sp__if_infer(sp_op_call *call);
+sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
+
 /* op_constant.c: their outputs are known from the shape rule on, or filled. */
 sp_status sp__constant_infer(sp_op_call *call);
 sp_status sp__shape_infer(sp_op_call *call);

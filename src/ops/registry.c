@@ -117,6 +117,8 @@ static const sp_op table[] = {
     UNARY("HardSwish", 14, FLOATS, sp__hard_swish_lower, NO_ATTRIBUTES),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES),
+    OP("If", 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, SP_DTYPE_BIT(SP_BOOL), sp__if_infer,
+       sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)),
     PREDICATE("IsInf", 10, FLOATS, sp__is_inf_lower, ATTRIBUTE("detect_negative", INT),
               ATTRIBUTE("detect_positive", INT)),
     PREDICATE("IsNaN", 9, FLOATS, sp__is_nan_lower, NO_ATTRIBUTES),

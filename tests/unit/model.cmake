@@ -8,11 +8,12 @@ target_compile_definitions(sp_model_fixture PRIVATE
     SP_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/../shared/data")
 
 foreach(suite IN ITEMS
-    tensor:shape
-    ops:registry ops:math_f32 ops:math_f64 ops:elementwise_bits ops:kernel_bits ops:cuda_kernels
-    ops:op_conv ops:op_elementwise ops:op_functions ops:op_select ops:op_gemm ops:op_move
+    tensor:inflate tensor:layout tensor:move tensor:npy tensor:shape
+    ops:activation ops:registry ops:math_f32 ops:math_f64 ops:elementwise_bits ops:kernel_bits
+    ops:cuda_kernels ops:op_conv ops:op_elementwise ops:op_functions ops:op_gemm ops:op_kernels
+    ops:op_list ops:op_move ops:op_select
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
-    model:graph model:plan model:models)
+    model:graph model:plan model:plan_fuse model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)

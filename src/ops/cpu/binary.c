@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* y = a op b with broadcasting. Floats: one rounded operation, NaNs canonical. Integers wrap; a
- * division by 0 gives 0 and the smallest number divided by -1 itself, on every processor. */
+/* y = a op b with broadcasting; y may be the memory of an operand that has y's shape. Floats: one
+ * rounded operation, NaNs canonical; f32 then the activation. Integers wrap; a division by 0 gives
+ * 0 and the smallest number divided by -1 itself, on every processor. */
+#include "ops/cpu/activate.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/math_f64.h"
 
@@ -59,6 +61,11 @@ UNSIGNED_DIV(u16, uint16_t)
 UNSIGNED_DIV(u32, uint32_t)
 UNSIGNED_DIV(u64, uint64_t)
 
+#define ACTIVATE(k, y, n) sp_activate((k)->activation, y, 1, 0, n)
+#define ACTIVATED_KERNEL(name)                                                                     \
+    SP_BINARY_ROW(name, name, float, float)                                                        \
+    SP_BINARY_KERNEL_OF_ROWS(name, float, float, ACTIVATE)
+
 #define KERNEL(name, type) SP_BINARY_KERNEL(name, name, type, type)
 #define KERNELS(suffix, type)                                                                      \
     KERNEL(add_##suffix, type)                                                                     \
@@ -66,7 +73,10 @@ UNSIGNED_DIV(u64, uint64_t)
     KERNEL(mul_##suffix, type)                                                                     \
     KERNEL(div_##suffix, type)
 
-KERNELS(f32, float)
+ACTIVATED_KERNEL(add_f32)
+ACTIVATED_KERNEL(sub_f32)
+ACTIVATED_KERNEL(mul_f32)
+ACTIVATED_KERNEL(div_f32)
 KERNELS(f64, double)
 KERNELS(i8, int8_t)
 KERNELS(i16, int16_t)

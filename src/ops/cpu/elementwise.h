@@ -23,7 +23,12 @@
         }                                                                                          \
     }
 
-#define SP_BINARY_KERNEL_OF_ROWS(name, type, result)                                               \
+/* Elements after which a kernel may do more with its results: they are still in the first-level
+ * cache. */
+enum { SP_STRETCH = 2048 };
+
+/* finish(constants, y, n) follows each stretch of n results. */
+#define SP_BINARY_KERNEL_OF_ROWS(name, type, result, finish)                                       \
     sp_status SP_KERNEL(name)(const sp_tile *tile)                                                 \
     {                                                                                              \
         const sp_binary_constants *k = tile->constants;                                            \
@@ -35,19 +40,28 @@
         if (at >= end) return SP_OK;                                                               \
         sp_walk walk;                                                                              \
         sp_walk_init(&walk, k->rank, k->dims, k->a, k->b, at / k->dims[last]);                     \
-        for (int64_t column = at % k->dims[last]; at < end; column = 0, sp_walk_next(&walk)) {     \
-            const int64_t left = k->dims[last] - column;                                           \
-            const int64_t n = left < end - at ? left : end - at;                                   \
+        int64_t column = at % k->dims[last];                                                       \
+        while (at < end) {                                                                         \
+            int64_t n = k->dims[last] - column;                                                    \
+            if (n > end - at) n = end - at;                                                        \
+            if (n > SP_STRETCH) n = SP_STRETCH;                                                    \
             row_##name(a + walk.a + column * k->a[last], k->a[last],                               \
                        b + walk.b + column * k->b[last], k->b[last], y + at, n);                   \
+            finish(k, y + at, n);                                                                  \
             at += n;                                                                               \
+            column += n;                                                                           \
+            if (column < k->dims[last]) continue;                                                  \
+            column = 0;                                                                            \
+            sp_walk_next(&walk);                                                                   \
         }                                                                                          \
         return SP_OK;                                                                              \
     }
 
+#define SP_FINISH_NOTHING(k, y, n) ((void)0)
+
 #define SP_BINARY_KERNEL(name, function, type, result)                                             \
     SP_BINARY_ROW(name, function, type, result)                                                    \
-    SP_BINARY_KERNEL_OF_ROWS(name, type, result)
+    SP_BINARY_KERNEL_OF_ROWS(name, type, result, SP_FINISH_NOTHING)
 
 /* The elements of a flat tile: `first`, `n`. */
 #define SP_FLAT_TILE(constants_type)                                                               \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of a float, without libm: polynomials in sp_fmaf and exact scaling, so the
- * bits are the same in every build. No branches, so loops over them vectorise. Accuracy is stated
- * at each function and tested against double precision over all floats. */
+/* Functions of a float, without libm: polynomials in sp_fmaf and exact scaling, so the bits are the
+ * same in every build. No branches, so loops over them vectorise. Accuracy is stated at each
+ * function and tested against double precision over all floats. */
 #ifndef SP_OPS_CPU_MATH_F32_H
 #define SP_OPS_CPU_MATH_F32_H
 
@@ -19,6 +19,12 @@ static SP_ALWAYS_INLINE float sp_copysignf(float size, float sign)
 {
     return sp_float_from_bits((sp_float_bits(size) & 0x7fffffffu) |
                               (sp_float_bits(sign) & 0x80000000u));
+}
+
+/* Positive numbers stay, all others are +0, -0 too. */
+static SP_ALWAYS_INLINE float sp_reluf(float x)
+{
+    return x <= 0 ? 0.0f : x;
 }
 
 /* 2^n, n in [-126, 127]. */
@@ -60,6 +66,12 @@ static SP_ALWAYS_INLINE float sp_sigmoidf(float x)
     /* exp of a number that is not positive cannot overflow. */
     const float e = sp_expf(x < 0 ? x : -x);
     return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+
+/* x * sigmoid(x), with the NaN that sigmoid_f32 would have stored between the two. */
+static SP_ALWAYS_INLINE float sp_siluf(float x)
+{
+    return x * sp_canonical(sp_sigmoidf(x));
 }
 
 /* Within 1.5 ulp. */

@@ -106,7 +106,7 @@ static void row_pow_f32(const float *a, int64_t a_step, const float *b, int64_t 
     }
 }
 
-SP_BINARY_KERNEL_OF_ROWS(pow_f32, float, float)
+SP_BINARY_KERNEL_OF_ROWS(pow_f32, float, float, SP_FINISH_NOTHING)
 SP_BINARY_KERNEL(pow_f64, pow_f64, double, double)
 SP_BINARY_KERNEL(pow_i64, pow_i64, int64_t, int64_t)
 SP_BINARY_KERNEL(pow_u64, pow_u64, uint64_t, uint64_t)

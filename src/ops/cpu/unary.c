@@ -17,12 +17,8 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
 }
 
 /* `whole` is where floats have no fraction any more: adding it rounds to an integer, half to even.
- * Relu: positive numbers stay, all others are +0, -0 too. */
+ */
 #define ALGEBRAIC(suffix, type, canonical, size_of, with_sign, root, whole)                        \
-    static SP_ALWAYS_INLINE type relu_##suffix(type x)                                             \
-    {                                                                                              \
-        return canonical(x <= 0 ? 0 : x);                                                          \
-    }                                                                                              \
     static SP_ALWAYS_INLINE type neg_##suffix(type x)                                              \
     {                                                                                              \
         return canonical(-x);                                                                      \
@@ -69,7 +65,6 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
         gate = gate < 0 ? 0 : gate;                                                                \
         return canonical(x * (gate > 1 ? 1 : gate));                                               \
     }                                                                                              \
-    SP_UNARY_KERNEL(relu_##suffix, relu_##suffix, type)                                            \
     SP_UNARY_KERNEL(neg_##suffix, neg_##suffix, type)                                              \
     SP_UNARY_KERNEL(abs_##suffix, abs_##suffix, type)                                              \
     SP_UNARY_KERNEL(sign_##suffix, sign_##suffix, type)                                            \
@@ -112,6 +107,7 @@ static SP_ALWAYS_INLINE float gelu_tanh(float x)
     }                                                                                              \
     SP_UNARY_KERNEL(name##_f32, name##_f32, float)
 
+FUNCTION_F32(relu, sp_reluf)
 FUNCTION_F32(sigmoid, sp_sigmoidf)
 FUNCTION_F32(tanh, sp_tanhf)
 FUNCTION_F32(exp, sp_expf)
@@ -121,6 +117,13 @@ FUNCTION_F32(softplus, sp_softplusf)
 FUNCTION_F32(mish, mish)
 FUNCTION_F32(gelu, gelu)
 FUNCTION_F32(gelu_tanh, gelu_tanh)
+
+/* As sp_reluf. */
+static SP_ALWAYS_INLINE double relu_f64(double x)
+{
+    return sp_canonical_f64(x <= 0 ? 0 : x);
+}
+SP_UNARY_KERNEL(relu_f64, relu_f64, double)
 SP_UNARY_KERNEL(exp_f64, sp_exp, double)
 SP_UNARY_KERNEL(log_f64, sp_log, double)
 

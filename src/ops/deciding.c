@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which inputs decide shapes. In a table of their own: it is about the op, whatever its version. */
+#include "base/macros.h"
+#include "ops/registry.h"
+
+#define INPUT(index) (1u << (index))
+
+typedef struct deciding_row {
+    const char *name;
+    uint32_t inputs;
+} deciding_row;
+
+static const deciding_row rows[] = {
+    {"ConstantOfShape", INPUT(0)}, {"If", INPUT(0)}, /* the condition */
+    {"Pad", INPUT(1) | INPUT(3)},  {"Reshape", INPUT(1)}, {"Split", INPUT(1)},
+};
+
+uint32_t sp__op_deciding_inputs(const sp_op *op)
+{
+    for (uint32_t i = 0; i < SP_COUNT_OF(rows); i++) {
+        if (sp__text_is(sp__text(op->name), rows[i].name)) return rows[i].inputs;
+    }
+    return 0;
+}
+
+bool sp__op_hides_values(const sp_op *op)
+{
+    return sp__text_is(sp__text(op->name), "Shape") || sp__text_is(sp__text(op->name), "Size");
+}
+
+bool sp__op_is_if(const sp_op *op)
+{
+    return sp__text_is(sp__text(op->name), "If");
+}
