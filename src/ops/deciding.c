@@ -11,7 +11,8 @@ typedef struct deciding_row {
 } deciding_row;
 
 static const deciding_row rows[] = {
-    {"ConstantOfShape", INPUT(0)}, {"If", INPUT(0)}, /* the condition */
+    {"ConstantOfShape", INPUT(0)}, {"Dropout", INPUT(2)}, /* is it for training? */
+    {"Expand", INPUT(1)},          {"If", INPUT(0)},      /* the condition */
     {"Pad", INPUT(1) | INPUT(3)},  {"Reshape", INPUT(1)}, {"Split", INPUT(1)},
 };
 

@@ -5,6 +5,8 @@
 #ifndef SP_OPS_ELEMENTWISE_LIST_H
 #define SP_OPS_ELEMENTWISE_LIST_H
 
+#include "ops/kernel_constants.h"
+
 /* clang-format off */
 #define SP_EACH_FLOAT(X, op) X(op##_f32) X(op##_f64)
 #define SP_EACH_SIGNED(X, op) X(op##_i8) X(op##_i16) X(op##_i32) X(op##_i64)
@@ -69,5 +71,28 @@
     SP_PREDICATE_LIST(X)                                                                           \
     SP_CAST_LIST(X)
 /* clang-format on */
+
+/* As sp_binary_constants, for x where the condition holds and y elsewhere. */
+typedef struct sp_select_constants {
+    uint32_t rank;
+    int64_t count, tile_count;
+    int64_t dims[SP_KERNEL_RANK], condition[SP_KERNEL_RANK], x[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
+} sp_select_constants;
+
+/* Of functions with parameters, in the meaning that the function gives them. */
+typedef struct sp_function_constants {
+    int64_t count, tile_count;
+    double alpha, beta;
+} sp_function_constants;
+
+typedef struct sp_cast_constants {
+    int64_t count, tile_count;
+    uint32_t to; /* sp_dtype */
+} sp_cast_constants;
+
+#define SP_ELEMENTWISE_CONSTANTS_LIST(X)                                                           \
+    X(sp_select_constants, 280)                                                                    \
+    X(sp_function_constants, 32)                                                                   \
+    X(sp_cast_constants, 24)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of CUDA's kernels, and the constants that the lowerings write and the kernels read. C
+/* The kernels that CUDA has too, and the constants that the lowerings write and the kernels read. C
  * and CUDA C++ read this text with one layout, the latter without any header: whoever includes it
  * brings the integer types of stdint.h and bool. */
 #ifndef SP_OPS_KERNEL_CONSTANTS_H
@@ -9,8 +9,8 @@
 #define SP_KERNEL_RANK 8
 #define SP_KERNEL_BINDINGS 16
 
-/* The kernels that CUDA has too; ops/kernel_list.h has all of them. Bindings stand behind each
- * name, in order; the last one is written. */
+/* All kernels: ops/kernel_list.h. Bindings stand behind each name, in order; the last one is
+ * written. */
 #define SP_CUDA_KERNEL_LIST(X)                                                                     \
     X(gemm_f32)           /* a, b, c if has_c, y */                                                \
     X(gemm_pack_f32)      /* b, panels */                                                          \
@@ -110,27 +110,9 @@ typedef struct sp_binary_constants {
     int64_t dims[SP_KERNEL_RANK], a[SP_KERNEL_RANK], b[SP_KERNEL_RANK];
 } sp_binary_constants;
 
-/* As sp_binary_constants, for x where the condition holds and y elsewhere. */
-typedef struct sp_select_constants {
-    uint32_t rank;
-    int64_t count, tile_count;
-    int64_t dims[SP_KERNEL_RANK], condition[SP_KERNEL_RANK], x[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
-} sp_select_constants;
-
 typedef struct sp_flat_constants {
     int64_t count, tile_count; /* elements; bytes for copy_bytes */
 } sp_flat_constants;
-
-/* Of functions with parameters, in the meaning that the function gives them. */
-typedef struct sp_function_constants {
-    int64_t count, tile_count;
-    double alpha, beta;
-} sp_function_constants;
-
-typedef struct sp_cast_constants {
-    int64_t count, tile_count;
-    uint32_t to; /* sp_dtype */
-} sp_cast_constants;
 
 /* Element (i, j, ...) of x, at x_first + i * x[0] + j * x[1] + ..., goes to the place that y has
  * for it. Strides are in elements; no two elements of y have one place. */
@@ -180,9 +162,6 @@ typedef struct sp_fill_constants {
     X(sp_copy_constants, 232)                                                                      \
     X(sp_concat_constants, 272)                                                                    \
     X(sp_pad_constants, 232)                                                                       \
-    X(sp_fill_constants, 32)                                                                       \
-    X(sp_select_constants, 280)                                                                    \
-    X(sp_function_constants, 32)                                                                   \
-    X(sp_cast_constants, 24)
+    X(sp_fill_constants, 32)
 
 #endif

@@ -118,32 +118,23 @@ static void shape_fill(const void *constants, sp_launch_shape *out)
     X(pad, pad)                                                                                    \
     X(fill, fill)
 
-/* Places in the program, which holds nothing but these. */
-enum {
-#define PLACE(kernel) PLACE_##kernel,
-    SP_CUDA_KERNEL_LIST(PLACE)
-#undef PLACE
-        PLACE_COUNT
-};
-
-static const sp_gpu_kernel gpu_table[PLACE_COUNT] = {
+static const sp_gpu_kernel gpu_table[SP_CUDA_KERNEL_COUNT] = {
 #define GPU_ENTRY(kernel, how)                                                                     \
-    [PLACE_##kernel] = {.program = &sp__cuda_program,                                              \
-                        .entry = "sp_" #kernel,                                                    \
-                        .index = PLACE_##kernel,                                                   \
-                        .shape = shape_##how},
+    [SP_KERNEL_ID_##kernel] = {.program = &sp__cuda_program,                                       \
+                               .entry = "sp_" #kernel,                                             \
+                               .index = SP_KERNEL_ID_##kernel,                                     \
+                               .shape = shape_##how},
     CUDA_KERNEL_LIST(GPU_ENTRY)
 #undef GPU_ENTRY
 };
 
 static const sp_kernel table[SP_KERNEL_COUNT] = {
-#define TABLE_ENTRY(kernel) [SP_KERNEL_ID_##kernel] = {.name = #kernel},
-    SP_ELEMENTWISE_LIST(TABLE_ENTRY)
-#undef TABLE_ENTRY
-#define TABLE_ENTRY(kernel)                                                                        \
-    [SP_KERNEL_ID_##kernel] = {.name = #kernel, .gpu = &gpu_table[PLACE_##kernel]},
-        SP_CUDA_KERNEL_LIST(TABLE_ENTRY)
-#undef TABLE_ENTRY
+#define TABLE_NAME(kernel) [SP_KERNEL_ID_##kernel].name = #kernel,
+    SP_KERNEL_LIST(TABLE_NAME)
+#undef TABLE_NAME
+#define TABLE_GPU(kernel) [SP_KERNEL_ID_##kernel].gpu = &gpu_table[SP_KERNEL_ID_##kernel],
+        SP_CUDA_KERNEL_LIST(TABLE_GPU)
+#undef TABLE_GPU
 };
 
 const sp_kernel *sp__cuda_kernels(void)
@@ -151,4 +142,4 @@ const sp_kernel *sp__cuda_kernels(void)
     return table;
 }
 
-_Static_assert(PLACE_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");
+_Static_assert(SP_CUDA_KERNEL_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");
