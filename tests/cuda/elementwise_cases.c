@@ -97,7 +97,7 @@ static void make_call(const elementwise_op *what, data_random *random, kernel_ca
                                   : pick_operand(random, &y);
         c->is_known[c->input_count] = i > 0 && is_clip && one_in(random, 2);
         if (i > 0 && is_clip && one_in(random, 4)) c->input_count++; /* left out */
-        else add_input(c, random, dtype, &part);
+        else add_random(c, random, dtype, &part);
     }
 }
 
@@ -110,8 +110,8 @@ static void make_pow(data_random *random, kernel_case *c)
     c->version = 15;
     c->in_place = one_in(random, 2);
     const sp_shape y = pick_shape(random, 0, 4, 1000), b = pick_operand(random, &y);
-    add_input(c, random, bases[pick(random, 0, SP_COUNT_OF(bases) - 1)], &y);
-    add_input(c, random, (sp_dtype)pick(random, SP_F32, SP_U64), &b);
+    add_random(c, random, bases[pick(random, 0, SP_COUNT_OF(bases) - 1)], &y);
+    add_random(c, random, (sp_dtype)pick(random, SP_F32, SP_U64), &b);
 }
 
 static void make_prelu(data_random *random, kernel_case *c)
@@ -127,8 +127,8 @@ static void make_prelu(data_random *random, kernel_case *c)
     if (c->version == 6) {
         slope = (sp_shape){.rank = 1, .dims = {x.rank > 1 && one_in(random, 2) ? x.dims[1] : 1}};
     }
-    add_input(c, random, dtype, &x);
-    add_input(c, random, dtype, &slope);
+    add_random(c, random, dtype, &x);
+    add_random(c, random, dtype, &slope);
 }
 
 static void make_where(data_random *random, kernel_case *c)
@@ -140,7 +140,7 @@ static void make_where(data_random *random, kernel_case *c)
     const sp_dtype dtype = (sp_dtype)pick(random, SP_F32, SP_BOOL);
     for (int i = 0; i < 3; i++) {
         const sp_shape part = one_in(random, 2) ? out : pick_operand(random, &out);
-        add_input(c, random, i == 0 ? SP_BOOL : dtype, &part);
+        add_random(c, random, i == 0 ? SP_BOOL : dtype, &part);
     }
 }
 
@@ -151,7 +151,7 @@ static void make_cast(data_random *random, kernel_case *c)
     c->version = 13;
     const sp_shape x = pick_shape(random, 0, 3, 3000);
     add_int(c, "to", numbers[pick(random, 0, SP_COUNT_OF(numbers) - 1)]);
-    add_input(c, random, (sp_dtype)pick(random, SP_F32, SP_BOOL), &x);
+    add_random(c, random, (sp_dtype)pick(random, SP_F32, SP_BOOL), &x);
 }
 
 static void make_gelu(data_random *random, kernel_case *c)
@@ -163,7 +163,7 @@ static void make_gelu(data_random *random, kernel_case *c)
     const sp_shape x = pick_shape(random, 0, 3, 3000);
     c->text = sp__text(one_in(random, 2) ? "none" : "tanh");
     c->attributes[c->attribute_count++] = data_attribute_text("approximate", &c->text);
-    add_input(c, random, types[pick(random, 0, 2)], &x);
+    add_random(c, random, types[pick(random, 0, 2)], &x);
 }
 
 static void make_expand(data_random *random, kernel_case *c)
@@ -171,7 +171,7 @@ static void make_expand(data_random *random, kernel_case *c)
     c->op = "Expand";
     c->version = 13;
     const sp_shape y = pick_shape(random, 0, 5, 300), x = pick_operand(random, &y);
-    add_input(c, random, pick_dtype(random), &x);
+    add_random(c, random, pick_dtype(random), &x);
     add_known_ints(c, y.dims, y.rank);
 }
 
@@ -182,7 +182,7 @@ static void make_dropout(data_random *random, kernel_case *c)
     c->version = one_in(random, 2) ? 7 : 13;
     c->output_count = (uint32_t)pick(random, 1, 2);
     const sp_shape x = pick_shape(random, 0, 3, 3000);
-    add_input(c, random, types[pick(random, 0, 3)], &x);
+    add_random(c, random, types[pick(random, 0, 3)], &x);
 }
 
 static const struct {

@@ -16,7 +16,7 @@ sp_shape pick_operand(data_random *random, const sp_shape *shape);
 sp_dtype pick_dtype(data_random *random);
 
 /* Appends an input of random numbers, or of the integers given, which the shape rule may know. */
-sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape);
+sp_array *add_random(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape);
 void add_known_ints(kernel_case *c, const int64_t *values, int64_t count);
 void add_int(kernel_case *c, const char *name, int64_t value);
 void add_float(kernel_case *c, const char *name, float value);

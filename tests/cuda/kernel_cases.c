@@ -91,7 +91,7 @@ static void fill(data_random *random, sp_array *array)
 
 /* ---- parts of a call ---- */
 
-sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape)
+sp_array *add_random(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape)
 {
     sp_array *array = &c->inputs[c->input_count++];
     if (sp__array_init(array, dtype, shape) != SP_OK) abort();
@@ -181,10 +181,10 @@ static void make_gemm(data_random *random, kernel_case *c)
     add_float(c, "alpha", pick_factor(random));
     add_float(c, "beta", pick_factor(random));
     const sp_shape a = ta ? pair(k, m) : pair(m, k), b = tb ? pair(n, k) : pair(k, n);
-    add_input(c, random, SP_F32, &a);
-    add_input(c, random, SP_F32, &b);
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
     const sp_shape y = pair(m, n), operand = pick_operand(random, &y);
-    if (one_in(random, 2)) add_input(c, random, SP_F32, &operand);
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &operand);
 }
 
 static void make_matmul(data_random *random, kernel_case *c)
@@ -201,8 +201,8 @@ static void make_matmul(data_random *random, kernel_case *c)
     a.dims[a.rank++] = k;
     b.dims[b.rank++] = k;
     if (b.rank > 1 || !one_in(random, 5)) b.dims[b.rank++] = n;
-    add_input(c, random, SP_F32, &a);
-    add_input(c, random, SP_F32, &b);
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
 }
 
 /* ---- windows ---- */
@@ -275,9 +275,9 @@ static void make_conv(data_random *random, kernel_case *c)
     const sp_shape x = window_shape(&w, images, groups * channels, w.in);
     const sp_shape weights = window_shape(&w, groups * filters, channels, w.kernel);
     const sp_shape bias = {.rank = 1, .dims = {groups * filters}};
-    add_input(c, random, SP_F32, &x);
-    add_input(c, random, SP_F32, &weights);
-    if (one_in(random, 2)) add_input(c, random, SP_F32, &bias);
+    add_random(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &weights);
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
 }
 
 static void make_max_pool(data_random *random, kernel_case *c)
@@ -290,7 +290,7 @@ static void make_max_pool(data_random *random, kernel_case *c)
     add_int(c, "ceil_mode", one_in(random, 3));
     const sp_shape x =
         window_shape(&w, one_in(random, 40) ? 0 : pick(random, 1, 3), pick(random, 1, 9), w.in);
-    add_input(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &x);
 }
 
 /* ---- elementwise ---- */
@@ -304,8 +304,8 @@ static void make_binary_of(data_random *random, kernel_case *c, sp_dtype dtype)
     const sp_shape y = pick_shape(random, 0, 6, one_in(random, 4) ? 9000 : 3000);
     const sp_shape a = pick_operand(random, &y),
                    b = one_in(random, 2) ? y : pick_operand(random, &y);
-    add_input(c, random, dtype, &a);
-    add_input(c, random, dtype, &b);
+    add_random(c, random, dtype, &a);
+    add_random(c, random, dtype, &b);
 }
 
 static void make_binary(data_random *random, kernel_case *c)
@@ -327,7 +327,7 @@ static void make_unary(data_random *random, kernel_case *c)
     c->version = 13;
     c->in_place = one_in(random, 2);
     const sp_shape x = pick_shape(random, 0, 3, 5000);
-    add_input(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &x);
 }
 
 /* ---- moves ---- */
@@ -344,7 +344,7 @@ static void make_concat(data_random *random, kernel_case *c)
         one_in(random, 4) ? pick(random, 14, KERNEL_CASE_INPUTS) : pick(random, 1, 5);
     for (int64_t i = 0; i < parts; i++) {
         if (!one_in(random, 3)) x.dims[axis] = pick_size(random, 20);
-        add_input(c, random, dtype, &x);
+        add_random(c, random, dtype, &x);
     }
 }
 
@@ -359,7 +359,7 @@ static void make_split(data_random *random, kernel_case *c)
     int64_t sizes[20], total = 0;
     for (uint32_t i = 0; i < c->output_count; i++) total += sizes[i] = pick_size(random, 9);
     x.dims[axis] = total;
-    add_input(c, random, pick_dtype(random), &x);
+    add_random(c, random, pick_dtype(random), &x);
     add_known_ints(c, sizes, c->output_count);
 }
 
@@ -375,7 +375,7 @@ static void make_transpose(data_random *random, kernel_case *c)
         perm[j] = i;
     }
     add_ints(c, "perm", perm, x.rank);
-    add_input(c, random, pick_dtype(random), &x);
+    add_random(c, random, pick_dtype(random), &x);
 }
 
 static void make_pad(data_random *random, kernel_case *c)
@@ -386,7 +386,7 @@ static void make_pad(data_random *random, kernel_case *c)
     c->version = is_old ? 10 : 13;
     const sp_shape x = pick_shape(random, 0, 4, 30), scalar = {.rank = 0};
     const sp_dtype dtype = is_old ? SP_F32 : pick_dtype(random);
-    add_input(c, random, dtype, &x);
+    add_random(c, random, dtype, &x);
     int64_t pads[2 * SP_MAX_RANK];
     for (uint32_t i = 0; i < 2 * x.rank; i++) {
         pads[i] = one_in(random, 2) ? 0 : pick(random, -2, one_in(random, 4) ? 20 : 3);
@@ -399,7 +399,7 @@ static void make_pad(data_random *random, kernel_case *c)
         return;
     }
     add_known_ints(c, pads, 2 * (int64_t)x.rank);
-    if (one_in(random, 2)) add_input(c, random, dtype, &scalar);
+    if (one_in(random, 2)) add_random(c, random, dtype, &scalar);
 }
 
 static void make_fill(data_random *random, kernel_case *c)
@@ -424,7 +424,7 @@ static void make_identity(data_random *random, kernel_case *c)
     c->op = "Identity";
     c->version = 13;
     const sp_shape x = pick_shape(random, 0, 3, 5000);
-    add_input(c, random, pick_dtype(random), &x);
+    add_random(c, random, pick_dtype(random), &x);
 }
 
 /* ---- kinds ---- */
@@ -457,6 +457,12 @@ const char *kernel_case_kind_name(uint32_t kind)
 {
     if (kind < SP_COUNT_OF(kinds)) return kinds[kind].name;
     return elementwise_case_kind_name(kind - (uint32_t)SP_COUNT_OF(kinds));
+}
+
+uint64_t kernel_case_count(uint32_t kind, uint64_t most)
+{
+    const uint64_t enough = 600;
+    return kind < SP_COUNT_OF(kinds) || most < enough ? most : enough;
 }
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)

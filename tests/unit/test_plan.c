@@ -352,7 +352,7 @@ enum { NODES = 25 };
 static writer random_graph(uint64_t seed, bool shows_all, uint32_t *outputs)
 {
     static const char *const unary[] = {"Relu", "Sigmoid", "Identity", "Transpose", "Flatten"};
-    static const char *const binary[] = {"Add", "Sub", "Mul", "MatMul"};
+    static const char *const binary[] = {"Add", "Sub", "Mul", "MatMul", "Max", "Sum"};
     data_random random = {seed};
     writer graph = {0};
     char inputs[64], output[16];
@@ -363,10 +363,17 @@ static writer random_graph(uint64_t seed, bool shows_all, uint32_t *outputs)
         const int a = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 4 ? i : 4));
         const int b = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 9 ? i : 9));
         const bool is_unary = data_next(&random) % 2 == 0;
-        (void)snprintf(inputs, sizeof(inputs), is_unary ? "v%d" : "v%d v%d", a, b);
         (void)snprintf(output, sizeof(output), "v%d", i);
         const uint64_t op = data_next(&random);
-        add_node(&graph, make_node(is_unary ? unary[op % 5] : binary[op % 4], inputs, output));
+        const char *name =
+            is_unary ? unary[op % SP_COUNT_OF(unary)] : binary[op % SP_COUNT_OF(binary)];
+        const bool is_sum = strcmp(name, "Sum") == 0; /* a + b + a: a is read again */
+        (void)snprintf(inputs, sizeof(inputs),
+                       is_unary ? "v%d"
+                       : is_sum ? "v%d v%d v%d"
+                                : "v%d v%d",
+                       a, b, a);
+        add_node(&graph, make_node(name, inputs, output));
         const bool is_picked = data_next(&random) % 8 == 0 || i == NODES;
         if (!shows_all && !is_picked) continue;
         add_output(&graph, output);
