@@ -2,7 +2,6 @@
 /* Dispatches of elementwise kernels. */
 #include "ops/elementwise.h"
 
-#include "base/assert.h"
 #include "base/macros.h"
 #include "tensor/collapse.h"
 

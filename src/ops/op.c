@@ -126,22 +126,6 @@ sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max
     return SP_OK;
 }
 
-sp_status sp__op_dtype(int64_t data_type, sp_dtype *out)
-{
-    /* TensorProto.DataType */
-    static const sp_dtype types[] = {
-        [1] = SP_F32,  [2] = SP_U8,   [3] = SP_I8,   [4] = SP_U16,  [5] = SP_I16,
-        [6] = SP_I32,  [7] = SP_I64,  [9] = SP_BOOL, [10] = SP_F16, [11] = SP_F64,
-        [12] = SP_U32, [13] = SP_U64, [16] = SP_BF16};
-    if (data_type < 0 || data_type >= (int64_t)SP_COUNT_OF(types) ||
-        types[data_type] == SP_DTYPE_NONE) {
-        return sp__fail(SP_UNSUPPORTED, "element type %" PRId64 " of ONNX is not supported",
-                        data_type);
-    }
-    *out = types[data_type];
-    return SP_OK;
-}
-
 sp_status sp__op_same_types(const sp_op_call *call)
 {
     const sp_dtype first = call->inputs[0].dtype;

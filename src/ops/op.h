@@ -99,9 +99,6 @@ static inline void sp__op_set_output(sp_op_call *call, uint32_t index, sp_dtype 
     call->outputs[index].shape = *shape;
 }
 
-/* For shape rules: the type behind ONNX's number of it. Errors: SP_UNSUPPORTED. */
-sp_status sp__op_dtype(int64_t data_type, sp_dtype *out);
-
 /* For shape rules: SP_MISMATCH unless all inputs that are given have the type of input 0. */
 sp_status sp__op_same_types(const sp_op_call *call);
 

@@ -4,8 +4,9 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "tensor/collapse.h"
 #include "ops/elementwise.h"
+#include "tensor/collapse.h"
+#include "tensor/onnx_dtype.h"
 
 /* ---- Where ---- */
 
@@ -93,7 +94,7 @@ sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering)
 sp_status sp__cast_infer(sp_op_call *call)
 {
     sp_dtype dtype;
-    SP_TRY(sp__op_dtype(sp__attribute_int(call->attributes, "to", 0), &dtype));
+    SP_TRY(sp__onnx_dtype(sp__attribute_int(call->attributes, "to", 0), &dtype));
     sp__op_set_output(call, 0, dtype, &call->inputs[0].shape);
     return SP_OK;
 }

@@ -33,19 +33,16 @@ static SP_ALWAYS_INLINE float sp_exponent(int32_t n)
     return sp_float_from_bits((uint32_t)(n + 127) << 23);
 }
 
-/* Within 1.1 ulp, over the whole range and down to subnormals; +-inf and NaN as in C. */
-static SP_ALWAYS_INLINE float sp_expf(float x)
+/* e^r - 1, where x is *exponent * ln 2 + r and r is as small as can be; x in [-104, 89]. */
+static SP_ALWAYS_INLINE float sp_reduced_expm1f(float x, int32_t *exponent)
 {
-    /* Above and below these the result is inf and 0 anyway. NaN passes through both. */
-    float clamped = x > 89.0f ? 89.0f : x;
-    clamped = clamped < -104.0f ? -104.0f : clamped;
     /* n = round(x / ln 2): adding 1.5 * 2^23 rounds to an integer in the low bits. */
     const float shift = 12582912.0f;
-    const float rounded = sp_fmaf(clamped, 1.44269504f, shift);
+    const float rounded = sp_fmaf(x, 1.44269504f, shift);
     const float n = rounded - shift;
-    const int32_t exponent = (int32_t)(sp_float_bits(rounded) - 0x4b400000u);
+    *exponent = (int32_t)(sp_float_bits(rounded) - 0x4b400000u);
     /* ln 2 in two parts. */
-    float r = sp_fmaf(n, -0.693359375f, clamped);
+    float r = sp_fmaf(n, -0.693359375f, x);
     r = sp_fmaf(n, 2.12194440e-4f, r);
     float p = 1.9875691500e-4f;
     p = sp_fmaf(p, r, 1.3981999507e-3f);
@@ -53,7 +50,17 @@ static SP_ALWAYS_INLINE float sp_expf(float x)
     p = sp_fmaf(p, r, 4.1665795894e-2f);
     p = sp_fmaf(p, r, 1.6666665459e-1f);
     p = sp_fmaf(p, r, 5.0000001201e-1f);
-    p = sp_fmaf(p, r * r, r) + 1.0f;
+    return sp_fmaf(p, r * r, r);
+}
+
+/* Within 1.1 ulp, over the whole range and down to subnormals; +-inf and NaN as in C. */
+static SP_ALWAYS_INLINE float sp_expf(float x)
+{
+    /* Above and below these the result is inf and 0 anyway. NaN passes through both. */
+    float clamped = x > 89.0f ? 89.0f : x;
+    clamped = clamped < -104.0f ? -104.0f : clamped;
+    int32_t exponent;
+    const float p = sp_reduced_expm1f(clamped, &exponent) + 1.0f;
     /* In two factors: 2^n itself may be outside the range of normal numbers. Only the second
      * multiplication rounds, and only if the result is subnormal. */
     const int32_t half = exponent >> 1;
@@ -91,25 +98,13 @@ static SP_ALWAYS_INLINE float sp_tanhf(float x)
     return sp_float_from_bits(sp_float_bits(result) | sign);
 }
 
-/* e^x - 1, within 2 ulp. The reduction and the polynomial are those of sp_expf; 1 is taken off
- * before the scaling, where it costs no digits. */
+/* e^x - 1, within 2 ulp: 1 is taken off before the scaling, where it costs no digits. */
 static SP_ALWAYS_INLINE float sp_expm1f(float x)
 {
     float clamped = x > 89.0f ? 89.0f : x;
     clamped = clamped < -25.0f ? -25.0f : clamped;
-    const float shift = 12582912.0f;
-    const float rounded = sp_fmaf(clamped, 1.44269504f, shift);
-    const float n = rounded - shift;
-    const int32_t exponent = (int32_t)(sp_float_bits(rounded) - 0x4b400000u);
-    float r = sp_fmaf(n, -0.693359375f, clamped);
-    r = sp_fmaf(n, 2.12194440e-4f, r);
-    float p = 1.9875691500e-4f;
-    p = sp_fmaf(p, r, 1.3981999507e-3f);
-    p = sp_fmaf(p, r, 8.3334519073e-3f);
-    p = sp_fmaf(p, r, 4.1665795894e-2f);
-    p = sp_fmaf(p, r, 1.6666665459e-1f);
-    p = sp_fmaf(p, r, 5.0000001201e-1f);
-    const float q = sp_fmaf(p, r * r, r); /* e^r - 1 */
+    int32_t exponent;
+    const float q = sp_reduced_expm1f(clamped, &exponent);
     const float half = sp_exponent(exponent - 1);
     return 2.0f * sp_fmaf(q, half, half - 0.5f);
 }

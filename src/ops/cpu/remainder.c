@@ -52,7 +52,7 @@ static double fmod_f64(double a, double b)
     const uint64_t sign = sp_double_bits(a) & 0x8000000000000000u;
     const uint64_t x = sp_double_bits(a) ^ sign, y = sp_double_bits(b) & 0x7fffffffffffffffu;
     const uint64_t infinity = 0x7ff0000000000000u, top = 0x0010000000000000u;
-    if (y == 0 || x >= infinity || y > infinity) return sp_double_from_bits(0x7ff8000000000000u);
+    if (y == 0 || x >= infinity || y > infinity) return SP_NAN_F64;
     if (x < y) return a;
     const int64_t x_exponent = x < top ? 1 : (int64_t)(x >> 52);
     const int64_t y_exponent = y < top ? 1 : (int64_t)(y >> 52);
