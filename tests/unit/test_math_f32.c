@@ -97,6 +97,7 @@ static double exact_elu(double x)
 {
     return x < 0 ? expm1(x) : x;
 }
+
 /* Error in units of the last place of the exact result as a float. */
 static double ulps(float got, double want)
 {
