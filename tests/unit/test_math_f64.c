@@ -104,8 +104,9 @@ TEST(pow_of_doubles_is_accurate)
 TEST(pow_of_doubles_is_exact_where_it_can_be)
 {
     for (int base = 2; base <= 100; base++) {
-        double want = 1;
-        for (int n = 0; want < 0x1p53; n++, want *= base) {
+        int64_t power = 1;
+        for (int n = 0; power < (int64_t)1 << 53; n++, power *= base) {
+            const double want = (double)power;
             CHECK(sp_pow(base, n) == want);
             CHECK(sp_pow(-base, n) == (n % 2 == 0 ? want : -want));
             if (n > 0) CHECK(sp_pow(want, 1.0 / n) >= base - 1e-9 * base);
