@@ -11,8 +11,10 @@ typedef struct deciding_row {
 } deciding_row;
 
 static const deciding_row rows[] = {
-    {"ConstantOfShape", INPUT(0)}, {"If", INPUT(0)}, /* the condition */
-    {"Pad", INPUT(1) | INPUT(3)},  {"Reshape", INPUT(1)}, {"Split", INPUT(1)},
+    {"ConstantOfShape", INPUT(0)}, {"Dropout", INPUT(1) | INPUT(2)}, /* does it drop anything? */
+    {"Expand", INPUT(1)},          {"If", INPUT(0)},                 /* the condition */
+    {"Pad", INPUT(1) | INPUT(3)},  {"Reshape", INPUT(1)},
+    {"Split", INPUT(1)},
 };
 
 uint32_t sp__op_deciding_inputs(const sp_op *op)

@@ -5,6 +5,7 @@
 
 #include "fake_cuda.h"
 #include "fake_nvrtc.h"
+#include "ops/cuda/cuda_kernels.h"
 #include "ops/lowering.h"
 #include "support/test.h"
 
@@ -99,7 +100,7 @@ static grid grid_fill(const void *constants)
 static const struct kernel_row {
     uint32_t constant_bytes;
     grid (*grid)(const void *constants);
-} rows[SP_KERNEL_COUNT] = {
+} rows[SP_CUDA_KERNEL_COUNT] = {
 #define ROW(kernel, type, how) [SP_KERNEL_ID_##kernel] = {sizeof(sp_##type##_constants), grid_##how}
     ROW(gemm_f32, gemm, gemm),     ROW(gemm_pack_f32, gemm_pack, pack),
     ROW(conv_f32, conv, conv),     ROW(conv_depthwise_f32, conv, depthwise),
@@ -131,7 +132,7 @@ static void run_kernel(sp_kernel_id id, void **params)
         (void)launch, (void)block;                                                                 \
         run_kernel(SP_KERNEL_ID_##kernel, params);                                                 \
     }
-SP_KERNEL_LIST(RUN)
+SP_CUDA_KERNEL_LIST(RUN)
 #undef RUN
 
 static void add_to_image(char **end, const char *stop, sp_kernel_id id, const char *name,
@@ -152,7 +153,7 @@ void fake_kernels_begin(void)
     end += snprintf(end, sizeof image, "FAKE\n");
 #define ADD(kernel)                                                                                \
     add_to_image(&end, image + sizeof image, SP_KERNEL_ID_##kernel, #kernel, run_##kernel);
-    SP_KERNEL_LIST(ADD)
+    SP_CUDA_KERNEL_LIST(ADD)
 #undef ADD
     fake_cuda_set_image(image);
     fake_nvrtc_accept_all(true);

@@ -198,7 +198,7 @@ static void run_both(both *b)
     for (int i = 0; i < 2; i++) {
         for (uint32_t k = 0; k < sides[i]->lowering.scratch_count; k++) {
             sides[i]->scratch[k] =
-                make_place(sides[i]->lowering.scratch_bytes[k], 4, b->misalignment >> 60);
+                make_place(sides[i]->lowering.scratch_bytes[k], 8, b->misalignment >> 60);
         }
     }
     CHECK_OK(sp__lowering_run(&b->reference.lowering, address_of, &b->reference));
@@ -319,6 +319,14 @@ static bool infer(both *b)
     return sp__op_check(&b->call) == SP_OK && sp__op_infer(&b->call) == SP_OK;
 }
 
+static bool is_runnable(const sp_lowering *lowering)
+{
+    for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
+        if (!sp__kernel_is_there(lowering->dispatches[i].kernel)) return false;
+    }
+    return true;
+}
+
 /* Whether the call was valid. */
 static bool compare_call(kernel_compare *compare, const kernel_case *what, uint64_t misalignment)
 {
@@ -329,16 +337,19 @@ static bool compare_call(kernel_compare *compare, const kernel_case *what, uint6
     if (what->packs && b.call.op->pack != NULL) pack_both(&b);
     lower_side(&b, &b.reference);
     lower_side(&b, &b.subject);
-    run_both(&b);
-    CHECK(is_same(&b));
+    if (is_runnable(&b.subject.lowering)) {
+        run_both(&b);
+        CHECK(is_same(&b));
+    }
     free_side(&b.reference);
     free_side(&b.subject);
     return true;
 }
 
-void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t count)
+void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t most)
 {
     const sp_fpenv before = sp_fpenv_enter();
+    const uint64_t count = kernel_case_count(kind, most);
     uint64_t valid = 0;
     for (uint64_t i = 0; i < count; i++) {
         /* Each call has a seed of its own, so that one can be run alone. */
@@ -357,6 +368,7 @@ void kernel_compare_check_runs(const kernel_compare *compare)
 {
     uint64_t by_activation[SP_ACTIVATION_COUNT] = {0};
     for (int i = 0; i < SP_KERNEL_COUNT; i++) {
+        if (!sp__kernel_is_there(&compare->kernels[i])) continue;
         const char *name = compare->kernels[i].name;
         CHECK(compare->runs[i] > 0);
         if (compare->runs[i] == 0) test_note("%s never ran", name);
