@@ -14,6 +14,8 @@ typedef struct deciding_row {
 static const deciding_row rows[] = {
     {"ConstantOfShape", INPUT(0)},
     {"CumSum", INPUT(1)},
+    {"Dropout", INPUT(1) | INPUT(2)}, /* does it drop anything? */
+    {"Expand", INPUT(1)},
     {"If", INPUT(0)}, /* the condition */
     {"Pad", INPUT(1) | INPUT(3)},
     {"ReduceL1", INPUT(1)},

@@ -117,8 +117,10 @@ sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max
     }
     if (!input->data && found > 0) {
         return sp__fail(SP_UNSUPPORTED,
-                        "the values of input %" PRIu32 " decide a shape and must be constant",
-                        index);
+                        "the values of input %" PRIu32
+                        " decide a shape and must be known: constant, or an input of the model of "
+                        "at most %d bytes",
+                        index, SP_DECIDING_BYTES);
     }
     const sp_array_view view = {.dtype = input->dtype, .shape = input->shape, .data = input->data};
     for (uint64_t i = 0; i < found; i++) out[i] = sp__array_view_int(&view, i);

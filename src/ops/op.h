@@ -86,6 +86,10 @@ sp_status sp__op_infer(sp_op_call *call);
 /* About how many bytes and multiply-adds an inferred call costs; UINT64_MAX if that is absurd. */
 uint64_t sp__op_work(const sp_op_call *call);
 
+/* Inputs of a model that decide shapes are part of a plan's key by their values, up to this size.
+ */
+#define SP_DECIDING_BYTES 512
+
 /* For shape rules: the integers of input `index` (i64 or i32, at most `max` of them), which must be
  * known. Errors: SP_UNSUPPORTED if they depend on data, SP_MISMATCH. */
 sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max, int64_t *out,

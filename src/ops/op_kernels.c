@@ -8,43 +8,77 @@
 #include "ops/registry.h"
 
 /* Names of kernels, between commas; a * at the end stands for one word without a _: add_* is
- * add_f32 and add_i64, max_* is not max_pool_f32.
+ * add_f32 and add_i64, max_* is not max_pool_f32. A ? in front: f32 does not need it, or only in
+ * rare forms (training, volumes, places of maxima); the op counts as covered without.
  *
  * Ops that are not here emit none: views, and what is known before the run. A plan copies them
  * (copy_bytes) where an output needs bytes of its own. */
-typedef struct row {
+static const struct row {
     const char *op;
     const char *kernels;
-} row;
-
-static const row rows[] = {
-    {"Add", "add_*"},
+} rows[] = {
+    {"Abs", "abs_*, ?cast_*"},
+    {"Add", "add_*, ?cast_*"},
+    {"And", "and_bool"},
     {"ArgMax", "arg_*"},
     {"ArgMin", "arg_*"},
     {"AveragePool", "average_pool_*"},
-    {"BatchNormalization", "batch_norm_*"},
+    {"BatchNormalization", "batch_norm_*, ?reduce_f32, ?blend_*"},
+    {"Cast", "cast_*"},
+    {"CastLike", "cast_*"},
+    {"Ceil", "ceil_*, ?cast_*"},
+    {"Celu", "celu_f32, ?cast_*"},
+    {"Clip", "clip_*, max_*, min_*, ?cast_*"},
     {"Concat", "concat"},
     {"ConstantOfShape", "fill"},
-    {"Conv", "conv_f32, conv_depthwise_f32"},
+    {"Conv", "conv_f32, conv_depthwise_f32, ?conv_3d_*"},
     {"ConvTranspose", "conv_transpose_*"},
     {"CumSum", "cumsum_*"},
-    {"Div", "div_*"},
-    {"Exp", "exp_*"},
+    {"Div", "div_*, ?cast_*"},
+    {"Dropout", "copy_bytes, fill"},
+    {"Elu", "elu_f32, ?cast_*"},
+    {"Equal", "equal_*, ?cast_*"},
+    {"Erf", "erf_f32, ?cast_*"},
+    {"Exp", "exp_*, ?cast_*"},
+    {"Expand", "copy_strided"},
+    {"Floor", "floor_*, ?cast_*"},
+    {"Gelu", "gelu_f32, gelu_tanh_f32, ?cast_*"},
     {"Gemm", "gemm_f32, gemm_pack_f32"},
     {"GlobalAveragePool", "reduce_*"},
     {"GlobalMaxPool", "reduce_*"},
+    {"Greater", "less_*, ?cast_*"},
+    {"GreaterOrEqual", "less_or_equal_*, ?cast_*"},
     {"GroupNormalization", "norm_*"},
+    {"HardSigmoid", "hard_sigmoid_*, ?cast_*"},
+    {"HardSwish", "hard_swish_*, ?cast_*"},
     {"Hardmax", "hardmax_*"},
     {"InstanceNormalization", "norm_*"},
+    {"IsInf", "is_inf_*, ?cast_*"},
+    {"IsNaN", "is_nan_*, ?cast_*"},
     {"LRN", "lrn_*"},
     {"LayerNormalization", "norm_*"},
+    {"LeakyRelu", "leaky_relu_*, ?cast_*"},
+    {"Less", "less_*, ?cast_*"},
+    {"LessOrEqual", "less_or_equal_*, ?cast_*"},
+    {"Log", "log_*, ?cast_*"},
     {"LogSoftmax", "softmax_*"},
     {"LpNormalization", "lp_norm_*"},
     {"MatMul", "gemm_f32, gemm_pack_f32"},
-    {"MaxPool", "max_pool_*"},
+    {"Max", "max_*, ?cast_*"},
+    {"MaxPool", "max_pool_*, ?max_pool_any_*"},
+    {"Mean", "add_*, divide_*, ?cast_*"},
     {"MeanVarianceNormalization", "reduce_f32, standardize_*"},
-    {"Mul", "mul_*"},
+    {"Min", "min_*, ?cast_*"},
+    {"Mish", "mish_f32, ?cast_*"},
+    {"Mod", "mod_*, fmod_*, ?cast_*"},
+    {"Mul", "mul_*, ?cast_*"},
+    {"Neg", "neg_*, ?cast_*"},
+    {"Not", "not_bool"},
+    {"Or", "or_bool"},
+    {"PRelu", "prelu_*, ?cast_*"},
     {"Pad", "pad"},
+    {"Pow", "pow_*, ?cast_*"},
+    {"Reciprocal", "reciprocal_*, ?cast_*"},
     {"ReduceL1", "reduce_*"},
     {"ReduceL2", "reduce_*"},
     {"ReduceLogSum", "reduce_*"},
@@ -55,32 +89,43 @@ static const row rows[] = {
     {"ReduceProd", "reduce_*"},
     {"ReduceSum", "reduce_*"},
     {"ReduceSumSquare", "reduce_*"},
-    {"Relu", "relu_*"},
-    {"Sigmoid", "sigmoid_*"},
+    {"Relu", "relu_*, ?cast_*"},
+    {"Round", "round_*, ?cast_*"},
+    {"Selu", "selu_f32, ?cast_*"},
+    {"Sigmoid", "sigmoid_f32, ?cast_*"},
+    {"Sign", "sign_*, ?cast_*"},
     {"Softmax", "softmax_*"},
+    {"Softplus", "softplus_f32, ?cast_*"},
+    {"Softsign", "softsign_*, ?cast_*"},
     {"Split", "split"},
-    {"Sub", "sub_*"},
-    {"Tanh", "tanh_*"},
+    {"Sqrt", "sqrt_*, ?cast_*"},
+    {"Sub", "sub_*, ?cast_*"},
+    {"Sum", "add_*, ?cast_*"},
+    {"Tanh", "tanh_f32, ?cast_*"},
+    {"ThresholdedRelu", "thresholded_relu_*, ?cast_*"},
     {"Transpose", "copy_strided"},
+    {"Where", "where_*"},
+    {"Xor", "xor_bool"},
 };
 
-/* What few uses of an op need: it is covered without. */
-static const row rare_rows[] = {
-    {"BatchNormalization", "reduce_f32, blend_*"}, /* in training */
-    {"Conv", "conv_3d_*"},
-    {"MaxPool", "max_pool_any_*"}, /* volumes, and places of the maxima */
-};
-
-static const char *find_row(const row *table, size_t count, const char *op)
+static const char *kernels_of(const char *op)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(table[i].op, op) == 0) return table[i].kernels;
+    for (size_t i = 0; i < SP_COUNT_OF(rows); i++) {
+        if (strcmp(rows[i].op, op) == 0) return rows[i].kernels;
     }
     return "";
 }
 
+/* A pattern without the ? that it may begin with. */
+static sp_text bare(sp_text pattern)
+{
+    const size_t skipped = pattern.ptr[0] == '?';
+    return (sp_text){pattern.ptr + skipped, pattern.len - skipped};
+}
+
 static bool matches(sp_text pattern, const char *name)
 {
+    pattern = bare(pattern);
     if (pattern.ptr[pattern.len - 1] != '*') return sp__text_is(pattern, name);
     const size_t stem = pattern.len - 1;
     return strncmp(pattern.ptr, name, stem) == 0 && name[stem] != '\0' &&
@@ -103,8 +148,7 @@ static bool has_match(const char *list, const char *name)
 bool sp__op_may_use(const char *op, sp_kernel_id kernel)
 {
     const char *name = name_of(kernel);
-    return has_match(find_row(rows, SP_COUNT_OF(rows), op), name) ||
-           has_match(find_row(rare_rows, SP_COUNT_OF(rare_rows), op), name);
+    return has_match(kernels_of(op), name);
 }
 
 /* Is the kernel for elements of one type, which is not f32? */
@@ -133,7 +177,7 @@ static bool count_matches(sp_text pattern, const sp_kernel *table, kernel_count 
     for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
         const char *name = name_of((sp_kernel_id)i);
         if (!matches(pattern, name)) continue;
-        kernel_count *count = &counts[is_of_other_type(name)];
+        kernel_count *count = &counts[pattern.ptr[0] == '?' || is_of_other_type(name)];
         count->all++;
         if (table == NULL || sp__kernel_is_there(&table[i])) count->present++;
         is_any = true;
@@ -145,7 +189,7 @@ static bool count_matches(sp_text pattern, const sp_kernel *table, kernel_count 
 bool sp__op_is_covered(const char *op, const sp_kernel *table)
 {
     kernel_count counts[2] = {0};
-    const char *kernels = find_row(rows, SP_COUNT_OF(rows), op);
+    const char *kernels = kernels_of(op);
     for (sp_text pattern; sp__op_list_next(&kernels, &pattern);) {
         if (!count_matches(pattern, table, counts)) return false;
     }

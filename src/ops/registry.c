@@ -12,9 +12,16 @@
 #define F32 SP_DTYPE_BIT(SP_F32)
 #define INTS (SP_DTYPE_BIT(SP_I32) | SP_DTYPE_BIT(SP_I64))
 #define F64 SP_DTYPE_BIT(SP_F64)
-#define FLOATS (F32 | F64 | SP_DTYPE_BIT(SP_F16))
+#define HALVES (SP_DTYPE_BIT(SP_F16) | SP_DTYPE_BIT(SP_BF16))
+#define F32_AND_HALVES (F32 | HALVES)
+#define FLOATS (F32_AND_HALVES | F64)
+#define LANE_FLOATS (F32 | F64 | SP_DTYPE_BIT(SP_F16)) /* of reductions */
 #define BYTES (SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_U8))
-#define BOOL SP_DTYPE_BIT(SP_BOOL)
+#define SIGNED_INTS (INTS | SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_I16))
+#define NUMBERS                                                                                    \
+    (FLOATS | SIGNED_INTS | SP_DTYPE_BIT(SP_U8) | SP_DTYPE_BIT(SP_U16) | SP_DTYPE_BIT(SP_U32) |    \
+     SP_DTYPE_BIT(SP_U64))
+#define BOOLS SP_DTYPE_BIT(SP_BOOL)
 #define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
 
 #define ATTRIBUTE(name, type) {name, SP_ATTRIBUTE_##type, false}
@@ -47,10 +54,21 @@
      .pack = pack_}
 #define NO_ATTRIBUTES {NULL, SP_ATTRIBUTE_NONE, false}
 
-#define BINARY(name_, lower_)                                                                      \
-    OP(name_, 7, NEWEST, 2, 2, 1, 1, F32 | INTS, sp__binary_infer, lower_, NULL, NO_ATTRIBUTES)
-#define UNARY(name_, lower_)                                                                       \
-    OP(name_, 6, NEWEST, 1, 1, 1, 1, F32, sp__op_infer_same, lower_, NULL, NO_ATTRIBUTES)
+/* Two inputs that broadcast; before version 7 the second one to the first, by attributes. */
+#define BINARY(name_, dtypes_, infer_, lower_)                                                     \
+    OP(name_, 6, 6, 2, 2, 1, 1, dtypes_, infer_, lower_, NULL, ATTRIBUTE("axis", INT),             \
+       ATTRIBUTE("broadcast", INT)),                                                               \
+        OP(name_, 7, NEWEST, 2, 2, 1, 1, dtypes_, infer_, lower_, NULL, NO_ATTRIBUTES)
+#define COMPARISON(name_, since_, dtypes_, lower_)                                                 \
+    OP(name_, since_, NEWEST, 2, 2, 1, 1, dtypes_, sp__comparison_infer, lower_, NULL,             \
+       NO_ATTRIBUTES)
+#define VARIADIC(name_, dtypes_, lower_)                                                           \
+    OP(name_, 6, NEWEST, 1, SP_OP_VARIADIC, 1, 1, dtypes_, sp__variadic_infer, lower_, NULL,       \
+       NO_ATTRIBUTES)
+#define UNARY(name_, since_, dtypes_, lower_, ...)                                                 \
+    OP(name_, since_, NEWEST, 1, 1, 1, 1, dtypes_, sp__op_infer_same, lower_, NULL, __VA_ARGS__)
+#define PREDICATE(name_, since_, dtypes_, lower_, ...)                                             \
+    OP(name_, since_, NEWEST, 1, 1, 1, 1, dtypes_, sp__predicate_infer, lower_, NULL, __VA_ARGS__)
 
 /* Axes as an attribute before version `from`, as an input from then on. */
 #define REDUCE_OLD(name_, last_, dtypes_, infer_, lower_)                                          \
@@ -63,9 +81,10 @@
     REDUCE_OLD(name_, from - 1, dtypes_, infer_, lower_),                                          \
         REDUCE_BETWEEN(name_, from, NEWEST, dtypes_, infer_, lower_)
 #define REDUCE_ORDER(name_, lower_)                                                                \
-    REDUCE_OLD(name_, 17, FLOATS | INTS | BYTES, sp__reduce_infer, lower_),                        \
-        REDUCE_BETWEEN(name_, 18, 19, FLOATS | INTS | BYTES, sp__reduce_infer, lower_),            \
-        REDUCE_BETWEEN(name_, 20, NEWEST, FLOATS | INTS | BYTES | BOOL, sp__reduce_infer, lower_)
+    REDUCE_OLD(name_, 17, LANE_FLOATS | INTS | BYTES, sp__reduce_infer, lower_),                   \
+        REDUCE_BETWEEN(name_, 18, 19, LANE_FLOATS | INTS | BYTES, sp__reduce_infer, lower_),       \
+        REDUCE_BETWEEN(name_, 20, NEWEST, LANE_FLOATS | INTS | BYTES | BOOLS, sp__reduce_infer,    \
+                       lower_)
 
 #define ARG(name_, lower_)                                                                         \
     OP(name_, 1, 11, 1, 1, 1, 1, F32 | F64 | INTS | BYTES, sp__arg_infer, lower_, NULL,            \
@@ -76,7 +95,9 @@
 
 /* clang-format off */
 static const sp_op table[] = {
-    BINARY("Add", sp__add_lower),
+    UNARY("Abs", 6, NUMBERS, sp__abs_lower, NO_ATTRIBUTES),
+    BINARY("Add", NUMBERS, sp__binary_infer, sp__add_lower),
+    COMPARISON("And", 7, BOOLS, sp__and_lower),
     ARG("ArgMax", sp__arg_max_lower),
     ARG("ArgMin", sp__arg_min_lower),
     OP("AveragePool", 1, 18, 1, 1, 1, 1, F32, sp__pool_infer, sp__average_pool_lower, NULL,
@@ -93,6 +114,16 @@ static const sp_op table[] = {
     OP("BatchNormalization", 14, NEWEST, 5, 5, 1, 3, F32, sp__batch_norm_infer,
        sp__batch_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT),
        ATTRIBUTE("training_mode", INT)),
+    OP("Cast", 6, NEWEST, 1, 1, 1, 1, ANY, sp__cast_infer, sp__cast_lower, NULL,
+       REQUIRED("to", INT), ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)),
+    OP("CastLike", 15, NEWEST, 2, 2, 1, 1, ANY, sp__cast_like_infer, sp__cast_lower, NULL,
+       ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)),
+    UNARY("Ceil", 6, FLOATS, sp__ceil_lower, NO_ATTRIBUTES),
+    UNARY("Celu", 12, F32_AND_HALVES, sp__celu_lower, ATTRIBUTE("alpha", FLOAT)),
+    OP("Clip", 6, 10, 1, 1, 1, 1, FLOATS, sp__op_infer_same, sp__clip_lower, NULL,
+       ATTRIBUTE("min", FLOAT), ATTRIBUTE("max", FLOAT)),
+    OP("Clip", 11, NEWEST, 1, 3, 1, 1, NUMBERS, sp__clip_infer, sp__clip_lower, NULL,
+       NO_ATTRIBUTES),
     OP("Concat", 4, NEWEST, 1, SP_OP_VARIADIC, 1, 1, ANY, sp__concat_infer, sp__concat_lower, NULL,
        REQUIRED("axis", INT)),
     OP("Constant", 1, 10, 0, 0, 1, 1, ANY, sp__constant_infer, sp__known_lower, NULL,
@@ -111,21 +142,38 @@ static const sp_op table[] = {
        ATTRIBUTE("output_shape", INTS)),
     OP("CumSum", 11, NEWEST, 2, 2, 1, 1, F32 | F64 | INTS, sp__cumsum_infer, sp__cumsum_lower, NULL,
        ATTRIBUTE("exclusive", INT), ATTRIBUTE("reverse", INT)),
-    BINARY("Div", sp__div_lower),
-    UNARY("Exp", sp__exp_lower),
+    BINARY("Div", NUMBERS, sp__binary_infer, sp__div_lower),
+    OP("Dropout", 7, 11, 1, 1, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
+       ATTRIBUTE("ratio", FLOAT)),
+    OP("Dropout", 12, NEWEST, 1, 3, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
+       ATTRIBUTE("seed", INT)),
+    UNARY("Elu", 6, F32_AND_HALVES, sp__elu_lower, ATTRIBUTE("alpha", FLOAT)),
+    COMPARISON("Equal", 7, NUMBERS | BOOLS, sp__equal_lower),
+    UNARY("Erf", 9, F32_AND_HALVES, sp__erf_lower, NO_ATTRIBUTES),
+    UNARY("Exp", 6, FLOATS, sp__exp_lower, NO_ATTRIBUTES),
+    OP("Expand", 8, NEWEST, 2, 2, 1, 1, ANY, sp__expand_infer, sp__expand_lower, NULL,
+       NO_ATTRIBUTES),
     OP("Flatten", 1, NEWEST, 1, 1, 1, 1, ANY, sp__flatten_infer, sp__view_lower, NULL,
        ATTRIBUTE("axis", INT)),
+    UNARY("Floor", 6, FLOATS, sp__floor_lower, NO_ATTRIBUTES),
+    OP("Gelu", 20, NEWEST, 1, 1, 1, 1, F32_AND_HALVES, sp__gelu_infer, sp__gelu_lower, NULL,
+       ATTRIBUTE("approximate", STRING)),
     OP("Gemm", 7, 10, 3, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
     OP("Gemm", 11, NEWEST, 2, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
-    OP("GlobalAveragePool", 1, NEWEST, 1, 1, 1, 1, FLOATS, sp__global_pool_infer,
+    OP("GlobalAveragePool", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__global_pool_infer,
        sp__global_average_pool_lower, NULL, NO_ATTRIBUTES),
-    OP("GlobalMaxPool", 1, NEWEST, 1, 1, 1, 1, FLOATS, sp__global_pool_infer,
+    OP("GlobalMaxPool", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__global_pool_infer,
        sp__global_max_pool_lower, NULL, NO_ATTRIBUTES),
+    COMPARISON("Greater", 7, NUMBERS, sp__greater_lower),
+    COMPARISON("GreaterOrEqual", 12, NUMBERS, sp__greater_or_equal_lower),
     OP("GroupNormalization", 18, NEWEST, 3, 3, 1, 1, F32, sp__group_norm_infer,
        sp__group_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT), REQUIRED("num_groups", INT),
        ATTRIBUTE("stash_type", INT)),
+    UNARY("HardSigmoid", 6, FLOATS, sp__hard_sigmoid_lower, ATTRIBUTE("alpha", FLOAT),
+          ATTRIBUTE("beta", FLOAT)),
+    UNARY("HardSwish", 14, FLOATS, sp__hard_swish_lower, NO_ATTRIBUTES),
     OP("Hardmax", 1, NEWEST, 1, 1, 1, 1, F32, sp__softmax_infer, sp__hardmax_lower, NULL,
        ATTRIBUTE("axis", INT)),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
@@ -134,60 +182,92 @@ static const sp_op table[] = {
        sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)),
     OP("InstanceNormalization", 6, NEWEST, 3, 3, 1, 1, F32, sp__instance_norm_infer,
        sp__instance_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT)),
+    PREDICATE("IsInf", 10, FLOATS, sp__is_inf_lower, ATTRIBUTE("detect_negative", INT),
+              ATTRIBUTE("detect_positive", INT)),
+    PREDICATE("IsNaN", 9, FLOATS, sp__is_nan_lower, NO_ATTRIBUTES),
     OP("LRN", 1, NEWEST, 1, 1, 1, 1, F32, sp__lrn_infer, sp__lrn_lower, NULL,
        ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("bias", FLOAT),
        REQUIRED("size", INT)),
     OP("LayerNormalization", 17, NEWEST, 2, 3, 1, 3, F32, sp__layer_norm_infer,
        sp__layer_norm_lower, NULL, ATTRIBUTE("axis", INT), ATTRIBUTE("epsilon", FLOAT),
        ATTRIBUTE("stash_type", INT)),
-    OP("LogSoftmax", 1, NEWEST, 1, 1, 1, 1, FLOATS, sp__softmax_infer, sp__log_softmax_lower, NULL,
+    UNARY("LeakyRelu", 6, FLOATS, sp__leaky_relu_lower, ATTRIBUTE("alpha", FLOAT)),
+    COMPARISON("Less", 7, NUMBERS, sp__less_lower),
+    COMPARISON("LessOrEqual", 12, NUMBERS, sp__less_or_equal_lower),
+    UNARY("Log", 6, FLOATS, sp__log_lower, NO_ATTRIBUTES),
+    OP("LogSoftmax", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__log_softmax_lower, NULL,
        ATTRIBUTE("axis", INT)),
     OP("LpNormalization", 1, NEWEST, 1, 1, 1, 1, F32, sp__lp_norm_infer, sp__lp_norm_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("p", INT)),
     OP("MatMul", 1, NEWEST, 2, 2, 1, 1, F32, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
        NO_ATTRIBUTES),
+    VARIADIC("Max", NUMBERS, sp__max_lower),
     OP("MaxPool", 1, NEWEST, 1, 1, 1, 2, F32 | F64 | BYTES, sp__pool_infer,
        sp__max_pool_lower, NULL, WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS),
        ATTRIBUTE("ceil_mode", INT), ATTRIBUTE("storage_order", INT)),
+    VARIADIC("Mean", FLOATS, sp__mean_lower),
     OP("MeanVarianceNormalization", 9, NEWEST, 1, 1, 1, 1, F32, sp__mvn_infer, sp__mvn_lower, NULL,
        ATTRIBUTE("axes", INTS)),
-    BINARY("Mul", sp__mul_lower),
+    VARIADIC("Min", NUMBERS, sp__min_lower),
+    UNARY("Mish", 18, F32_AND_HALVES, sp__mish_lower, NO_ATTRIBUTES),
+    OP("Mod", 10, NEWEST, 2, 2, 1, 1, NUMBERS, sp__mod_infer, sp__mod_lower, NULL,
+       ATTRIBUTE("fmod", INT)),
+    BINARY("Mul", NUMBERS, sp__binary_infer, sp__mul_lower),
+    UNARY("Neg", 6, FLOATS | SIGNED_INTS, sp__neg_lower, NO_ATTRIBUTES),
+    UNARY("Not", 1, BOOLS, sp__not_lower, NO_ATTRIBUTES),
+    COMPARISON("Or", 7, BOOLS, sp__or_lower),
+    OP("PRelu", 6, NEWEST, 2, 2, 1, 1, FLOATS | INTS | SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64),
+       sp__prelu_infer, sp__prelu_lower, NULL, NO_ATTRIBUTES),
     OP("Pad", 2, 10, 1, 1, 1, 1, F32, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING), REQUIRED("pads", INTS), ATTRIBUTE("value", FLOAT)),
     OP("Pad", 11, 17, 2, 3, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
     OP("Pad", 18, NEWEST, 2, 4, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
-    REDUCE("ReduceL1", 18, FLOATS | INTS, sp__reduce_infer, sp__reduce_l1_lower),
-    REDUCE("ReduceL2", 18, FLOATS, sp__reduce_infer, sp__reduce_l2_lower),
-    REDUCE("ReduceLogSum", 18, FLOATS, sp__reduce_infer, sp__reduce_log_sum_lower),
-    REDUCE("ReduceLogSumExp", 18, FLOATS, sp__reduce_infer, sp__reduce_log_sum_exp_lower),
+    BINARY("Pow", FLOATS | INTS, sp__pow_infer, sp__pow_lower),
+    UNARY("Reciprocal", 6, FLOATS, sp__reciprocal_lower, NO_ATTRIBUTES),
+    REDUCE("ReduceL1", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_l1_lower),
+    REDUCE("ReduceL2", 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_l2_lower),
+    REDUCE("ReduceLogSum", 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_lower),
+    REDUCE("ReduceLogSumExp", 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_exp_lower),
     REDUCE_ORDER("ReduceMax", sp__reduce_max_lower),
-    REDUCE("ReduceMean", 18, FLOATS | INTS, sp__reduce_mean_infer, sp__reduce_mean_lower),
+    REDUCE("ReduceMean", 18, LANE_FLOATS | INTS, sp__reduce_mean_infer, sp__reduce_mean_lower),
     REDUCE_ORDER("ReduceMin", sp__reduce_min_lower),
-    REDUCE("ReduceProd", 18, FLOATS | INTS, sp__reduce_infer, sp__reduce_prod_lower),
-    REDUCE("ReduceSum", 13, FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_lower),
-    REDUCE("ReduceSumSquare", 18, FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_square_lower),
-    UNARY("Relu", sp__relu_lower),
+    REDUCE("ReduceProd", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_prod_lower),
+    REDUCE("ReduceSum", 13, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_lower),
+    REDUCE("ReduceSumSquare", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_square_lower),
+    UNARY("Relu", 6, FLOATS | SIGNED_INTS, sp__relu_lower, NO_ATTRIBUTES),
     OP("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
     OP("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL,
        ATTRIBUTE("allowzero", INT)),
+    UNARY("Round", 11, FLOATS, sp__round_lower, NO_ATTRIBUTES),
+    UNARY("Selu", 6, F32_AND_HALVES, sp__selu_lower, ATTRIBUTE("alpha", FLOAT),
+          ATTRIBUTE("gamma", FLOAT)),
     OP("Shape", 1, 14, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
     OP("Shape", 15, NEWEST, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL,
        ATTRIBUTE("start", INT), ATTRIBUTE("end", INT)),
-    UNARY("Sigmoid", sp__sigmoid_lower),
-    OP("Softmax", 1, NEWEST, 1, 1, 1, 1, FLOATS, sp__softmax_infer, sp__softmax_lower, NULL,
+    UNARY("Sigmoid", 6, F32_AND_HALVES, sp__sigmoid_lower, NO_ATTRIBUTES),
+    UNARY("Sign", 9, NUMBERS, sp__sign_lower, NO_ATTRIBUTES),
+    OP("Softmax", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__softmax_lower, NULL,
        ATTRIBUTE("axis", INT)),
+    UNARY("Softplus", 1, F32_AND_HALVES, sp__softplus_lower, NO_ATTRIBUTES),
+    UNARY("Softsign", 1, FLOATS, sp__softsign_lower, NO_ATTRIBUTES),
     OP("Split", 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("split", INTS)),
     OP("Split", 13, 17, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT)),
     OP("Split", 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)),
-    BINARY("Sub", sp__sub_lower),
-    UNARY("Tanh", sp__tanh_lower),
+    UNARY("Sqrt", 6, FLOATS, sp__sqrt_lower, NO_ATTRIBUTES),
+    BINARY("Sub", NUMBERS, sp__binary_infer, sp__sub_lower),
+    VARIADIC("Sum", FLOATS, sp__sum_lower),
+    UNARY("Tanh", 6, F32_AND_HALVES, sp__tanh_lower, NO_ATTRIBUTES),
+    UNARY("ThresholdedRelu", 10, FLOATS, sp__thresholded_relu_lower, ATTRIBUTE("alpha", FLOAT)),
     OP("Transpose", 1, NEWEST, 1, 1, 1, 1, ANY, sp__transpose_infer, sp__transpose_lower, NULL,
        ATTRIBUTE("perm", INTS)),
+    OP("Where", 9, NEWEST, 3, 3, 1, 1, BOOLS, sp__where_infer, sp__where_lower, NULL,
+       NO_ATTRIBUTES),
+    COMPARISON("Xor", 7, BOOLS, sp__xor_lower),
 };
 /* clang-format on */
 

@@ -13,9 +13,12 @@ int64_t pick_size(data_random *random, int64_t most);
 
 /* Dimensions of such sizes, of 20000 elements or so together. */
 sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank, int64_t most);
+/* What broadcasts to `shape`: some dimensions 1, some leading ones left out. */
+sp_shape pick_operand(data_random *random, const sp_shape *shape);
+sp_dtype pick_dtype(data_random *random);
 sp_activation pick_activation(data_random *random);
 
-/* Appends an input of random numbers, or of the integers given, which the shape rule knows. */
+/* Appends an input of random numbers, or of the integers given, which the shape rule may know. */
 sp_array *add_random(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape);
 void add_known_ints(kernel_case *c, const int64_t *values, int64_t count);
 void add_int(kernel_case *c, const char *name, int64_t value);
@@ -33,13 +36,19 @@ void add_window(kernel_case *c, const case_window *w);
 /* [first, second, sizes ...] */
 sp_shape window_shape(const case_window *w, int64_t first, int64_t second, const int64_t *sizes);
 
-/* One kind of calls. */
+typedef struct elementwise_op elementwise_op; /* elementwise_cases.c */
+
+/* One kind of calls: what `make` makes, or, without it, calls of one simple op. */
 typedef struct kernel_case_kind {
     const char *name;
     void (*make)(data_random *random, kernel_case *c);
+    const elementwise_op *op;
 } kernel_case_kind;
 
 /* The kinds of a family, ended by one without a name. */
-extern const kernel_case_kind reduce_case_kinds[]; /* reduce_cases.c */
+extern const kernel_case_kind elementwise_case_kinds[]; /* elementwise_cases.c */
+extern const kernel_case_kind reduce_case_kinds[];      /* reduce_cases.c */
+
+void elementwise_case_make(const kernel_case_kind *kind, data_random *random, kernel_case *c);
 
 #endif

@@ -130,15 +130,14 @@ sp_activation pick_activation(data_random *random)
     return (sp_activation)pick(random, 0, SP_ACTIVATION_COUNT - 1);
 }
 
-static sp_dtype pick_dtype(data_random *random)
+sp_dtype pick_dtype(data_random *random)
 {
     static const sp_dtype all[] = {SP_F32, SP_F32, SP_F32, SP_I64, SP_I32,
                                    SP_U8,  SP_I16, SP_F64, SP_F16, SP_BOOL};
     return all[pick(random, 0, SP_COUNT_OF(all) - 1)];
 }
 
-/* What broadcasts to `shape`: some dimensions 1, some leading ones left out. */
-static sp_shape pick_operand(data_random *random, const sp_shape *shape)
+sp_shape pick_operand(data_random *random, const sp_shape *shape)
 {
     const uint32_t skip = one_in(random, 3) ? (uint32_t)pick(random, 0, shape->rank) : 0;
     sp_shape operand = {.rank = shape->rank - skip};
@@ -424,23 +423,24 @@ static void make_identity(data_random *random, kernel_case *c)
 /* ---- kinds ---- */
 
 static const kernel_case_kind product_and_move_kinds[] = {
-    {"gemm", make_gemm},
-    {"matmul", make_matmul},
-    {"conv", make_conv},
-    {"max pool", make_max_pool},
-    {"binary", make_binary},
-    {"unary", make_unary},
-    {"concat", make_concat},
-    {"split", make_split},
-    {"transpose", make_transpose},
-    {"pad", make_pad},
-    {"fill", make_fill},
-    {"identity", make_identity},
-    {"activated binary", make_activated_binary},
+    {"gemm", make_gemm, NULL},
+    {"matmul", make_matmul, NULL},
+    {"conv", make_conv, NULL},
+    {"max pool", make_max_pool, NULL},
+    {"binary", make_binary, NULL},
+    {"unary", make_unary, NULL},
+    {"concat", make_concat, NULL},
+    {"split", make_split, NULL},
+    {"transpose", make_transpose, NULL},
+    {"pad", make_pad, NULL},
+    {"fill", make_fill, NULL},
+    {"identity", make_identity, NULL},
+    {"activated binary", make_activated_binary, NULL},
     {0},
 };
 
-static const kernel_case_kind *const families[] = {product_and_move_kinds, reduce_case_kinds};
+static const kernel_case_kind *const families[] = {product_and_move_kinds, elementwise_case_kinds,
+                                                   reduce_case_kinds};
 
 /* NULL behind the last. */
 static const kernel_case_kind *find_kind(uint32_t kind)
@@ -465,11 +465,19 @@ const char *kernel_case_kind_name(uint32_t kind)
     return find_kind(kind)->name;
 }
 
+uint64_t kernel_case_count(uint32_t kind, uint64_t most)
+{
+    const uint64_t enough = 600;
+    return find_kind(kind)->op == NULL || most < enough ? most : enough;
+}
+
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)
 {
     memset(out, 0, sizeof(*out));
     out->output_count = 1;
-    find_kind(kind)->make(random, out);
+    const kernel_case_kind *made = find_kind(kind);
+    if (made->op != NULL) elementwise_case_make(made, random, out);
+    else made->make(random, out);
 }
 
 void kernel_case_free(kernel_case *what)

@@ -6,7 +6,6 @@
 
 #define SP_ISA portable
 #include "ops/cpu/half.h"
-#include "ops/cpu/log_f32.h"
 #include "ops/cpu/math_f32.h"
 #include "ops/cpu/math_f64.h"
 
@@ -80,14 +79,14 @@ static inline bool is_float(sp_dtype dtype)
 static inline double get_float(const sp_array *a, uint64_t i)
 {
     if (a->dtype == SP_F64) return ((const double *)a->data)[i];
-    if (a->dtype == SP_F16) return (double)sp_half_to_float(((const uint16_t *)a->data)[i]);
+    if (a->dtype == SP_F16) return (double)sp_float_of_f16(((const uint16_t *)a->data)[i]);
     return (double)((const float *)a->data)[i];
 }
 
 static inline void put_float(sp_array *a, uint64_t i, double value)
 {
     if (a->dtype == SP_F64) ((double *)a->data)[i] = value;
-    else if (a->dtype == SP_F16) ((uint16_t *)a->data)[i] = sp_float_to_half((float)value);
+    else if (a->dtype == SP_F16) ((uint16_t *)a->data)[i] = sp_f16_of_float((float)value);
     else ((float *)a->data)[i] = (float)value;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops along one dimension that are no plain reductions: ArgMax and ArgMin, Hardmax, CumSum,
  * LpNormalization. And LRN, and what MeanVarianceNormalization does with its statistics. */
+#include "ops/cpu/pow_f32.h"
 #include "ops/cpu/reduction.h"
 #include "ops/cpu/rows.h"
 
@@ -151,14 +152,13 @@ sp_status SP_KERNEL(lp_norm_f32)(const sp_tile *tile)
 /* ---- neighbouring channels ---- */
 
 /* y = x / (bias + alpha / size * s)^beta, s the sum of the squares of the channels around, those
- * that there are; the power in double, rounded once. */
+ * that there are; the power as Pow's. */
 sp_status SP_KERNEL(lrn_f32)(const sp_tile *tile)
 {
     const sp_lrn_constants *k = tile->constants;
     const float *x = tile->bindings[0];
     float *y = tile->bindings[1];
-    const float factor = k->alpha / (float)k->size, bias = k->bias;
-    const double beta = (double)k->beta;
+    const float factor = k->alpha / (float)k->size, bias = k->bias, beta = k->beta;
     const int64_t begin = tile->index[0] * k->tile_planes;
     const int64_t end = k->planes - begin < k->tile_planes ? k->planes : begin + k->tile_planes;
     const float none[COLUMNS] = {0};
@@ -175,8 +175,7 @@ sp_status SP_KERNEL(lrn_f32)(const sp_tile *tile)
                                width, none);
             tree_square_f32(lanes, COLUMNS, last - first + 1);
             for (int64_t j = 0; j < width; j++) {
-                const double base = (double)(bias + factor * lanes[j]);
-                const float power = (float)sp_exp(-beta * sp_log(base));
+                const float power = sp_powf(bias + factor * lanes[j], -beta);
                 y[at + j] = sp_canonical(x[at + j] * power);
             }
         }

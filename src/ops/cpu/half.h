@@ -1,33 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f16 in and out of f32, where all arithmetic on f16 happens. Without branches, so loops over them
- * vectorise. */
+/* f16 and bf16 to and from wider numbers, on the bits: to nearest even, rounded once, NaNs
+ * canonical. No branches, so loops over them vectorise without instructions for f16. */
 #ifndef SP_OPS_CPU_HALF_H
 #define SP_OPS_CPU_HALF_H
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/math_f64.h"
 
-/* Exact. */
-static SP_ALWAYS_INLINE float sp_half_to_float(uint16_t half)
+static SP_ALWAYS_INLINE float sp_float_of_f16(uint16_t h)
 {
-    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    const uint32_t rest = (uint32_t)(half & 0x7fffu) << 13;
-    /* Another bias of the exponent, exactly; subnormals become normal on the way. */
-    const uint32_t number = sp_float_bits(sp_float_from_bits(rest) * 0x1p112f);
-    return sp_float_from_bits(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : number));
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, size = h & 0x7fffu;
+    const uint32_t normal = (size << 13) + (112u << 23); /* the bias is 112 less */
+    const float subnormal = (float)(int32_t)size * 0x1p-24f;
+    uint32_t bits = size < 0x0400u ? sp_float_bits(subnormal) : normal;
+    bits = size == 0x7c00u ? 0x7f800000u : bits;
+    return size > 0x7c00u ? sp_float_from_bits(0x7fc00000u) : sp_float_from_bits(bits | sign);
 }
 
-/* To nearest, ties to even; every NaN becomes 0x7e00. */
-static SP_ALWAYS_INLINE uint16_t sp_float_to_half(float x)
+static SP_ALWAYS_INLINE uint16_t sp_f16_of_float(float x)
 {
-    const uint32_t sign = sp_float_bits(x) & 0x80000000u;
-    const uint32_t size = sp_float_bits(x) ^ sign;
-    /* An ulp of 1/2 is the smallest f16: the addition rounds to a multiple of it. */
-    const uint32_t small = sp_float_bits(sp_float_from_bits(size) + 0.5f) - 0x3f000000u;
-    const uint32_t normal = (size + ((size >> 13) & 1) + 0xfffu - (112u << 23)) >> 13;
-    uint32_t half = size < 0x38800000u ? small : normal;
-    half = size >= 0x477ff000u ? 0x7c00u : half; /* 65520 and more round to infinity */
-    half = size > 0x7f800000u ? 0x7e00u : half;
-    return (uint16_t)(half | (size > 0x7f800000u ? 0 : sign >> 16));
+    const uint32_t sign = sp_float_bits(x) & 0x80000000u, size = sp_float_bits(x) ^ sign;
+    /* To 10 bits of fraction; a carry goes into the exponent, from 65520 on up to infinity. */
+    const uint32_t normal = (size - (112u << 23) + 0xfffu + ((size >> 13) & 1)) >> 13;
+    /* The last bit of 0.5 + x is that of a subnormal f16. */
+    const uint32_t subnormal = sp_float_bits(sp_float_from_bits(size) + 0.5f) - 0x3f000000u;
+    uint32_t h = size < 0x38800000u ? subnormal : normal;
+    h = size >= 0x47800000u ? 0x7c00u : h;
+    return (uint16_t)(size > 0x7f800000u ? 0x7e00u : h | sign >> 16);
+}
+
+static SP_ALWAYS_INLINE float sp_float_of_bf16(uint16_t h)
+{
+    return sp_canonical(sp_float_from_bits((uint32_t)h << 16));
+}
+
+static SP_ALWAYS_INLINE uint16_t sp_bf16_of_float(float x)
+{
+    const uint32_t bits = sp_float_bits(x);
+    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+    return (uint16_t)(x == x ? rounded : 0x7fc0u);
+}
+
+/* Rounded to odd: a second rounding, to fewer bits, is then right. */
+static SP_ALWAYS_INLINE float sp_odd_float_of_f64(double x)
+{
+    const float near = (float)x;
+    const double back = (double)near;
+    const double near_size = back < 0 ? -back : back, size = x < 0 ? -x : x;
+    const uint32_t bits = sp_float_bits(near) - (uint32_t)(near_size > size);
+    return ((back != x) & (x == x)) ? sp_float_from_bits(bits | 1) : near;
+}
+
+/* Integers that a double does not hold exactly keep 53 bits, the last one of which says whether
+ * there is more: far below the last bit of an f16 or bf16. */
+static SP_ALWAYS_INLINE double sp_sticky_f64_of_u64(uint64_t x)
+{
+    const uint64_t rest = x & 0x7ffu;
+    return (double)(x >> 53 == 0 ? x : (x ^ rest) | (uint64_t)(rest != 0) << 11);
+}
+
+static SP_ALWAYS_INLINE double sp_sticky_f64_of_i64(int64_t x)
+{
+    const double size = sp_sticky_f64_of_u64(x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
+    return x < 0 ? -size : size;
 }
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp and log of a double, without libm and without fused operations; the approximations are those
- * of Sun's fdlibm, as published on netlib. No branches. */
+/* exp, log and pow of a double, without libm and without FMA: sums of two doubles where one does
+ * not suffice, so the bits are the same in every build. Scalar code: doubles are rare in models.
+ *
+ * log: x = 2^e * m with m in [sqrt 1/2, sqrt 2), log m = 2 * (s + s^3/3 + s^5/5 + ...) with
+ * s = (m-1)/(m+1), the first terms in two doubles. exp: x = n * ln 2 + r, Taylor series of e^r.
+ * Sums and products of two doubles are those of T. J. Dekker, Numerische Mathematik 18 (1971). */
 #ifndef SP_OPS_CPU_MATH_F64_H
 #define SP_OPS_CPU_MATH_F64_H
 
-#include "ops/cpu/isa.h"
+#include <stdbool.h>
 
-static SP_ALWAYS_INLINE uint64_t sp_double_bits(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
+#include "ops/cpu/isa.h"
 
 static SP_ALWAYS_INLINE double sp_double_from_bits(uint64_t bits)
 {
@@ -20,67 +19,188 @@ static SP_ALWAYS_INLINE double sp_double_from_bits(uint64_t bits)
     return value;
 }
 
+static SP_ALWAYS_INLINE uint64_t sp_double_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+#define SP_NAN_F64 sp_double_from_bits(0x7ff8000000000000u)
+#define SP_INFINITY_F64 sp_double_from_bits(0x7ff0000000000000u)
+
+/* As sp_canonical. */
 static SP_ALWAYS_INLINE double sp_canonical_f64(double x)
 {
-    return x == x ? x : sp_double_from_bits(UINT64_C(0x7ff8000000000000));
+    return x == x ? x : SP_NAN_F64;
 }
 
-/* 2^n, n in [-1022, 1023]. */
-static SP_ALWAYS_INLINE double sp_exponent_f64(int64_t n)
+/* The unevaluated sum high + low, |low| at most half a unit in the last place of high. */
+typedef struct sp_two_f64 {
+    double high, low;
+} sp_two_f64;
+
+/* Exactly a + b. */
+static inline sp_two_f64 sp_two_sum(double a, double b)
 {
-    return sp_double_from_bits((uint64_t)(n + 1023) << 52);
+    const double sum = a + b, part = sum - a;
+    return (sp_two_f64){sum, (a - (sum - part)) + (b - part)};
 }
 
-/* Within 1 ulp where the result is normal. */
-static SP_ALWAYS_INLINE double sp_exp(double x)
+/* Exactly a * b, for products far from the ends of the range. */
+static inline sp_two_f64 sp_two_product(double a, double b)
 {
-    double clamped = x > 710.0 ? 710.0 : x;
-    clamped = clamped < -746.0 ? -746.0 : clamped;
-    /* n = round(x / ln 2): adding 1.5 * 2^52 rounds to an integer in the low bits. */
-    const double shift = 6755399441055744.0;
-    const double rounded = clamped * 1.44269504088896338700 + shift;
+    const double half = 134217729.0; /* 2^27 + 1: the upper 26 bits of a number */
+    const double a_high = half * a - (half * a - a), a_low = a - a_high;
+    const double b_high = half * b - (half * b - b), b_low = b - b_high;
+    const double product = a * b;
+    const double error =
+        ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+    return (sp_two_f64){product, error};
+}
+
+static inline sp_two_f64 sp_two_add(sp_two_f64 a, sp_two_f64 b)
+{
+    const sp_two_f64 sum = sp_two_sum(a.high, b.high);
+    return sp_two_sum(sum.high, sum.low + (a.low + b.low));
+}
+
+static inline sp_two_f64 sp_two_multiply(sp_two_f64 a, sp_two_f64 b)
+{
+    const sp_two_f64 product = sp_two_product(a.high, b.high);
+    return sp_two_sum(product.high, product.low + (a.high * b.low + a.low * b.high));
+}
+
+/* ln 2: n times the high part is exact for the n of an exponent. */
+#define SP_LN2_HIGH 0x1.62e42fefa38p-1
+#define SP_LN2_LOW 0x1.ef35793c7673p-45
+
+/* The logarithm of a positive number that is not infinite, within 2^-66 of its size. */
+static inline sp_two_f64 sp_log_two(double x)
+{
+    int64_t exponent = 0;
+    if (x < 0x1p-1022) {
+        x *= 0x1p54;
+        exponent = -54;
+    }
+    const int64_t above = (int64_t)(sp_double_bits(x) - 0x3fe6a09e667f3bcdu);
+    const int64_t e = above >> 52;
+    exponent += e;
+    const double m = sp_double_from_bits(sp_double_bits(x) - ((uint64_t)e << 52));
+    const sp_two_f64 below = sp_two_sum(m, 1.0);
+    sp_two_f64 s = {(m - 1.0) / below.high, 0};
+    const sp_two_f64 back = sp_two_product(s.high, below.high);
+    s.low = (((m - 1.0) - back.high) - back.low - s.high * below.low) / below.high;
+    const sp_two_f64 square = sp_two_multiply(s, s);
+    const double q = square.high;
+    double tail = 1.0 / 29.0;
+    tail = tail * q + 1.0 / 27.0;
+    tail = tail * q + 1.0 / 25.0;
+    tail = tail * q + 1.0 / 23.0;
+    tail = tail * q + 1.0 / 21.0;
+    tail = tail * q + 1.0 / 19.0;
+    tail = tail * q + 1.0 / 17.0;
+    tail = tail * q + 1.0 / 15.0;
+    tail = tail * q + 1.0 / 13.0;
+    tail = tail * q + 1.0 / 11.0;
+    tail = tail * q + 1.0 / 9.0;
+    tail = tail * q + 1.0 / 7.0;
+    /* 1/5, 1/3 and 1 in two doubles. */
+    sp_two_f64 series =
+        sp_two_add((sp_two_f64){0.2, -0x1.999999999999ap-57}, (sp_two_f64){tail * q, 0});
+    series =
+        sp_two_add((sp_two_f64){1.0 / 3.0, 0x1.5555555555555p-56}, sp_two_multiply(series, square));
+    series = sp_two_add((sp_two_f64){1, 0}, sp_two_multiply(series, square));
+    series = sp_two_multiply(series, (sp_two_f64){2 * s.high, 2 * s.low});
+    const sp_two_f64 scale = {(double)exponent * SP_LN2_HIGH, (double)exponent * SP_LN2_LOW};
+    return sp_two_add(scale, series);
+}
+
+/* e^(x.high + x.low), within 0.65 ulp if it is a normal number. NaN passes. */
+static inline double sp_exp_two(sp_two_f64 x)
+{
+    if (x.high > 709.8) return SP_INFINITY_F64;
+    if (x.high < -745.2) return 0;
+    if (x.high != x.high) return SP_NAN_F64;
+    const double shift = 0x1.8p52; /* rounds to an integer in the low bits */
+    const double rounded = x.high * 1.4426950408889634 + shift;
     const double n = rounded - shift;
-    const int64_t exponent = (int64_t)(sp_double_bits(rounded) - UINT64_C(0x4338000000000000));
-    const double high = clamped - n * 6.93147180369123816490e-01;
-    const double low = n * 1.90821492927058770002e-10;
-    const double r = high - low;
-    const double t = r * r;
-    double p = t * 4.13813679705723846039e-08 - 1.65339022054652515390e-06;
-    p = t * p + 6.61375632143793436117e-05;
-    p = t * p - 2.77777777770155933842e-03;
-    p = t * p + 1.66666666666666019037e-01;
-    const double c = r - t * p;
-    const double y = 1.0 - ((low - (r * c) / (2.0 - c)) - high);
+    const int64_t exponent = (int64_t)(sp_double_bits(rounded) - sp_double_bits(shift));
+    const sp_two_f64 r =
+        sp_two_add((sp_two_f64){x.high - n * SP_LN2_HIGH, 0}, (sp_two_f64){x.low, -n * SP_LN2_LOW});
+    const double z = r.high;
+    double p = 1.0 / 87178291200.0;
+    p = p * z + 1.0 / 6227020800.0;
+    p = p * z + 1.0 / 479001600.0;
+    p = p * z + 1.0 / 39916800.0;
+    p = p * z + 1.0 / 3628800.0;
+    p = p * z + 1.0 / 362880.0;
+    p = p * z + 1.0 / 40320.0;
+    p = p * z + 1.0 / 5040.0;
+    p = p * z + 1.0 / 720.0;
+    p = p * z + 1.0 / 120.0;
+    p = p * z + 1.0 / 24.0;
+    p = p * z + 1.0 / 6.0;
+    p = p * z + 0.5;
+    const sp_two_f64 line = sp_two_sum(1.0, z);
+    const double result = line.high + (line.low + (r.low + r.low * z + z * z * p));
+    /* In two factors, as in sp_expf. */
     const int64_t half = exponent >> 1;
-    return y * sp_exponent_f64(half) * sp_exponent_f64(exponent - half);
+    return result * sp_double_from_bits((uint64_t)(half + 1023) << 52) *
+           sp_double_from_bits((uint64_t)(exponent - half + 1023) << 52);
 }
 
-/* Within 1 ulp; log(0) is -inf, of a negative number NaN. */
-static SP_ALWAYS_INLINE double sp_log(double x)
+/* Within 0.65 ulp; 1 ulp where the result is subnormal. */
+static inline double sp_exp(double x)
 {
-    const double scaled = x < 0x1p-1022 ? x * 0x1p54 : x;
-    const double offset = x < 0x1p-1022 ? -54.0 : 0.0;
-    /* x = m * 2^e with m from sqrt(1/2) up to sqrt(2). */
-    const uint64_t bits = sp_double_bits(scaled) - UINT64_C(0x3fe6a09e667f3bcd);
-    const double e = (double)((int64_t)bits >> 52) + offset;
-    const double f =
-        sp_double_from_bits((bits & UINT64_C(0x000fffffffffffff)) + UINT64_C(0x3fe6a09e667f3bcd)) -
-        1.0;
-    const double s = f / (2.0 + f);
-    const double z = s * s, w = z * z;
-    const double even = w * (3.999999999940941908e-01 +
-                             w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
-    const double odd = z * (6.666666666666735130e-01 +
-                            w * (2.857142874366239149e-01 +
-                                 w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
-    const double half_square = 0.5 * f * f;
-    double y =
-        e * 6.93147180369123816490e-01 -
-        ((half_square - (s * (half_square + (even + odd)) + e * 1.90821492927058770002e-10)) - f);
-    const double infinity = __builtin_inf();
-    y = x == infinity ? infinity : y;
-    y = x == 0 ? -infinity : y;
-    return x >= 0 ? y : __builtin_nan("");
+    return sp_exp_two((sp_two_f64){x, 0});
+}
+
+/* Within 0.51 ulp. */
+static inline double sp_log(double x)
+{
+    if (x == 0) return -SP_INFINITY_F64;
+    if (!(x > 0)) return SP_NAN_F64;
+    return x == SP_INFINITY_F64 ? x : sp_log_two(x).high;
+}
+
+/* Is y an integer, and an odd one? */
+static inline bool sp_is_odd(double y, bool *is_integer)
+{
+    const double size = y < 0 ? -y : y;
+    *is_integer = true;
+    if (!(size < 0x1p53)) return false;
+    const int64_t n = (int64_t)y;
+    *is_integer = (double)n == y;
+    return *is_integer && (n & 1) != 0;
+}
+
+/* |x|^y where neither is special. */
+static inline double sp_pow_size(double size, double y)
+{
+    if (y >= 0x1p64 || y <= -0x1p64) return (size > 1) == (y > 0) ? SP_INFINITY_F64 : 0;
+    if (y < 0x1p-80 && y > -0x1p-80) return 1;
+    const sp_two_f64 log = sp_log_two(size);
+    sp_two_f64 product = sp_two_product(log.high, y);
+    product = sp_two_sum(product.high, product.low + log.low * y);
+    return sp_exp_two(product);
+}
+
+/* Within 0.7 ulp, 1 ulp where the result is subnormal, and exact where the result is a double.
+ * Special cases as IEEE 754-2019's pow. */
+static inline double sp_pow(double x, double y)
+{
+    if (y == 0 || x == 1) return 1;
+    if (x != x || y != y) return SP_NAN_F64;
+    bool is_integer;
+    const bool is_odd = sp_is_odd(y, &is_integer);
+    const bool is_negative = sp_double_bits(x) >> 63 != 0;
+    const double size = is_negative ? -x : x;
+    double result;
+    if (size == 0 || size == SP_INFINITY_F64) result = (size == 0) == (y < 0) ? SP_INFINITY_F64 : 0;
+    else if (is_negative && !is_integer) return SP_NAN_F64;
+    else result = size == 1 ? 1 : sp_pow_size(size, y);
+    return is_negative && is_odd ? -result : result;
 }
 
 #endif

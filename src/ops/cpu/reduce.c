@@ -2,7 +2,6 @@
 /* Reductions of any set of dimensions, in the order of lanes.h. Where the elements of one output
  * are neighbours in memory the lanes are what runs side by side; elsewhere the outputs are, with
  * the same lanes for each, so that the layout of x cannot reach a bit. */
-#include "ops/cpu/log_f32.h"
 #include "ops/cpu/reduction.h"
 #include "ops/cpu/strided.h"
 
@@ -79,7 +78,7 @@ ORDER_JOINS(u8, uint8_t)
                               sp_min_##suffix)
 
 #define HALF_REDUCTION(name, combine)                                                              \
-    SP_REDUCTION_MAPPED(name##_f16, uint16_t, float, sp_half_to_float, sp_map_f16, name##_f32,     \
+    SP_REDUCTION_MAPPED(name##_f16, uint16_t, float, sp_float_of_f16, sp_map_f16, name##_f32,      \
                         sp_join_##name##_f32, combine)
 
 NUMBER_REDUCTIONS(f32, float)
@@ -102,7 +101,7 @@ SP_REDUCTION_MAPPED(exp_f32, float, float, SP_PLAIN, sp_map_exp_f32, sum_f32, sp
                     sp_add_f32)
 SP_REDUCTION_MAPPED(exp_f64, double, double, SP_PLAIN, sp_map_exp_f64, sum_f64, sp_join_exp_f64,
                     sp_add_f64)
-SP_REDUCTION_MAPPED(exp_f16, uint16_t, float, sp_half_to_float, sp_map_exp_f16, sum_f32,
+SP_REDUCTION_MAPPED(exp_f16, uint16_t, float, sp_float_of_f16, sp_map_exp_f16, sum_f32,
                     sp_join_exp_f32, sp_add_f32)
 
 /* ---- what becomes of the sum of an output ---- */
@@ -247,7 +246,7 @@ INT_FINISH(u8, uint8_t)
 
 REDUCE_KERNEL(f32, float, float, SP_PLAIN, sp_canonical, f32, FLOAT_STEPS(f32))
 REDUCE_KERNEL(f64, double, double, SP_PLAIN, sp_canonical_f64, f64, FLOAT_STEPS(f64))
-REDUCE_KERNEL(f16, uint16_t, float, sp_half_to_float, sp_float_to_half, f32, FLOAT_STEPS(f16))
+REDUCE_KERNEL(f16, uint16_t, float, sp_float_of_f16, sp_f16_of_float, f32, FLOAT_STEPS(f16))
 REDUCE_KERNEL(i32, int32_t, int32_t, SP_PLAIN, SP_PLAIN, i32, NUMBER_STEPS(i32),
               ORDER_STEPS(i32, INT32_MIN, INT32_MAX))
 REDUCE_KERNEL(i64, int64_t, int64_t, SP_PLAIN, SP_PLAIN, i64, NUMBER_STEPS(i64),

@@ -202,13 +202,13 @@ static SP_ALWAYS_INLINE double sp_map_exp_f64(double x, double shift)
 
 static SP_ALWAYS_INLINE float sp_map_exp_f16(uint16_t x, float shift)
 {
-    return sp_expf(sp_half_to_float(x) - shift);
+    return sp_expf(sp_float_of_f16(x) - shift);
 }
 
 static SP_ALWAYS_INLINE float sp_map_f16(uint16_t x, float shift)
 {
     (void)shift;
-    return sp_half_to_float(x);
+    return sp_float_of_f16(x);
 }
 
 #endif

@@ -2,7 +2,6 @@
 /* Softmax: m = max(x), e = exp(x - m), s = sum(e) in the order of lanes.h, y = e / s; the logarithm
  * of it: (x - m) - log(s). The same rounded steps as the ops ReduceMax, Sub, Exp, ReduceSum, Div
  * and Log would take. y may be the memory of x. */
-#include "ops/cpu/log_f32.h"
 #include "ops/cpu/reduction.h"
 #include "ops/cpu/rows.h"
 
@@ -16,7 +15,7 @@ enum { COLUMNS = SP_LANE_COLUMNS, ALL_LANES = SP_LANES * COLUMNS };
                         sp_join_exp_##suffix, sp_add_##suffix)
 
 #define HALF_REDUCTION(name, map, base, combine)                                                   \
-    SP_REDUCTION_MAPPED(name##_f16, uint16_t, float, sp_half_to_float, map, base,                  \
+    SP_REDUCTION_MAPPED(name##_f16, uint16_t, float, sp_float_of_f16, map, base,                   \
                         sp_join_##name##_f32, combine)
 
 FLOAT_REDUCTIONS(f32, float)
@@ -125,4 +124,4 @@ HALF_REDUCTION(exp, sp_map_exp_f16, sum_f32, sp_add_f32)
 
 SOFTMAX_KERNEL(f32, float, float, SP_PLAIN, sp_canonical, sp_expf, sp_logf)
 SOFTMAX_KERNEL(f64, double, double, SP_PLAIN, sp_canonical_f64, sp_exp, sp_log)
-SOFTMAX_KERNEL(f16, uint16_t, float, sp_half_to_float, sp_float_to_half, sp_expf, sp_logf)
+SOFTMAX_KERNEL(f16, uint16_t, float, sp_float_of_f16, sp_f16_of_float, sp_expf, sp_logf)

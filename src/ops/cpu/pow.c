@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* y = a to the power b, with broadcasting. Floats: special cases as IEEE 754-2019's pow, NaNs
+ * canonical. Integers wrap; a negative exponent gives the quotient 1 / a^-b, that is 0 unless a is
+ * 1 or -1, and 0 for 0, as a division by 0 does. */
+#include "ops/cpu/elementwise.h"
+#include "ops/cpu/math_f64.h"
+#include "ops/cpu/pow_f32.h"
+
+static double pow_f64(double x, double y)
+{
+    return sp_canonical_f64(y == 2 ? x * x : sp_pow(x, y));
+}
+
+static uint64_t pow_u64(uint64_t x, uint64_t n)
+{
+    uint64_t result = 1;
+    for (; n > 0; n >>= 1, x *= x) {
+        if (n & 1) result *= x;
+    }
+    return result;
+}
+
+static int64_t pow_i64(int64_t x, int64_t n)
+{
+    if (n >= 0) return (int64_t)pow_u64((uint64_t)x, (uint64_t)n);
+    if (x != 1 && x != -1) return 0;
+    return n & 1 ? x : 1;
+}
+
+SP_BINARY_ROW(any_pow_f32, sp_powf, float, float)
+
+/* A square is what models ask for most. */
+static void row_pow_f32(const float *a, int64_t a_step, const float *b, int64_t b_step, float *y,
+                        int64_t n)
+{
+    if (a_step == 1 && b_step == 0 && b[0] == 2) {
+        SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = sp_canonical(a[i] * a[i]);
+    } else {
+        row_any_pow_f32(a, a_step, b, b_step, y, n);
+    }
+}
+
+SP_BINARY_KERNEL_OF_ROWS(pow_f32, float, float, SP_FINISH_NOTHING)
+SP_BINARY_KERNEL(pow_f64, pow_f64, double, double)
+SP_BINARY_KERNEL(pow_i64, pow_i64, int64_t, int64_t)
+SP_BINARY_KERNEL(pow_u64, pow_u64, uint64_t, uint64_t)
