@@ -15,6 +15,8 @@ typedef struct command {
 
 static const command commands[] = {
     {"info", sp__command_info, "this build, the machine, and all options"},
+    {"inspect", sp__command_inspect, "what a model holds, and its plan"},
+    {"ops", sp__command_ops, "the operators, as a page of Markdown"},
     {"run", sp__command_run, "run a model from some threads at the same time"},
     {"verify", sp__command_verify, "run models on their test data and compare"},
 };

@@ -105,6 +105,15 @@ static sp_status create_one(const char *path)
     return fail_with_reason("create the folder", path);
 }
 
+char *sp_file_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL) return sp_strdup(".");
+    char *folder = sp_strdup(path);
+    if (folder != NULL) folder[slash == path ? 1 : slash - path] = '\0';
+    return folder;
+}
+
 sp_status sp_folder_create(const char *path)
 {
     char *part = sp_strdup(path);

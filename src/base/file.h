@@ -19,6 +19,10 @@ sp_status sp_file_write(const char *path, const void *bytes, size_t len);
  * old one is as it was. */
 sp_status sp_file_replace(const char *path, const void *bytes, size_t len);
 
+/* The folder that a file stands in: what is before the last slash, or ".". The caller frees it with
+ * sp_free; NULL without memory. */
+char *sp_file_folder(const char *path);
+
 /* Makes a folder for this user alone, and those above it that are missing. SP_OK if it is there,
  * SP_IO naming it. */
 sp_status sp_folder_create(const char *path);

@@ -143,22 +143,12 @@ sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_mode
     return load(NULL, bytes, len, options, out);
 }
 
-/* What stands before the last slash; the caller frees it. NULL without memory. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (slash == NULL) return sp_strdup(".");
-    char *folder = sp_strdup(path);
-    if (folder != NULL) folder[slash == path ? 1 : slash - path] = '\0';
-    return folder;
-}
-
 static sp_status load_file(const char *path, const sp_model_options *options, sp_model *out)
 {
     void *bytes;
     size_t len;
     SP_TRY(sp_file_read(path, &bytes, &len));
-    char *folder = folder_of(path);
+    char *folder = sp_file_folder(path);
     const sp_status status = folder != NULL ? load(folder, bytes, len, options, out)
                                             : sp__fail(SP_OUT_OF_MEMORY, "no memory for a path");
     sp_free(folder);

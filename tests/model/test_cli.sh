@@ -71,6 +71,9 @@ echo nonsense >"$work/c.npy"
 expect 1 'no .npy file' "$program" run "$policy/model.onnx" --input obs="$work/c.npy"
 elements=$(($(stat -c %s "$work/a.npy") - 128))
 cmp <(tail -c "$elements" "$work/a.npy") <(tail -c "$elements" "$work/a.pb") || failures=1
+# A free dimension takes its size from the command.
+expect 0 '^  output [^ ]+: f32 \[7,' "$program" inspect "$data/models/torch_mlp/model.onnx" \
+    --dim batch=7
 expect 1 'SP_IO' "$program" run "$work/nowhere.onnx"
 expect 2 'usage' "$program" run
 expect 2 'usage' "$program" run model --threads 0

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "base/macros.h"
 #include "support/test.h"
 
 /* A scratch folder with room for one file name behind it. */
@@ -47,6 +48,18 @@ TEST(what_was_written_is_read)
         sp_free(read);
     }
     scratch_close(&s);
+}
+
+TEST(the_folder_of_a_file_is_what_stands_before_its_name)
+{
+    const char *const cases[][2] = {
+        {"a/b/c.onnx", "a/b"}, {"/c.onnx", "/"}, {"c.onnx", "."}, {"a/", "a"}};
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
+        char *folder = sp_file_folder(cases[i][0]);
+        REQUIRE(folder != NULL);
+        CHECK_EQ_STR(folder, cases[i][1]);
+        sp_free(folder);
+    }
 }
 
 TEST(a_missing_file_and_a_folder_are_errors_that_name_the_path)
