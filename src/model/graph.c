@@ -73,6 +73,7 @@ static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
     SP_TRY(sp__name_map_init(&builder->names, names, sp__name_map_key(bytes, len)));
     SP_TRY(sp__graph_import(builder));
     SP_TRY(sp__graph_mark_live(builder));
+    SP_TRY(sp__graph_mark_deciding(builder));
     SP_TRY(sp__graph_fold(builder));
     SP_TRY(sp__graph_pack(builder));
     return sp__graph_keep_attributes(builder);

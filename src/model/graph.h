@@ -22,6 +22,9 @@
 #define SP_FOLD_VALUE_BYTES (UINT64_C(16) << 20)
 #define SP_FOLD_TOTAL_WORK (UINT64_C(256) << 20)
 
+/* An input that decides shapes is known to the plan if it is no larger. */
+#define SP_DECIDING_BYTES 512
+
 #define SP_NO_WEIGHT UINT32_MAX
 
 /* A constant, 64-byte aligned, owned by the graph: an initializer or a folded value as it is, or
@@ -47,10 +50,18 @@ typedef struct sp_graph_node {
     sp_attribute_list attributes;
     const uint32_t *inputs, *outputs; /* values; an input that is left out is SP_NO_VALUE */
     uint32_t input_count, output_count;
-    bool is_live;           /* some output needs it */
-    bool is_folded;         /* its outputs are constants, unless a default is overridden */
-    uint32_t packed_weight; /* input 1 as the op's `pack` laid it out, or SP_NO_WEIGHT */
+    bool is_live;   /* some output needs it */
+    bool is_folded; /* its outputs are constants, unless a default is overridden */
+    /* Inputs 1 and on as the op's `pack` laid them out, or SP_NO_WEIGHT. */
+    uint32_t packed_weights[SP_OP_PACKED_INPUTS];
 } sp_graph_node;
+
+/* The weight that is input `index` in the op's own layout, or SP_NO_WEIGHT. */
+static inline uint32_t sp__graph_packed(const sp_graph_node *node, uint32_t index)
+{
+    const bool is_one = index >= 1 && index <= SP_OP_PACKED_INPUTS;
+    return is_one ? node->packed_weights[index - 1] : SP_NO_WEIGHT;
+}
 
 /* An input or output of the model, as the file declares it. */
 typedef struct sp_graph_port {
@@ -61,6 +72,7 @@ typedef struct sp_graph_port {
     uint32_t rank;
     int64_t dims[SP_MAX_RANK];          /* -1 is free */
     const char *dim_names[SP_MAX_RANK]; /* of free dimensions, or "" */
+    bool decides_shapes; /* of an input: some shape depends on its values, not on its shape alone */
 } sp_graph_port;
 
 typedef struct sp_graph {

@@ -26,6 +26,9 @@ sp_status sp__graph_import(sp_graph_builder *builder);
 /* Marks the nodes that outputs need. */
 sp_status sp__graph_mark_live(sp_graph_builder *builder);
 
+/* Marks the inputs whose values decide shapes. */
+sp_status sp__graph_mark_deciding(sp_graph_builder *builder);
+
 /* Computes constant nodes. */
 sp_status sp__graph_fold(sp_graph_builder *builder);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead nodes and constant nodes. Folding uses the kernels that a run would use, so it cannot change
- * a bit. */
+/* Dead nodes, inputs that decide shapes, and constant nodes. Folding uses the kernels that a run
+ * would use, so it cannot change a bit. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
@@ -23,6 +23,38 @@ sp_status sp__graph_mark_live(sp_graph_builder *builder)
         }
     }
     sp_free(is_needed);
+    return SP_OK;
+}
+
+/* Backwards from the operands that shape rules must know: what they are computed from decides too,
+ * up to where only a shape is looked at. */
+sp_status sp__graph_mark_deciding(sp_graph_builder *builder)
+{
+    const sp_graph *graph = builder->graph;
+    bool *decides = sp_calloc(graph->value_count, sizeof(*decides));
+    if (decides == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to sort the graph");
+    for (uint32_t n = graph->node_count; n-- > 0;) {
+        const sp_graph_node *node = &builder->nodes[n];
+        const uint32_t known = node->op->known_inputs;
+        bool is_wanted = false;
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            is_wanted = is_wanted || decides[node->outputs[i]];
+        }
+        if (!node->is_live || known == SP_OP_SHAPE_ONLY) continue;
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            const bool is_known = i < 31 && (known >> i & 1) != 0;
+            if (node->inputs[i] != SP_NO_VALUE && (is_wanted || is_known)) {
+                decides[node->inputs[i]] = true;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        builder->inputs[i].decides_shapes = decides[builder->inputs[i].value];
+    }
+    for (uint32_t i = 0; i < graph->default_count; i++) {
+        builder->defaults[i].decides_shapes = decides[builder->defaults[i].value];
+    }
+    sp_free(decides);
     return SP_OK;
 }
 

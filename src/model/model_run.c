@@ -54,6 +54,17 @@ static const void *address_of(const sp_host_tensor *tensor)
     return tensor->data != NULL ? tensor->data : tensor;
 }
 
+/* A small input that decides shapes makes plans for its values: they are needed to ask for shapes,
+ * too. A large one stays data; the op that wants to know it says so. */
+static sp_status take_tensor(const sp_graph_port *port, const sp_host_tensor *tensor,
+                             bool needs_data, sp_plan_input *out)
+{
+    const bool is_key = port->decides_shapes && tensor->bytes <= SP_DECIDING_BYTES;
+    SP_TRY(check_tensor(tensor, port->name, needs_data || is_key, out));
+    if (is_key) out->data = address_of(tensor);
+    return SP_OK;
+}
+
 static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tensor, bool needs_data,
                                run_ports *ports)
 {
@@ -71,7 +82,7 @@ static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tens
     }
     sp_plan_override *override = &ports->overrides[ports->override_count];
     override->index = index;
-    SP_TRY(check_tensor(tensor, tensor->name, needs_data, &override->input));
+    SP_TRY(take_tensor(&graph->defaults[index], tensor, needs_data, &override->input));
     ports->data[graph->input_count + ports->override_count] = address_of(tensor);
     ports->override_count++;
     return SP_OK;
@@ -95,7 +106,7 @@ static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor,
     if (ports->is_given[index]) return sp__fail(SP_INVALID, "input '%s' was given twice", name);
     ports->is_given[index] = true;
     ports->data[index] = address_of(tensor);
-    return check_tensor(tensor, name, needs_data, &ports->inputs[index]);
+    return take_tensor(&graph->inputs[index], tensor, needs_data, &ports->inputs[index]);
 }
 
 static sp_status take_inputs(const sp_graph *graph, const sp_host_tensor *inputs, uint32_t count,

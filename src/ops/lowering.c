@@ -49,6 +49,10 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
                              uint32_t constant_bytes, sp_dispatch **out)
 {
     SP_ASSERT(constant_bytes <= SP_MAX_CONSTANT_BYTES);
+    if (!lowering->kernels[kernel].run && !lowering->kernels[kernel].gpu) {
+        return sp__fail(SP_UNSUPPORTED, "not supported: the device has no kernel %s",
+                        lowering->kernels[kernel].name);
+    }
     if (lowering->dispatch_count == lowering->dispatch_capacity) SP_TRY(grow(lowering));
     sp_dispatch *dispatch = &lowering->dispatches[lowering->dispatch_count++];
     dispatch->kernel = &lowering->kernels[kernel];
@@ -83,9 +87,9 @@ void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, 
          (sp_operand){SP_OPERAND_SCRATCH, index, is_write, lowering->scratch_bytes[index]});
 }
 
-void sp__lower_bind_packed(sp_dispatch *dispatch, uint64_t bytes)
+void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes)
 {
-    bind(dispatch, (sp_operand){SP_OPERAND_PACKED, 1, false, bytes});
+    bind(dispatch, (sp_operand){SP_OPERAND_PACKED, index, false, bytes});
 }
 
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes)

@@ -142,7 +142,7 @@ sp_attribute data_attribute_text(const char *name, const sp_text *value)
 typedef struct op_memory {
     const sp_op_call *call;
     sp_array *outputs;
-    void *packed;
+    void *packed[SP_OP_PACKED_INPUTS]; /* inputs 1 and on */
     void *scratch[SP_LOWERING_MAX_SCRATCH];
 } op_memory;
 
@@ -155,7 +155,7 @@ static void *op_place(const sp_operand *operand, void *context)
     case SP_OPERAND_OUTPUT:
         return memory->outputs[operand->index].data;
     case SP_OPERAND_PACKED:
-        return memory->packed;
+        return memory->packed[operand->index - 1];
     case SP_OPERAND_SCRATCH:
         return memory->scratch[operand->index];
     }
@@ -164,11 +164,15 @@ static void *op_place(const sp_operand *operand, void *context)
 
 static sp_status pack(op_memory *memory, sp_op_value *inputs, sp_lowering *lowering)
 {
-    uint64_t bytes;
-    SP_TRY(sp__evaluate_pack_plan(memory->call, lowering, &bytes));
-    memory->packed = malloc(bytes > 0 ? (size_t)bytes : 1);
-    SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->packed));
-    inputs[1].is_packed = true;
+    for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < memory->call->input_count; i++) {
+        uint64_t bytes;
+        if (!inputs[i].is_present) continue;
+        SP_TRY(sp__evaluate_pack_plan(memory->call, i, lowering, &bytes));
+        if (lowering->dispatch_count == 0) continue;
+        memory->packed[i - 1] = malloc(bytes > 0 ? (size_t)bytes : 1);
+        SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->packed[i - 1]));
+        inputs[i].is_packed = true;
+    }
     return SP_OK;
 }
 
@@ -224,7 +228,7 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
     sp__lowering_init(&lowering, sp__cpu_kernels(what->isa));
     sp_status status = what->packs ? pack(&memory, inputs, &lowering) : SP_OK;
     if (status == SP_OK) status = lower_and_run(&memory, &lowering);
-    free(memory.packed);
+    for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) free(memory.packed[i]);
     sp__lowering_deinit(&lowering);
     return status;
 }

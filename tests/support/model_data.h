@@ -43,7 +43,7 @@ sp_array data_ints(const int64_t *values, int64_t count);
 
 /* One op, run on host arrays with the kernels of `isa`: infers, packs, lowers, runs. Absent inputs
  * are arrays with no dtype. On success the caller frees the outputs. `packs` uses the op's packing
- * of input 1, as models do. */
+ * of inputs, as models do. */
 typedef struct data_call {
     const char *op;
     uint32_t version;
