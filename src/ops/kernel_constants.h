@@ -9,8 +9,9 @@
 #define SP_KERNEL_RANK 8
 #define SP_KERNEL_BINDINGS 16
 
-/* Bindings stand behind each name, in order; the last one is written. */
-#define SP_KERNEL_LIST(X)                                                                          \
+/* The kernels that CUDA has too; ops/kernel_list.h has all of them. Bindings stand behind each
+ * name, in order; the last one is written. */
+#define SP_CUDA_KERNEL_LIST(X)                                                                     \
     X(gemm_f32)           /* a, b, c if has_c, y */                                                \
     X(gemm_pack_f32)      /* b, panels */                                                          \
     X(conv_f32)           /* x, w, bias if has_bias, y */                                          \
@@ -97,11 +98,13 @@ typedef struct sp_flat_constants {
     int64_t count, tile_count; /* elements; bytes for copy_bytes */
 } sp_flat_constants;
 
+/* Element (i, j, ...) of x, at x_first + i * x[0] + j * x[1] + ..., goes to the place that y has
+ * for it. Strides are in elements; no two elements of y have one place. */
 typedef struct sp_copy_constants {
     uint32_t rank, element_bytes;
-    int64_t count, tile_count;
-    int64_t dims[SP_KERNEL_RANK],
-        strides[SP_KERNEL_RANK]; /* of y's order; strides of x, in elements */
+    int64_t count, tile_count; /* tiles take elements in the order of dims */
+    int64_t x_first, y_first;
+    int64_t dims[SP_KERNEL_RANK], x[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_copy_constants;
 
 #define SP_CONCAT_MAX_PARTS (SP_KERNEL_BINDINGS - 1)
@@ -114,7 +117,7 @@ typedef struct sp_concat_constants {
     int64_t part_bytes[SP_CONCAT_MAX_PARTS], part_offset[SP_CONCAT_MAX_PARTS];
 } sp_concat_constants;
 
-typedef enum sp_pad_mode { SP_PAD_CONSTANT, SP_PAD_EDGE, SP_PAD_REFLECT } sp_pad_mode;
+typedef enum sp_pad_mode { SP_PAD_CONSTANT, SP_PAD_EDGE, SP_PAD_REFLECT, SP_PAD_WRAP } sp_pad_mode;
 
 typedef struct sp_pad_constants {
     uint32_t rank, element_bytes;
@@ -140,7 +143,7 @@ typedef struct sp_fill_constants {
     X(sp_pool_constants, 112)                                                                      \
     X(sp_binary_constants, 216)                                                                    \
     X(sp_flat_constants, 16)                                                                       \
-    X(sp_copy_constants, 152)                                                                      \
+    X(sp_copy_constants, 232)                                                                      \
     X(sp_concat_constants, 272)                                                                    \
     X(sp_pad_constants, 232)                                                                       \
     X(sp_fill_constants, 32)

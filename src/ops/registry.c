@@ -10,7 +10,9 @@
 
 #define NEWEST SP_OPSET_NEWEST
 #define F32 SP_DTYPE_BIT(SP_F32)
+#define F64 SP_DTYPE_BIT(SP_F64)
 #define INTS (SP_DTYPE_BIT(SP_I32) | SP_DTYPE_BIT(SP_I64))
+#define I16 SP_DTYPE_BIT(SP_I16)
 #define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
 
 #define ATTRIBUTE(name, type) {name, SP_ATTRIBUTE_##type, false}
@@ -22,9 +24,30 @@
     ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("transA", INT),                 \
         ATTRIBUTE("transB", INT)
 
+#define RESIZE_ATTRIBUTES                                                                          \
+    ATTRIBUTE("coordinate_transformation_mode", STRING), ATTRIBUTE("cubic_coeff_a", FLOAT),        \
+        ATTRIBUTE("exclude_outside", INT), ATTRIBUTE("extrapolation_value", FLOAT),                \
+        ATTRIBUTE("mode", STRING), ATTRIBUTE("nearest_mode", STRING)
+#define RECURRENT_ATTRIBUTES                                                                       \
+    ATTRIBUTE("activation_alpha", FLOATS), ATTRIBUTE("activation_beta", FLOATS),                   \
+        ATTRIBUTE("activations", STRINGS), ATTRIBUTE("clip", FLOAT),                               \
+        ATTRIBUTE("direction", STRING), ATTRIBUTE("hidden_size", INT)
+#define RECURRENT(name_, since_, until_, max_in, max_out, ...)                                     \
+    OP(name_, since_, until_, 3, max_in, 1, max_out, F32, sp__recurrent_infer,                     \
+       sp__recurrent_lower, sp__recurrent_pack, RECURRENT_ATTRIBUTES, __VA_ARGS__)
+
 /* name, versions, inputs, outputs, types, shape rule, lowering, packing, attributes */
 #define OP(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_,       \
            pack_, ...)                                                                             \
+    OP_ROW(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_,       \
+           pack_, 0, __VA_ARGS__)
+/* The same with the inputs that must be known, as bits, in place of packing. */
+#define OP_KNOWN(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_, \
+                 known_, ...)                                                                      \
+    OP_ROW(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_, NULL, \
+           known_, __VA_ARGS__)
+#define OP_ROW(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_,   \
+               pack_, known_, ...)                                                                 \
     {.name = name_,                                                                                \
      .since = since_,                                                                              \
      .until = until_,                                                                              \
@@ -33,6 +56,7 @@
      .min_outputs = min_out,                                                                       \
      .max_outputs = max_out,                                                                       \
      .dtypes = dtypes_,                                                                            \
+     .known_inputs = known_,                                                                       \
      .attributes = {__VA_ARGS__},                                                                  \
      .infer = infer_,                                                                              \
      .lower = lower_,                                                                              \
@@ -55,50 +79,106 @@ static const sp_op table[] = {
        ATTRIBUTE("value", TENSOR), ATTRIBUTE("value_float", FLOAT),
        ATTRIBUTE("value_floats", FLOATS), ATTRIBUTE("value_int", INT),
        ATTRIBUTE("value_ints", INTS)),
-    OP("ConstantOfShape", 9, NEWEST, 1, 1, 1, 1, INTS, sp__constant_of_shape_infer,
-       sp__constant_of_shape_lower, NULL, ATTRIBUTE("value", TENSOR)),
+    OP_KNOWN("ConstantOfShape", 9, NEWEST, 1, 1, 1, 1, INTS, sp__constant_of_shape_infer,
+             sp__constant_of_shape_lower, 1, ATTRIBUTE("value", TENSOR)),
     OP("Conv", 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_infer, sp__conv_lower, NULL,
        WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT), ATTRIBUTE("kernel_shape", INTS)),
     BINARY("Div", sp__div_lower),
     UNARY("Exp", sp__exp_lower),
     OP("Flatten", 1, NEWEST, 1, 1, 1, 1, ANY, sp__flatten_infer, sp__view_lower, NULL,
        ATTRIBUTE("axis", INT)),
+    RECURRENT("GRU", 7, 13, 6, 2, ATTRIBUTE("linear_before_reset", INT)),
+    RECURRENT("GRU", 14, NEWEST, 6, 2, ATTRIBUTE("linear_before_reset", INT),
+              ATTRIBUTE("layout", INT)),
+    OP("Gather", 1, NEWEST, 2, 2, 1, 1, ANY, sp__gather_infer, sp__gather_lower, NULL,
+       ATTRIBUTE("axis", INT)),
+    OP("GatherElements", 11, NEWEST, 2, 2, 1, 1, ANY, sp__gather_elements_infer,
+       sp__gather_elements_lower, NULL, ATTRIBUTE("axis", INT)),
+    OP("GatherND", 11, 11, 2, 2, 1, 1, ANY, sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+       NO_ATTRIBUTES),
+    OP("GatherND", 12, NEWEST, 2, 2, 1, 1, ANY, sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+       ATTRIBUTE("batch_dims", INT)),
     OP("Gemm", 7, 10, 3, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
     OP("Gemm", 11, NEWEST, 2, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES),
+    RECURRENT("LSTM", 7, 13, 8, 3, ATTRIBUTE("input_forget", INT)),
+    RECURRENT("LSTM", 14, NEWEST, 8, 3, ATTRIBUTE("input_forget", INT), ATTRIBUTE("layout", INT)),
     OP("MatMul", 1, NEWEST, 2, 2, 1, 1, F32, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
        NO_ATTRIBUTES),
     OP("MaxPool", 1, NEWEST, 1, 1, 1, 1, F32, sp__max_pool_infer, sp__max_pool_lower, NULL,
        WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS), ATTRIBUTE("ceil_mode", INT),
        ATTRIBUTE("storage_order", INT) /* of the second output, which is not supported */),
     BINARY("Mul", sp__mul_lower),
-    OP("Pad", 2, 10, 1, 1, 1, 1, F32, sp__pad_infer, sp__pad_lower, NULL,
+    OP_KNOWN("OneHot", 9, NEWEST, 3, 3, 1, 1, F32 | INTS, sp__one_hot_infer, sp__one_hot_lower,
+             1 << 1, ATTRIBUTE("axis", INT)),
+    OP("Pad", 2, 10, 1, 1, 1, 1, F32 | F64, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING), REQUIRED("pads", INTS), ATTRIBUTE("value", FLOAT)),
-    OP("Pad", 11, 17, 2, 3, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
-       ATTRIBUTE("mode", STRING)),
-    OP("Pad", 18, NEWEST, 2, 4, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
-       ATTRIBUTE("mode", STRING)),
+    OP_KNOWN("Pad", 11, 17, 2, 3, 1, 1, ANY, sp__pad_infer, sp__pad_lower, 1 << 1,
+             ATTRIBUTE("mode", STRING)),
+    OP_KNOWN("Pad", 18, NEWEST, 2, 4, 1, 1, ANY, sp__pad_infer, sp__pad_lower, 1 << 1 | 1 << 3,
+             ATTRIBUTE("mode", STRING)),
+    RECURRENT("RNN", 7, 13, 6, 2, NO_ATTRIBUTES),
+    RECURRENT("RNN", 14, NEWEST, 6, 2, ATTRIBUTE("layout", INT)),
+    OP_KNOWN("Range", 11, NEWEST, 3, 3, 1, 1, F32 | F64 | INTS | I16, sp__range_infer,
+             sp__range_lower, 1 << 0 | 1 << 1 | 1 << 2, NO_ATTRIBUTES),
     UNARY("Relu", sp__relu_lower),
-    OP("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
-    OP("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL,
-       ATTRIBUTE("allowzero", INT)),
-    OP("Shape", 1, 14, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
-    OP("Shape", 15, NEWEST, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL,
-       ATTRIBUTE("start", INT), ATTRIBUTE("end", INT)),
+    OP_KNOWN("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, 1 << 1,
+             NO_ATTRIBUTES),
+    OP_KNOWN("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, 1 << 1,
+             ATTRIBUTE("allowzero", INT)),
+    OP_KNOWN("Resize", 10, 10, 2, 2, 1, 1, ANY, sp__resize_infer, sp__resize_lower, 1 << 1,
+             ATTRIBUTE("mode", STRING)),
+    OP_KNOWN("Resize", 11, 17, 1, 4, 1, 1, ANY, sp__resize_infer, sp__resize_lower,
+             1 << 1 | 1 << 2 | 1 << 3, RESIZE_ATTRIBUTES),
+    OP_KNOWN("Resize", 18, NEWEST, 1, 4, 1, 1, ANY, sp__resize_infer, sp__resize_lower,
+             1 << 1 | 1 << 2 | 1 << 3, RESIZE_ATTRIBUTES, ATTRIBUTE("antialias", INT),
+             ATTRIBUTE("axes", INTS), ATTRIBUTE("keep_aspect_ratio_policy", STRING)),
+    OP("Scatter", 9, 10, 3, 3, 1, 1, ANY, sp__scatter_elements_infer, sp__scatter_elements_lower,
+       NULL, ATTRIBUTE("axis", INT)),
+    OP("ScatterElements", 11, 15, 3, 3, 1, 1, ANY, sp__scatter_elements_infer,
+       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT)),
+    OP("ScatterElements", 16, NEWEST, 3, 3, 1, 1, ANY, sp__scatter_elements_infer,
+       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT), ATTRIBUTE("reduction", STRING)),
+    OP("ScatterND", 11, 15, 3, 3, 1, 1, ANY, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+       NO_ATTRIBUTES),
+    OP("ScatterND", 16, NEWEST, 3, 3, 1, 1, ANY, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+       ATTRIBUTE("reduction", STRING)),
+    OP_KNOWN("Shape", 1, 14, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, SP_OP_SHAPE_ONLY,
+             NO_ATTRIBUTES),
+    OP_KNOWN("Shape", 15, NEWEST, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower,
+             SP_OP_SHAPE_ONLY, ATTRIBUTE("start", INT), ATTRIBUTE("end", INT)),
     UNARY("Sigmoid", sp__sigmoid_lower),
+    OP_KNOWN("Size", 1, NEWEST, 1, 1, 1, 1, ANY, sp__size_infer, sp__known_lower,
+             SP_OP_SHAPE_ONLY, NO_ATTRIBUTES),
+    OP("Slice", 1, 9, 1, 1, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL,
+       REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
+    OP_KNOWN("Slice", 10, NEWEST, 3, 5, 1, 1, ANY, sp__slice_infer, sp__slice_lower,
+             1 << 1 | 1 << 2 | 1 << 3 | 1 << 4, NO_ATTRIBUTES),
     OP("Split", 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("split", INTS)),
-    OP("Split", 13, 17, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
-       ATTRIBUTE("axis", INT)),
-    OP("Split", 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
-       ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)),
+    OP_KNOWN("Split", 13, 17, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower,
+             1 << 1, ATTRIBUTE("axis", INT)),
+    OP_KNOWN("Split", 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower,
+             1 << 1, ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)),
+    OP("Squeeze", 1, 12, 1, 1, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
+       ATTRIBUTE("axes", INTS)),
+    OP_KNOWN("Squeeze", 13, NEWEST, 1, 2, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, 1 << 1,
+             NO_ATTRIBUTES),
     BINARY("Sub", sp__sub_lower),
     UNARY("Tanh", sp__tanh_lower),
     OP("Transpose", 1, NEWEST, 1, 1, 1, 1, ANY, sp__transpose_infer, sp__transpose_lower, NULL,
        ATTRIBUTE("perm", INTS)),
+    OP("Unsqueeze", 1, 12, 1, 1, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
+       REQUIRED("axes", INTS)),
+    OP_KNOWN("Unsqueeze", 13, NEWEST, 2, 2, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, 1 << 1,
+             NO_ATTRIBUTES),
+    OP("Upsample", 7, 8, 1, 1, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+       ATTRIBUTE("mode", STRING), REQUIRED("scales", FLOATS)),
+    OP_KNOWN("Upsample", 9, 9, 2, 2, 1, 1, ANY, sp__resize_infer, sp__resize_lower, 1 << 1,
+             ATTRIBUTE("mode", STRING)),
 };
 /* clang-format on */
 

@@ -90,7 +90,7 @@ struct named_entry {
 
 static const named_entry entries[] = {
 #define ENTRY(name) {"sp_" #name, [] { call(sp_##name); }},
-    SP_KERNEL_LIST(ENTRY)
+    SP_CUDA_KERNEL_LIST(ENTRY)
 #undef ENTRY
 };
 

@@ -8,13 +8,27 @@
 #include "ops/cuda/cuda_kernels.h"
 #include "support/test.h"
 
-TEST(every_kernel_has_an_entry_in_the_program)
+static bool is_cuda_kernel(uint32_t kernel)
+{
+    static const sp_kernel_id all[] = {
+#define KERNEL_ID(name) SP_KERNEL_ID_##name,
+        SP_CUDA_KERNEL_LIST(KERNEL_ID)
+#undef KERNEL_ID
+    };
+    for (size_t i = 0; i < SP_COUNT_OF(all); i++) {
+        if (kernel == (uint32_t)all[i]) return true;
+    }
+    return false;
+}
+
+TEST(every_kernel_of_the_list_has_an_entry_in_the_program)
 {
     const sp_kernel *kernels = sp__cuda_kernels();
     for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
         CHECK_EQ_STR(kernels[i].name, sp__cpu_kernels(SP_CPU_PORTABLE)[i].name);
         CHECK(kernels[i].run == NULL);
-        REQUIRE(kernels[i].gpu != NULL);
+        CHECK_EQ_INT(kernels[i].gpu != NULL, is_cuda_kernel(i));
+        if (kernels[i].gpu == NULL) continue;
         CHECK(kernels[i].gpu->program == &sp__cuda_program);
         CHECK_EQ_U64(kernels[i].gpu->index, i);
         CHECK(kernels[i].gpu->shape != NULL);
@@ -189,6 +203,7 @@ TEST(nvrtc_compiles_every_entry)
     char *binary = malloc(bytes);
     REQUIRE_EQ_INT(rtc.binary(program, binary), 0);
     for (int i = 0; i < SP_KERNEL_COUNT; i++) {
+        if (sp__cuda_kernels()[i].gpu == NULL) continue;
         const char *entry = sp__cuda_kernels()[i].gpu->entry;
         CHECK(memmem(binary, bytes, entry, strlen(entry) + 1) != NULL);
     }

@@ -16,13 +16,20 @@ sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
 }
 
 /* Offsets and steps count elements. */
+typedef struct copy_side {
+    void *base;
+    int64_t offset, step;
+} copy_side;
+
 #define COPY_ROW(type)                                                                             \
-    static void copy_row_##type(const void *from, int64_t offset, int64_t step, void *to,          \
-                                int64_t at, int64_t n)                                             \
+    static void copy_row_##type(copy_side from, copy_side to, int64_t n)                           \
     {                                                                                              \
-        const type *x = (const type *)from + offset;                                               \
-        type *y = (type *)to + at;                                                                 \
-        if (step == 1) memcpy(y, x, (size_t)n * sizeof(type));                                     \
+        const type *x = (const type *)from.base + from.offset;                                     \
+        type *y = (type *)to.base + to.offset;                                                     \
+        const int64_t step = from.step, to_step = to.step;                                         \
+        if (to_step != 1)                                                                          \
+            SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i * to_step] = x[i * step];           \
+        else if (step == 1) memcpy(y, x, (size_t)n * sizeof(type));                                \
         else SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = x[i * step];                    \
     }
 
@@ -31,23 +38,29 @@ COPY_ROW(uint16_t)
 COPY_ROW(uint32_t)
 COPY_ROW(uint64_t)
 
-static void copy_row(uint32_t element_bytes, const void *from, int64_t offset, int64_t step,
-                     void *to, int64_t at, int64_t n)
+static void copy_row(uint32_t element_bytes, copy_side from, copy_side to, int64_t n)
 {
     switch (element_bytes) {
     case 1:
-        copy_row_uint8_t(from, offset, step, to, at, n);
+        copy_row_uint8_t(from, to, n);
         break;
     case 2:
-        copy_row_uint16_t(from, offset, step, to, at, n);
+        copy_row_uint16_t(from, to, n);
         break;
     case 4:
-        copy_row_uint32_t(from, offset, step, to, at, n);
+        copy_row_uint32_t(from, to, n);
         break;
     default:
-        copy_row_uint64_t(from, offset, step, to, at, n);
+        copy_row_uint64_t(from, to, n);
         break;
     }
+}
+
+/* Elements that stand side by side. */
+static void copy_run(uint32_t element_bytes, void *from, int64_t offset, void *to, int64_t at,
+                     int64_t n)
+{
+    copy_row(element_bytes, (copy_side){from, offset, 1}, (copy_side){to, at, 1}, n);
 }
 
 sp_status SP_KERNEL(copy_strided)(const sp_tile *tile)
@@ -58,12 +71,15 @@ sp_status SP_KERNEL(copy_strided)(const sp_tile *tile)
     const int64_t end = k->count - at < k->tile_count ? k->count : at + k->tile_count;
     if (at >= end) return SP_OK;
     sp_walk walk;
-    sp_walk_init(&walk, k->rank, k->dims, k->strides, k->strides, at / k->dims[last]);
+    sp_walk_init(&walk, k->rank, k->dims, k->x, k->y, at / k->dims[last]);
     for (int64_t column = at % k->dims[last]; at < end; column = 0, sp_walk_next(&walk)) {
         const int64_t left = k->dims[last] - column;
         const int64_t n = left < end - at ? left : end - at;
-        copy_row(k->element_bytes, tile->bindings[0], walk.a + column * k->strides[last],
-                 k->strides[last], tile->bindings[1], at, n);
+        const copy_side from = {tile->bindings[0], k->x_first + walk.a + column * k->x[last],
+                                k->x[last]};
+        const copy_side to = {tile->bindings[1], k->y_first + walk.b + column * k->y[last],
+                              k->y[last]};
+        copy_row(k->element_bytes, from, to, n);
         at += n;
     }
     return SP_OK;
@@ -134,6 +150,10 @@ static int64_t pad_source(const sp_pad_constants *k, int64_t at, uint32_t dim)
     if (from >= 0 && from < size) return from;
     if (k->mode == SP_PAD_CONSTANT) return -1;
     if (k->mode == SP_PAD_EDGE) return from < 0 ? 0 : size - 1;
+    if (k->mode == SP_PAD_WRAP) {
+        from %= size;
+        return from < 0 ? from + size : from;
+    }
     /* Mirrored at the outermost elements, over and over where the padding is long. */
     const int64_t period = 2 * (size - 1);
     if (period == 0) return 0;
@@ -158,13 +178,13 @@ static int64_t pad_row(const sp_pad_constants *k, int64_t row)
 }
 
 /* Elements [from, to) of the output row at `at`, which lie before or behind the input's row. */
-static void pad_side(const sp_pad_constants *k, const void *x, int64_t offset, void *y, int64_t at,
+static void pad_side(const sp_pad_constants *k, void *x, int64_t offset, void *y, int64_t at,
                      int64_t from, int64_t to, uint64_t value)
 {
     for (int64_t i = from; i < to; i++) {
         const int64_t source = pad_source(k, i, k->rank - 1);
         if (source < 0) fill_elements(y, at + i, 1, value, k->element_bytes);
-        else copy_row(k->element_bytes, x, offset + source, 1, y, at + i, 1);
+        else copy_run(k->element_bytes, x, offset + source, y, at + i, 1);
     }
 }
 
@@ -191,7 +211,7 @@ sp_status SP_KERNEL(pad)(const sp_tile *tile)
         }
         pad_side(k, tile->bindings[0], offset, y, at, 0, begin, value);
         if (stop > begin) {
-            copy_row(k->element_bytes, tile->bindings[0], offset + begin - k->lead[last], 1, y,
+            copy_run(k->element_bytes, tile->bindings[0], offset + begin - k->lead[last], y,
                      at + begin, stop - begin);
         }
         pad_side(k, tile->bindings[0], offset, y, at, stop, width, value);

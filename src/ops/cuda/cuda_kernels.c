@@ -129,9 +129,11 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 };
 
 static const sp_kernel table[SP_KERNEL_COUNT] = {
-#define TABLE_ENTRY(kernel)                                                                        \
-    [SP_KERNEL_ID_##kernel] = {.name = #kernel, .gpu = &gpu_table[SP_KERNEL_ID_##kernel]},
-    SP_KERNEL_LIST(TABLE_ENTRY)
+/* A kernel that the program does not have has only its name: no lowering may use it. */
+#define TABLE_NAME(kernel) [SP_KERNEL_ID_##kernel].name = #kernel,
+#define TABLE_ENTRY(kernel, how) [SP_KERNEL_ID_##kernel].gpu = &gpu_table[SP_KERNEL_ID_##kernel],
+    SP_KERNEL_LIST(TABLE_NAME) CUDA_KERNEL_LIST(TABLE_ENTRY)
+#undef TABLE_NAME
 #undef TABLE_ENTRY
 };
 

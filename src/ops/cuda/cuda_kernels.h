@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA kernels: the same list, constants and bits as the CPU's. Constant data; nothing here
- * needs CUDA at build time or at run time. */
+/* The CUDA kernels: constants and bits of the CPU's, for part of its list. Constant data; nothing
+ * here needs CUDA at build time or at run time. */
 #ifndef SP_OPS_CUDA_CUDA_KERNELS_H
 #define SP_OPS_CUDA_CUDA_KERNELS_H
 

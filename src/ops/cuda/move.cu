@@ -47,16 +47,18 @@ SP_CUDA_KERNEL(copy_bytes, sp_flat_constants)
 template <class T>
 SP_CUDA_FUNCTION void sp_copy_elements(const sp_gpu_bindings &bindings, const sp_copy_constants &k)
 {
-    const T *x = (const T *)bindings.at[0];
-    T *y = (T *)bindings.at[1];
+    const T *x = (const T *)bindings.at[0] + k.x_first;
+    T *y = (T *)bindings.at[1] + k.y_first;
 #pragma unroll 1
     for (int64_t i = sp_thread_index(); i < k.count; i += sp_thread_stride()) {
-        int64_t rest = i, from = 0;
+        int64_t rest = i, from = 0, to = 0;
 #pragma unroll 1
         for (uint32_t d = k.rank - 1; d > 0; d--) {
-            from += sp_take_coordinate(&rest, k.dims[d]) * k.strides[d];
+            const int64_t at = sp_take_coordinate(&rest, k.dims[d]);
+            from += at * k.x[d];
+            to += at * k.y[d];
         }
-        y[i] = x[from + rest * k.strides[0]];
+        y[to + rest * k.y[0]] = x[from + rest * k.x[0]];
     }
 }
 
@@ -125,6 +127,10 @@ SP_CUDA_FUNCTION int64_t sp_pad_source(const sp_pad_constants &k, int64_t at, ui
     if (from >= 0 && from < size) return from;
     if (k.mode == SP_PAD_CONSTANT) return -1;
     if (k.mode == SP_PAD_EDGE) return from < 0 ? 0 : size - 1;
+    if (k.mode == SP_PAD_WRAP) {
+        from %= size;
+        return from < 0 ? from + size : from;
+    }
     /* Mirrored at the outermost elements, over and over where the padding is long. */
     const int64_t period = 2 * (size - 1);
     if (period == 0) return 0;
