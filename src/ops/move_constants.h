@@ -15,6 +15,9 @@
     X(scatter_nd)       /* indices, updates, y, which is read too */                               \
     X(one_hot)          /* indices, the two values, y */                                           \
     X(range)            /* y */                                                                    \
+    X(trilu)            /* x, y */                                                                 \
+    X(eye)              /* y */                                                                    \
+    X(top_k)            /* x, values, indices: both are written */                                 \
     X(resize_nearest)   /* x, y */                                                                 \
     X(resize_f32)       /* x, y */                                                                 \
     X(lstm_f32)         /* x's products, bias, r's panels, lengths, h, c, p, scratch, y, yh, yc */ \
@@ -84,6 +87,22 @@ typedef struct sp_range_constants {
     double start, step;
     uint32_t dtype;
 } sp_range_constants;
+
+/* Rows of matrices. What lies above the diagonal that begins at column `diagonal`, or below it,
+ * stays (trilu); or `one` stands on it (eye). */
+typedef struct sp_diagonal_constants {
+    int64_t rows, tile_rows, matrix_rows, columns, diagonal;
+    uint64_t one;
+    uint32_t element_bytes;
+    bool is_upper;
+} sp_diagonal_constants;
+
+/* x is [outer, axis, inner]; the outputs have `count` along the axis. */
+typedef struct sp_top_k_constants {
+    int64_t outer, axis, inner, count, tile_lines;
+    uint32_t dtype;
+    bool is_largest;
+} sp_top_k_constants;
 
 /* Where an output coordinate lies in the input, ONNX's coordinate_transformation_mode. */
 typedef enum sp_resize_coordinate {
@@ -165,6 +184,8 @@ typedef struct sp_recurrent_constants {
     X(sp_scatter_nd_constants, 168)                                                                \
     X(sp_one_hot_constants, 40)                                                                    \
     X(sp_range_constants, 56)                                                                      \
+    X(sp_diagonal_constants, 56)                                                                   \
+    X(sp_top_k_constants, 48)                                                                      \
     X(sp_resize_constants, 104)                                                                    \
     X(sp_recurrent_constants, 200)
 

@@ -74,6 +74,25 @@ sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__range_infer(sp_op_call *call);
 sp_status sp__range_lower(const sp_op_call *call, sp_lowering *lowering);
 
+/* op_rearrange.c */
+sp_status sp__tile_infer(sp_op_call *call);
+sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__depth_to_space_infer(sp_op_call *call);
+sp_status sp__depth_to_space_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__space_to_depth_infer(sp_op_call *call);
+sp_status sp__space_to_depth_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_diagonal.c */
+sp_status sp__trilu_infer(sp_op_call *call);
+sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__eye_like_infer(sp_op_call *call);
+sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_top_k.c */
+sp_status sp__top_k_infer(sp_op_call *call);
+sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__non_zero_infer(sp_op_call *call);
+
 /* op_resize.c */
 sp_status sp__resize_infer(sp_op_call *call);
 sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering);

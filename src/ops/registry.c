@@ -13,6 +13,9 @@
 #define F64 SP_DTYPE_BIT(SP_F64)
 #define INTS (SP_DTYPE_BIT(SP_I32) | SP_DTYPE_BIT(SP_I64))
 #define I16 SP_DTYPE_BIT(SP_I16)
+#define ALL_INTS                                                                                   \
+    (INTS | I16 | SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_U8) | SP_DTYPE_BIT(SP_U16) |               \
+     SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64))
 #define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
 
 #define ATTRIBUTE(name, type) {name, SP_ATTRIBUTE_##type, false}
@@ -83,8 +86,14 @@ static const sp_op table[] = {
              sp__constant_of_shape_lower, 1, ATTRIBUTE("value", TENSOR)),
     OP("Conv", 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_infer, sp__conv_lower, NULL,
        WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT), ATTRIBUTE("kernel_shape", INTS)),
+    OP("DepthToSpace", 1, 10, 1, 1, 1, 1, ANY, sp__depth_to_space_infer, sp__depth_to_space_lower,
+       NULL, REQUIRED("blocksize", INT)),
+    OP("DepthToSpace", 11, NEWEST, 1, 1, 1, 1, ANY, sp__depth_to_space_infer,
+       sp__depth_to_space_lower, NULL, REQUIRED("blocksize", INT), ATTRIBUTE("mode", STRING)),
     BINARY("Div", sp__div_lower),
     UNARY("Exp", sp__exp_lower),
+    OP("EyeLike", 9, NEWEST, 1, 1, 1, 1, ANY, sp__eye_like_infer, sp__eye_like_lower, NULL,
+       ATTRIBUTE("dtype", INT), ATTRIBUTE("k", INT)),
     OP("Flatten", 1, NEWEST, 1, 1, 1, 1, ANY, sp__flatten_infer, sp__view_lower, NULL,
        ATTRIBUTE("axis", INT)),
     RECURRENT("GRU", 7, 13, 6, 2, ATTRIBUTE("linear_before_reset", INT)),
@@ -112,6 +121,8 @@ static const sp_op table[] = {
        WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS), ATTRIBUTE("ceil_mode", INT),
        ATTRIBUTE("storage_order", INT) /* of the second output, which is not supported */),
     BINARY("Mul", sp__mul_lower),
+    OP("NonZero", 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__known_lower, NULL,
+       NO_ATTRIBUTES),
     OP_KNOWN("OneHot", 9, NEWEST, 3, 3, 1, 1, F32 | INTS, sp__one_hot_infer, sp__one_hot_lower,
              1 << 1, ATTRIBUTE("axis", INT)),
     OP("Pad", 2, 10, 1, 1, 1, 1, F32 | F64, sp__pad_infer, sp__pad_lower, NULL,
@@ -157,6 +168,8 @@ static const sp_op table[] = {
        REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
     OP_KNOWN("Slice", 10, NEWEST, 3, 5, 1, 1, ANY, sp__slice_infer, sp__slice_lower,
              1 << 1 | 1 << 2 | 1 << 3 | 1 << 4, NO_ATTRIBUTES),
+    OP("SpaceToDepth", 1, NEWEST, 1, 1, 1, 1, ANY, sp__space_to_depth_infer,
+       sp__space_to_depth_lower, NULL, REQUIRED("blocksize", INT)),
     OP("Split", 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("split", INTS)),
     OP_KNOWN("Split", 13, 17, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower,
@@ -169,8 +182,19 @@ static const sp_op table[] = {
              NO_ATTRIBUTES),
     BINARY("Sub", sp__sub_lower),
     UNARY("Tanh", sp__tanh_lower),
+    OP_KNOWN("Tile", 6, NEWEST, 2, 2, 1, 1, ANY, sp__tile_infer, sp__tile_lower, 1 << 1,
+             NO_ATTRIBUTES),
+    OP("TopK", 1, 9, 1, 1, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
+       ATTRIBUTE("axis", INT), REQUIRED("k", INT)),
+    OP_KNOWN("TopK", 10, 10, 2, 2, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, 1 << 1,
+             ATTRIBUTE("axis", INT)),
+    OP_KNOWN("TopK", 11, NEWEST, 2, 2, 2, 2, F32 | F64 | ALL_INTS, sp__top_k_infer,
+             sp__top_k_lower, 1 << 1, ATTRIBUTE("axis", INT), ATTRIBUTE("largest", INT),
+             ATTRIBUTE("sorted", INT)),
     OP("Transpose", 1, NEWEST, 1, 1, 1, 1, ANY, sp__transpose_infer, sp__transpose_lower, NULL,
        ATTRIBUTE("perm", INTS)),
+    OP_KNOWN("Trilu", 14, NEWEST, 1, 2, 1, 1, ANY, sp__trilu_infer, sp__trilu_lower, 1 << 1,
+             ATTRIBUTE("upper", INT)),
     OP("Unsqueeze", 1, 12, 1, 1, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
        REQUIRED("axes", INTS)),
     OP_KNOWN("Unsqueeze", 13, NEWEST, 2, 2, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, 1 << 1,
