@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes random op calls. Not every one is valid: the shape rule has the last word. */
-#include "cuda/kernel_cases.h"
+#include "cuda/kernel_cases_move.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -360,10 +360,10 @@ static void make_transpose(data_random *random, kernel_case *c)
 
 static void make_pad(data_random *random, kernel_case *c)
 {
-    static const char *const modes[] = {"constant", "edge", "reflect"};
+    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
     const bool is_old = one_in(random, 3);
     c->op = "Pad";
-    c->version = is_old ? 10 : 13;
+    c->version = is_old ? 10 : 19;
     const sp_shape x = pick_shape(random, 0, 4, 30), scalar = {.rank = 0};
     const sp_dtype dtype = is_old ? SP_F32 : pick_dtype(random);
     add_input(c, random, dtype, &x);
@@ -371,7 +371,7 @@ static void make_pad(data_random *random, kernel_case *c)
     for (uint32_t i = 0; i < 2 * x.rank; i++) {
         pads[i] = one_in(random, 2) ? 0 : pick(random, -2, one_in(random, 4) ? 20 : 3);
     }
-    c->text = sp__text(modes[pick(random, 0, 2)]);
+    c->text = sp__text(modes[pick(random, 0, is_old ? 2 : 3)]);
     c->attributes[c->attribute_count++] = data_attribute_text("mode", &c->text);
     if (is_old) {
         add_ints(c, "pads", pads, 2 * x.rank);
@@ -409,31 +409,34 @@ static void make_identity(data_random *random, kernel_case *c)
 
 /* ---- kinds ---- */
 
-static const struct {
-    const char *name;
-    void (*make)(data_random *random, kernel_case *c);
-} kinds[] = {
+static const kernel_case_kind kinds[] = {
     {"gemm", make_gemm},         {"matmul", make_matmul}, {"conv", make_conv},
     {"max pool", make_max_pool}, {"binary", make_binary}, {"unary", make_unary},
     {"concat", make_concat},     {"split", make_split},   {"transpose", make_transpose},
     {"pad", make_pad},           {"fill", make_fill},     {"identity", make_identity},
 };
 
+static const kernel_case_kind *find_kind(uint32_t kind)
+{
+    const uint32_t count = SP_COUNT_OF(kinds);
+    return kind < count ? &kinds[kind] : &kernel_case_moves[kind - count];
+}
+
 uint32_t kernel_case_kinds(void)
 {
-    return SP_COUNT_OF(kinds);
+    return SP_COUNT_OF(kinds) + KERNEL_CASE_MOVES;
 }
 
 const char *kernel_case_kind_name(uint32_t kind)
 {
-    return kinds[kind].name;
+    return find_kind(kind)->name;
 }
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)
 {
     memset(out, 0, sizeof(*out));
     out->output_count = 1;
-    kinds[kind].make(random, out);
+    find_kind(kind)->make(random, out);
 }
 
 void kernel_case_free(kernel_case *what)

@@ -94,6 +94,26 @@ sp_array data_ints(const int64_t *values, int64_t count)
     return array;
 }
 
+sp_array data_counted(sp_dtype dtype, sp_shape shape, uint64_t start)
+{
+    sp_array array;
+    if (sp__array_init(&array, dtype, &shape) != SP_OK) abort();
+    const size_t size = sp_dtype_bytes(dtype);
+    for (uint64_t i = 0; i < array.bytes / size; i++) {
+        const uint64_t value = start + i;
+        memcpy((char *)array.data + i * size, &value, size);
+    }
+    return array;
+}
+
+uint64_t data_element(const sp_array *array, uint64_t index)
+{
+    const size_t size = sp_dtype_bytes(array->dtype);
+    uint64_t value = 0;
+    memcpy(&value, (const char *)array->data + index * size, size);
+    return value;
+}
+
 sp_cpu_isa data_asked_isa(void)
 {
     const char *asked = getenv("STREAMPOOL_ISA");
@@ -231,6 +251,21 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
     for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) free(memory.packed[i]);
     sp__lowering_deinit(&lowering);
     return status;
+}
+
+sp_status data_run(const char *op, uint32_t version, const sp_attribute *attributes,
+                   uint32_t attribute_count, const sp_array *inputs, uint32_t input_count,
+                   sp_array *outputs, uint32_t output_count)
+{
+    const data_call call = {.op = op,
+                            .version = version,
+                            .attributes = attributes,
+                            .attribute_count = attribute_count,
+                            .inputs = inputs,
+                            .input_count = input_count,
+                            .output_count = output_count,
+                            .isa = sp__cpu_isa_selected()};
+    return data_run_op(&call, outputs);
 }
 
 sp_status data_run_plan(const sp_plan *plan, const sp_array *inputs, sp_array *outputs)

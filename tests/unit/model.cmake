@@ -10,15 +10,20 @@ target_compile_definitions(sp_model_fixture PRIVATE
 foreach(suite IN ITEMS
     tensor:shape
     ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
-    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_move
+    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_index ops:op_move
+    ops:op_rearrange ops:op_recurrent ops:op_resize
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
-    model:graph model:plan model:models)
+    model:deciding_inputs model:graph model:plan model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)
     sp_add_test(test_${name} SOURCES test_${name}.c LABELS ${label} LINKS sp_model_fixture
         TIMEOUT 120)
 endforeach()
+
+# Calls that the comparison with CUDA makes too.
+sp_add_test(test_move_bits SOURCES test_move_bits.c LABELS ops
+    LINKS sp_kernel_compare sp_model_fixture TIMEOUT 120)
 
 foreach(isa portable avx2)
     sp_add_test_run(test_kernel_bits_${isa} PROGRAM test_kernel_bits LABELS ops TIMEOUT 120
