@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <streampool/device.h>
+#include <streampool/model.h>
 #include <streampool/runtime.h>
 
 #include "base/option.h"
@@ -36,6 +37,15 @@ static void print_quirks(sp_device device)
     }
 }
 
+static void print_ops(sp_device device)
+{
+    sp_device_ops ops;
+    if (sp_device_get_ops(device, &ops) != SP_OK) return;
+    printf("  kernels for %u of %u ops", ops.own_count, ops.op_count);
+    if (ops.own_count < ops.op_count) printf("; the others run on cpu");
+    printf("\n");
+}
+
 /* All GPUs that the driver shows; the reason if there are none. */
 static void open_gpus(void)
 {
@@ -62,6 +72,7 @@ static void print_devices(void)
         printf("device %s: %.1f GiB, %u streams of which %u run at the same time, %u run slots\n",
                info.name, (double)info.memory_bytes / (1024.0 * 1024.0 * 1024.0), info.stream_count,
                info.width, info.run_slots);
+        print_ops(device);
         print_quirks(device);
     }
 }

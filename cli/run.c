@@ -18,11 +18,17 @@
 #define MAX_PORTS 64
 #define MAX_THREADS 1024
 
+/* The NAME=FILE of one kind of option. */
+typedef struct run_files {
+    const char *names[MAX_PORTS];
+    const char *files[MAX_PORTS];
+    uint32_t count;
+} run_files;
+
 typedef struct run_arguments {
     const char *path;
-    const char *input_names[MAX_PORTS];
-    const char *input_files[MAX_PORTS];
-    uint32_t input_count;
+    run_files inputs;
+    run_files outputs;
     const char *device;
     uint32_t threads;
     uint32_t repeat;
@@ -44,11 +50,11 @@ typedef struct run_job {
 
 static void print_usage(void)
 {
-    fprintf(stderr,
-            "usage: streampool run MODEL [--device NAME] [--input NAME=FILE]... [--threads N] "
-            "[--repeat K]\n"
-            "  NAME is cpu or cuda:N; FILE holds one ONNX TensorProto (.pb); inputs not given are "
-            "made up\n");
+    fprintf(stderr, "usage: streampool run MODEL [--device NAME] [--input NAME=FILE]... "
+                    "[--output NAME=FILE]... [--threads N] [--repeat K]\n"
+                    "  a device is cpu or cuda:N; a FILE is one array of NumPy (.npy) or one ONNX "
+                    "TensorProto (.pb);\n"
+                    "  inputs not given are made up; outputs are those of the first run\n");
 }
 
 static bool parse_count(const char *text, uint32_t max, uint32_t *out)
@@ -60,14 +66,14 @@ static bool parse_count(const char *text, uint32_t max, uint32_t *out)
     return true;
 }
 
-static bool parse_input(char *text, run_arguments *out)
+static bool parse_file(char *text, run_files *out)
 {
     char *equals = strchr(text, '=');
-    if (equals == NULL || out->input_count == MAX_PORTS) return false;
+    if (equals == NULL || out->count == MAX_PORTS) return false;
     *equals = '\0';
-    out->input_names[out->input_count] = text;
-    out->input_files[out->input_count] = equals + 1;
-    out->input_count++;
+    out->names[out->count] = text;
+    out->files[out->count] = equals + 1;
+    out->count++;
     return true;
 }
 
@@ -77,7 +83,9 @@ static bool parse_arguments(int argc, char **argv, run_arguments *out)
     for (int i = 1; i < argc; i++) {
         const bool has_value = i + 1 < argc;
         if (strcmp(argv[i], "--input") == 0 && has_value) {
-            if (!parse_input(argv[++i], out)) return false;
+            if (!parse_file(argv[++i], &out->inputs)) return false;
+        } else if (strcmp(argv[i], "--output") == 0 && has_value) {
+            if (!parse_file(argv[++i], &out->outputs)) return false;
         } else if (strcmp(argv[i], "--device") == 0 && has_value) {
             out->device = argv[++i];
         } else if (strcmp(argv[i], "--threads") == 0 && has_value) {
@@ -97,10 +105,9 @@ static bool parse_arguments(int argc, char **argv, run_arguments *out)
 
 static sp_status load_input(const run_arguments *arguments, const sp_port *port, sp_array *out)
 {
-    for (uint32_t i = 0; i < arguments->input_count; i++) {
-        if (strcmp(arguments->input_names[i], port->name) == 0) {
-            return tensor_read(arguments->input_files[i], out);
-        }
+    const run_files *given = &arguments->inputs;
+    for (uint32_t i = 0; i < given->count; i++) {
+        if (strcmp(given->names[i], port->name) == 0) return tensor_read(given->files[i], out);
     }
     return tensor_make(port, out);
 }
@@ -109,9 +116,9 @@ static sp_status load_inputs(const run_arguments *arguments, run_job *job)
 {
     sp_model_info info;
     SP_TRY(sp_model_get_info(job->model, &info));
-    for (uint32_t i = 0; i < arguments->input_count; i++) {
+    for (uint32_t i = 0; i < arguments->inputs.count; i++) {
         uint32_t index;
-        SP_TRY(sp_model_find_input(job->model, arguments->input_names[i], &index));
+        SP_TRY(sp_model_find_input(job->model, arguments->inputs.names[i], &index));
     }
     job->input_count = info.input_count;
     job->output_count = info.output_count;
@@ -119,6 +126,27 @@ static sp_status load_inputs(const run_arguments *arguments, run_job *job)
         sp_port port;
         SP_TRY(sp_model_get_input(job->model, i, &port));
         SP_TRY(load_input(arguments, &port, &job->inputs[i]));
+    }
+    return SP_OK;
+}
+
+/* Before anything runs. */
+static sp_status check_outputs(const run_files *asked, sp_model model)
+{
+    for (uint32_t i = 0; i < asked->count; i++) {
+        uint32_t index;
+        SP_TRY(sp_model_find_output(model, asked->names[i], &index));
+        SP_TRY(tensor_check_name(asked->files[i]));
+    }
+    return SP_OK;
+}
+
+static sp_status write_outputs(const run_files *asked, const run_job *job)
+{
+    for (uint32_t i = 0; i < asked->count; i++) {
+        uint32_t index;
+        SP_TRY(sp_model_find_output(job->model, asked->names[i], &index));
+        SP_TRY(tensor_write(asked->files[i], asked->names[i], &job->expected[index]));
     }
     return SP_OK;
 }
@@ -194,14 +222,27 @@ static sp_status run_threads(run_job *job, uint32_t count, double *seconds)
 
 /* ---- the command ---- */
 
+static void print_cpu_steps(sp_model model, const sp_model_info *info)
+{
+    sp_model_cpu_op op;
+    if (info->cpu_step_count == 0) return;
+    printf("%u of %u steps on the cpu", info->cpu_step_count, info->step_count);
+    for (uint32_t i = 0; sp_model_get_cpu_op(model, i, &op) == SP_OK; i++) {
+        printf("%s %s %u", i == 0 ? ":" : ",", op.name, op.step_count);
+    }
+    printf("; a run has %u segments\n", info->segment_count);
+}
+
 static sp_status run_job_all(const run_arguments *arguments, run_job *job)
 {
-    sp_model_options options;
+    sp_model_options options = {0};
     SP_TRY(sp_device_open(arguments->device, &options.device));
     SP_TRY(sp_model_load(arguments->path, &options, &job->model));
+    SP_TRY(check_outputs(&arguments->outputs, job->model));
     SP_TRY(load_inputs(arguments, job));
     SP_TRY(make_outputs(job, job->expected));
     SP_TRY(run_once(job, job->expected));
+    SP_TRY(write_outputs(&arguments->outputs, job));
     job->repeat = arguments->repeat;
     double seconds = 0;
     SP_TRY(run_threads(job, arguments->threads, &seconds));
@@ -216,6 +257,7 @@ static sp_status run_job_all(const run_arguments *arguments, run_job *job)
         printf("output %s: %s %s\n", port.name, sp_dtype_name(job->expected[i].dtype),
                sp__shape_print(&job->expected[i].shape).text);
     }
+    print_cpu_steps(job->model, &info);
     printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u sessions\n",
            arguments->threads, (unsigned long long)runs, (double)runs / seconds,
            info.most_in_flight, info.session_count);

@@ -9,15 +9,43 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "model/onnx.h"
+#include "tensor/npy.h"
+
+static bool ends_in(const char *path, const char *ending)
+{
+    const size_t len = strlen(path), ending_len = strlen(ending);
+    return len >= ending_len && strcmp(path + len - ending_len, ending) == 0;
+}
 
 sp_status tensor_read(const char *path, sp_array *out)
 {
     void *bytes;
     size_t len;
     SP_TRY(sp_file_read(path, &bytes, &len));
-    const sp_status status = sp__onnx_tensor_load(bytes, len, out);
+    const sp_status status = ends_in(path, ".npy") ? sp__npy_load(bytes, len, out)
+                                                   : sp__onnx_tensor_load(bytes, len, out);
     sp_free(bytes);
     return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
+}
+
+sp_status tensor_check_name(const char *path)
+{
+    if (ends_in(path, ".npy") || ends_in(path, ".pb")) return SP_OK;
+    return sp__fail(SP_INVALID, "%s: an output's file is named .npy or .pb", path);
+}
+
+sp_status tensor_write(const char *path, const char *name, const sp_array *array)
+{
+    const sp_array_view view = {.dtype = array->dtype, .shape = array->shape, .data = array->data};
+    void *bytes;
+    size_t len;
+    SP_TRY(tensor_check_name(path));
+    const sp_status made = ends_in(path, ".npy") ? sp__npy_save(&view, &bytes, &len)
+                                                 : sp__onnx_tensor_save(&view, name, &bytes, &len);
+    if (made != SP_OK) return sp__fail_prefix(made, "%s: ", path);
+    const sp_status status = sp_file_replace(path, bytes, len);
+    sp_free(bytes);
+    return status;
 }
 
 sp_host_tensor tensor_of(const sp_array *array, const char *name)

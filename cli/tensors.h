@@ -7,8 +7,15 @@
 
 #include "tensor/array.h"
 
-/* Reads a file that holds one ONNX TensorProto. The array is freed with sp__array_deinit. */
+/* Reads a file: .npy is an array of NumPy, any other name one ONNX TensorProto. The array is freed
+ * with sp__array_deinit. */
 sp_status tensor_read(const char *path, sp_array *out);
+
+/* Can a file of that name be written, by its ending: .npy or .pb? Else SP_INVALID. */
+sp_status tensor_check_name(const char *path);
+
+/* Writes a file as its name says. `name` is the tensor's. */
+sp_status tensor_write(const char *path, const char *name, const sp_array *array);
 
 /* The array as an input or output; borrows its data. */
 sp_host_tensor tensor_of(const sp_array *array, const char *name);

@@ -32,7 +32,7 @@ typedef struct gpu_case {
     sp_host_tensor inputs[8];
     uint32_t input_count, output_count;
     uint64_t output_bytes[8], output_at[8]; /* of a thread's room, in floats */
-    sp_compiled *compiled;
+    sp_plan_place *place;                   /* in use until the case ends */
     /* Streams of the bare driver, each with an event. */
     sp_cuda_device *gpu;
     CUstream streams[STREAMS];
@@ -69,8 +69,8 @@ static void submit_model(void *ctx, uint64_t count)
     bench_check(sp_stream_current(c->device, &stream) == SP_OK, "stream");
     bench_check(sp__stream_find(stream, &ref) == SP_OK, "stream");
     sp_session *session;
-    bench_check(sp__session_take(c->compiled, true, &session) == SP_OK, "session");
-    const sp_command command = {.type = SP_COMMAND_LIST, .list = session->list};
+    bench_check(sp__session_take(c->place->compiled, true, &session) == SP_OK, "session");
+    const sp_command command = {.type = SP_COMMAND_LIST, .list = session->lists[0]};
     const sp_submission submission = {.commands = &command, .command_count = 1};
     sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
@@ -98,8 +98,8 @@ static void wait_bare(CUstream stream, CUevent event, bare_wait how)
 static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
 {
     sp_session *session;
-    bench_check(sp__session_take(c->compiled, true, &session) == SP_OK, "session");
-    const CUgraphExec graph = sp__cuda_list_graph(session->list);
+    bench_check(sp__session_take(c->place->compiled, true, &session) == SP_OK, "session");
+    const CUgraphExec graph = sp__cuda_list_graph(session->lists[0]);
     const uint32_t place = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;
     sp__cuda_enter(c->gpu);
     for (uint64_t i = 0; i < count; i++) {
@@ -241,7 +241,7 @@ static bool open_case(gpu_case *c, const char *data)
     bench_check(next * sizeof(float) <= MAX_BYTES, "outputs are larger than their room");
     const sp_plan_request request = {.inputs = plan_inputs, .input_count = c->input_count};
     sp_rt_model *model = sp__model_hold(c->model);
-    bench_check(sp__plan_cache_find(&model->plans, &request, &c->compiled) == SP_OK, "plan");
+    bench_check(sp__plan_cache_find(&model->plans, &request, true, &c->place) == SP_OK, "plan");
     sp__model_drop(model);
     return true;
 }
@@ -275,6 +275,9 @@ static void bench_case(gpu_case *c, double wanted)
     snprintf(name, sizeof name, "%s_submit_wait_every_32", c->name);
     bench_print(name, &pair.ours, "bare driver", pair.peer.median, pair.peer.median / wanted);
     close_streams(c);
+    sp_rt_model *model = sp__model_hold(c->model);
+    sp__plan_cache_drop(&model->plans, c->place);
+    sp__model_drop(model);
     sp_model_release(c->model);
 }
 

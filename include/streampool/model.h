@@ -7,6 +7,7 @@
 #ifndef STREAMPOOL_MODEL_H
 #define STREAMPOOL_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,14 +22,19 @@ typedef struct sp_model {
 
 typedef struct sp_model_options {
     sp_device device; /* zero: cpu */
+    /* Plans that are kept, 4,096 at most; zero: as STREAMPOOL_PLANS says, 32 by default. A run with
+     * other shapes than those takes the place of a plan that was not used lately. */
+    uint32_t max_plans;
 } sp_model_options;
 
-/* Loads an ONNX file. NULL options are all defaults.
+/* Loads an ONNX file. The data of initializers may stand in other files of its folder, or below it;
+ * nothing outside is read. NULL options are all defaults.
  * Errors: SP_IO naming the file; SP_CORRUPT, SP_UNSUPPORTED saying what and where in it. */
 SP_API sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out);
 
-/* The same from the bytes of a file, which are not needed afterwards. SP_INVALID for a `len` above
- * PTRDIFF_MAX, before anything is read. */
+/* The same from the bytes of a file, which are not needed afterwards. There are no other files
+ * then: SP_INVALID if the model asks for one. SP_INVALID for a `len` above PTRDIFF_MAX, before
+ * anything is read. */
 SP_API sp_status sp_model_load_from_memory(const void *bytes, size_t len,
                                            const sp_model_options *options, sp_model *out);
 
@@ -44,6 +50,9 @@ typedef struct sp_port {
     uint32_t rank;
     int64_t shape[SP_MAX_RANK];         /* -1 is free */
     const char *dim_names[SP_MAX_RANK]; /* of free dimensions, "" if unnamed */
+    /* An input from which sizes or branches of the graph follow. Its values, up to 512 bytes,
+     * belong to what a plan is made for, like the shapes; sp_model_infer needs them too. */
+    bool decides_shapes;
 } sp_port;
 
 /* What a run takes and gives. Initializers that are also inputs are not counted; a run may override
@@ -56,13 +65,38 @@ typedef struct sp_model_info {
     uint64_t weight_bytes;
     sp_device device;
     uint64_t runs;           /* that have begun */
-    uint32_t plan_count;     /* sets of input shapes that were compiled */
+    uint32_t plan_count;     /* sets of input shapes that are compiled now */
+    uint64_t plan_builds;    /* that were begun, failed ones too */
+    uint64_t plan_evictions; /* plans that gave their place to others */
     uint32_t session_count;  /* memories for one run each */
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
+    /* Of the plan compiled last; 0 before the first. */
+    uint32_t step_count;     /* launches of a kernel in a run */
+    uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
+    uint32_t segment_count;  /* parts of a run, in turns on the device and on cpu; 1: all on it */
 } sp_model_info;
 
 /* Counts and figures of the model; those that change are read one by one. */
 SP_API sp_status sp_model_get_info(sp_model model, sp_model_info *out);
+
+/* An op type whose steps run on cpu, with copies to there and back, though the model's device is
+ * another one: that has no kernel for it, or STREAMPOOL_CPU_OPS names it. */
+typedef struct sp_model_cpu_op {
+    char name[64]; /* ONNX's, or several with a + between them that run as one step */
+    uint32_t step_count;
+} sp_model_cpu_op;
+
+/* The `index`-th of these op types in the plan compiled last. SP_NOT_FOUND past the end. */
+SP_API sp_status sp_model_get_cpu_op(sp_model model, uint32_t index, sp_model_cpu_op *out);
+
+/* Op types that models may use, and how many of them the device runs itself. */
+typedef struct sp_device_ops {
+    uint32_t op_count;
+    uint32_t own_count;
+} sp_device_ops;
+
+/* How much of what models may use the device runs by itself. */
+SP_API sp_status sp_device_get_ops(sp_device device, sp_device_ops *out);
 
 /* The `index`-th input. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_model_get_input(sp_model model, uint32_t index, sp_port *out);
@@ -98,10 +132,10 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  * at the same time, the others wait in order of arrival. After the first run with the same input
  * shapes a run allocates nothing, except on a thread that has not called the library before: its
  * record and its stream are made then (or earlier, by sp_stream_current and sp_stream_synchronize).
- * A run inside a host function or callback takes no slot.
- * Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a
- * failed kernel's status, naming node and op. On failure outputs are undefined, nothing else is
- * disturbed.
+ * A run inside a host function or callback takes no slot. Steps that the model's device has no
+ * kernel for run on cpu in between, in the order of the stream: see sp_model_get_cpu_op. Errors:
+ * SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a failed
+ * kernel's status, naming node and op. On failure outputs are undefined, nothing else is disturbed.
  * Outputs overlap neither inputs nor each other (SP_INVALID); all are aligned for their dtype.
  * Further errors: SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is
  * full, SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */

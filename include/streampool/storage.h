@@ -48,6 +48,7 @@ typedef struct sp_adopt_options {
     /* Or: when all is done that was submitted to this stream, of any device, before the call. One
      * of the two at most. */
     sp_stream ready_after;
+    bool is_frozen; /* frozen from the start; the call waits until the memory is ready */
     sp_storage_release_function release; /* may be NULL */
     void *ctx;
 } sp_adopt_options;

@@ -20,14 +20,17 @@
 #include <streampool/check.h>
 #include <streampool/command_list.h>
 #include <streampool/device.h>
+#include <streampool/dlpack.h>
 #include <streampool/dtype.h>
 #include <streampool/event.h>
 #include <streampool/log.h>
 #include <streampool/model.h>
+#include <streampool/npy.h>
 #include <streampool/null_device.h>
 #include <streampool/runtime.h>
 #include <streampool/status.h>
 #include <streampool/storage.h>
 #include <streampool/stream.h>
+#include <streampool/tensor.h>
 
 #endif

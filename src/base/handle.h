@@ -36,6 +36,7 @@ typedef enum sp_handle_kind {
     SP_KIND_KERNEL,
     SP_KIND_LIST,
     SP_KIND_MODEL,
+    SP_KIND_TENSOR,
     SP_KIND_COUNT
 } sp_handle_kind;
 

@@ -31,8 +31,11 @@ typedef enum sp_option_type {
     X(FORCE_SAFE_PATHS, BOOL, 0, 0, 1, "", "always take the safe path of every device quirk")      \
     X(CACHE, BYTES, 0, 0, INT64_MAX, "",                                                           \
       "free memory that a device's allocator keeps before it gives some back; 0 is no bound")      \
+    X(PLANS, INT, 32, 1, 4096, "", "plans that a model keeps, one for each set of input shapes")   \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
     X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
+    X(CPU_OPS, TEXT, 0, 0, 0, "",                                                                  \
+      "ONNX ops, as in Conv,Tanh, that models of other devices run on cpu: to debug a kernel")     \
     X(CUDA_DRIVER, TEXT, 0, 0, 0, "", "file of the CUDA driver; none is the system's libcuda")     \
     X(NVRTC, TEXT, 0, 0, 0, "", "file of CUDA's run-time compiler; none is the system's libnvrtc") \
     X(CACHE_DIR, TEXT, 0, 0, 0, "",                                                                \

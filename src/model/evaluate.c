@@ -63,8 +63,10 @@ static sp_status evaluate(const sp_op_call *call, sp_lowering *lowering, void **
     }
     SP_TRY(call->op->lower(call, lowering));
     if (lowering->alias_input != SP_NO_INPUT) {
-        const void *from = call->inputs[lowering->alias_input].data;
-        if (outputs[0].bytes > 0) memcpy(outputs[0].data, from, (size_t)outputs[0].bytes);
+        for (uint32_t i = 0; i < call->output_count; i++) {
+            const void *from = call->inputs[lowering->alias_input + i].data;
+            if (outputs[i].bytes > 0) memcpy(outputs[i].data, from, (size_t)outputs[i].bytes);
+        }
         return SP_OK;
     }
     return run(call, lowering, pointers);

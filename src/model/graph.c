@@ -67,10 +67,10 @@ sp_op_call sp__graph_call(const sp_graph *graph, const sp_graph_node *node, sp_o
 
 static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
 {
-    const sp_onnx_graph *file = &builder->model->graph;
-    uint64_t names = (uint64_t)file->input_count + file->initializer_count;
-    for (uint32_t i = 0; i < file->node_count; i++) names += file->nodes[i].output_count;
-    SP_TRY(sp__name_map_init(&builder->names, names, sp__name_map_key(bytes, len)));
+    const uint64_t names = sp__graph_count_names(&builder->model->graph);
+    SP_TRY(sp__name_map_init(&builder->main.names, names, sp__name_map_key(bytes, len)));
+    builder->main.region = SP_NO_REGION;
+    builder->scope = &builder->main;
     SP_TRY(sp__graph_import(builder));
     SP_TRY(sp__graph_mark_live(builder));
     SP_TRY(sp__graph_mark_deciding(builder));
@@ -81,13 +81,18 @@ static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
 
 sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out)
 {
+    return sp__graph_load_in(NULL, bytes, len, out);
+}
+
+sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, const sp_graph **out)
+{
     *out = NULL;
-    sp_graph_builder builder = {.graph = sp_calloc(1, sizeof(sp_graph))};
+    sp_graph_builder builder = {.graph = sp_calloc(1, sizeof(sp_graph)), .folder = folder};
     if (builder.graph == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
     sp__bump_init(&builder.graph->bump, (uint64_t)len * TABLE_BYTES_PER_BYTE + TABLE_BYTES_FREE);
     sp_status status = sp__onnx_read(bytes, len, &builder.model);
     if (status == SP_OK) status = build(&builder, bytes, len);
-    sp__name_map_deinit(&builder.names);
+    sp__name_map_deinit(&builder.main.names);
     sp__onnx_free(builder.model);
     if (status != SP_OK) {
         sp__graph_free(builder.graph);

@@ -22,10 +22,8 @@
 #define SP_FOLD_VALUE_BYTES (UINT64_C(16) << 20)
 #define SP_FOLD_TOTAL_WORK (UINT64_C(256) << 20)
 
-/* An input that decides shapes is known to the plan if it is no larger. */
-#define SP_DECIDING_BYTES 512
-
 #define SP_NO_WEIGHT UINT32_MAX
+#define SP_NO_REGION UINT32_MAX
 
 /* A constant, 64-byte aligned, owned by the graph: an initializer or a folded value as it is, or
  * the packed form of one. */
@@ -43,6 +41,15 @@ typedef struct sp_graph_value {
     uint32_t weight; /* of a constant that is needed unpacked */
 } sp_graph_value;
 
+/* The nodes of one branch of an If. They stand among the others, before the If itself, and belong
+ * to a plan only if the condition, which stands before them, chooses the branch. */
+typedef struct sp_graph_region {
+    uint32_t parent;    /* the branch that the If stands in, or SP_NO_REGION */
+    uint32_t condition; /* a value: one bool */
+    bool is_then;
+} sp_graph_region;
+
+/* Inputs of an If: the condition, what the then-branch gives, what the else-branch gives. */
 typedef struct sp_graph_node {
     const char *name; /* the file's, or the name of the first output */
     const sp_op *op;
@@ -50,8 +57,9 @@ typedef struct sp_graph_node {
     sp_attribute_list attributes;
     const uint32_t *inputs, *outputs; /* values; an input that is left out is SP_NO_VALUE */
     uint32_t input_count, output_count;
-    bool is_live;   /* some output needs it */
-    bool is_folded; /* its outputs are constants, unless a default is overridden */
+    bool is_live;    /* some output needs it */
+    bool is_folded;  /* its outputs are constants, unless a default is overridden */
+    uint32_t region; /* the branch that it stands in, or SP_NO_REGION */
     /* Inputs 1 and on as the op's `pack` laid them out, or SP_NO_WEIGHT. */
     uint32_t packed_weights[SP_OP_PACKED_INPUTS];
 } sp_graph_node;
@@ -72,17 +80,18 @@ typedef struct sp_graph_port {
     uint32_t rank;
     int64_t dims[SP_MAX_RANK];          /* -1 is free */
     const char *dim_names[SP_MAX_RANK]; /* of free dimensions, or "" */
-    bool decides_shapes; /* of an input: some shape depends on its values, not on its shape alone */
+    bool decides_shapes;                /* an input whose values shapes, or branches, depend on */
 } sp_graph_port;
 
 typedef struct sp_graph {
     const sp_graph_value *values;
     const sp_graph_node *nodes; /* each comes after the nodes whose outputs it uses */
+    const sp_graph_region *regions;
     const sp_weight *weights;
     const sp_graph_port *inputs;   /* what a run must give */
     const sp_graph_port *defaults; /* inputs that have an initializer: what a run may give */
     const sp_graph_port *outputs;
-    uint32_t value_count, node_count, weight_count;
+    uint32_t value_count, node_count, region_count, weight_count;
     uint32_t input_count, default_count, output_count;
     uint32_t max_operands; /* most inputs, or outputs, that any node has */
     uint64_t weight_bytes; /* of all weights */
@@ -95,6 +104,10 @@ typedef struct sp_graph {
 /* Loads a model from the bytes of its file. Errors: as sp__onnx_read, SP_UNSUPPORTED naming op and
  * version, SP_CORRUPT naming node and value. */
 sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out);
+/* The same for a file of `folder`, where the data of initializers may stand in files beside it.
+ * NULL is no folder. */
+sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len,
+                            const sp_graph **out);
 void sp__graph_free(const sp_graph *graph);
 
 /* The call of a node on operands that the caller has room for: the inputs are filled in, the

@@ -7,26 +7,62 @@
 #include "model/graph.h"
 #include "model/onnx.h"
 
+/* The names of one graph of the file. A branch also sees those around it. */
+typedef struct sp_graph_scope {
+    sp_name_map names;
+    const struct sp_graph_scope *outer; /* NULL for the main graph */
+    uint32_t region;
+} sp_graph_scope;
+
+/* What a file holds, in the main graph and in the branches below it. */
+typedef struct sp_graph_totals {
+    uint64_t names; /* of values */
+    uint64_t nodes;
+    uint64_t regions;
+} sp_graph_totals;
+
 /* What is written while the graph is built; the pointers of `graph` are these same arrays. */
 typedef struct sp_graph_builder {
     sp_graph *graph;
     const sp_onnx_model *model;
+    const char *folder; /* of the file, or NULL */
     sp_graph_value *values;
     sp_graph_node *nodes;
     sp_graph_port *inputs, *defaults;
     sp_weight *weights; /* grows; owned by the builder until the end */
     uint32_t weight_capacity;
     uint64_t folded_work; /* bytes and multiply-adds of folding so far */
-    sp_name_map names;
+    sp_graph_region *regions;
+    sp_graph_scope main;   /* of the main graph */
+    sp_graph_scope *scope; /* of the graph that is being imported */
 } sp_graph_builder;
+
+/* ---- graph_scope.c ---- */
+
+/* Names that the graph itself defines. */
+uint64_t sp__graph_count_names(const sp_onnx_graph *file);
+sp_graph_totals sp__graph_count(const sp_onnx_graph *file);
+
+/* The value of that name, in the scope or around it, or SP_NO_VALUE. */
+uint32_t sp__graph_scope_find(const sp_graph_scope *scope, sp_text name);
+
+/* ---- the steps ---- */
 
 /* Values, ports and nodes from the file's tables: names resolved, order and schema checked. */
 sp_status sp__graph_import(sp_graph_builder *builder);
 
+/* Parts of the import that branches share: initializers and nodes of a graph, into the current
+ * scope. */
+sp_status sp__graph_import_body(sp_graph_builder *builder, const sp_onnx_graph *file);
+/* The branches of an If, whose condition is resolved: their nodes, and what they give as inputs of
+ * the node. */
+sp_status sp__graph_import_branches(sp_graph_builder *builder, const sp_onnx_node *file,
+                                    sp_graph_node *node);
+
 /* Marks the nodes that outputs need. */
 sp_status sp__graph_mark_live(sp_graph_builder *builder);
 
-/* Marks the inputs whose values decide shapes. */
+/* Marks the inputs whose values decide shapes or branches. */
 sp_status sp__graph_mark_deciding(sp_graph_builder *builder);
 
 /* Computes constant nodes. */

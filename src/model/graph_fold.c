@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead nodes, inputs that decide shapes, and constant nodes. Folding uses the kernels that a run
- * would use, so it cannot change a bit. */
+/* Dead nodes and constant nodes. Folding uses the kernels that a run would use, so it cannot change
+ * a bit. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
 #include "model/evaluate.h"
 #include "model/graph_build.h"
+#include "ops/registry.h"
 
 sp_status sp__graph_mark_live(sp_graph_builder *builder)
 {
@@ -23,38 +24,6 @@ sp_status sp__graph_mark_live(sp_graph_builder *builder)
         }
     }
     sp_free(is_needed);
-    return SP_OK;
-}
-
-/* Backwards from the operands that shape rules must know: what they are computed from decides too,
- * up to where only a shape is looked at. */
-sp_status sp__graph_mark_deciding(sp_graph_builder *builder)
-{
-    const sp_graph *graph = builder->graph;
-    bool *decides = sp_calloc(graph->value_count, sizeof(*decides));
-    if (decides == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to sort the graph");
-    for (uint32_t n = graph->node_count; n-- > 0;) {
-        const sp_graph_node *node = &builder->nodes[n];
-        const uint32_t known = node->op->known_inputs;
-        bool is_wanted = false;
-        for (uint32_t i = 0; i < node->output_count; i++) {
-            is_wanted = is_wanted || decides[node->outputs[i]];
-        }
-        if (!node->is_live || known == SP_OP_SHAPE_ONLY) continue;
-        for (uint32_t i = 0; i < node->input_count; i++) {
-            const bool is_known = i < 31 && (known >> i & 1) != 0;
-            if (node->inputs[i] != SP_NO_VALUE && (is_wanted || is_known)) {
-                decides[node->inputs[i]] = true;
-            }
-        }
-    }
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        builder->inputs[i].decides_shapes = decides[builder->inputs[i].value];
-    }
-    for (uint32_t i = 0; i < graph->default_count; i++) {
-        builder->defaults[i].decides_shapes = decides[builder->defaults[i].value];
-    }
-    sp_free(decides);
     return SP_OK;
 }
 
@@ -119,6 +88,19 @@ static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_
     return set_constants(builder, node, room->arrays);
 }
 
+/* What is wrong in a branch counts only if the branch is taken: plans look again. An If is for them
+ * too, since they know which branch that is. */
+static sp_status fold_in_region(sp_graph_builder *builder, sp_graph_node *node, fold_room *room,
+                                const sp_kernel *kernels)
+{
+    if (sp__op_is_if(node->op)) return SP_OK;
+    if (node->region == SP_NO_REGION) return fold_node(builder, node, room, kernels);
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = fold_node(builder, node, room, kernels);
+    return sp__error_settle(&scope, status == SP_OUT_OF_MEMORY ? status : SP_OK);
+}
+
 sp_status sp__graph_fold(sp_graph_builder *builder)
 {
     const sp_kernel *kernels = sp__cpu_kernels(sp__cpu_isa_selected());
@@ -133,7 +115,7 @@ sp_status sp__graph_fold(sp_graph_builder *builder)
     for (uint32_t i = 0; i < builder->graph->node_count && status == SP_OK; i++) {
         sp_graph_node *node = &builder->nodes[i];
         if (!node->is_live || !has_constant_inputs(builder->graph, node)) continue;
-        status = fold_node(builder, node, &room, kernels);
+        status = fold_in_region(builder, node, &room, kernels);
         if (status != SP_OK) (void)sp__graph_fail_node(status, node);
     }
     sp_free(room.inputs);

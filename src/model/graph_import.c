@@ -19,7 +19,7 @@ static sp_status add_value(sp_graph_builder *builder, sp_text name, uint32_t *ou
     sp_graph_value *value = &builder->values[index];
     *value = (sp_graph_value){.weight = SP_NO_WEIGHT};
     SP_TRY(sp__bump_text(&graph->bump, name, &value->name));
-    if (name.len > 0 && !sp__name_map_add(&builder->names, name, index)) {
+    if (name.len > 0 && !sp__name_map_add(&builder->scope->names, name, index)) {
         return sp__fail(SP_CORRUPT, "two values are named '%s'", sp__text_print(name).text);
     }
     graph->value_count++;
@@ -62,7 +62,7 @@ static sp_status import_inputs(sp_graph_builder *builder)
             return sp__fail(SP_UNSUPPORTED, "input '%s' is no tensor",
                             sp__text_print(info->name).text);
         }
-        uint32_t value = sp__name_map_find(&builder->names, info->name);
+        uint32_t value = sp__graph_scope_find(builder->scope, info->name);
         const bool has_default = value != SP_NO_VALUE && value < file->initializer_count;
         if (!has_default) SP_TRY(add_value(builder, info->name, &value));
         if (builder->values[value].is_default) {
@@ -88,7 +88,7 @@ static sp_status import_outputs(sp_graph_builder *builder)
     graph->output_count = file->output_count;
     for (uint32_t i = 0; i < file->output_count; i++) {
         const sp_onnx_value_info *info = &file->outputs[i];
-        const uint32_t value = sp__name_map_find(&builder->names, info->name);
+        const uint32_t value = sp__graph_scope_find(builder->scope, info->name);
         if (info->name.len == 0 || value == SP_NO_VALUE) {
             return sp__fail(SP_CORRUPT, "nothing produces output '%s'",
                             sp__text_print(info->name).text);
@@ -98,7 +98,7 @@ static sp_status import_outputs(sp_graph_builder *builder)
     return SP_OK;
 }
 
-/* ---- initializers: values 0 to initializer_count - 1 ---- */
+/* ---- initializers: of the main graph values 0 to initializer_count - 1 ---- */
 
 static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_tensor *tensor)
 {
@@ -106,8 +106,12 @@ static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_ten
     if (tensor->name.len == 0) return sp__fail(SP_CORRUPT, "an initializer has no name");
     SP_TRY(add_value(builder, tensor->name, &index));
     sp_array array;
+    const bool is_external = tensor->storage == SP_ONNX_EXTERNAL;
+    if (is_external) SP_TRY(sp__onnx_external_check(tensor, builder->folder));
     SP_TRY(sp__array_init(&array, tensor->dtype, &tensor->shape));
-    const sp_status status = sp__onnx_tensor_decode(tensor, array.data);
+    const sp_status status = is_external
+                                 ? sp__onnx_external_read(tensor, builder->folder, array.data)
+                                 : sp__onnx_tensor_decode(tensor, array.data);
     if (status != SP_OK) {
         sp__array_deinit(&array);
         return status;
@@ -146,7 +150,7 @@ static sp_status resolve_inputs(sp_graph_builder *builder, const sp_onnx_node *f
     for (uint32_t i = 0; i < file->input_count; i++) {
         inputs[i] = SP_NO_VALUE;
         if (file->inputs[i].len == 0) continue;
-        inputs[i] = sp__name_map_find(&builder->names, file->inputs[i]);
+        inputs[i] = sp__graph_scope_find(builder->scope, file->inputs[i]);
         if (inputs[i] != SP_NO_VALUE) continue;
         return sp__fail(SP_CORRUPT,
                         "uses '%s', which nothing before it produces (wrong order, a cycle, or a "
@@ -185,13 +189,42 @@ static sp_status check_schema(const sp_graph_node *node)
     return SP_OK;
 }
 
-static sp_status import_node(sp_graph_builder *builder, const sp_onnx_node *file,
-                             sp_graph_node *node)
+/* Operands, and for an If what stands in its branches. */
+static sp_status import_operands(sp_graph_builder *builder, const sp_onnx_node *file,
+                                 sp_graph_node *node)
+{
+    if (file->input_count > SP_GRAPH_MAX_OPERANDS ||
+        file->output_count > SP_GRAPH_MAX_OPERANDS / 2 - 1) {
+        return sp__fail(SP_EXHAUSTED, "more than %d inputs, or half as many outputs",
+                        SP_GRAPH_MAX_OPERANDS);
+    }
+    SP_TRY(resolve_inputs(builder, file, node));
+    node->output_count = file->output_count;
+    SP_TRY(check_schema(node));
+    if (sp__op_is_if(node->op)) {
+        SP_TRY(sp__graph_import_branches(builder, file, node));
+        node->attributes = (sp_attribute_list){0};
+    }
+    return make_outputs(builder, file, node);
+}
+
+/* Behind the nodes of its branches, if it has any. */
+static void append_node(sp_graph_builder *builder, const sp_graph_node *node)
+{
+    sp_graph *graph = builder->graph;
+    const uint32_t most =
+        node->input_count > node->output_count ? node->input_count : node->output_count;
+    if (most > graph->max_operands) graph->max_operands = most;
+    builder->nodes[graph->node_count++] = *node;
+}
+
+static sp_status import_node(sp_graph_builder *builder, const sp_onnx_node *file)
 {
     int64_t version = 0;
     const bool has_name = file->name.len > 0 || file->output_count == 0;
     const sp_text name = has_name ? file->name : file->outputs[0];
-    *node = (sp_graph_node){.attributes = file->attributes};
+    sp_graph_node made = {.attributes = file->attributes, .region = builder->scope->region};
+    sp_graph_node *node = &made;
     for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) node->packed_weights[i] = SP_NO_WEIGHT;
     SP_TRY(sp__bump_text(&builder->graph->bump, name, &node->name));
     sp_status status = opset_version(builder->model, file->domain, &version);
@@ -200,32 +233,42 @@ static sp_status import_node(sp_graph_builder *builder, const sp_onnx_node *file
         return sp__fail_prefix(status, "node '%s': ", sp__text_print(name).text);
     }
     node->version = (uint32_t)version; /* sp__op_find has bounded it */
-    if (file->input_count > SP_GRAPH_MAX_OPERANDS || file->output_count > SP_GRAPH_MAX_OPERANDS) {
-        return sp__graph_fail_node(
-            sp__fail(SP_EXHAUSTED, "more than %d inputs or outputs", SP_GRAPH_MAX_OPERANDS), node);
+    status = import_operands(builder, file, node);
+    if (status != SP_OK) return sp__graph_fail_node(status, node);
+    append_node(builder, node);
+    return SP_OK;
+}
+
+sp_status sp__graph_import_body(sp_graph_builder *builder, const sp_onnx_graph *file)
+{
+    for (uint32_t i = 0; i < file->initializer_count; i++) {
+        SP_TRY(import_initializer(builder, &file->initializers[i]));
     }
-    status = resolve_inputs(builder, file, node);
-    if (status == SP_OK) status = make_outputs(builder, file, node);
-    if (status == SP_OK) status = check_schema(node);
-    return status == SP_OK ? SP_OK : sp__graph_fail_node(status, node);
+    if (builder->scope == &builder->main) SP_TRY(import_inputs(builder));
+    for (uint32_t i = 0; i < file->node_count; i++) {
+        SP_TRY(import_node(builder, &file->nodes[i]));
+    }
+    return SP_OK;
 }
 
 static sp_status make_tables(sp_graph_builder *builder)
 {
-    const sp_onnx_graph *file = &builder->model->graph;
     sp_graph *graph = builder->graph;
-    if (file->node_count > SP_GRAPH_MAX_NODES) {
-        return sp__fail(SP_EXHAUSTED, "the graph has %" PRIu32 " nodes, at most %d are supported",
-                        file->node_count, SP_GRAPH_MAX_NODES);
+    const sp_graph_totals totals = sp__graph_count(&builder->model->graph);
+    if (totals.nodes > SP_GRAPH_MAX_NODES) {
+        return sp__fail(SP_EXHAUSTED, "the graph has %" PRIu64 " nodes, at most %d are supported",
+                        totals.nodes, SP_GRAPH_MAX_NODES);
     }
-    if (builder->names.capacity >= SP_NO_VALUE) {
+    if (totals.names >= SP_NO_VALUE) {
         return sp__fail(SP_EXHAUSTED, "the graph has more than 2^32 values");
     }
-    SP_TRY(sp__bump_array(&graph->bump, builder->names.capacity, sizeof(sp_graph_value),
-                          &builder->values));
-    SP_TRY(sp__bump_array(&graph->bump, file->node_count, sizeof(sp_graph_node), &builder->nodes));
+    SP_TRY(sp__bump_array(&graph->bump, totals.names, sizeof(sp_graph_value), &builder->values));
+    SP_TRY(sp__bump_array(&graph->bump, totals.nodes, sizeof(sp_graph_node), &builder->nodes));
+    SP_TRY(
+        sp__bump_array(&graph->bump, totals.regions, sizeof(sp_graph_region), &builder->regions));
     graph->values = builder->values;
     graph->nodes = builder->nodes;
+    graph->regions = builder->regions;
     SP_TRY(sp__bump_text(&graph->bump, builder->model->producer, &graph->producer));
     graph->ir_version = builder->model->ir_version;
     return SP_OK;
@@ -238,17 +281,6 @@ sp_status sp__graph_import(sp_graph_builder *builder)
     SP_TRY(make_tables(builder));
     SP_TRY(opset_version(builder->model, (sp_text){0}, &opset));
     builder->graph->opset = opset > 0 && opset < INT32_MAX ? (uint32_t)opset : 0;
-    for (uint32_t i = 0; i < file->initializer_count; i++) {
-        SP_TRY(import_initializer(builder, &file->initializers[i]));
-    }
-    SP_TRY(import_inputs(builder));
-    for (uint32_t i = 0; i < file->node_count; i++) {
-        SP_TRY(import_node(builder, &file->nodes[i], &builder->nodes[i]));
-        const sp_graph_node *node = &builder->nodes[i];
-        const uint32_t most =
-            node->input_count > node->output_count ? node->input_count : node->output_count;
-        if (most > builder->graph->max_operands) builder->graph->max_operands = most;
-        builder->graph->node_count++;
-    }
+    SP_TRY(sp__graph_import_body(builder, file));
     return import_outputs(builder);
 }

@@ -8,6 +8,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/option.h"
+#include "ops/device_kernels.h"
+#include "ops/op_kernels.h"
+#include "ops/op_list.h"
 
 static void model_destroy(sp_object *object);
 
@@ -67,8 +71,18 @@ static sp_status check_ports(const sp_graph *graph)
                     graph->input_count, graph->output_count, SP_MODEL_MAX_PORTS);
 }
 
+/* Whoever comes first warns, and nobody waits for it: the user's log callback runs in it. */
+static void check_cpu_ops(void)
+{
+    static sp_atomic_u32 is_checked; /* process-wide: options are. Orders nothing */
+    if (sp_fetch_or_relaxed(&is_checked, 1) != 0) return;
+    sp__op_list_check(sp_option_describe(SP_OPTION_CPU_OPS)->variable,
+                      sp_option_text(SP_OPTION_CPU_OPS));
+}
+
 /* Takes the graph over. */
-static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model *out)
+static sp_status model_new(const sp_graph *graph, sp_rt_device *device, uint32_t max_plans,
+                           sp_model *out)
 {
     sp_object *object;
     sp_status status = check_ports(graph);
@@ -80,14 +94,16 @@ static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model
     sp_rt_model *model = model_of(object);
     model->graph = graph;
     model->device = device;
+    model->plans = (sp_plan_cache){0};
     status = sp__upload(device, graph->weights, graph->weight_count, &model->weights);
+    if (status == SP_OK) {
+        status =
+            sp__plan_cache_init(&model->plans, graph, device, model->weights.memories, max_plans);
+    }
     if (status != SP_OK) {
-        sp__graph_free(graph);
-        sp__handle_recycle(&models, object);
+        model_destroy(object);
         return status;
     }
-    model->plans = (sp_plan_cache){0};
-    sp__plan_cache_init(&model->plans, graph, device, model->weights.memories);
     sp_store_relaxed(&model->runs, 0);
     sp_store_relaxed(&model->in_flight, 0);
     sp_store_relaxed(&model->most_in_flight, 0);
@@ -95,21 +111,59 @@ static sp_status model_new(const sp_graph *graph, sp_rt_device *device, sp_model
     return SP_OK;
 }
 
-sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,
-                                    sp_model *out)
+/* `folder` is that of the file, or NULL. */
+static sp_status load(const char *folder, const void *bytes, size_t len,
+                      const sp_model_options *options, sp_model *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
-    *out = (sp_model){0};
     sp_rt_device *device;
-    SP_TRY(sp__rt_device_find(options != NULL ? options->device : (sp_device){0}, &device));
+    const sp_model_options wanted = options != NULL ? *options : (sp_model_options){0};
+    SP_TRY(sp__rt_device_find(wanted.device, &device));
+    if (wanted.max_plans > SP_PLAN_CACHE_MOST) {
+        return sp__fail(SP_INVALID, "a model keeps at most %d plans, not %u", SP_PLAN_CACHE_MOST,
+                        wanted.max_plans);
+    }
     if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory was given no bytes");
     if (len > PTRDIFF_MAX) { /* no object is that large: refuse it before anything is read */
         return sp__fail(SP_INVALID,
                         "sp_model_load_from_memory was given %zu bytes, which no file has", len);
     }
+    check_cpu_ops();
     const sp_graph *graph;
-    SP_TRY(sp__graph_load(bytes, len, &graph));
-    return model_new(graph, device, out);
+    SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
+    const uint32_t max_plans =
+        wanted.max_plans != 0 ? wanted.max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
+    return model_new(graph, device, max_plans, out);
+}
+
+sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,
+                                    sp_model *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
+    *out = (sp_model){0};
+    return load(NULL, bytes, len, options, out);
+}
+
+/* What stands before the last slash; the caller frees it. NULL without memory. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL) return sp_strdup(".");
+    char *folder = sp_strdup(path);
+    if (folder != NULL) folder[slash == path ? 1 : slash - path] = '\0';
+    return folder;
+}
+
+static sp_status load_file(const char *path, const sp_model_options *options, sp_model *out)
+{
+    void *bytes;
+    size_t len;
+    SP_TRY(sp_file_read(path, &bytes, &len));
+    char *folder = folder_of(path);
+    const sp_status status = folder != NULL ? load(folder, bytes, len, options, out)
+                                            : sp__fail(SP_OUT_OF_MEMORY, "no memory for a path");
+    sp_free(folder);
+    sp_free(bytes);
+    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
 }
 
 sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out)
@@ -118,12 +172,7 @@ sp_status sp_model_load(const char *path, const sp_model_options *options, sp_mo
     *out = (sp_model){0};
     SP_TRY(sp__runtime_enter());
     if (path == NULL) return sp__fail(SP_INVALID, "sp_model_load was given no path");
-    void *bytes;
-    size_t len;
-    SP_TRY(sp_file_read(path, &bytes, &len));
-    const sp_status status = sp_model_load_from_memory(bytes, len, options, out);
-    sp_free(bytes);
-    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
+    return load_file(path, options, out);
 }
 
 sp_rt_model *sp__model_hold(sp_model handle)
@@ -166,16 +215,65 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .device = sp__rt_device_handle(model->device),
         .runs = sp_load_relaxed(&model->runs),
         .plan_count = sp_load_relaxed(&model->plans.plan_count),
+        .plan_builds = sp_load_relaxed(&model->plans.build_count),
+        .plan_evictions = sp_load_relaxed(&model->plans.evictions),
         .session_count = sp__plan_cache_sessions(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
     };
+    sp_plan_place *newest = sp__plan_cache_newest(&model->plans);
+    if (newest != NULL) {
+        out->step_count = newest->compiled->plan->step_count;
+        out->cpu_step_count = newest->compiled->segments.cpu_step_count;
+        out->segment_count = newest->compiled->segments.count;
+        sp__plan_cache_drop(&model->plans, newest);
+    }
     sp__model_drop(model);
+    return SP_OK;
+}
+
+static bool get_cpu_op(sp_plan_cache *plans, uint32_t index, sp_model_cpu_op *out)
+{
+    sp_plan_place *newest = sp__plan_cache_newest(plans);
+    if (newest == NULL) return false;
+    const sp_compiled *compiled = newest->compiled;
+    const char *name;
+    const bool is_found =
+        sp__segments_cpu_op(&compiled->segments, compiled->plan, index, &name, &out->step_count);
+    if (is_found) snprintf(out->name, sizeof out->name, "%s", name);
+    sp__plan_cache_drop(plans, newest);
+    return is_found;
+}
+
+sp_status sp_model_get_cpu_op(sp_model handle, uint32_t index, sp_model_cpu_op *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_cpu_op needs a place to write to");
+    *out = (sp_model_cpu_op){0};
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    const bool is_found = get_cpu_op(&model->plans, index, out);
+    sp__model_drop(model);
+    if (is_found) return SP_OK;
+    return sp__fail(SP_NOT_FOUND, "no op with index %u runs on the cpu instead", index);
+}
+
+sp_status sp_device_get_ops(sp_device handle, sp_device_ops *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_ops needs a place to write to");
+    *out = (sp_device_ops){0};
+    sp_rt_device *device;
+    SP_TRY(sp__rt_device_find(handle, &device));
+    const sp_op_coverage coverage = sp__op_coverage(sp__device_kernels(device->dev));
+    *out = (sp_device_ops){coverage.op_count, coverage.covered_count};
     return SP_OK;
 }
 
 static void describe(const sp_graph_port *port, sp_port *out)
 {
-    *out = (sp_port){.name = port->name, .dtype = port->dtype, .rank = port->rank};
+    *out = (sp_port){.name = port->name,
+                     .dtype = port->dtype,
+                     .rank = port->rank,
+                     .decides_shapes = port->decides_shapes};
     for (uint32_t i = 0; i < port->rank; i++) {
         out->shape[i] = port->dims[i];
         out->dim_names[i] = port->dim_names[i] != NULL ? port->dim_names[i] : "";

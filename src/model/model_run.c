@@ -48,21 +48,21 @@ static sp_status check_tensor(const sp_host_tensor *tensor, const char *name, bo
     return SP_OK;
 }
 
+/* The plan is for these values too, if shapes depend on them. Large ones never are sizes. What only
+ * asks for shapes may have no values to give. */
+static void take_values(const sp_graph_port *port, const sp_host_tensor *tensor, sp_plan_input *out)
+{
+    const uint64_t size = sp_dtype_bytes(out->dtype);
+    const uint64_t bytes = sp__shape_count(&out->shape) * size;
+    const bool is_small = bytes <= SP_PLAN_VALUE_BYTES && tensor->bytes == bytes;
+    const bool is_aligned = (uintptr_t)tensor->data % size == 0;
+    if (port->decides_shapes && is_small && is_aligned) out->data = tensor->data;
+}
+
 /* An input without bytes may have no address; kernels get one all the same, and read nothing. */
 static const void *address_of(const sp_host_tensor *tensor)
 {
     return tensor->data != NULL ? tensor->data : tensor;
-}
-
-/* A small input that decides shapes makes plans for its values: they are needed to ask for shapes,
- * too. A large one stays data; the op that wants to know it says so. */
-static sp_status take_tensor(const sp_graph_port *port, const sp_host_tensor *tensor,
-                             bool needs_data, sp_plan_input *out)
-{
-    const bool is_key = port->decides_shapes && tensor->bytes <= SP_DECIDING_BYTES;
-    SP_TRY(check_tensor(tensor, port->name, needs_data || is_key, out));
-    if (is_key) out->data = address_of(tensor);
-    return SP_OK;
 }
 
 static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tensor, bool needs_data,
@@ -82,7 +82,8 @@ static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tens
     }
     sp_plan_override *override = &ports->overrides[ports->override_count];
     override->index = index;
-    SP_TRY(take_tensor(&graph->defaults[index], tensor, needs_data, &override->input));
+    SP_TRY(check_tensor(tensor, tensor->name, needs_data, &override->input));
+    take_values(&graph->defaults[index], tensor, &override->input);
     ports->data[graph->input_count + ports->override_count] = address_of(tensor);
     ports->override_count++;
     return SP_OK;
@@ -106,7 +107,9 @@ static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor,
     if (ports->is_given[index]) return sp__fail(SP_INVALID, "input '%s' was given twice", name);
     ports->is_given[index] = true;
     ports->data[index] = address_of(tensor);
-    return take_tensor(&graph->inputs[index], tensor, needs_data, &ports->inputs[index]);
+    SP_TRY(check_tensor(tensor, name, needs_data, &ports->inputs[index]));
+    take_values(&graph->inputs[index], tensor, &ports->inputs[index]);
+    return SP_OK;
 }
 
 static sp_status take_inputs(const sp_graph *graph, const sp_host_tensor *inputs, uint32_t count,
@@ -129,13 +132,14 @@ static sp_status take_inputs(const sp_graph *graph, const sp_host_tensor *inputs
     return SP_OK;
 }
 
-static sp_status find_plan(sp_rt_model *model, const run_ports *ports, sp_compiled **out)
+static sp_status find_plan(sp_rt_model *model, const run_ports *ports, bool may_wait,
+                           sp_plan_place **out)
 {
     const sp_plan_request request = {.inputs = ports->inputs,
                                      .input_count = model->graph->input_count,
                                      .overrides = ports->overrides,
                                      .override_count = ports->override_count};
-    return sp__plan_cache_find(&model->plans, &request, out);
+    return sp__plan_cache_find(&model->plans, &request, may_wait, out);
 }
 
 /* ---- outputs ---- */
@@ -276,26 +280,43 @@ static sp_status run_in_slot(sp_rt_model *model, sp_compiled *compiled, run_port
     return status;
 }
 
+static sp_status run_plan(sp_rt_model *model, sp_compiled *compiled, run_ports *ports,
+                          const sp_stream_ref *stream, sp_host_tensor *outputs,
+                          uint32_t output_count)
+{
+    SP_TRY(take_outputs(compiled->plan, outputs, output_count, ports));
+    SP_TRY(stream == NULL ? run_in_session(model, compiled, ports, NULL)
+                          : run_in_slot(model, compiled, ports, stream));
+    describe_outputs(compiled->plan, outputs, output_count);
+    return SP_OK;
+}
+
+static sp_status is_inside_callback(bool *out)
+{
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    *out = sp__thread_is_inside_callback(record);
+    return SP_OK;
+}
+
 /* A thread waits for its stream first, while nobody waits for anything of its: those who have the
- * streams may be waiting for a plan or a slot. Inside a host function or callback it takes neither:
- * the holder of the last slot may be waiting for that function. */
+ * streams may be waiting for a plan or a slot. Inside a host function or callback it waits for
+ * neither: the holder of the last slot, or plan, may be waiting for that function. */
 static sp_status run_held(sp_rt_model *model, const sp_host_tensor *inputs, uint32_t input_count,
                           sp_host_tensor *outputs, uint32_t output_count)
 {
     run_ports ports;
-    sp_compiled *compiled;
+    bool is_inside;
+    sp_plan_place *place;
     sp_stream_ref stream;
-    const sp_thread_record *record = sp__thread_record();
-    if (record == NULL) return SP_OUT_OF_MEMORY;
-    const bool is_inside = sp__thread_is_inside_callback(record);
+    SP_TRY(is_inside_callback(&is_inside));
     SP_TRY(take_inputs(model->graph, inputs, input_count, true, &ports));
     if (!is_inside) SP_TRY(sp__current_stream(model->device, &stream));
-    SP_TRY(find_plan(model, &ports, &compiled));
-    SP_TRY(take_outputs(compiled->plan, outputs, output_count, &ports));
-    SP_TRY(is_inside ? run_in_session(model, compiled, &ports, NULL)
-                     : run_in_slot(model, compiled, &ports, &stream));
-    describe_outputs(compiled->plan, outputs, output_count);
-    return SP_OK;
+    SP_TRY(find_plan(model, &ports, !is_inside, &place));
+    const sp_status status =
+        run_plan(model, place->compiled, &ports, is_inside ? NULL : &stream, outputs, output_count);
+    sp__plan_cache_drop(&model->plans, place);
+    return status;
 }
 
 sp_status sp_model_run(sp_model handle, const sp_host_tensor *inputs, uint32_t input_count,
@@ -313,15 +334,18 @@ static sp_status infer_held(sp_rt_model *model, const sp_host_tensor *inputs, ui
                             sp_host_tensor *outputs, uint32_t output_count)
 {
     run_ports ports;
-    sp_compiled *compiled;
+    bool is_inside;
+    sp_plan_place *place;
     if (outputs == NULL && output_count > 0) return sp__fail(SP_INVALID, "no outputs were given");
-    SP_TRY(take_inputs(model->graph, inputs, input_count, false, &ports));
-    SP_TRY(find_plan(model, &ports, &compiled));
     for (uint32_t i = 0; i < output_count; i++) {
         uint32_t index;
         SP_TRY(output_index(model->graph, &outputs[i], i, &index));
     }
-    describe_outputs(compiled->plan, outputs, output_count);
+    SP_TRY(is_inside_callback(&is_inside));
+    SP_TRY(take_inputs(model->graph, inputs, input_count, false, &ports));
+    SP_TRY(find_plan(model, &ports, !is_inside, &place));
+    describe_outputs(place->compiled->plan, outputs, output_count);
+    sp__plan_cache_drop(&model->plans, place);
     return SP_OK;
 }
 

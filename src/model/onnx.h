@@ -20,9 +20,10 @@
 
 /* How a TensorProto holds its values. */
 typedef enum sp_onnx_storage {
-    SP_ONNX_RAW,   /* raw_data: little-endian elements */
-    SP_ONNX_TYPED, /* one of float_data, int32_data, int64_data, double_data, uint64_data */
-    SP_ONNX_NONE   /* no values at all: a tensor with a 0 in its shape */
+    SP_ONNX_RAW,     /* raw_data: little-endian elements */
+    SP_ONNX_TYPED,   /* one of float_data, int32_data, int64_data, double_data, uint64_data */
+    SP_ONNX_NONE,    /* no values at all: a tensor with a 0 in its shape */
+    SP_ONNX_EXTERNAL /* bytes of another file, beside this one: initializers only */
 } sp_onnx_storage;
 
 typedef struct sp_onnx_tensor {
@@ -31,7 +32,8 @@ typedef struct sp_onnx_tensor {
     sp_shape shape;
     uint64_t bytes; /* of all values in memory; checked against what the file holds */
     sp_onnx_storage storage;
-    sp_text content; /* raw: the values; typed: the whole TensorProto */
+    sp_text content; /* raw: the values; typed: the whole TensorProto; external: the file's name */
+    uint64_t offset; /* external: where in it */
     uint32_t field;  /* typed: number of the field with the values */
 } sp_onnx_tensor;
 
@@ -78,16 +80,27 @@ typedef struct sp_onnx_model {
     sp_onnx_graph graph;
 } sp_onnx_model;
 
-/* Reads a model file. `bytes` must outlive *out. Errors: SP_CORRUPT, SP_UNSUPPORTED (external data,
- * element types, sparse initializers), SP_EXHAUSTED (limits), SP_OUT_OF_MEMORY; the message says
- * what and at which byte. */
+/* Reads a model file. `bytes` must outlive *out. Errors: SP_CORRUPT, SP_UNSUPPORTED (element types,
+ * sparse initializers, external data of attributes), SP_EXHAUSTED (limits), SP_OUT_OF_MEMORY; the
+ * message says what and at which byte. */
 sp_status sp__onnx_read(const void *bytes, size_t len, const sp_onnx_model **out);
 void sp__onnx_free(const sp_onnx_model *model);
 
-/* Writes the tensor's values, `tensor->bytes` of them, to `out`. */
+/* Writes the tensor's values, `tensor->bytes` of them, to `out`. Not for external ones. */
 sp_status sp__onnx_tensor_decode(const sp_onnx_tensor *tensor, void *out);
+
+/* External data: `folder` is the model's. Does the file hold that much? To be asked before memory
+ * is taken, since nothing in the model's own file bounds it. Errors: as sp_file_read_below;
+ * SP_INVALID without a folder. */
+sp_status sp__onnx_external_check(const sp_onnx_tensor *tensor, const char *folder);
+/* Reads the values. */
+sp_status sp__onnx_external_read(const sp_onnx_tensor *tensor, const char *folder, void *out);
 
 /* Reads a file that is one TensorProto, as test data is. The caller owns *out. */
 sp_status sp__onnx_tensor_load(const void *bytes, size_t len, sp_array *out);
+
+/* Writes such a file into memory that the caller frees with sp_free. */
+sp_status sp__onnx_tensor_save(const sp_array_view *array, const char *name, void **bytes,
+                               size_t *len);
 
 #endif

@@ -202,7 +202,7 @@ static sp_status read_graph_fields(sp_onnx_reader *reader, sp_proto proto, sp_on
             break;
         case GRAPH_INITIALIZER:
             SP_TRY(sp__proto_enter(&proto, &field, "TensorProto", &inner));
-            SP_TRY(sp__onnx_read_tensor(inner, lists.initializers++));
+            SP_TRY(sp__onnx_read_initializer(inner, lists.initializers++));
             break;
         case GRAPH_INPUT:
             SP_TRY(sp__proto_enter(&proto, &field, "ValueInfoProto", &inner));

@@ -17,9 +17,26 @@ sp_status sp__onnx_read_graph(sp_onnx_reader *reader, sp_proto proto, sp_onnx_gr
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out);
 sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out);
 sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out);
+/* The same; the values may be external. */
+sp_status sp__onnx_read_initializer(sp_proto proto, sp_onnx_tensor *out);
+/* Where the values of an external tensor are. The message is one that has such fields. */
+sp_status sp__onnx_read_external(sp_proto proto, sp_onnx_tensor *out);
+
+/* A bool that is neither 0 nor 1 must not reach code that trusts it. */
+void sp__onnx_clean_bools(const sp_onnx_tensor *tensor, void *data);
 
 /* The element type for a TensorProto.DataType. Errors: SP_UNSUPPORTED, SP_CORRUPT for no type. */
 sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out);
+/* The other way. */
+int64_t sp__onnx_data_type(sp_dtype dtype);
+
+/* Fields of a TensorProto that are read and written. */
+enum {
+    SP_ONNX_TENSOR_DIMS = 1,
+    SP_ONNX_TENSOR_DATA_TYPE = 2,
+    SP_ONNX_TENSOR_NAME = 8,
+    SP_ONNX_TENSOR_RAW_DATA = 9
+};
 
 /* Takes an array for `count` elements from the reader's tables, and its length as 32 bits. */
 #define SP_ONNX_ARRAY(reader, count_, array, count_out)                                            \

@@ -10,15 +10,11 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is copied as it stands");
 
 enum {
-    TENSOR_DIMS = 1,
-    TENSOR_DATA_TYPE = 2,
     TENSOR_SEGMENT = 3,
     TENSOR_FLOAT_DATA = 4,
     TENSOR_INT32_DATA = 5,
     TENSOR_STRING_DATA = 6,
     TENSOR_INT64_DATA = 7,
-    TENSOR_NAME = 8,
-    TENSOR_RAW_DATA = 9,
     TENSOR_DOUBLE_DATA = 10,
     TENSOR_UINT64_DATA = 11,
     TENSOR_EXTERNAL_DATA = 13,
@@ -55,6 +51,14 @@ sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out)
     }
     *out = data_types[data_type].dtype;
     return SP_OK;
+}
+
+int64_t sp__onnx_data_type(sp_dtype dtype)
+{
+    for (uint32_t i = 1; i < SP_COUNT_OF(data_types); i++) {
+        if (data_types[i].dtype == dtype) return i;
+    }
+    return 0;
 }
 
 static sp_proto_wire wire_of(uint32_t field)
@@ -100,19 +104,19 @@ static sp_status read_head(sp_proto proto, sp_onnx_tensor *out, tensor_head *hea
 {
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         switch (field.number) {
-        case TENSOR_DIMS:
+        case SP_ONNX_TENSOR_DIMS:
             SP_TRY(read_dims(&proto, &field, head));
             break;
-        case TENSOR_DATA_TYPE:
+        case SP_ONNX_TENSOR_DATA_TYPE:
             SP_TRY(sp__proto_int(&proto, &field, &head->data_type));
             break;
         case TENSOR_DATA_LOCATION:
             SP_TRY(sp__proto_int(&proto, &field, &head->location));
             break;
-        case TENSOR_NAME:
+        case SP_ONNX_TENSOR_NAME:
             SP_TRY(sp__proto_text(&proto, &field, &out->name));
             break;
-        case TENSOR_RAW_DATA:
+        case SP_ONNX_TENSOR_RAW_DATA:
             SP_TRY(sp__proto_text(&proto, &field, &out->content));
             head->has_raw = true;
             break;
@@ -123,16 +127,19 @@ static sp_status read_head(sp_proto proto, sp_onnx_tensor *out, tensor_head *hea
     return proto.status;
 }
 
-static sp_status check_kind(const sp_proto *proto, const sp_onnx_tensor *tensor,
-                            const tensor_head *head)
+static bool is_external(const tensor_head *head, const uint64_t counts[SP_PROTO_COUNTED])
 {
-    uint64_t counts[SP_PROTO_COUNTED];
-    SP_TRY(sp__proto_counts(proto, counts));
+    return head->location != 0 || counts[TENSOR_EXTERNAL_DATA] > 0;
+}
+
+static sp_status check_kind(const uint64_t counts[SP_PROTO_COUNTED], const sp_onnx_tensor *tensor,
+                            const tensor_head *head, bool may_be_external)
+{
     const sp_text_print name = sp__text_print(tensor->name);
-    if (head->location != 0 || counts[TENSOR_EXTERNAL_DATA] > 0) {
+    if (is_external(head, counts) && !may_be_external) {
         return sp__fail(SP_UNSUPPORTED,
-                        "tensor '%s' keeps its data in another file: external data is not "
-                        "supported; save the model with its data inside",
+                        "tensor '%s' keeps its data in another file: external data is for the "
+                        "initializers of a model only",
                         name.text);
     }
     if (counts[TENSOR_SEGMENT] > 0) {
@@ -168,11 +175,13 @@ static sp_status check_values(const sp_proto *proto, const tensor_head *head, sp
                     sp_dtype_name(out->dtype), found, wanted);
 }
 
-sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out)
+static sp_status read_tensor(sp_proto proto, bool may_be_external, sp_onnx_tensor *out)
 {
     tensor_head head = {0};
+    uint64_t counts[SP_PROTO_COUNTED];
     SP_TRY(read_head(proto, out, &head));
-    SP_TRY(check_kind(&proto, out, &head));
+    SP_TRY(sp__proto_counts(&proto, counts));
+    SP_TRY(check_kind(counts, out, &head, may_be_external));
     sp_status status = sp__onnx_dtype(head.data_type, &out->dtype);
     if (status == SP_OK) status = sp__shape_make(head.dims, head.rank, &out->shape);
     if (status == SP_OK) status = sp__shape_bytes(&out->shape, out->dtype, &out->bytes);
@@ -180,7 +189,18 @@ sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out)
     if (status != SP_OK) {
         return sp__fail_prefix(status, "tensor '%s': ", sp__text_print(out->name).text);
     }
+    if (is_external(&head, counts)) return sp__onnx_read_external(proto, out);
     return check_values(&proto, &head, out);
+}
+
+sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out)
+{
+    return read_tensor(proto, false, out);
+}
+
+sp_status sp__onnx_read_initializer(sp_proto proto, sp_onnx_tensor *out)
+{
+    return read_tensor(proto, true, out);
 }
 
 /* Writes one element; the typed fields hold small types in wider ones. */
@@ -213,12 +233,15 @@ sp_status sp__onnx_tensor_decode(const sp_onnx_tensor *tensor, void *out)
     if (tensor->bytes == 0) return SP_OK;
     if (tensor->storage == SP_ONNX_TYPED) return decode_typed(tensor, out);
     memcpy(out, tensor->content.ptr, (size_t)tensor->bytes);
-    if (tensor->dtype == SP_BOOL) {
-        /* A bool that is neither 0 nor 1 must not reach code that trusts it. */
-        unsigned char *bools = out;
-        for (uint64_t i = 0; i < tensor->bytes; i++) bools[i] = bools[i] != 0;
-    }
+    sp__onnx_clean_bools(tensor, out);
     return SP_OK;
+}
+
+void sp__onnx_clean_bools(const sp_onnx_tensor *tensor, void *data)
+{
+    if (tensor->dtype != SP_BOOL) return;
+    unsigned char *bools = data;
+    for (uint64_t i = 0; i < tensor->bytes; i++) bools[i] = bools[i] != 0;
 }
 
 sp_status sp__onnx_tensor_load(const void *bytes, size_t len, sp_array *out)

@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "model/plan_build.h"
+#include "model/plan_fuse.h"
 
 /* ---- the request ---- */
 
@@ -127,6 +128,7 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     builder.plan->kernels = builder.kernels;
     sp_status status = make_builder(&builder);
     if (status == SP_OK) status = sp__plan_record(&builder);
+    if (status == SP_OK && !request->is_unfused) status = sp__plan_fuse(&builder);
     if (status == SP_OK) status = sp__plan_place(&builder);
     free_builder(&builder);
     if (status != SP_OK) {

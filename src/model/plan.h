@@ -35,7 +35,9 @@ typedef struct sp_plan_step {
     const sp_plan_binding *bindings;
     const void *constants; /* 16-byte aligned */
     uint32_t constant_bytes;
-    const char *node_name, *op_name; /* for errors and traces */
+    /* For errors and traces. A step that applies an activation too has the name of the node that it
+     * begins with, and "Gemm+Relu". */
+    const char *node_name, *op_name;
 } sp_plan_step;
 
 typedef struct sp_plan_tensor {
@@ -64,6 +66,9 @@ typedef struct sp_plan {
     sp_bump bump; /* owns everything but the constants' data */
 } sp_plan;
 
+/* Inputs that decide shapes are part of a plan's key by their values, up to this size. */
+#define SP_PLAN_VALUE_BYTES 512
+
 /* What a plan is made for. Everything in it belongs to the plan's key. */
 typedef struct sp_plan_input {
     sp_dtype dtype;
@@ -81,6 +86,7 @@ typedef struct sp_plan_request {
     const sp_plan_input *inputs;
     const sp_plan_override *overrides;
     uint32_t input_count, override_count;
+    bool is_unfused; /* every op is a step of its own; the bits are the same. For comparisons */
 } sp_plan_request;
 
 /* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,

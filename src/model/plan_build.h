@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of compiling share: plan_steps.c walks the nodes and records steps whose
- * bindings name values, plan_places.c then decides where the values live. */
+/* What the parts of compiling share: plan_steps.c walks the nodes and records steps whose bindings
+ * name values, plan_fuse.c makes one step of two, plan_places.c decides where the values live. */
 #ifndef SP_MODEL_PLAN_BUILD_H
 #define SP_MODEL_PLAN_BUILD_H
 
@@ -27,6 +27,8 @@ typedef struct sp_plan_value {
     uint32_t first_step, last_step; /* SP_NO_STEP: none */
     uint32_t in_place;              /* the root whose memory it may take over, or SP_NO_VALUE */
     uint64_t offset;
+    /* Before steps are fused: bindings and outputs that name it, the step that writes it. */
+    uint32_t use_count, writer;
 } sp_plan_value;
 
 /* Bindings of recorded steps: SP_PLACE_WEIGHT is final; SP_PLACE_ARENA means "the root value

@@ -1,163 +1,176 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans by key. A key is everything in the request that a plan depends on, written out as words; it
- * is compared as a whole, the hash only picks the bucket. */
 #include "model/plan_cache.h"
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
 
-/* Words per tensor: dtype and rank in one, then the dimensions. */
-#define TENSOR_WORDS (1 + SP_MAX_RANK)
-/* Enough for all the inputs and overrides of a run, of the highest rank, so that a look-up
- * allocates only where values decide shapes. */
-#define INLINE_WORDS (1 + 2 * SP_MODEL_MAX_PORTS * TENSOR_WORDS)
-
-typedef struct plan_key {
-    uint64_t *words; /* inline_words, or memory of its own */
-    uint32_t count;
-    uint32_t capacity;
-    uint64_t inline_words[INLINE_WORDS];
-} plan_key;
-
-struct sp_plan_entry {
-    sp_plan_entry *next; /* constant once published */
-    sp_compiled *compiled;
-    uint32_t word_count;
-    uint64_t words[];
-};
+#define IS_LIVE ((uint64_t)1 << 63)
 
 /* A build that is going on; lives on its builder's stack. */
 struct sp_plan_building {
     sp_plan_building *next;
-    const plan_key *key;
+    const sp_plan_key *key;
 };
 
-/* ---- keys ---- */
+/* ---- use ---- */
 
-static void key_word(plan_key *key, uint64_t word)
+/* Uses the place's plan, whichever it is, if there is one. */
+static bool hold(sp_plan_place *place)
 {
-    if (key->count < key->capacity) key->words[key->count] = word;
-    key->count++;
+    uint64_t word = sp_load_relaxed(&place->word);
+    do {
+        if ((word & IS_LIVE) == 0) return false;
+        /* Pairs with the release in publish_locked: the plan and its key are complete. */
+    } while (!sp_cas_acquire(&place->word, &word, word + 1));
+    return true;
 }
 
-static void key_tensor(plan_key *key, uint64_t place, const sp_plan_input *input)
+static void private_free(sp_plan_place *place)
 {
-    key_word(key, place << 32 | (uint64_t)input->dtype << 16 | input->shape.rank);
-    for (uint32_t i = 0; i < input->shape.rank; i++) {
-        key_word(key, (uint64_t)input->shape.dims[i]);
+    if (place->compiled != NULL) sp__compiled_destroy(place->compiled);
+    sp_free(place->words);
+    sp_free(place);
+}
+
+void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place)
+{
+    if (SP_UNLIKELY(place->is_private)) {
+        private_free(place);
+        return;
     }
-    if (input->data == NULL) return;
-    /* The plan depends on the values too. */
-    const uint64_t bytes = sp__shape_count(&input->shape) * sp_dtype_bytes(input->dtype);
-    key_word(key, bytes);
-    for (uint64_t at = 0; at < bytes; at += sizeof(uint64_t)) {
-        uint64_t word = 0;
-        const uint64_t left = bytes - at;
-        memcpy(&word, (const char *)input->data + at, left < sizeof word ? left : sizeof word);
-        key_word(key, word);
+    /* Publishes what the user did with the plan to whoever ends its life; see also `waiting`. */
+    const uint64_t before = sp_fetch_sub_seq_cst(&place->word, (uint64_t)1);
+    const bool is_last = before == (IS_LIVE | 1);
+    if (SP_LIKELY(!is_last || sp_load_seq_cst(&cache->waiting) == 0)) return;
+    if (SP_PLANTED(quiet_drop)) return;
+    /* Whoever waits has looked at the words under the lock: the signal comes before or after. */
+    sp_mutex_lock(&cache->lock);
+    sp_cond_broadcast(&cache->changed);
+    sp_mutex_unlock(&cache->lock);
+}
+
+/* One write an era, so that threads do not take the line from each other. */
+static void note_use(const sp_plan_cache *cache, sp_plan_place *place)
+{
+    const uint64_t era = sp_load_relaxed(&cache->era);
+    if (sp_load_relaxed(&place->last_use) != era) sp_store_relaxed(&place->last_use, era);
+}
+
+/* Place number `step` on the way of a search that begins where the key's hash says. */
+static uint32_t place_of(const sp_plan_cache *cache, const sp_plan_key *key, uint32_t step)
+{
+    return (uint32_t)((key->hash + step) % cache->place_count);
+}
+
+/* The key's plan, in use by the caller now, or NULL. */
+static sp_plan_place *look_up(sp_plan_cache *cache, const sp_plan_key *key)
+{
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        const uint32_t at = place_of(cache, key, i);
+        sp_plan_place *place = &cache->places[at];
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !hold(place)) continue;
+        if (sp__plan_key_is(key, place->words, place->word_count)) {
+            note_use(cache, place);
+            return place;
+        }
+        sp__plan_cache_drop(cache, place); /* of another life, or of a key with this hash */
     }
+    return NULL;
 }
 
-static void key_write(plan_key *key, const sp_plan_request *request)
+/* ---- places ---- */
+
+/* What a plan leaves behind when its life has ended, freed without the lock. */
+typedef struct leavings {
+    sp_compiled *compiled;
+    uint64_t *words;
+} leavings;
+
+static void leavings_free(const leavings *left)
 {
-    key->count = 0;
-    key_word(key, (uint64_t)(uintptr_t)request->kernels);
-    for (uint32_t i = 0; i < request->input_count; i++) key_tensor(key, i, &request->inputs[i]);
-    for (uint32_t i = 0; i < request->override_count; i++) {
-        const sp_plan_override *override = &request->overrides[i];
-        key_tensor(key, (uint64_t)1 << 31 | override->index, &override->input);
-    }
+    if (left->compiled != NULL) sp__compiled_destroy(left->compiled);
+    sp_free(left->words);
 }
 
-/* Writes the key of a request. */
-static sp_status key_make(plan_key *key, const sp_plan_request *request)
-{
-    key->words = key->inline_words;
-    key->capacity = INLINE_WORDS;
-    key_write(key, request);
-    if (SP_LIKELY(key->count <= key->capacity)) return SP_OK;
-    key->words = sp_malloc(key->count * sizeof *key->words);
-    if (key->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
-    key->capacity = key->count;
-    key_write(key, request);
-    return SP_OK;
-}
-
-static void key_free(plan_key *key)
-{
-    if (key->words != key->inline_words) sp_free(key->words);
-}
-
-static uint32_t bucket_of(const plan_key *key)
-{
-    uint64_t hash = 0x9e3779b97f4a7c15u;
-    for (uint32_t i = 0; i < key->count; i++) {
-        hash = (hash ^ key->words[i]) * 0xff51afd7ed558ccdu;
-        hash ^= hash >> 32;
-    }
-    return (uint32_t)(hash % SP_PLAN_CACHE_BUCKETS);
-}
-
-static bool is_key(const plan_key *key, const uint64_t *words, uint32_t count)
-{
-    return key->count == count && memcmp(key->words, words, count * sizeof *words) == 0;
-}
-
-/* ---- look-up and build ---- */
-
-static sp_compiled *look_up(sp_plan_cache *cache, const plan_key *key)
-{
-    /* Pairs with the release in publish_locked: the entry and its plan are complete. */
-    const sp_plan_entry *entry = sp_load_acquire(&cache->buckets[bucket_of(key)]);
-    while (entry != NULL && !is_key(key, entry->words, entry->word_count)) entry = entry->next;
-    return entry != NULL ? entry->compiled : NULL;
-}
-
-static void publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, const plan_key *key)
+static sp_plan_place *empty_place_locked(sp_plan_cache *cache, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
-    const uint32_t bucket = bucket_of(key);
-    entry->next = sp_load_relaxed(&cache->buckets[bucket]);
-    sp_store_release(&cache->buckets[bucket], entry);
-    sp_fetch_add_relaxed(&cache->plan_count, 1);
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        sp_plan_place *place = &cache->places[place_of(cache, key, i)];
+        if (!place->is_reserved && sp_load_relaxed(&place->word) == 0) return place;
+    }
+    return NULL;
 }
 
-static bool is_building_locked(sp_plan_cache *cache, const plan_key *key) SP_REQUIRES(&cache->lock)
+static bool is_idle(const sp_plan_place *place)
+{
+    /* Sequentially consistent: see `waiting`. */
+    const uint64_t word = sp_load_seq_cst(&place->word);
+    return SP_PLANTED(evict_in_use) ? word != 0 : word == IS_LIVE;
+}
+
+/* Ends the life of a plan, unless somebody has begun to use it. */
+static bool evict_locked(sp_plan_cache *cache, sp_plan_place *place, leavings *left)
+    SP_REQUIRES(&cache->lock)
+{
+    uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&place->word) : IS_LIVE;
+    /* Pairs with the drop of the last user. */
+    if (!sp_cas_seq_cst(&place->word, &word, 0)) return false;
+    *left = (leavings){place->compiled, place->words};
+    place->compiled = NULL;
+    place->words = NULL;
+    sp_store_relaxed(&cache->hashes[place - cache->places], 0);
+    sp_fetch_sub_relaxed(&cache->plan_count, 1);
+    sp_fetch_add_relaxed(&cache->evictions, (uint64_t)1);
+    return true;
+}
+
+static sp_plan_place *oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cache->lock)
+{
+    sp_plan_place *oldest = NULL;
+    uint64_t oldest_use = UINT64_MAX;
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        sp_plan_place *place = &cache->places[i];
+        const uint64_t use = sp_load_relaxed(&place->last_use);
+        if (place->is_reserved || use >= oldest_use || !is_idle(place)) continue;
+        oldest = place;
+        oldest_use = use;
+    }
+    return oldest;
+}
+
+/* The place of a plan that nobody uses and whose life has ended here, or NULL. */
+static sp_plan_place *victim_locked(sp_plan_cache *cache, leavings *left) SP_REQUIRES(&cache->lock)
+{
+    for (;;) {
+        sp_plan_place *place = oldest_idle_locked(cache);
+        if (place == NULL || evict_locked(cache, place, left)) return place;
+    }
+}
+
+static sp_plan_place *reserve_locked(sp_plan_cache *cache, const sp_plan_key *key, leavings *left)
+    SP_REQUIRES(&cache->lock)
+{
+    sp_plan_place *place = empty_place_locked(cache, key);
+    if (place == NULL) place = victim_locked(cache, left);
+    if (place != NULL) place->is_reserved = true;
+    return place;
+}
+
+/* ---- builds ---- */
+
+static bool is_building_locked(sp_plan_cache *cache, const sp_plan_key *key)
+    SP_REQUIRES(&cache->lock)
 {
     const sp_plan_building *other = cache->building;
-    while (other != NULL && !is_key(key, other->key->words, other->key->count)) other = other->next;
+    while (other != NULL && !sp__plan_key_is(key, other->key->words, other->key->count)) {
+        other = other->next;
+    }
     return other != NULL;
-}
-
-/* Outside of every lock: a build takes long and builds of other keys go on beside it. */
-static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, const plan_key *key,
-                       sp_plan_entry **out)
-{
-    sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
-    sp_plan_entry *entry = sp_malloc(sizeof *entry + key->count * sizeof *entry->words);
-    if (entry == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    entry->word_count = key->count;
-    memcpy(entry->words, key->words, key->count * sizeof *entry->words);
-    const sp_plan *plan;
-    sp_status status = sp__plan_compile(cache->graph, request, &plan);
-    if (status == SP_OK) {
-        status = sp__compiled_create(plan, cache->device, cache->weights, &entry->compiled);
-    }
-    if (status != SP_OK) {
-        sp_free(entry);
-        return status;
-    }
-    status = sp__compiled_prepare(entry->compiled);
-    if (status != SP_OK) {
-        sp__compiled_destroy(entry->compiled);
-        sp_free(entry);
-        return status;
-    }
-    *out = entry;
-    return SP_OK;
 }
 
 static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mine)
@@ -168,83 +181,188 @@ static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mi
     *place = mine->next;
 }
 
-static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_request *request,
-                                           const plan_key *key, sp_compiled **out)
+/* Outside of every lock: a build takes long, and builds of other keys go on beside it. What it
+ * makes stands in the place, which is the builder's alone. */
+static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, const sp_plan_key *key,
+                       sp_plan_place *place)
 {
-    sp_plan_building mine = {.key = key};
-    sp_mutex_lock(&cache->lock);
-    while ((*out = look_up(cache, key)) == NULL && !SP_PLANTED(build_twice) &&
-           is_building_locked(cache, key)) {
-        sp_cond_wait(&cache->built, &cache->lock);
-    }
-    if (*out != NULL) {
-        sp_mutex_unlock(&cache->lock);
-        return SP_OK;
-    }
-    mine.next = cache->building;
-    cache->building = &mine;
-    sp_mutex_unlock(&cache->lock);
+    sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
+    const size_t bytes = key->count * sizeof *place->words;
+    const sp_plan *plan;
+    SP_TRY(sp__plan_compile(cache->graph, request, &plan));
+    SP_TRY(sp__compiled_create(plan, cache->device, cache->weights, &place->compiled));
+    place->word_count = key->count;
+    place->words = sp_malloc(bytes);
+    if (place->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
+    memcpy(place->words, key->words, bytes);
+    return place->is_private ? SP_OK : sp__compiled_prepare(place->compiled);
+}
 
-    sp_plan_entry *entry = NULL;
-    sp_delay_point();
-    const sp_status status = build(cache, request, key, &entry);
-
-    sp_mutex_lock(&cache->lock);
-    end_building_locked(cache, &mine);
-    if (status == SP_OK) publish_locked(cache, entry, key);
-    sp_mutex_unlock(&cache->lock);
-    sp_cond_broadcast(&cache->built);
-    if (status == SP_OK) *out = entry->compiled;
+/* What there is of it goes, if the build failed. */
+static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
+                                const sp_plan_key *key, sp_plan_place *place)
+{
+    place->compiled = NULL;
+    place->words = NULL;
+    const sp_status status = build(cache, request, key, place);
+    if (status == SP_OK) return SP_OK;
+    const leavings left = {place->compiled, place->words};
+    place->compiled = NULL;
+    place->words = NULL;
+    leavings_free(&left);
     return status;
 }
 
-sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request,
-                              sp_compiled **out)
+static void publish_locked(sp_plan_cache *cache, sp_plan_place *place, const sp_plan_key *key)
+    SP_REQUIRES(&cache->lock)
 {
-    plan_key key;
-    SP_TRY(key_make(&key, request));
+    sp_store_relaxed(&place->last_use, sp_load_relaxed(&cache->era));
+    sp_fetch_add_relaxed(&cache->era, (uint64_t)1);
+    sp_store_relaxed(&cache->hashes[place - cache->places], key->hash);
+    sp_store_release(&place->word, IS_LIVE | 1); /* in use by its builder */
+    sp_store_relaxed(&cache->newest, place);
+    sp_fetch_add_relaxed(&cache->plan_count, 1);
+}
+
+static sp_status build_private(sp_plan_cache *cache, const sp_plan_request *request,
+                               const sp_plan_key *key, sp_plan_place **out)
+{
+    sp_plan_place *place = sp_aligned_malloc(_Alignof(sp_plan_place), sizeof *place);
+    if (place == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    memset(place, 0, sizeof *place);
+    place->is_private = true;
+    const sp_status status = build_or_clear(cache, request, key, place);
+    if (status != SP_OK) {
+        private_free(place);
+        return status;
+    }
+    *out = place;
+    return SP_OK;
+}
+
+/* ---- find ---- */
+
+/* Until the key's plan is there, or the caller is to build it in *place; NULL for both if there is
+ * no place and the caller must not wait for one. */
+static sp_plan_place *find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
+                                  sp_plan_place **place, leavings *left) SP_REQUIRES(&cache->lock)
+{
+    sp_plan_place *found = NULL;
+    *place = NULL;
+    for (;;) {
+        if (!SP_PLANTED(build_twice)) {
+            found = look_up(cache, key);
+            if (found != NULL) break;
+            if (is_building_locked(cache, key)) {
+                sp_cond_wait(&cache->changed, &cache->lock);
+                continue;
+            }
+        }
+        *place = reserve_locked(cache, key, left);
+        if (*place != NULL || !may_wait) break;
+        sp_fetch_add_seq_cst(&cache->waiting, 1);
+        *place = reserve_locked(cache, key, left);
+        if (*place == NULL) sp_cond_wait(&cache->changed, &cache->lock);
+        sp_fetch_sub_relaxed(&cache->waiting, 1);
+        if (*place != NULL) break;
+    }
+    return found;
+}
+
+static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_request *request,
+                                           const sp_plan_key *key, bool may_wait,
+                                           sp_plan_place **out)
+{
+    sp_plan_building mine = {.key = key};
+    leavings left = {0};
+    sp_plan_place *place;
+    sp_mutex_lock(&cache->lock);
+    *out = find_locked(cache, key, may_wait, &place, &left);
+    if (place != NULL) {
+        mine.next = cache->building;
+        cache->building = &mine;
+    }
+    sp_mutex_unlock(&cache->lock);
+    if (*out != NULL) return SP_OK;
+    if (place == NULL) return build_private(cache, request, key, out);
+
+    leavings_free(&left);
+    sp_delay_point();
+    const sp_status status = build_or_clear(cache, request, key, place);
+
+    sp_mutex_lock(&cache->lock);
+    end_building_locked(cache, &mine);
+    place->is_reserved = false;
+    if (status == SP_OK) publish_locked(cache, place, key);
+    sp_cond_broadcast(&cache->changed);
+    sp_mutex_unlock(&cache->lock);
+    if (status == SP_OK) *out = place;
+    return status;
+}
+
+sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request, bool may_wait,
+                              sp_plan_place **out)
+{
+    sp_plan_key key;
+    SP_TRY(sp__plan_key_make(&key, request));
     sp_status status = SP_OK;
     *out = look_up(cache, &key);
-    if (SP_UNLIKELY(*out == NULL)) status = find_or_build(cache, request, &key, out);
-    key_free(&key);
+    if (SP_UNLIKELY(*out == NULL)) status = find_or_build(cache, request, &key, may_wait, out);
+    sp__plan_key_free(&key);
     return status;
 }
 
 /* ---- life ---- */
 
-void sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
-                         const sp_memory *weights)
+sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
+                              const sp_memory *weights, uint32_t place_count)
 {
     cache->graph = graph;
     cache->device = device;
     cache->weights = weights;
+    cache->place_count = place_count;
     sp_mutex_init(&cache->lock, SP_LOCK_PLAN_CACHE);
-    sp_cond_init(&cache->built);
+    sp_cond_init(&cache->changed);
+    const size_t bytes = place_count * sizeof *cache->places;
+    cache->places = sp_aligned_malloc(_Alignof(sp_plan_place), bytes);
+    cache->hashes = sp_calloc(place_count, sizeof *cache->hashes);
+    if (cache->places == NULL || cache->hashes == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model's plans");
+    }
+    memset(cache->places, 0, bytes);
+    return SP_OK;
 }
 
 void sp__plan_cache_deinit(sp_plan_cache *cache)
 {
-    for (uint32_t i = 0; i < SP_PLAN_CACHE_BUCKETS; i++) {
-        sp_plan_entry *entry = sp_load_acquire(&cache->buckets[i]);
-        while (entry != NULL) {
-            sp_plan_entry *next = entry->next;
-            sp__compiled_destroy(entry->compiled);
-            sp_free(entry);
-            entry = next;
-        }
+    /* With no places, or no hashes, no plan was ever made. */
+    const uint32_t count = cache->hashes != NULL && cache->places != NULL ? cache->place_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_plan_place *place = &cache->places[i];
+        SP_ASSERT((sp_load_relaxed(&place->word) & ~IS_LIVE) == 0);
+        leavings_free(&(leavings){place->compiled, place->words});
     }
-    sp_cond_deinit(&cache->built);
+    sp_free(cache->places);
+    sp_free(cache->hashes);
+    if (cache->graph == NULL) return; /* never initialised */
+    sp_cond_deinit(&cache->changed);
     sp_mutex_deinit(&cache->lock);
+}
+
+sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache)
+{
+    sp_plan_place *place = sp_load_relaxed(&cache->newest);
+    return place != NULL && hold(place) ? place : NULL;
 }
 
 uint32_t sp__plan_cache_sessions(sp_plan_cache *cache)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < SP_PLAN_CACHE_BUCKETS; i++) {
-        const sp_plan_entry *entry = sp_load_acquire(&cache->buckets[i]);
-        for (; entry != NULL; entry = entry->next) {
-            count += sp_load_relaxed(&entry->compiled->session_count);
-        }
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        sp_plan_place *place = &cache->places[i];
+        if (!hold(place)) continue;
+        count += sp_load_relaxed(&place->compiled->session_count);
+        sp__plan_cache_drop(cache, place);
     }
     return count;
 }

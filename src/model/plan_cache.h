@@ -1,42 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compiled plans of one model, by key. A hit takes no lock; a miss builds once, however many
- * threads ask for the key at the same time: the others wait for the builder. A build that fails
- * leaves nothing behind and is tried again by the next who asks. */
+/* The compiled plans of one model, by key, at most a given number of them. A hit takes no lock; a
+ * miss builds once, however many threads ask for the key at the same time: the others wait for the
+ * builder. A build that fails leaves nothing behind and is tried again by the next who asks.
+ *
+ * A plan is used between find and drop, and stays while it is used. A new plan takes the place of
+ * the one that was not used for longest, counted in builds: uses write nothing but the first one
+ * after a build. If all are in use, the builder waits until one is not; a caller who must not wait
+ * for other runs gets a plan of its own.
+ *
+ *     place->word = is_live:1 | users:63
+ *
+ *     is_live            the plan and its key are complete, and constant
+ *     users > 0          it stays live
+ *     neither, reserved  its builder's alone: `is_reserved`, under the lock
+ *
+ * Only the lock's holder ends a life, from users == 0; anybody may use a live plan. */
 #ifndef SP_MODEL_PLAN_CACHE_H
 #define SP_MODEL_PLAN_CACHE_H
 
+#include "model/plan_key.h"
 #include "model/session.h"
 
-/* Most inputs, overridden initializers and outputs of a run, each. */
-#define SP_MODEL_MAX_PORTS 64
+#define SP_PLAN_CACHE_MOST 4096
 
-#define SP_PLAN_CACHE_BUCKETS 64
+typedef struct sp_plan_place {
+    /* As above. Release when a life begins: pairs with the acquire of whoever uses the plan. */
+    SP_CACHE_ALIGNED sp_atomic_u64 word;
+    sp_atomic_u64 last_use; /* the cache's era then; relaxed, a hint for the choice of victims */
+    bool is_reserved;       /* a build is for here; guarded by the cache's lock */
+    bool is_private;        /* not in the table: it ends with its one user. Constant */
+    sp_compiled *compiled;
+    uint32_t word_count;
+    uint64_t *words; /* of the key */
+} sp_plan_place;
 
-typedef struct sp_plan_entry sp_plan_entry;
 typedef struct sp_plan_building sp_plan_building;
 
 typedef struct sp_plan_cache {
     const sp_graph *graph;
     sp_rt_device *device;
     const sp_memory *weights;
-    /* Lists that only grow at their heads: written under the lock with release, read with acquire.
-     */
-    SP_ATOMIC(sp_plan_entry *) buckets[SP_PLAN_CACHE_BUCKETS];
+    uint32_t place_count;
+    sp_plan_place *places;
+    /* Hash of the plan in each place, or 0. Written under the lock, by look-ups only compared:
+     * relaxed, since a place's word and key decide. */
+    sp_atomic_u64 *hashes;
     sp_mutex lock;
-    sp_cond built; /* some build has ended */
+    sp_cond changed; /* a build has ended, or a plan that somebody waits for is not used any more */
     sp_plan_building *building SP_GUARDED_BY(lock);
+    sp_atomic_u64 era; /* plans published so far; relaxed, see last_use */
+    /* Builders that wait for a place. Raised, under the lock, before they look at the places'
+     * words; read after a word was lowered: sequentially consistent on both sides, so one sees the
+     * other. */
+    sp_atomic_u32 waiting;
     sp_atomic_u32 plan_count;
+    /* Of the plan that was built last, for figures. Relaxed: the place's word decides. */
+    SP_ATOMIC(sp_plan_place *) newest;
     sp_atomic_u64 build_count; /* builds that were begun; for information */
+    sp_atomic_u64 evictions;   /* plans that gave way to others; for information */
 } sp_plan_cache;
 
-void sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
-                         const sp_memory *weights);
-/* No run is going on. */
+/* For at most `place_count` plans, 1 to SP_PLAN_CACHE_MOST. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
+                              const sp_memory *weights, uint32_t place_count);
+/* No plan is in use. A cache whose init failed, and a zeroed one, are fine. */
 void sp__plan_cache_deinit(sp_plan_cache *cache);
 
-/* The compiled plan for these inputs; lives as long as the cache. */
-sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request,
-                              sp_compiled **out);
+/* The compiled plan for these inputs, in use from now on. `may_wait` is false for callers that must
+ * not wait for other runs. */
+sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request, bool may_wait,
+                              sp_plan_place **out);
+/* The caller does not use it any more. */
+void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place);
+
+/* The plan that was built last, in use from now on; NULL if it is not kept. */
+sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache);
 
 /* Sessions of all plans. */
 uint32_t sp__plan_cache_sessions(sp_plan_cache *cache);

@@ -238,20 +238,31 @@ static sp_status record_dispatches(sp_plan_builder *builder, const sp_graph_node
     return SP_OK;
 }
 
+/* Views share the bytes, and what is known of them. */
+static void alias_outputs(sp_plan_builder *builder, const sp_graph_node *node, uint32_t first)
+{
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const sp_plan_value *from = &builder->values[node->inputs[first + i]];
+        sp_plan_value *view = &builder->values[node->outputs[i]];
+        view->root = from->root;
+        view->data = from->data;
+    }
+}
+
 static sp_status lower(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
 {
     sp_lowering *lowering = &builder->lowering;
     sp__lowering_reset(lowering);
     SP_TRY(call->op->lower(call, lowering));
-    sp_plan_value *first = &builder->values[node->outputs[0]];
     if (lowering->alias_input != SP_NO_INPUT) {
-        first->root = builder->values[node->inputs[lowering->alias_input]].root;
+        alias_outputs(builder, node, lowering->alias_input);
         return SP_OK;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
         builder->values[node->outputs[i]].is_computed = true;
     }
     if (lowering->in_place_input != SP_NO_INPUT) {
+        sp_plan_value *first = &builder->values[node->outputs[0]];
         first->in_place = builder->values[node->inputs[lowering->in_place_input]].root;
     }
     return record_dispatches(builder, node);
@@ -273,6 +284,25 @@ static sp_status record_node(sp_plan_builder *builder, const sp_graph_node *node
     return lower(builder, node, &call);
 }
 
+/* Does the condition of every branch that the node stands in choose that branch? The outer ones
+ * first: the nodes of a branch that is not taken have no values. */
+static sp_status is_taken(const sp_plan_builder *builder, uint32_t index, bool *out)
+{
+    *out = true;
+    if (index == SP_NO_REGION) return SP_OK;
+    const sp_graph_region *region = &builder->plan->graph->regions[index];
+    SP_TRY(is_taken(builder, region->parent, out));
+    if (!*out) return SP_OK;
+    const sp_plan_value *condition = &builder->values[region->condition];
+    const unsigned char *chosen = condition->data;
+    if (chosen == NULL || condition->dtype != SP_BOOL || condition->bytes == 0) {
+        return sp__fail(SP_UNSUPPORTED, "not supported: an If whose condition '%s' depends on data",
+                        builder->plan->graph->values[region->condition].name);
+    }
+    *out = (chosen[0] != 0) == region->is_then;
+    return SP_OK;
+}
+
 sp_status sp__plan_record(sp_plan_builder *builder)
 {
     const sp_graph *graph = builder->plan->graph;
@@ -282,7 +312,10 @@ sp_status sp__plan_record(sp_plan_builder *builder)
         const sp_graph_node *node = &graph->nodes[i];
         const bool is_tainted = is_node_tainted(builder, node);
         if (!node->is_live || (node->is_folded && !is_tainted)) continue;
-        const sp_status status = record_node(builder, node, is_tainted);
+        bool is_chosen;
+        sp_status status = is_taken(builder, node->region, &is_chosen);
+        if (status == SP_OK && !is_chosen) continue;
+        if (status == SP_OK) status = record_node(builder, node, is_tainted);
         if (status != SP_OK) return sp__graph_fail_node(status, node);
     }
     return SP_OK;

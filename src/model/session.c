@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: the list of a plan's steps, recorded over an arena, replayed on the caller's stream. */
+/* Compiled plans, their sessions, and runs. The lists that a session replays are made in
+ * session_list.c. */
 #include "model/session.h"
 
 #include <stdio.h>
@@ -7,6 +8,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/option.h"
+#include "base/thread.h"
 #include "device/wait.h"
 #include "ops/device_kernels.h"
 #include "runtime/current_stream.h"
@@ -29,6 +32,37 @@ static sp_status make_labels(sp_compiled *compiled)
     return SP_OK;
 }
 
+/* What the cpu's steps need there. */
+static sp_status reach_cpu(sp_compiled *compiled)
+{
+    const sp_graph *graph = compiled->plan->graph;
+    const sp_plan *plan = compiled->plan;
+    SP_TRY(sp__rt_device_find((sp_device){0}, &compiled->cpu));
+    SP_TRY(sp__side_queues_make(compiled->cpu, compiled->device));
+    SP_TRY(sp__upload(compiled->cpu, graph->weights, graph->weight_count, &compiled->cpu_weights));
+    return sp__upload(compiled->cpu, plan->constants, plan->constant_count,
+                      &compiled->cpu_constants);
+}
+
+static sp_status cut_plan(sp_compiled *compiled)
+{
+    const sp_plan *plan = compiled->plan;
+    const sp_rt_device *device = compiled->device;
+    bool *is_on_cpu = sp_calloc(plan->step_count, sizeof *is_on_cpu);
+    if (is_on_cpu == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    uint32_t count = 0;
+    if (device->index != 0) { /* that is cpu */
+        count = sp__segments_choose(plan, sp__device_kernels(device->dev),
+                                    sp_option_text(SP_OPTION_CPU_OPS), is_on_cpu);
+    }
+    sp_status status = sp__segments_cut(plan, is_on_cpu, &compiled->segments);
+    sp_free(is_on_cpu);
+    if (status != SP_OK || count == 0) return status;
+    status = reach_cpu(compiled);
+    if (status == SP_OK) return SP_OK;
+    return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count, plan->step_count);
+}
+
 sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
                               sp_compiled **out)
 {
@@ -46,6 +80,7 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
     if (status == SP_OK) {
         status = sp__upload(device, plan->constants, plan->constant_count, &compiled->constants);
     }
+    if (status == SP_OK) status = cut_plan(compiled);
     if (status != SP_OK) {
         sp__compiled_destroy(compiled);
         return status;
@@ -57,7 +92,8 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
 static void session_destroy(sp_session *session)
 {
     sp_rt_device *device = session->compiled->device;
-    if (session->list != NULL) device->dev->vtable->list_release(session->list);
+    sp__session_lists_free(session);
+    if (session->mirror.host != NULL) device->dev->vtable->staging_destroy(&session->mirror);
     if (session->arena != NULL) sp__allocator_give(&device->allocator, session->arena);
     if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
     sp__staging_destroy(session->staging);
@@ -94,120 +130,16 @@ void sp__compiled_destroy(sp_compiled *compiled)
     }
     sp_free(compiled->labels);
     sp__upload_free(compiled->device, &compiled->constants);
+    sp__upload_free(compiled->cpu, &compiled->cpu_weights);
+    sp__upload_free(compiled->cpu, &compiled->cpu_constants);
+    sp__segments_free(&compiled->segments);
     sp__plan_free(compiled->plan);
     sp_cond_deinit(&compiled->given);
     sp_mutex_deinit(&compiled->lock);
     sp_free(compiled);
 }
 
-/* ---- recording ---- */
-
-/* A port of the run: one fixed place, or whatever the submission says. */
-static void bind_port(const sp_session *session, uint32_t port, sp_binding *bound)
-{
-    if (session->staging == NULL) {
-        bound->slot = (uint16_t)port;
-        return;
-    }
-    const sp_binding place = sp__staging_bind(session->staging, port);
-    bound->memory = place.memory;
-    bound->offset += place.offset;
-}
-
-static sp_binding bind(const sp_session *session, const sp_plan_binding *binding)
-{
-    const sp_compiled *compiled = session->compiled;
-    sp_binding bound = {.offset = binding->offset,
-                        .bytes = binding->bytes,
-                        .access = binding->is_write ? SP_READ_WRITE : SP_READ};
-    switch (binding->where) {
-    case SP_PLACE_INPUT:
-        bind_port(session, binding->index, &bound);
-        break;
-    case SP_PLACE_OUTPUT:
-        bind_port(session, compiled->plan->input_count + binding->index, &bound);
-        break;
-    case SP_PLACE_WEIGHT:
-        bound.memory = &compiled->weights[binding->index];
-        break;
-    case SP_PLACE_CONSTANT:
-        bound.memory = &compiled->constants.memories[binding->index];
-        break;
-    case SP_PLACE_ARENA:
-        bound.memory = &session->arena->slab->memory;
-        bound.offset += session->arena->offset;
-        break;
-    }
-    return bound;
-}
-
-/* The device's form of a kernel of the plan. */
-static const sp_kernel *kernel_for(const sp_compiled *compiled, const sp_kernel *kernel)
-{
-    const sp_kernel *own = sp__device_kernels(compiled->device->dev);
-    return own != NULL ? &own[kernel - compiled->plan->kernels] : kernel;
-}
-
-/* The plan's steps; their bindings go to `next` and on. */
-static void record_steps(const sp_session *session, sp_command *commands, sp_binding *next)
-{
-    const sp_compiled *compiled = session->compiled;
-    const sp_plan *plan = compiled->plan;
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        const sp_plan_step *step = &plan->steps[i];
-        commands[i] = (sp_command){.type = SP_COMMAND_DISPATCH,
-                                   .label = compiled->labels[i],
-                                   .kernel = kernel_for(compiled, step->kernel),
-                                   .grid = {step->grid[0], step->grid[1], step->grid[2]},
-                                   .bindings = next,
-                                   .binding_count = step->binding_count,
-                                   .constants = step->constants,
-                                   .constant_bytes = step->constant_bytes};
-        for (uint32_t k = 0; k < step->binding_count; k++)
-            *next++ = bind(session, &step->bindings[k]);
-    }
-}
-
-/* Copies in, steps, copies out. Commands point into `bindings` until the list has copied. */
-static sp_status record_into(sp_session *session, sp_command *commands, sp_binding *bindings)
-{
-    const sp_plan *plan = session->compiled->plan;
-    const sp_command *copies;
-    uint32_t count = 0;
-    if (session->staging != NULL) {
-        const uint32_t in = sp__staging_copies_in(session->staging, &copies);
-        for (; count < in; count++) commands[count] = copies[count];
-    }
-    record_steps(session, commands + count, bindings);
-    count += plan->step_count;
-    if (session->staging != NULL) {
-        const uint32_t out = sp__staging_copies_out(session->staging, &copies);
-        for (uint32_t i = 0; i < out; i++) commands[count++] = copies[i];
-    }
-    sp_dev *dev = session->compiled->device->dev;
-    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
-    return dev->vtable->list_create(dev, commands, count, slots, &session->list);
-}
-
-static sp_status record(sp_session *session)
-{
-    const sp_plan *plan = session->compiled->plan;
-    size_t binding_count = 0;
-    for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
-    /* At most a copy for each port. */
-    const size_t command_count = (size_t)plan->step_count + plan->input_count + plan->output_count;
-    sp_command *commands = sp_calloc(command_count, sizeof *commands);
-    sp_binding *bindings = sp_calloc(binding_count, sizeof *bindings);
-    sp_status status = SP_OK;
-    if (commands == NULL || bindings == NULL) {
-        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
-    } else {
-        status = record_into(session, commands, bindings);
-    }
-    sp_free(commands);
-    sp_free(bindings);
-    return status;
-}
+/* ---- making ---- */
 
 static uint64_t room_of(const sp_plan_tensor *output)
 {
@@ -235,7 +167,7 @@ static bool has_arena(const sp_plan *plan)
     return false;
 }
 
-/* How the caller's tensors will get to the list. */
+/* How the caller's tensors will get to the lists. */
 static sp_status make_ports(sp_session *session)
 {
     sp_rt_device *device = session->compiled->device;
@@ -253,6 +185,16 @@ static sp_status make_ports(sp_session *session)
     return plan->output_count > 1 ? take_unwanted(session) : SP_OK;
 }
 
+/* The arena where the cpu's steps find it, if that is another memory. */
+static sp_status make_mirror(sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    sp_dev *dev = compiled->device->dev;
+    const uint64_t bytes = compiled->plan->arena_bytes;
+    if (compiled->cpu == NULL || session->staging == NULL || bytes == 0) return SP_OK;
+    return dev->vtable->staging_create(dev, bytes, &session->mirror);
+}
+
 static sp_status session_fill(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
@@ -263,7 +205,8 @@ static sp_status session_fill(sp_session *session)
                                   &session->arena));
     }
     SP_TRY(make_ports(session));
-    return record(session);
+    SP_TRY(make_mirror(session));
+    return sp__session_lists_make(session);
 }
 
 static sp_status session_new(sp_compiled *compiled, sp_session **out)
@@ -375,19 +318,57 @@ static void name_ports(sp_session *session, const void *const *inputs, void *con
     }
 }
 
-/* Submits the list and waits. */
-static sp_status run_list(const sp_session *session, const sp_stream_ref *stream)
+/* The lists of the cpu go to the queue beside the stream. Each but the first waits for the one
+ * before it, which has been accepted: every wait is for something older, so they close no circle.
+ */
+static sp_status submit_segment(const sp_session *session, const sp_stream_ref *stream, uint32_t g)
 {
-    const sp_plan *plan = session->compiled->plan;
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
     const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
     const sp_command command = {.type = SP_COMMAND_LIST,
-                                .list = session->list,
+                                .list = session->lists[g],
                                 .bindings = session->slots,
                                 .binding_count = slots};
-    const sp_submission submission = {.commands = &command, .command_count = 1};
-    sp_point point;
-    SP_TRY(sp__submit_plain(stream, &submission, &point));
-    return sp__point_wait(point, SP_NO_DEADLINE);
+    const bool is_first = g == 0;
+    const sp_submission submission = {.waits = is_first ? NULL : &session->points[g - 1],
+                                      .wait_count = is_first ? 0 : 1,
+                                      .commands = &command,
+                                      .command_count = 1,
+                                      .takes_faults = !is_first};
+    sp_stream_ref to = *stream;
+    if (g % 2 != 0) to.queue = sp__side_queue(compiled->cpu, stream->stream);
+    return sp__submit_plain(&to, &submission, &session->points[g]);
+}
+
+/* Waits for the first `count` lists, one after the other, since a thread helps where it waits. */
+static void wait_for_segments(const sp_session *session, uint32_t count)
+{
+    for (uint32_t g = 0; g < count; g++) {
+        const sp_point point = session->points[g];
+        /* Fails only without memory for this thread's record, and then others get it done. */
+        while (!sp__point_has_passed(point)) {
+            if (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK) sp_thread_yield();
+        }
+    }
+}
+
+/* Submits all lists, then waits. What was accepted uses the session's memory, so it is waited for
+ * also where a later list is refused. */
+static sp_status run_lists(const sp_session *session, const sp_stream_ref *stream)
+{
+    const uint32_t last = session->compiled->segments.count - 1;
+    for (uint32_t g = 0; g <= last; g++) {
+        const sp_status status = submit_segment(session, stream, g);
+        if (SP_LIKELY(status == SP_OK)) continue;
+        sp_error_scope scope;
+        sp__error_set_aside(&scope);
+        wait_for_segments(session, g);
+        sp__error_put_back(&scope);
+        return status;
+    }
+    wait_for_segments(session, last);
+    return sp__point_wait(session->points[last], SP_NO_DEADLINE);
 }
 
 sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
@@ -395,10 +376,10 @@ sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
 {
     if (session->staging == NULL) {
         name_ports(session, inputs, outputs);
-        return run_list(session, stream);
+        return run_lists(session, stream);
     }
     sp__staging_take(session->staging, inputs);
-    SP_TRY(run_list(session, stream));
+    SP_TRY(run_lists(session, stream));
     sp__staging_give(session->staging, outputs);
     return SP_OK;
 }

@@ -2,13 +2,14 @@
 /* Compiled plans and sessions: how a plan gets onto a device.
  *
  * A compiled plan belongs to a model and is immutable but for its pool of sessions. A session is
- * the mutable memory of one run: an arena, the command list recorded over it, and the names of the
- * caller's tensors while it runs. A session is used by one run at a time. */
+ * the mutable memory of one run: an arena, the command lists recorded over it, one for each segment
+ * of the plan (segments.h), and the names of the caller's tensors while it runs. A session is used
+ * by one run at a time. */
 #ifndef SP_MODEL_SESSION_H
 #define SP_MODEL_SESSION_H
 
 #include "device/command.h"
-#include "model/plan.h"
+#include "model/segments.h"
 #include "model/staging.h"
 #include "model/upload.h"
 
@@ -16,8 +17,10 @@ typedef struct sp_compiled sp_compiled;
 
 typedef struct sp_session {
     sp_compiled *compiled;
-    sp_block *arena; /* NULL if no step names it */
-    sp_list *list;
+    sp_block *arena;     /* NULL if no step names it */
+    sp_memory mirror;    /* the arena as the cpu's steps find it, if that is another memory */
+    sp_list **lists;     /* one per segment */
+    sp_point *points;    /* theirs, of the run that is going on */
     sp_staging *staging; /* NULL on devices that see the caller's memory: */
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;
@@ -31,7 +34,12 @@ struct sp_compiled {
     sp_rt_device *device;
     const sp_memory *weights; /* the model's, one per weight of the graph */
     sp_upload constants;      /* one per constant of the plan */
-    char **labels;            /* one per step: "node 'x' (Conv)" */
+    sp_segments segments;
+    /* What runs the cpu's segments, and weights and constants as they find them; NULL and empty if
+     * there are none. */
+    sp_rt_device *cpu;
+    sp_upload cpu_weights, cpu_constants;
+    char **labels; /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);
     uint32_t waiting SP_GUARDED_BY(lock); /* runs that found no memory for one more session */
@@ -57,7 +65,12 @@ void sp__session_give(sp_session *session);
 /* Memory of the session for every output whose address is NULL. */
 sp_status sp__session_cover_unwanted(sp_session *session, void **outputs);
 
-/* Runs on the stream and waits. `inputs` and `outputs` are addresses in the plan's order. */
+/* The lists of a new session whose memory is there; free: also where making failed. */
+sp_status sp__session_lists_make(sp_session *session);
+void sp__session_lists_free(sp_session *session);
+
+/* Runs on the stream and waits, for all that it has submitted also where it fails. `inputs` and
+ * `outputs` are addresses in the plan's order. */
 sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
                           const void *const *inputs, void *const *outputs);
 

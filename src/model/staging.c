@@ -15,7 +15,7 @@ typedef struct staged_port {
     uint64_t bytes;
     uint64_t pinned_offset;
     uint64_t device_offset; /* in the block; of ports that are copied */
-    bool is_copied;
+    bool is_copied;         /* has a place on the device */
 } staged_port;
 
 struct sp_staging {
@@ -24,10 +24,6 @@ struct sp_staging {
     sp_block *block; /* NULL if no port is copied */
     uint32_t input_count, port_count;
     staged_port *ports;
-    /* Commands of the copies, inputs first, and their bindings. */
-    sp_command *copies;
-    sp_binding *bindings;
-    uint32_t copies_in, copies_out;
 };
 
 static uint64_t rounded(uint64_t bytes)
@@ -71,51 +67,19 @@ static sp_binding device_place(const sp_staging *staging, const staged_port *por
                         .bytes = port->bytes};
 }
 
-static void make_copies(sp_staging *staging)
-{
-    for (uint32_t i = 0; i < staging->port_count; i++) {
-        const staged_port *port = &staging->ports[i];
-        if (!port->is_copied) continue;
-        const bool is_input = i < staging->input_count;
-        const uint32_t number = staging->copies_in + staging->copies_out;
-        sp_binding *pair = &staging->bindings[2 * (size_t)number];
-        pair[is_input ? 0 : 1] = device_place(staging, port);
-        pair[is_input ? 1 : 0] = pinned_place(staging, port);
-        pair[0].access = SP_WRITE;
-        pair[1].access = SP_READ;
-        staging->copies[number] =
-            (sp_command){.type = SP_COMMAND_COPY,
-                         .label = is_input ? "copy of an input" : "copy of an output",
-                         .bindings = pair,
-                         .binding_count = 2};
-        if (is_input) {
-            staging->copies_in++;
-        } else {
-            staging->copies_out++;
-        }
-    }
-}
-
 static sp_status fill_staging(sp_staging *staging, const sp_plan *plan)
 {
     sp_rt_device *device = staging->device;
     staging->ports = sp_calloc(staging->port_count, sizeof *staging->ports);
-    staging->copies = sp_calloc(staging->port_count, sizeof *staging->copies);
-    staging->bindings = sp_calloc(2 * (size_t)staging->port_count, sizeof *staging->bindings);
-    if (staging->ports == NULL || staging->copies == NULL || staging->bindings == NULL) {
-        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
-    }
+    if (staging->ports == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     uint64_t pinned_bytes = 0;
     uint64_t device_bytes = 0;
     lay_out(staging, plan, &pinned_bytes, &device_bytes);
     if (pinned_bytes > 0) {
         SP_TRY(device->dev->vtable->staging_create(device->dev, pinned_bytes, &staging->pinned));
     }
-    if (device_bytes > 0) {
-        SP_TRY(sp__allocator_take(&device->allocator, device_bytes, NULL, &staging->block));
-    }
-    make_copies(staging);
-    return SP_OK;
+    if (device_bytes == 0) return SP_OK;
+    return sp__allocator_take(&device->allocator, device_bytes, NULL, &staging->block);
 }
 
 sp_status sp__staging_create(sp_rt_device *device, const sp_plan *plan, sp_staging **out)
@@ -140,8 +104,6 @@ void sp__staging_destroy(sp_staging *staging)
     sp_rt_device *device = staging->device;
     if (staging->block != NULL) sp__allocator_give(&device->allocator, staging->block);
     if (staging->pinned.host != NULL) device->dev->vtable->staging_destroy(&staging->pinned);
-    sp_free(staging->bindings);
-    sp_free(staging->copies);
     sp_free(staging->ports);
     sp_free(staging);
 }
@@ -152,16 +114,9 @@ sp_binding sp__staging_bind(const sp_staging *staging, uint32_t port)
     return place->is_copied ? device_place(staging, place) : pinned_place(staging, place);
 }
 
-uint32_t sp__staging_copies_in(const sp_staging *staging, const sp_command **out)
+sp_binding sp__staging_bind_host(const sp_staging *staging, uint32_t port)
 {
-    *out = staging->copies;
-    return staging->copies_in;
-}
-
-uint32_t sp__staging_copies_out(const sp_staging *staging, const sp_command **out)
-{
-    *out = staging->copies + staging->copies_in;
-    return staging->copies_out;
+    return pinned_place(staging, &staging->ports[port]);
 }
 
 static char *pinned_address(const sp_staging *staging, uint32_t port)

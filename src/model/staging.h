@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The caller's tensors on a device that does not see the caller's memory: a session keeps a place
  * for each of them in memory of the host that the device reaches. Small ones are read and written
- * there by the kernels themselves, which is faster than any copy; for large ones the list copies to
- * and from memory of the device. All places are fixed, so the list never changes. */
+ * there by the kernels themselves, which is faster than any copy; large ones have a second place in
+ * memory of the device, and the lists copy between the two. All places are fixed, so the lists
+ * never change. */
 #ifndef SP_MODEL_STAGING_H
 #define SP_MODEL_STAGING_H
 
@@ -16,12 +17,10 @@ sp_status sp__staging_create(sp_rt_device *device, const sp_plan *plan, sp_stagi
 /* NULL is allowed. */
 void sp__staging_destroy(sp_staging *staging);
 
-/* Where the steps find port `port` (inputs, then outputs). */
+/* Where the device's steps find port `port` (inputs, then outputs). */
 sp_binding sp__staging_bind(const sp_staging *staging, uint32_t port);
-
-/* The copies before and behind the steps, which stay the staging's; how many there are. */
-uint32_t sp__staging_copies_in(const sp_staging *staging, const sp_command **out);
-uint32_t sp__staging_copies_out(const sp_staging *staging, const sp_command **out);
+/* Where the host has it: the same place, or another of as many bytes. */
+sp_binding sp__staging_bind_host(const sp_staging *staging, uint32_t port);
 
 /* Before and after a run: the caller's bytes. An output may be NULL. */
 void sp__staging_take(const sp_staging *staging, const void *const *inputs);

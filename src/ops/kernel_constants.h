@@ -40,10 +40,23 @@
     X(pad)          /* x, value if has_value, y */                                                 \
     X(fill)         /* y */
 
+/* What a kernel does to each output when it is finished and rounded. The bits are those of kernels
+ * of their own: relu_f32, sigmoid_f32, tanh_f32; for SiLU, x * sigmoid(x), sigmoid_f32 and mul_f32.
+ */
+typedef enum sp_activation {
+    SP_ACTIVATION_NONE,
+    SP_ACTIVATION_RELU,
+    SP_ACTIVATION_SIGMOID,
+    SP_ACTIVATION_TANH,
+    SP_ACTIVATION_SILU,
+    SP_ACTIVATION_COUNT
+} sp_activation;
+
 /* Columns that a packed right-hand matrix keeps together, and so the unit of a tile's columns. */
 #define SP_GEMM_PANEL 16
 
-/* y[m][n] = alpha * chain(m, n) + beta * c[m][n], where the chain runs over k in order. */
+/* y[m][n] = activation(alpha * chain(m, n) + beta * c[m][n]), where the chain runs over k in order.
+ */
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
     int64_t a_row, a_depth;         /* strides of a, in elements */
@@ -52,7 +65,8 @@ typedef struct sp_gemm_constants {
     int64_t tile_rows, tile_panels; /* what one tile of grid (panels, rows, batch) computes */
     float alpha, beta;
     bool has_c;
-    bool is_padded; /* b has SP_GEMM_PANEL readable columns in its last panel too */
+    bool is_padded;     /* b has SP_GEMM_PANEL readable columns in its last panel too */
+    uint8_t activation; /* sp_activation */
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
     int64_t a_batch[SP_KERNEL_RANK], b_batch[SP_KERNEL_RANK];
@@ -79,6 +93,7 @@ typedef struct sp_conv_constants {
     int64_t tile_planes; /* depthwise: planes of a tile of grid (planes) */
     int64_t planes;      /* of the output: images * groups * filters */
     bool has_bias;
+    uint8_t activation; /* sp_activation */
 } sp_conv_constants;
 
 typedef struct sp_pool_constants {
@@ -90,6 +105,7 @@ typedef struct sp_pool_constants {
 /* y is contiguous with these dims; each operand has a stride along each. */
 typedef struct sp_binary_constants {
     uint32_t rank;
+    uint8_t activation; /* sp_activation, of kernels of floats */
     int64_t count, tile_count;
     int64_t dims[SP_KERNEL_RANK], a[SP_KERNEL_RANK], b[SP_KERNEL_RANK];
 } sp_binary_constants;

@@ -8,6 +8,6 @@
 
 #define SP_KERNEL_LIST(X)                                                                          \
     SP_CUDA_KERNEL_LIST(X)                                                                         \
-    SP_KERNEL_LIST_MOVE(X)
+    SP_MOVE_KERNEL_LIST(X)
 
 #endif

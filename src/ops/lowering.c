@@ -49,10 +49,6 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
                              uint32_t constant_bytes, sp_dispatch **out)
 {
     SP_ASSERT(constant_bytes <= SP_MAX_CONSTANT_BYTES);
-    if (!lowering->kernels[kernel].run && !lowering->kernels[kernel].gpu) {
-        return sp__fail(SP_UNSUPPORTED, "not supported: the device has no kernel %s",
-                        lowering->kernels[kernel].name);
-    }
     if (lowering->dispatch_count == lowering->dispatch_capacity) SP_TRY(grow(lowering));
     sp_dispatch *dispatch = &lowering->dispatches[lowering->dispatch_count++];
     dispatch->kernel = &lowering->kernels[kernel];

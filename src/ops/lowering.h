@@ -42,7 +42,7 @@ struct sp_lowering {
     uint32_t dispatch_count, dispatch_capacity;
     uint64_t scratch_bytes[SP_LOWERING_MAX_SCRATCH];
     uint32_t scratch_count;
-    uint32_t alias_input;    /* output 0 is this input's bytes, no dispatch; or SP_NO_INPUT */
+    uint32_t alias_input;    /* output i is input alias_input + i, no dispatch; or SP_NO_INPUT */
     uint32_t in_place_input; /* output 0 may be written over this input; or SP_NO_INPUT */
 };
 
@@ -67,7 +67,7 @@ void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes
 /* A new scratch of `bytes`; its number. */
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes);
 
-/* Output 0 is input `index` under another shape. */
+/* Each output i is input `index` + i, perhaps under another shape. */
 static inline void sp__lower_alias(sp_lowering *lowering, uint32_t index)
 {
     lowering->alias_input = index;

@@ -7,7 +7,7 @@
 #include "ops/kernel_constants.h"
 
 /* Bindings stand behind each name, in order; the last one is written. */
-#define SP_KERNEL_LIST_MOVE(X)                                                                     \
+#define SP_MOVE_KERNEL_LIST(X)                                                                     \
     X(gather)           /* x, indices, y */                                                        \
     X(gather_elements)  /* x, indices, y */                                                        \
     X(gather_nd)        /* x, indices, y */                                                        \
@@ -47,19 +47,19 @@ typedef struct sp_gather_nd_constants {
     int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* of x's b, in bytes */
 } sp_gather_nd_constants;
 
-typedef enum sp_reduction {
-    SP_REDUCE_NONE, /* the last of several updates of one place stays */
-    SP_REDUCE_ADD,
-    SP_REDUCE_MUL,
-    SP_REDUCE_MAX,
-    SP_REDUCE_MIN
-} sp_reduction;
+typedef enum sp_scatter_reduction {
+    SP_SCATTER_NONE, /* the last of several updates of one place stays */
+    SP_SCATTER_ADD,
+    SP_SCATTER_MUL,
+    SP_SCATTER_MAX,
+    SP_SCATTER_MIN
+} sp_scatter_reduction;
 
 /* Updates have the shape `dims`. A line runs along `axis`; its updates are made in order. y:
  * strides of y, in elements. */
 typedef struct sp_scatter_elements_constants {
     uint32_t rank, axis, dtype, index_bytes;
-    uint32_t reduction; /* sp_reduction */
+    uint32_t reduction; /* sp_scatter_reduction */
     int64_t axis_size, lines, tile_lines;
     int64_t dims[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_scatter_elements_constants;
@@ -68,7 +68,7 @@ typedef struct sp_scatter_elements_constants {
  * `tile_slice`, for all t in order. */
 typedef struct sp_scatter_nd_constants {
     uint32_t depth, dtype, index_bytes;
-    uint32_t reduction; /* sp_reduction */
+    uint32_t reduction; /* sp_scatter_reduction */
     int64_t count, slice, tile_slice;
     int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* of y, in elements */
 } sp_scatter_nd_constants;

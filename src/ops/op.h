@@ -36,7 +36,6 @@ typedef struct sp_op_attribute {
 
 #define SP_OP_MAX_ATTRIBUTES 9
 #define SP_OP_VARIADIC UINT32_MAX
-#define SP_OP_SHAPE_ONLY (1u << 31)
 #define SP_OP_PACKED_INPUTS 2
 #define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
@@ -46,9 +45,6 @@ typedef struct sp_op {
     uint32_t min_inputs, max_inputs;
     uint32_t min_outputs, max_outputs;
     uint32_t dtypes; /* bits of the types allowed for input 0 (for output 0 if there is none) */
-    /* Bits of the inputs whose values decide shapes and so must be known to `infer`; or
-     * SP_OP_SHAPE_ONLY: no values are looked at, the outputs are known from the inputs' shapes. */
-    uint32_t known_inputs;
     sp_op_attribute attributes[SP_OP_MAX_ATTRIBUTES]; /* ended by a NULL name */
 
     /* From the inputs (and the values of those that are known) to dtype and shape of each output.

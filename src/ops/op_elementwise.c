@@ -2,7 +2,7 @@
 /* Element-by-element ops of one input, and of two with broadcasting. */
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/collapse.h"
+#include "tensor/collapse.h"
 #include "ops/ops.h"
 
 sp_status sp__binary_infer(sp_op_call *call)

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/collapse.h"
+#include "tensor/collapse.h"
 #include "ops/ops.h"
 
 /* ---- any walk over the input ---- */

@@ -13,8 +13,8 @@ static sp_status read_reduction(const sp_op_call *call, uint32_t *out)
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
     const sp_text text = sp__attribute_text(call->attributes, "reduction", "none");
     /* max and min came with version 18. */
-    const uint32_t known = call->version < 18 ? SP_REDUCE_MUL : SP_REDUCE_MIN;
-    for (*out = SP_REDUCE_NONE; *out <= known; (*out)++) {
+    const uint32_t known = call->version < 18 ? SP_SCATTER_MUL : SP_SCATTER_MIN;
+    for (*out = SP_SCATTER_NONE; *out <= known; (*out)++) {
         if (sp__text_is(text, names[*out])) break;
     }
     if (*out > known) {
@@ -23,7 +23,7 @@ static sp_status read_reduction(const sp_op_call *call, uint32_t *out)
     }
     const sp_dtype dtype = call->inputs[0].dtype;
     const bool is_number = dtype != SP_F16 && dtype != SP_BF16 && dtype != SP_BOOL;
-    if (*out == SP_REDUCE_NONE || is_number) return SP_OK;
+    if (*out == SP_SCATTER_NONE || is_number) return SP_OK;
     return sp__fail(SP_UNSUPPORTED, "not supported: reduction '%s' of type %s", names[*out],
                     sp_dtype_name(dtype));
 }

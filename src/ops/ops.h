@@ -113,6 +113,10 @@ sp_status sp__squeeze_infer(sp_op_call *call);
 sp_status sp__unsqueeze_infer(sp_op_call *call);
 sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
 
+/* op_if.c */
+sp_status sp__if_infer(sp_op_call *call);
+sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
+
 /* op_constant.c: their outputs are known from the shape rule on, or filled. */
 sp_status sp__constant_infer(sp_op_call *call);
 sp_status sp__shape_infer(sp_op_call *call);

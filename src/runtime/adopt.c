@@ -3,6 +3,7 @@
  * other, as a waiter of timelines; when all have passed, the host executor calls the owner back. */
 #include <streampool/storage.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "device/wait.h"
 #include "runtime/event.h"
@@ -79,8 +80,11 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                         "%s cannot use memory that it did not allocate: create a storage and copy",
                         on->dev->limits.name);
     }
+    const bool is_frozen = options != NULL && options->is_frozen;
     sp_point ready = {0};
     if (options != NULL) SP_TRY(find_ready(options, &ready));
+    /* Uses of frozen storages wait for nothing. */
+    if (is_frozen) SP_TRY(sp__point_wait(ready, SP_NO_DEADLINE));
     sp_rt_storage *storage;
     SP_TRY(sp__storage_object_new(&storage));
     storage->adopted = (sp_memory){.device = on->dev, .bytes = bytes, .host = data};
@@ -93,6 +97,8 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     storage->bytes = bytes;
     storage->is_tracked = options == NULL || !options->is_untracked;
     storage->is_adopted = true;
+    storage->is_frozen = is_frozen;
+    if (is_frozen) sp_store_relaxed(&storage->is_touched, 1); /* or its end would not thaw it */
     storage->block = (sp_block){0};
     storage->block.frontier.write = ready;
     sp_mutex_unlock(&storage->lock);

@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "runtime/allocator.h"
+#include "runtime/side_queue.h"
 #include "runtime/stream_pool.h"
 
 #define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
@@ -28,6 +29,7 @@ struct sp_rt_device {
     sp_once stopped; /* sp_device_close and sp_shutdown may come at the same time */
     sp_stream_pool pool;
     sp_allocator allocator;
+    sp_side_queues sides; /* of cpu: see side_queue.h */
 };
 
 /* Written by whoever brings the runtime up or down and by the fork handler, which makes FORKED of

@@ -12,6 +12,7 @@
 #include "device/cuda/cuda.h"
 #include "device/null/null.h"
 #include "device/thread_record.h"
+#include "gpu_fixture.h"
 #include "gpu_kernels.h"
 
 const char *fixture_kind(void)

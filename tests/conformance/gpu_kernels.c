@@ -3,10 +3,9 @@
  * threads. */
 #include "gpu_kernels.h"
 
-#include <stdlib.h>
-
+#include "base/macros.h"
 #include "device_fixture.h"
-#include "fake_driver/fake_cuda.h"
+#include "gpu_fixture.h"
 
 static const char source[] =
     "typedef unsigned int u32; typedef unsigned long long u64;\n"
@@ -39,66 +38,27 @@ static const char fake_image[] = "FAKE\n"
                                  "meet 128 8\n"
                                  "slow 128 8\n";
 
-/* No GPU takes a block of no threads, so this launch fails by itself. */
-static void shape_that_fails(const void *constants, sp_launch_shape *out)
-{
-    (void)constants;
-    *out = (sp_launch_shape){.grid = {1, 1, 1}};
-}
+GPU_FAKE_KERNEL(add_one)
+GPU_FAKE_KERNEL(append)
+GPU_FAKE_KERNEL(fail)
+GPU_FAKE_KERNEL(slow)
+GPU_FAKE_KERNEL(meet)
 
-/* ---- for the driver made of threads ---- */
-
-/* The host kernel, tile by tile, with what the launch was given. */
-static void run_on_host(const sp_kernel *kernel, const uint32_t grid[3], void **params)
-{
-    for (uint32_t i = 0; i < grid[0]; i++) {
-        const sp_tile tile = {.index = {i, 0, 0},
-                              .grid = {grid[0], 1, 1},
-                              .bindings = params[0],
-                              .constants = params[1]};
-        kernel->run(&tile);
-    }
-}
-
-#define FAKE_KERNEL(name)                                                                          \
-    static void fake_##name(const uint32_t grid[3], const uint32_t block[3], void **params)        \
-    {                                                                                              \
-        (void)block;                                                                               \
-        run_on_host(&kernel_##name, grid, params);                                                 \
-    }
-FAKE_KERNEL(add_one)
-FAKE_KERNEL(append)
-FAKE_KERNEL(fail)
-FAKE_KERNEL(slow)
-FAKE_KERNEL(meet)
-
-/* ---- the program ---- */
+static const gpu_fake_kernel fake_kernels[] = {{"add_one", fake_add_one},
+                                               {"append", fake_append},
+                                               {"fail", fake_fail},
+                                               {"slow", fake_slow},
+                                               {"meet", fake_meet}};
 
 static sp_gpu_program program = {.name = "conformance", .source = source};
 
 const sp_gpu_kernel gpu_add_one = {&program, "add_one", 0, NULL};
 const sp_gpu_kernel gpu_append = {&program, "append", 1, NULL};
-const sp_gpu_kernel gpu_fail = {&program, "fail", 2, shape_that_fails};
+const sp_gpu_kernel gpu_fail = {&program, "fail", 2, gpu_shape_that_fails};
 const sp_gpu_kernel gpu_slow = {&program, "slow", 3, NULL};
 const sp_gpu_kernel gpu_meet = {&program, "meet", 4, NULL};
 
-static void give_to_fake_driver(void)
-{
-    fake_cuda_register("add_one", fake_add_one);
-    fake_cuda_register("append", fake_append);
-    fake_cuda_register("fail", fake_fail);
-    fake_cuda_register("slow", fake_slow);
-    fake_cuda_register("meet", fake_meet);
-    program.binary = (const unsigned char *)fake_image;
-    program.binary_bytes = sizeof fake_image;
-}
-
-bool gpu_is_fake(void)
-{
-    return getenv("STREAMPOOL_CUDA_DRIVER") != NULL;
-}
-
 void gpu_kernels_open(void)
 {
-    if (gpu_is_fake()) give_to_fake_driver();
+    gpu_program_begin(&program, fake_image, fake_kernels, SP_COUNT_OF(fake_kernels));
 }

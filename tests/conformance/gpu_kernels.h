@@ -3,14 +3,9 @@
 #ifndef SP_TESTS_GPU_KERNELS_H
 #define SP_TESTS_GPU_KERNELS_H
 
-#include <stdbool.h>
-
 #include "device/gpu_kernel.h"
 
 extern const sp_gpu_kernel gpu_add_one, gpu_append, gpu_fail, gpu_slow, gpu_meet;
-
-/* Is the CUDA driver the one made of threads? */
-bool gpu_is_fake(void);
 
 /* Before a cuda device is opened: with the driver made of threads, its kernels. */
 void gpu_kernels_open(void);

@@ -264,10 +264,13 @@ TEST(allocation_failures_of_a_submit_are_reported_and_change_nothing)
     uint32_t accepted = 0;
     uint32_t refused = 0;
     sp_point last = {0};
+    enum { WAITS = 65 }; /* one more than a queue has room for from the start */
+    sp_point waits[WAITS];
     for (uint32_t i = 0; i < 20000; i++) {
         /* Chains of waits and deep queues make every allocation of a submit happen. */
-        submission.waits = &last;
-        submission.wait_count = i % 2;
+        for (uint32_t k = 0; k < WAITS; k++) waits[k] = last;
+        submission.waits = waits;
+        submission.wait_count = i % 2 == 0 ? 0 : WAITS;
         sp_heap_fail_after(i % 3 == 0 ? 0 : UINT64_MAX);
         const sp_status status =
             try_submit(f.queues[(i / 100) % FIXTURE_QUEUES], &submission, &last);

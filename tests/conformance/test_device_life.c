@@ -69,14 +69,15 @@ TEST(a_queue_needs_memory_and_a_place)
     CHECK_OK(open_default(&device));
     sp_queue *queue = NULL;
     const sp_queue_options options = {.is_batching = true};
-    for (uint64_t skip = 0; skip < 2; skip++) {
+    for (uint64_t skip = 0; skip < 4; skip++) {
         sp_heap_fail_after(skip);
         CHECK_STATUS(device->vtable->queue_create(device, 0, &options, &queue), SP_OUT_OF_MEMORY);
         sp_heap_fail_after(UINT64_MAX);
     }
-    CHECK_STATUS(device->vtable->queue_create(device, 64, &options, &queue), SP_EXHAUSTED);
+    const uint32_t most = SP_SOFT_QUEUES;
+    CHECK_STATUS(device->vtable->queue_create(device, most, &options, &queue), SP_EXHAUSTED);
     CHECK(queue == NULL);
-    CHECK_OK(device->vtable->queue_create(device, 63, &options, &queue));
+    CHECK_OK(device->vtable->queue_create(device, most - 1, &options, &queue));
     CHECK_OK(wait_point(submit(queue, NULL, 0)));
     device->vtable->close(device);
 }

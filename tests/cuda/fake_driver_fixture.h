@@ -9,10 +9,14 @@
 #define CHECK_CUDA(call, expected) CHECK_EQ_INT((int64_t)(call), (int64_t)(expected))
 #define REQUIRE_CUDA(call) REQUIRE_EQ_INT((int64_t)(call), CUDA_SUCCESS)
 
-/* The context of device 0, current from fixture_begin to fixture_end. */
+/* The context of device 0, current from fixture_begin to fixture_end, and in it two streams and
+ * kernels. add: *target += number. chain: *target = *target * 2 + number, so that the result tells
+ * the order. await: waits until *target, an sp_atomic_u32, is not 0. fail: fails the context. */
 typedef struct fixture {
     CUcontext context;
     CUstream a, b;
+    CUmodule module; /* NULL: unloaded before the end */
+    CUfunction add, chain, await, fail;
 } fixture;
 
 void fixture_begin(fixture *f);
@@ -20,15 +24,9 @@ void fixture_begin(fixture *f);
 void fixture_end(fixture *f);
 /* The same in a failed context: `expected` is what every call returns by now. */
 void fixture_end_failed(fixture *f, CUresult expected);
+/* The kernels' module, where a test does not leave that to the end. */
+void fixture_unload(fixture *f, CUresult expected);
 
-/* add: *target += number. chain: *target = *target * 2 + number, so that the result tells the
- * order. await: waits until *target, an sp_atomic_u32, is not 0. fail: fails the context. */
-typedef struct kernels {
-    CUmodule module;
-    CUfunction add, chain, await, fail;
-} kernels;
-
-void load_kernels(kernels *k);
 CUresult launch_kernel(CUfunction function, CUstream stream, void *target, uint32_t number);
 
 #endif

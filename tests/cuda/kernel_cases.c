@@ -124,6 +124,12 @@ static void add_float(kernel_case *c, const char *name, float value)
     c->attribute_count++;
 }
 
+static sp_activation pick_activation(data_random *random)
+{
+    if (one_in(random, 4)) return SP_ACTIVATION_NONE;
+    return (sp_activation)pick(random, 0, SP_ACTIVATION_COUNT - 1);
+}
+
 static sp_dtype pick_dtype(data_random *random)
 {
     static const sp_dtype all[] = {SP_F32, SP_F32, SP_F32, SP_I64, SP_I32,
@@ -166,6 +172,7 @@ static void make_gemm(data_random *random, kernel_case *c)
     }
     const bool ta = one_in(random, 4), tb = one_in(random, 3);
     c->op = "Gemm";
+    c->activation = pick_activation(random);
     c->version = 13;
     c->packs = one_in(random, 2);
     add_int(c, "transA", ta);
@@ -183,6 +190,7 @@ static void make_matmul(data_random *random, kernel_case *c)
 {
     const int64_t m = pick_size(random, 40), n = pick_size(random, 60), k = pick_size(random, 80);
     c->op = "MatMul";
+    c->activation = pick_activation(random);
     c->version = 13;
     c->packs = one_in(random, 2);
     const sp_shape batch = pick_shape(random, 0, 3, 4);
@@ -240,6 +248,7 @@ static sp_shape window_shape(const window *w, int64_t first, int64_t second, con
 static void make_conv(data_random *random, kernel_case *c)
 {
     c->op = "Conv";
+    c->activation = pick_activation(random);
     c->version = 11;
     const int64_t images = one_in(random, 40) ? 0 : pick(random, 1, 3);
     const int64_t groups = one_in(random, 2) ? 1 : pick(random, 1, 5);
@@ -285,19 +294,29 @@ static void make_max_pool(data_random *random, kernel_case *c)
 
 /* ---- elementwise ---- */
 
-static void make_binary(data_random *random, kernel_case *c)
+static void make_binary_of(data_random *random, kernel_case *c, sp_dtype dtype)
 {
     static const char *const ops[] = {"Add", "Sub", "Mul", "Div"};
-    static const sp_dtype dtypes[] = {SP_F32, SP_I32, SP_I64};
     c->op = ops[pick(random, 0, 3)];
     c->version = 14;
     c->in_place = one_in(random, 2);
-    const sp_dtype dtype = dtypes[pick(random, 0, 2)];
-    const sp_shape y = pick_shape(random, 0, 6, 3000);
+    const sp_shape y = pick_shape(random, 0, 6, one_in(random, 4) ? 9000 : 3000);
     const sp_shape a = pick_operand(random, &y),
                    b = one_in(random, 2) ? y : pick_operand(random, &y);
     add_input(c, random, dtype, &a);
     add_input(c, random, dtype, &b);
+}
+
+static void make_binary(data_random *random, kernel_case *c)
+{
+    static const sp_dtype dtypes[] = {SP_F32, SP_I32, SP_I64};
+    make_binary_of(random, c, dtypes[pick(random, 0, 2)]);
+}
+
+static void make_activated_binary(data_random *random, kernel_case *c)
+{
+    make_binary_of(random, c, SP_F32);
+    c->activation = pick_activation(random);
 }
 
 static void make_unary(data_random *random, kernel_case *c)
@@ -410,10 +429,19 @@ static void make_identity(data_random *random, kernel_case *c)
 /* ---- kinds ---- */
 
 static const kernel_case_kind kinds[] = {
-    {"gemm", make_gemm},         {"matmul", make_matmul}, {"conv", make_conv},
-    {"max pool", make_max_pool}, {"binary", make_binary}, {"unary", make_unary},
-    {"concat", make_concat},     {"split", make_split},   {"transpose", make_transpose},
-    {"pad", make_pad},           {"fill", make_fill},     {"identity", make_identity},
+    {"gemm", make_gemm},
+    {"matmul", make_matmul},
+    {"conv", make_conv},
+    {"max pool", make_max_pool},
+    {"binary", make_binary},
+    {"unary", make_unary},
+    {"concat", make_concat},
+    {"split", make_split},
+    {"transpose", make_transpose},
+    {"pad", make_pad},
+    {"fill", make_fill},
+    {"identity", make_identity},
+    {"activated binary", make_activated_binary},
 };
 
 static const kernel_case_kind *find_kind(uint32_t kind)

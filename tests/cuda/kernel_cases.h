@@ -21,6 +21,7 @@ typedef struct kernel_case {
     bool is_known[KERNEL_CASE_INPUTS]; /* to the shape rule: sizes, not data */
     bool packs;                        /* input 1 first, if the op can */
     bool in_place;                     /* the output over the input, if the op can */
+    sp_activation activation;          /* of the finished output, if the op's kernel can */
 
     int64_t ints[KERNEL_CASE_ATTRIBUTES][SP_MAX_RANK]; /* what attributes point to */
     float floats[KERNEL_CASE_ATTRIBUTES];

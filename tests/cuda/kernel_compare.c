@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fpenv.h"
+#include "ops/activation.h"
 #include "ops/registry.h"
 #include "support/test.h"
 
@@ -101,7 +102,10 @@ static void run_subject(both *b)
         for (uint32_t k = 0; k < dispatch->binding_count; k++) {
             bindings[k] = address_of(&dispatch->bindings[k], &b->subject);
         }
-        b->compare->runs[dispatch->kernel - b->compare->kernels]++;
+        const sp_kernel_id id = (sp_kernel_id)(dispatch->kernel - b->compare->kernels);
+        const uint8_t *field = sp__activation_field(id, (void *)(uintptr_t)dispatch->constants);
+        b->compare->runs[id]++;
+        if (field != NULL) b->compare->fused[id][*field]++;
         CHECK_OK(b->compare->run(dispatch, bindings, b->compare->context));
     }
 }
@@ -110,8 +114,9 @@ static void run_subject(both *b)
 
 static void note_call(const both *b)
 {
-    test_note("%s-%u, %u attributes, %s%s", b->what->op, b->what->version, b->what->attribute_count,
-              b->what->packs ? "packed" : "", b->what->in_place ? "in place" : "");
+    test_note("%s-%u, %u attributes, activation %d, %s%s", b->what->op, b->what->version,
+              b->what->attribute_count, (int)b->what->activation, b->what->packs ? "packed" : "",
+              b->what->in_place ? "in place" : "");
     for (uint32_t i = 0; i < b->what->input_count; i++) {
         test_note("  input %u: %s %s", i, sp_dtype_name(b->what->inputs[i].dtype),
                   sp__shape_print(&b->what->inputs[i].shape).text);
@@ -150,7 +155,8 @@ static bool is_same(const both *b)
     for (uint32_t i = 0; same && i < SP_OP_PACKED_INPUTS; i++) {
         same = is_same_place(b, "packed matrix", i, &r->packed[i], &s->packed[i]);
     }
-    for (uint32_t i = 0; same && i < SP_LOWERING_MAX_SCRATCH; i++) {
+    /* What lies between an op and an activation of its own has no counterpart. */
+    for (uint32_t i = 0; same && i < s->lowering.scratch_count; i++) {
         same = is_same_place(b, "scratch", i, &r->scratch[i], &s->scratch[i]);
     }
     for (uint32_t i = 0; same && i < b->call.output_count; i++) {
@@ -230,21 +236,79 @@ static void lower_alias(const both *b, sp_lowering *lowering)
     REQUIRE_OK(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, 4096), 1, 1));
 }
 
-/* False if the table does not have the op's kernels. */
-static bool lower_side(const both *b, side *s)
+/* One more dispatch of the elementwise kernel: output 0 = kernel(operands). */
+static void add_elementwise(const both *b, sp_lowering *lowering, sp_kernel_id kernel,
+                            const void *constants, uint32_t constant_bytes,
+                            const sp_operand *operands, uint32_t count)
 {
-    const sp_status status = b->call.op->lower(&b->call, &s->lowering);
-    if (status == SP_UNSUPPORTED && b->compare->kernels->run == NULL) return false;
-    CHECK_OK(status);
-    if (status != SP_OK) return false;
+    sp_dispatch *dispatch;
+    REQUIRE_OK(sp__lower_dispatch(lowering, kernel, constants, constant_bytes, &dispatch));
+    for (uint32_t i = 0; i < count; i++) dispatch->bindings[i] = operands[i];
+    dispatch->binding_count = count;
+    REQUIRE_OK(sp__lower_cover(dispatch, (int64_t)(b->outputs[0].bytes / sizeof(float)), 4096));
+}
+
+/* The activation as kernels of their own, over the output. */
+static void lower_activation(const both *b, sp_lowering *lowering)
+{
+    static const sp_kernel_id kernels[SP_ACTIVATION_COUNT] = {
+        [SP_ACTIVATION_RELU] = SP_KERNEL_ID_relu_f32,
+        [SP_ACTIVATION_SIGMOID] = SP_KERNEL_ID_sigmoid_f32,
+        [SP_ACTIVATION_TANH] = SP_KERNEL_ID_tanh_f32,
+        [SP_ACTIVATION_SILU] = SP_KERNEL_ID_sigmoid_f32};
+    const uint64_t bytes = b->outputs[0].bytes;
+    const int64_t count = (int64_t)(bytes / sizeof(float));
+    const bool is_silu = b->what->activation == SP_ACTIVATION_SILU;
+    const sp_operand y = {SP_OPERAND_OUTPUT, 0, false, bytes};
+    sp_operand result = y;
+    if (is_silu) {
+        const uint32_t index = sp__lower_scratch(lowering, bytes);
+        result = (sp_operand){SP_OPERAND_SCRATCH, index, false, bytes};
+    }
+    const sp_flat_constants flat = {.count = count, .tile_count = 4096};
+    add_elementwise(b, lowering, kernels[b->what->activation], &flat, sizeof(flat),
+                    (sp_operand[]){y, result}, 2);
+    if (!is_silu) return;
+    const sp_binary_constants mul = {
+        .rank = 1, .count = count, .tile_count = 4096, .dims = {count}, .a = {1}, .b = {1}};
+    add_elementwise(b, lowering, SP_KERNEL_ID_mul_f32, &mul, sizeof(mul),
+                    (sp_operand[]){y, result, y}, 3);
+}
+
+/* The activation as a part of the call's last kernel. */
+static void set_activation(const both *b, sp_lowering *lowering)
+{
+    sp_dispatch *last = &lowering->dispatches[lowering->dispatch_count - 1];
+    const sp_kernel_id id = (sp_kernel_id)(last->kernel - lowering->kernels);
+    uint8_t *field = sp__activation_field(id, last->constants);
+    REQUIRE(field != NULL);
+    *field = (uint8_t)b->what->activation;
+}
+
+/* Does the table have all kernels of the lowering? */
+static bool has_kernels(const sp_lowering *lowering)
+{
+    for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
+        const sp_kernel *kernel = lowering->dispatches[i].kernel;
+        if (kernel->run == NULL && kernel->gpu == NULL) return false;
+    }
+    return true;
+}
+
+static void lower_side(const both *b, side *s)
+{
+    REQUIRE_OK(b->call.op->lower(&b->call, &s->lowering));
     if (s->lowering.alias_input != SP_NO_INPUT) lower_alias(b, &s->lowering);
+    if (b->what->activation != SP_ACTIVATION_NONE && b->outputs[0].bytes > 0) {
+        if (s == &b->reference) lower_activation(b, &s->lowering);
+        else set_activation(b, &s->lowering);
+    }
     const uint32_t input = s->lowering.in_place_input;
-    if (!b->what->in_place || input == SP_NO_INPUT) return true;
+    if (!b->what->in_place || input == SP_NO_INPUT) return;
     /* The other input may be the same memory, too, but is not here. */
     free_places(&s->outputs[0], 1);
     s->outputs[0] = s->inputs[input];
     s->inputs[input].whole = NULL;
-    return true;
 }
 
 static bool infer(both *b)
@@ -281,7 +345,8 @@ static bool compare_call(kernel_compare *compare, const kernel_case *what, uint6
         if (what->packs && b.call.op->pack != NULL && b.inputs[i].is_present) pack_both(&b, i);
     }
     lower_side(&b, &b.reference);
-    if (lower_side(&b, &b.subject)) {
+    lower_side(&b, &b.subject);
+    if (has_kernels(&b.subject.lowering)) {
         run_both(&b);
         CHECK(is_same(&b));
     }
@@ -305,4 +370,25 @@ void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed,
     }
     sp_fpenv_leave(before);
     CHECK(valid * 2 >= count);
+}
+
+void kernel_compare_check_runs(const kernel_compare *compare)
+{
+    uint64_t by_activation[SP_ACTIVATION_COUNT] = {0};
+    for (int i = 0; i < SP_KERNEL_COUNT; i++) {
+        const char *name = compare->kernels[i].name;
+        if (compare->kernels[i].run == NULL && compare->kernels[i].gpu == NULL) continue;
+        CHECK(compare->runs[i] > 0);
+        if (compare->runs[i] == 0) test_note("%s never ran", name);
+        _Alignas(16) unsigned char constants[SP_MAX_CONSTANT_BYTES];
+        if (sp__activation_field((sp_kernel_id)i, constants) == NULL) continue;
+        uint64_t fused = 0;
+        for (int k = 0; k < SP_ACTIVATION_COUNT; k++) {
+            by_activation[k] += compare->fused[i][k];
+            if (k != SP_ACTIVATION_NONE) fused += compare->fused[i][k];
+        }
+        CHECK(fused > 0 && compare->fused[i][SP_ACTIVATION_NONE] > 0);
+        if (fused == 0) test_note("%s never ran with an activation", name);
+    }
+    for (int k = 0; k < SP_ACTIVATION_COUNT; k++) CHECK(by_activation[k] > 0);
 }

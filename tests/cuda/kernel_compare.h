@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs random calls twice, by the portable kernels and by those of another table, and compares
- * every byte that a kernel may write, and those around it. Operands lie at the alignment of their
- * elements and no better, the same on both sides. */
+ * every byte that a kernel may write, and those around it. An activation is a kernel of its own on
+ * the portable side and a part of the call's kernel on the other. Operands lie at the alignment of
+ * their elements and no better, the same on both sides. */
 #ifndef SP_TESTS_CUDA_KERNEL_COMPARE_H
 #define SP_TESTS_CUDA_KERNEL_COMPARE_H
 
@@ -19,10 +20,15 @@ typedef struct kernel_compare {
     const sp_kernel *kernels;
     kernel_compare_run run;
     void *context;
-    uint64_t runs[SP_KERNEL_COUNT]; /* dispatches of each kernel so far */
+    uint64_t runs[SP_KERNEL_COUNT];                       /* dispatches of each kernel so far */
+    uint64_t fused[SP_KERNEL_COUNT][SP_ACTIVATION_COUNT]; /* by the activation that they applied */
 } kernel_compare;
 
 /* `count` calls of one kind; each difference is a failed check with a note of the call. */
 void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t count);
+
+/* Every kernel has run, those that can apply an activation with one and without, and every
+ * activation has been applied. */
+void kernel_compare_check_runs(const kernel_compare *compare);
 
 #endif

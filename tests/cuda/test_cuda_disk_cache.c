@@ -2,7 +2,6 @@
 /* The cache of compiled kernels: where it is, what is damaged, many writers at once. */
 #include "device/cuda/cuda_disk_cache.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,49 +13,11 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "cache_folder.h"
 #include "support/test.h"
 
 static const sp_cuda_image_key key = {
     .name = "planted", .source = "a source", .architecture = "sm_90", .compiler = {13, 7}};
-
-typedef struct scratch {
-    char folder[64];
-    char file[512]; /* the one file in it, after find_file */
-} scratch;
-
-static scratch scratch_open(void)
-{
-    scratch s = {.folder = "/tmp/streampool-test-XXXXXX"};
-    if (mkdtemp(s.folder) == NULL) abort();
-    setenv("STREAMPOOL_CACHE_DIR", s.folder, 1);
-    sp__option_reset();
-    return s;
-}
-
-/* How many files there are; the name of the last one is kept. */
-static uint32_t find_files(scratch *s, const char *folder)
-{
-    uint32_t count = 0;
-    DIR *dir = opendir(folder);
-    if (dir == NULL) return 0;
-    const struct dirent *entry;
-    while ((entry = readdir(dir)) !=
-           NULL) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
-        if (entry->d_name[0] == '.') continue;
-        count++;
-        snprintf(s->file, sizeof s->file, "%s/%s", folder, entry->d_name);
-    }
-    closedir(dir);
-    return count;
-}
-
-static void scratch_close(scratch *s)
-{
-    while (find_files(s, s->folder) > 0) CHECK_EQ_INT(remove(s->file), 0);
-    CHECK_EQ_INT(rmdir(s->folder), 0);
-    unsetenv("STREAMPOOL_CACHE_DIR");
-    sp__option_reset();
-}
 
 static bool reads(const sp_cuda_image_key *which, const char *expected)
 {
@@ -71,13 +32,13 @@ static bool reads(const sp_cuda_image_key *which, const char *expected)
 
 TEST(what_was_written_is_read_and_nothing_else)
 {
-    scratch s = scratch_open();
+    cache_folder folder = cache_folder_open();
     CHECK(!reads(&key, ""));
     sp__cuda_disk_cache_write(&key, "an image", 8);
     CHECK(reads(&key, "an image"));
     sp__cuda_disk_cache_write(&key, "another", 7);
     CHECK(reads(&key, "another"));
-    CHECK_EQ_U64(find_files(&s, s.folder), 1);
+    CHECK_EQ_U64(cache_folder_find(&folder, folder.path), 1);
     sp_cuda_image_key other = key;
     other.name = "planted2";
     CHECK(!reads(&other, ""));
@@ -90,30 +51,30 @@ TEST(what_was_written_is_read_and_nothing_else)
     other = key;
     other.compiler.minor = 8;
     CHECK(!reads(&other, ""));
-    scratch_close(&s);
+    cache_folder_close(&folder);
 }
 
 /* Every single damaged byte, and every length. */
 TEST(a_damaged_file_is_not_read_and_is_written_again)
 {
-    scratch s = scratch_open();
+    cache_folder folder = cache_folder_open();
     sp__cuda_disk_cache_write(&key, "an image", 8);
-    REQUIRE_EQ_U64(find_files(&s, s.folder), 1);
+    REQUIRE_EQ_U64(cache_folder_find(&folder, folder.path), 1);
     unsigned char *bytes = NULL;
     size_t len = 0;
-    REQUIRE_OK(sp_file_read(s.file, (void **)&bytes, &len));
+    REQUIRE_OK(sp_file_read(folder.file, (void **)&bytes, &len));
     for (size_t i = 0; i < len; i++) {
         bytes[i] ^= 0x40;
-        CHECK_OK(sp_file_write(s.file, bytes, len));
+        CHECK_OK(sp_file_write(folder.file, bytes, len));
         CHECK(!reads(&key, "an image"));
         bytes[i] ^= 0x40;
-        CHECK_OK(sp_file_write(s.file, bytes, i));
+        CHECK_OK(sp_file_write(folder.file, bytes, i));
         CHECK(!reads(&key, "an image"));
     }
     sp__cuda_disk_cache_write(&key, "an image", 8);
     CHECK(reads(&key, "an image"));
     sp_free(bytes);
-    scratch_close(&s);
+    cache_folder_close(&folder);
 }
 
 static void keep_message(void *ctx, sp_log_level level, const char *message)
@@ -144,7 +105,7 @@ TEST(a_folder_that_cannot_be_made_is_told_to_the_log_and_nobody_else)
 
 TEST(without_memory_nothing_is_written_or_read)
 {
-    scratch s = scratch_open();
+    cache_folder folder = cache_folder_open();
     sp_heap_fail_after(0);
     sp__cuda_disk_cache_write(&key, "an image", 8);
     sp_heap_fail_after(UINT64_MAX);
@@ -154,40 +115,40 @@ TEST(without_memory_nothing_is_written_or_read)
     CHECK(!reads(&key, ""));
     sp_heap_fail_after(UINT64_MAX);
     CHECK(reads(&key, "an image"));
-    scratch_close(&s);
+    cache_folder_close(&folder);
 }
 
 TEST(the_user_s_cache_folder_serves_if_none_is_named)
 {
-    scratch s = scratch_open();
+    cache_folder folder = cache_folder_open();
     char inner[128];
-    setenv("HOME", s.folder, 1);
+    setenv("HOME", folder.path, 1);
     unsetenv("XDG_CACHE_HOME");
     unsetenv("STREAMPOOL_CACHE_DIR");
     sp__option_reset();
     sp__cuda_disk_cache_write(&key, "at home", 7);
-    snprintf(inner, sizeof inner, "%s/.cache/streampool", s.folder);
-    CHECK_EQ_U64(find_files(&s, inner), 1);
+    snprintf(inner, sizeof inner, "%s/.cache/streampool", folder.path);
+    CHECK_EQ_U64(cache_folder_find(&folder, inner), 1);
     setenv("XDG_CACHE_HOME", "relative", 1); /* ignored */
     CHECK(reads(&key, "at home"));
-    CHECK_EQ_INT(remove(s.file), 0);
+    CHECK_EQ_INT(remove(folder.file), 0);
     CHECK_EQ_INT(rmdir(inner), 0);
-    snprintf(inner, sizeof inner, "%s/.cache", s.folder);
+    snprintf(inner, sizeof inner, "%s/.cache", folder.path);
     CHECK_EQ_INT(rmdir(inner), 0);
 
-    setenv("XDG_CACHE_HOME", s.folder, 1);
+    setenv("XDG_CACHE_HOME", folder.path, 1);
     CHECK(!reads(&key, ""));
     sp__cuda_disk_cache_write(&key, "cached", 6);
-    snprintf(inner, sizeof inner, "%s/streampool", s.folder);
-    CHECK_EQ_U64(find_files(&s, inner), 1);
-    CHECK_EQ_INT(remove(s.file), 0);
+    snprintf(inner, sizeof inner, "%s/streampool", folder.path);
+    CHECK_EQ_U64(cache_folder_find(&folder, inner), 1);
+    CHECK_EQ_INT(remove(folder.file), 0);
     CHECK_EQ_INT(rmdir(inner), 0);
 
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
     sp__cuda_disk_cache_write(&key, "nowhere", 7);
     CHECK(!reads(&key, ""));
-    scratch_close(&s);
+    cache_folder_close(&folder);
 }
 
 /* Images of different lengths: a mixture of two would not pass. */
@@ -214,16 +175,16 @@ static void write_on_thread(void *arg, uint32_t index)
 
 TEST(threads_that_write_one_image_at_once_leave_a_whole_one)
 {
-    scratch s = scratch_open();
+    cache_folder folder = cache_folder_open();
     test_threads(4, write_on_thread, NULL);
-    CHECK_EQ_U64(find_files(&s, s.folder), 1);
-    scratch_close(&s);
+    CHECK_EQ_U64(cache_folder_find(&folder, folder.path), 1);
+    cache_folder_close(&folder);
 }
 
 TEST(processes_that_write_one_image_at_once_leave_a_whole_one)
 {
     enum { PROCESSES = 3 };
-    scratch s = scratch_open();
+    cache_folder folder = cache_folder_open();
     (void)sp_option_text(SP_OPTION_CACHE_DIR); /* read before the fork */
     pid_t children[PROCESSES];
     for (uint32_t i = 0; i < PROCESSES; i++) {
@@ -245,9 +206,9 @@ TEST(processes_that_write_one_image_at_once_leave_a_whole_one)
         CHECK_EQ_INT(waitpid(children[i], &status, 0), children[i]);
         CHECK_EQ_INT(status, 0);
     }
-    CHECK_EQ_U64(find_files(&s, s.folder), 1);
+    CHECK_EQ_U64(cache_folder_find(&folder, folder.path), 1);
     write_and_read(0, 1);
-    scratch_close(&s);
+    cache_folder_close(&folder);
 }
 
 TEST_MAIN

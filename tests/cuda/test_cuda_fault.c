@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel that faults loses its GPU: whoever waits is told, with the kernel's name, later calls
  * fail at once, and the cpu goes on. On a real GPU, or on the driver made of threads. */
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
 #include "device/cuda/cuda.h"
 #include "device/gpu_kernel.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
-#include "fake_cuda.h"
+#include "gpu_fixture.h"
 #include "support/test.h"
 
 static const char source[] = "extern \"C\" __global__ void write_nowhere(void)\n"
@@ -28,12 +26,7 @@ static void fake_write_nowhere(const uint32_t grid[3], const uint32_t block[3], 
     fake_cuda_raise(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void use_fake_driver(void)
-{
-    fake_cuda_register("write_nowhere", fake_write_nowhere);
-    program.binary = (const unsigned char *)fake_image;
-    program.binary_bytes = sizeof fake_image;
-}
+static const gpu_fake_kernel fake_kernel = {"write_nowhere", fake_write_nowhere};
 
 static sp_status submit(sp_queue *queue, const sp_command *command, sp_point *out)
 {
@@ -47,7 +40,7 @@ static sp_status submit(sp_queue *queue, const sp_command *command, sp_point *ou
 
 TEST(a_kernel_that_faults_loses_the_gpu_and_nothing_else)
 {
-    if (getenv("STREAMPOOL_CUDA_DRIVER") != NULL) use_fake_driver();
+    gpu_program_begin(&program, fake_image, &fake_kernel, 1);
     sp_dev *gpu;
     sp_dev *cpu;
     sp_queue *queues[3];

@@ -3,11 +3,8 @@
  * each failure says. */
 #include "device/cuda/cuda_program.h"
 
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -15,6 +12,7 @@
 #include "base/heap.h"
 #include "base/option.h"
 #include "base/thread.h"
+#include "cache_folder.h"
 #include "fake_cuda.h"
 #include "fake_nvrtc.h"
 #include "support/test.h"
@@ -45,8 +43,7 @@ typedef struct fixture {
     CUcontext context;
     sp_cuda_programs programs;
     uint64_t loads, compilations; /* before */
-    char folder[64];
-    char file[512]; /* in the folder */
+    cache_folder folder;
 } fixture;
 
 static void use_compiler(const char *file)
@@ -57,11 +54,9 @@ static void use_compiler(const char *file)
 
 static void begin(fixture *f)
 {
-    *f = (fixture){.folder = "/tmp/streampool-test-XXXXXX"};
+    *f = (fixture){.folder = cache_folder_open()};
     fake_cuda_register("first", run_nothing);
     fake_cuda_register("second", run_nothing);
-    if (mkdtemp(f->folder) == NULL) abort();
-    setenv("STREAMPOOL_CACHE_DIR", f->folder, 1);
     use_compiler(SP_FAKE_NVRTC);
     sp__cuda_programs_close(&f->programs); /* nothing, on zeroed memory */
     REQUIRE_OK(sp__cuda_api_open());
@@ -82,22 +77,6 @@ static uint64_t compilations_of(const fixture *f)
     return fake_nvrtc_compilations() - f->compilations;
 }
 
-static uint32_t find_files(fixture *f)
-{
-    uint32_t count = 0;
-    DIR *dir = opendir(f->folder);
-    if (dir == NULL) return 0;
-    const struct dirent *entry;
-    while ((entry = readdir(dir)) !=
-           NULL) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
-        if (entry->d_name[0] == '.') continue;
-        count++;
-        snprintf(f->file, sizeof f->file, "%s/%s", f->folder, entry->d_name);
-    }
-    closedir(dir);
-    return count;
-}
-
 /* As a new process would: nothing is loaded. */
 static void reopen(fixture *f)
 {
@@ -115,8 +94,7 @@ static void end(fixture *f)
     CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
     CHECK_EQ_U64(fake_cuda_live_all(), 0);
     CHECK_EQ_U64(fake_nvrtc_live(), 0);
-    while (find_files(f) > 0) CHECK_EQ_INT(remove(f->file), 0);
-    CHECK_EQ_INT(rmdir(f->folder), 0);
+    cache_folder_close(&f->folder);
     fake_cuda_reset();
 }
 
@@ -219,7 +197,7 @@ TEST(a_source_that_does_not_compile_is_an_error_with_the_compiler_s_log)
     CHECK_STATUS(ask(&f, &wrong, 0, &function), SP_FAILED);
     CHECK_MESSAGE("the kernels 'wrong' do not compile: NVRTC_ERROR_COMPILATION");
     CHECK_MESSAGE("line 1: error: not a fake source");
-    CHECK_EQ_U64(find_files(&f), 0);
+    CHECK_EQ_U64(cache_folder_find(&f.folder, f.folder.path), 0);
     end(&f);
 }
 
@@ -230,13 +208,13 @@ TEST(a_compiled_program_is_kept_for_the_next_process)
     CUfunction function = NULL;
     CHECK_OK(ask(&f, &from_source, 0, &function));
     CHECK_EQ_U64(compilations_of(&f), 1);
-    REQUIRE_EQ_U64(find_files(&f), 1);
-    CHECK(strstr(f.file, "planted-sm_90-nvrtc13.7-") != NULL);
+    REQUIRE_EQ_U64(cache_folder_find(&f.folder, f.folder.path), 1);
+    CHECK(strstr(f.folder.file, "planted-sm_90-nvrtc13.7-") != NULL);
     reopen(&f);
     CHECK_OK(ask(&f, &from_source, 0, &function));
     CHECK_EQ_U64(compilations_of(&f), 0);
 
-    CHECK_OK(sp_file_write(f.file, "truncated", 9));
+    CHECK_OK(sp_file_write(f.folder.file, "truncated", 9));
     reopen(&f);
     CHECK_OK(ask(&f, &from_source, 0, &function));
     CHECK_EQ_U64(compilations_of(&f), 1);
@@ -267,7 +245,7 @@ TEST(every_allocation_may_fail)
     begin(&f);
     CUfunction function = NULL;
     for (uint64_t skip = 0;; skip++) {
-        while (find_files(&f) > 0) CHECK_EQ_INT(remove(f.file), 0);
+        cache_folder_clear(&f.folder);
         reopen(&f);
         sp_heap_fail_after(skip);
         const sp_status status = ask(&f, &from_source, 0, &function);

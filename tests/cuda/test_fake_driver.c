@@ -92,18 +92,16 @@ TEST(a_launch_copies_its_parameters_and_runs_later)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     uint32_t word = 1;
     {
         uint32_t *target = &word;
         uint32_t number = 5;
         void *params[] = {&target, &number};
         fake_cuda_hold(true);
-        CHECK_CUDA(cuLaunchKernel(k.add, 3, 1, 1, 32, 1, 1, 0, f.a, params, NULL), CUDA_SUCCESS);
-        CHECK_CUDA(cuLaunchKernel(k.add, 0, 1, 1, 32, 1, 1, 0, f.a, params, NULL),
+        CHECK_CUDA(cuLaunchKernel(f.add, 3, 1, 1, 32, 1, 1, 0, f.a, params, NULL), CUDA_SUCCESS);
+        CHECK_CUDA(cuLaunchKernel(f.add, 0, 1, 1, 32, 1, 1, 0, f.a, params, NULL),
                    CUDA_ERROR_INVALID_VALUE);
-        CHECK_CUDA(cuLaunchKernel(k.add, 1, 1, 1, 1025, 1, 1, 0, f.a, params, NULL),
+        CHECK_CUDA(cuLaunchKernel(f.add, 1, 1, 1, 1025, 1, 1, 0, f.a, params, NULL),
                    CUDA_ERROR_INVALID_VALUE);
         number = 0;
         target = NULL;
@@ -112,7 +110,6 @@ TEST(a_launch_copies_its_parameters_and_runs_later)
     fake_cuda_hold(false);
     CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
     CHECK_EQ_U64(word, 16);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
     fixture_end(&f);
 }
 
@@ -120,17 +117,14 @@ TEST(modules_know_their_entries_and_other_images_are_refused)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     CUfunction function = NULL;
-    CHECK_CUDA(cuModuleGetFunction(&function, k.module, "other"), FAKE_ERROR_NOT_FOUND);
+    CHECK_CUDA(cuModuleGetFunction(&function, f.module, "other"), FAKE_ERROR_NOT_FOUND);
     CUmodule module = NULL;
     CHECK_CUDA(cuModuleLoadData(&module, "\177ELF"), CUDA_ERROR_INVALID_IMAGE);
     CHECK_CUDA(cuModuleLoadData(&module, "FAKE\nunregistered 8\n"), CUDA_SUCCESS);
     CHECK_CUDA(cuModuleGetFunction(&function, module, "unregistered"), FAKE_ERROR_NOT_FOUND);
     CHECK_EQ_U64(fake_cuda_live(FAKE_MODULE), 2);
     CHECK_CUDA(cuModuleUnload(module), CUDA_SUCCESS);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
     fixture_end(&f);
 }
 
@@ -188,8 +182,6 @@ TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     CUevent event = NULL;
     sp_atomic_u32 flag = {0};
     uint32_t word = 0;
@@ -199,21 +191,20 @@ TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
     CHECK_CUDA(cuMemsetD32Async((uintptr_t)&word, 7, 1, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS);
-    CHECK_CUDA(launch_kernel(k.await, f.a, &flag, 0), CUDA_SUCCESS);
+    CHECK_CUDA(launch_kernel(f.await, f.a, &flag, 0), CUDA_SUCCESS);
     CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
-    CHECK_CUDA(launch_kernel(k.add, f.b, &word, 1), CUDA_SUCCESS);
+    CHECK_CUDA(launch_kernel(f.add, f.b, &word, 1), CUDA_SUCCESS);
     CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
     CHECK_EQ_U64(word, 8);
     CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_NOT_READY);
     CHECK_CUDA(cuStreamWaitEvent(f.b, event, 0), CUDA_SUCCESS);
-    CHECK_CUDA(launch_kernel(k.add, f.b, &word, 1), CUDA_SUCCESS);
+    CHECK_CUDA(launch_kernel(f.add, f.b, &word, 1), CUDA_SUCCESS);
     sp_clock_sleep(1000000);
     sp_store_release(&flag, 1);
     CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_SUCCESS);
     CHECK_CUDA(cuEventQuery(event), CUDA_SUCCESS);
     CHECK_EQ_U64(word, 9);
     CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
     fixture_end(&f);
 }
 
@@ -223,8 +214,6 @@ TEST(waits_order_streams_that_work_on_one_word)
     enum { STREAMS = 8, TURNS = 50 };
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     uint32_t word = 0;
     CUstream streams[STREAMS];
     CUevent event = NULL;
@@ -234,20 +223,19 @@ TEST(waits_order_streams_that_work_on_one_word)
     }
     for (int i = 0; i < STREAMS * TURNS; i++) {
         CHECK_CUDA(cuStreamWaitEvent(streams[i % STREAMS], event, 0), CUDA_SUCCESS);
-        CHECK_CUDA(launch_kernel(k.add, streams[i % STREAMS], &word, 1), CUDA_SUCCESS);
+        CHECK_CUDA(launch_kernel(f.add, streams[i % STREAMS], &word, 1), CUDA_SUCCESS);
         CHECK_CUDA(cuEventRecord(event, streams[i % STREAMS]), CUDA_SUCCESS);
     }
     CHECK_CUDA(cuEventSynchronize(event), CUDA_SUCCESS);
     CHECK_EQ_U64(word, STREAMS * TURNS);
     for (int i = 0; i < STREAMS; i++) CHECK_CUDA(cuStreamDestroy_v2(streams[i]), CUDA_SUCCESS);
     CHECK_CUDA(cuEventDestroy_v2(event), CUDA_SUCCESS);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
     fixture_end(&f);
 }
 
 static void use_alone(void *arg, uint32_t index)
 {
-    const kernels *k = arg;
+    const fixture *f = arg;
     CUcontext context = NULL;
     CUstream stream = NULL;
     CUevent event = NULL;
@@ -260,7 +248,7 @@ static void use_alone(void *arg, uint32_t index)
     uint32_t *word = (uint32_t *)(uintptr_t)memory;
     *word = index;
     for (uint32_t i = 0; i < 20; i++) {
-        CHECK_CUDA(launch_kernel(k->add, stream, word, 1), CUDA_SUCCESS);
+        CHECK_CUDA(launch_kernel(f->add, stream, word, 1), CUDA_SUCCESS);
         CHECK_CUDA(cuEventRecord(event, stream), CUDA_SUCCESS);
     }
     CHECK_CUDA(cuEventSynchronize(event), CUDA_SUCCESS);
@@ -276,10 +264,7 @@ TEST(threads_use_one_context_together)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
-    test_threads(16, use_alone, &k);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    test_threads(16, use_alone, &f);
     fixture_end(&f);
 }
 

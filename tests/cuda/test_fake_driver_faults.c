@@ -13,22 +13,20 @@ TEST(a_failed_kernel_fails_its_context_and_no_other)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     CUevent event = NULL;
     CUdeviceptr memory = 0;
     uint32_t word = 1;
     REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     REQUIRE_CUDA(cuMemAlloc_v2(&memory, 16));
-    CHECK_CUDA(cuLaunchKernel(k.fail, 1, 1, 1, 1, 1, 1, 0, f.a, NULL, NULL), CUDA_SUCCESS);
+    CHECK_CUDA(cuLaunchKernel(f.fail, 1, 1, 1, 1, 1, 1, 0, f.a, NULL, NULL), CUDA_SUCCESS);
     CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_CUDA(launch_kernel(k.add, f.b, &word, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_CUDA(launch_kernel(f.add, f.b, &word, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_CUDA(cuStreamSynchronize(f.b), CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_EQ_U64(word, 1);
     CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_CUDA(cuMemFree_v2(memory), CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_CUDA(cuEventDestroy_v2(event), CUDA_ERROR_ILLEGAL_ADDRESS);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fixture_unload(&f, CUDA_ERROR_ILLEGAL_ADDRESS);
     CUcontext other = NULL;
     CHECK_CUDA(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
     CHECK_CUDA(cuCtxPushCurrent_v2(other), CUDA_SUCCESS);
@@ -43,21 +41,18 @@ TEST(the_nth_kernel_fails_on_request_and_what_is_queued_behind_it_is_dropped)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     CUevent event = NULL;
     uint32_t word = 0;
     REQUIRE_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     fake_cuda_hold(true);
     fake_cuda_fail_kernel(3, CUDA_ERROR_LAUNCH_FAILED);
-    for (int i = 0; i < 5; i++) CHECK_CUDA(launch_kernel(k.add, f.a, &word, 1), CUDA_SUCCESS);
+    for (int i = 0; i < 5; i++) CHECK_CUDA(launch_kernel(f.add, f.a, &word, 1), CUDA_SUCCESS);
     CHECK_CUDA(cuEventRecord(event, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuEventQuery(event), CUDA_ERROR_NOT_READY);
     fake_cuda_hold(false);
     CHECK_CUDA(cuEventSynchronize(event), CUDA_ERROR_LAUNCH_FAILED);
     CHECK_EQ_U64(word, 2);
     CHECK_CUDA(cuEventDestroy_v2(event), CUDA_ERROR_LAUNCH_FAILED);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_ERROR_LAUNCH_FAILED);
     fixture_end_failed(&f, CUDA_ERROR_LAUNCH_FAILED);
 }
 

@@ -24,8 +24,6 @@ TEST(a_graph_runs_in_the_order_of_its_edges_only)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     uint32_t chained = 1;
     uint32_t loose = 1;
     CUgraph graph = NULL;
@@ -35,15 +33,15 @@ TEST(a_graph_runs_in_the_order_of_its_edges_only)
     CUgraphNode made = NULL;
     REQUIRE_CUDA(cuGraphCreate(&graph, 0));
     for (uint32_t i = 0; i < 4; i++) {
-        CHECK_CUDA(add_kernel(graph, k.chain, &chained, i, &last, &last), CUDA_SUCCESS);
-        CHECK_CUDA(add_kernel(graph, k.chain, &loose, i, &none, &made), CUDA_SUCCESS);
+        CHECK_CUDA(add_kernel(graph, f.chain, &chained, i, &last, &last), CUDA_SUCCESS);
+        CHECK_CUDA(add_kernel(graph, f.chain, &loose, i, &none, &made), CUDA_SUCCESS);
     }
     REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
     CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
     CHECK_CUDA(cuGraphUpload(exec, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuGraphLaunch(exec, f.a), CUDA_SUCCESS);
     CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS); /* in flight */
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
+    fixture_unload(&f, CUDA_SUCCESS);
     CHECK_CUDA(cuStreamSynchronize(f.a), CUDA_SUCCESS);
     CHECK_EQ_U64(chained, 16 + 0 * 8 + 1 * 4 + 2 * 2 + 3);
     CHECK_EQ_U64(loose, 16 + 3 * 8 + 2 * 4 + 1 * 2 + 0);
@@ -95,14 +93,12 @@ TEST(launches_of_one_exec_follow_each_other)
 {
     fixture f;
     fixture_begin(&f);
-    kernels k;
-    load_kernels(&k);
     uint32_t word = 0;
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
     CUgraphNode node = NULL;
     REQUIRE_CUDA(cuGraphCreate(&graph, 0));
-    CHECK_CUDA(add_kernel(graph, k.add, &word, 1, &node, &node), CUDA_SUCCESS);
+    CHECK_CUDA(add_kernel(graph, f.add, &word, 1, &node, &node), CUDA_SUCCESS);
     REQUIRE_CUDA(cuGraphInstantiateWithFlags(&exec, graph, 0));
     for (int i = 0; i < 100; i++) {
         CHECK_CUDA(cuGraphLaunch(exec, i % 2 == 0 ? f.a : f.b), CUDA_SUCCESS);
@@ -112,7 +108,6 @@ TEST(launches_of_one_exec_follow_each_other)
     CHECK_EQ_U64(word, 100);
     CHECK_CUDA(cuGraphExecDestroy(exec), CUDA_SUCCESS);
     CHECK_CUDA(cuGraphDestroy(graph), CUDA_SUCCESS);
-    CHECK_CUDA(cuModuleUnload(k.module), CUDA_SUCCESS);
     fixture_end(&f);
 }
 

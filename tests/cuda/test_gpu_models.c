@@ -5,9 +5,12 @@
 #include <streampool/storage.h>
 #include <streampool/stream.h>
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
+#include "base/option.h"
 #include "base/thread.h"
 #include "device/cuda/cuda_api.h"
 #include "run_fixture.h"
@@ -33,26 +36,6 @@ static bool open_on_gpu(const char *name, sp_device device, model_case *out)
     return true;
 }
 
-typedef struct load {
-    model_case *c;
-    uint32_t rounds;
-    sp_atomic_u32 differing;
-} load;
-
-static void run_rounds(void *arg, uint32_t index)
-{
-    (void)index;
-    load *l = arg;
-    sp_array outputs[FIXTURE_PORTS] = {0};
-    outputs_make(l->c, outputs);
-    for (uint32_t round = 0; round < l->rounds; round++) {
-        outputs_wipe(l->c, outputs);
-        CHECK_OK(case_run(l->c, outputs));
-        if (!case_is_same(l->c, outputs)) sp_fetch_add_relaxed(&l->differing, 1);
-    }
-    outputs_free(l->c, outputs);
-}
-
 TEST(models_from_31_threads_give_the_bits_of_the_cpu)
 {
     sp_device device;
@@ -60,13 +43,49 @@ TEST(models_from_31_threads_give_the_bits_of_the_cpu)
     for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
         model_case c;
         if (!open_on_gpu(fixture_models[i], device, &c)) SKIP("no shared data");
-        load l = {.c = &c, .rounds = (uint32_t)test_count(10000, 1000)};
-        test_threads(31, run_rounds, &l);
+        case_load l = {.c = &c, .rounds = (uint32_t)test_count(10000, 1000)};
+        test_threads(31, case_run_rounds, &l);
         CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
         sp_model_info info;
         CHECK_OK(sp_model_get_info(c.model, &info));
         test_note("%s: %llu runs, at most %u at once, %u sessions", fixture_models[i],
                   (unsigned long long)info.runs, info.most_in_flight, info.session_count);
+        case_close(&c);
+    }
+}
+
+/* The ops that are on the cpu from the next model on. */
+static void set_cpu_ops(const char *ops)
+{
+    setenv("STREAMPOOL_CPU_OPS", ops, 1);
+    sp__option_reset();
+}
+
+TEST(models_in_segments_give_the_bits_of_the_cpu_too)
+{
+    static const char *const sets[] = {"Tanh,Relu,Split", "Conv,Gemm,MatMul", "Add,Concat,Pad"};
+    sp_device device;
+    if (!open_gpu(&device)) SKIP("no GPU");
+    for (uint32_t i = 0; i < FIXTURE_MODELS * SP_COUNT_OF(sets); i++) {
+        const char *name = fixture_models[i % FIXTURE_MODELS];
+        const char *ops = sets[i / FIXTURE_MODELS];
+        model_case c;
+        set_cpu_ops(ops);
+        const bool is_there = open_on_gpu(name, device, &c);
+        set_cpu_ops("");
+        if (!is_there) SKIP("no shared data");
+        case_load l = {.c = &c, .rounds = (uint32_t)test_count(1000, 100)};
+        const uint64_t start = sp_clock_now();
+        test_threads(31, case_run_rounds, &l);
+        const double ns = (double)(sp_clock_now() - start);
+        CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
+        sp_model_info info;
+        CHECK_OK(sp_model_get_info(c.model, &info));
+        if (info.cpu_step_count > 0) {
+            test_note("%s, %s on cpu: %u of %u steps, %u segments, %.0f runs/s", name, ops,
+                      info.cpu_step_count, info.step_count, info.segment_count,
+                      31e9 * l.rounds / ns);
+        }
         case_close(&c);
     }
 }
@@ -86,15 +105,15 @@ TEST(after_the_first_run_the_driver_only_launches)
     for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
         model_case c;
         if (!open_on_gpu(fixture_models[i], device, &c)) SKIP("no shared data");
-        load l = {.c = &c, .rounds = 1};
-        run_rounds(&l, 0);
+        case_load l = {.c = &c, .rounds = 1};
+        case_run_rounds(&l, 0);
         uint64_t before[SP_COUNT_OF(costly)];
         for (size_t k = 0; k < SP_COUNT_OF(costly); k++) {
             before[k] = sp__cuda_call_count(costly[k]);
         }
         const uint64_t launches = sp__cuda_call_count(SP_CUDA_CALL_cuGraphLaunch);
         l.rounds = 999;
-        run_rounds(&l, 0);
+        case_run_rounds(&l, 0);
         for (size_t k = 0; k < SP_COUNT_OF(costly); k++) {
             CHECK_EQ_U64(sp__cuda_call_count(costly[k]), before[k]);
         }
@@ -107,8 +126,8 @@ static void run_batch(const model_case *c, int64_t rows, const float *inputs, fl
 {
     const sp_array *x = &c->inputs[0];
     const sp_array *y = &c->outputs[0];
-    sp_host_tensor input = host_tensor(x, NULL);
-    sp_host_tensor output = host_tensor(y, NULL);
+    sp_host_tensor input = tensor_of(x, NULL);
+    sp_host_tensor output = tensor_of(y, NULL);
     const uint64_t in = input.bytes / (uint64_t)input.shape[0];
     const uint64_t each = output.bytes / (uint64_t)output.shape[0];
     input.shape[0] = rows;

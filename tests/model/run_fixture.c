@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_fixture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <streampool/check.h>
 
-#include "model/onnx.h"
 #include "support/onnx_writer.h"
 
 const char *const fixture_models[FIXTURE_MODELS] = {
     "blazeface_front_128", "mnist_8", "policy_go1", "policy_g1", "torch_linear", "torch_mlp"};
-
-sp_host_tensor host_tensor(const sp_array *array, const char *name)
-{
-    sp_host_tensor tensor = {.name = name,
-                             .data = array->data,
-                             .bytes = array->bytes,
-                             .dtype = array->dtype,
-                             .rank = array->shape.rank};
-    memcpy(tensor.shape, array->shape.dims, sizeof tensor.shape);
-    return tensor;
-}
 
 static void read_inputs(const char *name, model_case *out)
 {
@@ -30,11 +17,7 @@ static void read_inputs(const char *name, model_case *out)
         if (!data_path(path, "models/%s/test_data_set_0/input_%u.pb", name, out->input_count)) {
             return;
         }
-        size_t len = 0;
-        unsigned char *bytes = data_read(path, &len);
-        CHECK(bytes != NULL);
-        CHECK_OK(sp__onnx_tensor_load(bytes, len, &out->inputs[out->input_count]));
-        free(bytes);
+        CHECK_OK(tensor_read(path, &out->inputs[out->input_count]));
     }
 }
 
@@ -42,13 +25,9 @@ void outputs_make(const model_case *c, sp_array *outputs)
 {
     sp_host_tensor inputs[FIXTURE_PORTS];
     sp_host_tensor tensors[FIXTURE_PORTS] = {0};
-    for (uint32_t i = 0; i < c->input_count; i++) inputs[i] = host_tensor(&c->inputs[i], NULL);
+    for (uint32_t i = 0; i < c->input_count; i++) inputs[i] = tensor_of(&c->inputs[i], NULL);
     CHECK_OK(sp_model_infer(c->model, inputs, c->input_count, tensors, c->output_count));
-    for (uint32_t i = 0; i < c->output_count; i++) {
-        sp_shape shape;
-        CHECK_OK(sp__shape_make(tensors[i].shape, tensors[i].rank, &shape));
-        CHECK_OK(sp__array_init(&outputs[i], tensors[i].dtype, &shape));
-    }
+    for (uint32_t i = 0; i < c->output_count; i++) CHECK_OK(tensor_room(&tensors[i], &outputs[i]));
 }
 
 void outputs_free(const model_case *c, sp_array *outputs)
@@ -67,8 +46,8 @@ sp_status case_run(const model_case *c, const sp_array *outputs)
 {
     sp_host_tensor inputs[FIXTURE_PORTS];
     sp_host_tensor tensors[FIXTURE_PORTS];
-    for (uint32_t i = 0; i < c->input_count; i++) inputs[i] = host_tensor(&c->inputs[i], NULL);
-    for (uint32_t i = 0; i < c->output_count; i++) tensors[i] = host_tensor(&outputs[i], NULL);
+    for (uint32_t i = 0; i < c->input_count; i++) inputs[i] = tensor_of(&c->inputs[i], NULL);
+    for (uint32_t i = 0; i < c->output_count; i++) tensors[i] = tensor_of(&outputs[i], NULL);
     return sp_model_run(c->model, inputs, c->input_count, tensors, c->output_count);
 }
 
@@ -78,6 +57,20 @@ bool case_is_same(const model_case *c, const sp_array *outputs)
         if (memcmp(outputs[i].data, c->outputs[i].data, outputs[i].bytes) != 0) return false;
     }
     return true;
+}
+
+void case_run_rounds(void *arg, uint32_t index)
+{
+    (void)index;
+    case_load *load = arg;
+    sp_array outputs[FIXTURE_PORTS] = {0};
+    outputs_make(load->c, outputs);
+    for (uint32_t round = 0; round < load->rounds; round++) {
+        outputs_wipe(load->c, outputs);
+        CHECK_OK(case_run(load->c, outputs));
+        if (!case_is_same(load->c, outputs)) sp_fetch_add_relaxed(&load->differing, 1);
+    }
+    outputs_free(load->c, outputs);
 }
 
 bool case_open(const char *name, const sp_model_options *options, model_case *out)
@@ -192,6 +185,14 @@ static sp_status call_find_output(sp_model model)
     return sp_model_find_output(model, "y", &index);
 }
 
+/* Nothing of a model on the cpu runs there instead. */
+static sp_status call_get_cpu_op(sp_model model)
+{
+    sp_model_cpu_op op;
+    const sp_status status = sp_model_get_cpu_op(model, 0, &op);
+    return status == SP_NOT_FOUND ? SP_OK : status;
+}
+
 static sp_status infer_or_run(sp_model model, bool is_run)
 {
     float in[4] = {1, 2, 3, 4};
@@ -213,10 +214,15 @@ static sp_status call_run(sp_model model)
 }
 
 const model_call model_calls[] = {
-    {"sp_model_retain", call_retain},         {"sp_model_get_info", call_get_info},
-    {"sp_model_get_input", call_get_input},   {"sp_model_get_output", call_get_output},
-    {"sp_model_find_input", call_find_input}, {"sp_model_find_output", call_find_output},
-    {"sp_model_infer", call_infer},           {"sp_model_run", call_run},
+    {"sp_model_retain", call_retain},
+    {"sp_model_get_info", call_get_info},
+    {"sp_model_get_input", call_get_input},
+    {"sp_model_get_output", call_get_output},
+    {"sp_model_find_input", call_find_input},
+    {"sp_model_find_output", call_find_output},
+    {"sp_model_get_cpu_op", call_get_cpu_op},
+    {"sp_model_infer", call_infer},
+    {"sp_model_run", call_run},
 };
 
 const uint32_t model_call_count = SP_COUNT_OF(model_calls);

@@ -6,8 +6,10 @@
 
 #include <streampool/model.h>
 
+#include "base/atomic.h"
 #include "support/model_data.h"
 #include "support/test.h"
+#include "tensors.h"
 
 #define FIXTURE_PORTS 8
 
@@ -37,8 +39,14 @@ sp_status case_run(const model_case *c, const sp_array *outputs);
 /* Are these the bits of one thread, alone? */
 bool case_is_same(const model_case *c, const sp_array *outputs);
 
-/* A tensor over an array. */
-sp_host_tensor host_tensor(const sp_array *array, const char *name);
+/* For test_threads: `rounds` runs, each into outputs of the thread's own; counts those with other
+ * bits. */
+typedef struct case_load {
+    const model_case *c;
+    uint32_t rounds;
+    sp_atomic_u32 differing;
+} case_load;
+void case_run_rounds(void *arg, uint32_t index);
 
 /* A model y = x * w + b with `n` free: x is [n, 4], w [4, 3]. */
 sp_model small_model(const sp_model_options *options);

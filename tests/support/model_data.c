@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "model/evaluate.h"
+#include "ops/activation.h"
 #include "ops/registry.h"
 
 bool data_path(char out[DATA_PATH_BYTES], const char *format, ...)
@@ -196,11 +197,22 @@ static sp_status pack(op_memory *memory, sp_op_value *inputs, sp_lowering *lower
     return SP_OK;
 }
 
-static sp_status lower_and_run(op_memory *memory, sp_lowering *lowering)
+static void set_activation(const sp_lowering *lowering, sp_activation activation)
+{
+    if (activation == SP_ACTIVATION_NONE || lowering->dispatch_count == 0) return;
+    sp_dispatch *last = &lowering->dispatches[lowering->dispatch_count - 1];
+    const sp_kernel_id id = (sp_kernel_id)(last->kernel - lowering->kernels);
+    uint8_t *field = sp__activation_field(id, last->constants);
+    if (field == NULL) abort();
+    *field = (uint8_t)activation;
+}
+
+static sp_status lower_and_run(op_memory *memory, sp_activation activation, sp_lowering *lowering)
 {
     const sp_op_call *call = memory->call;
     sp__lowering_reset(lowering);
     SP_TRY(call->op->lower(call, lowering));
+    set_activation(lowering, activation);
     if (lowering->alias_input != SP_NO_INPUT) {
         memcpy(memory->outputs[0].data, call->inputs[lowering->alias_input].data,
                (size_t)memory->outputs[0].bytes);
@@ -214,6 +226,15 @@ static sp_status lower_and_run(op_memory *memory, sp_lowering *lowering)
     return status;
 }
 
+sp_op_value data_operand(const sp_array *from, bool is_known)
+{
+    return (sp_op_value){.is_present = from->dtype != SP_DTYPE_NONE,
+                         .dtype = from->dtype,
+                         .shape = from->shape,
+                         .bytes = from->bytes,
+                         .data = is_known ? from->data : NULL};
+}
+
 sp_status data_run_op(const data_call *what, sp_array *outputs)
 {
     enum { MAX = 64 };
@@ -222,12 +243,7 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
     memset(outputs, 0, what->output_count * sizeof(*outputs));
     SP_TRY(sp__op_find((sp_text){0}, sp__text(what->op), what->version, &op));
     for (uint32_t i = 0; i < what->input_count; i++) {
-        const sp_array *from = &what->inputs[i];
-        inputs[i] = (sp_op_value){.is_present = from->dtype != SP_DTYPE_NONE,
-                                  .dtype = from->dtype,
-                                  .shape = from->shape,
-                                  .bytes = from->bytes,
-                                  .data = from->data};
+        inputs[i] = data_operand(&what->inputs[i], true);
     }
     sp_op_call call = {.op = op,
                        .version = what->version,
@@ -247,7 +263,7 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
     sp_lowering lowering;
     sp__lowering_init(&lowering, sp__cpu_kernels(what->isa));
     sp_status status = what->packs ? pack(&memory, inputs, &lowering) : SP_OK;
-    if (status == SP_OK) status = lower_and_run(&memory, &lowering);
+    if (status == SP_OK) status = lower_and_run(&memory, what->activation, &lowering);
     for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) free(memory.packed[i]);
     sp__lowering_deinit(&lowering);
     return status;

@@ -58,8 +58,13 @@ typedef struct data_call {
     uint32_t output_count;
     sp_cpu_isa isa;
     bool packs;
+    sp_activation activation; /* that the op's last kernel applies too; it must be able to */
 } data_call;
 
+/* An operand of a call: absent if the array has no type. `is_known` gives its values to shape
+ * rules.
+ */
+sp_op_value data_operand(const sp_array *from, bool is_known);
 sp_status data_run_op(const data_call *call, sp_array *outputs);
 
 /* The same with the selected instruction set, unpacked. */

@@ -142,13 +142,42 @@ void add_attribute_text(writer *node, const char *name, const char *value)
     write_message(node, 5, &w);
 }
 
-void add_attribute_tensor(writer *node, const char *name, writer *tensor)
+/* An attribute of `type` whose value is a message in field `field`. */
+static void add_attribute_message(writer *node, const char *name, uint32_t field, int64_t type,
+                                  writer *value)
 {
     writer w = {0};
     write_text(&w, 1, name);
-    write_message(&w, 5, tensor);
-    write_int(&w, 20, 4);
+    write_message(&w, field, value);
+    write_int(&w, 20, type);
     write_message(node, 5, &w);
+}
+
+void add_attribute_tensor(writer *node, const char *name, writer *tensor)
+{
+    add_attribute_message(node, name, 5, 4, tensor);
+}
+
+void add_attribute_graph(writer *node, const char *name, writer *graph)
+{
+    add_attribute_message(node, name, 6, 5, graph);
+}
+
+void add_node(writer *graph, writer node)
+{
+    write_message(graph, GRAPH_NODE_FIELD, &node);
+}
+
+void add_input(writer *graph, const char *name, int64_t data_type, const int64_t *dims, int rank)
+{
+    writer value = make_value(name, data_type, dims, rank);
+    write_message(graph, GRAPH_INPUT_FIELD, &value);
+}
+
+void add_output(writer *graph, const char *name)
+{
+    writer value = make_value(name, 0, NULL, -1);
+    write_message(graph, GRAPH_OUTPUT_FIELD, &value);
 }
 
 writer make_model(writer *graph, int64_t opset)

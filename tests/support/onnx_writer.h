@@ -35,6 +35,7 @@ void add_attribute_int(writer *node, const char *name, int64_t value);
 void add_attribute_ints(writer *node, const char *name, const int64_t *values, uint32_t count);
 void add_attribute_text(writer *node, const char *name, const char *value);
 void add_attribute_tensor(writer *node, const char *name, writer *tensor);
+void add_attribute_graph(writer *node, const char *name, writer *graph);
 
 /* GraphProto parts go into one writer; this wraps it into a ModelProto and frees it. */
 enum {
@@ -43,6 +44,10 @@ enum {
     GRAPH_INPUT_FIELD = 11,
     GRAPH_OUTPUT_FIELD = 12
 };
+/* One more node, input or output of a graph; the node is freed. An output has no type, no shape. */
+void add_node(writer *graph, writer node);
+void add_input(writer *graph, const char *name, int64_t data_type, const int64_t *dims, int rank);
+void add_output(writer *graph, const char *name);
 writer make_model(writer *graph, int64_t opset);
 
 #endif

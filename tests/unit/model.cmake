@@ -8,12 +8,12 @@ target_compile_definitions(sp_model_fixture PRIVATE
     SP_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/../shared/data")
 
 foreach(suite IN ITEMS
-    tensor:shape
-    ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
-    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_index ops:op_move
-    ops:op_rearrange ops:op_recurrent ops:op_resize
+    tensor:inflate tensor:layout tensor:move tensor:npy tensor:shape
+    ops:activation ops:registry ops:math_f32 ops:kernel_bits ops:cuda_kernels
+    ops:op_conv ops:op_elementwise ops:op_gemm ops:op_index ops:op_kernels ops:op_list
+    ops:op_move ops:op_rearrange ops:op_recurrent ops:op_resize
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
-    model:deciding_inputs model:graph model:plan model:models)
+    model:deciding model:graph model:plan model:plan_fuse model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)

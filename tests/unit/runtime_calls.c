@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime_calls.h"
 
+#include "tensor_calls.h"
+
+static const int64_t sides[2] = {4, 4}; /* of the tensors */
+
 void call_context_init_on(call_context *self, sp_device device)
 {
     *self = (call_context){.device = device,
@@ -17,6 +21,9 @@ void call_context_init_on(call_context *self, sp_device device)
     CHECK_OK(sp_command_list_create(device, &self->list));
     CHECK_OK(sp_command_list_fill(self->list, whole(self->a), &one, 1));
     CHECK_OK(sp_command_list_copy(self->list, whole(self->a), whole(self->b)));
+    CHECK_OK(sp_tensor_from_storage(self->a, 0, SP_F32, 2, sides, NULL, &self->tensor));
+    CHECK_OK(sp_tensor_transpose(self->tensor, 0, 1, &self->view));
+    CHECK_OK(sp_tensor_create(device, SP_F32, 2, sides, &self->other));
     fill(self->stream, self->a, 1);
     fill(self->stream, self->b, 1);
 }
@@ -34,6 +41,9 @@ void call_context_deinit(call_context *self)
     CHECK_OK(sp_storage_release(self->a));
     CHECK_OK(sp_storage_release(self->b));
     CHECK_OK(sp_command_list_release(self->list));
+    CHECK_OK(sp_tensor_release(self->tensor));
+    CHECK_OK(sp_tensor_release(self->view));
+    CHECK_OK(sp_tensor_release(self->other));
 }
 
 static sp_storage_range all_of(sp_storage storage)
@@ -405,6 +415,20 @@ const public_call public_calls[] = {
     {"sp_command_list_copy", call_list_copy},
     {"sp_command_list_retain", call_list_retain},
     {"sp_stream_submit_list", call_submit_list},
+    {"sp_tensor_create", call_tensor_create},
+    {"sp_tensor_from_host", call_tensor_from_host},
+    {"sp_tensor_from_storage", call_tensor_from_storage},
+    {"sp_tensor_retain", call_tensor_retain},
+    {"sp_tensor_get_info", call_tensor_get_info},
+    {"sp_tensor_slice", call_tensor_slice},
+    {"sp_tensor_contiguous", call_tensor_contiguous},
+    {"sp_tensor_copy", call_tensor_copy},
+    {"sp_tensor_copy (within a storage)", call_tensor_copy_within},
+    {"sp_tensor_read", call_tensor_read},
+    {"sp_tensor_write", call_tensor_write},
+    {"sp_tensor_to_dlpack", call_tensor_to_dlpack},
+    {"sp_tensor_to_dlpack (on a stream)", call_tensor_to_dlpack_on_stream},
+    {"sp_tensor_from_dlpack", call_tensor_from_dlpack},
 };
 
 const uint32_t public_call_count = SP_COUNT_OF(public_calls);

@@ -5,6 +5,7 @@
 #define SP_TESTS_RUNTIME_CALLS_H
 
 #include <streampool/command_list.h>
+#include <streampool/dlpack.h>
 
 #include "runtime_fixture.h"
 
@@ -16,6 +17,9 @@ typedef struct call_context {
     sp_event timed[2]; /* recorded */
     sp_storage a, b;   /* of 64 bytes */
     sp_command_list list;
+    sp_tensor tensor; /* of 4 x 4 f32, over `a` */
+    sp_tensor view;   /* the same with its dimensions exchanged */
+    sp_tensor other;  /* of `tensor`'s shape, on its own */
     unsigned char memory[64];
     sp_atomic_u32 called; /* callbacks that came */
     sp_atomic_u32 told;   /* of them, those that were told of a failure */

@@ -13,8 +13,10 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "gpu_fixture.h"
 #include "runtime/checker.h"
 #include "runtime/storage.h"
+#include "tensor/tensor.h"
 
 /* ---- life ---- */
 
@@ -70,7 +72,7 @@ sp_device tested_device(void)
 
 bool has_meetings(void)
 {
-    return !is_on_gpu() || runtime_gpu_is_fake();
+    return !is_on_gpu() || gpu_is_fake();
 }
 
 void runtime_begin_with(const runtime_setting *setting)
@@ -133,6 +135,7 @@ void runtime_end(void)
     sp_shutdown();
     sp__runtime_each_device(check_device, NULL);
     sp__runtime_reset();
+    sp__tensors_free();
 }
 
 bool is_thread_sanitized(void)

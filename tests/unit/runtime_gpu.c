@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime_gpu.h"
 
-#include <stdlib.h>
-
-#include "fake_driver/fake_cuda.h"
+#include "base/macros.h"
+#include "gpu_fixture.h"
 #include "runtime_fixture.h"
 
 static const char source[] =
@@ -45,55 +44,28 @@ static const char fake_image[] = "FAKE\n"
                                  "two_halves 128 48\n";
 _Static_assert(sizeof(kernel_constants) == 48, "as the image says");
 
-/* No GPU takes a block of no threads, so this launch fails by itself. */
-static void shape_that_fails(const void *constants, sp_launch_shape *out)
-{
-    (void)constants;
-    *out = (sp_launch_shape){.grid = {1, 1, 1}};
-}
+GPU_FAKE_KERNEL(fail)
+GPU_FAKE_KERNEL(meet)
+GPU_FAKE_KERNEL(slow_fill)
+GPU_FAKE_KERNEL(quiet_fill)
+GPU_FAKE_KERNEL(slow_copy)
+GPU_FAKE_KERNEL(two_halves)
 
-static void run_on_host(const sp_kernel *kernel, void **params)
-{
-    const sp_tile tile = {.grid = {1, 1, 1}, .bindings = params[0], .constants = params[1]};
-    kernel->run(&tile);
-}
-
-#define FAKE_KERNEL(name)                                                                          \
-    static void fake_##name(const uint32_t grid[3], const uint32_t block[3], void **params)        \
-    {                                                                                              \
-        (void)grid, (void)block;                                                                   \
-        run_on_host(&kernel_##name, params);                                                       \
-    }
-FAKE_KERNEL(fail)
-FAKE_KERNEL(meet)
-FAKE_KERNEL(slow_fill)
-FAKE_KERNEL(quiet_fill)
-FAKE_KERNEL(slow_copy)
-FAKE_KERNEL(two_halves)
+static const gpu_fake_kernel fake_kernels[] = {
+    {"fail", fake_fail},           {"meet", fake_meet},
+    {"slow_fill", fake_slow_fill}, {"quiet_fill", fake_quiet_fill},
+    {"slow_copy", fake_slow_copy}, {"two_halves", fake_two_halves}};
 
 static sp_gpu_program program = {.name = "runtime-tests", .source = source};
 
-const sp_gpu_kernel runtime_gpu_fail = {&program, "fail", 0, shape_that_fails};
+const sp_gpu_kernel runtime_gpu_fail = {&program, "fail", 0, gpu_shape_that_fails};
 const sp_gpu_kernel runtime_gpu_meet = {&program, "meet", 1, NULL};
 const sp_gpu_kernel runtime_gpu_slow_fill = {&program, "slow_fill", 2, NULL};
 const sp_gpu_kernel runtime_gpu_quiet_fill = {&program, "quiet_fill", 3, NULL};
 const sp_gpu_kernel runtime_gpu_slow_copy = {&program, "slow_copy", 4, NULL};
 const sp_gpu_kernel runtime_gpu_two_halves = {&program, "two_halves", 5, NULL};
 
-bool runtime_gpu_is_fake(void)
-{
-    return getenv("STREAMPOOL_CUDA_DRIVER") != NULL;
-}
-
 void runtime_gpu_begin(void)
 {
-    if (!runtime_gpu_is_fake()) return;
-    fake_cuda_register("fail", fake_fail);
-    fake_cuda_register("meet", fake_meet);
-    fake_cuda_register("slow_fill", fake_slow_fill);
-    fake_cuda_register("quiet_fill", fake_quiet_fill);
-    fake_cuda_register("slow_copy", fake_slow_copy);
-    fake_cuda_register("two_halves", fake_two_halves);
-    program.binary = (const unsigned char *)fake_image;
-    program.binary_bytes = sizeof fake_image;
+    gpu_program_begin(&program, fake_image, fake_kernels, SP_COUNT_OF(fake_kernels));
 }

@@ -4,15 +4,11 @@
 #ifndef SP_TESTS_RUNTIME_GPU_H
 #define SP_TESTS_RUNTIME_GPU_H
 
-#include <stdbool.h>
-
 #include "device/gpu_kernel.h"
 
 extern const sp_gpu_kernel runtime_gpu_fail, runtime_gpu_slow_fill, runtime_gpu_slow_copy,
     runtime_gpu_meet, runtime_gpu_quiet_fill, runtime_gpu_two_halves;
 
-/* Is the CUDA driver the one made of threads? */
-bool runtime_gpu_is_fake(void);
 /* Before a cuda device is opened. */
 void runtime_gpu_begin(void);
 

@@ -164,27 +164,45 @@ TEST(a_recorded_stream_and_untracked_uses_keep_the_owner_waiting)
     runtime_end();
 }
 
+/* A stream that is held, and on it the event at which memory is ready: not before the gate is open.
+ */
+typedef struct producer {
+    gate blocker;
+    sp_stream stream;
+    sp_event ready; /* released by the test */
+} producer;
+
+static void producer_begin(producer *self)
+{
+    self->blocker = gate_closed(CPU);
+    self->stream = new_stream();
+    CHECK_OK(sp_event_create(NULL, &self->ready));
+    gate_hold(&self->blocker, self->stream);
+    CHECK_OK(sp_event_record(self->ready, self->stream));
+}
+
+static void producer_end(producer *self)
+{
+    gate_destroy(&self->blocker);
+    CHECK_OK(sp_stream_release(self->stream));
+}
+
 TEST(adopted_memory_is_not_touched_before_its_event)
 {
     runtime_begin();
     owner self = {.bytes = {0}};
-    gate blocker = gate_closed(CPU);
-    const sp_stream producer = new_stream();
-    sp_event ready;
-    CHECK_OK(sp_event_create(NULL, &ready));
-    gate_hold(&blocker, producer);
-    CHECK_OK(sp_event_record(ready, producer));
-    const sp_storage storage = adopt(&self, ready);
-    CHECK_OK(sp_event_release(ready)); /* the storage keeps its point */
+    producer from;
+    producer_begin(&from);
+    const sp_storage storage = adopt(&self, from.ready);
+    CHECK_OK(sp_event_release(from.ready)); /* the storage keeps its point */
     fill(current_stream(), storage, 1);
     CHECK_STATUS(sp_stream_synchronize_for(current_stream(), 2 * MILLISECOND), SP_TIMEOUT);
     CHECK_EQ_U64(self.bytes[0], 0);
-    gate_open(&blocker);
+    gate_open(&from.blocker);
     CHECK_EQ_INT(first_other(storage, 1), -1);
     CHECK_OK(sp_storage_release(storage));
     await_at_least(&self.released, 1);
-    gate_destroy(&blocker);
-    CHECK_OK(sp_stream_release(producer));
+    producer_end(&from);
     runtime_end();
 }
 
@@ -192,20 +210,15 @@ TEST(memory_that_was_never_used_is_returned_when_its_event_is_reached)
 {
     runtime_begin();
     owner self = {.bytes = {0}};
-    gate blocker = gate_closed(CPU);
-    const sp_stream producer = new_stream();
-    sp_event ready;
-    CHECK_OK(sp_event_create(NULL, &ready));
-    gate_hold(&blocker, producer);
-    CHECK_OK(sp_event_record(ready, producer));
-    CHECK_OK(sp_storage_release(adopt(&self, ready)));
+    producer from;
+    producer_begin(&from);
+    CHECK_OK(sp_storage_release(adopt(&self, from.ready)));
     let_callbacks_come();
     CHECK_EQ_U64(sp_load_acquire(&self.released), 0);
-    gate_open(&blocker);
+    gate_open(&from.blocker);
     await_at_least(&self.released, 1);
-    CHECK_OK(sp_event_release(ready));
-    gate_destroy(&blocker);
-    CHECK_OK(sp_stream_release(producer));
+    CHECK_OK(sp_event_release(from.ready));
+    producer_end(&from);
     runtime_end();
 }
 
@@ -377,6 +390,24 @@ TEST(releases_beside_a_shutdown_are_called_before_it_returns_or_never)
         CHECK_EQ_U64(sp_load_acquire(&self.too_late), 0);
         CHECK_EQ_U64(sp_load_acquire(&self.owners[0].released), released);
     }
+}
+
+TEST(memory_adopted_frozen_is_only_read_and_its_next_life_is_written)
+{
+    runtime_begin();
+    for (int i = 0; i < 2; i++) {
+        owner self = {.released = {0}};
+        sp_storage storage;
+        const sp_adopt_options options = {
+            .is_frozen = i == 0, .release = note_release, .ctx = &self};
+        CHECK_OK(sp_storage_adopt(CPU, self.bytes, sizeof self.bytes, &options, &storage));
+        const uint8_t one = 1;
+        CHECK_STATUS(sp_storage_fill_async(current_stream(), whole(storage), &one, 1),
+                     i == 0 ? SP_INVALID : SP_OK);
+        CHECK_OK(sp_storage_release(storage));
+        await_at_least(&self.released, 1);
+    }
+    runtime_end();
 }
 
 TEST_MAIN

@@ -17,23 +17,6 @@
 
 static const int64_t dims_n4[] = {-1, 4};
 
-static void add_node(writer *graph, writer node)
-{
-    write_message(graph, GRAPH_NODE_FIELD, &node);
-}
-
-static void add_input(writer *graph, const char *name, const int64_t *dims, int rank)
-{
-    writer value = make_value(name, 1, dims, rank);
-    write_message(graph, GRAPH_INPUT_FIELD, &value);
-}
-
-static void add_output(writer *graph, const char *name)
-{
-    writer value = make_value(name, 1, NULL, -1);
-    write_message(graph, GRAPH_OUTPUT_FIELD, &value);
-}
-
 static void add_floats(writer *graph, const char *name, const int64_t *dims, uint32_t rank,
                        const float *data, size_t count)
 {
@@ -66,7 +49,7 @@ static sp_status load_model(writer *graph, int64_t opset, const sp_graph **out)
 static sp_status load_with(writer extra, const char *output)
 {
     writer graph = {0};
-    add_input(&graph, "x", dims_n4, 2);
+    add_input(&graph, "x", 1, dims_n4, 2);
     add_node(&graph, make_node("Relu", "x", "r"));
     write_raw(&graph, extra.bytes, extra.len);
     writer_free(&extra);
@@ -78,8 +61,8 @@ TEST(ports_values_and_names_are_what_the_file_says)
 {
     writer graph = {0};
     const sp_graph *loaded;
-    add_input(&graph, "x", dims_n4, 2);
-    add_input(&graph, "free", NULL, -1);
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_input(&graph, "free", 1, NULL, -1);
     add_node(&graph, make_node("Add", "x free", "sum"));
     add_node(&graph, make_node("Relu", "sum", "y"));
     add_node(&graph, make_node("Relu", "x", "dead"));
@@ -105,7 +88,7 @@ TEST(constants_fold_and_weights_that_nobody_reads_go)
     writer graph = {0};
     const sp_graph *loaded;
     const float w[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-    add_input(&graph, "x", dims_n4, 2);
+    add_input(&graph, "x", 1, dims_n4, 2);
     add_floats(&graph, "w", (int64_t[]){12}, 1, w, 12);
     add_floats(&graph, "unused", (int64_t[]){12}, 1, w, 12);
     add_longs(&graph, "shape", (int64_t[]){4, 3}, 2);
@@ -126,8 +109,8 @@ TEST(initializers_that_are_inputs_are_defaults)
     writer graph = {0};
     const sp_graph *loaded;
     const float b[4] = {1, 2, 3, 4};
-    add_input(&graph, "x", dims_n4, 2);
-    add_input(&graph, "b", (int64_t[]){4}, 1);
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_input(&graph, "b", 1, (int64_t[]){4}, 1);
     add_floats(&graph, "b", (int64_t[]){4}, 1, b, 4);
     add_node(&graph, make_node("Add", "x b", "y"));
     add_output(&graph, "y");
@@ -199,7 +182,7 @@ TEST(opset_versions_bound_every_op)
 {
     for (int64_t opset = -1; opset < 40; opset++) {
         writer graph = {0};
-        add_input(&graph, "x", dims_n4, 2);
+        add_input(&graph, "x", 1, dims_n4, 2);
         add_node(&graph, make_node("Add", "x x", "y"));
         add_output(&graph, "y");
         const bool is_known = opset >= 7 && opset <= 27;
@@ -235,11 +218,8 @@ static writer nested_graph(int depth)
 {
     writer graph = {0};
     for (int i = 0; i < depth; i++) {
-        writer attribute = {0}, node = make_node("If", "c", "y");
-        write_text(&attribute, 1, "then_branch");
-        write_message(&attribute, 6, &graph);
-        write_int(&attribute, 20, 5);
-        write_message(&node, 5, &attribute);
+        writer node = make_node("If", "c", "y");
+        add_attribute_graph(&node, "then_branch", &graph);
         graph = (writer){0};
         add_node(&graph, node);
     }
@@ -269,7 +249,7 @@ TEST(memory_is_bounded_by_the_size_of_the_file)
     writer node = make_node("Concat", "", "y"), graph2 = {0};
     for (int i = 0; i < 5000; i++) write_text(&node, 1, "x");
     add_attribute_int(&node, "axis", 0);
-    add_input(&graph2, "x", dims_n4, 2);
+    add_input(&graph2, "x", 1, dims_n4, 2);
     add_node(&graph2, node);
     add_output(&graph2, "y");
     CHECK_STATUS(load_model(&graph2, 14, NULL), SP_EXHAUSTED);
@@ -333,7 +313,7 @@ TEST(a_weight_without_elements_is_packed_in_no_time_however_wide_it_is)
     writer graph = {0};
     writer weight = make_tensor("w", 1, (int64_t[]){0, INT64_C(1) << 38}, 2, NULL, 0);
     write_message(&graph, GRAPH_INITIALIZER_FIELD, &weight);
-    add_input(&graph, "x", (int64_t[]){0, 0}, 2);
+    add_input(&graph, "x", 1, (int64_t[]){0, 0}, 2);
     add_node(&graph, make_node("MatMul", "x w", "y"));
     add_output(&graph, "y");
     const sp_graph *loaded;
@@ -425,7 +405,7 @@ TEST(every_failed_allocation_of_load_and_compile_is_reported)
 {
     writer graph = {0};
     const float w[16] = {1, 2, 3};
-    add_input(&graph, "x", dims_n4, 2);
+    add_input(&graph, "x", 1, dims_n4, 2);
     add_floats(&graph, "w", (int64_t[]){4, 4}, 2, w, 16);
     add_floats(&graph, "v", (int64_t[]){16}, 1, w, 16);
     add_longs(&graph, "shape", (int64_t[]){4, 4}, 2);
@@ -474,7 +454,7 @@ TEST(a_list_attribute_with_an_empty_packed_field_has_no_values)
     write_message(&node, 5, &attribute);
     writer graph = {0};
     add_node(&graph, node);
-    add_input(&graph, "x", dims_n4, 2);
+    add_input(&graph, "x", 1, dims_n4, 2);
     writer output = make_value("y", 1, dims_n4, -1);
     write_message(&graph, GRAPH_OUTPUT_FIELD, &output);
     writer file = make_model(&graph, 13);

@@ -23,6 +23,12 @@ typedef struct golden {
     uint64_t hash;
 } golden;
 
+/* With an activation that the op's kernel applies too. */
+typedef struct golden_activated {
+    sp_activation activation;
+    golden golden;
+} golden_activated;
+
 #define DIMS(...)                                                                                  \
     {                                                                                              \
         .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = { __VA_ARGS__ }        \
@@ -50,9 +56,19 @@ static const golden table[] = {
     {"Transpose", 13, {DIMS(5, 6, 7)}, 1, {{"perm", {2, 0, 1}, 3}}, 0x718b430b6fa0eaa2},
     {"Concat", 13, {DIMS(3, 5), DIMS(3, 2), DIMS(3, 4)}, 3, {{"axis", {1}, 0}}, 0xe317542d0edb365d},
 };
+
+static const golden_activated activated_table[] = {
+    {SP_ACTIVATION_RELU, {"Gemm", 13, {DIMS(9, 77), DIMS(77, 43), DIMS(43)}, 3, {{0}}, 0x8a17dc95d80d56ad}},
+    {SP_ACTIVATION_SIGMOID, {"Gemm", 13, {DIMS(9, 77), DIMS(77, 43), DIMS(43)}, 3, {{0}}, 0x1672b50dcfca6a65}},
+    {SP_ACTIVATION_TANH, {"Gemm", 13, {DIMS(9, 77), DIMS(77, 43), DIMS(43)}, 3, {{0}}, 0xd632efe038ecde6f}},
+    {SP_ACTIVATION_SILU, {"Gemm", 13, {DIMS(9, 77), DIMS(77, 43), DIMS(43)}, 3, {{0}}, 0x86f105529bb24eac}},
+    {SP_ACTIVATION_SILU, {"Conv", 11, {DIMS(1, 40, 12, 12), DIMS(33, 40, 1, 1)}, 2, {{0}}, 0xb1a1b7dfb6118f36}},
+    {SP_ACTIVATION_TANH, {"Conv", 11, {DIMS(2, 5, 70), DIMS(5, 1, 3)}, 2, {{"group", {5}, 0}, {"pads", {1, 1}, 2}}, 0x772dfe631209465f}},
+    {SP_ACTIVATION_RELU, {"Add", 14, {DIMS(4, 33), DIMS(33)}, 2, {{0}}, 0x3d8000dd03ac56e7}},
+};
 /* clang-format on */
 
-static uint64_t hash_of(const golden *g, sp_cpu_isa isa)
+static uint64_t hash_of(const golden *g, sp_activation activation, sp_cpu_isa isa)
 {
     data_random random = {99};
     sp_array inputs[MAX_INPUTS], out = {0};
@@ -79,7 +95,8 @@ static uint64_t hash_of(const golden *g, sp_cpu_isa isa)
                             .inputs = inputs,
                             .input_count = g->input_count,
                             .output_count = 1,
-                            .isa = isa};
+                            .isa = isa,
+                            .activation = activation};
     CHECK_OK(data_run_op(&call, &out));
     const uint64_t hash = data_hash(out.data, (size_t)out.bytes);
     for (uint32_t i = 0; i < g->input_count; i++) sp__array_deinit(&inputs[i]);
@@ -218,17 +235,29 @@ TEST(the_instruction_set_that_was_asked_for_is_selected)
     CHECK_EQ_STR(sp__cpu_isa_name(sp__cpu_isa_selected()), sp__cpu_isa_name(asked));
 }
 
+static void check_golden(const golden *g, sp_activation activation, size_t row)
+{
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
+        const uint64_t hash = hash_of(g, activation, (sp_cpu_isa)isa);
+        if (hash == g->hash) continue;
+        test_note("%s (row %zu, %s): 0x%016llx", g->op, row, sp__cpu_isa_name((sp_cpu_isa)isa),
+                  (unsigned long long)hash);
+        CHECK_EQ_U64(hash, g->hash);
+    }
+}
+
 TEST(every_kernel_has_its_golden_bits_on_every_isa)
 {
     for (size_t i = 0; i < SP_COUNT_OF(table); i++) {
-        for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-            if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
-            const uint64_t hash = hash_of(&table[i], (sp_cpu_isa)isa);
-            if (hash == table[i].hash) continue;
-            test_note("%s (row %zu, %s): 0x%016llx", table[i].op, i,
-                      sp__cpu_isa_name((sp_cpu_isa)isa), (unsigned long long)hash);
-            CHECK_EQ_U64(hash, table[i].hash);
-        }
+        check_golden(&table[i], SP_ACTIVATION_NONE, i);
+    }
+}
+
+TEST(kernels_that_apply_an_activation_have_their_golden_bits_on_every_isa)
+{
+    for (size_t i = 0; i < SP_COUNT_OF(activated_table); i++) {
+        check_golden(&activated_table[i].golden, activated_table[i].activation, i);
     }
 }
 

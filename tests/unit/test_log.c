@@ -26,8 +26,8 @@ static void record(void *ctx, sp_log_level level, const char *message)
     snprintf(self->message, sizeof self->message, "%s", message);
 }
 
-/* Starts from a known state: no callback, STREAMPOOL_LOG as given, nothing read yet. */
-static void begin(const char *variable)
+/* A known state: no callback, STREAMPOOL_LOG as given, nothing read yet. */
+static void reset(const char *variable)
 {
     if (variable != NULL) {
         setenv("STREAMPOOL_LOG", variable, 1);
@@ -36,6 +36,12 @@ static void begin(const char *variable)
     }
     sp__option_reset();
     sp__log_reset();
+}
+
+static void begin(const char *variable, sp_log_fn fn, void *ctx)
+{
+    reset(variable);
+    sp_log_set_callback(fn, ctx);
 }
 
 static int evaluations;
@@ -48,21 +54,19 @@ static int evaluate(void)
 TEST(nothing_is_logged_or_evaluated_by_default)
 {
     recorder seen = {0};
-    begin(NULL);
-    sp_log_set_callback(record, &seen);
+    begin(NULL, record, &seen);
     SP_LOG(SP_LOG_ERROR, "the first message reads the option");
     evaluations = 0;
     SP_LOG(SP_LOG_ERROR, "%d", evaluate());
     CHECK_EQ_INT(evaluations, 0);
     CHECK_EQ_U64(sp_load_relaxed(&seen.count), 0);
-    begin(NULL);
+    reset(NULL);
 }
 
 TEST(the_variable_sets_the_level)
 {
     recorder seen = {0};
-    begin("warn");
-    sp_log_set_callback(record, &seen);
+    begin("warn", record, &seen);
     SP_LOG(SP_LOG_WARN, "device %s has %d streams", "cpu", 32);
     CHECK_EQ_STR(seen.message, "device cpu has 32 streams");
     CHECK_EQ_INT(seen.level, SP_LOG_WARN);
@@ -70,14 +74,13 @@ TEST(the_variable_sets_the_level)
     SP_LOG(SP_LOG_ERROR, "error");
     CHECK_EQ_STR(seen.message, "error");
     CHECK_EQ_U64(sp_load_relaxed(&seen.count), 2);
-    begin(NULL);
+    reset(NULL);
 }
 
 TEST(set_level_beats_the_variable)
 {
     recorder seen = {0};
-    begin("debug");
-    sp_log_set_callback(record, &seen);
+    begin("debug", record, &seen);
     sp_log_set_level(SP_LOG_ERROR);
     SP_LOG(SP_LOG_WARN, "hidden");
     SP_LOG(SP_LOG_ERROR, "shown");
@@ -85,20 +88,19 @@ TEST(set_level_beats_the_variable)
     sp_log_set_level((sp_log_level)77);
     SP_LOG(SP_LOG_ERROR, "hidden");
     CHECK_EQ_U64(sp_load_relaxed(&seen.count), 1);
-    begin(NULL);
+    reset(NULL);
 }
 
 TEST(a_long_message_is_cut)
 {
     recorder seen = {0};
-    begin("error");
-    sp_log_set_callback(record, &seen);
+    begin("error", record, &seen);
     char text[2 * SP_LOG_MESSAGE_BYTES];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     SP_LOG(SP_LOG_ERROR, "%s", text);
     CHECK_EQ_U64(strlen(seen.message), SP_LOG_MESSAGE_BYTES - 1);
-    begin(NULL);
+    reset(NULL);
 }
 
 static void log_again(void *ctx, sp_log_level level, const char *message)
@@ -110,12 +112,11 @@ static void log_again(void *ctx, sp_log_level level, const char *message)
 TEST(what_a_callback_would_log_is_dropped)
 {
     recorder seen = {0};
-    begin("error");
-    sp_log_set_callback(log_again, &seen);
+    begin("error", log_again, &seen);
     SP_LOG(SP_LOG_ERROR, "outer");
     CHECK_EQ_U64(sp_load_relaxed(&seen.count), 1);
     CHECK_EQ_STR(seen.message, "outer");
-    begin(NULL);
+    reset(NULL);
 }
 
 static void replace_itself(void *ctx, sp_log_level level, const char *message)
@@ -127,13 +128,12 @@ static void replace_itself(void *ctx, sp_log_level level, const char *message)
 TEST(a_callback_may_replace_itself)
 {
     recorder seen = {0};
-    begin("error");
-    sp_log_set_callback(replace_itself, &seen);
+    begin("error", replace_itself, &seen);
     SP_LOG(SP_LOG_ERROR, "first");
     CHECK_EQ_U64(sp_load_relaxed(&seen.count), 0);
     SP_LOG(SP_LOG_ERROR, "second");
     CHECK_EQ_STR(seen.message, "second");
-    begin(NULL);
+    reset(NULL);
 }
 
 /* A callback that stays inside long enough for the replacement to begin its wait; if that comes
@@ -167,11 +167,10 @@ static void log_or_replace(void *arg, uint32_t index)
 TEST(set_callback_waits_for_the_former_one)
 {
     slow_callback slow = {0};
-    begin("error");
-    sp_log_set_callback(stay_a_while, &slow);
+    begin("error", stay_a_while, &slow);
     test_threads(2, log_or_replace, &slow);
     CHECK_EQ_U64(sp_load_relaxed(&slow.has_left), 1);
-    begin(NULL);
+    reset(NULL);
 }
 
 static void count_only(void *ctx, sp_log_level level, const char *message)
@@ -206,15 +205,14 @@ static void log_and_swap(void *arg, uint32_t index)
 TEST(callbacks_can_be_swapped_while_threads_log)
 {
     swap_test test = {0};
-    begin("error");
-    sp_log_set_callback(count_only, &test.total);
+    begin("error", count_only, &test.total);
     test_threads(4, log_and_swap, &test);
-    begin(NULL);
+    reset(NULL);
 }
 
 TEST(without_a_callback_messages_go_to_stderr)
 {
-    begin("info");
+    reset("info");
     FILE *const file = tmpfile();
     REQUIRE(file != NULL);
     fflush(stderr);
@@ -229,7 +227,7 @@ TEST(without_a_callback_messages_go_to_stderr)
     CHECK(fgets(line, sizeof line, file) != NULL);
     fclose(file);
     CHECK_EQ_STR(line, "streampool: info: hello\n");
-    begin(NULL);
+    reset(NULL);
 }
 
 TEST_MAIN

@@ -2,6 +2,7 @@
 /* TensorProto: every storage of values, odd shapes, and files that lie about them. */
 #include <string.h>
 
+#include "base/heap.h"
 #include "model/onnx.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
@@ -178,6 +179,50 @@ TEST(what_is_not_supported_says_so)
     write_message(&location, 13, &entry);
     CHECK_STATUS(load(&location, &array), SP_UNSUPPORTED);
     CHECK_MESSAGE("'t' keeps its data in another file");
+}
+
+TEST(every_type_and_rank_is_written_and_read_back)
+{
+    uint8_t values[16 * 8];
+    for (int i = 0; i < 16 * 8; i++) values[i] = (uint8_t)(i * 91 % 2);
+    for (int dtype = SP_F32; dtype <= SP_BOOL; dtype++) {
+        for (uint32_t rank = 0; rank <= SP_MAX_RANK; rank++) {
+            sp_array_view view = {(sp_dtype)dtype, {.rank = rank}, values};
+            for (uint32_t i = 0; i < rank; i++) view.shape.dims[i] = i < 4 ? 2 : 1;
+            if (rank == 6) view.shape.dims[5] = 0;
+            void *bytes;
+            size_t len;
+            sp_array array;
+            REQUIRE_OK(sp__onnx_tensor_save(&view, "t", &bytes, &len));
+            CHECK_OK(sp__onnx_tensor_load(bytes, len, &array));
+            CHECK_EQ_INT(array.dtype, dtype);
+            CHECK(sp__shape_equal(&array.shape, &view.shape));
+            CHECK_EQ_MEM(array.data, values, array.bytes);
+            sp__array_deinit(&array);
+            sp_free(bytes);
+        }
+    }
+}
+
+TEST(a_written_tensor_has_the_bytes_of_the_format)
+{
+    const int16_t values[300] = {1, 2};
+    const sp_array_view view = {SP_I16, {.rank = 2, .dims = {300, 1}}, values};
+    unsigned char *bytes;
+    size_t len;
+    REQUIRE_OK(sp__onnx_tensor_save(&view, "abc", (void **)&bytes, &len));
+    const unsigned char want[] = {0x0a, 3,    0xac, 2,   1,   /* dims, packed: 300, 1 */
+                                  0x10, 5,                    /* INT16 */
+                                  0x42, 3,    'a',  'b', 'c', /* name */
+                                  0x4a, 0xd8, 4,    1,   0,   2, 0};
+    CHECK_EQ_MEM(bytes, want, sizeof want);
+    CHECK_EQ_U64(len, sizeof want - 4 + 600);
+    sp_free(bytes);
+    sp_heap_fail_after(0);
+    CHECK_STATUS(sp__onnx_tensor_save(&view, "abc", (void **)&bytes, &len), SP_OUT_OF_MEMORY);
+    sp_heap_fail_after(UINT64_MAX);
+    const sp_array_view vast = {SP_I16, {.rank = 1, .dims = {INT64_MAX}}, NULL};
+    CHECK_STATUS(sp__onnx_tensor_save(&vast, "abc", (void **)&bytes, &len), SP_EXHAUSTED);
 }
 
 TEST_MAIN

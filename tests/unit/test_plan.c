@@ -12,23 +12,6 @@
 
 static const int64_t dims_n4[] = {-1, 4};
 
-static void add_node(writer *graph, writer node)
-{
-    write_message(graph, GRAPH_NODE_FIELD, &node);
-}
-
-static void add_input(writer *graph, const char *name, int64_t type, const int64_t *dims, int rank)
-{
-    writer value = make_value(name, type, dims, rank);
-    write_message(graph, GRAPH_INPUT_FIELD, &value);
-}
-
-static void add_output(writer *graph, const char *name)
-{
-    writer value = make_value(name, 0, NULL, -1);
-    write_message(graph, GRAPH_OUTPUT_FIELD, &value);
-}
-
 static void add_tensor(writer *graph, writer tensor)
 {
     write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);

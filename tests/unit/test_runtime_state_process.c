@@ -18,6 +18,7 @@ static bool is_silent(call_context *context)
            sp_event_release(context->event) == SP_OK &&
            sp_event_release(context->timed[0]) == SP_OK &&
            sp_storage_release(context->a) == SP_OK && sp_storage_release(context->b) == SP_OK &&
+           sp_tensor_release(context->tensor) == SP_OK &&
            sp_command_list_release(context->list) == SP_OK && sp_thread_release_stream() == SP_OK &&
            sp_device_close(CPU) == SP_OK && sp_shutdown() == SP_OK;
 }

@@ -84,9 +84,12 @@ DECLARE(sp__subject_allocator_passing);
 DECLARE(sp__subject_slots_one);
 DECLARE(sp__subject_slots_two);
 DECLARE(sp__subject_slots_order);
+/* verify/subjects/subject_plan_cache.c */
 DECLARE(sp__subject_plan_cache);
 DECLARE(sp__subject_plan_cache_keys);
 DECLARE(sp__subject_plan_cache_retry);
+DECLARE(sp__subject_plan_cache_bound);
+DECLARE(sp__subject_plan_cache_private);
 DECLARE(sp__subject_sessions);
 /* verify/subjects/subject_base.c */
 DECLARE(sp__subject_once);
@@ -502,6 +505,16 @@ const sp_subject sp__subjects[] = {
     {.name = "plan_cache_retry",
      .test = sp__subject_plan_cache_retry,
      .thread_count = 2,
+     .seconds = 0.5},
+    {.name = "plan_cache_bound",
+     .test = sp__subject_plan_cache_bound,
+     .thread_count = 2,
+     .planted = "quiet_drop",
+     .seconds = 0.5},
+    {.name = "plan_cache_private",
+     .test = sp__subject_plan_cache_private,
+     .thread_count = 2,
+     .planted = "evict_in_use",
      .seconds = 0.5},
     {.name = "sessions", .test = sp__subject_sessions, .thread_count = 2},
     {.name = "once_2", .test = sp__subject_once, .arg = (void *)&two, .thread_count = 2},

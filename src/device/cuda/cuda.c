@@ -27,34 +27,32 @@ static sp_status alloc_managed(const sp_cuda_device *device, uint64_t bytes, voi
     return SP_OK;
 }
 
-static sp_status alloc_mapped(void **address, uint64_t bytes)
+/* Pinned memory of the host that the GPU sees at the same address. */
+static sp_status alloc_mapped(uint64_t bytes, void **address)
 {
     SP_CUDA_TRY(cuMemHostAlloc, address, bytes,
                 CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     return SP_OK;
 }
 
-static sp_status memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
+/* An error's message does not say yet what the memory was for. */
+static sp_status create(sp_dev *dev, uint64_t bytes, bool is_managed, sp_memory *out)
 {
-    sp_cuda_device *device = sp__cuda_device(dev);
+    const sp_cuda_device *device = sp__cuda_device(dev);
     void *address = NULL;
     sp__cuda_enter(device);
-    sp_status status =
-        device->is_managed ? alloc_managed(device, bytes, &address) : alloc_mapped(&address, bytes);
+    const sp_status status =
+        is_managed ? alloc_managed(device, bytes, &address) : alloc_mapped(bytes, &address);
     sp__cuda_leave();
-    if (status != SP_OK) {
-        return sp__fail_prefix(status, "%s: %llu bytes: ", dev->limits.name,
-                               (unsigned long long)bytes);
-    }
+    SP_TRY(status);
     *out = (sp_memory){.device = dev, .bytes = bytes, .host = address};
     return SP_OK;
 }
 
-static void memory_destroy(sp_memory *memory)
+static void destroy(sp_memory *memory, bool is_managed)
 {
-    sp_cuda_device *device = sp__cuda_device(memory->device);
-    sp__cuda_enter(device);
-    if (device->is_managed) {
+    sp__cuda_enter(sp__cuda_device(memory->device));
+    if (is_managed) {
         SP_CUDA(cuMemFree)((CUdeviceptr)(uintptr_t)memory->host);
     } else {
         SP_CUDA(cuMemFreeHost)(memory->host);
@@ -63,24 +61,28 @@ static void memory_destroy(sp_memory *memory)
     *memory = (sp_memory){0};
 }
 
+static sp_status memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
+{
+    const sp_status status = create(dev, bytes, sp__cuda_device(dev)->is_managed, out);
+    if (status == SP_OK) return SP_OK;
+    return sp__fail_prefix(status, "%s: %llu bytes: ", dev->limits.name, (unsigned long long)bytes);
+}
+
+static void memory_destroy(sp_memory *memory)
+{
+    destroy(memory, sp__cuda_device(memory->device)->is_managed);
+}
+
 static sp_status staging_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 {
-    void *address = NULL;
-    sp__cuda_enter(sp__cuda_device(dev));
-    const sp_status status = alloc_mapped(&address, bytes);
-    sp__cuda_leave();
-    if (status != SP_OK)
-        return sp__fail_prefix(status, "%llu bytes of pinned memory: ", (unsigned long long)bytes);
-    *out = (sp_memory){.device = dev, .bytes = bytes, .host = address};
-    return SP_OK;
+    const sp_status status = create(dev, bytes, false, out);
+    if (status == SP_OK) return SP_OK;
+    return sp__fail_prefix(status, "%llu bytes of pinned memory: ", (unsigned long long)bytes);
 }
 
 static void staging_destroy(sp_memory *memory)
 {
-    sp__cuda_enter(sp__cuda_device(memory->device));
-    SP_CUDA(cuMemFreeHost)(memory->host);
-    sp__cuda_leave();
-    *memory = (sp_memory){0};
+    destroy(memory, false);
 }
 
 /* ---- life ---- */

@@ -118,6 +118,10 @@ static sp_status write_records_locked(sp_soft_queue *queue, const sp_submission 
 
 /* ---- waits that are still ahead ---- */
 
+/* Room from the start, so that a stream that somebody joins with others needs no memory for that
+ * while few of its submissions wait. */
+#define FIRST_WAITS 64
+
 static sp_status remember_waits_locked(sp_soft_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
@@ -337,8 +341,11 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
         queue->pool = second;
         sp_fetch_sub_relaxed(&queue->chunk_count, 1);
     }
+    queue->waits = second != NULL ? sp_calloc(FIRST_WAITS, sizeof *queue->waits) : NULL;
+    const bool is_complete = queue->waits != NULL;
+    queue->wait_capacity = is_complete ? FIRST_WAITS : 0;
     sp_mutex_unlock(&queue->lock);
-    if (second == NULL) {
+    if (!is_complete) {
         queue_free(queue);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* y = a op b with broadcasting; y may be the memory of an operand that has y's shape. Floats: one
- * rounded operation, NaNs canonical. Integers wrap; a division by 0 gives 0 and the smallest number
- * divided by -1 itself, on every processor. */
+ * rounded operation, NaNs canonical, then the activation. Integers wrap; a division by 0 gives 0
+ * and the smallest number divided by -1 itself, on every processor. */
+#include "ops/cpu/activate.h"
 #include "ops/cpu/strided.h"
+
+/* Elements after which an activation follows: what they take stays in the first-level cache. */
+enum { STRETCH = 2048 };
 
 static SP_ALWAYS_INLINE float add_f32(float a, float b)
 {
@@ -62,7 +66,10 @@ INT_OPS(i64, int64_t, uint64_t)
         }                                                                                          \
     }
 
-#define BINARY_KERNEL(name, type)                                                                  \
+#define FINISH_FLOATS(k, y, n) sp_activate((k)->activation, y, 1, 0, n)
+#define FINISH_INTS(k, y, n) ((void)0)
+
+#define BINARY_KERNEL(name, type, finish)                                                          \
     BINARY_ROW(name, type)                                                                         \
     sp_status SP_KERNEL(name)(const sp_tile *tile)                                                 \
     {                                                                                              \
@@ -75,22 +82,29 @@ INT_OPS(i64, int64_t, uint64_t)
         if (at >= end) return SP_OK;                                                               \
         sp_walk walk;                                                                              \
         sp_walk_init(&walk, k->rank, k->dims, k->a, k->b, at / k->dims[last]);                     \
-        for (int64_t column = at % k->dims[last]; at < end; column = 0, sp_walk_next(&walk)) {     \
-            const int64_t left = k->dims[last] - column;                                           \
-            const int64_t n = left < end - at ? left : end - at;                                   \
+        int64_t column = at % k->dims[last];                                                       \
+        while (at < end) {                                                                         \
+            int64_t n = k->dims[last] - column;                                                    \
+            if (n > end - at) n = end - at;                                                        \
+            if (n > STRETCH) n = STRETCH;                                                          \
             row_##name(a + walk.a + column * k->a[last], k->a[last],                               \
                        b + walk.b + column * k->b[last], k->b[last], y + at, n);                   \
+            finish(k, y + at, n);                                                                  \
             at += n;                                                                               \
+            column += n;                                                                           \
+            if (column < k->dims[last]) continue;                                                  \
+            column = 0;                                                                            \
+            sp_walk_next(&walk);                                                                   \
         }                                                                                          \
         return SP_OK;                                                                              \
     }
 
-#define BINARY_KERNELS(suffix, type)                                                               \
-    BINARY_KERNEL(add_##suffix, type)                                                              \
-    BINARY_KERNEL(sub_##suffix, type)                                                              \
-    BINARY_KERNEL(mul_##suffix, type)                                                              \
-    BINARY_KERNEL(div_##suffix, type)
+#define BINARY_KERNELS(suffix, type, finish)                                                       \
+    BINARY_KERNEL(add_##suffix, type, finish)                                                      \
+    BINARY_KERNEL(sub_##suffix, type, finish)                                                      \
+    BINARY_KERNEL(mul_##suffix, type, finish)                                                      \
+    BINARY_KERNEL(div_##suffix, type, finish)
 
-BINARY_KERNELS(f32, float)
-BINARY_KERNELS(i32, int32_t)
-BINARY_KERNELS(i64, int64_t)
+BINARY_KERNELS(f32, float, FINISH_FLOATS)
+BINARY_KERNELS(i32, int32_t, FINISH_INTS)
+BINARY_KERNELS(i64, int64_t, FINISH_INTS)

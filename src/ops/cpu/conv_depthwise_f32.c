@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution with one input channel per group. Same chain as conv_f32: from +0, over (kernel row,
- * kernel column), padding taps included, then the bias. One row of one output plane at a time, up
- * to SP_DEPTHWISE_COLUMNS outputs of it side by side. */
+ * kernel column), padding taps included, then the bias, then the activation. One row of one output
+ * plane at a time, up to SP_DEPTHWISE_COLUMNS outputs of it side by side. */
+#include "ops/cpu/activate.h"
 #include "ops/cpu/conv_gather.h"
 
 enum { COLUMNS = SP_DEPTHWISE_COLUMNS };
@@ -61,6 +62,7 @@ static void run_stretch(const stretch *s, float bias, bool has_bias, float *y)
     else if (s->width <= 32) run_vectors(4, s, out);
     else run_vectors(8, s, out);
     for (int64_t i = 0; i < s->width; i++) y[i] = sp_canonical(has_bias ? out[i] + bias : out[i]);
+    sp_activate(s->k->activation, y, 1, 0, s->width);
 }
 
 sp_status SP_KERNEL(conv_depthwise_f32)(const sp_tile *tile)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution in one or two spatial dimensions, any group, stride, dilation and padding. The chain
  * of one output starts from +0 and runs over (channel, kernel row, kernel column) in order; taps in
- * the padding are part of it, with an input of +0. Then the bias is added, rounded.
+ * the padding are part of it, with an input of +0. Then the bias is added, rounded, then the
+ * activation is applied.
  *
  * Outputs are taken SP_CONV_PIXELS at a time: their inputs are gathered, DEPTH taps at a time, into
  * a small matrix on the stack, and every filter of the group runs over it. Between two gathers the
  * unfinished chains wait in y. */
+#include "ops/cpu/activate.h"
 #include "ops/cpu/conv_gather.h"
 #include "ops/cpu/gemm_block.h"
 
@@ -120,6 +122,7 @@ sp_status SP_KERNEL(conv_f32)(const sp_tile *tile)
             for (int64_t i = 0; i < depth; i++) gather_tap(&block, tap + i, taps + i * PIXELS);
             run_chunk(&block, taps, tap, depth);
         }
+        sp_activate(k->activation, block.y, k->filters, plane, block.width);
     }
     return SP_OK;
 }

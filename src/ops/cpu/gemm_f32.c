@@ -2,8 +2,9 @@
 /* Matrix product: y = alpha * a b + beta * c, batched. The chain of one output starts from +0 and
  * runs over k in order; then chain * alpha is rounded, c * beta is rounded, and their sum is
  * rounded. (A factor of 1 changes nothing, so a bias costs one rounded addition, the same as a
- * separate Add.) */
+ * separate Add.) An activation is applied to a few rows at a time, when they have been stored. */
 #include "base/macros.h"
+#include "ops/cpu/activate.h"
 #include "ops/cpu/gemm_block.h"
 
 enum { PANEL = SP_GEMM_PANEL };
@@ -58,6 +59,16 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
     }
 }
 
+/* Rows [row, row + rows) of panels [panel, panel_end) have been stored. */
+static void activate(const gemm_operands *g, int64_t row, int64_t rows, int64_t panel,
+                     int64_t panel_end)
+{
+    const sp_gemm_constants *k = g->k;
+    const int64_t column = panel * PANEL;
+    const int64_t end = panel_end * PANEL < k->columns ? panel_end * PANEL : k->columns;
+    sp_activate(k->activation, g->y + row * k->columns + column, rows, k->columns, end - column);
+}
+
 /* The last panel of a right-hand side that ends inside it. */
 static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
 {
@@ -73,6 +84,7 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
     for (int64_t i = 0; i < width; i++) {
         g->y[row * k->columns + panel * PANEL + i] = finish_one(g, acc[i], row, panel * PANEL + i);
     }
+    activate(g, row, 1, panel, panel + 1);
 }
 
 /* Rows [first, last) of panels [panel, panel_end), all of them full or padded. */
@@ -82,16 +94,19 @@ static void run_panels(const gemm_operands *g, int64_t first, int64_t last, int6
     int64_t row = first;
     for (; row + 4 <= last; row += 4) {
         for (int64_t p = panel; p < panel_end; p++) run_block(4, 1, g, row, p);
+        activate(g, row, 4, panel, panel_end);
     }
     for (; row + 2 <= last; row += 2) {
         int64_t p = panel;
         for (; p + 2 <= panel_end; p += 2) run_block(2, 2, g, row, p);
         for (; p < panel_end; p++) run_block(2, 1, g, row, p);
+        activate(g, row, 2, panel, panel_end);
     }
     for (; row < last; row++) {
         int64_t p = panel;
         for (; p + 4 <= panel_end; p += 4) run_block(1, 4, g, row, p);
         for (; p < panel_end; p++) run_block(1, 1, g, row, p);
+        activate(g, row, 1, panel, panel_end);
     }
 }
 

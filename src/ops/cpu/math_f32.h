@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, sigmoid and tanh of a float, without libm: polynomials in sp_fmaf and exact scaling, so the
- * bits are the same in every build. No branches, so loops over them vectorise. Accuracy is stated
- * at each function and tested against double precision over all floats. */
+/* relu, exp, sigmoid, tanh and SiLU of a float, without libm: polynomials in sp_fmaf and exact
+ * scaling, so the bits are the same in every build. No branches, so loops over them vectorise.
+ * Accuracy is stated at each function and tested against double precision over all floats. */
 #ifndef SP_OPS_CPU_MATH_F32_H
 #define SP_OPS_CPU_MATH_F32_H
 
 #include "ops/cpu/isa.h"
+
+/* Positive numbers stay, all others are +0, -0 too. */
+static SP_ALWAYS_INLINE float sp_reluf(float x)
+{
+    return x <= 0 ? 0.0f : x;
+}
 
 /* 2^n, n in [-126, 127]. */
 static SP_ALWAYS_INLINE float sp_exponent(int32_t n)
@@ -46,6 +52,12 @@ static SP_ALWAYS_INLINE float sp_sigmoidf(float x)
     /* exp of a number that is not positive cannot overflow. */
     const float e = sp_expf(x < 0 ? x : -x);
     return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+
+/* x * sigmoid(x), with the NaN that sigmoid_f32 would have stored between the two. */
+static SP_ALWAYS_INLINE float sp_siluf(float x)
+{
+    return x * sp_canonical(sp_sigmoidf(x));
 }
 
 /* Within 1.5 ulp. */

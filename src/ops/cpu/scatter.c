@@ -87,13 +87,13 @@ INT_OPS(u64, uint64_t)
         type *y = to;                                                                              \
         const type *x = from;                                                                      \
         switch (reduction) {                                                                       \
-        case SP_REDUCE_ADD:                                                                        \
+        case SP_SCATTER_ADD:                                                                       \
             for (int64_t i = 0; i < n; i++) y[i] = add_##suffix(y[i], x[i]);                       \
             break;                                                                                 \
-        case SP_REDUCE_MUL:                                                                        \
+        case SP_SCATTER_MUL:                                                                       \
             for (int64_t i = 0; i < n; i++) y[i] = mul_##suffix(y[i], x[i]);                       \
             break;                                                                                 \
-        case SP_REDUCE_MAX:                                                                        \
+        case SP_SCATTER_MAX:                                                                       \
             for (int64_t i = 0; i < n; i++) y[i] = max_##suffix(y[i], x[i]);                       \
             break;                                                                                 \
         default:                                                                                   \
@@ -131,7 +131,7 @@ static int64_t element_bytes(uint32_t dtype)
 /* NULL: the update replaces what is there. */
 static combine_fn find_combine(uint32_t dtype, uint32_t reduction)
 {
-    if (reduction == SP_REDUCE_NONE) return NULL;
+    if (reduction == SP_SCATTER_NONE) return NULL;
     switch (dtype) {
     case SP_F32:
         return combine_f32;

@@ -2,12 +2,6 @@
 /* y[i] = f(x[i]); x and y may be one memory. A NaN gives the canonical NaN. */
 #include "ops/cpu/math_f32.h"
 
-/* Positive numbers stay, all others are +0, -0 too. */
-static SP_ALWAYS_INLINE float relu(float x)
-{
-    return x <= 0 ? 0.0f : x;
-}
-
 #define UNARY_KERNEL(name, function)                                                               \
     sp_status SP_KERNEL(name)(const sp_tile *tile)                                                 \
     {                                                                                              \
@@ -21,7 +15,7 @@ static SP_ALWAYS_INLINE float relu(float x)
         return SP_OK;                                                                              \
     }
 
-UNARY_KERNEL(relu_f32, relu)
+UNARY_KERNEL(relu_f32, sp_reluf)
 UNARY_KERNEL(sigmoid_f32, sp_sigmoidf)
 UNARY_KERNEL(tanh_f32, sp_tanhf)
 UNARY_KERNEL(exp_f32, sp_expf)

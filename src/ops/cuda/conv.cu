@@ -86,6 +86,29 @@ SP_CUDA_FUNCTION bool sp_is_pointwise(const sp_conv_constants &k)
            k.pad_top == 0 && k.pad_left == 0 && k.in_h == k.out_h && k.in_w == k.out_w;
 }
 
+/* The outputs of a tile. */
+struct sp_conv_output {
+    const sp_conv_constants &k;
+    const float *bias; /* of the tile's first filter, or nullptr */
+    float *y;          /* the tile's first output */
+    int64_t plane;
+
+    __device__ __forceinline__ uint8_t activation() const
+    {
+        return k.activation;
+    }
+
+    __device__ __forceinline__ float finish(int r, int, float chain) const
+    {
+        return sp_canonical(bias ? __fadd_rn(chain, bias[r]) : chain);
+    }
+
+    __device__ __forceinline__ void store(int r, int lane, float out) const
+    {
+        y[r * plane + lane] = out;
+    }
+};
+
 SP_CUDA_KERNEL(conv_f32, sp_conv_constants)
 {
     __shared__ float4 pool[SP_PRODUCT_POOL];
@@ -109,17 +132,14 @@ SP_CUDA_KERNEL(conv_f32, sp_conv_constants)
         const float *w = (const float *)bindings.at[1] + filter * taps;
         float *y = (float *)bindings.at[k.has_bias ? 3 : 2] + (index * k.filters + first) * plane;
         const sp_left_rows left = sp_make_left_rows(w, taps, 1, rows, taps);
-        const auto store = [&](int r, int lane, float chain) {
-            const float out = bias ? __fadd_rn(chain, bias[filter + r]) : chain;
-            y[r * plane + pixel + lane] = sp_canonical(out);
-        };
+        const sp_conv_output output = {k, bias ? bias + filter : nullptr, y + pixel, plane};
         if (sp_is_pointwise(k)) {
             sp_right_panels right =
                 sp_make_right_panels(x, plane, SP_GEMM_PANEL, taps, pixel, plane);
-            sp_run_tile((float *)pool, left, right, plane - pixel, store);
+            sp_run_tile((float *)pool, left, right, plane - pixel, output);
         } else {
             sp_right_taps right = sp_make_right_taps(k, x, pixel, sp_make_loader(rows));
-            sp_run_tile((float *)pool, left, right, plane - pixel, store);
+            sp_run_tile((float *)pool, left, right, plane - pixel, output);
         }
     }
 }

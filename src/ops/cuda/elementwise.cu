@@ -37,12 +37,6 @@ SP_CUDA_FUNCTION void sp_unary(const sp_gpu_bindings &bindings, const sp_flat_co
     }
 }
 
-/* Positive numbers stay, all others are +0, -0 too. */
-SP_CUDA_FUNCTION float sp_reluf(float x)
-{
-    return x <= 0 ? 0.0f : x;
-}
-
 #define SP_UNARY_KERNEL(name, function)                                                            \
     SP_CUDA_KERNEL(name, sp_flat_constants)                                                        \
     {                                                                                              \
@@ -53,6 +47,19 @@ SP_UNARY_KERNEL(relu_f32, sp_reluf)
 SP_UNARY_KERNEL(sigmoid_f32, sp_sigmoidf)
 SP_UNARY_KERNEL(tanh_f32, sp_tanhf)
 SP_UNARY_KERNEL(exp_f32, sp_expf)
+
+SP_CUDA_FUNCTION float sp_finish_binary(const sp_binary_constants &k, float y)
+{
+    return sp_activate(k.activation, y);
+}
+SP_CUDA_FUNCTION int32_t sp_finish_binary(const sp_binary_constants &, int32_t y)
+{
+    return y;
+}
+SP_CUDA_FUNCTION int64_t sp_finish_binary(const sp_binary_constants &, int64_t y)
+{
+    return y;
+}
 
 template <class T, T function(T, T)>
 SP_CUDA_FUNCTION void sp_binary(const sp_gpu_bindings &bindings, const sp_binary_constants &k)
@@ -69,7 +76,8 @@ SP_CUDA_FUNCTION void sp_binary(const sp_gpu_bindings &bindings, const sp_binary
                 a_at += coordinate * k.a[d];
                 b_at += coordinate * k.b[d];
             }
-            y[i] = function(a[a_at + rest * k.a[0]], b[b_at + rest * k.b[0]]);
+            const T out = function(a[a_at + rest * k.a[0]], b[b_at + rest * k.b[0]]);
+            y[i] = sp_finish_binary(k, out);
         }
         return;
     }
@@ -80,8 +88,9 @@ SP_CUDA_FUNCTION void sp_binary(const sp_gpu_bindings &bindings, const sp_binary
             left[slot] = a[at * k.a[0]];
             right[slot] = b[at * k.b[0]];
         });
-        sp_each_slot(first, k.count,
-                     [&](int slot, int64_t at) { y[at] = function(left[slot], right[slot]); });
+        sp_each_slot(first, k.count, [&](int slot, int64_t at) {
+            y[at] = sp_finish_binary(k, function(left[slot], right[slot]));
+        });
     }
 }
 

@@ -1,13 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix product: y = alpha * chain + beta * c, batched. */
+/* Matrix product: y = activation(alpha * chain + beta * c), batched. */
 
-SP_CUDA_FUNCTION float sp_finish_gemm(const sp_gemm_constants &k, const float *c, float chain,
-                                      int64_t row, int64_t column)
-{
-    float y = __fmul_rn(chain, k.alpha);
-    if (c) y = __fadd_rn(y, __fmul_rn(c[row * k.c_row + column * k.c_column], k.beta));
-    return sp_canonical(y);
-}
+/* The outputs of a tile. */
+struct sp_gemm_output {
+    const sp_gemm_constants &k;
+    const float *c;      /* of the whole, or nullptr */
+    float *y;            /* of this matrix of the batch */
+    int64_t row, column; /* the tile's first */
+
+    __device__ __forceinline__ uint8_t activation() const
+    {
+        return k.activation;
+    }
+
+    __device__ __forceinline__ float finish(int r, int lane, float chain) const
+    {
+        float out = __fmul_rn(chain, k.alpha);
+        if (c) {
+            const float addend = c[(row + r) * k.c_row + (column + lane) * k.c_column];
+            out = __fadd_rn(out, __fmul_rn(addend, k.beta));
+        }
+        return sp_canonical(out);
+    }
+
+    __device__ __forceinline__ void store(int r, int lane, float out) const
+    {
+        y[(row + r) * k.columns + column + lane] = out;
+    }
+};
 
 SP_CUDA_KERNEL(gemm_f32, sp_gemm_constants)
 {
@@ -36,11 +56,8 @@ SP_CUDA_KERNEL(gemm_f32, sp_gemm_constants)
             sp_make_left_rows(a + row * k.a_row, k.a_row, k.a_depth, rows, k.depth);
         sp_right_panels right = sp_make_right_panels(b, k.b_depth, k.b_panel, k.depth, column,
                                                      k.is_padded ? padded : k.columns);
-        sp_run_tile((float *)pool, left, right, k.columns - column,
-                    [&](int r, int lane, float chain) {
-                        const int64_t m = row + r, n = column + lane;
-                        y[m * k.columns + n] = sp_finish_gemm(k, c, chain, m, n);
-                    });
+        const sp_gemm_output output = {k, c, y, row, column};
+        sp_run_tile((float *)pool, left, right, k.columns - column, output);
     }
 }
 

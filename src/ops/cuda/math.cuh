@@ -44,6 +44,12 @@ SP_CUDA_FUNCTION float sp_exponent(int32_t n)
     return __uint_as_float((uint32_t)(n + 127) << 23);
 }
 
+/* Positive numbers stay, all others are +0, -0 too. */
+SP_CUDA_FUNCTION float sp_reluf(float x)
+{
+    return x <= 0 ? 0.0f : x;
+}
+
 SP_CUDA_FUNCTION float sp_expf(float x)
 {
     float clamped = x > 89.0f ? 89.0f : x;
@@ -71,6 +77,11 @@ SP_CUDA_FUNCTION float sp_sigmoidf(float x)
     return __fdiv_rn(x < 0 ? e : 1.0f, __fadd_rn(1.0f, e));
 }
 
+SP_CUDA_FUNCTION float sp_siluf(float x)
+{
+    return __fmul_rn(x, sp_canonical(sp_sigmoidf(x)));
+}
+
 SP_CUDA_FUNCTION float sp_tanhf(float x)
 {
     const uint32_t sign = __float_as_uint(x) & 0x80000000u;
@@ -86,4 +97,15 @@ SP_CUDA_FUNCTION float sp_tanhf(float x)
     const float large = __fsub_rn(1.0f, __fdiv_rn(2.0f, __fadd_rn(e, 1.0f)));
     const float result = size < 0.625f ? small : large;
     return __uint_as_float(__float_as_uint(result) | sign);
+}
+
+/* What the kernels of that activation store for x; x itself if there is none. All threads of a
+ * launch take one way. */
+SP_CUDA_FUNCTION float sp_activate(uint8_t activation, float x)
+{
+    if (activation == SP_ACTIVATION_RELU) return sp_canonical(sp_reluf(x));
+    if (activation == SP_ACTIVATION_SIGMOID) return sp_canonical(sp_sigmoidf(x));
+    if (activation == SP_ACTIVATION_TANH) return sp_canonical(sp_tanhf(x));
+    if (activation == SP_ACTIVATION_SILU) return sp_canonical(sp_siluf(x));
+    return x;
 }

@@ -267,27 +267,48 @@ SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right
     __syncthreads();
 }
 
-/* Calls store(row, lane, chain) for each output of this thread that the tile has. */
-template <int R, class Right, class Store>
-SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
-                                  int64_t lanes, const Store &store)
+/* Applies the activation to this thread's outputs. They pass through one place, one after the other,
+ * until all are back where they were: the functions then stand in the program once for each R, and
+ * the outputs stay in registers. */
+template <int R> SP_CUDA_FUNCTION void sp_activate_rows(uint8_t activation, float (&out)[R])
 {
-    float acc[R];
-    sp_run_chains<R>(pool, left, right, acc);
+#pragma unroll 1
+    for (int i = 0; i < R; i++) {
+        const float next = sp_activate(activation, out[0]);
+#pragma unroll
+        for (int r = 0; r + 1 < R; r++) out[r] = out[r + 1];
+        out[R - 1] = next;
+    }
+}
+
+/* For each output of this thread that the tile has: finish(row, lane, chain) makes it of its chain,
+ * then comes the activation, then store(row, lane, output). */
+template <int R, class Right, class Output>
+SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
+                                  int64_t lanes, const Output &output)
+{
+    float out[R];
+    sp_run_chains<R>(pool, left, right, out);
 #pragma unroll
     for (int r = 0; r < R; r++) {
         const int row = sp_warp() + r * SP_CUDA_WARPS;
-        if (row < left.rows && sp_lane() < lanes) store(row, sp_lane(), acc[r]);
+        if (row < left.rows && sp_lane() < lanes) out[r] = output.finish(row, sp_lane(), out[r]);
+    }
+    if (output.activation() != SP_ACTIVATION_NONE) sp_activate_rows<R>(output.activation(), out);
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        const int row = sp_warp() + r * SP_CUDA_WARPS;
+        if (row < left.rows && sp_lane() < lanes) output.store(row, sp_lane(), out[r]);
     }
 }
 
 /* Runs the tile with the R that its rows need. Rows count from the tile's first. */
-template <class Right, class Store>
+template <class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, Right &right,
-                                  int64_t lanes, const Store &store)
+                                  int64_t lanes, const Output &output)
 {
-    if (left.rows <= 1 * SP_CUDA_WARPS) sp_run_rows<1>(pool, left, right, lanes, store);
-    else if (left.rows <= 2 * SP_CUDA_WARPS) sp_run_rows<2>(pool, left, right, lanes, store);
-    else if (left.rows <= 4 * SP_CUDA_WARPS) sp_run_rows<4>(pool, left, right, lanes, store);
-    else sp_run_rows<8>(pool, left, right, lanes, store);
+    if (left.rows <= 1 * SP_CUDA_WARPS) sp_run_rows<1>(pool, left, right, lanes, output);
+    else if (left.rows <= 2 * SP_CUDA_WARPS) sp_run_rows<2>(pool, left, right, lanes, output);
+    else if (left.rows <= 4 * SP_CUDA_WARPS) sp_run_rows<4>(pool, left, right, lanes, output);
+    else sp_run_rows<8>(pool, left, right, lanes, output);
 }

@@ -85,6 +85,7 @@ SP_CUDA_KERNEL(conv_depthwise_f32, sp_conv_constants)
         } else {
             out = sp_depthwise_chain(k, k.kernel_h, k.kernel_w, from, taps, y0, x0);
         }
-        y[i] = sp_canonical(bias ? __fadd_rn(out, bias[filter]) : out);
+        if (bias) out = __fadd_rn(out, bias[filter]);
+        y[i] = sp_activate(k.activation, sp_canonical(out));
     }
 }

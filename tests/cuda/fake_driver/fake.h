@@ -44,6 +44,8 @@ CUresult fake_failure(CUcontext context);
 bool fake_is_device(CUdevice device);
 
 void fake_count(fake_cuda_object object, int64_t change);
+/* The end of a function that has destroyed one: counts it, and is what the function returns. */
+CUresult fake_destroyed(fake_cuda_object object, CUcontext context);
 /* Should this kernel fail, and how? */
 CUresult fake_kernel_fault(void);
 uint64_t fake_delay(void);

@@ -83,6 +83,12 @@ void fake_count(fake_cuda_object object, int64_t change)
     atomic_fetch_add_explicit(&live[object], (uint64_t)change, memory_order_relaxed);
 }
 
+CUresult fake_destroyed(fake_cuda_object object, CUcontext context)
+{
+    fake_count(object, -1);
+    return fake_failure(context);
+}
+
 uint64_t fake_cuda_live(fake_cuda_object object)
 {
     return atomic_load_explicit(&live[object], memory_order_relaxed);

@@ -42,6 +42,9 @@ typedef void (*fake_cuda_kernel)(const uint32_t grid[3], const uint32_t block[3]
  * bytes of each parameter: "scale 128 16\n". A module finds an entry only if a function was
  * registered for its name before it was loaded; NULL removes one. Anything else is no image. */
 FAKE_EXPORT void fake_cuda_register(const char *entry, fake_cuda_kernel kernel);
+/* The text that stands for every image that is none, such as a real one; NULL: there is none. It is
+ * not copied. Not undone by a reset, as kernels are not. */
+FAKE_EXPORT void fake_cuda_set_image(const char *text);
 
 typedef enum fake_cuda_object {
     FAKE_RETAIN, /* of primary contexts */

@@ -208,7 +208,8 @@ CUresult fake_current(CUcontext *out)
 
 CUresult fake_failure(CUcontext context)
 {
-    return (CUresult)atomic_load_explicit(&context->failure, memory_order_relaxed);
+    /* Whoever is told of a failure sees what ran before it: pairs with the exchange below. */
+    return (CUresult)atomic_load_explicit(&context->failure, memory_order_acquire);
 }
 
 void fake_context_fail(CUcontext context, CUresult result)

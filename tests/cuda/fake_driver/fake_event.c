@@ -117,8 +117,7 @@ CUresult cuEventDestroy_v2(CUevent event)
     fake_mark_release(event->mark);
     pthread_mutex_destroy(&event->lock);
     free(event);
-    fake_count(FAKE_EVENT, -1);
-    return fake_failure(context);
+    return fake_destroyed(FAKE_EVENT, context);
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream)

@@ -115,8 +115,7 @@ CUresult cuGraphDestroy(CUgraph graph)
     if (graph == NULL) return CUDA_ERROR_INVALID_VALUE;
     clear_graph(graph);
     free(graph);
-    fake_count(FAKE_GRAPH, -1);
-    return fake_failure(context);
+    return fake_destroyed(FAKE_GRAPH, context);
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *behind,
@@ -196,8 +195,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     FAKE_CONTEXT_TO_DESTROY(cuGraphExecDestroy, context);
     if (exec == NULL) return FAKE_ERROR_INVALID_HANDLE;
     release_exec(exec);
-    fake_count(FAKE_GRAPH_EXEC, -1);
-    return fake_failure(context);
+    return fake_destroyed(FAKE_GRAPH_EXEC, context);
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)

@@ -59,10 +59,10 @@ static CUresult release(CUcontext context, const void *address, bool is_pinned)
     allocation *found = address != NULL ? take(address, is_pinned) : NULL;
     if (found == NULL) return CUDA_ERROR_INVALID_VALUE;
     atomic_fetch_sub(&found->context->bytes, found->bytes);
-    fake_count(found->kind, -1);
+    const fake_cuda_object kind = found->kind;
     free(found->address);
     free(found);
-    return fake_failure(context);
+    return fake_destroyed(kind, context);
 }
 
 static bool is_managed(CUdeviceptr address, size_t bytes)

@@ -4,6 +4,7 @@
 #ifndef SP_TESTS_FAKE_NVRTC_H
 #define SP_TESTS_FAKE_NVRTC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,9 @@ FAKE_EXPORT nvrtc_result nvrtcGetProgramLog(nvrtc_program program, char *log);
 
 /* Called inside of each compilation; NULL: nothing is. */
 FAKE_EXPORT void fake_nvrtc_set_hook(void (*hook)(void));
+
+/* Compiles any source, to itself. */
+FAKE_EXPORT void fake_nvrtc_accept_all(bool is_on);
 
 /* Compilations so far, and programs that were not destroyed. */
 FAKE_EXPORT uint64_t fake_nvrtc_compilations(void);

@@ -139,8 +139,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
     stream->is_closing = true;
     pthread_cond_signal(&stream->pushed);
     pthread_mutex_unlock(&stream->lock);
-    fake_count(FAKE_STREAM, -1);
-    return fake_failure(context);
+    return fake_destroyed(FAKE_STREAM, context);
 }
 
 CUresult cuStreamSynchronize(CUstream stream)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fewest dimensions that describe the same walk over two strided operands: dimensions of size 1
  * go, neighbours that both operands step through evenly become one. Rows get long, walks cheap. */
-#ifndef SP_OPS_COLLAPSE_H
-#define SP_OPS_COLLAPSE_H
+#ifndef SP_TENSOR_COLLAPSE_H
+#define SP_TENSOR_COLLAPSE_H
 
 #include "tensor/shape.h"
 

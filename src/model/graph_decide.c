@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which inputs a plan depends on by their values: those from which a value comes that decides a
+ * shape, or a branch. */
+#include "base/error.h"
+#include "base/heap.h"
+#include "model/graph_build.h"
+#include "ops/registry.h"
+
+/* Backwards: every node after its users. */
+static void mark_node(const sp_graph_node *node, bool *decides)
+{
+    const uint32_t deciding = sp__op_deciding_inputs(node->op);
+    bool is_any = false;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        is_any = is_any || decides[node->outputs[i]];
+    }
+    is_any = is_any && !sp__op_hides_values(node->op);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const bool is_deciding = i < 32 && (deciding >> i & 1) != 0;
+        if (node->inputs[i] != SP_NO_VALUE && (is_any || is_deciding)) {
+            decides[node->inputs[i]] = true;
+        }
+    }
+}
+
+static void mark_ports(sp_graph_port *ports, uint32_t count, const bool *decides)
+{
+    for (uint32_t i = 0; i < count; i++) ports[i].decides_shapes = decides[ports[i].value];
+}
+
+sp_status sp__graph_mark_deciding(sp_graph_builder *builder)
+{
+    const sp_graph *graph = builder->graph;
+    bool *decides = sp_calloc(graph->value_count, sizeof *decides);
+    if (decides == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to sort the graph");
+    for (uint32_t n = graph->node_count; n-- > 0;) {
+        if (graph->nodes[n].is_live) mark_node(&graph->nodes[n], decides);
+    }
+    mark_ports(builder->inputs, graph->input_count, decides);
+    mark_ports(builder->defaults, graph->default_count, decides);
+    sp_free(decides);
+    return SP_OK;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations that become parts of other steps. Bindings still name root values, so a view on the
+ * way (Reshape, Flatten) is not seen here: it is the same bytes. */
+#include "model/plan_fuse.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/macros.h"
+#include "ops/activation.h"
+
+/* ---- who uses a value ---- */
+
+static void count_uses(sp_plan_builder *builder)
+{
+    const sp_plan *plan = builder->plan;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &builder->steps[s];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            const sp_plan_binding *binding = &step->bindings[i];
+            if (binding->where != SP_PLACE_ARENA) continue;
+            sp_plan_value *root = &builder->values[binding->index];
+            root->use_count++;
+            if (binding->is_write) root->writer = s;
+        }
+    }
+    for (uint32_t i = 0; i < plan->graph->output_count; i++) {
+        const uint32_t value = plan->graph->outputs[i].value;
+        builder->values[builder->values[value].root].use_count++;
+    }
+}
+
+/* ---- steps that belong together ---- */
+
+static sp_kernel_id kernel_of(const sp_plan_builder *builder, const sp_plan_step *step)
+{
+    return (sp_kernel_id)(step->kernel - builder->kernels);
+}
+
+/* The last binding; those that have been recorded are still the builder's to write. */
+static sp_plan_binding *output_of(const sp_plan_step *step)
+{
+    return (sp_plan_binding *)(uintptr_t)&step->bindings[step->binding_count - 1];
+}
+
+/* The step that writes all of what `read` reads, if `use_count` uses are all that the value has,
+ * those of writing it and of `read` among them; else NULL. */
+static sp_plan_step *writer_of(const sp_plan_builder *builder, const sp_plan_binding *read,
+                               uint32_t use_count)
+{
+    if (read->where != SP_PLACE_ARENA) return NULL;
+    const sp_plan_value *value = &builder->values[read->index];
+    const bool is_wanted_elsewhere =
+        value->use_count != use_count && !SP_PLANTED(fuse_wanted_value);
+    if (!value->is_computed || is_wanted_elsewhere) return NULL;
+    sp_plan_step *writer = &builder->steps[value->writer];
+    const sp_plan_binding *written = output_of(writer);
+    const bool is_whole = written->bytes == value->bytes && read->bytes == value->bytes;
+    return written->index == read->index && is_whole ? writer : NULL;
+}
+
+/* Where a step says which activation it applies, if it can and does not yet. */
+static uint8_t *free_field(const sp_plan_builder *builder, const sp_plan_step *step)
+{
+    uint8_t *field =
+        sp__activation_field(kernel_of(builder, step), (void *)(uintptr_t)step->constants);
+    return field != NULL && *field == SP_ACTIVATION_NONE ? field : NULL;
+}
+
+/* "Gemm" and "Relu" to "Gemm+Relu" */
+static sp_status append_name(sp_plan_builder *builder, const char **name, const char *more)
+{
+    char both[96];
+    const int len = snprintf(both, sizeof(both), "%s+%s", *name, more);
+    SP_ASSERT(len > 0 && (size_t)len < sizeof(both)); /* names of ops of the registry */
+    const sp_text text = {.ptr = both, .len = (size_t)len};
+    return sp__bump_text(&builder->plan->bump, text, name);
+}
+
+/* ---- fusing ---- */
+
+/* `first` applies the activation and writes the output of `last`. A step that became a part of
+ * another has no kernel any more. */
+static sp_status absorb(sp_plan_builder *builder, sp_plan_step *first, sp_plan_step *last,
+                        sp_activation activation)
+{
+    SP_TRY(append_name(builder, &first->op_name, last->op_name));
+    *free_field(builder, first) = (uint8_t)activation;
+    const sp_plan_value *between = &builder->values[output_of(first)->index];
+    sp_plan_value *output = &builder->values[output_of(last)->index];
+    output->writer = (uint32_t)(first - builder->steps);
+    output->in_place = between->in_place;
+    *output_of(first) = *output_of(last);
+    last->kernel = NULL;
+    return SP_OK;
+}
+
+static sp_status fuse_unary(sp_plan_builder *builder, sp_plan_step *step, sp_activation activation)
+{
+    sp_plan_step *first = writer_of(builder, &step->bindings[0], 2);
+    if (first == NULL || free_field(builder, first) == NULL) return SP_OK;
+    return absorb(builder, first, step, activation);
+}
+
+/* Operand `gate` of the multiplication is the sigmoid of the other one, x. */
+static sp_status fuse_silu(sp_plan_builder *builder, sp_plan_step *mul, uint32_t gate)
+{
+    const sp_plan_binding *x = &mul->bindings[1 - gate];
+    sp_plan_step *sigmoid = writer_of(builder, &mul->bindings[gate], 2);
+    sp_plan_step *first = writer_of(builder, x, 3);
+    if (sigmoid == NULL || first == NULL || free_field(builder, first) == NULL) return SP_OK;
+    if (kernel_of(builder, sigmoid) != SP_KERNEL_ID_sigmoid_f32) return SP_OK;
+    const bool is_of_x = sigmoid->bindings[0].index == x->index;
+    /* As many elements in all three: none is repeated, element i belongs to element i. */
+    const bool is_whole = output_of(mul)->bytes == x->bytes;
+    if (!is_of_x || !is_whole) return SP_OK;
+    SP_TRY(append_name(builder, &first->op_name, sigmoid->op_name));
+    sigmoid->kernel = NULL;
+    return absorb(builder, first, mul, SP_ACTIVATION_SILU);
+}
+
+static sp_status fuse_step(sp_plan_builder *builder, sp_plan_step *step)
+{
+    const sp_kernel_id kernel = kernel_of(builder, step);
+    const sp_activation activation = sp__activation_of(kernel);
+    if (activation != SP_ACTIVATION_NONE) return fuse_unary(builder, step, activation);
+    for (uint32_t i = 0; i < 2 && kernel == SP_KERNEL_ID_mul_f32 && step->kernel != NULL; i++) {
+        SP_TRY(fuse_silu(builder, step, i));
+    }
+    return SP_OK;
+}
+
+sp_status sp__plan_fuse(sp_plan_builder *builder)
+{
+    sp_plan *plan = builder->plan;
+    count_uses(builder);
+    for (uint32_t s = 0; s < plan->step_count; s++) SP_TRY(fuse_step(builder, &builder->steps[s]));
+    uint32_t kept = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        if (builder->steps[s].kernel != NULL) builder->steps[kept++] = builder->steps[s];
+    }
+    plan->step_count = kept;
+    return SP_OK;
+}

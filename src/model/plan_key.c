@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/plan_key.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+
+static void key_word(sp_plan_key *key, uint64_t word)
+{
+    if (key->count < key->capacity) key->words[key->count] = word;
+    key->count++;
+}
+
+static void key_tensor(sp_plan_key *key, uint64_t place, const sp_plan_input *input)
+{
+    key_word(key, place << 32 | (uint64_t)input->dtype << 16 | input->shape.rank);
+    for (uint32_t i = 0; i < input->shape.rank; i++) {
+        key_word(key, (uint64_t)input->shape.dims[i]);
+    }
+    if (input->data == NULL) return;
+    /* The plan depends on the values too. */
+    const uint64_t bytes = sp__shape_count(&input->shape) * sp_dtype_bytes(input->dtype);
+    key_word(key, bytes);
+    for (uint64_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        const uint64_t left = bytes - at;
+        memcpy(&word, (const char *)input->data + at, left < sizeof word ? left : sizeof word);
+        key_word(key, word);
+    }
+}
+
+static void key_write(sp_plan_key *key, const sp_plan_request *request)
+{
+    key->count = 0;
+    key_word(key, (uint64_t)(uintptr_t)request->kernels);
+    key_word(key, request->is_unfused);
+    for (uint32_t i = 0; i < request->input_count; i++) key_tensor(key, i, &request->inputs[i]);
+    for (uint32_t i = 0; i < request->override_count; i++) {
+        const sp_plan_override *override = &request->overrides[i];
+        key_tensor(key, (uint64_t)1 << 31 | override->index, &override->input);
+    }
+}
+
+static uint64_t hash_of(const sp_plan_key *key)
+{
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (uint32_t i = 0; i < key->count; i++) {
+        hash = (hash ^ key->words[i]) * 0xff51afd7ed558ccdu;
+        hash ^= hash >> 32;
+    }
+    return hash != 0 ? hash : 1;
+}
+
+sp_status sp__plan_key_make(sp_plan_key *key, const sp_plan_request *request)
+{
+    key->words = key->inline_words;
+    key->capacity = SP_PLAN_KEY_INLINE_WORDS;
+    key_write(key, request);
+    if (SP_UNLIKELY(key->count > key->capacity)) {
+        key->words = sp_malloc(key->count * sizeof *key->words);
+        if (key->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
+        key->capacity = key->count;
+        key_write(key, request);
+    }
+    key->hash = hash_of(key);
+    return SP_OK;
+}
+
+void sp__plan_key_free(sp_plan_key *key)
+{
+    if (key->words != key->inline_words) sp_free(key->words);
+}
+
+bool sp__plan_key_is(const sp_plan_key *key, const uint64_t *words, uint32_t count)
+{
+    return key->count == count && memcmp(key->words, words, count * sizeof *words) == 0;
+}

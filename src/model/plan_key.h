@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The key of a plan: everything in a request that the plan depends on, written out as words. Keys
+ * are compared as a whole; the hash only says where to look. */
+#ifndef SP_MODEL_PLAN_KEY_H
+#define SP_MODEL_PLAN_KEY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/plan.h"
+
+/* Most inputs, overridden initializers and outputs of a run, each. */
+#define SP_MODEL_MAX_PORTS 64
+
+/* Words per tensor: dtype and rank in one, then the dimensions. */
+#define SP_PLAN_KEY_TENSOR_WORDS (1 + SP_MAX_RANK)
+/* Enough for all the inputs and overrides of a run, of the highest rank, so that a look-up
+ * allocates only where values decide shapes. */
+#define SP_PLAN_KEY_INLINE_WORDS (2 + 2 * SP_MODEL_MAX_PORTS * SP_PLAN_KEY_TENSOR_WORDS)
+
+typedef struct sp_plan_key {
+    uint64_t *words; /* inline_words, or memory of its own */
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t hash; /* never 0 */
+    uint64_t inline_words[SP_PLAN_KEY_INLINE_WORDS];
+} sp_plan_key;
+
+/* Writes the key of a request. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__plan_key_make(sp_plan_key *key, const sp_plan_request *request);
+void sp__plan_key_free(sp_plan_key *key);
+
+/* Are these the words of the key? */
+bool sp__plan_key_is(const sp_plan_key *key, const uint64_t *words, uint32_t count);
+
+#endif

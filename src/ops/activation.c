@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations by kernel. */
+#include "ops/activation.h"
+
+#include <stddef.h>
+
+sp_activation sp__activation_of(sp_kernel_id kernel)
+{
+    switch (kernel) {
+    case SP_KERNEL_ID_relu_f32:
+        return SP_ACTIVATION_RELU;
+    case SP_KERNEL_ID_sigmoid_f32:
+        return SP_ACTIVATION_SIGMOID;
+    case SP_KERNEL_ID_tanh_f32:
+        return SP_ACTIVATION_TANH;
+    default:
+        return SP_ACTIVATION_NONE;
+    }
+}
+
+uint8_t *sp__activation_field(sp_kernel_id kernel, void *constants)
+{
+    switch (kernel) {
+    case SP_KERNEL_ID_gemm_f32:
+        return &((sp_gemm_constants *)constants)->activation;
+    case SP_KERNEL_ID_conv_f32:
+    case SP_KERNEL_ID_conv_depthwise_f32:
+        return &((sp_conv_constants *)constants)->activation;
+    case SP_KERNEL_ID_add_f32:
+    case SP_KERNEL_ID_sub_f32:
+    case SP_KERNEL_ID_mul_f32:
+    case SP_KERNEL_ID_div_f32:
+        return &((sp_binary_constants *)constants)->activation;
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies between tensors: a plain copy where both sides are one stretch, else the kernel that moves
+ * elements between any two layouts. */
+#include <string.h>
+
+#include "base/error.h"
+#include "ops/device_kernels.h"
+#include "ops/lowering.h"
+#include "ops/ops.h"
+#include "runtime/checker.h"
+#include "runtime/current_stream.h"
+#include "runtime/submit.h"
+#include "tensor/move.h"
+#include "tensor/tensor.h"
+
+static sp_use use_of(const sp_rt_tensor *tensor, sp_access access)
+{
+    const sp_storage_range range = sp__tensor_range(tensor);
+    return (sp_use){.storage = range.storage,
+                    .offset = range.offset,
+                    .bytes = range.bytes,
+                    .access = access,
+                    .is_partial = range.bytes != sp__layout_bytes(&tensor->layout)};
+}
+
+static sp_status submit_plain(const sp_stream_ref *stream, const sp_rt_tensor *to,
+                              const sp_rt_tensor *from, const void *call_site)
+{
+    const sp_use uses[2] = {use_of(to, SP_WRITE), use_of(from, SP_READ)};
+    sp_command command = {.type = SP_COMMAND_COPY};
+    sp_point point;
+    return sp__submit_command(stream, &command, uses, 2, call_site, &point);
+}
+
+static void fill_constants(const sp_move *move, sp_copy_constants *out)
+{
+    *out = (sp_copy_constants){.rank = move->rank,
+                               .element_bytes = move->element_bytes,
+                               .count = move->count,
+                               .tile_count = SP_TILE_ELEMENTS,
+                               .x_first = move->from_first,
+                               .y_first = move->to_first};
+    memcpy(out->dims, move->dims, sizeof out->dims);
+    memcpy(out->x, move->from, sizeof out->x);
+    memcpy(out->y, move->to, sizeof out->y);
+}
+
+static sp_status submit_strided(const sp_stream_ref *stream, const sp_rt_tensor *to,
+                                const sp_rt_tensor *from, const sp_move *move,
+                                const void *call_site)
+{
+    const sp_kernel *kernels = sp__device_kernels(stream->queue->device);
+    if (kernels == NULL) kernels = sp__cpu_kernels(sp__cpu_isa_selected());
+    _Alignas(16) sp_copy_constants constants;
+    fill_constants(move, &constants);
+    const sp_use uses[2] = {use_of(from, SP_READ), use_of(to, SP_WRITE)};
+    /* 2^40 bytes are at most 2^24 tiles. */
+    const uint64_t tiles = sp__lower_tiles((uint64_t)move->count, SP_TILE_ELEMENTS);
+    sp_command command = {.type = SP_COMMAND_DISPATCH,
+                          .kernel = &kernels[SP_KERNEL_ID_copy_strided],
+                          .grid = {(uint32_t)tiles, 1, 1},
+                          .constants = &constants,
+                          .constant_bytes = sizeof constants};
+    sp_point point;
+    return sp__submit_command(stream, &command, uses, 2, call_site, &point);
+}
+
+static sp_status submit_copy(const sp_rt_tensor *to, const sp_rt_tensor *from,
+                             const void *call_site)
+{
+    sp_rt_device *device;
+    sp_stream_ref stream;
+    sp_move move;
+    SP_TRY(sp__rt_device_find_working(to->device, &device));
+    SP_TRY(sp__current_stream(device, &stream));
+    sp__move_plan(&to->layout, &from->layout, &move);
+    return sp__move_is_plain(&move) ? submit_plain(&stream, to, from, call_site)
+                                    : submit_strided(&stream, to, from, &move, call_site);
+}
+
+/* ---- copy ---- */
+
+static sp_status check_copy(const sp_rt_tensor *to, const sp_rt_tensor *from)
+{
+    if (to->layout.dtype != from->layout.dtype ||
+        !sp__shape_equal(&to->layout.shape, &from->layout.shape)) {
+        return sp__fail(SP_MISMATCH, "a copy of %s of shape %s into %s of shape %s",
+                        sp_dtype_name(from->layout.dtype),
+                        sp__shape_print(&from->layout.shape).text, sp_dtype_name(to->layout.dtype),
+                        sp__shape_print(&to->layout.shape).text);
+    }
+    if (to->device.bits != from->device.bits) {
+        return sp__fail(SP_INVALID, "a copy between tensors of two devices: sp_tensor_read and "
+                                    "sp_tensor_write go through the host");
+    }
+    return sp__tensor_check_writable(to);
+}
+
+static bool is_same_place(const sp_rt_tensor *a, const sp_rt_tensor *b)
+{
+    return a->storage.bits == b->storage.bits && a->layout.offset == b->layout.offset &&
+           memcmp(a->layout.strides, b->layout.strides,
+                  a->layout.shape.rank * sizeof a->layout.strides[0]) == 0;
+}
+
+static bool may_overlap(const sp_rt_tensor *a, const sp_rt_tensor *b)
+{
+    const sp_storage_range x = sp__tensor_range(a), y = sp__tensor_range(b);
+    return x.storage.bits == y.storage.bits && x.offset < y.offset + y.bytes &&
+           y.offset < x.offset + x.bytes;
+}
+
+/* The elements in order, in a storage of their own. */
+static sp_status copy_of(const sp_rt_tensor *tensor, const void *call_site, sp_tensor *out)
+{
+    const sp_shape *shape = &tensor->layout.shape;
+    sp_tensor copy;
+    sp_rt_tensor *object;
+    SP_TRY(sp_tensor_create(tensor->device, tensor->layout.dtype, shape->rank, shape->dims, &copy));
+    sp_status status = sp__tensor_find(copy, &object);
+    if (status == SP_OK) {
+        status = submit_copy(object, tensor, call_site);
+        sp__tensor_drop(object);
+    }
+    if (status == SP_OK) *out = copy;
+    else (void)sp_tensor_release(copy);
+    return status;
+}
+
+/* Through a copy, since tiles run in any order. */
+static sp_status copy_overlapping(const sp_rt_tensor *to, const sp_rt_tensor *from,
+                                  const void *call_site)
+{
+    sp_tensor copy;
+    sp_rt_tensor *object;
+    SP_TRY(copy_of(from, call_site, &copy));
+    sp_status status = sp__tensor_find(copy, &object);
+    if (status == SP_OK) {
+        status = submit_copy(to, object, call_site);
+        sp__tensor_drop(object);
+    }
+    (void)sp_tensor_release(copy); /* its memory stays until the commands are done */
+    return status;
+}
+
+static sp_status copy_held(const sp_rt_tensor *to, const sp_rt_tensor *from, const void *call_site)
+{
+    SP_TRY(check_copy(to, from));
+    if (sp__shape_count(&to->layout.shape) == 0 || is_same_place(to, from)) return SP_OK;
+    return may_overlap(to, from) ? copy_overlapping(to, from, call_site)
+                                 : submit_copy(to, from, call_site);
+}
+
+sp_status sp_tensor_copy(sp_tensor destination, sp_tensor source)
+{
+    const void *call_site = SP_CALL_SITE;
+    sp_rt_tensor *to, *from;
+    SP_TRY(sp__tensor_find(destination, &to));
+    sp_status status = sp__tensor_find(source, &from);
+    if (status == SP_OK) {
+        status = copy_held(to, from, call_site);
+        sp__tensor_drop(from);
+    }
+    sp__tensor_drop(to);
+    return status;
+}
+
+sp_status sp_tensor_contiguous(sp_tensor handle, sp_tensor *out)
+{
+    const void *call_site = SP_CALL_SITE;
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_contiguous needs a place to write to");
+    *out = (sp_tensor){0};
+    sp_rt_tensor *tensor;
+    SP_TRY(sp__tensor_find(handle, &tensor));
+    sp_status status;
+    if (sp__layout_is_contiguous(&tensor->layout)) {
+        status = sp_tensor_retain(handle);
+        if (status == SP_OK) *out = handle;
+    } else {
+        status = copy_of(tensor, call_site, out);
+    }
+    sp__tensor_drop(tensor);
+    return status;
+}

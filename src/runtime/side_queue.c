@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/side_queue.h"
+
+#include "runtime/runtime_state.h"
+
+/* Two devices of the default number of streams have their own. */
+#define STREAMS_APART 32
+
+static uint32_t place_of(const sp_rt_device *device, uint32_t stream)
+{
+    return (device->index * STREAMS_APART + stream) % SP_SIDE_QUEUES;
+}
+
+typedef struct making {
+    sp_rt_device *cpu;
+    uint32_t place;
+} making;
+
+/* Behind the indices of the device's own streams. */
+static sp_status make_queue(void *arg)
+{
+    const making *m = arg;
+    sp_dev *dev = m->cpu->dev;
+    const sp_queue_options options = {.is_batching = true};
+    sp_queue *queue;
+    SP_TRY(dev->vtable->queue_create(dev, SP_POOL_STREAMS + m->place, &options, &queue));
+    sp_store_release(&m->cpu->sides.queues[m->place], queue);
+    return SP_OK;
+}
+
+sp_status sp__side_queues_make(sp_rt_device *cpu, const sp_rt_device *device)
+{
+    for (uint32_t i = 0; i < device->pool.count; i++) {
+        making m = {cpu, place_of(device, i)};
+        SP_TRY(sp_once_run(&cpu->sides.once[m.place], make_queue, &m));
+    }
+    return SP_OK;
+}
+
+sp_queue *sp__side_queue(sp_rt_device *cpu, const sp_rt_stream *stream)
+{
+    return sp_load_acquire(&cpu->sides.queues[place_of(stream->device, stream->index)]);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DLPack, in and out. A producer's struct says neither how long its memory is nor who uses it, so
+ * an import computes the stretch that the elements reach and adopts exactly that; an export is
+ * memory that is used by code which we do not see. */
+#include <streampool/dlpack.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "base/size.h"
+#include "runtime/runtime_state.h"
+#include "runtime/storage.h"
+#include "tensor/tensor.h"
+
+_Static_assert(sizeof(sp_dlpack_view) == 48 && sizeof(sp_dlpack_managed) == 80,
+               "the structs of DLPack 1.x, where pointers have 8 bytes");
+
+/* By sp_dtype; lanes are 1. */
+static const sp_dlpack_dtype dtypes[] = {
+    [SP_F32] = {SP_DLPACK_FLOAT, 32, 1}, [SP_F64] = {SP_DLPACK_FLOAT, 64, 1},
+    [SP_F16] = {SP_DLPACK_FLOAT, 16, 1}, [SP_BF16] = {SP_DLPACK_BFLOAT, 16, 1},
+    [SP_I8] = {SP_DLPACK_INT, 8, 1},     [SP_I16] = {SP_DLPACK_INT, 16, 1},
+    [SP_I32] = {SP_DLPACK_INT, 32, 1},   [SP_I64] = {SP_DLPACK_INT, 64, 1},
+    [SP_U8] = {SP_DLPACK_UINT, 8, 1},    [SP_U16] = {SP_DLPACK_UINT, 16, 1},
+    [SP_U32] = {SP_DLPACK_UINT, 32, 1},  [SP_U64] = {SP_DLPACK_UINT, 64, 1},
+    [SP_BOOL] = {SP_DLPACK_BOOL, 8, 1},
+};
+
+/* ---- in ---- */
+
+static sp_status find_dtype(sp_dlpack_dtype dtype, sp_dtype *out)
+{
+    for (uint32_t i = SP_DTYPE_NONE + 1; i < SP_COUNT_OF(dtypes); i++) {
+        if (dtypes[i].code == dtype.code && dtypes[i].bits == dtype.bits && dtype.lanes == 1) {
+            *out = (sp_dtype)i;
+            return SP_OK;
+        }
+    }
+    return sp__fail(SP_UNSUPPORTED,
+                    "elements of DLPack's type code %u with %u bits and %u lanes are not supported",
+                    dtype.code, dtype.bits, dtype.lanes);
+}
+
+static sp_status check_device(sp_dlpack_device device)
+{
+    switch (device.device_type) {
+    case SP_DLPACK_CPU:
+    case SP_DLPACK_CUDA_HOST:
+        return SP_OK;
+    case SP_DLPACK_CUDA:
+    case SP_DLPACK_CUDA_MANAGED:
+        return sp__fail(SP_UNSUPPORTED,
+                        "DLPack memory of GPU %" PRId32 " cannot be adopted: cuda devices use "
+                        "memory of their own only; copy it to the host first",
+                        device.device_id);
+    default:
+        return sp__fail(SP_UNSUPPORTED,
+                        "DLPack memory of device type %" PRId32
+                        " is not supported: copy it to the host first",
+                        device.device_type);
+    }
+}
+
+/* Where the elements are: the layout counts from the lowest of them, at `data`. */
+typedef struct stretch {
+    sp_layout layout;
+    void *data;
+    uint64_t bytes;
+} stretch;
+
+static sp_status find_place(const sp_dlpack_view *view, stretch *out)
+{
+    sp_dtype dtype = SP_DTYPE_NONE;
+    sp_shape shape;
+    SP_TRY(check_device(view->device));
+    SP_TRY(find_dtype(view->dtype, &dtype));
+    if (view->ndim < 0 || (view->ndim > 0 && view->shape == NULL)) {
+        return sp__fail(SP_MISMATCH, "a DLPack tensor of %" PRId32 " dimensions%s", view->ndim,
+                        view->ndim < 0 ? "" : " without a shape");
+    }
+    SP_TRY(sp__shape_make(view->shape, (uint64_t)view->ndim, &shape));
+    /* In a storage that is as large as any, its first element in the middle. */
+    const uint64_t middle = (uint64_t)1 << 62;
+    SP_TRY(sp__layout_init(&out->layout, dtype, &shape, view->strides, middle, 2 * middle));
+    sp_layout_reach reach;
+    (void)sp__layout_reach(&out->layout, &reach);
+    out->layout.offset = reach.below;
+    out->bytes = reach.below + reach.above;
+    if (out->bytes == 0) {
+        out->data = NULL;
+        return SP_OK;
+    }
+    uint64_t first, end;
+    if (view->data == NULL || !sp_size_add((uintptr_t)view->data, view->byte_offset, &first) ||
+        first < reach.below || !sp_size_add(first, reach.above, &end)) {
+        return sp__fail(SP_INVALID, "a DLPack tensor at %p + %" PRIu64 " has no memory there",
+                        view->data, view->byte_offset);
+    }
+    if (first % sp_dtype_bytes(dtype) != 0) {
+        return sp__fail(SP_INVALID, "a DLPack tensor at %p + %" PRIu64 " is not aligned for %s",
+                        view->data, view->byte_offset, sp_dtype_name(dtype));
+    }
+    out->data = (char *)view->data + (view->byte_offset - reach.below);
+    return SP_OK;
+}
+
+static void call_deleter(void *ctx, void *data)
+{
+    sp_dlpack_managed *managed = ctx;
+    (void)data;
+    managed->deleter(managed);
+}
+
+static sp_status find_adopter(const sp_dlpack_managed *managed,
+                              const sp_dlpack_import_options *options, sp_rt_device **device,
+                              stretch *place)
+{
+    SP_TRY(sp__rt_device_find_working(options->device, device));
+    if (managed == NULL) return sp__fail(SP_INVALID, "there is no DLPack tensor to take");
+    if (managed->version.major != SP_DLPACK_MAJOR) {
+        return sp__fail(SP_UNSUPPORTED,
+                        "a tensor of DLPack %" PRIu32 ".%" PRIu32 "; this library reads %d.x",
+                        managed->version.major, managed->version.minor, SP_DLPACK_MAJOR);
+    }
+    return find_place(&managed->dl_tensor, place);
+}
+
+sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed, const sp_dlpack_import_options *options,
+                                sp_tensor *out)
+{
+    static const sp_dlpack_import_options defaults = {.device = {0}};
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_from_dlpack needs a place to write to");
+    *out = (sp_tensor){0};
+    if (options == NULL) options = &defaults;
+    sp_rt_device *device;
+    stretch place;
+    SP_TRY(find_adopter(managed, options, &device, &place));
+    const sp_adopt_options adopt = {.ready = options->ready,
+                                    .ready_after = options->ready_after,
+                                    .is_frozen = (managed->flags & SP_DLPACK_READ_ONLY) != 0,
+                                    .release = managed->deleter != NULL ? call_deleter : NULL,
+                                    .ctx = managed};
+    /* The adoption comes last: nothing may fail once it has taken the memory. */
+    sp_rt_tensor *tensor;
+    sp_storage storage;
+    SP_TRY(sp__tensor_take(&tensor));
+    const sp_status status =
+        sp_storage_adopt(options->device, place.data, place.bytes, &adopt, &storage);
+    if (status != SP_OK) {
+        sp__tensor_forget(tensor);
+        return status;
+    }
+    *out = sp__tensor_publish(tensor, storage, sp__rt_device_handle(device), place.bytes,
+                              &place.layout);
+    return SP_OK;
+}
+
+/* ---- out ---- */
+
+typedef struct exported {
+    sp_dlpack_managed managed;
+    sp_tensor tensor; /* with a reference */
+    int64_t shape[SP_MAX_RANK];
+    int64_t strides[SP_MAX_RANK];
+} exported;
+
+static void delete_exported(sp_dlpack_managed *managed)
+{
+    exported *self = SP_CONTAINER_OF(managed, exported, managed);
+    (void)sp_tensor_release(self->tensor);
+    sp_free(self);
+}
+
+static sp_dlpack_device device_of(const sp_rt_device *device)
+{
+    if (strcmp(device->dev->vtable->kind, "cuda") != 0) return (sp_dlpack_device){SP_DLPACK_CPU, 0};
+    const char *number = device->dev->limits.name + strlen("cuda:");
+    return (sp_dlpack_device){SP_DLPACK_CUDA_MANAGED, (int32_t)strtol(number, NULL, 10)};
+}
+
+/* Of the storage, under its lock. */
+typedef struct storage_facts {
+    char *data;
+    bool is_frozen;
+    sp_dlpack_device device;
+} storage_facts;
+
+static sp_status find_facts(sp_storage handle, storage_facts *out)
+{
+    sp_rt_storage *storage = sp__storage_peek(handle);
+    if (!sp__storage_lock(storage, handle)) return SP_INVALID;
+    out->data = (char *)storage->memory->host;
+    if (out->data != NULL) out->data += storage->offset;
+    out->is_frozen = storage->is_frozen;
+    out->device = device_of(storage->device);
+    sp_mutex_unlock(&storage->lock);
+    return SP_OK;
+}
+
+static sp_status wait_on_host(sp_storage storage, const storage_facts *facts)
+{
+    const sp_access access = facts->is_frozen ? SP_READ : SP_READ_WRITE;
+    if (facts->data == NULL) return SP_OK; /* no bytes, adopted from nowhere */
+    void *data;
+    SP_TRY(sp_storage_host_begin(storage, access, &data));
+    return sp_storage_host_end(storage, access);
+}
+
+/* A write of nothing: the stream waits for all uses so far, and later ones for the stream. */
+static sp_status wait_on_stream(sp_storage storage, bool is_frozen, sp_stream consumer)
+{
+    const uint8_t nothing = 0;
+    if (is_frozen) return sp_storage_record_stream(storage, consumer); /* only read: no waits */
+    return sp_storage_fill_async(consumer, (sp_storage_range){.storage = storage}, &nothing, 1);
+}
+
+static void describe(const sp_rt_tensor *tensor, const storage_facts *facts, exported *out)
+{
+    const sp_layout *layout = &tensor->layout;
+    const uint32_t rank = layout->shape.rank;
+    memcpy(out->shape, layout->shape.dims, rank * sizeof out->shape[0]);
+    memcpy(out->strides, layout->strides, rank * sizeof out->strides[0]);
+    out->managed = (sp_dlpack_managed){
+        .version = {SP_DLPACK_MAJOR, SP_DLPACK_MINOR},
+        .deleter = delete_exported,
+        .flags = facts->is_frozen ? SP_DLPACK_READ_ONLY : 0,
+        .dl_tensor = {.data = facts->data != NULL ? facts->data + layout->offset : NULL,
+                      .device = facts->device,
+                      .ndim = (int32_t)rank,
+                      .dtype = dtypes[layout->dtype],
+                      .shape = out->shape,
+                      .strides = out->strides}};
+}
+
+/* The tensor is held. */
+static sp_status export_held(sp_tensor handle, const sp_rt_tensor *tensor, sp_stream consumer,
+                             exported *out)
+{
+    storage_facts facts;
+    SP_TRY(find_facts(tensor->storage, &facts));
+    SP_TRY(consumer.bits == 0 ? wait_on_host(tensor->storage, &facts)
+                              : wait_on_stream(tensor->storage, facts.is_frozen, consumer));
+    SP_TRY(sp_storage_record_all_streams(tensor->storage));
+    describe(tensor, &facts, out);
+    out->tensor = handle;
+    return sp_tensor_retain(handle);
+}
+
+sp_status sp_tensor_to_dlpack(sp_tensor handle, sp_stream consumer, sp_dlpack_managed **out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_to_dlpack needs a place to write to");
+    *out = NULL;
+    sp_rt_tensor *tensor;
+    SP_TRY(sp__tensor_find(handle, &tensor));
+    exported *made = sp_malloc(sizeof *made);
+    sp_status status = made != NULL ? export_held(handle, tensor, consumer, made)
+                                    : sp__fail(SP_OUT_OF_MEMORY, "no memory for a DLPack tensor");
+    sp__tensor_drop(tensor);
+    if (status == SP_OK) *out = &made->managed;
+    else sp_free(made);
+    return status;
+}

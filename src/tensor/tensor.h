@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors inside the library. Immutable from publish to destroy, so who has a hold reads the fields
+ * without a lock. The object keeps one of the storage's references that callers count: the storage
+ * is used through its handle, like everybody does. */
+#ifndef SP_TENSOR_TENSOR_H
+#define SP_TENSOR_TENSOR_H
+
+#include <streampool/tensor.h>
+
+#include "base/handle.h"
+#include "tensor/layout.h"
+
+typedef struct sp_rt_tensor {
+    SP_CACHE_ALIGNED sp_object object;
+    sp_storage storage;
+    sp_device device;
+    uint64_t storage_bytes;
+    sp_layout layout;
+} sp_rt_tensor;
+
+/* The tensor with a hold. Includes sp__runtime_enter. */
+sp_status sp__tensor_find(sp_tensor handle, sp_rt_tensor **out);
+void sp__tensor_drop(sp_rt_tensor *tensor);
+
+/* A tensor of that layout, which fits, over the storage of `tensor`. */
+sp_status sp__tensor_share(const sp_rt_tensor *tensor, const sp_layout *layout, sp_tensor *out);
+
+/* An object that nobody sees yet, for callers that must not fail later; given back with
+ * sp__tensor_forget, or published over a storage whose reference it takes over. */
+sp_status sp__tensor_take(sp_rt_tensor **out);
+void sp__tensor_forget(sp_rt_tensor *tensor);
+sp_tensor sp__tensor_publish(sp_rt_tensor *tensor, sp_storage storage, sp_device device,
+                             uint64_t storage_bytes, const sp_layout *layout);
+
+/* What the tensor's elements reach in the storage, for a command. */
+sp_storage_range sp__tensor_range(const sp_rt_tensor *tensor);
+
+/* Host access to all that the elements reach: `*lowest` is the address of the lowest one. Ended
+ * with sp_storage_host_end of the same kind of access. */
+sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, void **lowest);
+
+/* Frees the table of tensors: tests, when nobody has a handle. */
+void sp__tensors_free(void);
+
+/* SP_INVALID, with the reason, if elements share memory, so that none of them can be written. */
+sp_status sp__tensor_check_writable(const sp_rt_tensor *tensor);
+
+#endif

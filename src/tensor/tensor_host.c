@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of tensors to and from the host's memory. */
+#include "tensor/tensor.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "tensor/move.h"
+
+sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, void **lowest)
+{
+    void *data;
+    SP_TRY(sp_storage_host_begin(tensor->storage, access, &data));
+    *lowest = (char *)data + sp__tensor_range(tensor).offset;
+    return SP_OK;
+}
+
+static sp_status check_host(const sp_rt_tensor *tensor, const void *data, uint64_t bytes)
+{
+    const uint64_t wanted = sp__layout_bytes(&tensor->layout);
+    if (bytes != wanted) {
+        return sp__fail(SP_MISMATCH,
+                        "%" PRIu64 " bytes of host memory for a %s tensor of shape %s, which has "
+                        "%" PRIu64,
+                        bytes, sp_dtype_name(tensor->layout.dtype),
+                        sp__shape_print(&tensor->layout.shape).text, wanted);
+    }
+    if (data == NULL && bytes > 0) return sp__fail(SP_INVALID, "no host memory was given");
+    return SP_OK;
+}
+
+static sp_status read_held(const sp_rt_tensor *tensor, void *data, uint64_t bytes)
+{
+    SP_TRY(check_host(tensor, data, bytes));
+    if (bytes == 0) return SP_OK;
+    sp_layout host;
+    sp_move move;
+    void *lowest;
+    SP_TRY(sp__layout_init_contiguous(&host, tensor->layout.dtype, &tensor->layout.shape));
+    sp__move_plan(&host, &tensor->layout, &move);
+    SP_TRY(sp__tensor_host_begin(tensor, SP_READ, &lowest));
+    sp__move_on_host(&move, data, lowest);
+    return sp_storage_host_end(tensor->storage, SP_READ);
+}
+
+static sp_status write_held(const sp_rt_tensor *tensor, const void *data, uint64_t bytes)
+{
+    SP_TRY(check_host(tensor, data, bytes));
+    SP_TRY(sp__tensor_check_writable(tensor));
+    if (bytes == 0) return SP_OK;
+    sp_layout host;
+    sp_move move;
+    void *lowest;
+    SP_TRY(sp__layout_init_contiguous(&host, tensor->layout.dtype, &tensor->layout.shape));
+    sp__move_plan(&tensor->layout, &host, &move);
+    /* As no two elements share a byte, so many bytes are all of them. */
+    const sp_access access = bytes == tensor->storage_bytes ? SP_WRITE : SP_READ_WRITE;
+    SP_TRY(sp__tensor_host_begin(tensor, access, &lowest));
+    sp__move_on_host(&move, lowest, data);
+    return sp_storage_host_end(tensor->storage, access);
+}
+
+sp_status sp_tensor_read(sp_tensor handle, void *data, uint64_t bytes)
+{
+    sp_rt_tensor *tensor;
+    SP_TRY(sp__tensor_find(handle, &tensor));
+    const sp_status status = read_held(tensor, data, bytes);
+    sp__tensor_drop(tensor);
+    return status;
+}
+
+sp_status sp_tensor_write(sp_tensor handle, const void *data, uint64_t bytes)
+{
+    sp_rt_tensor *tensor;
+    SP_TRY(sp__tensor_find(handle, &tensor));
+    const sp_status status = write_held(tensor, data, bytes);
+    sp__tensor_drop(tensor);
+    return status;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_kernels.h"
+
+#include <stdio.h>
+
+#include "fake_cuda.h"
+#include "fake_nvrtc.h"
+#include "ops/lowering.h"
+#include "support/test.h"
+
+/* ---- the grids of the lowerings, from the constants ---- */
+
+typedef struct grid {
+    uint32_t size[3];
+} grid;
+
+static uint32_t tiles(int64_t count, int64_t per_tile)
+{
+    return (uint32_t)sp__lower_tiles((uint64_t)count, (uint64_t)per_tile);
+}
+
+static grid line(int64_t count, int64_t per_tile)
+{
+    return (grid){{tiles(count, per_tile), 1, 1}};
+}
+
+static grid grid_gemm(const void *constants)
+{
+    const sp_gemm_constants *k = constants;
+    int64_t batch = 1;
+    for (uint32_t i = 0; i < k->batch_rank; i++) batch *= k->batch_dims[i];
+    const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
+    return (grid){{tiles(panels, k->tile_panels), tiles(k->rows, k->tile_rows), (uint32_t)batch}};
+}
+
+static grid grid_pack(const void *constants)
+{
+    (void)constants;
+    return (grid){{1, 1, 1}};
+}
+
+static grid grid_conv(const void *constants)
+{
+    const sp_conv_constants *k = constants;
+    return (grid){{tiles(k->out_h * k->out_w, k->tile_pixels), (uint32_t)k->groups,
+                   (uint32_t)(k->planes / (k->groups * k->filters))}};
+}
+
+static grid grid_depthwise(const void *constants)
+{
+    const sp_conv_constants *k = constants;
+    return line(k->planes, k->tile_planes);
+}
+
+static grid grid_pool(const void *constants)
+{
+    const sp_pool_constants *k = constants;
+    return line(k->planes, k->tile_planes);
+}
+
+static grid grid_binary(const void *constants)
+{
+    const sp_binary_constants *k = constants;
+    return line(k->count, k->tile_count);
+}
+
+static grid grid_flat(const void *constants)
+{
+    const sp_flat_constants *k = constants;
+    return line(k->count, k->tile_count);
+}
+
+static grid grid_copy(const void *constants)
+{
+    const sp_copy_constants *k = constants;
+    return line(k->count, k->tile_count);
+}
+
+static grid grid_concat(const void *constants)
+{
+    const sp_concat_constants *k = constants;
+    return line(k->outer, k->tile_outer);
+}
+
+static grid grid_pad(const void *constants)
+{
+    const sp_pad_constants *k = constants;
+    return line(k->rows, k->tile_rows);
+}
+
+static grid grid_fill(const void *constants)
+{
+    const sp_fill_constants *k = constants;
+    return line(k->count, k->tile_count);
+}
+
+/* ---- the kernels ---- */
+
+static const struct kernel_row {
+    uint32_t constant_bytes;
+    grid (*grid)(const void *constants);
+} rows[SP_KERNEL_COUNT] = {
+#define ROW(kernel, type, how) [SP_KERNEL_ID_##kernel] = {sizeof(sp_##type##_constants), grid_##how}
+    ROW(gemm_f32, gemm, gemm),     ROW(gemm_pack_f32, gemm_pack, pack),
+    ROW(conv_f32, conv, conv),     ROW(conv_depthwise_f32, conv, depthwise),
+    ROW(max_pool_f32, pool, pool), ROW(add_f32, binary, binary),
+    ROW(sub_f32, binary, binary),  ROW(mul_f32, binary, binary),
+    ROW(div_f32, binary, binary),  ROW(add_i32, binary, binary),
+    ROW(sub_i32, binary, binary),  ROW(mul_i32, binary, binary),
+    ROW(div_i32, binary, binary),  ROW(add_i64, binary, binary),
+    ROW(sub_i64, binary, binary),  ROW(mul_i64, binary, binary),
+    ROW(div_i64, binary, binary),  ROW(relu_f32, flat, flat),
+    ROW(sigmoid_f32, flat, flat),  ROW(tanh_f32, flat, flat),
+    ROW(exp_f32, flat, flat),      ROW(copy_bytes, flat, flat),
+    ROW(copy_strided, copy, copy), ROW(concat, concat, concat),
+    ROW(split, concat, concat),    ROW(pad, pad, pad),
+    ROW(fill, fill, fill),
+#undef ROW
+};
+
+static void run_kernel(sp_kernel_id id, void **params)
+{
+    const grid tiled = rows[id].grid(params[1]);
+    const sp_kernel *kernel = &sp__cpu_kernels(sp__cpu_isa_selected())[id];
+    CHECK_OK(sp__kernel_run_grid(kernel, tiled.size, params[0], params[1]));
+}
+
+#define RUN(kernel)                                                                                \
+    static void run_##kernel(const uint32_t launch[3], const uint32_t block[3], void **params)     \
+    {                                                                                              \
+        (void)launch, (void)block;                                                                 \
+        run_kernel(SP_KERNEL_ID_##kernel, params);                                                 \
+    }
+SP_CUDA_KERNEL_LIST(RUN)
+#undef RUN
+
+static void add_to_image(char **end, const char *stop, sp_kernel_id id, const char *name,
+                         fake_cuda_kernel run)
+{
+    char entry[64];
+    snprintf(entry, sizeof entry, "sp_%s", name);
+    fake_cuda_register(entry, run);
+    CHECK(rows[id].grid != NULL); /* a new kernel wants a row */
+    *end += snprintf(*end, (size_t)(stop - *end), "%s %zu %u\n", entry,
+                     SP_MAX_BINDINGS * sizeof(void *), rows[id].constant_bytes);
+}
+
+void fake_kernels_begin(void)
+{
+    static char image[8192];
+    char *end = image;
+    end += snprintf(end, sizeof image, "FAKE\n");
+#define ADD(kernel)                                                                                \
+    add_to_image(&end, image + sizeof image, SP_KERNEL_ID_##kernel, #kernel, run_##kernel);
+    SP_CUDA_KERNEL_LIST(ADD)
+#undef ADD
+    fake_cuda_set_image(image);
+    fake_nvrtc_accept_all(true);
+}

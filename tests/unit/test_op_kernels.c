@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many ops a table of kernels covers. That the rows are right is tried with random calls in
+ * tests/cuda/test_kernel_cases.c. */
+#include "ops/op_kernels.h"
+
+#include <string.h>
+
+#include "ops/cuda/cuda_kernels.h"
+#include "support/test.h"
+
+TEST(all_tables_that_there_are_cover_all_ops)
+{
+    const sp_op_coverage all = sp__op_coverage(NULL);
+    CHECK(all.op_count > 20);
+    CHECK_EQ_U64(all.covered_count, all.op_count);
+    CHECK_EQ_U64(sp__op_coverage(sp__cpu_kernels(SP_CPU_PORTABLE)).covered_count, all.op_count);
+    CHECK_EQ_U64(sp__op_coverage(sp__cuda_kernels()).covered_count, all.op_count);
+}
+
+TEST(a_kernel_that_is_missing_costs_the_ops_that_may_use_it)
+{
+    sp_kernel table[SP_KERNEL_COUNT];
+    memcpy(table, sp__cpu_kernels(SP_CPU_PORTABLE), sizeof table);
+    const uint32_t all = sp__op_coverage(table).covered_count;
+    table[SP_KERNEL_ID_tanh_f32].run = NULL;
+    CHECK_EQ_U64(sp__op_coverage(table).covered_count, all - 1);
+    table[SP_KERNEL_ID_gemm_f32].run = NULL; /* Gemm and MatMul */
+    CHECK_EQ_U64(sp__op_coverage(table).covered_count, all - 3);
+    table[SP_KERNEL_ID_add_i32].run = NULL;
+    table[SP_KERNEL_ID_add_f32].run = NULL;
+    CHECK_EQ_U64(sp__op_coverage(table).covered_count, all - 4);
+    CHECK(sp__op_may_use("Add", SP_KERNEL_ID_add_i64));
+    CHECK(!sp__op_may_use("Add", SP_KERNEL_ID_sub_i64));
+    CHECK(!sp__op_may_use("Reshape", SP_KERNEL_ID_copy_bytes));
+}
+
+TEST_MAIN

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache of plans and the pools of sessions. The plans are of a graph without nodes, so without
+ * kernels; keys, builds, places and sessions are real. */
+#include "support.h"
+
+#include <string.h>
+
+#include "base/heap.h"
+#include "model/plan_cache.h"
+
+void sp__subject_plan_cache(void *arg);
+void sp__subject_plan_cache_keys(void *arg);
+void sp__subject_plan_cache_retry(void *arg);
+void sp__subject_plan_cache_bound(void *arg);
+void sp__subject_plan_cache_private(void *arg);
+void sp__subject_sessions(void *arg);
+
+typedef struct cache_world {
+    sp_plan_cache cache;
+    sp_rt_device *device;
+    sp_plan_place *found[3];
+    sp_status status[3];
+    sp_atomic_u32 next;
+} cache_world;
+
+static const sp_graph graph;
+static const sp_kernel kernels_a, kernels_b;
+
+static void begin_cache(cache_world *w, uint32_t places)
+{
+    memset(w, 0, sizeof *w);
+    w->device = sp__subject_bare_device();
+    SP_SCHED_ASSERT(sp__plan_cache_init(&w->cache, &graph, w->device, NULL, places) == SP_OK);
+}
+
+static void end_cache(cache_world *w)
+{
+    sp__plan_cache_deinit(&w->cache);
+    sp__subject_bare_device_free(w->device);
+    sp__subject_end();
+}
+
+/* The plan for these kernels, which are its key; it must be of that key. */
+static sp_plan_place *find_plan(cache_world *w, const sp_kernel *kernels, bool may_wait,
+                                sp_status *status)
+{
+    const sp_plan_request request = {.kernels = kernels};
+    sp_plan_place *place;
+    *status = sp__plan_cache_find(&w->cache, &request, may_wait, &place);
+    if (*status != SP_OK) return NULL;
+    SP_SCHED_ASSERT(place->compiled->plan->kernels == kernels);
+    return place;
+}
+
+/* ---- one build for a key ---- */
+
+static void find(cache_world *w, const sp_kernel *kernels)
+{
+    const uint32_t index = sp_fetch_add_relaxed(&w->next, 1);
+    w->found[index] = find_plan(w, kernels, true, &w->status[index]);
+}
+
+static void find_a(void *arg)
+{
+    find(arg, &kernels_a);
+}
+
+static void find_b(void *arg)
+{
+    find(arg, &kernels_b);
+}
+
+static void drop_found(cache_world *w, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (w->found[i] != NULL) sp__plan_cache_drop(&w->cache, w->found[i]);
+    }
+}
+
+void sp__subject_plan_cache(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    cache_world w;
+    begin_cache(&w, 2);
+    sp__subject_run((const sp_thread_fn[]){find_a, find_a, find_a}, threads, &w);
+    for (uint32_t i = 0; i < threads; i++) {
+        SP_SCHED_ASSERT(w.status[i] == SP_OK && w.found[i] == w.found[0]);
+    }
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) == 1);
+    drop_found(&w, threads);
+    end_cache(&w);
+}
+
+void sp__subject_plan_cache_keys(void *arg)
+{
+    (void)arg;
+    cache_world w;
+    begin_cache(&w, 2);
+    sp__subject_run((const sp_thread_fn[]){find_a, find_a, find_b}, 3, &w);
+    for (uint32_t i = 0; i < 3; i++) SP_SCHED_ASSERT(w.status[i] == SP_OK);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) == 2);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.plan_count) == 2);
+    drop_found(&w, 3);
+    end_cache(&w);
+}
+
+/* The first build finds no memory: its caller is told, the next who asks builds again. */
+void sp__subject_plan_cache_retry(void *arg)
+{
+    (void)arg;
+    cache_world w;
+    begin_cache(&w, 2);
+    sp_heap_fail_after(0);
+    sp__subject_run((const sp_thread_fn[]){find_a, find_a}, 2, &w);
+    sp_heap_fail_after(UINT64_MAX);
+    SP_SCHED_ASSERT((w.status[0] == SP_OK) != (w.status[1] == SP_OK));
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) == 2);
+    drop_found(&w, 2);
+    end_cache(&w);
+}
+
+/* ---- more keys than places ---- */
+
+static void use_plan(cache_world *w, const sp_kernel *kernels, bool may_wait)
+{
+    sp_status status;
+    sp_plan_place *place = find_plan(w, kernels, may_wait, &status);
+    SP_SCHED_ASSERT(status == SP_OK);
+    SP_SCHED_ASSERT(place->compiled->plan->kernels == kernels); /* it has not been freed */
+    sp__plan_cache_drop(&w->cache, place);
+}
+
+static void use_a(void *arg)
+{
+    use_plan(arg, &kernels_a, true);
+}
+
+static void use_b(void *arg)
+{
+    use_plan(arg, &kernels_b, true);
+}
+
+static void use_b_at_once(void *arg)
+{
+    use_plan(arg, &kernels_b, false);
+}
+
+/* Two plans take turns in one place; whoever finds the other in use waits for it. */
+void sp__subject_plan_cache_bound(void *arg)
+{
+    (void)arg;
+    cache_world w;
+    begin_cache(&w, 1);
+    sp__subject_run((const sp_thread_fn[]){use_a, use_b}, 2, &w);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) == 2);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.plan_count) == 1);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.evictions) == 1);
+    end_cache(&w);
+}
+
+/* Who must not wait gets a plan, whether there is a place or not. */
+void sp__subject_plan_cache_private(void *arg)
+{
+    (void)arg;
+    cache_world w;
+    begin_cache(&w, 1);
+    sp__subject_run((const sp_thread_fn[]){use_a, use_b_at_once}, 2, &w);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) == 2);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.plan_count) == 1);
+    end_cache(&w);
+}
+
+/* ---- sessions ---- */
+
+static void take_session(void *arg)
+{
+    cache_world *w = arg;
+    sp_session *session;
+    SP_SCHED_ASSERT(sp__session_take(w->found[0]->compiled, true, &session) == SP_OK);
+    SP_SCHED_ASSERT(session->next != session);
+    session->next = session; /* plain: mine */
+    sp__session_give(session);
+}
+
+static void take_session_twice(void *arg)
+{
+    take_session(arg);
+    take_session(arg);
+}
+
+void sp__subject_sessions(void *arg)
+{
+    (void)arg;
+    cache_world w;
+    begin_cache(&w, 1);
+    find_a(&w);
+    SP_SCHED_ASSERT(w.status[0] == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){take_session_twice, take_session}, 2, &w);
+    SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) <= 2);
+    drop_found(&w, 1);
+    end_cache(&w);
+}
