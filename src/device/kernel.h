@@ -6,6 +6,8 @@
 #ifndef SP_DEVICE_KERNEL_H
 #define SP_DEVICE_KERNEL_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <streampool/status.h>
@@ -30,5 +32,11 @@ typedef struct sp_kernel {
     uint32_t quirk;   /* 0, or the index + 1 of the device's quirk that limits this kernel */
     const struct sp_gpu_kernel *gpu; /* of a GPU kernel, else NULL */
 } sp_kernel;
+
+/* A table may have only the names of kernels that its device lacks. */
+static inline bool sp__kernel_is_there(const sp_kernel *kernel)
+{
+    return kernel->run != NULL || kernel->gpu != NULL;
+}
 
 #endif

@@ -37,8 +37,7 @@ uint32_t sp__segments_choose(const sp_plan *plan, const sp_kernel *own, const ch
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         const sp_kernel *kernel = own != NULL ? &own[step->kernel - plan->kernels] : step->kernel;
-        const bool is_missing = kernel->run == NULL && kernel->gpu == NULL;
-        is_on_cpu[s] = is_missing || sp__op_list_has(cpu_ops, step->op_name);
+        is_on_cpu[s] = !sp__kernel_is_there(kernel) || sp__op_list_has(cpu_ops, step->op_name);
         if (is_on_cpu[s]) count++;
     }
     return count;

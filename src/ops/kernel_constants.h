@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of kernels, and the constants that the lowerings write and the kernels read. C and CUDA
- * C++ read this text with one layout, the latter without any header: whoever includes it brings the
- * integer types of stdint.h and bool. */
+/* The kernels that CUDA has too, and the constants that the lowerings write and the kernels read. C
+ * and CUDA C++ read this text with one layout, the latter without any header: whoever includes it
+ * brings the integer types of stdint.h and bool. */
 #ifndef SP_OPS_KERNEL_CONSTANTS_H
 #define SP_OPS_KERNEL_CONSTANTS_H
 
@@ -9,8 +9,8 @@
 #define SP_KERNEL_RANK 8
 #define SP_KERNEL_BINDINGS 16
 
-/* The kernels that CUDA has too; ops/kernel_list.h has all of them. Bindings stand behind each
- * name, in order; the last one is written. */
+/* All kernels: ops/kernel_list.h. Bindings stand behind each name, in order; the last one is
+ * written. */
 #define SP_CUDA_KERNEL_LIST(X)                                                                     \
     X(gemm_f32)           /* a, b, c if has_c, y */                                                \
     X(gemm_pack_f32)      /* b, panels */                                                          \

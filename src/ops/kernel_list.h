@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of all kernels: one family after the other, each in a header of its own. */
+/* All kernels and the constants of all: one family after the other. CUDA's stand first, so that
+ * their ids are also their places in the CUDA program. A family that only the CPU has is a header
+ * of its own, with a list of kernels and one of constants like those of kernel_constants.h. */
 #ifndef SP_OPS_KERNEL_LIST_H
 #define SP_OPS_KERNEL_LIST_H
 
@@ -9,5 +11,9 @@
 #define SP_KERNEL_LIST(X)                                                                          \
     SP_CUDA_KERNEL_LIST(X)                                                                         \
     SP_MOVE_KERNEL_LIST(X)
+
+#define SP_KERNEL_CONSTANTS_LIST(X)                                                                \
+    SP_CONSTANTS_LIST(X)                                                                           \
+    SP_MOVE_CONSTANTS_LIST(X)
 
 #endif

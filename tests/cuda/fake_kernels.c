@@ -5,6 +5,7 @@
 
 #include "fake_cuda.h"
 #include "fake_nvrtc.h"
+#include "ops/cuda/cuda_kernels.h"
 #include "ops/lowering.h"
 #include "support/test.h"
 
@@ -99,7 +100,7 @@ static grid grid_fill(const void *constants)
 static const struct kernel_row {
     uint32_t constant_bytes;
     grid (*grid)(const void *constants);
-} rows[SP_KERNEL_COUNT] = {
+} rows[SP_CUDA_KERNEL_COUNT] = {
 #define ROW(kernel, type, how) [SP_KERNEL_ID_##kernel] = {sizeof(sp_##type##_constants), grid_##how}
     ROW(gemm_f32, gemm, gemm),     ROW(gemm_pack_f32, gemm_pack, pack),
     ROW(conv_f32, conv, conv),     ROW(conv_depthwise_f32, conv, depthwise),

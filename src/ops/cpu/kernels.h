@@ -33,8 +33,7 @@ sp_cpu_isa sp__cpu_isa_selected(void);
 #define SP_CONSTANTS_CHECK(type, bytes)                                                            \
     _Static_assert(sizeof(type) == bytes && sizeof(type) <= SP_MAX_CONSTANT_BYTES,                 \
                    "constants are bounded, and the same for every compiler");
-SP_CONSTANTS_LIST(SP_CONSTANTS_CHECK)
-SP_MOVE_CONSTANTS_LIST(SP_CONSTANTS_CHECK)
+SP_KERNEL_CONSTANTS_LIST(SP_CONSTANTS_CHECK)
 #undef SP_CONSTANTS_CHECK
 _Static_assert(SP_KERNEL_RANK == SP_MAX_RANK && SP_KERNEL_BINDINGS == SP_MAX_BINDINGS,
                "two names for one number");

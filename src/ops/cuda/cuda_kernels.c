@@ -118,7 +118,7 @@ static void shape_fill(const void *constants, sp_launch_shape *out)
     X(pad, pad)                                                                                    \
     X(fill, fill)
 
-static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
+static const sp_gpu_kernel gpu_table[SP_CUDA_KERNEL_COUNT] = {
 #define GPU_ENTRY(kernel, how)                                                                     \
     [SP_KERNEL_ID_##kernel] = {.program = &sp__cuda_program,                                       \
                                .entry = "sp_" #kernel,                                             \
@@ -129,12 +129,12 @@ static const sp_gpu_kernel gpu_table[SP_KERNEL_COUNT] = {
 };
 
 static const sp_kernel table[SP_KERNEL_COUNT] = {
-/* A kernel that the program does not have has only its name: no lowering may use it. */
 #define TABLE_NAME(kernel) [SP_KERNEL_ID_##kernel].name = #kernel,
-#define TABLE_ENTRY(kernel, how) [SP_KERNEL_ID_##kernel].gpu = &gpu_table[SP_KERNEL_ID_##kernel],
-    SP_KERNEL_LIST(TABLE_NAME) CUDA_KERNEL_LIST(TABLE_ENTRY)
+    SP_KERNEL_LIST(TABLE_NAME)
 #undef TABLE_NAME
-#undef TABLE_ENTRY
+#define TABLE_GPU(kernel) [SP_KERNEL_ID_##kernel].gpu = &gpu_table[SP_KERNEL_ID_##kernel],
+        SP_CUDA_KERNEL_LIST(TABLE_GPU)
+#undef TABLE_GPU
 };
 
 const sp_kernel *sp__cuda_kernels(void)
@@ -142,4 +142,4 @@ const sp_kernel *sp__cuda_kernels(void)
     return table;
 }
 
-_Static_assert(SP_KERNEL_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");
+_Static_assert(SP_CUDA_KERNEL_COUNT <= SP_GPU_MAX_KERNELS, "one program holds all kernels");
