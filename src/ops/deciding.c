@@ -14,6 +14,7 @@ typedef struct deciding_row {
 static const deciding_row rows[] = {
     {"ConstantOfShape", INPUT(0)},
     {"If", INPUT(0)}, /* the condition */
+    {"NonZero", INPUT(0)},
     {"OneHot", INPUT(1)},
     {"Pad", INPUT(1) | INPUT(3)},
     {"Range", INPUT(0) | INPUT(1) | INPUT(2)},

@@ -17,6 +17,7 @@
     X(range)            /* y */                                                                    \
     X(trilu)            /* x, y */                                                                 \
     X(eye)              /* y */                                                                    \
+    X(non_zero)         /* x, y */                                                                 \
     X(top_k)            /* x, values, indices: both are written */                                 \
     X(resize_nearest)   /* x, y */                                                                 \
     X(resize_f32)       /* x, y */                                                                 \
@@ -96,6 +97,14 @@ typedef struct sp_diagonal_constants {
     uint32_t element_bytes;
     bool is_upper;
 } sp_diagonal_constants;
+
+/* y[d][j] is coordinate d of the j-th of the `found` elements of x that are not 0. */
+typedef struct sp_non_zero_constants {
+    uint32_t rank, element_bytes;
+    uint64_t mask; /* bits of an element that make it other than 0: not the sign of floats */
+    int64_t count, found;
+    int64_t dims[SP_KERNEL_RANK];
+} sp_non_zero_constants;
 
 /* x is [outer, axis, inner]; the outputs have `count` along the axis. */
 typedef struct sp_top_k_constants {
@@ -185,6 +194,7 @@ typedef struct sp_recurrent_constants {
     X(sp_one_hot_constants, 40)                                                                    \
     X(sp_range_constants, 56)                                                                      \
     X(sp_diagonal_constants, 56)                                                                   \
+    X(sp_non_zero_constants, 96)                                                                   \
     X(sp_top_k_constants, 48)                                                                      \
     X(sp_resize_constants, 104)                                                                    \
     X(sp_recurrent_constants, 200)

@@ -33,6 +33,7 @@ static const struct row {
     {"MatMul", "gemm_f32, gemm_pack_f32"},
     {"MaxPool", "max_pool_*"},
     {"Mul", "mul_*"},
+    {"NonZero", "non_zero"},
     {"OneHot", "one_hot"},
     {"Pad", "pad"},
     {"RNN", "gemm_f32, gemm_pack_f32, rnn_f32"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK, always sorted, equal values by their place; and NonZero, which no plan can hold. */
+/* TopK, always sorted, equal values by their place. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -49,10 +49,4 @@ sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_output(dispatch, call, 0);
     sp__lower_bind_output(dispatch, call, 1);
     return sp__lower_cover(dispatch, lines, k.tile_lines);
-}
-
-sp_status sp__non_zero_infer(sp_op_call *call)
-{
-    (void)call;
-    return sp__fail(SP_UNSUPPORTED, "the shape of the output depends on the input's values");
 }

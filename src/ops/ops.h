@@ -70,6 +70,10 @@ sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *loweri
 sp_status sp__scatter_nd_infer(sp_op_call *call);
 sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering);
 
+/* op_non_zero.c */
+sp_status sp__non_zero_infer(sp_op_call *call);
+sp_status sp__non_zero_lower(const sp_op_call *call, sp_lowering *lowering);
+
 /* op_range.c */
 sp_status sp__range_infer(sp_op_call *call);
 sp_status sp__range_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -91,7 +95,6 @@ sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering);
 /* op_top_k.c */
 sp_status sp__top_k_infer(sp_op_call *call);
 sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__non_zero_infer(sp_op_call *call);
 
 /* op_resize.c */
 sp_status sp__resize_infer(sp_op_call *call);

@@ -113,7 +113,7 @@ static const sp_op table[] = {
        WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS), ATTRIBUTE("ceil_mode", INT),
        ATTRIBUTE("storage_order", INT) /* of the second output, which is not supported */),
     BINARY("Mul", sp__mul_lower),
-    OP("NonZero", 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__known_lower, NULL,
+    OP("NonZero", 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__non_zero_lower, NULL,
        NO_ATTRIBUTES),
     OP("OneHot", 9, NEWEST, 3, 3, 1, 1, F32 | INTS, sp__one_hot_infer, sp__one_hot_lower, NULL,
        ATTRIBUTE("axis", INT)),

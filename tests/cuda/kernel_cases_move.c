@@ -226,6 +226,18 @@ static void make_eye(data_random *random, kernel_case *c)
     add_data(c, random, pick_dtype(random), pick_shape(random, 2, 2, 12));
 }
 
+static void make_non_zero(data_random *random, kernel_case *c)
+{
+    set_op(c, "NonZero", 13);
+    c->is_known[0] = true;
+    add_data(c, random, pick_dtype(random), pick_shape(random, 0, 4, 8));
+    unsigned char *bytes = c->inputs[0].data;
+    const uint64_t size = sp_dtype_bytes(c->inputs[0].dtype);
+    for (uint64_t i = 0; i < c->inputs[0].bytes; i += size) {
+        if (pick(random, 0, 1) == 0) memset(bytes + i, 0, size);
+    }
+}
+
 static void make_top_k(data_random *random, kernel_case *c)
 {
     set_op(c, "TopK", 11);
@@ -327,6 +339,7 @@ const kernel_case_kind kernel_case_moves[] = {
     {"range", make_range},
     {"trilu", make_trilu},
     {"eye", make_eye},
+    {"non zero", make_non_zero},
     {"top k", make_top_k},
     {"resize nearest", make_resize_nearest},
     {"resize f32", make_resize_f32},

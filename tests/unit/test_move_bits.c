@@ -20,6 +20,7 @@ static const struct {
     {"range", 0xb664226446fdc376},
     {"trilu", 0x488a3cf762964a44},
     {"eye", 0x13e4e321d3e92ed7},
+    {"non zero", 0x68a6dd73a4bf6116},
     {"top k", 0x82775f3cca38eb77},
     {"resize nearest", 0x6c807b580d97d81f},
     {"resize f32", 0xba5bd54a35783e0a},

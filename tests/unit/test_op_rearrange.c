@@ -359,11 +359,58 @@ TEST(top_k_knows_signs_and_versions)
     sp__array_deinit(&x);
 }
 
-TEST(non_zero_says_why_it_cannot_be)
+/* ---- NonZero ---- */
+
+static void check_non_zero(const sp_array *x, const int64_t *want, int64_t rank, int64_t found)
 {
-    sp_array x = data_counted(SP_F32, SHAPE(3), 0), y;
-    CHECK_STATUS(data_run("NonZero", 13, NULL, 0, &x, 1, &y, 1), SP_UNSUPPORTED);
-    CHECK_MESSAGE("the shape of the output depends on the input's values");
+    sp_array y;
+    REQUIRE_OK(data_run("NonZero", 13, NULL, 0, x, 1, &y, 1));
+    CHECK_EQ_INT(y.dtype, SP_I64);
+    CHECK_EQ_INT(y.shape.rank, 2);
+    CHECK_EQ_INT(y.shape.dims[0], rank);
+    CHECK_EQ_INT(y.shape.dims[1], found);
+    CHECK_EQ_MEM(y.data, want, (size_t)y.bytes);
+    sp__array_deinit(&y);
+}
+
+TEST(non_zero_finds_places_in_order)
+{
+    static const int64_t want[] = {0, 1, 1, 1, 0, 2};
+    sp_array x = data_counted(SP_I32, SHAPE(2, 3), 0);
+    const int32_t ints[] = {0, 7, 0, -1, 0, 2};
+    memcpy(x.data, ints, sizeof(ints));
+    check_non_zero(&x, want, 2, 3);
+    sp__array_deinit(&x);
+    x = data_counted(SP_BOOL, SHAPE(2, 3), 0);
+    const unsigned char bools[] = {0, 1, 0, 1, 0, 1};
+    memcpy(x.data, bools, sizeof(bools));
+    check_non_zero(&x, want, 2, 3);
+    sp__array_deinit(&x);
+    x = data_counted(SP_U8, (sp_shape){0}, 5); /* no dimension, so no coordinate */
+    check_non_zero(&x, want, 0, 1);
+    sp__array_deinit(&x);
+    x = data_counted(SP_I64, SHAPE(2, 0), 0);
+    check_non_zero(&x, want, 2, 0);
+    sp__array_deinit(&x);
+}
+
+TEST(non_zero_takes_both_zeros_of_floats_for_0_and_nothing_else)
+{
+    static const int64_t want[] = {2, 3};
+    sp_array x = data_counted(SP_F32, SHAPE(4), 0);
+    const uint32_t floats[] = {0, 0x80000000, 0xffc00000, 1}; /* a NaN, the smallest number */
+    memcpy(x.data, floats, sizeof(floats));
+    check_non_zero(&x, want, 1, 2);
+    sp__array_deinit(&x);
+    x = data_counted(SP_BF16, SHAPE(4), 0);
+    const uint16_t halves[] = {0, 0x8000, 0x3f80, 0xff80};
+    memcpy(x.data, halves, sizeof(halves));
+    check_non_zero(&x, want, 1, 2);
+    sp__array_deinit(&x);
+    x = data_counted(SP_I16, SHAPE(4), 0);
+    const int16_t ints[] = {0, 0, INT16_MIN, 1};
+    memcpy(x.data, ints, sizeof(ints));
+    check_non_zero(&x, want, 1, 2);
     sp__array_deinit(&x);
 }
 
