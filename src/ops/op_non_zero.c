@@ -10,8 +10,8 @@ static sp_non_zero_constants read_elements(const sp_op_value *x)
     sp_non_zero_constants k = {.rank = x->shape.rank,
                                .element_bytes = (uint32_t)sp_dtype_bytes(x->dtype),
                                .count = (int64_t)sp__shape_count(&x->shape)};
-    const bool is_float = x->dtype == SP_F32 || x->dtype == SP_F64 || x->dtype == SP_F16 ||
-                          x->dtype == SP_BF16;
+    const bool is_float =
+        x->dtype == SP_F32 || x->dtype == SP_F64 || x->dtype == SP_F16 || x->dtype == SP_BF16;
     k.mask = UINT64_MAX >> (64 - 8 * k.element_bytes);
     if (is_float) k.mask >>= 1; /* -0 is 0 */
     for (uint32_t i = 0; i < k.rank; i++) k.dims[i] = x->shape.dims[i];
@@ -22,7 +22,8 @@ sp_status sp__non_zero_infer(sp_op_call *call)
 {
     const sp_op_value *x = &call->inputs[0];
     if (!x->data && x->bytes > 0) {
-        return sp__fail(SP_UNSUPPORTED, "the values of input 0 decide a shape and must be constant");
+        return sp__fail(SP_UNSUPPORTED,
+                        "the values of input 0 decide a shape and must be constant");
     }
     const sp_non_zero_constants k = read_elements(x);
     sp_shape y = {.rank = 2, .dims = {k.rank, 0}};
