@@ -101,6 +101,13 @@ uint64_t sp__op_work(const sp_op_call *call)
     return work;
 }
 
+sp_status sp__op_require_known(const sp_op_call *call, uint32_t index)
+{
+    if (call->inputs[index].data || call->inputs[index].bytes == 0) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED,
+                    "the values of input %" PRIu32 " decide a shape and must be constant", index);
+}
+
 /* A list of at most `max` numbers, which must be known. */
 static sp_status check_known(const sp_op_call *call, uint32_t index, uint32_t max, uint32_t *count)
 {
@@ -111,11 +118,7 @@ static sp_status check_known(const sp_op_call *call, uint32_t index, uint32_t ma
                         "input %" PRIu32 " has shape %s, wanted a list of at most %" PRIu32, index,
                         sp__shape_print(&input->shape).text, max);
     }
-    if (!input->data && found > 0) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "the values of input %" PRIu32 " decide a shape and must be constant",
-                        index);
-    }
+    SP_TRY(sp__op_require_known(call, index));
     *count = (uint32_t)found;
     return SP_OK;
 }

@@ -89,6 +89,9 @@ sp_status sp__op_infer(sp_op_call *call);
 /* About how many bytes and multiply-adds an inferred call costs; UINT64_MAX if that is absurd. */
 uint64_t sp__op_work(const sp_op_call *call);
 
+/* For shape rules: SP_UNSUPPORTED unless the elements of input `index` are known. */
+sp_status sp__op_require_known(const sp_op_call *call, uint32_t index);
+
 /* For shape rules: the integers of input `index` (i64 or i32, at most `max` of them), which must be
  * known. Errors: SP_UNSUPPORTED if they depend on data, SP_MISMATCH. */
 sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max, int64_t *out,

@@ -21,10 +21,7 @@ static sp_non_zero_constants read_elements(const sp_op_value *x)
 sp_status sp__non_zero_infer(sp_op_call *call)
 {
     const sp_op_value *x = &call->inputs[0];
-    if (!x->data && x->bytes > 0) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "the values of input 0 decide a shape and must be constant");
-    }
+    SP_TRY(sp__op_require_known(call, 0));
     const sp_non_zero_constants k = read_elements(x);
     sp_shape y = {.rank = 2, .dims = {k.rank, 0}};
     for (int64_t i = 0; i < k.count; i++) {

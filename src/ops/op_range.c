@@ -46,11 +46,7 @@ static sp_status read_numbers(const sp_op_call *call, range_numbers *out)
             return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s, wanted a number", i,
                             sp__shape_print(&input->shape).text);
         }
-        if (!input->data) {
-            return sp__fail(SP_UNSUPPORTED,
-                            "the value of input %" PRIu32 " decides a shape and must be constant",
-                            i);
-        }
+        SP_TRY(sp__op_require_known(call, i));
         read_number(input, &out->floats[i], &out->ints[i]);
     }
     return SP_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes random op calls. Not every one is valid: the shape rule has the last word. */
+#include "cuda/kernel_case_parts.h"
 #include "cuda/kernel_cases_move.h"
 
 #include <stdlib.h>
@@ -9,13 +10,12 @@
 
 /* ---- random numbers ---- */
 
-/* In [low, high]. */
-static int64_t pick(data_random *random, int64_t low, int64_t high)
+int64_t pick(data_random *random, int64_t low, int64_t high)
 {
     return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
 }
 
-static bool one_in(data_random *random, int64_t n)
+bool one_in(data_random *random, int64_t n)
 {
     return pick(random, 1, n) == 1;
 }
@@ -28,8 +28,7 @@ static int64_t pick_size(data_random *random, int64_t most)
     return pick(random, 1, one_in(random, 3) ? most : (most + 3) / 4);
 }
 
-static sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank,
-                           int64_t most)
+sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank, int64_t most)
 {
     sp_shape shape = {.rank = (uint32_t)pick(random, least_rank, most_rank)};
     int64_t room = 20000;
@@ -88,8 +87,7 @@ static void fill(data_random *random, sp_array *array)
 
 /* ---- parts of a call ---- */
 
-static sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype,
-                           const sp_shape *shape)
+sp_array *add_random(kernel_case *c, data_random *random, sp_dtype dtype, const sp_shape *shape)
 {
     sp_array *array = &c->inputs[c->input_count++];
     if (sp__array_init(array, dtype, shape) != SP_OK) abort();
@@ -97,7 +95,7 @@ static sp_array *add_input(kernel_case *c, data_random *random, sp_dtype dtype,
     return array;
 }
 
-static void add_known_ints(kernel_case *c, const int64_t *values, int64_t count)
+void add_known_ints(kernel_case *c, const int64_t *values, int64_t count)
 {
     c->is_known[c->input_count] = true;
     c->inputs[c->input_count++] = data_ints(values, count);
@@ -110,14 +108,14 @@ static void add_ints(kernel_case *c, const char *name, const int64_t *values, ui
     c->attributes[c->attribute_count++] = data_attribute_ints(name, kept, count);
 }
 
-static void add_int(kernel_case *c, const char *name, int64_t value)
+void add_int(kernel_case *c, const char *name, int64_t value)
 {
     c->ints[c->attribute_count][0] = value;
     c->attributes[c->attribute_count] = data_attribute_int(name, c->ints[c->attribute_count]);
     c->attribute_count++;
 }
 
-static void add_float(kernel_case *c, const char *name, float value)
+void add_float(kernel_case *c, const char *name, float value)
 {
     c->floats[c->attribute_count] = value;
     c->attributes[c->attribute_count] = data_attribute_float(name, &c->floats[c->attribute_count]);
@@ -130,15 +128,14 @@ static sp_activation pick_activation(data_random *random)
     return (sp_activation)pick(random, 0, SP_ACTIVATION_COUNT - 1);
 }
 
-static sp_dtype pick_dtype(data_random *random)
+sp_dtype pick_dtype(data_random *random)
 {
     static const sp_dtype all[] = {SP_F32, SP_F32, SP_F32, SP_I64, SP_I32,
                                    SP_U8,  SP_I16, SP_F64, SP_F16, SP_BOOL};
     return all[pick(random, 0, SP_COUNT_OF(all) - 1)];
 }
 
-/* What broadcasts to `shape`: some dimensions 1, some leading ones left out. */
-static sp_shape pick_operand(data_random *random, const sp_shape *shape)
+sp_shape pick_operand(data_random *random, const sp_shape *shape)
 {
     const uint32_t skip = one_in(random, 3) ? (uint32_t)pick(random, 0, shape->rank) : 0;
     sp_shape operand = {.rank = shape->rank - skip};
@@ -180,10 +177,10 @@ static void make_gemm(data_random *random, kernel_case *c)
     add_float(c, "alpha", pick_factor(random));
     add_float(c, "beta", pick_factor(random));
     const sp_shape a = ta ? pair(k, m) : pair(m, k), b = tb ? pair(n, k) : pair(k, n);
-    add_input(c, random, SP_F32, &a);
-    add_input(c, random, SP_F32, &b);
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
     const sp_shape y = pair(m, n), operand = pick_operand(random, &y);
-    if (one_in(random, 2)) add_input(c, random, SP_F32, &operand);
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &operand);
 }
 
 static void make_matmul(data_random *random, kernel_case *c)
@@ -200,8 +197,8 @@ static void make_matmul(data_random *random, kernel_case *c)
     a.dims[a.rank++] = k;
     b.dims[b.rank++] = k;
     if (b.rank > 1 || !one_in(random, 5)) b.dims[b.rank++] = n;
-    add_input(c, random, SP_F32, &a);
-    add_input(c, random, SP_F32, &b);
+    add_random(c, random, SP_F32, &a);
+    add_random(c, random, SP_F32, &b);
 }
 
 /* ---- windows ---- */
@@ -274,9 +271,9 @@ static void make_conv(data_random *random, kernel_case *c)
     const sp_shape x = window_shape(&w, images, groups * channels, w.in);
     const sp_shape weights = window_shape(&w, groups * filters, channels, w.kernel);
     const sp_shape bias = {.rank = 1, .dims = {groups * filters}};
-    add_input(c, random, SP_F32, &x);
-    add_input(c, random, SP_F32, &weights);
-    if (one_in(random, 2)) add_input(c, random, SP_F32, &bias);
+    add_random(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &weights);
+    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
 }
 
 static void make_max_pool(data_random *random, kernel_case *c)
@@ -289,7 +286,7 @@ static void make_max_pool(data_random *random, kernel_case *c)
     add_int(c, "ceil_mode", one_in(random, 3));
     const sp_shape x =
         window_shape(&w, one_in(random, 40) ? 0 : pick(random, 1, 3), pick(random, 1, 9), w.in);
-    add_input(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &x);
 }
 
 /* ---- elementwise ---- */
@@ -303,8 +300,8 @@ static void make_binary_of(data_random *random, kernel_case *c, sp_dtype dtype)
     const sp_shape y = pick_shape(random, 0, 6, one_in(random, 4) ? 9000 : 3000);
     const sp_shape a = pick_operand(random, &y),
                    b = one_in(random, 2) ? y : pick_operand(random, &y);
-    add_input(c, random, dtype, &a);
-    add_input(c, random, dtype, &b);
+    add_random(c, random, dtype, &a);
+    add_random(c, random, dtype, &b);
 }
 
 static void make_binary(data_random *random, kernel_case *c)
@@ -326,7 +323,7 @@ static void make_unary(data_random *random, kernel_case *c)
     c->version = 13;
     c->in_place = one_in(random, 2);
     const sp_shape x = pick_shape(random, 0, 3, 5000);
-    add_input(c, random, SP_F32, &x);
+    add_random(c, random, SP_F32, &x);
 }
 
 /* ---- moves ---- */
@@ -343,7 +340,7 @@ static void make_concat(data_random *random, kernel_case *c)
         one_in(random, 4) ? pick(random, 14, KERNEL_CASE_INPUTS) : pick(random, 1, 5);
     for (int64_t i = 0; i < parts; i++) {
         if (!one_in(random, 3)) x.dims[axis] = pick_size(random, 20);
-        add_input(c, random, dtype, &x);
+        add_random(c, random, dtype, &x);
     }
 }
 
@@ -358,7 +355,7 @@ static void make_split(data_random *random, kernel_case *c)
     int64_t sizes[20], total = 0;
     for (uint32_t i = 0; i < c->output_count; i++) total += sizes[i] = pick_size(random, 9);
     x.dims[axis] = total;
-    add_input(c, random, pick_dtype(random), &x);
+    add_random(c, random, pick_dtype(random), &x);
     add_known_ints(c, sizes, c->output_count);
 }
 
@@ -374,7 +371,7 @@ static void make_transpose(data_random *random, kernel_case *c)
         perm[j] = i;
     }
     add_ints(c, "perm", perm, x.rank);
-    add_input(c, random, pick_dtype(random), &x);
+    add_random(c, random, pick_dtype(random), &x);
 }
 
 static void make_pad(data_random *random, kernel_case *c)
@@ -385,7 +382,7 @@ static void make_pad(data_random *random, kernel_case *c)
     c->version = is_old ? 10 : 19;
     const sp_shape x = pick_shape(random, 0, 4, 30), scalar = {.rank = 0};
     const sp_dtype dtype = is_old ? SP_F32 : pick_dtype(random);
-    add_input(c, random, dtype, &x);
+    add_random(c, random, dtype, &x);
     int64_t pads[2 * SP_MAX_RANK];
     for (uint32_t i = 0; i < 2 * x.rank; i++) {
         pads[i] = one_in(random, 2) ? 0 : pick(random, -2, one_in(random, 4) ? 20 : 3);
@@ -398,7 +395,7 @@ static void make_pad(data_random *random, kernel_case *c)
         return;
     }
     add_known_ints(c, pads, 2 * (int64_t)x.rank);
-    if (one_in(random, 2)) add_input(c, random, dtype, &scalar);
+    if (one_in(random, 2)) add_random(c, random, dtype, &scalar);
 }
 
 static void make_fill(data_random *random, kernel_case *c)
@@ -423,7 +420,7 @@ static void make_identity(data_random *random, kernel_case *c)
     c->op = "Identity";
     c->version = 13;
     const sp_shape x = pick_shape(random, 0, 3, 5000);
-    add_input(c, random, pick_dtype(random), &x);
+    add_random(c, random, pick_dtype(random), &x);
 }
 
 /* ---- kinds ---- */

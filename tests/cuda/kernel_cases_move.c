@@ -2,16 +2,13 @@
 /* Calls of ops that pick, place, make and interpolate elements, and of recurrent layers. Indices
  * are in range: what happens to others is no matter of bits. */
 #include "cuda/kernel_cases_move.h"
+#include "cuda/kernel_case_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t pick(data_random *random, int64_t low, int64_t high)
-{
-    return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
-}
-
-static sp_shape pick_shape(data_random *random, uint32_t least, uint32_t most, int64_t size)
+/* Without dimensions of 0, of which no index could be in range. */
+static sp_shape pick_full_shape(data_random *random, uint32_t least, uint32_t most, int64_t size)
 {
     sp_shape shape = {.rank = (uint32_t)pick(random, least, most)};
     for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = pick(random, 1, size);
@@ -60,26 +57,14 @@ static void add_indices(kernel_case *c, data_random *random, sp_shape shape, int
     }
 }
 
-static void add_known(kernel_case *c, const int64_t *values, int64_t count)
-{
-    c->is_known[c->input_count] = true;
-    c->inputs[c->input_count++] = data_ints(values, count);
-}
-
-static void add_int(kernel_case *c, const char *name, int64_t value)
-{
-    c->ints[c->attribute_count][0] = value;
-    c->attributes[c->attribute_count] = data_attribute_int(name, c->ints[c->attribute_count]);
-    c->attribute_count++;
-}
-
 static void add_text(kernel_case *c, const char *name, sp_text *place, const char *value)
 {
     *place = sp__text(value);
     c->attributes[c->attribute_count++] = data_attribute_text(name, place);
 }
 
-static sp_dtype pick_dtype(data_random *random)
+/* By size, for kernels that keep bits. */
+static sp_dtype pick_bits(data_random *random)
 {
     static const sp_dtype all[] = {SP_F32, SP_I64, SP_U8, SP_F16, SP_I32};
     return all[pick(random, 0, SP_COUNT_OF(all) - 1)];
@@ -105,17 +90,17 @@ static int64_t least_size(const sp_shape *shape)
 static void make_gather(data_random *random, kernel_case *c)
 {
     set_op(c, "Gather", 13);
-    const sp_shape x = pick_shape(random, 1, 4, 12);
+    const sp_shape x = pick_full_shape(random, 1, 4, 12);
     const uint32_t axis = (uint32_t)pick(random, 0, x.rank - 1);
     add_int(c, "axis", axis);
-    add_data(c, random, pick_dtype(random), x);
-    add_indices(c, random, pick_shape(random, 0, 3, 6), x.dims[axis]);
+    add_data(c, random, pick_bits(random), x);
+    add_indices(c, random, pick_full_shape(random, 0, 3, 6), x.dims[axis]);
 }
 
 /* Indices beside x, longer along the axis. */
 static sp_shape add_beside(data_random *random, kernel_case *c, sp_dtype dtype)
 {
-    const sp_shape x = pick_shape(random, 1, 4, 8);
+    const sp_shape x = pick_full_shape(random, 1, 4, 8);
     const uint32_t axis = (uint32_t)pick(random, 0, x.rank - 1);
     sp_shape indices = x;
     for (uint32_t i = 0; i < x.rank; i++) indices.dims[i] = pick(random, 1, x.dims[i]);
@@ -129,15 +114,15 @@ static sp_shape add_beside(data_random *random, kernel_case *c, sp_dtype dtype)
 static void make_gather_elements(data_random *random, kernel_case *c)
 {
     set_op(c, "GatherElements", 13);
-    add_beside(random, c, pick_dtype(random));
+    add_beside(random, c, pick_bits(random));
 }
 
 static void make_gather_nd(data_random *random, kernel_case *c)
 {
     set_op(c, "GatherND", 12);
-    const sp_shape x = pick_shape(random, 1, 4, 8);
+    const sp_shape x = pick_full_shape(random, 1, 4, 8);
     const sp_shape indices = {.rank = 2, .dims = {pick(random, 1, 20), pick(random, 1, x.rank)}};
-    add_data(c, random, pick_dtype(random), x);
+    add_data(c, random, pick_bits(random), x);
     add_indices(c, random, indices, least_size(&x));
 }
 
@@ -167,7 +152,7 @@ static void make_scatter_nd(data_random *random, kernel_case *c)
 {
     set_op(c, "ScatterND", 18);
     const sp_dtype dtype = pick_number(random);
-    const sp_shape x = pick_shape(random, 1, 4, 8);
+    const sp_shape x = pick_full_shape(random, 1, 4, 8);
     const uint32_t depth = (uint32_t)pick(random, 1, x.rank);
     const sp_shape indices = {.rank = 2, .dims = {pick(random, 1, 20), depth}};
     sp_shape updates = {.rank = 1 + x.rank - depth, .dims = {indices.dims[0]}};
@@ -182,12 +167,12 @@ static void make_one_hot(data_random *random, kernel_case *c)
 {
     set_op(c, "OneHot", 11);
     const int64_t depth = pick(random, 1, 9);
-    const sp_shape indices = pick_shape(random, 0, 3, 7);
+    const sp_shape indices = pick_full_shape(random, 0, 3, 7);
     add_int(c, "axis", pick(random, -1, indices.rank));
     if (pick(random, 0, 2) == 0) add_data(c, random, SP_F32, indices);
     else add_indices(c, random, indices, 2 * depth);
-    add_known(c, &depth, 1);
-    add_data(c, random, pick_dtype(random), list(2));
+    add_known_ints(c, &depth, 1);
+    add_data(c, random, pick_bits(random), list(2));
 }
 
 /* ---- made from little ---- */
@@ -215,22 +200,22 @@ static void make_trilu(data_random *random, kernel_case *c)
     set_op(c, "Trilu", 14);
     const int64_t diagonal = pick(random, -12, 12);
     add_int(c, "upper", pick(random, 0, 1));
-    add_data(c, random, pick_dtype(random), pick_shape(random, 2, 4, 12));
-    add_known(c, &diagonal, 1);
+    add_data(c, random, pick_bits(random), pick_full_shape(random, 2, 4, 12));
+    add_known_ints(c, &diagonal, 1);
 }
 
 static void make_eye(data_random *random, kernel_case *c)
 {
     set_op(c, "EyeLike", 9);
     add_int(c, "k", pick(random, -12, 12));
-    add_data(c, random, pick_dtype(random), pick_shape(random, 2, 2, 12));
+    add_data(c, random, pick_bits(random), pick_full_shape(random, 2, 2, 12));
 }
 
 static void make_non_zero(data_random *random, kernel_case *c)
 {
     set_op(c, "NonZero", 13);
     c->is_known[0] = true;
-    add_data(c, random, pick_dtype(random), pick_shape(random, 0, 4, 8));
+    add_data(c, random, pick_bits(random), pick_full_shape(random, 0, 4, 8));
     unsigned char *bytes = c->inputs[0].data;
     const uint64_t size = sp_dtype_bytes(c->inputs[0].dtype);
     for (uint64_t i = 0; i < c->inputs[0].bytes; i += size) {
@@ -241,13 +226,13 @@ static void make_non_zero(data_random *random, kernel_case *c)
 static void make_top_k(data_random *random, kernel_case *c)
 {
     set_op(c, "TopK", 11);
-    const sp_shape x = pick_shape(random, 1, 3, 20);
+    const sp_shape x = pick_full_shape(random, 1, 3, 20);
     const uint32_t axis = (uint32_t)pick(random, 0, x.rank - 1);
     const int64_t count = pick(random, 1, x.dims[axis]);
     add_int(c, "axis", axis);
     add_int(c, "largest", pick(random, 0, 1));
     add_data(c, random, pick_number(random), x);
-    add_known(c, &count, 1);
+    add_known_ints(c, &count, 1);
     c->output_count = 2;
 }
 
@@ -259,7 +244,7 @@ static void make_resize(data_random *random, kernel_case *c, const char *mode, s
                                               "half_pixel_symmetric", "align_corners",
                                               "asymmetric",           "tf_crop_and_resize"};
     set_op(c, "Resize", 19);
-    const sp_shape x = pick_shape(random, 1, 4, 12);
+    const sp_shape x = pick_full_shape(random, 1, 4, 12);
     int64_t sizes[SP_MAX_RANK];
     for (uint32_t i = 0; i < x.rank; i++) sizes[i] = pick(random, 1, 20);
     add_text(c, "mode", &c->text, mode);
@@ -268,12 +253,12 @@ static void make_resize(data_random *random, kernel_case *c, const char *mode, s
     if (mode[0] != 'n') add_int(c, "exclude_outside", pick(random, 0, 1));
     add_data(c, random, dtype, x);
     c->input_count += 2; /* no roi, no scales */
-    add_known(c, sizes, x.rank);
+    add_known_ints(c, sizes, x.rank);
 }
 
 static void make_resize_nearest(data_random *random, kernel_case *c)
 {
-    make_resize(random, c, "nearest", pick_dtype(random));
+    make_resize(random, c, "nearest", pick_bits(random));
 }
 
 static void make_resize_f32(data_random *random, kernel_case *c)

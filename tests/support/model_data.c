@@ -95,6 +95,11 @@ sp_array data_ints(const int64_t *values, int64_t count)
     return array;
 }
 
+void data_free(sp_array *arrays, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) sp__array_deinit(&arrays[i]);
+}
+
 sp_array data_counted(sp_dtype dtype, sp_shape shape, uint64_t start)
 {
     sp_array array;

@@ -41,6 +41,13 @@ uint64_t data_hash(const void *bytes, size_t len);
 sp_array data_floats(data_random *random, const sp_shape *shape);
 sp_array data_ints(const int64_t *values, int64_t count);
 
+#define SHAPE(...)                                                                                 \
+    ((sp_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
+#define INTS(...)                                                                                  \
+    data_ints((int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+void data_free(sp_array *arrays, uint32_t count);
+
 /* Elements of any type whose bits are start, start + 1, ...; and the bits of one. */
 sp_array data_counted(sp_dtype dtype, sp_shape shape, uint64_t start);
 uint64_t data_element(const sp_array *array, uint64_t index);

@@ -104,7 +104,7 @@ static const struct deciding_case {
     {"ConstantOfShape", "i", "i", "input 0 decide a shape"},
     {"NonZero", "x", "x", "input 0 decide a shape"},
     {"OneHot", "x i f", "i", "input 1 decide a shape"},
-    {"Range", "i i i", "i", "input 0 decides a shape"},
+    {"Range", "i i i", "i", "input 0 decide a shape"},
     {"Resize", "x - f", "f", "input 2 decide a shape"},
     {"Resize", "x - - i", "i", "input 3 decide a shape"},
     {"Slice", "x i i", "i", "input 1 decide a shape"},

@@ -8,18 +8,8 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-#define SHAPE(...)                                                                                 \
-    ((sp_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
-#define INTS(...)                                                                                  \
-    data_ints((int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-
 /* One of each size of element. */
 static const sp_dtype dtypes[] = {SP_U8, SP_F16, SP_F32, SP_I64};
-
-static void free_all(sp_array *arrays, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) sp__array_deinit(&arrays[i]);
-}
 
 static int64_t pick(data_random *random, int64_t low, int64_t high)
 {
@@ -110,7 +100,7 @@ static void check_slice(data_random *random, uint64_t seed)
         CHECK_EQ_U64(data_element(&y, i), data_element(&in[0], offset_of(&shape, at)));
     }
     sp__array_deinit(&y);
-    free_all(in, 5);
+    data_free(in, 5);
 }
 
 TEST(slices_of_random_bounds_and_steps)
@@ -180,7 +170,7 @@ static void check_gather(data_random *random, uint64_t seed)
         CHECK_EQ_U64(data_element(&y, i), data_element(&in[0], offset_of(&shape, from)));
     }
     sp__array_deinit(&y);
-    free_all(in, 2);
+    data_free(in, 2);
 }
 
 static void check_gather_elements(data_random *random, uint64_t seed)
@@ -206,7 +196,7 @@ static void check_gather_elements(data_random *random, uint64_t seed)
         CHECK_EQ_U64(data_element(&y, i), data_element(&in[0], offset_of(&shape, at)));
     }
     sp__array_deinit(&y);
-    free_all(in, 2);
+    data_free(in, 2);
 }
 
 /* All indices within the smallest dimension. */
@@ -241,7 +231,7 @@ static void check_gather_nd(data_random *random, uint64_t seed)
         CHECK_EQ_U64(data_element(&y, i), data_element(&in[0], offset_of(&shape, from)));
     }
     sp__array_deinit(&y);
-    free_all(in, 2);
+    data_free(in, 2);
 }
 
 TEST(gathers_of_random_shapes_and_indices)
@@ -317,7 +307,7 @@ static void check_scatter_elements(data_random *random, uint64_t seed)
     CHECK_EQ_MEM(y.data, want.data, (size_t)y.bytes);
     sp__array_deinit(&y);
     sp__array_deinit(&want);
-    free_all(in, 3);
+    data_free(in, 3);
 }
 
 static void check_scatter_nd(data_random *random, uint64_t seed)
@@ -349,7 +339,7 @@ static void check_scatter_nd(data_random *random, uint64_t seed)
     CHECK_EQ_MEM(y.data, want.data, (size_t)y.bytes);
     sp__array_deinit(&y);
     sp__array_deinit(&want);
-    free_all(in, 3);
+    data_free(in, 3);
 }
 
 TEST(scatters_take_in_updates_in_their_order)
@@ -379,7 +369,7 @@ TEST(floats_are_reduced_with_one_nan)
     REQUIRE_OK(data_run("ScatterElements", 18, attributes, 2, in, 3, &y, 1));
     CHECK_EQ_U64(data_element(&y, 0), 0x7fc00000);
     sp__array_deinit(&y);
-    free_all(in, 3);
+    data_free(in, 3);
 }
 
 /* ---- indices that name nothing ---- */
@@ -402,7 +392,7 @@ TEST(an_index_out_of_range_is_an_error_of_the_run)
         sp__array_deinit(&y);
         CHECK_STATUS(data_run("ScatterND", 13, NULL, 0, in, 3, &y, 1), SP_INVALID);
         sp__array_deinit(&y);
-        free_all(in, 3);
+        data_free(in, 3);
     }
 }
 
@@ -432,7 +422,7 @@ TEST(shapes_and_types_that_do_not_fit_are_refused)
     CHECK_MESSAGE("reduction 'mean'");
     CHECK_STATUS(data_run("ScatterND", 16, &halves, 1, wide, 3, &y, 1), SP_UNSUPPORTED);
     CHECK_MESSAGE("reduction 'add' of type f16");
-    free_all((sp_array[]){x, floats, one, three}, 4);
+    data_free((sp_array[]){x, floats, one, three}, 4);
 }
 
 /* ---- OneHot ---- */
@@ -460,7 +450,7 @@ TEST(one_hot_marks_what_is_in_range)
     CHECK_STATUS(data_run("OneHot", 11, NULL, 0, one_value, 3, &y, 1), SP_MISMATCH);
     sp_free(no_depth[1].data);
     sp__array_deinit(&numbers);
-    free_all(in, 3);
+    data_free(in, 3);
 }
 
 TEST_MAIN

@@ -8,17 +8,7 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-#define SHAPE(...)                                                                                 \
-    ((sp_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
-#define INTS(...)                                                                                  \
-    data_ints((int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-
 enum { MAX_PARTS = 40 };
-
-static void free_all(sp_array *arrays, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) sp__array_deinit(&arrays[i]);
-}
 
 /* ---- Concat and Split undo each other ---- */
 
@@ -54,12 +44,12 @@ static void check_concat(sp_dtype dtype, sp_shape rest, int64_t axis, const int6
         CHECK(sp__shape_equal(&back[i].shape, &in[i].shape));
         CHECK_EQ_MEM(back[i].data, in[i].data, (size_t)in[i].bytes);
     }
-    free_all(back, parts);
+    data_free(back, parts);
     const sp_array both[2] = {whole, data_ints(sizes, parts)};
     REQUIRE_OK(data_run("Split", 13, &axis_attribute, 1, both, 2, back, parts));
     for (uint32_t i = 0; i < parts; i++) CHECK_EQ_MEM(back[i].data, in[i].data, in[i].bytes);
-    free_all(back, parts);
-    free_all(in, parts);
+    data_free(back, parts);
+    data_free(in, parts);
     sp__array_deinit(&whole);
     sp_free(both[1].data);
 }
@@ -85,7 +75,7 @@ TEST(split_makes_equal_parts_and_from_18_on_a_smaller_last_one)
     CHECK_EQ_INT(out[0].shape.dims[0], 3);
     CHECK_EQ_INT(out[2].shape.dims[0], 1);
     CHECK_EQ_U64(data_element(&out[2], 0), 12);
-    free_all(out, 3);
+    data_free(out, 3);
     const sp_array sizes[2] = {x, INTS(3, 3)};
     CHECK_STATUS(data_run("Split", 13, NULL, 0, sizes, 2, out, 2), SP_MISMATCH);
     const sp_array negative[2] = {x, INTS(9, -2)};
@@ -107,7 +97,7 @@ TEST(concat_refuses_what_does_not_fit)
     CHECK_STATUS(data_run("Concat", 13, &outside, 1, in, 1, &out, 1), SP_MISMATCH);
     CHECK_STATUS(data_run("Concat", 13, NULL, 0, in, 1, &out, 1), SP_CORRUPT);
     CHECK_MESSAGE("attribute 'axis' is missing");
-    free_all(in, 2);
+    data_free(in, 2);
 }
 
 /* ---- Transpose ---- */
@@ -187,7 +177,7 @@ static void check_pad(const char *mode_name, sp_shape shape, const int64_t *pads
         if (want == 0) want = data_element(&in[0], (uint64_t)from);
         CHECK_EQ_U64(data_element(&y, i), want);
     }
-    free_all(in, 3);
+    data_free(in, 3);
     sp__array_deinit(&y);
 }
 
@@ -242,7 +232,7 @@ static sp_status reshape(uint32_t version, const int64_t *zero, sp_shape from, c
         data_run("Reshape", version, &allow, version < 14 ? 0 : 1, in, 2, &y, 1);
     *out = y.shape;
     if (status == SP_OK) CHECK_EQ_MEM(y.data, in[0].data, (size_t)in[0].bytes);
-    free_all(in, 2);
+    data_free(in, 2);
     sp__array_deinit(&y);
     return status;
 }
@@ -301,7 +291,7 @@ TEST(constant_of_shape_fills)
     sp_array bad[] = {INTS(-1), INTS(1 << 20, 1 << 20, 1 << 20)};
     CHECK_STATUS(data_run("ConstantOfShape", 9, NULL, 0, &bad[0], 1, &y, 1), SP_MISMATCH);
     CHECK_STATUS(data_run("ConstantOfShape", 9, NULL, 0, &bad[1], 1, &y, 1), SP_EXHAUSTED);
-    free_all(bad, 2);
+    data_free(bad, 2);
 }
 
 TEST_MAIN

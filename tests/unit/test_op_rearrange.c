@@ -9,16 +9,6 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-#define SHAPE(...)                                                                                 \
-    ((sp_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
-#define INTS(...)                                                                                  \
-    data_ints((int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-
-static void free_all(sp_array *arrays, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) sp__array_deinit(&arrays[i]);
-}
-
 static int64_t pick(data_random *random, int64_t low, int64_t high)
 {
     return low + (int64_t)(data_next(random) % (uint64_t)(high - low + 1));
@@ -42,7 +32,7 @@ static void check_view(const char *op, sp_shape from, sp_array axes, const char 
         CHECK_EQ_MEM(y.data, in[0].data, (size_t)y.bytes);
         sp__array_deinit(&y);
     }
-    free_all(in, 2);
+    data_free(in, 2);
 }
 
 TEST(squeeze_and_unsqueeze_take_axes_of_both_forms)
@@ -102,7 +92,7 @@ static void check_range(sp_dtype dtype, double start, double limit, double delta
         }
         sp__array_deinit(&y);
     }
-    free_all(in, 3);
+    data_free(in, 3);
 }
 
 TEST(range_counts_up_and_down_in_every_type)
@@ -132,7 +122,7 @@ TEST(range_takes_numbers_of_one_type)
     CHECK_STATUS(data_run("Range", 11, NULL, 0, lists, 3, &y, 1), SP_MISMATCH);
     CHECK_MESSAGE("input 1 has shape [2], wanted a number");
     sp_free(lists[1].data);
-    free_all(in, 3);
+    data_free(in, 3);
 }
 
 /* ---- Tile ---- */
@@ -160,7 +150,7 @@ TEST(tile_repeats_any_dimension)
             CHECK_EQ_U64(data_element(&y, i), data_element(&in[0], from));
         }
         sp__array_deinit(&y);
-        free_all(in, 2);
+        data_free(in, 2);
     }
 }
 
@@ -244,7 +234,7 @@ TEST(trilu_keeps_one_side_of_a_diagonal)
                 CHECK_EQ_U64(data_element(&y, e), stays ? e + 1 : 0);
             }
             sp__array_deinit(&y);
-            free_all(in, 2);
+            data_free(in, 2);
         }
     }
     sp_array y, empty = data_counted(SP_F32, SHAPE(3, 0), 0), list = INTS(1);
@@ -332,8 +322,8 @@ TEST(top_k_sorts_and_keeps_the_order_of_equals)
             check_line((float *)in[0].data + from, (float *)out[0].data + to,
                        (int64_t *)out[1].data + to, size, inner, count, largest != 0);
         }
-        free_all(in, 2);
-        free_all(out, 2);
+        data_free(in, 2);
+        data_free(out, 2);
     }
 }
 
@@ -345,7 +335,7 @@ TEST(top_k_knows_signs_and_versions)
     sp_array x = data_counted(SP_F32, SHAPE(3), 0x3f800000), out[2];
     REQUIRE_OK(data_run("TopK", 1, attributes, 1, &x, 1, out, 2));
     CHECK_EQ_U64(data_element(&out[1], 0), 2);
-    free_all(out, 2);
+    data_free(out, 2);
     CHECK_STATUS(data_run("TopK", 1, attributes + 1, 1, &x, 1, out, 2), SP_MISMATCH);
     CHECK_MESSAGE("the first 4 of a dimension of 3");
     static const sp_dtype dtypes[] = {SP_I8, SP_U8, SP_I16, SP_U16, SP_I32, SP_U32, SP_I64, SP_U64};
@@ -353,8 +343,8 @@ TEST(top_k_knows_signs_and_versions)
         sp_array in[2] = {data_counted(dtypes[i], SHAPE(2), UINT64_MAX), INTS(1)};
         REQUIRE_OK(data_run("TopK", 11, NULL, 0, in, 2, out, 2)); /* all bits, and 0 */
         CHECK_EQ_U64(data_element(&out[1], 0), i % 2 == 0 ? 1 : 0);
-        free_all(in, 2);
-        free_all(out, 2);
+        data_free(in, 2);
+        data_free(out, 2);
     }
     sp__array_deinit(&x);
 }

@@ -9,10 +9,6 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-#define SHAPE(...)                                                                                 \
-    ((sp_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
-#define INTS(...)                                                                                  \
-    data_ints((int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 #define FLOATS(...) floats((float[]){__VA_ARGS__}, sizeof((float[]){__VA_ARGS__}) / sizeof(float))
 
 static sp_array floats(const float *values, int64_t count)
@@ -21,11 +17,6 @@ static sp_array floats(const float *values, int64_t count)
     if (sp__array_init(&array, SP_F32, &SHAPE(count)) != SP_OK) abort();
     memcpy(array.data, values, (size_t)array.bytes);
     return array;
-}
-
-static void free_all(sp_array *arrays, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) sp__array_deinit(&arrays[i]);
 }
 
 /* What a case asks for. */
@@ -175,7 +166,7 @@ static void check_resize(const resize_case *c, const int64_t *sizes)
     }
     free(want);
     sp__array_deinit(&y);
-    free_all(in, 4);
+    data_free(in, 4);
 }
 
 static const int64_t sizes[][3] = {{2, 10, 14}, {2, 3, 4},  {2, 5, 9},   {2, 1, 1},
@@ -236,7 +227,7 @@ TEST(a_long_axis_becomes_one_element)
     REQUIRE_OK(data_run("Resize", 18, attributes, 2, in, 4, &y, 1));
     CHECK(fabsf(*(float *)y.data - 0.5f) < 1e-3f);
     sp__array_deinit(&y);
-    free_all(in, 4);
+    data_free(in, 4);
 }
 
 TEST(scales_axes_and_policies)
@@ -260,7 +251,7 @@ TEST(scales_axes_and_policies)
     attributes[0] = data_attribute_ints("axes", twice, 2);
     CHECK_STATUS(data_run("Resize", 18, attributes, 1, in, 4, &y, 1), SP_MISMATCH);
     CHECK_MESSAGE("axis 1 is given twice");
-    free_all(in, 3);
+    data_free(in, 3);
     sp_free(with_sizes[3].data);
 }
 
@@ -285,7 +276,7 @@ TEST(old_versions_floor_at_the_left_corner)
     REQUIRE_OK(data_run("Resize", 10, NULL, 0, in, 2, &y, 1));
     CHECK_EQ_MEM(y.data, nearest_want, sizeof(nearest_want));
     sp__array_deinit(&y);
-    free_all(in, 2);
+    data_free(in, 2);
 }
 
 TEST(resize_refuses_what_has_no_meaning)
@@ -316,7 +307,7 @@ TEST(resize_refuses_what_has_no_meaning)
     CHECK_MESSAGE("mode 'cubic' of type i32");
     CHECK_STATUS(data_run("Resize", 13, unknown, 1, in[1], 4, &y, 1), SP_UNSUPPORTED);
     CHECK_MESSAGE("nearest_mode 'odd' is not supported");
-    for (size_t i = 0; i < SP_COUNT_OF(in); i++) free_all(in[i] + 1, 3);
+    for (size_t i = 0; i < SP_COUNT_OF(in); i++) data_free(in[i] + 1, 3);
     sp__array_deinit(&x);
 }
 

@@ -145,7 +145,7 @@ static void activate(const sp_cell_activation *f, const float *from, float *to, 
     case SP_CELL_TANH:
         APPLY(sp_tanhf(x));
     case SP_CELL_RELU:
-        APPLY(x <= 0 ? 0.0f : x);
+        APPLY(sp_reluf(x));
     case SP_CELL_AFFINE:
         APPLY(alpha * x + beta);
     case SP_CELL_LEAKY_RELU:
