@@ -32,11 +32,11 @@ typedef struct sp_gather_constants {
     uint32_t index_bytes; /* 4 or 8, here and below */
 } sp_gather_constants;
 
-/* y has the shape of the indices, `dims`; the coordinate along `axis` is what the index says.
- * x: strides of x, in elements. */
+/* y has the shape of the indices, `dims`; the coordinate along the axis is what the index says.
+ * x: strides of x, in elements; 0 along the axis. */
 typedef struct sp_gather_elements_constants {
-    uint32_t rank, axis, element_bytes, index_bytes;
-    int64_t axis_size, count, tile_count;
+    uint32_t rank, element_bytes, index_bytes;
+    int64_t axis_size, axis_stride, count, tile_count;
     int64_t dims[SP_KERNEL_RANK], x[SP_KERNEL_RANK];
 } sp_gather_elements_constants;
 
@@ -187,7 +187,7 @@ typedef struct sp_recurrent_constants {
 /* Bytes of each, the same for every compiler. */
 #define SP_MOVE_CONSTANTS_LIST(X)                                                                  \
     X(sp_gather_constants, 48)                                                                     \
-    X(sp_gather_elements_constants, 168)                                                           \
+    X(sp_gather_elements_constants, 176)                                                           \
     X(sp_gather_nd_constants, 176)                                                                 \
     X(sp_scatter_elements_constants, 176)                                                          \
     X(sp_scatter_nd_constants, 168)                                                                \

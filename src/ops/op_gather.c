@@ -114,9 +114,12 @@ sp_status sp__gather_elements_lower(const sp_op_call *call, sp_lowering *lowerin
                                       .index_bytes = input_bytes(call, 1),
                                       .count = (int64_t)sp__shape_count(y),
                                       .tile_count = SP_TILE_ELEMENTS / 2};
-    SP_TRY(read_axis(call, &k.axis));
-    k.axis_size = x->dims[k.axis];
+    uint32_t axis;
+    SP_TRY(read_axis(call, &axis));
     sp__shape_strides(x, k.x);
+    k.axis_size = x->dims[axis];
+    k.axis_stride = k.x[axis];
+    k.x[axis] = 0;
     for (uint32_t i = 0; i < y->rank; i++) k.dims[i] = y->dims[i];
     return emit(call, lowering, SP_KERNEL_ID_gather_elements, &k, sizeof(k), k.count, k.tile_count);
 }

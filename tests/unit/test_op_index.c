@@ -64,7 +64,8 @@ static int64_t index_at(const sp_array *array, uint64_t i, int64_t size)
 static void check_slice(data_random *random, uint64_t seed)
 {
     const sp_shape shape = pick_shape(random, 1, SP_MAX_RANK, seed % 7 == 0 ? 0 : 1);
-    int64_t starts[SP_MAX_RANK], ends[SP_MAX_RANK], axes[SP_MAX_RANK], steps[SP_MAX_RANK];
+    int64_t starts[SP_MAX_RANK] = {0}, ends[SP_MAX_RANK] = {0}, axes[SP_MAX_RANK] = {0},
+            steps[SP_MAX_RANK] = {0};
     for (uint32_t i = 0; i < shape.rank; i++) {
         axes[i] = seed % 2 == 0 ? i : (int64_t)i - shape.rank;
         starts[i] = pick(random, -7, 7);
@@ -94,7 +95,7 @@ static void check_slice(data_random *random, uint64_t seed)
         REQUIRE_EQ_INT(y.shape.dims[i], count);
     }
     for (uint64_t i = 0; i < sp__shape_count(&y.shape); i++) {
-        int64_t at[SP_MAX_RANK];
+        int64_t at[SP_MAX_RANK] = {0};
         coordinates(&y.shape, i, at);
         for (uint32_t d = 0; d < shape.rank; d++) at[d] = places[d][at[d]];
         CHECK_EQ_U64(data_element(&y, i), data_element(&in[0], offset_of(&shape, at)));
@@ -161,7 +162,7 @@ static void check_gather(data_random *random, uint64_t seed)
     REQUIRE_OK(data_run("Gather", 13, &attribute, 1, in, 2, &y, 1));
     CHECK_EQ_INT(y.shape.rank, shape.rank - 1 + places.rank);
     for (uint64_t i = 0; i < sp__shape_count(&y.shape); i++) {
-        int64_t at[SP_MAX_RANK], from[SP_MAX_RANK];
+        int64_t at[SP_MAX_RANK] = {0}, from[SP_MAX_RANK] = {0};
         coordinates(&y.shape, i, at);
         for (uint32_t d = 0; d < shape.rank; d++) {
             from[d] = d < axis ? at[d] : d > axis ? at[d - 1 + places.rank] : 0;
@@ -190,7 +191,7 @@ static void check_gather_elements(data_random *random, uint64_t seed)
     REQUIRE_OK(data_run("GatherElements", 13, &attribute, 1, in, 2, &y, 1));
     CHECK(sp__shape_equal(&y.shape, &places));
     for (uint64_t i = 0; i < sp__shape_count(&places); i++) {
-        int64_t at[SP_MAX_RANK];
+        int64_t at[SP_MAX_RANK] = {0};
         coordinates(&places, i, at);
         at[axis] = index_at(&in[1], i, shape.dims[axis]);
         CHECK_EQ_U64(data_element(&y, i), data_element(&in[0], offset_of(&shape, at)));
@@ -218,7 +219,7 @@ static void check_gather_nd(data_random *random, uint64_t seed)
     sp_array y;
     REQUIRE_OK(data_run("GatherND", 12, &attribute, 1, in, 2, &y, 1));
     for (uint64_t i = 0; i < sp__shape_count(&y.shape); i++) {
-        int64_t at[SP_MAX_RANK], from[SP_MAX_RANK], index[SP_MAX_RANK];
+        int64_t at[SP_MAX_RANK] = {0}, from[SP_MAX_RANK] = {0}, index[SP_MAX_RANK] = {0};
         coordinates(&y.shape, i, at);
         memcpy(index, at, sizeof(index));
         for (uint32_t d = 0; d < shape.rank; d++) {
@@ -299,7 +300,7 @@ static void check_scatter_elements(data_random *random, uint64_t seed)
     sp_array y, want = copy_of(&in[0]);
     REQUIRE_OK(data_run("ScatterElements", 18, attributes, 2, in, 3, &y, 1));
     for (uint64_t i = 0; i < sp__shape_count(&places); i++) {
-        int64_t at[SP_MAX_RANK];
+        int64_t at[SP_MAX_RANK] = {0};
         coordinates(&places, i, at);
         at[axis] = index_at(&in[1], i, shape.dims[axis]);
         take_in(&want, offset_of(&shape, at), (int)(seed / 5 % 5), data_element(&in[2], i));
@@ -328,7 +329,7 @@ static void check_scatter_nd(data_random *random, uint64_t seed)
     sp_array y, want = copy_of(&in[0]);
     REQUIRE_OK(data_run("ScatterND", 18, &attribute, 1, in, 3, &y, 1));
     for (uint64_t i = 0; i < sp__shape_count(&updates); i++) {
-        int64_t at[SP_MAX_RANK], to[SP_MAX_RANK];
+        int64_t at[SP_MAX_RANK] = {0}, to[SP_MAX_RANK] = {0};
         coordinates(&updates, i, at);
         for (uint32_t d = 0; d < shape.rank; d++) {
             to[d] = d < depth ? index_at(&in[1], (uint64_t)(at[0] * depth + d), shape.dims[d])

@@ -137,14 +137,14 @@ static double of_h(const layer *l, int64_t d, int64_t g, const double *h)
 static void step(const layer *l, int64_t d, int64_t row, int64_t t, double *h, double *c)
 {
     const int64_t n = l->hidden, p = d * 3 * n;
-    double before[32], reset[32];
+    double before[32], reset[32] = {0};
     memcpy(before, h, sizeof(before));
     for (int64_t i = 0; i < n && l->op[0] == 'G'; i++) {
         reset[i] = sigmoid(clipped(l, of_x(l, d, n + i, row, t) + of_h(l, d, n + i, before)));
         reset[i] *= l->resets_after ? 1 : before[i];
     }
     for (int64_t i = 0; i < n; i++) {
-        double sums[4];
+        double sums[4] = {0};
         for (int64_t g = 0; g < l->gates; g++) {
             sums[g] = of_x(l, d, g * n + i, row, t) + of_h(l, d, g * n + i, before);
         }

@@ -56,13 +56,12 @@ static SP_ALWAYS_INLINE sp_status pick_row(const sp_tile *tile, int64_t from, in
     const sp_gather_elements_constants *k = tile->constants;
     const char *x = tile->bindings[0];
     char *y = tile->bindings[2];
-    const int64_t stride = k->x[k->axis];
-    const int64_t step = k->axis == k->rank - 1 ? 0 : k->x[k->rank - 1];
+    const int64_t step = k->x[k->rank - 1];
     for (int64_t i = 0; i < n; i++) {
         const int64_t given = sp_index_load(tile->bindings[1], at + i, k->index_bytes);
         const int64_t index = sp_index_wrap(given, k->axis_size);
         if (!sp_index_is_inside(index, k->axis_size)) return sp_index_fail(given, k->axis_size);
-        const int64_t offset = from + (column + i) * step + index * stride;
+        const int64_t offset = from + (column + i) * step + index * k->axis_stride;
         memcpy(y + (at + i) * bytes, x + offset * bytes, (size_t)bytes);
     }
     return SP_OK;
@@ -74,10 +73,8 @@ static SP_ALWAYS_INLINE sp_status pick_tile(const sp_tile *tile, const int64_t b
     const uint32_t last = k->rank - 1;
     const span all = tile_span(tile->index[0], k->tile_count, k->count);
     if (all.first >= all.end) return SP_OK;
-    int64_t strides[SP_MAX_RANK];
-    for (uint32_t i = 0; i < k->rank; i++) strides[i] = i == k->axis ? 0 : k->x[i];
     sp_walk walk;
-    sp_walk_init(&walk, k->rank, k->dims, strides, strides, all.first / k->dims[last]);
+    sp_walk_init(&walk, k->rank, k->dims, k->x, k->x, all.first / k->dims[last]);
     int64_t at = all.first;
     for (int64_t column = at % k->dims[last]; at < all.end; column = 0, sp_walk_next(&walk)) {
         const int64_t left = k->dims[last] - column;

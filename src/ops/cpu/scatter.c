@@ -115,19 +115,6 @@ COMBINE(u64, uint64_t)
 
 typedef void (*combine_fn)(uint32_t reduction, void *to, const void *from, int64_t n);
 
-static int64_t element_bytes(uint32_t dtype)
-{
-    switch (dtype) {
-#define BYTES_CASE(code, value, name, bytes)                                                       \
-    case code:                                                                                     \
-        return bytes;
-        SP_DTYPE_LIST(BYTES_CASE)
-#undef BYTES_CASE
-    default:
-        return 0;
-    }
-}
-
 /* NULL: the update replaces what is there. */
 static combine_fn find_combine(uint32_t dtype, uint32_t reduction)
 {
@@ -177,7 +164,7 @@ sp_status SP_KERNEL(scatter_elements)(const sp_tile *tile)
 {
     const sp_scatter_elements_constants *k = tile->constants;
     const combine_fn combine = find_combine(k->dtype, k->reduction);
-    const int64_t bytes = element_bytes(k->dtype);
+    const int64_t bytes = (int64_t)sp_dtype_bytes((sp_dtype)k->dtype);
     const char *updates = tile->bindings[1];
     char *y = tile->bindings[2];
     int64_t step = 1; /* along the axis, in the updates */
@@ -203,7 +190,7 @@ sp_status SP_KERNEL(scatter_nd)(const sp_tile *tile)
 {
     const sp_scatter_nd_constants *k = tile->constants;
     const combine_fn combine = find_combine(k->dtype, k->reduction);
-    const int64_t bytes = element_bytes(k->dtype);
+    const int64_t bytes = (int64_t)sp_dtype_bytes((sp_dtype)k->dtype);
     const char *updates = tile->bindings[1];
     char *y = tile->bindings[2];
     const int64_t first = tile->index[0] * k->tile_slice;
