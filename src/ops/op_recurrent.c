@@ -316,7 +316,7 @@ static void set_strides(const recurrent_sizes *s, sp_recurrent_constants *k)
         k->state_row = n;
     }
     /* Three vectors, and the gates with whole panels before and behind them. */
-    k->scratch_row = 3 * n + width + 2 * SP_GEMM_PANEL;
+    k->scratch_row = 3 * n + width + INT64_C(2) * SP_GEMM_PANEL;
 }
 
 static sp_status make_constants(const sp_op_call *call, const recurrent_sizes *s,

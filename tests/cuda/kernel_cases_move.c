@@ -85,6 +85,50 @@ static int64_t least_size(const sp_shape *shape)
     return least;
 }
 
+/* ---- walks ---- */
+
+static void make_slice(data_random *random, kernel_case *c)
+{
+    set_op(c, "Slice", 13);
+    const sp_shape x = pick_full_shape(random, 1, 4, 12);
+    int64_t lists[4][SP_MAX_RANK]; /* starts, ends, axes, steps */
+    for (uint32_t i = 0; i < x.rank; i++) {
+        const int64_t step = pick(random, 1, 3), size = x.dims[i];
+        const bool is_backwards = one_in(random, 2);
+        lists[0][i] = is_backwards ? pick(random, size / 2, size) : pick(random, -size, size / 2);
+        lists[1][i] = is_backwards ? pick(random, -size - 1, -size / 2 - 1)
+                                   : pick(random, size / 2 + 1, size + 1);
+        lists[2][i] = i;
+        lists[3][i] = is_backwards ? -step : step;
+    }
+    add_data(c, random, pick_bits(random), x);
+    for (int i = 0; i < 4; i++) add_known_ints(c, lists[i], x.rank);
+}
+
+static void make_tile(data_random *random, kernel_case *c)
+{
+    set_op(c, "Tile", 13);
+    const sp_shape x = pick_full_shape(random, 1, 3, 12);
+    int64_t repeats[SP_MAX_RANK];
+    for (uint32_t i = 0; i < x.rank; i++) repeats[i] = pick(random, 1, 4);
+    add_data(c, random, pick_bits(random), x);
+    add_known_ints(c, repeats, x.rank);
+}
+
+static void make_blocks(data_random *random, kernel_case *c)
+{
+    const bool is_to_space = one_in(random, 2);
+    const int64_t size = pick(random, 1, 3), rows = pick(random, 1, 6),
+                  columns = pick(random, 1, 6);
+    sp_shape x = {.rank = 4, .dims = {pick(random, 1, 3), pick(random, 1, 4), rows, columns}};
+    set_op(c, is_to_space ? "DepthToSpace" : "SpaceToDepth", 13);
+    if (is_to_space) add_text(c, "mode", &c->text, one_in(random, 2) ? "CRD" : "DCR");
+    add_int(c, "blocksize", size);
+    if (is_to_space) x.dims[1] *= size * size;
+    for (int i = 2; i < 4 && !is_to_space; i++) x.dims[i] *= size;
+    add_data(c, random, pick_bits(random), x);
+}
+
 /* ---- indices ---- */
 
 static void make_gather(data_random *random, kernel_case *c)
@@ -315,6 +359,9 @@ static void make_rnn(data_random *random, kernel_case *c)
 }
 
 const kernel_case_kind kernel_case_moves[] = {
+    {"slice", make_slice},
+    {"tile", make_tile},
+    {"blocks", make_blocks},
     {"gather", make_gather},
     {"gather elements", make_gather_elements},
     {"gather nd", make_gather_nd},

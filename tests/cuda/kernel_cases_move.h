@@ -10,7 +10,7 @@ typedef struct kernel_case_kind {
     void (*make)(data_random *random, kernel_case *c);
 } kernel_case_kind;
 
-#define KERNEL_CASE_MOVES 16
+#define KERNEL_CASE_MOVES 19
 extern const kernel_case_kind kernel_case_moves[KERNEL_CASE_MOVES];
 
 #endif
