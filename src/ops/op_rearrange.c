@@ -46,7 +46,7 @@ sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering)
     SP_TRY(read_repeats(call, repeats));
     sp__shape_strides(shape, x_strides);
     sp__shape_strides(&call->outputs[0].shape, y_strides);
-    for (uint32_t i = 0; i < shape->rank; i++) {
+    for (size_t i = 0; i < shape->rank; i++) {
         dims[2 * i] = repeats[i];
         x[2 * i] = 0;
         y[2 * i] = y_strides[i] * shape->dims[i];

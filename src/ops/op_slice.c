@@ -72,7 +72,7 @@ static sp_status read_ranges(const sp_op_call *call, slice_range out[SP_MAX_RANK
 
 sp_status sp__slice_infer(sp_op_call *call)
 {
-    slice_range ranges[SP_MAX_RANK];
+    slice_range ranges[SP_MAX_RANK] = {0};
     SP_TRY(read_ranges(call, ranges));
     sp_shape y = {.rank = call->inputs[0].shape.rank};
     for (uint32_t i = 0; i < y.rank; i++) y.dims[i] = ranges[i].count;
@@ -82,7 +82,7 @@ sp_status sp__slice_infer(sp_op_call *call)
 
 sp_status sp__slice_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    slice_range ranges[SP_MAX_RANK];
+    slice_range ranges[SP_MAX_RANK] = {0};
     SP_TRY(read_ranges(call, ranges));
     const sp_shape *y = &call->outputs[0].shape;
     int64_t strides[SP_MAX_RANK];
