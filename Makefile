@@ -60,7 +60,7 @@ soak:
 	@cmake --build build/release --parallel $(JOBS)
 	@cd build/release && ctest --verbose --no-tests=error $(LABEL)
 	@cmake --preset dev -B build/soak -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
-	@cmake --build build/soak --parallel $(JOBS) --target sp_stress
+	@cmake --build build/soak --parallel $(JOBS) --target sp_delayed
 	@cd build/soak && ctest --verbose --no-tests=$(if $(L),ignore,error) -L '^delayed$$' $(LABEL)
 
 bench: release

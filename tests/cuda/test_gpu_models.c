@@ -155,10 +155,9 @@ static void check_batches(const char *name, sp_device device)
     for (uint64_t row = 0; row < MOST; row++) {
         run_batch(&c, 1, inputs + row * in, alone + row * each);
     }
-    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 100, 255, 1024, 4096};
-    for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
-        run_batch(&c, sizes[i], inputs, out);
-        CHECK(memcmp(out, alone, (uint64_t)sizes[i] * each * sizeof(float)) == 0);
+    for (int64_t rows = 1; rows <= MOST; rows++) {
+        run_batch(&c, rows, inputs, out);
+        CHECK(memcmp(out, alone, (uint64_t)rows * each * sizeof(float)) == 0);
     }
     sp_free(inputs);
     sp_free(alone);
@@ -166,7 +165,7 @@ static void check_batches(const char *name, sp_device device)
     case_close(&c);
 }
 
-TEST(a_row_of_any_batch_has_the_bits_of_the_row_alone)
+TEST(a_row_of_every_batch_of_1_to_4096_has_the_bits_of_the_row_alone)
 {
     sp_device device;
     if (!open_gpu(&device)) SKIP("no GPU");

@@ -22,19 +22,18 @@ struct sp_right_taps {
     const sp_conv_constants &k;
     const float *x; /* of the group of the image */
     int64_t depth;
+    int row, row_step; /* this warp's first tap in a chunk; from one to the next */
     bool has_pixel;
     int64_t y0, x0; /* where the pixel's window begins */
     sp_tap next;    /* this warp's next tap */
     sp_tap step;    /* from one to the next */
 
     /* Loads the chunk from `first` on to [tap][lane]. */
-    template <int R>
-    __device__ __forceinline__ void load(const sp_loader &loader, int64_t first, float *to)
+    template <int R> __device__ __forceinline__ void load(int64_t first, float *to)
     {
         const int64_t left_over = has_pixel ? depth - first : 0;
 #pragma unroll 1
-        for (int i = loader.index / SP_CUDA_LANES; i < sp_chunk<R>::depth && i < left_over;
-             i += loader.count / SP_CUDA_LANES) {
+        for (int i = row; i < sp_chunk<R>::depth && i < left_over; i += row_step) {
             const int64_t y = y0 + next.row * k.dilation_h,
                           column = x0 + next.column * k.dilation_w;
             float *place = to + i * SP_CUDA_LANES + sp_lane();
@@ -69,14 +68,18 @@ SP_CUDA_FUNCTION sp_right_taps sp_make_right_taps(const sp_conv_constants &k, co
     const int64_t pixel = first_pixel + sp_lane();
     int64_t row = pixel;
     const int64_t column = sp_take_coordinate(&row, k.out_w);
+    const int first_tap = loader.index < 0 ? 0 : loader.index / SP_CUDA_LANES;
+    const int step = loader.count / SP_CUDA_LANES;
     return {k,
             x,
             k.channels * k.kernel_h * k.kernel_w,
+            first_tap,
+            step,
             pixel < k.out_h * k.out_w,
             row * k.stride_h - k.pad_top,
             column * k.stride_w - k.pad_left,
-            sp_make_tap(k, loader.index < 0 ? 0 : loader.index / SP_CUDA_LANES),
-            sp_make_tap(k, loader.count / SP_CUDA_LANES)};
+            sp_make_tap(k, first_tap),
+            sp_make_tap(k, step)};
 }
 
 /* Is a channel, as it stands in memory, one row of the right operand? */
@@ -98,9 +101,14 @@ struct sp_conv_output {
         return k.activation;
     }
 
-    __device__ __forceinline__ float finish(int r, int, float chain) const
+    __device__ __forceinline__ float addend(int r, int) const
     {
-        return sp_canonical(bias ? __fadd_rn(chain, bias[r]) : chain);
+        return bias ? bias[r] : 0;
+    }
+
+    __device__ __forceinline__ float finish(float chain, float addend) const
+    {
+        return sp_canonical(bias ? __fadd_rn(chain, addend) : chain);
     }
 
     __device__ __forceinline__ void store(int r, int lane, float out) const
@@ -109,37 +117,49 @@ struct sp_conv_output {
     }
 };
 
+/* The tile at (filter `first` of its group, `pixel`) of a plane: one group of one image. */
+SP_CUDA_FUNCTION void sp_conv_tile(const sp_gpu_bindings &bindings, const sp_conv_constants &k,
+                                   float *pool, int64_t plane, int64_t first, int64_t pixel)
+{
+    const int64_t taps = k.channels * k.kernel_h * k.kernel_w;
+    const int64_t pixels = k.out_h * k.out_w;
+    const int64_t tile_rows = sp_cuda_conv_rows(&k) * SP_CUDA_WARPS;
+    const int64_t rows = k.filters - first < tile_rows ? k.filters - first : tile_rows;
+    int64_t image = plane;
+    const int64_t filter = sp_take_coordinate(&image, k.groups) * k.filters + first; /* of all */
+    const float *x = (const float *)bindings.at[0] + plane * k.channels * k.in_h * k.in_w;
+    const float *w = (const float *)bindings.at[1] + filter * taps;
+    const float *bias = k.has_bias ? (const float *)bindings.at[2] + filter : nullptr;
+    float *y = (float *)bindings.at[k.has_bias ? 3 : 2] + (plane * k.filters + first) * pixels;
+    const sp_loader loader = sp_make_loader(rows);
+    const sp_left_rows left = sp_make_left_rows(w, taps, 1, rows, taps);
+    const sp_conv_output output = {k, bias, y + pixel, pixels};
+    if (sp_is_pointwise(k)) {
+        sp_right_panels right =
+            sp_make_right_panels(x, pixels, SP_GEMM_PANEL, taps, pixel, pixels, loader);
+        sp_run_tile(pool, left, right, loader, pixels - pixel, output);
+    } else {
+        sp_right_taps right = sp_make_right_taps(k, x, pixel, loader);
+        sp_run_tile(pool, left, right, loader, pixels - pixel, output);
+    }
+}
+
+/* Tiles: x goes along the pixels, y down the filters of a group, z through the planes. */
 SP_CUDA_KERNEL(conv_f32, sp_conv_constants)
 {
     __shared__ float4 pool[SP_PRODUCT_POOL];
-    const float *bias = k.has_bias ? (const float *)bindings.at[2] : nullptr;
     const int64_t tile_rows = sp_cuda_conv_rows(&k) * SP_CUDA_WARPS;
-    const int64_t taps = k.channels * k.kernel_h * k.kernel_w;
-    const int64_t plane = k.out_h * k.out_w;
-    const int64_t across = sp_cuda_tiles(plane, SP_CUDA_LANES);
-    const int64_t down = sp_cuda_tiles(k.filters, tile_rows);
-    const int64_t tiles = sp_cuda_conv_tiles(&k);
+    const int64_t pixels = k.out_h * k.out_w;
 #pragma unroll 1
-    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        int64_t image = tile;
-        const int64_t pixel = sp_take_coordinate(&image, across) * SP_CUDA_LANES;
-        const int64_t first = sp_take_coordinate(&image, down) * tile_rows;
-        const int64_t index = image; /* image * groups + group */
-        const int64_t group = sp_take_coordinate(&image, k.groups);
-        const int64_t filter = group * k.filters + first; /* of all groups */
-        const int64_t rows = k.filters - first < tile_rows ? k.filters - first : tile_rows;
-        const float *x = (const float *)bindings.at[0] + index * k.channels * k.in_h * k.in_w;
-        const float *w = (const float *)bindings.at[1] + filter * taps;
-        float *y = (float *)bindings.at[k.has_bias ? 3 : 2] + (index * k.filters + first) * plane;
-        const sp_left_rows left = sp_make_left_rows(w, taps, 1, rows, taps);
-        const sp_conv_output output = {k, bias ? bias + filter : nullptr, y + pixel, plane};
-        if (sp_is_pointwise(k)) {
-            sp_right_panels right =
-                sp_make_right_panels(x, plane, SP_GEMM_PANEL, taps, pixel, plane);
-            sp_run_tile((float *)pool, left, right, plane - pixel, output);
-        } else {
-            sp_right_taps right = sp_make_right_taps(k, x, pixel, sp_make_loader(rows));
-            sp_run_tile((float *)pool, left, right, plane - pixel, output);
+    for (int64_t plane = blockIdx.z; plane * k.filters < k.planes; plane += gridDim.z) {
+#pragma unroll 1
+        for (int64_t first = blockIdx.y * tile_rows; first < k.filters;
+             first += gridDim.y * tile_rows) {
+#pragma unroll 1
+            for (int64_t pixel = (int64_t)blockIdx.x * SP_CUDA_LANES; pixel < pixels;
+                 pixel += (int64_t)gridDim.x * SP_CUDA_LANES) {
+                sp_conv_tile(bindings, k, (float *)pool, plane, first, pixel);
+            }
         }
     }
 }

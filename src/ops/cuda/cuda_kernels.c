@@ -5,23 +5,32 @@
 
 #include "ops/cuda/tiles.h"
 
-#define MAX_BLOCKS INT64_C(0x7fffffff) /* along x, on every processor */
+/* On every processor, along x and along the others. */
+#define MAX_BLOCKS INT64_C(0x7fffffff)
+#define MAX_OUTER_BLOCKS INT64_C(0xffff)
 
-/* `blocks` blocks of the usual size; the whole again for each of `parts`. */
-static void set_shape(int64_t blocks, uint32_t parts, sp_launch_shape *out)
+static uint32_t at_most(int64_t count, int64_t limit)
 {
-    const uint32_t x = (uint32_t)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
-    *out = (sp_launch_shape){.grid = {x, parts, 1}, .block = {SP_CUDA_THREADS, 1, 1}};
+    return (uint32_t)(count < limit ? count : limit);
+}
+
+static void set_grid(int64_t x, int64_t y, int64_t z, sp_launch_shape *out)
+{
+    *out = (sp_launch_shape){.grid = {at_most(x, MAX_BLOCKS), at_most(y, MAX_OUTER_BLOCKS),
+                                      at_most(z, MAX_OUTER_BLOCKS)},
+                             .block = {SP_CUDA_THREADS, 1, 1}};
 }
 
 static void set_threads(int64_t threads, sp_launch_shape *out)
 {
-    set_shape(sp_cuda_tiles(threads, SP_CUDA_THREADS), 1, out);
+    set_grid(sp_cuda_tiles(threads, SP_CUDA_THREADS), 1, 1, out);
 }
 
 static void shape_gemm(const void *constants, sp_launch_shape *out)
 {
-    set_shape(sp_cuda_gemm_tiles(constants), 1, out);
+    const sp_gemm_constants *k = constants;
+    set_grid(sp_cuda_tiles(k->rows, sp_cuda_gemm_rows(k) * SP_CUDA_WARPS),
+             sp_cuda_tiles(k->columns, SP_CUDA_LANES), sp_cuda_gemm_matrices(k), out);
 }
 
 static void shape_pack(const void *constants, sp_launch_shape *out)
@@ -32,7 +41,10 @@ static void shape_pack(const void *constants, sp_launch_shape *out)
 
 static void shape_conv(const void *constants, sp_launch_shape *out)
 {
-    set_shape(sp_cuda_conv_tiles(constants), 1, out);
+    const sp_conv_constants *k = constants;
+    set_grid(sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES),
+             sp_cuda_tiles(k->filters, sp_cuda_conv_rows(k) * SP_CUDA_WARPS),
+             k->filters > 0 ? k->planes / k->filters : 0, out);
 }
 
 static void shape_depthwise(const void *constants, sp_launch_shape *out)
@@ -77,8 +89,8 @@ static void shape_concat(const void *constants, sp_launch_shape *out)
     for (uint32_t i = 0; i < k->parts; i++) {
         if (k->part_bytes[i] > most) most = k->part_bytes[i];
     }
-    set_shape(sp_cuda_tiles(sp_cuda_tiles(most * k->outer, SP_CUDA_WORD), SP_CUDA_THREADS),
-              k->parts, out);
+    set_grid(sp_cuda_tiles(sp_cuda_tiles(most * k->outer, SP_CUDA_WORD), SP_CUDA_THREADS), k->parts,
+             1, out);
 }
 
 static void shape_pad(const void *constants, sp_launch_shape *out)

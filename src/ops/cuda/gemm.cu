@@ -13,13 +13,15 @@ struct sp_gemm_output {
         return k.activation;
     }
 
-    __device__ __forceinline__ float finish(int r, int lane, float chain) const
+    __device__ __forceinline__ float addend(int r, int lane) const
+    {
+        return c ? c[(row + r) * k.c_row + (column + lane) * k.c_column] : 0;
+    }
+
+    __device__ __forceinline__ float finish(float chain, float addend) const
     {
         float out = __fmul_rn(chain, k.alpha);
-        if (c) {
-            const float addend = c[(row + r) * k.c_row + (column + lane) * k.c_column];
-            out = __fadd_rn(out, __fmul_rn(addend, k.beta));
-        }
+        if (c) out = __fadd_rn(out, __fmul_rn(addend, k.beta));
         return sp_canonical(out);
     }
 
@@ -29,35 +31,48 @@ struct sp_gemm_output {
     }
 };
 
+/* The tile at (row, column) of matrix `batch` of the batch. */
+SP_CUDA_FUNCTION void sp_gemm_tile(const sp_gpu_bindings &bindings, const sp_gemm_constants &k,
+                                   float *pool, int64_t batch, int64_t row, int64_t column)
+{
+    const float *a = (const float *)bindings.at[0], *b = (const float *)bindings.at[1];
+    const float *c = k.has_c ? (const float *)bindings.at[2] : nullptr;
+    float *y = (float *)bindings.at[k.has_c ? 3 : 2] + batch * k.rows * k.columns;
+#pragma unroll 1
+    for (uint32_t i = k.batch_rank; i-- > 0;) {
+        const int64_t at = sp_take_coordinate(&batch, k.batch_dims[i]);
+        a += at * k.a_batch[i];
+        b += at * k.b_batch[i];
+    }
+    const int64_t tile_rows = sp_cuda_gemm_rows(&k) * SP_CUDA_WARPS;
+    const int64_t rows = k.rows - row < tile_rows ? k.rows - row : tile_rows;
+    const int64_t padded = (k.columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
+    const sp_loader loader = sp_make_loader(rows);
+    const sp_left_rows left =
+        sp_make_left_rows(a + row * k.a_row, k.a_row, k.a_depth, rows, k.depth);
+    sp_right_panels right = sp_make_right_panels(b, k.b_depth, k.b_panel, k.depth, column,
+                                                 k.is_padded ? padded : k.columns, loader);
+    const sp_gemm_output output = {k, c, y, row, column};
+    sp_run_tile(pool, left, right, loader, k.columns - column, output);
+}
+
+/* Tiles: x goes down the rows, y across the columns, z through the batch. */
 SP_CUDA_KERNEL(gemm_f32, sp_gemm_constants)
 {
     __shared__ float4 pool[SP_PRODUCT_POOL];
-    const float *c = k.has_c ? (const float *)bindings.at[2] : nullptr;
+    const int64_t matrices = sp_cuda_gemm_matrices(&k);
     const int64_t tile_rows = sp_cuda_gemm_rows(&k) * SP_CUDA_WARPS;
-    const int64_t down = sp_cuda_tiles(k.rows, tile_rows);
-    const int64_t across = sp_cuda_tiles(k.columns, SP_CUDA_LANES);
-    const int64_t tiles = sp_cuda_gemm_tiles(&k);
 #pragma unroll 1
-    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        int64_t batch = tile;
-        const int64_t row = sp_take_coordinate(&batch, down) * tile_rows;
-        const int64_t column = sp_take_coordinate(&batch, across) * SP_CUDA_LANES;
-        const float *a = (const float *)bindings.at[0], *b = (const float *)bindings.at[1];
-        float *y = (float *)bindings.at[k.has_c ? 3 : 2] + batch * k.rows * k.columns;
+    for (int64_t batch = blockIdx.z; batch < matrices; batch += gridDim.z) {
 #pragma unroll 1
-        for (uint32_t i = k.batch_rank; i-- > 0;) {
-            const int64_t at = sp_take_coordinate(&batch, k.batch_dims[i]);
-            a += at * k.a_batch[i];
-            b += at * k.b_batch[i];
+        for (int64_t column = (int64_t)blockIdx.y * SP_CUDA_LANES; column < k.columns;
+             column += (int64_t)gridDim.y * SP_CUDA_LANES) {
+#pragma unroll 1
+            for (int64_t row = blockIdx.x * tile_rows; row < k.rows;
+                 row += gridDim.x * tile_rows) {
+                sp_gemm_tile(bindings, k, (float *)pool, batch, row, column);
+            }
         }
-        const int64_t rows = k.rows - row < tile_rows ? k.rows - row : tile_rows;
-        const int64_t padded = (k.columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
-        const sp_left_rows left =
-            sp_make_left_rows(a + row * k.a_row, k.a_row, k.a_depth, rows, k.depth);
-        sp_right_panels right = sp_make_right_panels(b, k.b_depth, k.b_panel, k.depth, column,
-                                                     k.is_padded ? padded : k.columns);
-        const sp_gemm_output output = {k, c, y, row, column};
-        sp_run_tile((float *)pool, left, right, k.columns - column, output);
     }
 }
 

@@ -143,41 +143,64 @@ SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, const sp_loader &lo
 
 /* ---- the right operand as a matrix, in panels of SP_GEMM_PANEL columns ---- */
 
+/* What a thread needs to find its part of a chunk is worked out once: a chunk's chains of a few
+ * hundred cycles must not wait for addresses. */
 struct sp_right_panels {
-    const float *at;
-    int64_t depth_stride, panel_stride, depth;
-    int64_t column, columns; /* the tile's first; those that can be read */
-    bool is_wide;            /* four columns can be loaded at once */
+    const float *from;     /* this thread's first element in the first chunk */
+    int64_t depth, stride; /* from one k to the next */
+    int64_t step;          /* from one of this thread's elements to the next */
+    int row, row_step;     /* its first k in a chunk; from one to the next */
+    int lane;              /* its first column */
+    bool is_inside;        /* the matrix has this thread's columns */
+    bool is_wide;          /* four columns at once */
+
+    template <int R, void copy(float *, const float *)>
+    __device__ __forceinline__ void load_rows(int64_t first, float *to) const
+    {
+        const int64_t left_over = depth - first;
+        const int rows = left_over < sp_chunk<R>::depth ? (int)left_over : sp_chunk<R>::depth;
+        const float *at = from + first * stride;
+        float *place = to + row * SP_CUDA_LANES + lane;
+#pragma unroll 4
+        for (int i = row; i < rows; i += row_step) {
+            copy(place, at);
+            place += row_step * SP_CUDA_LANES;
+            at += step;
+        }
+    }
 
     /* Loads the chunk from `first` on to [depth][lane]. */
-    template <int R>
-    __device__ __forceinline__ void load(const sp_loader &loader, int64_t first, float *to) const
+    template <int R> __device__ __forceinline__ void load(int64_t first, float *to) const
     {
-        const int width = is_wide ? 4 : 1;
-        const int per_row = SP_CUDA_LANES / width;
-        const int lane = loader.index % per_row * width;
-        const int64_t n = column + lane;
-        if (n >= columns) return;
-        const int64_t left_over = depth - first;
-        const float *from = at + n / SP_GEMM_PANEL * panel_stride + n % SP_GEMM_PANEL;
-        const int step = loader.count / per_row;
-#pragma unroll 1
-        for (int i = loader.index / per_row; i < sp_chunk<R>::depth; i += step) {
-            if (i >= left_over) return;
-            if (is_wide)
-                sp_copy_4(to + i * SP_CUDA_LANES + lane, from + (first + i) * depth_stride);
-            else sp_copy_1(to + i * SP_CUDA_LANES + lane, from + (first + i) * depth_stride);
-        }
+        if (!is_inside) return;
+        if (is_wide) load_rows<R, sp_copy_4>(first, to);
+        else load_rows<R, sp_copy_1>(first, to);
     }
 };
 
-SP_CUDA_FUNCTION sp_right_panels sp_make_right_panels(const float *at, int64_t depth_stride,
+static_assert(SP_CUDA_LANES == 1 << 5, "lanes are counted in bits");
+
+/* From `column` on; `columns` of the matrix can be read. */
+SP_CUDA_FUNCTION sp_right_panels sp_make_right_panels(const float *at, int64_t stride,
                                                       int64_t panel_stride, int64_t depth,
-                                                      int64_t column, int64_t columns)
+                                                      int64_t column, int64_t columns,
+                                                      const sp_loader &loader)
 {
-    const bool is_wide =
-        sp_is_wide(at, depth_stride) && sp_is_wide(at, panel_stride) && sp_is_wide(at, columns);
-    return {at, depth_stride, panel_stride, depth, column, columns, is_wide};
+    sp_right_panels right;
+    right.is_wide =
+        sp_is_wide(at, stride) && sp_is_wide(at, panel_stride) && sp_is_wide(at, columns);
+    const int shift = right.is_wide ? 3 : 5; /* 8 or 32 threads for one k */
+    const int index = loader.index < 0 ? 0 : loader.index;
+    right.lane = (index & ((1 << shift) - 1)) << (5 - shift);
+    right.row = index >> shift;
+    right.row_step = loader.count >> shift;
+    const int64_t n = column + right.lane;
+    right.is_inside = n < columns;
+    right.depth = depth;
+    right.stride = stride;
+    right.step = right.row_step * stride;
+    right.from = at + n / SP_GEMM_PANEL * panel_stride + n % SP_GEMM_PANEL + right.row * stride;
+    return right;
 }
 
 /* ---- the chains ---- */
@@ -233,7 +256,7 @@ SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, Right &right, cons
     constexpr int depth = sp_chunk<R>::depth;
     float *stage = pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats;
     if (chunk * depth < left.depth && loader.index >= 0) {
-        right.template load<R>(loader, chunk * depth, stage);
+        right.template load<R>(chunk * depth, stage);
         sp_load_left<R>(left, loader, chunk * depth, stage + sp_chunk<R>::right_floats);
     }
     sp_group_copies();
@@ -243,10 +266,9 @@ SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, Right &right, cons
  * again afterwards. */
 template <int R, class Right>
 SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right &right,
-                                    float (&acc)[R])
+                                    const sp_loader &loader, float (&acc)[R])
 {
     constexpr int depth = sp_chunk<R>::depth, ahead = SP_PRODUCT_STAGES - 1;
-    const sp_loader loader = sp_make_loader(left.rows);
 #pragma unroll
     for (int r = 0; r < R; r++) acc[r] = 0;
     /* Before chunk 0 the pipeline only fills. */
@@ -281,19 +303,22 @@ template <int R> SP_CUDA_FUNCTION void sp_activate_rows(uint8_t activation, floa
     }
 }
 
-/* For each output of this thread that the tile has: finish(row, lane, chain) makes it of its chain,
- * then comes the activation, then store(row, lane, output). */
+/* For each output of this thread that the tile has: finish(chain, addend(row, lane)) makes it of its
+ * chain, then comes the activation, then store(row, lane, output). Addends are on their way while
+ * the chains run. */
 template <int R, class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
-                                  int64_t lanes, const Output &output)
+                                  const sp_loader &loader, int64_t lanes, const Output &output)
 {
-    float out[R];
-    sp_run_chains<R>(pool, left, right, out);
+    float out[R], addend[R];
 #pragma unroll
     for (int r = 0; r < R; r++) {
         const int row = sp_warp() + r * SP_CUDA_WARPS;
-        if (row < left.rows && sp_lane() < lanes) out[r] = output.finish(row, sp_lane(), out[r]);
+        addend[r] = row < left.rows && sp_lane() < lanes ? output.addend(row, sp_lane()) : 0;
     }
+    sp_run_chains<R>(pool, left, right, loader, out);
+#pragma unroll
+    for (int r = 0; r < R; r++) out[r] = output.finish(out[r], addend[r]);
     if (output.activation() != SP_ACTIVATION_NONE) sp_activate_rows<R>(output.activation(), out);
 #pragma unroll
     for (int r = 0; r < R; r++) {
@@ -305,10 +330,11 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &
 /* Runs the tile with the R that its rows need. Rows count from the tile's first. */
 template <class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, Right &right,
-                                  int64_t lanes, const Output &output)
+                                  const sp_loader &loader, int64_t lanes, const Output &output)
 {
-    if (left.rows <= 1 * SP_CUDA_WARPS) sp_run_rows<1>(pool, left, right, lanes, output);
-    else if (left.rows <= 2 * SP_CUDA_WARPS) sp_run_rows<2>(pool, left, right, lanes, output);
-    else if (left.rows <= 4 * SP_CUDA_WARPS) sp_run_rows<4>(pool, left, right, lanes, output);
-    else sp_run_rows<8>(pool, left, right, lanes, output);
+    constexpr int warps = SP_CUDA_WARPS;
+    if (left.rows <= 1 * warps) sp_run_rows<1>(pool, left, right, loader, lanes, output);
+    else if (left.rows <= 2 * warps) sp_run_rows<2>(pool, left, right, loader, lanes, output);
+    else if (left.rows <= 4 * warps) sp_run_rows<4>(pool, left, right, loader, lanes, output);
+    else sp_run_rows<8>(pool, left, right, loader, lanes, output);
 }

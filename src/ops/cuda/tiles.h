@@ -41,33 +41,25 @@ SP_CUDA_FUNCTION int64_t sp_cuda_gemm_rows(const sp_gemm_constants *k)
     return across * 2 >= SP_CUDA_ENOUGH_BLOCKS ? 4 : 2;
 }
 
-/* The R of a convolution, whose rows are filters and whose columns are pixels. */
+/* The R of a convolution, whose rows are filters and whose columns are pixels; not from the images,
+ * which are a batch. */
 SP_CUDA_FUNCTION int64_t sp_cuda_conv_rows(const sp_conv_constants *k)
 {
     const int64_t across = sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES);
-    const int64_t planes = k->planes / (k->filters > 0 ? k->filters : 1); /* images * groups */
     for (int64_t r = 8; r > 1; r /= 2) {
         const int64_t down = sp_cuda_tiles(k->filters, SP_CUDA_WARPS * r);
         const int is_mostly_full = k->filters > SP_CUDA_WARPS * r / 2;
-        if (is_mostly_full && across * down * planes >= SP_CUDA_ENOUGH_BLOCKS) return r;
+        if (is_mostly_full && across * down * k->groups >= SP_CUDA_ENOUGH_BLOCKS) return r;
     }
     return 1;
 }
 
-SP_CUDA_FUNCTION int64_t sp_cuda_gemm_tiles(const sp_gemm_constants *k)
+/* Matrices of the batch. */
+SP_CUDA_FUNCTION int64_t sp_cuda_gemm_matrices(const sp_gemm_constants *k)
 {
-    int64_t tiles = sp_cuda_tiles(k->rows, sp_cuda_gemm_rows(k) * SP_CUDA_WARPS) *
-                    sp_cuda_tiles(k->columns, SP_CUDA_LANES);
-    for (uint32_t i = 0; i < k->batch_rank; i++) tiles *= k->batch_dims[i];
-    return tiles;
-}
-
-SP_CUDA_FUNCTION int64_t sp_cuda_conv_tiles(const sp_conv_constants *k)
-{
-    if (k->filters == 0) return 0;
-    return sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES) *
-           sp_cuda_tiles(k->filters, sp_cuda_conv_rows(k) * SP_CUDA_WARPS) *
-           (k->planes / k->filters);
+    int64_t count = 1;
+    for (uint32_t i = 0; i < k->batch_rank; i++) count *= k->batch_dims[i];
+    return count;
 }
 
 #endif

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our matrix product beside cuBLASLt's, in one process: microseconds for a kernel of a graph of equal
+// ones, one after the other. cuBLASLt runs with the one algorithm that its heuristic gives for 64 rows,
+// and with the one that it gives for the rows at hand. Prints one JSON line per case.
+//
+// bench/h200/run builds it.
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cuda_program.cu" // what the library embeds
+
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        const int status_ = (int)(call);                                                           \
+        if (status_ != 0) {                                                                        \
+            std::fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, status_);           \
+            std::exit(1);                                                                          \
+        }                                                                                          \
+    } while (0)
+
+static const int64_t max_rows = 4096;
+static const size_t workspace_bytes = 32 << 20;
+
+__global__ void empty() {}
+
+struct Case {
+    int64_t columns, depth;
+    float *x, *w, *panels, *bias, *y;
+};
+
+// ---- ours ----
+
+static sp_gemm_constants ours_constants(const Case &c, int64_t rows)
+{
+    sp_gemm_constants k = {};
+    k.rows = rows;
+    k.columns = c.columns;
+    k.depth = k.a_row = c.depth;
+    k.a_depth = k.c_column = 1;
+    k.b_depth = SP_GEMM_PANEL;
+    k.b_panel = SP_GEMM_PANEL * c.depth;
+    k.alpha = k.beta = 1.0f;
+    k.has_c = k.is_padded = true;
+    return k;
+}
+
+// As cuda_kernels.c.
+static void launch_ours(const Case &c, const sp_gemm_constants &k, cudaStream_t stream)
+{
+    sp_gpu_bindings bindings = {{c.x, c.panels, c.bias, c.y}};
+    const int64_t across = (c.columns + SP_CUDA_LANES - 1) / SP_CUDA_LANES;
+    int64_t r = across * 2 >= SP_CUDA_ENOUGH_BLOCKS ? 4 : 2;
+    if (across / 2 >= SP_CUDA_ENOUGH_BLOCKS) r = 8;
+    const int64_t down = (k.rows + r * SP_CUDA_WARPS - 1) / (r * SP_CUDA_WARPS);
+    const dim3 grid((unsigned)down, (unsigned)across);
+    sp_gemm_f32<<<grid, SP_CUDA_THREADS, 0, stream>>>(bindings, k);
+}
+
+static void pack(const Case &c)
+{
+    sp_gemm_pack_constants k = {};
+    k.depth = c.depth;
+    k.columns = k.depth_stride = c.columns;
+    k.column_stride = 1;
+    sp_gpu_bindings bindings = {{c.w, c.panels}};
+    sp_gemm_pack_f32<<<256, SP_CUDA_THREADS>>>(bindings, k);
+    CHECK(cudaDeviceSynchronize());
+}
+
+// ---- cuBLASLt ----
+
+// Its matrices are stored by columns: y^T = w^T x^T.
+struct Lt {
+    cublasLtHandle_t handle;
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t w, x, y;
+    void *workspace;
+};
+
+static Lt make_lt(cublasLtHandle_t handle, void *workspace, const Case &c, int64_t rows)
+{
+    Lt lt = {handle, nullptr, nullptr, nullptr, nullptr, workspace};
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    CHECK(cublasLtMatmulDescCreate(&lt.product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    CHECK(cublasLtMatmulDescSetAttribute(lt.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                         sizeof(epilogue)));
+    CHECK(cublasLtMatmulDescSetAttribute(lt.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c.bias,
+                                         sizeof(c.bias)));
+    CHECK(cublasLtMatrixLayoutCreate(&lt.w, CUDA_R_32F, c.columns, c.depth, c.columns));
+    CHECK(cublasLtMatrixLayoutCreate(&lt.x, CUDA_R_32F, c.depth, rows, c.depth));
+    CHECK(cublasLtMatrixLayoutCreate(&lt.y, CUDA_R_32F, c.columns, rows, c.columns));
+    return lt;
+}
+
+static cublasLtMatmulAlgo_t choose(const Lt &lt)
+{
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0;
+    CHECK(cublasLtMatmulPreferenceCreate(&preference));
+    CHECK(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                               &workspace_bytes, sizeof(workspace_bytes)));
+    CHECK(cublasLtMatmulAlgoGetHeuristic(lt.handle, lt.product, lt.w, lt.x, lt.y, lt.y, preference,
+                                         1, &result, &found));
+    CHECK(found == 1 ? 0 : 1);
+    CHECK(cublasLtMatmulPreferenceDestroy(preference));
+    return result.algo;
+}
+
+static void launch_lt(const Case &c, const Lt &lt, const cublasLtMatmulAlgo_t &algo,
+                      cudaStream_t stream)
+{
+    const float one = 1.0f, zero = 0.0f;
+    CHECK(cublasLtMatmul(lt.handle, lt.product, &one, c.w, lt.w, c.x, lt.x, &zero, c.y, lt.y, c.y,
+                         lt.y, &algo, lt.workspace, workspace_bytes, stream));
+}
+
+// An algorithm that is chosen for some rows need not run for others.
+static bool is_possible(const Lt &lt, const cublasLtMatmulAlgo_t &algo)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    return cublasLtMatmulAlgoCheck(lt.handle, lt.product, lt.w, lt.x, lt.y, lt.y, &algo,
+                                   &result) == CUBLAS_STATUS_SUCCESS &&
+           result.workspaceSize <= workspace_bytes;
+}
+
+// ---- time ----
+
+// Microseconds for one launch, from graphs of 33 and of 1.
+template <class Launch> static double time_kernel(cudaStream_t stream, const Launch &launch)
+{
+    double medians[2];
+    for (int which = 0; which < 2; which++) {
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        cudaEvent_t begin, end;
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        for (int i = 0; i < (which == 0 ? 1 : 33); i++) launch(stream);
+        CHECK(cudaStreamEndCapture(stream, &graph));
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaEventCreate(&begin));
+        CHECK(cudaEventCreate(&end));
+        std::vector<float> times;
+        for (int round = 0; round < 60; round++) {
+            float ms;
+            CHECK(cudaEventRecord(begin, stream));
+            CHECK(cudaGraphLaunch(exec, stream));
+            CHECK(cudaEventRecord(end, stream));
+            CHECK(cudaEventSynchronize(end));
+            CHECK(cudaEventElapsedTime(&ms, begin, end));
+            if (round >= 10) times.push_back(ms * 1000);
+        }
+        std::nth_element(times.begin(), times.begin() + 25, times.end());
+        medians[which] = times[25];
+        CHECK(cudaGraphExecDestroy(exec));
+        CHECK(cudaGraphDestroy(graph));
+        CHECK(cudaEventDestroy(begin));
+        CHECK(cudaEventDestroy(end));
+    }
+    return (medians[1] - medians[0]) / 32;
+}
+
+// Is the first row of y what it was for one row?
+static bool is_same_row(const Case &c, std::vector<float> &first)
+{
+    std::vector<float> row(c.columns);
+    CHECK(cudaMemcpy(row.data(), c.y, c.columns * sizeof(float), cudaMemcpyDeviceToHost));
+    if (first.empty()) first = row;
+    return memcmp(first.data(), row.data(), c.columns * sizeof(float)) == 0;
+}
+
+static bool is_chain(const Case &c, const std::vector<float> &x, const std::vector<float> &w,
+                     const std::vector<float> &bias)
+{
+    std::vector<float> row(c.columns);
+    CHECK(cudaMemcpy(row.data(), c.y, c.columns * sizeof(float), cudaMemcpyDeviceToHost));
+    for (int64_t n = 0; n < c.columns; n++) {
+        float acc = 0;
+        for (int64_t k = 0; k < c.depth; k++) acc = fmaf(x[k], w[k * c.columns + n], acc);
+        if (row[n] != acc + bias[n]) return false;
+    }
+    return true;
+}
+
+static void fill(std::vector<float> &values, float *to)
+{
+    static uint32_t state = 1;
+    for (float &value : values) {
+        state = state * 1664525u + 1013904223u;
+        value = (float)(state >> 8) / 16777216.0f - 0.5f;
+    }
+    CHECK(cudaMemcpy(to, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
+}
+
+static float *allocate(int64_t count)
+{
+    void *at;
+    CHECK(cudaMalloc(&at, (size_t)count * sizeof(float)));
+    return (float *)at;
+}
+
+static void run_case(cublasLtHandle_t handle, void *workspace, cudaStream_t stream, int64_t depth,
+                     int64_t columns)
+{
+    Case c = {columns, depth, allocate(max_rows * depth), allocate(depth * columns),
+              allocate(depth * (columns + SP_GEMM_PANEL)), allocate(columns),
+              allocate(max_rows * columns)};
+    std::vector<float> x(max_rows * depth), w(depth * columns), bias(columns);
+    fill(x, c.x);
+    fill(w, c.w);
+    fill(bias, c.bias);
+    pack(c);
+    const cublasLtMatmulAlgo_t fixed = choose(make_lt(handle, workspace, c, 64));
+    std::vector<float> first_ours, first_fixed, first_chosen;
+    for (int64_t rows : {1, 4, 8, 16, 64, 1024, 4096}) {
+        const sp_gemm_constants k = ours_constants(c, rows);
+        const double ours =
+            time_kernel(stream, [&](cudaStream_t s) { launch_ours(c, k, s); });
+        const bool ours_same = is_same_row(c, first_ours);
+        const bool ours_chain = is_chain(c, x, w, bias);
+        const Lt lt = make_lt(handle, workspace, c, rows);
+        double by_fixed = 0;
+        bool fixed_same = false;
+        if (is_possible(lt, fixed)) {
+            by_fixed = time_kernel(stream, [&](cudaStream_t s) { launch_lt(c, lt, fixed, s); });
+            fixed_same = is_same_row(c, first_fixed);
+        }
+        const cublasLtMatmulAlgo_t algo = choose(lt);
+        const double by_chosen =
+            time_kernel(stream, [&](cudaStream_t s) { launch_lt(c, lt, algo, s); });
+        const bool chosen_same = is_same_row(c, first_chosen);
+        // null: cuBLASLt does not run the fixed algorithm on so many rows.
+        char fixed_text[32] = "null";
+        if (by_fixed > 0) std::snprintf(fixed_text, sizeof(fixed_text), "%.2f", by_fixed);
+        std::printf("{\"case\":\"gemm\",\"depth\":%lld,\"columns\":%lld,\"rows\":%lld,"
+                    "\"ours_us\":%.2f,\"ours_same_bits\":%s,\"ours_is_the_chain\":%s,"
+                    "\"cublaslt_fixed_us\":%s,\"cublaslt_fixed_same_bits\":%s,"
+                    "\"cublaslt_chosen_us\":%.2f,\"cublaslt_chosen_same_bits\":%s}\n",
+                    (long long)depth, (long long)columns, (long long)rows, ours,
+                    ours_same ? "true" : "false", ours_chain ? "true" : "false", fixed_text,
+                    fixed_same ? "true" : "false", by_chosen, chosen_same ? "true" : "false");
+        std::fflush(stdout);
+    }
+    for (float *at : {c.x, c.w, c.panels, c.bias, c.y}) CHECK(cudaFree(at));
+}
+
+int main()
+{
+    cublasLtHandle_t handle;
+    cudaStream_t stream;
+    CHECK(cublasLtCreate(&handle));
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    void *workspace = allocate((int64_t)workspace_bytes / 4);
+    const double nothing =
+        time_kernel(stream, [&](cudaStream_t s) { empty<<<16, 256, 0, s>>>(); });
+    std::printf("{\"case\":\"empty\",\"us\":%.2f}\n", nothing);
+    const int64_t shapes[][2] = {{256, 128}, {48, 512}, {512, 512}, {512, 128}, {1024, 1024},
+                                 {4096, 4096}};
+    for (const auto &shape : shapes) run_case(handle, workspace, stream, shape[0], shape[1]);
+    return 0;
+}
