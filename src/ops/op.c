@@ -150,8 +150,8 @@ sp_status sp__op_known_floats(const sp_op_call *call, uint32_t index, uint32_t m
     return SP_OK;
 }
 
-sp_status sp__op_list(const sp_op_call *call, const char *name, uint32_t from, uint32_t index,
-                      int64_t out[SP_MAX_RANK], uint32_t *count, bool *has)
+sp_status sp__op_known_list(const sp_op_call *call, const char *name, uint32_t from, uint32_t index,
+                            int64_t out[SP_MAX_RANK], uint32_t *count, bool *has)
 {
     *count = 0;
     if (call->version >= from) {

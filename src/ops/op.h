@@ -101,10 +101,10 @@ sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max
 sp_status sp__op_known_floats(const sp_op_call *call, uint32_t index, uint32_t max, double *out,
                               uint32_t *count);
 
-/* The same list where it stands before version `from`: in the attribute `name`. An absent one gives
- * *has as false. Errors: as sp__op_known_ints. */
-sp_status sp__op_list(const sp_op_call *call, const char *name, uint32_t from, uint32_t index,
-                      int64_t out[SP_MAX_RANK], uint32_t *count, bool *has);
+/* For shape rules: the integers of input `index`, before version `from` of the attribute `name`.
+ * An absent list gives *has as false. Errors: as sp__op_known_ints. */
+sp_status sp__op_known_list(const sp_op_call *call, const char *name, uint32_t from, uint32_t index,
+                            int64_t out[SP_MAX_RANK], uint32_t *count, bool *has);
 
 /* For shape rules: output `index` gets this type and shape. */
 static inline void sp__op_set_output(sp_op_call *call, uint32_t index, sp_dtype dtype,

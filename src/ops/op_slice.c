@@ -48,13 +48,13 @@ static sp_status read_ranges(const sp_op_call *call, slice_range out[SP_MAX_RANK
     int64_t starts[SP_MAX_RANK], ends[SP_MAX_RANK], axes[SP_MAX_RANK], steps[SP_MAX_RANK];
     uint32_t count, other;
     bool has_starts, has_ends, has_axes, has_steps = false, is_cut[SP_MAX_RANK] = {0};
-    SP_TRY(sp__op_list(call, "starts", 10, INPUT_STARTS, starts, &count, &has_starts));
-    SP_TRY(sp__op_list(call, "ends", 10, INPUT_ENDS, ends, &other, &has_ends));
+    SP_TRY(sp__op_known_list(call, "starts", 10, INPUT_STARTS, starts, &count, &has_starts));
+    SP_TRY(sp__op_known_list(call, "ends", 10, INPUT_ENDS, ends, &other, &has_ends));
     SP_TRY(check_count("ends", other, count));
-    SP_TRY(sp__op_list(call, "axes", 10, INPUT_AXES, axes, &other, &has_axes));
+    SP_TRY(sp__op_known_list(call, "axes", 10, INPUT_AXES, axes, &other, &has_axes));
     if (has_axes) SP_TRY(check_count("axes", other, count));
     if (call->version >= 10) {
-        SP_TRY(sp__op_list(call, "steps", 10, INPUT_STEPS, steps, &other, &has_steps));
+        SP_TRY(sp__op_known_list(call, "steps", 10, INPUT_STEPS, steps, &other, &has_steps));
         if (has_steps) SP_TRY(check_count("steps", other, count));
     }
     for (uint32_t i = 0; i < x->rank; i++) out[i] = make_range(x->dims[i], 0, x->dims[i], 1);

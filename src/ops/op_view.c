@@ -81,7 +81,7 @@ sp_status sp__squeeze_infer(sp_op_call *call)
     int64_t axes[SP_MAX_RANK];
     uint32_t count;
     bool has_axes, is_gone[SP_MAX_RANK] = {0};
-    SP_TRY(sp__op_list(call, "axes", 13, 1, axes, &count, &has_axes));
+    SP_TRY(sp__op_known_list(call, "axes", 13, 1, axes, &count, &has_axes));
     SP_TRY(mark_axes(axes, count, x->shape.rank, is_gone));
     sp_shape y = {.rank = 0};
     for (uint32_t i = 0; i < x->shape.rank; i++) {
@@ -102,7 +102,7 @@ sp_status sp__unsqueeze_infer(sp_op_call *call)
     int64_t axes[SP_MAX_RANK];
     uint32_t count;
     bool has_axes, is_new[SP_MAX_RANK] = {0};
-    SP_TRY(sp__op_list(call, "axes", 13, 1, axes, &count, &has_axes));
+    SP_TRY(sp__op_known_list(call, "axes", 13, 1, axes, &count, &has_axes));
     sp_shape y = {.rank = x->shape.rank + count};
     if (y.rank > SP_MAX_RANK) {
         return sp__fail(SP_MISMATCH, "%" PRIu32 " more dimensions than shape %s has", count,
