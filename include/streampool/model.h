@@ -89,9 +89,9 @@ typedef struct sp_model_cpu_op {
 /* The `index`-th of these op types in the plan compiled last. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_model_get_cpu_op(sp_model model, uint32_t index, sp_model_cpu_op *out);
 
-/* Op types that models may use, and how many of them the device runs itself: those whose kernels
- * for f32, or, of an op without such, whose kernels for all types it has. Steps on elements of
- * another type may run on cpu (sp_model_get_cpu_op). */
+/* Op types that models may use, and how many of them the device runs itself. An op counts if the
+ * device has what it needs on f32, or, if it has nothing for f32, on all its types. Steps on
+ * elements of other types may still run on cpu (sp_model_get_cpu_op). */
 typedef struct sp_device_ops {
     uint32_t op_count;
     uint32_t own_count;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "model/onnx_reader.h"
+#include "tensor/onnx_dtype.h"
 
 enum {
     GRAPH_NODE = 1,

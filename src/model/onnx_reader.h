@@ -25,11 +25,6 @@ sp_status sp__onnx_read_external(sp_proto proto, sp_onnx_tensor *out);
 /* A bool that is neither 0 nor 1 must not reach code that trusts it. */
 void sp__onnx_clean_bools(const sp_onnx_tensor *tensor, void *data);
 
-/* The element type for a TensorProto.DataType. Errors: SP_UNSUPPORTED, SP_CORRUPT for no type. */
-sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out);
-/* The other way. */
-int64_t sp__onnx_data_type(sp_dtype dtype);
-
 /* Fields of a TensorProto that are read and written. */
 enum {
     SP_ONNX_TENSOR_DIMS = 1,

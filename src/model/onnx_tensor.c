@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "model/onnx_reader.h"
+#include "tensor/onnx_dtype.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is copied as it stands");
 
@@ -21,44 +22,22 @@ enum {
     TENSOR_DATA_LOCATION = 14
 };
 
-/* TensorProto.DataType by value: the type, and the typed field that holds its values. */
-static const struct {
-    sp_dtype dtype;
-    uint32_t field;
-} data_types[] = {
-    [1] = {SP_F32, TENSOR_FLOAT_DATA},   [2] = {SP_U8, TENSOR_INT32_DATA},
-    [3] = {SP_I8, TENSOR_INT32_DATA},    [4] = {SP_U16, TENSOR_INT32_DATA},
-    [5] = {SP_I16, TENSOR_INT32_DATA},   [6] = {SP_I32, TENSOR_INT32_DATA},
-    [7] = {SP_I64, TENSOR_INT64_DATA},   [9] = {SP_BOOL, TENSOR_INT32_DATA},
-    [10] = {SP_F16, TENSOR_INT32_DATA},  [11] = {SP_F64, TENSOR_DOUBLE_DATA},
-    [12] = {SP_U32, TENSOR_UINT64_DATA}, [13] = {SP_U64, TENSOR_UINT64_DATA},
-    [16] = {SP_BF16, TENSOR_INT32_DATA},
-};
-
-sp_status sp__onnx_dtype(int64_t data_type, sp_dtype *out)
+/* The typed field that holds values of the type. */
+static uint32_t typed_field(sp_dtype dtype)
 {
-    if (data_type <= 0) {
-        return sp__fail(SP_CORRUPT, "malformed file: a tensor has no element type (%" PRId64 ")",
-                        data_type);
+    switch (dtype) {
+    case SP_F32:
+        return TENSOR_FLOAT_DATA;
+    case SP_F64:
+        return TENSOR_DOUBLE_DATA;
+    case SP_I64:
+        return TENSOR_INT64_DATA;
+    case SP_U32:
+    case SP_U64:
+        return TENSOR_UINT64_DATA;
+    default:
+        return TENSOR_INT32_DATA;
     }
-    if (data_type >= (int64_t)SP_COUNT_OF(data_types) ||
-        data_types[data_type].dtype == SP_DTYPE_NONE) {
-        return sp__fail(SP_UNSUPPORTED, "element type %" PRId64 " of ONNX (%s) is not supported",
-                        data_type,
-                        data_type == 8    ? "string"
-                        : data_type <= 15 ? "complex"
-                                          : "small float");
-    }
-    *out = data_types[data_type].dtype;
-    return SP_OK;
-}
-
-int64_t sp__onnx_data_type(sp_dtype dtype)
-{
-    for (uint32_t i = 1; i < SP_COUNT_OF(data_types); i++) {
-        if (data_types[i].dtype == dtype) return i;
-    }
-    return 0;
 }
 
 static sp_proto_wire wire_of(uint32_t field)
@@ -162,7 +141,7 @@ static sp_status check_values(const sp_proto *proto, const tensor_head *head, sp
         found = out->content.len / sp_dtype_bytes(out->dtype);
         if (out->content.len != out->bytes && found == wanted) found++; /* a broken last element */
     } else {
-        out->field = data_types[head->data_type].field;
+        out->field = typed_field(out->dtype);
         SP_TRY(count_typed(*proto, out->field, &found));
         out->storage = found > 0 ? SP_ONNX_TYPED : SP_ONNX_NONE;
         out->content = (sp_text){(const char *)proto->at, (size_t)(proto->end - proto->at)};

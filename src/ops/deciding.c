@@ -13,6 +13,8 @@ typedef struct deciding_row {
 /* An older version may have fewer inputs than the row has bits. */
 static const deciding_row rows[] = {
     {"ConstantOfShape", INPUT(0)},
+    {"Dropout", INPUT(1) | INPUT(2)}, /* does it drop anything? */
+    {"Expand", INPUT(1)},
     {"If", INPUT(0)}, /* the condition */
     {"NonZero", INPUT(0)},
     {"OneHot", INPUT(1)},

@@ -60,7 +60,7 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
     return SP_OK;
 }
 
-static void bind(sp_dispatch *dispatch, sp_operand operand)
+void sp__lower_bind(sp_dispatch *dispatch, sp_operand operand)
 {
     SP_ASSERT(dispatch->binding_count < SP_MAX_BINDINGS);
     dispatch->bindings[dispatch->binding_count++] = operand;
@@ -68,24 +68,26 @@ static void bind(sp_dispatch *dispatch, sp_operand operand)
 
 void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index)
 {
-    bind(dispatch, (sp_operand){SP_OPERAND_INPUT, index, false, call->inputs[index].bytes});
+    sp__lower_bind(dispatch,
+                   (sp_operand){SP_OPERAND_INPUT, index, false, call->inputs[index].bytes});
 }
 
 void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index)
 {
-    bind(dispatch, (sp_operand){SP_OPERAND_OUTPUT, index, true, call->outputs[index].bytes});
+    sp__lower_bind(dispatch,
+                   (sp_operand){SP_OPERAND_OUTPUT, index, true, call->outputs[index].bytes});
 }
 
 void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,
                             bool is_write)
 {
-    bind(dispatch,
-         (sp_operand){SP_OPERAND_SCRATCH, index, is_write, lowering->scratch_bytes[index]});
+    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_SCRATCH, index, is_write,
+                                          lowering->scratch_bytes[index]});
 }
 
 void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes)
 {
-    bind(dispatch, (sp_operand){SP_OPERAND_PACKED, index, false, bytes});
+    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_PACKED, index, false, bytes});
 }
 
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes)

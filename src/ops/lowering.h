@@ -57,6 +57,7 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
                              uint32_t constant_bytes, sp_dispatch **out);
 
 /* Appends a binding to the dispatch. */
+void sp__lower_bind(sp_dispatch *dispatch, sp_operand operand);
 void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index);
 void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index);
 void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trilu and EyeLike: what lies on, above or below a diagonal of a matrix. */
-#include <inttypes.h>
-
 #include "base/error.h"
 #include "base/macros.h"
 #include "ops/ops.h"
+#include "tensor/onnx_dtype.h"
 
 /* Which diagonal, bounded by numbers that lie outside of every matrix. */
 static int64_t bounded(int64_t k)
@@ -60,47 +59,33 @@ sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- EyeLike ---- */
 
-/* ONNX's number of a type, and the bits of its 1. */
-typedef struct eye_type {
-    int64_t number;
-    sp_dtype dtype;
-    uint64_t one;
-} eye_type;
-
-static const eye_type eye_types[] = {
-    {1, SP_F32, 0x3f800000}, {11, SP_F64, 0x3ff0000000000000},
-    {10, SP_F16, 0x3c00},    {16, SP_BF16, 0x3f80},
-    {2, SP_U8, 1},           {3, SP_I8, 1},
-    {4, SP_U16, 1},          {5, SP_I16, 1},
-    {6, SP_I32, 1},          {7, SP_I64, 1},
-    {12, SP_U32, 1},         {13, SP_U64, 1},
-    {9, SP_BOOL, 1},
-};
-
-/* The attribute's type, or the input's. */
-static const eye_type *find_type(const sp_op_call *call)
+/* The bits of a 1. */
+static uint64_t one_of(sp_dtype dtype)
 {
-    const sp_attribute *attribute = sp__attribute_find(call->attributes, "dtype");
-    for (size_t i = 0; i < SP_COUNT_OF(eye_types); i++) {
-        const bool is_it = attribute ? attribute->as.ints[0] == eye_types[i].number
-                                     : call->inputs[0].dtype == eye_types[i].dtype;
-        if (is_it) return &eye_types[i];
+    switch (dtype) {
+    case SP_F64:
+        return 0x3ff0000000000000;
+    case SP_F32:
+        return 0x3f800000;
+    case SP_F16:
+        return 0x3c00;
+    case SP_BF16:
+        return 0x3f80;
+    default:
+        return 1;
     }
-    return NULL;
 }
 
 sp_status sp__eye_like_infer(sp_op_call *call)
 {
     const sp_shape *shape = &call->inputs[0].shape;
-    const eye_type *type = find_type(call);
-    if (!type) {
-        return sp__fail(SP_UNSUPPORTED, "type %" PRId64 " is not supported",
-                        sp__attribute_int(call->attributes, "dtype", 0));
-    }
+    const sp_attribute *attribute = sp__attribute_find(call->attributes, "dtype");
+    sp_dtype dtype = call->inputs[0].dtype;
+    if (attribute) SP_TRY(sp__onnx_dtype(attribute->as.ints[0], &dtype));
     if (shape->rank != 2) {
         return sp__fail(SP_MISMATCH, "shape %s is no matrix", sp__shape_print(shape).text);
     }
-    sp__op_set_output(call, 0, type->dtype, shape);
+    sp__op_set_output(call, 0, dtype, shape);
     return SP_OK;
 }
 
@@ -109,7 +94,7 @@ sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering)
     if (call->outputs[0].bytes == 0) return SP_OK;
     sp_diagonal_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(call->outputs[0].dtype),
                                .diagonal = bounded(sp__attribute_int(call->attributes, "k", 0)),
-                               .one = find_type(call)->one};
+                               .one = one_of(call->outputs[0].dtype)};
     set_rows(&call->outputs[0].shape, &k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_eye, &k, sizeof(k), &dispatch));

@@ -8,7 +8,7 @@
 #include "ops/registry.h"
 
 /* Names of kernels, between commas; a * at the end stands for one word without a _: add_* is
- * add_f32 and add_i64, max_* is not max_pool_f32.
+ * add_f32 and add_i64, max_* is not max_pool_f32. A ? in front: not for operands of f32.
  *
  * Ops that are not here emit none: views, and what is known before the run. A plan copies them
  * (copy_bytes) where an output needs bytes of its own. */
@@ -16,44 +16,89 @@ static const struct row {
     const char *op;
     const char *kernels;
 } rows[] = {
-    {"Add", "add_*"},
+    {"Abs", "abs_*, ?cast_*"},
+    {"Add", "add_*, ?cast_*"},
+    {"And", "and_bool"},
+    {"Cast", "cast_*"},
+    {"CastLike", "cast_*"},
+    {"Ceil", "ceil_*, ?cast_*"},
+    {"Celu", "celu_f32, ?cast_*"},
+    {"Clip", "clip_*, max_*, min_*, ?cast_*"},
     {"Concat", "concat"},
     {"ConstantOfShape", "fill"},
     {"Conv", "conv_f32, conv_depthwise_f32"},
     {"DepthToSpace", "copy_strided"},
-    {"Div", "div_*"},
-    {"Exp", "exp_*"},
+    {"Div", "div_*, ?cast_*"},
+    {"Dropout", "copy_bytes, fill"},
+    {"Elu", "elu_f32, ?cast_*"},
+    {"Equal", "equal_*, ?cast_*"},
+    {"Erf", "erf_f32, ?cast_*"},
+    {"Exp", "exp_*, ?cast_*"},
+    {"Expand", "copy_strided"},
     {"EyeLike", "eye"},
+    {"Floor", "floor_*, ?cast_*"},
     {"GRU", "gemm_f32, gemm_pack_f32, gru_f32"},
     {"Gather", "gather"},
     {"GatherElements", "gather_elements"},
     {"GatherND", "gather_nd"},
+    {"Gelu", "gelu_f32, gelu_tanh_f32, ?cast_*"},
     {"Gemm", "gemm_f32, gemm_pack_f32"},
+    {"Greater", "less_*, ?cast_*"},
+    {"GreaterOrEqual", "less_or_equal_*, ?cast_*"},
+    {"HardSigmoid", "hard_sigmoid_*, ?cast_*"},
+    {"HardSwish", "hard_swish_*, ?cast_*"},
+    {"IsInf", "is_inf_*, ?cast_*"},
+    {"IsNaN", "is_nan_*, ?cast_*"},
     {"LSTM", "gemm_f32, gemm_pack_f32, lstm_f32"},
+    {"LeakyRelu", "leaky_relu_*, ?cast_*"},
+    {"Less", "less_*, ?cast_*"},
+    {"LessOrEqual", "less_or_equal_*, ?cast_*"},
+    {"Log", "log_*, ?cast_*"},
     {"MatMul", "gemm_f32, gemm_pack_f32"},
+    {"Max", "max_*, ?cast_*"},
     {"MaxPool", "max_pool_*"},
-    {"Mul", "mul_*"},
+    {"Mean", "add_*, divide_*, ?cast_*"},
+    {"Min", "min_*, ?cast_*"},
+    {"Mish", "mish_f32, ?cast_*"},
+    {"Mod", "mod_*, fmod_*, ?cast_*"},
+    {"Mul", "mul_*, ?cast_*"},
+    {"Neg", "neg_*, ?cast_*"},
     {"NonZero", "non_zero"},
+    {"Not", "not_bool"},
     {"OneHot", "one_hot"},
+    {"Or", "or_bool"},
+    {"PRelu", "prelu_*, ?cast_*"},
     {"Pad", "pad"},
+    {"Pow", "pow_*, ?cast_*"},
     {"RNN", "gemm_f32, gemm_pack_f32, rnn_f32"},
     {"Range", "range"},
-    {"Relu", "relu_*"},
+    {"Reciprocal", "reciprocal_*, ?cast_*"},
+    {"Relu", "relu_*, ?cast_*"},
     {"Resize", "resize_nearest, resize_f32"},
+    {"Round", "round_*, ?cast_*"},
     {"Scatter", "copy_bytes, scatter_elements"},
     {"ScatterElements", "copy_bytes, scatter_elements"},
     {"ScatterND", "copy_bytes, scatter_nd"},
-    {"Sigmoid", "sigmoid_*"},
+    {"Selu", "selu_f32, ?cast_*"},
+    {"Sigmoid", "sigmoid_f32, ?cast_*"},
+    {"Sign", "sign_*, ?cast_*"},
     {"Slice", "copy_strided"},
+    {"Softplus", "softplus_f32, ?cast_*"},
+    {"Softsign", "softsign_*, ?cast_*"},
     {"SpaceToDepth", "copy_strided"},
     {"Split", "split"},
-    {"Sub", "sub_*"},
-    {"Tanh", "tanh_*"},
+    {"Sqrt", "sqrt_*, ?cast_*"},
+    {"Sub", "sub_*, ?cast_*"},
+    {"Sum", "add_*, ?cast_*"},
+    {"Tanh", "tanh_f32, ?cast_*"},
+    {"ThresholdedRelu", "thresholded_relu_*, ?cast_*"},
     {"Tile", "copy_strided"},
     {"TopK", "top_k"},
     {"Transpose", "copy_strided"},
     {"Trilu", "trilu"},
     {"Upsample", "resize_nearest, resize_f32"},
+    {"Where", "where_*"},
+    {"Xor", "xor_bool"},
 };
 
 static const char *kernels_of(const char *op)
@@ -64,8 +109,16 @@ static const char *kernels_of(const char *op)
     return "";
 }
 
+/* A pattern without the ? that it may begin with. */
+static sp_text bare(sp_text pattern)
+{
+    const size_t skipped = pattern.ptr[0] == '?';
+    return (sp_text){pattern.ptr + skipped, pattern.len - skipped};
+}
+
 static bool matches(sp_text pattern, const char *name)
 {
+    pattern = bare(pattern);
     if (pattern.ptr[pattern.len - 1] != '*') return sp__text_is(pattern, name);
     const size_t stem = pattern.len - 1;
     return strncmp(pattern.ptr, name, stem) == 0 && name[stem] != '\0' &&
@@ -112,7 +165,7 @@ static bool count_matches(sp_text pattern, const sp_kernel *table, kernel_count 
     for (uint32_t i = 0; i < SP_KERNEL_COUNT; i++) {
         const char *name = name_of((sp_kernel_id)i);
         if (!matches(pattern, name)) continue;
-        kernel_count *count = &counts[is_of_other_type(name)];
+        kernel_count *count = &counts[pattern.ptr[0] == '?' || is_of_other_type(name)];
         count->all++;
         if (table == NULL || sp__kernel_is_there(&table[i])) count->present++;
         is_any = true;

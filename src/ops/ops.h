@@ -5,16 +5,77 @@
 
 #include "ops/lowering.h"
 
-/* op_elementwise.c */
+/* op_binary.c */
 sp_status sp__binary_infer(sp_op_call *call);
+sp_status sp__comparison_infer(sp_op_call *call);
+sp_status sp__variadic_infer(sp_op_call *call);
+sp_status sp__mod_infer(sp_op_call *call);
+sp_status sp__prelu_infer(sp_op_call *call);
+sp_status sp__pow_infer(sp_op_call *call);
 sp_status sp__add_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__sub_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__mul_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__div_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__equal_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__less_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__less_or_equal_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__greater_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__greater_or_equal_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__and_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__or_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__xor_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__mod_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__prelu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__pow_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__max_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__min_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__sum_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__mean_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_unary.c */
+sp_status sp__predicate_infer(sp_op_call *call);
+sp_status sp__gelu_infer(sp_op_call *call);
+sp_status sp__clip_infer(sp_op_call *call);
 sp_status sp__relu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__neg_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__sign_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__sqrt_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reciprocal_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__ceil_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__floor_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__round_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__softsign_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__hard_swish_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__not_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__exp_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__log_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__sigmoid_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__tanh_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__exp_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__erf_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__softplus_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__mish_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__abs_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__gelu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__leaky_relu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__hard_sigmoid_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__thresholded_relu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__elu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__selu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__celu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__is_nan_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__is_inf_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__clip_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_select.c */
+sp_status sp__where_infer(sp_op_call *call);
+sp_status sp__expand_infer(sp_op_call *call);
+sp_status sp__cast_infer(sp_op_call *call);
+sp_status sp__cast_like_infer(sp_op_call *call);
+sp_status sp__dropout_infer(sp_op_call *call);
+sp_status sp__where_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__cast_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* op_gemm.c */
 sp_status sp__gemm_infer(sp_op_call *call);

@@ -13,9 +13,15 @@
 #define F64 SP_DTYPE_BIT(SP_F64)
 #define INTS (SP_DTYPE_BIT(SP_I32) | SP_DTYPE_BIT(SP_I64))
 #define I16 SP_DTYPE_BIT(SP_I16)
+#define SIGNED_INTS (INTS | I16 | SP_DTYPE_BIT(SP_I8))
 #define ALL_INTS                                                                                   \
-    (INTS | I16 | SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_U8) | SP_DTYPE_BIT(SP_U16) |               \
-     SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64))
+    (SIGNED_INTS | SP_DTYPE_BIT(SP_U8) | SP_DTYPE_BIT(SP_U16) | SP_DTYPE_BIT(SP_U32) |             \
+     SP_DTYPE_BIT(SP_U64))
+#define HALVES (SP_DTYPE_BIT(SP_F16) | SP_DTYPE_BIT(SP_BF16))
+#define F32_AND_HALVES (F32 | HALVES)
+#define FLOATS (F32_AND_HALVES | F64)
+#define NUMBERS (FLOATS | ALL_INTS)
+#define BOOLS SP_DTYPE_BIT(SP_BOOL)
 #define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
 
 #define ATTRIBUTE(name, type) {name, SP_ATTRIBUTE_##type, false}
@@ -56,14 +62,37 @@
      .pack = pack_}
 #define NO_ATTRIBUTES {NULL, SP_ATTRIBUTE_NONE, false}
 
-#define BINARY(name_, lower_)                                                                      \
-    OP(name_, 7, NEWEST, 2, 2, 1, 1, F32 | INTS, sp__binary_infer, lower_, NULL, NO_ATTRIBUTES)
-#define UNARY(name_, lower_)                                                                       \
-    OP(name_, 6, NEWEST, 1, 1, 1, 1, F32, sp__op_infer_same, lower_, NULL, NO_ATTRIBUTES)
+/* Two inputs that broadcast; before version 7 the second one to the first, by attributes. */
+#define BINARY(name_, dtypes_, infer_, lower_)                                                     \
+    OP(name_, 6, 6, 2, 2, 1, 1, dtypes_, infer_, lower_, NULL, ATTRIBUTE("axis", INT),             \
+       ATTRIBUTE("broadcast", INT)),                                                               \
+        OP(name_, 7, NEWEST, 2, 2, 1, 1, dtypes_, infer_, lower_, NULL, NO_ATTRIBUTES)
+#define COMPARISON(name_, since_, dtypes_, lower_)                                                 \
+    OP(name_, since_, NEWEST, 2, 2, 1, 1, dtypes_, sp__comparison_infer, lower_, NULL,             \
+       NO_ATTRIBUTES)
+#define VARIADIC(name_, dtypes_, lower_)                                                           \
+    OP(name_, 6, NEWEST, 1, SP_OP_VARIADIC, 1, 1, dtypes_, sp__variadic_infer, lower_, NULL,       \
+       NO_ATTRIBUTES)
+#define UNARY(name_, since_, dtypes_, lower_, ...)                                                 \
+    OP(name_, since_, NEWEST, 1, 1, 1, 1, dtypes_, sp__op_infer_same, lower_, NULL, __VA_ARGS__)
+#define PREDICATE(name_, since_, dtypes_, lower_, ...)                                             \
+    OP(name_, since_, NEWEST, 1, 1, 1, 1, dtypes_, sp__predicate_infer, lower_, NULL, __VA_ARGS__)
 
 /* clang-format off */
 static const sp_op table[] = {
-    BINARY("Add", sp__add_lower),
+    UNARY("Abs", 6, NUMBERS, sp__abs_lower, NO_ATTRIBUTES),
+    BINARY("Add", NUMBERS, sp__binary_infer, sp__add_lower),
+    COMPARISON("And", 7, BOOLS, sp__and_lower),
+    OP("Cast", 6, NEWEST, 1, 1, 1, 1, ANY, sp__cast_infer, sp__cast_lower, NULL,
+       REQUIRED("to", INT), ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)),
+    OP("CastLike", 15, NEWEST, 2, 2, 1, 1, ANY, sp__cast_like_infer, sp__cast_lower, NULL,
+       ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)),
+    UNARY("Ceil", 6, FLOATS, sp__ceil_lower, NO_ATTRIBUTES),
+    UNARY("Celu", 12, F32_AND_HALVES, sp__celu_lower, ATTRIBUTE("alpha", FLOAT)),
+    OP("Clip", 6, 10, 1, 1, 1, 1, FLOATS, sp__op_infer_same, sp__clip_lower, NULL,
+       ATTRIBUTE("min", FLOAT), ATTRIBUTE("max", FLOAT)),
+    OP("Clip", 11, NEWEST, 1, 3, 1, 1, NUMBERS, sp__clip_infer, sp__clip_lower, NULL,
+       NO_ATTRIBUTES),
     OP("Concat", 4, NEWEST, 1, SP_OP_VARIADIC, 1, 1, ANY, sp__concat_infer, sp__concat_lower, NULL,
        REQUIRED("axis", INT)),
     OP("Constant", 1, 10, 0, 0, 1, 1, ANY, sp__constant_infer, sp__known_lower, NULL,
@@ -80,12 +109,22 @@ static const sp_op table[] = {
        NULL, REQUIRED("blocksize", INT)),
     OP("DepthToSpace", 11, NEWEST, 1, 1, 1, 1, ANY, sp__depth_to_space_infer,
        sp__depth_to_space_lower, NULL, REQUIRED("blocksize", INT), ATTRIBUTE("mode", STRING)),
-    BINARY("Div", sp__div_lower),
-    UNARY("Exp", sp__exp_lower),
+    BINARY("Div", NUMBERS, sp__binary_infer, sp__div_lower),
+    OP("Dropout", 7, 11, 1, 1, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
+       ATTRIBUTE("ratio", FLOAT)),
+    OP("Dropout", 12, NEWEST, 1, 3, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
+       ATTRIBUTE("seed", INT)),
+    UNARY("Elu", 6, F32_AND_HALVES, sp__elu_lower, ATTRIBUTE("alpha", FLOAT)),
+    COMPARISON("Equal", 7, NUMBERS | BOOLS, sp__equal_lower),
+    UNARY("Erf", 9, F32_AND_HALVES, sp__erf_lower, NO_ATTRIBUTES),
+    UNARY("Exp", 6, FLOATS, sp__exp_lower, NO_ATTRIBUTES),
+    OP("Expand", 8, NEWEST, 2, 2, 1, 1, ANY, sp__expand_infer, sp__expand_lower, NULL,
+       NO_ATTRIBUTES),
     OP("EyeLike", 9, NEWEST, 1, 1, 1, 1, ANY, sp__eye_like_infer, sp__eye_like_lower, NULL,
        ATTRIBUTE("dtype", INT), ATTRIBUTE("k", INT)),
     OP("Flatten", 1, NEWEST, 1, 1, 1, 1, ANY, sp__flatten_infer, sp__view_lower, NULL,
        ATTRIBUTE("axis", INT)),
+    UNARY("Floor", 6, FLOATS, sp__floor_lower, NO_ATTRIBUTES),
     RECURRENT("GRU", 7, 13, 6, 2, ATTRIBUTE("linear_before_reset", INT)),
     RECURRENT("GRU", 14, NEWEST, 6, 2, ATTRIBUTE("linear_before_reset", INT),
               ATTRIBUTE("layout", INT)),
@@ -97,37 +136,64 @@ static const sp_op table[] = {
        NO_ATTRIBUTES),
     OP("GatherND", 12, NEWEST, 2, 2, 1, 1, ANY, sp__gather_nd_infer, sp__gather_nd_lower, NULL,
        ATTRIBUTE("batch_dims", INT)),
+    OP("Gelu", 20, NEWEST, 1, 1, 1, 1, F32_AND_HALVES, sp__gelu_infer, sp__gelu_lower, NULL,
+       ATTRIBUTE("approximate", STRING)),
     OP("Gemm", 7, 10, 3, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
     OP("Gemm", 11, NEWEST, 2, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
+    COMPARISON("Greater", 7, NUMBERS, sp__greater_lower),
+    COMPARISON("GreaterOrEqual", 12, NUMBERS, sp__greater_or_equal_lower),
+    UNARY("HardSigmoid", 6, FLOATS, sp__hard_sigmoid_lower, ATTRIBUTE("alpha", FLOAT),
+          ATTRIBUTE("beta", FLOAT)),
+    UNARY("HardSwish", 14, FLOATS, sp__hard_swish_lower, NO_ATTRIBUTES),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES),
     OP("If", 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, SP_DTYPE_BIT(SP_BOOL), sp__if_infer,
        sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)),
+    PREDICATE("IsInf", 10, FLOATS, sp__is_inf_lower, ATTRIBUTE("detect_negative", INT),
+              ATTRIBUTE("detect_positive", INT)),
+    PREDICATE("IsNaN", 9, FLOATS, sp__is_nan_lower, NO_ATTRIBUTES),
     RECURRENT("LSTM", 7, 13, 8, 3, ATTRIBUTE("input_forget", INT)),
     RECURRENT("LSTM", 14, NEWEST, 8, 3, ATTRIBUTE("input_forget", INT), ATTRIBUTE("layout", INT)),
+    UNARY("LeakyRelu", 6, FLOATS, sp__leaky_relu_lower, ATTRIBUTE("alpha", FLOAT)),
+    COMPARISON("Less", 7, NUMBERS, sp__less_lower),
+    COMPARISON("LessOrEqual", 12, NUMBERS, sp__less_or_equal_lower),
+    UNARY("Log", 6, FLOATS, sp__log_lower, NO_ATTRIBUTES),
     OP("MatMul", 1, NEWEST, 2, 2, 1, 1, F32, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
        NO_ATTRIBUTES),
+    VARIADIC("Max", NUMBERS, sp__max_lower),
     OP("MaxPool", 1, NEWEST, 1, 1, 1, 1, F32, sp__max_pool_infer, sp__max_pool_lower, NULL,
        WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS), ATTRIBUTE("ceil_mode", INT),
        ATTRIBUTE("storage_order", INT) /* of the second output, which is not supported */),
-    BINARY("Mul", sp__mul_lower),
+    VARIADIC("Mean", FLOATS, sp__mean_lower),
+    VARIADIC("Min", NUMBERS, sp__min_lower),
+    UNARY("Mish", 18, F32_AND_HALVES, sp__mish_lower, NO_ATTRIBUTES),
+    OP("Mod", 10, NEWEST, 2, 2, 1, 1, NUMBERS, sp__mod_infer, sp__mod_lower, NULL,
+       ATTRIBUTE("fmod", INT)),
+    BINARY("Mul", NUMBERS, sp__binary_infer, sp__mul_lower),
+    UNARY("Neg", 6, FLOATS | SIGNED_INTS, sp__neg_lower, NO_ATTRIBUTES),
     OP("NonZero", 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__non_zero_lower, NULL,
        NO_ATTRIBUTES),
+    UNARY("Not", 1, BOOLS, sp__not_lower, NO_ATTRIBUTES),
     OP("OneHot", 9, NEWEST, 3, 3, 1, 1, F32 | INTS, sp__one_hot_infer, sp__one_hot_lower, NULL,
        ATTRIBUTE("axis", INT)),
+    COMPARISON("Or", 7, BOOLS, sp__or_lower),
+    OP("PRelu", 6, NEWEST, 2, 2, 1, 1, FLOATS | INTS | SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64),
+       sp__prelu_infer, sp__prelu_lower, NULL, NO_ATTRIBUTES),
     OP("Pad", 2, 10, 1, 1, 1, 1, F32 | F64, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING), REQUIRED("pads", INTS), ATTRIBUTE("value", FLOAT)),
     OP("Pad", 11, 17, 2, 3, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
     OP("Pad", 18, NEWEST, 2, 4, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
+    BINARY("Pow", FLOATS | INTS, sp__pow_infer, sp__pow_lower),
     RECURRENT("RNN", 7, 13, 6, 2, NO_ATTRIBUTES),
     RECURRENT("RNN", 14, NEWEST, 6, 2, ATTRIBUTE("layout", INT)),
     OP("Range", 11, NEWEST, 3, 3, 1, 1, F32 | F64 | INTS | I16, sp__range_infer, sp__range_lower,
        NULL, NO_ATTRIBUTES),
-    UNARY("Relu", sp__relu_lower),
+    UNARY("Reciprocal", 6, FLOATS, sp__reciprocal_lower, NO_ATTRIBUTES),
+    UNARY("Relu", 6, FLOATS | SIGNED_INTS, sp__relu_lower, NO_ATTRIBUTES),
     OP("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
     OP("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL,
        ATTRIBUTE("allowzero", INT)),
@@ -138,6 +204,7 @@ static const sp_op table[] = {
     OP("Resize", 18, NEWEST, 1, 4, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
        RESIZE_ATTRIBUTES, ATTRIBUTE("antialias", INT), ATTRIBUTE("axes", INTS),
        ATTRIBUTE("keep_aspect_ratio_policy", STRING)),
+    UNARY("Round", 11, FLOATS, sp__round_lower, NO_ATTRIBUTES),
     OP("Scatter", 9, 10, 3, 3, 1, 1, ANY, sp__scatter_elements_infer, sp__scatter_elements_lower,
        NULL, ATTRIBUTE("axis", INT)),
     OP("ScatterElements", 11, 15, 3, 3, 1, 1, ANY, sp__scatter_elements_infer,
@@ -148,14 +215,19 @@ static const sp_op table[] = {
        NO_ATTRIBUTES),
     OP("ScatterND", 16, NEWEST, 3, 3, 1, 1, ANY, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
        ATTRIBUTE("reduction", STRING)),
+    UNARY("Selu", 6, F32_AND_HALVES, sp__selu_lower, ATTRIBUTE("alpha", FLOAT),
+          ATTRIBUTE("gamma", FLOAT)),
     OP("Shape", 1, 14, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
     OP("Shape", 15, NEWEST, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL,
        ATTRIBUTE("start", INT), ATTRIBUTE("end", INT)),
-    UNARY("Sigmoid", sp__sigmoid_lower),
+    UNARY("Sigmoid", 6, F32_AND_HALVES, sp__sigmoid_lower, NO_ATTRIBUTES),
+    UNARY("Sign", 9, NUMBERS, sp__sign_lower, NO_ATTRIBUTES),
     OP("Size", 1, NEWEST, 1, 1, 1, 1, ANY, sp__size_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
     OP("Slice", 1, 9, 1, 1, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL,
        REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
     OP("Slice", 10, NEWEST, 3, 5, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL, NO_ATTRIBUTES),
+    UNARY("Softplus", 1, F32_AND_HALVES, sp__softplus_lower, NO_ATTRIBUTES),
+    UNARY("Softsign", 1, FLOATS, sp__softsign_lower, NO_ATTRIBUTES),
     OP("SpaceToDepth", 1, NEWEST, 1, 1, 1, 1, ANY, sp__space_to_depth_infer,
        sp__space_to_depth_lower, NULL, REQUIRED("blocksize", INT)),
     OP("Split", 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
@@ -164,12 +236,15 @@ static const sp_op table[] = {
        ATTRIBUTE("axis", INT)),
     OP("Split", 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)),
+    UNARY("Sqrt", 6, FLOATS, sp__sqrt_lower, NO_ATTRIBUTES),
     OP("Squeeze", 1, 12, 1, 1, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
        ATTRIBUTE("axes", INTS)),
     OP("Squeeze", 13, NEWEST, 1, 2, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
        NO_ATTRIBUTES),
-    BINARY("Sub", sp__sub_lower),
-    UNARY("Tanh", sp__tanh_lower),
+    BINARY("Sub", NUMBERS, sp__binary_infer, sp__sub_lower),
+    VARIADIC("Sum", FLOATS, sp__sum_lower),
+    UNARY("Tanh", 6, F32_AND_HALVES, sp__tanh_lower, NO_ATTRIBUTES),
+    UNARY("ThresholdedRelu", 10, FLOATS, sp__thresholded_relu_lower, ATTRIBUTE("alpha", FLOAT)),
     OP("Tile", 6, NEWEST, 2, 2, 1, 1, ANY, sp__tile_infer, sp__tile_lower, NULL, NO_ATTRIBUTES),
     OP("TopK", 1, 9, 1, 1, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
        ATTRIBUTE("axis", INT), REQUIRED("k", INT)),
@@ -189,6 +264,9 @@ static const sp_op table[] = {
        ATTRIBUTE("mode", STRING), REQUIRED("scales", FLOATS)),
     OP("Upsample", 9, 9, 2, 2, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
        ATTRIBUTE("mode", STRING)),
+    OP("Where", 9, NEWEST, 3, 3, 1, 1, BOOLS, sp__where_infer, sp__where_lower, NULL,
+       NO_ATTRIBUTES),
+    COMPARISON("Xor", 7, BOOLS, sp__xor_lower),
 };
 /* clang-format on */
 

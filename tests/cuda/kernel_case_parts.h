@@ -21,4 +21,9 @@ void add_known_ints(kernel_case *c, const int64_t *values, int64_t count);
 void add_int(kernel_case *c, const char *name, int64_t value);
 void add_float(kernel_case *c, const char *name, float value);
 
+/* Calls of the elementwise ops, one kind for each op. */
+uint32_t elementwise_case_kinds(void);
+const char *elementwise_case_kind_name(uint32_t kind);
+void elementwise_case_make(uint32_t kind, data_random *random, kernel_case *c);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes random op calls. Not every one is valid: the shape rule has the last word. */
+#include "cuda/kernel_cases.h"
 #include "cuda/kernel_case_parts.h"
 #include "cuda/kernel_cases_move.h"
 
@@ -80,6 +81,10 @@ static void fill(data_random *random, sp_array *array)
         if (bits % 16 == 0) value = INT64_MIN;
         if (bits % 16 == 1) value = INT32_MIN;
         if (bits % 16 == 2) value = 0;
+        if (array->dtype == SP_BOOL) value &= 1;
+        if (array->dtype == SP_F16 || array->dtype == SP_F64 || array->dtype == SP_BF16) {
+            value = (int64_t)bits; /* every kind of float */
+        }
         const size_t bytes = sp_dtype_bytes(array->dtype);
         memcpy((char *)array->data + i * bytes, &value, bytes);
     }
@@ -441,27 +446,40 @@ static const kernel_case_kind kinds[] = {
     {"activated binary", make_activated_binary},
 };
 
+#define OWN_KINDS ((uint32_t)SP_COUNT_OF(kinds) + KERNEL_CASE_MOVES)
+
+/* NULL for the elementwise ones, which stand behind the others. */
 static const kernel_case_kind *find_kind(uint32_t kind)
 {
     const uint32_t count = SP_COUNT_OF(kinds);
-    return kind < count ? &kinds[kind] : &kernel_case_moves[kind - count];
+    if (kind < count) return &kinds[kind];
+    return kind < OWN_KINDS ? &kernel_case_moves[kind - count] : NULL;
 }
 
 uint32_t kernel_case_kinds(void)
 {
-    return SP_COUNT_OF(kinds) + KERNEL_CASE_MOVES;
+    return OWN_KINDS + elementwise_case_kinds();
 }
 
 const char *kernel_case_kind_name(uint32_t kind)
 {
-    return find_kind(kind)->name;
+    const kernel_case_kind *found = find_kind(kind);
+    return found ? found->name : elementwise_case_kind_name(kind - OWN_KINDS);
+}
+
+uint64_t kernel_case_count(uint32_t kind, uint64_t most)
+{
+    const uint64_t enough = 600;
+    return find_kind(kind) || most < enough ? most : enough;
 }
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)
 {
     memset(out, 0, sizeof(*out));
     out->output_count = 1;
-    find_kind(kind)->make(random, out);
+    const kernel_case_kind *found = find_kind(kind);
+    if (found) found->make(random, out);
+    else elementwise_case_make(kind - OWN_KINDS, random, out);
 }
 
 void kernel_case_free(kernel_case *what)

@@ -33,6 +33,9 @@ typedef struct kernel_case {
 /* Kinds of calls, each an op or a family of them. */
 uint32_t kernel_case_kinds(void);
 const char *kernel_case_kind_name(uint32_t kind);
+/* How many calls of the kind to make where at most `most` are made of each: a kind that is one
+ * simple op needs few. */
+uint64_t kernel_case_count(uint32_t kind, uint64_t most);
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out);
 void kernel_case_free(kernel_case *what);

@@ -201,7 +201,7 @@ static void run_both(both *b)
     for (int i = 0; i < 2; i++) {
         for (uint32_t k = 0; k < sides[i]->lowering.scratch_count; k++) {
             sides[i]->scratch[k] =
-                make_place(sides[i]->lowering.scratch_bytes[k], 4, b->misalignment >> 60);
+                make_place(sides[i]->lowering.scratch_bytes[k], 8, b->misalignment >> 60);
         }
     }
     CHECK_OK(sp__lowering_run(&b->reference.lowering, address_of, &b->reference));
@@ -353,9 +353,10 @@ static bool compare_call(kernel_compare *compare, const kernel_case *what, uint6
     return true;
 }
 
-void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t count)
+void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t most)
 {
     const sp_fpenv before = sp_fpenv_enter();
+    const uint64_t count = kernel_case_count(kind, most);
     uint64_t valid = 0;
     for (uint64_t i = 0; i < count; i++) {
         /* Each call has a seed of its own, so that one can be run alone. */

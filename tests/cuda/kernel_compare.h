@@ -24,9 +24,9 @@ typedef struct kernel_compare {
     uint64_t fused[SP_KERNEL_COUNT][SP_ACTIVATION_COUNT]; /* by the activation that they applied */
 } kernel_compare;
 
-/* `count` calls of one kind, without those that need a kernel which the table lacks; each
- * difference is a failed check with a note of the call. */
-void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t count);
+/* At most `most` calls of one kind (kernel_case_count), without those that need a kernel which the
+ * table lacks; each difference is a failed check with a note of the call. */
+void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t most);
 
 /* Every kernel that the table has has run, those that can apply an activation with one and without,
  * and every activation has been applied. */

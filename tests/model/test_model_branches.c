@@ -287,6 +287,45 @@ TEST(an_input_may_decide_a_shape)
     CHECK_OK(sp_model_release(model));
 }
 
+TEST(an_input_may_decide_how_often_x_is_repeated)
+{
+    static const int64_t three[] = {3};
+    writer graph = {0};
+    add_input(&graph, "x", ONNX_FLOAT, dims_n4, 2);
+    add_input(&graph, "s", ONNX_INT64, three, 1);
+    add_node(&graph, make_node("Expand", "x s", "y"));
+    sp_model model;
+    REQUIRE_OK(load(&graph, &model));
+    for (int64_t times = 1; times <= 3; times++) {
+        const int64_t sizes[3] = {times, 2, 1};
+        sp_host_tensor inputs[2] = {tensor_x(), tensor_sizes((int64_t *)(uintptr_t)sizes)};
+        inputs[1].shape[0] = 3;
+        inputs[1].bytes = sizeof sizes;
+        float y[24];
+        sp_host_tensor output = {.data = y, .bytes = sizeof y};
+        CHECK_OK(sp_model_run(model, inputs, 2, &output, 1));
+        CHECK_EQ_INT(output.rank, 3);
+        CHECK_EQ_INT(output.shape[0], times);
+        for (int64_t i = 0; i < times; i++) CHECK_EQ_MEM(y + i * 8, x_data, sizeof x_data);
+    }
+    CHECK_OK(sp_model_release(model));
+}
+
+/* Dropout may drop nothing: an input says so. */
+TEST(an_input_may_decide_whether_an_op_is_supported)
+{
+    writer graph = begin_graph();
+    add_node(&graph, make_node("Dropout", "x - c", "y"));
+    sp_model model;
+    REQUIRE_OK(load(&graph, &model));
+    float y[8];
+    CHECK_OK(run(model, false, y));
+    CHECK_EQ_MEM(y, x_data, sizeof x_data);
+    CHECK_STATUS(run(model, true, y), SP_UNSUPPORTED);
+    CHECK_MESSAGE("Dropout in training mode");
+    CHECK_OK(sp_model_release(model));
+}
+
 /* ---- what is refused ---- */
 
 static void set_bools(sp_host_tensor *tensor, int64_t count)

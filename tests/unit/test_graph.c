@@ -185,7 +185,7 @@ TEST(opset_versions_bound_every_op)
         add_input(&graph, "x", 1, dims_n4, 2);
         add_node(&graph, make_node("Add", "x x", "y"));
         add_output(&graph, "y");
-        const bool is_known = opset >= 7 && opset <= 27;
+        const bool is_known = opset >= 6 && opset <= 27;
         CHECK_STATUS(load_model(&graph, opset, NULL), is_known ? SP_OK : SP_UNSUPPORTED);
     }
 }

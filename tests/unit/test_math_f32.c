@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software FMA against libm's, and the accuracy of exp, sigmoid and tanh over the floats, with
- * equal bits on every instruction set. `make soak` takes every float. */
+/* The software FMA against libm's, and the accuracy of our functions over the floats, with equal
+ * bits on every instruction set. `make soak` takes every float. */
 #define SP_ISA portable
 #include "ops/cpu/math_f32.h"
 
@@ -89,6 +89,15 @@ static double exact_tanh(double x)
     return tanh(x);
 }
 
+static double exact_softplus(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+static double exact_elu(double x)
+{
+    return x < 0 ? expm1(x) : x;
+}
+
 /* Error in units of the last place of the exact result as a float. */
 static double ulps(float got, double want)
 {
@@ -115,7 +124,8 @@ static double check_chunk(const math_case *which, const float *x)
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
         if (kernels == NULL) continue;
-        const sp_flat_constants k = {.count = CHUNK, .tile_count = CHUNK};
+        /* The parameters begin with what kernels without any have. */
+        const sp_function_constants k = {.count = CHUNK, .tile_count = CHUNK, .alpha = 1};
         void *bindings[2] = {(void *)(uintptr_t)x, y[isa]};
         CHECK_OK(
             sp__kernel_run_grid(&kernels[which->kernel], (uint32_t[3]){1, 1, 1}, bindings, &k));
@@ -166,6 +176,26 @@ TEST(tanh_is_accurate_everywhere)
     check_function(SP_KERNEL_ID_tanh_f32, exact_tanh, 1.5);
 }
 
+TEST(log_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_log_f32, log, 1.0);
+}
+
+TEST(erf_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_erf_f32, erf, 1.5);
+}
+
+TEST(softplus_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_softplus_f32, exact_softplus, 2.5);
+}
+
+TEST(elu_is_accurate_everywhere)
+{
+    check_function(SP_KERNEL_ID_elu_f32, exact_elu, 2.0);
+}
+
 TEST(functions_at_their_limits)
 {
     const float inf = HUGE_VALF;
@@ -177,6 +207,15 @@ TEST(functions_at_their_limits)
     CHECK(sp_sigmoidf(0.0f) == 0.5f && sp_sigmoidf(-100.0f) > 0);
     CHECK(sp_tanhf(inf) == 1 && sp_tanhf(-inf) == -1 && isnan(sp_tanhf(NAN)));
     CHECK(sp_float_bits(sp_tanhf(-0.0f)) == 0x80000000u);
+    CHECK(sp_logf(0.0f) == -inf && sp_logf(-0.0f) == -inf && sp_logf(inf) == inf);
+    CHECK(isnan(sp_logf(-1e-45f)) && isnan(sp_logf(-inf)) && isnan(sp_logf(NAN)));
+    CHECK(sp_float_bits(sp_logf(1.0f)) == 0);
+    CHECK(sp_erff(inf) == 1 && sp_erff(-inf) == -1 && isnan(sp_erff(NAN)));
+    CHECK(sp_float_bits(sp_erff(-0.0f)) == 0x80000000u);
+    CHECK(sp_softplusf(inf) == inf && sp_softplusf(-inf) == 0 && isnan(sp_softplusf(NAN)));
+    CHECK(sp_expm1f(inf) == inf && sp_expm1f(-inf) == -1 && isnan(sp_expm1f(NAN)));
+    CHECK(sp_expm1f(88.72f) < inf);
+    CHECK(sp_expm1f(0.0f) == 0);
 }
 
 TEST_MAIN

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Add, Sub, Mul, Div with broadcasting, and Relu: values, bits, limits. */
+/* Add, Sub, Mul, Div with broadcasting, old opsets, types, and Relu: values, bits, limits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,12 +120,68 @@ TEST(types_must_agree)
     for (int i = 0; i < 2; i++) sp__array_deinit(&in[i]);
 }
 
-TEST(old_opsets_with_axis_attributes_are_refused)
+/* Opset 6: the second operand stands at `axis`, and is only repeated if asked to be. */
+TEST(old_opsets_broadcast_by_attributes)
 {
-    sp_array out;
-    const data_call call = {.op = "Add", .version = 6, .output_count = 1};
-    CHECK_STATUS(data_run_op(&call, &out), SP_UNSUPPORTED);
-    CHECK_MESSAGE("Add in opset 6");
+    data_random random = {4};
+    const sp_shape a = SHAPE(2, 3, 4), b = SHAPE(3), c = SHAPE(4);
+    const int64_t one = 1;
+    sp_array in[2] = {data_floats(&random, &a), data_floats(&random, &b)}, out;
+    const sp_attribute attributes[] = {data_attribute_int("broadcast", &one),
+                                       data_attribute_int("axis", &one)};
+    data_call call = {.op = "Add",
+                      .version = 6,
+                      .attributes = attributes,
+                      .attribute_count = 2,
+                      .inputs = in,
+                      .input_count = 2,
+                      .output_count = 1};
+    REQUIRE_OK(data_run_op(&call, &out));
+    for (int i = 0; i < 24; i++) {
+        const float *x = in[0].data, *y = in[1].data;
+        CHECK(data_is_same(((float *)out.data)[i], x[i] + y[i / 4 % 3]));
+    }
+    sp__array_deinit(&out);
+    call.attribute_count = 1; /* at the end: 3 against 4 */
+    CHECK_STATUS(data_run_op(&call, &out), SP_MISMATCH);
+    CHECK_MESSAGE("[2,3,4] and [3");
+    sp__array_deinit(&in[1]);
+    in[1] = data_floats(&random, &c);
+    call.attribute_count = 0;
+    CHECK_STATUS(data_run_op(&call, &out), SP_MISMATCH);
+    CHECK_MESSAGE("do not broadcast in opset 6");
+    for (int i = 0; i < 2; i++) sp__array_deinit(&in[i]);
+}
+
+TEST(a_type_that_an_op_does_not_have_is_named_with_the_op)
+{
+    static const struct {
+        const char *op;
+        uint32_t version, inputs;
+        sp_dtype dtype;
+        const char *message;
+    } calls[] = {{"Add", 14, 2, SP_BOOL, "Add version 14 for type bool"},
+                 {"And", 7, 2, SP_F32, "And version 7 for type f32"},
+                 {"Erf", 13, 1, SP_F64, "Erf version 13 for type f64"},
+                 {"Sqrt", 13, 1, SP_I32, "Sqrt version 13 for type i32"},
+                 {"Max", 13, 2, SP_BOOL, "Max version 13 for type bool"},
+                 {"Pow", 15, 2, SP_U8, "Pow version 15 for type u8"},
+                 {"Not", 1, 1, SP_I64, "Not version 1 for type i64"},
+                 {"Mod", 13, 2, SP_F32, "Mod of f32 needs the attribute fmod"}};
+    const sp_shape s = SHAPE(3);
+    for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {
+        data_random random = {5};
+        sp_array out, in[2] = {random_array(&random, calls[i].dtype, &s),
+                               random_array(&random, calls[i].dtype, &s)};
+        const data_call call = {.op = calls[i].op,
+                                .version = calls[i].version,
+                                .inputs = in,
+                                .input_count = calls[i].inputs,
+                                .output_count = 1};
+        CHECK_STATUS(data_run_op(&call, &out), SP_UNSUPPORTED);
+        CHECK_MESSAGE(calls[i].message);
+        for (int k = 0; k < 2; k++) sp__array_deinit(&in[k]);
+    }
 }
 
 TEST(relu_keeps_positives_and_nans_and_gives_plus_zero)

@@ -56,10 +56,24 @@ TEST(an_op_is_covered_without_its_kernels_for_other_types_than_f32)
     CHECK(sp__op_is_covered("Sub", table));
 }
 
+/* CUDA has Sum's kernel and no cast; Sqrt's kernel it does not have, nor those that select. */
+TEST(kernels_that_f32_does_not_need_do_not_count)
+{
+    CHECK(sp__op_may_use("Add", SP_KERNEL_ID_cast_f16));
+    CHECK(sp__op_is_covered("Sum", sp__cuda_kernels()));
+    CHECK(sp__op_is_covered("Expand", sp__cuda_kernels()));
+    CHECK(!sp__op_is_covered("Cast", sp__cuda_kernels()));
+    CHECK(!sp__op_is_covered("Sqrt", sp__cuda_kernels()));
+    CHECK(!sp__op_is_covered("Where", sp__cuda_kernels()));
+    CHECK(!sp__op_is_covered("And", sp__cuda_kernels())); /* of bools alone */
+}
+
 TEST(a_pattern_stands_for_the_types_of_one_operation)
 {
     CHECK(sp__op_may_use("Add", SP_KERNEL_ID_add_i64));
     CHECK(!sp__op_may_use("Add", SP_KERNEL_ID_sub_i64));
+    CHECK(!sp__op_may_use("Less", SP_KERNEL_ID_less_or_equal_f32));
+    CHECK(!sp__op_may_use("Max", SP_KERNEL_ID_max_pool_f32));
     CHECK(sp__op_may_use("Gemm", SP_KERNEL_ID_gemm_pack_f32));
     CHECK(!sp__op_may_use("Conv", SP_KERNEL_ID_concat));
     CHECK(!sp__op_may_use("Reshape", SP_KERNEL_ID_copy_bytes));

@@ -181,6 +181,41 @@ TEST(values_that_follow_from_shapes_are_folded_by_the_plan)
     sp__graph_free(loaded);
 }
 
+/* What exporters make of a shape: all of it is known when the plan is made. */
+TEST(shape_arithmetic_through_elementwise_ops_is_folded_by_the_plan)
+{
+    writer graph = {0};
+    const int64_t two[] = {2}, minus[] = {-1, -1}, dims[] = {1}, pair[] = {2};
+    writer to_float = make_node("Cast", "c", "d"), to_int = make_node("Cast", "d", "e");
+    add_attribute_int(&to_float, "to", 1);
+    add_attribute_int(&to_int, "to", 7);
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_tensor(&graph, make_tensor("two", 7, dims, 1, two, sizeof(two)));
+    add_tensor(&graph, make_tensor("minus", 7, pair, 1, minus, sizeof(minus)));
+    add_node(&graph, make_node("Shape", "x", "shape"));
+    add_node(&graph, make_node("Mul", "shape two", "a"));
+    add_node(&graph, make_node("Add", "a two", "b"));
+    add_node(&graph, make_node("Div", "b two", "c")); /* shape + 1 */
+    add_node(&graph, to_float);
+    add_node(&graph, to_int);
+    add_node(&graph, make_node("Equal", "e shape", "is_same"));
+    add_node(&graph, make_node("Not", "is_same", "is_more"));
+    add_node(&graph, make_node("Where", "is_more e minus", "wanted"));
+    add_node(&graph, make_node("Sub", "wanted two", "less"));
+    add_node(&graph, make_node("Max", "less minus two", "most"));
+    add_node(&graph, make_node("ConstantOfShape", "most", "zeros"));
+    add_output(&graph, "zeros");
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan_input input = floats(2, 7, 4);
+    const sp_plan *plan = compile(loaded, &input);
+    REQUIRE(plan != NULL);
+    const sp_shape want = {.rank = 2, .dims = {6, 3}};
+    CHECK(sp__shape_equal(&plan->outputs[0].shape, &want));
+    CHECK_EQ_INT(plan->step_count, 1); /* the copy to the output */
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
 /* An input that decides a shape: data in the request, or a clear refusal. */
 TEST(inputs_may_give_their_values_to_the_plan)
 {
@@ -317,7 +352,7 @@ enum { NODES = 25 };
 static writer random_graph(uint64_t seed, bool shows_all, uint32_t *outputs)
 {
     static const char *const unary[] = {"Relu", "Sigmoid", "Identity", "Transpose", "Flatten"};
-    static const char *const binary[] = {"Add", "Sub", "Mul", "MatMul"};
+    static const char *const binary[] = {"Add", "Sub", "Mul", "MatMul", "Max", "Sum"};
     data_random random = {seed};
     writer graph = {0};
     char inputs[64], output[16];
@@ -328,10 +363,17 @@ static writer random_graph(uint64_t seed, bool shows_all, uint32_t *outputs)
         const int a = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 4 ? i : 4));
         const int b = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 9 ? i : 9));
         const bool is_unary = data_next(&random) % 2 == 0;
-        (void)snprintf(inputs, sizeof(inputs), is_unary ? "v%d" : "v%d v%d", a, b);
         (void)snprintf(output, sizeof(output), "v%d", i);
         const uint64_t op = data_next(&random);
-        add_node(&graph, make_node(is_unary ? unary[op % 5] : binary[op % 4], inputs, output));
+        const char *name =
+            is_unary ? unary[op % SP_COUNT_OF(unary)] : binary[op % SP_COUNT_OF(binary)];
+        const bool is_sum = strcmp(name, "Sum") == 0; /* a + b + a: a is read again */
+        (void)snprintf(inputs, sizeof(inputs),
+                       is_unary ? "v%d"
+                       : is_sum ? "v%d v%d v%d"
+                                : "v%d v%d",
+                       a, b, a);
+        add_node(&graph, make_node(name, inputs, output));
         const bool is_picked = data_next(&random) % 8 == 0 || i == NODES;
         if (!shows_all && !is_picked) continue;
         add_output(&graph, output);

@@ -147,8 +147,9 @@ static void check_graph(const char *const *nodes, const char *const *outputs, co
 
 TEST(every_activation_becomes_a_part_of_every_product)
 {
-    static const char *const products[][2] = {
-        {"Gemm", "x w c"}, {"MatMul", "x w"}, {"Conv", "i p c"}, {"Conv", "i d"}, {"Add", "x c"}};
+    static const char *const products[][2] = {{"Gemm", "x w c"}, {"MatMul", "x w"},
+                                              {"Conv", "i p c"}, {"Conv", "i d"},
+                                              {"Add", "x c"},    {"Sum", "x c"}};
     static const char *const activations[] = {"Relu", "Sigmoid", "Tanh"};
     for (size_t p = 0; p < SP_COUNT_OF(products); p++) {
         for (size_t a = 0; a < SP_COUNT_OF(activations); a++) {
@@ -237,6 +238,27 @@ TEST(ops_that_move_elements_stay_unless_they_are_views)
                 "LSTM LSTM Tanh");
     check_graph(LIST("Gemm x w > a", "Unsqueeze a zero > u", "Relu u > r", "LSTM r l l > y"),
                 LIST("y"), "Gemm+Relu LSTM LSTM");
+}
+
+/* Elementwise kernels that apply none, and a sum of several steps that all write one value. */
+TEST(other_elementwise_steps_stay)
+{
+    static const char *const ops[] = {"Max x c", "Sqrt x", "Pow x c", "PRelu x c"};
+    static const char *const activations[] = {"Relu", "Sigmoid", "Tanh"};
+    for (size_t i = 0; i < SP_COUNT_OF(ops); i++) {
+        for (size_t a = 0; a < SP_COUNT_OF(activations); a++) {
+            char first[64], second[64], steps[64];
+            const int len = (int)strcspn(ops[i], " ");
+            (void)snprintf(first, sizeof(first), "%s > a", ops[i]);
+            (void)snprintf(second, sizeof(second), "%s a > y", activations[a]);
+            (void)snprintf(steps, sizeof(steps), "%.*s %s", len, ops[i], activations[a]);
+            check_graph(LIST(first, second), LIST("y"), steps);
+        }
+    }
+    check_graph(LIST("Sum x c x > a", "Relu a > y"), LIST("y"), "Sum Sum Relu");
+    check_graph(LIST("Mean x c > a", "Tanh a > y"), LIST("y"), "Mean Mean Tanh");
+    check_graph(LIST("Max x c > a", "Sigmoid a > s", "Mul a s > y"), LIST("y"), "Max Sigmoid Mul");
+    check_graph(LIST("Sum x c > a", "Sigmoid a > s", "Mul a s > y"), LIST("y"), "Sum+Sigmoid+Mul");
 }
 
 /* Each element by every sigmoid: [24] times [24, 1]. */

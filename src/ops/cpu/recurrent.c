@@ -4,8 +4,8 @@
  * +0, over the hidden units in order. A gate is then (x's product + its bias) + (h's product + its
  * bias), each sum rounded; rows never see each other. */
 #include "base/error.h"
+#include "ops/cpu/float_functions.h"
 #include "ops/cpu/gemm_block.h"
-#include "ops/cpu/math_f32.h"
 
 enum { PANEL = SP_GEMM_PANEL };
 
@@ -125,17 +125,6 @@ static void multiply(const layer *l, int64_t row, int64_t rows, bool is_of_h, in
     }                                                                                              \
     break
 
-static float hard_sigmoid(float x, float alpha, float beta)
-{
-    const float y = alpha * x + beta;
-    return y < 0 ? 0.0f : y > 1 ? 1.0f : y;
-}
-
-static float softsign(float x)
-{
-    return x / (1.0f + (x < 0 ? -x : x));
-}
-
 static void activate(const sp_cell_activation *f, const float *from, float *to, int64_t n)
 {
     const float alpha = f->alpha, beta = f->beta;
@@ -149,15 +138,15 @@ static void activate(const sp_cell_activation *f, const float *from, float *to, 
     case SP_CELL_AFFINE:
         APPLY(alpha * x + beta);
     case SP_CELL_LEAKY_RELU:
-        APPLY(x < 0 ? alpha * x : x);
+        APPLY(sp_leaky_relu_f32(x, alpha, beta));
     case SP_CELL_THRESHOLDED_RELU:
-        APPLY(x > alpha || x != x ? x : 0.0f);
+        APPLY(sp_thresholded_relu_f32(x, alpha, beta));
     case SP_CELL_SCALED_TANH:
         APPLY(alpha * sp_tanhf(beta * x));
     case SP_CELL_HARD_SIGMOID:
-        APPLY(hard_sigmoid(x, alpha, beta));
+        APPLY(sp_hard_sigmoid_f32(x, alpha, beta));
     default:
-        APPLY(softsign(x));
+        APPLY(sp_softsign_f32(x));
     }
 }
 

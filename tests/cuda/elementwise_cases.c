@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes random calls of the elementwise ops, of all types that the registry has for each. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "cuda/kernel_case_parts.h"
+#include "ops/registry.h"
+
+typedef struct elementwise_op {
+    const char *op;
+    uint32_t version;
+    uint32_t inputs;           /* 0: one to four */
+    const char *alpha, *beta;  /* attributes of floats, or NULL */
+    const char *flag, *flag_b; /* attributes of 0 or 1, or NULL */
+} elementwise_op;
+
+static const elementwise_op ops[] = {
+    {"Abs", 13, 1, NULL, NULL, NULL, NULL},
+    {"Add", 14, 2, NULL, NULL, NULL, NULL},
+    {"And", 7, 2, NULL, NULL, NULL, NULL},
+    {"Ceil", 13, 1, NULL, NULL, NULL, NULL},
+    {"Celu", 12, 1, "alpha", NULL, NULL, NULL},
+    {"Clip", 10, 1, "min", "max", NULL, NULL},
+    {"Clip", 13, 3, NULL, NULL, NULL, NULL},
+    {"Div", 14, 2, NULL, NULL, NULL, NULL},
+    {"Elu", 22, 1, "alpha", NULL, NULL, NULL},
+    {"Equal", 19, 2, NULL, NULL, NULL, NULL},
+    {"Erf", 13, 1, NULL, NULL, NULL, NULL},
+    {"Exp", 13, 1, NULL, NULL, NULL, NULL},
+    {"Floor", 13, 1, NULL, NULL, NULL, NULL},
+    {"Greater", 13, 2, NULL, NULL, NULL, NULL},
+    {"GreaterOrEqual", 16, 2, NULL, NULL, NULL, NULL},
+    {"HardSigmoid", 22, 1, "alpha", "beta", NULL, NULL},
+    {"HardSwish", 22, 1, NULL, NULL, NULL, NULL},
+    {"IsInf", 20, 1, NULL, NULL, "detect_negative", "detect_positive"},
+    {"IsNaN", 20, 1, NULL, NULL, NULL, NULL},
+    {"LeakyRelu", 16, 1, "alpha", NULL, NULL, NULL},
+    {"Less", 13, 2, NULL, NULL, NULL, NULL},
+    {"LessOrEqual", 16, 2, NULL, NULL, NULL, NULL},
+    {"Log", 13, 1, NULL, NULL, NULL, NULL},
+    {"Max", 13, 0, NULL, NULL, NULL, NULL},
+    {"Mean", 13, 0, NULL, NULL, NULL, NULL},
+    {"Min", 13, 0, NULL, NULL, NULL, NULL},
+    {"Mish", 22, 1, NULL, NULL, NULL, NULL},
+    {"Mod", 13, 2, NULL, NULL, "fmod", NULL},
+    {"Mul", 14, 2, NULL, NULL, NULL, NULL},
+    {"Neg", 13, 1, NULL, NULL, NULL, NULL},
+    {"Not", 1, 1, NULL, NULL, NULL, NULL},
+    {"Or", 7, 2, NULL, NULL, NULL, NULL},
+    {"Pow", 11, 2, NULL, NULL, NULL, NULL},
+    {"Reciprocal", 13, 1, NULL, NULL, NULL, NULL},
+    {"Relu", 14, 1, NULL, NULL, NULL, NULL},
+    {"Round", 22, 1, NULL, NULL, NULL, NULL},
+    {"Selu", 22, 1, "alpha", "gamma", NULL, NULL},
+    {"Sigmoid", 13, 1, NULL, NULL, NULL, NULL},
+    {"Sign", 13, 1, NULL, NULL, NULL, NULL},
+    {"Softplus", 22, 1, NULL, NULL, NULL, NULL},
+    {"Softsign", 22, 1, NULL, NULL, NULL, NULL},
+    {"Sqrt", 13, 1, NULL, NULL, NULL, NULL},
+    {"Sub", 14, 2, NULL, NULL, NULL, NULL},
+    {"Sum", 13, 0, NULL, NULL, NULL, NULL},
+    {"Tanh", 13, 1, NULL, NULL, NULL, NULL},
+    {"ThresholdedRelu", 22, 1, "alpha", NULL, NULL, NULL},
+    {"Xor", 7, 2, NULL, NULL, NULL, NULL},
+};
+
+/* One of the types that the op has. */
+static sp_dtype type_of(data_random *random, const elementwise_op *what)
+{
+    const sp_op *op;
+    if (sp__op_find((sp_text){0}, sp__text(what->op), what->version, &op) != SP_OK) abort();
+    for (;;) {
+        const sp_dtype dtype = (sp_dtype)pick(random, 1, SP_BOOL);
+        if (op->dtypes & SP_DTYPE_BIT(dtype)) return dtype;
+    }
+}
+
+static void make_call(const elementwise_op *what, data_random *random, kernel_case *c)
+{
+    const sp_dtype dtype = type_of(random, what);
+    const bool is_clip = strcmp(what->op, "Clip") == 0;
+    c->op = what->op;
+    c->version = what->version;
+    c->in_place = one_in(random, 2);
+    if (what->alpha != NULL) add_float(c, what->alpha, data_next_float(random) * 2);
+    if (what->beta != NULL) add_float(c, what->beta, data_next_float(random) * 2);
+    if (what->flag != NULL) add_int(c, what->flag, one_in(random, 2));
+    if (what->flag_b != NULL) add_int(c, what->flag_b, one_in(random, 2));
+    const sp_shape y = pick_shape(random, 0, 6, 3000), scalar = {.rank = 0};
+    const uint32_t count = what->inputs > 0 ? what->inputs : (uint32_t)pick(random, 1, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_shape part = i > 0 && is_clip ? scalar
+                              : count == 1 || is_clip || one_in(random, 2)
+                                  ? y
+                                  : pick_operand(random, &y);
+        c->is_known[c->input_count] = i > 0 && is_clip && one_in(random, 2);
+        if (i > 0 && is_clip && one_in(random, 4)) c->input_count++; /* left out */
+        else add_random(c, random, dtype, &part);
+    }
+}
+
+/* ---- ops of more than one type ---- */
+
+static void make_pow(data_random *random, kernel_case *c)
+{
+    static const sp_dtype bases[] = {SP_F32, SP_F64, SP_F16, SP_BF16, SP_I32, SP_I64};
+    c->op = "Pow";
+    c->version = 15;
+    c->in_place = one_in(random, 2);
+    const sp_shape y = pick_shape(random, 0, 4, 1000), b = pick_operand(random, &y);
+    add_random(c, random, bases[pick(random, 0, SP_COUNT_OF(bases) - 1)], &y);
+    add_random(c, random, (sp_dtype)pick(random, SP_F32, SP_U64), &b);
+}
+
+static void make_prelu(data_random *random, kernel_case *c)
+{
+    static const sp_dtype types[] = {SP_F32, SP_F64,  SP_I32, SP_I64,
+                                     SP_F16, SP_BF16, SP_U32, SP_U64};
+    c->op = "PRelu";
+    c->version = one_in(random, 4) ? 6 : 16;
+    c->in_place = one_in(random, 2);
+    const sp_dtype dtype = types[pick(random, 0, SP_COUNT_OF(types) - 1)];
+    const sp_shape x = pick_shape(random, 1, 4, 2000);
+    sp_shape slope = pick_operand(random, &x);
+    if (c->version == 6) {
+        slope = (sp_shape){.rank = 1, .dims = {x.rank > 1 && one_in(random, 2) ? x.dims[1] : 1}};
+    }
+    add_random(c, random, dtype, &x);
+    add_random(c, random, dtype, &slope);
+}
+
+static void make_where(data_random *random, kernel_case *c)
+{
+    c->op = "Where";
+    c->version = 16;
+    c->in_place = one_in(random, 2);
+    const sp_shape out = pick_shape(random, 0, 6, 3000);
+    const sp_dtype dtype = (sp_dtype)pick(random, SP_F32, SP_BOOL);
+    for (int i = 0; i < 3; i++) {
+        const sp_shape part = one_in(random, 2) ? out : pick_operand(random, &out);
+        add_random(c, random, i == 0 ? SP_BOOL : dtype, &part);
+    }
+}
+
+static void make_cast(data_random *random, kernel_case *c)
+{
+    static const int64_t numbers[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16};
+    c->op = "Cast";
+    c->version = 13;
+    const sp_shape x = pick_shape(random, 0, 3, 3000);
+    add_int(c, "to", numbers[pick(random, 0, SP_COUNT_OF(numbers) - 1)]);
+    add_random(c, random, (sp_dtype)pick(random, SP_F32, SP_BOOL), &x);
+}
+
+static void make_gelu(data_random *random, kernel_case *c)
+{
+    static const sp_dtype types[] = {SP_F32, SP_F16, SP_BF16};
+    c->op = "Gelu";
+    c->version = 20;
+    c->in_place = one_in(random, 2);
+    const sp_shape x = pick_shape(random, 0, 3, 3000);
+    c->text = sp__text(one_in(random, 2) ? "none" : "tanh");
+    c->attributes[c->attribute_count++] = data_attribute_text("approximate", &c->text);
+    add_random(c, random, types[pick(random, 0, 2)], &x);
+}
+
+static void make_expand(data_random *random, kernel_case *c)
+{
+    c->op = "Expand";
+    c->version = 13;
+    const sp_shape y = pick_shape(random, 0, 5, 300), x = pick_operand(random, &y);
+    add_random(c, random, pick_dtype(random), &x);
+    add_known_ints(c, y.dims, y.rank);
+}
+
+static void make_dropout(data_random *random, kernel_case *c)
+{
+    static const sp_dtype types[] = {SP_F32, SP_F64, SP_F16, SP_BF16};
+    c->op = "Dropout";
+    c->version = one_in(random, 2) ? 7 : 13;
+    c->output_count = (uint32_t)pick(random, 1, 2);
+    const sp_shape x = pick_shape(random, 0, 3, 3000);
+    add_random(c, random, types[pick(random, 0, 3)], &x);
+}
+
+static const struct {
+    const char *name;
+    void (*make)(data_random *random, kernel_case *c);
+} others[] = {
+    {"pow", make_pow},       {"prelu", make_prelu},     {"where", make_where}, {"cast", make_cast},
+    {"expand", make_expand}, {"dropout", make_dropout}, {"gelu", make_gelu},
+};
+
+uint32_t elementwise_case_kinds(void)
+{
+    return SP_COUNT_OF(ops) + SP_COUNT_OF(others);
+}
+
+const char *elementwise_case_kind_name(uint32_t kind)
+{
+    return kind < SP_COUNT_OF(ops) ? ops[kind].op : others[kind - SP_COUNT_OF(ops)].name;
+}
+
+void elementwise_case_make(uint32_t kind, data_random *random, kernel_case *c)
+{
+    if (kind < SP_COUNT_OF(ops)) make_call(&ops[kind], random, c);
+    else others[kind - SP_COUNT_OF(ops)].make(random, c);
+}
