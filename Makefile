@@ -7,6 +7,7 @@
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
 #   make soak       the tests with their full counts, the stress tests also with delays
 #   make coverage   line coverage of src/, at least 90 %
+#   make docs       docs/operators.md, from the table of ops
 #   make install    into PREFIX (/usr/local), below DESTDIR
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
@@ -27,7 +28,7 @@ LABEL = $(if $(L),-L '^($(L))$$')
 # Of one label the figures are shown too: --verbose prints what the tests note.
 CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parallel $(JOBS) $(LABEL)
 
-.PHONY: all release demo test test-cuda check soak bench format install clean coverage
+.PHONY: all release demo test test-cuda check soak bench docs format install clean coverage
 all: release
 
 release:
@@ -66,6 +67,9 @@ soak:
 bench: release
 	@shopt -s nullglob; for bench in build/release/bench/bench_*; do \
 		if [[ -f $$bench && -x $$bench ]]; then $$bench || exit 1; fi; done
+
+docs: release
+	@build/release/streampool ops > docs/operators.md
 
 format:
 	@scripts/check-format --fix

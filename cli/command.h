@@ -6,6 +6,7 @@
 #define SP_EXIT_USAGE 2
 
 int sp__command_info(int argc, char **argv);
+int sp__command_ops(int argc, char **argv);
 int sp__command_run(int argc, char **argv);
 int sp__command_verify(int argc, char **argv);
 

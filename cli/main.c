@@ -15,6 +15,7 @@ typedef struct command {
 
 static const command commands[] = {
     {"info", sp__command_info, "this build, the machine, and all options"},
+    {"ops", sp__command_ops, "the operators, as a page of Markdown"},
     {"run", sp__command_run, "run a model from some threads at the same time"},
     {"verify", sp__command_verify, "run models on their test data and compare"},
 };

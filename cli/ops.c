@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* streampool ops: the table of ops as a page of Markdown, which is docs/operators.md. */
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <streampool/dtype.h>
+
+#include "base/macros.h"
+#include "ops/cuda/cuda_kernels.h"
+#include "ops/op_kernels.h"
+#include "ops/registry.h"
+
+static const sp_dtype dtypes[] = {
+#define DTYPE(code, value, name, bytes) code,
+    SP_DTYPE_LIST(DTYPE)
+#undef DTYPE
+};
+
+static void print_versions(const sp_op *op)
+{
+    printf("%u", op->since);
+    if (op->until == SP_OPSET_NEWEST) printf(" on");
+    else if (op->until > op->since) printf(" to %u", op->until);
+}
+
+static void print_dtypes(uint32_t bits)
+{
+    uint32_t all = 0;
+    for (size_t i = 0; i < SP_COUNT_OF(dtypes); i++) all |= SP_DTYPE_BIT(dtypes[i]);
+    if ((bits & all) == all) {
+        printf("all");
+        return;
+    }
+    const char *space = "";
+    for (size_t i = 0; i < SP_COUNT_OF(dtypes); i++) {
+        if ((bits & SP_DTYPE_BIT(dtypes[i])) == 0) continue;
+        printf("%s%s", space, sp_dtype_name(dtypes[i]));
+        space = " ";
+    }
+}
+
+/* One line for each range of versions; the name stands in the first. */
+static void print_op(const sp_op *op, bool is_first)
+{
+    printf("| %s | ", is_first ? op->name : "");
+    print_versions(op);
+    printf(" | ");
+    print_dtypes(op->dtypes);
+    const bool is_on_cuda = sp__op_is_covered(op->name, sp__cuda_kernels());
+    printf(" | %s |\n", is_on_cuda ? "cpu, cuda" : "cpu");
+}
+
+int sp__command_ops(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) {
+        fprintf(stderr, "usage: streampool ops\n");
+        return SP_EXIT_USAGE;
+    }
+    printf("# Operators\n\n"
+           "Written by `streampool ops` from the table of ops (`make docs`); a test compares the "
+           "two.\n\n"
+           "ONNX's own domain, versions up to %d. Types are those of the first input, or of the "
+           "output if there is none. Each op runs on every device: where a device has no kernel "
+           "for an op or for its type, the step runs on the cpu, in a segment of its own "
+           "([0016](decisions/0016-segments.md)). Of a device that is named below, f32 has "
+           "kernels; other types may have none.\n\n"
+           "| op | versions | types | kernels |\n|---|---|---|---|\n",
+           SP_OPSET_NEWEST);
+    uint32_t count;
+    const sp_op *ops = sp__op_table(&count);
+    for (uint32_t i = 0; i < count; i++) {
+        print_op(&ops[i], i == 0 || strcmp(ops[i].name, ops[i - 1].name) != 0);
+    }
+    return EXIT_SUCCESS;
+}
