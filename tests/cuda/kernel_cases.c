@@ -2,6 +2,7 @@
 /* Makes random op calls. Not every one is valid: the shape rule has the last word. */
 #include "cuda/kernel_cases.h"
 #include "cuda/kernel_case_parts.h"
+#include "cuda/kernel_cases_move.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -380,10 +381,10 @@ static void make_transpose(data_random *random, kernel_case *c)
 
 static void make_pad(data_random *random, kernel_case *c)
 {
-    static const char *const modes[] = {"constant", "edge", "reflect"};
+    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
     const bool is_old = one_in(random, 3);
     c->op = "Pad";
-    c->version = is_old ? 10 : 13;
+    c->version = is_old ? 10 : 19;
     const sp_shape x = pick_shape(random, 0, 4, 30), scalar = {.rank = 0};
     const sp_dtype dtype = is_old ? SP_F32 : pick_dtype(random);
     add_random(c, random, dtype, &x);
@@ -391,7 +392,7 @@ static void make_pad(data_random *random, kernel_case *c)
     for (uint32_t i = 0; i < 2 * x.rank; i++) {
         pads[i] = one_in(random, 2) ? 0 : pick(random, -2, one_in(random, 4) ? 20 : 3);
     }
-    c->text = sp__text(modes[pick(random, 0, 2)]);
+    c->text = sp__text(modes[pick(random, 0, is_old ? 2 : 3)]);
     c->attributes[c->attribute_count++] = data_attribute_text("mode", &c->text);
     if (is_old) {
         add_ints(c, "pads", pads, 2 * x.rank);
@@ -429,10 +430,7 @@ static void make_identity(data_random *random, kernel_case *c)
 
 /* ---- kinds ---- */
 
-static const struct {
-    const char *name;
-    void (*make)(data_random *random, kernel_case *c);
-} kinds[] = {
+static const kernel_case_kind kinds[] = {
     {"gemm", make_gemm},
     {"matmul", make_matmul},
     {"conv", make_conv},
@@ -448,29 +446,40 @@ static const struct {
     {"activated binary", make_activated_binary},
 };
 
+#define OWN_KINDS ((uint32_t)SP_COUNT_OF(kinds) + KERNEL_CASE_MOVES)
+
+/* NULL for the elementwise ones, which stand behind the others. */
+static const kernel_case_kind *find_kind(uint32_t kind)
+{
+    const uint32_t count = SP_COUNT_OF(kinds);
+    if (kind < count) return &kinds[kind];
+    return kind < OWN_KINDS ? &kernel_case_moves[kind - count] : NULL;
+}
+
 uint32_t kernel_case_kinds(void)
 {
-    return SP_COUNT_OF(kinds) + elementwise_case_kinds();
+    return OWN_KINDS + elementwise_case_kinds();
 }
 
 const char *kernel_case_kind_name(uint32_t kind)
 {
-    if (kind < SP_COUNT_OF(kinds)) return kinds[kind].name;
-    return elementwise_case_kind_name(kind - (uint32_t)SP_COUNT_OF(kinds));
+    const kernel_case_kind *found = find_kind(kind);
+    return found ? found->name : elementwise_case_kind_name(kind - OWN_KINDS);
 }
 
 uint64_t kernel_case_count(uint32_t kind, uint64_t most)
 {
     const uint64_t enough = 600;
-    return kind < SP_COUNT_OF(kinds) || most < enough ? most : enough;
+    return find_kind(kind) || most < enough ? most : enough;
 }
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)
 {
     memset(out, 0, sizeof(*out));
     out->output_count = 1;
-    if (kind < SP_COUNT_OF(kinds)) kinds[kind].make(random, out);
-    else elementwise_case_make(kind - (uint32_t)SP_COUNT_OF(kinds), random, out);
+    const kernel_case_kind *found = find_kind(kind);
+    if (found) found->make(random, out);
+    else elementwise_case_make(kind - OWN_KINDS, random, out);
 }
 
 void kernel_case_free(kernel_case *what)
