@@ -121,8 +121,9 @@ typedef struct sp_host_tensor {
     int64_t shape[SP_MAX_RANK];
 } sp_host_tensor;
 
-/* Fills in dtype, rank, shape and bytes of the outputs that a run on these inputs would give;
- * `data` of either is not looked at. */
+/* Fills in dtype, rank, shape and bytes of the outputs that a run on these inputs would give.
+ * `data` of outputs is not looked at, that of inputs only where shapes or branches depend on its
+ * values (sp_port's decides_shapes): the sizes that go to a Reshape, the bounds of a Slice. */
 SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                                 sp_host_tensor *outputs, uint32_t output_count);
 

@@ -11,10 +11,11 @@
  * output, owned by the caller; none on an error. */
 sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_array *outputs);
 
-/* How input 1 would be laid out: `lowering` gets the one dispatch, by which equal packings of one
- * weight are told, and *bytes the size; 0 if there is nothing to do. */
-sp_status sp__evaluate_pack_plan(const sp_op_call *call, sp_lowering *lowering, uint64_t *bytes);
-/* Lays out input 1, which has data, into those bytes. */
+/* How input `input` would be laid out: `lowering` gets the one dispatch, by which equal packings of
+ * one weight are told, and *bytes the size; 0 if there is nothing to do. */
+sp_status sp__evaluate_pack_plan(const sp_op_call *call, uint32_t input, sp_lowering *lowering,
+                                 uint64_t *bytes);
+/* Lays out that input, which has data, into those bytes. */
 sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering, void *out);
 
 #endif

@@ -57,11 +57,19 @@ typedef struct sp_graph_node {
     sp_attribute_list attributes;
     const uint32_t *inputs, *outputs; /* values; an input that is left out is SP_NO_VALUE */
     uint32_t input_count, output_count;
-    bool is_live;           /* some output needs it */
-    bool is_folded;         /* its outputs are constants, unless a default is overridden */
-    uint32_t packed_weight; /* input 1 as the op's `pack` laid it out, or SP_NO_WEIGHT */
-    uint32_t region;        /* the branch that it stands in, or SP_NO_REGION */
+    bool is_live;    /* some output needs it */
+    bool is_folded;  /* its outputs are constants, unless a default is overridden */
+    uint32_t region; /* the branch that it stands in, or SP_NO_REGION */
+    /* Inputs 1 and on as the op's `pack` laid them out, or SP_NO_WEIGHT. */
+    uint32_t packed_weights[SP_OP_PACKED_INPUTS];
 } sp_graph_node;
+
+/* The weight that is input `index` in the op's own layout, or SP_NO_WEIGHT. */
+static inline uint32_t sp__graph_packed(const sp_graph_node *node, uint32_t index)
+{
+    const bool is_one = index >= 1 && index <= SP_OP_PACKED_INPUTS;
+    return is_one ? node->packed_weights[index - 1] : SP_NO_WEIGHT;
+}
 
 /* An input or output of the model, as the file declares it. */
 typedef struct sp_graph_port {

@@ -223,10 +223,9 @@ static sp_status import_node(sp_graph_builder *builder, const sp_onnx_node *file
     int64_t version = 0;
     const bool has_name = file->name.len > 0 || file->output_count == 0;
     const sp_text name = has_name ? file->name : file->outputs[0];
-    sp_graph_node made = {.attributes = file->attributes,
-                          .packed_weight = SP_NO_WEIGHT,
-                          .region = builder->scope->region};
+    sp_graph_node made = {.attributes = file->attributes, .region = builder->scope->region};
     sp_graph_node *node = &made;
+    for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) node->packed_weights[i] = SP_NO_WEIGHT;
     SP_TRY(sp__bump_text(&builder->graph->bump, name, &node->name));
     sp_status status = opset_version(builder->model, file->domain, &version);
     if (status == SP_OK) status = sp__op_find(file->domain, file->op_type, version, &node->op);

@@ -49,26 +49,32 @@ static sp_status make_packing(packer *p, const sp_op_call *call, uint32_t value,
     return sp__graph_add_weight(p->builder, data, bytes, &p->last.weight);
 }
 
-static sp_status pack_node(packer *p, sp_graph_node *node)
+static sp_status pack_input(packer *p, sp_graph_node *node, uint32_t input)
 {
     const sp_graph *graph = p->builder->graph;
-    if (!node->is_live || node->is_folded || node->op->pack == NULL || node->input_count < 2) {
-        return SP_OK;
-    }
-    const uint32_t value = node->inputs[1];
+    const uint32_t value = node->inputs[input];
     if (value == SP_NO_VALUE || !graph->values[value].is_constant) return SP_OK;
-    sp_op_value inputs[4], outputs[1];
-    SP_TRY(node->input_count <= 4 && node->output_count <= 1
+    sp_op_value inputs[8], outputs[3];
+    SP_TRY(node->input_count <= 8 && node->output_count <= 3
                ? SP_OK
                : sp__fail(SP_INTERNAL, "an op that packs has more operands than foreseen"));
     const sp_op_call call = sp__graph_call(graph, node, inputs, outputs);
     uint64_t bytes;
-    SP_TRY(sp__evaluate_pack_plan(&call, &p->lowering, &bytes));
+    SP_TRY(sp__evaluate_pack_plan(&call, input, &p->lowering, &bytes));
     if (p->lowering.dispatch_count == 0) return SP_OK;
     if (!is_same_packing(&p->last, value, &p->lowering.dispatches[0])) {
         SP_TRY(make_packing(p, &call, value, bytes));
     }
-    node->packed_weight = p->last.weight;
+    node->packed_weights[input - 1] = p->last.weight;
+    return SP_OK;
+}
+
+static sp_status pack_node(packer *p, sp_graph_node *node)
+{
+    if (!node->is_live || node->is_folded || node->op->pack == NULL) return SP_OK;
+    for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < node->input_count; i++) {
+        SP_TRY(pack_input(p, node, i));
+    }
     return SP_OK;
 }
 
@@ -101,10 +107,10 @@ static void mark_needed(const sp_graph *graph, bool *is_needed)
         const sp_graph_node *node = &graph->nodes[n];
         /* A folded node runs again if a default that it depends on is overridden. */
         if (!node->is_live || (node->is_folded && graph->default_count == 0)) continue;
-        if (node->packed_weight != SP_NO_WEIGHT) is_needed[node->packed_weight] = true;
         for (uint32_t i = 0; i < node->input_count; i++) {
-            const bool is_packed = i == 1 && node->packed_weight != SP_NO_WEIGHT;
-            if (!is_packed) need_value(graph, node->inputs[i], is_needed);
+            const uint32_t packed = sp__graph_packed(node, i);
+            if (packed != SP_NO_WEIGHT) is_needed[packed] = true;
+            else need_value(graph, node->inputs[i], is_needed);
         }
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
@@ -128,8 +134,10 @@ static void drop_unneeded(sp_graph_builder *builder, const bool *is_needed, uint
         if (*weight != SP_NO_WEIGHT) *weight = new_index[*weight];
     }
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        uint32_t *weight = &builder->nodes[i].packed_weight;
-        if (*weight != SP_NO_WEIGHT) *weight = new_index[*weight];
+        for (uint32_t k = 0; k < SP_OP_PACKED_INPUTS; k++) {
+            uint32_t *weight = &builder->nodes[i].packed_weights[k];
+            if (*weight != SP_NO_WEIGHT) *weight = new_index[*weight];
+        }
     }
 }
 

@@ -144,7 +144,7 @@ static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
         inputs[i].shape = value->shape;
         inputs[i].bytes = value->bytes;
         inputs[i].data = value->data;
-        inputs[i].is_packed = i == 1 && node->packed_weight != SP_NO_WEIGHT && !value->is_tainted;
+        inputs[i].is_packed = sp__graph_packed(node, i) != SP_NO_WEIGHT && !value->is_tainted;
     }
     return sp__graph_node_call(node, inputs, outputs);
 }
@@ -205,7 +205,7 @@ static sp_plan_binding bind_operand(const sp_plan_builder *builder, const sp_gra
         break;
     case SP_OPERAND_PACKED:
         binding.where = SP_PLACE_WEIGHT;
-        binding.index = node->packed_weight;
+        binding.index = sp__graph_packed(node, operand->index);
         break;
     }
     return binding;

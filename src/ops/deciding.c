@@ -11,13 +11,17 @@ typedef struct deciding_row {
     uint32_t inputs;
 } deciding_row;
 
+/* An older version may have fewer inputs than the row has bits. */
 static const deciding_row rows[] = {
     {"ConstantOfShape", INPUT(0)},
     {"CumSum", INPUT(1)},
     {"Dropout", INPUT(1) | INPUT(2)}, /* does it drop anything? */
     {"Expand", INPUT(1)},
     {"If", INPUT(0)}, /* the condition */
+    {"NonZero", INPUT(0)},
+    {"OneHot", INPUT(1)},
     {"Pad", INPUT(1) | INPUT(3)},
+    {"Range", INPUT(0) | INPUT(1) | INPUT(2)},
     {"ReduceL1", INPUT(1)},
     {"ReduceL2", INPUT(1)},
     {"ReduceLogSum", INPUT(1)},
@@ -29,7 +33,15 @@ static const deciding_row rows[] = {
     {"ReduceSum", INPUT(1)},
     {"ReduceSumSquare", INPUT(1)},
     {"Reshape", INPUT(1)},
+    {"Resize", INPUT(1) | INPUT(2) | INPUT(3)},
+    {"Slice", INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)},
     {"Split", INPUT(1)},
+    {"Squeeze", INPUT(1)},
+    {"Tile", INPUT(1)},
+    {"TopK", INPUT(1)},
+    {"Trilu", INPUT(1)}, /* the diagonal, which the kernel's constants have */
+    {"Unsqueeze", INPUT(1)},
+    {"Upsample", INPUT(1)},
 };
 
 uint32_t sp__op_deciding_inputs(const sp_op *op)

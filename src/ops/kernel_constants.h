@@ -133,7 +133,7 @@ typedef struct sp_concat_constants {
     int64_t part_bytes[SP_CONCAT_MAX_PARTS], part_offset[SP_CONCAT_MAX_PARTS];
 } sp_concat_constants;
 
-typedef enum sp_pad_mode { SP_PAD_CONSTANT, SP_PAD_EDGE, SP_PAD_REFLECT } sp_pad_mode;
+typedef enum sp_pad_mode { SP_PAD_CONSTANT, SP_PAD_EDGE, SP_PAD_REFLECT, SP_PAD_WRAP } sp_pad_mode;
 
 typedef struct sp_pad_constants {
     uint32_t rank, element_bytes;

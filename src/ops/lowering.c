@@ -85,9 +85,9 @@ void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, 
                                           lowering->scratch_bytes[index]});
 }
 
-void sp__lower_bind_packed(sp_dispatch *dispatch, uint64_t bytes)
+void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes)
 {
-    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_PACKED, 1, false, bytes});
+    sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_PACKED, index, false, bytes});
 }
 
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes)

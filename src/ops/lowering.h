@@ -62,8 +62,8 @@ void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_
 void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index);
 void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,
                             bool is_write);
-/* Input 1 as the op's `pack` lays it out, in `bytes` bytes. */
-void sp__lower_bind_packed(sp_dispatch *dispatch, uint64_t bytes);
+/* Input `index` as the op's `pack` lays it out, in `bytes` bytes. */
+void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes);
 
 /* A new scratch of `bytes`; its number. */
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes);

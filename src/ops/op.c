@@ -101,6 +101,31 @@ uint64_t sp__op_work(const sp_op_call *call)
     return work;
 }
 
+sp_status sp__op_require_known(const sp_op_call *call, uint32_t index)
+{
+    if (call->inputs[index].data || call->inputs[index].bytes == 0) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED,
+                    "the values of input %" PRIu32
+                    " decide a shape and must be known: constant, or an input of the model of at "
+                    "most %d bytes",
+                    index, SP_DECIDING_BYTES);
+}
+
+/* A list of at most `max` numbers, which must be known. */
+static sp_status check_known(const sp_op_call *call, uint32_t index, uint32_t max, uint32_t *count)
+{
+    const sp_op_value *input = &call->inputs[index];
+    const uint64_t found = sp__shape_count(&input->shape);
+    if (input->shape.rank > 1 || found > max) {
+        return sp__fail(SP_MISMATCH,
+                        "input %" PRIu32 " has shape %s, wanted a list of at most %" PRIu32, index,
+                        sp__shape_print(&input->shape).text, max);
+    }
+    SP_TRY(sp__op_require_known(call, index));
+    *count = (uint32_t)found;
+    return SP_OK;
+}
+
 sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max, int64_t *out,
                             uint32_t *count)
 {
@@ -109,22 +134,42 @@ sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max
         return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s, wanted i64", index,
                         sp_dtype_name(input->dtype));
     }
-    const uint64_t found = sp__shape_count(&input->shape);
-    if (input->shape.rank > 1 || found > max) {
-        return sp__fail(SP_MISMATCH,
-                        "input %" PRIu32 " has shape %s, wanted a list of at most %" PRIu32, index,
-                        sp__shape_print(&input->shape).text, max);
-    }
-    if (!input->data && found > 0) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "the values of input %" PRIu32
-                        " decide a shape and must be known: constant, or an input of the model of "
-                        "at most %d bytes",
-                        index, SP_DECIDING_BYTES);
-    }
+    SP_TRY(check_known(call, index, max, count));
     const sp_array_view view = {.dtype = input->dtype, .shape = input->shape, .data = input->data};
-    for (uint64_t i = 0; i < found; i++) out[i] = sp__array_view_int(&view, i);
-    *count = (uint32_t)found;
+    for (uint32_t i = 0; i < *count; i++) out[i] = sp__array_view_int(&view, i);
+    return SP_OK;
+}
+
+sp_status sp__op_known_floats(const sp_op_call *call, uint32_t index, uint32_t max, double *out,
+                              uint32_t *count)
+{
+    const sp_op_value *input = &call->inputs[index];
+    if (input->dtype != SP_F32) {
+        return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s, wanted f32", index,
+                        sp_dtype_name(input->dtype));
+    }
+    SP_TRY(check_known(call, index, max, count));
+    for (uint32_t i = 0; i < *count; i++) out[i] = (double)((const float *)input->data)[i];
+    return SP_OK;
+}
+
+sp_status sp__op_known_list(const sp_op_call *call, const char *name, uint32_t from, uint32_t index,
+                            int64_t out[SP_MAX_RANK], uint32_t *count, bool *has)
+{
+    *count = 0;
+    if (call->version >= from) {
+        *has = sp__op_has_input(call, index);
+        return *has ? sp__op_known_ints(call, index, SP_MAX_RANK, out, count) : SP_OK;
+    }
+    const sp_attribute *attribute = sp__attribute_find(call->attributes, name);
+    *has = attribute != NULL;
+    if (!*has) return SP_OK;
+    if (attribute->count > SP_MAX_RANK) {
+        return sp__fail(SP_MISMATCH, "attribute '%s' has %" PRIu32 " values", name,
+                        attribute->count);
+    }
+    *count = attribute->count;
+    for (uint32_t i = 0; i < *count; i++) out[i] = attribute->as.ints[i];
     return SP_OK;
 }
 

@@ -25,6 +25,7 @@ typedef struct sp_op_value {
     uint64_t bytes;
     const void *data; /* the elements, if they are known before the run; NULL otherwise */
     bool is_packed;   /* a constant that the op's `pack` has laid out once for all plans */
+    int64_t number;   /* of an output: room for the one integer that a shape rule knows */
 } sp_op_value;
 
 typedef struct sp_op_attribute {
@@ -33,8 +34,9 @@ typedef struct sp_op_attribute {
     bool is_required;
 } sp_op_attribute;
 
-#define SP_OP_MAX_ATTRIBUTES 8
+#define SP_OP_MAX_ATTRIBUTES 9
 #define SP_OP_VARIADIC UINT32_MAX
+#define SP_OP_PACKED_INPUTS 2
 #define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
 typedef struct sp_op {
@@ -52,9 +54,10 @@ typedef struct sp_op {
     /* Emits the dispatches of a call whose outputs have been inferred. */
     sp_status (*lower)(const sp_op_call *call, sp_lowering *lowering);
 
-    /* NULL, or: emits the one dispatch that lays out constant input 1 as `lower` wants it. Depends
-     * on that input and the attributes only. Emits nothing if the input is better left as it is. */
-    sp_status (*pack)(const sp_op_call *call, sp_lowering *lowering);
+    /* NULL, or: emits the one dispatch that lays out constant input `input`, from 1 to
+     * SP_OP_PACKED_INPUTS, as `lower` wants it. Depends on that input and the attributes only.
+     * Emits nothing if the input is better left as it is. */
+    sp_status (*pack)(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 } sp_op;
 
 struct sp_op_call {
@@ -90,10 +93,22 @@ uint64_t sp__op_work(const sp_op_call *call);
  */
 #define SP_DECIDING_BYTES 512
 
+/* For shape rules: SP_UNSUPPORTED unless the elements of input `index` are known. */
+sp_status sp__op_require_known(const sp_op_call *call, uint32_t index);
+
 /* For shape rules: the integers of input `index` (i64 or i32, at most `max` of them), which must be
  * known. Errors: SP_UNSUPPORTED if they depend on data, SP_MISMATCH. */
 sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max, int64_t *out,
                             uint32_t *count);
+
+/* The same for floats (f32), as doubles. */
+sp_status sp__op_known_floats(const sp_op_call *call, uint32_t index, uint32_t max, double *out,
+                              uint32_t *count);
+
+/* For shape rules: the integers of input `index`, before version `from` of the attribute `name`.
+ * An absent list gives *has as false. Errors: as sp__op_known_ints. */
+sp_status sp__op_known_list(const sp_op_call *call, const char *name, uint32_t from, uint32_t index,
+                            int64_t out[SP_MAX_RANK], uint32_t *count, bool *has);
 
 /* For shape rules: output `index` gets this type and shape. */
 static inline void sp__op_set_output(sp_op_call *call, uint32_t index, sp_dtype dtype,

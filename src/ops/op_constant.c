@@ -59,6 +59,14 @@ sp_status sp__shape_infer(sp_op_call *call)
     return SP_OK;
 }
 
+sp_status sp__size_infer(sp_op_call *call)
+{
+    const sp_shape scalar = {.rank = 0};
+    call->outputs[0].number = (int64_t)sp__shape_count(&call->inputs[0].shape);
+    set_known(call, SP_I64, &scalar, &call->outputs[0].number);
+    return SP_OK;
+}
+
 sp_status sp__known_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     (void)call, (void)lowering;

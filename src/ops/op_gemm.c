@@ -16,7 +16,7 @@ static sp_status bad_shapes(const sp_op_call *call)
 
 /* ---- the matrix b, constant, unpacked or packed on the way ---- */
 
-static uint64_t panel_bytes(int64_t depth, int64_t columns)
+uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns)
 {
     const uint64_t panels = ((uint64_t)columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
     /* At most 16 times the matrix, which is bounded, so this cannot wrap. */
@@ -32,7 +32,7 @@ static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool i
         .depth_stride = is_transposed ? 1 : dims[1],
         .column_stride = is_transposed ? dims[1] : 1,
     };
-    const uint32_t panels = sp__lower_scratch(lowering, panel_bytes(k.depth, k.columns));
+    const uint32_t panels = sp__lower_scratch(lowering, sp__gemm_panel_bytes(k.depth, k.columns));
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_pack_f32, &k, sizeof(k), &dispatch));
     sp__lower_bind_input(dispatch, call, 1);
@@ -40,9 +40,8 @@ static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool i
     return SP_OK;
 }
 
-/* Rows and columns of one tile so that it does about SP_TILE_PRODUCTS multiply-adds; both in steps
- * of 4, which the kernel computes at once. */
-static void choose_tile(sp_gemm_constants *k)
+/* Both in steps of 4, which the kernel computes at once. */
+void sp__gemm_choose_tile(sp_gemm_constants *k)
 {
     const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
     const int64_t budget = SP_TILE_PRODUCTS / ((k->depth > 0 ? k->depth : 1) * SP_GEMM_PANEL) + 1;
@@ -63,12 +62,12 @@ static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gem
     k->is_padded = is_packed;
     k->b_depth = is_packed ? SP_GEMM_PANEL : k->columns;
     k->b_panel = is_packed ? SP_GEMM_PANEL * k->depth : SP_GEMM_PANEL;
-    choose_tile(k);
+    sp__gemm_choose_tile(k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_gemm_f32, k, sizeof(*k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
     if (call->inputs[1].is_packed) {
-        sp__lower_bind_packed(dispatch, panel_bytes(k->depth, k->columns));
+        sp__lower_bind_packed(dispatch, 1, sp__gemm_panel_bytes(k->depth, k->columns));
     } else if (is_packed) {
         sp__lower_bind_scratch(dispatch, lowering, 0, false);
     } else {
@@ -109,8 +108,9 @@ sp_status sp__gemm_infer(sp_op_call *call)
     return SP_OK;
 }
 
-sp_status sp__gemm_pack(const sp_op_call *call, sp_lowering *lowering)
+sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
 {
+    if (input != 1) return SP_OK;
     if (call->inputs[1].dtype != SP_F32 || call->inputs[1].shape.rank != 2) return SP_OK;
     if (call->inputs[1].bytes == 0) return SP_OK; /* its other dimension may be absurd */
     return emit_pack(call, lowering, is_transposed(call, 1));
@@ -179,9 +179,9 @@ sp_status sp__matmul_infer(sp_op_call *call)
     return SP_OK;
 }
 
-sp_status sp__matmul_pack(const sp_op_call *call, sp_lowering *lowering)
+sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
 {
-    return sp__gemm_pack(call, lowering); /* there is no transB: the plain layout */
+    return sp__gemm_pack(call, input, lowering); /* there is no transB: the plain layout */
 }
 
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)

@@ -7,6 +7,28 @@
 #include "tensor/collapse.h"
 #include "ops/ops.h"
 
+/* ---- any walk over the input ---- */
+
+sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
+                                 sp_copy_constants *k)
+{
+    if (call->outputs[0].bytes == 0) return SP_OK;
+    k->element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype);
+    k->count = (int64_t)sp__shape_count(&call->outputs[0].shape);
+    k->tile_count = SP_TILE_ELEMENTS;
+    k->rank = sp__collapse(k->rank, k->dims, k->x, k->y);
+    const bool is_plain = k->rank == 1 && (k->x[0] == 1 || k->dims[0] == 1);
+    if (is_plain && call->inputs[0].bytes == call->outputs[0].bytes) {
+        sp__lower_alias(lowering, 0); /* the same elements in the same order */
+        return SP_OK;
+    }
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, k, sizeof(*k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_output(dispatch, call, 0);
+    return sp__lower_cover(dispatch, k->count, k->tile_count);
+}
+
 /* ---- Concat ---- */
 
 sp_status sp__concat_infer(sp_op_call *call)
@@ -59,9 +81,7 @@ static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t inde
             return sp__fail(SP_MISMATCH, "sizes of shape %s for %" PRId64 " outputs",
                             sp__shape_print(&sizes->shape).text, count);
         }
-        if (!sizes->data) {
-            return sp__fail(SP_UNSUPPORTED, "the sizes of the parts must be constant");
-        }
+        SP_TRY(sp__op_require_known(call, 1));
         *out = ((const int64_t *)sizes->data)[index];
     } else {
         /* Uneven parts exist from version 18 on. */
@@ -203,22 +223,11 @@ sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering)
     int64_t strides[SP_MAX_RANK];
     SP_TRY(read_permutation(call, perm));
     sp__shape_strides(x, strides);
-    sp_copy_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype),
-                           .count = (int64_t)sp__shape_count(y),
-                           .tile_count = SP_TILE_ELEMENTS};
+    sp_copy_constants k = {.rank = y->rank};
     sp__shape_strides(y, k.y);
     for (uint32_t i = 0; i < y->rank; i++) {
         k.dims[i] = y->dims[i];
         k.x[i] = strides[perm[i]];
     }
-    k.rank = sp__collapse(y->rank, k.dims, k.x, k.y);
-    if (k.rank == 1 && k.x[0] <= 1) {
-        sp__lower_alias(lowering, 0); /* only dimensions of size 1 have moved */
-        return SP_OK;
-    }
-    sp_dispatch *dispatch;
-    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
-    sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, k.count, k.tile_count);
+    return sp__lower_strided_copy(call, lowering, &k);
 }

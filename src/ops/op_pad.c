@@ -20,6 +20,7 @@ static sp_status read_mode(const sp_op_call *call, sp_pad_mode *out)
     if (sp__text_is(text, "constant")) *out = SP_PAD_CONSTANT;
     else if (sp__text_is(text, "edge")) *out = SP_PAD_EDGE;
     else if (sp__text_is(text, "reflect")) *out = SP_PAD_REFLECT;
+    else if (sp__text_is(text, "wrap") && call->version >= 19) *out = SP_PAD_WRAP;
     else {
         return sp__fail(SP_UNSUPPORTED, "mode '%s' is not supported", sp__text_print(text).text);
     }
@@ -111,9 +112,11 @@ sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering)
         k.rank = 1;
         k.in[0] = k.out[0] = 1;
     }
-    if (call->version < 11 && call->inputs[0].dtype == SP_F32) {
+    if (call->version < 11) {
         const float value = sp__attribute_float(call->attributes, "value", 0.0f);
-        memcpy(&k.value, &value, sizeof(value));
+        const double wide = (double)value;
+        if (call->inputs[0].dtype == SP_F32) memcpy(&k.value, &value, sizeof(value));
+        else memcpy(&k.value, &wide, sizeof(wide));
     }
     const int64_t width = k.out[k.rank - 1];
     k.rows = (int64_t)sp__shape_count(y) / width;

@@ -58,6 +58,63 @@ sp_status sp__flatten_infer(sp_op_call *call)
     return SP_OK;
 }
 
+/* Marks the dimensions in `axes` of something of `rank` dimensions. */
+static sp_status mark_axes(const int64_t *axes, uint32_t count, uint32_t rank,
+                           bool is_marked[SP_MAX_RANK])
+{
+    const sp_shape whole = {.rank = rank};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t axis;
+        SP_TRY(sp__shape_axis(&whole, axes[i], &axis));
+        if (is_marked[axis]) {
+            return sp__fail(SP_MISMATCH, "axis %" PRIu32 " is given twice", axis);
+        }
+        is_marked[axis] = true;
+    }
+    return SP_OK;
+}
+
+/* The axes are an attribute to version 12, then an input; without any all dimensions of 1 go. */
+sp_status sp__squeeze_infer(sp_op_call *call)
+{
+    const sp_op_value *x = &call->inputs[0];
+    int64_t axes[SP_MAX_RANK];
+    uint32_t count;
+    bool has_axes, is_gone[SP_MAX_RANK] = {0};
+    SP_TRY(sp__op_known_list(call, "axes", 13, 1, axes, &count, &has_axes));
+    SP_TRY(mark_axes(axes, count, x->shape.rank, is_gone));
+    sp_shape y = {.rank = 0};
+    for (uint32_t i = 0; i < x->shape.rank; i++) {
+        const int64_t size = x->shape.dims[i];
+        if (is_gone[i] && size != 1) {
+            return sp__fail(SP_MISMATCH, "dimension %" PRIu32 " of shape %s is not 1", i,
+                            sp__shape_print(&x->shape).text);
+        }
+        if (!is_gone[i] && (has_axes || size != 1)) y.dims[y.rank++] = size;
+    }
+    sp__op_set_output(call, 0, x->dtype, &y);
+    return SP_OK;
+}
+
+sp_status sp__unsqueeze_infer(sp_op_call *call)
+{
+    const sp_op_value *x = &call->inputs[0];
+    int64_t axes[SP_MAX_RANK];
+    uint32_t count;
+    bool has_axes, is_new[SP_MAX_RANK] = {0};
+    SP_TRY(sp__op_known_list(call, "axes", 13, 1, axes, &count, &has_axes));
+    sp_shape y = {.rank = x->shape.rank + count};
+    if (y.rank > SP_MAX_RANK) {
+        return sp__fail(SP_MISMATCH, "%" PRIu32 " more dimensions than shape %s has", count,
+                        sp__shape_print(&x->shape).text);
+    }
+    SP_TRY(mark_axes(axes, count, y.rank, is_new));
+    uint32_t from = 0;
+    for (uint32_t i = 0; i < y.rank; i++) y.dims[i] = is_new[i] ? 1 : x->shape.dims[from++];
+    sp__op_set_output(call, 0, x->dtype, &y);
+    return SP_OK;
+}
+
 sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     (void)call;

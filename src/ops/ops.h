@@ -80,10 +80,14 @@ sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering);
 /* op_gemm.c */
 sp_status sp__gemm_infer(sp_op_call *call);
 sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__gemm_pack(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 sp_status sp__matmul_infer(sp_op_call *call);
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__matmul_pack(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
+/* For other products of that kernel. Bytes of a packed right-hand matrix; rows and columns of one
+ * tile so that it does about SP_TILE_PRODUCTS multiply-adds. */
+uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
+void sp__gemm_choose_tile(sp_gemm_constants *k);
 
 /* op_conv.c */
 sp_status sp__conv_infer(sp_op_call *call);
@@ -151,6 +155,69 @@ sp_status sp__split_infer(sp_op_call *call);
 sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__transpose_infer(sp_op_call *call);
 sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering);
+/* Emits a walk: dims, x and y (strides) and where they begin stand in `k`, ranks up to `k->rank`;
+ * the rest is filled in here. An alias if the output is the input's elements in their order. */
+sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
+                                 sp_copy_constants *k);
+
+/* op_slice.c */
+sp_status sp__slice_infer(sp_op_call *call);
+sp_status sp__slice_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_gather.c */
+sp_status sp__gather_infer(sp_op_call *call);
+sp_status sp__gather_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__gather_elements_infer(sp_op_call *call);
+sp_status sp__gather_elements_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__gather_nd_infer(sp_op_call *call);
+sp_status sp__gather_nd_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__one_hot_infer(sp_op_call *call);
+sp_status sp__one_hot_lower(const sp_op_call *call, sp_lowering *lowering);
+/* Errors: SP_MISMATCH unless input `index` has integers that may be indices; unless input 1 has a
+ * shape that walks beside input 0 in all dimensions but `axis`. */
+sp_status sp__index_type(const sp_op_call *call, uint32_t index);
+sp_status sp__elements_shapes(const sp_op_call *call, uint32_t axis);
+
+/* op_scatter.c */
+sp_status sp__scatter_elements_infer(sp_op_call *call);
+sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__scatter_nd_infer(sp_op_call *call);
+sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_non_zero.c */
+sp_status sp__non_zero_infer(sp_op_call *call);
+sp_status sp__non_zero_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_range.c */
+sp_status sp__range_infer(sp_op_call *call);
+sp_status sp__range_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_rearrange.c */
+sp_status sp__tile_infer(sp_op_call *call);
+sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__depth_to_space_infer(sp_op_call *call);
+sp_status sp__depth_to_space_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__space_to_depth_infer(sp_op_call *call);
+sp_status sp__space_to_depth_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_diagonal.c */
+sp_status sp__trilu_infer(sp_op_call *call);
+sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__eye_like_infer(sp_op_call *call);
+sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_top_k.c */
+sp_status sp__top_k_infer(sp_op_call *call);
+sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_resize.c */
+sp_status sp__resize_infer(sp_op_call *call);
+sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_recurrent.c: LSTM, GRU and RNN */
+sp_status sp__recurrent_infer(sp_op_call *call);
+sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 
 /* op_pad.c */
 sp_status sp__pad_infer(sp_op_call *call);
@@ -159,6 +226,8 @@ sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering);
 /* op_view.c */
 sp_status sp__reshape_infer(sp_op_call *call);
 sp_status sp__flatten_infer(sp_op_call *call);
+sp_status sp__squeeze_infer(sp_op_call *call);
+sp_status sp__unsqueeze_infer(sp_op_call *call);
 sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* op_if.c */
@@ -168,6 +237,7 @@ sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
 /* op_constant.c: their outputs are known from the shape rule on, or filled. */
 sp_status sp__constant_infer(sp_op_call *call);
 sp_status sp__shape_infer(sp_op_call *call);
+sp_status sp__size_infer(sp_op_call *call);
 sp_status sp__constant_of_shape_infer(sp_op_call *call);
 sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__known_lower(const sp_op_call *call, sp_lowering *lowering);

@@ -10,17 +10,19 @@
 
 #define NEWEST SP_OPSET_NEWEST
 #define F32 SP_DTYPE_BIT(SP_F32)
-#define INTS (SP_DTYPE_BIT(SP_I32) | SP_DTYPE_BIT(SP_I64))
 #define F64 SP_DTYPE_BIT(SP_F64)
+#define INTS (SP_DTYPE_BIT(SP_I32) | SP_DTYPE_BIT(SP_I64))
+#define I16 SP_DTYPE_BIT(SP_I16)
+#define SIGNED_INTS (INTS | I16 | SP_DTYPE_BIT(SP_I8))
+#define ALL_INTS                                                                                   \
+    (SIGNED_INTS | SP_DTYPE_BIT(SP_U8) | SP_DTYPE_BIT(SP_U16) | SP_DTYPE_BIT(SP_U32) |             \
+     SP_DTYPE_BIT(SP_U64))
 #define HALVES (SP_DTYPE_BIT(SP_F16) | SP_DTYPE_BIT(SP_BF16))
 #define F32_AND_HALVES (F32 | HALVES)
 #define FLOATS (F32_AND_HALVES | F64)
 #define LANE_FLOATS (F32 | F64 | SP_DTYPE_BIT(SP_F16)) /* of reductions */
 #define BYTES (SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_U8))
-#define SIGNED_INTS (INTS | SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_I16))
-#define NUMBERS                                                                                    \
-    (FLOATS | SIGNED_INTS | SP_DTYPE_BIT(SP_U8) | SP_DTYPE_BIT(SP_U16) | SP_DTYPE_BIT(SP_U32) |    \
-     SP_DTYPE_BIT(SP_U64))
+#define NUMBERS (FLOATS | ALL_INTS)
 #define BOOLS SP_DTYPE_BIT(SP_BOOL)
 #define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
 
@@ -36,6 +38,18 @@
 #define GEMM_ATTRIBUTES                                                                            \
     ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("transA", INT),                 \
         ATTRIBUTE("transB", INT)
+
+#define RESIZE_ATTRIBUTES                                                                          \
+    ATTRIBUTE("coordinate_transformation_mode", STRING), ATTRIBUTE("cubic_coeff_a", FLOAT),        \
+        ATTRIBUTE("exclude_outside", INT), ATTRIBUTE("extrapolation_value", FLOAT),                \
+        ATTRIBUTE("mode", STRING), ATTRIBUTE("nearest_mode", STRING)
+#define RECURRENT_ATTRIBUTES                                                                       \
+    ATTRIBUTE("activation_alpha", FLOATS), ATTRIBUTE("activation_beta", FLOATS),                   \
+        ATTRIBUTE("activations", STRINGS), ATTRIBUTE("clip", FLOAT),                               \
+        ATTRIBUTE("direction", STRING), ATTRIBUTE("hidden_size", INT)
+#define RECURRENT(name_, since_, until_, max_in, max_out, ...)                                     \
+    OP(name_, since_, until_, 3, max_in, 1, max_out, F32, sp__recurrent_infer,                     \
+       sp__recurrent_lower, sp__recurrent_pack, RECURRENT_ATTRIBUTES, __VA_ARGS__)
 
 /* name, versions, inputs, outputs, types, shape rule, lowering, packing, attributes */
 #define OP(name_, since_, until_, min_in, max_in, min_out, max_out, dtypes_, infer_, lower_,       \
@@ -142,6 +156,10 @@ static const sp_op table[] = {
        ATTRIBUTE("output_shape", INTS)),
     OP("CumSum", 11, NEWEST, 2, 2, 1, 1, F32 | F64 | INTS, sp__cumsum_infer, sp__cumsum_lower, NULL,
        ATTRIBUTE("exclusive", INT), ATTRIBUTE("reverse", INT)),
+    OP("DepthToSpace", 1, 10, 1, 1, 1, 1, ANY, sp__depth_to_space_infer, sp__depth_to_space_lower,
+       NULL, REQUIRED("blocksize", INT)),
+    OP("DepthToSpace", 11, NEWEST, 1, 1, 1, 1, ANY, sp__depth_to_space_infer,
+       sp__depth_to_space_lower, NULL, REQUIRED("blocksize", INT), ATTRIBUTE("mode", STRING)),
     BINARY("Div", NUMBERS, sp__binary_infer, sp__div_lower),
     OP("Dropout", 7, 11, 1, 1, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
        ATTRIBUTE("ratio", FLOAT)),
@@ -153,9 +171,22 @@ static const sp_op table[] = {
     UNARY("Exp", 6, FLOATS, sp__exp_lower, NO_ATTRIBUTES),
     OP("Expand", 8, NEWEST, 2, 2, 1, 1, ANY, sp__expand_infer, sp__expand_lower, NULL,
        NO_ATTRIBUTES),
+    OP("EyeLike", 9, NEWEST, 1, 1, 1, 1, ANY, sp__eye_like_infer, sp__eye_like_lower, NULL,
+       ATTRIBUTE("dtype", INT), ATTRIBUTE("k", INT)),
     OP("Flatten", 1, NEWEST, 1, 1, 1, 1, ANY, sp__flatten_infer, sp__view_lower, NULL,
        ATTRIBUTE("axis", INT)),
     UNARY("Floor", 6, FLOATS, sp__floor_lower, NO_ATTRIBUTES),
+    RECURRENT("GRU", 7, 13, 6, 2, ATTRIBUTE("linear_before_reset", INT)),
+    RECURRENT("GRU", 14, NEWEST, 6, 2, ATTRIBUTE("linear_before_reset", INT),
+              ATTRIBUTE("layout", INT)),
+    OP("Gather", 1, NEWEST, 2, 2, 1, 1, ANY, sp__gather_infer, sp__gather_lower, NULL,
+       ATTRIBUTE("axis", INT)),
+    OP("GatherElements", 11, NEWEST, 2, 2, 1, 1, ANY, sp__gather_elements_infer,
+       sp__gather_elements_lower, NULL, ATTRIBUTE("axis", INT)),
+    OP("GatherND", 11, 11, 2, 2, 1, 1, ANY, sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+       NO_ATTRIBUTES),
+    OP("GatherND", 12, NEWEST, 2, 2, 1, 1, ANY, sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+       ATTRIBUTE("batch_dims", INT)),
     OP("Gelu", 20, NEWEST, 1, 1, 1, 1, F32_AND_HALVES, sp__gelu_infer, sp__gelu_lower, NULL,
        ATTRIBUTE("approximate", STRING)),
     OP("Gemm", 7, 10, 3, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
@@ -188,6 +219,8 @@ static const sp_op table[] = {
     OP("LRN", 1, NEWEST, 1, 1, 1, 1, F32, sp__lrn_infer, sp__lrn_lower, NULL,
        ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("bias", FLOAT),
        REQUIRED("size", INT)),
+    RECURRENT("LSTM", 7, 13, 8, 3, ATTRIBUTE("input_forget", INT)),
+    RECURRENT("LSTM", 14, NEWEST, 8, 3, ATTRIBUTE("input_forget", INT), ATTRIBUTE("layout", INT)),
     OP("LayerNormalization", 17, NEWEST, 2, 3, 1, 3, F32, sp__layer_norm_infer,
        sp__layer_norm_lower, NULL, ATTRIBUTE("axis", INT), ATTRIBUTE("epsilon", FLOAT),
        ATTRIBUTE("stash_type", INT)),
@@ -214,17 +247,25 @@ static const sp_op table[] = {
        ATTRIBUTE("fmod", INT)),
     BINARY("Mul", NUMBERS, sp__binary_infer, sp__mul_lower),
     UNARY("Neg", 6, FLOATS | SIGNED_INTS, sp__neg_lower, NO_ATTRIBUTES),
+    OP("NonZero", 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__non_zero_lower, NULL,
+       NO_ATTRIBUTES),
     UNARY("Not", 1, BOOLS, sp__not_lower, NO_ATTRIBUTES),
+    OP("OneHot", 9, NEWEST, 3, 3, 1, 1, F32 | INTS, sp__one_hot_infer, sp__one_hot_lower, NULL,
+       ATTRIBUTE("axis", INT)),
     COMPARISON("Or", 7, BOOLS, sp__or_lower),
     OP("PRelu", 6, NEWEST, 2, 2, 1, 1, FLOATS | INTS | SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64),
        sp__prelu_infer, sp__prelu_lower, NULL, NO_ATTRIBUTES),
-    OP("Pad", 2, 10, 1, 1, 1, 1, F32, sp__pad_infer, sp__pad_lower, NULL,
+    OP("Pad", 2, 10, 1, 1, 1, 1, F32 | F64, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING), REQUIRED("pads", INTS), ATTRIBUTE("value", FLOAT)),
     OP("Pad", 11, 17, 2, 3, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
     OP("Pad", 18, NEWEST, 2, 4, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
     BINARY("Pow", FLOATS | INTS, sp__pow_infer, sp__pow_lower),
+    RECURRENT("RNN", 7, 13, 6, 2, NO_ATTRIBUTES),
+    RECURRENT("RNN", 14, NEWEST, 6, 2, ATTRIBUTE("layout", INT)),
+    OP("Range", 11, NEWEST, 3, 3, 1, 1, F32 | F64 | INTS | I16, sp__range_infer, sp__range_lower,
+       NULL, NO_ATTRIBUTES),
     UNARY("Reciprocal", 6, FLOATS, sp__reciprocal_lower, NO_ATTRIBUTES),
     REDUCE("ReduceL1", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_l1_lower),
     REDUCE("ReduceL2", 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_l2_lower),
@@ -240,7 +281,24 @@ static const sp_op table[] = {
     OP("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
     OP("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL,
        ATTRIBUTE("allowzero", INT)),
+    OP("Resize", 10, 10, 2, 2, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+       ATTRIBUTE("mode", STRING)),
+    OP("Resize", 11, 17, 1, 4, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_ATTRIBUTES),
+    OP("Resize", 18, NEWEST, 1, 4, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_ATTRIBUTES, ATTRIBUTE("antialias", INT), ATTRIBUTE("axes", INTS),
+       ATTRIBUTE("keep_aspect_ratio_policy", STRING)),
     UNARY("Round", 11, FLOATS, sp__round_lower, NO_ATTRIBUTES),
+    OP("Scatter", 9, 10, 3, 3, 1, 1, ANY, sp__scatter_elements_infer, sp__scatter_elements_lower,
+       NULL, ATTRIBUTE("axis", INT)),
+    OP("ScatterElements", 11, 15, 3, 3, 1, 1, ANY, sp__scatter_elements_infer,
+       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT)),
+    OP("ScatterElements", 16, NEWEST, 3, 3, 1, 1, ANY, sp__scatter_elements_infer,
+       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT), ATTRIBUTE("reduction", STRING)),
+    OP("ScatterND", 11, 15, 3, 3, 1, 1, ANY, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+       NO_ATTRIBUTES),
+    OP("ScatterND", 16, NEWEST, 3, 3, 1, 1, ANY, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+       ATTRIBUTE("reduction", STRING)),
     UNARY("Selu", 6, F32_AND_HALVES, sp__selu_lower, ATTRIBUTE("alpha", FLOAT),
           ATTRIBUTE("gamma", FLOAT)),
     OP("Shape", 1, 14, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
@@ -248,10 +306,16 @@ static const sp_op table[] = {
        ATTRIBUTE("start", INT), ATTRIBUTE("end", INT)),
     UNARY("Sigmoid", 6, F32_AND_HALVES, sp__sigmoid_lower, NO_ATTRIBUTES),
     UNARY("Sign", 9, NUMBERS, sp__sign_lower, NO_ATTRIBUTES),
+    OP("Size", 1, NEWEST, 1, 1, 1, 1, ANY, sp__size_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
+    OP("Slice", 1, 9, 1, 1, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL,
+       REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
+    OP("Slice", 10, NEWEST, 3, 5, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL, NO_ATTRIBUTES),
     OP("Softmax", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__softmax_lower, NULL,
        ATTRIBUTE("axis", INT)),
     UNARY("Softplus", 1, F32_AND_HALVES, sp__softplus_lower, NO_ATTRIBUTES),
     UNARY("Softsign", 1, FLOATS, sp__softsign_lower, NO_ATTRIBUTES),
+    OP("SpaceToDepth", 1, NEWEST, 1, 1, 1, 1, ANY, sp__space_to_depth_infer,
+       sp__space_to_depth_lower, NULL, REQUIRED("blocksize", INT)),
     OP("Split", 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("split", INTS)),
     OP("Split", 13, 17, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
@@ -259,12 +323,33 @@ static const sp_op table[] = {
     OP("Split", 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)),
     UNARY("Sqrt", 6, FLOATS, sp__sqrt_lower, NO_ATTRIBUTES),
+    OP("Squeeze", 1, 12, 1, 1, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
+       ATTRIBUTE("axes", INTS)),
+    OP("Squeeze", 13, NEWEST, 1, 2, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
+       NO_ATTRIBUTES),
     BINARY("Sub", NUMBERS, sp__binary_infer, sp__sub_lower),
     VARIADIC("Sum", FLOATS, sp__sum_lower),
     UNARY("Tanh", 6, F32_AND_HALVES, sp__tanh_lower, NO_ATTRIBUTES),
     UNARY("ThresholdedRelu", 10, FLOATS, sp__thresholded_relu_lower, ATTRIBUTE("alpha", FLOAT)),
+    OP("Tile", 6, NEWEST, 2, 2, 1, 1, ANY, sp__tile_infer, sp__tile_lower, NULL, NO_ATTRIBUTES),
+    OP("TopK", 1, 9, 1, 1, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
+       ATTRIBUTE("axis", INT), REQUIRED("k", INT)),
+    OP("TopK", 10, 10, 2, 2, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
+       ATTRIBUTE("axis", INT)),
+    OP("TopK", 11, NEWEST, 2, 2, 2, 2, F32 | F64 | ALL_INTS, sp__top_k_infer, sp__top_k_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("largest", INT), ATTRIBUTE("sorted", INT)),
     OP("Transpose", 1, NEWEST, 1, 1, 1, 1, ANY, sp__transpose_infer, sp__transpose_lower, NULL,
        ATTRIBUTE("perm", INTS)),
+    OP("Trilu", 14, NEWEST, 1, 2, 1, 1, ANY, sp__trilu_infer, sp__trilu_lower, NULL,
+       ATTRIBUTE("upper", INT)),
+    OP("Unsqueeze", 1, 12, 1, 1, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
+       REQUIRED("axes", INTS)),
+    OP("Unsqueeze", 13, NEWEST, 2, 2, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
+       NO_ATTRIBUTES),
+    OP("Upsample", 7, 8, 1, 1, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+       ATTRIBUTE("mode", STRING), REQUIRED("scales", FLOATS)),
+    OP("Upsample", 9, 9, 2, 2, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+       ATTRIBUTE("mode", STRING)),
     OP("Where", 9, NEWEST, 3, 3, 1, 1, BOOLS, sp__where_infer, sp__where_lower, NULL,
        NO_ATTRIBUTES),
     COMPARISON("Xor", 7, BOOLS, sp__xor_lower),

@@ -373,10 +373,10 @@ static void make_transpose(data_random *random, kernel_case *c)
 
 static void make_pad(data_random *random, kernel_case *c)
 {
-    static const char *const modes[] = {"constant", "edge", "reflect"};
+    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
     const bool is_old = one_in(random, 3);
     c->op = "Pad";
-    c->version = is_old ? 10 : 13;
+    c->version = is_old ? 10 : 19;
     const sp_shape x = pick_shape(random, 0, 4, 30), scalar = {.rank = 0};
     const sp_dtype dtype = is_old ? SP_F32 : pick_dtype(random);
     add_random(c, random, dtype, &x);
@@ -384,7 +384,7 @@ static void make_pad(data_random *random, kernel_case *c)
     for (uint32_t i = 0; i < 2 * x.rank; i++) {
         pads[i] = one_in(random, 2) ? 0 : pick(random, -2, one_in(random, 4) ? 20 : 3);
     }
-    c->text = sp__text(modes[pick(random, 0, 2)]);
+    c->text = sp__text(modes[pick(random, 0, is_old ? 2 : 3)]);
     c->attributes[c->attribute_count++] = data_attribute_text("mode", &c->text);
     if (is_old) {
         add_ints(c, "pads", pads, 2 * x.rank);
@@ -422,7 +422,7 @@ static void make_identity(data_random *random, kernel_case *c)
 
 /* ---- kinds ---- */
 
-static const kernel_case_kind product_and_move_kinds[] = {
+static const kernel_case_kind common_kinds[] = {
     {"gemm", make_gemm, NULL},
     {"matmul", make_matmul, NULL},
     {"conv", make_conv, NULL},
@@ -439,8 +439,8 @@ static const kernel_case_kind product_and_move_kinds[] = {
     {0},
 };
 
-static const kernel_case_kind *const families[] = {product_and_move_kinds, elementwise_case_kinds,
-                                                   reduce_case_kinds};
+static const kernel_case_kind *const families[] = {common_kinds, elementwise_case_kinds,
+                                                   move_case_kinds, reduce_case_kinds};
 
 /* NULL behind the last. */
 static const kernel_case_kind *find_kind(uint32_t kind)

@@ -25,7 +25,7 @@ typedef struct kernel_case {
 
     int64_t ints[KERNEL_CASE_ATTRIBUTES][SP_MAX_RANK]; /* what attributes point to */
     float floats[KERNEL_CASE_ATTRIBUTES];
-    sp_text text;
+    sp_text text, second_text;
     sp_array value;
     sp_array_view value_view;
 } kernel_case;

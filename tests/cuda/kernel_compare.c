@@ -24,7 +24,7 @@ typedef struct place {
 /* What one table's kernels run on. */
 typedef struct side {
     place inputs[KERNEL_CASE_INPUTS], outputs[MAX_OUTPUTS], scratch[SP_LOWERING_MAX_SCRATCH];
-    place packed;
+    place packed[SP_OP_PACKED_INPUTS]; /* inputs 1 and on */
     sp_lowering lowering;
 } side;
 
@@ -85,7 +85,7 @@ static place *place_of(side *s, const sp_operand *operand)
     case SP_OPERAND_PACKED:
         break;
     }
-    return &s->packed;
+    return &s->packed[operand->index - 1];
 }
 
 static void *address_of(const sp_operand *operand, void *context)
@@ -151,7 +151,10 @@ static bool is_same_place(const both *b, const char *name, uint32_t index, const
 static bool is_same(const both *b)
 {
     const side *r = &b->reference, *s = &b->subject;
-    bool same = is_same_place(b, "the packed matrix", 0, &r->packed, &s->packed);
+    bool same = true;
+    for (uint32_t i = 0; same && i < SP_OP_PACKED_INPUTS; i++) {
+        same = is_same_place(b, "packed matrix", i, &r->packed[i], &s->packed[i]);
+    }
     /* What lies between an op and an activation of its own has no counterpart. */
     for (uint32_t i = 0; same && i < s->lowering.scratch_count; i++) {
         same = is_same_place(b, "scratch", i, &r->scratch[i], &s->scratch[i]);
@@ -188,7 +191,7 @@ static void free_side(side *s)
     free_places(s->inputs, KERNEL_CASE_INPUTS);
     free_places(s->outputs, MAX_OUTPUTS);
     free_places(s->scratch, SP_LOWERING_MAX_SCRATCH);
-    free_places(&s->packed, 1);
+    free_places(s->packed, SP_OP_PACKED_INPUTS);
     sp__lowering_deinit(&s->lowering);
 }
 
@@ -205,19 +208,21 @@ static void run_both(both *b)
     run_subject(b);
 }
 
-/* Input 1 in the op's own layout; both sides have it in `packed` afterwards. */
-static void pack_both(both *b)
+/* An input in the op's own layout; both sides have it in `packed` afterwards. */
+static void pack_both(both *b, uint32_t input)
 {
     side *sides[] = {&b->reference, &b->subject};
-    for (int i = 0; i < 2; i++) REQUIRE_OK(b->call.op->pack(&b->call, &sides[i]->lowering));
+    for (int i = 0; i < 2; i++) {
+        REQUIRE_OK(b->call.op->pack(&b->call, input, &sides[i]->lowering));
+    }
     if (b->reference.lowering.dispatch_count == 0) return;
     run_both(b);
     for (int i = 0; i < 2; i++) {
-        sides[i]->packed = sides[i]->scratch[0];
+        sides[i]->packed[input - 1] = sides[i]->scratch[0];
         sides[i]->scratch[0] = (place){0};
         sp__lowering_reset(&sides[i]->lowering);
     }
-    b->inputs[1].is_packed = true;
+    b->inputs[input].is_packed = true;
 }
 
 /* An op whose output is its input's bytes: the copy that is made where both must exist. */
@@ -334,7 +339,9 @@ static bool compare_call(kernel_compare *compare, const kernel_case *what, uint6
     if (!infer(&b)) return false;
     make_side(&b, &b.reference, sp__cpu_kernels(SP_CPU_PORTABLE));
     make_side(&b, &b.subject, compare->kernels);
-    if (what->packs && b.call.op->pack != NULL) pack_both(&b);
+    for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < b.call.input_count; i++) {
+        if (what->packs && b.call.op->pack != NULL && b.inputs[i].is_present) pack_both(&b, i);
+    }
     lower_side(&b, &b.reference);
     lower_side(&b, &b.subject);
     if (is_runnable(&b.subject.lowering)) {

@@ -95,6 +95,31 @@ sp_array data_ints(const int64_t *values, int64_t count)
     return array;
 }
 
+void data_free(sp_array *arrays, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) sp__array_deinit(&arrays[i]);
+}
+
+sp_array data_counted(sp_dtype dtype, sp_shape shape, uint64_t start)
+{
+    sp_array array;
+    if (sp__array_init(&array, dtype, &shape) != SP_OK) abort();
+    const size_t size = sp_dtype_bytes(dtype);
+    for (uint64_t i = 0; i < array.bytes / size; i++) {
+        const uint64_t value = start + i;
+        memcpy((char *)array.data + i * size, &value, size);
+    }
+    return array;
+}
+
+uint64_t data_element(const sp_array *array, uint64_t index)
+{
+    const size_t size = sp_dtype_bytes(array->dtype);
+    uint64_t value = 0;
+    memcpy(&value, (const char *)array->data + index * size, size);
+    return value;
+}
+
 sp_cpu_isa data_asked_isa(void)
 {
     const char *asked = getenv("STREAMPOOL_ISA");
@@ -143,7 +168,7 @@ sp_attribute data_attribute_text(const char *name, const sp_text *value)
 typedef struct op_memory {
     const sp_op_call *call;
     sp_array *outputs;
-    void *packed;
+    void *packed[SP_OP_PACKED_INPUTS]; /* inputs 1 and on */
     void *scratch[SP_LOWERING_MAX_SCRATCH];
 } op_memory;
 
@@ -156,7 +181,7 @@ static void *op_place(const sp_operand *operand, void *context)
     case SP_OPERAND_OUTPUT:
         return memory->outputs[operand->index].data;
     case SP_OPERAND_PACKED:
-        return memory->packed;
+        return memory->packed[operand->index - 1];
     case SP_OPERAND_SCRATCH:
         return memory->scratch[operand->index];
     }
@@ -165,11 +190,15 @@ static void *op_place(const sp_operand *operand, void *context)
 
 static sp_status pack(op_memory *memory, sp_op_value *inputs, sp_lowering *lowering)
 {
-    uint64_t bytes;
-    SP_TRY(sp__evaluate_pack_plan(memory->call, lowering, &bytes));
-    memory->packed = malloc(bytes > 0 ? (size_t)bytes : 1);
-    SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->packed));
-    inputs[1].is_packed = true;
+    for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < memory->call->input_count; i++) {
+        uint64_t bytes;
+        if (!inputs[i].is_present) continue;
+        SP_TRY(sp__evaluate_pack_plan(memory->call, i, lowering, &bytes));
+        if (lowering->dispatch_count == 0) continue;
+        memory->packed[i - 1] = malloc(bytes > 0 ? (size_t)bytes : 1);
+        SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->packed[i - 1]));
+        inputs[i].is_packed = true;
+    }
     return SP_OK;
 }
 
@@ -240,9 +269,24 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
     sp__lowering_init(&lowering, sp__cpu_kernels(what->isa));
     sp_status status = what->packs ? pack(&memory, inputs, &lowering) : SP_OK;
     if (status == SP_OK) status = lower_and_run(&memory, what->activation, &lowering);
-    free(memory.packed);
+    for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) free(memory.packed[i]);
     sp__lowering_deinit(&lowering);
     return status;
+}
+
+sp_status data_run(const char *op, uint32_t version, const sp_attribute *attributes,
+                   uint32_t attribute_count, const sp_array *inputs, uint32_t input_count,
+                   sp_array *outputs, uint32_t output_count)
+{
+    const data_call call = {.op = op,
+                            .version = version,
+                            .attributes = attributes,
+                            .attribute_count = attribute_count,
+                            .inputs = inputs,
+                            .input_count = input_count,
+                            .output_count = output_count,
+                            .isa = sp__cpu_isa_selected()};
+    return data_run_op(&call, outputs);
 }
 
 sp_status data_run_plan(const sp_plan *plan, const sp_array *inputs, sp_array *outputs)

@@ -41,9 +41,20 @@ uint64_t data_hash(const void *bytes, size_t len);
 sp_array data_floats(data_random *random, const sp_shape *shape);
 sp_array data_ints(const int64_t *values, int64_t count);
 
+#define SHAPE(...)                                                                                 \
+    ((sp_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
+#define INTS(...)                                                                                  \
+    data_ints((int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+void data_free(sp_array *arrays, uint32_t count);
+
+/* Elements of any type whose bits are start, start + 1, ...; and the bits of one. */
+sp_array data_counted(sp_dtype dtype, sp_shape shape, uint64_t start);
+uint64_t data_element(const sp_array *array, uint64_t index);
+
 /* One op, run on host arrays with the kernels of `isa`: infers, packs, lowers, runs. Absent inputs
  * are arrays with no dtype. On success the caller frees the outputs. `packs` uses the op's packing
- * of input 1, as models do. */
+ * of inputs, as models do. */
 typedef struct data_call {
     const char *op;
     uint32_t version;
@@ -62,6 +73,11 @@ typedef struct data_call {
  */
 sp_op_value data_operand(const sp_array *from, bool is_known);
 sp_status data_run_op(const data_call *call, sp_array *outputs);
+
+/* The same with the selected instruction set, unpacked. */
+sp_status data_run(const char *op, uint32_t version, const sp_attribute *attributes,
+                   uint32_t attribute_count, const sp_array *inputs, uint32_t input_count,
+                   sp_array *outputs, uint32_t output_count);
 
 /* The instruction set that STREAMPOOL_ISA asks for; SP_CPU_ISA_COUNT if it asks for none, or for
  * one that this processor does not have. */

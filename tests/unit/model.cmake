@@ -11,16 +11,21 @@ foreach(suite IN ITEMS
     tensor:inflate tensor:layout tensor:move tensor:npy tensor:shape
     ops:activation ops:registry ops:half ops:math_f32 ops:math_f64 ops:elementwise_bits
     ops:kernel_bits ops:cuda_kernels ops:op_axis ops:op_conv ops:op_elementwise ops:op_functions
-    ops:op_gemm ops:op_kernels ops:op_list ops:op_move ops:op_norm ops:op_pool ops:op_reduce
-    ops:op_select ops:op_softmax ops:reduce_rows
+    ops:op_gemm ops:op_index ops:op_kernels ops:op_list ops:op_move ops:op_norm ops:op_pool
+    ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize ops:op_select ops:op_softmax
+    ops:reduce_rows
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
-    model:graph model:plan model:plan_fuse model:segments model:models)
+    model:deciding model:graph model:plan model:plan_fuse model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)
     sp_add_test(test_${name} SOURCES test_${name}.c LABELS ${label} LINKS sp_model_fixture
         TIMEOUT 120)
 endforeach()
+
+# Calls that the comparison with CUDA makes too.
+sp_add_test(test_move_bits SOURCES test_move_bits.c LABELS ops
+    LINKS sp_kernel_compare sp_model_fixture TIMEOUT 120)
 
 foreach(isa portable avx2)
     sp_add_test_run(test_kernel_bits_${isa} PROGRAM test_kernel_bits LABELS ops TIMEOUT 120

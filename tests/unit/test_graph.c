@@ -97,7 +97,7 @@ TEST(constants_fold_and_weights_that_nobody_reads_go)
     add_output(&graph, "y");
     REQUIRE_OK(load_model(&graph, 14, &loaded));
     CHECK(loaded->nodes[0].is_folded);
-    CHECK(loaded->nodes[1].packed_weight != SP_NO_WEIGHT);
+    CHECK(loaded->nodes[1].packed_weights[0] != SP_NO_WEIGHT);
     /* Only the packed matrix is left: 4 x 16 floats. */
     CHECK_EQ_INT(loaded->weight_count, 1);
     CHECK_EQ_U64(loaded->weight_bytes, 4 * 16 * sizeof(float));

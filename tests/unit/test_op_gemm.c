@@ -201,9 +201,6 @@ static void check_matmul(sp_shape a, sp_shape b, sp_shape want_shape, data_rando
     for (int i = 0; i < 2; i++) sp__array_deinit(&in[i]);
 }
 
-#define SHAPE(...)                                                                                 \
-    ((sp_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
-
 TEST(matmul_broadcasts_batches_and_takes_vectors)
 {
     data_random random = {6};

@@ -15,7 +15,7 @@
 /* ---- small graphs ---- */
 
 /* Nodes as "Op inputs > outputs"; x is [6, 4], w is [4, 4], i (of images) is [2, 4, 5, 6], p and d
- * are weights of a pointwise and of a depthwise convolution. */
+ * are weights of a pointwise and of a depthwise convolution, l those of an LSTM. */
 static void add_nodes(writer *graph, const char *const *nodes)
 {
     for (; *nodes != NULL; nodes++) {
@@ -49,7 +49,7 @@ static void add_ints(writer *graph, const char *name, const int64_t *values, int
 }
 
 static const int64_t dims_x[] = {6, 4}, dims_w[] = {4, 4}, dims_c[] = {4}, dims_i[] = {2, 4, 5, 6},
-                     dims_p[] = {4, 4, 1, 1}, dims_d[] = {4, 1, 3, 3};
+                     dims_p[] = {4, 4, 1, 1}, dims_d[] = {4, 1, 3, 3}, dims_l[] = {1, 16, 4};
 
 static writer graph_of(const char *const *nodes, const char *const *outputs)
 {
@@ -64,8 +64,12 @@ static writer graph_of(const char *const *nodes, const char *const *outputs)
     add_floats(&graph, "c", dims_c, 1);
     add_floats(&graph, "p", dims_p, 4);
     add_floats(&graph, "d", dims_d, 4);
+    add_floats(&graph, "l", dims_l, 3);
     add_ints(&graph, "flat", (int64_t[]){24}, 1);
     add_ints(&graph, "column", (int64_t[]){24, 1}, 2);
+    add_ints(&graph, "zero", (int64_t[]){0}, 1);
+    add_ints(&graph, "two", (int64_t[]){2}, 1);
+    add_ints(&graph, "six", (int64_t[]){6}, 1);
     add_nodes(&graph, nodes);
     for (; *outputs != NULL; outputs++) {
         value = make_value(*outputs, 0, NULL, -1);
@@ -215,6 +219,25 @@ TEST(other_steps_stay)
     check_graph(LIST("Gemm x w > a", "Tanh a > s", "Mul a s > y"), LIST("y"), "Gemm Tanh Mul");
     check_graph(LIST("Gemm x w > a", "Sigmoid a > s", "Add a s > y"), LIST("y"),
                 "Gemm Sigmoid Add");
+}
+
+/* Steps that take part of a value, or write part of one; a product inside of another op. */
+TEST(ops_that_move_elements_stay_unless_they_are_views)
+{
+    check_graph(LIST("Gemm x w > a", "Unsqueeze a zero > b", "Relu b > y"), LIST("y"), "Gemm+Relu");
+    check_graph(LIST("Gemm x w > a", "Slice a zero six > b", "Relu b > y"), LIST("y"), "Gemm+Relu");
+    check_graph(LIST("Gemm x w > a", "Slice a zero two > b", "Relu b > y"), LIST("y"),
+                "Gemm Slice Relu");
+    check_graph(LIST("Gemm x w > a", "Gather a two > b", "Relu b > y"), LIST("y"),
+                "Gemm Gather Relu");
+    /* A copy, then updates of row 0. */
+    check_graph(LIST("Gemm x w > a", "Unsqueeze zero zero > j", "Unsqueeze c zero > u",
+                     "ScatterND a j u > b", "Relu b > y"),
+                LIST("y"), "Gemm ScatterND ScatterND Relu");
+    check_graph(LIST("Unsqueeze x zero > u", "LSTM u l l > a", "Tanh a > y"), LIST("y"),
+                "LSTM LSTM Tanh");
+    check_graph(LIST("Gemm x w > a", "Unsqueeze a zero > u", "Relu u > r", "LSTM r l l > y"),
+                LIST("y"), "Gemm+Relu LSTM LSTM");
 }
 
 /* Elementwise kernels that apply none, and a sum of several steps that all write one value. */

@@ -2,26 +2,9 @@
 /* Functions of one element with parameters. A NaN gives the canonical NaN; compositions are
  * computed as written, each operation rounded. */
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/math_f32.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/float_functions.h"
 
 #define FLOAT_KERNELS(suffix, type, canonical, infinity)                                           \
-    static SP_ALWAYS_INLINE type leaky_relu_##suffix(type x, type alpha, type beta)                \
-    {                                                                                              \
-        (void)beta;                                                                                \
-        return canonical(x < 0 ? alpha * x : x);                                                   \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type hard_sigmoid_##suffix(type x, type alpha, type beta)              \
-    {                                                                                              \
-        type y = alpha * x + beta;                                                                 \
-        y = y < 0 ? 0 : y;                                                                         \
-        return canonical(y > 1 ? 1 : y);                                                           \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type thresholded_relu_##suffix(type x, type alpha, type beta)          \
-    {                                                                                              \
-        (void)beta;                                                                                \
-        return canonical(x <= alpha ? 0 : x);                                                      \
-    }                                                                                              \
     /* As Max with alpha, then Min with beta. */                                                   \
     static SP_ALWAYS_INLINE type clip_##suffix(type x, type alpha, type beta)                      \
     {                                                                                              \
@@ -43,9 +26,9 @@
     {                                                                                              \
         return ((x == (infinity)) & (alpha != 0)) | ((x == -(infinity)) & (beta != 0));            \
     }                                                                                              \
-    SP_FUNCTION_KERNEL(leaky_relu_##suffix, leaky_relu_##suffix, type, type)                       \
-    SP_FUNCTION_KERNEL(hard_sigmoid_##suffix, hard_sigmoid_##suffix, type, type)                   \
-    SP_FUNCTION_KERNEL(thresholded_relu_##suffix, thresholded_relu_##suffix, type, type)           \
+    SP_FUNCTION_KERNEL(leaky_relu_##suffix, sp_leaky_relu_##suffix, type, type)                    \
+    SP_FUNCTION_KERNEL(hard_sigmoid_##suffix, sp_hard_sigmoid_##suffix, type, type)                \
+    SP_FUNCTION_KERNEL(thresholded_relu_##suffix, sp_thresholded_relu_##suffix, type, type)        \
     SP_FUNCTION_KERNEL(clip_##suffix, clip_##suffix, type, type)                                   \
     SP_FUNCTION_KERNEL(divide_##suffix, divide_##suffix, type, type)                               \
     SP_FUNCTION_KERNEL(is_nan_##suffix, is_nan_##suffix, type, uint8_t)                            \

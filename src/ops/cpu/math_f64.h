@@ -29,6 +29,11 @@ static SP_ALWAYS_INLINE uint64_t sp_double_bits(double value)
 #define SP_NAN_F64 sp_double_from_bits(0x7ff8000000000000u)
 #define SP_INFINITY_F64 sp_double_from_bits(0x7ff0000000000000u)
 
+static SP_ALWAYS_INLINE double sp_abs(double x)
+{
+    return sp_double_from_bits(sp_double_bits(x) & 0x7fffffffffffffffu);
+}
+
 /* As sp_canonical. */
 static SP_ALWAYS_INLINE double sp_canonical_f64(double x)
 {

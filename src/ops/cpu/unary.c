@@ -2,13 +2,7 @@
 /* y[i] = f(x[i]); x and y may be one memory. A NaN gives the canonical NaN, whatever the function.
  * Compositions are computed as written, each operation rounded. */
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/math_f32.h"
-#include "ops/cpu/math_f64.h"
-
-static SP_ALWAYS_INLINE double sp_abs(double x)
-{
-    return sp_double_from_bits(sp_double_bits(x) & 0x7fffffffffffffffu);
-}
+#include "ops/cpu/float_functions.h"
 
 static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
 {
@@ -55,10 +49,6 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
         const type near = round_##suffix(x);                                                       \
         return with_sign(near < x ? near + 1 : near, x);                                           \
     }                                                                                              \
-    static SP_ALWAYS_INLINE type softsign_##suffix(type x)                                         \
-    {                                                                                              \
-        return canonical(x / (1 + size_of(x)));                                                    \
-    }                                                                                              \
     static SP_ALWAYS_INLINE type hard_swish_##suffix(type x)                                       \
     {                                                                                              \
         type gate = x * ((type)1 / 6) + (type)0.5;                                                 \
@@ -73,7 +63,7 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
     SP_UNARY_KERNEL(round_##suffix, round_##suffix, type)                                          \
     SP_UNARY_KERNEL(floor_##suffix, floor_##suffix, type)                                          \
     SP_UNARY_KERNEL(ceil_##suffix, ceil_##suffix, type)                                            \
-    SP_UNARY_KERNEL(softsign_##suffix, softsign_##suffix, type)                                    \
+    SP_UNARY_KERNEL(softsign_##suffix, sp_softsign_##suffix, type)                                 \
     SP_UNARY_KERNEL(hard_swish_##suffix, hard_swish_##suffix, type)
 
 ALGEBRAIC(f32, float, sp_canonical, sp_absf, sp_copysignf, __builtin_sqrtf, 8388608.0f)

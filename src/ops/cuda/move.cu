@@ -127,6 +127,10 @@ SP_CUDA_FUNCTION int64_t sp_pad_source(const sp_pad_constants &k, int64_t at, ui
     if (from >= 0 && from < size) return from;
     if (k.mode == SP_PAD_CONSTANT) return -1;
     if (k.mode == SP_PAD_EDGE) return from < 0 ? 0 : size - 1;
+    if (k.mode == SP_PAD_WRAP) {
+        from %= size;
+        return from < 0 ? from + size : from;
+    }
     /* Mirrored at the outermost elements, over and over where the padding is long. */
     const int64_t period = 2 * (size - 1);
     if (period == 0) return 0;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resize along one axis. Where an output coordinate lies, and with which weights it takes its
+ * neighbours, is computed in doubles, by operations that round the same everywhere; the weights are
+ * then floats, and an output is one chain over its neighbours in order. */
+#include "ops/cpu/isa.h"
+
+/* Neighbours whose weights are kept at a time. */
+enum { TAPS = 64 };
+
+static double floor_of(double x)
+{
+    const double whole = (double)(int64_t)x;
+    return whole > x ? whole - 1 : whole;
+}
+
+/* Within [-2^52, 2^52], where every whole number is a double; NaN becomes the lower end. */
+static double bounded(double x)
+{
+    const double limit = 4503599627370496.0;
+    return x > limit ? limit : x >= -limit ? x : -limit;
+}
+
+static double place_of(const sp_resize_constants *k, int64_t at)
+{
+    const double x = (double)at, last = (double)(k->in - 1);
+    switch (k->coordinate) {
+    case SP_RESIZE_ALIGN_CORNERS:
+        return k->width == 1 ? 0 : x * last / (k->width - 1);
+    case SP_RESIZE_ASYMMETRIC:
+        return x / k->scale;
+    case SP_RESIZE_TF_HALF_PIXEL:
+        return (x + 0.5) / k->scale;
+    case SP_RESIZE_PYTORCH_HALF_PIXEL:
+        return k->width == 1 ? 0 : (x + 0.5) / k->scale - 0.5;
+    case SP_RESIZE_HALF_PIXEL_SYMMETRIC: {
+        const double offset = (double)k->in / 2 * (1 - (double)k->out / k->width);
+        return offset + (x + 0.5) / k->scale - 0.5;
+    }
+    case SP_RESIZE_CROP: {
+        const double reach = (k->crop_end - k->crop_start) * last;
+        const double step = k->width == 1 ? reach / 2 : x * reach / (k->width - 1);
+        return step + k->crop_start * last;
+    }
+    default:
+        return (x + 0.5) / k->scale - 0.5;
+    }
+}
+
+static bool is_outside(const sp_resize_constants *k, double place)
+{
+    return k->coordinate == SP_RESIZE_CROP && !(place >= 0 && place <= (double)(k->in - 1));
+}
+
+static int64_t clamp_index(int64_t index, int64_t size)
+{
+    return index < 0 ? 0 : index < size ? index : size - 1;
+}
+
+/* ---- nearest ---- */
+
+static int64_t nearest(const sp_resize_constants *k, double place)
+{
+    const double low = floor_of(place), part = place - low;
+    bool is_up = part > 0;
+    if (k->rounding == SP_RESIZE_PREFER_FLOOR) is_up = part > 0.5;
+    if (k->rounding == SP_RESIZE_PREFER_CEIL) is_up = part >= 0.5;
+    if (k->rounding == SP_RESIZE_FLOOR) is_up = false;
+    return clamp_index((int64_t)low + is_up, k->in);
+}
+
+static SP_ALWAYS_INLINE void copy_column(const sp_tile *tile, int64_t first, int64_t end,
+                                         int64_t at, const int64_t bytes)
+{
+    const sp_resize_constants *k = tile->constants;
+    const double place = bounded(place_of(k, at));
+    const int64_t from = is_outside(k, place) ? -1 : nearest(k, place);
+    const int64_t row_bytes = k->inner * bytes;
+    for (int64_t o = first; o < end; o++) {
+        char *y = (char *)tile->bindings[1] + (o * k->out + at) * row_bytes;
+        if (from >= 0) {
+            const char *x = (const char *)tile->bindings[0] + (o * k->in + from) * row_bytes;
+            if (k->inner == 1) memcpy(y, x, (size_t)bytes);
+            else memcpy(y, x, (size_t)row_bytes);
+            continue;
+        }
+        for (int64_t i = 0; i < k->inner; i++) memcpy(y + i * bytes, &k->outside, (size_t)bytes);
+    }
+}
+
+sp_status SP_KERNEL(resize_nearest)(const sp_tile *tile)
+{
+    const sp_resize_constants *k = tile->constants;
+    const int64_t first = tile->index[0] * k->tile_outer;
+    const int64_t end = k->outer - first < k->tile_outer ? k->outer : first + k->tile_outer;
+    for (int64_t at = 0; at < k->out; at++) {
+        if (k->element_bytes == 4) copy_column(tile, first, end, at, 4);
+        else copy_column(tile, first, end, at, k->element_bytes);
+    }
+    return SP_OK;
+}
+
+/* ---- linear and cubic ---- */
+
+/* The filter at a distance; of a cubic with coefficient a. */
+static double filter(const sp_resize_constants *k, double distance)
+{
+    const double x = distance < 0 ? -distance : distance;
+    if (!k->is_cubic) return x < 1 ? 1 - x : 0;
+    const double a = (double)k->cubic;
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
+}
+
+/* The neighbours of one place: `count` inputs from `first` on, which may lie outside. */
+typedef struct neighbours {
+    double place, stretch; /* the filter gets wider where the axis gets shorter */
+    double total;          /* what all weights are divided by */
+    int64_t first, count;
+} neighbours;
+
+static double weight_of(const sp_resize_constants *k, const neighbours *n, int64_t index)
+{
+    if (k->excludes_outside && (index < 0 || index >= k->in)) return 0;
+    return filter(k, ((double)index - n->place) * n->stretch);
+}
+
+static neighbours find_neighbours(const sp_resize_constants *k, double place)
+{
+    neighbours n = {.place = place, .total = 1, .stretch = 1};
+    if (k->is_antialiased && k->scale < 1) n.stretch = k->scale;
+    const double reach = bounded((k->is_cubic ? 2 : 1) / n.stretch);
+    /* The neighbour to the left lies below the place, never at it. */
+    const int64_t left = -(int64_t)floor_of(-place) - 1;
+    const int64_t start = (int64_t)floor_of(-reach) + 1;
+    n.first = left + start;
+    n.count = 2 - 2 * start;
+    if (!k->is_antialiased && !k->excludes_outside) return n;
+    n.total = 0;
+    for (int64_t i = 0; i < n.count; i++) n.total += weight_of(k, &n, n.first + i);
+    return n;
+}
+
+typedef struct taps {
+    int64_t count, index[TAPS];
+    float weight[TAPS];
+} taps;
+
+/* The next taps whose weight is not 0, from neighbour *at on. */
+static void next_taps(const sp_resize_constants *k, const neighbours *n, int64_t *at, taps *out)
+{
+    out->count = 0;
+    for (; *at < n->count && out->count < TAPS; (*at)++) {
+        const float weight = (float)(weight_of(k, n, n->first + *at) / n->total);
+        if (weight == 0) continue;
+        out->index[out->count] = clamp_index(n->first + *at, k->in);
+        out->weight[out->count++] = weight;
+    }
+}
+
+/* Adds the taps to y[0 .. inner), which hold unfinished chains. */
+static void add_taps(const sp_resize_constants *k, const taps *t, const float *x, float *y)
+{
+    for (int64_t i = 0; i < t->count; i++) {
+        const float *from = x + t->index[i] * k->inner;
+        const float weight = t->weight[i];
+        SP_INDEPENDENT for (int64_t c = 0; c < k->inner; c++)
+        {
+            y[c] = sp_fmaf(weight, from[c], y[c]);
+        }
+    }
+}
+
+static void blend_column(const sp_tile *tile, int64_t first, int64_t end, int64_t at)
+{
+    const sp_resize_constants *k = tile->constants;
+    const float *x = tile->bindings[0];
+    float *y = (float *)tile->bindings[1] + at * k->inner;
+    const double place = bounded(place_of(k, at));
+    const bool is_out = is_outside(k, place);
+    const float start = is_out ? sp_float_from_bits((uint32_t)k->outside) : 0.0f;
+    for (int64_t o = first; o < end; o++) {
+        for (int64_t c = 0; c < k->inner; c++) y[o * k->out * k->inner + c] = start;
+    }
+    if (is_out) return;
+    const neighbours n = find_neighbours(k, place);
+    taps t;
+    for (int64_t next = 0; next < n.count;) {
+        next_taps(k, &n, &next, &t);
+        for (int64_t o = first; o < end; o++) {
+            add_taps(k, &t, x + o * k->in * k->inner, y + o * k->out * k->inner);
+        }
+    }
+    for (int64_t o = first; o < end; o++) {
+        float *row = y + o * k->out * k->inner;
+        for (int64_t c = 0; c < k->inner; c++) row[c] = sp_canonical(row[c]);
+    }
+}
+
+sp_status SP_KERNEL(resize_f32)(const sp_tile *tile)
+{
+    const sp_resize_constants *k = tile->constants;
+    const int64_t first = tile->index[0] * k->tile_outer;
+    const int64_t end = k->outer - first < k->tile_outer ? k->outer : first + k->tile_outer;
+    for (int64_t at = 0; at < k->out; at++) blend_column(tile, first, end, at);
+    return SP_OK;
+}

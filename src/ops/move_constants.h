@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels and constants, as in kernel_constants.h, of ops that pick, place, make and interpolate
+ * elements, and of recurrent layers. */
+#ifndef SP_OPS_MOVE_CONSTANTS_H
+#define SP_OPS_MOVE_CONSTANTS_H
+
+#include "ops/kernel_constants.h"
+
+/* Bindings stand behind each name, in order; the last one is written. */
+#define SP_MOVE_KERNEL_LIST(X)                                                                     \
+    X(gather)           /* x, indices, y */                                                        \
+    X(gather_elements)  /* x, indices, y */                                                        \
+    X(gather_nd)        /* x, indices, y */                                                        \
+    X(scatter_elements) /* indices, updates, y, which is read too */                               \
+    X(scatter_nd)       /* indices, updates, y, which is read too */                               \
+    X(one_hot)          /* indices, the two values, y */                                           \
+    X(range)            /* y */                                                                    \
+    X(trilu)            /* x, y */                                                                 \
+    X(eye)              /* y */                                                                    \
+    X(non_zero)         /* x, y */                                                                 \
+    X(top_k)            /* x, values, indices: both are written */                                 \
+    X(resize_nearest)   /* x, y */                                                                 \
+    X(resize_f32)       /* x, y */                                                                 \
+    X(lstm_f32)         /* x's products, bias, r's panels, lengths, h, c, p, scratch, y, yh, yc */ \
+    X(gru_f32)          /* as lstm_f32, without c, p and yc */                                     \
+    X(rnn_f32)          /* as gru_f32 */
+
+/* x is [outer, axis, inner bytes]; row (o, i) of y is row indices[i] of x's block o. An index below
+ * 0 counts from the end, here and in all that follow. */
+typedef struct sp_gather_constants {
+    int64_t outer, axis, inner_bytes, count, tile_rows;
+    uint32_t index_bytes; /* 4 or 8, here and below */
+} sp_gather_constants;
+
+/* y has the shape of the indices, `dims`; the coordinate along the axis is what the index says.
+ * x: strides of x, in elements; 0 along the axis. */
+typedef struct sp_gather_elements_constants {
+    uint32_t rank, element_bytes, index_bytes;
+    int64_t axis_size, axis_stride, count, tile_count;
+    int64_t dims[SP_KERNEL_RANK], x[SP_KERNEL_RANK];
+} sp_gather_elements_constants;
+
+/* y[b][t] = x[b][indices[b][t]], slices of `slice_bytes`; an index is `depth` numbers. */
+typedef struct sp_gather_nd_constants {
+    uint32_t depth, index_bytes;
+    int64_t rows, tile_rows, batch_rows;                   /* rows of y, in all and of one b */
+    int64_t batch_bytes, slice_bytes;                      /* of x */
+    int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* of x's b, in bytes */
+} sp_gather_nd_constants;
+
+typedef enum sp_scatter_reduction {
+    SP_SCATTER_NONE, /* the last of several updates of one place stays */
+    SP_SCATTER_ADD,
+    SP_SCATTER_MUL,
+    SP_SCATTER_MAX,
+    SP_SCATTER_MIN
+} sp_scatter_reduction;
+
+/* Updates have the shape `dims`. A line runs along `axis`; its updates are made in order. y:
+ * strides of y, in elements. */
+typedef struct sp_scatter_elements_constants {
+    uint32_t rank, axis, dtype, index_bytes;
+    uint32_t reduction; /* sp_scatter_reduction */
+    int64_t axis_size, lines, tile_lines;
+    int64_t dims[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
+} sp_scatter_elements_constants;
+
+/* y[indices[t]] becomes updates[t], or takes it in; slices of `slice` elements, of which a tile has
+ * `tile_slice`, for all t in order. */
+typedef struct sp_scatter_nd_constants {
+    uint32_t depth, dtype, index_bytes;
+    uint32_t reduction; /* sp_scatter_reduction */
+    int64_t count, slice, tile_slice;
+    int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* of y, in elements */
+} sp_scatter_nd_constants;
+
+/* y[o][d][i] = values[indices[o][i] == d]. An index that is out of range is nowhere. */
+typedef struct sp_one_hot_constants {
+    uint32_t element_bytes;
+    uint32_t index_type; /* sp_dtype */
+    int64_t outer, depth, inner, tile_outer;
+} sp_one_hot_constants;
+
+/* y[i] = start + i * step: for floats the product and the sum are rounded, integers wrap. */
+typedef struct sp_range_constants {
+    int64_t count, tile_count;
+    int64_t start_int, step_int;
+    double start, step;
+    uint32_t dtype;
+} sp_range_constants;
+
+/* Rows of matrices. What lies above the diagonal that begins at column `diagonal`, or below it,
+ * stays (trilu); or `one` stands on it (eye). */
+typedef struct sp_diagonal_constants {
+    int64_t rows, tile_rows, matrix_rows, columns, diagonal;
+    uint64_t one;
+    uint32_t element_bytes;
+    bool is_upper;
+} sp_diagonal_constants;
+
+/* y[d][j] is coordinate d of the j-th of the `found` elements of x that are not 0. */
+typedef struct sp_non_zero_constants {
+    uint32_t rank, element_bytes;
+    uint64_t mask; /* bits of an element that make it other than 0: not the sign of floats */
+    int64_t count, found;
+    int64_t dims[SP_KERNEL_RANK];
+} sp_non_zero_constants;
+
+/* x is [outer, axis, inner]; the outputs have `count` along the axis. */
+typedef struct sp_top_k_constants {
+    int64_t outer, axis, inner, count, tile_lines;
+    uint32_t dtype;
+    bool is_largest;
+} sp_top_k_constants;
+
+/* Where an output coordinate lies in the input, ONNX's coordinate_transformation_mode. */
+typedef enum sp_resize_coordinate {
+    SP_RESIZE_HALF_PIXEL,
+    SP_RESIZE_HALF_PIXEL_SYMMETRIC,
+    SP_RESIZE_PYTORCH_HALF_PIXEL,
+    SP_RESIZE_ALIGN_CORNERS,
+    SP_RESIZE_ASYMMETRIC,
+    SP_RESIZE_TF_HALF_PIXEL,
+    SP_RESIZE_CROP
+} sp_resize_coordinate;
+
+typedef enum sp_resize_rounding {
+    SP_RESIZE_PREFER_FLOOR,
+    SP_RESIZE_PREFER_CEIL,
+    SP_RESIZE_FLOOR,
+    SP_RESIZE_CEIL
+} sp_resize_rounding;
+
+/* One axis: x is [outer, in, inner] elements, y [outer, out, inner]. */
+typedef struct sp_resize_constants {
+    int64_t outer, in, out, inner, tile_outer;
+    double scale;                  /* of sizes; the place of coordinate i is about i / scale */
+    double crop_start, crop_end;   /* of SP_RESIZE_CROP, in [0, 1] as a rule */
+    double width;                  /* output as the scale has it, not rounded */
+    uint64_t outside;              /* the element outside of a crop */
+    float cubic;                   /* the coefficient a */
+    uint32_t coordinate, rounding; /* sp_resize_coordinate, sp_resize_rounding */
+    uint32_t element_bytes;
+    bool is_cubic, is_antialiased, excludes_outside;
+} sp_resize_constants;
+
+typedef enum sp_cell_function {
+    SP_CELL_SIGMOID,
+    SP_CELL_TANH,
+    SP_CELL_RELU,
+    SP_CELL_AFFINE,
+    SP_CELL_LEAKY_RELU,
+    SP_CELL_THRESHOLDED_RELU,
+    SP_CELL_SCALED_TANH,
+    SP_CELL_HARD_SIGMOID,
+    SP_CELL_SOFTSIGN
+} sp_cell_function;
+
+typedef struct sp_cell_activation {
+    uint32_t function; /* sp_cell_function */
+    float alpha, beta;
+} sp_cell_activation;
+
+#define SP_CELL_MAX_FUNCTIONS 3
+/* Batch rows that one tile takes through the whole sequence. */
+#define SP_CELL_ROWS 4
+
+/* A recurrent layer: grid (row blocks, directions). Everything about a direction d, a row b and a
+ * step t is found by strides, in elements, so both layouts are one. */
+typedef struct sp_recurrent_constants {
+    int64_t steps, rows, hidden, gates;
+    uint32_t directions;
+    bool is_backwards; /* the first direction; the second one always is */
+    bool has_bias, has_lengths, has_h, has_c, has_peepholes;
+    bool has_last_h, has_last_c; /* outputs behind the first */
+    bool resets_after;           /* GRU's linear_before_reset */
+    bool couples_gates;          /* LSTM's input_forget */
+    bool clips;
+    float clip;
+    int64_t x_step, x_row, x_direction; /* of x's products [..., gates * hidden] */
+    int64_t y_step, y_row, y_direction; /* of y */
+    int64_t state_row, state_direction; /* of h, c, yh, yc */
+    int64_t scratch_row;                /* of the scratch of one row of one direction */
+    sp_cell_activation functions[2][SP_CELL_MAX_FUNCTIONS]; /* of each direction */
+} sp_recurrent_constants;
+
+/* Bytes of each, the same for every compiler. */
+#define SP_MOVE_CONSTANTS_LIST(X)                                                                  \
+    X(sp_gather_constants, 48)                                                                     \
+    X(sp_gather_elements_constants, 176)                                                           \
+    X(sp_gather_nd_constants, 176)                                                                 \
+    X(sp_scatter_elements_constants, 176)                                                          \
+    X(sp_scatter_nd_constants, 168)                                                                \
+    X(sp_one_hot_constants, 40)                                                                    \
+    X(sp_range_constants, 56)                                                                      \
+    X(sp_diagonal_constants, 56)                                                                   \
+    X(sp_non_zero_constants, 96)                                                                   \
+    X(sp_top_k_constants, 48)                                                                      \
+    X(sp_resize_constants, 104)                                                                    \
+    X(sp_recurrent_constants, 200)
+
+#endif

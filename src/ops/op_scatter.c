@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ScatterElements (Scatter before version 11) and ScatterND: a copy of the data, then updates. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "ops/ops.h"
+
+enum { INPUT_INDICES = 1, INPUT_UPDATES = 2 };
+
+static sp_status read_reduction(const sp_op_call *call, uint32_t *out)
+{
+    static const char *const names[] = {"none", "add", "mul", "max", "min"};
+    const sp_text text = sp__attribute_text(call->attributes, "reduction", "none");
+    /* max and min came with version 18. */
+    const uint32_t known = call->version < 18 ? SP_SCATTER_MUL : SP_SCATTER_MIN;
+    for (*out = SP_SCATTER_NONE; *out <= known; (*out)++) {
+        if (sp__text_is(text, names[*out])) break;
+    }
+    if (*out > known) {
+        return sp__fail(SP_UNSUPPORTED, "reduction '%s' is not supported",
+                        sp__text_print(text).text);
+    }
+    const sp_dtype dtype = call->inputs[0].dtype;
+    const bool is_number = dtype != SP_F16 && dtype != SP_BF16 && dtype != SP_BOOL;
+    if (*out == SP_SCATTER_NONE || is_number) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED, "not supported: reduction '%s' of type %s", names[*out],
+                    sp_dtype_name(dtype));
+}
+
+static sp_status check_types(const sp_op_call *call)
+{
+    uint32_t reduction;
+    SP_TRY(sp__index_type(call, INPUT_INDICES));
+    if (call->inputs[INPUT_UPDATES].dtype != call->inputs[0].dtype) {
+        return sp__fail(SP_MISMATCH, "updates of type %s for data of type %s",
+                        sp_dtype_name(call->inputs[INPUT_UPDATES].dtype),
+                        sp_dtype_name(call->inputs[0].dtype));
+    }
+    return read_reduction(call, &reduction);
+}
+
+static sp_status bad_updates(const sp_op_call *call)
+{
+    return sp__fail(SP_MISMATCH, "updates of shape %s for indices %s and data %s",
+                    sp__shape_print(&call->inputs[INPUT_UPDATES].shape).text,
+                    sp__shape_print(&call->inputs[INPUT_INDICES].shape).text,
+                    sp__shape_print(&call->inputs[0].shape).text);
+}
+
+static sp_status emit_copy(const sp_op_call *call, sp_lowering *lowering)
+{
+    const sp_flat_constants k = {.count = (int64_t)call->outputs[0].bytes,
+                                 .tile_count = INT64_C(4) * SP_TILE_ELEMENTS};
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_bytes, &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_output(dispatch, call, 0);
+    return sp__lower_cover(dispatch, k.count, k.tile_count);
+}
+
+static sp_status emit_updates(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
+                              const void *constants, uint32_t bytes, int64_t count,
+                              int64_t per_tile)
+{
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, kernel, constants, bytes, &dispatch));
+    sp__lower_bind_input(dispatch, call, INPUT_INDICES);
+    sp__lower_bind_input(dispatch, call, INPUT_UPDATES);
+    sp__lower_bind_output(dispatch, call, 0);
+    return sp__lower_cover(dispatch, count, per_tile);
+}
+
+/* ---- ScatterElements ---- */
+
+static sp_status read_axis(const sp_op_call *call, uint32_t *axis)
+{
+    return sp__shape_axis(&call->inputs[0].shape, sp__attribute_int(call->attributes, "axis", 0),
+                          axis);
+}
+
+sp_status sp__scatter_elements_infer(sp_op_call *call)
+{
+    uint32_t axis;
+    SP_TRY(check_types(call));
+    SP_TRY(read_axis(call, &axis));
+    SP_TRY(sp__elements_shapes(call, axis));
+    if (!sp__shape_equal(&call->inputs[INPUT_INDICES].shape, &call->inputs[INPUT_UPDATES].shape)) {
+        return bad_updates(call);
+    }
+    return sp__op_infer_same(call);
+}
+
+sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    if (call->outputs[0].bytes == 0) return SP_OK;
+    const sp_op_value *indices = &call->inputs[INPUT_INDICES];
+    SP_TRY(emit_copy(call, lowering));
+    if (indices->bytes == 0) return SP_OK;
+    sp_scatter_elements_constants k = {.rank = indices->shape.rank,
+                                       .dtype = call->inputs[0].dtype,
+                                       .index_bytes = (uint32_t)sp_dtype_bytes(indices->dtype)};
+    SP_TRY(read_axis(call, &k.axis));
+    SP_TRY(read_reduction(call, &k.reduction));
+    k.axis_size = call->inputs[0].shape.dims[k.axis];
+    sp__shape_strides(&call->inputs[0].shape, k.y);
+    for (uint32_t i = 0; i < k.rank; i++) k.dims[i] = indices->shape.dims[i];
+    const int64_t length = k.dims[k.axis];
+    k.lines = (int64_t)sp__shape_count(&indices->shape) / length;
+    k.tile_lines = length < SP_TILE_ELEMENTS / 4 ? SP_TILE_ELEMENTS / 4 / length : 1;
+    return emit_updates(call, lowering, SP_KERNEL_ID_scatter_elements, &k, sizeof(k), k.lines,
+                        k.tile_lines);
+}
+
+/* ---- ScatterND ---- */
+
+sp_status sp__scatter_nd_infer(sp_op_call *call)
+{
+    const sp_shape *x = &call->inputs[0].shape, *indices = &call->inputs[INPUT_INDICES].shape;
+    SP_TRY(check_types(call));
+    const int64_t depth = indices->rank > 0 ? indices->dims[indices->rank - 1] : 0;
+    if (depth < 1 || depth > (int64_t)x->rank) {
+        return sp__fail(SP_MISMATCH, "indices of shape %s for shape %s",
+                        sp__shape_print(indices).text, sp__shape_print(x).text);
+    }
+    const uint32_t lead = indices->rank - 1, rest = x->rank - (uint32_t)depth;
+    const sp_shape *updates = &call->inputs[INPUT_UPDATES].shape;
+    bool fits = updates->rank == lead + rest;
+    for (uint32_t i = 0; fits && i < updates->rank; i++) {
+        fits =
+            updates->dims[i] == (i < lead ? indices->dims[i] : x->dims[(uint32_t)depth + i - lead]);
+    }
+    return fits ? sp__op_infer_same(call) : bad_updates(call);
+}
+
+sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    if (call->outputs[0].bytes == 0) return SP_OK;
+    const sp_shape *x = &call->inputs[0].shape;
+    const sp_op_value *indices = &call->inputs[INPUT_INDICES];
+    SP_TRY(emit_copy(call, lowering));
+    if (call->inputs[INPUT_UPDATES].bytes == 0) return SP_OK;
+    const uint32_t lead = indices->shape.rank - 1;
+    sp_scatter_nd_constants k = {.depth = (uint32_t)indices->shape.dims[lead],
+                                 .dtype = call->inputs[0].dtype,
+                                 .index_bytes = (uint32_t)sp_dtype_bytes(indices->dtype),
+                                 .count = (int64_t)sp__shape_range_count(&indices->shape, 0, lead)};
+    SP_TRY(read_reduction(call, &k.reduction));
+    k.slice = (int64_t)sp__shape_range_count(x, k.depth, x->rank);
+    sp__shape_strides(x, k.strides);
+    for (uint32_t i = 0; i < k.depth; i++) k.dims[i] = x->dims[i];
+    /* All updates of a place are one tile's, which cuts slices but not their number. */
+    k.tile_slice = SP_TILE_ELEMENTS / k.count > 256 ? SP_TILE_ELEMENTS / k.count : 256;
+    return emit_updates(call, lowering, SP_KERNEL_ID_scatter_nd, &k, sizeof(k), k.slice,
+                        k.tile_slice);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TopK, always sorted, equal values by their place. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "ops/ops.h"
+
+static sp_status read_top_k(const sp_op_call *call, uint32_t *axis, int64_t *k)
+{
+    const sp_shape *x = &call->inputs[0].shape;
+    uint32_t count = 1;
+    SP_TRY(sp__shape_axis(x, sp__attribute_int(call->attributes, "axis", -1), axis));
+    *k = sp__attribute_int(call->attributes, "k", 0);
+    if (call->version >= 10) SP_TRY(sp__op_known_ints(call, 1, 1, k, &count));
+    if (count == 1 && *k >= 0 && *k <= x->dims[*axis]) return SP_OK;
+    return sp__fail(SP_MISMATCH, "the first %" PRId64 " of a dimension of %" PRId64,
+                    count == 1 ? *k : 0, x->dims[*axis]);
+}
+
+sp_status sp__top_k_infer(sp_op_call *call)
+{
+    uint32_t axis;
+    int64_t k;
+    SP_TRY(read_top_k(call, &axis, &k));
+    sp_shape y = call->inputs[0].shape;
+    y.dims[axis] = k;
+    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    sp__op_set_output(call, 1, SP_I64, &y);
+    return SP_OK;
+}
+
+sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering)
+{
+    if (call->outputs[0].bytes == 0) return SP_OK;
+    const sp_shape *x = &call->inputs[0].shape;
+    uint32_t axis;
+    sp_top_k_constants k = {.dtype = call->inputs[0].dtype,
+                            .is_largest = sp__attribute_int(call->attributes, "largest", 1) != 0};
+    SP_TRY(read_top_k(call, &axis, &k.count));
+    k.outer = (int64_t)sp__shape_range_count(x, 0, axis);
+    k.axis = x->dims[axis];
+    k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
+    const int64_t lines = k.outer * k.inner, cost = k.axis * 8;
+    k.tile_lines = cost < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / cost : 1;
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_top_k, &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_output(dispatch, call, 0);
+    sp__lower_bind_output(dispatch, call, 1);
+    return sp__lower_cover(dispatch, lines, k.tile_lines);
+}

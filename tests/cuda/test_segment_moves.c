@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that CUDA has no kernels for, in one model with ops that it has: on the driver made of
+ * threads they run on cpu, on a null device where they stand. A wrong index fails its own run. */
+#include <string.h>
+
+#include "segment_fixture.h"
+#include "support/onnx_writer.h"
+
+enum { STEPS = 6, ROWS = 2, FEATURES = 8, UNITS = 4, PICKED = 3, THREADS = 12 };
+enum { ONNX_FLOAT = 1, ONNX_INT64 = 7 };
+
+static void add_floats(writer *graph, const char *name, const int64_t *dims)
+{
+    float values[4 * UNITS * FEATURES];
+    data_random random = {81};
+    const size_t count = (size_t)(dims[1] * dims[2]);
+    data_fill(&random, values, count);
+    writer tensor = make_tensor(name, ONNX_FLOAT, dims, 3, values, count * sizeof *values);
+    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+static void add_number(writer *graph, const char *name, int64_t value)
+{
+    const int64_t one = 1;
+    writer tensor = make_tensor(name, ONNX_INT64, &one, 1, &value, sizeof value);
+    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+/* x [steps, rows, features] and i, three indices of steps, to y [2, 1, rows, 2], the last states
+ * and the places of the largest. */
+static sp_model load(sp_device device)
+{
+    static const int64_t x[] = {STEPS, ROWS, FEATURES}, i[] = {PICKED};
+    static const int64_t w[] = {1, 4 * UNITS, FEATURES}, r[] = {1, 4 * UNITS, UNITS};
+    writer graph = {0};
+    add_input(&graph, "x", ONNX_FLOAT, x, 3);
+    add_input(&graph, "i", ONNX_INT64, i, 1);
+    add_floats(&graph, "w", w);
+    add_floats(&graph, "r", r);
+    add_number(&graph, "zero", 0);
+    add_number(&graph, "two", 2);
+    add_node(&graph, make_node("Gather", "x i", "picked"));
+    add_node(&graph, make_node("Relu", "picked", "positive"));
+    add_node(&graph, make_node("LSTM", "positive w r", "all last"));
+    add_node(&graph, make_node("Tanh", "all", "flat"));
+    add_node(&graph, make_node("TopK", "flat two", "largest places"));
+    add_node(&graph, make_node("Slice", "largest zero two", "y"));
+    add_output(&graph, "y");
+    add_output(&graph, "last");
+    add_output(&graph, "places");
+    writer file = make_model(&graph, 13);
+    const sp_model_options options = {.device = device};
+    sp_model model = {0};
+    CHECK_OK(sp_model_load_from_memory(file.bytes, file.len, &options, &model));
+    writer_free(&file);
+    return model;
+}
+
+typedef struct results {
+    float y[2 * ROWS * 2], last[ROWS * UNITS];
+    int64_t places[PICKED * ROWS * 2];
+} results;
+
+static sp_status run(sp_model model, const int64_t *indices, results *out)
+{
+    float x[STEPS * ROWS * FEATURES];
+    data_random random = {82};
+    data_fill(&random, x, SP_COUNT_OF(x));
+    const sp_host_tensor inputs[] = {{.data = x,
+                                      .bytes = sizeof x,
+                                      .dtype = SP_F32,
+                                      .rank = 3,
+                                      .shape = {STEPS, ROWS, FEATURES}},
+                                     {.data = (void *)(uintptr_t)indices,
+                                      .bytes = PICKED * sizeof *indices,
+                                      .dtype = SP_I64,
+                                      .rank = 1,
+                                      .shape = {PICKED}}};
+    sp_host_tensor outputs[] = {{.data = out->y, .bytes = sizeof out->y},
+                                {.data = out->last, .bytes = sizeof out->last},
+                                {.data = out->places, .bytes = sizeof out->places}};
+    memset(out, 0xff, sizeof *out);
+    return sp_model_run(model, inputs, 2, outputs, 3);
+}
+
+/* ---- where the steps are ---- */
+
+static void check_places(sp_model model)
+{
+    static const char *const missing[] = {"Gather", "LSTM", "TopK"};
+    const uint32_t count = segment_is_cuda() ? SP_COUNT_OF(missing) : 0;
+    sp_model_info info = {0};
+    CHECK_OK(sp_model_get_info(model, &info));
+    CHECK_EQ_U64(info.step_count, 7); /* the layer is a product, which CUDA has, and the cell */
+    CHECK_EQ_U64(info.cpu_step_count, count);
+    CHECK_EQ_U64(info.segment_count, 1 + 2 * count);
+    sp_model_cpu_op op;
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK_OK(sp_model_get_cpu_op(model, i, &op));
+        CHECK_EQ_STR(op.name, missing[i]);
+        CHECK_EQ_U64(op.step_count, 1);
+    }
+    CHECK_STATUS(sp_model_get_cpu_op(model, count, &op), SP_NOT_FOUND);
+}
+
+/* ---- many threads ---- */
+
+typedef struct crowd {
+    sp_model model;
+    int64_t indices[THREADS][PICKED];
+    results wanted[THREADS];
+    uint32_t bad_every; /* that many runs, one has an index that names nothing; 0: none */
+    sp_atomic_u32 failed, right;
+} crowd;
+
+static void run_good_and_bad(void *arg, uint32_t index)
+{
+    crowd *all = arg;
+    for (uint32_t round = 0; round < test_count(200, 10); round++) {
+        const bool is_bad = all->bad_every != 0 && (index + round) % all->bad_every == 0;
+        int64_t indices[PICKED];
+        memcpy(indices, all->indices[index], sizeof indices);
+        if (is_bad) indices[index % PICKED] = STEPS;
+        results got;
+        const sp_status status = run(all->model, indices, &got);
+        if (is_bad) {
+            CHECK_STATUS(status, SP_INVALID);
+            CHECK_MESSAGE("node 'picked' (Gather)");
+            CHECK_MESSAGE("index 6 is out of range for a dimension of 6");
+            sp_fetch_add_relaxed(&all->failed, 1);
+        } else {
+            CHECK_OK(status);
+            CHECK_EQ_MEM(&got, &all->wanted[index], sizeof got);
+            sp_fetch_add_relaxed(&all->right, 1);
+        }
+    }
+}
+
+/* Each thread picks steps of its own, some counted from the end. What they give is cpu's. */
+static void check_crowd(uint32_t bad_every)
+{
+    const sp_device device = segment_begin();
+    static crowd all;
+    all = (crowd){.model = load((sp_device){0}), .bad_every = bad_every};
+    for (int64_t i = 0; i < THREADS; i++) {
+        for (int64_t k = 0; k < PICKED; k++) {
+            all.indices[i][k] = (i + k * (i % 4)) % (2 * STEPS) - STEPS;
+        }
+        CHECK_OK(run(all.model, all.indices[i], &all.wanted[i]));
+    }
+    CHECK_OK(sp_model_release(all.model));
+    all.model = load(device);
+    test_threads(THREADS, run_good_and_bad, &all);
+    check_places(all.model);
+    CHECK(sp_load_relaxed(&all.right) > 0);
+    CHECK_EQ_INT(sp_load_relaxed(&all.failed) > 0, bad_every != 0);
+    CHECK_OK(sp_model_release(all.model));
+    segment_end();
+}
+
+TEST(ops_that_the_device_lacks_give_the_bits_of_the_cpu)
+{
+    check_crowd(0);
+}
+
+TEST(an_index_out_of_range_fails_its_own_run_and_names_the_node)
+{
+    check_crowd(3);
+}
+
+TEST_MAIN

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Golden hashes, as in test_kernel_bits, of kernels that pick, place and interpolate elements and
+ * of recurrent layers: of forty random calls each. */
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "cuda/kernel_case_parts.h"
+#include "support/test.h"
+
+static const struct {
+    const char *kind;
+    uint64_t hash;
+} goldens[] = {
+    {"slice", 0x23031e59b6015ffe},
+    {"tile", 0xf885293200a0d23d},
+    {"blocks", 0xf9006061113ae993},
+    {"gather", 0x4d7c0392e2e5f1ba},
+    {"gather elements", 0xe3991e05e771ef69},
+    {"gather nd", 0x139cb7ba1f517fa6},
+    {"scatter elements", 0x0ded7ece30aa17ce},
+    {"scatter nd", 0x69c0c9b88a0c315c},
+    {"one hot", 0x598b73ba34ba6abe},
+    {"range", 0xb664226446fdc376},
+    {"trilu", 0x488a3cf762964a44},
+    {"eye", 0x13e4e321d3e92ed7},
+    {"non zero", 0x68a6dd73a4bf6116},
+    {"top k", 0x82775f3cca38eb77},
+    {"resize nearest", 0x6c807b580d97d81f},
+    {"resize f32", 0xba5bd54a35783e0a},
+    {"lstm", 0x9f44deb73414530e},
+    {"gru", 0xddcc14c0e0eacf53},
+    {"rnn", 0xa68874b209640406},
+};
+
+static void hash_call(const kernel_case *c, sp_cpu_isa isa, uint64_t *hash)
+{
+    sp_array out[3] = {0};
+    const data_call call = {.op = c->op,
+                            .version = c->version,
+                            .attributes = c->attributes,
+                            .attribute_count = c->attribute_count,
+                            .inputs = c->inputs,
+                            .input_count = c->input_count,
+                            .output_count = c->output_count,
+                            .isa = isa,
+                            .packs = c->packs};
+    CHECK_OK(data_run_op(&call, out));
+    for (uint32_t i = 0; i < c->output_count; i++) {
+        *hash = *hash * 0x100000001b3u ^ data_hash(out[i].data, (size_t)out[i].bytes);
+        sp__array_deinit(&out[i]);
+    }
+}
+
+static uint64_t hash_of(const kernel_case_kind *kind, sp_cpu_isa isa)
+{
+    uint64_t hash = 0;
+    data_random random = {2024};
+    for (int i = 0; i < 40; i++) {
+        kernel_case c;
+        memset(&c, 0, sizeof(c));
+        c.output_count = 1;
+        kind->make(&random, &c);
+        hash_call(&c, isa, &hash);
+        kernel_case_free(&c);
+    }
+    return hash;
+}
+
+TEST(every_kernel_of_the_family_has_its_golden_bits_on_every_isa)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    for (size_t i = 0; move_case_kinds[i].name != NULL; i++) {
+        REQUIRE(i < SP_COUNT_OF(goldens));
+        CHECK_EQ_STR(goldens[i].kind, move_case_kinds[i].name);
+        for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+            if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
+            const uint64_t hash = hash_of(&move_case_kinds[i], (sp_cpu_isa)isa);
+            if (hash == goldens[i].hash) continue;
+            test_note("%s (%s): 0x%016llx", goldens[i].kind, sp__cpu_isa_name((sp_cpu_isa)isa),
+                      (unsigned long long)hash);
+            CHECK_EQ_U64(hash, goldens[i].hash);
+        }
+    }
+    sp_fpenv_leave(before);
+}
+
+TEST_MAIN
