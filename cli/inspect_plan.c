@@ -31,7 +31,7 @@ static sp_status set_input(const sp_graph_port *port, const sp_inspect_dims *dim
     }
     uint64_t bytes;
     SP_TRY(sp__shape_bytes(&out->shape, out->dtype, &bytes));
-    if (!port->decides_shapes || bytes > SP_PLAN_VALUE_BYTES) return SP_OK;
+    if (!port->decides_shapes || bytes > SP_DECIDING_BYTES) return SP_OK;
     *data = sp_calloc(1, bytes > 0 ? bytes : 1);
     if (*data == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for input '%s'", port->name);
     out->data = *data;

@@ -67,7 +67,7 @@ int sp__command_ops(int argc, char **argv)
            "output if there is none. Each op runs on every device: where a device has no kernel "
            "for an op or for its type, the step runs on the cpu, in a segment of its own "
            "([0016](decisions/0016-segments.md)). Of a device that is named below, f32 has "
-           "kernels; other types may have none.\n\n"
+           "kernels; other types, and rare forms (a Conv of volumes), may have none.\n\n"
            "| op | versions | types | kernels |\n|---|---|---|---|\n",
            SP_OPSET_NEWEST);
     uint32_t count;

@@ -91,7 +91,8 @@ SP_API sp_status sp_model_get_cpu_op(sp_model model, uint32_t index, sp_model_cp
 
 /* Op types that models may use, and how many of them the device runs itself. An op counts if the
  * device has what it needs on f32, or, if it has nothing for f32, on all its types. Steps on
- * elements of other types may still run on cpu (sp_model_get_cpu_op). */
+ * elements of other types, and rare forms (a Conv of volumes), may still run on cpu
+ * (sp_model_get_cpu_op). */
 typedef struct sp_device_ops {
     uint32_t op_count;
     uint32_t own_count;

@@ -66,9 +66,6 @@ typedef struct sp_plan {
     sp_bump bump; /* owns everything but the constants' data */
 } sp_plan;
 
-/* Inputs that decide shapes are part of a plan's key by their values, up to this size. */
-#define SP_PLAN_VALUE_BYTES 512
-
 /* What a plan is made for. Everything in it belongs to the plan's key. */
 typedef struct sp_plan_input {
     sp_dtype dtype;

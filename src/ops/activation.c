@@ -26,6 +26,10 @@ uint8_t *sp__activation_field(sp_kernel_id kernel, void *constants)
     case SP_KERNEL_ID_conv_f32:
     case SP_KERNEL_ID_conv_depthwise_f32:
         return &((sp_conv_constants *)constants)->activation;
+    case SP_KERNEL_ID_conv_3d_f32:
+        return &((sp_conv_3d_constants *)constants)->plane.activation;
+    case SP_KERNEL_ID_conv_transpose_f32:
+        return &((sp_conv_transpose_constants *)constants)->activation;
     case SP_KERNEL_ID_add_f32:
     case SP_KERNEL_ID_sub_f32:
     case SP_KERNEL_ID_mul_f32:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which inputs decide shapes. In a table of their own: it is about the op, whatever its version. */
+/* Which inputs decide shapes and axes. In a table of their own: it is about the op, whatever its
+ * version. */
 #include "base/macros.h"
 #include "ops/registry.h"
 
@@ -13,6 +14,7 @@ typedef struct deciding_row {
 /* An older version may have fewer inputs than the row has bits. */
 static const deciding_row rows[] = {
     {"ConstantOfShape", INPUT(0)},
+    {"CumSum", INPUT(1)},
     {"Dropout", INPUT(1) | INPUT(2)}, /* does it drop anything? */
     {"Expand", INPUT(1)},
     {"If", INPUT(0)}, /* the condition */
@@ -20,6 +22,16 @@ static const deciding_row rows[] = {
     {"OneHot", INPUT(1)},
     {"Pad", INPUT(1) | INPUT(3)},
     {"Range", INPUT(0) | INPUT(1) | INPUT(2)},
+    {"ReduceL1", INPUT(1)},
+    {"ReduceL2", INPUT(1)},
+    {"ReduceLogSum", INPUT(1)},
+    {"ReduceLogSumExp", INPUT(1)},
+    {"ReduceMax", INPUT(1)},
+    {"ReduceMean", INPUT(1)},
+    {"ReduceMin", INPUT(1)},
+    {"ReduceProd", INPUT(1)},
+    {"ReduceSum", INPUT(1)},
+    {"ReduceSumSquare", INPUT(1)},
     {"Reshape", INPUT(1)},
     {"Resize", INPUT(1) | INPUT(2) | INPUT(3)},
     {"Slice", INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)},

@@ -8,15 +8,18 @@
 #include "ops/elementwise_list.h"
 #include "ops/kernel_constants.h"
 #include "ops/move_constants.h"
+#include "ops/reduce_constants.h"
 
 #define SP_KERNEL_LIST(X)                                                                          \
     SP_CUDA_KERNEL_LIST(X)                                                                         \
     SP_ELEMENTWISE_LIST(X)                                                                         \
-    SP_MOVE_KERNEL_LIST(X)
+    SP_MOVE_KERNEL_LIST(X)                                                                         \
+    SP_REDUCE_KERNEL_LIST(X)
 
 #define SP_KERNEL_CONSTANTS_LIST(X)                                                                \
     SP_CONSTANTS_LIST(X)                                                                           \
     SP_ELEMENTWISE_CONSTANTS_LIST(X)                                                               \
-    SP_MOVE_CONSTANTS_LIST(X)
+    SP_MOVE_CONSTANTS_LIST(X)                                                                      \
+    SP_REDUCE_CONSTANTS_LIST(X)
 
 #endif

@@ -105,7 +105,10 @@ sp_status sp__op_require_known(const sp_op_call *call, uint32_t index)
 {
     if (call->inputs[index].data || call->inputs[index].bytes == 0) return SP_OK;
     return sp__fail(SP_UNSUPPORTED,
-                    "the values of input %" PRIu32 " decide a shape and must be constant", index);
+                    "the values of input %" PRIu32
+                    " decide a shape and must be known: constant, or an input of the model of at "
+                    "most %d bytes",
+                    index, SP_DECIDING_BYTES);
 }
 
 /* A list of at most `max` numbers, which must be known. */

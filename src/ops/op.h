@@ -89,6 +89,10 @@ sp_status sp__op_infer(sp_op_call *call);
 /* About how many bytes and multiply-adds an inferred call costs; UINT64_MAX if that is absurd. */
 uint64_t sp__op_work(const sp_op_call *call);
 
+/* Inputs of a model that decide shapes are part of a plan's key by their values, up to this size.
+ */
+#define SP_DECIDING_BYTES 512
+
 /* For shape rules: SP_UNSUPPORTED unless the elements of input `index` are known. */
 sp_status sp__op_require_known(const sp_op_call *call, uint32_t index);
 

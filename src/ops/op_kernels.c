@@ -8,7 +8,8 @@
 #include "ops/registry.h"
 
 /* Names of kernels, between commas; a * at the end stands for one word without a _: add_* is
- * add_f32 and add_i64, max_* is not max_pool_f32. A ? in front: not for operands of f32.
+ * add_f32 and add_i64, max_* is not max_pool_f32. A ? in front: f32 does not need it, or only in
+ * rare forms (training, volumes, places of maxima); the op counts as covered without.
  *
  * Ops that are not here emit none: views, and what is known before the run. A plan copies them
  * (copy_bytes) where an output needs bytes of its own. */
@@ -19,6 +20,10 @@ static const struct row {
     {"Abs", "abs_*, ?cast_*"},
     {"Add", "add_*, ?cast_*"},
     {"And", "and_bool"},
+    {"ArgMax", "arg_*"},
+    {"ArgMin", "arg_*"},
+    {"AveragePool", "average_pool_*"},
+    {"BatchNormalization", "batch_norm_*, ?reduce_f32, ?blend_*"},
     {"Cast", "cast_*"},
     {"CastLike", "cast_*"},
     {"Ceil", "ceil_*, ?cast_*"},
@@ -26,7 +31,9 @@ static const struct row {
     {"Clip", "clip_*, max_*, min_*, ?cast_*"},
     {"Concat", "concat"},
     {"ConstantOfShape", "fill"},
-    {"Conv", "conv_f32, conv_depthwise_f32"},
+    {"Conv", "conv_f32, conv_depthwise_f32, ?conv_3d_*"},
+    {"ConvTranspose", "conv_transpose_*"},
+    {"CumSum", "cumsum_*"},
     {"DepthToSpace", "copy_strided"},
     {"Div", "div_*, ?cast_*"},
     {"Dropout", "copy_bytes, fill"},
@@ -43,21 +50,31 @@ static const struct row {
     {"GatherND", "gather_nd"},
     {"Gelu", "gelu_f32, gelu_tanh_f32, ?cast_*"},
     {"Gemm", "gemm_f32, gemm_pack_f32"},
+    {"GlobalAveragePool", "reduce_*"},
+    {"GlobalMaxPool", "reduce_*"},
     {"Greater", "less_*, ?cast_*"},
     {"GreaterOrEqual", "less_or_equal_*, ?cast_*"},
+    {"GroupNormalization", "norm_*"},
     {"HardSigmoid", "hard_sigmoid_*, ?cast_*"},
     {"HardSwish", "hard_swish_*, ?cast_*"},
+    {"Hardmax", "hardmax_*"},
+    {"InstanceNormalization", "norm_*"},
     {"IsInf", "is_inf_*, ?cast_*"},
     {"IsNaN", "is_nan_*, ?cast_*"},
+    {"LRN", "lrn_*"},
     {"LSTM", "gemm_f32, gemm_pack_f32, lstm_f32"},
+    {"LayerNormalization", "norm_*"},
     {"LeakyRelu", "leaky_relu_*, ?cast_*"},
     {"Less", "less_*, ?cast_*"},
     {"LessOrEqual", "less_or_equal_*, ?cast_*"},
     {"Log", "log_*, ?cast_*"},
+    {"LogSoftmax", "softmax_*"},
+    {"LpNormalization", "lp_norm_*"},
     {"MatMul", "gemm_f32, gemm_pack_f32"},
     {"Max", "max_*, ?cast_*"},
-    {"MaxPool", "max_pool_*"},
+    {"MaxPool", "max_pool_*, ?max_pool_any_*"},
     {"Mean", "add_*, divide_*, ?cast_*"},
+    {"MeanVarianceNormalization", "reduce_f32, standardize_*"},
     {"Min", "min_*, ?cast_*"},
     {"Mish", "mish_f32, ?cast_*"},
     {"Mod", "mod_*, fmod_*, ?cast_*"},
@@ -73,6 +90,16 @@ static const struct row {
     {"RNN", "gemm_f32, gemm_pack_f32, rnn_f32"},
     {"Range", "range"},
     {"Reciprocal", "reciprocal_*, ?cast_*"},
+    {"ReduceL1", "reduce_*"},
+    {"ReduceL2", "reduce_*"},
+    {"ReduceLogSum", "reduce_*"},
+    {"ReduceLogSumExp", "reduce_*"},
+    {"ReduceMax", "reduce_*"},
+    {"ReduceMean", "reduce_*"},
+    {"ReduceMin", "reduce_*"},
+    {"ReduceProd", "reduce_*"},
+    {"ReduceSum", "reduce_*"},
+    {"ReduceSumSquare", "reduce_*"},
     {"Relu", "relu_*, ?cast_*"},
     {"Resize", "resize_nearest, resize_f32"},
     {"Round", "round_*, ?cast_*"},
@@ -83,6 +110,7 @@ static const struct row {
     {"Sigmoid", "sigmoid_f32, ?cast_*"},
     {"Sign", "sign_*, ?cast_*"},
     {"Slice", "copy_strided"},
+    {"Softmax", "softmax_*"},
     {"Softplus", "softplus_f32, ?cast_*"},
     {"Softsign", "softsign_*, ?cast_*"},
     {"SpaceToDepth", "copy_strided"},
@@ -130,13 +158,18 @@ static const char *name_of(sp_kernel_id kernel)
     return sp__cpu_kernels(SP_CPU_PORTABLE)[kernel].name; /* which has all */
 }
 
-bool sp__op_may_use(const char *op, sp_kernel_id kernel)
+static bool has_match(const char *list, const char *name)
 {
-    const char *kernels = kernels_of(op);
-    for (sp_text pattern; sp__op_list_next(&kernels, &pattern);) {
-        if (matches(pattern, name_of(kernel))) return true;
+    for (sp_text pattern; sp__op_list_next(&list, &pattern);) {
+        if (matches(pattern, name)) return true;
     }
     return false;
+}
+
+bool sp__op_may_use(const char *op, sp_kernel_id kernel)
+{
+    const char *name = name_of(kernel);
+    return has_match(kernels_of(op), name);
 }
 
 /* Is the kernel for elements of one type, which is not f32? */

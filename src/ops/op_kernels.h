@@ -9,9 +9,9 @@
 bool sp__op_may_use(const char *op, sp_kernel_id kernel);
 
 /* Does the table have what the op needs on f32: each of its kernels whose name ends in _f32, and
- * each whose name ends in no element type, but for conversions from and to other types? An op
- * without such kernels needs each that it has. Views and what is known before the run need none.
- * NULL is a table that has all. */
+ * each whose name ends in no element type, but for conversions from and to other types and what
+ * rare forms of the op need? An op without such kernels needs each that it has. Views and what is
+ * known before the run need none. NULL is a table that has all. */
 bool sp__op_is_covered(const char *op, const sp_kernel *table);
 
 /* How many op types there are, and how many of them the table covers. */

@@ -81,9 +81,7 @@ static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t inde
             return sp__fail(SP_MISMATCH, "sizes of shape %s for %" PRId64 " outputs",
                             sp__shape_print(&sizes->shape).text, count);
         }
-        if (!sizes->data) {
-            return sp__fail(SP_UNSUPPORTED, "the sizes of the parts must be constant");
-        }
+        SP_TRY(sp__op_require_known(call, 1));
         *out = ((const int64_t *)sizes->data)[index];
     } else {
         /* Uneven parts exist from version 18 on. */

@@ -92,8 +92,61 @@ void sp__gemm_choose_tile(sp_gemm_constants *k);
 /* op_conv.c */
 sp_status sp__conv_infer(sp_op_call *call);
 sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering);
-sp_status sp__max_pool_infer(sp_op_call *call);
+
+/* op_conv_transpose.c */
+sp_status sp__conv_transpose_infer(sp_op_call *call);
+sp_status sp__conv_transpose_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_pool.c */
+sp_status sp__pool_infer(sp_op_call *call);
 sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__average_pool_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__global_pool_infer(sp_op_call *call);
+sp_status sp__global_average_pool_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__global_max_pool_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_norm.c */
+sp_status sp__batch_norm_infer(sp_op_call *call);
+sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__layer_norm_infer(sp_op_call *call);
+sp_status sp__layer_norm_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__instance_norm_infer(sp_op_call *call);
+sp_status sp__instance_norm_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__group_norm_infer(sp_op_call *call);
+sp_status sp__group_norm_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_softmax.c */
+sp_status sp__softmax_infer(sp_op_call *call);
+sp_status sp__softmax_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__log_softmax_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_reduce.c */
+sp_status sp__reduce_infer(sp_op_call *call);
+sp_status sp__reduce_mean_infer(sp_op_call *call);
+sp_status sp__reduce_sum_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_mean_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_max_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_min_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_prod_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_sum_square_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_l1_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_l2_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_log_sum_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__reduce_log_sum_exp_lower(const sp_op_call *call, sp_lowering *lowering);
+
+/* op_axis.c */
+sp_status sp__arg_infer(sp_op_call *call);
+sp_status sp__arg_max_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__arg_min_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__hardmax_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__cumsum_infer(sp_op_call *call);
+sp_status sp__cumsum_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__lp_norm_infer(sp_op_call *call);
+sp_status sp__lp_norm_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__lrn_infer(sp_op_call *call);
+sp_status sp__lrn_lower(const sp_op_call *call, sp_lowering *lowering);
+sp_status sp__mvn_infer(sp_op_call *call);
+sp_status sp__mvn_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* op_move.c */
 sp_status sp__concat_infer(sp_op_call *call);

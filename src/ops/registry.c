@@ -20,6 +20,8 @@
 #define HALVES (SP_DTYPE_BIT(SP_F16) | SP_DTYPE_BIT(SP_BF16))
 #define F32_AND_HALVES (F32 | HALVES)
 #define FLOATS (F32_AND_HALVES | F64)
+#define LANE_FLOATS (F32 | F64 | SP_DTYPE_BIT(SP_F16)) /* of reductions */
+#define BYTES (SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_U8))
 #define NUMBERS (FLOATS | ALL_INTS)
 #define BOOLS SP_DTYPE_BIT(SP_BOOL)
 #define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
@@ -29,6 +31,10 @@
 #define WINDOW_ATTRIBUTES                                                                          \
     ATTRIBUTE("auto_pad", STRING), ATTRIBUTE("pads", INTS), ATTRIBUTE("strides", INTS),            \
         ATTRIBUTE("dilations", INTS)
+#define AVERAGE_POOL_ATTRIBUTES                                                                    \
+    ATTRIBUTE("auto_pad", STRING), ATTRIBUTE("pads", INTS), ATTRIBUTE("strides", INTS),            \
+        REQUIRED("kernel_shape", INTS), ATTRIBUTE("ceil_mode", INT),                               \
+        ATTRIBUTE("count_include_pad", INT)
 #define GEMM_ATTRIBUTES                                                                            \
     ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("transA", INT),                 \
         ATTRIBUTE("transB", INT)
@@ -78,11 +84,50 @@
 #define PREDICATE(name_, since_, dtypes_, lower_, ...)                                             \
     OP(name_, since_, NEWEST, 1, 1, 1, 1, dtypes_, sp__predicate_infer, lower_, NULL, __VA_ARGS__)
 
+/* Axes as an attribute before version `from`, as an input from then on. */
+#define REDUCE_OLD(name_, last_, dtypes_, infer_, lower_)                                          \
+    OP(name_, 1, last_, 1, 1, 1, 1, dtypes_, infer_, lower_, NULL, ATTRIBUTE("axes", INTS),        \
+       ATTRIBUTE("keepdims", INT))
+#define REDUCE_BETWEEN(name_, first_, last_, dtypes_, infer_, lower_)                              \
+    OP(name_, first_, last_, 1, 2, 1, 1, dtypes_, infer_, lower_, NULL,                            \
+       ATTRIBUTE("keepdims", INT), ATTRIBUTE("noop_with_empty_axes", INT))
+#define REDUCE(name_, from, dtypes_, infer_, lower_)                                               \
+    REDUCE_OLD(name_, from - 1, dtypes_, infer_, lower_),                                          \
+        REDUCE_BETWEEN(name_, from, NEWEST, dtypes_, infer_, lower_)
+#define REDUCE_ORDER(name_, lower_)                                                                \
+    REDUCE_OLD(name_, 17, LANE_FLOATS | INTS | BYTES, sp__reduce_infer, lower_),                   \
+        REDUCE_BETWEEN(name_, 18, 19, LANE_FLOATS | INTS | BYTES, sp__reduce_infer, lower_),       \
+        REDUCE_BETWEEN(name_, 20, NEWEST, LANE_FLOATS | INTS | BYTES | BOOLS, sp__reduce_infer,    \
+                       lower_)
+
+#define ARG(name_, lower_)                                                                         \
+    OP(name_, 1, 11, 1, 1, 1, 1, F32 | F64 | INTS | BYTES, sp__arg_infer, lower_, NULL,            \
+       ATTRIBUTE("axis", INT), ATTRIBUTE("keepdims", INT)),                                        \
+        OP(name_, 12, NEWEST, 1, 1, 1, 1, F32 | F64 | INTS | BYTES, sp__arg_infer, lower_, NULL,   \
+           ATTRIBUTE("axis", INT), ATTRIBUTE("keepdims", INT),                                     \
+           ATTRIBUTE("select_last_index", INT))
+
 /* clang-format off */
 static const sp_op table[] = {
     UNARY("Abs", 6, NUMBERS, sp__abs_lower, NO_ATTRIBUTES),
     BINARY("Add", NUMBERS, sp__binary_infer, sp__add_lower),
     COMPARISON("And", 7, BOOLS, sp__and_lower),
+    ARG("ArgMax", sp__arg_max_lower),
+    ARG("ArgMin", sp__arg_min_lower),
+    OP("AveragePool", 1, 18, 1, 1, 1, 1, F32, sp__pool_infer, sp__average_pool_lower, NULL,
+       AVERAGE_POOL_ATTRIBUTES),
+    OP("AveragePool", 19, NEWEST, 1, 1, 1, 1, F32, sp__pool_infer, sp__average_pool_lower, NULL,
+       AVERAGE_POOL_ATTRIBUTES, ATTRIBUTE("dilations", INTS)),
+    OP("BatchNormalization", 6, 6, 5, 5, 1, 5, F32, sp__batch_norm_infer, sp__batch_norm_lower,
+       NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT), ATTRIBUTE("is_test", INT),
+       ATTRIBUTE("spatial", INT)),
+    OP("BatchNormalization", 7, 8, 5, 5, 1, 5, F32, sp__batch_norm_infer, sp__batch_norm_lower,
+       NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT), ATTRIBUTE("spatial", INT)),
+    OP("BatchNormalization", 9, 13, 5, 5, 1, 5, F32, sp__batch_norm_infer, sp__batch_norm_lower,
+       NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT)),
+    OP("BatchNormalization", 14, NEWEST, 5, 5, 1, 3, F32, sp__batch_norm_infer,
+       sp__batch_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT),
+       ATTRIBUTE("training_mode", INT)),
     OP("Cast", 6, NEWEST, 1, 1, 1, 1, ANY, sp__cast_infer, sp__cast_lower, NULL,
        REQUIRED("to", INT), ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)),
     OP("CastLike", 15, NEWEST, 2, 2, 1, 1, ANY, sp__cast_like_infer, sp__cast_lower, NULL,
@@ -105,6 +150,12 @@ static const sp_op table[] = {
        sp__constant_of_shape_lower, NULL, ATTRIBUTE("value", TENSOR)),
     OP("Conv", 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_infer, sp__conv_lower, NULL,
        WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT), ATTRIBUTE("kernel_shape", INTS)),
+    OP("ConvTranspose", 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_transpose_infer,
+       sp__conv_transpose_lower, NULL, WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT),
+       ATTRIBUTE("kernel_shape", INTS), ATTRIBUTE("output_padding", INTS),
+       ATTRIBUTE("output_shape", INTS)),
+    OP("CumSum", 11, NEWEST, 2, 2, 1, 1, F32 | F64 | INTS, sp__cumsum_infer, sp__cumsum_lower, NULL,
+       ATTRIBUTE("exclusive", INT), ATTRIBUTE("reverse", INT)),
     OP("DepthToSpace", 1, 10, 1, 1, 1, 1, ANY, sp__depth_to_space_infer, sp__depth_to_space_lower,
        NULL, REQUIRED("blocksize", INT)),
     OP("DepthToSpace", 11, NEWEST, 1, 1, 1, 1, ANY, sp__depth_to_space_infer,
@@ -142,31 +193,54 @@ static const sp_op table[] = {
        GEMM_ATTRIBUTES),
     OP("Gemm", 11, NEWEST, 2, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
+    OP("GlobalAveragePool", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__global_pool_infer,
+       sp__global_average_pool_lower, NULL, NO_ATTRIBUTES),
+    OP("GlobalMaxPool", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__global_pool_infer,
+       sp__global_max_pool_lower, NULL, NO_ATTRIBUTES),
     COMPARISON("Greater", 7, NUMBERS, sp__greater_lower),
     COMPARISON("GreaterOrEqual", 12, NUMBERS, sp__greater_or_equal_lower),
+    OP("GroupNormalization", 18, NEWEST, 3, 3, 1, 1, F32, sp__group_norm_infer,
+       sp__group_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT), REQUIRED("num_groups", INT),
+       ATTRIBUTE("stash_type", INT)),
     UNARY("HardSigmoid", 6, FLOATS, sp__hard_sigmoid_lower, ATTRIBUTE("alpha", FLOAT),
           ATTRIBUTE("beta", FLOAT)),
     UNARY("HardSwish", 14, FLOATS, sp__hard_swish_lower, NO_ATTRIBUTES),
+    OP("Hardmax", 1, NEWEST, 1, 1, 1, 1, F32, sp__softmax_infer, sp__hardmax_lower, NULL,
+       ATTRIBUTE("axis", INT)),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES),
     OP("If", 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, SP_DTYPE_BIT(SP_BOOL), sp__if_infer,
        sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)),
+    OP("InstanceNormalization", 6, NEWEST, 3, 3, 1, 1, F32, sp__instance_norm_infer,
+       sp__instance_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT)),
     PREDICATE("IsInf", 10, FLOATS, sp__is_inf_lower, ATTRIBUTE("detect_negative", INT),
               ATTRIBUTE("detect_positive", INT)),
     PREDICATE("IsNaN", 9, FLOATS, sp__is_nan_lower, NO_ATTRIBUTES),
+    OP("LRN", 1, NEWEST, 1, 1, 1, 1, F32, sp__lrn_infer, sp__lrn_lower, NULL,
+       ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("bias", FLOAT),
+       REQUIRED("size", INT)),
     RECURRENT("LSTM", 7, 13, 8, 3, ATTRIBUTE("input_forget", INT)),
     RECURRENT("LSTM", 14, NEWEST, 8, 3, ATTRIBUTE("input_forget", INT), ATTRIBUTE("layout", INT)),
+    OP("LayerNormalization", 17, NEWEST, 2, 3, 1, 3, F32, sp__layer_norm_infer,
+       sp__layer_norm_lower, NULL, ATTRIBUTE("axis", INT), ATTRIBUTE("epsilon", FLOAT),
+       ATTRIBUTE("stash_type", INT)),
     UNARY("LeakyRelu", 6, FLOATS, sp__leaky_relu_lower, ATTRIBUTE("alpha", FLOAT)),
     COMPARISON("Less", 7, NUMBERS, sp__less_lower),
     COMPARISON("LessOrEqual", 12, NUMBERS, sp__less_or_equal_lower),
     UNARY("Log", 6, FLOATS, sp__log_lower, NO_ATTRIBUTES),
+    OP("LogSoftmax", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__log_softmax_lower, NULL,
+       ATTRIBUTE("axis", INT)),
+    OP("LpNormalization", 1, NEWEST, 1, 1, 1, 1, F32, sp__lp_norm_infer, sp__lp_norm_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("p", INT)),
     OP("MatMul", 1, NEWEST, 2, 2, 1, 1, F32, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
        NO_ATTRIBUTES),
     VARIADIC("Max", NUMBERS, sp__max_lower),
-    OP("MaxPool", 1, NEWEST, 1, 1, 1, 1, F32, sp__max_pool_infer, sp__max_pool_lower, NULL,
-       WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS), ATTRIBUTE("ceil_mode", INT),
-       ATTRIBUTE("storage_order", INT) /* of the second output, which is not supported */),
+    OP("MaxPool", 1, NEWEST, 1, 1, 1, 2, F32 | F64 | BYTES, sp__pool_infer,
+       sp__max_pool_lower, NULL, WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS),
+       ATTRIBUTE("ceil_mode", INT), ATTRIBUTE("storage_order", INT)),
     VARIADIC("Mean", FLOATS, sp__mean_lower),
+    OP("MeanVarianceNormalization", 9, NEWEST, 1, 1, 1, 1, F32, sp__mvn_infer, sp__mvn_lower, NULL,
+       ATTRIBUTE("axes", INTS)),
     VARIADIC("Min", NUMBERS, sp__min_lower),
     UNARY("Mish", 18, F32_AND_HALVES, sp__mish_lower, NO_ATTRIBUTES),
     OP("Mod", 10, NEWEST, 2, 2, 1, 1, NUMBERS, sp__mod_infer, sp__mod_lower, NULL,
@@ -193,6 +267,16 @@ static const sp_op table[] = {
     OP("Range", 11, NEWEST, 3, 3, 1, 1, F32 | F64 | INTS | I16, sp__range_infer, sp__range_lower,
        NULL, NO_ATTRIBUTES),
     UNARY("Reciprocal", 6, FLOATS, sp__reciprocal_lower, NO_ATTRIBUTES),
+    REDUCE("ReduceL1", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_l1_lower),
+    REDUCE("ReduceL2", 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_l2_lower),
+    REDUCE("ReduceLogSum", 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_lower),
+    REDUCE("ReduceLogSumExp", 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_exp_lower),
+    REDUCE_ORDER("ReduceMax", sp__reduce_max_lower),
+    REDUCE("ReduceMean", 18, LANE_FLOATS | INTS, sp__reduce_mean_infer, sp__reduce_mean_lower),
+    REDUCE_ORDER("ReduceMin", sp__reduce_min_lower),
+    REDUCE("ReduceProd", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_prod_lower),
+    REDUCE("ReduceSum", 13, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_lower),
+    REDUCE("ReduceSumSquare", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_square_lower),
     UNARY("Relu", 6, FLOATS | SIGNED_INTS, sp__relu_lower, NO_ATTRIBUTES),
     OP("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
     OP("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL,
@@ -226,6 +310,8 @@ static const sp_op table[] = {
     OP("Slice", 1, 9, 1, 1, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL,
        REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
     OP("Slice", 10, NEWEST, 3, 5, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL, NO_ATTRIBUTES),
+    OP("Softmax", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__softmax_lower, NULL,
+       ATTRIBUTE("axis", INT)),
     UNARY("Softplus", 1, F32_AND_HALVES, sp__softplus_lower, NO_ATTRIBUTES),
     UNARY("Softsign", 1, FLOATS, sp__softsign_lower, NO_ATTRIBUTES),
     OP("SpaceToDepth", 1, NEWEST, 1, 1, 1, 1, ANY, sp__space_to_depth_infer,

@@ -12,7 +12,7 @@ bool sp__op_is_onnx_domain(sp_text domain);
  * SP_UNSUPPORTED naming op and version. */
 sp_status sp__op_find(sp_text domain, sp_text name, int64_t version, const sp_op **out);
 
-/* Bits of the inputs whose values decide the outputs' shapes, or which branch runs. */
+/* Bits of the inputs whose values decide the outputs' shapes, an axis, or which branch runs. */
 uint32_t sp__op_deciding_inputs(const sp_op *op);
 /* Do its outputs depend on the shapes of its inputs only? */
 bool sp__op_hides_values(const sp_op *op);

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/size.h"
+#include "ops/ops.h"
 
 /* Larger numbers are refused, so that products of two stay far from 2^63. */
 #define MAX_SIZE INT64_C(0x7fffffff)
@@ -30,15 +32,20 @@ static sp_status check_size(const char *what, int64_t size, int64_t min)
                     "a %s of %" PRId64 " is not supported", what, size);
 }
 
-/* One dimension; `end` is the explicit padding behind the input. */
-static sp_status slide(sp_window *w, int axis, int64_t end, auto_pad mode, bool rounds_up)
+static sp_status check_sizes(const sp_window *w, uint32_t axis)
 {
     SP_TRY(check_size("input size", w->in[axis], 0));
     SP_TRY(check_size("kernel size", w->kernel[axis], 1));
     SP_TRY(check_size("stride", w->stride[axis], 1));
     SP_TRY(check_size("dilation", w->dilation[axis], 1));
     SP_TRY(check_size("pad", w->pad[axis], 0));
-    SP_TRY(check_size("pad", end, 0));
+    return check_size("pad", w->end[axis], 0);
+}
+
+/* One dimension. */
+static sp_status slide(sp_window *w, uint32_t axis, auto_pad mode, bool rounds_up)
+{
+    SP_TRY(check_sizes(w, axis));
     const int64_t in = w->in[axis], stride = w->stride[axis];
     const int64_t reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
     if (mode == PAD_SAME_UPPER || mode == PAD_SAME_LOWER) {
@@ -46,13 +53,14 @@ static sp_status slide(sp_window *w, int axis, int64_t end, auto_pad mode, bool 
         const int64_t total = (w->out[axis] - 1) * stride + reach - in;
         const int64_t pad = total > 0 ? total : 0;
         w->pad[axis] = mode == PAD_SAME_UPPER ? pad / 2 : pad - pad / 2;
+        w->end[axis] = pad - w->pad[axis];
         return SP_OK;
     }
-    if (mode == PAD_VALID) w->pad[axis] = end = 0;
-    const int64_t room = in + w->pad[axis] + end - reach;
+    if (mode == PAD_VALID) w->pad[axis] = w->end[axis] = 0;
+    const int64_t room = in + w->pad[axis] + w->end[axis] - reach;
     if (room < 0) {
         return sp__fail(SP_MISMATCH, "a window of %" PRId64 " over an input of %" PRId64, reach,
-                        in + w->pad[axis] + end);
+                        in + w->pad[axis] + w->end[axis]);
     }
     w->out[axis] = (rounds_up ? (room + stride - 1) / stride : room / stride) + 1;
     /* A window that would start behind the input does not count. */
@@ -60,30 +68,87 @@ static sp_status slide(sp_window *w, int axis, int64_t end, auto_pad mode, bool 
     return SP_OK;
 }
 
+/* Everything that the call says outright; `first` is the first dimension that is there. */
+static sp_status read_window(const sp_op_call *call, const int64_t *kernel, sp_window *out,
+                             uint32_t *first, auto_pad *mode)
+{
+    const sp_shape *x = &call->inputs[0].shape;
+    if (x->rank < 3 || x->rank > 5) {
+        return sp__fail(SP_UNSUPPORTED,
+                        "an input of shape %s: 1 to 3 spatial dimensions are supported",
+                        sp__shape_print(x).text);
+    }
+    const uint32_t spatial = x->rank - 2;
+    *first = 3 - spatial;
+    SP_TRY(read_auto_pad(call, mode));
+    int64_t pads[6];
+    sp_window w = {.in = {1, 1, 1},
+                   .out = {1, 1, 1},
+                   .kernel = {1, 1, 1},
+                   .stride = {1, 1, 1},
+                   .dilation = {1, 1, 1}};
+    SP_TRY(sp__attribute_ints(call->attributes, "strides", spatial, 1, w.stride + *first));
+    SP_TRY(sp__attribute_ints(call->attributes, "dilations", spatial, 1, w.dilation + *first));
+    SP_TRY(sp__attribute_ints(call->attributes, "pads", 2 * spatial, 0, pads));
+    for (uint32_t i = 0; i < spatial; i++) {
+        w.in[*first + i] = x->dims[2 + i];
+        w.kernel[*first + i] = kernel[i];
+        w.pad[*first + i] = pads[i];
+        w.end[*first + i] = pads[spatial + i];
+    }
+    *out = w;
+    return SP_OK;
+}
+
 sp_status sp__window_make(const sp_op_call *call, const int64_t *kernel, bool rounds_up,
                           sp_window *out)
 {
-    const sp_shape *x = &call->inputs[0].shape;
-    if (x->rank != 3 && x->rank != 4) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "an input of shape %s: 1 or 2 spatial dimensions are "
-                        "supported",
-                        sp__shape_print(x).text);
+    sp_window w = {0};
+    uint32_t first = 0;
+    auto_pad mode = PAD_EXPLICIT;
+    SP_TRY(read_window(call, kernel, &w, &first, &mode));
+    for (uint32_t axis = first; axis < 3; axis++) SP_TRY(slide(&w, axis, mode, rounds_up));
+    *out = w;
+    return SP_OK;
+}
+
+/* One dimension of a transposed convolution. `wanted` is output_shape, 0 without it; `extra` is
+ * output_padding. Padding cuts the output: what is left of it is what is asked for. */
+static sp_status slide_transposed(sp_window *w, uint32_t axis, auto_pad mode, int64_t wanted,
+                                  int64_t extra)
+{
+    SP_TRY(check_sizes(w, axis));
+    SP_TRY(check_size("output padding", extra, 0));
+    SP_TRY(check_size("output size", wanted, 0));
+    const bool is_same = mode == PAD_SAME_UPPER || mode == PAD_SAME_LOWER;
+    const int64_t reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+    const int64_t whole = (w->in[axis] - 1) * w->stride[axis] + reach + extra;
+    if (mode == PAD_VALID) w->pad[axis] = w->end[axis] = 0;
+    if (wanted == 0 && !is_same) {
+        w->out[axis] = whole - w->pad[axis] - w->end[axis];
+        if (w->out[axis] >= 0) return SP_OK;
+        return sp__fail(SP_MISMATCH,
+                        "pads of %" PRId64 " and %" PRId64 " cut an output of %" PRId64,
+                        w->pad[axis], w->end[axis], whole);
     }
-    const uint32_t spatial = x->rank - 2, first = 2 - spatial;
-    auto_pad mode;
-    SP_TRY(read_auto_pad(call, &mode));
-    int64_t pads[4];
-    sp_window w = {.in = {1, 1}, .kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
-    SP_TRY(sp__attribute_ints(call->attributes, "strides", spatial, 1, w.stride + first));
-    SP_TRY(sp__attribute_ints(call->attributes, "dilations", spatial, 1, w.dilation + first));
-    SP_TRY(sp__attribute_ints(call->attributes, "pads", 2 * spatial, 0, pads));
-    w.out[0] = 1;
-    for (uint32_t i = 0; i < spatial; i++) {
-        w.in[first + i] = x->dims[2 + i];
-        w.kernel[first + i] = kernel[i];
-        w.pad[first + i] = pads[i];
-        SP_TRY(slide(&w, (int)(first + i), pads[spatial + i], mode, rounds_up));
+    w->out[axis] = wanted > 0 ? wanted : w->in[axis] * w->stride[axis];
+    SP_TRY(check_size("output size", w->out[axis], 0));
+    const int64_t cut = whole > w->out[axis] ? whole - w->out[axis] : 0;
+    w->pad[axis] = mode == PAD_SAME_UPPER ? cut / 2 : cut - cut / 2;
+    return SP_OK;
+}
+
+sp_status sp__window_make_transposed(const sp_op_call *call, const int64_t *kernel, sp_window *out)
+{
+    sp_window w = {0};
+    uint32_t first = 0;
+    auto_pad mode = PAD_EXPLICIT;
+    SP_TRY(read_window(call, kernel, &w, &first, &mode));
+    int64_t wanted[3] = {0}, extra[3] = {0};
+    SP_TRY(sp__attribute_ints(call->attributes, "output_shape", 3 - first, 0, wanted + first));
+    SP_TRY(sp__attribute_ints(call->attributes, "output_padding", 3 - first, 0, extra + first));
+    for (uint32_t axis = first; axis < 3; axis++) {
+        SP_TRY(slide_transposed(&w, axis, mode, wanted[axis], extra[axis]));
     }
     *out = w;
     return SP_OK;
@@ -93,6 +158,49 @@ sp_shape sp__window_shape(const sp_op_call *call, const sp_window *window, int64
 {
     const sp_shape *x = &call->inputs[0].shape;
     sp_shape shape = {.rank = x->rank, .dims = {x->dims[0], channels}};
-    for (uint32_t i = 2; i < x->rank; i++) shape.dims[i] = window->out[i + 2 - x->rank];
+    for (uint32_t i = 2; i < x->rank; i++) shape.dims[i] = window->out[i + 3 - x->rank];
     return shape;
+}
+
+sp_status sp__window_kernel(const sp_op_call *call, const int64_t **out)
+{
+    const sp_shape *x = &call->inputs[0].shape, *w = &call->inputs[1].shape;
+    if (x->rank < 3 || w->rank != x->rank) {
+        return sp__fail(SP_MISMATCH, "input of shape %s, weights of shape %s",
+                        sp__shape_print(x).text, sp__shape_print(w).text);
+    }
+    int64_t given[SP_MAX_RANK];
+    SP_TRY(sp__attribute_ints(call->attributes, "kernel_shape", w->rank - 2, 0, given));
+    for (uint32_t i = 2; i < w->rank; i++) {
+        if (given[i - 2] != 0 && given[i - 2] != w->dims[i]) {
+            return sp__fail(SP_MISMATCH, "kernel_shape does not fit weights of shape %s",
+                            sp__shape_print(w).text);
+        }
+    }
+    *out = w->dims + 2;
+    return SP_OK;
+}
+
+sp_window_constants sp__window_constants(const sp_window *window)
+{
+    sp_window_constants k = {0};
+    for (int i = 0; i < 3; i++) {
+        k.in[i] = window->in[i];
+        k.out[i] = window->out[i];
+        k.kernel[i] = window->kernel[i];
+        k.stride[i] = window->stride[i];
+        k.dilation[i] = window->dilation[i];
+        k.pad[i] = window->pad[i];
+        k.end[i] = window->end[i];
+    }
+    return k;
+}
+
+int64_t sp__window_tile(int64_t cost, int64_t a, int64_t b)
+{
+    uint64_t work;
+    const bool fits =
+        sp_size_mul((uint64_t)a, (uint64_t)b, &work) && sp_size_mul(work, (uint64_t)cost, &work);
+    if (!fits || work >= SP_TILE_PRODUCTS) return 1;
+    return (int64_t)(SP_TILE_PRODUCTS / (work > 0 ? work : 1));
 }

@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sliding windows of convolutions and pools over one or two spatial dimensions. One dimension is
- * treated as two of which the first has size 1. */
+/* Sliding windows of convolutions and pools over one to three spatial dimensions. Those that are
+ * not there stand in front and have size 1. */
 #ifndef SP_OPS_WINDOW_H
 #define SP_OPS_WINDOW_H
 
-#include "ops/op.h"
+#include "ops/lowering.h"
 
-/* [0] is vertical, [1] horizontal. */
+/* [0] is depth, [1] vertical, [2] horizontal. */
 typedef struct sp_window {
-    int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2]; /* pad: before the first */
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
+    int64_t pad[3], end[3]; /* before the first, behind the last */
 } sp_window;
 
 /* Reads strides, dilations, pads and auto_pad of a call whose input 0 is [batch, channels, spatial
  * ...], and computes the output's sizes. `kernel` has one size per spatial dimension; `rounds_up`
- * is ceil_mode. Errors: SP_UNSUPPORTED (3 or more dimensions, negative pads), SP_MISMATCH. */
+ * is ceil_mode. Errors: SP_UNSUPPORTED (4 or more dimensions, negative pads), SP_MISMATCH. */
 sp_status sp__window_make(const sp_op_call *call, const int64_t *kernel, bool rounds_up,
                           sp_window *out);
 
+/* The same for windows that a transposed convolution slides over its output; output_padding and
+ * output_shape, too. `end` is not set. */
+sp_status sp__window_make_transposed(const sp_op_call *call, const int64_t *kernel, sp_window *out);
+
 /* [batch, channels] and the window's outputs, of the rank of input 0. */
 sp_shape sp__window_shape(const sp_op_call *call, const sp_window *window, int64_t channels);
+
+/* The kernel's sizes, of a call with weights as input 1: from there, as kernel_shape must be. */
+sp_status sp__window_kernel(const sp_op_call *call, const int64_t **out);
+
+/* The window for kernels that take one; planes and what tiles are is left 0. */
+sp_window_constants sp__window_constants(const sp_window *window);
+
+/* How many units of a * b * cost multiply-adds make a tile; at least 1. */
+int64_t sp__window_tile(int64_t cost, int64_t a, int64_t b);
 
 #endif

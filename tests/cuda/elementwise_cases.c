@@ -8,80 +8,30 @@
 #include "cuda/kernel_case_parts.h"
 #include "ops/registry.h"
 
-typedef struct elementwise_op {
-    const char *op;
+struct elementwise_op {
     uint32_t version;
     uint32_t inputs;           /* 0: one to four */
     const char *alpha, *beta;  /* attributes of floats, or NULL */
     const char *flag, *flag_b; /* attributes of 0 or 1, or NULL */
-} elementwise_op;
-
-static const elementwise_op ops[] = {
-    {"Abs", 13, 1, NULL, NULL, NULL, NULL},
-    {"Add", 14, 2, NULL, NULL, NULL, NULL},
-    {"And", 7, 2, NULL, NULL, NULL, NULL},
-    {"Ceil", 13, 1, NULL, NULL, NULL, NULL},
-    {"Celu", 12, 1, "alpha", NULL, NULL, NULL},
-    {"Clip", 10, 1, "min", "max", NULL, NULL},
-    {"Clip", 13, 3, NULL, NULL, NULL, NULL},
-    {"Div", 14, 2, NULL, NULL, NULL, NULL},
-    {"Elu", 22, 1, "alpha", NULL, NULL, NULL},
-    {"Equal", 19, 2, NULL, NULL, NULL, NULL},
-    {"Erf", 13, 1, NULL, NULL, NULL, NULL},
-    {"Exp", 13, 1, NULL, NULL, NULL, NULL},
-    {"Floor", 13, 1, NULL, NULL, NULL, NULL},
-    {"Greater", 13, 2, NULL, NULL, NULL, NULL},
-    {"GreaterOrEqual", 16, 2, NULL, NULL, NULL, NULL},
-    {"HardSigmoid", 22, 1, "alpha", "beta", NULL, NULL},
-    {"HardSwish", 22, 1, NULL, NULL, NULL, NULL},
-    {"IsInf", 20, 1, NULL, NULL, "detect_negative", "detect_positive"},
-    {"IsNaN", 20, 1, NULL, NULL, NULL, NULL},
-    {"LeakyRelu", 16, 1, "alpha", NULL, NULL, NULL},
-    {"Less", 13, 2, NULL, NULL, NULL, NULL},
-    {"LessOrEqual", 16, 2, NULL, NULL, NULL, NULL},
-    {"Log", 13, 1, NULL, NULL, NULL, NULL},
-    {"Max", 13, 0, NULL, NULL, NULL, NULL},
-    {"Mean", 13, 0, NULL, NULL, NULL, NULL},
-    {"Min", 13, 0, NULL, NULL, NULL, NULL},
-    {"Mish", 22, 1, NULL, NULL, NULL, NULL},
-    {"Mod", 13, 2, NULL, NULL, "fmod", NULL},
-    {"Mul", 14, 2, NULL, NULL, NULL, NULL},
-    {"Neg", 13, 1, NULL, NULL, NULL, NULL},
-    {"Not", 1, 1, NULL, NULL, NULL, NULL},
-    {"Or", 7, 2, NULL, NULL, NULL, NULL},
-    {"Pow", 11, 2, NULL, NULL, NULL, NULL},
-    {"Reciprocal", 13, 1, NULL, NULL, NULL, NULL},
-    {"Relu", 14, 1, NULL, NULL, NULL, NULL},
-    {"Round", 22, 1, NULL, NULL, NULL, NULL},
-    {"Selu", 22, 1, "alpha", "gamma", NULL, NULL},
-    {"Sigmoid", 13, 1, NULL, NULL, NULL, NULL},
-    {"Sign", 13, 1, NULL, NULL, NULL, NULL},
-    {"Softplus", 22, 1, NULL, NULL, NULL, NULL},
-    {"Softsign", 22, 1, NULL, NULL, NULL, NULL},
-    {"Sqrt", 13, 1, NULL, NULL, NULL, NULL},
-    {"Sub", 14, 2, NULL, NULL, NULL, NULL},
-    {"Sum", 13, 0, NULL, NULL, NULL, NULL},
-    {"Tanh", 13, 1, NULL, NULL, NULL, NULL},
-    {"ThresholdedRelu", 22, 1, "alpha", NULL, NULL, NULL},
-    {"Xor", 7, 2, NULL, NULL, NULL, NULL},
 };
 
 /* One of the types that the op has. */
-static sp_dtype type_of(data_random *random, const elementwise_op *what)
+static sp_dtype type_of(data_random *random, const kernel_case_kind *kind)
 {
     const sp_op *op;
-    if (sp__op_find((sp_text){0}, sp__text(what->op), what->version, &op) != SP_OK) abort();
+    if (sp__op_find((sp_text){0}, sp__text(kind->name), kind->op->version, &op) != SP_OK) abort();
     for (;;) {
         const sp_dtype dtype = (sp_dtype)pick(random, 1, SP_BOOL);
         if (op->dtypes & SP_DTYPE_BIT(dtype)) return dtype;
     }
 }
 
-static void make_call(const elementwise_op *what, data_random *random, kernel_case *c)
+void elementwise_case_make(const kernel_case_kind *kind, data_random *random, kernel_case *c)
 {
-    const sp_dtype dtype = type_of(random, what);
-    const bool is_clip = strcmp(what->op, "Clip") == 0;
-    c->op = what->op;
+    const elementwise_op *what = kind->op;
+    const sp_dtype dtype = type_of(random, kind);
+    const bool is_clip = strcmp(kind->name, "Clip") == 0;
+    c->op = kind->name;
     c->version = what->version;
     c->in_place = one_in(random, 2);
     if (what->alpha != NULL) add_float(c, what->alpha, data_next_float(random) * 2);
@@ -185,26 +135,69 @@ static void make_dropout(data_random *random, kernel_case *c)
     add_random(c, random, types[pick(random, 0, 3)], &x);
 }
 
-static const struct {
-    const char *name;
-    void (*make)(data_random *random, kernel_case *c);
-} others[] = {
-    {"pow", make_pow},       {"prelu", make_prelu},     {"where", make_where}, {"cast", make_cast},
-    {"expand", make_expand}, {"dropout", make_dropout}, {"gelu", make_gelu},
+/* Name, version, inputs, and attributes if there are. */
+#define OP(name, since, ...)                                                                       \
+    {                                                                                              \
+        name, NULL, &(const elementwise_op)                                                        \
+        {                                                                                          \
+            .version = since, .inputs = __VA_ARGS__                                                \
+        }                                                                                          \
+    }
+
+const kernel_case_kind elementwise_case_kinds[] = {
+    OP("Abs", 13, 1),
+    OP("Add", 14, 2),
+    OP("And", 7, 2),
+    OP("Ceil", 13, 1),
+    OP("Celu", 12, 1, .alpha = "alpha"),
+    OP("Clip", 10, 1, .alpha = "min", .beta = "max"),
+    OP("Clip", 13, 3),
+    OP("Div", 14, 2),
+    OP("Elu", 22, 1, .alpha = "alpha"),
+    OP("Equal", 19, 2),
+    OP("Erf", 13, 1),
+    OP("Exp", 13, 1),
+    OP("Floor", 13, 1),
+    OP("Greater", 13, 2),
+    OP("GreaterOrEqual", 16, 2),
+    OP("HardSigmoid", 22, 1, .alpha = "alpha", .beta = "beta"),
+    OP("HardSwish", 22, 1),
+    OP("IsInf", 20, 1, .flag = "detect_negative", .flag_b = "detect_positive"),
+    OP("IsNaN", 20, 1),
+    OP("LeakyRelu", 16, 1, .alpha = "alpha"),
+    OP("Less", 13, 2),
+    OP("LessOrEqual", 16, 2),
+    OP("Log", 13, 1),
+    OP("Max", 13, 0),
+    OP("Mean", 13, 0),
+    OP("Min", 13, 0),
+    OP("Mish", 22, 1),
+    OP("Mod", 13, 2, .flag = "fmod"),
+    OP("Mul", 14, 2),
+    OP("Neg", 13, 1),
+    OP("Not", 1, 1),
+    OP("Or", 7, 2),
+    OP("Pow", 11, 2),
+    OP("Reciprocal", 13, 1),
+    OP("Relu", 14, 1),
+    OP("Round", 22, 1),
+    OP("Selu", 22, 1, .alpha = "alpha", .beta = "gamma"),
+    OP("Sigmoid", 13, 1),
+    OP("Sign", 13, 1),
+    OP("Softplus", 22, 1),
+    OP("Softsign", 22, 1),
+    OP("Sqrt", 13, 1),
+    OP("Sub", 14, 2),
+    OP("Sum", 13, 0),
+    OP("Tanh", 13, 1),
+    OP("ThresholdedRelu", 22, 1, .alpha = "alpha"),
+    OP("Xor", 7, 2),
+    {"pow", make_pow, NULL},
+    {"prelu", make_prelu, NULL},
+    {"where", make_where, NULL},
+    {"cast", make_cast, NULL},
+    {"expand", make_expand, NULL},
+    {"dropout", make_dropout, NULL},
+    {"gelu", make_gelu, NULL},
+    {0},
 };
-
-uint32_t elementwise_case_kinds(void)
-{
-    return SP_COUNT_OF(ops) + SP_COUNT_OF(others);
-}
-
-const char *elementwise_case_kind_name(uint32_t kind)
-{
-    return kind < SP_COUNT_OF(ops) ? ops[kind].op : others[kind - SP_COUNT_OF(ops)].name;
-}
-
-void elementwise_case_make(uint32_t kind, data_random *random, kernel_case *c)
-{
-    if (kind < SP_COUNT_OF(ops)) make_call(&ops[kind], random, c);
-    else others[kind - SP_COUNT_OF(ops)].make(random, c);
-}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes random op calls. Not every one is valid: the shape rule has the last word. */
-#include "cuda/kernel_cases.h"
 #include "cuda/kernel_case_parts.h"
-#include "cuda/kernel_cases_move.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +19,7 @@ bool one_in(data_random *random, int64_t n)
     return pick(random, 1, n) == 1;
 }
 
-/* A size: mostly small, often 1, seldom 0. */
-static int64_t pick_size(data_random *random, int64_t most)
+int64_t pick_size(data_random *random, int64_t most)
 {
     if (one_in(random, 40)) return 0;
     if (one_in(random, 6)) return 1;
@@ -106,7 +103,7 @@ void add_known_ints(kernel_case *c, const int64_t *values, int64_t count)
     c->inputs[c->input_count++] = data_ints(values, count);
 }
 
-static void add_ints(kernel_case *c, const char *name, const int64_t *values, uint32_t count)
+void add_ints(kernel_case *c, const char *name, const int64_t *values, uint32_t count)
 {
     int64_t *kept = c->ints[c->attribute_count];
     memcpy(kept, values, count * sizeof(*values));
@@ -127,7 +124,7 @@ void add_float(kernel_case *c, const char *name, float value)
     c->attribute_count++;
 }
 
-static sp_activation pick_activation(data_random *random)
+sp_activation pick_activation(data_random *random)
 {
     if (one_in(random, 4)) return SP_ACTIVATION_NONE;
     return (sp_activation)pick(random, 0, SP_ACTIVATION_COUNT - 1);
@@ -208,15 +205,10 @@ static void make_matmul(data_random *random, kernel_case *c)
 
 /* ---- windows ---- */
 
-typedef struct window {
-    int64_t in[2], kernel[2], stride[2], dilation[2], pads[4];
-    uint32_t spatial;
-} window;
-
 /* Sizes that fit each other. */
-static window pick_window(data_random *random, int64_t most)
+static case_window pick_window(data_random *random, int64_t most)
 {
-    window w = {.spatial = one_in(random, 4) ? 1 : 2};
+    case_window w = {.spatial = one_in(random, 4) ? 1 : 2};
     const bool is_plain = one_in(random, 2);
     for (uint32_t i = 0; i < w.spatial; i++) {
         w.kernel[i] = is_plain ? 1 + 2 * pick(random, 0, 2) : pick(random, 1, 5);
@@ -233,14 +225,14 @@ static window pick_window(data_random *random, int64_t most)
     return w;
 }
 
-static void add_window(kernel_case *c, const window *w)
+void add_window(kernel_case *c, const case_window *w)
 {
     add_ints(c, "strides", w->stride, w->spatial);
     add_ints(c, "dilations", w->dilation, w->spatial);
     add_ints(c, "pads", w->pads, 2 * w->spatial);
 }
 
-static sp_shape window_shape(const window *w, int64_t first, int64_t second, const int64_t *sizes)
+sp_shape window_shape(const case_window *w, int64_t first, int64_t second, const int64_t *sizes)
 {
     sp_shape s = {.rank = 2 + w->spatial, .dims = {first, second}};
     for (uint32_t i = 0; i < w->spatial; i++) s.dims[2 + i] = sizes[i];
@@ -256,7 +248,7 @@ static void make_conv(data_random *random, kernel_case *c)
     const int64_t groups = one_in(random, 2) ? 1 : pick(random, 1, 5);
     int64_t channels = one_in(random, 3) ? 1 : pick(random, 1, 9);
     int64_t filters = one_in(random, 3) ? 1 : pick(random, 1, 20);
-    window w = pick_window(random, 24);
+    case_window w = pick_window(random, 24);
     if (one_in(random, 12)) { /* enough of it for high tiles */
         channels = 2;
         filters = pick(random, 9, 70);
@@ -285,7 +277,7 @@ static void make_max_pool(data_random *random, kernel_case *c)
 {
     c->op = "MaxPool";
     c->version = 12;
-    const window w = pick_window(random, 24);
+    const case_window w = pick_window(random, 24);
     add_window(c, &w);
     add_ints(c, "kernel_shape", w.kernel, w.spatial);
     add_int(c, "ceil_mode", one_in(random, 3));
@@ -430,56 +422,62 @@ static void make_identity(data_random *random, kernel_case *c)
 
 /* ---- kinds ---- */
 
-static const kernel_case_kind kinds[] = {
-    {"gemm", make_gemm},
-    {"matmul", make_matmul},
-    {"conv", make_conv},
-    {"max pool", make_max_pool},
-    {"binary", make_binary},
-    {"unary", make_unary},
-    {"concat", make_concat},
-    {"split", make_split},
-    {"transpose", make_transpose},
-    {"pad", make_pad},
-    {"fill", make_fill},
-    {"identity", make_identity},
-    {"activated binary", make_activated_binary},
+static const kernel_case_kind common_kinds[] = {
+    {"gemm", make_gemm, NULL},
+    {"matmul", make_matmul, NULL},
+    {"conv", make_conv, NULL},
+    {"max pool", make_max_pool, NULL},
+    {"binary", make_binary, NULL},
+    {"unary", make_unary, NULL},
+    {"concat", make_concat, NULL},
+    {"split", make_split, NULL},
+    {"transpose", make_transpose, NULL},
+    {"pad", make_pad, NULL},
+    {"fill", make_fill, NULL},
+    {"identity", make_identity, NULL},
+    {"activated binary", make_activated_binary, NULL},
+    {0},
 };
 
-#define OWN_KINDS ((uint32_t)SP_COUNT_OF(kinds) + KERNEL_CASE_MOVES)
+static const kernel_case_kind *const families[] = {common_kinds, elementwise_case_kinds,
+                                                   move_case_kinds, reduce_case_kinds};
 
-/* NULL for the elementwise ones, which stand behind the others. */
+/* NULL behind the last. */
 static const kernel_case_kind *find_kind(uint32_t kind)
 {
-    const uint32_t count = SP_COUNT_OF(kinds);
-    if (kind < count) return &kinds[kind];
-    return kind < OWN_KINDS ? &kernel_case_moves[kind - count] : NULL;
+    for (size_t i = 0; i < SP_COUNT_OF(families); i++) {
+        for (const kernel_case_kind *k = families[i]; k->name != NULL; k++, kind--) {
+            if (kind == 0) return k;
+        }
+    }
+    return NULL;
 }
 
 uint32_t kernel_case_kinds(void)
 {
-    return OWN_KINDS + elementwise_case_kinds();
+    uint32_t count = 0;
+    while (find_kind(count) != NULL) count++;
+    return count;
 }
 
 const char *kernel_case_kind_name(uint32_t kind)
 {
-    const kernel_case_kind *found = find_kind(kind);
-    return found ? found->name : elementwise_case_kind_name(kind - OWN_KINDS);
+    return find_kind(kind)->name;
 }
 
 uint64_t kernel_case_count(uint32_t kind, uint64_t most)
 {
     const uint64_t enough = 600;
-    return find_kind(kind) || most < enough ? most : enough;
+    return find_kind(kind)->op == NULL || most < enough ? most : enough;
 }
 
 void kernel_case_make(uint32_t kind, data_random *random, kernel_case *out)
 {
     memset(out, 0, sizeof(*out));
     out->output_count = 1;
-    const kernel_case_kind *found = find_kind(kind);
-    if (found) found->make(random, out);
-    else elementwise_case_make(kind - OWN_KINDS, random, out);
+    const kernel_case_kind *made = find_kind(kind);
+    if (made->op != NULL) elementwise_case_make(made, random, out);
+    else made->make(random, out);
 }
 
 void kernel_case_free(kernel_case *what)

@@ -23,8 +23,15 @@ TEST(only_relu_sigmoid_and_tanh_are_activations)
 
 TEST(kernels_that_compute_floats_can_apply_one)
 {
-    static const char *const able[] = {
-        "gemm_f32", "conv_f32", "conv_depthwise_f32", "add_f32", "sub_f32", "mul_f32", "div_f32"};
+    static const char *const able[] = {"gemm_f32",
+                                       "conv_f32",
+                                       "conv_depthwise_f32",
+                                       "conv_3d_f32",
+                                       "conv_transpose_f32",
+                                       "add_f32",
+                                       "sub_f32",
+                                       "mul_f32",
+                                       "div_f32"};
     for (int i = 0; i < SP_KERNEL_COUNT; i++) {
         _Alignas(16) unsigned char constants[SP_MAX_CONSTANT_BYTES] = {0};
         bool is_able = false;
@@ -132,6 +139,22 @@ TEST(convolutions_have_the_bits_of_convolution_and_activation)
         check_op("Conv", in, 2);
         for (int k = 0; k < 3; k++) sp__array_deinit(&in[k]);
     }
+}
+
+TEST(convolutions_of_volumes_and_transposed_ones_have_the_bits_of_both)
+{
+    data_random random = {54};
+    const sp_shape shapes[3] = {{.rank = 5, .dims = {2, 3, 4, 5, 70}},
+                                {.rank = 5, .dims = {3, 3, 2, 3, 2}},
+                                {.rank = 1, .dims = {3}}};
+    sp_array in[3];
+    for (int k = 0; k < 3; k++) in[k] = data_floats(&random, &shapes[k]);
+    add_specials(&in[0]);
+    for (uint32_t count = 2; count <= 3; count++) {
+        check_op("Conv", in, count);
+        check_op("ConvTranspose", in, count);
+    }
+    for (int k = 0; k < 3; k++) sp__array_deinit(&in[k]);
 }
 
 TEST(elementwise_ops_have_the_bits_of_op_and_activation)

@@ -102,12 +102,15 @@ static const struct deciding_case {
     const char *op, *inputs, *marked, *message;
 } cases[] = {
     {"ConstantOfShape", "i", "i", "input 0 decide a shape"},
+    {"CumSum", "x i", "i", "input 1 decide a shape"},
     {"NonZero", "x", "x", "input 0 decide a shape"},
     {"OneHot", "x i f", "i", "input 1 decide a shape"},
     {"Range", "i i i", "i", "input 0 decide a shape"},
+    {"ReduceSum", "x i", "i", "input 1 decide a shape"},
     {"Resize", "x - f", "f", "input 2 decide a shape"},
     {"Resize", "x - - i", "i", "input 3 decide a shape"},
     {"Slice", "x i i", "i", "input 1 decide a shape"},
+    {"Split", "x i", "i", "input 1 decide a shape"},
     {"Squeeze", "x i", "i", "input 1 decide a shape"},
     {"Tile", "x i", "i", "input 1 decide a shape"},
     {"TopK", "x i", "i", "input 1 decide a shape"},

@@ -8,7 +8,7 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-enum { MAX_INPUTS = 3, MAX_ATTRIBUTES = 5 };
+enum { MAX_INPUTS = 5, MAX_ATTRIBUTES = 5 };
 
 typedef struct golden {
     const char *op;
@@ -55,6 +55,36 @@ static const golden table[] = {
     {"Exp", 13, {DIMS(10007)}, 1, {{0}}, 0x226c6c8707f97fda},
     {"Transpose", 13, {DIMS(5, 6, 7)}, 1, {{"perm", {2, 0, 1}, 3}}, 0x718b430b6fa0eaa2},
     {"Concat", 13, {DIMS(3, 5), DIMS(3, 2), DIMS(3, 4)}, 3, {{"axis", {1}, 0}}, 0xe317542d0edb365d},
+    {"ReduceSum", 11, {DIMS(5, 1003)}, 1, {{"axes", {1}, 1}}, 0x456fff95f3d20a65},
+    {"ReduceSum", 11, {DIMS(3, 100, 77)}, 1, {{"axes", {1}, 1}}, 0xb564e2768c6014d2},
+    {"ReduceMean", 11, {DIMS(3, 5, 7, 11)}, 1, {{"axes", {0, 2}, 2}}, 0xbdcfc56f2fb933ff},
+    {"ReduceMax", 11, {DIMS(4, 133)}, 1, {{"axes", {1}, 1}}, 0xe97053fbf2c678b4},
+    {"ReduceMin", 11, {DIMS(133, 20)}, 1, {{"axes", {0}, 1}}, 0x2cf91bf787838138},
+    {"ReduceProd", 11, {DIMS(40, 19)}, 1, {{"axes", {1}, 1}}, 0x42fea02ed34fddab},
+    {"ReduceL1", 11, {DIMS(5, 203)}, 1, {{"axes", {1}, 1}}, 0x8664c94ccfca155f},
+    {"ReduceL2", 11, {DIMS(5, 203)}, 1, {{"axes", {0}, 1}}, 0x1114fd175a04fe60},
+    {"ReduceLogSumExp", 11, {DIMS(9, 77)}, 1, {{"axes", {1}, 1}}, 0xead62cb17c6e7cc7},
+    {"ReduceSumSquare", 11, {DIMS(9, 77)}, 1, {{"axes", {1}, 1}}, 0x5f0fa9f83cbf5b29},
+    {"Softmax", 13, {DIMS(7, 131)}, 1, {{"axis", {1}, 0}}, 0xd04cf8fa6aaa8a07},
+    {"Softmax", 13, {DIMS(3, 21, 70)}, 1, {{"axis", {1}, 0}}, 0x10cf6f2f345dc53b},
+    {"LogSoftmax", 11, {DIMS(5, 6, 7)}, 1, {{"axis", {1}, 0}}, 0x694e7666cd51e0b5},
+    {"BatchNormalization", 15, {DIMS(2, 9, 5, 5), DIMS(9), DIMS(9), DIMS(9), DIMS(9)}, 5, {{0}}, 0x0c2017c126cfd06c},
+    {"LayerNormalization", 17, {DIMS(6, 100), DIMS(100), DIMS(100)}, 3, {{0}}, 0xed4318a21ec7679e},
+    {"AveragePool", 19, {DIMS(2, 3, 15, 16)}, 1,
+     {{"kernel_shape", {5, 4}, 2}, {"strides", {2, 1}, 2}, {"pads", {1, 0, 2, 3}, 4}, {"ceil_mode", {1}, 0}}, 0xcd1ad76af462b195},
+    {"GlobalAveragePool", 1, {DIMS(2, 30, 7, 7)}, 1, {{0}}, 0xe699a4aebabb69ad},
+    {"MaxPool", 12, {DIMS(2, 3, 7, 8, 9)}, 1, {{"kernel_shape", {2, 3, 2}, 3}, {"strides", {1, 2, 2}, 3}}, 0x5ef6d52d6395e734},
+    {"Conv", 11, {DIMS(2, 4, 7, 8, 9), DIMS(6, 2, 3, 2, 3), DIMS(6)}, 3,
+     {{"group", {2}, 0}, {"strides", {2, 1, 2}, 3}, {"dilations", {1, 2, 1}, 3}}, 0x7acebc43ad88cd4e},
+    {"ConvTranspose", 11, {DIMS(2, 6, 9, 17), DIMS(6, 4, 3, 4), DIMS(8)}, 3,
+     {{"group", {2}, 0}, {"strides", {2, 3}, 2}, {"pads", {1, 0, 2, 1}, 4}, {"dilations", {1, 2}, 2}}, 0xa61c8a44e8c02f53},
+    {"ArgMax", 13, {DIMS(9, 77, 3)}, 1, {{"axis", {1}, 0}}, 0xb98418d728e7961d},
+    {"Hardmax", 13, {DIMS(9, 77)}, 1, {{0}}, 0xadc6d060e55dc9e8},
+    {"LpNormalization", 1, {DIMS(9, 77)}, 1, {{0}}, 0xa92b020f7b3c9000},
+    {"LRN", 13, {DIMS(2, 9, 5, 7)}, 1, {{"size", {5}, 0}}, 0x996b705aeb8a800e},
+    {"MeanVarianceNormalization", 13, {DIMS(3, 5, 6, 7)}, 1, {{0}}, 0xbbdb02c7ef699151},
+    {"InstanceNormalization", 6, {DIMS(2, 9, 5, 5), DIMS(9), DIMS(9)}, 3, {{0}}, 0xe55519755b135b62},
+    {"GroupNormalization", 21, {DIMS(2, 9, 5, 5), DIMS(9), DIMS(9)}, 3, {{"num_groups", {3}, 0}}, 0x0ec09058ff8eab29},
 };
 
 static const golden_activated activated_table[] = {
@@ -64,6 +94,8 @@ static const golden_activated activated_table[] = {
     {SP_ACTIVATION_SILU, {"Gemm", 13, {DIMS(9, 77), DIMS(77, 43), DIMS(43)}, 3, {{0}}, 0x86f105529bb24eac}},
     {SP_ACTIVATION_SILU, {"Conv", 11, {DIMS(1, 40, 12, 12), DIMS(33, 40, 1, 1)}, 2, {{0}}, 0xb1a1b7dfb6118f36}},
     {SP_ACTIVATION_TANH, {"Conv", 11, {DIMS(2, 5, 70), DIMS(5, 1, 3)}, 2, {{"group", {5}, 0}, {"pads", {1, 1}, 2}}, 0x772dfe631209465f}},
+    {SP_ACTIVATION_SILU, {"Conv", 11, {DIMS(2, 3, 4, 5, 9), DIMS(7, 3, 2, 3, 2), DIMS(7)}, 3, {{0}}, 0x343e57131d80c101}},
+    {SP_ACTIVATION_SIGMOID, {"ConvTranspose", 11, {DIMS(2, 3, 5, 9), DIMS(3, 7, 2, 3), DIMS(7)}, 3, {{"strides", {2, 2}, 2}}, 0x5b8249a2a27c9dbb}},
     {SP_ACTIVATION_RELU, {"Add", 14, {DIMS(4, 33), DIMS(33)}, 2, {{0}}, 0x3d8000dd03ac56e7}},
 };
 /* clang-format on */
@@ -144,6 +176,12 @@ static const golden_typed typed_table[] = {
      .values = {2, 5, 4}, .value_count = 3, .number_name = "axis", .number = 1, .output_count = 3, .hash = 0x9c22fa56d9b6c89d},
     {.op = "Split", .version = 18, .dtype = SP_I64, .inputs = {DIMS(10, 4)}, .input_count = 1,
      .number_name = "num_outputs", .number = 4, .output_count = 4, .hash = 0xca7d490045cdbd24},
+    {.op = "CumSum", .version = 14, .dtype = SP_F32, .inputs = {DIMS(5, 60, 7)}, .input_count = 1,
+     .values = {1}, .value_count = 1, .number_name = "reverse", .number = 1, .output_count = 1, .hash = 0x23a205c56adaa67d},
+    {.op = "ReduceSum", .version = 13, .dtype = SP_I64, .inputs = {DIMS(9, 60, 7)}, .input_count = 1,
+     .values = {1, 2}, .value_count = 2, .output_count = 1, .hash = 0x5849b55a646da09d},
+    {.op = "ReduceMax", .version = 18, .dtype = SP_I32, .inputs = {DIMS(9, 60, 7)}, .input_count = 1,
+     .values = {0}, .value_count = 1, .output_count = 1, .hash = 0x8457036c33dd6231},
     {.op = "ConstantOfShape", .version = 9, .values = {3, 5}, .value_count = 2, .output_count = 1, .hash = 0xf87b38c6cf34ac55},
     {.op = "ConstantOfShape", .version = 9, .values = {1000}, .value_count = 1, .fill = &minus_seven, .output_count = 1, .hash = 0x4fd3ae3e0ce489e5},
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
-#include "cuda/kernel_cases_move.h"
+#include "cuda/kernel_case_parts.h"
 #include "support/test.h"
 
 static const struct {
@@ -69,11 +69,12 @@ static uint64_t hash_of(const kernel_case_kind *kind, sp_cpu_isa isa)
 TEST(every_kernel_of_the_family_has_its_golden_bits_on_every_isa)
 {
     const sp_fpenv before = sp_fpenv_enter();
-    for (int i = 0; i < KERNEL_CASE_MOVES; i++) {
-        CHECK_EQ_STR(goldens[i].kind, kernel_case_moves[i].name);
+    for (size_t i = 0; move_case_kinds[i].name != NULL; i++) {
+        REQUIRE(i < SP_COUNT_OF(goldens));
+        CHECK_EQ_STR(goldens[i].kind, move_case_kinds[i].name);
         for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
             if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
-            const uint64_t hash = hash_of(&kernel_case_moves[i], (sp_cpu_isa)isa);
+            const uint64_t hash = hash_of(&move_case_kinds[i], (sp_cpu_isa)isa);
             if (hash == goldens[i].hash) continue;
             test_note("%s (%s): 0x%016llx", goldens[i].kind, sp__cpu_isa_name((sp_cpu_isa)isa),
                       (unsigned long long)hash);

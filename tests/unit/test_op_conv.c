@@ -219,6 +219,34 @@ TEST(row_i_of_a_conv_batch_has_the_bits_of_the_row_alone)
     for (int i = 0; i < 2; i++) sp__array_deinit(&in[i]);
 }
 
+/* One plane whose only window begins in the padding before it: its output is the bias. */
+TEST(a_volume_of_one_plane_that_no_window_meets_gives_the_bias)
+{
+    data_random random = {14};
+    const int64_t strides[3] = {2, 1, 1}, pads[6] = {1, 0, 0, 0, 0, 0};
+    const sp_attribute attributes[] = {data_attribute_ints("strides", strides, 3),
+                                       data_attribute_ints("pads", pads, 6)};
+    const sp_shape shapes[3] = {{.rank = 5, .dims = {1, 2, 1, 3, 4}},
+                                {.rank = 5, .dims = {1, 2, 1, 1, 1}},
+                                {.rank = 1, .dims = {1}}};
+    sp_array in[3], out;
+    for (int i = 0; i < 3; i++) in[i] = data_floats(&random, &shapes[i]);
+    const data_call call = {.op = "Conv",
+                            .version = 11,
+                            .attributes = attributes,
+                            .attribute_count = 2,
+                            .inputs = in,
+                            .input_count = 3,
+                            .output_count = 1};
+    REQUIRE_OK(data_run_op(&call, &out));
+    CHECK_EQ_U64(out.bytes, 12 * sizeof(float));
+    for (int i = 0; i < 12; i++) {
+        CHECK(data_is_same(((const float *)out.data)[i], *(const float *)in[2].data));
+    }
+    sp__array_deinit(&out);
+    for (int i = 0; i < 3; i++) sp__array_deinit(&in[i]);
+}
+
 /* ---- padding and output sizes, as ONNX gives them in its own text ---- */
 
 static sp_status conv_shape(const sp_attribute *attributes, uint32_t count, const int64_t in[2],

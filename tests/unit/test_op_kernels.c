@@ -56,11 +56,14 @@ TEST(an_op_is_covered_without_its_kernels_for_other_types_than_f32)
     CHECK(sp__op_is_covered("Sub", table));
 }
 
-/* CUDA has Sum's kernel and no cast; Sqrt's kernel it does not have, nor those that select. */
-TEST(kernels_that_f32_does_not_need_do_not_count)
+/* CUDA has Sum's kernel and no cast, Conv's of images and not of volumes; Sqrt's kernel it does not
+ * have, nor those that select. */
+TEST(kernels_that_f32_does_not_need_or_seldom_needs_do_not_count)
 {
     CHECK(sp__op_may_use("Add", SP_KERNEL_ID_cast_f16));
     CHECK(sp__op_is_covered("Sum", sp__cuda_kernels()));
+    CHECK(sp__op_may_use("Conv", SP_KERNEL_ID_conv_3d_f32));
+    CHECK(sp__op_is_covered("Conv", sp__cuda_kernels()));
     CHECK(sp__op_is_covered("Expand", sp__cuda_kernels()));
     CHECK(!sp__op_is_covered("Cast", sp__cuda_kernels()));
     CHECK(!sp__op_is_covered("Sqrt", sp__cuda_kernels()));

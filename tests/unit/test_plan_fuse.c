@@ -147,9 +147,9 @@ static void check_graph(const char *const *nodes, const char *const *outputs, co
 
 TEST(every_activation_becomes_a_part_of_every_product)
 {
-    static const char *const products[][2] = {{"Gemm", "x w c"}, {"MatMul", "x w"},
-                                              {"Conv", "i p c"}, {"Conv", "i d"},
-                                              {"Add", "x c"},    {"Sum", "x c"}};
+    static const char *const products[][2] = {
+        {"Gemm", "x w c"}, {"MatMul", "x w"}, {"Conv", "i p c"},         {"Conv", "i d"},
+        {"Add", "x c"},    {"Sum", "x c"},    {"ConvTranspose", "i p c"}};
     static const char *const activations[] = {"Relu", "Sigmoid", "Tanh"};
     for (size_t p = 0; p < SP_COUNT_OF(products); p++) {
         for (size_t a = 0; a < SP_COUNT_OF(activations); a++) {

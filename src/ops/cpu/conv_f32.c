@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution in one or two spatial dimensions, any group, stride, dilation and padding. The chain
- * of one output starts from +0 and runs over (channel, kernel row, kernel column) in order; taps in
- * the padding are part of it, with an input of +0. Then the bias is added, rounded, then the
- * activation is applied.
+/* Convolution in one to three spatial dimensions, any group, stride, dilation and padding. The
+ * chain of one output starts from +0 and runs over (channel, [kernel plane,] kernel row, kernel
+ * column) in order; taps in the padding are part of it, with an input of +0. Then the bias is
+ * added, rounded, then the activation is applied.
  *
  * Outputs are taken SP_CONV_PIXELS at a time: their inputs are gathered, DEPTH taps at a time, into
  * a small matrix on the stack, and every filter of the group runs over it. Between two gathers the
@@ -16,29 +16,38 @@ enum { PIXELS = SP_CONV_PIXELS, DEPTH = 64, FILTERS = 6 };
 /* One block of outputs of one group of one image. */
 typedef struct conv_block {
     const sp_conv_constants *k;
-    const float *x, *w, *bias; /* of the group; bias may be NULL */
-    float *y;                  /* of the group, at the block's first output */
-    int64_t pixel;             /* the first output */
-    int64_t width;             /* outputs in the block, at most PIXELS */
+    const sp_conv_3d_constants *depth;     /* of a volume; k is a part of it */
+    const float *x, *w, *bias;             /* of the group; bias may be NULL */
+    float *y;                              /* of the group, at the block's first output */
+    int64_t pixel;                         /* the first output */
+    int64_t width;                         /* outputs in the block, at most PIXELS */
+    int64_t all_taps, in_plane, out_plane; /* sizes of them */
 } conv_block;
 
 /* One tap of all outputs of the block. */
-static void gather_tap(const conv_block *block, int64_t tap, float *out)
+static SP_ALWAYS_INLINE void gather_tap(const conv_block *block, const bool is_3d, int64_t tap,
+                                        float *out)
 {
     const sp_conv_constants *k = block->k;
+    const sp_conv_3d_constants *d = block->depth;
     const int64_t kernel_x = tap % k->kernel_w;
     const int64_t kernel_y = tap / k->kernel_w % k->kernel_h;
-    const float *plane = block->x + tap / (k->kernel_w * k->kernel_h) * k->in_h * k->in_w;
+    const int64_t rest = tap / (k->kernel_w * k->kernel_h);
+    const int64_t kernel_z = is_3d ? rest % d->kernel_d : 0;
+    const float *plane = block->x + (is_3d ? rest / d->kernel_d : rest) * block->in_plane;
     int64_t row = block->pixel / k->out_w;
     int64_t column = block->pixel % k->out_w;
     for (int64_t done = 0; done < block->width;) {
         const int64_t left = block->width - done;
         const int64_t n = k->out_w - column < left ? k->out_w - column : left;
-        const int64_t y = row * k->stride_h - k->pad_top + kernel_y * k->dilation_h;
+        const int64_t out_y = is_3d ? row % k->out_h : row;
+        const int64_t z =
+            is_3d ? row / k->out_h * d->stride_d - d->pad_front + kernel_z * d->dilation_d : 0;
+        const int64_t y = out_y * k->stride_h - k->pad_top + kernel_y * k->dilation_h;
         const int64_t x = column * k->stride_w - k->pad_left + kernel_x * k->dilation_w;
-        const bool is_inside = y >= 0 && y < k->in_h;
-        sp_gather_row(is_inside ? plane + y * k->in_w : NULL, k->in_w, x, k->stride_w, n,
-                      out + done);
+        const bool is_inside = y >= 0 && y < k->in_h && (!is_3d || (z >= 0 && z < d->in_d));
+        sp_gather_row(is_inside ? plane + (z * k->in_h + y) * k->in_w : NULL, k->in_w, x,
+                      k->stride_w, n, out + done);
         done += n;
         column = 0;
         row++;
@@ -51,9 +60,7 @@ static SP_ALWAYS_INLINE void run_filters(const int64_t filters, const conv_block
                                          const float *taps, int64_t first_tap, int64_t depth,
                                          int64_t filter, int64_t from)
 {
-    const sp_conv_constants *k = block->k;
-    const int64_t all_taps = k->channels * k->kernel_h * k->kernel_w;
-    const int64_t plane = k->out_h * k->out_w;
+    const int64_t all_taps = block->all_taps, plane = block->out_plane;
     const int64_t left = block->width - from;
     const bool is_whole = left >= 16;
     const bool is_last = first_tap + depth == all_taps;
@@ -95,20 +102,25 @@ static void run_chunk(const conv_block *block, const float *taps, int64_t first_
     }
 }
 
-sp_status SP_KERNEL(conv_f32)(const sp_tile *tile)
+static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
 {
-    const sp_conv_constants *k = tile->constants;
+    const sp_conv_3d_constants *d = is_3d ? tile->constants : NULL;
+    const sp_conv_constants *k = is_3d ? &d->plane : tile->constants;
     const int64_t group = tile->index[1];
     const int64_t index = tile->index[2] * k->groups + group;
-    const int64_t all_taps = k->channels * k->kernel_h * k->kernel_w;
-    const int64_t plane = k->out_h * k->out_w;
+    const int64_t all_taps = k->channels * (is_3d ? d->kernel_d : 1) * k->kernel_h * k->kernel_w;
+    const int64_t plane = (is_3d ? d->out_d : 1) * k->out_h * k->out_w;
+    const int64_t in_plane = (is_3d ? d->in_d : 1) * k->in_h * k->in_w;
     const float *bias = k->has_bias ? tile->bindings[2] : NULL;
     float *y = (float *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * plane;
     conv_block block = {.k = k,
-                        .x = (const float *)tile->bindings[0] +
-                             index * k->channels * k->in_h * k->in_w,
+                        .depth = d,
+                        .x = (const float *)tile->bindings[0] + index * k->channels * in_plane,
                         .w = (const float *)tile->bindings[1] + group * k->filters * all_taps,
-                        .bias = bias ? bias + group * k->filters : NULL};
+                        .bias = bias ? bias + group * k->filters : NULL,
+                        .all_taps = all_taps,
+                        .in_plane = in_plane,
+                        .out_plane = plane};
     const int64_t first = tile->index[0] * k->tile_pixels;
     const int64_t last = first + k->tile_pixels < plane ? first + k->tile_pixels : plane;
     float taps[DEPTH * PIXELS];
@@ -119,10 +131,23 @@ sp_status SP_KERNEL(conv_f32)(const sp_tile *tile)
         /* Runs once for 0 taps too: the outputs are then the bias. */
         for (int64_t tap = 0; tap == 0 || tap < all_taps; tap += DEPTH) {
             const int64_t depth = all_taps - tap < DEPTH ? all_taps - tap : DEPTH;
-            for (int64_t i = 0; i < depth; i++) gather_tap(&block, tap + i, taps + i * PIXELS);
+            for (int64_t i = 0; i < depth; i++) {
+                gather_tap(&block, is_3d, tap + i, taps + i * PIXELS);
+            }
             run_chunk(&block, taps, tap, depth);
         }
         sp_activate(k->activation, block.y, k->filters, plane, block.width);
     }
+}
+
+sp_status SP_KERNEL(conv_f32)(const sp_tile *tile)
+{
+    run_conv(false, tile);
+    return SP_OK;
+}
+
+sp_status SP_KERNEL(conv_3d_f32)(const sp_tile *tile)
+{
+    run_conv(true, tile);
     return SP_OK;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of ops that pick, place, make and interpolate elements, and of recurrent layers. Indices
  * are in range: what happens to others is no matter of bits. */
-#include "cuda/kernel_cases_move.h"
 #include "cuda/kernel_case_parts.h"
 
 #include <stdlib.h>
@@ -358,25 +357,25 @@ static void make_rnn(data_random *random, kernel_case *c)
     make_recurrent(random, c, "RNN", 1);
 }
 
-const kernel_case_kind kernel_case_moves[] = {
-    {"slice", make_slice},
-    {"tile", make_tile},
-    {"blocks", make_blocks},
-    {"gather", make_gather},
-    {"gather elements", make_gather_elements},
-    {"gather nd", make_gather_nd},
-    {"scatter elements", make_scatter_elements},
-    {"scatter nd", make_scatter_nd},
-    {"one hot", make_one_hot},
-    {"range", make_range},
-    {"trilu", make_trilu},
-    {"eye", make_eye},
-    {"non zero", make_non_zero},
-    {"top k", make_top_k},
-    {"resize nearest", make_resize_nearest},
-    {"resize f32", make_resize_f32},
-    {"lstm", make_lstm},
-    {"gru", make_gru},
-    {"rnn", make_rnn},
+const kernel_case_kind move_case_kinds[] = {
+    {"slice", make_slice, NULL},
+    {"tile", make_tile, NULL},
+    {"blocks", make_blocks, NULL},
+    {"gather", make_gather, NULL},
+    {"gather elements", make_gather_elements, NULL},
+    {"gather nd", make_gather_nd, NULL},
+    {"scatter elements", make_scatter_elements, NULL},
+    {"scatter nd", make_scatter_nd, NULL},
+    {"one hot", make_one_hot, NULL},
+    {"range", make_range, NULL},
+    {"trilu", make_trilu, NULL},
+    {"eye", make_eye, NULL},
+    {"non zero", make_non_zero, NULL},
+    {"top k", make_top_k, NULL},
+    {"resize nearest", make_resize_nearest, NULL},
+    {"resize f32", make_resize_f32, NULL},
+    {"lstm", make_lstm, NULL},
+    {"gru", make_gru, NULL},
+    {"rnn", make_rnn, NULL},
+    {0},
 };
-_Static_assert(SP_COUNT_OF(kernel_case_moves) == KERNEL_CASE_MOVES, "the header counts them");

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transposed convolution in up to three dimensions. The chain of one output starts from +0 and runs
+ * over (channel, kernel plane, kernel row, kernel column) in order, over those taps alone that meet
+ * an input; then the bias is added, rounded, then the activation is applied.
+ *
+ * Outputs of a row whose distance is the stride meet the same taps, and neighbouring inputs: they
+ * run side by side. */
+#include "ops/cpu/activate.h"
+#include "ops/cpu/tap_range.h"
+
+enum { COLUMNS = 256 };
+
+/* The taps k of [0, kernel) that meet inputs from place p on: (p - k * dilation) / stride is whole.
+ * They are `step` apart from `first` on. */
+typedef struct tap_steps {
+    int64_t first, step;
+} tap_steps;
+
+static tap_steps find_taps(const sp_window_constants *w, int axis, int64_t place)
+{
+    const int64_t stride = w->stride[axis], dilation = w->dilation[axis];
+    int64_t a = stride, b = dilation % stride; /* a: the greatest common divisor, in the end */
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    tap_steps taps = {0, stride / a};
+    const int64_t last = taps.step < w->kernel[axis] ? taps.step : w->kernel[axis];
+    while (taps.first < last && (place - taps.first * dilation) % stride != 0) taps.first++;
+    if (taps.first == last) taps.first = w->kernel[axis];
+    return taps;
+}
+
+/* Outputs first, first + stride, ... of one row. */
+typedef struct phase_block {
+    const sp_conv_transpose_constants *k;
+    const float *x, *w;              /* of the image and group; of the first channel's filter */
+    int64_t z, y;                    /* of the row, in the padded output */
+    int64_t column, width;           /* in steps of the stride: the first one, how many */
+    tap_steps planes, rows, columns; /* taps that meet something */
+    int64_t phase;                   /* place of column 0 in the padded output */
+} phase_block;
+
+/* Chains of all outputs of the block through one row of one channel's kernel. */
+static void run_kernel_row(const phase_block *b, const float *row, const float *w, float *acc)
+{
+    const sp_window_constants *window = &b->k->window;
+    for (int64_t t = b->columns.first; t < window->kernel[2]; t += b->columns.step) {
+        const int64_t back = (t * window->dilation[2] - b->phase) / window->stride[2];
+        const int64_t start = b->column - back;
+        const sp_tap_range range = sp_clip_taps(start, 1, b->width, window->in[2]);
+        const float weight = w[t];
+        const float *x = row + start;
+        SP_INDEPENDENT for (int64_t c = range.first; c < range.last; c++)
+        {
+            acc[c] = sp_fmaf(weight, x[c], acc[c]);
+        }
+    }
+}
+
+/* The input that tap `t` meets along `axis`; -1 if that is outside. */
+static int64_t met_input(const sp_window_constants *w, int axis, int64_t place, int64_t t)
+{
+    const int64_t distance = place - t * w->dilation[axis];
+    if (distance < 0 || distance / w->stride[axis] >= w->in[axis]) return -1;
+    return distance / w->stride[axis];
+}
+
+static void run_block(const phase_block *b, float *acc)
+{
+    const sp_window_constants *window = &b->k->window;
+    const int64_t *in = window->in, *kernel = window->kernel;
+    const int64_t next_w = b->k->filters * kernel[0] * kernel[1] * kernel[2];
+    for (int64_t channel = 0; channel < b->k->channels; channel++) {
+        const float *x = b->x + channel * in[0] * in[1] * in[2];
+        const float *w = b->w + channel * next_w;
+        for (int64_t i = b->planes.first; i < kernel[0]; i += b->planes.step) {
+            const int64_t z = met_input(window, 0, b->z, i);
+            for (int64_t j = b->rows.first; z >= 0 && j < kernel[1]; j += b->rows.step) {
+                const int64_t y = met_input(window, 1, b->y, j);
+                if (y < 0) continue;
+                run_kernel_row(b, x + (z * in[1] + y) * in[2], w + (i * kernel[1] + j) * kernel[2],
+                               acc);
+            }
+        }
+    }
+}
+
+/* Every `stride`-th output of a row, from the one on that lies at `phase` of the padded output. */
+static void run_phase(phase_block *b, float bias, float *y)
+{
+    const sp_window_constants *window = &b->k->window;
+    const int64_t stride = window->stride[2], pad = window->pad[2];
+    const int64_t first = b->phase < pad ? (pad - b->phase + stride - 1) / stride : 0;
+    const int64_t end = window->out[2] + pad - b->phase; /* of places behind the phase */
+    const int64_t last = end > 0 ? (end + stride - 1) / stride : 0;
+    b->columns = find_taps(window, 2, b->phase);
+    for (b->column = first; b->column < last; b->column += COLUMNS) {
+        float acc[COLUMNS] = {0};
+        b->width = last - b->column < COLUMNS ? last - b->column : COLUMNS;
+        run_block(b, acc);
+        float *to = y + b->column * stride + b->phase - pad;
+        for (int64_t c = 0; c < b->width; c++) {
+            to[c * stride] = sp_canonical(b->k->has_bias ? acc[c] + bias : acc[c]);
+        }
+    }
+}
+
+sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
+{
+    const sp_conv_transpose_constants *k = tile->constants;
+    const sp_window_constants *window = &k->window;
+    const float *x = tile->bindings[0], *w = tile->bindings[1];
+    const float *bias = k->has_bias ? tile->bindings[2] : NULL;
+    float *y = tile->bindings[k->has_bias ? 3 : 2];
+    const int64_t rows = window->planes * window->out[0] * window->out[1];
+    const int64_t in_plane = window->in[0] * window->in[1] * window->in[2];
+    const int64_t taps = window->kernel[0] * window->kernel[1] * window->kernel[2];
+    const int64_t first = tile->index[0] * window->tile_rows;
+    const int64_t last = rows - first < window->tile_rows ? rows : first + window->tile_rows;
+    for (int64_t row = first; row < last; row++) {
+        const int64_t plane = row / (window->out[0] * window->out[1]);
+        const int64_t group = plane / k->filters; /* of all images */
+        const int64_t filter = plane % (k->groups * k->filters);
+        phase_block b = {
+            .k = k,
+            .x = x + group * k->channels * in_plane,
+            .w = w + (filter / k->filters * k->channels * k->filters + filter % k->filters) * taps,
+            .z = row / window->out[1] % window->out[0] + window->pad[0],
+            .y = row % window->out[1] + window->pad[1]};
+        b.planes = find_taps(window, 0, b.z);
+        b.rows = find_taps(window, 1, b.y);
+        for (b.phase = 0; b.phase < window->stride[2]; b.phase++) {
+            run_phase(&b, bias ? bias[filter] : 0, y + row * window->out[2]);
+        }
+        sp_activate(k->activation, y + row * window->out[2], 1, 0, window->out[2]);
+    }
+    return SP_OK;
+}

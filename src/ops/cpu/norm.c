@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Normalisations. Means and variances are sums in the order of lanes.h, divided by their number;
+ * the variance is that of the distances from the rounded mean. Each step below is rounded. */
+#include "ops/cpu/reduction.h"
+
+SP_REDUCTION(sum_f32, float, float, SP_PLAIN, sp_join_sum_f32, sp_add_f32)
+SP_REDUCTION(square_f32, float, float, SP_PLAIN, sp_join_square_f32, sp_add_f32)
+
+/* (x - mean) * (scale / sqrt(variance + epsilon)) + bias */
+static SP_ALWAYS_INLINE float normal(float x, float mean, float factor, float bias)
+{
+    return sp_canonical((x - mean) * factor + bias);
+}
+
+sp_status SP_KERNEL(batch_norm_f32)(const sp_tile *tile)
+{
+    const sp_batch_norm_constants *k = tile->constants;
+    const float *x = tile->bindings[0], *scale = tile->bindings[1], *bias = tile->bindings[2];
+    const float *mean = tile->bindings[3], *variance = tile->bindings[4];
+    float *y = tile->bindings[5];
+    const float epsilon = k->epsilon;
+    int64_t plane = tile->index[0] * k->tile_planes;
+    const int64_t left = k->planes - plane;
+    const int64_t end = plane + (left < k->tile_planes ? left : k->tile_planes);
+    while (plane < end) {
+        const int64_t c = plane % k->channels;
+        if (k->plane > 1) {
+            const float factor = scale[c] / __builtin_sqrtf(variance[c] + epsilon);
+            const float middle = mean[c], offset = bias[c];
+            const float *from = x + plane * k->plane;
+            float *to = y + plane * k->plane;
+            SP_INDEPENDENT for (int64_t i = 0; i < k->plane; i++)
+            {
+                to[i] = normal(from[i], middle, factor, offset);
+            }
+            plane++;
+            continue;
+        }
+        /* Single elements: as many channels as there are in a row. */
+        const int64_t n = k->channels - c < end - plane ? k->channels - c : end - plane;
+        SP_INDEPENDENT for (int64_t i = 0; i < n; i++)
+        {
+            const float factor = scale[c + i] / __builtin_sqrtf(variance[c + i] + epsilon);
+            y[plane + i] = normal(x[plane + i], mean[c + i], factor, bias[c + i]);
+        }
+        plane += n;
+    }
+    return SP_OK;
+}
+
+/* y = a * momentum + b * (1 - momentum): running mean and variance of a training step. */
+sp_status SP_KERNEL(blend_f32)(const sp_tile *tile)
+{
+    const sp_blend_constants *k = tile->constants;
+    const float *a = tile->bindings[0], *b = tile->bindings[1];
+    float *y = tile->bindings[2];
+    const float momentum = k->momentum, rest = 1.0f - momentum;
+    SP_INDEPENDENT for (int64_t i = 0; i < k->count; i++)
+    {
+        y[i] = sp_canonical(a[i] * momentum + b[i] * rest);
+    }
+    return SP_OK;
+}
+
+/* One row: its mean and 1 / sqrt(variance + epsilon), then ((x - mean) * that) * scale + bias. */
+static void norm_row(const sp_norm_constants *k, const float *x, const float *scale,
+                     const float *bias, float *y, float *mean_out, float *inverse_out)
+{
+    const int64_t n = k->extent;
+    float lanes[SP_LANES] = {0};
+    row_sum_f32(lanes, 0, x, n, 0);
+    tree_sum_f32(lanes, 1, n);
+    const float mean = lanes[0] / (float)n;
+    for (int64_t l = 0; l < SP_LANES; l++) lanes[l] = 0;
+    row_square_f32(lanes, 0, x, n, mean);
+    tree_square_f32(lanes, 1, n);
+    const float inverse = 1.0f / __builtin_sqrtf(lanes[0] / (float)n + k->epsilon);
+    if (mean_out) *mean_out = sp_canonical(mean);
+    if (inverse_out) *inverse_out = sp_canonical(inverse);
+    if (k->span == 1) {
+        SP_INDEPENDENT for (int64_t i = 0; i < n; i++)
+        {
+            const float distance = (x[i] - mean) * inverse * scale[i];
+            y[i] = sp_canonical(bias ? distance + bias[i] : distance);
+        }
+        return;
+    }
+    for (int64_t first = 0; first < n; first += k->span) {
+        const float factor = scale[first / k->span];
+        const float offset = bias ? bias[first / k->span] : 0;
+        SP_INDEPENDENT for (int64_t i = first; i < first + k->span; i++)
+        {
+            const float distance = (x[i] - mean) * inverse * factor;
+            y[i] = sp_canonical(bias ? distance + offset : distance);
+        }
+    }
+}
+
+sp_status SP_KERNEL(norm_f32)(const sp_tile *tile)
+{
+    const sp_norm_constants *k = tile->constants;
+    const float *x = tile->bindings[0], *scale = tile->bindings[1];
+    uint32_t next = 2;
+    const float *bias = k->has_bias ? tile->bindings[next++] : NULL;
+    float *y = tile->bindings[next++];
+    float *mean = k->has_mean ? tile->bindings[next++] : NULL;
+    float *inverse = k->has_inverse ? tile->bindings[next++] : NULL;
+    const int64_t first = tile->index[0] * k->tile_rows;
+    const int64_t last = k->rows - first < k->tile_rows ? k->rows : first + k->tile_rows;
+    for (int64_t row = first; row < last; row++) {
+        const int64_t at = row % k->scale_rows * k->scale_row;
+        norm_row(k, x + row * k->extent, scale + at, bias ? bias + at : NULL, y + row * k->extent,
+                 mean ? mean + row : NULL, inverse ? inverse + row : NULL);
+    }
+    return SP_OK;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maximum and average over windows of up to three dimensions. A row of outputs is taken in
+ * stretches, tap by tap, so that neighbours run side by side. */
+#include "ops/cpu/lanes.h"
+#include "ops/cpu/tap_range.h"
+
+enum { COLUMNS = SP_LANE_COLUMNS };
+
+/* A stretch of one output row of one plane. */
+typedef struct stretch {
+    const sp_window_constants *k;
+    const float *plane;     /* input */
+    int64_t oz, oy, column; /* first output */
+    int64_t width;          /* outputs, at most COLUMNS */
+} stretch;
+
+/* Where the window of output `index` begins along `axis`; may be in the padding. */
+static int64_t window_start(const sp_window_constants *k, int axis, int64_t index)
+{
+    return index * k->stride[axis] - k->pad[axis];
+}
+
+static sp_tap_range clip_window(const sp_window_constants *k, int axis, int64_t index)
+{
+    return sp_clip_taps(window_start(k, axis, index), k->dilation[axis], k->kernel[axis],
+                        k->in[axis]);
+}
+
+/* One tap of the whole stretch joins `lane`. Strides of 1 and 2 are constants where the loop is
+ * compiled, so that it vectorises. */
+#define TAP_LOOP(name, join)                                                                       \
+    static SP_ALWAYS_INLINE void some_##name(float *lane, const float *x, const int64_t stride,    \
+                                             sp_tap_range range)                                   \
+    {                                                                                              \
+        SP_INDEPENDENT for (int64_t c = range.first; c < range.last; c++)                          \
+        {                                                                                          \
+            lane[c] = join(lane[c], x[c * stride]);                                                \
+        }                                                                                          \
+    }                                                                                              \
+    static void name(float *lane, const float *x, int64_t stride, sp_tap_range range)              \
+    {                                                                                              \
+        if (stride == 1) some_##name(lane, x, 1, range);                                           \
+        else if (stride == 2) some_##name(lane, x, 2, range);                                      \
+        else some_##name(lane, x, stride, range);                                                  \
+    }
+
+/* Any NaN stays; of equals the first. */
+static SP_ALWAYS_INLINE float first_max(float best, float x)
+{
+    return x > best || x != x ? x : best;
+}
+
+TAP_LOOP(tap_max, first_max)
+TAP_LOOP(tap_sum, sp_add_f32)
+
+/* Every tap of the window in order, the padding left out: tap t joins lane t % lane_count. */
+static SP_ALWAYS_INLINE void run_taps(const stretch *s, float *lanes, const int64_t lane_count,
+                                      void (*const tap)(float *, const float *, int64_t,
+                                                        sp_tap_range))
+{
+    const sp_window_constants *k = s->k;
+    const sp_tap_range planes = clip_window(k, 0, s->oz), rows = clip_window(k, 1, s->oy);
+    const int64_t z0 = window_start(k, 0, s->oz), y0 = window_start(k, 1, s->oy);
+    const int64_t x0 = window_start(k, 2, s->column);
+    for (int64_t i = planes.first; i < planes.last; i++) {
+        for (int64_t j = rows.first; j < rows.last; j++) {
+            const int64_t z = z0 + i * k->dilation[0], y = y0 + j * k->dilation[1];
+            const float *row = s->plane + (z * k->in[1] + y) * k->in[2];
+            const int64_t first = (i * k->kernel[1] + j) * k->kernel[2];
+            for (int64_t t = 0; t < k->kernel[2]; t++) {
+                const int64_t x = x0 + t * k->dilation[2];
+                tap(lanes + (first + t) % lane_count * COLUMNS, row + x, k->stride[2],
+                    sp_clip_taps(x, k->stride[2], s->width, k->in[2]));
+            }
+        }
+    }
+}
+
+static void max_stretch(const stretch *s, float *y)
+{
+    float best[COLUMNS];
+    for (int64_t c = 0; c < COLUMNS; c++) best[c] = -__builtin_inff();
+    run_taps(s, best, 1, tap_max);
+    for (int64_t c = 0; c < s->width; c++) y[c] = sp_canonical(best[c]);
+}
+
+/* Taps along one axis that an average divides by. */
+static int64_t count_taps(const sp_window_constants *k, int axis, int64_t index)
+{
+    const int64_t before = k->counts_padding ? k->pad[axis] : 0;
+    const int64_t size = k->in[axis] + before + (k->counts_padding ? k->end[axis] : 0);
+    const sp_tap_range range = sp_clip_taps(window_start(k, axis, index) + before,
+                                            k->dilation[axis], k->kernel[axis], size);
+    return range.last - range.first;
+}
+
+static void average_stretch(const stretch *s, float *y)
+{
+    const sp_window_constants *k = s->k;
+    const int64_t taps = k->kernel[0] * k->kernel[1] * k->kernel[2];
+    const int64_t used = taps < SP_LANES ? taps : SP_LANES;
+    float lanes[SP_LANES * COLUMNS];
+    memset(lanes, 0, (size_t)(used * COLUMNS) * sizeof(*lanes));
+    run_taps(s, lanes, SP_LANES, tap_sum);
+    sp_lanes_sum_f32(lanes, COLUMNS, taps);
+    const int64_t outside = count_taps(k, 0, s->oz) * count_taps(k, 1, s->oy);
+    for (int64_t c = 0; c < s->width; c++) {
+        const int64_t count = outside * count_taps(k, 2, s->column + c);
+        y[c] = sp_canonical(lanes[c] / (float)count);
+    }
+}
+
+/* Row number `row` of the whole output. */
+static SP_ALWAYS_INLINE void run_row(const sp_window_constants *k, const float *x, int64_t row,
+                                     float *y, void (*const run)(const stretch *, float *))
+{
+    const int64_t plane = row / (k->out[0] * k->out[1]);
+    stretch s = {.k = k,
+                 .plane = x + plane * k->in[0] * k->in[1] * k->in[2],
+                 .oz = row / k->out[1] % k->out[0],
+                 .oy = row % k->out[1]};
+    for (s.column = 0; s.column < k->out[2]; s.column += COLUMNS) {
+        s.width = k->out[2] - s.column < COLUMNS ? k->out[2] - s.column : COLUMNS;
+        run(&s, y + row * k->out[2] + s.column);
+    }
+}
+
+sp_status SP_KERNEL(average_pool_f32)(const sp_tile *tile)
+{
+    const sp_window_constants *k = tile->constants;
+    const int64_t rows = k->planes * k->out[0] * k->out[1];
+    const int64_t first = tile->index[0] * k->tile_rows;
+    const int64_t last = rows - first < k->tile_rows ? rows : first + k->tile_rows;
+    for (int64_t row = first; row < last; row++) {
+        run_row(k, tile->bindings[0], row, tile->bindings[1], average_stretch);
+    }
+    return SP_OK;
+}
+
+/* Maximum over windows of one or two spatial dimensions. Padding counts as -inf, a window that is
+ * all padding gives -inf. A NaN in the window gives the canonical NaN; of +0 and -0 the first in
+ * window order stays. */
+sp_status SP_KERNEL(max_pool_f32)(const sp_tile *tile)
+{
+    const sp_pool_constants *k = tile->constants;
+    const sp_window_constants window = {
+        .in = {1, k->in_h, k->in_w},
+        .out = {1, k->out_h, k->out_w},
+        .kernel = {1, k->kernel_h, k->kernel_w},
+        .stride = {1, k->stride_h, k->stride_w},
+        .dilation = {1, k->dilation_h, k->dilation_w},
+        .pad = {0, k->pad_top, k->pad_left},
+    };
+    const int64_t first = tile->index[0] * k->tile_planes;
+    const int64_t last = first + k->tile_planes < k->planes ? first + k->tile_planes : k->planes;
+    for (int64_t row = first * k->out_h; row < last * k->out_h; row++) {
+        run_row(&window, tile->bindings[0], row, tile->bindings[1], max_stretch);
+    }
+    return SP_OK;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The power of a float, by way of double, without libm and without branches. Special cases as
+ * IEEE 754-2019's pow. */
+#ifndef SP_OPS_CPU_POW_F32_H
+#define SP_OPS_CPU_POW_F32_H
+
+#include "ops/cpu/math_f32.h"
+#include "ops/cpu/math_f64.h"
+
+/* log2 of a float that is positive and finite, in double. x = 2^e * m with m in [sqrt 1/2, sqrt 2),
+ * log2 m = 2/ln 2 * (s + s^3/3 + ...) with s = (m-1)/(m+1); the next term is below 2^-45. */
+static SP_ALWAYS_INLINE double sp_log2_of_float(float x)
+{
+    const uint64_t bits = sp_double_bits((double)x); /* normal even if x is not */
+    const int64_t above = (int64_t)(bits - 0x3fe6a09e667f3bcdu);
+    const int64_t exponent = above >> 52;
+    const double m = sp_double_from_bits(bits - ((uint64_t)exponent << 52));
+    const double s = (m - 1.0) / (m + 1.0), q = s * s;
+    double p = 0.16972882833987804792;
+    p = p * q + 0.19235933878519512098;
+    p = p * q + 0.22195308321368667807;
+    p = p * q + 0.26230818925253880133;
+    p = p * q + 0.32059889797532520164;
+    p = p * q + 0.41219858311113240211;
+    p = p * q + 0.57707801635558536295;
+    p = p * q + 0.96179669392597560491;
+    p = p * q + 2.8853900817779268147;
+    return (double)exponent + s * p;
+}
+
+/* 2^x for x in [-200, 200]: Taylor's series of the fraction, degree 11, within 2^-46. */
+static SP_ALWAYS_INLINE double sp_exp2_near(double x)
+{
+    const double shift = 0x1.8p52;
+    const double rounded = x + shift;
+    const uint64_t exponent = sp_double_bits(rounded) - sp_double_bits(shift);
+    const double z = (x - (rounded - shift)) * 0.69314718055994530942;
+    double p = 1.0 / 39916800.0;
+    p = p * z + 1.0 / 3628800.0;
+    p = p * z + 1.0 / 362880.0;
+    p = p * z + 1.0 / 40320.0;
+    p = p * z + 1.0 / 5040.0;
+    p = p * z + 1.0 / 720.0;
+    p = p * z + 1.0 / 120.0;
+    p = p * z + 1.0 / 24.0;
+    p = p * z + 1.0 / 6.0;
+    p = p * z + 0.5;
+    p = p * z + 1.0;
+    p = p * z + 1.0;
+    return p * sp_double_from_bits((exponent + 1023) << 52);
+}
+
+/* Within 0.51 ulp, so exact where the result is a float; x^2 is x * x. */
+static SP_ALWAYS_INLINE float sp_powf(float x, float y)
+{
+    const float size = sp_absf(x), inf = SP_INFINITY_F32;
+    double power = (double)y * sp_log2_of_float(size);
+    power = power > 200 ? 200 : power;
+    power = power < -200 ? -200 : power;
+    float result = (float)sp_exp2_near(power);
+    result = size == 0 ? (y < 0 ? inf : 0.0f) : result;
+    result = size == inf ? (y < 0 ? 0.0f : inf) : result;
+    result = size == 1 ? 1.0f : result;
+    /* From 2^24 on all floats are even integers. */
+    const float near = sp_absf(y) < 16777216.0f ? y : 0.0f;
+    const int32_t n = (int32_t)near;
+    const uint32_t odd = (uint32_t)(n & 1) << 31;
+    result = sp_float_from_bits(sp_float_bits(result) ^ (sp_float_bits(x) & odd));
+    const float nan = sp_float_from_bits(0x7fc00000u);
+    result = ((x < 0) & (size < inf) & ((float)n != near)) ? nan : result;
+    result = ((x != x) | (y != y)) ? nan : result;
+    result = y == 2 ? sp_canonical(x * x) : result;
+    return ((y == 0) | (x == 1)) ? 1.0f : result;
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of a tile of sp_axis_constants: `extent` elements each, `inner` apart. Rows that begin
+ * side by side are taken together, up to SP_LANE_COLUMNS of them. */
+#ifndef SP_OPS_CPU_ROWS_H
+#define SP_OPS_CPU_ROWS_H
+
+#include "ops/cpu/lanes.h"
+
+/* Runs the statement `run` for each stretch of rows of the tile, with `at` the number of its first
+ * row, `first` the place of that row's first element, and `width` rows. */
+#define SP_FOR_ROWS(k, tile, run)                                                                  \
+    do {                                                                                           \
+        int64_t at = (tile)->index[0] * (k)->tile_rows;                                            \
+        const int64_t end = (k)->rows - at < (k)->tile_rows ? (k)->rows : at + (k)->tile_rows;     \
+        while (at < end) {                                                                         \
+            const int64_t column = at % (k)->inner, left = (k)->inner - column;                    \
+            const int64_t first = at / (k)->inner * (k)->extent * (k)->inner + column;             \
+            int64_t width = left < SP_LANE_COLUMNS ? left : SP_LANE_COLUMNS;                       \
+            if (end - at < width) width = end - at;                                                \
+            run;                                                                                   \
+            at += width;                                                                           \
+        }                                                                                          \
+    } while (0)
+
+#endif
