@@ -32,6 +32,20 @@ static bool parse_dim(char *text, sp_inspect_dims *dims)
     return true;
 }
 
+static bool parse_arguments(int argc, char **argv, const char **path, sp_inspect_dims *dims)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--dim") == 0) {
+            i++;
+            if (i == argc || !parse_dim(argv[i], dims)) return false;
+        } else {
+            if (*path != NULL) return false;
+            *path = argv[i];
+        }
+    }
+    return *path != NULL;
+}
+
 static void print_ports(const char *title, const sp_onnx_value_info *ports, uint32_t count)
 {
     printf("%s\n", title);
@@ -103,15 +117,7 @@ int sp__command_inspect(int argc, char **argv)
 {
     const char *path = NULL;
     sp_inspect_dims dims = {0};
-    for (int i = 1; i < argc; i++) {
-        const bool is_dim = strcmp(argv[i], "--dim") == 0;
-        if (is_dim ? i + 1 >= argc || !parse_dim(argv[++i], &dims) : path != NULL) {
-            print_usage();
-            return SP_EXIT_USAGE;
-        }
-        if (!is_dim) path = argv[i];
-    }
-    if (path == NULL) {
+    if (!parse_arguments(argc, argv, &path, &dims)) {
         print_usage();
         return SP_EXIT_USAGE;
     }
