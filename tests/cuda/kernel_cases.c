@@ -281,8 +281,9 @@ static void make_max_pool(data_random *random, kernel_case *c)
     add_window(c, &w);
     add_ints(c, "kernel_shape", w.kernel, w.spatial);
     add_int(c, "ceil_mode", one_in(random, 3));
-    const sp_shape x =
-        window_shape(&w, one_in(random, 40) ? 0 : pick(random, 1, 3), pick(random, 1, 9), w.in);
+    const int64_t channels = pick(random, 1, 9);
+    const int64_t images = one_in(random, 40) ? 0 : pick(random, 1, 3);
+    const sp_shape x = window_shape(&w, images, channels, w.in);
     add_random(c, random, SP_F32, &x);
 }
 

@@ -243,7 +243,8 @@ static void make_trilu(data_random *random, kernel_case *c)
     set_op(c, "Trilu", 14);
     const int64_t diagonal = pick(random, -12, 12);
     add_int(c, "upper", pick(random, 0, 1));
-    add_data(c, random, pick_bits(random), pick_full_shape(random, 2, 4, 12));
+    const sp_shape x = pick_full_shape(random, 2, 4, 12);
+    add_data(c, random, pick_bits(random), x);
     add_known_ints(c, &diagonal, 1);
 }
 
@@ -251,14 +252,16 @@ static void make_eye(data_random *random, kernel_case *c)
 {
     set_op(c, "EyeLike", 9);
     add_int(c, "k", pick(random, -12, 12));
-    add_data(c, random, pick_bits(random), pick_full_shape(random, 2, 2, 12));
+    const sp_shape x = pick_full_shape(random, 2, 2, 12);
+    add_data(c, random, pick_bits(random), x);
 }
 
 static void make_non_zero(data_random *random, kernel_case *c)
 {
     set_op(c, "NonZero", 13);
     c->is_known[0] = true;
-    add_data(c, random, pick_bits(random), pick_full_shape(random, 0, 4, 8));
+    const sp_shape x = pick_full_shape(random, 0, 4, 8);
+    add_data(c, random, pick_bits(random), x);
     unsigned char *bytes = c->inputs[0].data;
     const uint64_t size = sp_dtype_bytes(c->inputs[0].dtype);
     for (uint64_t i = 0; i < c->inputs[0].bytes; i += size) {

@@ -183,7 +183,8 @@ static void make_pool(data_random *random, kernel_case *c)
     static const sp_dtype dtypes[] = {SP_F32, SP_F64, SP_U8, SP_I8};
     const bool is_average = one_in(random, 2);
     const case_window w = pick_window(random, 1);
-    const sp_shape x = window_shape(&w, pick_size(random, 3), pick(random, 1, 4), w.in);
+    const int64_t channels = pick(random, 1, 4);
+    const sp_shape x = window_shape(&w, pick_size(random, 3), channels, w.in);
     c->op = is_average ? "AveragePool" : "MaxPool";
     c->version = 19;
     add_window(c, &w);
