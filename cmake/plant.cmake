@@ -1,19 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-# SP_PLANT names a planted bug. SP_PLANT_<name> is defined for the sources that have it alone, so that a
-# build that goes from one plant to the next compiles little; for all of them if a header has it.
+# SP_PLANT names a planted bug. SP_PLANT_<name> is defined for the sources that have it, and for those
+# that include a header that has it, so that a build that goes from one plant to the next compiles
+# little.
 if(NOT SP_PLANT)
     return()
 endif()
 
-file(GLOB_RECURSE sp_plant_files ${PROJECT_SOURCE_DIR}/src/*.c ${PROJECT_SOURCE_DIR}/src/*.h)
-foreach(file IN LISTS sp_plant_files)
-    file(STRINGS ${file} uses REGEX "SP_PLANTED\\(${SP_PLANT}\\)")
-    if(uses AND file MATCHES "\\.h$")
-        target_compile_definitions(sp_flags INTERFACE SP_PLANT_${SP_PLANT}=1)
-    elseif(uses)
-        # A source belongs to the folder of its layer.
-        string(REGEX REPLACE "^(${PROJECT_SOURCE_DIR}/src/[a-z]+)/.*" "\\1" layer ${file})
-        set_property(SOURCE ${file} DIRECTORY ${layer} APPEND PROPERTY
-            COMPILE_DEFINITIONS SP_PLANT_${SP_PLANT}=1)
+# sp_plant(SOURCE): a source's properties belong to the folder that lists it.
+function(sp_plant source)
+    set(folder ${source})
+    while(NOT EXISTS ${folder}/CMakeLists.txt)
+        cmake_path(GET folder PARENT_PATH folder)
+    endwhile()
+    set_property(SOURCE ${source} DIRECTORY ${folder} APPEND PROPERTY
+        COMPILE_DEFINITIONS SP_PLANT_${SP_PLANT}=1)
+endfunction()
+
+file(GLOB_RECURSE sp_plant_headers RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/*.h)
+set(sp_plant_pattern "SP_PLANTED\\(${SP_PLANT}\\)")
+foreach(header IN LISTS sp_plant_headers)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/src/${header} uses REGEX ${sp_plant_pattern})
+    if(uses)
+        string(APPEND sp_plant_pattern "|#include \"${header}\"")
     endif()
+endforeach()
+set(sp_plant_folders src)
+if(SP_SCHED)
+    list(APPEND sp_plant_folders verify)
+endif()
+foreach(folder IN LISTS sp_plant_folders)
+    file(GLOB_RECURSE sources ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+    foreach(source IN LISTS sources)
+        file(STRINGS ${source} uses REGEX ${sp_plant_pattern})
+        if(uses)
+            sp_plant(${source})
+        endif()
+    endforeach()
 endforeach()
