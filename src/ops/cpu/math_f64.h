@@ -121,6 +121,20 @@ static inline sp_two_f64 sp_log_two(double x)
     return sp_two_add(scale, series);
 }
 
+/* Taylor's series of e^z by Horner, from its terms of degree 11 and above, p, down to degree 2. */
+static SP_ALWAYS_INLINE double sp_exp_series(double p, double z)
+{
+    p = p * z + 1.0 / 3628800.0;
+    p = p * z + 1.0 / 362880.0;
+    p = p * z + 1.0 / 40320.0;
+    p = p * z + 1.0 / 5040.0;
+    p = p * z + 1.0 / 720.0;
+    p = p * z + 1.0 / 120.0;
+    p = p * z + 1.0 / 24.0;
+    p = p * z + 1.0 / 6.0;
+    return p * z + 0.5;
+}
+
 /* e^(x.high + x.low), within 0.65 ulp if it is a normal number. NaN passes. */
 static inline double sp_exp_two(sp_two_f64 x)
 {
@@ -138,15 +152,7 @@ static inline double sp_exp_two(sp_two_f64 x)
     p = p * z + 1.0 / 6227020800.0;
     p = p * z + 1.0 / 479001600.0;
     p = p * z + 1.0 / 39916800.0;
-    p = p * z + 1.0 / 3628800.0;
-    p = p * z + 1.0 / 362880.0;
-    p = p * z + 1.0 / 40320.0;
-    p = p * z + 1.0 / 5040.0;
-    p = p * z + 1.0 / 720.0;
-    p = p * z + 1.0 / 120.0;
-    p = p * z + 1.0 / 24.0;
-    p = p * z + 1.0 / 6.0;
-    p = p * z + 0.5;
+    p = sp_exp_series(p, z);
     const sp_two_f64 line = sp_two_sum(1.0, z);
     const double result = line.high + (line.low + (r.low + r.low * z + z * z * p));
     /* In two factors, as in sp_expf. */

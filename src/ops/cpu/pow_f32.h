@@ -35,16 +35,7 @@ static SP_ALWAYS_INLINE double sp_exp2_near(double x)
     const double rounded = x + shift;
     const uint64_t exponent = sp_double_bits(rounded) - sp_double_bits(shift);
     const double z = (x - (rounded - shift)) * 0.69314718055994530942;
-    double p = 1.0 / 39916800.0;
-    p = p * z + 1.0 / 3628800.0;
-    p = p * z + 1.0 / 362880.0;
-    p = p * z + 1.0 / 40320.0;
-    p = p * z + 1.0 / 5040.0;
-    p = p * z + 1.0 / 720.0;
-    p = p * z + 1.0 / 120.0;
-    p = p * z + 1.0 / 24.0;
-    p = p * z + 1.0 / 6.0;
-    p = p * z + 0.5;
+    double p = sp_exp_series(1.0 / 39916800.0, z);
     p = p * z + 1.0;
     p = p * z + 1.0;
     return p * sp_double_from_bits((exponent + 1023) << 52);

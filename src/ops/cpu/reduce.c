@@ -17,16 +17,7 @@ enum { COLUMNS = SP_LANE_COLUMNS };
     {                                                                                              \
         return (type)((unsigned_type)a * (unsigned_type)b);                                        \
     }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_join_sum_##suffix(type lane, type x, type shift)               \
-    {                                                                                              \
-        (void)shift;                                                                               \
-        return sp_add_##suffix(lane, x);                                                           \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_join_prod_##suffix(type lane, type x, type shift)              \
-    {                                                                                              \
-        (void)shift;                                                                               \
-        return sp_mul_##suffix(lane, x);                                                           \
-    }                                                                                              \
+    SP_SUM_JOINS(suffix, type)                                                                     \
     static SP_ALWAYS_INLINE type sp_join_square_##suffix(type lane, type x, type shift)            \
     {                                                                                              \
         (void)shift;                                                                               \
@@ -38,7 +29,7 @@ enum { COLUMNS = SP_LANE_COLUMNS };
         return sp_add_##suffix(lane, x < 0 ? sp_mul_##suffix(x, (type) - 1) : x);                  \
     }
 
-#define ORDER_JOINS(suffix, type)                                                                  \
+#define INT_ORDER_JOINS(suffix, type)                                                              \
     static SP_ALWAYS_INLINE type sp_max_##suffix(type a, type b)                                   \
     {                                                                                              \
         return b > a ? b : a;                                                                      \
@@ -47,23 +38,14 @@ enum { COLUMNS = SP_LANE_COLUMNS };
     {                                                                                              \
         return b < a ? b : a;                                                                      \
     }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_join_max_##suffix(type lane, type x, type shift)               \
-    {                                                                                              \
-        (void)shift;                                                                               \
-        return sp_max_##suffix(lane, x);                                                           \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_join_min_##suffix(type lane, type x, type shift)               \
-    {                                                                                              \
-        (void)shift;                                                                               \
-        return sp_min_##suffix(lane, x);                                                           \
-    }
+    SP_ORDER_JOINS(suffix, type)
 
 INT_JOINS(i32, int32_t, uint32_t)
 INT_JOINS(i64, int64_t, uint64_t)
-ORDER_JOINS(i32, int32_t)
-ORDER_JOINS(i64, int64_t)
-ORDER_JOINS(i8, int8_t)
-ORDER_JOINS(u8, uint8_t)
+INT_ORDER_JOINS(i32, int32_t)
+INT_ORDER_JOINS(i64, int64_t)
+INT_ORDER_JOINS(i8, int8_t)
+INT_ORDER_JOINS(u8, uint8_t)
 
 #define NUMBER_REDUCTIONS(suffix, type)                                                            \
     SP_REDUCTION(sum_##suffix, type, type, SP_PLAIN, sp_join_sum_##suffix, sp_add_##suffix)        \

@@ -11,17 +11,34 @@
 
 /* ---- how an element joins a lane; `shift` is the output's own, 0 without one ---- */
 
-#define SP_FLOAT_JOINS(suffix, type, exponential)                                                  \
+/* By sp_add_, sp_mul_, sp_max_ and sp_min_ of the type, which are defined where it is used. */
+#define SP_SUM_JOINS(suffix, type)                                                                 \
     static SP_ALWAYS_INLINE type sp_join_sum_##suffix(type lane, type x, type shift)               \
     {                                                                                              \
         (void)shift;                                                                               \
-        return lane + x;                                                                           \
+        return sp_add_##suffix(lane, x);                                                           \
     }                                                                                              \
     static SP_ALWAYS_INLINE type sp_join_prod_##suffix(type lane, type x, type shift)              \
     {                                                                                              \
         (void)shift;                                                                               \
-        return lane * x;                                                                           \
+        return sp_mul_##suffix(lane, x);                                                           \
+    }
+
+#define SP_ORDER_JOINS(suffix, type)                                                               \
+    static SP_ALWAYS_INLINE type sp_join_max_##suffix(type lane, type x, type shift)               \
+    {                                                                                              \
+        (void)shift;                                                                               \
+        return sp_max_##suffix(lane, x);                                                           \
     }                                                                                              \
+    static SP_ALWAYS_INLINE type sp_join_min_##suffix(type lane, type x, type shift)               \
+    {                                                                                              \
+        (void)shift;                                                                               \
+        return sp_min_##suffix(lane, x);                                                           \
+    }
+
+#define SP_FLOAT_JOINS(suffix, type, exponential)                                                  \
+    SP_SUM_JOINS(suffix, type)                                                                     \
+    SP_ORDER_JOINS(suffix, type)                                                                   \
     static SP_ALWAYS_INLINE type sp_join_square_##suffix(type lane, type x, type shift)            \
     {                                                                                              \
         const type distance = x - shift;                                                           \
@@ -35,16 +52,6 @@
     static SP_ALWAYS_INLINE type sp_join_exp_##suffix(type lane, type x, type shift)               \
     {                                                                                              \
         return lane + exponential(x - shift);                                                      \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_join_max_##suffix(type lane, type x, type shift)               \
-    {                                                                                              \
-        (void)shift;                                                                               \
-        return sp_max_##suffix(lane, x);                                                           \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_join_min_##suffix(type lane, type x, type shift)               \
-    {                                                                                              \
-        (void)shift;                                                                               \
-        return sp_min_##suffix(lane, x);                                                           \
     }
 
 static SP_ALWAYS_INLINE double sp_add_f64(double a, double b)
