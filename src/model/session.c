@@ -93,7 +93,7 @@ static void session_destroy(sp_session *session)
 {
     sp_rt_device *device = session->compiled->device;
     sp__session_lists_free(session);
-    if (session->mirror.host != NULL) device->dev->vtable->staging_destroy(&session->mirror);
+    if (session->mirror != NULL) sp__allocator_give(&device->staging, session->mirror);
     if (session->arena != NULL) sp__allocator_give(&device->allocator, session->arena);
     if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
     sp__staging_destroy(session->staging);
@@ -189,10 +189,9 @@ static sp_status make_ports(sp_session *session)
 static sp_status make_mirror(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
-    sp_dev *dev = compiled->device->dev;
     const uint64_t bytes = compiled->plan->arena_bytes;
     if (compiled->cpu == NULL || session->staging == NULL || bytes == 0) return SP_OK;
-    return dev->vtable->staging_create(dev, bytes, &session->mirror);
+    return sp__allocator_take(&compiled->device->staging, bytes, NULL, &session->mirror);
 }
 
 static sp_status session_fill(sp_session *session)

@@ -18,7 +18,7 @@ typedef struct sp_compiled sp_compiled;
 typedef struct sp_session {
     sp_compiled *compiled;
     sp_block *arena;     /* NULL if no step names it */
-    sp_memory mirror;    /* the arena as the cpu's steps find it, if that is another memory */
+    sp_block *mirror;    /* the arena as the cpu's steps find it, if that is another memory */
     sp_list **lists;     /* one per segment */
     sp_point *points;    /* theirs, of the run that is going on */
     sp_staging *staging; /* NULL on devices that see the caller's memory: */

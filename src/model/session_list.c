@@ -33,12 +33,10 @@ static void bind_port(const recorder *r, uint32_t port, sp_binding *bound)
 static void bind_arena(const recorder *r, sp_binding *bound)
 {
     const sp_session *session = r->session;
-    if (r->is_on_cpu && session->staging != NULL) {
-        bound->memory = &session->mirror;
-        return;
-    }
-    bound->memory = &session->arena->slab->memory;
-    bound->offset += session->arena->offset;
+    const bool is_mirror = r->is_on_cpu && session->staging != NULL;
+    const sp_block *block = is_mirror ? session->mirror : session->arena;
+    bound->memory = &block->slab->memory;
+    bound->offset += block->offset;
 }
 
 static sp_binding bind(const recorder *r, const sp_plan_binding *binding)

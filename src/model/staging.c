@@ -20,8 +20,8 @@ typedef struct staged_port {
 
 struct sp_staging {
     sp_rt_device *device;
-    sp_memory pinned;
-    sp_block *block; /* NULL if no port is copied */
+    sp_block *pinned; /* of the host */
+    sp_block *block;  /* of the device; NULL if no port is copied */
     uint32_t input_count, port_count;
     staged_port *ports;
 };
@@ -54,17 +54,20 @@ static void lay_out(sp_staging *staging, const sp_plan *plan, uint64_t *pinned, 
     }
 }
 
-static sp_binding pinned_place(const sp_staging *staging, const staged_port *port)
+static sp_binding place_in(const sp_block *block, uint64_t offset, uint64_t bytes)
 {
     return (sp_binding){
-        .memory = &staging->pinned, .offset = port->pinned_offset, .bytes = port->bytes};
+        .memory = &block->slab->memory, .offset = block->offset + offset, .bytes = bytes};
+}
+
+static sp_binding pinned_place(const sp_staging *staging, const staged_port *port)
+{
+    return place_in(staging->pinned, port->pinned_offset, port->bytes);
 }
 
 static sp_binding device_place(const sp_staging *staging, const staged_port *port)
 {
-    return (sp_binding){.memory = &staging->block->slab->memory,
-                        .offset = staging->block->offset + port->device_offset,
-                        .bytes = port->bytes};
+    return place_in(staging->block, port->device_offset, port->bytes);
 }
 
 static sp_status fill_staging(sp_staging *staging, const sp_plan *plan)
@@ -75,9 +78,7 @@ static sp_status fill_staging(sp_staging *staging, const sp_plan *plan)
     uint64_t pinned_bytes = 0;
     uint64_t device_bytes = 0;
     lay_out(staging, plan, &pinned_bytes, &device_bytes);
-    if (pinned_bytes > 0) {
-        SP_TRY(device->dev->vtable->staging_create(device->dev, pinned_bytes, &staging->pinned));
-    }
+    SP_TRY(sp__allocator_take(&device->staging, pinned_bytes, NULL, &staging->pinned));
     if (device_bytes == 0) return SP_OK;
     return sp__allocator_take(&device->allocator, device_bytes, NULL, &staging->block);
 }
@@ -103,7 +104,7 @@ void sp__staging_destroy(sp_staging *staging)
     if (staging == NULL) return;
     sp_rt_device *device = staging->device;
     if (staging->block != NULL) sp__allocator_give(&device->allocator, staging->block);
-    if (staging->pinned.host != NULL) device->dev->vtable->staging_destroy(&staging->pinned);
+    if (staging->pinned != NULL) sp__allocator_give(&device->staging, staging->pinned);
     sp_free(staging->ports);
     sp_free(staging);
 }
@@ -121,7 +122,8 @@ sp_binding sp__staging_bind_host(const sp_staging *staging, uint32_t port)
 
 static char *pinned_address(const sp_staging *staging, uint32_t port)
 {
-    return (char *)staging->pinned.host + staging->ports[port].pinned_offset;
+    const sp_block *pinned = staging->pinned;
+    return (char *)pinned->slab->memory.host + pinned->offset + staging->ports[port].pinned_offset;
 }
 
 void sp__staging_take(const sp_staging *staging, const void *const *inputs)

@@ -6,6 +6,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/pages.h"
 #include "runtime/slab.h"
 #include "runtime/storage.h"
 
@@ -317,12 +318,30 @@ void sp__allocator_give(sp_allocator *allocator, sp_block *block)
 
 /* ---- life and figures ---- */
 
-void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
+static void init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
 {
     allocator->device = device;
     allocator->dev = dev;
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++)
         sp_mutex_init(&allocator->pools[i].lock, SP_LOCK_CLASS_POOL);
+}
+
+void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
+{
+    init(allocator, device, dev);
+    allocator->source = (sp_slab_source){.what = "memory",
+                                         .limit_bytes = dev->limits.memory_bytes,
+                                         .create = dev->vtable->memory_create,
+                                         .destroy = dev->vtable->memory_destroy};
+}
+
+void sp__allocator_init_staging(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
+{
+    init(allocator, device, dev);
+    allocator->source = (sp_slab_source){.what = "pinned memory",
+                                         .limit_bytes = sp_pages_total_bytes(),
+                                         .create = dev->vtable->staging_create,
+                                         .destroy = dev->vtable->staging_destroy};
 }
 
 void sp__allocator_deinit(sp_allocator *allocator)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream-ordered caching allocator of one device.
+/* The stream-ordered caching allocator: one for the memory of each device, and one for the memory
+ * of the host that a device wants for what goes in and out.
  *
- * Memory comes from the device in slabs, each cut at once into blocks of one size class (four
+ * Memory comes from its source in slabs, each cut at once into blocks of one size class (four
  * classes a doubling, so at most a quarter is slack). There is no splitting and no merging. A freed
  * block keeps its frontier: it goes to the cache of the stream that is alone left in it, where it
  * can be used again at once, else to its class's pool, where it waits until its points have passed.
@@ -79,15 +80,24 @@ typedef struct sp_stream_cache {
     uint16_t count[SP_SIZE_CLASSES];
 } sp_stream_cache;
 
+/* Where an allocator's slabs come from. */
+typedef struct sp_slab_source {
+    const char *what;     /* in messages: "memory", "pinned memory" */
+    uint64_t limit_bytes; /* 0: none */
+    sp_status (*create)(sp_dev *device, uint64_t bytes, sp_memory *out);
+    void (*destroy)(sp_memory *memory);
+} sp_slab_source;
+
 typedef struct sp_allocator {
     sp_rt_device *device;
     sp_dev *dev;
+    sp_slab_source source;
     sp_class_pool pools[SP_SIZE_CLASSES];
     /* By stream index; made with the first block. Published by release. */
     SP_ATOMIC(sp_stream_cache *) caches[SP_ALLOCATOR_STREAMS];
     SP_CACHE_ALIGNED sp_atomic_u64 reserved_bytes; /* raised before the device is asked */
     sp_atomic_u64 peak_bytes;
-    sp_atomic_u64 limit_bytes; /* 0: none but the device's own */
+    sp_atomic_u64 limit_bytes; /* 0: none but the source's own */
     /* When the pools hold more than `high`, whoever passes trims them to `low`. 0: never. */
     sp_atomic_u64 low_bytes;
     sp_atomic_u64 high_bytes;
@@ -98,7 +108,9 @@ typedef struct sp_allocator {
     SP_CACHE_ALIGNED sp_allocator_counts shared;
 } sp_allocator;
 
+/* Of the device's memory; of pinned memory of the host, if the device has staging_create. */
 void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev);
+void sp__allocator_init_staging(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev);
 /* All blocks are back. */
 void sp__allocator_deinit(sp_allocator *allocator);
 

@@ -47,6 +47,7 @@ sp_status sp_device_get_memory_stats(sp_device handle, sp_memory_stats *out)
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
     sp__allocator_stats(&device->allocator, out);
+    out->pinned_bytes = sp_load_relaxed(&device->staging.reserved_bytes);
     return SP_OK;
 }
 
@@ -55,6 +56,7 @@ sp_status sp_device_empty_cache(sp_device handle)
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
     sp__allocator_trim(&device->allocator, UINT64_MAX, true);
+    sp__allocator_trim(&device->staging, UINT64_MAX, true);
     return SP_OK;
 }
 
@@ -75,5 +77,6 @@ sp_status sp_device_set_cache_watermarks(sp_device handle, uint64_t low_bytes, u
                         (unsigned long long)low_bytes, (unsigned long long)high_bytes);
     }
     sp__allocator_set_watermarks(&device->allocator, low_bytes, high_bytes);
+    sp__allocator_set_watermarks(&device->staging, low_bytes, high_bytes);
     return SP_OK;
 }

@@ -85,6 +85,21 @@ static sp_stream_pool_options pool_options(void)
     };
 }
 
+static void init_allocators(sp_rt_device *device)
+{
+    const uint64_t high = sp_option_bytes(SP_OPTION_CACHE);
+    sp__allocator_init(&device->allocator, device, device->dev);
+    sp__allocator_init_staging(&device->staging, device, device->dev);
+    sp__allocator_set_watermarks(&device->allocator, high / 4 * 3, high);
+    sp__allocator_set_watermarks(&device->staging, high / 4 * 3, high);
+}
+
+static void deinit_allocators(sp_rt_device *device)
+{
+    sp__allocator_deinit(&device->staging);
+    sp__allocator_deinit(&device->allocator);
+}
+
 static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(&runtime.lock)
 {
     const uint32_t index = sp_load_relaxed(&runtime.device_count);
@@ -103,13 +118,11 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
         const size_t used = strlen(dev->limits.name);
         snprintf(dev->limits.name + used, sizeof dev->limits.name - used, ":%u", index);
     }
-    sp__allocator_init(&device->allocator, device, dev);
-    const uint64_t high = sp_option_bytes(SP_OPTION_CACHE);
-    sp__allocator_set_watermarks(&device->allocator, high / 4 * 3, high);
+    init_allocators(device);
     const sp_stream_pool_options options = pool_options();
     const sp_status status = sp__stream_pool_init(&device->pool, device, &options);
     if (status != SP_OK) {
-        sp__allocator_deinit(&device->allocator);
+        deinit_allocators(device);
         sp__stream_pool_deinit(&device->pool);
         sp_free(device);
         return status;
@@ -393,7 +406,7 @@ void sp__runtime_reset(void)
     for (uint32_t i = 0; i < count; i++) {
         sp_rt_device *device = sp_load_relaxed(&runtime.devices[i]);
         sp_store_relaxed(&runtime.devices[i], NULL);
-        sp__allocator_deinit(&device->allocator);
+        deinit_allocators(device);
         sp__stream_pool_deinit(&device->pool);
         device->dev->vtable->close(device->dev);
         sp_free(device);

@@ -29,6 +29,7 @@ struct sp_rt_device {
     sp_once stopped; /* sp_device_close and sp_shutdown may come at the same time */
     sp_stream_pool pool;
     sp_allocator allocator;
+    sp_allocator staging; /* used where dev->vtable has staging_create */
     sp_side_queues sides; /* of cpu: see side_queue.h */
 };
 

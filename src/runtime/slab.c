@@ -21,11 +21,11 @@ static uint32_t blocks_per_slab(uint64_t rounded)
     return (uint32_t)(count < 1 ? 1 : count > MAX_BLOCKS ? MAX_BLOCKS : count);
 }
 
-/* The device's own bound holds always: the system hands out more pages than it has, and ends
+/* The source's own bound holds always: the system hands out more pages than it has, and ends
  * processes when they are touched. */
 static uint64_t limit_of(const sp_allocator *allocator)
 {
-    const uint64_t own = allocator->dev->limits.memory_bytes;
+    const uint64_t own = allocator->source.limit_bytes;
     const uint64_t limit = sp_load_relaxed(&allocator->limit_bytes);
     return limit == 0 || (own > 0 && own < limit) ? own : limit;
 }
@@ -48,11 +48,11 @@ static bool reserve(sp_allocator *allocator, uint64_t bytes)
 static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory *out)
 {
     if (!reserve(allocator, bytes)) {
-        return sp__fail(SP_OUT_OF_MEMORY, "the memory limit of %s, %llu bytes, is reached",
-                        allocator->dev->limits.name, (unsigned long long)limit_of(allocator));
+        return sp__fail(SP_OUT_OF_MEMORY, "the %s limit of %s, %llu bytes, is reached",
+                        allocator->source.what, allocator->dev->limits.name, (unsigned long long)limit_of(allocator));
     }
     sp_fetch_add_relaxed(&allocator->device_allocations, (uint64_t)1);
-    const sp_status status = allocator->dev->vtable->memory_create(allocator->dev, bytes, out);
+    const sp_status status = allocator->source.create(allocator->dev, bytes, out);
     if (status != SP_OK) sp_fetch_sub_relaxed(&allocator->reserved_bytes, bytes);
     return status;
 }
@@ -60,7 +60,7 @@ static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory 
 static void slab_destroy(sp_allocator *allocator, sp_slab *slab)
 {
     const uint64_t bytes = slab->memory.bytes;
-    allocator->dev->vtable->memory_destroy(&slab->memory);
+    allocator->source.destroy(&slab->memory);
     sp_fetch_sub_relaxed(&allocator->reserved_bytes, bytes);
     sp_free(slab);
 }
@@ -218,9 +218,9 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
     sp__allocator_stats(allocator, &stats);
     return sp__fail_prefix(
         SP_OUT_OF_MEMORY,
-        "%s: %llu bytes asked; %llu in use, %llu cached, "
+        "%s: %llu bytes asked; of its %s %llu in use, %llu cached, "
         "%llu reserved, limit %llu: ",
-        allocator->dev->limits.name, (unsigned long long)rounded,
+        allocator->dev->limits.name, (unsigned long long)rounded, allocator->source.what,
         (unsigned long long)stats.in_use_bytes, (unsigned long long)stats.cached_bytes,
         (unsigned long long)stats.reserved_bytes, (unsigned long long)limit_of(allocator));
 }
