@@ -53,13 +53,15 @@ endfunction()
 
 # sp_add_fuzz_target(<name> SOURCES <files>...)
 # A file that includes fuzz.h and defines LLVMFuzzerTestOneInput; preset fuzz only. The test runs it
-# for 10 seconds, starting from tests/fuzz/corpus/<name> if that folder exists.
+# for 10 seconds, starting from tests/fuzz/corpus/<name> if that folder exists. The target sp_fuzz
+# builds them all.
 function(sp_add_fuzz_target name)
     if(NOT SP_FUZZ)
         return()
     endif()
     cmake_parse_arguments(PARSE_ARGV 1 fuzz "" "" "SOURCES")
     add_executable(${name} ${fuzz_SOURCES})
+    add_dependencies(sp_fuzz ${name})
     target_link_libraries(${name} PRIVATE sp_flags sp_static)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     # libFuzzer adds what it finds to the first folder and only reads the others.
