@@ -70,7 +70,7 @@ static void fill_silero_v5(const sound *s, size_t frame, float *out)
 static void fill_spectrum(const sound *s, size_t frame, float *out)
 {
     enum { SIZE = 512, HOP = 256 };
-    const double step = 2.0 * acos(-1.0) / SIZE;
+    const double step = 2.0 * acos(-1.0) / (double)SIZE;
     double windowed[SIZE];
     double cosines[SIZE];
     double sines[SIZE];
