@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each op, called by itself on tensors, gives the bits of a model of that one node: on contiguous
  * tensors and on scattered views, on the cpu and on the pretend accelerator. */
+#include <streampool/null_device.h>
+
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "ops/registry.h"
 #include "runtime_fixture.h"
 #include "support/eager_rows.h"
@@ -32,7 +36,7 @@ static void check_row(const eager_row *row, sp_device device)
 TEST(each_op_gives_the_bits_of_a_model_of_one_node)
 {
     runtime_begin();
-    for (uint32_t i = 0; i < eager_row_count; i++) check_row(&eager_rows[i], CPU);
+    for (uint32_t i = 0; i < eager_row_count; i++) check_row(&eager_rows[i], TESTED);
     test_note("%u uses", eager_row_count);
     runtime_end();
 }
@@ -42,6 +46,46 @@ TEST(each_op_gives_them_on_a_pretend_accelerator_too)
     runtime_begin();
     const sp_device device = open_null();
     for (uint32_t i = 0; i < eager_row_count; i++) check_row(&eager_rows[i], device);
+    CHECK_OK(sp_device_close(device));
+    runtime_end();
+}
+
+/* What a device lacks, and what the option names, the calling thread computes. */
+static void set_cpu_ops(const char *names)
+{
+    setenv("STREAMPOOL_CPU_OPS", names, 1);
+    sp__option_reset();
+}
+
+TEST(each_op_gives_them_where_the_calling_thread_computes_it)
+{
+    runtime_begin();
+    const sp_device device = open_null();
+    for (uint32_t i = 0; i < eager_row_count; i++) {
+        set_cpu_ops(eager_rows[i].op);
+        check_row(&eager_rows[i], device);
+    }
+    CHECK_OK(sp_device_close(device));
+    set_cpu_ops("");
+    runtime_end();
+}
+
+TEST(what_the_calling_thread_computes_is_no_command)
+{
+    static const eager_row sum = {"Add", 14, "f32[2,3] f32[3]", "", 1};
+    eager_case c;
+    sp_array y = {0};
+    runtime_begin();
+    const sp_device device = open_null();
+    eager_case_make(&sum, &c);
+    CHECK_OK(sp_null_fail_randomly(device, 1000, 1)); /* each command fails */
+    CHECK_STATUS(eager_case_run(&c, device, true, &y), SP_FAILED);
+    set_cpu_ops("Relu,Add");
+    CHECK_OK(eager_case_run(&c, device, true, &y));
+    set_cpu_ops("");
+    (void)sp_device_synchronize(device);
+    data_free(&y, 1);
+    eager_case_close(&c);
     CHECK_OK(sp_device_close(device));
     runtime_end();
 }
