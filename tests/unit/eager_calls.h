@@ -12,7 +12,7 @@ sp_status call_op_run_alias(call_context *self);     /* the result is the input'
 sp_status call_op_run_into(call_context *self);      /* directly */
 sp_status call_op_run_into_view(call_context *self); /* by a copy */
 sp_status call_op_attributes(call_context *self);
-sp_status call_linear(call_context *self);           /* with scratch */
+sp_status call_linear(call_context *self); /* with scratch */
 sp_status call_silu(call_context *self);
 sp_status call_concat(call_context *self);
 

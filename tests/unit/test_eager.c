@@ -14,8 +14,8 @@ static sp_tensor floats_on(sp_device device, uint32_t rank, const int64_t *shape
     sp_tensor tensor = {0};
     uint64_t count = 1;
     for (uint32_t i = 0; i < rank; i++) count *= (uint64_t)shape[i];
-    CHECK_OK(sp_tensor_from_host(device, SP_F32, rank, shape, values, count * sizeof *values,
-                                 &tensor));
+    CHECK_OK(
+        sp_tensor_from_host(device, SP_F32, rank, shape, values, count * sizeof *values, &tensor));
     return tensor;
 }
 
