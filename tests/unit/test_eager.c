@@ -95,6 +95,31 @@ TEST(a_result_never_shares_memory_with_an_input)
     runtime_end();
 }
 
+/* Every other column, turned round, both repeated: the same elements, copied, give the same bits.
+ */
+TEST(views_of_views_are_inputs_like_any_other)
+{
+    runtime_begin();
+    float values[24], got[24], wanted[24];
+    for (int i = 0; i < 24; i++) values[i] = (float)i / 8 - 1;
+    const int64_t matrix[2] = {4, 6}, repeated[3] = {2, 3, 4};
+    const sp_tensor x = floats_on(CPU, 2, matrix, values);
+    sp_tensor columns, turned, twice, packed, y, z;
+    CHECK_OK(sp_tensor_slice(x, 1, 5, 3, -2, &columns));
+    CHECK_OK(sp_tensor_transpose(columns, 0, 1, &turned));
+    CHECK_OK(sp_tensor_expand(turned, 3, repeated, &twice));
+    CHECK_OK(sp_tensor_contiguous(twice, &packed));
+    CHECK_OK(sp_softmax(twice, 1, &y));
+    CHECK_OK(sp_softmax(packed, 1, &z));
+    CHECK_OK(sp_tensor_read(y, got, sizeof got));
+    CHECK_OK(sp_tensor_read(z, wanted, sizeof wanted));
+    CHECK_EQ_MEM(got, wanted, sizeof got);
+    CHECK(memcmp(got, got + 12, sizeof got / 2) == 0);
+    const sp_tensor all[] = {x, columns, turned, twice, packed, y, z};
+    for (size_t i = 0; i < SP_COUNT_OF(all); i++) release(all[i]);
+    runtime_end();
+}
+
 /* ---- own tensors as outputs ---- */
 
 static sp_status add_into(sp_tensor a, sp_tensor b, sp_tensor into, sp_tensor *y)
