@@ -283,7 +283,7 @@ static sp_array read_input(const eager_row *row, const char *word, data_random *
 static void add_attribute(const eager_row *row, writer *node, const char *word)
 {
     char name[64];
-    double numbers[16];
+    double numbers[16] = {0};
     int64_t ints[16];
     float floats[16];
     const size_t len = strcspn(word, "=");
