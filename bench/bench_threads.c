@@ -8,6 +8,7 @@
 #include "base/wait.h"
 
 #define POINTS_MAX 16
+#define SIDES_MAX 4
 #define BATCH 64 /* calls between two looks at the end */
 
 enum { NOT_STARTED, RUNNING, OVER };
@@ -61,17 +62,23 @@ static double measure(bench_fn fn, void *ctx, uint32_t threads)
     return ns / (double)sp_load_relaxed(&self.calls);
 }
 
-void bench_threads(bench_fn fn, void *ctx, const uint32_t *points, uint32_t count,
-                   bench_figure *figures)
+void bench_threads(const bench_side *sides, uint32_t side_count, const uint32_t *points,
+                   uint32_t point_count)
 {
-    double values[POINTS_MAX][BENCH_THREADS_ROUNDS];
-    bench_check(count <= POINTS_MAX, "too many points");
+    double values[POINTS_MAX][SIDES_MAX][BENCH_THREADS_ROUNDS];
+    bench_check(point_count <= POINTS_MAX && side_count <= SIDES_MAX, "too many points or sides");
     for (uint32_t round = 0; round < BENCH_THREADS_ROUNDS; round++) {
-        for (uint32_t i = 0; i < count; i++) values[i][round] = measure(fn, ctx, points[i]);
+        for (uint32_t i = 0; i < point_count; i++) {
+            for (uint32_t s = 0; s < side_count; s++) {
+                values[i][s][round] = measure(sides[s].fn, sides[s].ctx, points[i]);
+            }
+        }
     }
-    for (uint32_t i = 0; i < count; i++) {
-        figures[i] = bench_figure_of(values[i], BENCH_THREADS_ROUNDS);
-        figures[i].round_ms = BENCH_THREADS_MS;
+    for (uint32_t i = 0; i < point_count; i++) {
+        for (uint32_t s = 0; s < side_count; s++) {
+            sides[s].figures[i] = bench_figure_of(values[i][s], BENCH_THREADS_ROUNDS);
+            sides[s].figures[i].round_ms = BENCH_THREADS_MS;
+        }
     }
 }
 

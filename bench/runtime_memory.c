@@ -60,7 +60,8 @@ static void bench_curve(void)
 {
     static const uint32_t points[] = {1, 2, 4, 8, 16, 31};
     bench_figure figures[SP_COUNT_OF(points)];
-    bench_threads(create_release, NULL, points, SP_COUNT_OF(points), figures);
+    const bench_side side = {create_release, NULL, figures};
+    bench_threads(&side, 1, points, SP_COUNT_OF(points));
     double best = 0;
     for (uint32_t i = 0; i < SP_COUNT_OF(points); i++) {
         const char *peer = i > 0 ? "best point before" : NULL;

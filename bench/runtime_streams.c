@@ -66,7 +66,8 @@ static void bench_callers(void)
 {
     static const uint32_t points[] = {1, CALLERS};
     bench_figure figures[2];
-    bench_threads(submit_on_own_stream, NULL, points, 2, figures);
+    const bench_side side = {submit_on_own_stream, NULL, figures};
+    bench_threads(&side, 1, points, 2);
     const uint32_t cores = sp_thread_core_count();
     const uint32_t width = cores < CALLERS ? cores : CALLERS;
     const bench_figure *one = &figures[0];

@@ -54,6 +54,7 @@ endfunction()
 # sp_add_fuzz_target(<name> SOURCES <files>... [SECONDS <seconds>])
 # A file that includes fuzz.h and defines LLVMFuzzerTestOneInput; preset fuzz only. The test runs it
 # for 10 seconds, or as many as given, starting from tests/fuzz/corpus/<name> if that folder exists.
+# The target sp_fuzz builds them all.
 function(sp_add_fuzz_target name)
     if(NOT SP_FUZZ)
         return()
@@ -64,6 +65,7 @@ function(sp_add_fuzz_target name)
     endif()
     math(EXPR timeout "${fuzz_SECONDS} + 60") # for one slow input and the end
     add_executable(${name} ${fuzz_SOURCES})
+    add_dependencies(sp_fuzz ${name})
     target_link_libraries(${name} PRIVATE sp_flags sp_static)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     # libFuzzer adds what it finds to the first folder and only reads the others.

@@ -4,6 +4,7 @@
 A check is a function (root) -> list of findings. Its self-test copies the sources into a scratch
 folder, plants one violation after the other, and requires that each adds a finding there.
 """
+import functools
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ def c_files(root, *dirs):
     return sorted(path.relative_to(root) for path in found)
 
 
+@functools.lru_cache(maxsize=None)  # self-tests look at the same files again and again
 def code_of(text, keep_strings=False):
     """The text with comments (and the contents of strings) blanked; lines stay where they are."""
 

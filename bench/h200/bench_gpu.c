@@ -160,10 +160,11 @@ static void fill_and_copy(void *ctx, uint64_t count)
 static void bench_tracking(sp_device device)
 {
     bench_figure tracked[POINTS], untracked[POINTS];
-    fill_case c = {.device = device, .is_untracked = true};
-    bench_threads(fill_and_copy, &c, points, POINTS, untracked);
-    c.is_untracked = false;
-    bench_threads(fill_and_copy, &c, points, POINTS, tracked);
+    fill_case with = {.device = device};
+    fill_case without = {.device = device, .is_untracked = true};
+    const bench_side sides[] = {{fill_and_copy, &with, tracked},
+                                {fill_and_copy, &without, untracked}};
+    bench_threads(sides, SP_COUNT_OF(sides), points, POINTS);
     for (uint32_t i = 0; i < POINTS; i++) {
         bench_print_threads("fill_copy_wait_tracked", points[i], &tracked[i], "untracked",
                             untracked[i].median, 0.95);
@@ -261,9 +262,9 @@ static void bench_case(gpu_case *c, double wanted)
 {
     bench_figure ours[POINTS], synchronize[POINTS], query[POINTS], best[POINTS];
     open_streams(c);
-    bench_threads(run_bare_synchronize, c, points, POINTS, synchronize);
-    bench_threads(run_model, c, points, POINTS, ours);
-    bench_threads(run_bare_query, c, points, POINTS, query);
+    const bench_side sides[] = {
+        {run_bare_synchronize, c, synchronize}, {run_model, c, ours}, {run_bare_query, c, query}};
+    bench_threads(sides, SP_COUNT_OF(sides), points, POINTS);
     for (uint32_t i = 0; i < POINTS; i++) {
         best[i] = synchronize[i].median < query[i].median ? synchronize[i] : query[i];
     }

@@ -122,6 +122,21 @@ static sp_status lower_depthwise(const sp_op_call *call, sp_lowering *lowering,
     return sp__lower_cover(dispatch, k->planes, k->tile_planes);
 }
 
+/* The kernel for volumes, or for types that have one kernel for everything. */
+static sp_kernel_id general_kernel(sp_dtype dtype)
+{
+    switch (dtype) {
+    case SP_F64:
+        return SP_KERNEL_ID_conv_any_f64;
+    case SP_F16:
+        return SP_KERNEL_ID_conv_any_f16;
+    case SP_BF16:
+        return SP_KERNEL_ID_conv_any_bf16;
+    default:
+        return SP_KERNEL_ID_conv_3d_f32;
+    }
+}
+
 sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
@@ -130,15 +145,17 @@ sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering)
     sp_conv_3d_constants volume = conv_constants(call, &window);
     sp_conv_constants *k = &volume.plane;
     const int64_t images = call->inputs[0].shape.dims[0];
+    const sp_dtype dtype = call->inputs[0].dtype;
+    const bool is_image = dtype == SP_F32 && is_flat(&volume);
     k->planes = images * k->groups * k->filters;
-    if (is_flat(&volume) && is_depthwise(k)) return lower_depthwise(call, lowering, k);
+    if (is_image && is_depthwise(k)) return lower_depthwise(call, lowering, k);
     const int64_t taps = k->channels * volume.kernel_d * k->kernel_h * k->kernel_w;
     k->tile_pixels = sp__window_tile(SP_CONV_PIXELS, k->filters, taps) * SP_CONV_PIXELS;
     sp_dispatch *dispatch;
-    if (is_flat(&volume)) {
+    if (is_image) {
         SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_f32, k, sizeof(*k), &dispatch));
     } else {
-        SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_3d_f32, &volume, sizeof(volume),
+        SP_TRY(sp__lower_dispatch(lowering, general_kernel(dtype), &volume, sizeof(volume),
                                   &dispatch));
     }
     bind_conv(dispatch, call);

@@ -53,10 +53,38 @@ void sp__gemm_choose_tile(sp_gemm_constants *k)
     if (k->tile_rows < 4) k->tile_rows = 4;
 }
 
+/* A type without a kernel of its own; b as it lies there. */
+static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
+                               const sp_gemm_constants *gemm, bool is_transposed, uint64_t batch)
+{
+    static const sp_kernel_id kernels[SP_BOOL + 1] = {
+        [SP_F64] = SP_KERNEL_ID_gemm_any_f64,   [SP_F16] = SP_KERNEL_ID_gemm_any_f16,
+        [SP_BF16] = SP_KERNEL_ID_gemm_any_bf16, [SP_I32] = SP_KERNEL_ID_gemm_any_i32,
+        [SP_I64] = SP_KERNEL_ID_gemm_any_i64,   [SP_U32] = SP_KERNEL_ID_gemm_any_u32,
+        [SP_U64] = SP_KERNEL_ID_gemm_any_u64,
+    };
+    sp_gemm_any_constants k = {.gemm = *gemm};
+    k.gemm.b_depth = is_transposed ? 1 : gemm->columns;
+    k.b_column = is_transposed ? gemm->depth : 1;
+    const int64_t row = (gemm->depth > 0 ? gemm->depth : 1) * gemm->columns;
+    k.gemm.tile_rows = SP_TILE_PRODUCTS / row + 1;
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, kernels[call->inputs[0].dtype], &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, 0);
+    sp__lower_bind_input(dispatch, call, 1);
+    if (gemm->has_c) sp__lower_bind_input(dispatch, call, 2);
+    sp__lower_bind_output(dispatch, call, 0);
+    const uint64_t tiles = sp__lower_tiles((uint64_t)gemm->rows, (uint64_t)k.gemm.tile_rows);
+    return sp__lower_grid(dispatch, tiles, 1, batch);
+}
+
 /* Emits the product; everything about a, c and the batch stands in `k`. */
 static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gemm_constants *k,
                            bool is_transposed, uint64_t batch)
 {
+    if (call->inputs[0].dtype != SP_F32) {
+        return emit_gemm_any(call, lowering, k, is_transposed, batch);
+    }
     const bool is_packed = call->inputs[1].is_packed || is_transposed;
     if (is_packed && !call->inputs[1].is_packed) SP_TRY(emit_pack(call, lowering, is_transposed));
     k->is_padded = is_packed;
@@ -97,8 +125,11 @@ sp_status sp__gemm_infer(sp_op_call *call)
     const sp_shape y = {.rank = 2, .dims = {a->dims[ta ? 1 : 0], b->dims[tb ? 0 : 1]}};
     if (sp__op_has_input(call, 2)) {
         sp_shape both;
+        const bool repeats =
+            call->version >= 7 || sp__attribute_int(call->attributes, "broadcast", 0) != 0;
         SP_TRY(sp__shape_broadcast(&call->inputs[2].shape, &y, &both));
-        if (!sp__shape_equal(&both, &y)) {
+        if (!sp__shape_equal(&both, &y) ||
+            (!repeats && !sp__shape_equal(&call->inputs[2].shape, &y))) {
             return sp__fail(SP_MISMATCH, "input C of shape %s does not broadcast to %s",
                             sp__shape_print(&call->inputs[2].shape).text, sp__shape_print(&y).text);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions, normalisations, pools and the convolutions that GPUs do not have: the list of the
- * kernels, and the constants that their lowerings write and they read. */
+/* Reductions, normalisations, pools and the products and convolutions that GPUs do not have: the
+ * list of the kernels, and the constants that their lowerings write and they read. */
 #ifndef SP_OPS_REDUCE_CONSTANTS_H
 #define SP_OPS_REDUCE_CONSTANTS_H
 
@@ -18,10 +18,20 @@
     X(softmax_f32) /* x, y */                                                                      \
     X(softmax_f64)                                                                                 \
     X(softmax_f16)                                                                                 \
-    X(batch_norm_f32)     /* x, scale, bias, mean, variance, y */                                  \
-    X(blend_f32)          /* a, b, y */                                                            \
-    X(norm_f32)           /* x, scale, bias if has_bias, y, mean and inverse if there */           \
-    X(conv_3d_f32)        /* as conv_f32 */                                                        \
+    X(batch_norm_f32) /* x, scale, bias, mean, variance, y */                                      \
+    X(blend_f32)      /* a, b, y */                                                                \
+    X(norm_f32)       /* x, scale, bias if has_bias, y, mean and inverse if there */               \
+    X(conv_3d_f32)    /* as conv_f32 */                                                            \
+    X(conv_any_f64)   /* likewise, down to conv_any_bf16 */                                        \
+    X(conv_any_f16)                                                                                \
+    X(conv_any_bf16)                                                                               \
+    X(gemm_any_f64) /* a, b, c if has_c, y, down to gemm_any_u64 */                                \
+    X(gemm_any_f16)                                                                                \
+    X(gemm_any_bf16)                                                                               \
+    X(gemm_any_i32)                                                                                \
+    X(gemm_any_i64)                                                                                \
+    X(gemm_any_u32)                                                                                \
+    X(gemm_any_u64)                                                                                \
     X(conv_transpose_f32) /* as conv_f32 */                                                        \
     X(average_pool_f32)   /* x, y */                                                               \
     X(max_pool_any_f32)   /* x, y, indices if has_indices, down to max_pool_any_i8 */              \
@@ -127,6 +137,12 @@ typedef struct sp_conv_3d_constants {
     int64_t in_d, out_d, kernel_d, stride_d, dilation_d, pad_front;
 } sp_conv_3d_constants;
 
+/* Products of types other than f32: b as it lies there. */
+typedef struct sp_gemm_any_constants {
+    sp_gemm_constants gemm; /* but b_panel, tile_panels, is_padded and the activation */
+    int64_t b_column;       /* of b: to the next column */
+} sp_gemm_any_constants;
+
 /* Bytes of each, the same for every compiler. */
 #define SP_REDUCE_CONSTANTS_LIST(X)                                                                \
     X(sp_reduce_constants, 296)                                                                    \
@@ -137,6 +153,7 @@ typedef struct sp_conv_3d_constants {
     X(sp_norm_constants, 56)                                                                       \
     X(sp_window_constants, 192)                                                                    \
     X(sp_conv_transpose_constants, 224)                                                            \
-    X(sp_conv_3d_constants, 200)
+    X(sp_conv_3d_constants, 200)                                                                   \
+    X(sp_gemm_any_constants, 304)
 
 #endif

@@ -21,6 +21,7 @@
 #define F32_AND_HALVES (F32 | HALVES)
 #define FLOATS (F32_AND_HALVES | F64)
 #define LANE_FLOATS (F32 | F64 | SP_DTYPE_BIT(SP_F16)) /* of reductions */
+#define PRODUCT_TYPES (FLOATS | INTS | SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64))
 #define BYTES (SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_U8))
 #define NUMBERS (FLOATS | ALL_INTS)
 #define BOOLS SP_DTYPE_BIT(SP_BOOL)
@@ -148,7 +149,7 @@ static const sp_op table[] = {
        ATTRIBUTE("value_ints", INTS)),
     OP("ConstantOfShape", 9, NEWEST, 1, 1, 1, 1, INTS, sp__constant_of_shape_infer,
        sp__constant_of_shape_lower, NULL, ATTRIBUTE("value", TENSOR)),
-    OP("Conv", 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_infer, sp__conv_lower, NULL,
+    OP("Conv", 1, NEWEST, 2, 3, 1, 1, FLOATS, sp__conv_infer, sp__conv_lower, NULL,
        WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT), ATTRIBUTE("kernel_shape", INTS)),
     OP("ConvTranspose", 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_transpose_infer,
        sp__conv_transpose_lower, NULL, WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT),
@@ -189,9 +190,11 @@ static const sp_op table[] = {
        ATTRIBUTE("batch_dims", INT)),
     OP("Gelu", 20, NEWEST, 1, 1, 1, 1, F32_AND_HALVES, sp__gelu_infer, sp__gelu_lower, NULL,
        ATTRIBUTE("approximate", STRING)),
-    OP("Gemm", 7, 10, 3, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
+    OP("Gemm", 6, 6, 3, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
+       GEMM_ATTRIBUTES, ATTRIBUTE("broadcast", INT)),
+    OP("Gemm", 7, 10, 3, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
-    OP("Gemm", 11, NEWEST, 2, 3, 1, 1, F32, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
+    OP("Gemm", 11, NEWEST, 2, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
        GEMM_ATTRIBUTES),
     OP("GlobalAveragePool", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__global_pool_infer,
        sp__global_average_pool_lower, NULL, NO_ATTRIBUTES),
@@ -232,7 +235,7 @@ static const sp_op table[] = {
        ATTRIBUTE("axis", INT)),
     OP("LpNormalization", 1, NEWEST, 1, 1, 1, 1, F32, sp__lp_norm_infer, sp__lp_norm_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("p", INT)),
-    OP("MatMul", 1, NEWEST, 2, 2, 1, 1, F32, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
+    OP("MatMul", 1, NEWEST, 2, 2, 1, 1, PRODUCT_TYPES, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
        NO_ATTRIBUTES),
     VARIADIC("Max", NUMBERS, sp__max_lower),
     OP("MaxPool", 1, NEWEST, 1, 1, 1, 2, F32 | F64 | BYTES, sp__pool_infer,

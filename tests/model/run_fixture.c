@@ -5,10 +5,39 @@
 
 #include <streampool/check.h>
 
+#include "base/heap.h"
 #include "support/onnx_writer.h"
 
 const char *const fixture_models[FIXTURE_MODELS] = {
     "blazeface_front_128", "mnist_8", "policy_go1", "policy_g1", "torch_linear", "torch_mlp"};
+
+const char *const fixture_all_models[FIXTURE_ALL_MODELS] = {"basic_pitch",
+                                                            "blazeface_front_128",
+                                                            "dtln_1",
+                                                            "dtln_2",
+                                                            "fastestdet",
+                                                            "gtcrn_simple",
+                                                            "light_densenet121",
+                                                            "light_resnet50",
+                                                            "light_shufflenet",
+                                                            "magika_v3_3",
+                                                            "mnist_8",
+                                                            "policy_g1",
+                                                            "policy_go1",
+                                                            "ppocr_cls",
+                                                            "ppocr_v4_det",
+                                                            "silero_vad_v4",
+                                                            "silero_vad_v5",
+                                                            "super_resolution_10",
+                                                            "torch_bert",
+                                                            "torch_conv1d",
+                                                            "torch_encoder",
+                                                            "torch_linear",
+                                                            "torch_lstm",
+                                                            "torch_mha",
+                                                            "torch_mlp",
+                                                            "torch_resnet",
+                                                            "ultraface_rfb_320"};
 
 static void read_inputs(const char *name, model_case *out)
 {
@@ -73,6 +102,16 @@ void case_run_rounds(void *arg, uint32_t index)
     outputs_free(load->c, outputs);
 }
 
+void cases_run_rounds(void *arg, uint32_t index)
+{
+    cases_load *l = arg;
+    for (uint32_t i = 0; i < l->count; i++) {
+        case_load one = {.c = &l->cases[(index + i) % l->count], .rounds = l->rounds};
+        case_run_rounds(&one, index);
+        sp_fetch_add_relaxed(&l->differing, sp_load_relaxed(&one.differing));
+    }
+}
+
 bool case_open(const char *name, const sp_model_options *options, model_case *out)
 {
     *out = (model_case){0};
@@ -97,6 +136,24 @@ void case_close(model_case *c)
     }
     CHECK_OK(sp_model_release(c->model));
     CHECK_EQ_U64(sp_check_report_count(), 0); /* by the checker, in runs where it is on */
+}
+
+bool cases_open(const char *const *names, uint32_t count, const sp_model_options *options,
+                cases_load *out)
+{
+    *out = (cases_load){.cases = sp_calloc(count, sizeof *out->cases)};
+    for (; out->count < count; out->count++) {
+        if (case_open(names[out->count], options, &out->cases[out->count])) continue;
+        cases_close(out);
+        return false;
+    }
+    return true;
+}
+
+void cases_close(cases_load *l)
+{
+    for (uint32_t i = 0; i < l->count; i++) case_close(&l->cases[i]);
+    sp_free(l->cases);
 }
 
 sp_model small_model(const sp_model_options *options)

@@ -16,6 +16,9 @@
 /* The six models of the first milestone. */
 #define FIXTURE_MODELS 6
 extern const char *const fixture_models[FIXTURE_MODELS];
+/* All that shared data has. */
+#define FIXTURE_ALL_MODELS 27
+extern const char *const fixture_all_models[FIXTURE_ALL_MODELS];
 
 typedef struct model_case {
     sp_model model;
@@ -47,6 +50,19 @@ typedef struct case_load {
     sp_atomic_u32 differing;
 } case_load;
 void case_run_rounds(void *arg, uint32_t index);
+
+/* For test_threads: `rounds` runs of each case by each thread, which begin at different ones. */
+typedef struct cases_load {
+    model_case *cases;
+    uint32_t count;
+    uint32_t rounds;
+    sp_atomic_u32 differing;
+} cases_load;
+void cases_run_rounds(void *arg, uint32_t index);
+/* Opens the named models; false if the data is not there, and then none is open. */
+bool cases_open(const char *const *names, uint32_t count, const sp_model_options *options,
+                cases_load *out);
+void cases_close(cases_load *l);
 
 /* A model y = x * w + b with `n` free: x is [n, 4], w [4, 3]. */
 sp_model small_model(const sp_model_options *options);

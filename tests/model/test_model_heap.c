@@ -15,6 +15,7 @@
 
 typedef struct counted_load {
     const model_case *c;
+    uint32_t rounds;
     sp_array outputs[THREADS][FIXTURE_PORTS];
     malloc_span span;
 } counted_load;
@@ -32,7 +33,7 @@ static void run_counted(void *arg, uint32_t index)
     counted_load *load = arg;
     become_known();
     malloc_span_start(&load->span);
-    for (int i = 0; i < 1000 / THREADS; i++) {
+    for (uint32_t i = 0; i < load->rounds; i++) {
         if (case_run(load->c, load->outputs[index]) != SP_OK) break;
     }
     malloc_span_end(&load->span);
@@ -69,14 +70,14 @@ TEST(every_way_to_get_memory_is_counted)
     COUNTED(sp_aligned_malloc(64, 64), sp_free(block));
 }
 
-TEST(after_the_first_run_of_a_key_no_run_allocates)
+static void check_models(const char *const *names, uint32_t count, uint32_t rounds)
 {
     if (!malloc_is_counted()) SKIP("the sanitizer has its own malloc");
     counted_load *load = sp_malloc(sizeof *load);
-    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         model_case c;
-        *load = (counted_load){.c = &c, .span = {.threads = THREADS}};
-        if (!case_open(fixture_models[i], NULL, &c)) {
+        *load = (counted_load){.c = &c, .rounds = rounds, .span = {.threads = THREADS}};
+        if (!case_open(names[i], NULL, &c)) {
             sp_free(load);
             SKIP("no shared data");
         }
@@ -87,6 +88,16 @@ TEST(after_the_first_run_of_a_key_no_run_allocates)
         case_close(&c);
     }
     sp_free(load);
+}
+
+TEST(after_the_first_run_of_a_key_no_run_allocates)
+{
+    check_models(fixture_models, FIXTURE_MODELS, 1000 / THREADS);
+}
+
+TEST(no_model_allocates_after_the_first_run_of_a_key)
+{
+    check_models(fixture_all_models, FIXTURE_ALL_MODELS, (uint32_t)test_count(20, 1));
 }
 
 TEST_MAIN

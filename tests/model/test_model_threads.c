@@ -11,58 +11,19 @@
 #include "base/thread.h"
 #include "run_fixture.h"
 
-typedef struct load {
-    model_case cases[FIXTURE_MODELS];
-    uint32_t rounds;
-    sp_atomic_u32 differing;
-} load;
-
-static bool load_open(load *l, const sp_model_options *options)
-{
-    memset(l, 0, sizeof *l);
-    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
-        if (!case_open(fixture_models[i], options, &l->cases[i])) return false;
-    }
-    return true;
-}
-
-static void load_close(load *l)
-{
-    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) case_close(&l->cases[i]);
-}
-
-static void run_all_models(void *arg, uint32_t index)
-{
-    load *l = arg;
-    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
-        const model_case *c = &l->cases[(index + i) % FIXTURE_MODELS];
-        sp_array outputs[FIXTURE_PORTS] = {0};
-        outputs_make(c, outputs);
-        for (uint32_t round = 0; round < l->rounds; round++) {
-            outputs_wipe(c, outputs);
-            CHECK_OK(case_run(c, outputs));
-            if (!case_is_same(c, outputs)) sp_fetch_add_relaxed(&l->differing, 1);
-        }
-        outputs_free(c, outputs);
-    }
-}
-
 TEST(all_models_from_31_threads_give_the_bits_of_one)
 {
-    load *l = sp_malloc(sizeof *l);
-    if (!load_open(l, NULL)) {
-        sp_free(l);
-        SKIP("no shared data");
-    }
-    l->rounds = (uint32_t)test_count(100, 3);
-    test_threads(31, run_all_models, l);
-    CHECK_EQ_U64(sp_load_relaxed(&l->differing), 0);
+    cases_load l;
+    if (!cases_open(fixture_models, FIXTURE_MODELS, NULL, &l)) SKIP("no shared data");
+    l.rounds = (uint32_t)test_count(100, 3);
+    test_threads(31, cases_run_rounds, &l);
+    CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
     sp_device_info device;
     CHECK_OK(sp_device_get_info((sp_device){0}, &device));
     uint32_t most = 0;
     for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
         sp_model_info info;
-        CHECK_OK(sp_model_get_info(l->cases[i].model, &info));
+        CHECK_OK(sp_model_get_info(l.cases[i].model, &info));
         CHECK_EQ_U64(info.plan_count, 1);
         CHECK(info.session_count <= device.run_slots);
         CHECK(info.most_in_flight <= device.run_slots);
@@ -70,8 +31,7 @@ TEST(all_models_from_31_threads_give_the_bits_of_one)
     }
     test_note("%u run slots, %u runs of one model at once", device.run_slots, most);
     if (device.run_slots > 1) CHECK(most >= 2);
-    load_close(l);
-    sp_free(l);
+    cases_close(&l);
 }
 
 TEST(a_row_of_a_batch_has_the_bits_of_the_row_alone)
@@ -197,26 +157,22 @@ static void keep_no_cache(bool is_on)
 
 TEST(memory_that_is_taken_and_trimmed_between_runs_changes_no_bit)
 {
-    load *l = sp_malloc(sizeof *l);
-    if (!load_open(l, NULL)) {
-        sp_free(l);
-        SKIP("no shared data");
-    }
+    cases_load l;
+    if (!cases_open(fixture_models, FIXTURE_MODELS, NULL, &l)) SKIP("no shared data");
     const uint32_t rounds = (uint32_t)test_count(200, 10);
     for (uint32_t round = 0; round < rounds; round++) {
         keep_no_cache(round % 3 == 0);
         churn(round);
-        l->rounds = 1;
-        run_all_models(l, round);
+        l.rounds = 1;
+        cases_run_rounds(&l, round);
     }
     keep_no_cache(false);
-    CHECK_EQ_U64(sp_load_relaxed(&l->differing), 0);
-    load_close(l);
-    sp_free(l);
+    CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
+    cases_close(&l);
 }
 
 typedef struct churned_load {
-    load models;
+    cases_load models;
     sp_atomic_u32 running;
     sp_atomic_u32 churns;
 } churned_load;
@@ -227,7 +183,7 @@ static void run_or_churn(void *arg, uint32_t index)
 {
     churned_load *c = arg;
     if (index >= CHURNERS) {
-        run_all_models(&c->models, index);
+        cases_run_rounds(&c->models, index);
         sp_fetch_sub_release(&c->running, 1);
         return;
     }
@@ -239,22 +195,17 @@ static void run_or_churn(void *arg, uint32_t index)
 
 TEST(memory_that_is_taken_and_trimmed_beside_runs_changes_no_bit)
 {
-    churned_load *c = sp_malloc(sizeof *c);
-    *c = (churned_load){0};
-    if (!load_open(&c->models, NULL)) {
-        sp_free(c);
-        SKIP("no shared data");
-    }
-    c->models.rounds = (uint32_t)test_count(200, 5);
-    sp_store_relaxed(&c->running, CHURNED_THREADS - CHURNERS);
+    churned_load c = {0};
+    if (!cases_open(fixture_models, FIXTURE_MODELS, NULL, &c.models)) SKIP("no shared data");
+    c.models.rounds = (uint32_t)test_count(200, 5);
+    sp_store_relaxed(&c.running, CHURNED_THREADS - CHURNERS);
     keep_no_cache(true);
-    test_threads(CHURNED_THREADS, run_or_churn, c);
+    test_threads(CHURNED_THREADS, run_or_churn, &c);
     keep_no_cache(false);
-    CHECK_EQ_U64(sp_load_relaxed(&c->models.differing), 0);
-    CHECK(sp_load_relaxed(&c->churns) > 0);
-    test_note("%u rounds of taking and trimming", sp_load_relaxed(&c->churns));
-    load_close(&c->models);
-    sp_free(c);
+    CHECK_EQ_U64(sp_load_relaxed(&c.models.differing), 0);
+    CHECK(sp_load_relaxed(&c.churns) > 0);
+    test_note("%u rounds of taking and trimming", sp_load_relaxed(&c.churns));
+    cases_close(&c.models);
 }
 
 #if defined(__x86_64__)

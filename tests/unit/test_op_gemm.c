@@ -244,9 +244,9 @@ TEST(wrong_types_are_refused_with_op_version_and_type)
     const sp_array in[2] = {data_ints((int64_t[]){1}, 1), data_ints((int64_t[]){1}, 1)};
     sp_array out;
     const data_call call = {
-        .op = "MatMul", .version = 9, .inputs = in, .input_count = 2, .output_count = 1};
+        .op = "Gemm", .version = 11, .inputs = in, .input_count = 2, .output_count = 1};
     CHECK_STATUS(data_run_op(&call, &out), SP_UNSUPPORTED);
-    CHECK_MESSAGE("MatMul version 9 for type i64");
+    CHECK_MESSAGE("Gemm version 11 for type i64");
     for (int i = 0; i < 2; i++) sp_free(in[i].data);
 }
 
