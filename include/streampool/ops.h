@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators on tensors, one call at a time. What models are made of (docs/operators.md) runs here
- * by the same shape rules and the same kernels, so it gives the same bits.
+ * by the same shape rules and the same kernels, so it gives the same bits; that page says which
+ * element types each one has.
  *
  * Each call runs on the calling thread's current stream of its inputs' device and returns when it
  * is submitted. What it must follow, on whichever stream and thread, it follows by itself, as all
@@ -83,10 +84,10 @@ SP_API sp_status sp_op_run(const char *op, const sp_op_options *options, const s
 
 /* ---- products ---- */
 
-/* y = x * w' + b: x [..., in], w [out, in], b [out] or left out; y [..., out]. f32. Packs w each
- * time, which models do once. */
+/* y = x * w' + b: x [..., in], w [out, in], b [out] or left out; y [..., out]. Packs w each time,
+ * which models do once. */
 SP_API sp_status sp_linear(sp_tensor x, sp_tensor w, sp_tensor b, sp_tensor *y);
-/* Matrix products over the last two dimensions, the others broadcast (MatMul). f32. */
+/* Matrix products over the last two dimensions, the others broadcast (MatMul). */
 SP_API sp_status sp_matmul(sp_tensor a, sp_tensor b, sp_tensor *y);
 
 /* ---- two tensors of one type, broadcast ---- */
@@ -184,7 +185,7 @@ SP_API sp_status sp_softmax(sp_tensor x, int64_t axis, sp_tensor *y);
 /* The logarithm of that. */
 SP_API sp_status sp_log_softmax(sp_tensor x, int64_t axis, sp_tensor *y);
 
-/* ---- normalisation, f32 ---- */
+/* ---- normalisation ---- */
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias, mean and variance over the dimensions from
  * `axis` on, whose shape `scale` and `bias` broadcast to; bias may be left out. */
@@ -204,7 +205,7 @@ typedef struct sp_conv2d_options {
     int64_t groups;      /* zero: 1 */
 } sp_conv2d_options;
 
-/* w [out, channels / groups, rows, columns], b [out] or left out. f32. */
+/* w [out, channels / groups, rows, columns], b [out] or left out. */
 SP_API sp_status sp_conv2d(sp_tensor x, sp_tensor w, sp_tensor b, const sp_conv2d_options *options,
                            sp_tensor *y);
 
@@ -218,7 +219,7 @@ typedef struct sp_pool2d_options {
 
 /* The largest of each window; NaN if there is one in it. SP_INVALID for `counts_padding`. */
 SP_API sp_status sp_max_pool2d(sp_tensor x, const sp_pool2d_options *options, sp_tensor *y);
-/* The mean of each window. f32. */
+/* The mean of each window. */
 SP_API sp_status sp_avg_pool2d(sp_tensor x, const sp_pool2d_options *options, sp_tensor *y);
 
 /* ---- reductions over `axis_count` axes; 0 are all ---- */

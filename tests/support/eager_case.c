@@ -260,7 +260,7 @@ static double some_value(data_random *random, sp_dtype dtype)
 
 static sp_array read_input(const eager_row *row, const char *word, data_random *random)
 {
-    double numbers[64];
+    double numbers[64] = {0};
     const size_t len = strcspn(word, "[=:");
     sp_array array = {0};
     sp_shape shape = {0};
