@@ -51,15 +51,19 @@ function(sp_add_test_run run)
         ENVIRONMENT "${environment}")
 endfunction()
 
-# sp_add_fuzz_target(<name> SOURCES <files>...)
+# sp_add_fuzz_target(<name> SOURCES <files>... [SECONDS <seconds>])
 # A file that includes fuzz.h and defines LLVMFuzzerTestOneInput; preset fuzz only. The test runs it
-# for 10 seconds, starting from tests/fuzz/corpus/<name> if that folder exists. The target sp_fuzz
-# builds them all.
+# for 10 seconds, or as many as given, starting from tests/fuzz/corpus/<name> if that folder exists.
+# The target sp_fuzz builds them all.
 function(sp_add_fuzz_target name)
     if(NOT SP_FUZZ)
         return()
     endif()
-    cmake_parse_arguments(PARSE_ARGV 1 fuzz "" "" "SOURCES")
+    cmake_parse_arguments(PARSE_ARGV 1 fuzz "" "SECONDS" "SOURCES")
+    if(NOT fuzz_SECONDS)
+        set(fuzz_SECONDS 10)
+    endif()
+    math(EXPR timeout "${fuzz_SECONDS} + 60") # for one slow input and the end
     add_executable(${name} ${fuzz_SOURCES})
     add_dependencies(sp_fuzz ${name})
     target_link_libraries(${name} PRIVATE sp_flags sp_static)
@@ -70,6 +74,6 @@ function(sp_add_fuzz_target name)
     if(IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
         list(APPEND corpus ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
     endif()
-    sp_add_test_run(${name} PROGRAM ${name} LABELS fuzz
-        ARGS -max_total_time=10 -timeout=5 ${corpus})
+    sp_add_test_run(${name} PROGRAM ${name} LABELS fuzz TIMEOUT ${timeout}
+        ARGS -max_total_time=${fuzz_SECONDS} -timeout=5 ${corpus})
 endfunction()

@@ -27,6 +27,7 @@
 #include <streampool/model.h>
 #include <streampool/npy.h>
 #include <streampool/null_device.h>
+#include <streampool/ops.h>
 #include <streampool/runtime.h>
 #include <streampool/status.h>
 #include <streampool/storage.h>

@@ -15,7 +15,7 @@ static sp_status check_count(const char *what, uint32_t count, uint32_t min, uin
                     min, max);
 }
 
-static const sp_op_attribute *find_schema(const sp_op *op, sp_text name)
+static const sp_attribute_schema *find_schema(const sp_op *op, sp_text name)
 {
     for (uint32_t i = 0; i < SP_OP_MAX_ATTRIBUTES && op->attributes[i].name; i++) {
         if (sp__text_is(name, op->attributes[i].name)) return &op->attributes[i];
@@ -25,7 +25,7 @@ static const sp_op_attribute *find_schema(const sp_op *op, sp_text name)
 
 static sp_status check_attribute(const sp_op *op, const sp_attribute *attribute)
 {
-    const sp_op_attribute *schema = find_schema(op, attribute->name);
+    const sp_attribute_schema *schema = find_schema(op, attribute->name);
     if (!schema) {
         return sp__fail(SP_UNSUPPORTED, "attribute '%s' is not supported",
                         sp__text_print(attribute->name).text);
@@ -51,7 +51,7 @@ sp_status sp__op_check(const sp_op_call *call)
         SP_TRY(check_attribute(op, &call->attributes.items[i]));
     }
     for (uint32_t i = 0; i < SP_OP_MAX_ATTRIBUTES && op->attributes[i].name; i++) {
-        const sp_op_attribute *schema = &op->attributes[i];
+        const sp_attribute_schema *schema = &op->attributes[i];
         if (schema->is_required && !sp__attribute_find(call->attributes, schema->name)) {
             return sp__fail(SP_CORRUPT, "attribute '%s' is missing", schema->name);
         }

@@ -28,11 +28,11 @@ typedef struct sp_op_value {
     int64_t number;   /* of an output: room for the one integer that a shape rule knows */
 } sp_op_value;
 
-typedef struct sp_op_attribute {
+typedef struct sp_attribute_schema {
     const char *name;
     sp_attribute_type type;
     bool is_required;
-} sp_op_attribute;
+} sp_attribute_schema;
 
 #define SP_OP_MAX_ATTRIBUTES 9
 #define SP_OP_VARIADIC UINT32_MAX
@@ -45,7 +45,7 @@ typedef struct sp_op {
     uint32_t min_inputs, max_inputs;
     uint32_t min_outputs, max_outputs;
     uint32_t dtypes; /* bits of the types allowed for input 0 (for output 0 if there is none) */
-    sp_op_attribute attributes[SP_OP_MAX_ATTRIBUTES]; /* ended by a NULL name */
+    sp_attribute_schema attributes[SP_OP_MAX_ATTRIBUTES]; /* ended by a NULL name */
 
     /* From the inputs (and the values of those that are known) to dtype and shape of each output.
      * Errors: SP_MISMATCH, SP_UNSUPPORTED. */

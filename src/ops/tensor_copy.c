@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between tensors: a plain copy where both sides are one stretch, else the kernel that moves
  * elements between any two layouts. */
+#include "ops/tensor_copy.h"
+
 #include <string.h>
 
 #include "base/error.h"
@@ -11,7 +13,6 @@
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
 #include "tensor/move.h"
-#include "tensor/tensor.h"
 
 static sp_use use_of(const sp_rt_tensor *tensor, sp_access access)
 {
@@ -110,8 +111,7 @@ static bool may_overlap(const sp_rt_tensor *a, const sp_rt_tensor *b)
            y.offset < x.offset + x.bytes;
 }
 
-/* The elements in order, in a storage of their own. */
-static sp_status copy_of(const sp_rt_tensor *tensor, const void *call_site, sp_tensor *out)
+sp_status sp__tensor_copy_of(const sp_rt_tensor *tensor, const void *call_site, sp_tensor *out)
 {
     const sp_shape *shape = &tensor->layout.shape;
     sp_tensor copy;
@@ -133,7 +133,7 @@ static sp_status copy_overlapping(const sp_rt_tensor *to, const sp_rt_tensor *fr
 {
     sp_tensor copy;
     sp_rt_tensor *object;
-    SP_TRY(copy_of(from, call_site, &copy));
+    SP_TRY(sp__tensor_copy_of(from, call_site, &copy));
     sp_status status = sp__tensor_find(copy, &object);
     if (status == SP_OK) {
         status = submit_copy(to, object, call_site);
@@ -143,7 +143,7 @@ static sp_status copy_overlapping(const sp_rt_tensor *to, const sp_rt_tensor *fr
     return status;
 }
 
-static sp_status copy_held(const sp_rt_tensor *to, const sp_rt_tensor *from, const void *call_site)
+sp_status sp__tensor_copy(const sp_rt_tensor *to, const sp_rt_tensor *from, const void *call_site)
 {
     SP_TRY(check_copy(to, from));
     if (sp__shape_count(&to->layout.shape) == 0 || is_same_place(to, from)) return SP_OK;
@@ -158,7 +158,7 @@ sp_status sp_tensor_copy(sp_tensor destination, sp_tensor source)
     SP_TRY(sp__tensor_find(destination, &to));
     sp_status status = sp__tensor_find(source, &from);
     if (status == SP_OK) {
-        status = copy_held(to, from, call_site);
+        status = sp__tensor_copy(to, from, call_site);
         sp__tensor_drop(from);
     }
     sp__tensor_drop(to);
@@ -177,7 +177,7 @@ sp_status sp_tensor_contiguous(sp_tensor handle, sp_tensor *out)
         status = sp_tensor_retain(handle);
         if (status == SP_OK) *out = handle;
     } else {
-        status = copy_of(tensor, call_site, out);
+        status = sp__tensor_copy_of(tensor, call_site, out);
     }
     sp__tensor_drop(tensor);
     return status;

@@ -133,6 +133,24 @@ void add_attribute_ints(writer *node, const char *name, const int64_t *values, u
     write_message(node, 5, &w);
 }
 
+void add_attribute_float(writer *node, const char *name, float value)
+{
+    writer w = {0};
+    write_text(&w, 1, name);
+    write_float(&w, 2, value);
+    write_int(&w, 20, 1);
+    write_message(node, 5, &w);
+}
+
+void add_attribute_floats(writer *node, const char *name, const float *values, uint32_t count)
+{
+    writer w = {0};
+    write_text(&w, 1, name);
+    for (uint32_t i = 0; i < count; i++) write_float(&w, 7, values[i]);
+    write_int(&w, 20, 6);
+    write_message(node, 5, &w);
+}
+
 void add_attribute_text(writer *node, const char *name, const char *value)
 {
     writer w = {0};

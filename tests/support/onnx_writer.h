@@ -33,6 +33,8 @@ writer make_value(const char *name, int64_t data_type, const int64_t *dims, int 
 writer make_node(const char *op, const char *inputs, const char *outputs);
 void add_attribute_int(writer *node, const char *name, int64_t value);
 void add_attribute_ints(writer *node, const char *name, const int64_t *values, uint32_t count);
+void add_attribute_float(writer *node, const char *name, float value);
+void add_attribute_floats(writer *node, const char *name, const float *values, uint32_t count);
 void add_attribute_text(writer *node, const char *name, const char *value);
 void add_attribute_tensor(writer *node, const char *name, writer *tensor);
 void add_attribute_graph(writer *node, const char *name, writer *graph);

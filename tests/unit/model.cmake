@@ -23,6 +23,16 @@ foreach(suite IN ITEMS
         TIMEOUT 120)
 endforeach()
 
+# Ops by themselves, against models of one node.
+add_library(sp_eager_fixture OBJECT
+    ${PROJECT_SOURCE_DIR}/tests/support/eager_case.c
+    ${PROJECT_SOURCE_DIR}/tests/support/eager_rows.c)
+target_link_libraries(sp_eager_fixture PUBLIC sp_test_support)
+foreach(suite batches hostile memory named ops)
+    sp_add_test(test_eager_${suite} SOURCES test_eager_${suite}.c LABELS ops
+        LINKS sp_eager_fixture sp_model_fixture sp_runtime_fixture TIMEOUT 120)
+endforeach()
+
 # Calls that the comparison with CUDA makes too.
 sp_add_test(test_move_bits SOURCES test_move_bits.c LABELS ops
     LINKS sp_kernel_compare sp_model_fixture TIMEOUT 120)

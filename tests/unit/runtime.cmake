@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests of src/runtime: make test L=runtime
-add_library(sp_runtime_fixture OBJECT runtime_calls.c runtime_fixture.c runtime_gpu.c
-    tensor_calls.c)
+add_library(sp_runtime_fixture OBJECT eager_calls.c runtime_calls.c runtime_fixture.c
+    runtime_gpu.c tensor_calls.c)
 target_link_libraries(sp_runtime_fixture PUBLIC sp_test_support sp_gpu_fixture)
 target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 
@@ -11,7 +11,7 @@ foreach(suite
     adopt allocator call_order command_list current_stream event event_time frontier host_access
     host_memory null_faults runtime_state runtime_state_faults runtime_state_memory
     runtime_state_process storage stream stream_host stream_pool submit submit_ranges
-    dlpack npz tensor tensor_copy)
+    dlpack npz tensor tensor_copy eager)
     set(program test_${suite})
     sp_add_test(${program} SOURCES ${program}.c LABELS runtime LINKS sp_runtime_fixture TIMEOUT 120)
     # Not where two streams use different ranges of a storage: the checker looks at whole ones.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime_calls.h"
 
+#include "eager_calls.h"
 #include "tensor_calls.h"
 
 static const int64_t sides[2] = {4, 4}; /* of the tensors */
@@ -429,6 +430,16 @@ const public_call public_calls[] = {
     {"sp_tensor_to_dlpack", call_tensor_to_dlpack},
     {"sp_tensor_to_dlpack (on a stream)", call_tensor_to_dlpack_on_stream},
     {"sp_tensor_from_dlpack", call_tensor_from_dlpack},
+    {"sp_op_run", call_op_run},
+    {"sp_op_run (a known result)", call_op_run_known},
+    {"sp_op_run (a shape in the data)", call_op_run_deciding},
+    {"sp_op_run (no kernel)", call_op_run_alias},
+    {"sp_op_run (into a tensor)", call_op_run_into},
+    {"sp_op_run (into a view)", call_op_run_into_view},
+    {"sp_op_run (attributes)", call_op_attributes},
+    {"sp_linear", call_linear},
+    {"sp_silu", call_silu},
+    {"sp_concat", call_concat},
 };
 
 const uint32_t public_call_count = SP_COUNT_OF(public_calls);

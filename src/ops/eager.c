@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of an eager call. Everything that can be refused is refused before anything is
+ * submitted; what fails later (memory, a full stream) leaves only tensors behind that nobody gets.
+ */
+#include "ops/eager.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "ops/registry.h"
+#include "ops/tensor_copy.h"
+
+/* Of one call, of either kind. */
+#define MAX_OPERANDS 65536
+
+/* ---- what the call is about ---- */
+
+static sp_status find_input(sp_eager *eager, uint32_t index)
+{
+    const sp_tensor handle = eager->request->inputs[index];
+    if (handle.bits == 0) return SP_OK;
+    sp_eager_input *input = &eager->inputs[index];
+    const sp_status status = sp__tensor_find(handle, &input->tensor);
+    if (status != SP_OK) return sp__fail_prefix(status, "input %" PRIu32 ": ", index);
+    const sp_layout *layout = &input->tensor->layout;
+    eager->values[index] = (sp_op_value){.is_present = true,
+                                         .dtype = layout->dtype,
+                                         .shape = layout->shape,
+                                         .bytes = sp__layout_bytes(layout)};
+    return SP_OK;
+}
+
+static sp_status find_into(sp_eager *eager, uint32_t index)
+{
+    const sp_tensor *into = eager->request->into;
+    if (into == NULL || into[index].bits == 0) return SP_OK;
+    const sp_status status = sp__tensor_find(into[index], &eager->outputs[index].into);
+    return status == SP_OK ? SP_OK
+                           : sp__fail_prefix(status, "the tensor for output %" PRIu32 ": ", index);
+}
+
+static sp_status join_device(sp_device *device, const sp_rt_tensor *tensor)
+{
+    if (tensor == NULL) return SP_OK;
+    if (device->bits == 0) *device = tensor->device;
+    if (device->bits == tensor->device.bits) return SP_OK;
+    return sp__fail(SP_INVALID, "tensors of several devices: one call runs on one device");
+}
+
+/* That of all tensors, and of the request if it names one. */
+static sp_status find_device(sp_eager *eager)
+{
+    const sp_eager_request *request = eager->request;
+    sp_device device = request->device;
+    if (device.bits != 0) {
+        SP_TRY(sp__rt_device_find_working(device, &eager->device));
+        device = sp__rt_device_handle(eager->device);
+    }
+    for (uint32_t i = 0; i < request->input_count; i++) {
+        SP_TRY(join_device(&device, eager->inputs[i].tensor));
+    }
+    if (device.bits == 0) {
+        SP_TRY(sp__rt_device_find_working(device, &eager->device));
+        device = sp__rt_device_handle(eager->device);
+    }
+    for (uint32_t i = 0; i < request->output_count; i++) {
+        SP_TRY(join_device(&device, eager->outputs[i].into));
+    }
+    return sp__rt_device_find_working(device, &eager->device);
+}
+
+/* The values that decide shapes come to the host: this waits for whoever writes them. */
+static sp_status read_deciding(sp_eager *eager)
+{
+    const uint32_t deciding = sp__op_deciding_inputs(eager->call.op);
+    for (uint32_t i = 0; i < eager->request->input_count && i < 32; i++) {
+        sp_op_value *value = &eager->values[i];
+        if ((deciding >> i & 1) == 0 || !value->is_present) continue;
+        void *values = sp_malloc((size_t)value->bytes);
+        if (values == NULL) {
+            return sp__fail(SP_OUT_OF_MEMORY, "no memory for the values of input %" PRIu32, i);
+        }
+        eager->inputs[i].values = values;
+        const sp_status status = sp_tensor_read(eager->request->inputs[i], values, value->bytes);
+        if (status != SP_OK) return sp__fail_prefix(status, "input %" PRIu32 ": ", i);
+        value->data = values;
+    }
+    return SP_OK;
+}
+
+static sp_status check_into(const sp_eager *eager, uint32_t index)
+{
+    const sp_rt_tensor *into = eager->outputs[index].into;
+    if (into == NULL) return SP_OK;
+    const sp_op_value *output = &eager->call.outputs[index];
+    if (into->layout.dtype != output->dtype ||
+        !sp__shape_equal(&into->layout.shape, &output->shape)) {
+        return sp__fail(SP_MISMATCH, "output %" PRIu32 " is %s of shape %s, not %s of shape %s",
+                        index, sp_dtype_name(output->dtype), sp__shape_print(&output->shape).text,
+                        sp_dtype_name(into->layout.dtype),
+                        sp__shape_print(&into->layout.shape).text);
+    }
+    return sp__tensor_check_writable(into);
+}
+
+static sp_status describe(sp_eager *eager)
+{
+    const sp_eager_request *request = eager->request;
+    SP_TRY(sp__op_check(&eager->call));
+    for (uint32_t i = 0; i < request->input_count; i++) SP_TRY(find_input(eager, i));
+    for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(find_into(eager, i));
+    SP_TRY(find_device(eager));
+    SP_TRY(read_deciding(eager));
+    SP_TRY(sp__op_infer(&eager->call));
+    for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(check_into(eager, i));
+    return SP_OK;
+}
+
+/* ---- outputs ---- */
+
+static bool is_input_storage(const sp_eager *eager, sp_storage storage)
+{
+    for (uint32_t i = 0; i < eager->request->input_count; i++) {
+        const sp_rt_tensor *tensor = eager->inputs[i].tensor;
+        if (tensor != NULL && tensor->storage.bits == storage.bits) return true;
+    }
+    return false;
+}
+
+/* May kernels write the caller's tensor themselves? Not where it could be half written by a call
+ * that is refused in the middle, nor over what they still read. */
+static bool is_direct(const sp_eager *eager, uint32_t index)
+{
+    const sp_rt_tensor *into = eager->outputs[index].into;
+    return into != NULL && eager->request->output_count == 1 &&
+           eager->lowering.dispatch_count == 1 && sp__layout_is_contiguous(&into->layout) &&
+           !is_input_storage(eager, into->storage) && sp__eager_is_on_device(eager);
+}
+
+static sp_status make_output(sp_eager *eager, uint32_t index)
+{
+    sp_eager_output *output = &eager->outputs[index];
+    const sp_op_value *value = &eager->call.outputs[index];
+    if (output->into != NULL) {
+        const sp_tensor handle = eager->request->into[index];
+        SP_TRY(sp_tensor_retain(handle));
+        output->into_owned = handle;
+    }
+    if (is_direct(eager, index)) {
+        output->storage = output->into->storage;
+        output->offset = output->into->layout.offset;
+        return SP_OK;
+    }
+    SP_TRY(sp_tensor_create(sp__rt_device_handle(eager->device), value->dtype, value->shape.rank,
+                            value->shape.dims, &output->tensor));
+    sp_tensor_info info;
+    SP_TRY(sp_tensor_get_info(output->tensor, &info));
+    output->storage = info.storage;
+    return SP_OK;
+}
+
+/* Each output is an input's elements, in order. */
+static sp_status copy_alias(sp_eager *eager, uint32_t index)
+{
+    const sp_rt_tensor *from = eager->inputs[eager->lowering.alias_input + index].tensor;
+    const sp_shape *shape = &from->layout.shape;
+    sp_tensor view;
+    SP_TRY(sp_tensor_reshape(eager->outputs[index].tensor, shape->rank, shape->dims, &view));
+    sp_rt_tensor *to;
+    sp_status status = sp__tensor_find(view, &to);
+    if (status == SP_OK) {
+        status = sp__tensor_copy(to, from, eager->request->call_site);
+        sp__tensor_drop(to);
+    }
+    (void)sp_tensor_release(view);
+    return status;
+}
+
+static bool is_known(const sp_eager *eager)
+{
+    for (uint32_t i = 0; i < eager->call.output_count; i++) {
+        if (eager->call.outputs[i].data == NULL) return false;
+    }
+    return true;
+}
+
+static sp_status compute(sp_eager *eager)
+{
+    const sp_op_call *call = &eager->call;
+    if (is_known(eager)) {
+        for (uint32_t i = 0; i < call->output_count; i++) {
+            SP_TRY(sp_tensor_write(eager->outputs[i].tensor, call->outputs[i].data,
+                                   call->outputs[i].bytes));
+        }
+        return SP_OK;
+    }
+    if (eager->lowering.alias_input != SP_NO_INPUT) {
+        for (uint32_t i = 0; i < call->output_count; i++) SP_TRY(copy_alias(eager, i));
+        return SP_OK;
+    }
+    return sp__eager_is_on_device(eager) ? sp__eager_submit(eager) : sp__eager_run_on_host(eager);
+}
+
+/* The result goes to the caller's tensor, if that was not written already. */
+static sp_status copy_into(sp_eager *eager, uint32_t index)
+{
+    const sp_eager_output *output = &eager->outputs[index];
+    if (output->into == NULL || output->tensor.bits == 0) return SP_OK;
+    sp_rt_tensor *from;
+    SP_TRY(sp__tensor_find(output->tensor, &from));
+    const sp_status status = sp__tensor_copy(output->into, from, eager->request->call_site);
+    sp__tensor_drop(from);
+    return status;
+}
+
+static sp_status run(sp_eager *eager)
+{
+    const uint32_t count = eager->request->output_count;
+    SP_TRY(describe(eager));
+    SP_TRY(eager->call.op->lower(&eager->call, &eager->lowering));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(make_output(eager, i));
+    SP_TRY(compute(eager));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(copy_into(eager, i));
+    return SP_OK;
+}
+
+/* ---- beginning and end ---- */
+
+static sp_status init(sp_eager *eager, const sp_eager_request *request)
+{
+    const size_t inputs = request->input_count, outputs = request->output_count;
+    *eager = (sp_eager){.request = request};
+    sp__lowering_init(&eager->lowering, sp__cpu_kernels(sp__cpu_isa_selected()));
+    eager->values = sp_calloc(inputs + outputs, sizeof *eager->values);
+    eager->inputs = sp_calloc(inputs, sizeof *eager->inputs);
+    eager->outputs = sp_calloc(outputs, sizeof *eager->outputs);
+    if (eager->values == NULL || eager->inputs == NULL || eager->outputs == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for %zu operands", inputs + outputs);
+    }
+    eager->call = (sp_op_call){.op = request->op,
+                               .version = request->version,
+                               .attributes = request->attributes,
+                               .inputs = eager->values,
+                               .outputs = eager->values + inputs,
+                               .input_count = request->input_count,
+                               .output_count = request->output_count};
+    return SP_OK;
+}
+
+/* Gives the results to the caller, or back. */
+static void hand_over(sp_eager *eager, sp_status status, sp_tensor *outputs)
+{
+    for (uint32_t i = 0; eager->outputs != NULL && i < eager->request->output_count; i++) {
+        sp_eager_output *output = &eager->outputs[i];
+        const bool is_own = output->into_owned.bits != 0;
+        if (status == SP_OK) outputs[i] = is_own ? output->into_owned : output->tensor;
+        if (status != SP_OK || is_own) (void)sp_tensor_release(output->tensor);
+        if (status != SP_OK) (void)sp_tensor_release(output->into_owned);
+        if (output->into != NULL) sp__tensor_drop(output->into);
+        sp_free(output->values);
+    }
+}
+
+/* What commands still use stays until they are done. */
+static void deinit(sp_eager *eager)
+{
+    for (uint32_t i = 0; eager->inputs != NULL && i < eager->request->input_count; i++) {
+        sp_eager_input *input = &eager->inputs[i];
+        if (input->tensor != NULL) sp__tensor_drop(input->tensor);
+        (void)sp_tensor_release(input->copy);
+        sp_free(input->values);
+    }
+    for (uint32_t i = 0; i < SP_LOWERING_MAX_SCRATCH; i++) {
+        (void)sp_storage_release(eager->scratch[i]);
+    }
+    sp__lowering_deinit(&eager->lowering);
+    sp_free(eager->values);
+    sp_free(eager->inputs);
+    sp_free(eager->outputs);
+}
+
+/* "Add of f32 [2,3], f32 [4]: " before the message, with the first few inputs. */
+static sp_status fail_call(sp_status status, const sp_eager *eager)
+{
+    char operands[256] = "";
+    size_t at = 0;
+    const uint32_t count = eager->values == NULL ? 0 : eager->request->input_count;
+    for (uint32_t i = 0; i < count && i < 4 && at < sizeof operands; i++) {
+        const sp_op_value *value = &eager->values[i];
+        const char *before = i == 0 ? " of " : ", ";
+        const int length =
+            value->is_present
+                ? snprintf(operands + at, sizeof operands - at, "%s%s %s", before,
+                           sp_dtype_name(value->dtype), sp__shape_print(&value->shape).text)
+                : snprintf(operands + at, sizeof operands - at, "%s-", before);
+        at += length > 0 ? (size_t)length : 0;
+    }
+    /* Files are corrupt, calls are not right. */
+    if (status == SP_CORRUPT) status = SP_INVALID;
+    return sp__fail_prefix(status, "%s%s%s: ", eager->request->op->name, operands,
+                           count > 4 ? ", ..." : "");
+}
+
+sp_status sp__eager_begin(const char *op, const sp_tensor *inputs, uint32_t input_count,
+                          sp_tensor *outputs, uint32_t output_count)
+{
+    if (outputs == NULL) return sp__fail(SP_INVALID, "%s: no place for the outputs", op);
+    if (input_count > MAX_OPERANDS || output_count > MAX_OPERANDS) {
+        return sp__fail(SP_INVALID,
+                        "%s: %" PRIu32 " inputs and %" PRIu32 " outputs, at most %d of each", op,
+                        input_count, output_count, MAX_OPERANDS);
+    }
+    memset(outputs, 0, output_count * sizeof *outputs);
+    if (inputs == NULL && input_count > 0) {
+        return sp__fail(SP_INVALID, "%s: %" PRIu32 " inputs at NULL", op, input_count);
+    }
+    return sp__runtime_enter();
+}
+
+sp_status sp__eager_run(const sp_eager_request *request, sp_tensor *outputs)
+{
+    sp_eager eager;
+    sp_status status = init(&eager, request);
+    if (status == SP_OK) status = run(&eager);
+    if (status != SP_OK) status = fail_call(status, &eager);
+    hand_over(&eager, status, outputs);
+    deinit(&eager);
+    return status;
+}

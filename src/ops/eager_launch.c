@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a lowering whose bindings name operands to commands over storages, or to a computation on
+ * this thread where the device lacks a kernel. The kernels of a device and of the host have the
+ * same bits, so it shows in time only. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fpenv.h"
+#include "base/heap.h"
+#include "base/option.h"
+#include "ops/device_kernels.h"
+#include "ops/eager.h"
+#include "ops/op_list.h"
+#include "ops/tensor_copy.h"
+#include "runtime/submit.h"
+#include "tensor/array.h"
+
+/* The device's form of a kernel of the lowering. */
+static const sp_kernel *kernel_for(const sp_eager *eager, const sp_kernel *kernel)
+{
+    const sp_kernel *own = sp__device_kernels(eager->device->dev);
+    return own != NULL ? &own[kernel - eager->lowering.kernels] : kernel;
+}
+
+bool sp__eager_is_on_device(const sp_eager *eager)
+{
+    if (strcmp(eager->device->dev->vtable->kind, "cpu") == 0) return true;
+    if (sp__op_list_has(sp_option_text(SP_OPTION_CPU_OPS), eager->call.op->name)) return false;
+    for (uint32_t i = 0; i < eager->lowering.dispatch_count; i++) {
+        const sp_kernel *kernel = kernel_for(eager, eager->lowering.dispatches[i].kernel);
+        if (!sp__kernel_is_there(kernel)) return false;
+    }
+    return true;
+}
+
+/* ---- inputs ---- */
+
+/* A tensor of the call's own: of the values that the shape rule has seen, which must not be other
+ * ones by now, or of the elements in order. */
+static sp_status copy_input(const sp_eager *eager, sp_eager_input *input)
+{
+    const sp_layout *layout = &input->tensor->layout;
+    if (input->values == NULL) {
+        return sp__tensor_copy_of(input->tensor, eager->request->call_site, &input->copy);
+    }
+    return sp_tensor_from_host(input->tensor->device, layout->dtype, layout->shape.rank,
+                               layout->shape.dims, input->values, sp__layout_bytes(layout),
+                               &input->copy);
+}
+
+static sp_status prepare_input(const sp_eager *eager, sp_eager_input *input)
+{
+    if (input->storage.bits != 0) return SP_OK;
+    const sp_rt_tensor *tensor = input->tensor;
+    if (input->values == NULL && sp__layout_is_contiguous(&tensor->layout)) {
+        input->storage = tensor->storage;
+        input->offset = tensor->layout.offset;
+        return SP_OK;
+    }
+    sp_tensor_info info;
+    SP_TRY(copy_input(eager, input));
+    SP_TRY(sp_tensor_get_info(input->copy, &info));
+    input->storage = info.storage;
+    return SP_OK;
+}
+
+/* Those that a dispatch reads. */
+static sp_status prepare_inputs(sp_eager *eager)
+{
+    for (uint32_t i = 0; i < eager->lowering.dispatch_count; i++) {
+        const sp_dispatch *dispatch = &eager->lowering.dispatches[i];
+        for (uint32_t k = 0; k < dispatch->binding_count; k++) {
+            const sp_operand *operand = &dispatch->bindings[k];
+            if (operand->kind != SP_OPERAND_INPUT) continue;
+            SP_TRY(prepare_input(eager, &eager->inputs[operand->index]));
+        }
+    }
+    return SP_OK;
+}
+
+/* ---- on the device ---- */
+
+/* Once written, a write counts as a read too: a later dispatch may leave part of it as it was, so
+ * what a failed one should have written stays bad. */
+static sp_access access_of(const sp_operand *operand, bool *is_written)
+{
+    if (!operand->is_write) return SP_READ;
+    const sp_access access = *is_written ? SP_READ_WRITE : SP_WRITE;
+    *is_written = true;
+    return access;
+}
+
+static sp_use use_of(sp_eager *eager, const sp_operand *operand)
+{
+    sp_use use = {.bytes = operand->bytes,
+                  .access = SP_READ,
+                  .is_partial = operand->is_write && eager->lowering.dispatch_count > 1};
+    if (operand->kind == SP_OPERAND_OUTPUT) {
+        sp_eager_output *output = &eager->outputs[operand->index];
+        use.storage = output->storage;
+        use.offset = output->offset;
+        use.access = access_of(operand, &output->is_written);
+    } else if (operand->kind == SP_OPERAND_SCRATCH) {
+        use.storage = eager->scratch[operand->index];
+        use.access = access_of(operand, &eager->is_scratch_written[operand->index]);
+    } else { /* nothing is packed here */
+        use.storage = eager->inputs[operand->index].storage;
+        use.offset = eager->inputs[operand->index].offset;
+    }
+    return use;
+}
+
+static sp_status submit_dispatch(sp_eager *eager, const sp_stream_ref *stream,
+                                 const sp_dispatch *dispatch)
+{
+    sp_use uses[SP_MAX_BINDINGS];
+    for (uint32_t i = 0; i < dispatch->binding_count; i++) {
+        uses[i] = use_of(eager, &dispatch->bindings[i]);
+    }
+    sp_command command = {.type = SP_COMMAND_DISPATCH,
+                          .label = eager->call.op->name,
+                          .kernel = kernel_for(eager, dispatch->kernel),
+                          .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
+                          .constants = dispatch->constants,
+                          .constant_bytes = dispatch->constant_bytes};
+    sp_point point;
+    return sp__submit_command(stream, &command, uses, dispatch->binding_count,
+                              eager->request->call_site, &point);
+}
+
+sp_status sp__eager_submit(sp_eager *eager)
+{
+    const sp_lowering *lowering = &eager->lowering;
+    const sp_device device = sp__rt_device_handle(eager->device);
+    sp_stream_ref stream;
+    SP_TRY(sp__current_stream(eager->device, &stream));
+    SP_TRY(prepare_inputs(eager));
+    for (uint32_t i = 0; i < lowering->scratch_count; i++) {
+        SP_TRY(sp_storage_create(device, lowering->scratch_bytes[i], NULL, &eager->scratch[i]));
+    }
+    for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
+        SP_TRY(submit_dispatch(eager, &stream, &lowering->dispatches[i]));
+    }
+    return SP_OK;
+}
+
+/* ---- on this thread ---- */
+
+/* Where operands are in the host's memory. */
+typedef struct host_places {
+    sp_eager *eager;
+    void *scratch[SP_LOWERING_MAX_SCRATCH];
+} host_places;
+
+static void *place(const sp_operand *operand, void *context)
+{
+    const host_places *places = context;
+    if (operand->kind == SP_OPERAND_SCRATCH) return places->scratch[operand->index];
+    if (operand->kind == SP_OPERAND_OUTPUT) return places->eager->outputs[operand->index].values;
+    return places->eager->inputs[operand->index].values;
+}
+
+static sp_status allocate(uint64_t bytes, void **out)
+{
+    *out = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)bytes);
+    return *out != NULL ? SP_OK : sp__fail(SP_OUT_OF_MEMORY, "no memory to run an op on the host");
+}
+
+/* One after the other, with no access held while waiting for the next: whoever writes two of them
+ * from the host would else meet this call in the middle. */
+static sp_status read_inputs(sp_eager *eager)
+{
+    for (uint32_t i = 0; i < eager->request->input_count; i++) {
+        sp_eager_input *input = &eager->inputs[i];
+        if (input->tensor == NULL || input->values != NULL) continue;
+        const uint64_t bytes = eager->values[i].bytes;
+        SP_TRY(allocate(bytes, &input->values));
+        SP_TRY(sp_tensor_read(eager->request->inputs[i], input->values, bytes));
+    }
+    return SP_OK;
+}
+
+static sp_status compute(sp_eager *eager, host_places *places)
+{
+    const sp_lowering *lowering = &eager->lowering;
+    for (uint32_t i = 0; i < lowering->scratch_count; i++) {
+        SP_TRY(allocate(lowering->scratch_bytes[i], &places->scratch[i]));
+    }
+    for (uint32_t i = 0; i < eager->request->output_count; i++) {
+        SP_TRY(allocate(eager->call.outputs[i].bytes, &eager->outputs[i].values));
+    }
+    const sp_fpenv before = sp_fpenv_enter();
+    const sp_status status = sp__lowering_run(lowering, place, places);
+    sp_fpenv_leave(before);
+    return status;
+}
+
+sp_status sp__eager_run_on_host(sp_eager *eager)
+{
+    host_places places = {.eager = eager};
+    sp_status status = read_inputs(eager);
+    if (status == SP_OK) status = compute(eager, &places);
+    for (uint32_t i = 0; i < SP_LOWERING_MAX_SCRATCH; i++) sp_free(places.scratch[i]);
+    for (uint32_t i = 0; i < eager->request->output_count && status == SP_OK; i++) {
+        const sp_eager_output *output = &eager->outputs[i];
+        status = sp_tensor_write(output->tensor, output->values, eager->call.outputs[i].bytes);
+    }
+    return status;
+}
