@@ -130,7 +130,8 @@ typedef struct sp_memory_stats {
     uint64_t frees;
     uint64_t device_allocations; /* times the device was asked */
     uint64_t waits;              /* allocations that had to wait for pending work */
-    uint64_t pinned_bytes; /* of the host, for what runs on a cuda device get and give; 0 elsewhere */
+    uint64_t
+        pinned_bytes; /* of the host, for what runs on a cuda device get and give; 0 elsewhere */
 } sp_memory_stats;
 
 /* The figures of the device's allocator, read one by one. */

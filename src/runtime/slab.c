@@ -49,7 +49,8 @@ static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory 
 {
     if (!reserve(allocator, bytes)) {
         return sp__fail(SP_OUT_OF_MEMORY, "the %s limit of %s, %llu bytes, is reached",
-                        allocator->source.what, allocator->dev->limits.name, (unsigned long long)limit_of(allocator));
+                        allocator->source.what, allocator->dev->limits.name,
+                        (unsigned long long)limit_of(allocator));
     }
     sp_fetch_add_relaxed(&allocator->device_allocations, (uint64_t)1);
     const sp_status status = allocator->source.create(allocator->dev, bytes, out);
