@@ -13,6 +13,7 @@
 
 #include <streampool/device.h>
 #include <streampool/dtype.h>
+#include <streampool/future.h>
 
 SP_EXTERN_C_BEGIN
 
@@ -144,6 +145,25 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  * full, SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
 SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                               sp_host_tensor *outputs, uint32_t output_count);
+
+/* Submits a run and returns: *out will be done when the run is (future.h). So one thread may keep
+ * many runs under way. The arrays, shapes and names are only read during the call, and dtype, rank,
+ * shape and bytes of the outputs are filled in by it; what `data` points to belongs to the run
+ * until the future is done: nobody writes the inputs or touches the outputs before. After a failure
+ * outputs are undefined.
+ *
+ * The call never waits for a run: if all run slots are taken the run stands in line with the others
+ * that wait, in order of arrival, and starts by itself when it is its turn; SP_BUSY past 32,768 in
+ * line. It may build a plan, or wait for a place for one, as sp_model_run does. The run belongs to
+ * no stream: it takes none, and is ordered after nothing that was submitted to one. So whatever it
+ * reads must be there at the call, and sp_device_synchronize does not wait for it. It computes the
+ * same bits as sp_model_run. The model may be released at once.
+ *
+ * Errors of the call are those of sp_model_run but for the pool of streams; then there is no
+ * future. What goes wrong later is the future's status: a failed kernel's, SP_OUT_OF_MEMORY,
+ * SP_CLOSED where the device was closed before the run's turn, SP_DEVICE_LOST. */
+SP_API sp_status sp_model_submit(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
+                                 sp_host_tensor *outputs, uint32_t output_count, sp_future *out);
 
 SP_EXTERN_C_END
 

@@ -23,6 +23,7 @@
 #include <streampool/dlpack.h>
 #include <streampool/dtype.h>
 #include <streampool/event.h>
+#include <streampool/future.h>
 #include <streampool/log.h>
 #include <streampool/model.h>
 #include <streampool/npy.h>

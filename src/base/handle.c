@@ -103,17 +103,27 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object)
            generation_of(sp_load_relaxed(&object->word)) << SP_SLOT_BITS | object->slot;
 }
 
-uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
+static uint64_t publish(const sp_handle_table *table, sp_object *object, uint64_t holds)
 {
     const uint64_t word = sp_load_relaxed(&object->word);
     SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0);
     /* Pairs with the acquire in look-up: the object's contents are visible with its handle. */
     if (SP_PLANTED(handle_early_publish)) {
-        sp_store_relaxed(&object->word, word + ONE_USER + ONE_HOLD);
+        sp_store_relaxed(&object->word, word + ONE_USER + holds);
     } else {
-        sp_store_release(&object->word, word + ONE_USER + ONE_HOLD);
+        sp_store_release(&object->word, word + ONE_USER + holds);
     }
     return sp__handle_of(table, object);
+}
+
+uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
+{
+    return publish(table, object, ONE_HOLD);
+}
+
+uint64_t sp__handle_publish_held(const sp_handle_table *table, sp_object *object)
+{
+    return publish(table, object, 2 * ONE_HOLD);
 }
 
 sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *noun)
@@ -184,6 +194,16 @@ static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint6
 void sp__object_drop(sp_handle_table *table, sp_object *object)
 {
     drop(table, object, sp_load_relaxed(&object->word), ONE_HOLD);
+}
+
+bool sp__object_drop_unless_last(sp_object *object)
+{
+    uint64_t word = sp_load_relaxed(&object->word);
+    while (holds_of(word) > 1) {
+        /* Release: as in drop(). */
+        if (sp_cas_release(&object->word, &word, word - ONE_HOLD)) return true;
+    }
+    return false;
 }
 
 sp_status sp__handle_retain(sp_handle_table *table, uint64_t handle, const char *noun)

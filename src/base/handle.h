@@ -37,6 +37,7 @@ typedef enum sp_handle_kind {
     SP_KIND_LIST,
     SP_KIND_MODEL,
     SP_KIND_TENSOR,
+    SP_KIND_FUTURE,
     SP_KIND_COUNT
 } sp_handle_kind;
 
@@ -81,6 +82,9 @@ void sp__handle_recycle(sp_handle_table *table, sp_object *object);
  * before is visible to everybody who looks the handle up. */
 uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object);
 
+/* The same with a hold for the caller, which no release of a guessed handle can take away. */
+uint64_t sp__handle_publish_held(const sp_handle_table *table, sp_object *object);
+
 /* The handle of a published object on which the caller has a hold. */
 uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object);
 
@@ -106,6 +110,9 @@ sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *no
 void sp__object_hold(sp_object *object);
 /* Drops a hold; the last one destroys. */
 void sp__object_drop(sp_handle_table *table, sp_object *object);
+/* The same, but the last hold is kept: false, and the caller, who has it, drops it where it may
+ * destroy. */
+bool sp__object_drop_unless_last(sp_object *object);
 
 /* The caller's references. Retain: SP_INVALID for a handle that does not work, SP_EXHAUSTED past
  * 65,535. Release: the zero handle is fine, a stale one is SP_INVALID. */

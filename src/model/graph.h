@@ -4,7 +4,7 @@
  *
  * Loading refuses what cannot run whatever the shapes are (unknown ops, wrong counts, cycles,
  * duplicate names), drops nodes that no output needs, computes nodes whose inputs are all constant,
- * and packs weights. Shapes are left to plans.
+ * makes normalisations parts of convolutions, and packs weights. Shapes are left to plans.
  *
  * Limits: SP_GRAPH_MAX_NODES nodes of SP_GRAPH_MAX_OPERANDS inputs and outputs; names and tables of
  * 32 bytes for each byte of the file plus 1 MiB; folding makes values of up to SP_FOLD_VALUE_BYTES

@@ -16,7 +16,7 @@ typedef struct sp_graph_scope {
 
 /* What a file holds, in the main graph and in the branches below it. */
 typedef struct sp_graph_totals {
-    uint64_t names; /* of values */
+    uint64_t names; /* of values, and room for those that joined nodes get */
     uint64_t nodes;
     uint64_t regions;
 } sp_graph_totals;
@@ -67,6 +67,9 @@ sp_status sp__graph_mark_deciding(sp_graph_builder *builder);
 
 /* Computes constant nodes. */
 sp_status sp__graph_fold(sp_graph_builder *builder);
+
+/* Makes each BatchNormalization that can be a part of the Conv before it. After folding. */
+sp_status sp__graph_fold_norms(sp_graph_builder *builder);
 
 /* Packs weights, then drops the ones that nobody reads unpacked. */
 sp_status sp__graph_pack(sp_graph_builder *builder);

@@ -47,7 +47,12 @@ static void count_into(const sp_onnx_graph *file, sp_graph_totals *totals)
 {
     totals->names += sp__graph_count_names(file);
     totals->nodes += file->node_count;
-    for (uint32_t i = 0; i < file->node_count; i++) count_branches(&file->nodes[i], totals);
+    for (uint32_t i = 0; i < file->node_count; i++) {
+        count_branches(&file->nodes[i], totals);
+        /* A Conv that it becomes part of gets new weights and a bias. */
+        const sp_text op = file->nodes[i].op_type;
+        if (sp__text_equal(op, sp__text("BatchNormalization"))) totals->names += 2;
+    }
 }
 
 sp_graph_totals sp__graph_count(const sp_onnx_graph *file)

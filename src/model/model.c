@@ -176,6 +176,11 @@ void sp__model_drop(sp_rt_model *model)
     sp__object_drop(&models, &model->object);
 }
 
+bool sp__model_drop_unless_last(sp_rt_model *model)
+{
+    return sp__object_drop_unless_last(&model->object);
+}
+
 sp_status sp_model_retain(sp_model model)
 {
     SP_TRY(sp__runtime_enter());

@@ -25,6 +25,15 @@ typedef struct sp_rt_model {
 /* The model with a hold, or NULL with the error. */
 sp_rt_model *sp__model_hold(sp_model handle);
 void sp__model_drop(sp_rt_model *model);
+/* The same, but the last hold, which ends the model, is kept: false. */
+bool sp__model_drop_unless_last(sp_rt_model *model);
+
+/* One more run has begun. */
+void sp__model_count_in(sp_rt_model *model);
+
+/* Whether the calling thread is inside a host function or callback: it waits for nothing there that
+ * other runs have. */
+sp_status sp__is_inside_callback(bool *out);
 
 /* The slots of a device; the first question makes them. */
 sp_run_slots *sp__device_run_slots(const sp_rt_device *device);

@@ -9,11 +9,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/option.h"
-#include "base/thread.h"
-#include "device/wait.h"
+#include "device/thread_record.h"
 #include "ops/device_kernels.h"
-#include "runtime/current_stream.h"
-#include "runtime/submit.h"
 
 /* ---- compiled plans ---- */
 
@@ -75,7 +72,9 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
     compiled->device = device;
     compiled->weights = weights;
     sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
-    sp_cond_init(&compiled->given);
+    sp_mutex_lock(&compiled->lock);
+    compiled->end = &compiled->first;
+    sp_mutex_unlock(&compiled->lock);
     sp_status status = make_labels(compiled);
     if (status == SP_OK) {
         status = sp__upload(device, plan->constants, plan->constant_count, &compiled->constants);
@@ -111,15 +110,46 @@ static sp_session *take_idle(sp_compiled *compiled)
     return session;
 }
 
-static void put_idle(sp_session *session)
+static void unlink_locked(sp_compiled *compiled, sp_session_waiter **place)
+    SP_REQUIRES(&compiled->lock)
+{
+    *place = (*place)->next;
+    if (*place == NULL) compiled->end = place;
+}
+
+/* The first in line that is still there to be served. */
+static sp_session_waiter *next_in_line_locked(sp_compiled *compiled) SP_REQUIRES(&compiled->lock)
+{
+    for (;;) {
+        sp_session_waiter *waiter = compiled->first;
+        if (SP_LIKELY(waiter == NULL)) return NULL;
+        unlink_locked(compiled, &compiled->first);
+        uint32_t is_waiting = 1;
+        if (waiter->parker != NULL || sp_cas_acquire(&waiter->is_waiting, &is_waiting, 0)) {
+            return waiter;
+        }
+    }
+}
+
+/* To the next in line, or to the idle ones. Afterwards the model may be released, and this pool
+ * with it. */
+static sp_session_waiter *hand_on(sp_session *session)
 {
     sp_compiled *compiled = session->compiled;
     sp_mutex_lock(&compiled->lock);
-    session->next = compiled->idle;
-    compiled->idle = session;
-    /* Under the lock: afterwards the model may be released, and this pool with it. */
-    if (SP_UNLIKELY(compiled->waiting > 0)) sp_cond_signal(&compiled->given);
+    sp_session_waiter *waiter = next_in_line_locked(compiled);
+    if (SP_LIKELY(waiter == NULL)) {
+        session->next = compiled->idle;
+        compiled->idle = session;
+    }
     sp_mutex_unlock(&compiled->lock);
+    if (SP_LIKELY(waiter == NULL)) return NULL;
+    waiter->session = session;
+    sp_parker *parker = waiter->parker; /* type-stable: outlives the node */
+    if (parker == NULL) return waiter;
+    sp_store_release(&waiter->is_waiting, 0);
+    sp_parker_unpark(parker);
+    return NULL;
 }
 
 void sp__compiled_destroy(sp_compiled *compiled)
@@ -134,7 +164,6 @@ void sp__compiled_destroy(sp_compiled *compiled)
     sp__upload_free(compiled->cpu, &compiled->cpu_constants);
     sp__segments_free(&compiled->segments);
     sp__plan_free(compiled->plan);
-    sp_cond_deinit(&compiled->given);
     sp_mutex_deinit(&compiled->lock);
     sp_free(compiled);
 }
@@ -230,7 +259,7 @@ static sp_status make_sessions(sp_compiled *compiled)
         const sp_status status = session_new(compiled, &session);
         if (status == SP_OUT_OF_MEMORY && i > 0) break;
         SP_TRY(status);
-        put_idle(session);
+        (void)hand_on(session); /* nobody waits yet */
     }
     return SP_OK;
 }
@@ -242,16 +271,36 @@ sp_status sp__compiled_prepare(sp_compiled *compiled)
     return sp__error_settle(&scope, make_sessions(compiled));
 }
 
-static sp_session *wait_for_idle(sp_compiled *compiled)
+/* Stands in line, unless a session has come back meanwhile: then takes that. */
+static sp_session *stand_in_line(sp_compiled *compiled, sp_session_waiter *waiter)
 {
     sp_mutex_lock(&compiled->lock);
-    compiled->waiting++;
-    while (compiled->idle == NULL) sp_cond_wait(&compiled->given, &compiled->lock);
-    compiled->waiting--;
     sp_session *session = compiled->idle;
-    compiled->idle = session->next;
+    if (session != NULL) {
+        compiled->idle = session->next;
+    } else {
+        waiter->next = NULL;
+        waiter->session = NULL;
+        sp_store_release(&waiter->is_waiting, 1);
+        *compiled->end = waiter;
+        compiled->end = &waiter->next;
+    }
     sp_mutex_unlock(&compiled->lock);
     return session;
+}
+
+static sp_status wait_for_session(sp_compiled *compiled, sp_session **out)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    sp_session_waiter waiter = {.parker = &record->parker};
+    *out = stand_in_line(compiled, &waiter);
+    if (*out != NULL) return SP_OK;
+    while (sp_load_acquire(&waiter.is_waiting) != 0) {
+        sp_parker_park(&record->parker, SP_NO_DEADLINE);
+    }
+    *out = waiter.session;
+    return SP_OK;
 }
 
 static SP_NOINLINE sp_status take_slow(sp_compiled *compiled, bool may_wait, sp_session **out)
@@ -261,26 +310,48 @@ static SP_NOINLINE sp_status take_slow(sp_compiled *compiled, bool may_wait, sp_
     sp_status status = session_new(compiled, out);
     if (status == SP_OUT_OF_MEMORY && may_wait) {
         /* There is one at least, in a run that waits for nobody here. */
-        *out = wait_for_idle(compiled);
-        status = SP_OK;
+        status = wait_for_session(compiled, out);
     }
     return sp__error_settle(&scope, status);
+}
+
+sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *waiter,
+                                      sp_session **out)
+{
+    *out = take_idle(compiled);
+    if (SP_LIKELY(*out != NULL)) return SP_OK;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp_status status = session_new(compiled, out);
+    if (status == SP_OUT_OF_MEMORY) {
+        status = SP_OK;
+        waiter->parker = NULL;
+        *out = stand_in_line(compiled, waiter);
+    }
+    return sp__error_settle(&scope, status);
+}
+
+void sp__session_leave_line(sp_compiled *compiled, sp_session_waiter *waiter)
+{
+    sp_mutex_lock(&compiled->lock);
+    sp_session_waiter **place = &compiled->first;
+    while (*place != NULL && *place != waiter) place = &(*place)->next;
+    if (*place != NULL) unlink_locked(compiled, place);
+    sp_mutex_unlock(&compiled->lock);
 }
 
 sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out)
 {
     *out = take_idle(compiled);
     if (SP_UNLIKELY(*out == NULL)) return take_slow(compiled, may_wait, out);
-    if (SP_PLANTED(shared_session)) put_idle(*out); /* free to be taken by others too */
+    if (SP_PLANTED(shared_session)) (void)hand_on(*out); /* free to be taken by others too */
     return SP_OK;
 }
 
-void sp__session_give(sp_session *session)
+sp_session_waiter *sp__session_give(sp_session *session)
 {
-    if (!SP_PLANTED(shared_session)) put_idle(session);
+    return SP_PLANTED(shared_session) ? NULL : hand_on(session);
 }
-
-/* ---- running ---- */
 
 sp_status sp__session_cover_unwanted(sp_session *session, void **outputs)
 {
@@ -295,98 +366,4 @@ sp_status sp__session_cover_unwanted(sp_session *session, void **outputs)
         next += room_of(&plan->outputs[i]);
     }
     return SP_OK;
-}
-
-static void name_port(sp_session *session, uint32_t port, const void *data, uint64_t bytes,
-                      sp_access access)
-{
-    session->ports[port] = (sp_memory){
-        .device = session->compiled->device->dev, .bytes = bytes, .host = (void *)(uintptr_t)data};
-    session->slots[port] =
-        (sp_binding){.memory = &session->ports[port], .bytes = bytes, .access = (uint8_t)access};
-}
-
-static void name_ports(sp_session *session, const void *const *inputs, void *const *outputs)
-{
-    const sp_plan *plan = session->compiled->plan;
-    for (uint32_t i = 0; i < plan->input_count; i++) {
-        name_port(session, i, inputs[i], plan->inputs[i].bytes, SP_READ);
-    }
-    for (uint32_t i = 0; i < plan->output_count; i++) {
-        name_port(session, plan->input_count + i, outputs[i], plan->outputs[i].bytes, SP_WRITE);
-    }
-}
-
-/* The lists of the cpu go to the queue beside the stream. Each but the first waits for the one
- * before it, which has been accepted: every wait is for something older, so they close no circle.
- */
-static sp_status submit_segment(const sp_session *session, const sp_stream_ref *stream, uint32_t g)
-{
-    const sp_compiled *compiled = session->compiled;
-    const sp_plan *plan = compiled->plan;
-    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
-    const sp_command command = {.type = SP_COMMAND_LIST,
-                                .list = session->lists[g],
-                                .bindings = session->slots,
-                                .binding_count = slots};
-    const bool is_first = g == 0;
-    const sp_submission submission = {.waits = is_first ? NULL : &session->points[g - 1],
-                                      .wait_count = is_first ? 0 : 1,
-                                      .commands = &command,
-                                      .command_count = 1,
-                                      .takes_faults = !is_first};
-    sp_stream_ref to = *stream;
-    if (g % 2 != 0) to.queue = sp__side_queue(compiled->cpu, stream->stream);
-    return sp__submit_plain(&to, &submission, &session->points[g]);
-}
-
-/* Waits for the first `count` lists, one after the other, since a thread helps where it waits. */
-static void wait_for_segments(const sp_session *session, uint32_t count)
-{
-    for (uint32_t g = 0; g < count; g++) {
-        const sp_point point = session->points[g];
-        /* Fails only without memory for this thread's record, and then others get it done. */
-        while (!sp__point_has_passed(point)) {
-            if (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK) sp_thread_yield();
-        }
-    }
-}
-
-/* Submits all lists, then waits. What was accepted uses the session's memory, so it is waited for
- * also where a later list is refused. */
-static sp_status run_lists(const sp_session *session, const sp_stream_ref *stream)
-{
-    const uint32_t last = session->compiled->segments.count - 1;
-    for (uint32_t g = 0; g <= last; g++) {
-        const sp_status status = submit_segment(session, stream, g);
-        if (SP_LIKELY(status == SP_OK)) continue;
-        sp_error_scope scope;
-        sp__error_set_aside(&scope);
-        wait_for_segments(session, g);
-        sp__error_put_back(&scope);
-        return status;
-    }
-    wait_for_segments(session, last);
-    return sp__point_wait(session->points[last], SP_NO_DEADLINE);
-}
-
-sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
-                          const void *const *inputs, void *const *outputs)
-{
-    if (session->staging == NULL) {
-        name_ports(session, inputs, outputs);
-        return run_lists(session, stream);
-    }
-    sp__staging_take(session->staging, inputs);
-    SP_TRY(run_lists(session, stream));
-    sp__staging_give(session->staging, outputs);
-    return SP_OK;
-}
-
-sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
-                                 void *const *outputs)
-{
-    const sp_block *arena = session->arena;
-    void *memory = arena != NULL ? (char *)arena->slab->memory.host + arena->offset : NULL;
-    return sp__plan_run_reference(session->compiled->plan, inputs, outputs, memory);
 }

@@ -8,6 +8,7 @@
 #ifndef SP_MODEL_SESSION_H
 #define SP_MODEL_SESSION_H
 
+#include "base/wait.h"
 #include "device/command.h"
 #include "model/segments.h"
 #include "model/staging.h"
@@ -29,6 +30,17 @@ typedef struct sp_session {
     struct sp_session *next; /* in the pool */
 } sp_session;
 
+/* Who waits for a session: a thread that sleeps, or a run that was submitted. Nobody waits there,
+ * and whoever hands it the session starts it. */
+typedef struct sp_session_waiter {
+    struct sp_session_waiter *next; /* guarded by the lock while it stands in line */
+    sp_parker *parker;              /* NULL: a submitted run */
+    sp_session *session;            /* what it was handed */
+    /* 1 in the line. Of a thread: 0, with release, is the last access to the node. Of a submitted
+     * run: whoever makes it 0 owns the run (acquire; release when it lines up). */
+    sp_atomic_u32 is_waiting;
+} sp_session_waiter;
+
 struct sp_compiled {
     const sp_plan *plan; /* owned */
     sp_rt_device *device;
@@ -42,9 +54,10 @@ struct sp_compiled {
     char **labels; /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);
-    uint32_t waiting SP_GUARDED_BY(lock); /* runs that found no memory for one more session */
-    sp_cond given;                        /* with lock: one came back */
-    sp_atomic_u32 session_count;          /* ever made; for information */
+    /* Runs that found no memory for one more session, oldest first; none while one is idle. */
+    sp_session_waiter *first SP_GUARDED_BY(lock);
+    sp_session_waiter **end SP_GUARDED_BY(lock);
+    sp_atomic_u32 session_count; /* ever made; for information */
 };
 
 /* Takes the plan over, also when it fails. */
@@ -60,7 +73,16 @@ sp_status sp__compiled_prepare(sp_compiled *compiled);
 /* An idle session, or a new one. Without memory for that: the next one that comes back, or, for a
  * caller that must not wait for other runs, SP_OUT_OF_MEMORY. */
 sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out);
-void sp__session_give(sp_session *session);
+/* Hands it to the next in line. That may be a submitted run: then it is returned, with the session,
+ * and the caller starts it; else NULL. */
+sp_session_waiter *sp__session_give(sp_session *session);
+
+/* For a submitted run, without waiting: an idle session or a new one, or *out is NULL and the
+ * waiter in line; from then on the run belongs to whoever makes its is_waiting 0. */
+sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *waiter,
+                                      sp_session **out);
+/* Takes a waiter whose run is the caller's out of the line. */
+void sp__session_leave_line(sp_compiled *compiled, sp_session_waiter *waiter);
 
 /* Memory of the session for every output whose address is NULL. */
 sp_status sp__session_cover_unwanted(sp_session *session, void **outputs);
@@ -73,6 +95,14 @@ void sp__session_lists_free(sp_session *session);
  * `outputs` are addresses in the plan's order. */
 sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
                           const void *const *inputs, void *const *outputs);
+
+/* The parts of it, for runs that nobody waits for. Names the caller's tensors, or takes the inputs
+ * in; submits all lists, those of the cpu to `cpu_queue`: *last is the point of the last one that
+ * was accepted, also where the next one was refused, or has no timeline; hands the outputs out. */
+void sp__session_begin(sp_session *session, const void *const *inputs, void *const *outputs);
+sp_status sp__session_submit(const sp_session *session, const sp_stream_ref *stream,
+                             sp_queue *cpu_queue, sp_point *last);
+void sp__session_end(const sp_session *session, void *const *outputs);
 
 /* Runs on the calling thread, past all streams: for host functions, which must not wait for the
  * stream that waits for them. The same kernels, the same bits. */

@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "runtime/allocator.h"
+#include "runtime/run_queue.h"
 #include "runtime/side_queue.h"
 #include "runtime/stream_pool.h"
 
@@ -31,6 +32,7 @@ struct sp_rt_device {
     sp_allocator allocator;
     sp_allocator staging; /* used where dev->vtable has staging_create */
     sp_side_queues sides; /* of cpu: see side_queue.h */
+    sp_run_queues runs;   /* see run_queue.h */
 };
 
 /* Written by whoever brings the runtime up or down and by the fork handler, which makes FORKED of

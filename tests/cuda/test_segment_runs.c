@@ -57,6 +57,55 @@ TEST(models_from_31_threads_give_the_bits_of_the_cpu)
     check_threads(31, (uint32_t)test_count(100, 1));
 }
 
+enum { BURST = 6 };
+
+typedef struct burst {
+    sp_array outputs[BURST][FIXTURE_PORTS];
+    sp_future futures[BURST];
+} burst;
+
+static void submit_one(const model_case *c, burst *b, uint32_t k)
+{
+    sp_host_tensor inputs[FIXTURE_PORTS];
+    sp_host_tensor tensors[FIXTURE_PORTS];
+    outputs_wipe(c, b->outputs[k]);
+    for (uint32_t i = 0; i < c->input_count; i++) inputs[i] = tensor_of(&c->inputs[i], NULL);
+    for (uint32_t i = 0; i < c->output_count; i++) tensors[i] = tensor_of(&b->outputs[k][i], NULL);
+    CHECK_OK(sp_model_submit(c->model, inputs, c->input_count, tensors, c->output_count,
+                             &b->futures[k]));
+}
+
+static void submit_rounds(void *arg, uint32_t index)
+{
+    case_load *load = arg;
+    burst b = {0};
+    (void)index;
+    for (uint32_t k = 0; k < BURST; k++) outputs_make(load->c, b.outputs[k]);
+    for (uint32_t round = 0; round < load->rounds; round++) {
+        for (uint32_t k = 0; k < BURST; k++) submit_one(load->c, &b, k);
+        for (uint32_t k = 0; k < BURST; k++) {
+            CHECK_OK(sp_future_wait(b.futures[k]));
+            CHECK_OK(sp_future_release(b.futures[k]));
+            if (!case_is_same(load->c, b.outputs[k])) sp_fetch_add_relaxed(&load->differing, 1);
+        }
+    }
+    for (uint32_t k = 0; k < BURST; k++) outputs_free(load->c, b.outputs[k]);
+}
+
+TEST(submitted_runs_give_the_bits_of_the_cpu)
+{
+    const sp_device device = segment_begin();
+    for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
+        model_case c;
+        if (!segment_open(fixture_models[i], device, &c)) SKIP("no shared data");
+        case_load l = {.c = &c, .rounds = (uint32_t)test_count(50, 2)};
+        test_threads(4, submit_rounds, &l);
+        CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
+        case_close(&c);
+    }
+    segment_end();
+}
+
 /* ---- cost ---- */
 
 /* What the driver may be called for in a run after the first. */

@@ -6,6 +6,7 @@
 #include <streampool/check.h>
 
 #include "base/heap.h"
+#include "base/thread.h"
 #include "support/onnx_writer.h"
 
 const char *const fixture_models[FIXTURE_MODELS] = {
@@ -204,6 +205,32 @@ sp_host_tensor output_y(float *data, uint64_t count)
     return (sp_host_tensor){.data = data, .bytes = count * sizeof *data};
 }
 
+sp_status small_submit(sp_model model, small_row *out, sp_future *future)
+{
+    const sp_host_tensor x = input_x(1);
+    sp_host_tensor y = output_y((float *)(void *)out->bytes, 3);
+    return sp_model_submit(model, &x, 1, &y, 1, future);
+}
+
+small_row small_run(sp_model model)
+{
+    small_row out = {{0}};
+    const sp_host_tensor x = input_x(1);
+    sp_host_tensor y = output_y((float *)(void *)out.bytes, 3);
+    CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
+    return out;
+}
+
+bool small_is_same(const small_row *a, const small_row *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+void await_count(sp_atomic_u32 *count, uint32_t wanted)
+{
+    while (sp_load_acquire(count) < wanted) sp_thread_yield();
+}
+
 /* ---- every call ---- */
 
 static sp_status call_retain(sp_model model)
@@ -270,6 +297,20 @@ static sp_status call_run(sp_model model)
     return infer_or_run(model, true);
 }
 
+static sp_status call_submit(sp_model model)
+{
+    float in[4] = {1, 2, 3, 4};
+    float out[3];
+    const sp_host_tensor x = {
+        .data = in, .bytes = sizeof in, .dtype = SP_F32, .rank = 2, .shape = {1, 4}};
+    sp_host_tensor y = {.data = out, .bytes = sizeof out};
+    sp_future future;
+    SP_TRY(sp_model_submit(model, &x, 1, &y, 1, &future));
+    const sp_status status = sp_future_wait(future);
+    CHECK_OK(sp_future_release(future));
+    return status;
+}
+
 const model_call model_calls[] = {
     {"sp_model_retain", call_retain},
     {"sp_model_get_info", call_get_info},
@@ -280,6 +321,7 @@ const model_call model_calls[] = {
     {"sp_model_get_cpu_op", call_get_cpu_op},
     {"sp_model_infer", call_infer},
     {"sp_model_run", call_run},
+    {"sp_model_submit", call_submit},
 };
 
 const uint32_t model_call_count = SP_COUNT_OF(model_calls);

@@ -70,6 +70,16 @@ sp_model small_model(const sp_model_options *options);
 sp_host_tensor input_x(int64_t rows);
 sp_host_tensor output_y(float *data, uint64_t count);
 
+/* What a run of it on input_x(1) gives; compared as bits. */
+typedef struct small_row {
+    _Alignas(float) unsigned char bytes[3 * sizeof(float)];
+} small_row;
+sp_status small_submit(sp_model model, small_row *out, sp_future *future);
+small_row small_run(sp_model model);
+bool small_is_same(const small_row *a, const small_row *b);
+/* Yields until the count, which others raise, is there. */
+void await_count(sp_atomic_u32 *count, uint32_t wanted);
+
 /* Every public call on a model but the release, with arguments that are right for small_model's: so
  * each is SP_OK, or refused for the model's or the library's state. Leaves everything as it was. */
 typedef struct model_call {

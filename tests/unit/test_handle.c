@@ -215,6 +215,34 @@ TEST(a_hold_keeps_a_released_object_until_it_is_dropped)
     CHECK_EQ_U64(destroyed(), 1);
 }
 
+TEST(the_last_hold_can_be_kept_for_where_it_may_destroy)
+{
+    start();
+    const uint64_t handle = make();
+    sp_object *object = sp__handle_hold(&things, handle, "thing");
+    REQUIRE(object != NULL);
+    CHECK(sp__object_drop_unless_last(object)); /* the user's is left */
+    CHECK(!sp__object_drop_unless_last(object));
+    object = sp__handle_hold(&things, handle, "thing");
+    CHECK_OK(sp__handle_release(&things, handle, "thing"));
+    CHECK(!sp__object_drop_unless_last(object));
+    CHECK_EQ_U64(destroyed(), 0);
+    sp__object_drop(&things, object);
+    CHECK_EQ_U64(destroyed(), 1);
+}
+
+TEST(a_hold_that_comes_with_the_handle_survives_every_release)
+{
+    start();
+    sp_object *object;
+    REQUIRE_OK(sp__handle_take(&things, &object));
+    const uint64_t handle = sp__handle_publish_held(&things, object);
+    CHECK_OK(sp__handle_release(&things, handle, "thing"));
+    CHECK_EQ_U64(destroyed(), 0);
+    sp__object_drop(&things, object);
+    CHECK_EQ_U64(destroyed(), 1);
+}
+
 TEST(an_object_lives_as_long_as_its_last_reference)
 {
     start();

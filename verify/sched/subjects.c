@@ -84,6 +84,7 @@ DECLARE(sp__subject_allocator_passing);
 DECLARE(sp__subject_slots_one);
 DECLARE(sp__subject_slots_two);
 DECLARE(sp__subject_slots_order);
+DECLARE(sp__subject_slots_submitted);
 /* verify/subjects/subject_plan_cache.c */
 DECLARE(sp__subject_plan_cache);
 DECLARE(sp__subject_plan_cache_keys);
@@ -487,6 +488,10 @@ const sp_subject sp__subjects[] = {
      .thread_count = 3},
     {.name = "slots_two", .test = sp__subject_slots_two, .thread_count = 3},
     {.name = "slots_order", .test = sp__subject_slots_order, .thread_count = 3},
+    {.name = "slots_submitted",
+     .test = sp__subject_slots_submitted,
+     .thread_count = 3,
+     .planted = "leave_promised"},
     {.name = "plan_cache_2",
      .test = sp__subject_plan_cache,
      .arg = (void *)&two,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run slots: never more inside than there are slots, in order of arrival. */
+/* Run slots: never more inside than there are slots, in order of arrival; and a submitted run is
+ * started by one party, whoever that is. */
 #include "support.h"
 
 #include <string.h>
@@ -9,6 +10,7 @@
 void sp__subject_slots_one(void *arg);
 void sp__subject_slots_two(void *arg);
 void sp__subject_slots_order(void *arg);
+void sp__subject_slots_submitted(void *arg);
 
 typedef struct slots_world {
     sp_run_slots slots;
@@ -16,6 +18,8 @@ typedef struct slots_world {
     uint32_t order[3];
     uint32_t count;
     sp_atomic_u32 now;
+    sp_slot_waiter submitted;
+    uint32_t started; /* plain: once, by whoever has the run */
 } slots_world;
 
 static void enter_and_leave(void *arg)
@@ -115,5 +119,47 @@ void sp__subject_slots_order(void *arg)
     SP_SCHED_ASSERT(sp__run_slots_take(&w.slots) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){come_first, come_second, leave_last}, 3, &w);
     SP_SCHED_ASSERT(w.count == 2 && w.order[0] == 1 && w.order[1] == 2);
+    end_slots(&w, 1);
+}
+
+/* ---- submitted runs ---- */
+
+/* Starts the run that got the slot, if it did, and gives the slot back. */
+static void give_slot(slots_world *w)
+{
+    sp_slot_waiter *next = sp__run_slots_give(&w->slots);
+    if (next == NULL) return;
+    SP_SCHED_ASSERT(next == &w->submitted);
+    w->started++;
+    SP_SCHED_ASSERT(sp__run_slots_give(&w->slots) == NULL);
+}
+
+static void leave_and_give(void *arg)
+{
+    give_slot(arg);
+}
+
+static void submit_one(void *arg)
+{
+    slots_world *w = arg;
+    if (!sp__run_slots_take_or_line_up(&w->slots, &w->submitted)) return;
+    w->started++;
+    give_slot(w);
+}
+
+static void take_out_of_line(void *arg)
+{
+    slots_world *w = arg;
+    if (sp__run_slots_leave_line(&w->slots, &w->submitted)) w->started++;
+}
+
+void sp__subject_slots_submitted(void *arg)
+{
+    (void)arg;
+    slots_world w;
+    begin_slots(&w, 1);
+    SP_SCHED_ASSERT(sp__run_slots_take(&w.slots) == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){leave_and_give, submit_one, take_out_of_line}, 3, &w);
+    SP_SCHED_ASSERT(w.started == 1);
     end_slots(&w, 1);
 }

@@ -27,7 +27,7 @@
 
 typedef struct sp_soft_engine sp_soft_engine;
 
-#define SP_SOFT_QUEUES 128 /* per device */
+#define SP_SOFT_QUEUES 192 /* per device */
 #define SP_SOFT_WORKERS 64 /* per device: the bits of an idle mask */
 #define SP_CHUNK_BYTES 16384
 

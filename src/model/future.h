@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A future with the run behind it. The future is a timeline that the host advances, one value for
+ * each life of the slot: so waits, time-outs and callbacks are those of points.
+ *
+ * The run belongs to one party at a time: the submitter, the line that it stands in, whoever hands
+ * it what it waits for, its last point, and whoever that fires on. That party alone touches the
+ * fields of the run; it has one hold on the future, and drops it when the run has ended:
+ *
+ *     in line for a slot -> [in line for a session] -> on a queue -> ended
+ *
+ * Timelines are never taken down, since points may be looked at for ever after. */
+#ifndef SP_MODEL_FUTURE_H
+#define SP_MODEL_FUTURE_H
+
+#include <streampool/future.h>
+
+#include "base/handle.h"
+#include "device/fault.h"
+#include "device/host_executor.h"
+#include "device/timeline.h"
+#include "model/run_slots.h"
+#include "model/session.h"
+
+#define SP_FUTURE_PORTS 8 /* that need no memory of their own */
+
+typedef struct sp_rt_model sp_rt_model;
+typedef struct sp_plan_place sp_plan_place;
+
+typedef struct sp_rt_future {
+    SP_CACHE_ALIGNED sp_object object;
+    sp_timeline timeline; /* for all lives of the slot */
+    uint64_t value;       /* of this life: done when the timeline has it. Constant */
+    sp_fault fault;       /* written before the timeline advances */
+    /* 1 once the run is on a queue and `point` stands. Release pairs with the acquire of those who
+     * wait and help it. */
+    sp_atomic_u32 is_started;
+    sp_point point;      /* the run's last */
+    sp_run_slots *slots; /* the device's; constant in a life */
+    /* The run. */
+    sp_rt_model *model;   /* held */
+    sp_plan_place *place; /* in use */
+    sp_session *session;
+    bool has_slot, has_queue, is_counted;
+    uint32_t queue;    /* its place */
+    const void **data; /* addresses in the plan's order: here, or a block of the heap */
+    void **outputs;    /* behind them */
+    void *inline_ports[SP_FUTURE_PORTS];
+    sp_slot_waiter slot_waiter;
+    sp_session_waiter session_waiter;
+    sp_waiter waiter;          /* for the last point */
+    struct sp_rt_future *next; /* among those to be started now */
+    sp_host_job job;           /* where the model ends with the run */
+} sp_rt_future;
+
+/* A future that nobody knows yet, not done; its run is the caller's to fill in. */
+sp_status sp__future_new(sp_rt_future **out);
+/* Gives it back instead. */
+void sp__future_discard(sp_rt_future *future);
+/* Makes its handle work, with a hold for the run. */
+sp_future sp__future_publish(sp_rt_future *future);
+/* Done, with the fault that stands there: waiters wake and callbacks are called. */
+void sp__future_complete(sp_rt_future *future);
+void sp__future_drop(sp_rt_future *future);
+
+/* Starts submitted runs that were handed a session or a slot; NULL: none. The thread's last error
+ * stays as it is. */
+void sp__submitted_go_on(sp_session_waiter *session, sp_slot_waiter *slot);
+
+/* For a wait inside a host function or callback. A run that stands in line for a slot is computed
+ * now; one that waits for memory fails with SP_OUT_OF_MEMORY: those in front of it may be waiting
+ * for the calling thread. The caller has a hold. */
+void sp__submitted_hurry(sp_rt_future *future);
+
+#endif

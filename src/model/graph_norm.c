@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A BatchNormalization with constant parameters becomes part of the Conv before it: each channel's
+ * factor goes into the channel's weights and bias, and the node goes away. That is decided by the
+ * file alone, so a model's bits are the same in every run; they differ from those of the two nodes
+ * by rounding, since factors are multiplied in before the sum and not after it. The new weights are
+ * computed in doubles and rounded once. */
+#include <math.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/graph_build.h"
+#include "tensor/array.h"
+
+#define NO_NODE UINT32_MAX
+
+/* For each value: who makes it, and how often it is read, outputs of the graph included. */
+typedef struct uses {
+    uint32_t *makers, *reads;
+} uses;
+
+static void count_uses(const sp_graph *graph, const uses *u)
+{
+    for (uint32_t i = 0; i < graph->value_count; i++) u->makers[i] = NO_NODE;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const sp_graph_node *node = &graph->nodes[n];
+        for (uint32_t i = 0; i < node->output_count; i++) u->makers[node->outputs[i]] = n;
+        for (uint32_t i = 0; i < node->input_count && node->is_live; i++) {
+            if (node->inputs[i] != SP_NO_VALUE) u->reads[node->inputs[i]]++;
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) u->reads[graph->outputs[i].value]++;
+}
+
+/* ---- which pairs ---- */
+
+/* What a node has at an input, if that is numbers that no run can change. */
+static const float *fixed_floats(const sp_graph *graph, const uses *u, uint32_t index)
+{
+    if (index == SP_NO_VALUE) return NULL;
+    const sp_graph_value *value = &graph->values[index];
+    const bool may_change =
+        value->is_default || (graph->default_count > 0 && u->makers[index] != NO_NODE);
+    const bool is_there = value->is_constant && value->weight != SP_NO_WEIGHT;
+    if (!is_there || may_change || value->dtype != SP_F32) return NULL;
+    return graph->weights[value->weight].data;
+}
+
+static bool is_list_of(const sp_graph *graph, uint32_t value, int64_t count)
+{
+    const sp_shape *shape = &graph->values[value].shape;
+    return shape->rank == 1 && shape->dims[0] == count;
+}
+
+/* A pair that can be one node. */
+typedef struct pair {
+    sp_graph_node *conv, *norm;
+    const float *weights, *bias; /* of the Conv; bias may be NULL */
+    const float *lists[4];       /* scale, bias, mean, variance */
+    double epsilon;
+    int64_t channels;
+    uint64_t per_channel; /* weights */
+} pair;
+
+static bool is_live_op(const sp_graph_node *node, const char *op)
+{
+    return node->is_live && !node->is_folded &&
+           sp__text_equal(sp__text(node->op->name), sp__text(op));
+}
+
+/* Forms that compute statistics, and those that are refused, stay as they are. */
+static bool is_plain_norm(const sp_graph_node *norm)
+{
+    const sp_attribute_list *list = &norm->attributes;
+    const bool was_training = norm->version < 7 && sp__attribute_int(*list, "is_test", 0) == 0;
+    return is_live_op(norm, "BatchNormalization") && norm->output_count == 1 && !was_training &&
+           sp__attribute_int(*list, "training_mode", 0) == 0 &&
+           sp__attribute_int(*list, "spatial", 1) != 0;
+}
+
+/* The Conv whose result `norm` alone reads, in the same branch; or NULL. */
+static sp_graph_node *conv_before(sp_graph_builder *builder, const uses *u,
+                                  const sp_graph_node *norm)
+{
+    const uint32_t result = norm->inputs[0];
+    if (u->reads[result] != 1 || u->makers[result] == NO_NODE) return NULL;
+    sp_graph_node *conv = &builder->nodes[u->makers[result]];
+    return is_live_op(conv, "Conv") && conv->region == norm->region ? conv : NULL;
+}
+
+/* The Conv's weights are its own: else a small file could ask for many copies of them. */
+static bool take_conv(const sp_graph *graph, const uses *u, pair *p)
+{
+    const uint32_t weights = p->conv->inputs[1];
+    const uint32_t bias = p->conv->input_count > 2 ? p->conv->inputs[2] : SP_NO_VALUE;
+    p->weights = fixed_floats(graph, u, weights);
+    if (p->weights == NULL || u->reads[weights] != 1) return false;
+    const sp_shape *shape = &graph->values[weights].shape;
+    if (shape->rank < 3 || sp__shape_count(shape) == 0) return false;
+    p->channels = shape->dims[0];
+    p->per_channel = sp__shape_count(shape) / (uint64_t)p->channels;
+    if (bias == SP_NO_VALUE) return true;
+    p->bias = fixed_floats(graph, u, bias);
+    return p->bias != NULL && is_list_of(graph, bias, p->channels);
+}
+
+static bool take_pair(sp_graph_builder *builder, const uses *u, sp_graph_node *norm, pair *p)
+{
+    const sp_graph *graph = builder->graph;
+    if (!is_plain_norm(norm)) return false;
+    *p = (pair){.norm = norm, .conv = conv_before(builder, u, norm)};
+    if (p->conv == NULL || !take_conv(graph, u, p)) return false;
+    for (uint32_t i = 0; i < 4; i++) {
+        p->lists[i] = fixed_floats(graph, u, norm->inputs[1 + i]);
+        if (p->lists[i] == NULL || !is_list_of(graph, norm->inputs[1 + i], p->channels)) {
+            return false;
+        }
+    }
+    p->epsilon = (double)sp__attribute_float(norm->attributes, "epsilon", 1e-5f);
+    return true;
+}
+
+/* ---- the new weights ---- */
+
+/* False if a number is none any more: then the two nodes stay, and say what comes out. */
+static bool fold_channel(const pair *p, int64_t c, float *weights, float *bias)
+{
+    const double factor = (double)p->lists[0][c] / sqrt((double)p->lists[3][c] + p->epsilon);
+    const double old_bias = p->bias != NULL ? (double)p->bias[c] : 0;
+    bool is_finite = true;
+    for (uint64_t i = 0; i < p->per_channel; i++) {
+        const uint64_t at = (uint64_t)c * p->per_channel + i;
+        weights[at] = (float)((double)p->weights[at] * factor);
+        is_finite = is_finite && isfinite(weights[at]);
+    }
+    bias[c] = (float)((old_bias - (double)p->lists[2][c]) * factor + (double)p->lists[1][c]);
+    return is_finite && isfinite(bias[c]);
+}
+
+static bool fold_channels(const pair *p, float *weights, float *bias)
+{
+    bool is_finite = true;
+    for (int64_t c = 0; c < p->channels && is_finite; c++) {
+        is_finite = fold_channel(p, c, weights, bias);
+    }
+    return is_finite;
+}
+
+/* Takes over the array's data. The import has left room for the value. */
+static sp_status add_constant(sp_graph_builder *builder, const char *name, sp_array *array,
+                              uint32_t *out)
+{
+    sp_graph *graph = builder->graph;
+    sp_graph_value *value = &builder->values[graph->value_count];
+    *value =
+        (sp_graph_value){.name = name, .is_constant = true, .dtype = SP_F32, .shape = array->shape};
+    const sp_array taken = *array;
+    *array = (sp_array){0};
+    SP_TRY(sp__graph_add_weight(builder, taken.data, taken.bytes, &value->weight));
+    *out = graph->value_count++;
+    return SP_OK;
+}
+
+/* The Conv gets the new weights and the results of the other node. */
+static sp_status join(sp_graph_builder *builder, const pair *p, sp_array *weights, sp_array *bias)
+{
+    const char *const names[2] = {builder->values[p->conv->inputs[1]].name,
+                                  builder->values[p->norm->inputs[2]].name};
+    uint32_t *inputs;
+    SP_TRY(sp__bump_array(&builder->graph->bump, 3, sizeof(*inputs), &inputs));
+    inputs[0] = p->conv->inputs[0];
+    SP_TRY(add_constant(builder, names[0], weights, &inputs[1]));
+    SP_TRY(add_constant(builder, names[1], bias, &inputs[2]));
+    p->conv->inputs = inputs;
+    p->conv->input_count = 3;
+    p->conv->outputs = p->norm->outputs;
+    p->norm->is_live = false;
+    return SP_OK;
+}
+
+static sp_status fold_pair(sp_graph_builder *builder, const pair *p)
+{
+    sp_array weights = {0}, bias = {0};
+    const sp_shape list = {.rank = 1, .dims = {p->channels}};
+    sp_status status = sp__array_init(&weights, SP_F32, &builder->values[p->conv->inputs[1]].shape);
+    if (status == SP_OK) status = sp__array_init(&bias, SP_F32, &list);
+    if (status == SP_OK && fold_channels(p, weights.data, bias.data)) {
+        status = join(builder, p, &weights, &bias);
+    }
+    sp__array_deinit(&weights);
+    sp__array_deinit(&bias);
+    return status;
+}
+
+sp_status sp__graph_fold_norms(sp_graph_builder *builder)
+{
+    const uint32_t count = builder->graph->value_count;
+    const uses u = {sp_calloc(count, sizeof(*u.makers)), sp_calloc(count, sizeof(*u.reads))};
+    sp_status status = SP_OK;
+    if (u.makers == NULL || u.reads == NULL) {
+        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to sort the graph");
+    } else {
+        count_uses(builder->graph, &u);
+    }
+    for (uint32_t n = 0; n < builder->graph->node_count && status == SP_OK; n++) {
+        pair p;
+        if (take_pair(builder, &u, &builder->nodes[n], &p)) status = fold_pair(builder, &p);
+    }
+    sp_free(u.makers);
+    sp_free(u.reads);
+    return status;
+}
