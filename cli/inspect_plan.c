@@ -60,6 +60,23 @@ static void print_steps(const sp_plan *plan)
            plan->step_count);
 }
 
+/* How many parts there are, the run decides; where the first one ends, the plan knows. */
+static void print_parts(const sp_graph *graph, const sp_plan *plan)
+{
+    uint32_t bodies = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) bodies += graph->nodes[i].body != NULL;
+    if (!plan->is_partial) return;
+    printf("the plan is the first part of a run (%" PRIu32 " nodes with a body) and ends before\n",
+           bodies);
+    for (uint32_t i = 0; i < plan->stop_count; i++) {
+        const sp_graph_node *node = &graph->nodes[plan->stops[i]];
+        printf("  node %s (%s)\n", node->name, node->op->name);
+    }
+    for (uint32_t i = 0; i < plan->asked_count; i++) {
+        printf("  an If whose condition is %s\n", graph->values[plan->asked[i]].name);
+    }
+}
+
 static void print_plan(const sp_graph *graph, const sp_plan *plan)
 {
     uint64_t constants = 0;
@@ -76,6 +93,7 @@ static void print_plan(const sp_graph *graph, const sp_plan *plan)
                sp__shape_print(&plan->outputs[i].shape).text);
     }
     print_steps(plan);
+    print_parts(graph, plan);
 }
 
 sp_status sp__inspect_plan(const sp_graph *graph, const sp_inspect_dims *dims)

@@ -71,6 +71,9 @@ typedef struct sp_model_info {
     uint64_t plan_evictions; /* plans that gave their place to others */
     uint32_t session_count;  /* memories for one run each */
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
+    /* Plans that the last run went through which needed several, since sizes, branches or loops
+     * followed from values that it computed; each time through a loop counts. 0: no run did. */
+    uint64_t part_count;
     /* Of the plan compiled last; 0 before the first. */
     uint32_t step_count;     /* launches of a kernel in a run */
     uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
@@ -124,25 +127,30 @@ typedef struct sp_host_tensor {
 
 /* Fills in dtype, rank, shape and bytes of the outputs that a run on these inputs would give.
  * `data` of outputs is not looked at, that of inputs only where shapes or branches depend on its
- * values (sp_port's decides_shapes): the sizes that go to a Reshape, the bounds of a Slice. */
+ * values (sp_port's decides_shapes): the sizes that go to a Reshape, the bounds of a Slice. If
+ * shapes depend on values that the model computes (NonZero, Loop), this call is a run, and needs
+ * the data of all inputs: SP_UNSUPPORTED without. */
 SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                                 sp_host_tensor *outputs, uint32_t output_count);
 
 /* Runs the model on the calling thread's current stream and waits for the result. Every input must
  * be there, in order or by name; outputs that nobody asks for are left out. An output's `data` has
- * room for `bytes`; its dtype, rank, shape and bytes are filled in.
+ * room for `bytes`, which may be more than needed; its dtype, rank, shape and bytes are filled in.
  *
  * Any number of threads may run one model. At most as many runs as the device has run slots compute
  * at the same time, the others wait in order of arrival. After the first run with the same input
  * shapes a run allocates nothing, except on a thread that has not called the library before: its
  * record and its stream are made then (or earlier, by sp_stream_current and sp_stream_synchronize).
- * A run inside a host function or callback takes no slot. Steps that the model's device has no
- * kernel for run on cpu in between, in the order of the stream: see sp_model_get_cpu_op. Errors:
- * SP_MISMATCH naming the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a failed
- * kernel's status, naming node and op. On failure outputs are undefined, nothing else is disturbed.
- * Outputs overlap neither inputs nor each other (SP_INVALID); all are aligned for their dtype.
- * Further errors: SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is
- * full, SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
+ * Where shapes, branches or loops follow from values that the run computes, it goes through several
+ * plans, one after the other, and keeps what is between them in memory of the device's allocator,
+ * at most STREAMPOOL_PART_MEMORY bytes (SP_EXHAUSTED); closing the device ends such a run
+ * (SP_CLOSED). A run inside a host function or callback takes no slot. Steps that the model's
+ * device has no kernel for run on cpu in between, in the order of the stream: see
+ * sp_model_get_cpu_op. Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room),
+ * SP_NOT_FOUND (name); a failed kernel's status, naming node and op. On failure outputs are
+ * undefined, nothing else is disturbed. Outputs overlap neither inputs nor each other (SP_INVALID);
+ * all are aligned for their dtype. Further errors: SP_EXHAUSTED or SP_TIMEOUT from the pool of
+ * streams, SP_BUSY if the stream is full, SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
 SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                               sp_host_tensor *outputs, uint32_t output_count);
 
@@ -159,7 +167,8 @@ SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint
  * reads must be there at the call, and sp_device_synchronize does not wait for it. It computes the
  * same bits as sp_model_run. The model may be released at once.
  *
- * Errors of the call are those of sp_model_run but for the pool of streams; then there is no
+ * Errors of the call are those of sp_model_run but for the pool of streams, and SP_UNSUPPORTED for a
+ * model whose shapes, branches or loops follow from values that it computes; then there is no
  * future. What goes wrong later is the future's status: a failed kernel's, SP_OUT_OF_MEMORY,
  * SP_CLOSED where the device was closed before the run's turn, SP_DEVICE_LOST. */
 SP_API sp_status sp_model_submit(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,

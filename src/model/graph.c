@@ -70,6 +70,7 @@ static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
     const uint64_t names = sp__graph_count_names(&builder->model->graph);
     SP_TRY(sp__name_map_init(&builder->main.names, names, sp__name_map_key(bytes, len)));
     builder->main.region = SP_NO_REGION;
+    builder->main.home = builder->graph->main;
     builder->scope = &builder->main;
     SP_TRY(sp__graph_import(builder));
     SP_TRY(sp__graph_mark_live(builder));
@@ -92,8 +93,13 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
     if (builder.graph == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
     sp__bump_init(&builder.graph->bump, (uint64_t)len * TABLE_BYTES_PER_BYTE + TABLE_BYTES_FREE);
     sp_status status = sp__onnx_read(bytes, len, &builder.model);
+    if (status == SP_OK) {
+        status = sp__bump_array(&builder.graph->bump, 1, sizeof(sp_graph_body), &builder.main_body);
+        builder.graph->main = builder.main_body;
+    }
     if (status == SP_OK) status = build(&builder, bytes, len);
     sp__name_map_deinit(&builder.main.names);
+    sp_free(builder.is_captured);
     sp__onnx_free(builder.model);
     if (status != SP_OK) {
         sp__graph_free(builder.graph);

@@ -41,15 +41,46 @@ typedef struct sp_graph_value {
     uint32_t weight; /* of a constant that is needed unpacked */
 } sp_graph_value;
 
-/* The nodes of one branch of an If. They stand among the others, before the If itself, and belong
- * to a plan only if the condition, which stands before them, chooses the branch. */
+/* What an input or output of a body is, as far as the file says. */
+typedef struct sp_graph_slot {
+    uint32_t value;
+    sp_dtype dtype; /* SP_DTYPE_NONE if the file does not say */
+    sp_shape shape; /* 0 where a dimension is free */
+} sp_graph_slot;
+
+/* How a Scan walks along one of its inputs or outputs. */
+typedef struct sp_graph_walk {
+    int64_t axis;
+    bool is_reversed;
+} sp_graph_walk;
+
+/* What is computed as often as its Loop or Scan says; the model itself is one too, computed once.
+ * Its nodes stand together in the list, before the node that it is of, and the bodies inside among
+ * them; the values that it defines stand together as well. */
+typedef struct sp_graph_body {
+    uint32_t first_node, end_node;
+    uint32_t first_value, end_value;
+    const sp_graph_slot *inputs, *outputs;
+    const uint32_t *captures; /* values around it that it uses, bodies inside included */
+    uint32_t input_count, output_count, capture_count;
+    /* Of a Scan: the last inputs and outputs are walked along. */
+    const sp_graph_walk *input_walks, *output_walks;
+    uint32_t scan_input_count, scan_output_count;
+} sp_graph_body;
+
+/* The nodes of one branch of an If, or of a body. Those of a branch stand among the others, before
+ * the If itself, and belong to a plan only if the condition, which stands before them, chooses the
+ * branch. */
 typedef struct sp_graph_region {
-    uint32_t parent;    /* the branch that the If stands in, or SP_NO_REGION */
-    uint32_t condition; /* a value: one bool */
+    uint32_t parent;           /* what the If, Loop or Scan stands in, or SP_NO_REGION */
+    const sp_graph_body *home; /* the nearest body around these nodes */
+    bool is_branch;
     bool is_then;
+    uint32_t condition; /* of a branch: a value, one bool */
 } sp_graph_region;
 
-/* Inputs of an If: the condition, what the then-branch gives, what the else-branch gives. */
+/* Inputs of an If: the condition, what the then-branch gives, what the else-branch gives. Those of
+ * a Loop or Scan: the file's, then what the body captures. */
 typedef struct sp_graph_node {
     const char *name; /* the file's, or the name of the first output */
     const sp_op *op;
@@ -57,9 +88,10 @@ typedef struct sp_graph_node {
     sp_attribute_list attributes;
     const uint32_t *inputs, *outputs; /* values; an input that is left out is SP_NO_VALUE */
     uint32_t input_count, output_count;
-    bool is_live;    /* some output needs it */
-    bool is_folded;  /* its outputs are constants, unless a default is overridden */
-    uint32_t region; /* the branch that it stands in, or SP_NO_REGION */
+    bool is_live;              /* some output needs it */
+    bool is_folded;            /* its outputs are constants, unless a default is overridden */
+    uint32_t region;           /* the branch or body that it stands in, or SP_NO_REGION */
+    const sp_graph_body *body; /* of a Loop or Scan, or NULL */
     /* Inputs 1 and on as the op's `pack` laid them out, or SP_NO_WEIGHT. */
     uint32_t packed_weights[SP_OP_PACKED_INPUTS];
 } sp_graph_node;
@@ -87,6 +119,7 @@ typedef struct sp_graph {
     const sp_graph_value *values;
     const sp_graph_node *nodes; /* each comes after the nodes whose outputs it uses */
     const sp_graph_region *regions;
+    const sp_graph_body *main; /* the model itself; its slots are the outputs only */
     const sp_weight *weights;
     const sp_graph_port *inputs;   /* what a run must give */
     const sp_graph_port *defaults; /* inputs that have an initializer: what a run may give */
@@ -114,6 +147,12 @@ void sp__graph_free(const sp_graph *graph);
  * outputs are zeroed here. */
 sp_op_call sp__graph_node_call(const sp_graph_node *node, const sp_op_value *inputs,
                                sp_op_value *outputs);
+
+/* The body that a node stands in. */
+static inline const sp_graph_body *sp__graph_home(const sp_graph *graph, const sp_graph_node *node)
+{
+    return node->region == SP_NO_REGION ? graph->main : graph->regions[node->region].home;
+}
 
 /* Index of the port called `name`, or SP_NO_VALUE. */
 uint32_t sp__graph_port_find(const sp_graph_port *ports, uint32_t count, const char *name);

@@ -12,6 +12,7 @@ typedef struct sp_graph_scope {
     sp_name_map names;
     const struct sp_graph_scope *outer; /* NULL for the main graph */
     uint32_t region;
+    const sp_graph_body *home; /* the body that its nodes belong to */
 } sp_graph_scope;
 
 /* What a file holds, in the main graph and in the branches below it. */
@@ -33,6 +34,8 @@ typedef struct sp_graph_builder {
     uint32_t weight_capacity;
     uint64_t folded_work; /* bytes and multiply-adds of folding so far */
     sp_graph_region *regions;
+    sp_graph_body *main_body;
+    bool *is_captured;     /* room for a mark on each value, while a body's captures are listed */
     sp_graph_scope main;   /* of the main graph */
     sp_graph_scope *scope; /* of the graph that is being imported */
 } sp_graph_builder;
@@ -46,11 +49,26 @@ sp_graph_totals sp__graph_count(const sp_onnx_graph *file);
 /* The value of that name, in the scope or around it, or SP_NO_VALUE. */
 uint32_t sp__graph_scope_find(const sp_graph_scope *scope, sp_text name);
 
+/* The values that a graph inside names as its outputs. */
+sp_status sp__graph_resolve_results(const sp_graph_builder *builder, const sp_onnx_graph *file,
+                                    uint32_t *results);
+
+/* ---- graph_body.c ---- */
+
+/* The body of a Loop or Scan whose inputs are resolved: its nodes, what it captures as further
+ * inputs of the node, and a Scan's axes. */
+sp_status sp__graph_import_loop(sp_graph_builder *builder, const sp_onnx_node *file,
+                                sp_graph_node *node);
+/* The model itself as a body, once all is imported. */
+sp_status sp__graph_finish_main(sp_graph_builder *builder);
+
 /* ---- the steps ---- */
 
 /* Values, ports and nodes from the file's tables: names resolved, order and schema checked. */
 sp_status sp__graph_import(sp_graph_builder *builder);
 
+/* A new value of the current scope; an empty name is no name. */
+sp_status sp__graph_add_value(sp_graph_builder *builder, sp_text name, uint32_t *out);
 /* Parts of the import that branches share: initializers and nodes of a graph, into the current
  * scope. */
 sp_status sp__graph_import_body(sp_graph_builder *builder, const sp_onnx_graph *file);

@@ -9,6 +9,7 @@
 /* Backwards: every node after its users. */
 static void mark_node(const sp_graph_node *node, bool *decides)
 {
+    if (node->body != NULL) return; /* what it gives is known to nobody before the run */
     const uint32_t deciding = sp__op_deciding_inputs(node->op);
     bool is_any = false;
     for (uint32_t i = 0; i < node->output_count; i++) {

@@ -22,6 +22,9 @@ sp_status sp__graph_mark_live(sp_graph_builder *builder)
         for (uint32_t i = 0; i < node->input_count && node->is_live; i++) {
             if (node->inputs[i] != SP_NO_VALUE) is_needed[node->inputs[i]] = true;
         }
+        for (uint32_t i = 0; node->body != NULL && i < node->body->output_count; i++) {
+            if (node->is_live) is_needed[node->body->outputs[i].value] = true;
+        }
     }
     sp_free(is_needed);
     return SP_OK;
@@ -88,12 +91,13 @@ static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_
     return set_constants(builder, node, room->arrays);
 }
 
-/* What is wrong in a branch counts only if the branch is taken: plans look again. An If is for them
- * too, since they know which branch that is. */
+/* What is wrong in a branch counts only if the branch is taken, and in a body if it is entered:
+ * plans look again. An If is for them too, since they know which branch that is; bodies are for
+ * runs. */
 static sp_status fold_in_region(sp_graph_builder *builder, sp_graph_node *node, fold_room *room,
                                 const sp_kernel *kernels)
 {
-    if (sp__op_is_if(node->op)) return SP_OK;
+    if (sp__op_is_if(node->op) || node->body != NULL) return SP_OK;
     if (node->region == SP_NO_REGION) return fold_node(builder, node, room, kernels);
     sp_error_scope scope;
     sp__error_set_aside(&scope);

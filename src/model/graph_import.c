@@ -11,8 +11,7 @@
 
 /* ---- names ---- */
 
-/* A new value; an empty name is no name. */
-static sp_status add_value(sp_graph_builder *builder, sp_text name, uint32_t *out)
+sp_status sp__graph_add_value(sp_graph_builder *builder, sp_text name, uint32_t *out)
 {
     sp_graph *graph = builder->graph;
     const uint32_t index = graph->value_count;
@@ -64,7 +63,7 @@ static sp_status import_inputs(sp_graph_builder *builder)
         }
         uint32_t value = sp__graph_scope_find(builder->scope, info->name);
         const bool has_default = value != SP_NO_VALUE && value < file->initializer_count;
-        if (!has_default) SP_TRY(add_value(builder, info->name, &value));
+        if (!has_default) SP_TRY(sp__graph_add_value(builder, info->name, &value));
         if (builder->values[value].is_default) {
             return sp__fail(SP_CORRUPT, "two inputs are named '%s'",
                             sp__text_print(info->name).text);
@@ -104,7 +103,7 @@ static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_ten
 {
     uint32_t index = 0;
     if (tensor->name.len == 0) return sp__fail(SP_CORRUPT, "an initializer has no name");
-    SP_TRY(add_value(builder, tensor->name, &index));
+    SP_TRY(sp__graph_add_value(builder, tensor->name, &index));
     sp_array array;
     const bool is_external = tensor->storage == SP_ONNX_EXTERNAL;
     if (is_external) SP_TRY(sp__onnx_external_check(tensor, builder->folder));
@@ -168,7 +167,7 @@ static sp_status make_outputs(sp_graph_builder *builder, const sp_onnx_node *fil
     node->outputs = outputs;
     node->output_count = file->output_count;
     for (uint32_t i = 0; i < file->output_count; i++) {
-        SP_TRY(add_value(builder, file->outputs[i], &outputs[i]));
+        SP_TRY(sp__graph_add_value(builder, file->outputs[i], &outputs[i]));
     }
     return SP_OK;
 }
@@ -189,7 +188,7 @@ static sp_status check_schema(const sp_graph_node *node)
     return SP_OK;
 }
 
-/* Operands, and for an If what stands in its branches. */
+/* Operands, and what stands in the branches of an If, or in the body of a Loop or Scan. */
 static sp_status import_operands(sp_graph_builder *builder, const sp_onnx_node *file,
                                  sp_graph_node *node)
 {
@@ -205,10 +204,14 @@ static sp_status import_operands(sp_graph_builder *builder, const sp_onnx_node *
         SP_TRY(sp__graph_import_branches(builder, file, node));
         node->attributes = (sp_attribute_list){0};
     }
+    if (sp__op_has_body(node->op)) {
+        SP_TRY(sp__graph_import_loop(builder, file, node));
+        node->attributes = (sp_attribute_list){0};
+    }
     return make_outputs(builder, file, node);
 }
 
-/* Behind the nodes of its branches, if it has any. */
+/* Behind the nodes of its branches or body, if it has any. */
 static void append_node(sp_graph_builder *builder, const sp_graph_node *node)
 {
     sp_graph *graph = builder->graph;
@@ -266,6 +269,8 @@ static sp_status make_tables(sp_graph_builder *builder)
     SP_TRY(sp__bump_array(&graph->bump, totals.nodes, sizeof(sp_graph_node), &builder->nodes));
     SP_TRY(
         sp__bump_array(&graph->bump, totals.regions, sizeof(sp_graph_region), &builder->regions));
+    builder->is_captured = sp_calloc(totals.names, sizeof(bool));
+    if (builder->is_captured == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
     graph->values = builder->values;
     graph->nodes = builder->nodes;
     graph->regions = builder->regions;
@@ -282,5 +287,6 @@ sp_status sp__graph_import(sp_graph_builder *builder)
     SP_TRY(opset_version(builder->model, (sp_text){0}, &opset));
     builder->graph->opset = opset > 0 && opset < INT32_MAX ? (uint32_t)opset : 0;
     SP_TRY(sp__graph_import_body(builder, file));
-    return import_outputs(builder);
+    SP_TRY(import_outputs(builder));
+    return sp__graph_finish_main(builder);
 }

@@ -107,7 +107,13 @@ static void mark_needed(const sp_graph *graph, bool *is_needed)
         const sp_graph_node *node = &graph->nodes[n];
         /* A folded node runs again if a default that it depends on is overridden. */
         if (!node->is_live || (node->is_folded && graph->default_count == 0)) continue;
-        for (uint32_t i = 0; i < node->input_count; i++) {
+        const sp_graph_body *body = node->body;
+        for (uint32_t i = 0; body != NULL && i < body->output_count; i++) {
+            need_value(graph, body->outputs[i].value, is_needed);
+        }
+        /* What a body captures, its nodes need; or they have it packed. */
+        const uint32_t captures = body != NULL ? body->capture_count : 0;
+        for (uint32_t i = 0; i < node->input_count - captures; i++) {
             const uint32_t packed = sp__graph_packed(node, i);
             if (packed != SP_NO_WEIGHT) is_needed[packed] = true;
             else need_value(graph, node->inputs[i], is_needed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs inside graphs: whose names they see, how much they hold, and the branches of an If. */
+/* Graphs inside graphs: whose names they see, how much they hold, and the branches of an If. Bodies
+ * are in graph_body.c. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -64,15 +65,16 @@ sp_graph_totals sp__graph_count(const sp_onnx_graph *file)
 
 /* ---- branches ---- */
 
-static sp_status resolve_results(const sp_graph_builder *builder, const sp_onnx_graph *file,
-                                 uint32_t *results)
+sp_status sp__graph_resolve_results(const sp_graph_builder *builder, const sp_onnx_graph *file,
+                                    uint32_t *results)
 {
+    const bool is_branch = builder->regions[builder->scope->region].is_branch;
     for (uint32_t i = 0; i < file->output_count; i++) {
         const sp_text name = file->outputs[i].name;
         results[i] = sp__graph_scope_find(builder->scope, name);
         if (name.len > 0 && results[i] != SP_NO_VALUE) continue;
-        return sp__fail(SP_CORRUPT, "nothing produces output '%s' of a branch",
-                        sp__text_print(name).text);
+        return sp__fail(SP_CORRUPT, "nothing produces output '%s' of a %s",
+                        sp__text_print(name).text, is_branch ? "branch" : "body");
     }
     return SP_OK;
 }
@@ -81,14 +83,18 @@ static sp_status import_branch(sp_graph_builder *builder, const sp_onnx_graph *f
                                uint32_t condition, bool is_then, uint32_t *results)
 {
     sp_graph *graph = builder->graph;
-    sp_graph_scope scope = {.outer = builder->scope, .region = graph->region_count++};
-    builder->regions[scope.region] = (sp_graph_region){
-        .parent = builder->scope->region, .condition = condition, .is_then = is_then};
+    const sp_graph_body *home = builder->scope->home;
+    sp_graph_scope scope = {.outer = builder->scope, .region = graph->region_count++, .home = home};
+    builder->regions[scope.region] = (sp_graph_region){.parent = builder->scope->region,
+                                                       .home = home,
+                                                       .is_branch = true,
+                                                       .condition = condition,
+                                                       .is_then = is_then};
     SP_TRY(sp__name_map_init(&scope.names, sp__graph_count_names(file), builder->main.names.key));
     sp_graph_scope *outer = builder->scope;
     builder->scope = &scope;
     sp_status status = sp__graph_import_body(builder, file);
-    if (status == SP_OK) status = resolve_results(builder, file, results);
+    if (status == SP_OK) status = sp__graph_resolve_results(builder, file, results);
     builder->scope = outer;
     sp__name_map_deinit(&scope.names);
     return status;

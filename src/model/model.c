@@ -107,6 +107,7 @@ static sp_status model_new(const sp_graph *graph, sp_rt_device *device, uint32_t
     sp_store_relaxed(&model->runs, 0);
     sp_store_relaxed(&model->in_flight, 0);
     sp_store_relaxed(&model->most_in_flight, 0);
+    sp_store_relaxed(&model->last_parts, 0);
     out->bits = sp__handle_publish(&models, object);
     return SP_OK;
 }
@@ -214,6 +215,7 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .plan_evictions = sp_load_relaxed(&model->plans.evictions),
         .session_count = sp__plan_cache_sessions(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
+        .part_count = sp_load_relaxed(&model->last_parts),
     };
     sp_plan_place *newest = sp__plan_cache_newest(&model->plans);
     if (newest != NULL) {

@@ -20,6 +20,7 @@ typedef struct sp_rt_model {
     SP_CACHE_ALIGNED sp_atomic_u64 runs;
     sp_atomic_u32 in_flight;
     sp_atomic_u32 most_in_flight;
+    sp_atomic_u64 last_parts; /* plans of the last run that needed several */
 } sp_rt_model;
 
 /* The model with a hold, or NULL with the error. */
@@ -34,6 +35,12 @@ void sp__model_count_in(sp_rt_model *model);
 /* Whether the calling thread is inside a host function or callback: it waits for nothing there that
  * other runs have. */
 sp_status sp__is_inside_callback(bool *out);
+
+/* Runs a compiled plan of the model in a session and, on a stream, in a run slot. Without a stream:
+ * here and now, for host functions. `inputs` and `outputs` are addresses in the plan's order; an
+ * output of NULL gets one. */
+sp_status sp__model_compute(sp_rt_model *model, sp_compiled *compiled, const void *const *inputs,
+                            void **outputs, const sp_stream_ref *stream);
 
 /* The slots of a device; the first question makes them. */
 sp_run_slots *sp__device_run_slots(const sp_rt_device *device);

@@ -4,12 +4,12 @@
 #include "device/thread_record.h"
 #include "model/future.h"
 #include "model/model.h"
+#include "model/parts.h"
 #include "model/run_ports.h"
 #include "runtime/current_stream.h"
 
 void sp__model_count_in(sp_rt_model *model)
 {
-    sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
     const uint32_t now = sp_fetch_add_relaxed(&model->in_flight, 1) + 1;
     uint32_t most = sp_load_relaxed(&model->most_in_flight);
     while (most < now && !sp_cas_relaxed(&model->most_in_flight, &most, now)) {
@@ -17,29 +17,31 @@ void sp__model_count_in(sp_rt_model *model)
 }
 
 /* On the stream, or, if there is none, here and now. */
-static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled, sp_run_ports *ports,
+static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
+                                const void *const *inputs, void **outputs,
                                 const sp_stream_ref *stream)
 {
     sp_session *session;
     SP_TRY(sp__session_take(compiled, stream != NULL, &session));
-    sp_status status = sp__session_cover_unwanted(session, ports->outputs);
+    sp_status status = sp__session_cover_unwanted(session, outputs);
     if (status == SP_OK) {
         sp__model_count_in(model);
-        status = stream == NULL ? sp__session_run_inline(session, ports->data, ports->outputs)
-                                : sp__session_run(session, stream, ports->data, ports->outputs);
+        status = stream == NULL ? sp__session_run_inline(session, inputs, outputs)
+                                : sp__session_run(session, stream, inputs, outputs);
         sp_fetch_sub_relaxed(&model->in_flight, 1);
     }
     sp__submitted_go_on(sp__session_give(session), NULL);
     return status;
 }
 
-static sp_status run_in_slot(sp_rt_model *model, sp_compiled *compiled, sp_run_ports *ports,
-                             const sp_stream_ref *stream)
+sp_status sp__model_compute(sp_rt_model *model, sp_compiled *compiled, const void *const *inputs,
+                            void **outputs, const sp_stream_ref *stream)
 {
+    if (stream == NULL) return run_in_session(model, compiled, inputs, outputs, NULL);
     sp_run_slots *slots = sp__device_run_slots(model->device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_take(slots));
-    const sp_status status = run_in_session(model, compiled, ports, stream);
+    const sp_status status = run_in_session(model, compiled, inputs, outputs, stream);
     sp__submitted_go_on(NULL, sp__run_slots_give(slots));
     return status;
 }
@@ -49,10 +51,42 @@ static sp_status run_plan(sp_rt_model *model, sp_compiled *compiled, sp_run_port
                           uint32_t output_count)
 {
     SP_TRY(sp__run_ports_take_outputs(compiled->plan, outputs, output_count, ports));
-    SP_TRY(stream == NULL ? run_in_session(model, compiled, ports, NULL)
-                          : run_in_slot(model, compiled, ports, stream));
+    sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
+    SP_TRY(sp__model_compute(model, compiled, ports->data, ports->outputs, stream));
     sp__run_ports_describe(compiled->plan, outputs, output_count);
     return SP_OK;
+}
+
+static sp_status check_names(const sp_graph *graph, const sp_host_tensor *outputs, uint32_t count)
+{
+    if (outputs == NULL && count > 0) return sp__fail(SP_INVALID, "no outputs were given");
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index;
+        SP_TRY(sp__run_ports_output_index(graph, &outputs[i], i, &index));
+    }
+    return SP_OK;
+}
+
+/* Where one plan is not enough: how large the outputs are is known at the end. The place's use ends
+ * here. `is_run` is false for who only asks for the outputs' shapes. */
+static SP_NOINLINE sp_status run_parts(sp_rt_model *model, sp_plan_place *place,
+                                       sp_run_ports *ports, const sp_stream_ref *stream,
+                                       sp_host_tensor *outputs, uint32_t output_count, bool is_run)
+{
+    sp_parts *parts;
+    sp_status status = check_names(model->graph, outputs, output_count);
+    if (status != SP_OK) {
+        sp__plan_cache_drop(&model->plans, place);
+        return status;
+    }
+    sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
+    SP_TRY(sp__parts_run(model, place, ports->data, stream, &parts));
+    const sp_plan *made = sp__parts_made(parts);
+    if (is_run) status = sp__run_ports_take_outputs(made, outputs, output_count, ports);
+    if (is_run && status == SP_OK) sp__parts_copy(parts, ports->outputs);
+    if (status == SP_OK) sp__run_ports_describe(made, outputs, output_count);
+    sp__parts_free(parts);
+    return status;
 }
 
 sp_status sp__is_inside_callback(bool *out)
@@ -77,6 +111,10 @@ static sp_status run_held(sp_rt_model *model, const sp_host_tensor *inputs, uint
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
     if (!is_inside) SP_TRY(sp__current_stream(model->device, &stream));
     SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
+    if (SP_UNLIKELY(place->compiled->plan->is_partial)) {
+        return run_parts(model, place, &ports, is_inside ? NULL : &stream, outputs, output_count,
+                         true);
+    }
     const sp_status status =
         run_plan(model, place->compiled, &ports, is_inside ? NULL : &stream, outputs, output_count);
     sp__plan_cache_drop(&model->plans, place);
@@ -94,20 +132,39 @@ sp_status sp_model_run(sp_model handle, const sp_host_tensor *inputs, uint32_t i
     return status;
 }
 
+/* With the inputs' data, and on the thread's stream, which may have to be waited for before a plan
+ * is. */
+static sp_status infer_by_run(sp_rt_model *model, const sp_host_tensor *inputs,
+                              uint32_t input_count, bool is_inside, sp_host_tensor *outputs,
+                              uint32_t output_count)
+{
+    sp_run_ports ports;
+    sp_plan_place *place;
+    sp_stream_ref stream;
+    if (sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports) != SP_OK) {
+        return sp__fail_prefix(SP_UNSUPPORTED,
+                               "shapes depend on values that the model computes from all inputs: ");
+    }
+    if (!is_inside) SP_TRY(sp__current_stream(model->device, &stream));
+    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
+    return run_parts(model, place, &ports, is_inside ? NULL : &stream, outputs, output_count,
+                     false);
+}
+
 static sp_status infer_held(sp_rt_model *model, const sp_host_tensor *inputs, uint32_t input_count,
                             sp_host_tensor *outputs, uint32_t output_count)
 {
     sp_run_ports ports;
     bool is_inside;
     sp_plan_place *place;
-    if (outputs == NULL && output_count > 0) return sp__fail(SP_INVALID, "no outputs were given");
-    for (uint32_t i = 0; i < output_count; i++) {
-        uint32_t index;
-        SP_TRY(sp__run_ports_output_index(model->graph, &outputs[i], i, &index));
-    }
+    SP_TRY(check_names(model->graph, outputs, output_count));
     SP_TRY(sp__is_inside_callback(&is_inside));
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, false, &ports));
     SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
+    if (SP_UNLIKELY(place->compiled->plan->is_partial)) {
+        sp__plan_cache_drop(&model->plans, place);
+        return infer_by_run(model, inputs, input_count, is_inside, outputs, output_count);
+    }
     sp__run_ports_describe(place->compiled->plan, outputs, output_count);
     sp__plan_cache_drop(&model->plans, place);
     return SP_OK;

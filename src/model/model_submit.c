@@ -256,12 +256,22 @@ static sp_future accept_run(sp_rt_future *run, sp_rt_model *model, sp_plan_place
 {
     run->model = model;
     run->place = place;
+    sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
     sp__object_hold(&model->object);
     const sp_future handle = sp__future_publish(run);
     if (sp__run_slots_take_or_line_up(run->slots, &run->slot_waiter)) {
         sp__submitted_go_on(NULL, &run->slot_waiter);
     }
     return handle;
+}
+
+/* Nobody would tell the caller the sizes of the outputs. */
+static sp_status check_whole(const sp_plan *plan)
+{
+    if (!plan->is_partial) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED,
+                    "not supported: to submit a model whose shapes, branches or loops follow from "
+                    "values that it computes; sp_model_run runs it");
 }
 
 static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, uint32_t input_count,
@@ -276,7 +286,10 @@ static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, u
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
     SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
     const sp_plan *plan = place->compiled->plan;
-    sp_status status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);
+    sp_status status = check_whole(plan);
+    if (status == SP_OK) {
+        status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);
+    }
     sp_rt_future *run;
     if (status == SP_OK) status = make_run(device, place->compiled, &ports, &run);
     if (status != SP_OK) {

@@ -44,6 +44,7 @@ typedef struct sp_onnx_dim {
 
 typedef struct sp_onnx_value_info {
     sp_text name;
+    bool has_type;  /* what it is, is said at all */
     bool is_tensor; /* false: a sequence, map, ... or no type at all */
     sp_dtype dtype; /* SP_DTYPE_NONE if the file does not say */
     bool has_shape;

@@ -99,6 +99,7 @@ sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_on
     }
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         if (field.number != VALUE_TYPE) continue;
+        out->has_type = true;
         sp_proto inner;
         SP_TRY(sp__proto_enter(&proto, &field, "TypeProto", &inner));
         SP_TRY(read_type(reader, inner, out));

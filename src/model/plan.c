@@ -68,6 +68,7 @@ static sp_status check_dim_names(const sp_graph *graph, const sp_plan_request *r
 
 static sp_status check_request(const sp_graph *graph, const sp_plan_request *request)
 {
+    if (request->part != NULL) return SP_OK; /* the run has made these values itself */
     if (request->input_count != graph->input_count) {
         return sp__fail(SP_MISMATCH, "%" PRIu32 " inputs, the model wants %" PRIu32,
                         request->input_count, graph->input_count);
@@ -107,6 +108,7 @@ static sp_status make_builder(sp_plan_builder *builder)
 static void free_builder(sp_plan_builder *builder)
 {
     sp__lowering_deinit(&builder->lowering);
+    sp__plan_part_free(builder);
     sp_free(builder->values);
     sp_free(builder->steps);
     sp_free(builder->operands);
@@ -127,7 +129,9 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     if (builder.kernels == NULL) builder.kernels = sp__cpu_kernels(sp__cpu_isa_selected());
     builder.plan->kernels = builder.kernels;
     sp_status status = make_builder(&builder);
+    if (status == SP_OK) status = sp__plan_part_begin(&builder);
     if (status == SP_OK) status = sp__plan_record(&builder);
+    if (status == SP_OK) status = sp__plan_part_end(&builder);
     if (status == SP_OK && !request->is_unfused) status = sp__plan_fuse(&builder);
     if (status == SP_OK) status = sp__plan_place(&builder);
     free_builder(&builder);

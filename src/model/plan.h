@@ -3,6 +3,10 @@
  * data, immutable, shared by all threads; it knows nothing of devices, streams or threads. Borrows
  * the graph, which must outlive it.
  *
+ * A plan of a *part* (docs/decisions/0025) goes as far as what is known allows: it ends before
+ * nodes whose shapes follow from values that the run computes, and before Loop and Scan. It says
+ * where, and its outputs are what the rest needs of it.
+ *
  * A run gives one memory for each input and output and an arena of `arena_bytes`, and executes the
  * steps in order; a step sees the writes of those before it. Inputs, weights and constants are only
  * read. Outputs may be read by later steps after they have been written. No alignment is needed but
@@ -42,6 +46,8 @@ typedef struct sp_plan_step {
 
 typedef struct sp_plan_tensor {
     const char *name;
+    uint32_t value; /* of the graph */
+    bool is_known;  /* its values follow from the plan's key, and are few */
     sp_dtype dtype;
     sp_shape shape;
     uint64_t bytes;
@@ -63,6 +69,12 @@ typedef struct sp_plan {
     const sp_plan_lifetime *lifetimes;
     uint32_t step_count, input_count, output_count, constant_count, lifetime_count;
     uint64_t arena_bytes;
+    /* All of the model unless one of these is true. */
+    bool is_part;          /* begins elsewhere than the model, or ends elsewhere */
+    bool is_partial;       /* more is to be computed, after what follows: */
+    const uint32_t *stops; /* nodes whose inputs are there, for the run to compute one by one */
+    const uint32_t *asked; /* conditions whose values must be known to the next plan */
+    uint32_t stop_count, asked_count;
     sp_bump bump; /* owns everything but the constants' data */
 } sp_plan;
 
@@ -78,8 +90,20 @@ typedef struct sp_plan_override {
     sp_plan_input input;
 } sp_plan_override;
 
+/* What a plan computes if not all of the model: of one body, the values `wanted` from the values
+ * `given`. What the nodes of a body capture must be given, unless it is constant. */
+typedef struct sp_plan_part {
+    const sp_graph_body *body;
+    const uint32_t *given, *wanted;
+    uint32_t given_count, wanted_count;
+} sp_plan_part;
+
+/* Values that go into and out of a plan of a part. */
+#define SP_PLAN_PART_PORTS 256
+
 typedef struct sp_plan_request {
     const sp_kernel *kernels; /* NULL: those of the selected instruction set */
+    const sp_plan_part *part; /* NULL: all; else the inputs are those of `given` */
     const sp_plan_input *inputs;
     const sp_plan_override *overrides;
     uint32_t input_count, override_count;

@@ -16,6 +16,8 @@ typedef struct sp_plan_value {
     sp_shape shape;
     uint64_t bytes;
     const void *data;    /* if known */
+    bool is_there;       /* given, constant, or computed by what has been recorded */
+    bool is_kept;        /* what comes after a part needs it */
     bool is_tainted;     /* depends on an overridden default: what the graph folded does not hold */
     bool is_computed;    /* a step writes it: its place is found in the end */
     bool is_laid_out;    /* it has its offset */
@@ -31,6 +33,15 @@ typedef struct sp_plan_value {
     uint32_t use_count, writer;
 } sp_plan_value;
 
+/* Nodes that a plan leaves to later ones, and why. */
+typedef struct sp_plan_delays {
+    uint32_t *nodes; /* grows */
+    uint32_t *stops; /* grows: those whose inputs are there */
+    uint32_t *asked; /* grows: conditions that are there and unknown */
+    uint32_t node_count, stop_count, asked_count;
+    uint32_t node_capacity, stop_capacity, asked_capacity;
+} sp_plan_delays;
+
 /* Bindings of recorded steps: SP_PLACE_WEIGHT is final; SP_PLACE_ARENA means "the root value
  * `index`, wherever it will be". */
 typedef struct sp_plan_builder {
@@ -44,13 +55,37 @@ typedef struct sp_plan_builder {
     sp_weight *constants; /* grows */
     uint32_t constant_capacity;
     uint64_t folded_work;
+    const sp_graph_body *body; /* whose nodes are recorded */
+    bool *is_needed;           /* by node of the body; NULL: all that are live */
+    uint32_t *outputs;         /* values */
+    uint32_t output_count;
+    sp_plan_delays delays;
     sp_lowering lowering;
     sp_op_value *operands; /* room for graph->max_operands inputs, then as many outputs */
     sp_array *arrays;
 } sp_plan_builder;
 
+/* ---- plan_steps.c ---- */
+
 /* Values of inputs, overrides and constants, then a step for every dispatch. */
 sp_status sp__plan_record(sp_plan_builder *builder);
+
+/* ---- plan_part.c ---- */
+
+/* Before the recording: which nodes the wanted values of a part need. */
+sp_status sp__plan_part_begin(sp_plan_builder *builder);
+
+/* Is the node one of those that are to be recorded? */
+bool sp__plan_has_node(const sp_plan_builder *builder, uint32_t index);
+
+/* Leaves a node to a later plan. `is_stop`: all its inputs are there. */
+sp_status sp__plan_delay(sp_plan_builder *builder, uint32_t index, bool is_stop);
+
+/* After the recording: what the plan gives, and where it ends. */
+sp_status sp__plan_part_end(sp_plan_builder *builder);
+void sp__plan_part_free(sp_plan_builder *builder);
+
+/* ---- plan_places.c ---- */
 
 /* Places for all values; copies for outputs that no step writes. Finishes the plan. */
 sp_status sp__plan_place(sp_plan_builder *builder);

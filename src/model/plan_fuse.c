@@ -24,9 +24,8 @@ static void count_uses(sp_plan_builder *builder)
             if (binding->is_write) root->writer = s;
         }
     }
-    for (uint32_t i = 0; i < plan->graph->output_count; i++) {
-        const uint32_t value = plan->graph->outputs[i].value;
-        builder->values[builder->values[value].root].use_count++;
+    for (uint32_t i = 0; i < builder->output_count; i++) {
+        builder->values[builder->values[builder->outputs[i]].root].use_count++;
     }
 }
 

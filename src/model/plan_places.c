@@ -14,12 +14,14 @@
  * is its memory already; otherwise it is a copy. */
 static sp_status place_output(sp_plan_builder *builder, uint32_t output)
 {
-    const sp_graph_port *port = &builder->plan->graph->outputs[output];
-    const sp_plan_value *value = &builder->values[port->value];
+    const sp_graph *graph = builder->plan->graph;
+    const char *name = graph->values[builder->outputs[output]].name;
+    const sp_plan_value *value = &builder->values[builder->outputs[output]];
     sp_plan_value *root = &builder->values[value->root];
-    if (port->dtype != SP_DTYPE_NONE && port->dtype != value->dtype) {
-        return sp__fail(SP_MISMATCH, "output '%s' is of type %s, the file declares %s", port->name,
-                        sp_dtype_name(value->dtype), sp_dtype_name(port->dtype));
+    const sp_dtype declared = builder->plan->is_part ? SP_DTYPE_NONE : graph->outputs[output].dtype;
+    if (declared != SP_DTYPE_NONE && declared != value->dtype) {
+        return sp__fail(SP_MISMATCH, "output '%s' is of type %s, the file declares %s", name,
+                        sp_dtype_name(value->dtype), sp_dtype_name(declared));
     }
     if (root->is_computed && root->output == SP_NO_OUTPUT) {
         root->output = output;
@@ -36,7 +38,7 @@ static sp_status place_output(sp_plan_builder *builder, uint32_t output)
         .bindings = bindings,
         .constants = &k,
         .constant_bytes = sizeof(k),
-        .node_name = port->name,
+        .node_name = name,
         .op_name = "output"};
     return sp__plan_add_step(builder, &step);
 }
@@ -182,13 +184,16 @@ static sp_status finish_steps(sp_plan_builder *builder)
     return SP_OK;
 }
 
-static void set_tensor(const sp_plan_builder *builder, const sp_graph_port *port,
-                       sp_plan_tensor *out)
+static void set_tensor(const sp_plan_builder *builder, uint32_t index, sp_plan_tensor *out)
 {
-    const sp_plan_value *value = &builder->values[port->value];
-    *out = (sp_plan_tensor){.name = port->name, .dtype = value->dtype, .shape = value->shape};
+    const sp_plan_value *value = &builder->values[index];
+    *out = (sp_plan_tensor){.name = builder->plan->graph->values[index].name,
+                            .value = index,
+                            .dtype = value->dtype,
+                            .shape = value->shape};
     /* Accepted before; the value's own count is spent by the layout. */
     (void)sp__shape_bytes(&value->shape, value->dtype, &out->bytes);
+    out->is_known = value->data != NULL && out->bytes <= SP_DECIDING_BYTES;
 }
 
 static sp_status finish_tensors(sp_plan_builder *builder)
@@ -198,26 +203,27 @@ static sp_status finish_tensors(sp_plan_builder *builder)
     const sp_plan_request *request = builder->request;
     sp_plan_tensor *inputs, *outputs;
     plan->input_count = request->input_count + request->override_count;
-    plan->output_count = graph->output_count;
+    plan->output_count = builder->output_count;
     SP_TRY(sp__bump_array(&plan->bump, plan->input_count, sizeof(*inputs), &inputs));
     SP_TRY(sp__bump_array(&plan->bump, plan->output_count, sizeof(*outputs), &outputs));
     plan->inputs = inputs;
     plan->outputs = outputs;
     for (uint32_t i = 0; i < request->input_count; i++) {
-        set_tensor(builder, &graph->inputs[i], inputs++);
+        const sp_plan_part *part = request->part;
+        set_tensor(builder, part != NULL ? part->given[i] : graph->inputs[i].value, inputs++);
     }
     for (uint32_t i = 0; i < request->override_count; i++) {
-        set_tensor(builder, &graph->defaults[request->overrides[i].index], inputs++);
+        set_tensor(builder, graph->defaults[request->overrides[i].index].value, inputs++);
     }
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        set_tensor(builder, &graph->outputs[i], outputs++);
+    for (uint32_t i = 0; i < builder->output_count; i++) {
+        set_tensor(builder, builder->outputs[i], outputs++);
     }
     return SP_OK;
 }
 
 sp_status sp__plan_place(sp_plan_builder *builder)
 {
-    for (uint32_t i = 0; i < builder->plan->graph->output_count; i++) {
+    for (uint32_t i = 0; i < builder->output_count; i++) {
         SP_TRY(place_output(builder, i));
     }
     find_lifetimes(builder);

@@ -9,6 +9,7 @@
 #include "model/evaluate.h"
 #include "model/graph_build.h"
 #include "model/plan_build.h"
+#include "ops/registry.h"
 
 /* ---- growing lists ---- */
 
@@ -72,10 +73,11 @@ static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
 
 /* ---- values that are there before the first step ---- */
 
-static sp_status set_input(sp_plan_builder *builder, const sp_graph_port *port,
-                           const sp_plan_input *input, uint32_t index)
+static sp_status set_input(sp_plan_builder *builder, uint32_t which, const sp_plan_input *input,
+                           uint32_t index)
 {
-    sp_plan_value *value = &builder->values[port->value];
+    sp_plan_value *value = &builder->values[which];
+    value->is_there = true;
     value->dtype = input->dtype;
     value->shape = input->shape;
     value->data = input->data;
@@ -93,6 +95,7 @@ static sp_status make_values(sp_plan_builder *builder)
         *value = (sp_plan_value){
             .root = i, .output = SP_NO_OUTPUT, .first_step = SP_NO_STEP, .in_place = SP_NO_VALUE};
         if (!from->is_constant) continue;
+        value->is_there = true;
         value->dtype = from->dtype;
         value->shape = from->shape;
         value->where = SP_PLACE_WEIGHT;
@@ -108,7 +111,11 @@ static sp_status make_inputs(sp_plan_builder *builder)
     const sp_graph *graph = builder->plan->graph;
     const sp_plan_request *request = builder->request;
     for (uint32_t i = 0; i < request->input_count; i++) {
-        SP_TRY(set_input(builder, &graph->inputs[i], &request->inputs[i], i));
+        const sp_plan_part *part = request->part;
+        const uint32_t value = part != NULL ? part->given[i] : graph->inputs[i].value;
+        /* A constant is given only where it is not what the graph has. */
+        builder->values[value].is_tainted = graph->values[value].is_constant;
+        SP_TRY(set_input(builder, value, &request->inputs[i], i));
     }
     for (uint32_t i = 0; i < request->override_count; i++) {
         const sp_graph_port *port = &graph->defaults[request->overrides[i].index];
@@ -116,7 +123,8 @@ static sp_status make_inputs(sp_plan_builder *builder)
             return sp__fail(SP_INVALID, "input '%s' is given twice", port->name);
         }
         builder->values[port->value].is_tainted = true;
-        SP_TRY(set_input(builder, port, &request->overrides[i].input, request->input_count + i));
+        SP_TRY(set_input(builder, port->value, &request->overrides[i].input,
+                         request->input_count + i));
     }
     return SP_OK;
 }
@@ -280,27 +288,96 @@ static sp_status record_node(sp_plan_builder *builder, const sp_graph_node *node
         value->data = NULL;
         value->is_tainted = is_tainted;
     }
-    if (can_fold(builder, &call)) return fold(builder, node, &call);
-    return lower(builder, node, &call);
+    SP_TRY(can_fold(builder, &call) ? fold(builder, node, &call) : lower(builder, node, &call));
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        builder->values[node->outputs[i]].is_there = true;
+    }
+    return SP_OK;
 }
 
+/* ---- which nodes ---- */
+
+typedef enum branch_state { BRANCH_TAKEN, BRANCH_LEFT, BRANCH_UNKNOWN } branch_state;
+
 /* Does the condition of every branch that the node stands in choose that branch? The outer ones
- * first: the nodes of a branch that is not taken have no values. */
-static sp_status is_taken(const sp_plan_builder *builder, uint32_t index, bool *out)
+ * first: the nodes of a branch that is not taken have no values. Bodies around are entered. */
+static sp_status look_at_branch(const sp_plan_builder *builder, uint32_t index, branch_state *out)
 {
-    *out = true;
+    *out = BRANCH_TAKEN;
     if (index == SP_NO_REGION) return SP_OK;
     const sp_graph_region *region = &builder->plan->graph->regions[index];
-    SP_TRY(is_taken(builder, region->parent, out));
-    if (!*out) return SP_OK;
+    if (!region->is_branch) return SP_OK;
+    SP_TRY(look_at_branch(builder, region->parent, out));
+    if (*out != BRANCH_TAKEN) return SP_OK;
     const sp_plan_value *condition = &builder->values[region->condition];
-    const unsigned char *chosen = condition->data;
-    if (chosen == NULL || condition->dtype != SP_BOOL || condition->bytes == 0) {
-        return sp__fail(SP_UNSUPPORTED, "not supported: an If whose condition '%s' depends on data",
-                        builder->plan->graph->values[region->condition].name);
+    if (!condition->is_there) {
+        *out = BRANCH_UNKNOWN;
+        return SP_OK;
     }
-    *out = (chosen[0] != 0) == region->is_then;
+    if (condition->dtype != SP_BOOL || condition->bytes != 1) {
+        return sp__fail(SP_MISMATCH,
+                        "the condition '%s' of the If around it is %s of shape %s, wanted one "
+                        "element of type bool",
+                        builder->plan->graph->values[region->condition].name,
+                        sp_dtype_name(condition->dtype), sp__shape_print(&condition->shape).text);
+    }
+    const unsigned char *chosen = condition->data;
+    if (chosen == NULL) *out = BRANCH_UNKNOWN;
+    else if ((chosen[0] != 0) != region->is_then) *out = BRANCH_LEFT;
     return SP_OK;
+}
+
+/* Of an If only the condition and what the chosen branch gives count. */
+static bool are_inputs_there(const sp_plan_builder *builder, const sp_graph_node *node)
+{
+    uint32_t first = 0;
+    uint32_t last = node->input_count;
+    if (sp__op_is_if(node->op)) {
+        const sp_plan_value *condition = &builder->values[node->inputs[0]];
+        if (!condition->is_there) return false;
+        const unsigned char *chosen = condition->data;
+        if (chosen == NULL) return condition->bytes != 1; /* the shape rule refuses others */
+        if (condition->bytes == 0) return true;
+        first = chosen[0] != 0 ? 1 : 1 + node->output_count;
+        last = first + node->output_count;
+    }
+    for (uint32_t i = first; i < last; i++) {
+        if (node->inputs[i] != SP_NO_VALUE && !builder->values[node->inputs[i]].is_there) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Is there an input whose values decide, and which the run has yet to compute? */
+static bool depends_on_run(const sp_plan_builder *builder, const sp_graph_node *node)
+{
+    const uint32_t deciding = sp__op_deciding_inputs(node->op);
+    for (uint32_t i = 0; i < node->input_count && i < 32; i++) {
+        const uint32_t value = node->inputs[i];
+        if ((deciding >> i & 1) == 0 || value == SP_NO_VALUE) continue;
+        if (builder->values[value].data == NULL && builder->values[value].bytes > 0) return true;
+    }
+    return false;
+}
+
+/* A node that is refused because something is not known yet is left to a later plan. */
+static sp_status record_or_delay(sp_plan_builder *builder, uint32_t index, bool is_tainted)
+{
+    const sp_graph_node *node = &builder->plan->graph->nodes[index];
+    branch_state branch;
+    SP_TRY(look_at_branch(builder, node->region, &branch));
+    if (branch == BRANCH_LEFT) return SP_OK;
+    if (branch == BRANCH_UNKNOWN || !are_inputs_there(builder, node)) {
+        return sp__plan_delay(builder, index, false);
+    }
+    if (node->body != NULL) return sp__plan_delay(builder, index, true);
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const sp_status status = record_node(builder, node, is_tainted);
+    const bool is_delayed = status == SP_UNSUPPORTED && depends_on_run(builder, node);
+    (void)sp__error_settle(&scope, is_delayed ? SP_OK : status);
+    return is_delayed ? sp__plan_delay(builder, index, true) : status;
 }
 
 sp_status sp__plan_record(sp_plan_builder *builder)
@@ -308,14 +385,12 @@ sp_status sp__plan_record(sp_plan_builder *builder)
     const sp_graph *graph = builder->plan->graph;
     SP_TRY(make_values(builder));
     SP_TRY(make_inputs(builder));
-    for (uint32_t i = 0; i < graph->node_count; i++) {
+    for (uint32_t i = builder->body->first_node; i < builder->body->end_node; i++) {
         const sp_graph_node *node = &graph->nodes[i];
+        if (!sp__plan_has_node(builder, i)) continue;
         const bool is_tainted = is_node_tainted(builder, node);
-        if (!node->is_live || (node->is_folded && !is_tainted)) continue;
-        bool is_chosen;
-        sp_status status = is_taken(builder, node->region, &is_chosen);
-        if (status == SP_OK && !is_chosen) continue;
-        if (status == SP_OK) status = record_node(builder, node, is_tainted);
+        if (node->is_folded && !is_tainted) continue;
+        const sp_status status = record_or_delay(builder, i, is_tainted);
         if (status != SP_OK) return sp__graph_fail_node(status, node);
     }
     return SP_OK;

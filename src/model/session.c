@@ -210,8 +210,9 @@ static sp_status make_ports(sp_session *session)
     if (session->ports == NULL || session->slots == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     }
-    /* Who leaves the only output out is rare: that run may allocate. */
-    return plan->output_count > 1 ? take_unwanted(session) : SP_OK;
+    /* Who leaves the only output out is rare: that run may allocate. Of parts, all are asked for.
+     */
+    return plan->output_count > 1 && !plan->is_part ? take_unwanted(session) : SP_OK;
 }
 
 /* The arena where the cpu's steps find it, if that is another memory. */

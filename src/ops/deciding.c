@@ -61,3 +61,8 @@ bool sp__op_is_if(const sp_op *op)
 {
     return sp__text_is(sp__text(op->name), "If");
 }
+
+bool sp__op_has_body(const sp_op *op)
+{
+    return sp__text_is(sp__text(op->name), "Loop") || sp__text_is(sp__text(op->name), "Scan");
+}

@@ -234,6 +234,10 @@ sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__if_infer(sp_op_call *call);
 sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
 
+/* op_loop.c: Loop and Scan, which only runs of a model compute */
+sp_status sp__loop_infer(sp_op_call *call);
+sp_status sp__loop_lower(const sp_op_call *call, sp_lowering *lowering);
+
 /* op_constant.c: their outputs are known from the shape rule on, or filled. */
 sp_status sp__constant_infer(sp_op_call *call);
 sp_status sp__shape_infer(sp_op_call *call);

@@ -18,6 +18,8 @@ uint32_t sp__op_deciding_inputs(const sp_op *op);
 bool sp__op_hides_values(const sp_op *op);
 /* If: its branches' nodes stand in the graph that it stands in. */
 bool sp__op_is_if(const sp_op *op);
+/* Loop and Scan: they hold a graph that a run computes several times. */
+bool sp__op_has_body(const sp_op *op);
 
 /* All rows, for listings. */
 const sp_op *sp__op_table(uint32_t *count);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which nodes of a body some values need, and from which others these can be computed: backwards
+ * from what is wanted to what is there already. Owned by one thread. */
+#ifndef SP_MODEL_PART_NEEDS_H
+#define SP_MODEL_PART_NEEDS_H
+
+#include "model/graph.h"
+
+typedef struct sp_part_needs {
+    const sp_graph_body *body;
+    bool *nodes;   /* of the body: needed */
+    bool *wanted;  /* of the body's own values: read by a needed node, or wanted from outside */
+    bool *is_stop; /* of the body's own values: there already */
+} sp_part_needs;
+
+/* Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__part_needs_init(sp_part_needs *needs, const sp_graph_body *body);
+void sp__part_needs_deinit(sp_part_needs *needs);
+
+/* A value that is there. Values from outside of the body always are, and may be named. */
+void sp__part_needs_stop(sp_part_needs *needs, uint32_t value);
+void sp__part_needs_want(sp_part_needs *needs, uint32_t value);
+
+/* Marks the nodes. An If needs both of its branches. */
+void sp__part_needs_find(sp_part_needs *needs, const sp_graph *graph);
+
+/* The marks of the nodes, from the body's first on, for the caller to free. */
+bool *sp__part_needs_take_nodes(sp_part_needs *needs);
+
+#endif

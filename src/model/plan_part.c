@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans that are not all of a model: which nodes belong to one, where it ends, and what it hands to
+ * those after it (docs/decisions/0025). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "model/part_needs.h"
+#include "model/plan_build.h"
+#include "ops/registry.h"
+
+static sp_status no_memory(void)
+{
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+}
+
+/* ---- before ---- */
+
+sp_status sp__plan_part_begin(sp_plan_builder *builder)
+{
+    const sp_graph *graph = builder->plan->graph;
+    const sp_plan_part *part = builder->request->part;
+    builder->body = part != NULL ? part->body : graph->main;
+    builder->plan->is_part = part != NULL;
+    if (part == NULL) return SP_OK;
+    sp_part_needs needs;
+    SP_TRY(sp__part_needs_init(&needs, part->body));
+    for (uint32_t i = 0; i < part->given_count; i++) {
+        sp__part_needs_stop(&needs, part->given[i]);
+    }
+    for (uint32_t i = 0; i < part->wanted_count; i++) sp__part_needs_want(&needs, part->wanted[i]);
+    sp__part_needs_find(&needs, graph);
+    builder->is_needed = sp__part_needs_take_nodes(&needs);
+    sp__part_needs_deinit(&needs);
+    return SP_OK;
+}
+
+bool sp__plan_has_node(const sp_plan_builder *builder, uint32_t index)
+{
+    const sp_graph *graph = builder->plan->graph;
+    if (builder->is_needed != NULL) return builder->is_needed[index - builder->body->first_node];
+    const sp_graph_node *node = &graph->nodes[index];
+    return node->is_live && sp__graph_home(graph, node) == builder->body;
+}
+
+/* ---- during ---- */
+
+static sp_status append(uint32_t **list, uint32_t *count, uint32_t *capacity, uint32_t number)
+{
+    uint32_t *larger = sp_grow(*list, *count, capacity, sizeof(**list));
+    if (larger == NULL) return no_memory();
+    *list = larger;
+    larger[(*count)++] = number;
+    return SP_OK;
+}
+
+sp_status sp__plan_delay(sp_plan_builder *builder, uint32_t index, bool is_stop)
+{
+    const sp_graph_node *node = &builder->plan->graph->nodes[index];
+    sp_plan_delays *delays = &builder->delays;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        sp_plan_value *value = &builder->values[node->outputs[i]];
+        value->is_there = false;
+        value->data = NULL;
+    }
+    SP_TRY(append(&delays->nodes, &delays->node_count, &delays->node_capacity, index));
+    if (!is_stop) return SP_OK;
+    return append(&delays->stops, &delays->stop_count, &delays->stop_capacity, index);
+}
+
+/* ---- after ---- */
+
+/* Later plans need the value: they get it, unless the graph has it for all. */
+static void keep(sp_plan_builder *builder, uint32_t index)
+{
+    sp_plan_value *value = &builder->values[index];
+    const bool is_constant = builder->plan->graph->values[index].is_constant;
+    const bool is_given =
+        value->root == index && !value->is_computed && value->where == SP_PLACE_INPUT;
+    if (!value->is_there || is_given || (is_constant && !value->is_tainted)) return;
+    value->is_kept = true;
+}
+
+static sp_status ask(sp_plan_builder *builder, uint32_t index)
+{
+    sp_plan_delays *delays = &builder->delays;
+    const sp_plan_value *value = &builder->values[index];
+    if (!value->is_there || value->data != NULL) return SP_OK;
+    for (uint32_t i = 0; i < delays->asked_count; i++) {
+        if (delays->asked[i] == index) return SP_OK;
+    }
+    return append(&delays->asked, &delays->asked_count, &delays->asked_capacity, index);
+}
+
+/* What a delayed node reads, and the conditions of the branches that it stands in. */
+static sp_status keep_for(sp_plan_builder *builder, const sp_graph_node *node)
+{
+    const sp_graph *graph = builder->plan->graph;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] != SP_NO_VALUE) keep(builder, node->inputs[i]);
+    }
+    if (sp__op_is_if(node->op)) SP_TRY(ask(builder, node->inputs[0]));
+    for (uint32_t i = node->region; i != SP_NO_REGION && graph->regions[i].is_branch;
+         i = graph->regions[i].parent) {
+        keep(builder, graph->regions[i].condition);
+        SP_TRY(ask(builder, graph->regions[i].condition));
+    }
+    return SP_OK;
+}
+
+static sp_status make_outputs(sp_plan_builder *builder, uint32_t count)
+{
+    builder->outputs = sp_calloc(count, sizeof(*builder->outputs));
+    return builder->outputs != NULL ? SP_OK : no_memory();
+}
+
+/* The plan ends early: its outputs are what is needed later. */
+static sp_status end_early(sp_plan_builder *builder)
+{
+    const sp_graph *graph = builder->plan->graph;
+    const sp_graph_body *body = builder->body;
+    const sp_plan_part *part = builder->request->part;
+    const sp_plan_delays *delays = &builder->delays;
+    for (uint32_t i = 0; i < delays->node_count; i++) {
+        SP_TRY(keep_for(builder, &graph->nodes[delays->nodes[i]]));
+    }
+    const uint32_t wanted = part != NULL ? part->wanted_count : body->output_count;
+    for (uint32_t i = 0; i < wanted; i++) {
+        keep(builder, part != NULL ? part->wanted[i] : body->outputs[i].value);
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->value_count; i++) count += builder->values[i].is_kept;
+    SP_TRY(make_outputs(builder, count));
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        if (builder->values[i].is_kept) builder->outputs[builder->output_count++] = i;
+    }
+    builder->plan->is_part = true;
+    builder->plan->is_partial = true;
+    return SP_OK;
+}
+
+static sp_status end_whole(sp_plan_builder *builder)
+{
+    const sp_graph *graph = builder->plan->graph;
+    const sp_plan_part *part = builder->request->part;
+    const uint32_t count = part != NULL ? part->wanted_count : graph->output_count;
+    SP_TRY(make_outputs(builder, count));
+    builder->output_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        builder->outputs[i] = part != NULL ? part->wanted[i] : graph->outputs[i].value;
+    }
+    return SP_OK;
+}
+
+static sp_status copy_list(sp_bump *bump, const uint32_t *list, uint32_t count,
+                           const uint32_t **out)
+{
+    uint32_t *copy;
+    SP_TRY(sp__bump_array(bump, count, sizeof(*copy), &copy));
+    for (uint32_t i = 0; i < count; i++) copy[i] = list[i];
+    *out = copy;
+    return SP_OK;
+}
+
+sp_status sp__plan_part_end(sp_plan_builder *builder)
+{
+    sp_plan *plan = builder->plan;
+    const sp_plan_delays *delays = &builder->delays;
+    SP_TRY(delays->node_count > 0 ? end_early(builder) : end_whole(builder));
+    const uint64_t ports = (uint64_t)builder->request->input_count + builder->output_count;
+    if (plan->is_part && ports > SP_PLAN_PART_PORTS) {
+        return sp__fail(SP_EXHAUSTED,
+                        "%" PRIu64 " values go into and out of one part of the model, at most %d "
+                        "are supported",
+                        ports, SP_PLAN_PART_PORTS);
+    }
+    if (plan->is_partial && delays->stop_count + delays->asked_count == 0) {
+        return sp__fail(SP_INTERNAL, "a part of the model ends at nothing");
+    }
+    plan->stop_count = delays->stop_count;
+    plan->asked_count = delays->asked_count;
+    SP_TRY(copy_list(&plan->bump, delays->stops, delays->stop_count, &plan->stops));
+    return copy_list(&plan->bump, delays->asked, delays->asked_count, &plan->asked);
+}
+
+void sp__plan_part_free(sp_plan_builder *builder)
+{
+    sp_free(builder->is_needed);
+    sp_free(builder->outputs);
+    sp_free(builder->delays.nodes);
+    sp_free(builder->delays.stops);
+    sp_free(builder->delays.asked);
+}

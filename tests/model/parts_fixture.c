@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "parts_fixture.h"
+
+static void add_tensor(writer *graph, const char *name, int64_t type, const void *data,
+                       int64_t count, size_t element)
+{
+    const size_t bytes = (size_t)(count < 0 ? 1 : count) * element;
+    writer tensor = make_tensor(name, type, &count, count < 0 ? 0 : 1, data, bytes);
+    write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
+}
+
+void parts_add_floats(writer *graph, const char *name, const float *data, int64_t count)
+{
+    add_tensor(graph, name, ONNX_FLOAT, data, count, sizeof *data);
+}
+
+void parts_add_ints(writer *graph, const char *name, const int64_t *data, int64_t count)
+{
+    add_tensor(graph, name, ONNX_INT64, data, count, sizeof *data);
+}
+
+void parts_add_bool(writer *graph, const char *name, bool value)
+{
+    add_tensor(graph, name, ONNX_BOOL, &value, -1, 1);
+}
+
+void parts_add_result(writer *graph, const char *name, int64_t data_type, const int64_t *dims,
+                      int rank)
+{
+    writer value = make_value(name, data_type, dims, rank);
+    write_message(graph, GRAPH_OUTPUT_FIELD, &value);
+}
+
+writer parts_node_ints(const char *op, const char *inputs, const char *outputs, const char *name,
+                       const int64_t *values, uint32_t count)
+{
+    writer node = make_node(op, inputs, outputs);
+    add_attribute_ints(&node, name, values, count);
+    return node;
+}
+
+writer parts_node_int(const char *op, const char *inputs, const char *outputs, const char *name,
+                      int64_t value)
+{
+    writer node = make_node(op, inputs, outputs);
+    add_attribute_int(&node, name, value);
+    return node;
+}
+
+writer parts_loop(const char *inputs, const char *outputs, writer *body)
+{
+    writer node = make_node("Loop", inputs, outputs);
+    add_attribute_graph(&node, "body", body);
+    return node;
+}
+
+writer parts_if(const char *condition, const char *outputs, writer *then_branch,
+                writer *else_branch)
+{
+    writer node = make_node("If", condition, outputs);
+    add_attribute_graph(&node, "then_branch", then_branch);
+    add_attribute_graph(&node, "else_branch", else_branch);
+    return node;
+}
+
+writer parts_body(int v_rank)
+{
+    static const int64_t free_dims[4] = {-1, -1, -1, -1};
+    writer body = {0};
+    add_input(&body, "i", ONNX_INT64, NULL, 0);
+    add_input(&body, "on", ONNX_BOOL, NULL, 0);
+    add_input(&body, "v", ONNX_FLOAT, free_dims, v_rank);
+    return body;
+}
+
+static sp_status load(writer *graph, int64_t opset, const sp_model_options *options, sp_model *out)
+{
+    writer file = make_model(graph, opset);
+    const sp_status status = sp_model_load_from_memory(file.bytes, file.len, options, out);
+    writer_free(&file);
+    return status;
+}
+
+sp_status parts_load(writer *graph, const sp_model_options *options, sp_model *out)
+{
+    return load(graph, 13, options, out);
+}
+
+sp_status parts_load_opset(writer *graph, int64_t opset, sp_model *out)
+{
+    return load(graph, opset, NULL, out);
+}
+
+static sp_host_tensor tensor_of(const char *name, const void *data, sp_dtype dtype, int64_t count)
+{
+    return (sp_host_tensor){.name = name,
+                            .data = (void *)(uintptr_t)data,
+                            .bytes = (uint64_t)(count < 0 ? 1 : count) * sp_dtype_bytes(dtype),
+                            .dtype = dtype,
+                            .rank = count < 0 ? 0 : 1,
+                            .shape = {count < 0 ? 0 : count}};
+}
+
+sp_host_tensor parts_floats(const char *name, const float *data, int64_t count)
+{
+    return tensor_of(name, data, SP_F32, count);
+}
+
+sp_host_tensor parts_ints(const char *name, const int64_t *data, int64_t count)
+{
+    return tensor_of(name, data, SP_I64, count);
+}
+
+sp_host_tensor parts_bool(const char *name, const bool *value)
+{
+    return tensor_of(name, value, SP_BOOL, -1);
+}
+
+sp_host_tensor parts_room(const char *name, void *data, uint64_t bytes)
+{
+    return (sp_host_tensor){.name = name, .data = data, .bytes = bytes};
+}
+
+sp_model_info parts_info(sp_model model)
+{
+    sp_model_info info = {0};
+    CHECK_OK(sp_model_get_info(model, &info));
+    return info;
+}

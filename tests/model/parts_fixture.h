@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small models whose shapes or flow of control follow from values, written on the spot. Everything
+ * aborts the test's body, by a failed check, rather than returning errors that nobody looks at. */
+#ifndef SP_TESTS_PARTS_FIXTURE_H
+#define SP_TESTS_PARTS_FIXTURE_H
+
+#include <streampool/model.h>
+
+#include "support/onnx_writer.h"
+#include "support/test.h"
+
+enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_BOOL = 9 };
+
+/* Initializers: lists, or scalars for a count of -1. */
+void parts_add_floats(writer *graph, const char *name, const float *data, int64_t count);
+void parts_add_ints(writer *graph, const char *name, const int64_t *data, int64_t count);
+void parts_add_bool(writer *graph, const char *name, bool value);
+
+/* An output of a body, typed, since nobody else says what a Loop gives that is never entered. */
+void parts_add_result(writer *graph, const char *name, int64_t data_type, const int64_t *dims,
+                      int rank);
+/* A node with a list of integers as attribute. */
+writer parts_node_ints(const char *op, const char *inputs, const char *outputs, const char *name,
+                       const int64_t *values, uint32_t count);
+/* A node with an integer as attribute. */
+writer parts_node_int(const char *op, const char *inputs, const char *outputs, const char *name,
+                      int64_t value);
+/* A Loop or If of these graphs, which are freed. */
+writer parts_loop(const char *inputs, const char *outputs, writer *body);
+writer parts_if(const char *condition, const char *outputs, writer *then_branch,
+                writer *else_branch);
+/* A body with the inputs of a Loop that carries one float tensor: i, on, v. */
+writer parts_body(int v_rank);
+
+/* Loads the graph, which is freed. */
+sp_status parts_load(writer *graph, const sp_model_options *options, sp_model *out);
+/* The same, of a given opset. */
+sp_status parts_load_opset(writer *graph, int64_t opset, sp_model *out);
+
+/* Tensors of the caller's memory: lists, or scalars for a count of -1. */
+sp_host_tensor parts_floats(const char *name, const float *data, int64_t count);
+sp_host_tensor parts_ints(const char *name, const int64_t *data, int64_t count);
+sp_host_tensor parts_bool(const char *name, const bool *value);
+/* Room for an output. */
+sp_host_tensor parts_room(const char *name, void *data, uint64_t bytes);
+
+sp_model_info parts_info(sp_model model);
+
+#endif
