@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "ops/registry.h"
 #include "ops/tensor_copy.h"
+#include "tensor/array.h"
 
 /* Of one call, of either kind. */
 #define MAX_OPERANDS 65536
@@ -72,6 +73,14 @@ static sp_status find_device(sp_eager *eager)
     return sp__rt_device_find_working(device, &eager->device);
 }
 
+sp_status sp__eager_allocate(const sp_eager *eager, uint64_t bytes, void **out)
+{
+    const uint64_t limit = eager->device->dev->limits.memory_bytes;
+    *out = limit > 0 && bytes > limit ? NULL : sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)bytes);
+    if (*out != NULL) return SP_OK;
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory for %" PRIu64 " bytes on the host", bytes);
+}
+
 /* The values that decide shapes come to the host: this waits for whoever writes them. */
 static sp_status read_deciding(sp_eager *eager)
 {
@@ -79,14 +88,11 @@ static sp_status read_deciding(sp_eager *eager)
     for (uint32_t i = 0; i < eager->request->input_count && i < 32; i++) {
         sp_op_value *value = &eager->values[i];
         if ((deciding >> i & 1) == 0 || !value->is_present) continue;
-        void *values = sp_malloc((size_t)value->bytes);
-        if (values == NULL) {
-            return sp__fail(SP_OUT_OF_MEMORY, "no memory for the values of input %" PRIu32, i);
-        }
-        eager->inputs[i].values = values;
-        const sp_status status = sp_tensor_read(eager->request->inputs[i], values, value->bytes);
+        void **values = &eager->inputs[i].values;
+        SP_TRY(sp__eager_allocate(eager, value->bytes, values));
+        const sp_status status = sp_tensor_read(eager->request->inputs[i], *values, value->bytes);
         if (status != SP_OK) return sp__fail_prefix(status, "input %" PRIu32 ": ", i);
-        value->data = values;
+        value->data = *values;
     }
     return SP_OK;
 }

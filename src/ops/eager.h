@@ -64,6 +64,9 @@ typedef struct sp_eager {
     bool is_scratch_written[SP_LOWERING_MAX_SCRATCH];
 } sp_eager;
 
+/* Host memory for values, at most as much as the device has: a view may repeat elements without
+ * end. SP_OUT_OF_MEMORY. */
+sp_status sp__eager_allocate(const sp_eager *eager, uint64_t bytes, void **out);
 /* Has the device a kernel for each dispatch, and may it use it? */
 bool sp__eager_is_on_device(const sp_eager *eager);
 /* Makes what the dispatches read contiguous, and gives them scratch; outputs have their storage.

@@ -13,7 +13,6 @@
 #include "ops/op_list.h"
 #include "ops/tensor_copy.h"
 #include "runtime/submit.h"
-#include "tensor/array.h"
 
 /* The device's form of a kernel of the lowering. */
 static const sp_kernel *kernel_for(const sp_eager *eager, const sp_kernel *kernel)
@@ -160,12 +159,6 @@ static void *place(const sp_operand *operand, void *context)
     return places->eager->inputs[operand->index].values;
 }
 
-static sp_status allocate(uint64_t bytes, void **out)
-{
-    *out = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)bytes);
-    return *out != NULL ? SP_OK : sp__fail(SP_OUT_OF_MEMORY, "no memory to run an op on the host");
-}
-
 /* One after the other, with no access held while waiting for the next: whoever writes two of them
  * from the host would else meet this call in the middle. */
 static sp_status read_inputs(sp_eager *eager)
@@ -174,7 +167,7 @@ static sp_status read_inputs(sp_eager *eager)
         sp_eager_input *input = &eager->inputs[i];
         if (input->tensor == NULL || input->values != NULL) continue;
         const uint64_t bytes = eager->values[i].bytes;
-        SP_TRY(allocate(bytes, &input->values));
+        SP_TRY(sp__eager_allocate(eager, bytes, &input->values));
         SP_TRY(sp_tensor_read(eager->request->inputs[i], input->values, bytes));
     }
     return SP_OK;
@@ -184,10 +177,10 @@ static sp_status compute(sp_eager *eager, host_places *places)
 {
     const sp_lowering *lowering = &eager->lowering;
     for (uint32_t i = 0; i < lowering->scratch_count; i++) {
-        SP_TRY(allocate(lowering->scratch_bytes[i], &places->scratch[i]));
+        SP_TRY(sp__eager_allocate(eager, lowering->scratch_bytes[i], &places->scratch[i]));
     }
     for (uint32_t i = 0; i < eager->request->output_count; i++) {
-        SP_TRY(allocate(eager->call.outputs[i].bytes, &eager->outputs[i].values));
+        SP_TRY(sp__eager_allocate(eager, eager->call.outputs[i].bytes, &eager->outputs[i].values));
     }
     const sp_fpenv before = sp_fpenv_enter();
     const sp_status status = sp__lowering_run(lowering, place, places);

@@ -154,6 +154,24 @@ TEST(results_that_would_be_absurdly_large_are_refused)
     runtime_end();
 }
 
+/* One element, repeated without end: what would be copied has a size, what is there has not. */
+TEST(views_that_repeat_without_end_take_no_memory)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const uint8_t yes = 1;
+    const int64_t one = 1, many = INT64_C(1) << 40;
+    sp_tensor base = {0}, view = {0};
+    CHECK_OK(sp_tensor_from_host(null, SP_BOOL, 1, &one, &yes, 1, &base));
+    CHECK_OK(sp_tensor_expand(base, 1, &many, &view));
+    refuse(SP_OUT_OF_MEMORY, "NonZero of bool [1099511627776]: ", "NonZero", NULL, &view, 1, 1);
+    refuse(SP_OUT_OF_MEMORY, "Not of bool [1099511627776]: ", "Not", NULL, &view, 1, 1);
+    CHECK_OK(sp_tensor_release(base));
+    CHECK_OK(sp_tensor_release(view));
+    CHECK_OK(sp_device_close(null));
+    runtime_end();
+}
+
 /* ---- all kinds of mistakes at random ---- */
 
 static int64_t odd_number(data_random *random)
