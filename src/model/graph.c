@@ -94,6 +94,7 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
     sp_status status = sp__onnx_read(bytes, len, &builder.model);
     if (status == SP_OK) status = build(&builder, bytes, len);
     sp__name_map_deinit(&builder.main.names);
+    sp__name_map_deinit(&builder.function_names);
     sp__onnx_free(builder.model);
     if (status != SP_OK) {
         sp__graph_free(builder.graph);
