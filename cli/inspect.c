@@ -76,7 +76,8 @@ static void print_file(const char *path, const sp_onnx_model *model)
     printf("\n%" PRIu32 " nodes, %" PRIu32 " initializers\n", model->graph.node_count,
            model->graph.initializer_count);
     if (model->function_count > 0) {
-        printf("%" PRIu32 " functions of its own: not supported\n", model->function_count);
+        printf("%" PRIu32 " functions of its own, whose nodes are counted once\n",
+               model->function_count);
     }
     print_ports("inputs", model->graph.inputs, model->graph.input_count);
     print_ports("outputs", model->graph.outputs, model->graph.output_count);
@@ -103,12 +104,10 @@ static sp_status inspect_bytes(const char *path, const void *bytes, size_t len,
     print_file(path, model);
     uint32_t missing;
     const sp_status status = sp__inspect_ops(model, &missing);
-    const uint32_t functions = model->function_count;
     sp__onnx_free(model);
     SP_TRY(status);
-    if (missing > 0 || functions > 0) {
-        return sp__fail(SP_UNSUPPORTED, "%u op types and %u functions are not supported", missing,
-                        functions);
+    if (missing > 0) {
+        return sp__fail(SP_UNSUPPORTED, "%u op types are not supported", missing);
     }
     return inspect_plan(path, bytes, len, dims);
 }

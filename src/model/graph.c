@@ -100,6 +100,7 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
     if (status == SP_OK) status = build(&builder, bytes, len);
     sp__name_map_deinit(&builder.main.names);
     sp_free(builder.is_captured);
+    sp__name_map_deinit(&builder.function_names);
     sp__onnx_free(builder.model);
     if (status != SP_OK) {
         sp__graph_free(builder.graph);

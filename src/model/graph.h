@@ -6,9 +6,12 @@
  * duplicate names), drops nodes that no output needs, computes nodes whose inputs are all constant,
  * makes normalisations parts of convolutions, and packs weights. Shapes are left to plans.
  *
- * Limits: SP_GRAPH_MAX_NODES nodes of SP_GRAPH_MAX_OPERANDS inputs and outputs; names and tables of
- * 32 bytes for each byte of the file plus 1 MiB; folding makes values of up to SP_FOLD_VALUE_BYTES
- * with up to SP_FOLD_TOTAL_WORK bytes and multiply-adds in all; nodes beyond run with the model. */
+ * Calls of functions of the file's own are replaced by the functions' nodes, named "call/node".
+ *
+ * Limits: SP_GRAPH_MAX_NODES nodes, calls included, of SP_GRAPH_MAX_OPERANDS inputs and outputs;
+ * names and tables of 32 bytes for each byte of the file plus 1 MiB; folding makes values of up to
+ * SP_FOLD_VALUE_BYTES with up to SP_FOLD_TOTAL_WORK bytes and multiply-adds in all; nodes beyond
+ * run with the model. */
 #ifndef SP_MODEL_GRAPH_H
 #define SP_MODEL_GRAPH_H
 
@@ -19,6 +22,8 @@
 
 #define SP_GRAPH_MAX_NODES 65536
 #define SP_GRAPH_MAX_OPERANDS 4096
+#define SP_GRAPH_MAX_CALLS 32             /* of functions, one inside the other */
+#define SP_GRAPH_MAX_CALL_NAMES (1 << 18) /* values of a file with functions */
 #define SP_FOLD_VALUE_BYTES (UINT64_C(16) << 20)
 #define SP_FOLD_TOTAL_WORK (UINT64_C(256) << 20)
 

@@ -123,14 +123,14 @@ static sp_status find_captures(sp_graph_builder *builder, sp_graph_body *body, s
 
 /* ---- how a Scan walks ---- */
 
-static sp_status read_walks(sp_graph_builder *builder, const sp_onnx_node *file, const char *axes,
+static sp_status read_walks(sp_graph_builder *builder, const sp_graph_node *node, const char *axes,
                             const char *directions, uint32_t count, const sp_graph_walk **out)
 {
     sp_graph_walk *walks;
     SP_TRY(sp__bump_array(&builder->graph->bump, count, sizeof(*walks), &walks));
     *out = walks;
-    const sp_attribute *axis = axes != NULL ? sp__attribute_find(file->attributes, axes) : NULL;
-    const sp_attribute *direction = sp__attribute_find(file->attributes, directions);
+    const sp_attribute *axis = axes != NULL ? sp__attribute_find(node->attributes, axes) : NULL;
+    const sp_attribute *direction = sp__attribute_find(node->attributes, directions);
     if ((axis != NULL && axis->count != count) ||
         (direction != NULL && direction->count != count)) {
         return sp__fail(SP_CORRUPT, "%s or %s: wanted %" PRIu32 " numbers",
@@ -147,10 +147,10 @@ static sp_status read_walks(sp_graph_builder *builder, const sp_onnx_node *file,
     return SP_OK;
 }
 
-static sp_status check_scan(sp_graph_builder *builder, const sp_onnx_node *file,
-                            const sp_graph_node *node, sp_graph_body *body)
+static sp_status check_scan(sp_graph_builder *builder, const sp_graph_node *node,
+                            sp_graph_body *body)
 {
-    const sp_attribute *count = sp__attribute_find(file->attributes, "num_scan_inputs");
+    const sp_attribute *count = sp__attribute_find(node->attributes, "num_scan_inputs");
     const bool has_batch = node->version < 9; /* and lengths of sequences, before all else */
     const uint32_t inputs = has_batch ? node->input_count - 1 : node->input_count;
     const int64_t scans = count->as.ints[0]; /* the schema has checked that it is there */
@@ -169,10 +169,10 @@ static sp_status check_scan(sp_graph_builder *builder, const sp_onnx_node *file,
     }
     body->scan_input_count = (uint32_t)scans;
     body->scan_output_count = body->output_count - states;
-    SP_TRY(read_walks(builder, file, has_batch ? NULL : "scan_input_axes",
+    SP_TRY(read_walks(builder, node, has_batch ? NULL : "scan_input_axes",
                       has_batch ? "directions" : "scan_input_directions", body->scan_input_count,
                       &body->input_walks));
-    return read_walks(builder, file, has_batch ? NULL : "scan_output_axes",
+    return read_walks(builder, node, has_batch ? NULL : "scan_output_axes",
                       "scan_output_directions", body->scan_output_count, &body->output_walks);
 }
 
@@ -229,17 +229,16 @@ static sp_status import_graph(sp_graph_builder *builder, const sp_onnx_graph *fi
     return status;
 }
 
-sp_status sp__graph_import_loop(sp_graph_builder *builder, const sp_onnx_node *file,
-                                sp_graph_node *node)
+sp_status sp__graph_import_loop(sp_graph_builder *builder, sp_graph_node *node)
 {
     sp_graph_body *body;
     SP_TRY(sp__bump_array(&builder->graph->bump, 1, sizeof(*body), &body));
     /* The schema has checked that it is there. */
-    const sp_attribute *graph = sp__attribute_find(file->attributes, "body");
+    const sp_attribute *graph = sp__attribute_find(node->attributes, "body");
     SP_TRY(import_graph(builder, &graph->as.graphs[0], body));
-    const bool is_scan = sp__attribute_find(file->attributes, "num_scan_inputs") != NULL;
+    const bool is_scan = sp__attribute_find(node->attributes, "num_scan_inputs") != NULL;
     SP_TRY(check_given(node, !is_scan ? 2 : node->version < 9 ? 1 : 0));
-    SP_TRY(is_scan ? check_scan(builder, file, node, body) : check_loop(node, body));
+    SP_TRY(is_scan ? check_scan(builder, node, body) : check_loop(node, body));
     node->body = body;
     return find_captures(builder, body, node);
 }

@@ -22,6 +22,19 @@ typedef struct sp_graph_totals {
     uint64_t regions;
 } sp_graph_totals;
 
+/* A value's place in a function that is called without it. */
+#define SP_ABSENT_VALUE (SP_NO_VALUE - 1)
+
+/* A function of the file (graph_function.c). */
+typedef struct sp_graph_function sp_graph_function;
+
+/* The call whose function is being imported; lives on the stack. */
+typedef struct sp_graph_call_frame {
+    const sp_graph_function *function;
+    sp_attribute_list attributes; /* what the call gives */
+    const char *name;             /* of the call, those around it in front */
+} sp_graph_call_frame;
+
 /* What is written while the graph is built; the pointers of `graph` are these same arrays. */
 typedef struct sp_graph_builder {
     sp_graph *graph;
@@ -38,13 +51,23 @@ typedef struct sp_graph_builder {
     bool *is_captured;     /* room for a mark on each value, while a body's captures are listed */
     sp_graph_scope main;   /* of the main graph */
     sp_graph_scope *scope; /* of the graph that is being imported */
+    sp_name_map function_names;
+    sp_graph_function *functions;     /* NULL if the file has none */
+    const sp_graph_call_frame *frame; /* NULL: not in a function */
+    /* While functions are counted: how many are, one inside the other, and the height of the
+     * highest call so far in the one that is being counted. */
+    uint32_t counting_depth, counted_height;
 } sp_graph_builder;
 
 /* ---- graph_scope.c ---- */
 
 /* Names that the graph itself defines. */
 uint64_t sp__graph_count_names(const sp_onnx_graph *file);
-sp_graph_totals sp__graph_count(const sp_onnx_graph *file);
+sp_status sp__graph_count(sp_graph_builder *builder, const sp_onnx_graph *file,
+                          sp_graph_totals *totals);
+/* Adds what the nodes hold, what they call included. */
+sp_status sp__graph_count_nodes(sp_graph_builder *builder, const sp_onnx_node *nodes,
+                                uint32_t count, sp_graph_totals *totals);
 
 /* The value of that name, in the scope or around it, or SP_NO_VALUE. */
 uint32_t sp__graph_scope_find(const sp_graph_scope *scope, sp_text name);
@@ -57,10 +80,31 @@ sp_status sp__graph_resolve_results(const sp_graph_builder *builder, const sp_on
 
 /* The body of a Loop or Scan whose inputs are resolved: its nodes, what it captures as further
  * inputs of the node, and a Scan's axes. */
-sp_status sp__graph_import_loop(sp_graph_builder *builder, const sp_onnx_node *file,
-                                sp_graph_node *node);
+sp_status sp__graph_import_loop(sp_graph_builder *builder, sp_graph_node *node);
 /* The model itself as a body, once all is imported. */
 sp_status sp__graph_finish_main(sp_graph_builder *builder);
+
+/* ---- graph_function.c ---- */
+
+/* The table of the file's functions. Errors: SP_CORRUPT, two of one name. */
+sp_status sp__graph_functions_init(sp_graph_builder *builder);
+/* The function that a node calls, or NULL: it is an op. */
+sp_graph_function *sp__graph_function_of(const sp_graph_builder *builder, const sp_onnx_node *node);
+/* Adds what a call makes. Errors: SP_CORRUPT, the function calls itself; SP_EXHAUSTED, it makes too
+ * much, or calls stand too deep. */
+sp_status sp__graph_count_call(sp_graph_builder *builder, sp_graph_function *function,
+                               sp_graph_totals *totals);
+/* The function's nodes in place of the call. */
+sp_status sp__graph_import_call(sp_graph_builder *builder, const sp_onnx_node *call,
+                                const sp_graph_function *function);
+/* A node's attributes, references replaced by what the call gives. */
+sp_status sp__graph_resolve_attributes(sp_graph_builder *builder, sp_attribute_list file,
+                                       sp_attribute_list *out);
+/* The file's name of a node, or that of its first output; inside a function behind the call's. */
+sp_status sp__graph_node_name(sp_graph_builder *builder, const sp_onnx_node *file,
+                              const char **out);
+/* The version of a domain that the model names, or the function that is being imported. */
+sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domain, int64_t *out);
 
 /* ---- the steps ---- */
 
@@ -72,6 +116,7 @@ sp_status sp__graph_add_value(sp_graph_builder *builder, sp_text name, uint32_t 
 /* Parts of the import that branches share: initializers and nodes of a graph, into the current
  * scope. */
 sp_status sp__graph_import_body(sp_graph_builder *builder, const sp_onnx_graph *file);
+sp_status sp__graph_import_node(sp_graph_builder *builder, const sp_onnx_node *file);
 /* The branches of an If, whose condition is resolved: their nodes, and what they give as inputs of
  * the node. */
 sp_status sp__graph_import_branches(sp_graph_builder *builder, const sp_onnx_node *file,

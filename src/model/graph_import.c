@@ -9,6 +9,9 @@
 #include "model/graph_build.h"
 #include "ops/registry.h"
 
+/* Of the tables of a file with functions; its names are on top. */
+enum { CALL_BYTES_PER_NODE = 512, CALL_BYTES_PER_NAME = 256 };
+
 /* ---- names ---- */
 
 sp_status sp__graph_add_value(sp_graph_builder *builder, sp_text name, uint32_t *out)
@@ -31,7 +34,8 @@ sp_status sp__graph_add_value(sp_graph_builder *builder, sp_text name, uint32_t 
 static sp_status fill_port(sp_graph_builder *builder, const sp_onnx_value_info *info,
                            uint32_t value, sp_graph_port *port)
 {
-    port->name = builder->values[value].name;
+    /* Not the value's: what a call returns may have several names. */
+    SP_TRY(sp__bump_text(&builder->graph->bump, info->name, &port->name));
     port->value = value;
     port->dtype = info->dtype;
     port->has_shape = info->has_shape;
@@ -124,21 +128,6 @@ static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_ten
 
 /* ---- nodes ---- */
 
-static sp_status opset_version(const sp_onnx_model *model, sp_text domain, int64_t *out)
-{
-    const bool is_onnx = sp__op_is_onnx_domain(domain);
-    for (uint32_t i = 0; i < model->opset_count; i++) {
-        const sp_onnx_opset *opset = &model->opsets[i];
-        const bool is_same =
-            is_onnx ? sp__op_is_onnx_domain(opset->domain) : sp__text_equal(opset->domain, domain);
-        if (!is_same) continue;
-        *out = opset->version;
-        return SP_OK;
-    }
-    return sp__fail(SP_CORRUPT, "the model names no version of the opset '%s'",
-                    is_onnx ? "ai.onnx" : sp__text_print(domain).text);
-}
-
 static sp_status resolve_inputs(sp_graph_builder *builder, const sp_onnx_node *file,
                                 sp_graph_node *node)
 {
@@ -150,6 +139,10 @@ static sp_status resolve_inputs(sp_graph_builder *builder, const sp_onnx_node *f
         inputs[i] = SP_NO_VALUE;
         if (file->inputs[i].len == 0) continue;
         inputs[i] = sp__graph_scope_find(builder->scope, file->inputs[i]);
+        if (inputs[i] == SP_ABSENT_VALUE) {
+            inputs[i] = SP_NO_VALUE;
+            continue;
+        }
         if (inputs[i] != SP_NO_VALUE) continue;
         return sp__fail(SP_CORRUPT,
                         "uses '%s', which nothing before it produces (wrong order, a cycle, or a "
@@ -205,7 +198,7 @@ static sp_status import_operands(sp_graph_builder *builder, const sp_onnx_node *
         node->attributes = (sp_attribute_list){0};
     }
     if (sp__op_has_body(node->op)) {
-        SP_TRY(sp__graph_import_loop(builder, file, node));
+        SP_TRY(sp__graph_import_loop(builder, node));
         node->attributes = (sp_attribute_list){0};
     }
     return make_outputs(builder, file, node);
@@ -221,22 +214,23 @@ static void append_node(sp_graph_builder *builder, const sp_graph_node *node)
     builder->nodes[graph->node_count++] = *node;
 }
 
-static sp_status import_node(sp_graph_builder *builder, const sp_onnx_node *file)
+sp_status sp__graph_import_node(sp_graph_builder *builder, const sp_onnx_node *file)
 {
+    const sp_graph_function *function = sp__graph_function_of(builder, file);
+    if (function != NULL) return sp__graph_import_call(builder, file, function);
     int64_t version = 0;
-    const bool has_name = file->name.len > 0 || file->output_count == 0;
-    const sp_text name = has_name ? file->name : file->outputs[0];
-    sp_graph_node made = {.attributes = file->attributes, .region = builder->scope->region};
+    sp_graph_node made = {.region = builder->scope->region};
     sp_graph_node *node = &made;
     for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) node->packed_weights[i] = SP_NO_WEIGHT;
-    SP_TRY(sp__bump_text(&builder->graph->bump, name, &node->name));
-    sp_status status = opset_version(builder->model, file->domain, &version);
+    SP_TRY(sp__graph_node_name(builder, file, &node->name));
+    sp_status status = sp__graph_opset_version(builder, file->domain, &version);
     if (status == SP_OK) status = sp__op_find(file->domain, file->op_type, version, &node->op);
     if (status != SP_OK) {
-        return sp__fail_prefix(status, "node '%s': ", sp__text_print(name).text);
+        return sp__fail_prefix(status, "node '%s': ", sp__text_print(sp__text(node->name)).text);
     }
     node->version = (uint32_t)version; /* sp__op_find has bounded it */
-    status = import_operands(builder, file, node);
+    status = sp__graph_resolve_attributes(builder, file->attributes, &node->attributes);
+    if (status == SP_OK) status = import_operands(builder, file, node);
     if (status != SP_OK) return sp__graph_fail_node(status, node);
     append_node(builder, node);
     return SP_OK;
@@ -249,22 +243,36 @@ sp_status sp__graph_import_body(sp_graph_builder *builder, const sp_onnx_graph *
     }
     if (builder->scope == &builder->main) SP_TRY(import_inputs(builder));
     for (uint32_t i = 0; i < file->node_count; i++) {
-        SP_TRY(import_node(builder, &file->nodes[i]));
+        SP_TRY(sp__graph_import_node(builder, &file->nodes[i]));
     }
+    return SP_OK;
+}
+
+/* Calls make more of a file than it has bytes for; the counts bound how much. */
+static sp_status make_room_for_calls(sp_graph *graph, const sp_graph_totals *totals)
+{
+    if (totals->names > SP_GRAPH_MAX_CALL_NAMES || totals->regions > SP_GRAPH_MAX_NODES) {
+        return sp__fail(SP_EXHAUSTED, "with its functions the graph has more than %d values",
+                        SP_GRAPH_MAX_CALL_NAMES);
+    }
+    graph->bump.limit += totals->nodes * CALL_BYTES_PER_NODE + totals->names * CALL_BYTES_PER_NAME;
     return SP_OK;
 }
 
 static sp_status make_tables(sp_graph_builder *builder)
 {
     sp_graph *graph = builder->graph;
-    const sp_graph_totals totals = sp__graph_count(&builder->model->graph);
+    sp_graph_totals totals = {0};
+    SP_TRY(sp__graph_functions_init(builder));
+    SP_TRY(sp__graph_count(builder, &builder->model->graph, &totals));
     if (totals.nodes > SP_GRAPH_MAX_NODES) {
         return sp__fail(SP_EXHAUSTED, "the graph has %" PRIu64 " nodes, at most %d are supported",
                         totals.nodes, SP_GRAPH_MAX_NODES);
     }
-    if (totals.names >= SP_NO_VALUE) {
+    if (totals.names >= SP_ABSENT_VALUE) {
         return sp__fail(SP_EXHAUSTED, "the graph has more than 2^32 values");
     }
+    if (builder->functions != NULL) SP_TRY(make_room_for_calls(graph, &totals));
     SP_TRY(sp__bump_array(&graph->bump, totals.names, sizeof(sp_graph_value), &builder->values));
     SP_TRY(sp__bump_array(&graph->bump, totals.nodes, sizeof(sp_graph_node), &builder->nodes));
     SP_TRY(
@@ -284,7 +292,7 @@ sp_status sp__graph_import(sp_graph_builder *builder)
     const sp_onnx_graph *file = &builder->model->graph;
     int64_t opset = 0;
     SP_TRY(make_tables(builder));
-    SP_TRY(opset_version(builder->model, (sp_text){0}, &opset));
+    SP_TRY(sp__graph_opset_version(builder, (sp_text){0}, &opset));
     builder->graph->opset = opset > 0 && opset < INT32_MAX ? (uint32_t)opset : 0;
     SP_TRY(sp__graph_import_body(builder, file));
     SP_TRY(import_outputs(builder));

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
 #include "model/graph_build.h"
@@ -125,7 +126,8 @@ static bool take_pair(sp_graph_builder *builder, const uses *u, sp_graph_node *n
 /* False if a number is none any more: then the two nodes stay, and say what comes out. */
 static bool fold_channel(const pair *p, int64_t c, float *weights, float *bias)
 {
-    const double factor = (double)p->lists[0][c] / sqrt((double)p->lists[3][c] + p->epsilon);
+    const double factor =
+        (double)p->lists[0][c] / __builtin_sqrt((double)p->lists[3][c] + p->epsilon);
     const double old_bias = p->bias != NULL ? (double)p->bias[c] : 0;
     bool is_finite = true;
     for (uint64_t i = 0; i < p->per_channel; i++) {
@@ -202,10 +204,12 @@ sp_status sp__graph_fold_norms(sp_graph_builder *builder)
     } else {
         count_uses(builder->graph, &u);
     }
+    const sp_fpenv before = sp_fpenv_enter(); /* the same weights whatever the caller has set */
     for (uint32_t n = 0; n < builder->graph->node_count && status == SP_OK; n++) {
         pair p;
         if (take_pair(builder, &u, &builder->nodes[n], &p)) status = fold_pair(builder, &p);
     }
+    sp_fpenv_leave(before);
     sp_free(u.makers);
     sp_free(u.reads);
     return status;

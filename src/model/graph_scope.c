@@ -27,9 +27,8 @@ uint32_t sp__graph_scope_find(const sp_graph_scope *scope, sp_text name)
 
 /* ---- counts ---- */
 
-static void count_into(const sp_onnx_graph *file, sp_graph_totals *totals);
-
-static void count_branches(const sp_onnx_node *node, sp_graph_totals *totals)
+static sp_status count_branches(sp_graph_builder *builder, const sp_onnx_node *node,
+                                sp_graph_totals *totals)
 {
     for (uint32_t i = 0; i < node->attributes.count; i++) {
         const sp_attribute *attribute = &node->attributes.items[i];
@@ -38,29 +37,37 @@ static void count_branches(const sp_onnx_node *node, sp_graph_totals *totals)
         }
         totals->regions += attribute->count;
         for (uint32_t k = 0; k < attribute->count; k++) {
-            count_into(&attribute->as.graphs[k], totals);
+            SP_TRY(sp__graph_count(builder, &attribute->as.graphs[k], totals));
         }
     }
+    return SP_OK;
+}
+
+static sp_status count_node(sp_graph_builder *builder, const sp_onnx_node *node,
+                            sp_graph_totals *totals)
+{
+    totals->nodes++;
+    totals->names += node->output_count;
+    /* A Conv that it becomes part of gets new weights and a bias. */
+    if (sp__text_equal(node->op_type, sp__text("BatchNormalization"))) totals->names += 2;
+    sp_graph_function *function = sp__graph_function_of(builder, node);
+    if (function != NULL) return sp__graph_count_call(builder, function, totals);
+    return count_branches(builder, node, totals);
+}
+
+sp_status sp__graph_count_nodes(sp_graph_builder *builder, const sp_onnx_node *nodes,
+                                uint32_t count, sp_graph_totals *totals)
+{
+    for (uint32_t i = 0; i < count; i++) SP_TRY(count_node(builder, &nodes[i], totals));
+    return SP_OK;
 }
 
 /* The reader has bounded how deep graphs are nested, and their number by the file's size. */
-static void count_into(const sp_onnx_graph *file, sp_graph_totals *totals)
+sp_status sp__graph_count(sp_graph_builder *builder, const sp_onnx_graph *file,
+                          sp_graph_totals *totals)
 {
-    totals->names += sp__graph_count_names(file);
-    totals->nodes += file->node_count;
-    for (uint32_t i = 0; i < file->node_count; i++) {
-        count_branches(&file->nodes[i], totals);
-        /* A Conv that it becomes part of gets new weights and a bias. */
-        const sp_text op = file->nodes[i].op_type;
-        if (sp__text_equal(op, sp__text("BatchNormalization"))) totals->names += 2;
-    }
-}
-
-sp_graph_totals sp__graph_count(const sp_onnx_graph *file)
-{
-    sp_graph_totals totals = {0};
-    count_into(file, &totals);
-    return totals;
+    totals->names += (uint64_t)file->input_count + file->initializer_count;
+    return sp__graph_count_nodes(builder, file->nodes, file->node_count, totals);
 }
 
 /* ---- branches ---- */
@@ -72,7 +79,7 @@ sp_status sp__graph_resolve_results(const sp_graph_builder *builder, const sp_on
     for (uint32_t i = 0; i < file->output_count; i++) {
         const sp_text name = file->outputs[i].name;
         results[i] = sp__graph_scope_find(builder->scope, name);
-        if (name.len > 0 && results[i] != SP_NO_VALUE) continue;
+        if (name.len > 0 && results[i] < SP_ABSENT_VALUE) continue;
         return sp__fail(SP_CORRUPT, "nothing produces output '%s' of a %s",
                         sp__text_print(name).text, is_branch ? "branch" : "body");
     }
@@ -112,7 +119,7 @@ sp_status sp__graph_import_branches(sp_graph_builder *builder, const sp_onnx_nod
     inputs[0] = condition;
     for (uint32_t i = 0; i < 2; i++) {
         /* The schema has checked that both are there. */
-        const sp_attribute *branch = sp__attribute_find(file->attributes, names[i]);
+        const sp_attribute *branch = sp__attribute_find(node->attributes, names[i]);
         const sp_onnx_graph *graph = &branch->as.graphs[0];
         if (graph->input_count > 0 || graph->output_count != file->output_count) {
             return sp__fail(SP_CORRUPT,

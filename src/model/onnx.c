@@ -28,7 +28,7 @@ sp_status sp__onnx_array(sp_onnx_reader *reader, uint64_t count, uint64_t elemen
     return SP_OK;
 }
 
-static sp_status read_opset(sp_proto proto, sp_onnx_opset *out)
+sp_status sp__onnx_read_opset(sp_proto proto, sp_onnx_opset *out)
 {
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         if (field.number == OPSET_DOMAIN) SP_TRY(sp__proto_text(&proto, &field, &out->domain));
@@ -48,8 +48,9 @@ static sp_status read_model(sp_onnx_reader *reader, sp_proto proto, sp_onnx_mode
     sp_onnx_opset *opsets = NULL;
     SP_TRY(SP_ONNX_ARRAY(reader, counts[MODEL_OPSET], opsets, &out->opset_count));
     out->opsets = opsets;
-    out->function_count =
-        counts[MODEL_FUNCTIONS] > UINT32_MAX ? UINT32_MAX : (uint32_t)counts[MODEL_FUNCTIONS];
+    sp_onnx_function *functions = NULL;
+    SP_TRY(SP_ONNX_ARRAY(reader, counts[MODEL_FUNCTIONS], functions, &out->function_count));
+    out->functions = functions;
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         sp_proto inner;
         switch (field.number) {
@@ -61,11 +62,15 @@ static sp_status read_model(sp_onnx_reader *reader, sp_proto proto, sp_onnx_mode
             break;
         case MODEL_OPSET:
             SP_TRY(sp__proto_enter(&proto, &field, "OperatorSetIdProto", &inner));
-            SP_TRY(read_opset(inner, opsets++));
+            SP_TRY(sp__onnx_read_opset(inner, opsets++));
             break;
         case MODEL_GRAPH:
             SP_TRY(sp__proto_enter(&proto, &field, "GraphProto", &inner));
             SP_TRY(sp__onnx_read_graph(reader, inner, &out->graph));
+            break;
+        case MODEL_FUNCTIONS:
+            SP_TRY(sp__proto_enter(&proto, &field, "FunctionProto", &inner));
+            SP_TRY(sp__onnx_read_function(reader, inner, functions++));
             break;
         default:
             break;

@@ -53,7 +53,7 @@ typedef struct sp_onnx_value_info {
 } sp_onnx_value_info;
 
 typedef struct sp_onnx_node {
-    sp_text name, op_type, domain;
+    sp_text name, op_type, domain, overload;
     const sp_text *inputs, *outputs; /* an empty text is an absent optional one */
     uint32_t input_count, output_count;
     sp_attribute_list attributes;
@@ -72,12 +72,23 @@ typedef struct sp_onnx_opset {
     int64_t version;
 } sp_onnx_opset;
 
+/* A function of the file's own: nodes that stand for a call of it. */
+typedef struct sp_onnx_function {
+    sp_text name, domain, overload;
+    const sp_text *inputs, *outputs;
+    const sp_onnx_node *nodes;
+    const sp_onnx_opset *opsets; /* for its nodes */
+    sp_attribute_list defaults;  /* of attributes that a call may leave out */
+    uint32_t input_count, output_count, node_count, opset_count;
+} sp_onnx_function;
+
 typedef struct sp_onnx_model {
     int64_t ir_version;
     sp_text producer;
     const sp_onnx_opset *opsets;
     uint32_t opset_count;
-    uint32_t function_count; /* model-local functions; not read further */
+    const sp_onnx_function *functions;
+    uint32_t function_count;
     sp_onnx_graph graph;
 } sp_onnx_model;
 

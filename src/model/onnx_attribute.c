@@ -51,7 +51,8 @@ static sp_proto_wire wire_of(sp_attribute_type type)
     }
 }
 
-/* Name and type; files before IR version 2 leave the type to be seen from the field in use. */
+/* Name, type, and the name of what it refers to; files before IR version 2 leave the type to be
+ * seen from the field in use. */
 static sp_status read_head(sp_proto proto, sp_attribute *out)
 {
     int64_t type = 0;
@@ -60,11 +61,13 @@ static sp_status read_head(sp_proto proto, sp_attribute *out)
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         if (field.number == ATTRIBUTE_NAME) SP_TRY(sp__proto_text(&proto, &field, &out->name));
         if (field.number == ATTRIBUTE_TYPE) SP_TRY(sp__proto_int(&proto, &field, &type));
+        if (field.number == ATTRIBUTE_REF) SP_TRY(sp__proto_text(&proto, &field, &out->reference));
     }
     for (int64_t i = 1; type == 0 && i < (int64_t)SP_COUNT_OF(field_of_type); i++) {
         if (counts[field_of_type[i]] > 0) type = i;
     }
-    if (counts[ATTRIBUTE_REF] > 0 || type < 1 || type >= (int64_t)SP_COUNT_OF(field_of_type)) {
+    const int64_t least = out->reference.len > 0 ? 0 : 1;
+    if (type < least || type >= (int64_t)SP_COUNT_OF(field_of_type)) {
         return sp__fail(SP_UNSUPPORTED, "attribute '%s' is of type %" PRId64 ": not supported",
                         sp__text_print(out->name).text, type);
     }
@@ -175,6 +178,7 @@ static sp_status make_values(sp_onnx_reader *reader, uint64_t count, sp_attribut
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out)
 {
     SP_TRY(read_head(proto, out));
+    if (out->reference.len > 0) return SP_OK; /* the call has the value */
     uint64_t count = 0;
     SP_TRY(count_values(proto, out, &count));
     if (is_singular(out->type) && count > 1) {

@@ -20,7 +20,8 @@ enum {
     NODE_NAME = 3,
     NODE_OP_TYPE = 4,
     NODE_ATTRIBUTE = 5,
-    NODE_DOMAIN = 7
+    NODE_DOMAIN = 7,
+    NODE_OVERLOAD = 8
 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2 };
 enum { TYPE_TENSOR = 1 };
@@ -129,7 +130,7 @@ static sp_status make_node_lists(sp_onnx_reader *reader, const sp_proto *proto, 
     return SP_OK;
 }
 
-static sp_status read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_node *out)
+sp_status sp__onnx_read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_node *out)
 {
     node_lists lists = {0};
     SP_TRY(make_node_lists(reader, &proto, out, &lists));
@@ -150,6 +151,9 @@ static sp_status read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_node 
             break;
         case NODE_DOMAIN:
             SP_TRY(sp__proto_text(&proto, &field, &out->domain));
+            break;
+        case NODE_OVERLOAD:
+            SP_TRY(sp__proto_text(&proto, &field, &out->overload));
             break;
         case NODE_ATTRIBUTE:
             SP_TRY(sp__proto_enter(&proto, &field, "AttributeProto", &inner));
@@ -200,7 +204,7 @@ static sp_status read_graph_fields(sp_onnx_reader *reader, sp_proto proto, sp_on
             break;
         case GRAPH_NODE:
             SP_TRY(sp__proto_enter(&proto, &field, "NodeProto", &inner));
-            SP_TRY(read_node(reader, inner, lists.nodes++));
+            SP_TRY(sp__onnx_read_node(reader, inner, lists.nodes++));
             break;
         case GRAPH_INITIALIZER:
             SP_TRY(sp__proto_enter(&proto, &field, "TensorProto", &inner));

@@ -14,6 +14,9 @@ typedef struct sp_onnx_reader {
 } sp_onnx_reader;
 
 sp_status sp__onnx_read_graph(sp_onnx_reader *reader, sp_proto proto, sp_onnx_graph *out);
+sp_status sp__onnx_read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_node *out);
+sp_status sp__onnx_read_function(sp_onnx_reader *reader, sp_proto proto, sp_onnx_function *out);
+sp_status sp__onnx_read_opset(sp_proto proto, sp_onnx_opset *out);
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out);
 sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out);
 sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out);

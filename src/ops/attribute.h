@@ -34,6 +34,7 @@ struct sp_onnx_graph;
 
 typedef struct sp_attribute {
     sp_text name;
+    sp_text reference; /* in a function of a file: the call's attribute that it stands for */
     sp_attribute_type type;
     uint32_t count; /* values: 1 for the singular types */
     union {         /* `count` values of the type's kind, NULL when count is 0 */

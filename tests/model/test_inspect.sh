@@ -36,7 +36,7 @@ expect 0 '^inputs$' '^  input:0: f32 \[1,128,128,3\]$' '^outputs$' '^ +37 Conv$'
 # A name of the same length that no op has.
 sed 's/Relu/Rolu/g' "$model" >"$work/unknown.onnx"
 expect 1 '^ +37 Conv$' '^ +[0-9]+ Rolu: not supported$' \
-    'SP_UNSUPPORTED: 1 op types and 0 functions' -- "$work/unknown.onnx"
+    'SP_UNSUPPORTED: 1 op types are not supported' -- "$work/unknown.onnx"
 head -c 1000 "$model" >"$work/cut.onnx"
 expect 1 'SP_CORRUPT' -- "$work/cut.onnx"
 expect 1 'SP_IO' -- "$work/nowhere.onnx"
