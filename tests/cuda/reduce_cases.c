@@ -205,7 +205,7 @@ static void make_global_pool(data_random *random, kernel_case *c)
 }
 
 static void add_operands(data_random *random, kernel_case *c, const case_window *w,
-                         bool is_transposed)
+                         bool is_transposed, sp_dtype dtype)
 {
     const int64_t groups = one_in(random, 2) ? 1 : pick(random, 1, 3);
     const int64_t channels = pick(random, 1, 4), filters = pick(random, 1, 9);
@@ -214,9 +214,9 @@ static void add_operands(data_random *random, kernel_case *c, const case_window 
                                            : window_shape(w, groups * filters, channels, w->kernel);
     const sp_shape bias = list_of(groups * filters);
     add_int(c, "group", groups);
-    add_random(c, random, SP_F32, &x);
-    add_random(c, random, SP_F32, &weights);
-    if (one_in(random, 2)) add_random(c, random, SP_F32, &bias);
+    add_random(c, random, dtype, &x);
+    add_random(c, random, dtype, &weights);
+    if (one_in(random, 2)) add_random(c, random, dtype, &bias);
 }
 
 static void make_conv_3d(data_random *random, kernel_case *c)
@@ -226,7 +226,30 @@ static void make_conv_3d(data_random *random, kernel_case *c)
     c->version = 11;
     c->activation = pick_activation(random);
     add_window(c, &w);
-    add_operands(random, c, &w, false);
+    add_operands(random, c, &w, false, SP_F32);
+}
+
+static void make_conv_any(data_random *random, kernel_case *c)
+{
+    static const sp_dtype dtypes[] = {SP_F64, SP_F16, SP_BF16};
+    const case_window w = pick_window(random, (uint32_t)pick(random, 1, 3));
+    c->op = "Conv";
+    c->version = 11;
+    add_window(c, &w);
+    add_operands(random, c, &w, false, one_of(random, dtypes, SP_COUNT_OF(dtypes)));
+}
+
+static void make_matmul_any(data_random *random, kernel_case *c)
+{
+    static const sp_dtype dtypes[] = {SP_F64, SP_F16, SP_BF16, SP_I32, SP_I64, SP_U32, SP_U64};
+    const sp_dtype dtype = one_of(random, dtypes, SP_COUNT_OF(dtypes));
+    const int64_t m = pick_size(random, 20), n = pick_size(random, 40), k = pick_size(random, 40);
+    const sp_shape a = {.rank = 3, .dims = {pick(random, 1, 3), m, k}};
+    const sp_shape b = {.rank = 2, .dims = {k, n}};
+    c->op = "MatMul";
+    c->version = 13;
+    add_random(c, random, dtype, &a);
+    add_random(c, random, dtype, &b);
 }
 
 static void make_conv_transpose(data_random *random, kernel_case *c)
@@ -242,7 +265,7 @@ static void make_conv_transpose(data_random *random, kernel_case *c)
     c->activation = pick_activation(random);
     add_window(c, &w);
     add_ints(c, "output_padding", extra, w.spatial);
-    add_operands(random, c, &w, true);
+    add_operands(random, c, &w, true, SP_F32);
 }
 
 const kernel_case_kind reduce_case_kinds[] = {
@@ -259,6 +282,8 @@ const kernel_case_kind reduce_case_kinds[] = {
     {"pool", make_pool, NULL},
     {"global pool", make_global_pool, NULL},
     {"conv 3d", make_conv_3d, NULL},
+    {"conv any", make_conv_any, NULL},
     {"conv transpose", make_conv_transpose, NULL},
+    {"matmul any", make_matmul_any, NULL},
     {0},
 };
