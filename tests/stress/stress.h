@@ -32,6 +32,13 @@ static inline void overlap_enter(overlap *self)
     }
 }
 
+/* Waits inside until another thread has been there at the same time: all of few rounds may be over
+ * before the next thread gets a processor. */
+static inline void overlap_meet(overlap *self)
+{
+    while (sp_load_relaxed(&self->most) < 2) sp_thread_yield();
+}
+
 static inline void overlap_leave(overlap *self)
 {
     sp_fetch_sub_relaxed(&self->inside, 1);

@@ -43,6 +43,7 @@ static void call_ops(void *arg, uint32_t index)
         const shared_use *use = &self->uses[random_next(&random) % eager_row_count];
         sp_array got[CASE_OPERANDS] = {0};
         overlap_enter(&self->overlap);
+        if (round == 0) overlap_meet(&self->overlap);
         const sp_status status = call_and_read(use, got);
         overlap_leave(&self->overlap);
         CHECK_OK(status);
@@ -129,6 +130,7 @@ static void run_chains(void *arg, uint32_t index)
     for (uint64_t round = 0; round < self->rounds; round++) {
         float values[ROWS * WIDTH];
         overlap_enter(&self->overlap);
+        if (round == 0) overlap_meet(&self->overlap);
         CHECK_OK(run_chain(self, values));
         overlap_leave(&self->overlap);
         if (!are_same(values, self->wanted)) raise_by_one(&self->differing);
