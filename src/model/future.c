@@ -74,7 +74,7 @@ void sp__future_drop(sp_rt_future *future)
 /* After a shutdown too: who has buffers in a run must learn when they are his again. */
 static sp_status hold(sp_future handle, sp_rt_future **out)
 {
-    if (sp__runtime_is_forked()) return sp__runtime_enter(); /* with the message */
+    if (sp__runtime_is_forked()) SP_TRY(sp__runtime_enter()); /* fails, with the message */
     sp_object *object = sp__handle_hold(&futures, handle.bits, "future");
     if (object == NULL) return SP_INVALID;
     *out = future_of(object);

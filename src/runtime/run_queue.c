@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run_queue.h"
 
+#include "base/assert.h"
 #include "runtime/runtime_state.h"
 
 /* Behind the indices of the streams, and of what stands beside other devices' streams. */
@@ -12,6 +13,7 @@ static sp_status make_queues(void *arg)
     sp_run_queues *runs = &device->runs;
     const uint32_t slots = device->dev->limits.run_slots;
     const uint32_t count = slots < SP_RUN_QUEUES ? slots : SP_RUN_QUEUES;
+    SP_ASSERT(count > 0);
     for (uint32_t i = 0; i < count; i++) {
         if (sp_load_relaxed(&runs->queues[i]) != NULL) continue; /* by an attempt that failed */
         const sp_queue_options options = {.is_batching = true};

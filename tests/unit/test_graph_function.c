@@ -94,7 +94,7 @@ static writer graph_of(writer node)
 
 static void check_refused(writer functions, writer node, sp_status wanted, const char *message)
 {
-    const sp_graph *loaded;
+    const sp_graph *loaded = NULL;
     writer graph = graph_of(node);
     CHECK_STATUS(load(&functions, &graph, &loaded), wanted);
     CHECK_MESSAGE(message);
@@ -106,7 +106,7 @@ static void check_refused(writer functions, writer node, sp_status wanted, const
 /* y for x = -2, -1, 0, 1, 2, 3. */
 static void run(const sp_graph *graph, float *y)
 {
-    sp_array x, out[1] = {0};
+    sp_array x = {0}, out[1] = {0};
     REQUIRE_OK(sp__array_init(&x, SP_F32, &SHAPE(2, 3)));
     for (int i = 0; i < 6; i++) ((float *)x.data)[i] = (float)(i - 2);
     const sp_plan_input input = {.dtype = SP_F32, .shape = x.shape};
@@ -123,8 +123,8 @@ static void run(const sp_graph *graph, float *y)
 
 static void check_run(writer functions, writer node, const float *wanted)
 {
-    const sp_graph *loaded;
-    float y[6];
+    const sp_graph *loaded = NULL;
+    float y[6] = {0};
     writer graph = graph_of(node);
     REQUIRE_OK(load(&functions, &graph, &loaded));
     CHECK_EQ_STR(loaded->outputs[0].name, "y");
@@ -157,7 +157,7 @@ TEST(a_call_runs_the_functions_nodes_and_calls_may_stand_in_functions)
 
 TEST(nodes_are_named_after_their_call)
 {
-    const sp_graph *loaded;
+    const sp_graph *loaded = NULL;
     writer functions = doubling();
     writer node = call_of("twice", "x", "y");
     write_text(&node, 3, "outer");
@@ -242,7 +242,7 @@ TEST(inputs_may_be_left_out_and_outputs_too)
 
 TEST(an_output_may_be_an_input_and_have_several_names)
 {
-    const sp_graph *loaded;
+    const sp_graph *loaded = NULL;
     writer functions = {0}, graph = {0};
     writer f = make_function("same", "a", "a");
     add_function(&functions, f);
@@ -289,9 +289,9 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
     add_body(&f, node);
     add_function(&functions, f);
     writer graph = {0};
-    const sp_graph *loaded;
+    const sp_graph *loaded = NULL;
     const unsigned char yes = 1;
-    float y[6];
+    float y[6] = {0};
     add_input(&graph, "x", 1, dims_x, 2);
     writer flag = make_tensor("on", 9, (int64_t[]){1}, 1, &yes, 1);
     write_message(&graph, GRAPH_INITIALIZER_FIELD, &flag);
