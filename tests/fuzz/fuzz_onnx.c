@@ -29,6 +29,8 @@ static bool choose_inputs(const sp_graph *graph, sp_plan_input *inputs)
 static bool is_small(const sp_plan *plan)
 {
     uint64_t bytes = plan->arena_bytes, tiles = 0;
+    /* The first part of a run gives what the rest needs, however much that is. */
+    if (plan->output_count > MAX_PORTS) return false;
     for (uint32_t i = 0; i < plan->input_count; i++) bytes += plan->inputs[i].bytes;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += plan->outputs[i].bytes;
     for (uint32_t i = 0; i < plan->step_count; i++) {

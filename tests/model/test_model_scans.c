@@ -230,7 +230,7 @@ static void check_batch(const int64_t *lengths, bool is_reversed)
     sp_model model;
     float y[BATCH * WIDTH];
     float z[BATCH * STEPS * WIDTH];
-    REQUIRE_OK(load_batch(lengths != NULL, is_reversed, &model));
+    REQUIRE_OK(load_batch(lengths != NULL, is_reversed ? 1 : 0, &model));
     CHECK_OK(run_batch(model, lengths, y, z));
     for (int b = 0; b < BATCH; b++) {
         const int64_t length = lengths != NULL ? lengths[b] : STEPS;
