@@ -167,8 +167,8 @@ SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint
  * reads must be there at the call, and sp_device_synchronize does not wait for it. It computes the
  * same bits as sp_model_run. The model may be released at once.
  *
- * Errors of the call are those of sp_model_run but for the pool of streams, and SP_UNSUPPORTED for a
- * model whose shapes, branches or loops follow from values that it computes; then there is no
+ * Errors of the call are those of sp_model_run but for the pool of streams, and SP_UNSUPPORTED for
+ * a model whose shapes, branches or loops follow from values that it computes; then there is no
  * future. What goes wrong later is the future's status: a failed kernel's, SP_OUT_OF_MEMORY,
  * SP_CLOSED where the device was closed before the run's turn, SP_DEVICE_LOST. */
 SP_API sp_status sp_model_submit(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,

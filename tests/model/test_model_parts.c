@@ -406,4 +406,21 @@ TEST(an_allocation_that_fails_leaks_nothing)
     }
 }
 
+/* Nobody could be told the sizes of the outputs. */
+TEST(a_run_in_parts_cannot_be_submitted)
+{
+    const sp_model model = sparse_model(NULL);
+    float x[LONG];
+    float y[LONG];
+    fill_sparse(x, 3);
+    const sp_host_tensor input = parts_floats(NULL, x, LONG);
+    sp_host_tensor output = parts_room("y", y, sizeof y);
+    sp_future future = {1};
+    CHECK_STATUS(sp_model_submit(model, &input, 1, &output, 1, &future), SP_UNSUPPORTED);
+    CHECK_MESSAGE("sp_model_run runs it");
+    CHECK_EQ_U64(future.bits, 0);
+    check_sparse(model, 3);
+    CHECK_OK(sp_model_release(model));
+}
+
 TEST_MAIN

@@ -208,3 +208,59 @@ writer make_model(writer *graph, int64_t opset)
     write_message(&w, 7, graph);
     return w;
 }
+
+/* ---- functions ---- */
+
+enum { FUNCTIONS_FIELD = 25 };
+
+writer make_function(const char *name, const char *inputs, const char *outputs)
+{
+    writer w = {0}, ends = make_node("", inputs, outputs), import = {0};
+    write_text(&w, 1, name);
+    /* NodeProto has inputs and outputs in fields 1 and 2, FunctionProto in 4 and 5. */
+    for (size_t at = 0; at < ends.len && ends.bytes[at] != (4 << 3 | 2);) {
+        ends.bytes[at] = (unsigned char)(ends.bytes[at] == (1 << 3 | 2) ? 4 << 3 | 2 : 5 << 3 | 2);
+        write_raw(&w, ends.bytes + at, 2 + ends.bytes[at + 1]);
+        at += 2 + (size_t)ends.bytes[at + 1];
+    }
+    writer_free(&ends);
+    write_text(&import, 1, "");
+    write_int(&import, 2, 14);
+    write_message(&w, 9, &import);
+    write_text(&w, 10, "own");
+    return w;
+}
+
+void add_function_node(writer *function, writer node)
+{
+    write_message(function, 7, &node);
+}
+
+writer make_call(const char *function, const char *inputs, const char *outputs)
+{
+    writer node = make_node(function, inputs, outputs);
+    write_text(&node, 7, "own");
+    return node;
+}
+
+void add_reference(writer *node, const char *name, const char *of, int64_t type)
+{
+    writer w = {0};
+    write_text(&w, 1, name);
+    if (type != 0) write_int(&w, 20, type);
+    write_text(&w, 21, of);
+    write_message(node, 5, &w);
+}
+
+void add_function(writer *functions, writer function)
+{
+    write_message(functions, FUNCTIONS_FIELD, &function);
+}
+
+writer make_model_with(writer *functions, writer *graph)
+{
+    writer file = make_model(graph, 14);
+    write_raw(&file, functions->bytes, functions->len);
+    writer_free(functions);
+    return file;
+}

@@ -52,4 +52,16 @@ void add_input(writer *graph, const char *name, int64_t data_type, const int64_t
 void add_output(writer *graph, const char *name);
 writer make_model(writer *graph, int64_t opset);
 
+/* FunctionProto of the domain "own", opset 14; its nodes follow. Names are separated by spaces. */
+writer make_function(const char *name, const char *inputs, const char *outputs);
+void add_function_node(writer *function, writer node);
+/* A node that calls it. */
+writer make_call(const char *function, const char *inputs, const char *outputs);
+/* An attribute that stands for the call's `of`; ONNX's number of its type, or 0. */
+void add_reference(writer *node, const char *name, const char *of, int64_t type);
+/* One more of the functions of a file; it is freed. */
+void add_function(writer *functions, writer function);
+/* A model of opset 14 with functions; both are freed. */
+writer make_model_with(writer *functions, writer *graph);
+
 #endif

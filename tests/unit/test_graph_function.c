@@ -12,68 +12,9 @@
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
-enum { FUNCTIONS_FIELD = 25 };
-
-/* ---- writing ---- */
-
-/* A function of the domain "own"; its nodes follow. Names are separated by spaces. */
-static writer make_function(const char *name, const char *inputs, const char *outputs)
-{
-    writer w = {0}, ends = make_node("", inputs, outputs), import = {0};
-    write_text(&w, 1, name);
-    /* NodeProto has inputs and outputs in fields 1 and 2, FunctionProto in 4 and 5. */
-    for (size_t at = 0; at < ends.len && ends.bytes[at] != (4 << 3 | 2);) {
-        ends.bytes[at] = (unsigned char)(ends.bytes[at] == (1 << 3 | 2) ? 4 << 3 | 2 : 5 << 3 | 2);
-        write_raw(&w, ends.bytes + at, 2 + ends.bytes[at + 1]);
-        at += 2 + (size_t)ends.bytes[at + 1];
-    }
-    writer_free(&ends);
-    write_text(&import, 1, "");
-    write_int(&import, 2, 14);
-    write_message(&w, 9, &import);
-    write_text(&w, 10, "own");
-    return w;
-}
-
-static void add_body(writer *function, writer node)
-{
-    write_message(function, 7, &node);
-}
-
-static writer call_of(const char *function, const char *inputs, const char *outputs)
-{
-    writer node = make_node(function, inputs, outputs);
-    write_text(&node, 7, "own");
-    return node;
-}
-
-/* An attribute that stands for the call's `of`; ONNX's number of its type, or 0. */
-static void add_reference(writer *node, const char *name, const char *of, int64_t type)
-{
-    writer w = {0};
-    write_text(&w, 1, name);
-    if (type != 0) write_int(&w, 20, type);
-    write_text(&w, 21, of);
-    write_message(node, 5, &w);
-}
-
-/* `functions` are messages one after the other, made by add_function. */
-static void add_function(writer *functions, writer function)
-{
-    write_message(functions, FUNCTIONS_FIELD, &function);
-}
-
-static writer file_of(writer *functions, writer *graph)
-{
-    writer file = make_model(graph, 14);
-    write_raw(&file, functions->bytes, functions->len);
-    writer_free(functions);
-    return file;
-}
-
 static sp_status load(writer *functions, writer *graph, const sp_graph **out)
 {
-    writer file = file_of(functions, graph);
+    writer file = make_model_with(functions, graph);
     *out = NULL;
     const sp_status status = sp__graph_load(file.bytes, file.len, out);
     writer_free(&file);
@@ -140,26 +81,26 @@ static writer doubling(void)
 {
     writer functions = {0};
     writer f = make_function("double", "a", "sum");
-    add_body(&f, make_node("Add", "a a", "sum"));
+    add_function_node(&f, make_node("Add", "a a", "sum"));
     add_function(&functions, f);
     f = make_function("twice", "a", "b");
-    add_body(&f, call_of("double", "a", "sum"));
-    add_body(&f, call_of("double", "sum", "b"));
+    add_function_node(&f, make_call("double", "a", "sum"));
+    add_function_node(&f, make_call("double", "sum", "b"));
     add_function(&functions, f);
     return functions;
 }
 
 TEST(a_call_runs_the_functions_nodes_and_calls_may_stand_in_functions)
 {
-    check_run(doubling(), call_of("double", "x", "y"), (float[]){-4, -2, 0, 2, 4, 6});
-    check_run(doubling(), call_of("twice", "x", "y"), (float[]){-8, -4, 0, 4, 8, 12});
+    check_run(doubling(), make_call("double", "x", "y"), (float[]){-4, -2, 0, 2, 4, 6});
+    check_run(doubling(), make_call("twice", "x", "y"), (float[]){-8, -4, 0, 4, 8, 12});
 }
 
 TEST(nodes_are_named_after_their_call)
 {
     const sp_graph *loaded = NULL;
     writer functions = doubling();
-    writer node = call_of("twice", "x", "y");
+    writer node = make_call("twice", "x", "y");
     write_text(&node, 3, "outer");
     writer graph = graph_of(node);
     REQUIRE_OK(load(&functions, &graph, &loaded));
@@ -176,7 +117,7 @@ static writer leaking(void)
     writer f = make_function("leak", "a", "b");
     writer node = make_node("LeakyRelu", "a", "b");
     add_reference(&node, "alpha", "slope", 1);
-    add_body(&f, node);
+    add_function_node(&f, node);
     write_text(&f, 6, "slope");
     write_text(&value, 1, "slope");
     write_float(&value, 2, 0.5f);
@@ -184,16 +125,16 @@ static writer leaking(void)
     write_message(&f, 11, &value);
     add_function(&functions, f);
     f = make_function("outer", "a", "b");
-    node = call_of("leak", "a", "b");
+    node = make_call("leak", "a", "b");
     add_reference(&node, "slope", "angle", 0);
-    add_body(&f, node);
+    add_function_node(&f, node);
     add_function(&functions, f);
     return functions;
 }
 
 static writer call_with(const char *function, const char *attribute, float number)
 {
-    writer node = call_of(function, "x", "y"), value = {0};
+    writer node = make_call(function, "x", "y"), value = {0};
     write_text(&value, 1, attribute);
     write_float(&value, 2, number);
     write_int(&value, 20, 1);
@@ -204,10 +145,10 @@ static writer call_with(const char *function, const char *attribute, float numbe
 TEST(attributes_come_from_the_call_or_the_default_through_all_calls)
 {
     check_run(leaking(), call_with("leak", "slope", 2), (float[]){-4, -2, 0, 1, 2, 3});
-    check_run(leaking(), call_of("leak", "x", "y"), (float[]){-1, -0.5f, 0, 1, 2, 3});
+    check_run(leaking(), make_call("leak", "x", "y"), (float[]){-1, -0.5f, 0, 1, 2, 3});
     check_run(leaking(), call_with("outer", "angle", 4), (float[]){-8, -4, 0, 1, 2, 3});
-    check_run(leaking(), call_of("outer", "x", "y"), (float[]){-1, -0.5f, 0, 1, 2, 3});
-    writer node = call_of("leak", "x", "y");
+    check_run(leaking(), make_call("outer", "x", "y"), (float[]){-1, -0.5f, 0, 1, 2, 3});
+    writer node = make_call("leak", "x", "y");
     add_attribute_int(&node, "slope", 1);
     check_refused(leaking(), node, SP_CORRUPT, "of type float, the call gives int");
 }
@@ -218,9 +159,9 @@ TEST(an_attribute_without_value_is_left_out)
     writer f = make_function("leak", "a", "b");
     writer node = make_node("LeakyRelu", "a", "b");
     add_reference(&node, "alpha", "slope", 1);
-    add_body(&f, node);
+    add_function_node(&f, node);
     add_function(&functions, f);
-    check_run(functions, call_of("leak", "x", "y"), /* the op's default */
+    check_run(functions, make_call("leak", "x", "y"), /* the op's default */
               (float[]){-2 * 0.01f, -0.01f, 0, 1, 2, 3});
 }
 
@@ -228,16 +169,16 @@ TEST(inputs_may_be_left_out_and_outputs_too)
 {
     writer functions = {0};
     writer f = make_function("clip", "a low high", "b unused");
-    add_body(&f, make_node("Clip", "a low high", "b"));
-    add_body(&f, make_node("Relu", "a", "unused"));
+    add_function_node(&f, make_node("Clip", "a low high", "b"));
+    add_function_node(&f, make_node("Relu", "a", "unused"));
     add_function(&functions, f);
     f = make_function("through", "a low", "b");
-    add_body(&f, call_of("clip", "a low", "b"));
+    add_function_node(&f, make_call("clip", "a low", "b"));
     add_function(&functions, f);
     writer copy = {0};
     write_raw(&copy, functions.bytes, functions.len);
-    check_run(functions, call_of("clip", "x", "y"), (float[]){-2, -1, 0, 1, 2, 3});
-    check_run(copy, call_of("through", "x -", "y"), (float[]){-2, -1, 0, 1, 2, 3});
+    check_run(functions, make_call("clip", "x", "y"), (float[]){-2, -1, 0, 1, 2, 3});
+    check_run(copy, make_call("through", "x -", "y"), (float[]){-2, -1, 0, 1, 2, 3});
 }
 
 TEST(an_output_may_be_an_input_and_have_several_names)
@@ -248,8 +189,8 @@ TEST(an_output_may_be_an_input_and_have_several_names)
     add_function(&functions, f);
     add_input(&graph, "x", 1, dims_x, 2);
     add_node(&graph, make_node("Relu", "x", "r"));
-    add_node(&graph, call_of("same", "r", "y"));
-    add_node(&graph, call_of("same", "r", "z"));
+    add_node(&graph, make_call("same", "r", "y"));
+    add_node(&graph, make_call("same", "r", "z"));
     add_output(&graph, "y");
     add_output(&graph, "z");
     REQUIRE_OK(load(&functions, &graph, &loaded));
@@ -286,7 +227,7 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
     writer node = make_node("If", "flag", "b");
     add_attribute_graph(&node, "then_branch", &branches[0]);
     add_attribute_graph(&node, "else_branch", &branches[1]);
-    add_body(&f, node);
+    add_function_node(&f, node);
     add_function(&functions, f);
     writer graph = {0};
     const sp_graph *loaded = NULL;
@@ -295,7 +236,7 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
     add_input(&graph, "x", 1, dims_x, 2);
     writer flag = make_tensor("on", 9, (int64_t[]){1}, 1, &yes, 1);
     write_message(&graph, GRAPH_INITIALIZER_FIELD, &flag);
-    node = call_of("choose", "x on", "y");
+    node = make_call("choose", "x on", "y");
     writer value = {0};
     write_text(&value, 1, "slope");
     write_float(&value, 2, 3);
@@ -314,48 +255,49 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
 
 TEST(wrong_calls_and_functions_are_refused_by_name)
 {
-    check_refused(doubling(), call_of("double", "x x", "y"), SP_CORRUPT,
+    check_refused(doubling(), make_call("double", "x x", "y"), SP_CORRUPT,
                   "is called with 2 inputs and 1 outputs; the function has 1 and 1");
-    check_refused(doubling(), call_of("double", "gone", "y"), SP_CORRUPT,
+    check_refused(doubling(), make_call("double", "gone", "y"), SP_CORRUPT,
                   "in 'y' (double): uses 'gone'");
-    check_refused(doubling(), call_of("triple", "x", "y"), SP_CORRUPT, "opset 'own'");
-    check_refused(doubling(), call_of("double", "x", "x"), SP_CORRUPT, "two values are named 'x'");
+    check_refused(doubling(), make_call("triple", "x", "y"), SP_CORRUPT, "opset 'own'");
+    check_refused(doubling(), make_call("double", "x", "x"), SP_CORRUPT,
+                  "two values are named 'x'");
     writer node = make_node("LeakyRelu", "x", "y");
     add_reference(&node, "alpha", "slope", 1);
     check_refused((writer){0}, node, SP_CORRUPT, "outside of any function");
 
     writer functions = {0}, f = make_function("bad", "a", "b");
-    add_body(&f, make_node("Relu", "x", "b")); /* the caller's name */
+    add_function_node(&f, make_node("Relu", "x", "b")); /* the caller's name */
     add_function(&functions, f);
-    check_refused(functions, call_of("bad", "x", "y"), SP_CORRUPT,
+    check_refused(functions, make_call("bad", "x", "y"), SP_CORRUPT,
                   "in 'y' (bad): node 'y/b' (Relu): uses 'x'");
     functions = (writer){0};
     f = make_function("bad", "a", "b");
     add_function(&functions, f);
-    check_refused(functions, call_of("bad", "x", "y"), SP_CORRUPT, "nothing produces output 'b'");
+    check_refused(functions, make_call("bad", "x", "y"), SP_CORRUPT, "nothing produces output 'b'");
     functions = doubling();
     add_function(&functions, make_function("double", "a", "a"));
-    check_refused(functions, call_of("double", "x", "y"), SP_CORRUPT,
+    check_refused(functions, make_call("double", "x", "y"), SP_CORRUPT,
                   "two functions are named 'double'");
     functions = (writer){0};
     add_function(&functions, make_function("bad", "a a", "a"));
-    check_refused(functions, call_of("bad", "x x", "y"), SP_CORRUPT, "two inputs");
+    check_refused(functions, make_call("bad", "x x", "y"), SP_CORRUPT, "two inputs");
 }
 
 TEST(functions_that_call_themselves_are_refused)
 {
     writer functions = {0}, f = make_function("self", "a", "b");
-    add_body(&f, call_of("self", "a", "b"));
+    add_function_node(&f, make_call("self", "a", "b"));
     add_function(&functions, f);
-    check_refused(functions, call_of("self", "x", "y"), SP_CORRUPT, "'self': calls itself");
+    check_refused(functions, make_call("self", "x", "y"), SP_CORRUPT, "'self': calls itself");
     functions = (writer){0};
     f = make_function("ping", "a", "b");
-    add_body(&f, call_of("pong", "a", "b"));
+    add_function_node(&f, make_call("pong", "a", "b"));
     add_function(&functions, f);
     f = make_function("pong", "a", "b");
-    add_body(&f, call_of("ping", "a", "b"));
+    add_function_node(&f, make_call("ping", "a", "b"));
     add_function(&functions, f);
-    check_refused(functions, call_of("pong", "x", "y"), SP_CORRUPT, "calls itself");
+    check_refused(functions, make_call("pong", "x", "y"), SP_CORRUPT, "calls itself");
 }
 
 /* f0 has a node, or none; each further one calls the one before it `calls` times. */
@@ -364,7 +306,7 @@ static writer tower(uint32_t height, uint32_t calls, bool has_node)
     writer functions = {0};
     char name[16], below[16];
     writer f = make_function("f0", "a", has_node ? "b" : "a");
-    if (has_node) add_body(&f, make_node("Relu", "a", "b"));
+    if (has_node) add_function_node(&f, make_node("Relu", "a", "b"));
     add_function(&functions, f);
     for (uint32_t i = 1; i < height; i++) {
         snprintf(name, sizeof name, "f%u", i);
@@ -373,7 +315,7 @@ static writer tower(uint32_t height, uint32_t calls, bool has_node)
         for (uint32_t k = 0; k < calls; k++) {
             char output[16] = "b";
             if (k > 0) snprintf(output, sizeof output, "b%u", k);
-            add_body(&f, call_of(below, "a", output));
+            add_function_node(&f, make_call(below, "a", output));
         }
         add_function(&functions, f);
     }
@@ -383,28 +325,28 @@ static writer tower(uint32_t height, uint32_t calls, bool has_node)
 TEST(calls_inside_calls_have_a_depth_and_a_number_and_a_small_file_cannot_exceed_them)
 {
     char top[16];
-    check_run(tower(32, 1, true), call_of("f31", "x", "y"), (float[]){0, 0, 0, 1, 2, 3});
-    check_refused(tower(33, 1, true), call_of("f32", "x", "y"), SP_EXHAUSTED, "32 deep");
+    check_run(tower(32, 1, true), make_call("f31", "x", "y"), (float[]){0, 0, 0, 1, 2, 3});
+    check_refused(tower(33, 1, true), make_call("f32", "x", "y"), SP_EXHAUSTED, "32 deep");
     const uint64_t start = sp_clock_now();
-    check_refused(tower(5000, 1, true), call_of("f4999", "x", "y"), SP_EXHAUSTED, "32 deep");
+    check_refused(tower(5000, 1, true), make_call("f4999", "x", "y"), SP_EXHAUSTED, "32 deep");
     for (uint32_t height = 17; height <= 31; height += 7) {
         for (int has_node = 0; has_node < 2; has_node++) {
             snprintf(top, sizeof top, "f%u", height - 1);
-            check_refused(tower(height, 2, has_node != 0), call_of(top, "x", "y"), SP_EXHAUSTED,
+            check_refused(tower(height, 2, has_node != 0), make_call(top, "x", "y"), SP_EXHAUSTED,
                           "more than 65536 nodes");
         }
     }
-    check_refused(tower(12, 3, false), call_of("f11", "x", "y"), SP_EXHAUSTED, "more than");
+    check_refused(tower(12, 3, false), make_call("f11", "x", "y"), SP_EXHAUSTED, "more than");
     CHECK(sp_clock_now() - start < UINT64_C(10000000000));
     /* Many calls of little are fine. */
-    check_run(tower(13, 2, true), call_of("f12", "x", "y"), (float[]){0, 0, 0, 1, 2, 3});
+    check_run(tower(13, 2, true), make_call("f12", "x", "y"), (float[]){0, 0, 0, 1, 2, 3});
 }
 
 TEST(every_cut_and_every_flipped_byte_gives_an_error_or_a_graph)
 {
     writer functions = leaking();
     writer graph = graph_of(call_with("outer", "angle", 4));
-    writer file = file_of(&functions, &graph);
+    writer file = make_model_with(&functions, &graph);
     for (size_t len = 0; len < file.len; len++) {
         unsigned char *cut = malloc(len + 1);
         memcpy(cut, file.bytes, len);
@@ -431,7 +373,7 @@ TEST(each_allocation_that_fails_fails_the_load)
 {
     writer functions = leaking();
     writer graph = graph_of(call_with("outer", "angle", 4));
-    writer file = file_of(&functions, &graph);
+    writer file = make_model_with(&functions, &graph);
     bool has_failed = true;
     for (uint64_t skip = 0; has_failed; skip++) {
         const sp_graph *loaded = NULL;
