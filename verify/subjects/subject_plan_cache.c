@@ -23,7 +23,8 @@ typedef struct cache_world {
     sp_atomic_u32 next;
 } cache_world;
 
-static const sp_graph graph;
+static const sp_graph_body no_nodes;
+static const sp_graph graph = {.main = &no_nodes};
 static const sp_kernel kernels_a, kernels_b;
 
 static void begin_cache(cache_world *w, uint32_t places)
