@@ -42,14 +42,20 @@ static writer body_with(writer node)
     return body;
 }
 
+/* end = start + times * step, by a Loop that captures step. */
+static void add_repeat(writer *functions)
+{
+    writer function = make_function("Repeat", "times start step", "end");
+    writer body = body_with(make_node("Add", "v step", "w"));
+    add_function_node(&function, parts_loop("times - start", "end", &body));
+    add_function(functions, function);
+}
+
 TEST(a_loop_in_a_function_captures_what_the_call_gives)
 {
     writer functions = {0};
     writer graph = begin_graph();
-    writer function = make_function("Repeat", "times start step", "end");
-    writer body = body_with(make_node("Add", "v step", "w"));
-    add_function_node(&function, parts_loop("times - start", "end", &body));
-    add_function(&functions, function);
+    add_repeat(&functions);
     /* Twice, with a call in the scope of the other's result. */
     add_node(&graph, make_call("Repeat", "n x x", "once"));
     add_node(&graph, make_call("Repeat", "n once x", "y"));
@@ -105,10 +111,7 @@ TEST(a_loop_over_an_input_that_the_call_leaves_out_is_refused)
 {
     writer functions = {0};
     writer graph = begin_graph();
-    writer function = make_function("Repeat", "times start step", "end");
-    writer body = body_with(make_node("Add", "v step", "w"));
-    add_function_node(&function, parts_loop("times - start", "end", &body));
-    add_function(&functions, function);
+    add_repeat(&functions);
     add_node(&graph, make_call("Repeat", "n x", "y"));
     add_output(&graph, "y");
     writer file = make_model_with(&functions, &graph);
