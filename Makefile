@@ -59,10 +59,10 @@ soak:
 	@scripts/install-deps build
 	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
 	@cmake --build build/release --parallel $(JOBS)
-	@cd build/release && ctest --verbose --no-tests=error $(LABEL)
+	@cd build/release && ctest --verbose --parallel $(JOBS) --no-tests=error $(LABEL)
 	@cmake --preset dev -B build/soak -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
 	@cmake --build build/soak --parallel $(JOBS) --target sp_delayed
-	@cd build/soak && ctest --verbose --no-tests=$(if $(L),ignore,error) -L '^delayed$$' $(LABEL)
+	@cd build/soak && ctest --verbose --parallel $(JOBS) --no-tests=$(if $(L),ignore,error) -L '^delayed$$' $(LABEL)
 
 bench: release
 	@shopt -s nullglob; for bench in build/release/bench/bench_*; do \

@@ -24,7 +24,8 @@ typedef struct sp_model {
 typedef struct sp_model_options {
     sp_device device; /* zero: cpu */
     /* Plans that are kept, 4,096 at most; zero: as STREAMPOOL_PLANS says, 32 by default. A run with
-     * other shapes than those takes the place of a plan that was not used lately. */
+     * other shapes than those takes the place of a plan that was not used lately. Plans that no run
+     * uses also end when their device's memory is needed, the one not used for longest first. */
     uint32_t max_plans;
 } sp_model_options;
 

@@ -28,8 +28,9 @@ typedef struct sp_storage_options {
 
 /* `bytes` of memory on `device`, 64-byte aligned, contents undefined, ordered on the calling
  * thread's current stream. 0 bytes is fine. NULL options are all defaults.
- * Errors: SP_OUT_OF_MEMORY, with the sizes, after unused memory was given back and pending frees
- * were waited for; SP_EXHAUSTED or SP_TIMEOUT if the thread needed a stream and got none. */
+ * Errors: SP_OUT_OF_MEMORY, with the sizes, after unused memory was given back, pending frees were
+ * waited for and the plans of models that nobody uses were ended; SP_EXHAUSTED or SP_TIMEOUT if the
+ * thread needed a stream and got none. */
 SP_API sp_status sp_storage_create(sp_device device, uint64_t bytes,
                                    const sp_storage_options *options, sp_storage *out);
 /* One more reference. SP_EXHAUSTED past 65,535. */

@@ -169,6 +169,21 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
     return NULL;
 }
 
+bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out)
+{
+    sp_object *object = sp__handle_object_at(table, slot);
+    *out = NULL;
+    if (object == NULL) return false;
+    uint64_t word = sp_load_relaxed(&object->word);
+    while (users_of(word) > 0 && holds_of(word) < HOLD_MAX) {
+        /* Acquire pairs with the release in publish. */
+        if (!sp_cas_acquire(&object->word, &word, word + ONE_HOLD)) continue;
+        *out = object;
+        break;
+    }
+    return true;
+}
+
 void sp__object_hold(sp_object *object)
 {
     const uint64_t before = sp_fetch_add_relaxed(&object->word, ONE_HOLD);

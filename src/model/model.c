@@ -129,6 +129,7 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
                         "sp_model_load_from_memory was given %zu bytes, which no file has", len);
     }
     check_cpu_ops();
+    sp__allocator_set_give_way(sp__models_give_way);
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
     const uint32_t max_plans =
@@ -170,6 +171,14 @@ sp_rt_model *sp__model_hold(sp_model handle)
 {
     sp_object *object = sp__handle_hold(&models, handle.bits, "model");
     return object != NULL ? model_of(object) : NULL;
+}
+
+bool sp__model_hold_slot(uint32_t slot, sp_rt_model **out)
+{
+    sp_object *object;
+    const bool is_slot = sp__handle_hold_slot(&models, slot, &object);
+    *out = object != NULL ? model_of(object) : NULL;
+    return is_slot;
 }
 
 void sp__model_drop(sp_rt_model *model)

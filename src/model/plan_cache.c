@@ -53,10 +53,14 @@ void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place)
     sp_mutex_unlock(&cache->lock);
 }
 
+/* Plans published so far. Process-wide: plans of all models are compared by their last use.
+ * Relaxed, see last_use. */
+static sp_atomic_u64 newest_era;
+
 /* One write an era, so that threads do not take the line from each other. */
-static void note_use(const sp_plan_cache *cache, sp_plan_place *place)
+static void note_use(sp_plan_place *place)
 {
-    const uint64_t era = sp_load_relaxed(&cache->era);
+    const uint64_t era = sp_load_relaxed(&newest_era);
     if (sp_load_relaxed(&place->last_use) != era) sp_store_relaxed(&place->last_use, era);
 }
 
@@ -74,7 +78,7 @@ static sp_plan_place *look_up(sp_plan_cache *cache, const sp_plan_key *key)
         sp_plan_place *place = &cache->places[at];
         if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !hold(place)) continue;
         if (sp__plan_key_is(key, place->words, place->word_count)) {
-            note_use(cache, place);
+            note_use(place);
             return place;
         }
         sp__plan_cache_drop(cache, place); /* of another life, or of a key with this hash */
@@ -216,8 +220,7 @@ static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *req
 static void publish_locked(sp_plan_cache *cache, sp_plan_place *place, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
-    sp_store_relaxed(&place->last_use, sp_load_relaxed(&cache->era));
-    sp_fetch_add_relaxed(&cache->era, (uint64_t)1);
+    sp_store_relaxed(&place->last_use, sp_fetch_add_relaxed(&newest_era, (uint64_t)1));
     sp_store_relaxed(&cache->hashes[place - cache->places], key->hash);
     sp_store_release(&place->word, IS_LIVE | 1); /* in use by its builder */
     sp_store_relaxed(&cache->newest, place);
@@ -296,8 +299,10 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     if (status == SP_OK) publish_locked(cache, place, key);
     sp_cond_broadcast(&cache->changed);
     sp_mutex_unlock(&cache->lock);
-    if (status == SP_OK) *out = place;
-    return status;
+    if (status != SP_OK) return status;
+    sp__compiled_make_spares(place->compiled); /* in use already: others may end them again */
+    *out = place;
+    return SP_OK;
 }
 
 sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request, bool may_wait,
@@ -310,6 +315,39 @@ sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *reque
     if (SP_UNLIKELY(*out == NULL)) status = find_or_build(cache, request, &key, may_wait, out);
     sp__plan_key_free(&key);
     return status;
+}
+
+/* ---- giving memory back ---- */
+
+uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache)
+{
+    sp_mutex_lock(&cache->lock);
+    const sp_plan_place *place = oldest_idle_locked(cache);
+    const uint64_t use = place != NULL ? sp_load_relaxed(&place->last_use) : UINT64_MAX;
+    sp_mutex_unlock(&cache->lock);
+    return use;
+}
+
+bool sp__plan_cache_give_plan(sp_plan_cache *cache)
+{
+    leavings left = {0};
+    sp_mutex_lock(&cache->lock);
+    const bool is_given = victim_locked(cache, &left) != NULL;
+    sp_mutex_unlock(&cache->lock);
+    leavings_free(&left);
+    return is_given;
+}
+
+bool sp__plan_cache_give_session(sp_plan_cache *cache)
+{
+    bool is_given = false;
+    for (uint32_t i = 0; i < cache->place_count && !is_given; i++) {
+        sp_plan_place *place = &cache->places[i];
+        if (!hold(place)) continue;
+        is_given = sp__compiled_give_session(place->compiled);
+        sp__plan_cache_drop(cache, place);
+    }
+    return is_given;
 }
 
 /* ---- life ---- */

@@ -4,9 +4,9 @@
  * builder. A build that fails leaves nothing behind and is tried again by the next who asks.
  *
  * A plan is used between find and drop, and stays while it is used. A new plan takes the place of
- * the one that was not used for longest, counted in builds: uses write nothing but the first one
- * after a build. If all are in use, the builder waits until one is not; a caller who must not wait
- * for other runs gets a plan of its own.
+ * the one that was not used for longest, counted in eras, which are builds of all caches: uses
+ * write nothing but the first one after a build. If all are in use, the builder waits until one is
+ * not; a caller who must not wait for other runs gets a plan of its own.
  *
  *     place->word = is_live:1 | users:63
  *
@@ -26,7 +26,7 @@
 typedef struct sp_plan_place {
     /* As above. Release when a life begins: pairs with the acquire of whoever uses the plan. */
     SP_CACHE_ALIGNED sp_atomic_u64 word;
-    sp_atomic_u64 last_use; /* the cache's era then; relaxed, a hint for the choice of victims */
+    sp_atomic_u64 last_use; /* the era then; relaxed, a hint for the choice of victims */
     bool is_reserved;       /* a build is for here; guarded by the cache's lock */
     bool is_private;        /* not in the table: it ends with its one user. Constant */
     sp_compiled *compiled;
@@ -48,7 +48,6 @@ typedef struct sp_plan_cache {
     sp_mutex lock;
     sp_cond changed; /* a build has ended, or a plan that somebody waits for is not used any more */
     sp_plan_building *building SP_GUARDED_BY(lock);
-    sp_atomic_u64 era; /* plans published so far; relaxed, see last_use */
     /* Builders that wait for a place. Raised, under the lock, before they look at the places'
      * words; read after a word was lowered: sequentially consistent on both sides, so one sees the
      * other. */
@@ -75,6 +74,13 @@ void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place);
 
 /* The plan that was built last, in use from now on; NULL if it is not kept. */
 sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache);
+
+/* For who needs memory. The last use of the plan that was not used for longest and is not in use;
+ * UINT64_MAX if there is none. */
+uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache);
+/* Ends that plan's life; a session that no run of a plan in use has. False: there is none. */
+bool sp__plan_cache_give_plan(sp_plan_cache *cache);
+bool sp__plan_cache_give_session(sp_plan_cache *cache);
 
 /* Sessions of all plans. */
 uint32_t sp__plan_cache_sessions(sp_plan_cache *cache);

@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "base/option.h"
 #include "device/thread_record.h"
+#include "model/future.h"
 #include "ops/device_kernels.h"
 
 /* ---- compiled plans ---- */
@@ -175,13 +176,14 @@ static uint64_t room_of(const sp_plan_tensor *output)
     return (output->bytes + 63) & ~(uint64_t)63;
 }
 
-static sp_status take_unwanted(sp_session *session)
+static sp_status take_unwanted(sp_session *session, bool is_spare)
 {
     const sp_compiled *compiled = session->compiled;
     const sp_plan *plan = compiled->plan;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
-    return sp__allocator_take(&compiled->device->allocator, bytes, NULL, &session->unwanted);
+    return sp__allocator_take_any(&compiled->device->allocator, bytes, is_spare,
+                                  &session->unwanted);
 }
 
 /* True also for an arena of 0 bytes: values without bytes have their place in it too. */
@@ -202,7 +204,7 @@ static sp_status make_ports(sp_session *session)
     sp_rt_device *device = session->compiled->device;
     const sp_plan *plan = session->compiled->plan;
     if (device->dev->vtable->staging_create != NULL) {
-        return sp__staging_create(device, plan, &session->staging);
+        return sp__staging_create(device, plan, session->is_spare, &session->staging);
     }
     const uint32_t port_count = plan->input_count + plan->output_count;
     session->ports = sp_calloc(port_count, sizeof *session->ports);
@@ -212,7 +214,8 @@ static sp_status make_ports(sp_session *session)
     }
     /* Who leaves the only output out is rare: that run may allocate. Of parts, all are asked for.
      */
-    return plan->output_count > 1 && !plan->is_part ? take_unwanted(session) : SP_OK;
+    if (plan->output_count <= 1 || plan->is_part) return SP_OK;
+    return take_unwanted(session, session->is_spare);
 }
 
 /* The arena where the cpu's steps find it, if that is another memory. */
@@ -221,7 +224,8 @@ static sp_status make_mirror(sp_session *session)
     const sp_compiled *compiled = session->compiled;
     const uint64_t bytes = compiled->plan->arena_bytes;
     if (compiled->cpu == NULL || session->staging == NULL || bytes == 0) return SP_OK;
-    return sp__allocator_take(&compiled->device->staging, bytes, NULL, &session->mirror);
+    return sp__allocator_take_any(&compiled->device->staging, bytes, session->is_spare,
+                                  &session->mirror);
 }
 
 static sp_status session_fill(sp_session *session)
@@ -230,19 +234,20 @@ static sp_status session_fill(sp_session *session)
     const sp_plan *plan = compiled->plan;
     if (has_arena(plan)) {
         /* No stream's: the session goes from stream to stream, and its maker may have none. */
-        SP_TRY(sp__allocator_take(&compiled->device->allocator, plan->arena_bytes, NULL,
-                                  &session->arena));
+        SP_TRY(sp__allocator_take_any(&compiled->device->allocator, plan->arena_bytes,
+                                      session->is_spare, &session->arena));
     }
     SP_TRY(make_ports(session));
     SP_TRY(make_mirror(session));
     return sp__session_lists_make(session);
 }
 
-static sp_status session_new(sp_compiled *compiled, sp_session **out)
+static sp_status session_make(sp_compiled *compiled, bool is_spare, sp_session **out)
 {
     sp_session *session = sp_calloc(1, sizeof *session);
     if (session == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     session->compiled = compiled;
+    session->is_spare = is_spare;
     const sp_status status = session_fill(session);
     if (status != SP_OK) {
         session_destroy(session);
@@ -253,23 +258,55 @@ static sp_status session_new(sp_compiled *compiled, sp_session **out)
     return SP_OK;
 }
 
-static sp_status make_sessions(sp_compiled *compiled)
+/* Spare ones only as many as runs can be going on. */
+static sp_status session_new(sp_compiled *compiled, bool is_spare, sp_session **out)
 {
-    for (uint32_t i = 0; i < compiled->device->dev->limits.run_slots; i++) {
-        sp_session *session;
-        const sp_status status = session_new(compiled, &session);
-        if (status == SP_OUT_OF_MEMORY && i > 0) break;
-        SP_TRY(status);
-        (void)hand_on(session); /* nobody waits yet */
-    }
-    return SP_OK;
+    const uint32_t most = is_spare ? compiled->device->dev->limits.run_slots : UINT32_MAX;
+    sp_mutex_lock(&compiled->lock);
+    const bool is_enough = compiled->alive >= most;
+    if (!is_enough) compiled->alive++;
+    sp_mutex_unlock(&compiled->lock);
+    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its session");
+    const sp_status status = session_make(compiled, is_spare, out);
+    if (status == SP_OK) return SP_OK;
+    sp_mutex_lock(&compiled->lock);
+    compiled->alive--;
+    sp_mutex_unlock(&compiled->lock);
+    return status;
 }
 
 sp_status sp__compiled_prepare(sp_compiled *compiled)
 {
+    sp_session *session;
+    SP_TRY(session_new(compiled, false, &session));
+    (void)hand_on(session); /* nobody waits yet */
+    return SP_OK;
+}
+
+void sp__compiled_make_spares(sp_compiled *compiled)
+{
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    return sp__error_settle(&scope, make_sessions(compiled));
+    for (sp_session *session; session_new(compiled, true, &session) == SP_OK;) {
+        sp__submitted_go_on(hand_on(session), NULL);
+    }
+    sp__error_put_back(&scope);
+}
+
+bool sp__compiled_give_session(sp_compiled *compiled)
+{
+    sp_session *session = NULL;
+    sp_mutex_lock(&compiled->lock);
+    /* Whoever finds none idle waits for one in a run: so there is one. */
+    if (compiled->alive > 1 || SP_PLANTED(last_session_given)) session = compiled->idle;
+    if (session != NULL) {
+        compiled->idle = session->next;
+        compiled->alive--;
+    }
+    sp_mutex_unlock(&compiled->lock);
+    if (session == NULL) return false;
+    session_destroy(session);
+    return true;
 }
 
 /* Stands in line, unless a session has come back meanwhile: then takes that. */
@@ -308,7 +345,7 @@ static SP_NOINLINE sp_status take_slow(sp_compiled *compiled, bool may_wait, sp_
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp_status status = session_new(compiled, out);
+    sp_status status = session_new(compiled, may_wait, out);
     if (status == SP_OUT_OF_MEMORY && may_wait) {
         /* There is one at least, in a run that waits for nobody here. */
         status = wait_for_session(compiled, out);
@@ -323,7 +360,7 @@ sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *
     if (SP_LIKELY(*out != NULL)) return SP_OK;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp_status status = session_new(compiled, out);
+    sp_status status = session_new(compiled, true, out);
     if (status == SP_OUT_OF_MEMORY) {
         status = SP_OK;
         waiter->parker = NULL;
@@ -360,7 +397,7 @@ sp_status sp__session_cover_unwanted(sp_session *session, void **outputs)
     bool is_any = false;
     for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;
-    if (session->unwanted == NULL) SP_TRY(take_unwanted(session));
+    if (session->unwanted == NULL) SP_TRY(take_unwanted(session, false));
     char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (outputs[i] == NULL) outputs[i] = next;

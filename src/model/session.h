@@ -18,10 +18,11 @@ typedef struct sp_compiled sp_compiled;
 
 typedef struct sp_session {
     sp_compiled *compiled;
-    sp_block *arena;     /* NULL if no step names it */
-    sp_block *mirror;    /* the arena as the cpu's steps find it, if that is another memory */
-    sp_list **lists;     /* one per segment */
-    sp_point *points;    /* theirs, of the run that is going on */
+    bool is_spare;    /* made from memory that nobody else needed: others take turns without it */
+    sp_block *arena;  /* NULL if no step names it */
+    sp_block *mirror; /* the arena as the cpu's steps find it, if that is another memory */
+    sp_list **lists;  /* one per segment */
+    sp_point *points; /* theirs, of the run that is going on */
     sp_staging *staging; /* NULL on devices that see the caller's memory: */
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;
@@ -54,6 +55,8 @@ struct sp_compiled {
     char **labels; /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);
+    /* Sessions, idle or not, and being made: one at least, once it is prepared. */
+    uint32_t alive SP_GUARDED_BY(lock);
     /* Runs that found no memory for one more session, oldest first; none while one is idle. */
     sp_session_waiter *first SP_GUARDED_BY(lock);
     sp_session_waiter **end SP_GUARDED_BY(lock);
@@ -66,12 +69,18 @@ sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const s
 /* No session is out. */
 void sp__compiled_destroy(sp_compiled *compiled);
 
-/* Makes as many sessions as runs can be going on, so that no later run makes one. Where memory is
- * short one is enough: runs take turns then. */
+/* Makes the first session, without which there are no runs. */
 sp_status sp__compiled_prepare(sp_compiled *compiled);
+/* Makes as many more as runs can be going on, so that no later run makes one, or as there is memory
+ * for: runs take turns then. Others may use the plan already. */
+void sp__compiled_make_spares(sp_compiled *compiled);
 
-/* An idle session, or a new one. Without memory for that: the next one that comes back, or, for a
- * caller that must not wait for other runs, SP_OUT_OF_MEMORY. */
+/* Ends an idle session for others who need its memory, unless it is the last one alive. */
+bool sp__compiled_give_session(sp_compiled *compiled);
+
+/* An idle session, or a new one. Without memory for that, and where there are as many as runs: the
+ * next one that comes back, or, for a caller that must not wait for other runs, one of its own or
+ * SP_OUT_OF_MEMORY. */
 sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out);
 /* Hands it to the next in line. That may be a submitted run: then it is returned, with the session,
  * and the caller starts it; else NULL. */

@@ -70,7 +70,7 @@ static sp_binding device_place(const sp_staging *staging, const staged_port *por
     return place_in(staging->block, port->device_offset, port->bytes);
 }
 
-static sp_status fill_staging(sp_staging *staging, const sp_plan *plan)
+static sp_status fill_staging(sp_staging *staging, const sp_plan *plan, bool is_spare)
 {
     sp_rt_device *device = staging->device;
     staging->ports = sp_calloc(staging->port_count, sizeof *staging->ports);
@@ -78,19 +78,20 @@ static sp_status fill_staging(sp_staging *staging, const sp_plan *plan)
     uint64_t pinned_bytes = 0;
     uint64_t device_bytes = 0;
     lay_out(staging, plan, &pinned_bytes, &device_bytes);
-    SP_TRY(sp__allocator_take(&device->staging, pinned_bytes, NULL, &staging->pinned));
+    SP_TRY(sp__allocator_take_any(&device->staging, pinned_bytes, is_spare, &staging->pinned));
     if (device_bytes == 0) return SP_OK;
-    return sp__allocator_take(&device->allocator, device_bytes, NULL, &staging->block);
+    return sp__allocator_take_any(&device->allocator, device_bytes, is_spare, &staging->block);
 }
 
-sp_status sp__staging_create(sp_rt_device *device, const sp_plan *plan, sp_staging **out)
+sp_status sp__staging_create(sp_rt_device *device, const sp_plan *plan, bool is_spare,
+                             sp_staging **out)
 {
     sp_staging *staging = sp_calloc(1, sizeof *staging);
     if (staging == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     staging->device = device;
     staging->input_count = plan->input_count;
     staging->port_count = plan->input_count + plan->output_count;
-    const sp_status status = fill_staging(staging, plan);
+    const sp_status status = fill_staging(staging, plan, is_spare);
     if (status != SP_OK) {
         sp__staging_destroy(staging);
         return status;

@@ -263,36 +263,52 @@ static void count_shared_take(sp_allocator *allocator, const sp_block *block)
     sp_fetch_add_relaxed(&allocator->shared.allocations, (uint64_t)1);
 }
 
-static SP_NOINLINE sp_status take_slow(sp_allocator *allocator, uint32_t size_class,
-                                       uint64_t rounded, sp_queue *queue, sp_block **out)
+static SP_NOINLINE sp_status take_slow(sp_allocator *allocator, const sp_block_wish *wish,
+                                       sp_block **out)
 {
-    const sp_timeline *own = queue != NULL ? &queue->timeline : NULL;
-    *out = sp__pool_take(allocator, size_class, own);
+    const uint32_t size_class = wish->size_class;
+    *out = sp__pool_take(allocator, size_class, wish->own);
     if (*out == NULL) {
         *out = steal(allocator, size_class);
         if (*out != NULL) return SP_OK; /* counted there */
-        SP_TRY(sp__slab_block(allocator, size_class, rounded, own, out));
+        SP_TRY(sp__slab_block(allocator, wish, out));
     }
     count_shared_take(allocator, *out);
     reclaim(allocator);
     return SP_OK;
 }
 
+static sp_status size_of(uint64_t bytes, sp_block_wish *wish)
+{
+    if (SP_LIKELY(sp__size_class_of(bytes, &wish->size_class, &wish->bytes))) return SP_OK;
+    return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes are more than any device has",
+                    (unsigned long long)bytes);
+}
+
 sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
                              sp_block **out)
 {
-    uint32_t size_class;
-    uint64_t rounded;
-    if (!sp__size_class_of(bytes, &size_class, &rounded)) {
-        return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes are more than any device has",
-                        (unsigned long long)bytes);
-    }
-    *out = queue != NULL ? cache_take(allocator, queue->index, size_class) : NULL;
-    if (SP_UNLIKELY(*out == NULL)) {
-        SP_TRY(take_slow(allocator, size_class, rounded, queue, out));
-    }
+    sp_block_wish wish = {.own = queue != NULL ? &queue->timeline : NULL};
+    SP_TRY(size_of(bytes, &wish));
+    *out = queue != NULL ? cache_take(allocator, queue->index, wish.size_class) : NULL;
+    if (SP_UNLIKELY(*out == NULL)) SP_TRY(take_slow(allocator, &wish, out));
     sp__frontier_become_origin(&(*out)->frontier);
     (*out)->home = queue != NULL ? queue->index : 0;
+    return SP_OK;
+}
+
+sp_status sp__allocator_take_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,
+                                 sp_block **out)
+{
+    sp_block_wish wish = {.is_spare = is_spare};
+    SP_TRY(size_of(bytes, &wish));
+    if (is_spare && sp_load_relaxed(&allocator->short_takers) > 0) {
+        return sp__fail(SP_OUT_OF_MEMORY, "the memory of %s is left to those who need it",
+                        allocator->dev->limits.name);
+    }
+    SP_TRY(take_slow(allocator, &wish, out));
+    sp__frontier_become_origin(&(*out)->frontier);
+    (*out)->home = 0;
     return SP_OK;
 }
 

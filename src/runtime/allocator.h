@@ -13,7 +13,8 @@
  * What the pools hold beyond a high watermark is trimmed to a low one by whoever passes, a slab at
  * a time, while the others allocate.
  *
- * Out of memory: give unused slabs back, then wait for pending points, then fail with the sizes.
+ * Out of memory: give unused slabs back, then wait for pending points, then let what can be made
+ * again give way (sp__allocator_set_give_way), then fail with the sizes.
  * Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
 #ifndef SP_RUNTIME_ALLOCATOR_H
 #define SP_RUNTIME_ALLOCATOR_H
@@ -104,6 +105,9 @@ typedef struct sp_allocator {
     sp_atomic_u32 is_trimming; /* 1 while somebody does: the others go on */
     sp_atomic_u64 device_allocations;
     sp_atomic_u64 waits;
+    /* Takers that found no memory and look for some. Relaxed: advice to those who can do without,
+     * not to be quicker. */
+    sp_atomic_u32 short_takers;
     /* Counts of what went past the stream caches. Any thread, relaxed. */
     SP_CACHE_ALIGNED sp_allocator_counts shared;
 } sp_allocator;
@@ -118,8 +122,18 @@ void sp__allocator_deinit(sp_allocator *allocator);
  * that stream. NULL: for use anywhere at once, with an empty frontier. */
 sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
                              sp_block **out);
+/* The same for use anywhere. `is_spare`: for what its user can do without, so that it waits for
+ * nothing, and nothing gives way for it. */
+sp_status sp__allocator_take_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,
+                                 sp_block **out);
 /* Gives a block back with the frontier of its last life. Never fails, never waits. */
 void sp__allocator_give(sp_allocator *allocator, sp_block *block);
+
+/* Ends something that holds memory of the device and can be made again, if need be; false if there
+ * is nothing of that kind. Called without locks, by whoever found no memory. */
+typedef bool (*sp_give_way_fn)(sp_rt_device *device);
+/* Who is asked, of all devices; NULL: nobody. */
+void sp__allocator_set_give_way(sp_give_way_fn fn);
 
 /* Gives slabs back of which nothing is used, at most `max_bytes` of them and one more; how many
  * bytes. `is_deep` empties the streams' caches first. */

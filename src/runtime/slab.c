@@ -226,27 +226,60 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
         (unsigned long long)stats.reserved_bytes, (unsigned long long)limit_of(allocator));
 }
 
-static sp_status find_or_make_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                                    const sp_timeline *own, sp_block **out)
+static SP_ATOMIC(sp_give_way_fn) give_way; /* process-wide: a layer above, which never changes.
+                                              Relaxed: it names code only */
+
+void sp__allocator_set_give_way(sp_give_way_fn fn)
 {
-    for (;;) {
-        const sp_status status = slab_new(allocator, size_class, rounded, out);
-        if (status != SP_OUT_OF_MEMORY) return status;
-        sp__allocator_flush_caches(allocator);
-        *out = sp__pool_take(allocator, size_class, own);
-        if (*out != NULL) return SP_OK;
-        if (sp__allocator_trim(allocator, UINT64_MAX, false) > 0) continue;
-        sp_delay_point();
-        if (!wait_for_pending(allocator)) return fail_with_sizes(allocator, rounded);
-    }
+    sp_store_relaxed(&give_way, fn);
 }
 
-sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                         const sp_timeline *own, sp_block **out)
+static bool others_give_way(const sp_allocator *allocator)
+{
+    const sp_give_way_fn fn = sp_load_relaxed(&give_way);
+    return fn != NULL && fn(allocator->device);
+}
+
+/* A block from a new slab, or from what the caches held; *out is NULL if there is no memory. */
+static sp_status make_or_find_block(sp_allocator *allocator, const sp_block_wish *wish,
+                                    sp_block **out)
+{
+    do {
+        const sp_status status = slab_new(allocator, wish->size_class, wish->bytes, out);
+        if (status != SP_OUT_OF_MEMORY) return status;
+        sp__allocator_flush_caches(allocator);
+        *out = sp__pool_take(allocator, wish->size_class, wish->own);
+    } while (*out == NULL && sp__allocator_trim(allocator, UINT64_MAX, false) > 0);
+    return SP_OK;
+}
+
+/* For as long as something can be waited for, or gives way. */
+static sp_status take_from_others(sp_allocator *allocator, const sp_block_wish *wish,
+                                  sp_block **out)
+{
+    sp_status status = SP_OK;
+    sp_fetch_add_relaxed(&allocator->short_takers, 1);
+    while (status == SP_OK && *out == NULL) {
+        sp_delay_point();
+        if (!wait_for_pending(allocator) && !others_give_way(allocator)) break;
+        status = make_or_find_block(allocator, wish, out);
+    }
+    sp_fetch_sub_relaxed(&allocator->short_takers, 1);
+    return status;
+}
+
+static sp_status take_block(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
+{
+    SP_TRY(make_or_find_block(allocator, wish, out));
+    if (*out == NULL && !wish->is_spare) SP_TRY(take_from_others(allocator, wish, out));
+    return *out != NULL ? SP_OK : fail_with_sizes(allocator, wish->bytes);
+}
+
+sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    return sp__error_settle(&scope, find_or_make_block(allocator, size_class, rounded, own, out));
+    return sp__error_settle(&scope, take_block(allocator, wish, out));
 }
 
 /* ---- the check ---- */

@@ -6,11 +6,16 @@
 
 #include "runtime/allocator.h"
 
-/* A block of the class from a new slab. Without memory: gives unused slabs back, then waits for
- * pending points, and takes what that frees; then SP_OUT_OF_MEMORY. `own` is the timeline of the
- * stream that will use it. */
-sp_status sp__slab_block(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                         const sp_timeline *own, sp_block **out);
+typedef struct sp_block_wish {
+    uint32_t size_class;
+    bool is_spare;          /* its user can do without */
+    uint64_t bytes;         /* of the class */
+    const sp_timeline *own; /* of the stream that will use it; NULL: anybody at once */
+} sp_block_wish;
+
+/* A block from a new slab. Without memory: gives unused slabs back; for who needs the block, waits
+ * for pending points and lets others give way, and takes what that frees; then SP_OUT_OF_MEMORY. */
+sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out);
 
 /* A pooled block of the class that `own` may use without waiting, or NULL. */
 sp_block *sp__pool_take(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own);

@@ -190,6 +190,31 @@ sp_model small_model(const sp_model_options *options)
     return model;
 }
 
+void small_fill_rows(float *x, uint64_t first, uint64_t rows)
+{
+    for (uint64_t i = 0; i < rows * SMALL_IN; i++) {
+        x[i] = (float)((first * SMALL_IN + i) % 97) * 0.03125f - 1.5f;
+    }
+}
+
+sp_status small_run_rows(sp_model model, const float *x, uint64_t rows, float *y)
+{
+    const sp_host_tensor in = {.data = (void *)(uintptr_t)x,
+                               .bytes = rows * SMALL_IN * sizeof *x,
+                               .dtype = SP_F32,
+                               .rank = 2,
+                               .shape = {(int64_t)rows, SMALL_IN}};
+    sp_host_tensor out = {.data = y, .bytes = rows * SMALL_OUT * sizeof *y};
+    return sp_model_run(model, &in, 1, &out, 1);
+}
+
+sp_model_info model_info_of(sp_model model)
+{
+    sp_model_info info = {0};
+    CHECK_OK(sp_model_get_info(model, &info));
+    return info;
+}
+
 sp_host_tensor input_x(int64_t rows)
 {
     static float x_data[8] = {1, 2, 3, 4, -1, -2, -3, -4};

@@ -64,8 +64,14 @@ bool cases_open(const char *const *names, uint32_t count, const sp_model_options
                 cases_load *out);
 void cases_close(cases_load *l);
 
-/* A model y = x * w + b with `n` free: x is [n, 4], w [4, 3]. */
+/* A model y = tanh(x * w + b) with `n` free: x is [n, 4], w [4, 3]. */
 sp_model small_model(const sp_model_options *options);
+#define SMALL_IN 4
+#define SMALL_OUT 3
+/* `rows` rows of its x, from row `first` on; the values of a row depend on its number only. */
+void small_fill_rows(float *x, uint64_t first, uint64_t rows);
+sp_status small_run_rows(sp_model model, const float *x, uint64_t rows, float *y);
+sp_model_info model_info_of(sp_model model);
 /* Up to 2 rows for its x, the same each time; and room for `count` floats. */
 sp_host_tensor input_x(int64_t rows);
 sp_host_tensor output_y(float *data, uint64_t count);

@@ -109,13 +109,6 @@ static void run_op(const char *op, float y[8])
     CHECK_OK(sp_model_release(model));
 }
 
-static sp_model_info info_of(sp_model model)
-{
-    sp_model_info info = {0};
-    CHECK_OK(sp_model_get_info(model, &info));
-    return info;
-}
-
 TEST(the_condition_chooses_the_branch)
 {
     const sp_model model = two_branches();
@@ -130,7 +123,7 @@ TEST(the_condition_chooses_the_branch)
         CHECK_OK(run(model, false, y));
         CHECK_EQ_MEM(y, tanh, sizeof y);
     }
-    CHECK_EQ_U64(info_of(model).plan_count, 2);
+    CHECK_EQ_U64(model_info_of(model).plan_count, 2);
     sp_port port;
     CHECK_OK(sp_model_get_input(model, 0, &port));
     CHECK(!port.decides_shapes);
@@ -166,7 +159,7 @@ TEST(threads_choose_different_branches_at_the_same_time)
     run_op("Relu", all.want[1]);
     test_threads(31, choose, &all);
     CHECK_EQ_U64(sp_load_relaxed(&all.wrong), 0);
-    CHECK_EQ_U64(info_of(all.model).plan_builds, 2);
+    CHECK_EQ_U64(model_info_of(all.model).plan_builds, 2);
     CHECK_OK(sp_model_release(all.model));
 }
 
@@ -274,7 +267,7 @@ TEST(an_input_may_decide_a_shape)
         CHECK_EQ_INT(output.shape[0], sizes[i][0]);
         CHECK_EQ_INT(output.shape[1], sizes[i][1]);
     }
-    CHECK_EQ_U64(info_of(model).plan_count, 2);
+    CHECK_EQ_U64(model_info_of(model).plan_count, 2);
 
     sp_host_tensor inputs[2] = {tensor_x(), tensor_sizes(sizes[2])};
     sp_host_tensor output = {0};

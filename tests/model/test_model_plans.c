@@ -9,51 +9,22 @@
 #include "base/thread.h"
 #include "run_fixture.h"
 
-#define COLUMNS_IN 4
-#define COLUMNS_OUT 3
-
-/* `rows` rows of x from row `first` on; the values of a row depend on its number only. */
-static void fill_rows(float *x, uint64_t first, uint64_t rows)
-{
-    for (uint64_t i = 0; i < rows * COLUMNS_IN; i++) {
-        x[i] = (float)((first * COLUMNS_IN + i) % 97) * 0.03125f - 1.5f;
-    }
-}
-
-static sp_status run_rows(sp_model model, const float *x, uint64_t rows, float *y)
-{
-    const sp_host_tensor in = {.data = (void *)(uintptr_t)x,
-                               .bytes = rows * COLUMNS_IN * sizeof *x,
-                               .dtype = SP_F32,
-                               .rank = 2,
-                               .shape = {(int64_t)rows, COLUMNS_IN}};
-    sp_host_tensor out = {.data = y, .bytes = rows * COLUMNS_OUT * sizeof *y};
-    return sp_model_run(model, &in, 1, &out, 1);
-}
-
 /* A run of the first `rows` rows, up to 64 of them. */
 static void run(sp_model model, uint64_t rows)
 {
-    float x[64 * COLUMNS_IN];
-    float y[64 * COLUMNS_OUT];
-    fill_rows(x, 0, rows);
-    CHECK_OK(run_rows(model, x, rows, y));
-}
-
-static sp_model_info info_of(sp_model model)
-{
-    sp_model_info info = {0};
-    CHECK_OK(sp_model_get_info(model, &info));
-    return info;
+    float x[64 * SMALL_IN];
+    float y[64 * SMALL_OUT];
+    small_fill_rows(x, 0, rows);
+    CHECK_OK(small_run_rows(model, x, rows, y));
 }
 
 TEST(a_model_keeps_as_many_plans_as_it_is_told_to)
 {
     const sp_model model = small_model(&(sp_model_options){.max_plans = 3});
     for (uint64_t rows = 1; rows <= 3; rows++) run(model, rows);
-    CHECK_EQ_U64(info_of(model).plan_evictions, 0);
+    CHECK_EQ_U64(model_info_of(model).plan_evictions, 0);
     for (uint64_t rows = 4; rows <= 10; rows++) run(model, rows);
-    const sp_model_info info = info_of(model);
+    const sp_model_info info = model_info_of(model);
     CHECK_EQ_U64(info.plan_count, 3);
     CHECK_EQ_U64(info.plan_builds, 10);
     CHECK_EQ_U64(info.plan_evictions, 7);
@@ -68,25 +39,25 @@ TEST(the_plan_that_was_not_used_for_longest_gives_way)
     run(model, 4); /* takes the place of 2 */
     run(model, 1);
     run(model, 3);
-    CHECK_EQ_U64(info_of(model).plan_builds, 4);
+    CHECK_EQ_U64(model_info_of(model).plan_builds, 4);
     run(model, 2); /* takes the place of 4 */
     run(model, 1);
     run(model, 3);
-    CHECK_EQ_U64(info_of(model).plan_builds, 5);
+    CHECK_EQ_U64(model_info_of(model).plan_builds, 5);
     CHECK_OK(sp_model_release(model));
 }
 
 TEST(a_plan_that_is_built_again_gives_the_same_bits)
 {
     const sp_model model = small_model(&(sp_model_options){.max_plans = 1});
-    float x[8 * COLUMNS_IN];
-    float first[8 * COLUMNS_OUT];
-    float again[8 * COLUMNS_OUT];
-    fill_rows(x, 0, 8);
-    CHECK_OK(run_rows(model, x, 8, first));
+    float x[8 * SMALL_IN];
+    float first[8 * SMALL_OUT];
+    float again[8 * SMALL_OUT];
+    small_fill_rows(x, 0, 8);
+    CHECK_OK(small_run_rows(model, x, 8, first));
     run(model, 5);
-    CHECK_OK(run_rows(model, x, 8, again));
-    CHECK_EQ_U64(info_of(model).plan_builds, 3);
+    CHECK_OK(small_run_rows(model, x, 8, again));
+    CHECK_EQ_U64(model_info_of(model).plan_builds, 3);
     CHECK_EQ_MEM(first, again, sizeof first);
     CHECK_OK(sp_model_release(model));
 }
@@ -96,7 +67,7 @@ TEST(without_a_bound_of_its_own_a_model_keeps_as_many_plans_as_the_option_says)
     const uint64_t bound = (uint64_t)sp_option_int(SP_OPTION_PLANS);
     const sp_model model = small_model(NULL);
     for (uint64_t rows = 1; rows <= bound + 2; rows++) run(model, rows);
-    CHECK_EQ_U64(info_of(model).plan_count, bound);
+    CHECK_EQ_U64(model_info_of(model).plan_count, bound);
     CHECK_OK(sp_model_release(model));
 }
 
@@ -132,14 +103,14 @@ static void run_shapes(void *arg, uint32_t index)
 {
     shapes_load *l = arg;
     const uint64_t most = THREADS * l->rounds;
-    float *y = sp_malloc(most * COLUMNS_OUT * sizeof *y);
+    float *y = sp_malloc(most * SMALL_OUT * sizeof *y);
     for (uint64_t i = 0; i < l->rounds; i++) {
         const uint64_t rows = i * THREADS + index + 1;
-        const size_t bytes = rows * COLUMNS_OUT * sizeof *y;
+        const size_t bytes = rows * SMALL_OUT * sizeof *y;
         memset(y, 0xff, bytes);
-        CHECK_OK(run_rows(l->model, l->x, rows, y));
+        CHECK_OK(small_run_rows(l->model, l->x, rows, y));
         if (memcmp(y, l->y, bytes) != 0) sp_fetch_add_relaxed(&l->wrong, (uint64_t)1);
-        const sp_model_info info = info_of(l->model);
+        const sp_model_info info = model_info_of(l->model);
         raise(&l->most_plans, info.plan_count);
         raise(&l->most_sessions, info.session_count);
     }
@@ -150,15 +121,15 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
 {
     shapes_load l = {.rounds = test_count(200, 10)};
     const uint64_t most = THREADS * l.rounds;
-    l.x = sp_malloc(most * COLUMNS_IN * sizeof *l.x);
-    l.y = sp_malloc(most * COLUMNS_OUT * sizeof *l.y);
-    fill_rows(l.x, 0, most);
+    l.x = sp_malloc(most * SMALL_IN * sizeof *l.x);
+    l.y = sp_malloc(most * SMALL_OUT * sizeof *l.y);
+    small_fill_rows(l.x, 0, most);
     const sp_model whole = small_model(NULL);
-    CHECK_OK(run_rows(whole, l.x, most, l.y));
+    CHECK_OK(small_run_rows(whole, l.x, most, l.y));
     CHECK_OK(sp_model_release(whole));
     l.model = small_model(&(sp_model_options){.max_plans = BOUND});
     test_threads(THREADS, run_shapes, &l);
-    const sp_model_info info = info_of(l.model);
+    const sp_model_info info = model_info_of(l.model);
     CHECK_EQ_U64(sp_load_relaxed(&l.wrong), 0);
     CHECK_EQ_U64(info.plan_builds, most); /* each shape came once */
     CHECK_EQ_U64(info.plan_evictions, most - BOUND);
@@ -184,12 +155,12 @@ static void run_two_rows(void *ctx, sp_status status)
 {
     inside *in = ctx;
     (void)status;
-    float x[2 * COLUMNS_IN];
-    float y[2 * COLUMNS_OUT];
-    fill_rows(x, 0, 2);
+    float x[2 * SMALL_IN];
+    float y[2 * SMALL_OUT];
+    small_fill_rows(x, 0, 2);
     sp_store_release(&in->is_entered, 1);
-    while (info_of(in->model).runs == 0) sp_thread_yield();
-    in->status = run_rows(in->model, x, 2, y);
+    while (model_info_of(in->model).runs == 0) sp_thread_yield();
+    in->status = small_run_rows(in->model, x, 2, y);
 }
 
 static void run_one_row_behind(void *arg, uint32_t index)
@@ -212,8 +183,8 @@ TEST(a_run_inside_a_host_function_does_not_wait_for_a_plan_in_use)
     test_threads(1, run_one_row_behind, &in);
     CHECK_OK(sp_stream_synchronize(in.stream));
     CHECK_OK(in.status);
-    CHECK_EQ_U64(info_of(in.model).plan_count, 1);
-    CHECK_EQ_U64(info_of(in.model).plan_builds, 2);
+    CHECK_EQ_U64(model_info_of(in.model).plan_count, 1);
+    CHECK_EQ_U64(model_info_of(in.model).plan_builds, 2);
     CHECK_OK(sp_stream_release(in.stream));
     CHECK_OK(sp_model_release(in.model));
 }

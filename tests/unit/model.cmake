@@ -41,3 +41,13 @@ foreach(isa portable avx2)
     sp_add_test_run(test_kernel_bits_${isa} PROGRAM test_kernel_bits LABELS ops TIMEOUT 120
         ENV STREAMPOOL_ISA=${isa})
 endforeach()
+
+# A run for each function, since soak takes every float: the longest ones start first.
+add_executable(test_math_accuracy test_math_accuracy.c)
+target_link_libraries(test_math_accuracy PRIVATE sp_model_fixture sp_test_support sp_static m)
+foreach(function elu erf exp log sigmoid softplus tanh)
+    sp_add_test_run(test_math_accuracy_${function} PROGRAM test_math_accuracy LABELS ops
+        ARGS ${function}_is_accurate_everywhere)
+    set_tests_properties(test_math_accuracy_${function} PROPERTIES COST 100)
+endforeach()
+set_tests_properties(test_math_f32 PROPERTIES COST 100)

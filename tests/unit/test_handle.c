@@ -198,6 +198,36 @@ TEST(many_objects_at_once_each_have_a_handle_of_their_own)
     CHECK_EQ_U64(destroyed(), COUNT);
 }
 
+/* How many a walk meets. */
+static uint32_t walk(void)
+{
+    uint32_t count = 0;
+    sp_object *object;
+    for (uint32_t slot = 0; sp__handle_hold_slot(&things, slot, &object); slot++) {
+        if (object == NULL) continue;
+        CHECK_EQ_U64(thing_of(object)->plain, 42);
+        sp__object_drop(&things, object);
+        count++;
+    }
+    return count;
+}
+
+TEST(a_walk_meets_every_object_that_is_in_use)
+{
+    start();
+    CHECK_EQ_U64(walk(), 0);
+    uint64_t handles[100];
+    for (int i = 0; i < 100; i++) handles[i] = make();
+    CHECK_EQ_U64(walk(), 100);
+    sp_object *held = sp__handle_hold(&things, handles[7], "thing");
+    for (int i = 0; i < 50; i++) CHECK_OK(sp__handle_release(&things, handles[i], "thing"));
+    CHECK_EQ_U64(walk(), 50); /* one that is only held has no users */
+    sp__object_drop(&things, held);
+    CHECK_EQ_U64(walk(), 50);
+    for (int i = 50; i < 100; i++) CHECK_OK(sp__handle_release(&things, handles[i], "thing"));
+    CHECK_EQ_U64(destroyed(), 100);
+}
+
 TEST(a_hold_keeps_a_released_object_until_it_is_dropped)
 {
     start();

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software FMA against libm's, and the accuracy of our functions over the floats, with equal
- * bits on every instruction set. `make soak` takes every float. */
+/* The software FMA against libm's, and our functions where floats end. How accurate they are in
+ * between: test_math_accuracy.c. */
 #define SP_ISA portable
 #include "ops/cpu/math_f32.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
-#include "ops/lowering.h"
 #include "support/model_data.h"
 #include "support/test.h"
 
@@ -72,128 +69,6 @@ TEST(software_fma_is_exact_near_cancellation_and_ties)
         check_fma(a, b, near);
         check_fma(a, b, ldexpf(near, (int)(y / 5 % 60) - 30));
     }
-}
-
-/* ---- accuracy ---- */
-
-static double exact_exp(double x)
-{
-    return exp(x);
-}
-static double exact_sigmoid(double x)
-{
-    return 1.0 / (1.0 + exp(-x));
-}
-static double exact_tanh(double x)
-{
-    return tanh(x);
-}
-
-static double exact_softplus(double x)
-{
-    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
-}
-static double exact_elu(double x)
-{
-    return x < 0 ? expm1(x) : x;
-}
-
-/* Error in units of the last place of the exact result as a float. */
-static double ulps(float got, double want)
-{
-    if (isnan(want)) return isnan(got) ? 0 : HUGE_VAL;
-    if (fabs(want) > (double)FLT_MAX) return 0; /* functions_at_their_limits */
-    int exponent;
-    frexp(want, &exponent);
-    const double unit = ldexp(1.0, exponent - 24 < -149 ? -149 : exponent - 24);
-    return fabs((double)got - want) / unit;
-}
-
-typedef struct math_case {
-    sp_kernel_id kernel;
-    double (*exact)(double x);
-    double bound;
-} math_case;
-
-enum { CHUNK = 4096 };
-
-static double check_chunk(const math_case *which, const float *x)
-{
-    static float y[SP_CPU_ISA_COUNT][CHUNK];
-    double worst = 0;
-    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
-        const sp_kernel *kernels = sp__cpu_kernels((sp_cpu_isa)isa);
-        if (kernels == NULL) continue;
-        /* The parameters begin with what kernels without any have. */
-        const sp_function_constants k = {.count = CHUNK, .tile_count = CHUNK, .alpha = 1};
-        void *bindings[2] = {(void *)(uintptr_t)x, y[isa]};
-        CHECK_OK(
-            sp__kernel_run_grid(&kernels[which->kernel], (uint32_t[3]){1, 1, 1}, bindings, &k));
-        if (isa > 0) CHECK_EQ_MEM(y[isa], y[SP_CPU_PORTABLE], sizeof(y[0]));
-    }
-    for (int i = 0; i < CHUNK; i++) {
-        const double error = ulps(y[0][i], which->exact((double)x[i]));
-        if (error > worst) worst = error;
-        if (error <= which->bound) continue;
-        test_note("x = %a: %a, exactly %a", (double)x[i], (double)y[0][i],
-                  which->exact((double)x[i]));
-        CHECK(false);
-    }
-    return worst;
-}
-
-static void check_function(sp_kernel_id kernel, double (*exact)(double), double bound)
-{
-    const math_case which = {kernel, exact, bound};
-    /* An odd stride through all 2^32 patterns: every exponent, all parts of each. */
-    const uint64_t count = test_count(UINT64_C(1) << 32, UINT64_C(1) << 21);
-    const uint32_t stride =
-        count >= UINT64_C(1) << 32 ? 1 : (uint32_t)((UINT64_C(1) << 32) / count) | 1;
-    static float x[CHUNK];
-    double worst = 0;
-    uint32_t bits = 0;
-    for (uint64_t done = 0; done < count; done += CHUNK) {
-        for (int i = 0; i < CHUNK; i++, bits += stride) x[i] = sp_float_from_bits(bits);
-        const double error = check_chunk(&which, x);
-        if (error > worst) worst = error;
-    }
-    test_note("%s: at most %.3f ulp over %llu floats",
-              sp__cpu_kernels(SP_CPU_PORTABLE)[kernel].name, worst, (unsigned long long)count);
-}
-
-TEST(exp_is_accurate_everywhere)
-{
-    check_function(SP_KERNEL_ID_exp_f32, exact_exp, 1.1);
-}
-
-TEST(sigmoid_is_accurate_everywhere)
-{
-    check_function(SP_KERNEL_ID_sigmoid_f32, exact_sigmoid, 2.5);
-}
-
-TEST(tanh_is_accurate_everywhere)
-{
-    check_function(SP_KERNEL_ID_tanh_f32, exact_tanh, 1.5);
-}
-
-TEST(log_is_accurate_everywhere)
-{
-    check_function(SP_KERNEL_ID_log_f32, log, 1.0);
-}
-
-TEST(erf_is_accurate_everywhere)
-{
-    check_function(SP_KERNEL_ID_erf_f32, erf, 1.5);
-}
-
-TEST(softplus_is_accurate_everywhere)
-{
-    check_function(SP_KERNEL_ID_softplus_f32, exact_softplus, 2.5);
-}
-
-TEST(elu_is_accurate_everywhere)
-{
-    check_function(SP_KERNEL_ID_elu_f32, exact_elu, 2.0);
 }
 
 TEST(functions_at_their_limits)

@@ -92,6 +92,7 @@ DECLARE(sp__subject_plan_cache_retry);
 DECLARE(sp__subject_plan_cache_bound);
 DECLARE(sp__subject_plan_cache_private);
 DECLARE(sp__subject_sessions);
+DECLARE(sp__subject_sessions_give);
 /* verify/subjects/subject_base.c */
 DECLARE(sp__subject_once);
 DECLARE(sp__subject_once_fails);
@@ -522,6 +523,7 @@ const sp_subject sp__subjects[] = {
      .planted = "evict_in_use",
      .seconds = 0.5},
     {.name = "sessions", .test = sp__subject_sessions, .thread_count = 2},
+    {.name = "sessions_give", .test = sp__subject_sessions_give, .thread_count = 2},
     {.name = "once_2", .test = sp__subject_once, .arg = (void *)&two, .thread_count = 2},
     {.name = "once_3",
      .test = sp__subject_once,

@@ -14,6 +14,7 @@ void sp__subject_plan_cache_retry(void *arg);
 void sp__subject_plan_cache_bound(void *arg);
 void sp__subject_plan_cache_private(void *arg);
 void sp__subject_sessions(void *arg);
+void sp__subject_sessions_give(void *arg);
 
 typedef struct cache_world {
     sp_plan_cache cache;
@@ -173,14 +174,21 @@ void sp__subject_plan_cache_private(void *arg)
 
 /* ---- sessions ---- */
 
+/* Plain accesses: a session that two have is a race. */
+static void use_session(sp_session *session)
+{
+    SP_SCHED_ASSERT(session->next != session);
+    session->next = session;
+    session->next = NULL;
+    sp__session_give(session);
+}
+
 static void take_session(void *arg)
 {
     cache_world *w = arg;
     sp_session *session;
     SP_SCHED_ASSERT(sp__session_take(w->found[0]->compiled, true, &session) == SP_OK);
-    SP_SCHED_ASSERT(session->next != session);
-    session->next = session; /* plain: mine */
-    sp__session_give(session);
+    use_session(session);
 }
 
 static void take_session_twice(void *arg)
@@ -199,5 +207,39 @@ void sp__subject_sessions(void *arg)
     sp__subject_run((const sp_thread_fn[]){take_session_twice, take_session}, 2, &w);
     SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) <= 2);
     drop_found(&w, 1);
+    end_cache(&w);
+}
+
+/* ---- memory that others need ---- */
+
+static void run_a(void *arg)
+{
+    cache_world *w = arg;
+    sp_status status;
+    sp_session *session;
+    sp_plan_place *place = find_plan(w, &kernels_a, true, &status);
+    SP_SCHED_ASSERT(status == SP_OK);
+    SP_SCHED_ASSERT(sp__session_take(place->compiled, true, &session) == SP_OK);
+    use_session(session);
+    sp__plan_cache_drop(&w->cache, place);
+}
+
+static void give_way(void *arg)
+{
+    cache_world *w = arg;
+    sp__plan_cache_give_session(&w->cache);
+    sp__plan_cache_give_plan(&w->cache);
+}
+
+/* A run finds a session, and its plan again, whatever is given up beside it. */
+void sp__subject_sessions_give(void *arg)
+{
+    (void)arg;
+    cache_world w;
+    begin_cache(&w, 1);
+    w.device->dev->limits.run_slots = 2;
+    run_a(&w);
+    sp__subject_run((const sp_thread_fn[]){run_a, give_way}, 2, &w);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) <= 2);
     end_cache(&w);
 }

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where memory ends: what models keep only to be quicker gives way to what is needed. */
+#include <string.h>
+
+#include <streampool/device.h>
+#include <streampool/storage.h>
+
+#include "base/heap.h"
+#include "model/model.h"
+#include "run_fixture.h"
+
+/* Runs of ROWS rows and some more want blocks of one size, each a slab of its own. */
+#define ROWS 100000u
+#define SHAPES 12u
+#define MOST_ROWS (ROWS + SHAPES)
+
+typedef struct memory_fixture {
+    sp_device device;
+    sp_model_options options;
+    float *x, *y;   /* all rows, and what one run of them all gives on cpu */
+    uint32_t slots; /* of the device */
+} memory_fixture;
+
+static memory_fixture open_null(void)
+{
+    memory_fixture f = {0};
+    CHECK_OK(sp_device_open("null", &f.device));
+    f.options = (sp_model_options){.device = f.device};
+    f.x = sp_malloc(MOST_ROWS * SMALL_IN * sizeof *f.x);
+    f.y = sp_malloc(MOST_ROWS * SMALL_OUT * sizeof *f.y);
+    small_fill_rows(f.x, 0, MOST_ROWS);
+    const sp_model on_cpu = small_model(NULL);
+    CHECK_OK(small_run_rows(on_cpu, f.x, MOST_ROWS, f.y));
+    CHECK_OK(sp_model_release(on_cpu));
+    sp_device_info info = {0};
+    CHECK_OK(sp_device_get_info(f.device, &info));
+    f.slots = info.run_slots;
+    return f;
+}
+
+static void close_null(memory_fixture *f)
+{
+    sp_free(f->x);
+    sp_free(f->y);
+    CHECK_OK(sp_device_close(f->device));
+}
+
+/* A run of the first rows; are these the right bits? */
+static sp_status run_shape(const memory_fixture *f, sp_model model, uint32_t shape, bool *is_same)
+{
+    const uint64_t rows = ROWS + shape;
+    const size_t bytes = rows * SMALL_OUT * sizeof *f->y;
+    float *y = sp_calloc(rows * SMALL_OUT, sizeof *y);
+    const sp_status status = small_run_rows(model, f->x, rows, y);
+    *is_same = memcmp(y, f->y, bytes) == 0;
+    sp_free(y);
+    return status;
+}
+
+static void run_right(const memory_fixture *f, sp_model model, uint32_t shape)
+{
+    bool is_same;
+    CHECK_OK(run_shape(f, model, shape, &is_same));
+    CHECK(is_same);
+}
+
+static uint64_t reserved(const memory_fixture *f)
+{
+    sp_memory_stats stats = {0};
+    CHECK_OK(sp_device_empty_cache(f->device));
+    CHECK_OK(sp_device_get_memory_stats(f->device, &stats));
+    return stats.reserved_bytes;
+}
+
+/* What one session of the model's plans takes. */
+static uint64_t session_bytes(const memory_fixture *f)
+{
+    const uint64_t before = reserved(f);
+    const sp_model model = small_model(&f->options);
+    run_right(f, model, 0);
+    CHECK_EQ_U64(model_info_of(model).session_count, f->slots);
+    const uint64_t bytes = (reserved(f) - before) / f->slots;
+    CHECK(bytes >= ROWS * SMALL_OUT * sizeof(float));
+    CHECK_OK(sp_model_release(model));
+    return bytes;
+}
+
+/* Room for so many sessions beside what is in use now. */
+static void leave_room_for(const memory_fixture *f, uint32_t sessions)
+{
+    const uint64_t bytes = session_bytes(f);
+    CHECK_OK(sp_device_set_memory_limit(f->device, reserved(f) + sessions * bytes));
+}
+
+TEST(plans_that_nobody_uses_give_way_to_new_ones)
+{
+    memory_fixture f = open_null();
+    leave_room_for(&f, 2 * f.slots);
+    const sp_model model = small_model(&f.options);
+    for (uint32_t shape = 0; shape < SHAPES; shape++) run_right(&f, model, shape);
+    const sp_model_info info = model_info_of(model);
+    CHECK_EQ_U64(info.plan_builds, SHAPES);
+    CHECK_EQ_U64(info.plan_evictions + info.plan_count, SHAPES);
+    CHECK(info.plan_count >= 2);
+    run_right(&f, model, SHAPES - 1); /* the newest one is there */
+    CHECK_EQ_U64(model_info_of(model).plan_builds, SHAPES);
+    CHECK_OK(sp_model_release(model));
+    close_null(&f);
+}
+
+TEST(the_plan_that_was_not_used_for_longest_gives_way_whichever_model_has_it)
+{
+    memory_fixture f = open_null();
+    leave_room_for(&f, 3 * f.slots);
+    const sp_model first = small_model(&f.options);
+    const sp_model second = small_model(&f.options);
+    const sp_model third = small_model(&f.options);
+    run_right(&f, first, 0);
+    run_right(&f, second, 0);
+    run_right(&f, second, 1);
+    run_right(&f, first, 0); /* used again: now second's first plan is the oldest */
+    run_right(&f, third, 0);
+    CHECK_EQ_U64(model_info_of(first).plan_count, 1);
+    CHECK_EQ_U64(model_info_of(second).plan_evictions, 1);
+    run_right(&f, second, 1);
+    CHECK_EQ_U64(model_info_of(second).plan_builds, 2);
+    CHECK_OK(sp_model_release(first));
+    CHECK_OK(sp_model_release(second));
+    CHECK_OK(sp_model_release(third));
+    close_null(&f);
+}
+
+TEST(plans_give_way_to_storages)
+{
+    memory_fixture f = open_null();
+    leave_room_for(&f, 2 * f.slots);
+    const uint64_t bytes = session_bytes(&f);
+    const sp_model model = small_model(&f.options);
+    run_right(&f, model, 0);
+    run_right(&f, model, 1);
+    sp_storage storages[64];
+    CHECK(2 * f.slots <= 64);
+    for (uint32_t i = 0; i < 2 * f.slots; i++) {
+        CHECK_OK(sp_storage_create(f.device, bytes, NULL, &storages[i]));
+    }
+    CHECK_EQ_U64(model_info_of(model).plan_count, 0);
+    bool is_same;
+    CHECK_STATUS(run_shape(&f, model, 0, &is_same), SP_OUT_OF_MEMORY);
+    CHECK_MESSAGE("limit");
+    for (uint32_t i = 0; i < 2 * f.slots; i++) CHECK_OK(sp_storage_release(storages[i]));
+    run_right(&f, model, 0);
+    CHECK_OK(sp_model_release(model));
+    close_null(&f);
+}
+
+/* A plan in use keeps one session, so that its runs can take turns. */
+TEST(sessions_of_a_plan_in_use_give_way_but_for_the_last)
+{
+    memory_fixture f = open_null();
+    leave_room_for(&f, f.slots);
+    const uint64_t bytes = session_bytes(&f);
+    const sp_model model = small_model(&f.options);
+    run_right(&f, model, 0);
+    sp_rt_model *held = sp__model_hold(model);
+    sp_plan_place *place = sp__plan_cache_newest(&held->plans);
+    CHECK(place != NULL);
+    sp_storage storages[64];
+    CHECK(f.slots <= 64);
+    for (uint32_t i = 0; i < f.slots; i++) {
+        REQUIRE_STATUS(sp_storage_create(f.device, bytes, NULL, &storages[i]),
+                       i + 1 < f.slots ? SP_OK : SP_OUT_OF_MEMORY);
+    }
+    run_right(&f, model, 0);
+    CHECK_EQ_U64(model_info_of(model).plan_builds, 1);
+    sp__plan_cache_drop(&held->plans, place);
+    for (uint32_t i = 0; i + 1 < f.slots; i++) CHECK_OK(sp_storage_release(storages[i]));
+    sp__model_drop(held);
+    CHECK_OK(sp_model_release(model));
+    close_null(&f);
+}
+
+TEST(nothing_gives_way_to_sessions_that_only_make_runs_quicker)
+{
+    memory_fixture f = open_null();
+    leave_room_for(&f, f.slots + 1);
+    const sp_model first = small_model(&f.options);
+    const sp_model second = small_model(&f.options);
+    for (int i = 0; i < 3; i++) {
+        run_right(&f, first, 0);
+        run_right(&f, second, 0);
+    }
+    CHECK_EQ_U64(model_info_of(first).plan_builds, 1);
+    CHECK_EQ_U64(model_info_of(second).plan_builds, 1);
+    CHECK_EQ_U64(model_info_of(second).session_count, 1);
+    CHECK_OK(sp_model_release(first));
+    CHECK_OK(sp_model_release(second));
+    close_null(&f);
+}
+
+/* ---- threads ---- */
+
+#define THREADS 4u
+
+typedef struct short_load {
+    const memory_fixture *f;
+    sp_model models[2];
+    uint32_t rounds;
+    sp_atomic_u32 failed, wrong;
+} short_load;
+
+static void run_short(void *arg, uint32_t index)
+{
+    short_load *l = arg;
+    for (uint32_t i = 0; i < l->rounds; i++) {
+        bool is_same = false;
+        const uint32_t at = i * THREADS + index;
+        const sp_status status = run_shape(l->f, l->models[at % 2], at * 5 % SHAPES, &is_same);
+        if (status != SP_OK) sp_fetch_add_relaxed(&l->failed, 1);
+        if (status == SP_OK && !is_same) sp_fetch_add_relaxed(&l->wrong, 1);
+    }
+}
+
+/* Each thread uses one plan at a time, and needs one session of it: there is room for twice that.
+ */
+TEST(threads_share_too_little_memory)
+{
+    memory_fixture f = open_null();
+    leave_room_for(&f, 2 * THREADS);
+    short_load l = {.f = &f, .rounds = (uint32_t)test_count(500, 10)};
+    for (int i = 0; i < 2; i++) l.models[i] = small_model(&f.options);
+    test_threads(THREADS, run_short, &l);
+    CHECK_EQ_U64(sp_load_relaxed(&l.failed), 0);
+    CHECK_EQ_U64(sp_load_relaxed(&l.wrong), 0);
+    uint64_t evictions = 0;
+    for (int i = 0; i < 2; i++) {
+        evictions += model_info_of(l.models[i]).plan_evictions;
+        CHECK_OK(sp_model_release(l.models[i]));
+    }
+    CHECK(evictions > 0);
+    close_null(&f);
+}
+
+TEST_MAIN
