@@ -53,8 +53,8 @@ void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place)
     sp_mutex_unlock(&cache->lock);
 }
 
-/* Plans published so far. Process-wide: plans of all models are compared by their last use.
- * Relaxed, see last_use. */
+/* Plans published so far; relaxed, see last_use. process-wide: plans of all models are compared by
+ * their last use. */
 static sp_atomic_u64 newest_era;
 
 /* One write an era, so that threads do not take the line from each other. */

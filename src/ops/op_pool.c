@@ -65,18 +65,7 @@ static sp_status lower_images(const sp_op_call *call, sp_lowering *lowering, con
 {
     sp_pool_constants k = {
         .planes = call->inputs[0].shape.dims[0] * call->inputs[0].shape.dims[1],
-        .in_h = w->in[1],
-        .in_w = w->in[2],
-        .out_h = w->out[1],
-        .out_w = w->out[2],
-        .kernel_h = w->kernel[1],
-        .kernel_w = w->kernel[2],
-        .stride_h = w->stride[1],
-        .stride_w = w->stride[2],
-        .dilation_h = w->dilation[1],
-        .dilation_w = w->dilation[2],
-        .pad_top = w->pad[1],
-        .pad_left = w->pad[2],
+        SP_WINDOW_OVER_IMAGES(w),
     };
     k.tile_planes = sp__window_tile(8, k.kernel_h * k.kernel_w + 4, k.out_h * k.out_w);
     sp_dispatch *dispatch;

@@ -12,6 +12,14 @@ typedef struct sp_window {
     int64_t pad[3], end[3]; /* before the first, behind the last */
 } sp_window;
 
+/* The fields of a window over images, in an initialiser of any kernel's constants. */
+#define SP_WINDOW_OVER_IMAGES(window)                                                              \
+    .in_h = (window)->in[1], .in_w = (window)->in[2], .out_h = (window)->out[1],                   \
+    .out_w = (window)->out[2], .kernel_h = (window)->kernel[1], .kernel_w = (window)->kernel[2],   \
+    .stride_h = (window)->stride[1], .stride_w = (window)->stride[2],                              \
+    .dilation_h = (window)->dilation[1], .dilation_w = (window)->dilation[2],                      \
+    .pad_top = (window)->pad[1], .pad_left = (window)->pad[2]
+
 /* Reads strides, dilations, pads and auto_pad of a call whose input 0 is [batch, channels, spatial
  * ...], and computes the output's sizes. `kernel` has one size per spatial dimension; `rounds_up`
  * is ceil_mode. Errors: SP_UNSUPPORTED (4 or more dimensions, negative pads), SP_MISMATCH. */

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf output for tests. */
+/* Protobuf output for tests, and what is done with it. */
 #include "support/onnx_writer.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/heap.h"
+#include "model/graph.h"
+#include "support/test.h"
 
 void writer_free(writer *w)
 {
@@ -115,48 +119,47 @@ writer make_node(const char *op, const char *inputs, const char *outputs)
     return w;
 }
 
-void add_attribute_int(writer *node, const char *name, int64_t value)
+/* An attribute without its value; `type` is an AttributeType. */
+static writer make_attribute(const char *name, int64_t type)
 {
     writer w = {0};
     write_text(&w, 1, name);
+    write_int(&w, 20, type);
+    return w;
+}
+
+void add_attribute_int(writer *node, const char *name, int64_t value)
+{
+    writer w = make_attribute(name, 2);
     write_int(&w, 3, value);
-    write_int(&w, 20, 2);
     write_message(node, 5, &w);
 }
 
 void add_attribute_ints(writer *node, const char *name, const int64_t *values, uint32_t count)
 {
-    writer w = {0};
-    write_text(&w, 1, name);
+    writer w = make_attribute(name, 7);
     for (uint32_t i = 0; i < count; i++) write_int(&w, 8, values[i]);
-    write_int(&w, 20, 7);
     write_message(node, 5, &w);
 }
 
 void add_attribute_float(writer *node, const char *name, float value)
 {
-    writer w = {0};
-    write_text(&w, 1, name);
+    writer w = make_attribute(name, 1);
     write_float(&w, 2, value);
-    write_int(&w, 20, 1);
     write_message(node, 5, &w);
 }
 
 void add_attribute_floats(writer *node, const char *name, const float *values, uint32_t count)
 {
-    writer w = {0};
-    write_text(&w, 1, name);
+    writer w = make_attribute(name, 6);
     for (uint32_t i = 0; i < count; i++) write_float(&w, 7, values[i]);
-    write_int(&w, 20, 6);
     write_message(node, 5, &w);
 }
 
 void add_attribute_text(writer *node, const char *name, const char *value)
 {
-    writer w = {0};
-    write_text(&w, 1, name);
+    writer w = make_attribute(name, 3);
     write_text(&w, 4, value);
-    write_int(&w, 20, 3);
     write_message(node, 5, &w);
 }
 
@@ -164,10 +167,8 @@ void add_attribute_text(writer *node, const char *name, const char *value)
 static void add_attribute_message(writer *node, const char *name, uint32_t field, int64_t type,
                                   writer *value)
 {
-    writer w = {0};
-    write_text(&w, 1, name);
+    writer w = make_attribute(name, type);
     write_message(&w, field, value);
-    write_int(&w, 20, type);
     write_message(node, 5, &w);
 }
 
@@ -263,4 +264,18 @@ writer make_model_with(writer *functions, writer *graph)
     write_raw(&file, functions->bytes, functions->len);
     writer_free(functions);
     return file;
+}
+
+void check_load_without_memory(const writer *file)
+{
+    bool has_failed = true;
+    for (uint64_t skip = 0; has_failed; skip++) {
+        const sp_graph *graph = NULL;
+        sp_heap_fail_after(skip);
+        const sp_status status = sp__graph_load(file->bytes, file->len, &graph);
+        has_failed = sp_heap_has_failed();
+        sp_heap_fail_after(UINT64_MAX);
+        CHECK_STATUS(status, has_failed ? SP_OUT_OF_MEMORY : SP_OK);
+        sp__graph_free(graph);
+    }
 }

@@ -64,4 +64,7 @@ void add_function(writer *functions, writer function);
 /* A model of opset 14 with functions; both are freed. */
 writer make_model_with(writer *functions, writer *graph);
 
+/* Each allocation of its load fails once: that is SP_OUT_OF_MEMORY, and nothing stays behind. */
+void check_load_without_memory(const writer *file);
+
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/heap.h"
 #include "model/graph.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
@@ -374,16 +373,7 @@ TEST(each_allocation_that_fails_fails_the_load)
     writer functions = leaking();
     writer graph = graph_of(call_with("outer", "angle", 4));
     writer file = make_model_with(&functions, &graph);
-    bool has_failed = true;
-    for (uint64_t skip = 0; has_failed; skip++) {
-        const sp_graph *loaded = NULL;
-        sp_heap_fail_after(skip);
-        const sp_status status = sp__graph_load(file.bytes, file.len, &loaded);
-        has_failed = sp_heap_has_failed();
-        sp_heap_fail_after(UINT64_MAX);
-        CHECK_STATUS(status, has_failed ? SP_OUT_OF_MEMORY : SP_OK);
-        sp__graph_free(loaded);
-    }
+    check_load_without_memory(&file);
     writer_free(&file);
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "model/graph.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
@@ -218,16 +217,7 @@ TEST(each_allocation_that_fails_fails_the_load)
 {
     const pair_form form = {.has_bias = true};
     writer file = file_of(&form);
-    bool has_failed = true;
-    for (uint64_t skip = 0; has_failed; skip++) {
-        const sp_graph *graph = NULL;
-        sp_heap_fail_after(skip);
-        const sp_status status = sp__graph_load(file.bytes, file.len, &graph);
-        has_failed = sp_heap_has_failed();
-        sp_heap_fail_after(UINT64_MAX);
-        CHECK_STATUS(status, has_failed ? SP_OUT_OF_MEMORY : SP_OK);
-        sp__graph_free(graph);
-    }
+    check_load_without_memory(&file);
     writer_free(&file);
 }
 
