@@ -127,3 +127,39 @@ sp_model_info parts_info(sp_model model)
     CHECK_OK(sp_model_get_info(model, &info));
     return info;
 }
+
+static void run_endless(void *arg)
+{
+    parts_endless *e = arg;
+    const float x[2] = {1, 2};
+    float y[2];
+    const sp_host_tensor input = parts_floats("x", x, 2);
+    sp_host_tensor output = parts_room("y", y, sizeof y);
+    e->status = sp_model_run(e->model, &input, 1, &output, 1);
+}
+
+void parts_endless_begin(parts_endless *e, const sp_model_options *options, bool has_node)
+{
+    static const int64_t any_dims[1] = {-1};
+    writer graph = {0};
+    writer body = parts_body(1);
+    add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
+    parts_add_ints(&graph, "n", (const int64_t[]){(int64_t)1 << 62}, -1);
+    parts_add_bool(&graph, "c", true);
+    if (has_node) add_node(&body, make_node("Neg", "v", "w"));
+    add_output(&body, "on");
+    add_output(&body, has_node ? "w" : "v");
+    add_node(&graph, parts_loop("n c x", "y", &body));
+    add_output(&graph, "y");
+    *e = (parts_endless){0};
+    REQUIRE_OK(parts_load(&graph, options, &e->model));
+    REQUIRE_OK(sp_thread_create(&e->thread, "endless", run_endless, e));
+    while (parts_info(e->model).runs == 0) sp_thread_yield();
+}
+
+sp_status parts_endless_join(parts_endless *e)
+{
+    sp_thread_join(&e->thread);
+    CHECK_OK(sp_model_release(e->model));
+    return e->status;
+}

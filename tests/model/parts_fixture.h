@@ -6,6 +6,7 @@
 
 #include <streampool/model.h>
 
+#include "base/thread.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -45,5 +46,16 @@ sp_host_tensor parts_bool(const char *name, const bool *value);
 sp_host_tensor parts_room(const char *name, void *data, uint64_t bytes);
 
 sp_model_info parts_info(sp_model model);
+
+/* A loop that somebody else has to end, on a thread of its own. Its body has a node, or none; it
+ * is being run when begin returns. Join returns what the run did, and releases the model. */
+typedef struct parts_endless {
+    sp_model model;
+    sp_thread thread;
+    sp_status status;
+} parts_endless;
+
+void parts_endless_begin(parts_endless *e, const sp_model_options *options, bool has_node);
+sp_status parts_endless_join(parts_endless *e);
 
 #endif

@@ -302,40 +302,17 @@ TEST(a_loop_that_grows_for_ever_is_refused)
     CHECK_OK(sp_model_release(doubling));
 }
 
-typedef struct endless {
-    sp_model model;
-    sp_status status;
-} endless;
-
-static void run_endless(void *arg)
-{
-    endless *e = arg;
-    result r;
-    e->status = run(e->model, (int64_t)1 << 62, true, 2, &r);
-}
-
 /* With a plan in the body, and with none. */
 TEST(closing_the_device_ends_an_endless_loop)
 {
     for (int has_node = 0; has_node < 2; has_node++) {
-        sp_device device;
-        REQUIRE_OK(sp_device_open("null", &device));
-        writer graph = begin_graph();
-        writer body = parts_body(1);
-        if (has_node != 0) add_node(&body, make_node("Neg", "v", "w"));
-        add_output(&body, "on");
-        add_output(&body, has_node != 0 ? "w" : "v");
-        add_node(&graph, parts_loop("n c x", "y", &body));
-        add_output(&graph, "y");
-        endless e = {.status = SP_OK};
-        REQUIRE_OK(parts_load(&graph, &(sp_model_options){.device = device}, &e.model));
-        sp_thread thread;
-        REQUIRE_OK(sp_thread_create(&thread, "endless", run_endless, &e));
-        while (parts_info(e.model).runs == 0) sp_thread_yield();
-        CHECK_OK(sp_device_close(device));
-        sp_thread_join(&thread);
-        CHECK(e.status == SP_CLOSED || e.status == SP_DEVICE_LOST);
-        CHECK_OK(sp_model_release(e.model));
+        sp_model_options options = {0};
+        parts_endless e;
+        REQUIRE_OK(sp_device_open("null", &options.device));
+        parts_endless_begin(&e, &options, has_node != 0);
+        CHECK_OK(sp_device_close(options.device));
+        const sp_status status = parts_endless_join(&e);
+        CHECK(status == SP_CLOSED || status == SP_DEVICE_LOST);
     }
 }
 

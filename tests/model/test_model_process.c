@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/thread.h"
+#include "parts_fixture.h"
 #include "run_fixture.h"
 #include "support/child.h"
 
@@ -230,6 +231,22 @@ TEST(a_shutdown_beside_runs_lets_each_finish_or_refuses_it)
     for (uint64_t i = 0; i < rounds; i++) {
         const char *name = fixture_models[i % FIXTURE_MODELS];
         CHECK_EQ_INT(child_run(shut_down_beside_runs, (void *)(uintptr_t)name), 0);
+    }
+}
+
+static int shut_down_beside_an_endless_loop(void *arg)
+{
+    parts_endless e;
+    parts_endless_begin(&e, NULL, *(const bool *)arg);
+    if (sp_shutdown() != SP_OK) return failed("shutdown");
+    return parts_endless_join(&e) == SP_CLOSED ? 0 : failed("the loop's end");
+}
+
+TEST(a_shutdown_ends_an_endless_loop)
+{
+    for (int has_node = 0; has_node < 2; has_node++) {
+        bool arg = has_node != 0;
+        CHECK_EQ_INT(child_run(shut_down_beside_an_endless_loop, &arg), 0);
     }
 }
 
