@@ -2,6 +2,7 @@
 /* How many plans a model keeps, and which. */
 #include <string.h>
 
+#include <streampool/storage.h>
 #include <streampool/stream.h>
 
 #include "base/heap.h"
@@ -89,7 +90,7 @@ typedef struct shapes_load {
     uint64_t rounds; /* shapes of each thread, that no other thread has */
     float *x, *y;    /* all rows, and what one run of all of them gave */
     sp_atomic_u64 wrong;
-    sp_atomic_u64 most_plans, most_sessions;
+    sp_atomic_u64 most_plans, most_sessions, most_bytes;
 } shapes_load;
 
 static void raise(sp_atomic_u64 *most, uint64_t now)
@@ -97,6 +98,13 @@ static void raise(sp_atomic_u64 *most, uint64_t now)
     uint64_t seen = sp_load_relaxed(most);
     while (seen < now && !sp_cas_relaxed(most, &seen, now)) {
     }
+}
+
+static uint64_t bytes_in_use(void)
+{
+    sp_memory_stats stats = {0};
+    CHECK_OK(sp_device_get_memory_stats((sp_device){0}, &stats));
+    return stats.in_use_bytes;
 }
 
 static void run_shapes(void *arg, uint32_t index)
@@ -113,6 +121,7 @@ static void run_shapes(void *arg, uint32_t index)
         const sp_model_info info = model_info_of(l->model);
         raise(&l->most_plans, info.plan_count);
         raise(&l->most_sessions, info.session_count);
+        raise(&l->most_bytes, bytes_in_use());
     }
     sp_free(y);
 }
@@ -124,8 +133,10 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
     l.x = sp_malloc(most * SMALL_IN * sizeof *l.x);
     l.y = sp_malloc(most * SMALL_OUT * sizeof *l.y);
     small_fill_rows(l.x, 0, most);
+    const uint64_t before = bytes_in_use();
     const sp_model whole = small_model(NULL);
     CHECK_OK(small_run_rows(whole, l.x, most, l.y));
+    const uint64_t largest = bytes_in_use() - before; /* plan */
     CHECK_OK(sp_model_release(whole));
     l.model = small_model(&(sp_model_options){.max_plans = BOUND});
     test_threads(THREADS, run_shapes, &l);
@@ -136,7 +147,10 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
     CHECK(sp_load_relaxed(&l.most_plans) <= BOUND);
     const uint64_t slots = sp_thread_core_count();
     CHECK(sp_load_relaxed(&l.most_sessions) <= BOUND * slots);
+    /* Who ends a plan frees it before the next one is built. */
+    CHECK(sp_load_relaxed(&l.most_bytes) - before <= BOUND * largest);
     CHECK_OK(sp_model_release(l.model));
+    CHECK_EQ_U64(bytes_in_use(), before);
     sp_free(l.x);
     sp_free(l.y);
 }
