@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where memory ends: what models keep only to be quicker gives way to what is needed. */
+/* Where memory ends: what models keep only to be quicker gives way to what is needed. On a null
+ * device, or on the first GPU if STREAMPOOL_TEST_DEVICE is cuda. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <streampool/device.h>
@@ -21,10 +23,12 @@ typedef struct memory_fixture {
     uint32_t slots; /* of the device */
 } memory_fixture;
 
-static memory_fixture open_null(void)
+static memory_fixture begin(void)
 {
     memory_fixture f = {0};
-    CHECK_OK(sp_device_open("null", &f.device));
+    const char *kind = getenv("STREAMPOOL_TEST_DEVICE");
+    const bool is_cuda = kind != NULL && strcmp(kind, "cuda") == 0;
+    CHECK_OK(sp_device_open(is_cuda ? "cuda:0" : "null", &f.device));
     f.options = (sp_model_options){.device = f.device};
     f.x = sp_malloc(MOST_ROWS * SMALL_IN * sizeof *f.x);
     f.y = sp_malloc(MOST_ROWS * SMALL_OUT * sizeof *f.y);
@@ -38,11 +42,32 @@ static memory_fixture open_null(void)
     return f;
 }
 
-static void close_null(memory_fixture *f)
+static void end(memory_fixture *f)
 {
     sp_free(f->x);
     sp_free(f->y);
     CHECK_OK(sp_device_close(f->device));
+}
+
+enum { MOST_STORAGES = 256 };
+
+/* Storages until there is no memory for one more; how many. */
+static uint32_t fill_up(const memory_fixture *f, uint64_t bytes, sp_storage *storages)
+{
+    uint32_t count = 0;
+    sp_status status = SP_OK;
+    while (status == SP_OK && count < MOST_STORAGES) {
+        status = sp_storage_create(f->device, bytes, NULL, &storages[count]);
+        if (status == SP_OK) count++;
+    }
+    CHECK_STATUS(status, SP_OUT_OF_MEMORY);
+    CHECK_MESSAGE("limit");
+    return count;
+}
+
+static void release_all(const sp_storage *storages, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) CHECK_OK(sp_storage_release(storages[i]));
 }
 
 /* A run of the first rows; are these the right bits? */
@@ -94,7 +119,7 @@ static void leave_room_for(const memory_fixture *f, uint32_t sessions)
 
 TEST(plans_that_nobody_uses_give_way_to_new_ones)
 {
-    memory_fixture f = open_null();
+    memory_fixture f = begin();
     leave_room_for(&f, 2 * f.slots);
     const sp_model model = small_model(&f.options);
     for (uint32_t shape = 0; shape < SHAPES; shape++) run_right(&f, model, shape);
@@ -105,12 +130,12 @@ TEST(plans_that_nobody_uses_give_way_to_new_ones)
     run_right(&f, model, SHAPES - 1); /* the newest one is there */
     CHECK_EQ_U64(model_info_of(model).plan_builds, SHAPES);
     CHECK_OK(sp_model_release(model));
-    close_null(&f);
+    end(&f);
 }
 
 TEST(the_plan_that_was_not_used_for_longest_gives_way_whichever_model_has_it)
 {
-    memory_fixture f = open_null();
+    memory_fixture f = begin();
     leave_room_for(&f, 3 * f.slots);
     const sp_model first = small_model(&f.options);
     const sp_model second = small_model(&f.options);
@@ -127,61 +152,66 @@ TEST(the_plan_that_was_not_used_for_longest_gives_way_whichever_model_has_it)
     CHECK_OK(sp_model_release(first));
     CHECK_OK(sp_model_release(second));
     CHECK_OK(sp_model_release(third));
-    close_null(&f);
+    end(&f);
 }
 
 TEST(plans_give_way_to_storages)
 {
-    memory_fixture f = open_null();
+    memory_fixture f = begin();
     leave_room_for(&f, 2 * f.slots);
     const uint64_t bytes = session_bytes(&f);
     const sp_model model = small_model(&f.options);
     run_right(&f, model, 0);
     run_right(&f, model, 1);
-    sp_storage storages[64];
-    CHECK(2 * f.slots <= 64);
-    for (uint32_t i = 0; i < 2 * f.slots; i++) {
-        CHECK_OK(sp_storage_create(f.device, bytes, NULL, &storages[i]));
-    }
+    sp_storage storages[MOST_STORAGES];
+    const uint32_t count = fill_up(&f, bytes / 2, storages);
+    CHECK(count >= 2 * f.slots);
     CHECK_EQ_U64(model_info_of(model).plan_count, 0);
     bool is_same;
     CHECK_STATUS(run_shape(&f, model, 0, &is_same), SP_OUT_OF_MEMORY);
     CHECK_MESSAGE("limit");
-    for (uint32_t i = 0; i < 2 * f.slots; i++) CHECK_OK(sp_storage_release(storages[i]));
+    release_all(storages, count);
     run_right(&f, model, 0);
     CHECK_OK(sp_model_release(model));
-    close_null(&f);
+    end(&f);
+}
+
+static uint32_t sessions_alive(sp_compiled *compiled)
+{
+    sp_mutex_lock(&compiled->lock);
+    const uint32_t alive = compiled->alive;
+    sp_mutex_unlock(&compiled->lock);
+    return alive;
 }
 
 /* A plan in use keeps one session, so that its runs can take turns. */
 TEST(sessions_of_a_plan_in_use_give_way_but_for_the_last)
 {
-    memory_fixture f = open_null();
+    memory_fixture f = begin();
     leave_room_for(&f, f.slots);
     const uint64_t bytes = session_bytes(&f);
     const sp_model model = small_model(&f.options);
     run_right(&f, model, 0);
     sp_rt_model *held = sp__model_hold(model);
     sp_plan_place *place = sp__plan_cache_newest(&held->plans);
-    CHECK(place != NULL);
-    sp_storage storages[64];
-    CHECK(f.slots <= 64);
-    for (uint32_t i = 0; i < f.slots; i++) {
-        REQUIRE_STATUS(sp_storage_create(f.device, bytes, NULL, &storages[i]),
-                       i + 1 < f.slots ? SP_OK : SP_OUT_OF_MEMORY);
-    }
+    REQUIRE(place != NULL);
+    CHECK_EQ_U64(sessions_alive(place->compiled), f.slots);
+    sp_storage storages[MOST_STORAGES];
+    const uint32_t count = fill_up(&f, bytes / 2, storages);
+    CHECK(count >= f.slots - 1);
+    REQUIRE_EQ_U64(sessions_alive(place->compiled), 1);
     run_right(&f, model, 0);
     CHECK_EQ_U64(model_info_of(model).plan_builds, 1);
     sp__plan_cache_drop(&held->plans, place);
-    for (uint32_t i = 0; i + 1 < f.slots; i++) CHECK_OK(sp_storage_release(storages[i]));
+    release_all(storages, count);
     sp__model_drop(held);
     CHECK_OK(sp_model_release(model));
-    close_null(&f);
+    end(&f);
 }
 
 TEST(nothing_gives_way_to_sessions_that_only_make_runs_quicker)
 {
-    memory_fixture f = open_null();
+    memory_fixture f = begin();
     leave_room_for(&f, f.slots + 1);
     const sp_model first = small_model(&f.options);
     const sp_model second = small_model(&f.options);
@@ -194,7 +224,7 @@ TEST(nothing_gives_way_to_sessions_that_only_make_runs_quicker)
     CHECK_EQ_U64(model_info_of(second).session_count, 1);
     CHECK_OK(sp_model_release(first));
     CHECK_OK(sp_model_release(second));
-    close_null(&f);
+    end(&f);
 }
 
 /* ---- threads ---- */
@@ -224,7 +254,7 @@ static void run_short(void *arg, uint32_t index)
  */
 TEST(threads_share_too_little_memory)
 {
-    memory_fixture f = open_null();
+    memory_fixture f = begin();
     leave_room_for(&f, 2 * THREADS);
     short_load l = {.f = &f, .rounds = (uint32_t)test_count(500, 10)};
     for (int i = 0; i < 2; i++) l.models[i] = small_model(&f.options);
@@ -237,7 +267,7 @@ TEST(threads_share_too_little_memory)
         CHECK_OK(sp_model_release(l.models[i]));
     }
     CHECK(evictions > 0);
-    close_null(&f);
+    end(&f);
 }
 
 TEST_MAIN
