@@ -175,7 +175,7 @@ bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out
     *out = NULL;
     if (object == NULL) return false;
     uint64_t word = sp_load_relaxed(&object->word);
-    while (users_of(word) > 0 && holds_of(word) < HOLD_MAX) {
+    while (holds_of(word) > 0 && holds_of(word) < HOLD_MAX) {
         /* Acquire pairs with the release in publish. */
         if (!sp_cas_acquire(&object->word, &word, word + ONE_HOLD)) continue;
         *out = object;

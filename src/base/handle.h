@@ -92,7 +92,7 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object);
 sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *noun);
 
 /* For walks over all objects: false behind the last slot. *out is the slot's object with one more
- * hold, or NULL, without an error, if it is not in use. */
+ * hold, or NULL, without an error, if nobody has one. Objects without users are met, too. */
 bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out);
 
 /* The object without a hold, or NULL without an error. The caller reads only atomic fields of it,

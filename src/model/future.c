@@ -186,6 +186,7 @@ static void fire_callback(sp_waiter *waiter)
     if (!sp__host_executor_post(&callback->job)) call_user(&callback->job);
 }
 
+/* Takes the caller's hold over, unless it fails. */
 static sp_status call_later(sp_rt_future *future, sp_future_function fn, void *ctx)
 {
     future_callback *callback = sp_malloc(sizeof *callback);
@@ -196,12 +197,11 @@ static sp_status call_later(sp_rt_future *future, sp_future_function fn, void *c
                                   .fn = fn,
                                   .ctx = ctx};
     if (sp_load_acquire(&future->is_started) != 0) sp__point_flush(future->point);
-    sp__object_hold(&future->object); /* the callback's, which may be called in no time */
+    /* From here on it may be called in no time. */
     if (!is_done(future) && sp__timeline_register(&future->timeline, &callback->waiter)) {
         return SP_OK;
     }
     if (sp__host_executor_post(&callback->job)) return SP_OK;
-    sp__future_drop(future);
     sp_free(callback);
     return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) during the call");
 }
@@ -212,6 +212,6 @@ sp_status sp_future_on_complete(sp_future handle, sp_future_function fn, void *c
     if (fn == NULL) return sp__fail(SP_INVALID, "sp_future_on_complete needs a function");
     SP_TRY(hold(handle, &future));
     const sp_status status = call_later(future, fn, ctx);
-    sp__future_drop(future);
+    if (status != SP_OK) sp__future_drop(future);
     return status;
 }

@@ -23,7 +23,11 @@ static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
 {
     sp_session *session;
     SP_TRY(sp__session_take(compiled, stream != NULL, &session));
-    sp_status status = sp__session_cover_unwanted(session, outputs);
+    sp_status status = SP_OK;
+    /* Where outputs are copied at the end, those that nobody wants are not. */
+    if (stream == NULL || session->staging == NULL) {
+        status = sp__session_cover_unwanted(session, false, outputs);
+    }
     if (status == SP_OK) {
         sp__model_count_in(model);
         status = stream == NULL ? sp__session_run_inline(session, inputs, outputs)

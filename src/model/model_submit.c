@@ -71,7 +71,9 @@ static void end_run(sp_rt_future *run, ready_runs *ready)
 {
     sp_rt_model *model = run->model;
     if (run->session != NULL) {
-        if (run->fault == SP_NO_FAULT) sp__session_end(run->session, run->outputs);
+        /* A run that was on no queue was computed in the caller's memory. */
+        const bool is_to_copy = run->fault == SP_NO_FAULT && run->has_queue;
+        if (is_to_copy) sp__session_end(run->session, run->outputs);
         add_with_session(ready, sp__session_give(run->session));
     }
     if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
@@ -116,7 +118,8 @@ static bool fail_run(sp_rt_future *run, sp_status status)
     return true;
 }
 
-/* NULL if the run is in line now. In that of a plan of its own nobody would come by. */
+/* NULL if the run is in line now. In that of a plan of its own nobody would come by; but there the
+ * session that came with the plan is idle. */
 static sp_status take_session(sp_rt_future *run, sp_session **out)
 {
     sp_compiled *compiled = run->place->compiled;
@@ -136,7 +139,9 @@ static bool start(sp_rt_future *run)
         if (session == NULL) return false;
         run->session = session;
     }
-    status = sp__session_cover_unwanted(run->session, run->outputs);
+    if (run->session->staging == NULL) {
+        status = sp__session_cover_unwanted(run->session, true, run->outputs);
+    }
     return status == SP_OK ? launch(run) : fail_run(run, status);
 }
 
@@ -183,7 +188,7 @@ void sp__submitted_go_on(sp_session_waiter *session, sp_slot_waiter *slot)
 static sp_status run_here(sp_rt_future *run)
 {
     SP_TRY(sp__session_take(run->place->compiled, false, &run->session));
-    SP_TRY(sp__session_cover_unwanted(run->session, run->outputs));
+    SP_TRY(sp__session_cover_unwanted(run->session, false, run->outputs));
     sp__model_count_in(run->model);
     run->is_counted = true;
     return sp__session_run_inline(run->session, run->data, run->outputs);

@@ -86,6 +86,24 @@ static sp_plan_place *look_up(sp_plan_cache *cache, const sp_plan_key *key)
     return NULL;
 }
 
+/* The same under the lock, where plans keep their places: so no other plan is used meanwhile, whose
+ * drop might want the lock. */
+static sp_plan_place *look_up_locked(sp_plan_cache *cache, const sp_plan_key *key)
+    SP_REQUIRES(&cache->lock)
+{
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        const uint32_t at = place_of(cache, key, i);
+        sp_plan_place *place = &cache->places[at];
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash) continue;
+        if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
+        if (!sp__plan_key_is(key, place->words, place->word_count)) continue;
+        (void)hold(place); /* it is live */
+        note_use(place);
+        return place;
+    }
+    return NULL;
+}
+
 /* ---- places ---- */
 
 /* What a plan leaves behind when its life has ended, freed without the lock. */
@@ -199,7 +217,7 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
     place->words = sp_malloc(bytes);
     if (place->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
     memcpy(place->words, key->words, bytes);
-    return place->is_private ? SP_OK : sp__compiled_prepare(place->compiled);
+    return sp__compiled_prepare(place->compiled);
 }
 
 /* What there is of it goes, if the build failed. */
@@ -254,9 +272,10 @@ static sp_plan_place *find_locked(sp_plan_cache *cache, const sp_plan_key *key, 
     *place = NULL;
     for (;;) {
         if (!SP_PLANTED(build_twice)) {
-            found = look_up(cache, key);
+            found = look_up_locked(cache, key);
             if (found != NULL) break;
             if (is_building_locked(cache, key)) {
+                if (!may_wait) break; /* the builder may wait for the caller */
                 sp_cond_wait(&cache->changed, &cache->lock);
                 continue;
             }
@@ -396,11 +415,13 @@ sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache)
 uint32_t sp__plan_cache_sessions(sp_plan_cache *cache)
 {
     uint32_t count = 0;
+    /* Uses none, since a plan in use gives nothing up. */
+    sp_mutex_lock(&cache->lock);
     for (uint32_t i = 0; i < cache->place_count; i++) {
-        sp_plan_place *place = &cache->places[i];
-        if (!hold(place)) continue;
+        const sp_plan_place *place = &cache->places[i];
+        if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
         count += sp_load_relaxed(&place->compiled->session_count);
-        sp__plan_cache_drop(cache, place);
     }
+    sp_mutex_unlock(&cache->lock);
     return count;
 }

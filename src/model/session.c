@@ -253,9 +253,14 @@ static sp_status session_make(sp_compiled *compiled, bool is_spare, sp_session *
         session_destroy(session);
         return status;
     }
-    sp_fetch_add_relaxed(&compiled->session_count, 1);
     *out = session;
     return SP_OK;
+}
+
+static void count_locked(sp_compiled *compiled, int change) SP_REQUIRES(&compiled->lock)
+{
+    compiled->alive += (uint32_t)change;
+    sp_store_relaxed(&compiled->session_count, compiled->alive);
 }
 
 /* Spare ones only as many as runs can be going on. */
@@ -263,14 +268,17 @@ static sp_status session_new(sp_compiled *compiled, bool is_spare, sp_session **
 {
     const uint32_t most = is_spare ? compiled->device->dev->limits.run_slots : UINT32_MAX;
     sp_mutex_lock(&compiled->lock);
-    const bool is_enough = compiled->alive >= most;
-    if (!is_enough) compiled->alive++;
+    const bool is_enough = compiled->wanted >= most;
+    if (!is_enough) compiled->wanted++;
     sp_mutex_unlock(&compiled->lock);
     if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its session");
     const sp_status status = session_make(compiled, is_spare, out);
-    if (status == SP_OK) return SP_OK;
     sp_mutex_lock(&compiled->lock);
-    compiled->alive--;
+    if (status == SP_OK) {
+        count_locked(compiled, 1);
+    } else {
+        compiled->wanted--;
+    }
     sp_mutex_unlock(&compiled->lock);
     return status;
 }
@@ -298,10 +306,12 @@ bool sp__compiled_give_session(sp_compiled *compiled)
     sp_session *session = NULL;
     sp_mutex_lock(&compiled->lock);
     /* Whoever finds none idle waits for one in a run: so there is one. */
-    if (compiled->alive > 1 || SP_PLANTED(last_session_given)) session = compiled->idle;
+    const uint32_t count = SP_PLANTED(unmade_session_counts) ? compiled->wanted : compiled->alive;
+    if (count > 1 || SP_PLANTED(last_session_given)) session = compiled->idle;
     if (session != NULL) {
         compiled->idle = session->next;
-        compiled->alive--;
+        compiled->wanted--;
+        count_locked(compiled, -1);
     }
     sp_mutex_unlock(&compiled->lock);
     if (session == NULL) return false;
@@ -391,13 +401,13 @@ sp_session_waiter *sp__session_give(sp_session *session)
     return SP_PLANTED(shared_session) ? NULL : hand_on(session);
 }
 
-sp_status sp__session_cover_unwanted(sp_session *session, void **outputs)
+sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs)
 {
     const sp_plan *plan = session->compiled->plan;
     bool is_any = false;
     for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;
-    if (session->unwanted == NULL) SP_TRY(take_unwanted(session, false));
+    if (session->unwanted == NULL) SP_TRY(take_unwanted(session, is_spare));
     char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (outputs[i] == NULL) outputs[i] = next;

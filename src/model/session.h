@@ -55,12 +55,13 @@ struct sp_compiled {
     char **labels; /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);
-    /* Sessions, idle or not, and being made: one at least, once it is prepared. */
+    /* Sessions, idle or not: one at least, once it is prepared. And with those being made. */
     uint32_t alive SP_GUARDED_BY(lock);
+    uint32_t wanted SP_GUARDED_BY(lock);
     /* Runs that found no memory for one more session, oldest first; none while one is idle. */
     sp_session_waiter *first SP_GUARDED_BY(lock);
     sp_session_waiter **end SP_GUARDED_BY(lock);
-    sp_atomic_u32 session_count; /* ever made; for information */
+    sp_atomic_u32 session_count; /* as `alive`, for information */
 };
 
 /* Takes the plan over, also when it fails. */
@@ -93,8 +94,9 @@ sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *
 /* Takes a waiter whose run is the caller's out of the line. */
 void sp__session_leave_line(sp_compiled *compiled, sp_session_waiter *waiter);
 
-/* Memory of the session for every output whose address is NULL. */
-sp_status sp__session_cover_unwanted(sp_session *session, void **outputs);
+/* Memory of the session for every output whose address is NULL: for kernels that write into the
+ * caller's memory. `is_spare`: the caller must wait for nothing. */
+sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs);
 
 /* The lists of a new session whose memory is there; free: also where making failed. */
 sp_status sp__session_lists_make(sp_session *session);

@@ -13,8 +13,8 @@
  * What the pools hold beyond a high watermark is trimmed to a low one by whoever passes, a slab at
  * a time, while the others allocate.
  *
- * Out of memory: give unused slabs back, then wait for pending points, then let what can be made
- * again give way (sp__allocator_set_give_way), then fail with the sizes.
+ * Out of memory: give unused slabs back, then wait for some pending points, then let what can be
+ * made again give way (sp__allocator_set_give_way), then wait for all, then fail with the sizes.
  * Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
 #ifndef SP_RUNTIME_ALLOCATOR_H
 #define SP_RUNTIME_ALLOCATOR_H
@@ -108,6 +108,10 @@ typedef struct sp_allocator {
     /* Takers that found no memory and look for some. Relaxed: advice to those who can do without,
      * not to be quicker. */
     sp_atomic_u32 short_takers;
+    /* Threads that are giving memory back, and how often some came of it. Release: what was given
+     * is there; pairs with the acquire of who looks for some. */
+    sp_atomic_u32 givers;
+    sp_atomic_u64 gifts;
     /* Counts of what went past the stream caches. Any thread, relaxed. */
     SP_CACHE_ALIGNED sp_allocator_counts shared;
 } sp_allocator;

@@ -234,10 +234,44 @@ void sp__allocator_set_give_way(sp_give_way_fn fn)
     sp_store_relaxed(&give_way, fn);
 }
 
-static bool others_give_way(const sp_allocator *allocator)
+/* Waits that a taker has patience for before others give way: while some stream is busy there is
+ * always one more pending point. */
+#define PATIENCE 4
+
+static void end_giving(sp_allocator *allocator, bool is_given)
+{
+    if (is_given) sp_fetch_add_release(&allocator->gifts, (uint64_t)1);
+    sp_fetch_sub_release(&allocator->givers, 1);
+}
+
+static bool trim_all(sp_allocator *allocator)
+{
+    sp_fetch_add_relaxed(&allocator->givers, 1);
+    const bool is_given = sp__allocator_trim(allocator, UINT64_MAX, false) > 0;
+    end_giving(allocator, is_given);
+    return is_given;
+}
+
+static bool others_give_way(sp_allocator *allocator)
 {
     const sp_give_way_fn fn = sp_load_relaxed(&give_way);
-    return fn != NULL && fn(allocator->device);
+    if (fn == NULL) return false;
+    sp_fetch_add_relaxed(&allocator->givers, 1);
+    const bool is_given = fn(allocator->device);
+    end_giving(allocator, is_given);
+    return is_given;
+}
+
+/* What others are giving back while this thread looks is nowhere to be found until they have done
+ * so. They wait for nobody. True if there is more now than `gifts`, before it looked. */
+static bool others_have_given(sp_allocator *allocator, uint64_t gifts)
+{
+    while (sp_load_acquire(&allocator->givers) > 0) {
+        if (sp_load_acquire(&allocator->gifts) != gifts) return true;
+        sp_spin_hint();
+        sp_thread_yield();
+    }
+    return sp_load_acquire(&allocator->gifts) != gifts;
 }
 
 /* A block from a new slab, or from what the caches held; *out is NULL if there is no memory. */
@@ -249,29 +283,37 @@ static sp_status make_or_find_block(sp_allocator *allocator, const sp_block_wish
         if (status != SP_OUT_OF_MEMORY) return status;
         sp__allocator_flush_caches(allocator);
         *out = sp__pool_take(allocator, wish->size_class, wish->own);
-    } while (*out == NULL && sp__allocator_trim(allocator, UINT64_MAX, false) > 0);
+    } while (*out == NULL && trim_all(allocator));
     return SP_OK;
 }
 
-/* For as long as something can be waited for, or gives way. */
-static sp_status take_from_others(sp_allocator *allocator, const sp_block_wish *wish,
-                                  sp_block **out)
+/* Is there hope for more memory than there was when `gifts` were counted? */
+static bool more_comes(sp_allocator *allocator, uint32_t *patience, uint64_t gifts)
 {
-    sp_status status = SP_OK;
-    sp_fetch_add_relaxed(&allocator->short_takers, 1);
-    while (status == SP_OK && *out == NULL) {
-        sp_delay_point();
-        if (!wait_for_pending(allocator) && !others_give_way(allocator)) break;
-        status = make_or_find_block(allocator, wish, out);
+    sp_delay_point();
+    if (*patience > 0 && wait_for_pending(allocator)) {
+        (*patience)--;
+        return true;
     }
-    sp_fetch_sub_relaxed(&allocator->short_takers, 1);
-    return status;
+    return others_give_way(allocator) || wait_for_pending(allocator) ||
+           others_have_given(allocator, gifts);
 }
 
 static sp_status take_block(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
 {
+    uint64_t gifts = sp_load_acquire(&allocator->gifts);
     SP_TRY(make_or_find_block(allocator, wish, out));
-    if (*out == NULL && !wish->is_spare) SP_TRY(take_from_others(allocator, wish, out));
+    if (*out != NULL) return SP_OK;
+    if (wish->is_spare) return fail_with_sizes(allocator, wish->bytes);
+    sp_status status = SP_OK;
+    uint32_t patience = PATIENCE;
+    sp_fetch_add_relaxed(&allocator->short_takers, 1);
+    while (status == SP_OK && *out == NULL && more_comes(allocator, &patience, gifts)) {
+        gifts = sp_load_acquire(&allocator->gifts);
+        status = make_or_find_block(allocator, wish, out);
+    }
+    sp_fetch_sub_relaxed(&allocator->short_takers, 1);
+    if (status != SP_OK) return status;
     return *out != NULL ? SP_OK : fail_with_sizes(allocator, wish->bytes);
 }
 

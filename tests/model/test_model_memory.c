@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include <streampool/device.h>
+#include <streampool/future.h>
 #include <streampool/storage.h>
+#include <streampool/stream.h>
 
 #include "base/heap.h"
 #include "model/model.h"
@@ -224,6 +226,94 @@ TEST(nothing_gives_way_to_sessions_that_only_make_runs_quicker)
     CHECK_EQ_U64(model_info_of(second).session_count, 1);
     CHECK_OK(sp_model_release(first));
     CHECK_OK(sp_model_release(second));
+    end(&f);
+}
+
+/* ---- memory that comes back later ---- */
+
+typedef struct held_memory {
+    const memory_fixture *f;
+    sp_model model;
+    sp_stream stream;
+    sp_atomic_u32 is_open;
+    sp_status status;
+} held_memory;
+
+static void wait_until_open(void *ctx, sp_status status)
+{
+    held_memory *held = ctx;
+    (void)status;
+    while (sp_load_acquire(&held->is_open) == 0) sp_thread_yield();
+}
+
+/* All memory goes to storages that are free once the function has returned. */
+static void hold_memory(held_memory *held, sp_host_function fn, uint64_t bytes)
+{
+    sp_storage storages[MOST_STORAGES];
+    const uint64_t pattern = 0;
+    CHECK_OK(sp_stream_from_pool(held->f->device, &held->stream));
+    CHECK_OK(sp_stream_host_function(held->stream, fn, held));
+    const uint32_t count = fill_up(held->f, bytes, storages);
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_storage_range range = {.storage = storages[i], .bytes = 8};
+        CHECK_OK(sp_storage_fill_async(held->stream, range, &pattern, sizeof pattern));
+    }
+    release_all(storages, count);
+    CHECK_OK(sp_stream_flush(held->stream));
+}
+
+static void run_while_it_is_built(void *ctx, sp_status status)
+{
+    held_memory *held = ctx;
+    (void)status;
+    bool is_same;
+    while (model_info_of(held->model).plan_builds == 0) sp_thread_yield();
+    held->status = run_shape(held->f, held->model, 0, &is_same);
+}
+
+TEST(a_run_in_a_host_function_does_not_wait_for_a_build_that_waits_for_the_function)
+{
+    memory_fixture f = begin();
+    leave_room_for(&f, f.slots);
+    const uint64_t bytes = session_bytes(&f) / 2;
+    held_memory held = {.f = &f, .model = small_model(&f.options)};
+    hold_memory(&held, run_while_it_is_built, bytes);
+    run_right(&f, held.model, 0); /* waits for the memory, so for the function */
+    CHECK_OK(sp_stream_synchronize(held.stream));
+    CHECK_EQ_INT(held.status, SP_OUT_OF_MEMORY);
+    CHECK_OK(sp_stream_release(held.stream));
+    CHECK_OK(sp_model_release(held.model));
+    end(&f);
+}
+
+/* Who starts submitted runs may be a thread of the device. */
+TEST(a_submitted_run_waits_for_no_memory_where_it_is_started)
+{
+    memory_fixture f = begin();
+    leave_room_for(&f, f.slots + 2);
+    const uint64_t bytes = session_bytes(&f) / 2;
+    held_memory held = {.f = &f, .model = small_model(&f.options)};
+    run_right(&f, held.model, 0); /* the plan is there */
+    sp_rt_model *model = sp__model_hold(held.model);
+    sp_plan_place *place = sp__plan_cache_newest(&model->plans); /* and stays */
+    hold_memory(&held, wait_until_open, bytes);
+    const sp_host_tensor x = {.data = f.x,
+                              .bytes = ROWS * SMALL_IN * sizeof *f.x,
+                              .dtype = SP_F32,
+                              .rank = 2,
+                              .shape = {ROWS, SMALL_IN}};
+    sp_future future;
+    CHECK_OK(sp_model_submit(held.model, &x, 1, NULL, 0, &future)); /* y is left out */
+    const sp_status status = sp_future_wait_for(future, 10000000000);
+    /* Where outputs are written in place, this one has none. */
+    CHECK(status == SP_OK || status == SP_OUT_OF_MEMORY);
+    sp_store_release(&held.is_open, 1);
+    CHECK_OK(sp_stream_synchronize(held.stream));
+    CHECK_OK(sp_future_release(future));
+    sp__plan_cache_drop(&model->plans, place);
+    sp__model_drop(model);
+    CHECK_OK(sp_stream_release(held.stream));
+    CHECK_OK(sp_model_release(held.model));
     end(&f);
 }
 

@@ -93,6 +93,7 @@ DECLARE(sp__subject_plan_cache_bound);
 DECLARE(sp__subject_plan_cache_private);
 DECLARE(sp__subject_sessions);
 DECLARE(sp__subject_sessions_give);
+DECLARE(sp__subject_sessions_in_vain);
 /* verify/subjects/subject_base.c */
 DECLARE(sp__subject_once);
 DECLARE(sp__subject_once_fails);
@@ -524,6 +525,10 @@ const sp_subject sp__subjects[] = {
      .seconds = 0.5},
     {.name = "sessions", .test = sp__subject_sessions, .thread_count = 2},
     {.name = "sessions_give", .test = sp__subject_sessions_give, .thread_count = 2},
+    {.name = "sessions_in_vain",
+     .test = sp__subject_sessions_in_vain,
+     .thread_count = 2,
+     .planted = "unmade_session_counts"},
     {.name = "once_2", .test = sp__subject_once, .arg = (void *)&two, .thread_count = 2},
     {.name = "once_3",
      .test = sp__subject_once,

@@ -15,6 +15,7 @@ void sp__subject_plan_cache_bound(void *arg);
 void sp__subject_plan_cache_private(void *arg);
 void sp__subject_sessions(void *arg);
 void sp__subject_sessions_give(void *arg);
+void sp__subject_sessions_in_vain(void *arg);
 
 typedef struct cache_world {
     sp_plan_cache cache;
@@ -241,5 +242,33 @@ void sp__subject_sessions_give(void *arg)
     run_a(&w);
     sp__subject_run((const sp_thread_fn[]){run_a, give_way}, 2, &w);
     SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) <= 2);
+    end_cache(&w);
+}
+
+static void make_spare_in_vain(void *arg)
+{
+    cache_world *w = arg;
+    sp_heap_fail_after(0);
+    sp__compiled_make_spares(w->found[0]->compiled);
+    sp_heap_fail_after(UINT64_MAX);
+}
+
+static void give_session(void *arg)
+{
+    cache_world *w = arg;
+    sp__plan_cache_give_session(&w->cache);
+}
+
+/* A session that is being made, and may not be made in the end, is none that can be relied on. */
+void sp__subject_sessions_in_vain(void *arg)
+{
+    (void)arg;
+    cache_world w;
+    begin_cache(&w, 1);
+    find_a(&w);
+    w.device->dev->limits.run_slots = 2; /* one more than there are sessions */
+    sp__subject_run((const sp_thread_fn[]){make_spare_in_vain, give_session}, 2, &w);
+    SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) == 1);
+    drop_found(&w, 1);
     end_cache(&w);
 }
