@@ -14,6 +14,7 @@ typedef struct resize_plan {
     sp_resize_constants common; /* what all axes share */
     bool is_nearest;
     double scale[SP_MAX_RANK], start[SP_MAX_RANK], end[SP_MAX_RANK];
+    double width[SP_MAX_RANK]; /* scale * input; where a size is given, that, without rounding */
     int64_t out[SP_MAX_RANK];
 } resize_plan;
 
@@ -115,6 +116,7 @@ static sp_status set_scales(const sp_op_call *call, const double *scales, const 
                             in);
         }
         plan->scale[axes[i]] = scales[i];
+        plan->width[axes[i]] = out;
         plan->out[axes[i]] = (int64_t)out;
     }
     return SP_OK;
@@ -138,8 +140,10 @@ static sp_status keep_ratio(const sp_op_call *call, const uint32_t *axes, uint32
         if (!(out < (double)SP_MAX_TENSOR_BYTES)) {
             return sp__fail(SP_EXHAUSTED, "a scale of %g makes the tensor too large", scale);
         }
-        plan->scale[axes[i]] = scale;
         plan->out[axes[i]] = (int64_t)out;
+        if (plan->scale[axes[i]] == scale) continue; /* the size that was asked for */
+        plan->scale[axes[i]] = scale;
+        plan->width[axes[i]] = (double)call->inputs[0].shape.dims[axes[i]] * scale;
     }
     return SP_OK;
 }
@@ -158,6 +162,7 @@ static sp_status read_sizes(const sp_op_call *call, const uint32_t *axes, uint32
                             sizes[i], in);
         }
         plan->out[axes[i]] = sizes[i];
+        plan->width[axes[i]] = (double)sizes[i];
         if (in > 0) plan->scale[axes[i]] = (double)sizes[i] / (double)in;
     }
     return keep_ratio(call, axes, count, plan);
@@ -192,6 +197,7 @@ static sp_status read_plan(const sp_op_call *call, resize_plan *plan)
     SP_TRY(read_axes(call, axes, &count));
     for (uint32_t i = 0; i < x->rank; i++) {
         plan->out[i] = x->dims[i];
+        plan->width[i] = (double)x->dims[i];
         plan->scale[i] = plan->end[i] = 1;
     }
     if (call->version < 11) return read_old_scales(call, axes, count, plan);
@@ -240,7 +246,7 @@ static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shap
     k.out = plan->out[axis];
     k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
     k.scale = plan->scale[axis];
-    k.width = k.scale * (double)k.in;
+    k.width = plan->width[axis];
     k.crop_start = plan->start[axis];
     k.crop_end = plan->end[axis];
     const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
