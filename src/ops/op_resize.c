@@ -218,17 +218,7 @@ static sp_status read_plan(const sp_op_call *call, resize_plan *plan)
     return set_scales(call, numbers, axes, count, plan);
 }
 
-sp_status sp__resize_infer(sp_op_call *call)
-{
-    resize_plan plan;
-    SP_TRY(read_plan(call, &plan));
-    sp_shape y = call->inputs[0].shape;
-    for (uint32_t i = 0; i < y.rank; i++) y.dims[i] = plan.out[i];
-    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
-    return SP_OK;
-}
-
-/* ---- lowering ---- */
+/* ---- shape rule ---- */
 
 /* Does the axis change? One that keeps its size and scale is copied as it is. */
 static bool is_resized(const resize_plan *plan, const sp_shape *x, uint32_t axis)
@@ -236,22 +226,6 @@ static bool is_resized(const resize_plan *plan, const sp_shape *x, uint32_t axis
     return plan->common.coordinate == SP_RESIZE_CROP
                ? plan->start[axis] != 0 || plan->end[axis] != 1 || plan->scale[axis] != 1
                : plan->scale[axis] != 1 || plan->out[axis] != x->dims[axis];
-}
-
-static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shape *x, uint32_t axis)
-{
-    sp_resize_constants k = plan->common;
-    k.outer = (int64_t)sp__shape_range_count(x, 0, axis);
-    k.in = x->dims[axis];
-    k.out = plan->out[axis];
-    k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
-    k.scale = plan->scale[axis];
-    k.width = plan->width[axis];
-    k.crop_start = plan->start[axis];
-    k.crop_end = plan->end[axis];
-    const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
-    k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
-    return k;
 }
 
 /* The axes to resize, the last one first, and the bytes of the two places between them. */
@@ -275,6 +249,50 @@ static sp_status order_axes(const resize_plan *plan, const sp_op_call *call, res
         out->axes[out->count++] = axis;
     }
     return SP_OK;
+}
+
+/* What lies between the axes counts as work: it may be far more than input and output. */
+static sp_status count_work(const resize_plan *plan, sp_op_call *call, const sp_shape *y)
+{
+    resize_order order;
+    uint64_t bytes;
+    SP_TRY(order_axes(plan, call, &order));
+    SP_TRY(sp__shape_bytes(y, call->inputs[0].dtype, &bytes));
+    call->depth = 1 + (order.scratch[0] + order.scratch[1]) / sp__shape_count(y);
+    return SP_OK;
+}
+
+sp_status sp__resize_infer(sp_op_call *call)
+{
+    resize_plan plan;
+    SP_TRY(read_plan(call, &plan));
+    sp_shape y = call->inputs[0].shape;
+    bool is_empty = false;
+    for (uint32_t i = 0; i < y.rank; i++) {
+        y.dims[i] = plan.out[i];
+        is_empty = is_empty || y.dims[i] == 0;
+    }
+    if (!is_empty) SP_TRY(count_work(&plan, call, &y));
+    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    return SP_OK;
+}
+
+/* ---- lowering ---- */
+
+static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shape *x, uint32_t axis)
+{
+    sp_resize_constants k = plan->common;
+    k.outer = (int64_t)sp__shape_range_count(x, 0, axis);
+    k.in = x->dims[axis];
+    k.out = plan->out[axis];
+    k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
+    k.scale = plan->scale[axis];
+    k.width = plan->width[axis];
+    k.crop_start = plan->start[axis];
+    k.crop_end = plan->end[axis];
+    const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
+    k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
+    return k;
 }
 
 sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering)

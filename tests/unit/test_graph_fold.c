@@ -77,6 +77,53 @@ TEST(folding_is_bounded_by_its_work)
     sp__graph_free(loaded);
 }
 
+/* What an output element costs is not its inputs and itself: a sum over all channels, an axis that
+ * gets long before another gets short. */
+TEST(folding_is_bounded_by_work_that_no_tensor_shows)
+{
+    const uint8_t byte = 1;
+    const sp_graph *loaded;
+    writer graph = {0};
+    add_longs(&graph, "channels", (int64_t[]){1, 1 << 22, 1}, 3);
+    add_node(&graph, make_node("ConstantOfShape", "channels", "x"));
+    writer lrn = make_node("LRN", "x", "l");
+    add_attribute_int(&lrn, "size", INT32_MAX);
+    add_node(&graph, lrn);
+    add_longs(&graph, "column", (int64_t[]){100000, 1}, 2);
+    add_longs(&graph, "row", (int64_t[]){1, 100000}, 2);
+    writer value = make_tensor("", 2, (int64_t[]){1}, 1, &byte, 1);
+    writer column = make_node("ConstantOfShape", "column", "c");
+    add_attribute_tensor(&column, "value", &value);
+    add_node(&graph, column);
+    add_node(&graph, make_node("Resize", "c - - row", "r"));
+    add_node(&graph, make_node("Resize", "c - - column", "same"));
+    add_output(&graph, "l");
+    add_output(&graph, "r");
+    add_output(&graph, "same");
+    REQUIRE_OK(load_model(&graph, 13, &loaded));
+    CHECK_EQ_U64(loaded->node_count, 5);
+    CHECK(loaded->nodes[0].is_folded && !loaded->nodes[1].is_folded);
+    CHECK(loaded->nodes[2].is_folded && !loaded->nodes[3].is_folded);
+    CHECK(loaded->nodes[4].is_folded);
+    sp__graph_free(loaded);
+}
+
+/* The window of an LRN is as wide as there are channels, if not less. */
+TEST(a_small_sum_over_channels_folds_however_wide_its_window_is)
+{
+    const sp_graph *loaded;
+    writer graph = {0};
+    add_longs(&graph, "channels", (int64_t[]){1, 8, 16}, 3);
+    add_node(&graph, make_node("ConstantOfShape", "channels", "x"));
+    writer lrn = make_node("LRN", "x", "l");
+    add_attribute_int(&lrn, "size", INT32_MAX);
+    add_node(&graph, lrn);
+    add_output(&graph, "l");
+    REQUIRE_OK(load_model(&graph, 13, &loaded));
+    CHECK(loaded->nodes[1].is_folded);
+    sp__graph_free(loaded);
+}
+
 TEST(a_constant_under_a_window_of_too_many_taps_is_refused)
 {
     const int64_t pads[6] = {1, INT32_MAX - 1, INT32_MAX - 1, 1, 0, 0};
