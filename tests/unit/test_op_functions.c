@@ -60,6 +60,15 @@ TEST(comparisons_with_a_nan_are_false_and_zeros_are_equal)
     free_all(in, 2);
 }
 
+TEST(bools_are_equal_that_are_both_true)
+{
+    sp_array in[2] = {LIST(SP_BOOL, uint8_t, 2, 0, 255, 0, 1, 7),
+                      LIST(SP_BOOL, uint8_t, 1, 0, 1, 2, 1, 0)};
+    check("Equal", 19, NULL, in, 2, SP_BOOL, (const uint8_t[]){1, 1, 1, 0, 1, 0});
+    check("Equal", 7, NULL, in, 2, SP_BOOL, (const uint8_t[]){1, 1, 1, 0, 1, 0});
+    free_all(in, 2);
+}
+
 TEST(unsigned_numbers_compare_as_unsigned)
 {
     sp_array in[2] = {LIST(SP_U8, uint8_t, 200, 1), LIST(SP_U8, uint8_t, 100, 255)};
