@@ -170,8 +170,8 @@ TEST(windows_of_more_taps_than_can_be_counted_are_refused)
     CHECK_OK(sp_tensor_from_host(CPU, SP_F32, 5, ones, &one, sizeof one, &x));
     const char *const names[] = {"AveragePool", "MaxPool"};
     for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
-        refuse(SP_UNSUPPORTED, "a window of 3 x 2147483647 x 2147483647", names[i], &options, &x,
-               1, 1);
+        refuse(SP_UNSUPPORTED, "a window of 3 x 2147483647 x 2147483647", names[i], &options, &x, 1,
+               1);
     }
     CHECK_OK(sp_tensor_release(x));
     runtime_end();

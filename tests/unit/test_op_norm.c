@@ -287,8 +287,7 @@ TEST(layer_norm_repeats_a_scale_and_a_bias_that_broadcast_to_the_row)
 
 TEST(operands_that_do_not_broadcast_to_the_row_are_refused)
 {
-    static const sp_shape scales[] = {
-        {1, {5}}, {2, {6, 1}}, {3, {2, 5, 7}}, {2, {7, 5}}, {1, {0}}};
+    static const sp_shape scales[] = {{1, {5}}, {2, {6, 1}}, {3, {2, 5, 7}}, {2, {7, 5}}, {1, {0}}};
     const sp_shape x = {.rank = 4, .dims = {3, 2, 5, 7}};
     const int64_t axis = 2;
     const sp_attribute attribute = data_attribute_int("axis", &axis);

@@ -118,8 +118,7 @@ sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
     const int64_t in_plane = window->in[0] * window->in[1] * window->in[2];
     const int64_t taps = window->kernel[0] * window->kernel[1] * window->kernel[2];
     /* Those that have outputs: of a stride longer than the row, one for each output. */
-    const int64_t phases =
-        window->stride[2] < window->out[2] ? window->stride[2] : window->out[2];
+    const int64_t phases = window->stride[2] < window->out[2] ? window->stride[2] : window->out[2];
     const int64_t first = tile->index[0] * window->tile_rows;
     const int64_t last = rows - first < window->tile_rows ? rows : first + window->tile_rows;
     for (int64_t row = first; row < last; row++) {
