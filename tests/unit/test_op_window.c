@@ -24,7 +24,8 @@ static sp_status pool(const char *op, const line *of, int64_t planes, int64_t in
                                        data_attribute_ints("pads", pads, 4)};
     sp_array x = data_counted(SP_F32, SHAPE(1, planes, 1, in), 0);
     for (int64_t i = 0; i < planes * in; i++) {
-        ((float *)x.data)[i] = (float)(i / in + i % in);
+        const int64_t plane = i / in;
+        ((float *)x.data)[i] = (float)(plane + i % in);
     }
     const sp_status status = data_run(op, 11, attributes, 3, &x, 1, y, 1);
     sp__array_deinit(&x);
