@@ -30,7 +30,7 @@
 
 /* a, b of one type, y of bools: sp_binary_constants. */
 #define SP_COMPARISON_LIST(X)                                                                      \
-    SP_EACH_FLOAT(X, equal) SP_EACH_SIGNED(X, equal)                                               \
+    SP_EACH_FLOAT(X, equal) SP_EACH_SIGNED(X, equal) X(equal_bool)                                 \
     SP_EACH_FLOAT(X, less) SP_EACH_INT(X, less)                                                    \
     SP_EACH_FLOAT(X, less_or_equal) SP_EACH_INT(X, less_or_equal)
 

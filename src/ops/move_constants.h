@@ -136,7 +136,7 @@ typedef struct sp_resize_constants {
     int64_t outer, in, out, inner, tile_outer;
     double scale;                  /* of sizes; the place of coordinate i is about i / scale */
     double crop_start, crop_end;   /* of SP_RESIZE_CROP, in [0, 1] as a rule */
-    double width;                  /* output as the scale has it, not rounded */
+    double width;                  /* output as the scale has it, maybe with a fraction */
     uint64_t outside;              /* the element outside of a crop */
     float cubic;                   /* the coefficient a */
     uint32_t coordinate, rounding; /* sp_resize_coordinate, sp_resize_rounding */

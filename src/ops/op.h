@@ -68,7 +68,8 @@ struct sp_op_call {
     sp_op_value *outputs;
     uint32_t input_count, output_count;
     /* Elements of input behind one element of output, if it is not about one: products of a sum,
-     * places of a window. Set by the shape rule. */
+     * places of a window, bytes of what lies between input and output if that can be far more than
+     * both. Set by the shape rule. */
     uint64_t depth;
 };
 

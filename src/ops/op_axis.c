@@ -170,6 +170,7 @@ sp_status sp__lrn_infer(sp_op_call *call)
         return sp__fail(SP_MISMATCH, "size %" PRId64 " over the channels of shape %s", size,
                         sp__shape_print(x).text);
     }
+    call->depth = (uint64_t)(size < x->dims[1] ? size : x->dims[1]);
     return sp__op_infer_same(call);
 }
 

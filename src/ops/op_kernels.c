@@ -63,7 +63,7 @@ static const struct row {
     {"IsNaN", "is_nan_*, ?cast_*"},
     {"LRN", "lrn_*"},
     {"LSTM", "gemm_f32, gemm_pack_f32, lstm_f32"},
-    {"LayerNormalization", "norm_*"},
+    {"LayerNormalization", "norm_*, ?copy_strided"},
     {"LeakyRelu", "leaky_relu_*, ?cast_*"},
     {"Less", "less_*, ?cast_*"},
     {"LessOrEqual", "less_or_equal_*, ?cast_*"},

@@ -145,6 +145,7 @@ static sp_status lower_parts(const sp_op_call *call, sp_lowering *lowering, bool
     const sp_op_value *whole = is_split ? &call->inputs[0] : &call->outputs[0];
     const sp_op_value *parts = is_split ? call->outputs : call->inputs;
     const uint32_t count = is_split ? call->output_count : call->input_count;
+    if (whole->bytes == 0) return SP_OK; /* whatever the number of rows */
     uint32_t axis;
     uint64_t step_bytes;
     SP_TRY(sp__shape_axis(&whole->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 #include "ops/op_reduce.h"
 #include "ops/ops.h"
+#include "tensor/collapse.h"
 
 /* SP_MISMATCH unless input `index` is a list of `count` numbers. */
 static sp_status check_list(const sp_op_call *call, uint32_t index, int64_t count)
@@ -109,7 +110,14 @@ sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- rows with a mean and a variance of their own ---- */
 
-static sp_status emit_norm(const sp_op_call *call, sp_lowering *lowering, sp_norm_constants *k)
+static sp_operand input_operand(const sp_op_call *call, uint32_t index)
+{
+    return (sp_operand){SP_OPERAND_INPUT, index, false, call->inputs[index].bytes};
+}
+
+/* scale_bias: the operands that the kernel reads as such; without a bias one. */
+static sp_status emit_norm(const sp_op_call *call, sp_lowering *lowering, sp_norm_constants *k,
+                           const sp_operand scale_bias[2])
 {
     k->epsilon = sp__attribute_float(call->attributes, "epsilon", 1e-5f);
     k->has_bias = sp__op_has_input(call, 2);
@@ -117,26 +125,79 @@ static sp_status emit_norm(const sp_op_call *call, sp_lowering *lowering, sp_nor
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_norm_f32, k, sizeof(*k), &dispatch));
     sp__lower_bind_input(dispatch, call, 0);
-    sp__lower_bind_input(dispatch, call, 1);
-    if (k->has_bias) sp__lower_bind_input(dispatch, call, 2);
+    for (uint32_t i = 0; i < (k->has_bias ? 2 : 1); i++) sp__lower_bind(dispatch, scale_bias[i]);
     for (uint32_t i = 0; i < call->output_count; i++) sp__lower_bind_output(dispatch, call, i);
     return sp__lower_cover(dispatch, k->rows, k->tile_rows);
 }
 
-/* Scale and bias have the shape of the normalised dimensions, 1s in front or not. */
-static sp_status check_row_shape(const sp_op_call *call, uint32_t index, uint32_t axis)
+/* With scale and bias as they are given, which both ops must have. */
+static sp_status emit_channel_norm(const sp_op_call *call, sp_lowering *lowering,
+                                   sp_norm_constants *k)
 {
-    const sp_shape *x = &call->inputs[0].shape, *shape = &call->inputs[index].shape;
+    const sp_operand given[2] = {input_operand(call, 1), input_operand(call, 2)};
+    return emit_norm(call, lowering, k, given);
+}
+
+/* ---- LayerNormalization ---- */
+
+static sp_shape row_shape(const sp_shape *x, uint32_t axis)
+{
     sp_shape row = {.rank = x->rank - axis};
     for (uint32_t i = 0; i < row.rank; i++) row.dims[i] = x->dims[axis + i];
+    return row;
+}
+
+/* The shape of a scale or bias, less the 1s that stand in front of what a row has. */
+static sp_shape without_batch(const sp_shape *shape, uint32_t rank)
+{
     sp_shape given = *shape;
-    while (given.rank > row.rank && given.dims[0] == 1) {
+    while (given.rank > rank && given.dims[0] == 1) {
         given.rank--;
         for (uint32_t i = 0; i < given.rank; i++) given.dims[i] = given.dims[i + 1];
     }
-    if (sp__shape_equal(&row, &given)) return SP_OK;
+    return given;
+}
+
+/* Scale and bias broadcast to the normalised dimensions. */
+static sp_status check_row_shape(const sp_op_call *call, uint32_t index, uint32_t axis)
+{
+    const sp_shape *shape = &call->inputs[index].shape;
+    const sp_shape row = row_shape(&call->inputs[0].shape, axis);
+    const sp_shape given = without_batch(shape, row.rank);
+    bool fits = given.rank <= row.rank;
+    for (uint32_t i = 0; i < given.rank && fits; i++) {
+        const int64_t size = given.dims[given.rank - 1 - i];
+        fits = size == 1 || size == row.dims[row.rank - 1 - i];
+    }
+    if (fits) return SP_OK;
     return sp__fail(SP_UNSUPPORTED, "input %" PRIu32 " of shape %s, for rows of shape %s", index,
                     sp__shape_print(shape).text, sp__shape_print(&row).text);
+}
+
+/* The operand of a scale or bias with an element for each of the row: the input, or a copy where it
+ * only broadcasts. */
+static sp_status expand_to_row(const sp_op_call *call, sp_lowering *lowering, uint32_t index,
+                               const sp_shape *row, sp_operand *out)
+{
+    const sp_shape given = without_batch(&call->inputs[index].shape, row->rank);
+    const int64_t count = (int64_t)sp__shape_count(row);
+    *out = input_operand(call, index);
+    if (count == 0 || count == (int64_t)sp__shape_count(&given)) return SP_OK;
+    sp_copy_constants k = {.rank = row->rank,
+                           .element_bytes = sizeof(float),
+                           .count = count,
+                           .tile_count = SP_TILE_ELEMENTS};
+    for (uint32_t i = 0; i < row->rank; i++) k.dims[i] = row->dims[i];
+    sp__shape_broadcast_strides(&given, row, k.x);
+    sp__shape_strides(row, k.y);
+    k.rank = sp__collapse(k.rank, k.dims, k.x, k.y);
+    const uint64_t bytes = (uint64_t)count * sizeof(float);
+    *out = (sp_operand){SP_OPERAND_SCRATCH, sp__lower_scratch(lowering, bytes), false, bytes};
+    sp_dispatch *dispatch;
+    SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_copy_strided, &k, sizeof(k), &dispatch));
+    sp__lower_bind_input(dispatch, call, index);
+    sp__lower_bind_scratch(dispatch, lowering, out->index, true);
+    return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
 
 sp_status sp__layer_norm_infer(sp_op_call *call)
@@ -173,8 +234,16 @@ sp_status sp__layer_norm_lower(const sp_op_call *call, sp_lowering *lowering)
                            .span = 1,
                            .has_mean = call->output_count > 1,
                            .has_inverse = call->output_count > 2};
-    return emit_norm(call, lowering, &k);
+    const sp_shape row = row_shape(x, axis);
+    sp_operand scale_bias[2] = {0};
+    SP_TRY(expand_to_row(call, lowering, 1, &row, &scale_bias[0]));
+    if (sp__op_has_input(call, 2)) {
+        SP_TRY(expand_to_row(call, lowering, 2, &row, &scale_bias[1]));
+    }
+    return emit_norm(call, lowering, &k, scale_bias);
 }
+
+/* ---- InstanceNormalization and GroupNormalization ---- */
 
 sp_status sp__instance_norm_infer(sp_op_call *call)
 {
@@ -199,7 +268,7 @@ sp_status sp__instance_norm_lower(const sp_op_call *call, sp_lowering *lowering)
                            .scale_rows = x->dims[1],
                            .scale_row = 1,
                            .span = plane};
-    return emit_norm(call, lowering, &k);
+    return emit_channel_norm(call, lowering, &k);
 }
 
 /* Scale and bias are given for each group up to version 20, for each channel from 21 on. */
@@ -230,5 +299,5 @@ sp_status sp__group_norm_lower(const sp_op_call *call, sp_lowering *lowering)
                            .scale_rows = groups,
                            .scale_row = call->version < 21 ? 1 : channels,
                            .span = call->version < 21 ? channels * plane : plane};
-    return emit_norm(call, lowering, &k);
+    return emit_channel_norm(call, lowering, &k);
 }

@@ -25,8 +25,10 @@ sp_status sp__pool_infer(sp_op_call *call)
 {
     sp_window w = {0};
     SP_TRY(pool_window(call, &w));
+    /* Kernels count taps in int64, and add to the count: far from 2^63. */
     if (!sp_size_mul((uint64_t)w.kernel[0], (uint64_t)w.kernel[1], &call->depth) ||
-        !sp_size_mul(call->depth, (uint64_t)w.kernel[2], &call->depth)) {
+        !sp_size_mul(call->depth, (uint64_t)w.kernel[2], &call->depth) ||
+        call->depth > SP_MAX_TENSOR_BYTES) {
         return sp__fail(SP_UNSUPPORTED, "a window of %" PRId64 " x %" PRId64 " x %" PRId64,
                         w.kernel[0], w.kernel[1], w.kernel[2]);
     }

@@ -149,6 +149,11 @@ sp_status sp__space_to_depth_infer(sp_op_call *call)
     SP_TRY(read_block(call, &b));
     const int64_t *x = call->inputs[0].shape.dims;
     if (x[2] % b != 0 || x[3] % b != 0) return bad_block(call, b);
+    /* Images without pixels divide by any block; of all others the bytes are what they were. */
+    if (x[1] > (int64_t)SP_MAX_TENSOR_BYTES / (b * b)) {
+        return sp__fail(SP_EXHAUSTED,
+                        "%" PRId64 " channels by a block size of %" PRId64 " exceed 2^40", x[1], b);
+    }
     const sp_shape y = {.rank = 4, .dims = {x[0], x[1] * b * b, x[2] / b, x[3] / b}};
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
     return SP_OK;

@@ -14,6 +14,7 @@ typedef struct resize_plan {
     sp_resize_constants common; /* what all axes share */
     bool is_nearest;
     double scale[SP_MAX_RANK], start[SP_MAX_RANK], end[SP_MAX_RANK];
+    double width[SP_MAX_RANK]; /* scale * input; where a size is given, that, without rounding */
     int64_t out[SP_MAX_RANK];
 } resize_plan;
 
@@ -115,6 +116,7 @@ static sp_status set_scales(const sp_op_call *call, const double *scales, const 
                             in);
         }
         plan->scale[axes[i]] = scales[i];
+        plan->width[axes[i]] = out;
         plan->out[axes[i]] = (int64_t)out;
     }
     return SP_OK;
@@ -138,8 +140,10 @@ static sp_status keep_ratio(const sp_op_call *call, const uint32_t *axes, uint32
         if (!(out < (double)SP_MAX_TENSOR_BYTES)) {
             return sp__fail(SP_EXHAUSTED, "a scale of %g makes the tensor too large", scale);
         }
-        plan->scale[axes[i]] = scale;
         plan->out[axes[i]] = (int64_t)out;
+        if (plan->scale[axes[i]] == scale) continue; /* the size that was asked for */
+        plan->scale[axes[i]] = scale;
+        plan->width[axes[i]] = (double)call->inputs[0].shape.dims[axes[i]] * scale;
     }
     return SP_OK;
 }
@@ -158,6 +162,7 @@ static sp_status read_sizes(const sp_op_call *call, const uint32_t *axes, uint32
                             sizes[i], in);
         }
         plan->out[axes[i]] = sizes[i];
+        plan->width[axes[i]] = (double)sizes[i];
         if (in > 0) plan->scale[axes[i]] = (double)sizes[i] / (double)in;
     }
     return keep_ratio(call, axes, count, plan);
@@ -192,6 +197,7 @@ static sp_status read_plan(const sp_op_call *call, resize_plan *plan)
     SP_TRY(read_axes(call, axes, &count));
     for (uint32_t i = 0; i < x->rank; i++) {
         plan->out[i] = x->dims[i];
+        plan->width[i] = (double)x->dims[i];
         plan->scale[i] = plan->end[i] = 1;
     }
     if (call->version < 11) return read_old_scales(call, axes, count, plan);
@@ -212,17 +218,7 @@ static sp_status read_plan(const sp_op_call *call, resize_plan *plan)
     return set_scales(call, numbers, axes, count, plan);
 }
 
-sp_status sp__resize_infer(sp_op_call *call)
-{
-    resize_plan plan;
-    SP_TRY(read_plan(call, &plan));
-    sp_shape y = call->inputs[0].shape;
-    for (uint32_t i = 0; i < y.rank; i++) y.dims[i] = plan.out[i];
-    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
-    return SP_OK;
-}
-
-/* ---- lowering ---- */
+/* ---- shape rule ---- */
 
 /* Does the axis change? One that keeps its size and scale is copied as it is. */
 static bool is_resized(const resize_plan *plan, const sp_shape *x, uint32_t axis)
@@ -230,22 +226,6 @@ static bool is_resized(const resize_plan *plan, const sp_shape *x, uint32_t axis
     return plan->common.coordinate == SP_RESIZE_CROP
                ? plan->start[axis] != 0 || plan->end[axis] != 1 || plan->scale[axis] != 1
                : plan->scale[axis] != 1 || plan->out[axis] != x->dims[axis];
-}
-
-static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shape *x, uint32_t axis)
-{
-    sp_resize_constants k = plan->common;
-    k.outer = (int64_t)sp__shape_range_count(x, 0, axis);
-    k.in = x->dims[axis];
-    k.out = plan->out[axis];
-    k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
-    k.scale = plan->scale[axis];
-    k.width = k.scale * (double)k.in;
-    k.crop_start = plan->start[axis];
-    k.crop_end = plan->end[axis];
-    const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
-    k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
-    return k;
 }
 
 /* The axes to resize, the last one first, and the bytes of the two places between them. */
@@ -269,6 +249,50 @@ static sp_status order_axes(const resize_plan *plan, const sp_op_call *call, res
         out->axes[out->count++] = axis;
     }
     return SP_OK;
+}
+
+/* What lies between the axes counts as work: it may be far more than input and output. */
+static sp_status count_work(const resize_plan *plan, sp_op_call *call, const sp_shape *y)
+{
+    resize_order order;
+    uint64_t bytes;
+    SP_TRY(order_axes(plan, call, &order));
+    SP_TRY(sp__shape_bytes(y, call->inputs[0].dtype, &bytes));
+    call->depth = 1 + (order.scratch[0] + order.scratch[1]) / sp__shape_count(y);
+    return SP_OK;
+}
+
+sp_status sp__resize_infer(sp_op_call *call)
+{
+    resize_plan plan;
+    SP_TRY(read_plan(call, &plan));
+    sp_shape y = call->inputs[0].shape;
+    bool is_empty = false;
+    for (uint32_t i = 0; i < y.rank; i++) {
+        y.dims[i] = plan.out[i];
+        is_empty = is_empty || y.dims[i] == 0;
+    }
+    if (!is_empty) SP_TRY(count_work(&plan, call, &y));
+    sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
+    return SP_OK;
+}
+
+/* ---- lowering ---- */
+
+static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shape *x, uint32_t axis)
+{
+    sp_resize_constants k = plan->common;
+    k.outer = (int64_t)sp__shape_range_count(x, 0, axis);
+    k.in = x->dims[axis];
+    k.out = plan->out[axis];
+    k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
+    k.scale = plan->scale[axis];
+    k.width = plan->width[axis];
+    k.crop_start = plan->start[axis];
+    k.crop_end = plan->end[axis];
+    const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
+    k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
+    return k;
 }
 
 sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering)

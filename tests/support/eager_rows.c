@@ -84,6 +84,7 @@ const eager_row eager_rows[] = {
     {"LSTM", 14, "f32[3,2,4] f32[2,12,4] f32[2,12,3] f32[2,24]", "hidden_size=3 direction='bidirectional'", 3},
     {"LayerNormalization", 17, "f32[4,6] f32[6] f32[6]", "axis=-1", 1},
     {"LayerNormalization", 17, "f32[2,3,4] f32[3,4]", "axis=1", 3},
+    {"LayerNormalization", 17, "f32[2,3,4] f32[4] f32[3,1]", "axis=1", 1},
     {"LeakyRelu", 16, "f32[7]", "alpha=0.25", 1},
     {"Less", 13, "f32[2,3] f32[3]", "", 1},
     {"LessOrEqual", 16, "i64[2,3] i64[3]", "", 1},

@@ -154,6 +154,29 @@ TEST(results_that_would_be_absurdly_large_are_refused)
     runtime_end();
 }
 
+/* Taps are counted in int64: three sizes that fit each, and whose product does not. */
+TEST(windows_of_more_taps_than_can_be_counted_are_refused)
+{
+    static const int64_t kernel[3] = {3, INT32_MAX, INT32_MAX};
+    static const int64_t pads[6] = {1, INT32_MAX - 1, INT32_MAX - 1, 1, 0, 0};
+    static const int64_t ones[5] = {1, 1, 1, 1, 1};
+    const float one = 1;
+    const sp_op_attribute attributes[2] = {
+        {.name = "kernel_shape", .type = SP_OP_INTS, .count = 3, .ints = kernel},
+        {.name = "pads", .type = SP_OP_INTS, .count = 6, .ints = pads}};
+    const sp_op_options options = {.opset = 11, .attributes = attributes, .attribute_count = 2};
+    runtime_begin();
+    sp_tensor x = {0};
+    CHECK_OK(sp_tensor_from_host(CPU, SP_F32, 5, ones, &one, sizeof one, &x));
+    const char *const names[] = {"AveragePool", "MaxPool"};
+    for (size_t i = 0; i < SP_COUNT_OF(names); i++) {
+        refuse(SP_UNSUPPORTED, "a window of 3 x 2147483647 x 2147483647", names[i], &options, &x, 1,
+               1);
+    }
+    CHECK_OK(sp_tensor_release(x));
+    runtime_end();
+}
+
 /* One element, repeated without end: what would be copied has a size, what is there has not. */
 TEST(views_that_repeat_without_end_take_no_memory)
 {

@@ -350,4 +350,26 @@ TEST(moves)
     runtime_end();
 }
 
+/* More rows than a grid has tiles, of no bytes. */
+TEST(parts_of_any_number_of_empty_rows_cost_nothing)
+{
+    static const int64_t dims[2] = {INT64_C(1) << 33, 0};
+    runtime_begin();
+    sp_tensor x = {0}, y = {0}, parts[2] = {{0}, {0}};
+    CHECK_OK(sp_tensor_create(TESTED, SP_U8, 2, dims, &x));
+    CHECK_OK(sp_concat((sp_tensor[]){x, x}, 2, 1, &y));
+    CHECK_OK(sp_split(y, 1, (const int64_t[]){0, 0}, 2, parts));
+    const sp_tensor all[] = {y, parts[0], parts[1]};
+    for (size_t i = 0; i < SP_COUNT_OF(all); i++) {
+        sp_array array = {0};
+        CHECK_OK(array_from_tensor(all[i], &array));
+        CHECK_EQ_U64(array.bytes, 0);
+        CHECK_EQ_INT(array.shape.dims[0], INT64_C(1) << 33);
+        sp__array_deinit(&array);
+        release(all[i]);
+    }
+    release(x);
+    runtime_end();
+}
+
 TEST_MAIN

@@ -255,59 +255,6 @@ TEST(memory_is_bounded_by_the_size_of_the_file)
     CHECK_STATUS(load_model(&graph2, 14, NULL), SP_EXHAUSTED);
 }
 
-/* A chain of ConstantOfShape and Adds that would fill any memory if it were folded. */
-TEST(folding_is_bounded)
-{
-    writer graph = {0};
-    const sp_graph *loaded;
-    add_longs(&graph, "shape", (int64_t[]){1 << 20, 1 << 15}, 2);
-    add_node(&graph, make_node("ConstantOfShape", "shape", "c0"));
-    add_node(&graph, make_node("Add", "c0 c0", "y"));
-    add_output(&graph, "y");
-    REQUIRE_OK(load_model(&graph, 14, &loaded));
-    CHECK(!loaded->nodes[0].is_folded && !loaded->nodes[1].is_folded);
-    CHECK(loaded->weight_bytes < 100);
-    sp__graph_free(loaded);
-    writer chain = {0};
-    add_longs(&chain, "shape", (int64_t[]){1 << 20}, 1);
-    char from[8] = "c0", to[8];
-    add_node(&chain, make_node("ConstantOfShape", "shape", from));
-    for (int i = 1; i < 200; i++) {
-        (void)snprintf(to, sizeof(to), "c%d", i);
-        add_node(&chain, make_node("Relu", from, to));
-        memcpy(from, to, sizeof(from));
-    }
-    add_output(&chain, to);
-    REQUIRE_OK(load_model(&chain, 14, &loaded));
-    CHECK(!loaded->nodes[199].is_folded);
-    sp__graph_free(loaded);
-}
-
-/* A few bytes of file that would cost hours if they were folded. */
-TEST(folding_is_bounded_by_its_work)
-{
-    const int64_t pads[4] = {1023, 1023, 1024, 1024};
-    const int64_t window[2] = {2048, 2048};
-    writer graph = {0};
-    add_longs(&graph, "shape", (int64_t[]){1, 1, 2048, 2048}, 4);
-    add_node(&graph, make_node("ConstantOfShape", "shape", "image"));
-    writer conv = make_node("Conv", "image image", "c");
-    add_attribute_ints(&conv, "pads", pads, 4);
-    add_node(&graph, conv);
-    writer pool = make_node("MaxPool", "image", "p");
-    add_attribute_ints(&pool, "pads", pads, 4);
-    add_attribute_ints(&pool, "kernel_shape", window, 2);
-    add_node(&graph, pool);
-    add_node(&graph, make_node("MatMul", "image image", "m"));
-    for (const char *name = "c\0p\0m\0"; *name != 0; name += 2) add_output(&graph, name);
-    const sp_graph *loaded;
-    REQUIRE_OK(load_model(&graph, 14, &loaded));
-    CHECK_EQ_U64(loaded->node_count, 4);
-    CHECK(loaded->nodes[0].is_folded);
-    for (int i = 1; i < 4; i++) CHECK(!loaded->nodes[i].is_folded);
-    sp__graph_free(loaded);
-}
-
 TEST(a_weight_without_elements_is_packed_in_no_time_however_wide_it_is)
 {
     writer graph = {0};

@@ -60,6 +60,15 @@ TEST(comparisons_with_a_nan_are_false_and_zeros_are_equal)
     free_all(in, 2);
 }
 
+TEST(bools_are_equal_that_are_both_true)
+{
+    sp_array in[2] = {LIST(SP_BOOL, uint8_t, 2, 0, 255, 0, 1, 7),
+                      LIST(SP_BOOL, uint8_t, 1, 0, 1, 2, 1, 0)};
+    check("Equal", 19, NULL, in, 2, SP_BOOL, (const uint8_t[]){1, 1, 1, 0, 1, 0});
+    check("Equal", 7, NULL, in, 2, SP_BOOL, (const uint8_t[]){1, 1, 1, 0, 1, 0});
+    free_all(in, 2);
+}
+
 TEST(unsigned_numbers_compare_as_unsigned)
 {
     sp_array in[2] = {LIST(SP_U8, uint8_t, 200, 1), LIST(SP_U8, uint8_t, 100, 255)};
@@ -208,6 +217,29 @@ TEST(bounds_may_be_left_out_and_the_upper_one_wins)
     CHECK_STATUS(data_run_op(&call, &out), SP_MISMATCH);
     CHECK_MESSAGE("the min has shape [4], wanted one number");
     free_all(in, 3);
+}
+
+/* The sign of a NaN is no part of it. */
+TEST(rounding_gives_the_canonical_nan)
+{
+    static const char *const ops[] = {"Floor", "Ceil", "Round"};
+    static const uint32_t nans[] = {0xffc00001, 0xff800001}, want[] = {0x7fc00000, 0x7fc00000};
+    static const uint64_t nans_f64[] = {0xfff8000000000001, 0xfff0000000000001},
+                          want_f64[] = {0x7ff8000000000000, 0x7ff8000000000000};
+    for (size_t i = 0; i < SP_COUNT_OF(ops); i++) {
+        sp_array y, x = data_counted(SP_F32, SHAPE(2), 0);
+        memcpy(x.data, nans, sizeof(nans));
+        REQUIRE_OK(data_run(ops[i], 11, NULL, 0, &x, 1, &y, 1));
+        CHECK_EQ_MEM(y.data, want, sizeof(want));
+        sp__array_deinit(&x);
+        sp__array_deinit(&y);
+        x = data_counted(SP_F64, SHAPE(2), 0);
+        memcpy(x.data, nans_f64, sizeof(nans_f64));
+        REQUIRE_OK(data_run(ops[i], 11, NULL, 0, &x, 1, &y, 1));
+        CHECK_EQ_MEM(y.data, want_f64, sizeof(want_f64));
+        sp__array_deinit(&x);
+        sp__array_deinit(&y);
+    }
 }
 
 TEST_MAIN

@@ -227,6 +227,82 @@ TEST(layer_norm_has_the_bits_of_its_steps_for_every_axis)
     }
 }
 
+/* Elements of an operand of shape `from`, repeated to `to`. */
+static sp_array repeated(const sp_array *from, const sp_shape *to)
+{
+    int64_t strides[SP_MAX_RANK];
+    sp_array all = data_counted(SP_F32, *to, 0);
+    sp__shape_broadcast_strides(&from->shape, to, strides);
+    for (uint64_t i = 0; i < sp__shape_count(to); i++) {
+        int64_t at = 0;
+        uint64_t rest = i;
+        for (uint32_t d = to->rank; d-- > 0; rest /= (uint64_t)to->dims[d]) {
+            at += (int64_t)(rest % (uint64_t)to->dims[d]) * strides[d];
+        }
+        ((float *)all.data)[i] = ((const float *)from->data)[at];
+    }
+    return all;
+}
+
+/* As if it was given in the row's own shape. */
+TEST(layer_norm_repeats_a_scale_and_a_bias_that_broadcast_to_the_row)
+{
+    static const sp_shape shapes[][2] = {{{1, {7}}, {2, {5, 1}}},
+                                         {{0, {0}}, {1, {1}}},
+                                         {{2, {5, 7}}, {1, {7}}},
+                                         {{4, {1, 1, 5, 1}}, {3, {1, 5, 7}}},
+                                         {{3, {1, 1, 7}}, {2, {1, 1}}}};
+    const sp_shape x = {.rank = 4, .dims = {3, 2, 5, 7}}, row = {.rank = 2, .dims = {5, 7}};
+    const int64_t axis = 2;
+    const sp_attribute attribute = data_attribute_int("axis", &axis);
+    data_random random = {59};
+    for (size_t i = 0; i < SP_COUNT_OF(shapes) * SP_CPU_ISA_COUNT; i++) {
+        const sp_shape *of = shapes[i % SP_COUNT_OF(shapes)];
+        norm_call n;
+        make_norm(&n, "LayerNormalization", 17, &random, &x, &of[0]);
+        sp__array_deinit(&n.in[2]);
+        n.in[2] = data_floats(&random, &of[1]);
+        n.call.attributes = &attribute;
+        n.call.attribute_count = 1;
+        n.call.isa = (sp_cpu_isa)(i / SP_COUNT_OF(shapes));
+        n.call.output_count = 3;
+        if (sp__cpu_kernels(n.call.isa) != NULL) {
+            REQUIRE_OK(data_run_op(&n.call, n.out));
+            for (int k = 1; k < 3; k++) {
+                if (n.in[k].shape.rank > 2) { /* with the 1s in front, it is that of the row */
+                    sp_shape *given = &n.in[k].shape;
+                    memmove(given->dims, given->dims + given->rank - 2, 2 * sizeof(int64_t));
+                    given->rank = 2;
+                }
+                const sp_array all = repeated(&n.in[k], &row);
+                sp__array_deinit(&n.in[k]);
+                n.in[k] = all;
+            }
+            CHECK_EQ_U64(wrong_rows(&n, 6, 35, 1, 0, 1), 0);
+            free_outputs(&n);
+        }
+        free_inputs(&n);
+    }
+}
+
+TEST(operands_that_do_not_broadcast_to_the_row_are_refused)
+{
+    static const sp_shape scales[] = {{1, {5}}, {2, {6, 1}}, {3, {2, 5, 7}}, {2, {7, 5}}, {1, {0}}};
+    const sp_shape x = {.rank = 4, .dims = {3, 2, 5, 7}};
+    const int64_t axis = 2;
+    const sp_attribute attribute = data_attribute_int("axis", &axis);
+    data_random random = {60};
+    for (size_t i = 0; i < SP_COUNT_OF(scales); i++) {
+        norm_call n;
+        make_norm(&n, "LayerNormalization", 17, &random, &x, &scales[i]);
+        n.call.attributes = &attribute;
+        n.call.attribute_count = 1;
+        CHECK_STATUS(data_run_op(&n.call, n.out), SP_UNSUPPORTED);
+        CHECK_MESSAGE("for rows of shape [5,7]");
+        free_inputs(&n);
+    }
+}
+
 TEST(rows_of_no_elements_have_a_mean_that_is_no_number)
 {
     const sp_shape x = {.rank = 2, .dims = {3, 0}}, row = {.rank = 1, .dims = {0}};

@@ -197,6 +197,21 @@ TEST(depth_to_space_and_back)
     sp__array_deinit(&x);
 }
 
+TEST(blocks_of_empty_images_do_not_wrap_the_channels)
+{
+    const int64_t sizes[] = {INT64_C(1) << 19, (INT64_C(1) << 20) - 1, 2};
+    sp_array y, x = {.dtype = SP_U8, .shape = SHAPE(1, INT64_C(1) << 39, 0, 0)};
+    for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
+        const sp_attribute block = data_attribute_int("blocksize", &sizes[i]);
+        CHECK_STATUS(data_run("SpaceToDepth", 13, &block, 1, &x, 1, &y, 1), SP_EXHAUSTED);
+    }
+    x.shape.dims[1] = INT64_C(1) << 38;
+    const sp_attribute block = data_attribute_int("blocksize", &sizes[2]);
+    REQUIRE_OK(data_run("SpaceToDepth", 13, &block, 1, &x, 1, &y, 1));
+    CHECK_EQ_INT(y.shape.dims[1], INT64_C(1) << 40);
+    sp__array_deinit(&y);
+}
+
 TEST(blocks_must_fit)
 {
     const int64_t sizes[] = {0, 3, INT64_MAX};

@@ -26,27 +26,23 @@ typedef struct resize_case {
     double start, end; /* of the crop, along each axis */
 } resize_case;
 
-/* ---- the definition, along one axis ---- */
+/* ---- the definition, along one axis whose size is given ---- */
 
 static double place_of(const resize_case *c, double x, double scale, int64_t in, int64_t out)
 {
-    const double width = scale * (double)in;
     if (strcmp(c->coordinate, "align_corners") == 0) {
-        return width == 1 ? 0 : x * (double)(in - 1) / (width - 1);
+        return out == 1 ? 0 : x * (double)(in - 1) / (double)(out - 1);
     }
     if (strcmp(c->coordinate, "asymmetric") == 0) return x / scale;
     if (strcmp(c->coordinate, "tf_half_pixel_for_nn") == 0) return (x + 0.5) / scale;
     if (strcmp(c->coordinate, "tf_crop_and_resize") == 0) {
         const double reach = (c->end - c->start) * (double)(in - 1);
-        const double step = width == 1 ? reach / 2 : x * reach / (width - 1);
+        const double step = out == 1 ? reach / 2 : x * reach / (double)(out - 1);
         return c->start * (double)(in - 1) + step;
     }
-    if (strcmp(c->coordinate, "pytorch_half_pixel") == 0 && width == 1) return 0;
-    double offset = 0;
-    if (strcmp(c->coordinate, "half_pixel_symmetric") == 0) {
-        offset = (double)in / 2 * (1 - (double)out / width);
-    }
-    return offset + (x + 0.5) / scale - 0.5;
+    if (strcmp(c->coordinate, "pytorch_half_pixel") == 0 && out == 1) return 0;
+    /* half_pixel_symmetric moves by nothing: the size is that of the scale. */
+    return (x + 0.5) / scale - 0.5;
 }
 
 static double cubic(double x)
@@ -228,6 +224,62 @@ TEST(a_long_axis_becomes_one_element)
     CHECK(fabsf(*(float *)y.data - 0.5f) < 1e-3f);
     sp__array_deinit(&y);
     data_free(in, 4);
+}
+
+/* One output of 0, 1, ... in - 1 resized to `out` elements, of which [0, 1] is the crop. */
+static float resized_element(const resize_case *c, int64_t in, int64_t out, int64_t at)
+{
+    sp_attribute attributes[8];
+    sp_text texts[3];
+    const uint32_t count = make_attributes(c, attributes, texts);
+    sp_array y, inputs[4] = {data_counted(SP_F32, SHAPE(in), 0), FLOATS(0, 1), {0}, INTS(out)};
+    for (int64_t i = 0; i < in; i++) ((float *)inputs[0].data)[i] = (float)i;
+    if (data_run("Resize", 11, attributes, count, inputs, 4, &y, 1) != SP_OK) abort();
+    const float element = ((float *)y.data)[at];
+    sp__array_deinit(&y);
+    data_free(inputs, 4);
+    return element;
+}
+
+/* (1 / 49) * 49, (15 / 11) * 11, ... are not whole in doubles. */
+TEST(sizes_are_exact_whatever_the_scale_rounds_to)
+{
+    static const struct {
+        const char *mode, *coordinate;
+        int64_t in, out, at;
+        float want;
+    } cases[] = {{"linear", "pytorch_half_pixel", 49, 1, 0, 0},
+                 {"linear", "tf_crop_and_resize", 49, 1, 0, 24},
+                 {"linear", "align_corners", 49, 1, 0, 0},
+                 {"linear", "tf_crop_and_resize", 11, 15, 14, 10},
+                 {"linear", "tf_crop_and_resize", 13, 15, 14, 12},
+                 {"nearest", "tf_crop_and_resize", 11, 15, 14, 10},
+                 {"nearest", "align_corners", 7, 29, 14, 3}};
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
+        const resize_case c = {
+            .mode = cases[i].mode, .coordinate = cases[i].coordinate, .rounding = "floor"};
+        const float got = resized_element(&c, cases[i].in, cases[i].out, cases[i].at);
+        if (got != cases[i].want) {
+            test_note("%s, %s, %d to %d: %g, wanted %g", c.mode, c.coordinate, (int)cases[i].in,
+                      (int)cases[i].out, (double)got, (double)cases[i].want);
+        }
+        CHECK(got == cases[i].want);
+    }
+}
+
+/* With scales the width has a fraction: 3 * 0.5 elements, of which one is there. */
+TEST(one_element_by_a_scale_is_the_first_in_pytorchs_coordinates)
+{
+    const sp_text linear = sp__text("linear"), pytorch = sp__text("pytorch_half_pixel");
+    const sp_attribute attributes[] = {
+        data_attribute_text("mode", &linear),
+        data_attribute_text("coordinate_transformation_mode", &pytorch)};
+    sp_array y, in[3] = {FLOATS(5, 6, 7), {0}, FLOATS(0.5f)};
+    REQUIRE_OK(data_run("Resize", 13, attributes, 2, in, 3, &y, 1));
+    CHECK_EQ_INT(y.shape.dims[0], 1);
+    CHECK(*(float *)y.data == 5.0f);
+    sp__array_deinit(&y);
+    data_free(in, 3);
 }
 
 TEST(scales_axes_and_policies)

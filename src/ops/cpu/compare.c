@@ -85,7 +85,12 @@ static SP_ALWAYS_INLINE uint8_t xor_bool(uint8_t a, uint8_t b)
 {
     return (a != 0) != (b != 0);
 }
+static SP_ALWAYS_INLINE uint8_t equal_bool(uint8_t a, uint8_t b)
+{
+    return (a != 0) == (b != 0);
+}
 
 SP_BINARY_KERNEL(and_bool, and_bool, uint8_t, uint8_t)
 SP_BINARY_KERNEL(or_bool, or_bool, uint8_t, uint8_t)
 SP_BINARY_KERNEL(xor_bool, xor_bool, uint8_t, uint8_t)
+SP_BINARY_KERNEL(equal_bool, equal_bool, uint8_t, uint8_t)

@@ -117,6 +117,8 @@ sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
     const int64_t rows = window->planes * window->out[0] * window->out[1];
     const int64_t in_plane = window->in[0] * window->in[1] * window->in[2];
     const int64_t taps = window->kernel[0] * window->kernel[1] * window->kernel[2];
+    /* Those that have outputs: of a stride longer than the row, one for each output. */
+    const int64_t phases = window->stride[2] < window->out[2] ? window->stride[2] : window->out[2];
     const int64_t first = tile->index[0] * window->tile_rows;
     const int64_t last = rows - first < window->tile_rows ? rows : first + window->tile_rows;
     for (int64_t row = first; row < last; row++) {
@@ -131,7 +133,8 @@ sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
             .y = row % window->out[1] + window->pad[1]};
         b.planes = find_taps(window, 0, b.z);
         b.rows = find_taps(window, 1, b.y);
-        for (b.phase = 0; b.phase < window->stride[2]; b.phase++) {
+        for (int64_t i = 0; i < phases; i++) {
+            b.phase = (window->pad[2] + i) % window->stride[2];
             run_phase(&b, bias ? bias[filter] : 0, y + row * window->out[2]);
         }
         sp_activate(k->activation, y + row * window->out[2], 1, 0, window->out[2]);

@@ -62,12 +62,16 @@ static SP_ALWAYS_INLINE void run_taps(const stretch *s, float *lanes, const int6
     const sp_tap_range planes = clip_window(k, 0, s->oz), rows = clip_window(k, 1, s->oy);
     const int64_t z0 = window_start(k, 0, s->oz), y0 = window_start(k, 1, s->oy);
     const int64_t x0 = window_start(k, 2, s->column);
+    /* Columns of the kernel that meet an input for some output of the stretch. */
+    const int64_t beyond = (s->width - 1) * k->stride[2];
+    const sp_tap_range columns =
+        sp_clip_taps(x0 + beyond, k->dilation[2], k->kernel[2], k->in[2] + beyond);
     for (int64_t i = planes.first; i < planes.last; i++) {
         for (int64_t j = rows.first; j < rows.last; j++) {
             const int64_t z = z0 + i * k->dilation[0], y = y0 + j * k->dilation[1];
             const float *row = s->plane + (z * k->in[1] + y) * k->in[2];
             const int64_t first = (i * k->kernel[1] + j) * k->kernel[2];
-            for (int64_t t = 0; t < k->kernel[2]; t++) {
+            for (int64_t t = columns.first; t < columns.last; t++) {
                 const int64_t x = x0 + t * k->dilation[2];
                 tap(lanes + (first + t) % lane_count * COLUMNS, row + x, k->stride[2],
                     sp_clip_taps(x, k->stride[2], s->width, k->in[2]));
@@ -119,8 +123,10 @@ static SP_ALWAYS_INLINE void run_row(const sp_window_constants *k, const float *
                  .plane = x + plane * k->in[0] * k->in[1] * k->in[2],
                  .oz = row / k->out[1] % k->out[0],
                  .oy = row % k->out[1]};
-    for (s.column = 0; s.column < k->out[2]; s.column += COLUMNS) {
-        s.width = k->out[2] - s.column < COLUMNS ? k->out[2] - s.column : COLUMNS;
+    /* Outputs that share no input go one by one: between them may be any amount of padding. */
+    const int64_t most = k->stride[2] < k->in[2] ? COLUMNS : 1;
+    for (s.column = 0; s.column < k->out[2]; s.column += most) {
+        s.width = k->out[2] - s.column < most ? k->out[2] - s.column : most;
         run(&s, y + row * k->out[2] + s.column);
     }
 }

@@ -31,7 +31,7 @@ static double place_of(const sp_resize_constants *k, int64_t at)
     case SP_RESIZE_TF_HALF_PIXEL:
         return (x + 0.5) / k->scale;
     case SP_RESIZE_PYTORCH_HALF_PIXEL:
-        return k->width == 1 ? 0 : (x + 0.5) / k->scale - 0.5;
+        return k->out == 1 ? 0 : (x + 0.5) / k->scale - 0.5;
     case SP_RESIZE_HALF_PIXEL_SYMMETRIC: {
         const double offset = (double)k->in / 2 * (1 - (double)k->out / k->width);
         return offset + (x + 0.5) / k->scale - 0.5;

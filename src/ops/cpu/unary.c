@@ -42,12 +42,12 @@ static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
     static SP_ALWAYS_INLINE type floor_##suffix(type x)                                            \
     {                                                                                              \
         const type near = round_##suffix(x);                                                       \
-        return with_sign(near > x ? near - 1 : near, x);                                           \
+        return canonical(with_sign(near > x ? near - 1 : near, x));                                \
     }                                                                                              \
     static SP_ALWAYS_INLINE type ceil_##suffix(type x)                                             \
     {                                                                                              \
         const type near = round_##suffix(x);                                                       \
-        return with_sign(near < x ? near + 1 : near, x);                                           \
+        return canonical(with_sign(near < x ? near + 1 : near, x));                                \
     }                                                                                              \
     static SP_ALWAYS_INLINE type hard_swish_##suffix(type x)                                       \
     {                                                                                              \
