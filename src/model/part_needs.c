@@ -54,7 +54,10 @@ void sp__part_needs_find(sp_part_needs *needs, const sp_graph *graph)
     const sp_graph_body *body = needs->body;
     for (uint32_t n = body->end_node; n-- > body->first_node;) {
         const sp_graph_node *node = &graph->nodes[n];
-        if (sp__graph_home(graph, node) != body || !gives_wanted(needs, node)) continue;
+        /* A node that has become part of another one has the same outputs as that. */
+        if (!node->is_live || sp__graph_home(graph, node) != body || !gives_wanted(needs, node)) {
+            continue;
+        }
         needs->nodes[n - body->first_node] = true;
         for (uint32_t i = 0; i < node->input_count; i++)
             sp__part_needs_want(needs, node->inputs[i]);

@@ -149,7 +149,12 @@ static sp_status end_whole(sp_plan_builder *builder)
     SP_TRY(make_outputs(builder, count));
     builder->output_count = count;
     for (uint32_t i = 0; i < count; i++) {
-        builder->outputs[i] = part != NULL ? part->wanted[i] : graph->outputs[i].value;
+        const uint32_t value = part != NULL ? part->wanted[i] : graph->outputs[i].value;
+        if (!builder->values[value].is_there) {
+            return sp__fail(SP_INTERNAL, "nothing in the plan makes '%s'",
+                            graph->values[value].name);
+        }
+        builder->outputs[i] = value;
     }
     return SP_OK;
 }
