@@ -167,14 +167,14 @@ static sp_status find_value(const sp_graph_call_frame *frame, const sp_attribute
     *out = find_text(frame->attributes, reference->reference);
     if (*out == NULL) *out = find_text(frame->function->file->defaults, reference->reference);
     if (*out == NULL) return SP_OK;
-    const char *name = sp__text_print(reference->name).text;
+    const sp_text_print name = sp__text_print(reference->name);
     const bool is_graph = (*out)->type == SP_ATTRIBUTE_GRAPH || (*out)->type == SP_ATTRIBUTE_GRAPHS;
     if (is_graph || (*out)->reference.len > 0) {
         return sp__fail(SP_UNSUPPORTED, "attribute '%s' is a graph that is given to a function",
-                        name);
+                        name.text);
     }
     if (reference->type != SP_ATTRIBUTE_NONE && reference->type != (*out)->type) {
-        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s, the call gives %s", name,
+        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s, the call gives %s", name.text,
                         sp__attribute_type_name(reference->type),
                         sp__attribute_type_name((*out)->type));
     }
