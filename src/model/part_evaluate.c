@@ -56,6 +56,17 @@ static void make_known(const evaluation *e)
     }
 }
 
+/* Before the memory is taken: values may ask for any amount. */
+static sp_status check_room(const evaluation *e, const sp_op_call *call)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        bytes += call->outputs[i].bytes; /* no overflow: what there is room for, and one more */
+        SP_TRY(sp__part_check_room(&e->parts->values, bytes));
+    }
+    return SP_OK;
+}
+
 static sp_status set_outputs(const evaluation *e)
 {
     sp_status status = SP_OK;
@@ -80,6 +91,7 @@ static sp_status evaluate(const evaluation *e)
         make_known(e);
         return SP_OK;
     }
+    SP_TRY(check_room(e, &call));
     SP_TRY(sp__evaluate(&call, sp__cpu_kernels(sp__cpu_isa_selected()), e->arrays));
     return set_outputs(e);
 }
