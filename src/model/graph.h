@@ -24,6 +24,7 @@
 #define SP_GRAPH_MAX_OPERANDS 4096
 #define SP_GRAPH_MAX_CALLS 32             /* of functions, one inside the other */
 #define SP_GRAPH_MAX_CALL_NAMES (1 << 18) /* values of a file with functions */
+#define SP_GRAPH_FREE_CALL_BYTES (UINT64_C(256) << 20)
 #define SP_FOLD_VALUE_BYTES (UINT64_C(16) << 20)
 #define SP_FOLD_TOTAL_WORK (UINT64_C(256) << 20)
 
