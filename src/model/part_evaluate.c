@@ -2,6 +2,7 @@
 /* A node between two parts, run at once on the calling thread by the kernels that a plan would
  * have: the values that decide its shape are no part of a key then, however they change. */
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/heap.h"
 #include "model/evaluate.h"
 #include "model/graph_build.h"
@@ -104,8 +105,10 @@ sp_status sp__parts_evaluate(sp_parts *parts, const sp_graph_node *node)
                           .outputs = sp_calloc(node->output_count, sizeof(*e.outputs)),
                           .arrays = sp_calloc(node->output_count, sizeof(*e.arrays))};
     const bool is_made = e.inputs != NULL && e.outputs != NULL && e.arrays != NULL;
+    const sp_fpenv before = sp_fpenv_enter(); /* the shape rules too compute */
     sp_status status =
         is_made ? evaluate(&e) : sp__fail(SP_OUT_OF_MEMORY, "no memory to compute a node");
+    sp_fpenv_leave(before);
     sp_free(e.inputs);
     sp_free(e.outputs);
     sp_free(e.arrays);
