@@ -135,7 +135,7 @@ typedef struct sp_graph {
     uint32_t max_operands; /* most inputs, or outputs, that any node has */
     uint64_t weight_bytes; /* of all weights */
     int64_t ir_version;
-    uint32_t opset; /* of ONNX's own domain */
+    uint32_t opset; /* of ONNX's own domain; 0: the file names none */
     const char *producer;
     sp_bump bump; /* owns everything but the weights' data */
 } sp_graph;

@@ -110,7 +110,9 @@ sp_status sp__graph_resolve_attributes(sp_graph_builder *builder, sp_attribute_l
 /* The file's name of a node, or that of its first output; inside a function behind the call's. */
 sp_status sp__graph_node_name(sp_graph_builder *builder, const sp_onnx_node *file,
                               const char **out);
-/* The version of a domain that the model names, or the function that is being imported. */
+/* The version of a domain that the model names, or the function that is being imported; false if
+ * it names none. The other is SP_CORRUPT then. */
+bool sp__graph_find_opset(const sp_graph_builder *builder, sp_text domain, int64_t *out);
 sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domain, int64_t *out);
 
 /* ---- the steps ---- */

@@ -380,7 +380,7 @@ sp_status sp__graph_import_call(sp_graph_builder *builder, const sp_onnx_node *c
 
 /* ---- opsets ---- */
 
-sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domain, int64_t *out)
+bool sp__graph_find_opset(const sp_graph_builder *builder, sp_text domain, int64_t *out)
 {
     const sp_onnx_function *inside = builder->frame != NULL ? builder->frame->function->file : NULL;
     const sp_onnx_opset *opsets = inside != NULL ? inside->opsets : builder->model->opsets;
@@ -391,9 +391,15 @@ sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domai
                                      : sp__text_equal(opsets[i].domain, domain);
         if (!is_same) continue;
         *out = opsets[i].version;
-        return SP_OK;
+        return true;
     }
+    return false;
+}
+
+sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domain, int64_t *out)
+{
+    if (sp__graph_find_opset(builder, domain, out)) return SP_OK;
     return sp__fail(SP_CORRUPT, "the %s names no version of the opset '%s'",
-                    inside != NULL ? "function" : "model",
-                    is_onnx ? "ai.onnx" : sp__text_print(domain).text);
+                    builder->frame != NULL ? "function" : "model",
+                    sp__op_is_onnx_domain(domain) ? "ai.onnx" : sp__text_print(domain).text);
 }

@@ -294,7 +294,8 @@ sp_status sp__graph_import(sp_graph_builder *builder)
     const sp_onnx_graph *file = &builder->model->graph;
     int64_t opset = 0;
     SP_TRY(make_tables(builder));
-    SP_TRY(sp__graph_opset_version(builder, (sp_text){0}, &opset));
+    /* A model of calls alone need not name any: each node looks for that of its own domain. */
+    (void)sp__graph_find_opset(builder, (sp_text){0}, &opset);
     builder->graph->opset = opset > 0 && opset < INT32_MAX ? (uint32_t)opset : 0;
     SP_TRY(sp__graph_import_body(builder, file));
     SP_TRY(import_outputs(builder));

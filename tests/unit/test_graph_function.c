@@ -256,6 +256,28 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
     sp__graph_free(loaded);
 }
 
+/* Whose nodes are all calls, so whose file need not name ai.onnx; the functions do. */
+TEST(a_model_of_calls_alone_names_no_version_of_onnx)
+{
+    writer graph = graph_of(make_call("double", "x", "y")), file = {0}, import = {0};
+    writer functions = doubling();
+    write_int(&file, 1, 8);
+    write_text(&import, 1, "own");
+    write_int(&import, 2, 1);
+    write_message(&file, 8, &import);
+    write_message(&file, 7, &graph);
+    write_raw(&file, functions.bytes, functions.len);
+    writer_free(&functions);
+    const sp_graph *loaded = NULL;
+    float y[6] = {0};
+    REQUIRE_OK(sp__graph_load(file.bytes, file.len, &loaded));
+    writer_free(&file);
+    CHECK_EQ_INT(loaded->opset, 0);
+    run(loaded, y);
+    for (int i = 0; i < 6; i++) CHECK(y[i] == (float)(2 * (i - 2)));
+    sp__graph_free(loaded);
+}
+
 /* ---- what is refused ---- */
 
 TEST(wrong_calls_and_functions_are_refused_by_name)
