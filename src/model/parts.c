@@ -150,7 +150,8 @@ static sp_status compute(sp_parts *parts, sp_compiled *compiled, sp_part_value *
     return sp__model_compute(parts->model, compiled, inputs, outputs, parts->stream);
 }
 
-static sp_status run_plan(sp_parts *parts, sp_compiled *compiled)
+/* Its arrays are large, and what is called next may be a body in a body: not of its stack. */
+static SP_NOINLINE sp_status run_plan(sp_parts *parts, sp_compiled *compiled)
 {
     const sp_plan *plan = compiled->plan;
     sp_part_value made[SP_PLAN_PART_PORTS];
