@@ -218,7 +218,8 @@ static sp_status check_many(sp_proto proto, sp_attribute_list list)
 {
     sp_name_map names;
     sp_status status = SP_OK;
-    SP_TRY(sp__name_map_init(&names, list.count, sp__name_map_key(proto.at, (size_t)(proto.end - proto.at))));
+    SP_TRY(sp__name_map_init(&names, list.count,
+                             sp__name_map_key(proto.at, (size_t)(proto.end - proto.at))));
     for (uint32_t i = 0; i < list.count && status == SP_OK; i++) {
         if (!sp__name_map_add(&names, list.items[i].name, i)) status = fail_twice(&list.items[i]);
     }

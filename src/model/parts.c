@@ -70,7 +70,10 @@ static sp_status find_given(const sp_parts *parts, const sp_graph_body *body, pa
     sp_part_needs needs;
     SP_TRY(sp__part_needs_init(&needs, body));
     for (uint32_t v = body->first_value; v < body->end_value; v++) {
-        if (sp__part_has(values, v)) sp__part_needs_stop(&needs, v);
+        if (!sp__part_has(values, v)) continue;
+        const sp_part_value *value = &values->list[v];
+        sp__part_needs_know(&needs, v, value->dtype, &value->shape,
+                            value->is_known ? value->data : NULL);
     }
     for (uint32_t i = 0; i < request->wanted_count; i++) {
         sp__part_needs_want(&needs, request->wanted[i]);

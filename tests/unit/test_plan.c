@@ -365,8 +365,7 @@ TEST(shapes_and_constants_do_not_depend_on_the_rounding_of_the_thread_that_compi
     for (size_t i = 0; i < SP_COUNT_OF(roundings); i++) {
         run_rounded(roundings[i], out);
         for (int k = 0; k < ROUNDED; k++) {
-            CHECK_EQ_STR(sp__shape_print(&out[k].shape).text,
-                         sp__shape_print(&want[k].shape).text);
+            CHECK_EQ_STR(sp__shape_print(&out[k].shape).text, sp__shape_print(&want[k].shape).text);
             CHECK_EQ_U64(data_hash(out[k].data, out[k].bytes),
                          data_hash(want[k].data, want[k].bytes));
         }
