@@ -90,6 +90,7 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
 {
     *out = NULL;
     sp_graph_builder builder = {.graph = sp_calloc(1, sizeof(sp_graph)), .folder = folder};
+    builder.most_call_bytes = (uint64_t)len + SP_GRAPH_FREE_CALL_BYTES;
     if (builder.graph == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
     sp__bump_init(&builder.graph->bump, (uint64_t)len * TABLE_BYTES_PER_BYTE + TABLE_BYTES_FREE);
     sp_status status = sp__onnx_read(bytes, len, &builder.model);

@@ -24,6 +24,7 @@
 #define SP_GRAPH_MAX_OPERANDS 4096
 #define SP_GRAPH_MAX_CALLS 32             /* of functions, one inside the other */
 #define SP_GRAPH_MAX_CALL_NAMES (1 << 18) /* values of a file with functions */
+#define SP_GRAPH_FREE_CALL_BYTES (UINT64_C(256) << 20)
 #define SP_FOLD_VALUE_BYTES (UINT64_C(16) << 20)
 #define SP_FOLD_TOTAL_WORK (UINT64_C(256) << 20)
 
@@ -134,7 +135,7 @@ typedef struct sp_graph {
     uint32_t max_operands; /* most inputs, or outputs, that any node has */
     uint64_t weight_bytes; /* of all weights */
     int64_t ir_version;
-    uint32_t opset; /* of ONNX's own domain */
+    uint32_t opset; /* of ONNX's own domain; 0: the file names none */
     const char *producer;
     sp_bump bump; /* owns everything but the weights' data */
 } sp_graph;

@@ -51,6 +51,7 @@ typedef struct sp_graph_builder {
     bool *is_captured;     /* room for a mark on each value, while a body's captures are listed */
     sp_graph_scope main;   /* of the main graph */
     sp_graph_scope *scope; /* of the graph that is being imported */
+    uint64_t call_bytes, most_call_bytes; /* see sp__graph_charge_call */
     sp_name_map function_names;
     sp_graph_function *functions;     /* NULL if the file has none */
     const sp_graph_call_frame *frame; /* NULL: not in a function */
@@ -97,13 +98,21 @@ sp_status sp__graph_count_call(sp_graph_builder *builder, sp_graph_function *fun
 /* The function's nodes in place of the call. */
 sp_status sp__graph_import_call(sp_graph_builder *builder, const sp_onnx_node *call,
                                 const sp_graph_function *function);
+/* What a call makes again of what the file has once: bytes, or the time that they stand for. Counts
+ * them while a function is imported. Errors: SP_EXHAUSTED above the file's size and
+ * SP_GRAPH_FREE_CALL_BYTES. */
+sp_status sp__graph_charge_call(sp_graph_builder *builder, uint64_t bytes);
+/* The same of an op's attributes, which may become constants. */
+sp_status sp__graph_charge_attributes(sp_graph_builder *builder, sp_attribute_list attributes);
 /* A node's attributes, references replaced by what the call gives. */
 sp_status sp__graph_resolve_attributes(sp_graph_builder *builder, sp_attribute_list file,
                                        sp_attribute_list *out);
 /* The file's name of a node, or that of its first output; inside a function behind the call's. */
 sp_status sp__graph_node_name(sp_graph_builder *builder, const sp_onnx_node *file,
                               const char **out);
-/* The version of a domain that the model names, or the function that is being imported. */
+/* The version of a domain that the model names, or the function that is being imported; false if
+ * it names none. The other is SP_CORRUPT then. */
+bool sp__graph_find_opset(const sp_graph_builder *builder, sp_text domain, int64_t *out);
 sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domain, int64_t *out);
 
 /* ---- the steps ---- */

@@ -2,6 +2,7 @@
 /* Dead nodes and constant nodes. Folding uses the kernels that a run would use, so it cannot change
  * a bit. */
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
 #include "model/evaluate.h"
@@ -116,12 +117,14 @@ sp_status sp__graph_fold(sp_graph_builder *builder)
     if (room.inputs == NULL || room.outputs == NULL || room.arrays == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory to fold constants");
     }
+    const sp_fpenv before = sp_fpenv_enter(); /* shapes too may be computed in floating point */
     for (uint32_t i = 0; i < builder->graph->node_count && status == SP_OK; i++) {
         sp_graph_node *node = &builder->nodes[i];
         if (!node->is_live || !has_constant_inputs(builder->graph, node)) continue;
         status = fold_in_region(builder, node, &room, kernels);
         if (status != SP_OK) (void)sp__graph_fail_node(status, node);
     }
+    sp_fpenv_leave(before);
     sp_free(room.inputs);
     sp_free(room.outputs);
     sp_free(room.arrays);

@@ -150,6 +150,54 @@ sp_status sp__graph_count_call(sp_graph_builder *builder, sp_graph_function *fun
     return SP_OK;
 }
 
+/* ---- what calls cost ---- */
+
+/* A look at an attribute takes as long as so many bytes do. */
+enum { ATTRIBUTE_COST = 64 };
+
+sp_status sp__graph_charge_call(sp_graph_builder *builder, uint64_t bytes)
+{
+    if (builder->frame == NULL) return SP_OK;
+    if (bytes <= builder->most_call_bytes - builder->call_bytes) {
+        builder->call_bytes += bytes;
+        return SP_OK;
+    }
+    return sp__fail(SP_EXHAUSTED,
+                    "with calls replaced by what they call there are more than %" PRIu64
+                    " bytes of tensors and attributes",
+                    builder->most_call_bytes);
+}
+
+static uint64_t attribute_bytes(const sp_attribute *attribute)
+{
+    uint64_t bytes = 0;
+    switch (attribute->type) {
+    case SP_ATTRIBUTE_FLOAT:
+    case SP_ATTRIBUTE_FLOATS:
+        return attribute->count * sizeof(float);
+    case SP_ATTRIBUTE_INT:
+    case SP_ATTRIBUTE_INTS:
+        return attribute->count * sizeof(int64_t);
+    case SP_ATTRIBUTE_TENSOR:
+    case SP_ATTRIBUTE_TENSORS:
+        for (uint32_t i = 0; i < attribute->count; i++) {
+            const sp_array_view *tensor = &attribute->as.tensors[i];
+            bytes += sp__shape_count(&tensor->shape) * sp_dtype_bytes(tensor->dtype);
+        }
+        return bytes;
+    default:
+        return bytes; /* texts become no constants; what graphs hold is counted by itself */
+    }
+}
+
+sp_status sp__graph_charge_attributes(sp_graph_builder *builder, sp_attribute_list attributes)
+{
+    for (uint32_t i = 0; builder->frame != NULL && i < attributes.count; i++) {
+        SP_TRY(sp__graph_charge_call(builder, attribute_bytes(&attributes.items[i])));
+    }
+    return SP_OK;
+}
+
 /* ---- attributes by reference ---- */
 
 static const sp_attribute *find_text(sp_attribute_list list, sp_text name)
@@ -161,20 +209,24 @@ static const sp_attribute *find_text(sp_attribute_list list, sp_text name)
 }
 
 /* What the call gives, or the function's default; NULL if it is left out. */
-static sp_status find_value(const sp_graph_call_frame *frame, const sp_attribute *reference,
+static sp_status find_value(sp_graph_builder *builder, const sp_attribute *reference,
                             const sp_attribute **out)
 {
+    const sp_graph_call_frame *frame = builder->frame;
+    const uint64_t looks =
+        (uint64_t)frame->attributes.count + frame->function->file->defaults.count;
+    SP_TRY(sp__graph_charge_call(builder, looks * ATTRIBUTE_COST));
     *out = find_text(frame->attributes, reference->reference);
     if (*out == NULL) *out = find_text(frame->function->file->defaults, reference->reference);
     if (*out == NULL) return SP_OK;
-    const char *name = sp__text_print(reference->name).text;
+    const sp_text_print name = sp__text_print(reference->name);
     const bool is_graph = (*out)->type == SP_ATTRIBUTE_GRAPH || (*out)->type == SP_ATTRIBUTE_GRAPHS;
     if (is_graph || (*out)->reference.len > 0) {
         return sp__fail(SP_UNSUPPORTED, "attribute '%s' is a graph that is given to a function",
-                        name);
+                        name.text);
     }
     if (reference->type != SP_ATTRIBUTE_NONE && reference->type != (*out)->type) {
-        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s, the call gives %s", name,
+        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s, the call gives %s", name.text,
                         sp__attribute_type_name(reference->type),
                         sp__attribute_type_name((*out)->type));
     }
@@ -193,6 +245,7 @@ sp_status sp__graph_resolve_attributes(sp_graph_builder *builder, sp_attribute_l
                                        sp_attribute_list *out)
 {
     *out = file;
+    SP_TRY(sp__graph_charge_call(builder, (uint64_t)file.count * ATTRIBUTE_COST));
     if (!has_references(file)) return SP_OK;
     if (builder->frame == NULL) {
         return sp__fail(SP_CORRUPT, "an attribute refers to a function's, outside of any function");
@@ -202,7 +255,7 @@ sp_status sp__graph_resolve_attributes(sp_graph_builder *builder, sp_attribute_l
     SP_TRY(sp__bump_array(&builder->graph->bump, file.count, sizeof(*items), &items));
     for (uint32_t i = 0; i < file.count; i++) {
         const sp_attribute *value = &file.items[i];
-        if (value->reference.len > 0) SP_TRY(find_value(builder->frame, value, &value));
+        if (value->reference.len > 0) SP_TRY(find_value(builder, value, &value));
         if (value == NULL) continue;
         items[count] = *value;
         items[count++].name = file.items[i].name;
@@ -327,7 +380,7 @@ sp_status sp__graph_import_call(sp_graph_builder *builder, const sp_onnx_node *c
 
 /* ---- opsets ---- */
 
-sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domain, int64_t *out)
+bool sp__graph_find_opset(const sp_graph_builder *builder, sp_text domain, int64_t *out)
 {
     const sp_onnx_function *inside = builder->frame != NULL ? builder->frame->function->file : NULL;
     const sp_onnx_opset *opsets = inside != NULL ? inside->opsets : builder->model->opsets;
@@ -338,9 +391,15 @@ sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domai
                                      : sp__text_equal(opsets[i].domain, domain);
         if (!is_same) continue;
         *out = opsets[i].version;
-        return SP_OK;
+        return true;
     }
+    return false;
+}
+
+sp_status sp__graph_opset_version(const sp_graph_builder *builder, sp_text domain, int64_t *out)
+{
+    if (sp__graph_find_opset(builder, domain, out)) return SP_OK;
     return sp__fail(SP_CORRUPT, "the %s names no version of the opset '%s'",
-                    inside != NULL ? "function" : "model",
-                    is_onnx ? "ai.onnx" : sp__text_print(domain).text);
+                    builder->frame != NULL ? "function" : "model",
+                    sp__op_is_onnx_domain(domain) ? "ai.onnx" : sp__text_print(domain).text);
 }

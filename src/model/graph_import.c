@@ -108,6 +108,7 @@ static sp_status import_initializer(sp_graph_builder *builder, const sp_onnx_ten
     uint32_t index = 0;
     if (tensor->name.len == 0) return sp__fail(SP_CORRUPT, "an initializer has no name");
     SP_TRY(sp__graph_add_value(builder, tensor->name, &index));
+    SP_TRY(sp__graph_charge_call(builder, tensor->bytes));
     sp_array array;
     const bool is_external = tensor->storage == SP_ONNX_EXTERNAL;
     if (is_external) SP_TRY(sp__onnx_external_check(tensor, builder->folder));
@@ -230,6 +231,7 @@ sp_status sp__graph_import_node(sp_graph_builder *builder, const sp_onnx_node *f
     }
     node->version = (uint32_t)version; /* sp__op_find has bounded it */
     status = sp__graph_resolve_attributes(builder, file->attributes, &node->attributes);
+    if (status == SP_OK) status = sp__graph_charge_attributes(builder, node->attributes);
     if (status == SP_OK) status = import_operands(builder, file, node);
     if (status != SP_OK) return sp__graph_fail_node(status, node);
     append_node(builder, node);
@@ -292,7 +294,8 @@ sp_status sp__graph_import(sp_graph_builder *builder)
     const sp_onnx_graph *file = &builder->model->graph;
     int64_t opset = 0;
     SP_TRY(make_tables(builder));
-    SP_TRY(sp__graph_opset_version(builder, (sp_text){0}, &opset));
+    /* A model of calls alone need not name any: each node looks for that of its own domain. */
+    (void)sp__graph_find_opset(builder, (sp_text){0}, &opset);
     builder->graph->opset = opset > 0 && opset < INT32_MAX ? (uint32_t)opset : 0;
     SP_TRY(sp__graph_import_body(builder, file));
     SP_TRY(import_outputs(builder));

@@ -15,10 +15,21 @@
 
 #define NO_NODE UINT32_MAX
 
-/* For each value: who makes it, and how often it is read, outputs of the graph included. */
+/* For each value: who makes it, and how often it is read, outputs of the graph and of bodies
+ * included. */
 typedef struct uses {
     uint32_t *makers, *reads;
 } uses;
+
+static void count_node_uses(const sp_graph_node *node, const uses *u)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] != SP_NO_VALUE) u->reads[node->inputs[i]]++;
+    }
+    for (uint32_t i = 0; node->body != NULL && i < node->body->output_count; i++) {
+        u->reads[node->body->outputs[i].value]++;
+    }
+}
 
 static void count_uses(const sp_graph *graph, const uses *u)
 {
@@ -26,9 +37,7 @@ static void count_uses(const sp_graph *graph, const uses *u)
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const sp_graph_node *node = &graph->nodes[n];
         for (uint32_t i = 0; i < node->output_count; i++) u->makers[node->outputs[i]] = n;
-        for (uint32_t i = 0; i < node->input_count && node->is_live; i++) {
-            if (node->inputs[i] != SP_NO_VALUE) u->reads[node->inputs[i]]++;
-        }
+        if (node->is_live) count_node_uses(node, u);
     }
     for (uint32_t i = 0; i < graph->output_count; i++) u->reads[graph->outputs[i].value]++;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "model/name_map.h"
 #include "model/onnx_reader.h"
 
 enum {
@@ -201,4 +202,40 @@ sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_att
         SP_TRY(read_value(reader, &proto, &field, &to));
     }
     return proto.status;
+}
+
+/* ---- their names ---- */
+
+enum { FEW_ATTRIBUTES = 16 };
+
+static sp_status fail_twice(const sp_attribute *attribute)
+{
+    return sp__fail(SP_CORRUPT, "malformed file: two attributes of one node are named '%s'",
+                    sp__text_print(attribute->name).text);
+}
+
+static sp_status check_many(sp_proto proto, sp_attribute_list list)
+{
+    sp_name_map names;
+    sp_status status = SP_OK;
+    SP_TRY(sp__name_map_init(&names, list.count,
+                             sp__name_map_key(proto.at, (size_t)(proto.end - proto.at))));
+    for (uint32_t i = 0; i < list.count && status == SP_OK; i++) {
+        if (!sp__name_map_add(&names, list.items[i].name, i)) status = fail_twice(&list.items[i]);
+    }
+    sp__name_map_deinit(&names);
+    return status;
+}
+
+sp_status sp__onnx_check_attributes(sp_proto proto, sp_attribute_list list)
+{
+    if (list.count > FEW_ATTRIBUTES) return check_many(proto, list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (sp__text_equal(list.items[i].name, list.items[k].name)) {
+                return fail_twice(&list.items[i]);
+            }
+        }
+    }
+    return SP_OK;
 }

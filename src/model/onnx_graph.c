@@ -132,6 +132,7 @@ static sp_status make_node_lists(sp_onnx_reader *reader, const sp_proto *proto, 
 
 sp_status sp__onnx_read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_node *out)
 {
+    const sp_proto whole = proto;
     node_lists lists = {0};
     SP_TRY(make_node_lists(reader, &proto, out, &lists));
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
@@ -163,7 +164,8 @@ sp_status sp__onnx_read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_nod
             break;
         }
     }
-    return proto.status;
+    SP_TRY(proto.status);
+    return sp__onnx_check_attributes(whole, out->attributes);
 }
 
 typedef struct graph_lists {

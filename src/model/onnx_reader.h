@@ -18,6 +18,8 @@ sp_status sp__onnx_read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_nod
 sp_status sp__onnx_read_function(sp_onnx_reader *reader, sp_proto proto, sp_onnx_function *out);
 sp_status sp__onnx_read_opset(sp_proto proto, sp_onnx_opset *out);
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out);
+/* Two attributes of one name are SP_CORRUPT. `proto` is the message that has them. */
+sp_status sp__onnx_check_attributes(sp_proto proto, sp_attribute_list list);
 sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out);
 sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out);
 /* The same; the values may be external. */

@@ -46,12 +46,23 @@ sp_status sp__parts_take(const sp_parts *parts, uint32_t index, sp_part_value *o
     return SP_OK;
 }
 
+static sp_status check_widens(const sp_shape *shape)
+{
+    if (shape->rank < SP_MAX_RANK) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED, "outputs of rank %d cannot be put one after the other",
+                    SP_MAX_RANK);
+}
+
+sp_status sp__parts_widened_axis(const sp_shape *shape, int64_t axis, uint32_t *out)
+{
+    SP_TRY(check_widens(shape));
+    const sp_shape widened = {.rank = shape->rank + 1};
+    return sp__shape_axis(&widened, axis, out);
+}
+
 sp_status sp__parts_widen(const sp_shape *shape, uint32_t axis, int64_t count, sp_shape *out)
 {
-    if (shape->rank == SP_MAX_RANK) {
-        return sp__fail(SP_UNSUPPORTED, "outputs of rank %d cannot be put one after the other",
-                        SP_MAX_RANK);
-    }
+    SP_TRY(check_widens(shape));
     *out = (sp_shape){.rank = shape->rank + 1};
     for (uint32_t i = 0; i < shape->rank; i++) out->dims[i < axis ? i : i + 1] = shape->dims[i];
     out->dims[axis] = count;

@@ -2,6 +2,7 @@
 /* A node between two parts, run at once on the calling thread by the kernels that a plan would
  * have: the values that decide its shape are no part of a key then, however they change. */
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/heap.h"
 #include "model/evaluate.h"
 #include "model/graph_build.h"
@@ -56,6 +57,17 @@ static void make_known(const evaluation *e)
     }
 }
 
+/* Before the memory is taken: values may ask for any amount. */
+static sp_status check_room(const evaluation *e, const sp_op_call *call)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        bytes += call->outputs[i].bytes; /* no overflow: what there is room for, and one more */
+        SP_TRY(sp__part_check_room(&e->parts->values, bytes));
+    }
+    return SP_OK;
+}
+
 static sp_status set_outputs(const evaluation *e)
 {
     sp_status status = SP_OK;
@@ -80,6 +92,7 @@ static sp_status evaluate(const evaluation *e)
         make_known(e);
         return SP_OK;
     }
+    SP_TRY(check_room(e, &call));
     SP_TRY(sp__evaluate(&call, sp__cpu_kernels(sp__cpu_isa_selected()), e->arrays));
     return set_outputs(e);
 }
@@ -92,8 +105,10 @@ sp_status sp__parts_evaluate(sp_parts *parts, const sp_graph_node *node)
                           .outputs = sp_calloc(node->output_count, sizeof(*e.outputs)),
                           .arrays = sp_calloc(node->output_count, sizeof(*e.arrays))};
     const bool is_made = e.inputs != NULL && e.outputs != NULL && e.arrays != NULL;
+    const sp_fpenv before = sp_fpenv_enter(); /* the shape rules too compute */
     sp_status status =
         is_made ? evaluate(&e) : sp__fail(SP_OUT_OF_MEMORY, "no memory to compute a node");
+    sp_fpenv_leave(before);
     sp_free(e.inputs);
     sp_free(e.outputs);
     sp_free(e.arrays);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "ops/registry.h"
 
 sp_status sp__part_needs_init(sp_part_needs *needs, const sp_graph_body *body)
 {
@@ -11,8 +12,10 @@ sp_status sp__part_needs_init(sp_part_needs *needs, const sp_graph_body *body)
     *needs = (sp_part_needs){.body = body,
                              .nodes = sp_calloc(nodes, sizeof(bool)),
                              .wanted = sp_calloc(values, sizeof(bool)),
-                             .is_stop = sp_calloc(values, sizeof(bool))};
-    if (needs->nodes != NULL && needs->wanted != NULL && needs->is_stop != NULL) return SP_OK;
+                             .is_stop = sp_calloc(values, sizeof(bool)),
+                             .known = (const void **)sp_calloc(values, sizeof(void *))};
+    const bool is_made = needs->nodes != NULL && needs->wanted != NULL && needs->is_stop != NULL;
+    if (is_made && needs->known != NULL) return SP_OK;
     sp__part_needs_deinit(needs);
     return sp__fail(SP_OUT_OF_MEMORY, "no memory to find out what is needed");
 }
@@ -22,6 +25,7 @@ void sp__part_needs_deinit(sp_part_needs *needs)
     sp_free(needs->nodes);
     sp_free(needs->wanted);
     sp_free(needs->is_stop);
+    sp_free((void *)needs->known);
 }
 
 static bool is_own(const sp_part_needs *needs, uint32_t value)
@@ -32,6 +36,14 @@ static bool is_own(const sp_part_needs *needs, uint32_t value)
 void sp__part_needs_stop(sp_part_needs *needs, uint32_t value)
 {
     if (is_own(needs, value)) needs->is_stop[value - needs->body->first_value] = true;
+}
+
+void sp__part_needs_know(sp_part_needs *needs, uint32_t value, sp_dtype dtype,
+                         const sp_shape *shape, const void *data)
+{
+    sp__part_needs_stop(needs, value);
+    const bool is_condition = dtype == SP_BOOL && sp__shape_count(shape) == 1;
+    if (is_own(needs, value) && is_condition) needs->known[value - needs->body->first_value] = data;
 }
 
 void sp__part_needs_want(sp_part_needs *needs, uint32_t value)
@@ -48,16 +60,33 @@ static bool gives_wanted(const sp_part_needs *needs, const sp_graph_node *node)
     return false;
 }
 
+/* Of an If whose condition is known, what the other branch gives is not read. */
+static void want_inputs(sp_part_needs *needs, const sp_graph_node *node)
+{
+    uint32_t first = 0, last = node->input_count;
+    if (sp__op_is_if(node->op) && is_own(needs, node->inputs[0])) {
+        const unsigned char *chosen = needs->known[node->inputs[0] - needs->body->first_value];
+        if (chosen != NULL) {
+            sp__part_needs_want(needs, node->inputs[0]);
+            first = chosen[0] != 0 ? 1 : 1 + node->output_count;
+            last = first + node->output_count;
+        }
+    }
+    for (uint32_t i = first; i < last; i++) sp__part_needs_want(needs, node->inputs[i]);
+}
+
 /* Users come after what they use. The nodes of bodies inside are not this body's. */
 void sp__part_needs_find(sp_part_needs *needs, const sp_graph *graph)
 {
     const sp_graph_body *body = needs->body;
     for (uint32_t n = body->end_node; n-- > body->first_node;) {
         const sp_graph_node *node = &graph->nodes[n];
-        if (sp__graph_home(graph, node) != body || !gives_wanted(needs, node)) continue;
+        /* A node that has become part of another one has the same outputs as that. */
+        if (!node->is_live || sp__graph_home(graph, node) != body || !gives_wanted(needs, node)) {
+            continue;
+        }
         needs->nodes[n - body->first_node] = true;
-        for (uint32_t i = 0; i < node->input_count; i++)
-            sp__part_needs_want(needs, node->inputs[i]);
+        want_inputs(needs, node);
         for (uint32_t i = node->region; i != SP_NO_REGION && graph->regions[i].is_branch;
              i = graph->regions[i].parent) {
             sp__part_needs_want(needs, graph->regions[i].condition);

@@ -11,6 +11,7 @@ typedef struct sp_part_needs {
     bool *nodes;   /* of the body: needed */
     bool *wanted;  /* of the body's own values: read by a needed node, or wanted from outside */
     bool *is_stop; /* of the body's own values: there already */
+    const void **known; /* of the body's own values: a bool that a plan may depend on, or NULL */
 } sp_part_needs;
 
 /* Errors: SP_OUT_OF_MEMORY. */
@@ -19,9 +20,13 @@ void sp__part_needs_deinit(sp_part_needs *needs);
 
 /* A value that is there. Values from outside of the body always are, and may be named. */
 void sp__part_needs_stop(sp_part_needs *needs, uint32_t value);
+/* One that is there, of that type and shape; `data` is NULL unless a plan may depend on it.
+ * Borrowed until the nodes are marked. */
+void sp__part_needs_know(sp_part_needs *needs, uint32_t value, sp_dtype dtype,
+                         const sp_shape *shape, const void *data);
 void sp__part_needs_want(sp_part_needs *needs, uint32_t value);
 
-/* Marks the nodes. An If needs both of its branches. */
+/* Marks the nodes. An If needs both of its branches unless its condition is known. */
 void sp__part_needs_find(sp_part_needs *needs, const sp_graph *graph);
 
 /* The marks of the nodes, from the body's first on, for the caller to free. */

@@ -75,10 +75,10 @@ static sp_status take_element(sp_parts *parts, const sp_part_value *from, uint32
 
 static sp_status stack_begin(sp_parts *parts, stack *s, const sp_part_value *element)
 {
-    sp_shape shape = {.rank = element->shape.rank + 1};
+    sp_shape shape;
     uint32_t axis;
     void *data;
-    SP_TRY(sp__shape_axis(&shape, s->axis, &axis));
+    SP_TRY(sp__parts_widened_axis(&element->shape, s->axis, &axis));
     SP_TRY(sp__parts_widen(&element->shape, axis, s->count, &shape));
     SP_TRY(sp__part_make(&parts->values, element->dtype, &shape, &s->whole, &data));
     memset(data, 0, (size_t)s->whole.bytes); /* what no step reaches */
@@ -111,9 +111,9 @@ static sp_status stack_take(sp_parts *parts, stack *s, sp_part_value *out)
 {
     if (s->data == NULL) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who makes a stack says of what */
-        sp_shape shape = {.rank = s->slot->shape.rank + 1};
+        const sp_shape *element = &s->slot->shape;
         uint32_t axis;
-        SP_TRY(sp__shape_axis(&shape, s->axis, &axis));
+        SP_TRY(sp__parts_widened_axis(element, s->axis, &axis));
         return sp__parts_make_none(parts, s->slot, s->count, axis, out);
     }
     *out = s->whole;

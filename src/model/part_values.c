@@ -28,14 +28,18 @@ static sp_allocator *allocator_of(const sp_part_values *values)
     return is_staged ? &device->staging : &device->allocator;
 }
 
+sp_status sp__part_check_room(const sp_part_values *values, uint64_t bytes)
+{
+    if (bytes <= values->most_bytes - values->bytes) return SP_OK;
+    return sp__fail(SP_EXHAUSTED,
+                    "what the run keeps between the parts of the model would take %" PRIu64
+                    " bytes; STREAMPOOL_PART_MEMORY allows %" PRIu64,
+                    values->bytes + bytes, values->most_bytes);
+}
+
 static sp_status count_bytes(sp_part_values *values, uint64_t bytes)
 {
-    if (bytes > values->most_bytes - values->bytes) {
-        return sp__fail(SP_EXHAUSTED,
-                        "what the run keeps between the parts of the model would take %" PRIu64
-                        " bytes; STREAMPOOL_PART_MEMORY allows %" PRIu64,
-                        values->bytes + bytes, values->most_bytes);
-    }
+    SP_TRY(sp__part_check_room(values, bytes));
     values->bytes += bytes;
     return SP_OK;
 }

@@ -55,6 +55,8 @@ void sp__part_drop(sp_part_values *values, sp_part_value *value);
 /* The values that a body defines. */
 void sp__part_clear(sp_part_values *values, const sp_graph_body *body);
 
+/* Is there room for that many bytes more? Errors: SP_EXHAUSTED at STREAMPOOL_PART_MEMORY. */
+sp_status sp__part_check_room(const sp_part_values *values, uint64_t bytes);
 /* A value of that type and shape, its bytes undefined, in *out; *data is where to write. Errors:
  * SP_EXHAUSTED at STREAMPOOL_PART_MEMORY or for absurd shapes, SP_OUT_OF_MEMORY. */
 sp_status sp__part_make(sp_part_values *values, sp_dtype dtype, const sp_shape *shape,

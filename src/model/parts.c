@@ -70,7 +70,10 @@ static sp_status find_given(const sp_parts *parts, const sp_graph_body *body, pa
     sp_part_needs needs;
     SP_TRY(sp__part_needs_init(&needs, body));
     for (uint32_t v = body->first_value; v < body->end_value; v++) {
-        if (sp__part_has(values, v)) sp__part_needs_stop(&needs, v);
+        if (!sp__part_has(values, v)) continue;
+        const sp_part_value *value = &values->list[v];
+        sp__part_needs_know(&needs, v, value->dtype, &value->shape,
+                            value->is_known ? value->data : NULL);
     }
     for (uint32_t i = 0; i < request->wanted_count; i++) {
         sp__part_needs_want(&needs, request->wanted[i]);
@@ -150,7 +153,8 @@ static sp_status compute(sp_parts *parts, sp_compiled *compiled, sp_part_value *
     return sp__model_compute(parts->model, compiled, inputs, outputs, parts->stream);
 }
 
-static sp_status run_plan(sp_parts *parts, sp_compiled *compiled)
+/* Its arrays are large, and what is called next may be a body in a body: not of its stack. */
+static SP_NOINLINE sp_status run_plan(sp_parts *parts, sp_compiled *compiled)
 {
     const sp_plan *plan = compiled->plan;
     sp_part_value made[SP_PLAN_PART_PORTS];

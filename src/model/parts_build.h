@@ -45,6 +45,9 @@ sp_status sp__parts_make_none(sp_parts *parts, const sp_graph_slot *slot, int64_
                               uint32_t axis, sp_part_value *out);
 /* `shape` with `count` in front of dimension `axis`. Errors: SP_UNSUPPORTED above SP_MAX_RANK. */
 sp_status sp__parts_widen(const sp_shape *shape, uint32_t axis, int64_t count, sp_shape *out);
+/* Which dimension of the widened shape `axis` is; below 0 it counts from the end. Errors:
+ * SP_UNSUPPORTED as sp__parts_widen, SP_MISMATCH for an axis that it does not have. */
+sp_status sp__parts_widened_axis(const sp_shape *shape, int64_t axis, uint32_t *out);
 
 /* ---- nodes that are no part of a plan: their outputs are there afterwards ---- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
 #include "model/plan_build.h"
@@ -115,6 +116,16 @@ static void free_builder(sp_plan_builder *builder)
     sp_free(builder->arrays);
 }
 
+static sp_status build(sp_plan_builder *builder)
+{
+    SP_TRY(make_builder(builder));
+    SP_TRY(sp__plan_part_begin(builder));
+    SP_TRY(sp__plan_record(builder));
+    SP_TRY(sp__plan_part_end(builder));
+    if (!builder->request->is_unfused) SP_TRY(sp__plan_fuse(builder));
+    return sp__plan_place(builder);
+}
+
 sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
                            const sp_plan **out)
 {
@@ -128,12 +139,10 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     builder.kernels = request->kernels;
     if (builder.kernels == NULL) builder.kernels = sp__cpu_kernels(sp__cpu_isa_selected());
     builder.plan->kernels = builder.kernels;
-    sp_status status = make_builder(&builder);
-    if (status == SP_OK) status = sp__plan_part_begin(&builder);
-    if (status == SP_OK) status = sp__plan_record(&builder);
-    if (status == SP_OK) status = sp__plan_part_end(&builder);
-    if (status == SP_OK && !request->is_unfused) status = sp__plan_fuse(&builder);
-    if (status == SP_OK) status = sp__plan_place(&builder);
+    /* Sizes and scales may be computed in floating point, and others run this plan too. */
+    const sp_fpenv before = sp_fpenv_enter();
+    const sp_status status = build(&builder);
+    sp_fpenv_leave(before);
     free_builder(&builder);
     if (status != SP_OK) {
         sp__plan_free(builder.plan);

@@ -36,7 +36,8 @@ static void key_part(sp_plan_key *key, const sp_plan_part *part)
 {
     if (part == NULL) return;
     key_word(key, part->body->first_node);
-    key_word(key, (uint64_t)part->body->end_value << 32 | part->wanted_count);
+    key_word(key, part->body->end_value);
+    key_word(key, (uint64_t)part->given_count << 32 | part->wanted_count);
     for (uint32_t i = 0; i < part->given_count; i++) key_word(key, part->given[i]);
     for (uint32_t i = 0; i < part->wanted_count; i++) key_word(key, part->wanted[i]);
 }

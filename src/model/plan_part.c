@@ -28,7 +28,8 @@ sp_status sp__plan_part_begin(sp_plan_builder *builder)
     sp_part_needs needs;
     SP_TRY(sp__part_needs_init(&needs, part->body));
     for (uint32_t i = 0; i < part->given_count; i++) {
-        sp__part_needs_stop(&needs, part->given[i]);
+        const sp_plan_input *input = &builder->request->inputs[i];
+        sp__part_needs_know(&needs, part->given[i], input->dtype, &input->shape, input->data);
     }
     for (uint32_t i = 0; i < part->wanted_count; i++) sp__part_needs_want(&needs, part->wanted[i]);
     sp__part_needs_find(&needs, graph);
@@ -149,7 +150,12 @@ static sp_status end_whole(sp_plan_builder *builder)
     SP_TRY(make_outputs(builder, count));
     builder->output_count = count;
     for (uint32_t i = 0; i < count; i++) {
-        builder->outputs[i] = part != NULL ? part->wanted[i] : graph->outputs[i].value;
+        const uint32_t value = part != NULL ? part->wanted[i] : graph->outputs[i].value;
+        if (!builder->values[value].is_there) {
+            return sp__fail(SP_INTERNAL, "nothing in the plan makes '%s'",
+                            graph->values[value].name);
+        }
+        builder->outputs[i] = value;
     }
     return SP_OK;
 }

@@ -178,8 +178,10 @@ static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
     return true;
 }
 
+/* Also of a weight that steps read packed, the plain form is what is here to compute with. */
 static sp_status fold(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
 {
+    for (uint32_t i = 0; i < node->input_count; i++) builder->operands[i].is_packed = false;
     SP_TRY(sp__evaluate(call, builder->kernels, builder->arrays));
     sp_status status = SP_OK;
     for (uint32_t i = 0; i < node->output_count; i++) {

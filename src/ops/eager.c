@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/heap.h"
 #include "ops/registry.h"
 #include "ops/tensor_copy.h"
@@ -112,6 +113,23 @@ static sp_status check_into(const sp_eager *eager, uint32_t index)
     return sp__tensor_check_writable(into);
 }
 
+/* Sizes and scales may be computed in floating point: not in the caller's state. */
+static sp_status infer(sp_eager *eager)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    const sp_status status = sp__op_infer(&eager->call);
+    sp_fpenv_leave(before);
+    return status;
+}
+
+static sp_status lower(sp_eager *eager)
+{
+    const sp_fpenv before = sp_fpenv_enter();
+    const sp_status status = eager->call.op->lower(&eager->call, &eager->lowering);
+    sp_fpenv_leave(before);
+    return status;
+}
+
 static sp_status describe(sp_eager *eager)
 {
     const sp_eager_request *request = eager->request;
@@ -120,7 +138,7 @@ static sp_status describe(sp_eager *eager)
     for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(find_into(eager, i));
     SP_TRY(find_device(eager));
     SP_TRY(read_deciding(eager));
-    SP_TRY(sp__op_infer(&eager->call));
+    SP_TRY(infer(eager));
     for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(check_into(eager, i));
     return SP_OK;
 }
@@ -226,7 +244,7 @@ static sp_status run(sp_eager *eager)
 {
     const uint32_t count = eager->request->output_count;
     SP_TRY(describe(eager));
-    SP_TRY(eager->call.op->lower(&eager->call, &eager->lowering));
+    SP_TRY(lower(eager));
     for (uint32_t i = 0; i < count; i++) SP_TRY(make_output(eager, i));
     SP_TRY(compute(eager));
     for (uint32_t i = 0; i < count; i++) SP_TRY(copy_into(eager, i));

@@ -10,7 +10,7 @@
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
-enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_BOOL = 9 };
+enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_BOOL = 9, ONNX_DOUBLE = 11 };
 
 /* Initializers: lists, or scalars for a count of -1. */
 void parts_add_floats(writer *graph, const char *name, const float *data, int64_t count);

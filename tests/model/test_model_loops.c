@@ -110,6 +110,7 @@ static sp_model while_model(const char *inputs)
     return finish(&graph, "y");
 }
 
+/* Also where the condition input is left out, as in ONNX Runtime (docs/decisions/0025). */
 TEST(a_computed_condition_ends_the_loop)
 {
     static const char *const inputs[] = {"- c x", "- - x", "n c x", "n - x"};

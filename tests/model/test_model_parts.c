@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes and branches that follow from values which the model itself computes. */
+#include <fenv.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/atomic.h"
 #include "base/heap.h"
@@ -212,6 +214,69 @@ TEST(sizes_of_large_values_become_known_to_the_next_plan)
     CHECK_EQ_U64(parts_info(model).plan_builds, 3);
     sp_free(x);
     sp_free(y);
+    CHECK_OK(sp_model_release(model));
+}
+
+/* n / 0.3 numbers for n = 6: a hair more than 20. */
+TEST(computed_sizes_do_not_depend_on_the_rounding_of_the_calling_thread)
+{
+    static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    const double zero = 0, third = 0.3;
+    float x[LONG];
+    double y[LONG];
+    writer graph = {0};
+    sp_model model = {0};
+    writer tensors[2] = {make_tensor("zero", ONNX_DOUBLE, NULL, 0, &zero, 8),
+                         make_tensor("third", ONNX_DOUBLE, NULL, 0, &third, 8)};
+    for (int i = 0; i < 2; i++) write_message(&graph, GRAPH_INITIALIZER_FIELD, &tensors[i]);
+    add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
+    add_node(&graph, parts_node_int("ReduceMax", "x", "most", "keepdims", 0));
+    add_node(&graph, parts_node_int("Cast", "most", "n", "to", ONNX_DOUBLE));
+    add_node(&graph, make_node("Range", "zero n third", "y"));
+    add_output(&graph, "y");
+    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    fill_sparse(x, 6);
+    for (size_t i = 0; i < SP_COUNT_OF(roundings); i++) {
+        const sp_host_tensor input = parts_floats(NULL, x, LONG);
+        sp_host_tensor output = parts_room("y", y, sizeof y);
+        CHECK_EQ_INT(fesetround(roundings[i]), 0);
+        const sp_status status = sp_model_run(model, &input, 1, &output, 1);
+        fesetround(FE_TONEAREST);
+        CHECK_OK(status);
+        CHECK_EQ_INT(output.shape[0], 20);
+    }
+    CHECK_OK(sp_model_release(model));
+}
+
+static long most_kilobytes(void)
+{
+    struct rusage usage;
+    CHECK_EQ_INT(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* 64 bytes for each of x's: far more than the run may keep, and refused before it is taken. */
+TEST(a_value_that_turns_out_too_large_takes_no_memory)
+{
+    enum { COUNT = 2 << 20 };
+    int64_t y;
+    writer graph = {0};
+    sp_model model = {0};
+    add_input(&graph, "x", ONNX_BOOL, NULL, -1);
+    add_node(&graph, make_node("NonZero", "x", "y"));
+    add_output(&graph, "y");
+    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    bool *x = sp_malloc(COUNT);
+    REQUIRE(x != NULL);
+    memset(x, 1, COUNT);
+    sp_host_tensor input = {.name = "x", .data = x, .bytes = COUNT, .dtype = SP_BOOL, .rank = 8};
+    for (int i = 0; i < 8; i++) input.shape[i] = i < 7 ? 1 : COUNT;
+    sp_host_tensor output = parts_room("y", &y, sizeof y);
+    const long before = most_kilobytes();
+    CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_EXHAUSTED);
+    CHECK_MESSAGE("STREAMPOOL_PART_MEMORY allows 4194304");
+    CHECK(most_kilobytes() - before < 64 << 10);
+    sp_free(x);
     CHECK_OK(sp_model_release(model));
 }
 

@@ -286,6 +286,42 @@ TEST(axes_that_are_not_there_are_refused)
     CHECK_OK(sp_model_release(model));
 }
 
+/* Elements of as many dimensions as there can be: no axis for the steps, wherever it is asked for.
+ */
+static void check_high_rank(int64_t axis, int64_t steps)
+{
+    static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const float x = 1;
+    float z;
+    writer graph = {0};
+    writer body = {0};
+    sp_model model;
+    add_input(&graph, "x", ONNX_FLOAT, one_dim, 1);
+    parts_add_ints(&body, "ones", ones, 8);
+    add_input(&body, "e", ONNX_FLOAT, NULL, 0);
+    add_node(&body, make_node("Reshape", "e ones", "each"));
+    parts_add_result(&body, "each", ONNX_FLOAT, ones, 8);
+    writer node = scan_node("x", "z", &body, 1);
+    add_attribute_ints(&node, "scan_output_axes", &axis, 1);
+    add_node(&graph, node);
+    add_output(&graph, "z");
+    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    const sp_host_tensor input = parts_floats("x", &x, steps);
+    sp_host_tensor output = parts_room("z", &z, sizeof z);
+    CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_UNSUPPORTED);
+    CHECK_MESSAGE("outputs of rank 8 cannot be put one after the other");
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(elements_of_the_highest_rank_are_refused)
+{
+    static const int64_t axes[] = {0, 8, 9, -9, -10};
+    for (size_t i = 0; i < SP_COUNT_OF(axes); i++) {
+        check_high_rank(axes[i], 1);
+        check_high_rank(axes[i], 0);
+    }
+}
+
 TEST(an_error_in_a_body_says_where_and_when)
 {
     sp_model model;

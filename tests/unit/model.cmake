@@ -15,8 +15,8 @@ foreach(suite IN ITEMS
     ops:op_products ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize ops:op_select
     ops:op_softmax ops:op_window ops:reduce_rows
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
-    model:deciding model:graph model:graph_fold model:graph_function model:graph_norm model:plan
-    model:plan_fuse model:segments model:models)
+    model:deciding model:graph model:graph_fold model:graph_function model:graph_norm
+    model:part_needs model:plan model:plan_fuse model:plan_key model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)

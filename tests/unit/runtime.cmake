@@ -24,3 +24,4 @@ foreach(suite
             ENV STREAMPOOL_TEST_DELAYS=20 STREAMPOOL_TEST_SCALE=0.1)
     endif()
 endforeach()
+target_link_libraries(test_eager PRIVATE m) # rounding

@@ -4,6 +4,7 @@
 #include <streampool/null_device.h>
 #include <streampool/ops.h>
 
+#include <fenv.h>
 #include <string.h>
 
 #include "runtime_fixture.h"
@@ -270,6 +271,62 @@ TEST(an_op_whose_shape_is_in_its_data_waits_for_the_data)
     CHECK_EQ_INT(found[3], 3);
     release(x);
     release(y);
+    runtime_end();
+}
+
+static sp_tensor double_of(double value)
+{
+    sp_tensor tensor = {0};
+    CHECK_OK(sp_tensor_from_host(CPU, SP_F64, 0, NULL, &value, sizeof value, &tensor));
+    return tensor;
+}
+
+/* 6 / 0.3 is a hair above 20; and at 10 / 6, element 5 is a hair above or below element 3. */
+TEST(shapes_and_numbers_do_not_depend_on_the_rounding_of_the_calling_thread)
+{
+    enum { WIDTH = 17 };
+    static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    static const int64_t dims[3] = {1, 1, 6};
+    runtime_begin();
+    const float values[6] = {1, 2, 3, 4, 5, 6};
+    const sp_tensor range[3] = {double_of(0), double_of(6), double_of(0.3)};
+    const sp_tensor image = floats_on(CPU, 3, dims, values);
+    float want[WIDTH + 1][WIDTH] = {{0}};
+    for (size_t i = 0; i < SP_COUNT_OF(roundings); i++) {
+        sp_tensor y;
+        sp_tensor_info info;
+        CHECK_EQ_INT(fesetround(roundings[i]), 0);
+        const sp_status status = sp_op_run("Range", NULL, range, 3, &y, 1);
+        CHECK_EQ_INT(fegetround(), roundings[i]);
+        fesetround(FE_TONEAREST);
+        REQUIRE_OK(status);
+        CHECK_OK(sp_tensor_get_info(y, &info));
+        CHECK_EQ_INT(info.shape[0], 20);
+        release(y);
+        for (int64_t width = 1; width <= WIDTH; width++) {
+            const sp_op_attribute modes[] = {
+                {.name = "mode", .type = SP_OP_STRING, .s = "nearest"},
+                {.name = "nearest_mode", .type = SP_OP_STRING, .s = "floor"},
+                {.name = "coordinate_transformation_mode",
+                 .type = SP_OP_STRING,
+                 .s = "asymmetric"}};
+            const sp_op_options options = {.attributes = modes, .attribute_count = 3};
+            const sp_tensor sizes = ints_of((const int64_t[]){1, 1, width}, 3);
+            const sp_tensor inputs[4] = {image, {0}, {0}, sizes};
+            float got[WIDTH] = {0};
+            fesetround(roundings[i]);
+            const sp_status resized = sp_op_run("Resize", &options, inputs, 4, &y, 1);
+            fesetround(FE_TONEAREST);
+            REQUIRE_OK(resized);
+            CHECK_OK(sp_tensor_read(y, got, (uint64_t)width * sizeof *got));
+            if (i == 0) memcpy(want[width], got, sizeof got);
+            CHECK_EQ_MEM(got, want[width], sizeof got);
+            release(y);
+            release(sizes);
+        }
+    }
+    for (int i = 0; i < 3; i++) release(range[i]);
+    release(image);
     runtime_end();
 }
 

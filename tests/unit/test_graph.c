@@ -201,6 +201,9 @@ TEST(files_without_their_parts_are_refused)
     CHECK_STATUS(sp__graph_load(NULL, 5, &graph), SP_INVALID);
     CHECK_STATUS(sp__graph_load("this is no model at all", 23, &graph), SP_CORRUPT);
     writer no_opset = {0}, inner = {0};
+    add_input(&inner, "x", 1, (int64_t[]){1}, 1);
+    add_node(&inner, make_node("Relu", "x", "y"));
+    add_output(&inner, "y");
     write_message(&no_opset, 7, &inner);
     CHECK_STATUS(sp__graph_load(no_opset.bytes, no_opset.len, &graph), SP_CORRUPT);
     CHECK_MESSAGE("no version of the opset 'ai.onnx'");

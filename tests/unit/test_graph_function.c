@@ -149,7 +149,13 @@ TEST(attributes_come_from_the_call_or_the_default_through_all_calls)
     check_run(leaking(), make_call("outer", "x", "y"), (float[]){-1, -0.5f, 0, 1, 2, 3});
     writer node = make_call("leak", "x", "y");
     add_attribute_int(&node, "slope", 1);
-    check_refused(leaking(), node, SP_CORRUPT, "of type float, the call gives int");
+    check_refused(leaking(), node, SP_CORRUPT,
+                  "attribute 'alpha' is of type float, the call gives int");
+    writer graph = {0};
+    node = make_call("leak", "x", "y");
+    add_attribute_graph(&node, "slope", &graph);
+    check_refused(leaking(), node, SP_UNSUPPORTED,
+                  "attribute 'alpha' is a graph that is given to a function");
 }
 
 TEST(an_attribute_without_value_is_left_out)
@@ -250,6 +256,28 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
     sp__graph_free(loaded);
 }
 
+/* Whose nodes are all calls, so whose file need not name ai.onnx; the functions do. */
+TEST(a_model_of_calls_alone_names_no_version_of_onnx)
+{
+    writer graph = graph_of(make_call("double", "x", "y")), file = {0}, import = {0};
+    writer functions = doubling();
+    write_int(&file, 1, 8);
+    write_text(&import, 1, "own");
+    write_int(&import, 2, 1);
+    write_message(&file, 8, &import);
+    write_message(&file, 7, &graph);
+    write_raw(&file, functions.bytes, functions.len);
+    writer_free(&functions);
+    const sp_graph *loaded = NULL;
+    float y[6] = {0};
+    REQUIRE_OK(sp__graph_load(file.bytes, file.len, &loaded));
+    writer_free(&file);
+    CHECK_EQ_INT(loaded->opset, 0);
+    run(loaded, y);
+    for (int i = 0; i < 6; i++) CHECK(y[i] == (float)(2 * (i - 2)));
+    sp__graph_free(loaded);
+}
+
 /* ---- what is refused ---- */
 
 TEST(wrong_calls_and_functions_are_refused_by_name)
@@ -339,6 +367,153 @@ TEST(calls_inside_calls_have_a_depth_and_a_number_and_a_small_file_cannot_exceed
     CHECK(sp_clock_now() - start < UINT64_C(10000000000));
     /* Many calls of little are fine. */
     check_run(tower(13, 2, true), make_call("f12", "x", "y"), (float[]){0, 0, 0, 1, 2, 3});
+}
+
+/* f0 adds a MiB of its own to a; each further one calls the one before it twice. */
+enum { MIB = 1 << 20 };
+
+static writer mib_tensor(const char *name)
+{
+    static const float data[MIB / sizeof(float)];
+    return make_tensor(name, 1, (int64_t[]){MIB / 4}, 1, data, MIB);
+}
+
+typedef enum big_form { BIG_CONSTANT, BIG_REFERENCE, BIG_INITIALIZER } big_form;
+
+static void add_big(writer *f, big_form form)
+{
+    if (form == BIG_INITIALIZER) {
+        writer branches[2] = {{0}, {0}};
+        for (int i = 0; i < 2; i++) {
+            writer tensor = mib_tensor("c");
+            write_message(&branches[i], GRAPH_INITIALIZER_FIELD, &tensor);
+            add_node(&branches[i], make_node("Add", "a c", "d"));
+            add_output(&branches[i], "d");
+        }
+        writer node = make_node("If", "on", "b");
+        add_attribute_graph(&node, "then_branch", &branches[0]);
+        add_attribute_graph(&node, "else_branch", &branches[1]);
+        add_function_node(f, node);
+        return;
+    }
+    writer node = make_node("Constant", "", "c");
+    if (form == BIG_REFERENCE) {
+        add_reference(&node, "value", "big", 4);
+    } else {
+        writer tensor = mib_tensor("");
+        add_attribute_tensor(&node, "value", &tensor);
+    }
+    add_function_node(f, node);
+    add_function_node(f, make_node("Add", "a c", "b"));
+}
+
+static writer big_call(const char *function, const char *a, const char *b, big_form form)
+{
+    char inputs[16];
+    snprintf(inputs, sizeof inputs, "%s on", a);
+    writer call = make_call(function, inputs, b);
+    if (form == BIG_REFERENCE) add_reference(&call, "big", "big", 4);
+    return call;
+}
+
+static sp_status load_big_tower(uint32_t height, big_form form)
+{
+    const unsigned char yes = 1;
+    writer functions = {0}, graph = {0}, f = make_function("f0", "a on", "b");
+    char name[16], below[16] = "f0";
+    add_big(&f, form);
+    if (form == BIG_REFERENCE) write_text(&f, 6, "big");
+    add_function(&functions, f);
+    for (uint32_t i = 1; i < height; i++) {
+        snprintf(name, sizeof name, "f%u", i);
+        f = make_function(name, "a on", "b");
+        if (form == BIG_REFERENCE) write_text(&f, 6, "big");
+        add_function_node(&f, big_call(below, "a", "m", form));
+        add_function_node(&f, big_call(below, "m", "b", form));
+        add_function(&functions, f);
+        memcpy(below, name, sizeof below);
+    }
+    writer call = make_call(below, "x on", "y"), on = make_tensor("on", 9, NULL, 0, &yes, 1);
+    if (form == BIG_REFERENCE) {
+        writer tensor = mib_tensor("");
+        add_attribute_tensor(&call, "big", &tensor);
+    }
+    add_input(&graph, "x", 1, (int64_t[]){MIB / 4}, 1);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &on);
+    add_node(&graph, call);
+    add_output(&graph, "y");
+    const sp_graph *loaded = NULL;
+    const sp_status status = load(&functions, &graph, &loaded);
+    sp__graph_free(loaded);
+    return status;
+}
+
+TEST(a_small_file_cannot_ask_for_many_copies_of_a_tensor)
+{
+    const uint64_t start = sp_clock_now();
+    for (big_form form = BIG_CONSTANT; form <= BIG_INITIALIZER; form++) {
+        CHECK_OK(load_big_tower(4, form));
+        CHECK_STATUS(load_big_tower(10, form), SP_EXHAUSTED);
+        CHECK_MESSAGE("bytes of tensors and attributes");
+    }
+    CHECK_STATUS(load_big_tower(14, BIG_CONSTANT), SP_EXHAUSTED);
+    CHECK(sp_clock_now() - start < UINT64_C(20000000000));
+}
+
+/* Every call looks through all that it is given. */
+TEST(a_small_file_cannot_ask_for_many_looks_at_attributes)
+{
+    enum { ATTRIBUTES = 5000 };
+    writer functions = tower(13, 2, true), graph = {0};
+    writer f = make_function("many", "a", "b");
+    char name[16];
+    writer call = make_call("f12", "a", "b");
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        add_attribute_int(&call, name, i);
+    }
+    add_function_node(&f, call);
+    add_function(&functions, f);
+    add_input(&graph, "x", 1, dims_x, 2);
+    for (int i = 0; i < 5; i++) add_node(&graph, make_call("many", "x", i == 0 ? "y" : "-"));
+    add_output(&graph, "y");
+    const sp_graph *loaded = NULL;
+    CHECK_OK(load(&functions, &graph, &loaded)); /* a few hundred thousand are nothing */
+    sp__graph_free(loaded);
+
+    functions = (writer){0};
+    f = make_function("leak", "a", "b");
+    write_text(&f, 6, "alpha");
+    writer node = make_node("LeakyRelu", "a", "b");
+    add_reference(&node, "alpha", "alpha", 1);
+    add_function_node(&f, node);
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        snprintf(name, sizeof name, "b%d", i);
+        node = make_node("LeakyRelu", "a", name);
+        add_reference(&node, "alpha", "alpha", 1);
+        add_function_node(&f, node);
+    }
+    add_function(&functions, f);
+    call = make_call("leak", "x", "y");
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        add_attribute_int(&call, name, i);
+    }
+    check_refused(functions, call, SP_EXHAUSTED, "bytes of tensors and attributes");
+}
+
+TEST(two_attributes_of_one_name_are_refused)
+{
+    for (int count = 1; count < 40; count += 19) {
+        writer node = make_node("LeakyRelu", "x", "y");
+        char name[16];
+        for (int i = 0; i < count; i++) {
+            snprintf(name, sizeof name, "a%d", i);
+            add_attribute_float(&node, name, 1);
+        }
+        add_attribute_float(&node, "a0", 1);
+        check_refused((writer){0}, node, SP_CORRUPT, "two attributes of one node are named 'a0'");
+    }
 }
 
 TEST(every_cut_and_every_flipped_byte_gives_an_error_or_a_graph)

@@ -2,6 +2,7 @@
 /* Plans: where values live, what is folded, what a request must fit. */
 #include "model/plan.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +215,163 @@ TEST(shape_arithmetic_through_elementwise_ops_is_folded_by_the_plan)
     CHECK_EQ_INT(plan->step_count, 1); /* the copy to the output */
     sp__plan_free(plan);
     sp__graph_free(loaded);
+}
+
+/* What the plan knows of a weight that the graph also packs: the plain form is what it folds with.
+ */
+static void check_folded(writer *graph, const sp_array *want, uint32_t count)
+{
+    const sp_graph *loaded = finish(graph, 14);
+    const sp_plan_input input = floats(2, 2, 4);
+    const sp_plan *plan = compile(loaded, &input);
+    REQUIRE(plan != NULL);
+    data_random random = {47};
+    sp_array x = data_floats(&random, &input.shape), out[3];
+    REQUIRE(plan->output_count == count);
+    REQUIRE_OK(data_run_plan(plan, &x, out));
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK_EQ_U64(out[i].bytes, want[i].bytes);
+        CHECK_EQ_MEM(out[i].data, want[i].data, (size_t)want[i].bytes);
+    }
+    data_free(out, count);
+    sp__array_deinit(&x);
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+static writer graph_of_sizes(const char *sizes)
+{
+    writer graph = {0}, cast = make_node("Cast", "s", sizes);
+    add_attribute_int(&cast, "to", 1);
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_node(&graph, make_node("Shape", "x", "s"));
+    add_node(&graph, cast);
+    return graph;
+}
+
+TEST(a_product_of_sizes_and_a_weight_that_is_an_output_is_folded)
+{
+    const float w[6] = {1, -2, 3, 0.5f, 4, -1};
+    float product[3];
+    for (int i = 0; i < 3; i++) product[i] = 2 * w[i] + 4 * w[3 + i];
+    writer graph = graph_of_sizes("a");
+    add_tensor(&graph, make_tensor("w", 1, (int64_t[]){2, 3}, 2, w, sizeof(w)));
+    add_node(&graph, make_node("MatMul", "a w", "y"));
+    add_output(&graph, "y");
+    add_output(&graph, "w");
+    check_folded(&graph,
+                 (const sp_array[]){{.data = product, .bytes = sizeof(product)},
+                                    {.data = (void *)(uintptr_t)w, .bytes = sizeof(w)}},
+                 2);
+}
+
+TEST(a_recurrent_node_over_sizes_with_weights_that_are_outputs_is_folded)
+{
+    enum { HIDDEN = 3 };
+    float w[4 * HIDDEN * 2], r[4 * HIDDEN * HIDDEN];
+    const float sizes[2] = {2, 4};
+    data_random random = {48};
+    data_fill(&random, w, SP_COUNT_OF(w));
+    data_fill(&random, r, SP_COUNT_OF(r));
+    const int64_t hidden = HIDDEN, one[] = {1, 1, 2};
+    const sp_attribute attribute = data_attribute_int("hidden_size", &hidden);
+    const sp_array inputs[3] = {
+        {.dtype = SP_F32, .shape = SHAPE(1, 1, 2), .data = (void *)(uintptr_t)sizes, .bytes = 8},
+        {.dtype = SP_F32, .shape = SHAPE(1, 4 * HIDDEN, 2), .data = w, .bytes = sizeof(w)},
+        {.dtype = SP_F32, .shape = SHAPE(1, 4 * HIDDEN, HIDDEN), .data = r, .bytes = sizeof(r)}};
+    sp_array want[3];
+    REQUIRE_OK(data_run("LSTM", 14, &attribute, 1, inputs, 3, want, 1));
+    want[1] = inputs[1];
+    want[2] = inputs[2];
+    writer graph = graph_of_sizes("a"), lstm = make_node("LSTM", "sequence w r", "y");
+    add_attribute_int(&lstm, "hidden_size", HIDDEN);
+    add_tensor(&graph, make_tensor("w", 1, inputs[1].shape.dims, 3, w, sizeof(w)));
+    add_tensor(&graph, make_tensor("r", 1, inputs[2].shape.dims, 3, r, sizeof(r)));
+    add_tensor(&graph, make_tensor("one", 7, (int64_t[]){3}, 1, one, sizeof(one)));
+    add_node(&graph, make_node("Reshape", "a one", "sequence"));
+    add_node(&graph, lstm);
+    add_node(&graph, make_node("Identity", "r", "again"));
+    add_output(&graph, "y");
+    add_output(&graph, "w");
+    add_output(&graph, "again");
+    check_folded(&graph, want, 3);
+    sp__array_deinit(&want[0]);
+}
+
+/* ---- the caller's rounding ---- */
+
+/* From x [1,1,n]: n / 0.3 numbers, once where n is the file's and once where it is x's; and x as an
+ * image of other widths. */
+static writer rounded_graph(const int64_t *widths, uint32_t width_count, int64_t n)
+{
+    writer graph = {0}, cast = make_node("Cast", "size", "limit");
+    const double zero = 0, third = 0.3, limit = (double)n;
+    add_attribute_int(&cast, "to", 11);
+    add_input(&graph, "x", 1, (int64_t[]){1, 1, -1}, 3);
+    add_tensor(&graph, make_tensor("zero", 11, NULL, 0, &zero, 8));
+    add_tensor(&graph, make_tensor("third", 11, NULL, 0, &third, 8));
+    add_tensor(&graph, make_tensor("fixed", 11, NULL, 0, &limit, 8));
+    add_node(&graph, make_node("Size", "x", "size"));
+    add_node(&graph, cast);
+    add_node(&graph, make_node("Range", "zero limit third", "a"));
+    add_node(&graph, make_node("Range", "zero fixed third", "b"));
+    add_output(&graph, "a");
+    add_output(&graph, "b");
+    for (uint32_t i = 0; i < width_count; i++) {
+        const int64_t sizes[3] = {1, 1, widths[i]};
+        char names[2][16], inputs[32];
+        (void)snprintf(names[0], sizeof names[0], "sizes%u", i);
+        (void)snprintf(names[1], sizeof names[1], "r%u", i);
+        (void)snprintf(inputs, sizeof inputs, "x - - %s", names[0]);
+        add_tensor(&graph, make_tensor(names[0], 7, (int64_t[]){3}, 1, sizes, sizeof sizes));
+        writer resize = make_node("Resize", inputs, names[1]);
+        add_attribute_text(&resize, "mode", "nearest");
+        add_attribute_text(&resize, "nearest_mode", "floor");
+        add_attribute_text(&resize, "coordinate_transformation_mode", "asymmetric");
+        add_node(&graph, resize);
+        add_output(&graph, names[1]);
+    }
+    return graph;
+}
+
+enum { WIDTHS = 9, ROUNDED = WIDTHS + 2 };
+
+/* Loaded and compiled with that rounding, run as ever. */
+static void run_rounded(int rounding, sp_array *out)
+{
+    static const int64_t widths[WIDTHS] = {5, 6, 7, 8, 9, 10, 11, 13, 17};
+    writer graph = rounded_graph(widths, WIDTHS, 6);
+    const sp_plan_input input = {.dtype = SP_F32, .shape = SHAPE(1, 1, 6)};
+    data_random random = {49};
+    sp_array x = data_floats(&random, &input.shape);
+    CHECK_EQ_INT(fesetround(rounding), 0);
+    const sp_graph *loaded = finish(&graph, 14);
+    const sp_plan *plan = compile(loaded, &input);
+    CHECK_EQ_INT(fegetround(), rounding);
+    fesetround(FE_TONEAREST);
+    REQUIRE(plan != NULL);
+    REQUIRE_OK(data_run_plan(plan, &x, out));
+    sp__array_deinit(&x);
+    sp__plan_free(plan);
+    sp__graph_free(loaded);
+}
+
+TEST(shapes_and_constants_do_not_depend_on_the_rounding_of_the_thread_that_compiles)
+{
+    sp_array want[ROUNDED] = {0}, out[ROUNDED] = {0};
+    static const int roundings[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    run_rounded(FE_TONEAREST, want);
+    CHECK_EQ_STR(sp__shape_print(&want[0].shape).text, "[20]");
+    for (size_t i = 0; i < SP_COUNT_OF(roundings); i++) {
+        run_rounded(roundings[i], out);
+        for (int k = 0; k < ROUNDED; k++) {
+            CHECK_EQ_STR(sp__shape_print(&out[k].shape).text, sp__shape_print(&want[k].shape).text);
+            CHECK_EQ_U64(data_hash(out[k].data, out[k].bytes),
+                         data_hash(want[k].data, want[k].bytes));
+        }
+        data_free(out, ROUNDED);
+    }
+    data_free(want, ROUNDED);
 }
 
 /* An input that decides a shape: data in the request, or the plan ends before the node. */
