@@ -63,7 +63,7 @@ typedef struct sp_model_info {
     uint32_t input_count;
     uint32_t output_count;
     uint32_t node_count;
-    uint32_t opset;
+    uint32_t opset; /* of ONNX's own domain; 0: the file names none */
     uint64_t weight_bytes;
     sp_device device;
     uint64_t runs;           /* that have begun */

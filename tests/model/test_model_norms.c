@@ -29,7 +29,8 @@ static void add_list(writer *graph, const char *name, float value)
 /* What x is: here and there a number. The sum is negative. */
 static float x_of(int i)
 {
-    return i % 50 == 0 ? -0.5f * (float)(i / 50 + 1) : 0;
+    const int place = i / 50;
+    return i % 50 == 0 ? -0.5f * (float)(place + 1) : 0;
 }
 
 /* From the list v: a Conv gives c, a BatchNormalization of that b, both of shape [1,1,n]. */
