@@ -86,6 +86,16 @@ sp_status parts_load(writer *graph, const sp_model_options *options, sp_model *o
     return load(graph, 13, options, out);
 }
 
+void parts_add_found(writer *graph, const char *out)
+{
+    static const int64_t any_dims[1] = {-1};
+    add_input(graph, "x", ONNX_FLOAT, any_dims, 1);
+    parts_add_ints(graph, "flat", (const int64_t[]){-1}, 1);
+    add_node(graph, make_node("NonZero", "x", "found"));
+    add_node(graph, make_node("Reshape", "found flat", "places"));
+    add_node(graph, make_node("Gather", "x places", out));
+}
+
 sp_status parts_load_opset(writer *graph, int64_t opset, sp_model *out)
 {
     return load(graph, opset, NULL, out);

@@ -33,6 +33,9 @@ writer parts_if(const char *condition, const char *outputs, writer *then_branch,
 /* A body with the inputs of a Loop that carries one float tensor: i, on, v. */
 writer parts_body(int v_rank);
 
+/* An input x, a list of floats, and as `out` those that are not 0: NonZero decides how many. */
+void parts_add_found(writer *graph, const char *out);
+
 /* Loads the graph, which is freed. */
 sp_status parts_load(writer *graph, const sp_model_options *options, sp_model *out);
 /* The same, of a given opset. */

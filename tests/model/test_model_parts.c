@@ -25,11 +25,7 @@ static void fill_sparse(float *x, int64_t ones)
 static sp_model sparse_model(const sp_model_options *options)
 {
     writer graph = {0};
-    add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_ints(&graph, "flat", (const int64_t[]){-1}, 1);
-    add_node(&graph, make_node("NonZero", "x", "found"));
-    add_node(&graph, make_node("Reshape", "found flat", "places"));
-    add_node(&graph, make_node("Gather", "x places", "values"));
+    parts_add_found(&graph, "values");
     add_node(&graph, make_node("Add", "values values", "y"));
     add_node(&graph, make_node("Shape", "values", "count"));
     add_output(&graph, "y");
