@@ -90,10 +90,13 @@ SP_API sp_status sp_storage_freeze(sp_storage storage);
 /* Gives the host access: waits for the storage's own uses that matter, and makes later device work
  * on it wait for sp_storage_host_end. Any number of readers, or one writer; a begin waits for
  * earlier accesses that conflict. `*data` is valid until the end. A failed command that wrote the
- * storage is the status of a read; SP_WRITE promises to write all of it. */
+ * storage is the status of a read; SP_WRITE promises to write all of it. SP_DEADLOCK, and no access
+ * is open, if the wait depends on an access that the calling thread has open, or on the host
+ * function that it is inside of. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
-/* Ends one open access of that kind; the data must not be touched any more. SP_INVALID if there is
- * none. Works while sp_shutdown runs, which waits for work behind the access, and after it. */
+/* Ends one open access of that kind, one that the calling thread began before any other; the data
+ * must not be touched any more. Any thread may end an access. SP_INVALID if there is none. Works
+ * while sp_shutdown runs, which waits for work behind the access, and after it. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
 /* Keeps the memory from being reused before everything has completed that was submitted to `stream`

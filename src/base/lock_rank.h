@@ -16,8 +16,8 @@
     X(NESTS, STORAGE, "sp_rt_storage.lock", "runtime/storage.h",                                   \
       "what a storage is, its frontier, its open host accesses. Several at once, in the order of " \
       "their slots")                                                                               \
-    X(NESTS, CIRCLE, "circle.lock", "device/wait.c",                                               \
-      "host functions that wait, for the search for deadlocks; what a search notes in each queue") \
+    X(NESTS, WAIT_GRAPH, "graph.lock", "device/wait_graph.c",                                      \
+      "waits in the wait-for graph; what a search notes in each timeline")                         \
     X(NESTS, QUEUE, "sp_soft_queue.lock", "device/soft/soft.h",                                    \
       "the producer side of a queue: tail, pool of chunks, waits that are ahead, closed or not")   \
     X(NESTS, CUDA_QUEUE, "sp_cuda_queue.lock", "device/cuda/cuda_device.h",                        \
@@ -25,7 +25,7 @@
     X(NESTS, CLASS_POOL, "sp_class_pool.lock", "runtime/allocator.h",                              \
       "free blocks of one size class")                                                             \
     X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
-      "waiters, and the ring of failures")                                                         \
+      "waiters, the log of failures; of a host access what it waits for")                          \
     X(LEAF, SOFT_DEVICE, "sp_soft_device.lock", "device/soft/soft.h",                              \
       "whether the device is closed, and the adding of queues")                                    \
     X(LEAF, EXECUTOR, "executor.lock", "device/host_executor.c",                                   \

@@ -56,13 +56,6 @@ typedef struct sp_queue_options {
 /* A stream of the device. Each kind's queue starts with this. */
 struct sp_queue {
     sp_timeline timeline;
-    /* What a search for a deadlock knows of the queue; guarded by the lock in wait.c. */
-    struct {
-        uint64_t number;   /* of the search that has met it last: the rest is of that search */
-        uint64_t value;    /* the newest point of the timeline that the wait depends on */
-        uint64_t expanded; /* up to this value its waits have been followed */
-        sp_queue *next;    /* to be expanded; NULL for the last, itself when it is in no list */
-    } search;
     sp_dev *device;
     uint32_t index;
     /* lease << 32 | fault: the newest fault of a submission of that lease, which its later
@@ -110,8 +103,8 @@ typedef struct sp_device_vtable {
     uint64_t (*last_value)(sp_queue *queue);
     /* Calls `visit` for the points that submissions after `after`, up to `value`, still wait for.
      */
-    void (*each_wait)(sp_queue *queue, uint64_t after, uint64_t value,
-                      void (*visit)(void *ctx, sp_point point), void *ctx);
+    void (*each_wait)(sp_queue *queue, uint64_t after, uint64_t value, sp_point_visitor visit,
+                      void *ctx);
 
     /* Command lists: recorded once, replayed many times, on any queue of the device. No host
      * functions inside. Retained by each submission until it has completed. */

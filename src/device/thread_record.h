@@ -13,19 +13,21 @@
 #include "base/wait.h"
 #include "device/timeline.h"
 
-/* One host function that a thread is inside of; lives on that thread's stack. */
+/* One host function that a thread is inside of; on that thread's stack. Read by others only while
+ * the thread waits (wait_graph.h). */
 typedef struct sp_host_frame {
-    sp_point point;              /* of the submission that holds the function */
-    struct sp_host_frame *outer; /* owner only */
-    /* While the function waits, guarded by the lock in wait.c: */
-    sp_point waiting_for;
-    struct sp_host_frame *next_waiting;
+    sp_point point; /* of the submission that holds the function */
+    struct sp_host_frame *outer;
 } sp_host_frame;
 
 typedef struct sp_thread_record {
     SP_CACHE_ALIGNED sp_parker parker;
-    uint64_t number;                    /* differs for every thread that ever lived; never 0 */
-    sp_host_frame *frames;              /* owner only: innermost host function, or NULL */
+    uint64_t number;       /* differs for every thread that ever lived; never 0 */
+    sp_host_frame *frames; /* owner only: innermost host function, or NULL */
+    /* Host accesses that the thread began and nobody ended. Raised by the owner, lowered by whoever
+     * ends one, perhaps when the record has another owner: a count that is too high costs that
+     * owner searches, no more. Relaxed: a thread reads what it raised itself. */
+    sp_atomic_u32 open_accesses;
     bool is_executor;                   /* owner only: this is a host-executor thread */
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;

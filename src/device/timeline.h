@@ -4,7 +4,7 @@
  * events, frees, futures and hazards are all points. Waiters of any kind (a host thread, a parked
  * stream) register a node and are fired once.
  *
- *     waiters are sorted by value;  wanted == value of the first, or UINT64_MAX
+ *     wanted == smallest value of a waiter, or UINT64_MAX
  *     every registered waiter has value > the `done` that its registration saw
  *
  * advance: write done, then read wanted.  register: write wanted, then read done. Both are
@@ -21,7 +21,9 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 #include "base/mutex.h"
+#include "device/failure_log.h"
 #include "device/fault.h"
+#include "device/waiter_heap.h"
 
 typedef struct sp_queue sp_queue;
 typedef struct sp_timeline sp_timeline;
@@ -31,23 +33,16 @@ typedef struct sp_point {
     uint64_t value;
 } sp_point;
 
-typedef struct sp_waiter sp_waiter;
+/* Called with each point that something waits for. */
+typedef void (*sp_point_visitor)(void *ctx, sp_point point);
 
-struct sp_waiter {
-    uint64_t value;
-    sp_waiter *next; /* guarded by the timeline's lock while registered */
-    /* Called once, with no lock held, when the value is reached. The node belongs to the callee
-     * from then on: the timeline never touches it again. */
-    void (*fire)(sp_waiter *waiter);
-};
-
-/* One failed submission. */
-typedef struct sp_failure {
-    uint64_t value;
-    uint64_t thread; /* number of the thread that submitted it */
-    sp_fault fault;
-    bool is_reported; /* a synchronize of that thread has returned it */
-} sp_failure;
+/* For a timeline that the host advances: what its points wait for, so that a search for a wait
+ * cycle can follow them (wait_graph.h). */
+typedef struct sp_timeline_source {
+    /* Visits the points that must pass before `value` can; none if `value` has passed. Returns the
+     * number of the thread that will advance the timeline, or 0 if it is none in particular. */
+    uint64_t (*each_wait)(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx);
+} sp_timeline_source;
 
 struct sp_timeline {
     /* Newest completed value. Written by the stream's executor, read by everybody; the write
@@ -58,25 +53,23 @@ struct sp_timeline {
     /* Number of failures ever; a wait looks for its fault only if this is not 0. Written before the
      * `done` of the failed value, so whoever sees that sees this. */
     sp_atomic_u64 failure_total;
-    sp_queue *owner; /* constant; NULL if the host itself advances the timeline */
+    sp_queue *owner;                  /* constant; NULL if the host itself advances the timeline: */
+    const sp_timeline_source *source; /* constant; NULL: its points depend on nothing known */
+    /* What a search for a wait cycle knows of the timeline; guarded by the lock in wait_graph.c. */
+    struct {
+        uint64_t number;   /* of the last search that has reached it: the rest is of that search */
+        uint64_t value;    /* the newest point that the wait depends on */
+        uint64_t expanded; /* up to this value its waits have been followed */
+        sp_timeline *next; /* to be expanded; NULL for the last, itself when it is in no list */
+    } search;
     sp_mutex lock;
-    sp_waiter *waiters SP_GUARDED_BY(lock);
-    /* The newest failures in a ring, by value. */
-    sp_failure *failures SP_GUARDED_BY(lock);
-    uint32_t failure_capacity SP_GUARDED_BY(lock);
-    uint32_t failure_count SP_GUARDED_BY(lock);
-    uint32_t failure_first SP_GUARDED_BY(lock);
-    uint32_t unreported_count SP_GUARDED_BY(lock);
-    /* Values up to this one may have failed without a record: the ring was full or had no memory.
-     */
-    uint64_t forgotten SP_GUARDED_BY(lock);
-    /* Values after this one that are not in the ring failed with `loss`, which lost the device;
+    sp_waiter_heap waiters SP_GUARDED_BY(lock);
+    sp_failure_log failures SP_GUARDED_BY(lock);
+    /* Values after this one that are not in the log failed with `loss`, which lost the device;
      * UINT64_MAX while it works. */
     uint64_t lost_after SP_GUARDED_BY(lock);
     sp_fault loss SP_GUARDED_BY(lock);
 };
-
-#define SP_TIMELINE_FAILURES 65536 /* failures remembered per timeline */
 
 void sp__timeline_init(sp_timeline *timeline, sp_queue *owner);
 void sp__timeline_deinit(sp_timeline *timeline);
@@ -103,7 +96,8 @@ void sp__timeline_lose(sp_timeline *timeline, uint64_t value, sp_fault fault);
  * owner's device is told that it is watched. No lock may be held. */
 bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter);
 
-/* Takes a registered waiter back; false if it has been, or is just being, fired. */
+/* Takes a registered waiter back; false if it has been, or is just being, fired. A `fire` whose
+ * waiters may be cancelled leaves their links as they are. */
 bool sp__timeline_cancel(sp_timeline *timeline, sp_waiter *waiter);
 
 static inline bool sp__point_has_passed(sp_point point)

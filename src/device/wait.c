@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host waits. A waiter first makes sure that the awaited stream moves (help or flush), then sleeps
  * on its own parker with a node in the timeline; it registers, then looks again.
- *
- * Waits inside host functions could close a circle: function F of point P waits for Q, and Q comes
- * after P, directly or through other streams' waits and other waiting functions. Such a wait is
- * refused with SP_DEADLOCK: under one lock the frame says what it waits for, then the graph of
- * waits is searched for it. */
+ * Waits of host functions, and those behind host accesses, enter the wait-for graph first. */
 #include "device/wait.h"
 
 #include "base/clock.h"
@@ -17,6 +13,7 @@
 #include "device/device.h"
 #include "device/host_executor.h"
 #include "device/thread_record.h"
+#include "device/wait_graph.h"
 
 /* Looks this often, about a microsecond, before it pays for a sleep and a wake-up. */
 #define SPIN_TURNS 32
@@ -98,113 +95,23 @@ static bool spin_for(sp_point point)
     return sp__point_has_passed(point);
 }
 
-/* ---- waits inside host functions ---- */
-
-static struct {
-    sp_mutex lock;
-    sp_host_frame *waiting SP_GUARDED_BY(lock); /* frames whose function waits */
-    uint64_t searches SP_GUARDED_BY(lock);
-} circle = {.lock = SP_MUTEX_INIT(SP_LOCK_CIRCLE)}; /* process-wide: waits cross devices */
-
-/* One search. What it knows of a queue stands in the queue, so that it needs no memory and has no
- * bound that could be met: each queue is once in the list at most, its value only rises, and each
- * wait is followed once. */
-typedef struct search {
-    uint64_t number;
-    sp_queue *first; /* queues whose waits are still to be followed */
-} search;
-
-static void search_add(void *ctx, sp_point point)
-{
-    search *self = ctx;
-    if (sp__point_has_passed(point)) return;
-    sp_queue *queue = point.timeline->owner;
-    if (queue == NULL) return; /* a host access: its thread ends it when it likes */
-    if (queue->search.number != self->number) {
-        queue->search.number = self->number;
-        queue->search.value = 0;
-        queue->search.expanded = 0;
-        queue->search.next = queue;
-    }
-    if (queue->search.value >= point.value) return;
-    queue->search.value = point.value;
-    if (queue->search.next != queue) return;
-    queue->search.next = self->first;
-    self->first = queue;
-}
-
-/* Adds what the first queue of the list depends on, as far as that was not done before. */
-static void search_expand_locked(search *self) SP_REQUIRES(&circle.lock)
-{
-    sp_queue *queue = self->first;
-    self->first = queue->search.next;
-    queue->search.next = queue;
-    const uint64_t after = queue->search.expanded;
-    const uint64_t value = queue->search.value;
-    queue->search.expanded = value;
-    queue->device->vtable->each_wait(queue, after, value, search_add, self);
-    for (sp_host_frame *frame = circle.waiting; frame != NULL; frame = frame->next_waiting) {
-        if (frame->point.timeline == &queue->timeline && frame->point.value > after &&
-            frame->point.value <= value) {
-            search_add(self, frame->waiting_for);
-        }
-    }
-}
-
-static bool depends_on_frames(const search *self, const sp_host_frame *frames)
-{
-    for (const sp_host_frame *frame = frames; frame != NULL; frame = frame->outer) {
-        const sp_queue *queue = frame->point.timeline->owner;
-        if (queue->search.number == self->number && queue->search.value >= frame->point.value) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Enters the frame as waiting, unless the point depends on it or on a frame around it. */
-static sp_status frame_enter_wait(sp_host_frame *frame, sp_point point)
-{
-    sp_mutex_lock(&circle.lock);
-    search self = {.number = ++circle.searches};
-    search_add(&self, point);
-    while (self.first != NULL) search_expand_locked(&self);
-    const bool is_circle = depends_on_frames(&self, frame);
-    if (!is_circle) {
-        frame->waiting_for = point;
-        frame->next_waiting = circle.waiting;
-        circle.waiting = frame;
-    }
-    sp_mutex_unlock(&circle.lock);
-    if (!is_circle) return SP_OK;
-    return sp__fail(SP_DEADLOCK, "a host function waits for a point that comes after itself: it "
-                                 "would never return; wait outside, or let the stream wait");
-}
-
-static void frame_leave_wait(sp_host_frame *frame)
-{
-    sp_mutex_lock(&circle.lock);
-    sp_host_frame **place = &circle.waiting;
-    while (*place != frame) place = &(*place)->next_waiting;
-    *place = frame->next_waiting;
-    sp_mutex_unlock(&circle.lock);
-}
-
 /* ---- the calls ---- */
 
 /* In a host function, or in a callback: that is on the executor too, but no point waits for it. */
 static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record,
                                         uint64_t deadline_ns)
 {
-    sp_host_frame *frame = record->frames;
-    if (frame != NULL) SP_TRY(frame_enter_wait(frame, point));
+    sp_graph_wait wait = {
+        .thread = record->number, .frames = record->frames, .points = &point, .count = 1};
+    const bool is_in_graph = record->frames != NULL;
+    if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
     sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
     if (status == SP_OK) {
         const bool is_done = sleep_for(point, record, deadline_ns);
         if (record->is_executor) sp__host_executor_unblock();
         if (!is_done) status = sp__fail(SP_TIMEOUT, "the point was not reached in time");
     }
-    if (frame != NULL) frame_leave_wait(frame);
+    if (is_in_graph) sp__wait_graph_leave(&wait);
     return status;
 }
 
@@ -242,6 +149,27 @@ sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
 {
     SP_TRY(sp__point_wait_passed(point, deadline_ns));
     return sp__fault_report(sp__point_fault(point));
+}
+
+static sp_status wait_each(const sp_point *points, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) SP_TRY(sp__point_wait_passed(points[i], SP_NO_DEADLINE));
+    return SP_OK;
+}
+
+sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    /* Nothing depends on a thread without an open access, but through its host functions, whose
+     * waits enter the graph one by one. */
+    if (sp_load_relaxed(&record->open_accesses) == 0) return wait_each(points, count);
+    sp_graph_wait wait = {
+        .thread = record->number, .frames = record->frames, .points = points, .count = count};
+    SP_TRY(sp__wait_graph_enter(&wait));
+    const sp_status status = wait_each(points, count);
+    sp__wait_graph_leave(&wait);
+    return status;
 }
 
 sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t deadline_ns)

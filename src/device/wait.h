@@ -17,6 +17,10 @@ sp_status sp__point_wait(sp_point point, uint64_t deadline_ns);
 /* Like sp__point_wait, but only that the point has passed counts, not how it went. */
 sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns);
 
+/* For a host access: waits until all points have passed, however they went. SP_DEADLOCK also if one
+ * depends on a host access that the calling thread began and nobody ended. */
+sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count);
+
 /* Waits until all points have passed; the status is that of the first failed one. */
 sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t deadline_ns);
 

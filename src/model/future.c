@@ -26,9 +26,23 @@ static sp_rt_future *future_of(sp_object *object)
     return SP_CONTAINER_OF(object, sp_rt_future, object);
 }
 
+/* A run waits for its last point once it is submitted, before that for a run slot, which is no
+ * point. Whoever waits for `value` holds the future, so the fields are those of its life. */
+static uint64_t each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
+{
+    const sp_rt_future *future = SP_CONTAINER_OF(timeline, sp_rt_future, timeline);
+    (void)value;
+    if (sp_load_acquire(&future->is_started) != 0) visit(ctx, future->point);
+    return 0;
+}
+
+static const sp_timeline_source future_source = {.each_wait = each_wait};
+
 static void future_make(sp_object *object)
 {
-    sp__timeline_init(&future_of(object)->timeline, NULL);
+    sp_timeline *timeline = &future_of(object)->timeline;
+    sp__timeline_init(timeline, NULL);
+    timeline->source = &future_source;
 }
 
 static void future_destroy(sp_object *object)

@@ -7,7 +7,10 @@
  * that has passed, even if begin gives up or the storage is released meanwhile:
  *     a ticket advances  =>  everything it is behind has passed, or it was a read
  * Tickets are pooled and never freed, since points on them may be looked at for ever after:
- *     a ticket is in the pool  <=>  its timeline's done equals its value */
+ *     a ticket is in the pool  <=>  its timeline's done equals its value
+ *
+ * A ticket is a node of the wait-for graph: it waits for what it is behind and, until the access is
+ * ended or abandoned, for the thread that began it. */
 #include <streampool/storage.h>
 
 #include "base/clock.h"
@@ -27,9 +30,15 @@ struct sp_host_ticket {
      * thread in begin, whatever becomes of the storage. */
     bool is_open;
     sp_host_ticket *next; /* in the pool, or in the storage */
-    sp_wait_set behind;   /* what the access must follow: inline_points, or memory of its own */
+    /* What the access must follow: inline_points, or memory of its own. Written by the ticket's
+     * owner, under the timeline's lock once others can reach the ticket; read by searches under it.
+     */
+    sp_wait_set behind;
     sp_point inline_points[SP_MAX_WAITS];
-    sp_waiter waiter; /* of a ticket that closes by itself */
+    uint64_t shown SP_GUARDED_BY(timeline.lock);  /* the value that `behind` is of, for searches */
+    uint64_t holder SP_GUARDED_BY(timeline.lock); /* number of the thread that began it, or 0 */
+    sp_thread_record *record;                     /* of that thread, while the access is open */
+    sp_waiter waiter;                             /* of a ticket that closes by itself */
 };
 
 /* process-wide: points on tickets outlive storages and devices. */
@@ -37,6 +46,21 @@ static struct {
     sp_mutex lock;
     sp_host_ticket *free SP_GUARDED_BY(lock);
 } tickets = {.lock = SP_MUTEX_INIT(SP_LOCK_TICKETS)};
+
+static uint64_t each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
+{
+    sp_host_ticket *ticket = SP_CONTAINER_OF(timeline, sp_host_ticket, timeline);
+    uint64_t holder = 0;
+    sp_mutex_lock(&timeline->lock);
+    if (ticket->shown == value) {
+        for (uint32_t i = 0; i < ticket->behind.count; i++) visit(ctx, ticket->behind.points[i]);
+        holder = ticket->holder;
+    }
+    sp_mutex_unlock(&timeline->lock);
+    return holder;
+}
+
+static const sp_timeline_source ticket_source = {.each_wait = each_wait};
 
 static sp_host_ticket *ticket_take(sp_access access)
 {
@@ -49,6 +73,7 @@ static sp_host_ticket *ticket_take(sp_access access)
         if (ticket == NULL) return NULL;
         *ticket = (sp_host_ticket){0};
         sp__timeline_init(&ticket->timeline, NULL);
+        ticket->timeline.source = &ticket_source;
     }
     ticket->value++;
     ticket->access = access;
@@ -57,10 +82,19 @@ static sp_host_ticket *ticket_take(sp_access access)
     return ticket;
 }
 
+/* What searches see of the ticket from here on. */
+static void ticket_show(sp_host_ticket *ticket, uint64_t value, uint64_t holder)
+{
+    sp_mutex_lock(&ticket->timeline.lock);
+    ticket->shown = value;
+    ticket->holder = holder;
+    sp_mutex_unlock(&ticket->timeline.lock);
+}
+
+/* Needs a ticket that searches do not see. */
 static void ticket_give(sp_host_ticket *ticket)
 {
     if (ticket->behind.points != ticket->inline_points) sp_free(ticket->behind.points);
-    ticket->behind = (sp_wait_set){0};
     sp_mutex_lock(&tickets.lock);
     ticket->next = tickets.free;
     tickets.free = ticket;
@@ -71,9 +105,19 @@ static void ticket_give(sp_host_ticket *ticket)
 static void ticket_close(sp_host_ticket *ticket)
 {
     const sp_point point = {&ticket->timeline, ticket->value};
+    ticket_show(ticket, 0, 0);
+    if (ticket->record != NULL) sp_fetch_sub_relaxed(&ticket->record->open_accesses, 1);
+    ticket->record = NULL;
     sp__timeline_advance(point.timeline, point.value);
     sp__point_observed(point); /* by the host, which ended it: what comes now is ordered behind */
     ticket_give(ticket);
+}
+
+static void ticket_drop_points(sp_host_ticket *ticket, uint32_t count)
+{
+    sp_mutex_lock(&ticket->timeline.lock);
+    ticket->behind.count -= count;
+    sp_mutex_unlock(&ticket->timeline.lock);
 }
 
 /* Closes the ticket when all that it is behind has passed, one point after the other. */
@@ -88,7 +132,7 @@ static void close_after_points(sp_waiter *waiter)
             /* Once registered, the ticket belongs to whoever fires it. */
             if (sp__timeline_register(point.timeline, &ticket->waiter)) return;
         }
-        ticket->behind.count--;
+        ticket_drop_points(ticket, 1);
     }
     ticket_close(ticket);
 }
@@ -96,7 +140,10 @@ static void close_after_points(sp_waiter *waiter)
 /* An access that never was. A read in a frontier stands for nothing but itself. */
 static void ticket_abandon(sp_host_ticket *ticket)
 {
-    if ((ticket->access & SP_WRITE) == 0) ticket->behind.count = 0;
+    ticket_show(ticket, ticket->value, 0);
+    if ((ticket->access & SP_WRITE) == 0 || SP_PLANTED(close_abandoned_early)) {
+        ticket_drop_points(ticket, ticket->behind.count);
+    }
     close_after_points(&ticket->waiter);
 }
 
@@ -139,6 +186,7 @@ void sp__host_tickets_free(void)
 /* ---- begin ---- */
 
 typedef struct access_step {
+    sp_thread_record *record;
     sp_host_ticket *ticket; /* NULL for a frozen storage: there is nothing to keep out */
     void *data;
     const void *call_site;
@@ -175,6 +223,7 @@ static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, ac
     }
     ticket->next = storage->tickets;
     storage->tickets = ticket;
+    ticket_show(ticket, ticket->value, step->record->number);
     const sp_point point = {&ticket->timeline, ticket->value};
     sp__frontier_publish(&storage->block.frontier, access, point);
     step->ticket = ticket;
@@ -191,8 +240,7 @@ static void check_access_locked(sp_rt_storage *storage, sp_access access, access
                         .device = "host",
                         .stream = UINT32_MAX,
                         .call_site = step->call_site};
-    const sp_thread_record *record = sp__thread_record();
-    if (record != NULL) use.thread = record->number;
+    use.thread = step->record->number;
     sp_host_ticket *ticket = step->ticket;
     const sp_point point =
         ticket != NULL ? (sp_point){&ticket->timeline, ticket->value} : (sp_point){0};
@@ -217,14 +265,6 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
     return SP_OK;
 }
 
-static sp_status wait_behind(const sp_host_ticket *ticket)
-{
-    for (uint32_t i = 0; i < ticket->behind.count; i++) {
-        SP_TRY(sp__point_wait_passed(ticket->behind.points[i], SP_NO_DEADLINE));
-    }
-    return SP_OK;
-}
-
 /* Unless the storage's destroyer has taken it off already. */
 static void unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
     SP_REQUIRES(&storage->lock)
@@ -236,13 +276,16 @@ static void unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
 
 /* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
  * off the storage, unless the storage's destroyer has, and abandons it. */
-static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
+static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, const access_step *step,
                              sp_status status)
 {
+    sp_host_ticket *ticket = step->ticket;
     sp_mutex_lock(&storage->lock);
     const bool is_open = status == SP_OK && sp__handle_is_current(&storage->object, handle.bits);
     if (is_open) {
         ticket->is_open = true;
+        ticket->record = step->record;
+        sp_fetch_add_relaxed(&step->record->open_accesses, 1);
     } else {
         unlink_locked(storage, ticket);
     }
@@ -262,7 +305,8 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
                                     "place for the address");
     }
     *data = NULL;
-    access_step step = {.call_site = SP_CALL_SITE};
+    access_step step = {.record = sp__thread_record(), .call_site = SP_CALL_SITE};
+    if (step.record == NULL) return SP_OUT_OF_MEMORY;
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_status status = enter_locked(storage, access, &step);
@@ -271,26 +315,49 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     SP_TRY(status);
     if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
 
-    if (step.ticket != NULL) status = wait_behind(step.ticket);
+    if (step.ticket != NULL)
+        status = sp__point_wait_for_access(step.ticket->behind.points, step.ticket->behind.count);
     if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
     if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
-    if (step.ticket != NULL) status = leave_begin(storage, handle, step.ticket, status);
+    if (step.ticket != NULL) status = leave_begin(storage, handle, &step, status);
     if (status == SP_OK) *data = step.data;
     return status;
 }
 
 /* ---- end ---- */
 
+/* An open ticket of the kind: one that the thread of `record` began, before any other. */
+static sp_host_ticket *ticket_find_locked(sp_rt_storage *storage, sp_access access,
+                                          const sp_thread_record *record)
+    SP_REQUIRES(&storage->lock)
+{
+    sp_host_ticket *found = NULL;
+    for (sp_host_ticket *ticket = storage->tickets; ticket != NULL; ticket = ticket->next) {
+        if (!ticket->is_open || ticket->access != access) continue;
+        if (ticket->record == record) return ticket;
+        found = ticket;
+    }
+    return found;
+}
+
+/* A thread ends an access that it did not begin. Which of several is not known, and does not matter
+ * to later uses: all of them stand before the same ones. So none of them has a holder any more. */
+static void forget_holders_locked(sp_rt_storage *storage, sp_access access)
+    SP_REQUIRES(&storage->lock)
+{
+    for (sp_host_ticket *ticket = storage->tickets; ticket != NULL; ticket = ticket->next) {
+        if (ticket->is_open && ticket->access == access) ticket_show(ticket, ticket->value, 0);
+    }
+}
+
 static sp_host_ticket *ticket_remove_locked(sp_rt_storage *storage, sp_access access)
     SP_REQUIRES(&storage->lock)
 {
-    sp_host_ticket **place = &storage->tickets;
-    /* Any open one of its kind: all of them stand before the same later uses. */
-    while (*place != NULL && !((*place)->is_open && (*place)->access == access)) {
-        place = &(*place)->next;
-    }
-    sp_host_ticket *ticket = *place;
-    if (ticket != NULL) *place = ticket->next;
+    const sp_thread_record *record = sp__thread_record(); /* NULL: without memory */
+    sp_host_ticket *ticket = ticket_find_locked(storage, access, record);
+    if (ticket == NULL) return NULL;
+    if (ticket->record != record) forget_holders_locked(storage, access);
+    unlink_locked(storage, ticket);
     return ticket;
 }
 

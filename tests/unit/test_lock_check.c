@@ -167,11 +167,11 @@ FORBIDDEN(a_lock_inside_a_leaf_is_caught,
 }
 
 FORBIDDEN(an_older_lock_counts_too,
-          "circle.lock (rank 4) is taken inside sp_soft_queue.lock (rank 5)")
+          "graph.lock (rank 4) is taken inside sp_soft_queue.lock (rank 5)")
 {
-    sp_mutex circle = SP_MUTEX_INIT(SP_LOCK_CIRCLE);
+    sp_mutex graph = SP_MUTEX_INIT(SP_LOCK_WAIT_GRAPH);
     sp_mutex_lock(&queue);
-    if (sp_mutex_try_lock(&storage)) sp_mutex_lock(&circle); /* the newest lock would allow it */
+    if (sp_mutex_try_lock(&storage)) sp_mutex_lock(&graph); /* the newest lock would allow it */
 }
 
 FORBIDDEN(parking_with_a_lock_held_is_caught, "parking inside sp_timeline.lock (leaf)")

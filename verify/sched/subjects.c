@@ -72,6 +72,11 @@ DECLARE(sp__subject_hazard_hosts);
 DECLARE(sp__subject_storage_release);
 DECLARE(sp__subject_storage_touch);
 DECLARE(sp__subject_storage_reuse);
+/* verify/subjects/subject_wait_graph.c */
+DECLARE(sp__subject_wait_graph_ring);
+DECLARE(sp__subject_wait_graph_accesses);
+DECLARE(sp__subject_wait_graph_host);
+DECLARE(sp__subject_wait_graph_abandoned);
 /* verify/subjects/subject_allocator.c */
 DECLARE(sp__subject_allocator_two);
 DECLARE(sp__subject_allocator_shared);
@@ -431,6 +436,44 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_storage_reuse,
      .thread_count = 2,
      .planted = "early_reuse",
+     .seconds = 0.4},
+    {.name = "wait_graph_ring_2",
+     .test = sp__subject_wait_graph_ring,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "search_finds_nothing search_stops_at_host",
+     .must_exhaust = true},
+    {.name = "wait_graph_ring_3",
+     .test = sp__subject_wait_graph_ring,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "search_finds_nothing search_stops_at_host",
+     .seconds = 0.4},
+    {.name = "wait_graph_accesses_2",
+     .test = sp__subject_wait_graph_accesses,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "search_finds_nothing search_stops_at_host",
+     .options = SLEEPERS,
+     .seconds = 0.4},
+    {.name = "wait_graph_accesses_3",
+     .test = sp__subject_wait_graph_accesses,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "search_finds_nothing",
+     .options = SLEEPERS,
+     .seconds = 0.4},
+    {.name = "wait_graph_host",
+     .test = sp__subject_wait_graph_host,
+     .thread_count = 3,
+     .planted = "search_finds_nothing search_stops_at_host",
+     .options = SLEEPERS,
+     .seconds = 0.4},
+    {.name = "wait_graph_abandoned",
+     .test = sp__subject_wait_graph_abandoned,
+     .thread_count = 3,
+     .planted = "close_abandoned_early",
+     .options = SLEEPERS,
      .seconds = 0.4},
     {.name = "allocator_two", .test = sp__subject_allocator_two, .thread_count = 2, .seconds = 0.4},
     {.name = "allocator_shared_2",

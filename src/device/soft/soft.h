@@ -97,9 +97,11 @@ typedef struct sp_soft_queue {
     uint32_t tail_used SP_GUARDED_BY(lock);
     sp_chunk *pool SP_GUARDED_BY(lock); /* empty chunks */
     uint64_t last SP_GUARDED_BY(lock);  /* value of the newest submission */
+    /* A ring of the waits ahead, by the value of their submissions. */
     sp_pending_wait *waits SP_GUARDED_BY(lock);
+    uint32_t wait_capacity SP_GUARDED_BY(lock); /* a power of two */
+    uint32_t wait_first SP_GUARDED_BY(lock);
     uint32_t wait_count SP_GUARDED_BY(lock);
-    uint32_t wait_capacity SP_GUARDED_BY(lock);
     bool is_closed SP_GUARDED_BY(lock);
     bool is_batching SP_GUARDED_BY(lock);
     sp_atomic_u64 committed; /* newest value that was flushed, and how often that happened: */
@@ -216,8 +218,8 @@ void sp__soft_queue_stats(sp_queue *queue, sp_queue_stats *out);
 sp_status sp__soft_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 void sp__soft_flush(sp_queue *queue);
 uint64_t sp__soft_last_value(sp_queue *queue);
-void sp__soft_each_wait(sp_queue *queue, uint64_t after, uint64_t value,
-                        void (*visit)(void *ctx, sp_point point), void *ctx);
+void sp__soft_each_wait(sp_queue *queue, uint64_t after, uint64_t value, sp_point_visitor visit,
+                        void *ctx);
 /* Counts a hand-over of everything submitted so far. */
 void sp__soft_note_commit(sp_soft_queue *queue);
 /* Refuses further submissions with SP_CLOSED and returns the last accepted value. */

@@ -122,19 +122,35 @@ static sp_status write_records_locked(sp_soft_queue *queue, const sp_submission 
  * while few of its submissions wait. */
 #define FIRST_WAITS 64
 
+static sp_pending_wait *wait_at_locked(sp_soft_queue *queue, uint32_t rank)
+    SP_REQUIRES(&queue->lock)
+{
+    return &queue->waits[(queue->wait_first + rank) & (queue->wait_capacity - 1)];
+}
+
+/* Makes room for `count` more. */
+static sp_status reserve_waits_locked(sp_soft_queue *queue, uint32_t count)
+    SP_REQUIRES(&queue->lock)
+{
+    uint32_t capacity = queue->wait_capacity;
+    while (capacity < queue->wait_count + count) capacity *= 2;
+    if (capacity == queue->wait_capacity) return SP_OK;
+    sp_pending_wait *grown = sp_malloc(capacity * sizeof *grown);
+    if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more wait");
+    for (uint32_t i = 0; i < queue->wait_count; i++) grown[i] = *wait_at_locked(queue, i);
+    sp_free(queue->waits);
+    queue->waits = grown;
+    queue->wait_capacity = capacity;
+    queue->wait_first = 0;
+    return SP_OK;
+}
+
 static sp_status remember_waits_locked(sp_soft_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
-    const uint32_t needed = queue->wait_count + submission->wait_count;
-    if (needed > queue->wait_capacity) {
-        const uint32_t capacity = needed * 2;
-        sp_pending_wait *grown = sp_realloc(queue->waits, capacity * sizeof *grown);
-        if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more wait");
-        queue->waits = grown;
-        queue->wait_capacity = capacity;
-    }
+    SP_TRY(reserve_waits_locked(queue, submission->wait_count));
     for (uint32_t i = 0; i < submission->wait_count; i++) {
-        queue->waits[queue->wait_count++] =
+        *wait_at_locked(queue, queue->wait_count++) =
             (sp_pending_wait){queue->last + 1, submission->waits[i]};
     }
     return SP_OK;
@@ -143,21 +159,37 @@ static sp_status remember_waits_locked(sp_soft_queue *queue, const sp_submission
 void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value)
 {
     sp_mutex_lock(&queue->lock);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < queue->wait_count; i++) {
-        if (queue->waits[i].value > value) queue->waits[kept++] = queue->waits[i];
+    while (queue->wait_count > 0 && wait_at_locked(queue, 0)->value <= value) {
+        queue->wait_first = (queue->wait_first + 1) & (queue->wait_capacity - 1);
+        queue->wait_count--;
     }
-    queue->wait_count = kept;
     sp_mutex_unlock(&queue->lock);
 }
 
-void sp__soft_each_wait(sp_queue *base, uint64_t after, uint64_t value,
-                        void (*visit)(void *ctx, sp_point point), void *ctx)
+/* How many of the waits ahead are those of submissions up to `value`. */
+static uint32_t wait_rank_locked(sp_soft_queue *queue, uint64_t value) SP_REQUIRES(&queue->lock)
+{
+    uint32_t low = 0;
+    uint32_t high = queue->wait_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (wait_at_locked(queue, middle)->value <= value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+void sp__soft_each_wait(sp_queue *base, uint64_t after, uint64_t value, sp_point_visitor visit,
+                        void *ctx)
 {
     sp_soft_queue *queue = sp__soft_queue(base);
     sp_mutex_lock(&queue->lock);
-    for (uint32_t i = 0; i < queue->wait_count && queue->waits[i].value <= value; i++) {
-        if (queue->waits[i].value > after) visit(ctx, queue->waits[i].point);
+    const uint32_t end = wait_rank_locked(queue, value);
+    for (uint32_t i = wait_rank_locked(queue, after); i < end; i++) {
+        visit(ctx, wait_at_locked(queue, i)->point);
     }
     sp_mutex_unlock(&queue->lock);
 }

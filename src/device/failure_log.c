@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring, and the lists of unreported failures through it. */
+#include "device/failure_log.h"
+
+#include <stddef.h>
+
+#include "base/heap.h"
+
+#define FIRST_CAPACITY 16
+
+static uint32_t place_of(const sp_failure_log *log, uint32_t rank)
+{
+    return (log->oldest + rank) & (log->capacity - 1);
+}
+
+static uint32_t *chain_of(const sp_failure_log *log, uint64_t thread)
+{
+    /* Numbers of threads are consecutive: a multiplication spreads them (Knuth, TAOCP 3, 6.4). */
+    const uint64_t hash = thread * UINT64_C(0x9E3779B97F4A7C15);
+    return &log->firsts[(hash >> 32) & (log->capacity - 1)];
+}
+
+/* Where the index of the thread's first unreported failure is; the end of the chain if it has none.
+ */
+static uint32_t *first_of(const sp_failure_log *log, uint64_t thread)
+{
+    uint32_t *place = chain_of(log, thread);
+    while (*place != 0 && log->ring[*place - 1].thread != thread) {
+        place = &log->ring[*place - 1].in_chain;
+    }
+    return place;
+}
+
+static void list_append(sp_failure_log *log, uint32_t index)
+{
+    sp_failure *failure = &log->ring[index - 1];
+    uint32_t *first = first_of(log, failure->thread);
+    failure->next = failure->in_chain = 0;
+    if (*first == 0) {
+        failure->last = index;
+        *first = index;
+        return;
+    }
+    sp_failure *head = &log->ring[*first - 1];
+    log->ring[head->last - 1].next = index;
+    head->last = index;
+}
+
+/* Takes the first failure off the thread's list. */
+static void list_pop(sp_failure_log *log, uint32_t *first)
+{
+    const sp_failure *head = &log->ring[*first - 1];
+    if (head->next == 0) {
+        *first = head->in_chain;
+        return;
+    }
+    sp_failure *heir = &log->ring[head->next - 1];
+    heir->last = head->last;
+    heir->in_chain = head->in_chain;
+    *first = head->next;
+}
+
+static void append(sp_failure_log *log, const sp_failure *failure)
+{
+    const uint32_t place = place_of(log, log->count++);
+    log->ring[place] = *failure;
+    if (!failure->is_reported) list_append(log, place + 1);
+}
+
+static void forget_oldest(sp_failure_log *log)
+{
+    const sp_failure *oldest = &log->ring[log->oldest];
+    log->forgotten = oldest->value;
+    /* The oldest of all is the first of its thread. */
+    if (!oldest->is_reported) list_pop(log, first_of(log, oldest->thread));
+    log->oldest = place_of(log, 1);
+    log->count--;
+}
+
+/* Twice the room; false without memory or at the limit. */
+static bool grow(sp_failure_log *log, void **retired)
+{
+    const uint32_t capacity = log->capacity == 0 ? FIRST_CAPACITY : log->capacity * 2;
+    if (capacity > SP_TIMELINE_FAILURES) return false;
+    sp_failure *ring = sp_calloc(capacity, sizeof *ring + sizeof(uint32_t));
+    if (ring == NULL) return false;
+    const sp_failure_log former = *log;
+    *log = (sp_failure_log){.ring = ring,
+                            .firsts = (uint32_t *)(void *)(ring + capacity),
+                            .capacity = capacity,
+                            .forgotten = former.forgotten};
+    for (uint32_t i = 0; i < former.count; i++) append(log, &former.ring[place_of(&former, i)]);
+    *retired = former.ring;
+    return true;
+}
+
+void sp__failure_log_add(sp_failure_log *log, uint64_t value, uint64_t thread, sp_fault fault,
+                         void **retired)
+{
+    *retired = NULL;
+    if (log->count == log->capacity && !grow(log, retired)) {
+        if (log->capacity == 0) {
+            log->forgotten = value;
+            return;
+        }
+        forget_oldest(log);
+    }
+    append(log, &(sp_failure){.value = value, .thread = thread, .fault = fault});
+}
+
+/* How many records have a value below `value`. */
+static uint32_t rank_of(const sp_failure_log *log, uint64_t value)
+{
+    uint32_t low = 0;
+    uint32_t high = log->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (log->ring[place_of(log, middle)].value < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+sp_fault sp__failure_log_find(const sp_failure_log *log, uint64_t value)
+{
+    const uint32_t rank = rank_of(log, value);
+    if (rank == log->count) return SP_NO_FAULT;
+    const sp_failure *found = &log->ring[place_of(log, rank)];
+    return found->value == value ? found->fault : SP_NO_FAULT;
+}
+
+uint32_t sp__failure_log_count(const sp_failure_log *log, uint64_t after, uint64_t value)
+{
+    return rank_of(log, value + 1) - rank_of(log, after + 1);
+}
+
+sp_fault sp__failure_log_take(sp_failure_log *log, uint64_t value, uint64_t thread)
+{
+    if (log->count == 0) return SP_NO_FAULT;
+    uint32_t *first = first_of(log, thread);
+    if (*first == 0 || log->ring[*first - 1].value > value) return SP_NO_FAULT;
+    sp_failure *failure = &log->ring[*first - 1];
+    list_pop(log, first);
+    failure->is_reported = true;
+    return failure->fault;
+}
+
+void *sp__failure_log_clear(sp_failure_log *log)
+{
+    void *memory = log->ring;
+    *log = (sp_failure_log){0};
+    return memory;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pairing heap with the two-pass merge, without recursion. */
+#include "device/waiter_heap.h"
+
+#include <stddef.h>
+
+static bool comes_before(const sp_waiter *a, const sp_waiter *b)
+{
+    return a->value != b->value ? a->value < b->value : a->turn < b->turn;
+}
+
+/* One heap of two; `a` and `b` have no siblings. */
+static sp_waiter *link_two(sp_waiter *a, sp_waiter *b)
+{
+    sp_waiter *parent = comes_before(a, b) ? a : b;
+    sp_waiter *child = parent == a ? b : a;
+    child->next = parent->child;
+    if (child->next != NULL) child->next->previous = child;
+    child->previous = parent;
+    parent->child = child;
+    return parent;
+}
+
+static sp_waiter *detach(sp_waiter *waiter)
+{
+    waiter->next = NULL;
+    waiter->previous = NULL;
+    return waiter;
+}
+
+/* One heap of a list of siblings: in pairs from the left, then all pairs from the right. */
+static sp_waiter *merge(sp_waiter *siblings)
+{
+    sp_waiter *pairs = NULL; /* by `next`, the newest first */
+    while (siblings != NULL) {
+        sp_waiter *pair = siblings;
+        sp_waiter *other = pair->next;
+        siblings = other != NULL ? other->next : NULL;
+        detach(pair);
+        if (other != NULL) pair = link_two(pair, detach(other));
+        pair->next = pairs;
+        pairs = pair;
+    }
+    sp_waiter *heap = NULL;
+    while (pairs != NULL) {
+        sp_waiter *pair = pairs;
+        pairs = pair->next;
+        detach(pair);
+        heap = heap != NULL ? link_two(heap, pair) : pair;
+    }
+    return heap;
+}
+
+void sp__waiter_heap_add(sp_waiter_heap *heap, sp_waiter *waiter)
+{
+    waiter->turn = ++heap->last_turn;
+    waiter->child = NULL;
+    detach(waiter);
+    heap->first = heap->first != NULL ? link_two(heap->first, waiter) : waiter;
+}
+
+bool sp__waiter_heap_remove(sp_waiter_heap *heap, sp_waiter *waiter)
+{
+    if (waiter == heap->first) {
+        heap->first = merge(waiter->child);
+        return true;
+    }
+    if (waiter->previous == NULL) return false;
+    if (waiter->previous->child == waiter) {
+        waiter->previous->child = waiter->next;
+    } else {
+        waiter->previous->next = waiter->next;
+    }
+    if (waiter->next != NULL) waiter->next->previous = waiter->previous;
+    detach(waiter);
+    sp_waiter *children = merge(waiter->child);
+    if (children != NULL) heap->first = link_two(heap->first, children);
+    return true;
+}
+
+sp_waiter *sp__waiter_heap_take(sp_waiter_heap *heap, uint64_t value)
+{
+    sp_waiter *taken = NULL;
+    sp_waiter **end = &taken;
+    while (heap->first != NULL && heap->first->value <= value) {
+        sp_waiter *waiter = heap->first;
+        heap->first = merge(waiter->child);
+        *end = waiter;
+        end = &waiter->next;
+    }
+    *end = NULL;
+    return taken;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wait cycles through host functions and host accesses are SP_DEADLOCK; waits that only look like
+ * one are not. */
+#include "runtime_fixture.h"
+
+#include <string.h>
+
+typedef struct world {
+    sp_stream stream;
+    sp_stream other;
+    sp_storage storage;
+    sp_storage second;
+    sp_event event;
+    sp_atomic_u32 may_wait;
+    sp_atomic_u32 is_begun;
+    sp_atomic_u32 is_done;
+    sp_status status[4];
+} world;
+
+static void world_open(world *w)
+{
+    runtime_begin();
+    memset(w, 0, sizeof *w);
+    w->stream = new_stream();
+    w->other = new_stream();
+    w->storage = new_storage(64);
+    w->second = new_storage(64);
+    CHECK_OK(sp_event_create(NULL, &w->event));
+}
+
+static void world_close(world *w)
+{
+    CHECK_OK(sp_device_synchronize(CPU));
+    CHECK_OK(sp_event_release(w->event));
+    CHECK_OK(sp_storage_release(w->second));
+    CHECK_OK(sp_storage_release(w->storage));
+    CHECK_OK(sp_stream_release(w->other));
+    CHECK_OK(sp_stream_release(w->stream));
+    runtime_end();
+}
+
+static sp_status begin(sp_storage storage, sp_access access)
+{
+    void *data;
+    return sp_storage_host_begin(storage, access, &data);
+}
+
+/* ---- host functions ---- */
+
+static void begin_twice(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    (void)status;
+    await_at_least(&w->may_wait, 1);
+    for (int i = 0; i < 2; i++) w->status[i] = begin(w->storage, SP_WRITE);
+    w->status[2] = begin(w->storage, SP_READ);
+}
+
+/* Each attempt leaves a ticket in the frontier of the storage, which the next one is behind. */
+TEST(an_access_that_gave_up_does_not_hide_a_cycle_from_the_next)
+{
+    world w;
+    world_open(&w);
+    CHECK_OK(sp_stream_host_function(w.stream, begin_twice, &w));
+    fill(w.stream, w.storage, 1);
+    raise_by_one(&w.may_wait);
+    CHECK_OK(sp_stream_synchronize(w.stream));
+    for (int i = 0; i < 3; i++) CHECK_STATUS(w.status[i], SP_DEADLOCK);
+    CHECK_EQ_INT(first_other(w.storage, 1), -1);
+    world_close(&w);
+}
+
+static void wait_for_event(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    (void)status;
+    await_at_least(&w->may_wait, 1);
+    w->status[0] = sp_event_synchronize(w->event);
+    raise_by_one(&w->is_done);
+}
+
+/* Fills on `other`, behind what the storage's frontier has, and records the event there. */
+static void fill_and_record(world *w)
+{
+    fill(w->other, w->storage, 2);
+    CHECK_OK(sp_event_record(w->event, w->other));
+    CHECK_OK(sp_stream_flush(w->other));
+}
+
+static void access_in_between(void *arg, uint32_t index)
+{
+    world *w = arg;
+    if (index == 0) {
+        raise_by_one(&w->is_begun);
+        w->status[1] = begin(w->storage, SP_READ_WRITE);
+        if (w->status[1] == SP_OK) CHECK_OK(sp_storage_host_end(w->storage, SP_READ_WRITE));
+        return;
+    }
+    await_at_least(&w->is_begun, 1);
+    sp_clock_sleep(20 * MILLISECOND); /* most likely the other thread waits in its begin by now */
+    fill_and_record(w);
+    raise_by_one(&w->may_wait);
+}
+
+TEST(a_cycle_through_an_access_that_another_thread_is_beginning_is_found)
+{
+    world w;
+    world_open(&w);
+    CHECK_OK(sp_stream_host_function(w.stream, wait_for_event, &w));
+    fill(w.stream, w.storage, 1);
+    CHECK_OK(sp_stream_flush(w.stream));
+    test_threads(2, access_in_between, &w);
+    CHECK_OK(sp_stream_synchronize(w.other));
+    CHECK_STATUS(w.status[0], SP_DEADLOCK);
+    CHECK_OK(w.status[1]);
+    world_close(&w);
+}
+
+static void hold_and_wait(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    (void)status;
+    w->status[1] = begin(w->storage, SP_WRITE);
+    raise_by_one(&w->is_begun);
+    wait_for_event(ctx, status);
+    CHECK_OK(sp_storage_host_end(w->storage, SP_WRITE));
+}
+
+TEST(a_host_function_does_not_wait_behind_an_access_that_it_has_open)
+{
+    world w;
+    world_open(&w);
+    CHECK_OK(sp_stream_host_function(w.stream, hold_and_wait, &w));
+    CHECK_OK(sp_stream_flush(w.stream));
+    await_at_least(&w.is_begun, 1);
+    fill_and_record(&w);
+    raise_by_one(&w.may_wait);
+    CHECK_OK(sp_stream_synchronize(w.stream));
+    CHECK_STATUS(w.status[0], SP_DEADLOCK);
+    CHECK_OK(w.status[1]);
+    CHECK_EQ_INT(first_other(w.storage, 2), -1);
+    world_close(&w);
+}
+
+/* ---- accesses of one thread ---- */
+
+TEST(a_begin_behind_an_open_access_of_the_same_thread_is_a_deadlock)
+{
+    world w;
+    world_open(&w);
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    CHECK_STATUS(begin(w.storage, SP_WRITE), SP_DEADLOCK);
+    CHECK_MESSAGE("sp_storage_host_end");
+    CHECK_STATUS(begin(w.storage, SP_READ), SP_DEADLOCK);
+    CHECK_STATUS(sp_storage_freeze(w.storage), SP_DEADLOCK);
+    CHECK_OK(begin(w.second, SP_WRITE)); /* of another storage: fine */
+    CHECK_OK(sp_storage_host_end(w.second, SP_WRITE));
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    CHECK_OK(begin(w.storage, SP_READ));
+    CHECK_OK(begin(w.storage, SP_READ)); /* readers do not wait for each other */
+    CHECK_STATUS(begin(w.storage, SP_WRITE), SP_DEADLOCK);
+    CHECK_OK(sp_storage_host_end(w.storage, SP_READ));
+    CHECK_OK(sp_storage_host_end(w.storage, SP_READ));
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    world_close(&w);
+}
+
+TEST(a_begin_behind_a_command_that_waits_for_the_threads_own_access_is_a_deadlock)
+{
+    world w;
+    world_open(&w);
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    copy(w.stream, w.second, w.storage);
+    copy(w.other, w.second, w.second); /* one more stream between */
+    CHECK_STATUS(begin(w.second, SP_READ), SP_DEADLOCK);
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    CHECK_OK(begin(w.second, SP_READ));
+    CHECK_OK(sp_storage_host_end(w.second, SP_READ));
+    world_close(&w);
+}
+
+/* ---- accesses of several threads ---- */
+
+static void end_later(void *arg, uint32_t index)
+{
+    world *w = arg;
+    if (index == 1) {
+        await_at_least(&w->is_begun, 1);
+        sp_clock_sleep(5 * MILLISECOND);
+        CHECK_OK(sp_storage_host_end(w->storage, SP_WRITE));
+        return;
+    }
+    CHECK_OK(begin(w->storage, SP_WRITE));
+    fill(w->stream, w->storage, 1);
+    raise_by_one(&w->is_begun);
+    /* Another thread ends the access: only a further begin on this one is refused. */
+    CHECK_OK(sp_stream_synchronize(w->stream));
+}
+
+TEST(a_thread_may_wait_for_a_stream_behind_its_access_since_another_may_end_it)
+{
+    world w;
+    world_open(&w);
+    test_threads(2, end_later, &w);
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    world_close(&w);
+}
+
+static void lock_both(void *arg, uint32_t index)
+{
+    world *w = arg;
+    const sp_storage first = index == 0 ? w->storage : w->second;
+    const sp_storage then = index == 0 ? w->second : w->storage;
+    CHECK_OK(begin(first, SP_WRITE));
+    raise_by_one(&w->is_begun);
+    await_at_least(&w->is_begun, 2);
+    w->status[index] = begin(then, SP_WRITE);
+    if (w->status[index] == SP_OK) CHECK_OK(sp_storage_host_end(then, SP_WRITE));
+    CHECK_OK(sp_storage_host_end(first, SP_WRITE));
+}
+
+TEST(of_two_threads_that_begin_in_opposite_orders_one_is_refused)
+{
+    const uint64_t rounds = test_count(2000, 100);
+    for (uint64_t i = 0; i < rounds; i++) {
+        world w;
+        world_open(&w);
+        test_threads(2, lock_both, &w);
+        const bool is_first = w.status[0] == SP_DEADLOCK;
+        CHECK_STATUS(w.status[is_first ? 1 : 0], SP_OK);
+        CHECK_STATUS(w.status[is_first ? 0 : 1], SP_DEADLOCK);
+        world_close(&w);
+    }
+}
+
+static void read_beside_others(void *arg, uint32_t index)
+{
+    world *w = arg;
+    if (index == 2) {
+        await_at_least(&w->is_begun, 2);
+        CHECK_OK(sp_storage_host_end(w->storage, SP_READ)); /* one of the two: which is not said */
+        raise_by_one(&w->is_done);
+        return;
+    }
+    CHECK_OK(begin(w->storage, SP_READ));
+    raise_by_one(&w->is_begun);
+    await_at_least(&w->is_done, 1);
+    if (index == 0) {
+        CHECK_OK(begin(w->storage, SP_WRITE)); /* behind the access of the other reader */
+        CHECK_OK(sp_storage_host_end(w->storage, SP_WRITE));
+    } else {
+        sp_clock_sleep(5 * MILLISECOND);
+        CHECK_OK(sp_storage_host_end(w->storage, SP_READ));
+    }
+}
+
+TEST(a_thread_whose_access_another_may_have_ended_begins_again)
+{
+    const uint64_t rounds = test_count(200, 10);
+    for (uint64_t i = 0; i < rounds; i++) {
+        world w;
+        world_open(&w);
+        test_threads(3, read_beside_others, &w);
+        world_close(&w);
+    }
+}
+
+/* ---- many waits ---- */
+
+TEST(a_search_follows_very_many_waits)
+{
+    world w;
+    world_open(&w);
+    const uint64_t waits = test_count(80000, 20000);
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    fill(w.other, w.storage, 1);
+    CHECK_OK(sp_event_record(w.event, w.other));
+    fill(w.stream, w.second, 2);
+    for (uint64_t i = 0; i < waits; i++) CHECK_OK(sp_stream_wait_event(w.stream, w.event));
+    fill(w.stream, w.second, 3);
+    CHECK_STATUS(begin(w.second, SP_READ), SP_DEADLOCK);
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    CHECK_EQ_INT(first_other(w.second, 3), -1);
+    world_close(&w);
+}
+
+/* With a walk over the waits ahead for each that is met, this many would take a minute. */
+TEST(meeting_a_wait_does_not_cost_more_the_more_are_ahead)
+{
+    world w;
+    world_open(&w);
+    const uint64_t waits = test_count(1000000, 400000);
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    fill(w.other, w.storage, 1);
+    CHECK_OK(sp_event_record(w.event, w.other));
+    uint64_t accepted = 0;
+    while (accepted < waits && sp_stream_wait_event(w.stream, w.event) == SP_OK) accepted++;
+    CHECK(accepted >= 50000 || accepted == waits);
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    CHECK_OK(sp_stream_synchronize(w.stream));
+    world_close(&w);
+}
+
+static void count_call(void *ctx, sp_status status)
+{
+    CHECK_OK(status);
+    raise_by_one(ctx);
+}
+
+/* With a walk over all others for each, a million of them would take a quarter of an hour. */
+TEST(registering_a_callback_does_not_cost_more_the_more_there_are)
+{
+    world w;
+    world_open(&w);
+    const uint64_t count = test_count(1000000, 300000);
+    sp_atomic_u32 calls = {0};
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    fill(w.other, w.storage, 1);
+    CHECK_OK(sp_event_record(w.event, w.other));
+    for (uint64_t i = 0; i < count; i++) {
+        CHECK_OK(sp_event_on_complete(w.event, count_call, &calls));
+    }
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    await_at_least(&calls, (uint32_t)count);
+    world_close(&w);
+}
+
+TEST_MAIN

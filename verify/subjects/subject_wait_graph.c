@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The wait-for graph: of the waits that form a cycle, through host functions and host accesses, one
+ * is refused, whoever comes last, and all others end. And an access that was refused keeps later
+ * uses behind what it was behind itself. */
+#include "support.h"
+
+#include <string.h>
+
+#include <streampool/storage.h>
+
+#include "base/clock.h"
+#include "device/host_executor.h"
+#include "device/wait.h"
+#include "device/wait_graph.h"
+#include "runtime/storage.h"
+
+void sp__subject_wait_graph_ring(void *arg);
+void sp__subject_wait_graph_accesses(void *arg);
+void sp__subject_wait_graph_host(void *arg);
+void sp__subject_wait_graph_abandoned(void *arg);
+
+#define MOST 3
+
+typedef struct world {
+    sp_soft_device *soft;
+    sp_rt_device *device;
+    sp_stream leases[2];
+    sp_stream_ref streams[2];
+    uint32_t count; /* of the storages, and of the threads that begin accesses */
+    sp_storage storages[MOST];
+    uint32_t memory[MOST]; /* plain: what the storages stand for */
+    sp_atomic_u32 refused;
+    sp_atomic_u32 is_submitted; /* a word to wait on: what the host function needs is there */
+    sp_atomic_u32 is_over;      /* the same: the host function has had its answer */
+    sp_event event;
+    sp_point last;
+} world;
+
+static void begin(world *w, uint32_t storage_count, uint32_t stream_count)
+{
+    memset(w, 0, sizeof *w);
+    w->soft = sp__subject_device(0);
+    w->device = sp__subject_runtime(w->soft);
+    SP_SCHED_ASSERT(sp__host_executor_start() == SP_OK);
+    w->count = storage_count;
+    for (uint32_t i = 0; i < storage_count; i++) {
+        SP_SCHED_ASSERT(sp_storage_adopt((sp_device){0}, &w->memory[i], sizeof w->memory[i], NULL,
+                                         &w->storages[i]) == SP_OK);
+    }
+    for (uint32_t i = 0; i < stream_count; i++) {
+        w->streams[i] = sp__subject_stream(w->device, &w->leases[i]);
+    }
+}
+
+static void end(world *w)
+{
+    for (uint32_t i = 0; i < w->count; i++) {
+        SP_SCHED_ASSERT(sp_storage_release(w->storages[i]) == SP_OK);
+    }
+    SP_SCHED_ASSERT(sp_event_release(w->event) == SP_OK);
+    for (uint32_t i = 0; i < 2; i++) sp__stream_lease_release(w->leases[i]);
+    sp__subject_runtime_down();
+}
+
+static void raise(sp_atomic_u32 *word)
+{
+    sp_store_release(word, 1);
+    sp_word_wake(word, SP_WAKE_ALL);
+}
+
+static void await(sp_atomic_u32 *word)
+{
+    while (sp_load_acquire(word) == 0) sp_word_wait(word, 0, SP_NO_DEADLINE);
+}
+
+static void fill(world *w, uint32_t stream, uint32_t storage, uint32_t value)
+{
+    const sp_storage_range range = {w->storages[storage], 0, sizeof value};
+    SP_SCHED_ASSERT(sp_storage_fill_async(w->leases[stream], range, &value, sizeof value) == SP_OK);
+    w->last = sp__queue_last_point(w->streams[stream].queue);
+}
+
+/* ---- the graph alone: threads in a ring, each waits for what the next one holds ---- */
+
+typedef struct ring_member {
+    sp_timeline timeline; /* held by thread `index + 1` */
+    uint32_t index;
+} ring_member;
+
+static struct {
+    uint32_t count;
+    ring_member members[MOST];
+    sp_atomic_u32 inside;
+} ring;
+
+static uint64_t held(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
+{
+    (void)value;
+    (void)visit;
+    (void)ctx;
+    return SP_CONTAINER_OF(timeline, ring_member, timeline)->index + 1;
+}
+
+/* The whole ring never waits at once. */
+static void enter_and_leave(uint32_t index)
+{
+    const sp_point point = {&ring.members[(index + 1) % ring.count].timeline, 1};
+    sp_graph_wait wait = {.thread = index + 1, .points = &point, .count = 1};
+    const sp_status status = sp__wait_graph_enter(&wait);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_DEADLOCK);
+    if (status != SP_OK) return;
+    SP_SCHED_ASSERT(sp_fetch_add_relaxed(&ring.inside, 1) < ring.count - 1);
+    sp_fetch_sub_relaxed(&ring.inside, 1);
+    sp__wait_graph_leave(&wait);
+}
+
+static void enter_first(void *arg)
+{
+    (void)arg;
+    enter_and_leave(0);
+}
+
+static void enter_second(void *arg)
+{
+    (void)arg;
+    enter_and_leave(1);
+}
+
+static void enter_third(void *arg)
+{
+    (void)arg;
+    enter_and_leave(2);
+}
+
+void sp__subject_wait_graph_ring(void *arg)
+{
+    static const sp_timeline_source source = {.each_wait = held};
+    ring.count = *(const uint32_t *)arg;
+    sp_store_relaxed(&ring.inside, 0);
+    for (uint32_t i = 0; i < ring.count; i++) {
+        sp__timeline_init(&ring.members[i].timeline, NULL);
+        ring.members[i].timeline.source = &source;
+        ring.members[i].index = i;
+    }
+    sp__subject_run((const sp_thread_fn[]){enter_first, enter_second, enter_third}, ring.count,
+                    NULL);
+    for (uint32_t i = 0; i < ring.count; i++) sp__timeline_deinit(&ring.members[i].timeline);
+    sp__subject_end();
+}
+
+/* ---- threads that each hold one access and want the next one's ---- */
+
+static void hold_one_and_want(world *w, uint32_t index)
+{
+    const sp_storage own = w->storages[index];
+    const sp_storage wanted = w->storages[(index + 1) % w->count];
+    void *data;
+    SP_SCHED_ASSERT(sp_storage_host_begin(own, SP_WRITE, &data) == SP_OK);
+    *(uint32_t *)data = 1;
+    const sp_status status = sp_storage_host_begin(wanted, SP_WRITE, &data);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_DEADLOCK);
+    if (status == SP_OK) {
+        *(uint32_t *)data = 2;
+        SP_SCHED_ASSERT(sp_storage_host_end(wanted, SP_WRITE) == SP_OK);
+    } else {
+        sp_fetch_add_relaxed(&w->refused, 1);
+    }
+    SP_SCHED_ASSERT(sp_storage_host_end(own, SP_WRITE) == SP_OK);
+}
+
+static void want_first(void *arg)
+{
+    hold_one_and_want(arg, 0);
+}
+
+static void want_second(void *arg)
+{
+    hold_one_and_want(arg, 1);
+}
+
+static void want_third(void *arg)
+{
+    hold_one_and_want(arg, 2);
+}
+
+void sp__subject_wait_graph_accesses(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, threads, 0);
+    sp__subject_run((const sp_thread_fn[]){want_first, want_second, want_third}, threads, &w);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.refused) <= 1);
+    end(&w);
+}
+
+/* ---- a host function behind an access that another thread begins ---- */
+
+static void wait_for_the_event(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    SP_SCHED_ASSERT(status == SP_OK);
+    await(&w->is_submitted);
+    SP_SCHED_ASSERT(sp_event_synchronize(w->event) == SP_DEADLOCK);
+}
+
+/* The event is behind a fill of the second stream, that behind a fill of the first one or behind
+ * the access in between, and both behind the host function. */
+static void submit_and_poll(void *arg)
+{
+    world *w = arg;
+    fill(w, 1, 0, 2);
+    SP_SCHED_ASSERT(sp_event_record(w->event, w->leases[1]) == SP_OK);
+    raise(&w->is_submitted);
+    sp__subject_poll(w->soft, 3, w->last);
+}
+
+static void access_x(void *arg)
+{
+    world *w = arg;
+    void *data;
+    SP_SCHED_ASSERT(sp_storage_host_begin(w->storages[0], SP_READ_WRITE, &data) == SP_OK);
+    const uint32_t value = *(uint32_t *)data;
+    SP_SCHED_ASSERT(value == 1 || value == 2);
+    SP_SCHED_ASSERT(sp_storage_host_end(w->storages[0], SP_READ_WRITE) == SP_OK);
+}
+
+void sp__subject_wait_graph_host(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 1, 2);
+    SP_SCHED_ASSERT(sp_event_create(NULL, &w.event) == SP_OK);
+    SP_SCHED_ASSERT(sp_stream_host_function(w.leases[0], wait_for_the_event, &w) == SP_OK);
+    fill(&w, 0, 0, 1);
+    sp__subject_run((const sp_thread_fn[]){submit_and_poll, access_x}, 2, &w);
+    SP_SCHED_ASSERT(w.memory[0] == 2);
+    end(&w);
+}
+
+/* ---- an access that was refused ---- */
+
+static void begin_and_be_refused(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    void *data;
+    SP_SCHED_ASSERT(status == SP_OK);
+    SP_SCHED_ASSERT(sp_storage_host_begin(w->storages[0], SP_WRITE, &data) == SP_DEADLOCK);
+    raise(&w->is_over);
+}
+
+static void poll_to_the_end(void *arg)
+{
+    world *w = arg;
+    sp__subject_poll(w->soft, 3, w->last);
+}
+
+/* Behind the refused access or not: the fill comes first. */
+static void read_after(void *arg)
+{
+    world *w = arg;
+    void *data;
+    await(&w->is_over);
+    SP_SCHED_ASSERT(sp_storage_host_begin(w->storages[0], SP_READ, &data) == SP_OK);
+    SP_SCHED_ASSERT(*(uint32_t *)data == 1);
+    SP_SCHED_ASSERT(sp_storage_host_end(w->storages[0], SP_READ) == SP_OK);
+}
+
+void sp__subject_wait_graph_abandoned(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 1, 1);
+    SP_SCHED_ASSERT(sp_stream_host_function(w.leases[0], begin_and_be_refused, &w) == SP_OK);
+    fill(&w, 0, 0, 1);
+    sp__subject_run((const sp_thread_fn[]){poll_to_the_end, read_after}, 2, &w);
+    end(&w);
+}
