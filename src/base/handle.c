@@ -30,13 +30,12 @@ static uint64_t generation_of(uint64_t word)
     return word >> (SP_HOLD_BITS + SP_USER_BITS);
 }
 
-/* The word of a slot without users or holds whose next life is the one after `word`'s. Generation
- * 0 is never used, so that no handle is 0 and fresh slots match none. */
+/* The word of a slot without users or holds whose next life is the one after `word`'s. No life has
+ * generation 0, so that no handle is 0; behind the last generation the slot is spent. */
 static uint64_t next_life(uint64_t word)
 {
-    uint64_t generation = (generation_of(word) + 1) & (((uint64_t)1 << SP_GENERATION_BITS) - 1);
-    if (generation == 0) generation = 1;
-    return generation * ONE_GENERATION;
+    const uint64_t generation = generation_of(word) + 1;
+    return (generation & (((uint64_t)1 << SP_GENERATION_BITS) - 1)) * ONE_GENERATION;
 }
 
 static sp_atomic_u32 *link_of(void *ctx, uint32_t slot)
@@ -94,6 +93,7 @@ sp_status sp__handle_take(sp_handle_table *table, sp_object **out)
 void sp__handle_recycle(sp_handle_table *table, sp_object *object)
 {
     SP_ASSERT(holds_of(sp_load_relaxed(&object->word)) == 0);
+    if (SP_UNLIKELY(sp__handle_is_spent(object))) return;
     sp_tagged_stack_push(&table->free_slots, link_of, table, object->slot);
 }
 
@@ -106,7 +106,7 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object)
 static uint64_t publish(const sp_handle_table *table, sp_object *object, uint64_t holds)
 {
     const uint64_t word = sp_load_relaxed(&object->word);
-    SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0);
+    SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0 && generation_of(word) != 0);
     /* Pairs with the acquire in look-up: the object's contents are visible with its handle. */
     if (SP_PLANTED(handle_early_publish)) {
         sp_store_relaxed(&object->word, word + ONE_USER + holds);

@@ -14,7 +14,8 @@
  *     a handle works  <=>  its generation is the word's, and users > 0
  *
  * The last hold starts a new generation in the same step, so every older handle is stale before
- * the object is destroyed. A generation wraps after 2^28 lives of a slot. */
+ * the object is destroyed. A slot has 2^28 - 1 lives; then it is spent and never used again, so no
+ * generation comes twice. */
 #ifndef SP_BASE_HANDLE_H
 #define SP_BASE_HANDLE_H
 
@@ -62,7 +63,7 @@ typedef struct sp_handle_table {
      * must outlast the lives of the slot's objects, such as locks. */
     void (*make)(sp_object *object);
     /* Called without locks when the last hold goes. It owns the object: it ends with
-     * sp__handle_recycle, or keeps the object and publishes it again later. */
+     * sp__handle_recycle, or keeps the object and, unless it is spent, publishes it again later. */
     void (*destroy)(sp_object *object);
     sp_tagged_stack free_slots;
     /* Chunk k holds 64 << k objects. Written under `lock`, published by release, read by look-up.
@@ -75,7 +76,14 @@ typedef struct sp_handle_table {
 /* An object without users: zeroed if its slot is new, else as its destroyer left it. */
 sp_status sp__handle_take(sp_handle_table *table, sp_object **out);
 
-/* Gives an unpublished or destroyed object's slot back. */
+/* Has the slot had its last life? Asked of an unpublished or destroyed object, which is not
+ * published then. */
+static inline bool sp__handle_is_spent(const sp_object *object)
+{
+    return sp_load_relaxed(&object->word) == 0;
+}
+
+/* Gives an unpublished or destroyed object's slot back; one that is spent stays out. */
 void sp__handle_recycle(sp_handle_table *table, sp_object *object);
 
 /* Makes the object's handle work, with one user, and returns it. What was written to the object

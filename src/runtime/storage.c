@@ -80,6 +80,17 @@ static void fill_unpublished(sp_rt_storage *storage, sp_rt_device *device, uint6
     storage->is_adopted = false;
 }
 
+/* The object around the block has had its last life: the block moves to another one. */
+static SP_NOINLINE sp_status replace_spent(sp_rt_storage **storage)
+{
+    sp_rt_storage *spent = *storage;
+    SP_TRY(sp__storage_object_new(storage));
+    (*storage)->block = spent->block;
+    spent->block = (sp_block){0};
+    sp__storage_recycle(spent);
+    return SP_OK;
+}
+
 sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_options *options,
                             sp_storage *out)
 {
@@ -93,6 +104,13 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
     SP_TRY(sp__allocator_take(&on->allocator, bytes, stream.queue, &block));
 
     sp_rt_storage *storage = SP_CONTAINER_OF(block, sp_rt_storage, block);
+    if (SP_UNLIKELY(sp__handle_is_spent(&storage->object))) {
+        const sp_status status = replace_spent(&storage);
+        if (status != SP_OK) {
+            sp__allocator_give(&on->allocator, block);
+            return status;
+        }
+    }
     fill_unpublished(storage, on, bytes, options == NULL || !options->is_untracked);
     *out = sp__storage_publish(storage);
     return SP_OK;

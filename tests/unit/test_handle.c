@@ -167,18 +167,32 @@ TEST(a_slot_is_used_again_under_another_handle)
     check_refused(second, "stale");
 }
 
-TEST(generations_wrap_around_without_the_one_that_is_no_handle)
+/* What 2^28 - 2 creates and releases would do. */
+static void age(sp_object *object)
+{
+    sp_store_relaxed(&object->word, ((UINT64_C(1) << 28) - 1) << 36);
+}
+
+TEST(a_slot_is_spent_after_its_last_generation_and_no_handle_comes_twice)
 {
     start();
+    const uint64_t first = make();
+    CHECK_OK(sp__handle_release(&things, first, "thing"));
     sp_object *object = NULL;
     REQUIRE_OK(sp__handle_take(&things, &object));
-    sp_store_relaxed(&object->word, ((UINT64_C(1) << 28) - 1) << 36);
+    CHECK(!sp__handle_is_spent(object));
+    age(object);
     const uint64_t last = sp__handle_publish(&things, object);
+    CHECK_EQ_U64(last >> 28 & 0xfffffff, 0xfffffff);
     CHECK_OK(sp__handle_release(&things, last, "thing"));
-    const uint64_t next = make();
-    CHECK_EQ_U64(next >> 28 & 0xfffffff, 1);
-    CHECK(next != 0);
-    CHECK_OK(sp__handle_release(&things, next, "thing"));
+    CHECK(sp__handle_is_spent(object));
+    check_refused(last, "stale");
+    for (int i = 0; i < 1000; i++) {
+        const uint64_t next = make();
+        CHECK(((first ^ next) & 0xfffffff) != 0); /* another slot */
+        check_refused(first, "stale");
+        CHECK_OK(sp__handle_release(&things, next, "thing"));
+    }
 }
 
 TEST(many_objects_at_once_each_have_a_handle_of_their_own)

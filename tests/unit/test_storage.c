@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
+#include "runtime/storage.h"
 
 TEST(a_storage_of_no_bytes_is_fine)
 {
@@ -248,6 +249,38 @@ TEST(a_storage_lives_until_its_last_reference_goes)
     CHECK_OK(sp_storage_release(storage));
     CHECK_STATUS(sp_storage_release(storage), SP_INVALID);
     CHECK_STATUS(sp_storage_retain(storage), SP_INVALID);
+    runtime_end();
+}
+
+/* The last life of the slot that the storage has; its new handle. What 2^28 - 2 creates and
+ * releases would do. */
+static sp_storage aged(sp_storage storage)
+{
+    sp_object *object = &sp__storage_peek(storage)->object;
+    const uint64_t last = (UINT64_C(1) << 28) - 1;
+    const uint64_t counts = sp_load_relaxed(&object->word) & ((UINT64_C(1) << 36) - 1);
+    sp_store_relaxed(&object->word, last << 36 | counts);
+    return (sp_storage){(storage.bits & ~(last << 28)) | last << 28};
+}
+
+TEST(memory_outlives_the_handles_of_its_slot)
+{
+    runtime_begin();
+    const sp_storage storage = aged(new_storage(1000));
+    fill(current_stream(), storage, 1);
+    const void *address = address_of(storage);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_STATUS(sp_storage_retain(storage), SP_INVALID);
+    const uint64_t asked = stats_of(CPU).device_allocations;
+
+    const sp_storage again = new_storage(1000);
+    CHECK(address_of(again) == address);
+    CHECK((again.bits & 0xfffffff) != (storage.bits & 0xfffffff));
+    CHECK_EQ_U64(stats_of(CPU).device_allocations, asked);
+    fill(current_stream(), again, 2);
+    CHECK_EQ_INT(first_other(again, 2), -1);
+    CHECK_STATUS(sp_storage_release(storage), SP_INVALID);
+    CHECK_OK(sp_storage_release(again));
     runtime_end();
 }
 
