@@ -42,7 +42,7 @@ SP_API sp_status sp_event_synchronize_for(sp_event event, int64_t timeout_ns);
 /* Waits until all of the events have been reached; the status is that of the first failed one. */
 SP_API sp_status sp_event_wait_all(const sp_event *events, uint32_t count, int64_t timeout_ns);
 /* Waits until one of the events has been reached; `*which` is its index and its status is returned.
- * SP_DEADLOCK inside a host function. */
+ * SP_DEADLOCK inside a host function that all of the events come after. */
 SP_API sp_status sp_event_wait_any(const sp_event *events, uint32_t count, int64_t timeout_ns,
                                    uint32_t *which);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host waits. A waiter first makes sure that the awaited stream moves (help or flush), then sleeps
  * on its own parker with a node in the timeline; it registers, then looks again.
+ *
  * Waits of host functions, and those behind host accesses, enter the wait-for graph first. */
 #include "device/wait.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/delay.h"
 #include "base/error.h"
@@ -101,8 +103,11 @@ static bool spin_for(sp_point point)
 static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record,
                                         uint64_t deadline_ns)
 {
-    sp_graph_wait wait = {
-        .thread = record->number, .frames = record->frames, .points = &point, .count = 1};
+    sp_graph_wait wait = {.thread = record->number,
+                          .frames = record->frames,
+                          .points = &point,
+                          .count = 1,
+                          .has_deadline = deadline_ns != SP_NO_DEADLINE};
     const bool is_in_graph = record->frames != NULL;
     if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
     sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
@@ -212,6 +217,46 @@ static bool sleep_for_any(const sp_point *points, host_waiter *waiters, uint32_t
     return is_any;
 }
 
+/* For any of points that have not passed; in callbacks as in sleep_in_host_function. */
+static sp_status sleep_for_first(const sp_point *points, uint32_t count, sp_thread_record *record,
+                                 uint64_t deadline_ns)
+{
+    host_waiter *waiters = sp_malloc(count * sizeof *waiters);
+    if (waiters == NULL)
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u points", count);
+    for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
+    const sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
+    const bool is_any =
+        status == SP_OK && sleep_for_any(points, waiters, count, record, deadline_ns);
+    if (status == SP_OK && record->is_executor) sp__host_executor_unblock();
+    sp_free(waiters);
+    SP_TRY(status);
+    if (is_any) return SP_OK;
+    return sp__fail(SP_TIMEOUT, "none of %u points was reached in time", count);
+}
+
+static sp_status wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
+                          sp_thread_record *record, bool is_in_graph, uint32_t *which)
+{
+    uint32_t passed = first_passed(points, count);
+    if (passed == count) {
+        sp_graph_wait wait = {.thread = record->number,
+                              .frames = record->frames,
+                              .points = points,
+                              .count = count,
+                              .is_any = true,
+                              .has_deadline = deadline_ns != SP_NO_DEADLINE};
+        if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
+        const sp_status status = sleep_for_first(points, count, record, deadline_ns);
+        if (is_in_graph) sp__wait_graph_leave(&wait);
+        SP_TRY(status);
+        passed = first_passed(points, count);
+    }
+    *which = passed;
+    sp__point_observed(points[passed]);
+    return SP_OK;
+}
+
 sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
                              uint32_t *which)
 {
@@ -219,25 +264,19 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
     if (count == 0) return sp__fail(SP_INVALID, "a wait for any of no points would never end");
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    if (record->frames != NULL) {
-        return sp__fail(SP_DEADLOCK, "a host function may not wait for any of several points");
-    }
-    uint32_t passed = first_passed(points, count);
-    if (passed == count) {
-        host_waiter *waiters = sp_malloc(count * sizeof *waiters);
-        if (waiters == NULL)
-            return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u points", count);
-        for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
-        const sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
-        const bool is_any =
-            status == SP_OK && sleep_for_any(points, waiters, count, record, deadline_ns);
-        if (status == SP_OK && record->is_executor) sp__host_executor_unblock();
-        sp_free(waiters);
-        SP_TRY(status);
-        if (!is_any) return sp__fail(SP_TIMEOUT, "none of %u points was reached in time", count);
-        passed = first_passed(points, count);
-    }
-    *which = passed;
-    sp__point_observed(points[passed]);
-    return sp__fault_report(sp__point_fault(points[passed]));
+    const bool is_in_graph = record->frames != NULL;
+    SP_TRY(wait_any(points, count, deadline_ns, record, is_in_graph, which));
+    return sp__fault_report(sp__point_fault(points[*which]));
+}
+
+sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count)
+{
+    sp_lock_check_none("a wait for any of several points");
+    SP_ASSERT(count > 0);
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    /* As in sp__point_wait_for_access: nothing depends on other threads. */
+    const bool is_in_graph = record->frames != NULL || sp_load_relaxed(&record->open_accesses) > 0;
+    uint32_t which;
+    return wait_any(points, count, SP_NO_DEADLINE, record, is_in_graph, &which);
 }

@@ -28,6 +28,11 @@ sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t de
 sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
                              uint32_t *which);
 
+/* For the library's own needs: waits until one of the points has passed, however it went.
+ * SP_DEADLOCK also if all depend on host accesses that the calling thread began and nobody ended.
+ */
+sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count);
+
 /* Is told of every point that a thread has seen to have passed: the hazard checker. NULL: nobody.
  */
 typedef void (*sp_point_observer)(sp_point point);

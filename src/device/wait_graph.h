@@ -7,10 +7,14 @@
  *     a host access waits for     the accesses and commands that it follows, and
  *                                 what the thread that began it waits for now
  *     a submitted run's future    the run's last point
- * Waits of host functions, and waits of threads with an open host access for another one, enter the
- * graph: the only ones that a point can depend on. Each is searched as it enters, under one lock,
- * so of the waits that form a cycle the last one is refused. Waits that a submission has are older
- * than its point and form no cycle by themselves. */
+ * Waits of host functions, and waits of threads with an open host access for another one or for
+ * memory, enter the graph: the only ones that a point can depend on. Of the waits that form a cycle
+ * the last one to enter is refused. Waits that a submission has are older than its point and form
+ * no cycle by themselves.
+ *
+ * A wait is for all of its points, or for any of them. It can end if all of these points, or any,
+ * depend only on waits that can end; what remains is stuck:
+ *     no wait in the graph is stuck */
 #ifndef SP_DEVICE_WAIT_GRAPH_H
 #define SP_DEVICE_WAIT_GRAPH_H
 
@@ -20,16 +24,20 @@
 
 typedef struct sp_host_frame sp_host_frame;
 
-/* A wait of the calling thread for all of several points; on its stack. */
+/* A wait of the calling thread; on its stack. */
 typedef struct sp_graph_wait {
     uint64_t thread;             /* its number */
     const sp_host_frame *frames; /* host functions around the wait, those inside of it excluded */
     const sp_point *points;
     uint32_t count;
-    struct sp_graph_wait *next; /* of the graph */
+    bool is_any;       /* for one of the points, not for all */
+    bool has_deadline; /* ends by itself, so that none that depends on it is stuck */
+    /* Of the graph: */
+    bool can_end; /* as far as the last search has found out */
+    struct sp_graph_wait *next;
 } sp_graph_wait;
 
-/* Enters the wait before the thread sleeps. SP_DEADLOCK, and not entered, if a point depends on a
+/* Enters the wait before the thread sleeps. SP_DEADLOCK, and not entered, if its points depend on a
  * host function that the thread is inside of, or on a host access that it began and nobody ended.
  */
 sp_status sp__wait_graph_enter(sp_graph_wait *wait);

@@ -142,6 +142,75 @@ TEST(a_host_function_does_not_wait_behind_an_access_that_it_has_open)
     world_close(&w);
 }
 
+typedef struct any_of {
+    sp_stream streams[3];
+    sp_event behind_first;  /* after the first host function */
+    sp_event behind_second; /* after the second */
+    sp_event gate;          /* after the host access that the test has open */
+    bool has_gate;
+    sp_atomic_u32 may_wait;
+    sp_atomic_u32 is_waiting;
+    sp_status status[2];
+} any_of;
+
+static void wait_for_second_or_gate(void *ctx, sp_status status)
+{
+    any_of *self = ctx;
+    (void)status;
+    const sp_event events[2] = {self->behind_second,
+                                self->has_gate ? self->gate : self->behind_second};
+    uint32_t which;
+    await_at_least(&self->may_wait, 1);
+    raise_by_one(&self->is_waiting);
+    self->status[0] = sp_event_wait_any(events, 2, SP_FOREVER, &which);
+}
+
+static void wait_for_first(void *ctx, sp_status status)
+{
+    any_of *self = ctx;
+    (void)status;
+    await_at_least(&self->is_waiting, 1);
+    sp_clock_sleep(10 * MILLISECOND); /* most likely the first function waits by now */
+    raise_by_one(&self->is_waiting);
+    self->status[1] = sp_event_synchronize(self->behind_first);
+}
+
+static void run_any_of(any_of *self, sp_storage storage)
+{
+    sp_event *const events[3] = {&self->behind_first, &self->behind_second, &self->gate};
+    CHECK_OK(begin(storage, SP_WRITE));
+    fill(self->streams[2], storage, 1);
+    CHECK_OK(sp_stream_host_function(self->streams[0], wait_for_second_or_gate, self));
+    CHECK_OK(sp_stream_host_function(self->streams[1], wait_for_first, self));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(sp_event_create(NULL, events[i]));
+        CHECK_OK(sp_event_record(*events[i], self->streams[i]));
+        CHECK_OK(sp_stream_flush(self->streams[i]));
+    }
+    raise_by_one(&self->may_wait);
+    await_at_least(&self->is_waiting, 2);
+    sp_clock_sleep(10 * MILLISECOND); /* and the second one */
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+    for (int i = 0; i < 3; i++) CHECK_OK(sp_stream_synchronize(self->streams[i]));
+    for (int i = 0; i < 3; i++) CHECK_OK(sp_event_release(*events[i]));
+}
+
+/* The first function waits for any of two points. The second, which one of them is behind, waits
+ * for the first: a cycle only if the other point is behind it too. */
+TEST(a_wait_for_any_of_several_points_is_stuck_only_if_all_of_them_are)
+{
+    for (int has_gate = 0; has_gate < 2; has_gate++) {
+        world w;
+        world_open(&w);
+        any_of self = {.streams = {w.stream, w.other, new_stream()}, .has_gate = has_gate != 0};
+        run_any_of(&self, w.storage);
+        const bool is_refused = self.status[0] == SP_DEADLOCK || self.status[1] == SP_DEADLOCK;
+        CHECK(is_refused == !self.has_gate);
+        CHECK_OK(sp_stream_release(self.streams[2]));
+        world_close(&w);
+    }
+}
+
 /* ---- accesses of one thread ---- */
 
 TEST(a_begin_behind_an_open_access_of_the_same_thread_is_a_deadlock)
