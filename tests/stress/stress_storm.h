@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The storm: what its threads share, and what each of them does (storm_moves.c). */
+#ifndef SP_TESTS_STRESS_STORM_H
+#define SP_TESTS_STRESS_STORM_H
+
+#include "stress.h"
+
+#define THREADS 31u
+#define SHARED_STREAMS 4u
+#define LOCKS 4u
+#define STORAGES 3u
+#define BYTES 512u
+#define EVENTS 3u
+
+/* How many were accepted, and how many of these came to their end. */
+typedef struct balance {
+    sp_atomic_u64 accepted;
+    sp_atomic_u64 ended;
+} balance;
+
+typedef struct storm {
+    uint64_t deadline_ns;
+    sp_stream shared[SHARED_STREAMS];
+    /* Two numbers that are equal whenever nobody writes; reached by host accesses, nested ones too,
+     * and by commands. */
+    sp_storage locks[LOCKS];
+    sp_storage common;   /* each thread has BYTES of it */
+    sp_atomic_u64 guest; /* handle of a null device that comes and goes; 0: none */
+    balance host_functions, callbacks, adopted;
+    sp_atomic_u32 arrived; /* threads that have made what they need: memory may run out now */
+    sp_atomic_u32 left;    /* threads that have ended */
+    sp_atomic_u64 moves;   /* of all threads */
+    sp_atomic_u64 deadlocks, shortages, closed; /* refusals that were met */
+    overlap calls;
+} storm;
+
+typedef struct worker {
+    storm *all;
+    uint32_t index;
+    uint64_t random;
+    sp_storage storages[STORAGES];
+    unsigned char shadow[STORAGES][BYTES];
+    unsigned char slice[BYTES];
+    sp_event events[EVENTS]; /* the last one has timing */
+} worker;
+
+void storm_worker_begin(worker *self, storm *all, uint32_t index);
+/* One call or a few, chosen at random. */
+void storm_move(worker *self);
+/* Compares all that it wrote, and gives everything back. */
+void storm_worker_end(worker *self);
+
+static inline void balance_accept(balance *self)
+{
+    sp_fetch_add_relaxed(&self->accepted, (uint64_t)1);
+}
+
+static inline void balance_end(balance *self)
+{
+    sp_fetch_add_relaxed(&self->ended, (uint64_t)1);
+}
+
+#endif
