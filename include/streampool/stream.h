@@ -20,14 +20,16 @@ typedef struct sp_stream {
 } sp_stream;
 
 /* The calling thread's current stream of `device`. SP_EXHAUSTED or SP_TIMEOUT if all streams are
- * taken and the policy (STREAMPOOL_STREAM_POLICY) is fail or wait. */
+ * taken and the policy (STREAMPOOL_STREAM_POLICY) is fail or wait. Under the policy wait takers are
+ * served first come, first served, and SP_CLOSED ends the wait when the device is closed or
+ * streampool shut down. */
 SP_API sp_status sp_stream_current(sp_device device, sp_stream *out);
 
 /* The default stream of `device`. It is never taken and never released. */
 SP_API sp_status sp_stream_default(sp_device device, sp_stream *out);
 
-/* Leases a stream: one that nobody has while there is one, then as the policy says. The caller
- * releases it, from any thread. */
+/* Leases a stream: one that nobody has while there is one, then as the policy says (see
+ * sp_stream_current). The caller releases it, from any thread. */
 SP_API sp_status sp_stream_from_pool(sp_device device, sp_stream *out);
 
 typedef struct sp_stream_options {

@@ -247,8 +247,9 @@ static sp_status check_outside_callbacks(const char *what)
 
 static sp_status stop_device(void *arg)
 {
-    sp_dev *dev = ((sp_rt_device *)arg)->dev;
-    dev->vtable->stop(dev);
+    sp_rt_device *device = arg;
+    sp__stream_pool_close(&device->pool);
+    device->dev->vtable->stop(device->dev);
     return SP_OK;
 }
 
@@ -256,6 +257,10 @@ static sp_status take_down(void *unused)
 {
     (void)unused;
     const uint32_t count = sp_load_acquire(&runtime.device_count);
+    /* All of them first: what one device completes may wait for a taker of another. */
+    for (uint32_t i = 0; i < count; i++) {
+        sp__stream_pool_close(&sp_load_acquire(&runtime.devices[i])->pool);
+    }
     for (uint32_t i = 0; i < count; i++) {
         sp_rt_device *device = sp_load_acquire(&runtime.devices[i]);
         (void)sp_once_run(&device->stopped, stop_device, device); /* stopping cannot fail */

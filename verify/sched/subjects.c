@@ -58,6 +58,9 @@ DECLARE(sp__subject_pool_timeout);
 DECLARE(sp__subject_pool_share);
 DECLARE(sp__subject_pool_made);
 DECLARE(sp__subject_pool_find);
+DECLARE(sp__subject_pool_order);
+DECLARE(sp__subject_pool_close);
+DECLARE(sp__subject_pool_keep);
 /* verify/subjects/subject_event.c */
 DECLARE(sp__subject_event_wait);
 DECLARE(sp__subject_event_release);
@@ -345,6 +348,34 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_pool_share,
      .arg = (void *)&three,
      .thread_count = 3,
+     .seconds = 0.4},
+    {.name = "pool_order_2",
+     .test = sp__subject_pool_order,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .seconds = 0.4},
+    {.name = "pool_order_3",
+     .test = sp__subject_pool_order,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "take_past_line",
+     .seconds = 0.4},
+    {.name = "pool_close_2",
+     .test = sp__subject_pool_close,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "close_leaves_takers",
+     .seconds = 0.4},
+    {.name = "pool_close_3",
+     .test = sp__subject_pool_close,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "close_leaves_takers",
+     .seconds = 0.4},
+    {.name = "pool_keep",
+     .test = sp__subject_pool_keep,
+     .thread_count = 3,
+     .planted = "no_look_after_take",
      .seconds = 0.4},
     {.name = "pool_made", .test = sp__subject_pool_made, .thread_count = 2, .seconds = 0.4},
     {.name = "pool_find_2",
