@@ -9,7 +9,7 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 # can, once with delays at every marked place.
 foreach(suite
     adopt allocator call_order command_list current_stream event event_time frontier host_access
-    host_memory null_faults runtime_state runtime_state_faults runtime_state_memory
+    host_exit host_memory host_streams null_faults runtime_state runtime_state_faults runtime_state_memory
     runtime_state_process storage stream stream_host stream_line stream_pool submit submit_ranges
     dlpack npz tensor tensor_copy eager)
     set(program test_${suite})
