@@ -107,11 +107,17 @@ typedef struct sp_stream_info {
 SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
 
 /* A function on the host. `status` is SP_OK, or why earlier commands of the same submission failed.
- * It may submit anywhere; a wait in it for something that comes after it is SP_DEADLOCK. */
+ * It may submit anywhere; a wait in it for something that comes after it is SP_DEADLOCK.
+ *
+ * For this and all other callbacks: on a host thread of the library the function's own streams, and
+ * what it makes current, end with it. It may end its thread (pthread_exit, a cancellation): a host
+ * function has then failed with SP_FAILED, and everything else goes on. No C++ exception may leave
+ * it. */
 typedef void (*sp_host_function)(void *ctx, sp_status status);
 
 /* Has `fn(ctx, status)` called once, in stream order, on a host thread of the library, or on the
- * submitting thread while that waits for it. Host threads start one function at a time, the next
+ * submitting thread while that is in sp_stream_synchronize, sp_event_synchronize or
+ * sp_device_synchronize. Host threads start one function at a time, the next
  * when that has returned or waits inside the library; after such a wait two may run at once. */
 SP_API sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx);
 

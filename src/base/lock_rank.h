@@ -10,7 +10,7 @@
 /* kind (NESTS or LEAF), name, lock, file, what it guards. */
 #define SP_LOCK_LIST(X)                                                                            \
     X(NESTS, RUNTIME, "runtime.lock", "runtime/runtime_state.c",                                   \
-      "coming up and going down, opening of devices")                                              \
+      "coming up and going down, which devices are open or being opened")                          \
     X(NESTS, LIST, "sp_rt_list.lock", "runtime/command_list.c",                                    \
       "a public list while it is recorded")                                                        \
     X(NESTS, STORAGE, "sp_rt_storage.lock", "runtime/storage.h",                                   \

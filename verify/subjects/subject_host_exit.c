@@ -136,7 +136,8 @@ static void end_queues(world *w)
     sp__subject_end();
 }
 
-static sp_point submit_function(world *w, uint32_t queue, sp_status (*fn)(void *ctx, sp_fault fault))
+static sp_point submit_function(world *w, uint32_t queue,
+                                sp_status (*fn)(void *ctx, sp_fault fault))
 {
     sp_point point;
     const sp_thread_record *record = sp__thread_record();
