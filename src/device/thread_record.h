@@ -24,9 +24,9 @@ typedef struct sp_host_frame {
 
 typedef struct sp_thread_record {
     SP_CACHE_ALIGNED sp_parker parker;
-    uint64_t number;                    /* differs for every thread that ever lived; never 0 */
-    sp_host_frame *frames;              /* owner only: innermost host function, or NULL */
-    bool is_executor;                   /* owner only: this is a host-executor thread */
+    uint64_t number;       /* differs for every thread that ever lived; never 0 */
+    sp_host_frame *frames; /* owner only: innermost host function, or NULL */
+    bool is_executor;      /* owner only: this is a host-executor thread */
     /* Owner only: the thread waits in a call that holds nothing, so it may run host functions of
      * its own, which may end it; see sp__point_wait_bare. */
     bool runs_own_functions;
