@@ -32,7 +32,8 @@ static struct {
     uint32_t live_count SP_GUARDED_BY(lock);
     uint32_t busy_count SP_GUARDED_BY(lock);    /* threads inside a job */
     uint32_t blocked_count SP_GUARDED_BY(lock); /* of those, threads whose job waits */
-    /* The newest thread that has ended. It joins the one before it, stop joins the last. */
+    /* A thread that has ended. A thread without a job joins it, or the next one that ends, or stop.
+     */
     sp_thread ended SP_GUARDED_BY(lock);
     bool has_ended SP_GUARDED_BY(lock);
     bool is_stopping SP_GUARDED_BY(lock);
@@ -66,6 +67,7 @@ static bool leave_locked(executor_thread *self, sp_thread *former) SP_REQUIRES(&
     executor.has_ended = true;
     self->is_live = false;
     if (--executor.live_count == 0) sp_cond_broadcast(&executor.gone);
+    sp_cond_signal(&executor.work);
     return has_former;
 }
 
@@ -87,11 +89,35 @@ static bool may_end_locked(void) SP_REQUIRES(&executor.lock)
            (executor.is_stopping && executor.first == NULL && executor.busy_count == 0);
 }
 
+static void job_is_over_locked(void) SP_REQUIRES(&executor.lock)
+{
+    executor.busy_count--;
+    if (executor.is_stopping) sp_cond_broadcast(&executor.work);
+}
+
+/* Joins a thread that has ended, while another one waits for jobs. Counts as a job that waits: what
+ * the ending thread still does is foreign, in destructors of its slots. */
+static bool join_ended_locked(void) SP_REQUIRES(&executor.lock)
+{
+    if (!executor.has_ended || executor.live_count <= executor.blocked_count + 1) return false;
+    sp_thread ended = executor.ended;
+    executor.has_ended = false;
+    executor.busy_count++;
+    executor.blocked_count++;
+    sp_mutex_unlock(&executor.lock);
+    sp_thread_join(&ended);
+    sp_mutex_lock(&executor.lock);
+    executor.blocked_count--;
+    job_is_over_locked();
+    return true;
+}
+
 /* Waits for a job; NULL: the thread ends. */
 static sp_host_job *next_job_locked(void) SP_REQUIRES(&executor.lock)
 {
     while (!may_run_locked()) {
         if (may_end_locked()) return NULL;
+        if (join_ended_locked()) continue;
         sp_cond_wait(&executor.work, &executor.lock);
     }
     sp_host_job *job = executor.first;
@@ -99,12 +125,6 @@ static sp_host_job *next_job_locked(void) SP_REQUIRES(&executor.lock)
     if (executor.first == NULL) executor.end = &executor.first;
     executor.busy_count++;
     return job;
-}
-
-static void job_is_over_locked(void) SP_REQUIRES(&executor.lock)
-{
-    executor.busy_count--;
-    if (executor.is_stopping) sp_cond_broadcast(&executor.work);
 }
 
 void sp__host_executor_tidy(void)
