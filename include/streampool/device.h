@@ -37,11 +37,13 @@ SP_API sp_status sp_device_at(uint32_t index, sp_device *out);
 
 /* Opens a device: "cpu" gives the one there is, "null" another pretend accelerator each time,
  * "cuda:N" (or "cuda", which is "cuda:0") the NVIDIA GPU with that number, the same one each time
- * until it is closed. SP_NOT_FOUND: no such kind or GPU; SP_UNSUPPORTED: no CUDA driver;
- * SP_EXHAUSTED: 64 devices were opened in this process. */
+ * until it is closed. A GPU takes its time: other calls go on meanwhile, another open of the same
+ * GPU waits for this one, and so does sp_shutdown. SP_NOT_FOUND: no such kind or GPU;
+ * SP_UNSUPPORTED: no CUDA driver; SP_EXHAUSTED: 64 devices were opened in this process. */
 SP_API sp_status sp_device_open(const char *kind, sp_device *out);
 
-/* Stops accepting work, waits for what was accepted, and closes. Later use is SP_CLOSED. Storages
+/* Stops accepting work, ends the waits for a stream of the device (SP_CLOSED), waits for what was
+ * accepted, and closes. Later use is SP_CLOSED. Storages
  * of the device keep their memory until they are released. SP_INVALID for `cpu`, which sp_shutdown
  * closes; SP_DEADLOCK inside a host function. */
 SP_API sp_status sp_device_close(sp_device device);

@@ -40,8 +40,8 @@ typedef void (*sp_future_function)(void *ctx, sp_status status);
 /* Has `fn(ctx, status)` called once when the future is done; at once if it is. It runs on a host
  * thread of the library, one function at a time like sp_stream_host_function's, and may call
  * anything that these may: submit again, wait for other futures. Any number of them may be set.
- * Where an sp_shutdown beside the run has ended those threads, the thread that finds the run
- * refused calls it. */
+ * Where an sp_shutdown beside the run has ended those threads, it runs on a thread of its own, for
+ * which the thread that finds the run refused waits. */
 SP_API sp_status sp_future_on_complete(sp_future future, sp_future_function fn, void *ctx);
 
 SP_EXTERN_C_END

@@ -18,12 +18,13 @@ SP_API const char *sp_version(void);
  * child process of one that used streampool: start anew there with exec. */
 SP_API sp_status sp_init(void);
 
-/* Stops accepting work, waits for what was accepted (release callbacks included) and ends all
- * threads of the library. Every later call that needs the runtime is SP_CLOSED; releases and
- * sp_storage_host_end still work. An open host access with device work behind it is waited for, so
- * one that never ends, the caller's own included, keeps this call for ever; with none behind it,
- * it is not. Not needed before exit: threads that still run at exit do no harm. SP_DEADLOCK inside
- * a host function or callback; SP_OK if it is down already. */
+/* Stops accepting work, ends the waits for a stream (SP_CLOSED), waits for what was accepted
+ * (release callbacks included) and ends all threads of the library. Every later call that needs the
+ * runtime is SP_CLOSED; releases and sp_storage_host_end still work. An open host access with
+ * device work behind it is waited for, so one that never ends, the caller's own included, keeps
+ * this call for ever; with none behind it, it is not. Not needed before exit: threads that still
+ * run at exit do no harm. SP_DEADLOCK inside a host function or callback; SP_OK if it is down
+ * already. */
 SP_API sp_status sp_shutdown(void);
 
 SP_EXTERN_C_END

@@ -20,14 +20,16 @@ typedef struct sp_stream {
 } sp_stream;
 
 /* The calling thread's current stream of `device`. SP_EXHAUSTED or SP_TIMEOUT if all streams are
- * taken and the policy (STREAMPOOL_STREAM_POLICY) is fail or wait. */
+ * taken and the policy (STREAMPOOL_STREAM_POLICY) is fail or wait. Under the policy wait takers are
+ * served first come, first served, and SP_CLOSED ends the wait when the device is closed or
+ * streampool shut down. */
 SP_API sp_status sp_stream_current(sp_device device, sp_stream *out);
 
 /* The default stream of `device`. It is never taken and never released. */
 SP_API sp_status sp_stream_default(sp_device device, sp_stream *out);
 
-/* Leases a stream: one that nobody has while there is one, then as the policy says. The caller
- * releases it, from any thread. */
+/* Leases a stream: one that nobody has while there is one, then as the policy says (see
+ * sp_stream_current). The caller releases it, from any thread. */
 SP_API sp_status sp_stream_from_pool(sp_device device, sp_stream *out);
 
 typedef struct sp_stream_options {
@@ -105,11 +107,17 @@ typedef struct sp_stream_info {
 SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
 
 /* A function on the host. `status` is SP_OK, or why earlier commands of the same submission failed.
- * It may submit anywhere; a wait in it for something that comes after it is SP_DEADLOCK. */
+ * It may submit anywhere; a wait in it for something that comes after it is SP_DEADLOCK.
+ *
+ * For this and all other callbacks: on a host thread of the library the function's own streams, and
+ * what it makes current, end with it. It may end its thread (pthread_exit, a cancellation): a host
+ * function has then failed with SP_FAILED, and everything else goes on. No C++ exception may leave
+ * it. */
 typedef void (*sp_host_function)(void *ctx, sp_status status);
 
 /* Has `fn(ctx, status)` called once, in stream order, on a host thread of the library, or on the
- * submitting thread while that waits for it. Host threads start one function at a time, the next
+ * submitting thread while that is in sp_stream_synchronize, sp_event_synchronize or
+ * sp_device_synchronize. Host threads start one function at a time, the next
  * when that has returned or waits inside the library; after such a wait two may run at once. */
 SP_API sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx);
 

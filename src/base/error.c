@@ -142,6 +142,11 @@ void sp__error_keep(sp_error_scope *scope)
     memcpy(scope->outer->text, scope->text, sizeof scope->text);
 }
 
+void sp__error_abandon_scopes(void)
+{
+    (void)sp_tls_set(SP_TLS_ERROR_SCOPE, NULL, NULL);
+}
+
 sp_status sp__error_settle(sp_error_scope *scope, sp_status status)
 {
     if (status == SP_OK) {

@@ -34,6 +34,8 @@ void sp__error_set_aside(sp_error_scope *scope);
 void sp__error_put_back(sp_error_scope *scope);
 /* Ends the scope and keeps the last error of what was done inside: it is this call's after all. */
 void sp__error_keep(sp_error_scope *scope);
+/* The thread is about to end: the scopes are on frames that are not returned to. */
+void sp__error_abandon_scopes(void);
 /* Keeps it if `status`, which is returned, is a failure, else puts it back: for attempts of which
  * the last one counts. */
 sp_status sp__error_settle(sp_error_scope *scope, sp_status status);

@@ -10,7 +10,7 @@
 /* kind (NESTS or LEAF), name, lock, file, what it guards. */
 #define SP_LOCK_LIST(X)                                                                            \
     X(NESTS, RUNTIME, "runtime.lock", "runtime/runtime_state.c",                                   \
-      "coming up and going down, opening of devices")                                              \
+      "coming up and going down, which devices are open or being opened")                          \
     X(NESTS, LIST, "sp_rt_list.lock", "runtime/command_list.c",                                    \
       "a public list while it is recorded")                                                        \
     X(NESTS, STORAGE, "sp_rt_storage.lock", "runtime/storage.h",                                   \
@@ -41,7 +41,7 @@
     X(LEAF, CUDA_PROGRAMS, "sp_cuda_programs.lock", "device/cuda/cuda_program.h",                  \
       "which programs are loaded, loads that are going on, their failures")                        \
     X(LEAF, STREAM_POOL, "sp_stream_pool.lock", "runtime/stream_pool.h",                           \
-      "takers that wait for a stream")                                                             \
+      "the line of takers that wait for a stream")                                                 \
     X(LEAF, EVENT, "sp_rt_event.lock", "runtime/event.c", "an event's point and stamp")            \
     X(LEAF, STAMPS, "stamps.lock", "runtime/event.c", "stamps without an event")                   \
     X(LEAF, TICKETS, "tickets.lock", "runtime/host_access.c", "free tickets")                      \

@@ -23,6 +23,15 @@ sp_status sp_thread_create(sp_thread *out, const char *name, sp_thread_fn fn, vo
 void sp_thread_join(sp_thread *thread);
 void sp_thread_yield(void);
 
+/* Ends the calling thread from anywhere. */
+_Noreturn void sp_thread_exit(void);
+
+/* Calls `fn(arg)`, code that may end its thread: by sp_thread_exit, the system's own call, or a
+ * cancellation. Then `ended(arg)` is called on the thread's way out, the innermost guard first and
+ * all before the destructors of the slots. The frames outside of the guard are still there, but are
+ * not returned to. `ended` does not end the thread again. */
+void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg);
+
 /* True on the thread that entered main(), whatever ran first. */
 bool sp_thread_is_main(void);
 
@@ -54,6 +63,8 @@ typedef enum sp_tls_slot {
 static inline void *sp_tls_get(sp_tls_slot slot);
 /* False if the destructor could not be registered (out of memory); the value is then not set. */
 bool sp_tls_set(sp_tls_slot slot, void *value, void (*destructor)(void *value));
+/* Empties the slot as the thread's end would: its destructor is called. */
+void sp_tls_end(sp_tls_slot slot);
 
 /* Runs `fn(arg)` once however many threads ask; all return after it has finished. If `fn` fails,
  * that caller gets its status and the next caller tries again. Zeroed memory is "not run yet". */

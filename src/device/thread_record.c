@@ -39,6 +39,7 @@ static sp_thread_record *take(void)
     record->number = number;
     /* The last owner may have been a thread of the executor. */
     record->is_executor = false;
+    record->runs_own_functions = false;
     record->frames = NULL;
     return record;
 }

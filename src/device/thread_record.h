@@ -28,7 +28,10 @@ typedef struct sp_thread_record {
      * ends one, perhaps when the record has another owner: a count that is too high costs that
      * owner searches, no more. Relaxed: a thread reads what it raised itself. */
     sp_atomic_u32 open_accesses;
-    bool is_executor;                   /* owner only: this is a host-executor thread */
+    bool is_executor; /* owner only: this is a host-executor thread */
+    /* Owner only: the thread waits in a call that holds nothing, so it may run host functions of
+     * its own, which may end it; see sp__point_wait_bare. */
+    bool runs_own_functions;
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;
 

@@ -150,6 +150,17 @@ sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns)
     return SP_OK;
 }
 
+sp_status sp__point_wait_bare(sp_point point, uint64_t deadline_ns)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    const bool former = record->runs_own_functions;
+    record->runs_own_functions = true;
+    const sp_status status = sp__point_wait_passed(point, deadline_ns);
+    record->runs_own_functions = former;
+    return status;
+}
+
 sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
 {
     SP_TRY(sp__point_wait_passed(point, deadline_ns));

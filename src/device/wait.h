@@ -21,6 +21,11 @@ sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns);
  * depends on a host access that the calling thread began and nobody ended. */
 sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count);
 
+/* Like sp__point_wait_passed, for callers that hold nothing of the library's, no more than their
+ * stack: host functions that the thread itself has submitted may run here, and may end it. In other
+ * waits they run on the host executor. */
+sp_status sp__point_wait_bare(sp_point point, uint64_t deadline_ns);
+
 /* Waits until all points have passed; the status is that of the first failed one. */
 sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t deadline_ns);
 

@@ -193,11 +193,11 @@ static void call_user(sp_host_job *job)
 }
 
 /* The executor has stopped only if a run was refused after a shutdown: its slot came from a thread
- * that went on later. Nobody else is left to call. */
+ * that went on later. */
 static void fire_callback(sp_waiter *waiter)
 {
     future_callback *callback = SP_CONTAINER_OF(waiter, future_callback, waiter);
-    if (!sp__host_executor_post(&callback->job)) call_user(&callback->job);
+    if (!sp__host_executor_post(&callback->job)) sp__host_executor_run_apart(&callback->job);
 }
 
 /* Takes the caller's hold over, unless it fails. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running a session: its lists go to a stream, and to a queue of cpu beside it. */
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
@@ -57,9 +58,10 @@ static void wait_for_segments(const sp_session *session, uint32_t count)
 {
     for (uint32_t g = 0; g < count; g++) {
         const sp_point point = session->points[g];
+        sp_backoff backoff = {0};
         /* Fails only without memory for this thread's record, and then others get it done. */
         while (!sp__point_has_passed(point)) {
-            if (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK) sp_thread_yield();
+            if (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK) sp_backoff_turn(&backoff);
         }
     }
 }

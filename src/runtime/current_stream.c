@@ -13,6 +13,10 @@ typedef struct thread_streams {
     uint64_t last_guard;               /* number of the newest one; none is given twice */
 } thread_streams;
 
+/* Each thread_streams numbers its guards from here, 2^32 apart: a guard that was left open on a
+ * former one is none of the next one's. */
+static sp_atomic_u64 last_range; /* process-wide: threads are */
+
 static void release_all(thread_streams *streams)
 {
     /* A stream that the thread's user has released already is no error here. */
@@ -27,7 +31,7 @@ static void release_all(thread_streams *streams)
     sp__error_put_back(&scope);
 }
 
-/* Runs when the thread ends. */
+/* Runs when the thread ends, and between the functions that an executor thread runs. */
 static void give_back(void *value)
 {
     if (!sp__runtime_is_forked()) release_all(value);
@@ -39,6 +43,9 @@ static thread_streams *thread_streams_make(void)
     thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
     if (streams != NULL) return streams;
     streams = sp_calloc(1, sizeof *streams);
+    if (streams != NULL) {
+        streams->last_guard = (sp_fetch_add_relaxed(&last_range, (uint64_t)1) + 1) << 32;
+    }
     if (streams != NULL && sp_tls_set(SP_TLS_STREAM, streams, give_back)) return streams;
     sp_free(streams);
     sp__fail(SP_OUT_OF_MEMORY, "no memory for this thread's streams");

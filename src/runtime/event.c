@@ -247,7 +247,8 @@ sp_status sp_event_synchronize_for(sp_event event, int64_t timeout_ns)
 {
     sp_point point;
     SP_TRY(sp__event_point(event, &point));
-    return sp__point_wait(point, sp_clock_deadline(timeout_ns));
+    SP_TRY(sp__point_wait_bare(point, sp_clock_deadline(timeout_ns)));
+    return sp__fault_report(sp__point_fault(point));
 }
 
 static sp_status points_of(const sp_event *handles, uint32_t count, sp_point **out)

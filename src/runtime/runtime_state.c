@@ -25,12 +25,20 @@
 sp_atomic_u32 sp__runtime_phase;  /* process-wide: the runtime is; see sp__runtime_reset */
 sp_atomic_u64 sp__closed_devices; /* process-wide: the same */
 
+/* A device that is being opened; on its opener's stack. */
+typedef struct opening {
+    const char *name; /* as the device will be called */
+    struct opening *next;
+} opening;
+
 static struct {
-    sp_mutex lock; /* up, down, and opening of devices */
+    sp_mutex lock; /* up, down, and which devices are open or being opened */
     sp_atomic_u32 has_fork_handler;
     /* Published by release; entries stay until the reset. */
     SP_ATOMIC(sp_rt_device *) devices[SP_MAX_DEVICES];
     sp_atomic_u32 device_count;
+    opening *openings SP_GUARDED_BY(lock);
+    sp_cond opened;                                   /* an opening has ended, well or not */
     sp_once down;                                     /* the one run of sp_shutdown */
 } runtime = {.lock = SP_MUTEX_INIT(SP_LOCK_RUNTIME)}; /* process-wide: see sp__runtime_reset */
 
@@ -247,8 +255,9 @@ static sp_status check_outside_callbacks(const char *what)
 
 static sp_status stop_device(void *arg)
 {
-    sp_dev *dev = ((sp_rt_device *)arg)->dev;
-    dev->vtable->stop(dev);
+    sp_rt_device *device = arg;
+    sp__stream_pool_close(&device->pool);
+    device->dev->vtable->stop(device->dev);
     return SP_OK;
 }
 
@@ -256,6 +265,10 @@ static sp_status take_down(void *unused)
 {
     (void)unused;
     const uint32_t count = sp_load_acquire(&runtime.device_count);
+    /* All of them first: what one device completes may wait for a taker of another. */
+    for (uint32_t i = 0; i < count; i++) {
+        sp__stream_pool_close(&sp_load_acquire(&runtime.devices[i])->pool);
+    }
     for (uint32_t i = 0; i < count; i++) {
         sp_rt_device *device = sp_load_acquire(&runtime.devices[i]);
         (void)sp_once_run(&device->stopped, stop_device, device); /* stopping cannot fail */
@@ -275,6 +288,10 @@ sp_status sp_shutdown(void)
     /* From here on nothing new comes in; what is on its way meets the queues' own gates. */
     if (phase == SP_RUNTIME_COMING_UP || phase == SP_RUNTIME_UP) {
         sp_store_release(&sp__runtime_phase, SP_RUNTIME_DOWN);
+    }
+    /* A device that is being opened has threads: they end before this call does. */
+    while (!SP_PLANTED(shutdown_past_opening) && runtime.openings != NULL) {
+        sp_cond_wait(&runtime.opened, &runtime.lock);
     }
     sp_mutex_unlock(&runtime.lock);
     /* A second caller returns when it is down, not before. */
@@ -308,13 +325,14 @@ sp_status sp_device_at(uint32_t index, sp_device *out)
 typedef struct device_name {
     bool is_cuda; /* else null */
     uint32_t ordinal;
-    char text[32]; /* as the device will be called */
+    char text[32]; /* as the device will be called; "null" still gets its number */
 } device_name;
 
 /* "null", "cuda", which is "cuda:0", or "cuda:N". */
 static bool parse_device_name(const char *kind, device_name *out)
 {
     *out = (device_name){0};
+    snprintf(out->text, sizeof out->text, "null");
     if (strcmp(kind, "null") == 0) return true;
     if (strncmp(kind, "cuda", 4) != 0) return false;
     const char *digits = kind[4] == ':' ? kind + 5 : kind + 4;
@@ -347,14 +365,48 @@ static sp_status open_dev(const device_name *name, sp_dev **out)
     return sp__cuda_open(name->ordinal, out);
 }
 
-/* Under the lock from the start, so that no thread of the device outlives an sp_shutdown. */
-static sp_status open_locked(const device_name *name, sp_device *out) SP_REQUIRES(&runtime.lock)
+/* ---- opening ---- */
+
+static bool is_opening_locked(const char *name) SP_REQUIRES(&runtime.lock)
 {
-    if (name->is_cuda && find_open_locked(name->text, out)) return SP_OK;
+    const opening *other = SP_PLANTED(open_gpu_twice) ? NULL : runtime.openings;
+    while (other != NULL && strcmp(other->name, name) != 0) other = other->next;
+    return other != NULL;
+}
+
+/* Enters an opening, which keeps sp_shutdown waiting, unless there is the device already: then its
+ * handle is in *out. Waits while another thread opens the same GPU. SP_CLOSED when down. */
+static sp_status opening_begin(opening *self, bool is_cuda, sp_device *out)
+{
+    sp_mutex_lock(&runtime.lock);
+    while (is_cuda && is_opening_locked(self->name)) sp_cond_wait(&runtime.opened, &runtime.lock);
+    const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
+    if (is_up && !(is_cuda && find_open_locked(self->name, out))) {
+        self->next = runtime.openings;
+        runtime.openings = self;
+    }
+    sp_mutex_unlock(&runtime.lock);
+    return is_up ? SP_OK : SP_CLOSED;
+}
+
+static void opening_end(opening *self)
+{
+    sp_mutex_lock(&runtime.lock);
+    opening **place = &runtime.openings;
+    while (*place != self) place = &(*place)->next;
+    *place = self->next;
+    sp_cond_broadcast(&runtime.opened);
+    sp_mutex_unlock(&runtime.lock);
+}
+
+/* Without the lock, since a GPU takes its time. A device that comes too late for a shutdown, which
+ * waits for the end of this, is closed again. */
+static sp_status open_and_add(const device_name *name, sp_device *out)
+{
     sp_dev *dev;
-    SP_TRY(open_dev(name, &dev));
     sp_rt_device *device;
-    const sp_status status = add_device_locked(dev, &device);
+    SP_TRY(open_dev(name, &dev));
+    const sp_status status = sp__runtime_add_device(dev, &device);
     if (status == SP_OK) {
         *out = sp__rt_device_handle(device);
     } else {
@@ -374,12 +426,14 @@ sp_status sp_device_open(const char *kind, sp_device *out)
     if (!parse_device_name(kind, &name)) {
         return sp__fail(SP_NOT_FOUND, "there is no device kind \"%s\": cpu, null, cuda:N", kind);
     }
-    if (name.is_cuda) SP_TRY(sp__cuda_prepare()); /* which may wait for another thread */
-    sp_mutex_lock(&runtime.lock);
-    const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
-    const sp_status status = is_up ? open_locked(&name, out) : SP_CLOSED;
-    sp_mutex_unlock(&runtime.lock);
-    return is_up ? status : sp__runtime_enter_slow(); /* with the message */
+    opening self = {.name = name.text};
+    if (opening_begin(&self, name.is_cuda, out) != SP_OK) {
+        return sp__runtime_enter_slow(); /* with the message */
+    }
+    if (out->bits != 0) return SP_OK;
+    const sp_status status = open_and_add(&name, out);
+    opening_end(&self);
+    return status;
 }
 
 sp_status sp_device_close(sp_device handle)

@@ -36,7 +36,7 @@ sp_status sp_stream_synchronize_for(sp_stream stream, int64_t timeout_ns)
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
     const sp_point point = sp__queue_last_point(ref.queue);
-    SP_TRY(sp__point_wait_passed(point, sp_clock_deadline(timeout_ns)));
+    SP_TRY(sp__point_wait_bare(point, sp_clock_deadline(timeout_ns)));
     return report_failures(point);
 }
 
@@ -107,7 +107,7 @@ sp_status sp_device_synchronize(sp_device handle)
     for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
     sp_status status = SP_OK;
     for (uint32_t i = 0; i < count; i++) {
-        SP_TRY(sp__point_wait_passed(points[i], SP_NO_DEADLINE));
+        SP_TRY(sp__point_wait_bare(points[i], SP_NO_DEADLINE));
         const sp_status failure = report_failures(points[i]);
         if (status == SP_OK) status = failure;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leasing of streams: the list of free ones, sharing, waiting. */
+/* Leasing of streams: the list of free ones, sharing, the line of those that wait. */
 #include "runtime/stream_pool.h"
 
 #include "base/clock.h"
@@ -41,32 +41,14 @@ static void reset_options(sp_rt_stream *stream)
     if (queue != NULL) queue->device->vtable->queue_set_batching(queue, true);
 }
 
-/* One holder less. Stream 0 always has one, the default lease. */
-static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
-{
-    /* Release: the work this holder submitted is queued before the next holder's. */
-    if (sp_fetch_sub_acq_rel(&stream->holders, 1) != 1) return;
-    reset_options(stream);
-    sp_delay_point();
-    const bool is_planted_miss =
-        SP_PLANTED(look_before_return) && sp_load_seq_cst(&pool->waiter_count) == 0;
-    sp_tagged_stack_push(&pool->free, link_of, pool, stream->index);
-    /* An exchange of nothing, sequentially consistent after the push: see waiter_count. */
-    if (is_planted_miss || sp_fetch_add_seq_cst(&pool->waiter_count, 0) == 0) return;
-    sp_mutex_lock(&pool->lock);
-    pool->return_count++;
-    sp_mutex_unlock(&pool->lock);
-    sp_cond_signal(&pool->returned);
-}
-
-/* False, and nothing written, if nobody has given one back. */
-static bool stream_pop(sp_stream_pool *pool, sp_rt_stream **out)
+/* NULL if the list is empty. */
+static sp_rt_stream *stream_pop(sp_stream_pool *pool)
 {
     uint32_t slot;
-    if (!sp_tagged_stack_pop(&pool->free, link_of, pool, &slot)) return false;
-    sp_store_relaxed(&pool->streams[slot].holders, 1);
-    *out = &pool->streams[slot];
-    return true;
+    if (!sp_tagged_stack_pop(&pool->free, link_of, pool, &slot)) return NULL;
+    /* Sequentially consistent: see take_free. */
+    sp_store_seq_cst(&pool->streams[slot].holders, 1);
+    return &pool->streams[slot];
 }
 
 /* One more holder of a stream that has some, in turn; NULL if none has any just now. */
@@ -76,7 +58,7 @@ static sp_rt_stream *stream_share(sp_stream_pool *pool)
     for (uint32_t tries = 0; tries < workers; tries++) {
         const uint32_t turn = sp_fetch_add_relaxed(&pool->share_turn, 1);
         sp_rt_stream *stream = &pool->streams[1 + turn % workers];
-        uint32_t holders = sp_load_relaxed(&stream->holders);
+        uint32_t holders = sp_load_seq_cst(&stream->holders);
         while (holders > 0) {
             if (sp_cas_acquire(&stream->holders, &holders, holders + 1)) return stream;
         }
@@ -84,40 +66,162 @@ static sp_rt_stream *stream_share(sp_stream_pool *pool)
     return NULL;
 }
 
-static sp_status take_shared(sp_stream_pool *pool, sp_rt_stream **out)
+/* ---- the line ---- */
+
+static void unlink_locked(sp_stream_pool *pool, sp_stream_waiter **place) SP_REQUIRES(&pool->lock)
 {
-    for (;;) {
-        *out = stream_share(pool);
-        if (*out != NULL || stream_pop(pool, out)) return SP_OK;
-        sp_spin_hint(); /* every stream is on its way back to the list */
-    }
+    if ((*place)->may_share) pool->sharer_count--;
+    *place = (*place)->next;
+    if (*place == NULL) pool->end = place;
+    sp_fetch_sub_relaxed(&pool->waiting, 1);
 }
 
-static sp_status take_waiting(sp_stream_pool *pool, sp_rt_stream **out)
+/* Cuts off those for whom there is a stream, oldest first. */
+static sp_stream_waiter *serve_locked(sp_stream_pool *pool) SP_REQUIRES(&pool->lock)
 {
-    const uint64_t deadline = sp_clock_deadline(pool->wait_ns);
-    bool is_in_time = true;
-    bool is_taken;
-    sp_mutex_lock(&pool->lock);
-    sp_fetch_add_seq_cst(&pool->waiter_count, 1);
-    for (;;) {
-        const uint32_t seen = pool->return_count;
-        is_taken = stream_pop(pool, out); /* the second look: after we were counted */
-        if (is_taken || !is_in_time) break;
-        while (is_in_time && pool->return_count == seen) {
-            is_in_time = sp_cond_wait_until(&pool->returned, &pool->lock, deadline);
+    sp_stream_waiter *served = NULL;
+    sp_stream_waiter **served_end = &served;
+    sp_stream_waiter **place = &pool->first;
+    bool is_any_free = true;
+    while (*place != NULL && (is_any_free || pool->sharer_count > 0)) {
+        sp_stream_waiter *waiter = *place;
+        if (is_any_free) waiter->stream = stream_pop(pool);
+        is_any_free = is_any_free && waiter->stream != NULL;
+        if (waiter->stream == NULL && waiter->may_share) waiter->stream = stream_share(pool);
+        if (waiter->stream == NULL) {
+            place = &waiter->next;
+            continue;
         }
+        unlink_locked(pool, place);
+        waiter->next = NULL;
+        *served_end = waiter;
+        served_end = &waiter->next;
     }
-    sp_fetch_sub_relaxed(&pool->waiter_count, 1);
-    sp_mutex_unlock(&pool->lock);
-    if (is_taken) return SP_OK;
-    sp_cond_signal(&pool->returned); /* a return that we did not use is the next waiter's */
-    return sp__fail(SP_TIMEOUT, "no stream came back within %lld ms: all %u are taken",
-                    (long long)(pool->wait_ns / 1000000), pool->count - 1);
+    return served;
 }
 
-/* Inside a host function or a callback a thread never waits for a stream: the threads that have
- * them may be waiting for that function. It shares, under every policy. */
+/* Of waiters that were cut off, without the lock. */
+static void answer(sp_stream_waiter *waiter)
+{
+    while (waiter != NULL) {
+        sp_stream_waiter *next = waiter->next;
+        sp_parker *parker = waiter->parker; /* type-stable: outlives the node */
+        sp_store_release(&waiter->is_answered, 1);
+        sp_parker_unpark(parker);
+        waiter = next;
+    }
+}
+
+static SP_NOINLINE void serve_line(sp_stream_pool *pool)
+{
+    sp_mutex_lock(&pool->lock);
+    sp_stream_waiter *served = serve_locked(pool);
+    sp_mutex_unlock(&pool->lock);
+    answer(served);
+}
+
+/* False if the pool is closed. Else the waiter is in the line, or has its answer already. */
+static bool line_up(sp_stream_pool *pool, sp_stream_waiter *waiter)
+{
+    sp_stream_waiter *served = NULL;
+    sp_mutex_lock(&pool->lock);
+    const bool is_open = (sp_load_relaxed(&pool->waiting) & SP_POOL_CLOSED) == 0;
+    if (is_open) {
+        *pool->end = waiter;
+        pool->end = &waiter->next;
+        if (waiter->may_share) pool->sharer_count++;
+        sp_fetch_add_seq_cst(&pool->waiting, 1);
+        served = serve_locked(pool); /* the second look: after it was counted */
+    }
+    sp_mutex_unlock(&pool->lock);
+    answer(served);
+    return is_open;
+}
+
+/* False if the waiter has been cut off: its answer is on its way. */
+static bool leave_line(sp_stream_pool *pool, sp_stream_waiter *waiter)
+{
+    sp_mutex_lock(&pool->lock);
+    sp_stream_waiter **place = &pool->first;
+    while (*place != NULL && *place != waiter) place = &(*place)->next;
+    const bool is_out = *place != NULL;
+    if (is_out) unlink_locked(pool, place);
+    sp_mutex_unlock(&pool->lock);
+    return is_out;
+}
+
+void sp__stream_pool_close(sp_stream_pool *pool)
+{
+    sp_mutex_lock(&pool->lock);
+    sp_stream_waiter *waiters = pool->first;
+    if (SP_PLANTED(close_leaves_takers)) waiters = NULL;
+    pool->first = NULL;
+    pool->end = &pool->first;
+    pool->sharer_count = 0;
+    sp_store_relaxed(&pool->waiting, SP_POOL_CLOSED);
+    sp_mutex_unlock(&pool->lock);
+    answer(waiters); /* without a stream */
+}
+
+/* ---- take and put ---- */
+
+/* One holder less. Stream 0 always has one, the default lease. */
+static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
+{
+    /* Release: the work this holder submitted is queued before the next holder's. */
+    if (sp_fetch_sub_acq_rel(&stream->holders, 1) != 1) return;
+    reset_options(stream);
+    sp_delay_point();
+    const bool is_planted_miss =
+        SP_PLANTED(look_before_return) && sp_load_seq_cst(&pool->waiting) == 0;
+    sp_tagged_stack_push(&pool->free, link_of, pool, stream->index);
+    /* An exchange of nothing, sequentially consistent after the push: see waiting. */
+    if (is_planted_miss || sp_fetch_add_seq_cst(&pool->waiting, 0) == 0) return;
+    serve_line(pool);
+}
+
+/* From the list, which belongs to the line if there is one. */
+static sp_rt_stream *take_free(sp_stream_pool *pool)
+{
+    if (sp_load_relaxed(&pool->waiting) != 0 && !SP_PLANTED(take_past_line)) return NULL;
+    sp_rt_stream *stream = stream_pop(pool);
+    if (stream == NULL) return NULL;
+    /* A taker that may share, and looked at the holders before they were written, is in the line:
+     * it shares this stream. */
+    if (!SP_PLANTED(no_look_after_take) && sp_load_seq_cst(&pool->waiting) != 0) serve_line(pool);
+    return stream;
+}
+
+static sp_status fail_closed(const sp_stream_pool *pool)
+{
+    const sp_dev *device = sp__rt_device_dev(pool->streams[0].device);
+    return sp__fail(SP_CLOSED, "%s was closed, or streampool shut down: there is no stream to take",
+                    device->limits.name);
+}
+
+static sp_status wait_in_line(sp_stream_pool *pool, bool may_share, sp_rt_stream **out)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    sp_stream_waiter self = {.parker = &record->parker, .may_share = may_share};
+    /* For one that may share, the streams are on their way: that ends by itself. */
+    uint64_t deadline = may_share ? SP_NO_DEADLINE : sp_clock_deadline(pool->wait_ns);
+    if (!line_up(pool, &self)) return fail_closed(pool);
+    sp_delay_point();
+    while (sp_load_acquire(&self.is_answered) == 0) {
+        if (sp_parker_park(&record->parker, deadline)) continue;
+        if (leave_line(pool, &self)) {
+            return sp__fail(SP_TIMEOUT, "no stream came back within %lld ms: all %u are taken",
+                            (long long)(pool->wait_ns / 1000000), pool->count - 1);
+        }
+        deadline = SP_NO_DEADLINE; /* the answer comes in a moment */
+    }
+    *out = self.stream;
+    return self.stream != NULL ? SP_OK : fail_closed(pool);
+}
+
+/* Inside a host function or a callback a thread never waits for a stream that others hold: those
+ * may be waiting for that function. It shares, under every policy. */
 static bool must_share(void)
 {
     const sp_thread_record *record = sp__thread_record();
@@ -126,20 +230,19 @@ static bool must_share(void)
 
 static sp_status take_stream(sp_stream_pool *pool, sp_rt_stream **out)
 {
-    if (stream_pop(pool, out)) return SP_OK;
+    *out = take_free(pool);
+    if (*out != NULL) return SP_OK;
+    if ((sp_load_relaxed(&pool->waiting) & SP_POOL_CLOSED) != 0) return fail_closed(pool);
     if (pool->count == 1) { /* a pool of the default stream alone: everybody shares it */
         *out = &pool->streams[0];
         sp_fetch_add_relaxed(&(*out)->holders, 1);
         return SP_OK;
     }
-    if (must_share()) return take_shared(pool, out);
-    switch (pool->policy) {
-    case SP_OPTION_POLICY_SHARE:
-        return take_shared(pool, out);
-    case SP_OPTION_POLICY_WAIT:
-        return take_waiting(pool, out);
-    case SP_OPTION_POLICY_FAIL:
-        break;
+    const bool may_share = pool->policy == SP_OPTION_POLICY_SHARE || must_share();
+    if (may_share) *out = stream_share(pool);
+    if (*out != NULL) return SP_OK;
+    if (may_share || pool->policy == SP_OPTION_POLICY_WAIT) {
+        return wait_in_line(pool, may_share, out);
     }
     return sp__fail(SP_EXHAUSTED,
                     "all %u streams of the pool are taken: release some, raise "
@@ -219,7 +322,10 @@ sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
     pool->policy = options->policy;
     pool->wait_ns = options->wait_ns;
     sp_mutex_init(&pool->lock, SP_LOCK_STREAM_POOL);
-    sp_cond_init(&pool->returned);
+    sp_mutex_lock(&pool->lock);
+    pool->first = NULL;
+    pool->end = &pool->first;
+    sp_mutex_unlock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++) {
         pool->streams[i].device = device;
         pool->streams[i].index = i;
@@ -233,7 +339,6 @@ sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
 
 void sp__stream_pool_deinit(sp_stream_pool *pool)
 {
-    sp_cond_deinit(&pool->returned);
     sp_mutex_deinit(&pool->lock);
 }
 

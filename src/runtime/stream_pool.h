@@ -4,9 +4,14 @@
  * Stream 0 is the default stream, the main thread's. The others are leased: a taker gets one that
  * nobody has, from a lock-free list, while there is one; then the policy decides. A lease is an
  * object of its own with its own handle, so of two takers that share a stream each releases only
- * his part, and a handle released twice is stale.
+ * its part, and a handle released twice is stale.
  *
  *     stream->holders == number of its leases;  0  <=>  it is in the list or on its way there
+ *
+ * FIFO: a taker that has to wait lines up, and a released stream goes to the oldest of the line.
+ * The list is for takers only while the line is empty. Takers that may share are in the line only
+ * while every stream is on its way back to the list; they are served by the release or the next
+ * take.
  *
  * Streams are made on first use and stay; everything here may be called from any thread. */
 #ifndef SP_RUNTIME_STREAM_POOL_H
@@ -18,6 +23,7 @@
 #include "base/option.h"
 #include "base/tagged_stack.h"
 #include "base/thread.h"
+#include "base/wait.h"
 #include "device/device.h"
 
 #define SP_POOL_STREAMS 64
@@ -41,6 +47,19 @@ typedef struct sp_lease {
     sp_atomic_u32 number; /* differs for every lease of the process (modulo 2^32); never 0 */
 } sp_lease;
 
+/* A taker in the line; lives on its stack. */
+typedef struct sp_stream_waiter {
+    struct sp_stream_waiter *next; /* guarded by the pool's lock */
+    sp_parker *parker;
+    bool may_share;
+    sp_rt_stream *stream; /* the answer; NULL: the pool was closed */
+    /* 1 once answered: the last access to the node. Release pairs with the acquire in
+     * wait_in_line. */
+    sp_atomic_u32 is_answered;
+} sp_stream_waiter;
+
+#define SP_POOL_CLOSED 0x80000000u
+
 struct sp_stream_pool {
     uint32_t count; /* streams, the default one included; constant */
     sp_option_policy policy;
@@ -48,13 +67,14 @@ struct sp_stream_pool {
     sp_stream default_stream; /* constant: a lease that is never released */
     sp_tagged_stack free;
     sp_atomic_u32 share_turn; /* round robin of the policy share */
-    /* Takers that sleep. A releaser pushes, then looks here; a taker counts itself, then looks into
-     * the list: both sequentially consistent. */
-    sp_atomic_u32 waiter_count;
+    /* Takers in the line, and SP_POOL_CLOSED; written under the lock. A taker counts itself, then
+     * looks into the list and at the holders; a releaser pushes, then looks here, and so does a
+     * taker after it has written the holders: all sequentially consistent. */
+    sp_atomic_u32 waiting;
     sp_mutex lock;
-    sp_cond returned;
-    /* Raised with every return while somebody waits. */
-    uint32_t return_count SP_GUARDED_BY(lock);
+    sp_stream_waiter *first SP_GUARDED_BY(lock); /* oldest first */
+    sp_stream_waiter **end SP_GUARDED_BY(lock);
+    uint32_t sharer_count SP_GUARDED_BY(lock); /* of the line, those that may share */
     sp_rt_stream streams[SP_POOL_STREAMS];
 };
 
@@ -68,7 +88,10 @@ sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
                                const sp_stream_pool_options *options);
 void sp__stream_pool_deinit(sp_stream_pool *pool);
 
-/* A lease by the pool's policy. */
+/* Takers in the line, and later ones, get SP_CLOSED. May be called again. */
+void sp__stream_pool_close(sp_stream_pool *pool);
+
+/* A lease by the pool's policy. SP_CLOSED once the pool is closed. */
 sp_status sp__stream_pool_take(sp_stream_pool *pool, sp_stream *out);
 
 /* Ends a lease of any pool; the zero handle is fine. */

@@ -2,6 +2,7 @@
 /* Device conformance: opening, what is refused, and the failures that a null device makes on
  * request. */
 #include <string.h>
+#include <time.h>
 
 #include "base/heap.h"
 #include "base/option.h"
@@ -48,6 +49,41 @@ TEST(a_device_can_be_stopped_again_and_refuses_work_afterwards)
     CHECK_MESSAGE("is closed");
     f.device->vtable->stop(f.device);
     CHECK_OK(wait_point(point));
+    fixture_close(&f);
+}
+
+typedef struct slow_waiter {
+    sp_waiter waiter;
+    sp_atomic_u32 is_inside;
+} slow_waiter;
+
+static void fire_slowly(sp_waiter *waiter)
+{
+    slow_waiter *self = SP_CONTAINER_OF(waiter, slow_waiter, waiter);
+    sp_store_release(&self->is_inside, 1);
+    sp_clock_sleep(600000000);
+}
+
+/* Of this thread. primitive: base has no such clock. */
+static uint64_t processor_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* primitive: the same */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+TEST(a_stop_that_waits_for_a_thread_to_leave_a_queue_takes_no_processor)
+{
+    fixture f = fixture_open();
+    meeting held;
+    const sp_point point = submit_held(f.queues[0], &held);
+    slow_waiter self = {.waiter = {.value = point.value, .fire = fire_slowly}};
+    REQUIRE(sp__timeline_register(point.timeline, &self.waiter));
+    let_go(&held);
+    while (sp_load_acquire(&self.is_inside) == 0) sp_clock_sleep(100000);
+    const uint64_t before = processor_ns();
+    f.device->vtable->stop(f.device);
+    CHECK(processor_ns() - before < 100000000);
     fixture_close(&f);
 }
 

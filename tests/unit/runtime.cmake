@@ -9,8 +9,8 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 # can, once with delays at every marked place.
 foreach(suite
     adopt allocator call_order command_list current_stream event event_time frontier host_access
-    host_memory null_faults runtime_state runtime_state_faults runtime_state_memory
-    runtime_state_process storage stream stream_host stream_pool submit submit_ranges
+    host_exit host_memory host_streams null_faults runtime_state runtime_state_faults runtime_state_memory
+    runtime_state_process storage stream stream_host stream_line stream_pool submit submit_ranges
     dlpack npz tensor tensor_copy eager wait_graph)
     set(program test_${suite})
     sp_add_test(${program} SOURCES ${program}.c LABELS runtime LINKS sp_runtime_fixture TIMEOUT 120)

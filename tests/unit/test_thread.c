@@ -52,6 +52,97 @@ TEST(a_joined_threads_writes_are_visible)
     CHECK_EQ_U64(value, 1024);
 }
 
+/* ---- threads that end in the middle ---- */
+
+typedef struct way_out {
+    void (*end)(void);
+    char steps[8]; /* in the order in which they were made */
+    bool has_returned;
+} way_out;
+
+static void note_step(way_out *self, char step)
+{
+    self->steps[strlen(self->steps)] = step;
+}
+
+static void inner_ended(void *arg)
+{
+    note_step(arg, 'i');
+}
+
+static void outer_ended(void *arg)
+{
+    note_step(arg, 'o');
+}
+
+static void slot_ended(void *arg)
+{
+    note_step(arg, 's');
+}
+
+static void end_here(void *arg)
+{
+    way_out *self = arg;
+    note_step(self, 'e');
+    if (self->end != NULL) self->end();
+}
+
+static void guard_inner(void *arg)
+{
+    sp_thread_guard(end_here, inner_ended, arg);
+}
+
+static void guard_twice(void *arg)
+{
+    way_out *self = arg;
+    CHECK(sp_tls_set(SP_TLS_USER, self, slot_ended));
+    sp_thread_guard(guard_inner, outer_ended, self);
+    self->has_returned = true;
+}
+
+static void cancel_self(void)
+{
+    pthread_cancel(pthread_self());
+    for (;;) pthread_testcancel();
+}
+
+static void exit_by_pthread(void)
+{
+    pthread_exit(NULL);
+}
+
+TEST(guards_are_told_that_their_thread_ends_the_innermost_first)
+{
+    void (*const ends[])(void) = {sp_thread_exit, exit_by_pthread, cancel_self};
+    for (size_t i = 0; i < SP_COUNT_OF(ends); i++) {
+        way_out self = {.end = ends[i]};
+        CHECK_OK(run_thread(guard_twice, &self));
+        CHECK_EQ_STR(self.steps, "eios"); /* before the slots' destructors */
+        CHECK(!self.has_returned);
+    }
+    way_out self = {.end = NULL};
+    CHECK_OK(run_thread(guard_twice, &self));
+    CHECK_EQ_STR(self.steps, "es");
+    CHECK(self.has_returned);
+}
+
+static void end_slot_early(void *arg)
+{
+    way_out *self = arg;
+    CHECK(sp_tls_set(SP_TLS_USER, self, slot_ended));
+    sp_tls_end(SP_TLS_USER);
+    CHECK(sp_tls_get(SP_TLS_USER) == NULL);
+    note_step(self, 'x');
+    sp_tls_end(SP_TLS_USER);
+}
+
+TEST(a_slot_that_is_ended_early_is_ended_once)
+{
+    way_out self = {.end = NULL};
+    CHECK_OK(run_thread(end_slot_early, &self));
+    CHECK_EQ_STR(self.steps, "sx");
+}
+
 static bool read_line(const char *path, const char *start, char *out, size_t bytes)
 {
     FILE *file = fopen(path, "r");

@@ -32,6 +32,41 @@ static void thread_main(void)
     sp__engine_thread_end(self);
 }
 
+/* ---- guards ---- */
+
+typedef struct sp_sched_guard {
+    struct sp_sched_guard *outer;
+    sp_thread_fn ended;
+    void *arg;
+} sp_sched_guard;
+
+/* The stack is left as it is: what is called here runs above the frames that it ends. */
+void sp_thread_exit(void)
+{
+    sp_sched_thread *self = sp__engine.self;
+    if (self == NULL) abort();
+    while (self->guards != NULL) {
+        const sp_sched_guard *guard = self->guards;
+        self->guards = guard->outer;
+        guard->ended(guard->arg);
+    }
+    run_tls_destructors(self);
+    sp__engine_thread_end(self);
+}
+
+void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg)
+{
+    sp_sched_thread *self = sp__engine.self;
+    if (self == NULL) {
+        fn(arg);
+        return;
+    }
+    sp_sched_guard guard = {self->guards, ended, arg};
+    self->guards = &guard;
+    fn(arg);
+    self->guards = guard.outer;
+}
+
 sp_sched_thread *sp__thread_start(sp_thread_fn fn, void *arg)
 {
     sp_engine *engine = &sp__engine;
@@ -236,6 +271,15 @@ bool sp_tls_set(sp_tls_slot slot, void *value, void (*destructor)(void *value))
     self->tls[slot] = value;
     self->tls_destructor[slot] = destructor;
     return true;
+}
+
+void sp_tls_end(sp_tls_slot slot)
+{
+    sp_sched_thread *self = sp__engine.self;
+    void *value = self != NULL ? self->tls[slot] : outside_tls[slot];
+    void (*destructor)(void *) = self != NULL ? self->tls_destructor[slot] : NULL;
+    sp_tls_set(slot, NULL, NULL);
+    if (value != NULL && destructor != NULL) destructor(value);
 }
 
 /* No test forks: there is never a child. */

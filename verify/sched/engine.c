@@ -288,6 +288,7 @@ static void reset_threads(void)
         sp_sched_thread *thread = &engine->threads[i];
         memset(thread, 0, offsetof(sp_sched_thread, fiber));
         memset(thread->tls, 0, sizeof thread->tls);
+        thread->guards = NULL;
     }
     engine->thread_count = 0;
     engine->ready = engine->yielded = engine->starving = engine->timed = engine->napping = 0;

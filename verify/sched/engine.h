@@ -121,6 +121,7 @@ typedef struct sp_sched_thread {
     void *arg;
     void *tls[SP_TLS_COUNT];
     void (*tls_destructor[SP_TLS_COUNT])(void *value);
+    struct sp_sched_guard *guards; /* innermost first; on the thread's stack */
 } sp_sched_thread;
 
 /* How schedules are chosen. pick: one of `mask`; choose: one of `count` >= 2 outcomes. */

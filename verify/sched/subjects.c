@@ -45,6 +45,11 @@ DECLARE(sp__subject_host_block);
 DECLARE(sp__subject_host_block_stop);
 DECLARE(sp__subject_host_function);
 DECLARE(sp__subject_host_own);
+/* verify/subjects/subject_host_exit.c */
+DECLARE(sp__subject_host_nested);
+DECLARE(sp__subject_host_exit);
+DECLARE(sp__subject_host_exit_own);
+DECLARE(sp__subject_host_lease);
 /* verify/subjects/subject_tiles.c */
 DECLARE(sp__subject_tiles_join);
 DECLARE(sp__subject_tiles_again);
@@ -58,6 +63,9 @@ DECLARE(sp__subject_pool_timeout);
 DECLARE(sp__subject_pool_share);
 DECLARE(sp__subject_pool_made);
 DECLARE(sp__subject_pool_find);
+DECLARE(sp__subject_pool_order);
+DECLARE(sp__subject_pool_close);
+DECLARE(sp__subject_pool_keep);
 /* verify/subjects/subject_event.c */
 DECLARE(sp__subject_event_wait);
 DECLARE(sp__subject_event_release);
@@ -256,15 +264,11 @@ const sp_subject sp__subjects[] = {
      .thread_count = 3,
      .planted = "close_drops_list",
      .seconds = 0.5},
-    {.name = "host_block",
-     .test = sp__subject_host_block,
-     .thread_count = 4,
-     .planted = "count_joined_threads",
-     .seconds = 0.5},
+    {.name = "host_block", .test = sp__subject_host_block, .thread_count = 4, .seconds = 0.5},
     {.name = "host_block_stop",
      .test = sp__subject_host_block_stop,
      .thread_count = 4,
-     .planted = "close_drops_list count_joined_threads",
+     .planted = "close_drops_list",
      .seconds = 0.5},
     {.name = "host_function_1",
      .test = sp__subject_host_function,
@@ -280,6 +284,34 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_host_own,
      .thread_count = 3,
      .options = SLEEPERS,
+     .seconds = 0.5},
+    {.name = "host_nested",
+     .test = sp__subject_host_nested,
+     .thread_count = 4,
+     .planted = "blocked_are_idle",
+     .seconds = 0.5},
+    {.name = "host_exit",
+     .test = sp__subject_host_exit,
+     .thread_count = 3,
+     .planted = "no_successor",
+     .seconds = 0.5},
+    {.name = "host_exit_own",
+     .test = sp__subject_host_exit_own,
+     .thread_count = 3,
+     .planted = "claim_is_lost",
+     .options = SPINNERS,
+     .seconds = 0.5},
+    {.name = "host_lease_2",
+     .test = sp__subject_host_lease,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "streams_stay",
+     .seconds = 0.5},
+    {.name = "host_lease_3",
+     .test = sp__subject_host_lease,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "streams_stay",
      .seconds = 0.5},
     {.name = "tiles_join_2",
      .test = sp__subject_tiles_join,
@@ -350,6 +382,34 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_pool_share,
      .arg = (void *)&three,
      .thread_count = 3,
+     .seconds = 0.4},
+    {.name = "pool_order_2",
+     .test = sp__subject_pool_order,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .seconds = 0.4},
+    {.name = "pool_order_3",
+     .test = sp__subject_pool_order,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "take_past_line",
+     .seconds = 0.4},
+    {.name = "pool_close_2",
+     .test = sp__subject_pool_close,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .planted = "close_leaves_takers",
+     .seconds = 0.4},
+    {.name = "pool_close_3",
+     .test = sp__subject_pool_close,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .planted = "close_leaves_takers",
+     .seconds = 0.4},
+    {.name = "pool_keep",
+     .test = sp__subject_pool_keep,
+     .thread_count = 3,
+     .planted = "no_look_after_take",
      .seconds = 0.4},
     {.name = "pool_made", .test = sp__subject_pool_made, .thread_count = 2, .seconds = 0.4},
     {.name = "pool_find_2",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream pool: under `wait` a stream has one holder and no taker sleeps while one is free;
- * under `share` the last holder, and nobody else, puts it back; a handle finds its own lease or
- * nothing, whatever became of the slot. */
+/* The stream pool: under `wait` a stream has one holder, no taker sleeps while one is free, and
+ * takers are served in order; under `share` the last holder, and no other, puts it back; a close
+ * ends every wait; a handle finds its own lease or nothing, whatever became of the slot. */
 #include "support.h"
 
 #include <string.h>
@@ -13,6 +13,9 @@ void sp__subject_pool_wait_two(void *arg);
 void sp__subject_pool_timeout(void *arg);
 void sp__subject_pool_share(void *arg);
 void sp__subject_pool_find(void *arg);
+void sp__subject_pool_order(void *arg);
+void sp__subject_pool_close(void *arg);
+void sp__subject_pool_keep(void *arg);
 void sp__subject_pool_made(void *arg);
 
 typedef struct world {
@@ -20,7 +23,9 @@ typedef struct world {
     uint32_t uses[3]; /* plain, by stream: under `wait` its holder's alone */
     sp_stream lease;
     sp_stream_ref expected; /* plain, constant while threads run */
-    sp_atomic_u32 taken;
+    sp_stream kept[2];
+    uint32_t served; /* plain: of the one stream's holder */
+    sp_atomic_u32 is_first_in_line;
 } world;
 
 static void begin(world *w, uint32_t streams, sp_option_policy policy, int64_t wait_ns)
@@ -42,7 +47,7 @@ static void end(world *w, uint32_t streams)
 {
     sp_stream taken[3];
     w->device->pool.policy = SP_OPTION_POLICY_FAIL;
-    SP_SCHED_ASSERT(sp_load_relaxed(&w->device->pool.waiter_count) == 0);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w->device->pool.waiting) == 0);
     for (uint32_t i = 0; i < streams; i++) {
         SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &taken[i]) == SP_OK);
     }
@@ -134,6 +139,131 @@ void sp__subject_pool_share(void *arg)
     world w;
     begin(&w, 1, SP_OPTION_POLICY_SHARE, -1);
     sp__subject_run((const sp_thread_fn[]){share_once, share_once, share_once}, threads, &w);
+    end(&w, 1);
+}
+
+/* ---- first come, first served ---- */
+
+static uint32_t take_turn(world *w)
+{
+    sp_stream stream;
+    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    const uint32_t turn = ++w->served;
+    release(stream);
+    return turn;
+}
+
+static void come_first(void *arg)
+{
+    SP_SCHED_ASSERT(take_turn(arg) == 1);
+}
+
+/* The only stream is taken until the first taker is in the line. */
+static void release_to_line(void *arg)
+{
+    world *w = arg;
+    while (sp_load_relaxed(&w->device->pool.waiting) == 0) sp_spin_hint();
+    sp_store_relaxed(&w->is_first_in_line, 1);
+    release(w->lease);
+}
+
+static void release_and_come_second(void *arg)
+{
+    release_to_line(arg);
+    SP_SCHED_ASSERT(take_turn(arg) > 1);
+}
+
+static void come_behind(void *arg)
+{
+    world *w = arg;
+    while (sp_load_relaxed(&w->is_first_in_line) == 0) sp_spin_hint();
+    SP_SCHED_ASSERT(take_turn(w) > 1);
+}
+
+void sp__subject_pool_order(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, 1, SP_OPTION_POLICY_WAIT, -1);
+    (void)sp__subject_stream(w.device, &w.lease);
+    if (threads == 2) {
+        sp__subject_run((const sp_thread_fn[]){come_first, release_and_come_second}, 2, &w);
+    } else {
+        sp__subject_run((const sp_thread_fn[]){come_first, come_behind, release_to_line}, 3, &w);
+    }
+    SP_SCHED_ASSERT(w.served == 2);
+    end(&w, 1);
+}
+
+/* ---- a close against takers ---- */
+
+static void take_until_closed(void *arg)
+{
+    world *w = arg;
+    sp_stream stream;
+    const sp_status status = sp__stream_pool_take(&w->device->pool, &stream);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_CLOSED);
+    if (status != SP_OK) return;
+    w->uses[1]++;
+    release(stream);
+}
+
+static void close_pool(void *arg)
+{
+    world *w = arg;
+    sp_stream stream;
+    sp__stream_pool_close(&w->device->pool);
+    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_CLOSED);
+}
+
+static void release_lease(void *arg)
+{
+    release(((world *)arg)->lease);
+}
+
+/* With two threads the stream does not come back before the close, with three it may. */
+void sp__subject_pool_close(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, 1, SP_OPTION_POLICY_WAIT, -1);
+    (void)sp__subject_stream(w.device, &w.lease);
+    sp__subject_run((const sp_thread_fn[]){take_until_closed, close_pool, release_lease}, threads,
+                    &w);
+    if (threads == 2) {
+        SP_SCHED_ASSERT(w.uses[1] == 0);
+        release(w.lease);
+    }
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.device->pool.waiting) == SP_POOL_CLOSED);
+    sp_store_relaxed(&w.device->pool.waiting, 0); /* open again: the stream is there */
+    end(&w, 1);
+}
+
+/* ---- takers that share and keep: no later release wakes the one that has missed the stream ----
+ */
+
+static void keep_one(void *arg)
+{
+    SP_SCHED_ASSERT(sp__stream_pool_take(&((world *)arg)->device->pool, &((world *)arg)->kept[0]) ==
+                    SP_OK);
+}
+
+static void keep_another(void *arg)
+{
+    SP_SCHED_ASSERT(sp__stream_pool_take(&((world *)arg)->device->pool, &((world *)arg)->kept[1]) ==
+                    SP_OK);
+}
+
+void sp__subject_pool_keep(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 1, SP_OPTION_POLICY_SHARE, -1);
+    (void)sp__subject_stream(w.device, &w.lease);
+    sp__subject_run((const sp_thread_fn[]){release_lease, keep_one, keep_another}, 3, &w);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.device->pool.streams[1].holders) == 2);
+    release(w.kept[0]);
+    release(w.kept[1]);
     end(&w, 1);
 }
 

@@ -60,6 +60,18 @@ void sp_thread_yield(void)
     sched_yield();
 }
 
+void sp_thread_exit(void)
+{
+    pthread_exit(NULL);
+}
+
+void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg)
+{
+    pthread_cleanup_push(ended, arg);
+    fn(arg);
+    pthread_cleanup_pop(0);
+}
+
 uint64_t sp_thread_number(void)
 {
     return (uint64_t)syscall(SYS_gettid);
@@ -91,17 +103,20 @@ static pthread_once_t tls_key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t tls_key;
 static int tls_key_error;
 
+void sp_tls_end(sp_tls_slot slot)
+{
+    void *value = sp__tls_values[slot];
+    void (*destructor)(void *) = tls_destructors[slot];
+    sp__tls_values[slot] = NULL;
+    tls_destructors[slot] = NULL;
+    if (value != NULL && destructor != NULL) destructor(value);
+}
+
 /* pthreads calls this again, a bounded number of times, if a destructor sets a slot again. */
 static void run_destructors(void *unused)
 {
     (void)unused;
-    for (int slot = SP_TLS_COUNT - 1; slot >= 0; slot--) {
-        void *value = sp__tls_values[slot];
-        void (*destructor)(void *) = tls_destructors[slot];
-        sp__tls_values[slot] = NULL;
-        tls_destructors[slot] = NULL;
-        if (value != NULL && destructor != NULL) destructor(value);
-    }
+    for (int slot = SP_TLS_COUNT - 1; slot >= 0; slot--) sp_tls_end((sp_tls_slot)slot);
 }
 
 static void make_tls_key(void)

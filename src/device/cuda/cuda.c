@@ -180,11 +180,6 @@ static sp_status open_device(sp_cuda_device *device, uint32_t ordinal)
     return status;
 }
 
-sp_status sp__cuda_prepare(void)
-{
-    return sp__cuda_api_open();
-}
-
 sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
 {
     int count = 0;

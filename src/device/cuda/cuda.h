@@ -5,11 +5,9 @@
 
 #include "device/device.h"
 
-/* Finds the driver. SP_UNSUPPORTED, with the reason, if there is none or it sees no GPU. */
-sp_status sp__cuda_prepare(void);
-
-/* Opens GPU number `ordinal` of those that the driver shows. SP_UNSUPPORTED without a driver or a
- * GPU, SP_NOT_FOUND for a number that is too large. */
+/* Opens GPU number `ordinal` of those that the driver shows. Takes its time, the first call also to
+ * find the driver; no lock may be held. SP_UNSUPPORTED, with the reason, without a driver or a GPU,
+ * SP_NOT_FOUND for a number that is too large. */
 sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out);
 
 #endif

@@ -3,14 +3,9 @@
 #include "base/error.h"
 #include "device/cuda/cuda.h"
 
-sp_status sp__cuda_prepare(void)
-{
-    return sp__fail(SP_UNSUPPORTED, "this build has no CUDA");
-}
-
 sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
 {
     (void)ordinal;
     *out = NULL;
-    return sp__cuda_prepare();
+    return sp__fail(SP_UNSUPPORTED, "this build has no CUDA");
 }

@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "base/wait.h"
 #include "device/device.h"
+#include "base/fpenv.h"
 #include "device/host_executor.h"
 #include "device/thread_record.h"
 
@@ -78,6 +79,8 @@ typedef struct sp_cursor {
     uint64_t thread;
     sp_fault fault;           /* why the rest of this submission is skipped */
     bool is_host_done;        /* the host function at the cursor has run */
+    const sp_record *host;    /* that function, while the executor runs it */
+    sp_fpenv fpenv;           /* the holder's own, while it is inside sp__soft_drain */
     bool has_permit;          /* the throttle has let the dispatch at the cursor in */
     sp_fault host_fault;      /* how it went */
     const sp_record *in_list; /* next record of the list at the cursor, or NULL: not begun */
@@ -257,6 +260,14 @@ bool sp__soft_park_on(sp_soft_queue *queue, sp_point point);
 void sp__soft_become_parked(sp_soft_queue *queue);
 /* PARKED -> FREE, and somebody is told. */
 void sp__soft_unpark(sp_soft_queue *queue);
+/* RUNNING -> FREE with work left: producers saw RUNNING and told nobody, so a worker is woken. */
+void sp__soft_give_up_with_work(sp_soft_queue *queue);
+
+/* soft_host.c: host functions of a claimed queue. True once the function of `record` has run. It
+ * runs here if this thread submitted it and waits with nothing but the wait to give up; else the
+ * queue is parked until the host executor has run it: false. */
+bool sp__soft_host_is_done(sp_soft_queue *queue, const sp_record *record,
+                           const sp_executor *executor);
 
 /* soft_execute.c: one command of a claimed queue. `slots` are the bindings of the list that the
  * record stands in, or NULL. The fault is SP_NO_FAULT if all went well. */

@@ -2,7 +2,7 @@
 /* Life of a software device: stop accepting, drain, end the workers, destroy. */
 #include "device/soft/soft.h"
 
-#include "base/clock.h"
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
@@ -25,13 +25,17 @@ sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *v
 static void drain_queue(sp_soft_queue *queue)
 {
     const sp_point last = {&queue->base.timeline, sp__soft_queue_close(queue)};
+    sp_backoff backoff = {0};
     /* Fails only without memory for this thread's record, and then the workers still drain it. */
     while (!sp__point_has_passed(last)) {
-        if (sp__point_wait_passed(last, SP_NO_DEADLINE) != SP_OK) sp_thread_yield();
+        if (sp__point_wait_passed(last, SP_NO_DEADLINE) != SP_OK) sp_backoff_turn(&backoff);
     }
+    backoff = (sp_backoff){0};
     /* A helper that has completed the last one may still be firing what waited for it, and that may
      * post to the host executor. Bounded: it is past its last command. */
-    while (!SP_PLANTED(close_before_firing) && sp__soft_is_claimed(queue)) sp_thread_yield();
+    while (!SP_PLANTED(close_before_firing) && sp__soft_is_claimed(queue)) {
+        sp_backoff_turn(&backoff);
+    }
 }
 
 void sp__soft_device_stop(sp_dev *base)
@@ -47,8 +51,9 @@ void sp__soft_device_stop(sp_dev *base)
     }
     /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait.
      */
+    sp_backoff backoff = {0};
     while (!SP_PLANTED(close_before_visitors) && sp_load_acquire(&device->visitors) != 0) {
-        sp_thread_yield();
+        sp_backoff_turn(&backoff);
     }
     sp__soft_workers_stop(device);
 }

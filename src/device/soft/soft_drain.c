@@ -7,7 +7,6 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/fpenv.h"
-#include "base/lock_check.h"
 #include "device/soft/soft_engine.h"
 #include "device/soft/soft_record.h"
 #include "device/wait.h"
@@ -57,8 +56,7 @@ static bool give_up_if_empty(sp_soft_queue *queue, uint64_t drained)
     return sp_cas_release(&queue->word, &word, word - SP_RUNNING);
 }
 
-/* RUNNING -> FREE with work left; producers saw RUNNING and told nobody. */
-static void give_up_with_work(sp_soft_queue *queue)
+void sp__soft_give_up_with_work(sp_soft_queue *queue)
 {
     sp_soft_device *device = sp__soft_device_of(queue);
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_RUNNING);
@@ -99,53 +97,6 @@ bool sp__soft_park_on(sp_soft_queue *queue, sp_point point)
     if (sp__timeline_register(point.timeline, &queue->park)) return true;
     /* Not registered, so nobody else moves the queue out of PARKED. */
     sp_fetch_sub_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
-    return false;
-}
-
-/* ---- host functions ---- */
-
-static void call_host(sp_soft_queue *queue, const sp_record *record, sp_thread_record *thread)
-{
-    const sp_point point = {&queue->base.timeline, sp_load_relaxed(&queue->drained) + 1};
-    sp_host_frame frame = {.point = point};
-    if (thread != NULL) {
-        frame.outer = thread->frames;
-        thread->frames = &frame;
-    }
-    sp_lock_check_none("a host function");
-    const sp_status status = record->command.host(record->command.ctx, queue->cursor.fault);
-    /* Here, on the thread whose last error says what went wrong. */
-    queue->cursor.host_fault = status == SP_OK ? SP_NO_FAULT : sp__fault_new(status);
-    if (thread != NULL) thread->frames = frame.outer;
-    queue->cursor.is_host_done = true;
-}
-
-static const sp_record *record_at_cursor(sp_soft_queue *queue);
-
-static void run_host_job(sp_host_job *job)
-{
-    sp_soft_queue *queue = SP_CONTAINER_OF(job, sp_soft_queue, job);
-    call_host(queue, record_at_cursor(queue), sp__thread_record());
-    sp_store_relaxed(&queue->by_host, sp_load_relaxed(&queue->by_host) + 1);
-    sp__soft_unpark(queue);
-}
-
-/* Runs the function here if this thread submitted it; else parks until the executor has run it. */
-static bool host_is_done(sp_soft_queue *queue, const sp_record *record, const sp_executor *executor)
-{
-    if (queue->cursor.is_host_done) return true;
-    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
-    if (engine != NULL && !engine->settle(queue)) return false;
-    if (executor->kind == SP_HELPER && executor->record->number == queue->cursor.thread) {
-        call_host(queue, record, executor->record);
-        return true;
-    }
-    queue->job.run = run_host_job;
-    sp_store_relaxed(&queue->parked_on, NULL);
-    sp__soft_become_parked(queue);
-    const bool is_accepted = sp__host_executor_post(&queue->job);
-    SP_ASSERT(is_accepted); /* it stops after every device */
-    (void)is_accepted;
     return false;
 }
 
@@ -237,7 +188,7 @@ static bool run_command(sp_soft_queue *queue, const sp_record *record, const sp_
 {
     sp_cursor *cursor = &queue->cursor;
     if (record->type == SP_COMMAND_HOST) {
-        if (!host_is_done(queue, record, executor)) return false;
+        if (!sp__soft_host_is_done(queue, record, executor)) return false;
         cursor->is_host_done = false;
         if (cursor->fault == SP_NO_FAULT) cursor->fault = cursor->host_fault;
         return true;
@@ -320,6 +271,7 @@ void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
 {
     const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
     const sp_fpenv fpenv = sp_fpenv_enter();
+    queue->cursor.fpenv = fpenv;
     if (engine != NULL) engine->enter(queue);
     for (uint32_t budget = executor->budget;; budget--) {
         const uint64_t drained = sp_load_relaxed(&queue->drained);
@@ -328,7 +280,7 @@ void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
         if (drained == published && give_up_if_empty(queue, drained)) break;
         if (drained == published) continue;
         if (budget == 0 || is_over(executor, drained)) {
-            give_up_with_work(queue);
+            sp__soft_give_up_with_work(queue);
             break;
         }
         if (!run_submission(queue, drained + 1, executor)) break;

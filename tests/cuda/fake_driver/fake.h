@@ -51,6 +51,7 @@ CUresult fake_kernel_fault(void);
 uint64_t fake_delay(void);
 uint64_t fake_queue_limit(void);
 void fake_wait_until_let_go(void);
+void fake_wait_to_retain(void);
 uint64_t fake_now(void);
 
 /* One record of an event, or the end of a graph's launch. Shared by the stream that reaches it, the

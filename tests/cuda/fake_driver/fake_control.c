@@ -21,6 +21,8 @@ static atomic_uint_fast64_t queue_limit = FAKE_QUEUE_LIMIT;
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
 static atomic_bool gate_is_closed; /* changed under the lock */
+static bool is_retain_held;
+static uint64_t retaining_count;
 
 static pthread_mutex_t kernels_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registered {
@@ -140,6 +142,31 @@ void fake_wait_until_let_go(void)
     pthread_mutex_unlock(&gate_lock);
 }
 
+void fake_cuda_hold_retain(bool is_held)
+{
+    pthread_mutex_lock(&gate_lock);
+    is_retain_held = is_held;
+    pthread_cond_broadcast(&gate_opened);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+uint64_t fake_cuda_retaining(void)
+{
+    pthread_mutex_lock(&gate_lock);
+    const uint64_t count = retaining_count;
+    pthread_mutex_unlock(&gate_lock);
+    return count;
+}
+
+void fake_wait_to_retain(void)
+{
+    pthread_mutex_lock(&gate_lock);
+    retaining_count++;
+    while (is_retain_held) pthread_cond_wait(&gate_opened, &gate_lock);
+    retaining_count--;
+    pthread_mutex_unlock(&gate_lock);
+}
+
 void fake_cuda_register(const char *entry, fake_cuda_kernel kernel)
 {
     pthread_mutex_lock(&kernels_lock);
@@ -182,6 +209,7 @@ void fake_cuda_reset(void)
     fake_cuda_set_delay(0);
     fake_cuda_set_queue_limit(FAKE_QUEUE_LIMIT);
     fake_cuda_hold(false);
+    fake_cuda_hold_retain(false);
     fake_cuda_set_device_count(FAKE_DEVICES);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 4);
     fake_cuda_set_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9);

@@ -81,6 +81,9 @@ FAKE_EXPORT void fake_cuda_set_delay(uint64_t ns);
 FAKE_EXPORT void fake_cuda_set_queue_limit(uint64_t commands);
 /* Streams start no further command until they are let go. */
 FAKE_EXPORT void fake_cuda_hold(bool is_held);
+/* cuDevicePrimaryCtxRetain does not return until it is let go; how many calls are inside. */
+FAKE_EXPORT void fake_cuda_hold_retain(bool is_held);
+FAKE_EXPORT uint64_t fake_cuda_retaining(void);
 /* What cuDeviceGetAttribute says of each device, and how many there are (before cuInit). */
 FAKE_EXPORT void fake_cuda_set_attribute(int attribute, int value);
 FAKE_EXPORT void fake_cuda_set_device_count(int count);

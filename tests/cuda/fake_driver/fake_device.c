@@ -156,6 +156,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     FAKE_ENTER(cuDevicePrimaryCtxRetain);
     FAKE_TRY(check_device(device));
+    fake_wait_to_retain();
     atomic_fetch_add(&retains[device], 1);
     fake_count(FAKE_RETAIN, 1);
     *context = &fake_contexts[device];

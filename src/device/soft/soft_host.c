@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host functions of a queue. Foreign code, which may end its thread instead of returning: then the
+ * function has failed, and what the thread had of the queue is released on its way out. */
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/lock_check.h"
+#include "base/thread.h"
+#include "device/soft/soft.h"
+#include "device/soft/soft_engine.h"
+#include "device/soft/soft_record.h"
+
+/* One call; on the stack of the thread that makes it. */
+typedef struct host_call {
+    sp_soft_queue *queue;
+    const sp_record *record;
+    sp_thread_record *thread; /* NULL on an executor thread without memory for one */
+    sp_host_frame frame;
+} host_call;
+
+static void enter_frame(host_call *call)
+{
+    const sp_soft_queue *queue = call->queue;
+    call->frame = (sp_host_frame){
+        .point = {&call->queue->base.timeline, sp_load_relaxed(&queue->drained) + 1}};
+    if (call->thread == NULL) return;
+    call->frame.outer = call->thread->frames;
+    call->thread->frames = &call->frame;
+}
+
+/* The function has returned, or ended its thread, with this status and last error. */
+static void leave_frame(host_call *call, sp_status status)
+{
+    sp_cursor *cursor = &call->queue->cursor;
+    /* Here, on the thread whose last error says what went wrong. */
+    cursor->host_fault = status == SP_OK ? SP_NO_FAULT : sp__fault_new(status);
+    cursor->is_host_done = true;
+    if (call->thread != NULL) call->thread->frames = call->frame.outer;
+}
+
+static void call_function(void *arg)
+{
+    host_call *call = arg;
+    const sp_record *record = call->record;
+    enter_frame(call);
+    sp_lock_check_none("a host function");
+    leave_frame(call, record->command.host(record->command.ctx, call->queue->cursor.fault));
+}
+
+static void fail_frame(host_call *call)
+{
+    leave_frame(call, sp__fail(SP_FAILED, "a host function ended its thread (pthread_exit or a "
+                                          "cancellation) instead of returning"));
+}
+
+/* ---- on the executor ---- */
+
+/* The queue is parked, and waits for this. */
+static void finish_job(host_call *call)
+{
+    sp_soft_queue *queue = call->queue;
+    sp_store_relaxed(&queue->by_host, sp_load_relaxed(&queue->by_host) + 1);
+    /* Before anyone can see that the function is done: its streams are free then. */
+    sp__host_executor_tidy();
+    sp__soft_unpark(queue);
+}
+
+static void executor_thread_ended(void *arg)
+{
+    fail_frame(arg);
+    finish_job(arg);
+}
+
+static void run_host_job(sp_host_job *job)
+{
+    sp_soft_queue *queue = SP_CONTAINER_OF(job, sp_soft_queue, job);
+    host_call call = {.queue = queue, .record = queue->cursor.host, .thread = sp__thread_record()};
+    sp_thread_guard(call_function, executor_thread_ended, &call);
+    finish_job(&call);
+}
+
+/* ---- in place ---- */
+
+/* The thread holds the claim, inside sp__soft_drain. */
+static void helper_ended(void *arg)
+{
+    host_call *call = arg;
+    sp_soft_queue *queue = call->queue;
+    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    const sp_fpenv fpenv = queue->cursor.fpenv;
+    fail_frame(call);
+    call->thread->runs_own_functions = false;
+    if (!SP_PLANTED(claim_is_lost)) sp__soft_give_up_with_work(queue);
+    if (engine != NULL) engine->leave();
+    sp_fpenv_leave(fpenv);
+    sp__error_abandon_scopes();
+}
+
+static bool may_run_here(const sp_soft_queue *queue, const sp_executor *executor)
+{
+    return executor->kind == SP_HELPER && executor->record->runs_own_functions &&
+           executor->record->number == queue->cursor.thread;
+}
+
+bool sp__soft_host_is_done(sp_soft_queue *queue, const sp_record *record,
+                           const sp_executor *executor)
+{
+    if (queue->cursor.is_host_done) return true;
+    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    if (engine != NULL && !engine->settle(queue)) return false;
+    if (may_run_here(queue, executor)) {
+        host_call call = {.queue = queue, .record = record, .thread = executor->record};
+        sp_thread_guard(call_function, helper_ended, &call);
+        return true;
+    }
+    queue->cursor.host = record;
+    queue->job.run = run_host_job;
+    sp_store_relaxed(&queue->parked_on, NULL);
+    sp__soft_become_parked(queue);
+    const bool is_accepted = sp__host_executor_post(&queue->job);
+    SP_ASSERT(is_accepted); /* it stops after every device */
+    (void)is_accepted;
+    return false;
+}

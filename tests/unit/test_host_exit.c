@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host functions and callbacks that end their thread instead of returning.
+ * primitive: cancels a thread, which the library itself never does. */
+#include "runtime_fixture.h"
+
+#include <pthread.h>
+
+#include "base/heap.h"
+
+/* ---- on the host executor ---- */
+
+static void end_thread(void *ctx, sp_status status)
+{
+    (void)status;
+    if (ctx != NULL) raise_by_one(ctx);
+    sp_thread_exit();
+}
+
+static void cancel_thread(void *ctx, sp_status status)
+{
+    (void)ctx, (void)status;
+    pthread_cancel(pthread_self());
+    for (;;) pthread_testcancel();
+}
+
+static void count_call(void *ctx, sp_status status)
+{
+    CHECK_OK(status);
+    raise_by_one(ctx);
+}
+
+/* Nothing helps: the executor runs it. */
+static void await_function(sp_stream stream, sp_host_function fn)
+{
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_stream_host_function(stream, fn, NULL));
+    CHECK_OK(sp_event_record(event, stream));
+    CHECK_STATUS(sp_event_synchronize_for(event, 30 * SECOND), SP_FAILED);
+    CHECK_MESSAGE("ended its thread");
+    CHECK_OK(sp_event_release(event));
+}
+
+static void check_fails_alone(sp_host_function fn)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_stream other = new_stream();
+    const sp_storage storage = new_storage(64);
+    sp_atomic_u32 calls = {0};
+    for (int i = 0; i < 3; i++) {
+        await_function(stream, fn);
+        CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+        CHECK_MESSAGE("ended its thread");
+        /* The stream goes on, others do too, and functions run. */
+        fill(stream, storage, 4);
+        CHECK_EQ_INT(first_other(storage, 4), -1);
+        CHECK_OK(sp_stream_host_function(other, count_call, &calls));
+        CHECK_OK(sp_stream_synchronize_for(other, 30 * SECOND));
+        CHECK_OK(sp_stream_synchronize(stream));
+    }
+    CHECK_EQ_U64(sp_load_acquire(&calls), 3);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_stream_release(other));
+    CHECK_OK(sp_shutdown());
+    runtime_end();
+}
+
+TEST(a_host_function_that_ends_its_thread_has_failed_and_all_else_goes_on)
+{
+    check_fails_alone(end_thread);
+}
+
+TEST(a_host_function_whose_thread_is_cancelled_has_failed_and_all_else_goes_on)
+{
+    check_fails_alone(cancel_thread);
+}
+
+static void end_in_release(void *ctx, void *data)
+{
+    (void)data;
+    raise_by_one(ctx);
+    sp_thread_exit();
+}
+
+TEST(callbacks_that_end_their_thread_do_not_stop_the_next_ones)
+{
+    enum { ROUNDS = 20 };
+    runtime_begin();
+    unsigned char bytes[64];
+    sp_atomic_u32 calls = {0};
+    const sp_stream stream = new_stream();
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_record(event, stream));
+    const sp_adopt_options options = {.release = end_in_release, .ctx = &calls};
+    for (int i = 0; i < ROUNDS; i++) {
+        sp_storage storage;
+        CHECK_OK(sp_event_on_complete(event, end_thread, &calls));
+        CHECK_OK(sp_storage_adopt(CPU, bytes, sizeof bytes, &options, &storage));
+        CHECK_OK(sp_storage_release(storage));
+        CHECK_OK(sp_event_on_complete(event, count_call, &calls));
+    }
+    await_at_least(&calls, 3 * ROUNDS);
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_shutdown());
+    runtime_end();
+    CHECK_EQ_U64(sp_load_acquire(&calls), 3 * ROUNDS);
+}
+
+typedef struct inherited {
+    uint64_t first;
+    uint64_t second;
+    sp_atomic_u32 calls;
+} inherited;
+
+static void end_without_memory(void *ctx, sp_status status)
+{
+    inherited *self = ctx;
+    (void)status;
+    self->first = sp_thread_number();
+    sp_heap_fail_after(0);
+    raise_by_one(&self->calls);
+    sp_thread_exit();
+}
+
+static void note_second(void *ctx, sp_status status)
+{
+    inherited *self = ctx;
+    (void)status;
+    self->second = sp_thread_number();
+    raise_by_one(&self->calls);
+}
+
+TEST(a_thread_without_a_successor_serves_on)
+{
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    inherited self = {.calls = {0}};
+    const sp_stream stream = new_stream();
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    gate_hold(&blocker, stream);
+    CHECK_OK(sp_event_record(event, stream));
+    CHECK_OK(sp_event_on_complete(event, end_without_memory, &self));
+    CHECK_OK(sp_event_on_complete(event, note_second, &self));
+    gate_open(&blocker);
+    await_at_least(&self.calls, 2);
+    CHECK_EQ_U64(self.second, self.first);
+    CHECK_OK(sp_event_release(event));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+/* ---- on the thread that waits ---- */
+
+/* The one worker is inside a command, so only threads that wait run anything. */
+typedef struct busy_worker {
+    sp_stream stream;
+    sp_atomic_u32 inside;
+    sp_atomic_u32 met;
+    kernel_constants constants;
+} busy_worker;
+
+static void worker_occupy(busy_worker *self)
+{
+    self->stream = new_stream();
+    sp_store_relaxed(&self->inside, 0);
+    sp_store_relaxed(&self->met, 0);
+    self->constants = (kernel_constants){.inside = &self->inside, .met = &self->met, .wanted = 2};
+    CHECK_OK(dispatch(self->stream, &kernel_meet, &self->constants, NULL, 0));
+    CHECK_OK(sp_stream_flush(self->stream));
+    await_at_least(&self->inside, 1);
+}
+
+static void worker_release(busy_worker *self)
+{
+    CHECK_OK(sp_stream_synchronize(self->stream));
+    CHECK_EQ_U64(sp_load_acquire(&self->met), 1);
+    CHECK_OK(sp_stream_release(self->stream));
+}
+
+typedef struct in_place {
+    sp_stream stream;
+    sp_storage storage;
+    busy_worker worker;
+    uint64_t ran_on;
+    uint64_t submitter;
+    bool has_returned;
+} in_place;
+
+static void note_and_end(void *ctx, sp_status status)
+{
+    in_place *self = ctx;
+    (void)status;
+    self->ran_on = sp_thread_number();
+    raise_by_one(&self->worker.inside); /* which may come, now that the function runs */
+    sp_thread_exit();
+}
+
+static void submit_and_synchronize(void *arg)
+{
+    in_place *self = arg;
+    self->submitter = sp_thread_number();
+    CHECK_OK(sp_stream_host_function(self->stream, note_and_end, self));
+    fill(self->stream, self->storage, 6);
+    (void)sp_stream_synchronize(self->stream);
+    self->has_returned = true;
+}
+
+TEST(a_thread_that_ends_in_its_own_function_leaves_the_stream_to_others)
+{
+    runtime_begin_with(&(runtime_setting){.workers = "1"});
+    in_place self = {.stream = new_stream(), .storage = new_storage(64)};
+    worker_occupy(&self.worker);
+    run_on_thread(submit_and_synchronize, &self);
+    CHECK(!self.has_returned);
+    CHECK_EQ_U64(self.ran_on, self.submitter);
+    CHECK_EQ_INT(first_other(self.storage, 6), -1);
+    CHECK_OK(sp_stream_synchronize(self.stream)); /* the failure is told to its submitter alone */
+    CHECK_EQ_U64(info_of(self.stream).failed, 1);
+    worker_release(&self.worker);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    CHECK_OK(sp_shutdown());
+    runtime_end();
+}
+
+static void submit_and_begin_access(void *arg)
+{
+    in_place *self = arg;
+    void *data;
+    self->submitter = sp_thread_number();
+    CHECK_OK(sp_stream_host_function(self->stream, note_and_end, self));
+    fill(self->stream, self->storage, 6);
+    CHECK_OK(sp_storage_host_begin(self->storage, SP_WRITE, &data));
+    CHECK_OK(sp_storage_host_end(self->storage, SP_WRITE));
+    self->has_returned = true;
+}
+
+TEST(a_wait_that_holds_something_runs_no_functions_in_place)
+{
+    runtime_begin_with(&(runtime_setting){.workers = "1"});
+    in_place self = {.stream = new_stream(), .storage = new_storage(64)};
+    worker_occupy(&self.worker);
+    run_on_thread(submit_and_begin_access, &self);
+    CHECK(self.has_returned);
+    CHECK(self.ran_on != self.submitter);
+    CHECK_EQ_INT(first_other(self.storage, 6), -1); /* the access is not open for ever */
+    worker_release(&self.worker);
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+TEST_MAIN
