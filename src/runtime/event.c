@@ -297,9 +297,12 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
     SP_TRY(sp__rt_stream_find(stream, &ref));
     SP_TRY(sp__event_point(event, &point));
     const bool is_done = sp__point_has_passed(point) && sp__point_fault(point) == SP_NO_FAULT;
-    if (is_done) sp__point_observed(point);
-    if (is_done || point.timeline == &ref.queue->timeline) return SP_OK; /* ordered already */
-    const sp_submission submission = {.waits = &point, .wait_count = 1, .takes_faults = true};
+    if (is_done) {
+        sp__point_observed(point);
+        return SP_OK;
+    }
+    /* Also on the stream's own timeline, which orders itself: another lease may have failed. */
+    const sp_submission submission = {.waits = &point, .wait_count = 1, .fault_count = 1};
     sp_point mine;
     return sp__submit_plain(&ref, &submission, &mine);
 }

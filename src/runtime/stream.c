@@ -15,14 +15,11 @@ static sp_status report_failures(sp_point point)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    sp_queue *queue = point.timeline->owner;
-    uint64_t lease_fault = sp_load_relaxed(&queue->lease_fault);
-    bool is_told;
-    const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number,
-                                                      (sp_fault)lease_fault, &is_told);
+    const sp_fault fault =
+        sp__timeline_take_failures(point.timeline, point.value, record->number);
     if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
-    /* All of them count as told, the newest too: untracked commands go on. */
-    if (is_told) sp_cas_relaxed(&queue->lease_fault, &lease_fault, 0);
+    /* All of them count as told. */
+    sp__lease_faults_told(&point.timeline->owner->lease_faults, record->number, point.value);
     return sp__fault_report(fault);
 }
 

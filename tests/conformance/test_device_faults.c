@@ -117,7 +117,7 @@ TEST(a_submission_that_takes_faults_fails_with_the_point_it_waits_for)
     sp_point only_after;
     sp_point with_fault;
     CHECK_OK(try_submit(f.queues[1], &submission, &only_after));
-    submission.takes_faults = true;
+    submission.fault_count = 1;
     CHECK_OK(try_submit(f.queues[1], &submission, &with_fault));
     CHECK_OK(wait_point(only_after));
     CHECK_STATUS(wait_point(with_fault), SP_FAILED);
@@ -127,7 +127,7 @@ TEST(a_submission_that_takes_faults_fails_with_the_point_it_waits_for)
 /* The first failure of the thread that it was not told of yet. */
 static sp_fault take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread)
 {
-    return sp__timeline_take_failures(timeline, value, thread, SP_NO_FAULT, NULL);
+    return sp__timeline_take_failures(timeline, value, thread);
 }
 
 TEST(each_thread_takes_its_own_failures_once)

@@ -10,7 +10,7 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 foreach(suite
     adopt allocator call_order command_list current_stream event event_time frontier host_access
     host_memory null_faults runtime_state runtime_state_faults runtime_state_memory
-    runtime_state_process storage stream stream_host stream_pool submit submit_ranges
+    runtime_state_process storage stream stream_faults stream_host stream_pool submit submit_ranges
     dlpack npz tensor tensor_copy eager)
     set(program test_${suite})
     sp_add_test(${program} SOURCES ${program}.c LABELS runtime LINKS sp_runtime_fixture TIMEOUT 120)
