@@ -76,8 +76,8 @@ typedef struct sp_submission {
     const sp_command *commands;
     uint32_t command_count;
     uint64_t thread; /* number of the submitting thread */
-    uint64_t lease; /* handle of the lease, 0: none. Failures of the lease concern its later
-                       submissions that are untracked (lease_faults.h), and no others */
+    uint64_t lease;  /* handle of the lease, 0: none. Failures of the lease concern its later
+                        submissions that are untracked (lease_faults.h), and no others */
     bool is_untracked;
 } sp_submission;
 

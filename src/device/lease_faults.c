@@ -75,7 +75,8 @@ static sp_failed_thread *choose_place(sp_failed_lease *node)
     for (uint32_t i = 0; i < SP_LEASE_THREADS; i++) {
         sp_failed_thread *entry = &node->threads[i];
         if (entry->thread == 0) return entry;
-        const bool is_less = has_failed(oldest) && (!has_failed(entry) || entry->last < oldest->last);
+        const bool is_less =
+            has_failed(oldest) && (!has_failed(entry) || entry->last < oldest->last);
         if (is_less) oldest = entry;
     }
     return oldest;
@@ -122,7 +123,8 @@ static void find_in(sp_failed_lease *node, uint64_t thread, uint64_t *value, sp_
 static bool is_good(const sp_failed_lease *node)
 {
     bool is_any = has_failed(&node->others);
-    for (uint32_t i = 0; i < SP_LEASE_THREADS; i++) is_any = is_any || has_failed(&node->threads[i]);
+    for (uint32_t i = 0; i < SP_LEASE_THREADS; i++)
+        is_any = is_any || has_failed(&node->threads[i]);
     return !is_any;
 }
 

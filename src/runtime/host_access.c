@@ -10,6 +10,8 @@
  *     a ticket is in the pool  <=>  its timeline's done equals its value */
 #include <streampool/storage.h>
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
@@ -151,12 +153,16 @@ static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ti
 {
     const sp_frontier *frontier = &storage->block.frontier;
     uint32_t next = 0;
+    if (!sp__adopted_is_ready_locked(storage)) {
+        sp__wait_set_add(&ticket->behind, storage->ready, NULL);
+    }
     if (sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind)) return SP_OK;
-    const uint32_t most = frontier->count + 1;
+    const uint32_t most = ticket->behind.count + frontier->count + 1;
     sp_point *points = sp_malloc(most * sizeof *points);
     if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u uses", most);
-    ticket->behind = (sp_wait_set){.capacity = most, .points = points};
-    next = 0;
+    memcpy(points, ticket->inline_points, ticket->behind.count * sizeof *points);
+    ticket->behind.capacity = most;
+    ticket->behind.points = points;
     sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind);
     return SP_OK;
 }
@@ -234,6 +240,20 @@ static void unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
     if (*place != NULL) *place = ticket->next;
 }
 
+/* The host overwrites all of it. */
+static void forget_fault_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
+{
+    storage->ready = (sp_point){0};
+    sp__cell_clear(&storage->cell, storage->epoch);
+}
+
+/* Why the host cannot read the storage, which it was to have at `epoch` behind `ready`. */
+static sp_status look_for_fault(const sp_rt_storage *storage, uint32_t epoch, sp_point ready)
+{
+    const sp_fault fault = sp__cell_fault(&storage->cell, epoch);
+    return sp__fault_report(fault != SP_NO_FAULT ? fault : sp__point_fault(ready));
+}
+
 /* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
  * off the storage, unless the storage's destroyer has, and abandons it. */
 static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, sp_host_ticket *ticket,
@@ -243,6 +263,7 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, sp_host_
     const bool is_open = status == SP_OK && sp__handle_is_current(&storage->object, handle.bits);
     if (is_open) {
         ticket->is_open = true;
+        if (ticket->access == SP_WRITE) forget_fault_locked(storage);
     } else {
         unlink_locked(storage, ticket);
     }
@@ -267,13 +288,13 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_status status = enter_locked(storage, access, &step);
     const uint32_t epoch = storage->epoch;
+    const sp_point ready = storage->ready;
     sp_mutex_unlock(&storage->lock);
     SP_TRY(status);
     if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
 
     if (step.ticket != NULL) status = wait_behind(step.ticket);
-    if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
-    if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
+    if (status == SP_OK && access != SP_WRITE) status = look_for_fault(storage, epoch, ready);
     if (step.ticket != NULL) status = leave_begin(storage, handle, step.ticket, status);
     if (status == SP_OK) *data = step.data;
     return status;

@@ -15,8 +15,7 @@ static sp_status report_failures(sp_point point)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    const sp_fault fault =
-        sp__timeline_take_failures(point.timeline, point.value, record->number);
+    const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number);
     if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
     /* All of them count as told. */
     sp__lease_faults_told(&point.timeline->owner->lease_faults, record->number, point.value);

@@ -8,7 +8,7 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 # Each program once as it is, once under the checker, which must report nothing, and, in builds that
 # can, once with delays at every marked place.
 foreach(suite
-    adopt allocator call_order command_list current_stream event event_time frontier host_access
+    adopt adopt_ready allocator call_order command_list current_stream event event_time frontier host_access
     host_memory null_faults runtime_state runtime_state_faults runtime_state_memory
     runtime_state_process storage stream stream_faults stream_host stream_pool submit submit_ranges
     dlpack npz tensor tensor_copy eager)

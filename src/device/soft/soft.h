@@ -72,7 +72,7 @@ typedef struct sp_cursor {
     uint32_t offset;
     uint32_t waits_met; /* of the header at the cursor */
     bool is_inside;     /* the header has been read and its waits are met: */
-    bool is_consumer; /* `fault` is the lease's */
+    bool is_consumer;   /* `fault` is the lease's */
     uint32_t commands_left;
     uint64_t lease;
     uint64_t thread;
