@@ -58,8 +58,9 @@ typedef struct sp_adopt_options {
 /* A storage over host memory that somebody else owns; it must stay valid until the release function
  * is called. Every use waits until the memory is ready, also of an untracked storage. If what makes
  * it ready fails, whatever reads the storage gets that failure, commands and host accesses, until
- * one has overwritten all of it; a frozen one is not adopted. SP_INVALID if the bytes would reach round the end of the address space; SP_UNSUPPORTED
- * on a cuda device, which uses memory of its own only. */
+ * one has overwritten all of it; a frozen one is not adopted. SP_INVALID if the bytes would reach
+ * round the end of the address space; SP_UNSUPPORTED on a cuda device, which uses memory of its own
+ * only. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
 
