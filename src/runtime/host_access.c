@@ -218,9 +218,11 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
                         storage->device->dev->limits.name);
     }
     step->data = (char *)storage->memory->host + storage->offset;
-    if (!storage->is_frozen) SP_TRY(take_ticket_locked(storage, access, step));
-    if (SP_UNLIKELY(sp__check_is_on())) check_access_locked(storage, access, step);
-    return SP_OK;
+    const sp_status status = storage->is_frozen ? SP_OK : take_ticket_locked(storage, access, step);
+    if (SP_LIKELY(!sp__check_is_on())) return status;
+    if (storage->is_tracked || storage->is_frozen) sp__check_met(&storage->history);
+    if (status == SP_OK) check_access_locked(storage, access, step);
+    return status;
 }
 
 static sp_status wait_behind(const sp_host_ticket *ticket)

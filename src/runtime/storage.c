@@ -235,6 +235,7 @@ sp_status sp_storage_freeze(sp_storage handle)
         } else {
             /* Reads that are tracked so far stay in the frontier; later ones are not added. */
             storage->is_frozen = true;
+            if (SP_UNLIKELY(sp__check_is_on())) sp__check_met(&storage->history);
             status = SP_OK;
         }
         sp_mutex_unlock(&storage->lock);

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
+#include "runtime/checker.h"
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
@@ -123,7 +124,12 @@ static sp_status run_host_call(void *ctx, sp_fault fault)
 {
     const host_call call = *(host_call *)ctx;
     sp_free(ctx);
+    const sp_thread_record *record = SP_UNLIKELY(sp__check_is_on()) ? sp__thread_record() : NULL;
+    const bool is_checked = record != NULL && record->frames != NULL;
+    const sp_point point = is_checked ? record->frames->point : (sp_point){0};
+    if (is_checked) sp__check_host_begins(point);
     call.fn(call.ctx, sp__fault_report(fault));
+    if (is_checked) sp__check_host_ends(point);
     return SP_OK;
 }
 

@@ -145,7 +145,20 @@ static sp_status follow_ready_locked(step *s, used_storage *used) SP_REQUIRES(&u
         return SP_OK;
     }
     used->ends_ready = overwrites_locked(s, used);
-    while (!sp__wait_set_add(&s->waits, ready, NULL)) SP_TRY(spill_waits(s));
+    const sp_timeline *own = &s->stream->queue->timeline;
+    while (!sp__wait_set_add(&s->waits, ready, own)) SP_TRY(spill_waits(s));
+    return SP_OK;
+}
+
+static sp_status follow_frontier_locked(step *s, const used_storage *used)
+    SP_REQUIRES(&used->storage->lock)
+{
+    const sp_timeline *own = &s->stream->queue->timeline;
+    const sp_frontier *frontier = &used->storage->block.frontier;
+    uint32_t next = 0; /* goes on behind what was spilled, so that each point is waited for once */
+    while (!sp__frontier_collect(frontier, used->access, own, &next, &s->waits)) {
+        SP_TRY(spill_waits(s));
+    }
     return SP_OK;
 }
 
@@ -171,11 +184,17 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     const sp_timeline *own = &s->stream->queue->timeline;
     if (SP_LIKELY(sp__frontier_is_own(&storage->block.frontier, own))) return SP_OK;
     if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
-    uint32_t next = 0; /* goes on behind what was spilled, so that each point is waited for once */
-    while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &next, &s->waits)) {
-        SP_TRY(spill_waits(s));
-    }
-    return SP_OK;
+    return follow_frontier_locked(s, used);
+}
+
+static sp_status enter_and_tell_locked(step *s, used_storage *used)
+    SP_REQUIRES(&used->storage->lock)
+{
+    const sp_status status = enter_locked(s, used);
+    sp_rt_storage *storage = used->storage;
+    const bool is_met = storage->is_tracked || storage->is_frozen;
+    if (SP_UNLIKELY(sp__check_is_on()) && is_met) sp__check_met(&storage->history);
+    return status;
 }
 
 static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
@@ -183,7 +202,7 @@ static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
     for (; s->locked_count < s->storage_count; s->locked_count++) {
         used_storage *used = &s->storages[s->locked_count];
         if (!sp__storage_lock(used->storage, used->handle)) return SP_INVALID;
-        const sp_status status = enter_locked(s, used);
+        const sp_status status = enter_and_tell_locked(s, used);
         if (status != SP_OK) {
             sp_mutex_unlock(&used->storage->lock);
             return status;
