@@ -61,11 +61,12 @@ SP_API uint64_t sp_check_report_count(void);
  * The first is logged as a warning. */
 SP_API uint64_t sp_check_missed_count(void);
 
-/* An order between threads that the application makes by its own means: all that the calling thread
- * has seen comes before what follows a later sp_check_happens_after of the same token on any
- * thread. The first stands before the unlock, signal or store, the second after the lock, wait or
- * load. A token is any address; nothing is read there. Both do nothing while the checker is off. */
+/* Declares an order between threads that the application makes by its own means: all that the
+ * calling thread has seen comes before what follows a later sp_check_happens_after of the same
+ * token on any thread. To be called before the unlock, signal or store. A token is any address;
+ * nothing is read there. Does nothing while the checker is off. */
 SP_API void sp_check_happens_before(const void *token);
+/* The other side: to be called after the lock, wait or load. */
 SP_API void sp_check_happens_after(const void *token);
 
 SP_EXTERN_C_END

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 
 void sp__lease_faults_init(sp_lease_faults *faults)
@@ -175,6 +176,7 @@ void sp__lease_faults_add(sp_lease_faults *faults, uint64_t lease, uint64_t thre
                           sp_fault fault, bool is_consumer)
 {
     if (lease == 0) return;
+    SP_ASSERT(thread != 0);
     sp_mutex_lock(&faults->lock);
     sp_failed_lease *node = make_lease_locked(faults, lease);
     sp_failed_thread *entry = place_of(node, thread);

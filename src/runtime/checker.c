@@ -349,10 +349,11 @@ void sp__check_start(void)
 
 void sp__check_reset(void)
 {
+    const bool was_on = sp__check_is_on();
     sp_store_relaxed(&sp__check_enabled, 0);
     sp__point_set_observer(NULL);
     sp_mutex_lock(&checker.lock);
-    sp__clocks_reset(&checker.clocks);
+    if (was_on) sp__clocks_reset(&checker.clocks); /* else there is nothing, and a lot of it */
     checker.callback = NULL;
     sp_mutex_unlock(&checker.lock);
     sp_store_relaxed(&checker.report_count, 0);
