@@ -27,7 +27,7 @@ static void find_pending(void *ctx, sp_point point)
     if (!sp__point_has_passed(point)) *pending = point;
 }
 
-/* Nobody has the storage any more, so its lock is not needed. */
+/* The storage has no users left, so its lock is not needed. */
 static sp_point next_pending(const sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 {
     sp_point pending = {0};

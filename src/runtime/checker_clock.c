@@ -154,7 +154,7 @@ void sp__clock_returned(sp_check_clocks *clocks, const sp_thread_clock *thread, 
     sp_clock_vector seen;
     sp__clock_of_thread(clocks, thread, &seen);
     const uint32_t known = snapshots_up_to(clock, point.value);
-    /* The one that stands for the point stands for others too: these get a little too much. */
+    /* The snapshot of the point may be that of earlier ones too: these get a little too much. */
     for (uint32_t i = known > 0 ? known - 1 : 0; i < clock->count; i++) {
         sp__clock_join(&snapshot_at(clock, i)->vector, &seen);
     }

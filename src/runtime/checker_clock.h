@@ -75,7 +75,7 @@ uint32_t sp__clock_of(sp_check_clocks *clocks, const sp_timeline *timeline);
 uint32_t sp__clock_of_ticket(sp_check_clocks *clocks, sp_point ticket,
                              const sp_clock_vector *after);
 
-/* A new thread, and one that ends. NULL stands for the threads without memory everywhere. */
+/* A new thread, and one that ends. Elsewhere a NULL thread means those without memory. */
 void sp__clock_thread_begin(sp_check_clocks *clocks, sp_thread_clock *thread);
 void sp__clock_thread_end(sp_check_clocks *clocks, sp_thread_clock *thread);
 /* What the thread comes after. */

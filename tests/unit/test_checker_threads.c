@@ -93,7 +93,7 @@ static void take_turns(void *arg, uint32_t index)
         wait_for_turn(w, 3);
         w->on_second(w);
         sp_store_release(&w->turn, 4);
-        wait_for_turn(w, 5); /* it lives on meanwhile */
+        wait_for_turn(w, 5); /* a thread that ends would hand over */
     }
 }
 

@@ -71,7 +71,7 @@ TEST(a_lease_stays_failed_whatever_fails_on_others)
     end(&w);
 }
 
-TEST(a_failure_of_no_lease_concerns_nobody)
+TEST(a_failure_of_no_lease_concerns_no_command)
 {
     world w;
     begin(&w);

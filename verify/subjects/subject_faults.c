@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures: no command runs on data that a failed one should have written, whoever executes,
- * reports, overwrites or adopts beside it; and a thread that was told goes on. */
+/* Failures: no command runs on data that a failed one should have written, whichever threads
+ * execute, report, overwrite or adopt beside it; and a thread that was told goes on. */
 #include "support.h"
 
 #include <string.h>
@@ -155,7 +155,7 @@ typedef struct world {
     sp_stream_ref streams[3];
     sp_storage x, y;
     sp_point ready;
-    uint32_t memory[2]; /* plain: what the storages stand for */
+    uint32_t memory[2]; /* plain: the storages' memory */
     uint32_t seen;      /* plain: what the reader's command found */
 } world;
 

@@ -200,7 +200,7 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
     return true;
 }
 
-/* Before the value is done: who is told of the failure clears what stands here. */
+/* To be called before the value is done: a report of the failure clears the entry. */
 static void note_lease_fault(sp_soft_queue *queue, uint64_t value)
 {
     const sp_cursor *cursor = &queue->cursor;
