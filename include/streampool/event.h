@@ -47,8 +47,8 @@ SP_API sp_status sp_event_wait_any(const sp_event *events, uint32_t count, int64
                                    uint32_t *which);
 
 /* Makes later commands of `stream` wait, on the device, for `event`'s last record; returns at once.
- * Streams and events of different devices may meet. An error already on the event moves to the
- * stream: later commands of the same lease over untracked storages get it.
+ * Streams and events of different devices may meet. An error of the event moves to the lease, also
+ * from another lease of the same stream: its later commands over untracked storages get it.
  * Errors: SP_INVALID if the event was never recorded; SP_BUSY if the stream is full. */
 SP_API sp_status sp_stream_wait_event(sp_stream stream, sp_event event);
 

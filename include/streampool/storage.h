@@ -47,8 +47,9 @@ typedef void (*sp_storage_release_function)(void *ctx, void *data);
 typedef struct sp_adopt_options {
     bool is_untracked;
     sp_event ready; /* the memory is ready when this event is reached; zero: it is ready now */
-    /* Or: when all is done that was submitted to this stream, of any device, before the call. One
-     * of the two at most. */
+    /* Or: when all is done that was submitted to this stream, of any device, before the call; not
+     * ready if the lease has failed (sp_stream_synchronize). It is a command: SP_BUSY if the stream
+     * is full. One of the two at most. */
     sp_stream ready_after;
     bool is_frozen; /* frozen from the start; the call waits until the memory is ready */
     sp_storage_release_function release; /* may be NULL */
@@ -56,8 +57,11 @@ typedef struct sp_adopt_options {
 } sp_adopt_options;
 
 /* A storage over host memory that somebody else owns; it must stay valid until the release function
- * is called. SP_INVALID if the bytes would reach round the end of the address space; SP_UNSUPPORTED
- * on a cuda device, which uses memory of its own only. */
+ * is called. Every use waits until the memory is ready, also of an untracked storage. If what makes
+ * it ready fails, whatever reads the storage gets that failure, commands and host accesses, until
+ * one has overwritten all of it; a frozen one is not adopted. SP_INVALID if the bytes would reach
+ * round the end of the address space; SP_UNSUPPORTED on a cuda device, which uses memory of its own
+ * only. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
 

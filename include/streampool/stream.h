@@ -72,7 +72,20 @@ SP_API sp_status sp_stream_guard_end(const sp_stream_guard *guard);
 SP_API sp_status sp_thread_release_stream(void);
 
 /* Waits until everything submitted to the stream before the call has completed. The status is that
- * of the first failed command that this thread submitted to it and was not told of yet.
+ * of the first failed command that this thread submitted to it and was not told of yet; with that
+ * the thread has been told of all of them.
+ *
+ * A failed command makes its lease failed, and with it later commands of the lease that use
+ * untracked storages, whose data nothing follows: such a command fails with the first failure of
+ * its lease for which neither holds:
+ * - the thread that submitted the failed command has been told of it;
+ * - the thread that submits this command has been told of a command of its own that failed
+ *   for that reason.
+ * So of threads that share a lease each is told before its commands run on, and telling one clears
+ * nothing for the others; leases of one stream share nothing, and a new lease inherits nothing.
+ * Where more than 8 threads have failures on one lease, or memory is short, a command too many may
+ * fail, never one too few. Other commands follow their storages and run.
+ *
  * SP_DEADLOCK inside a host function that the stream waits for. */
 SP_API sp_status sp_stream_synchronize(sp_stream stream);
 

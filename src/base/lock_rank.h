@@ -38,6 +38,8 @@
     X(LEAF, RECORDS, "records.lock", "device/thread_record.c",                                     \
       "free thread records, the last number given")                                                \
     X(LEAF, FAULTS, "ring.lock", "device/fault.c", "messages of faults")                           \
+    X(LEAF, LEASE_FAULTS, "sp_lease_faults.lock", "device/lease_faults.h",                         \
+      "the failed leases of a queue")                                                              \
     X(LEAF, CUDA_PROGRAMS, "sp_cuda_programs.lock", "device/cuda/cuda_program.h",                  \
       "which programs are loaded, loads that are going on, their failures")                        \
     X(LEAF, STREAM_POOL, "sp_stream_pool.lock", "runtime/stream_pool.h",                           \

@@ -53,6 +53,7 @@ static inline void sp_spin_hint(void);
 typedef enum sp_tls_slot {
     SP_TLS_LOCKS,       /* base, debug builds: the newest lock that the thread holds */
     SP_TLS_ERROR,       /* base: the last error message */
+    SP_TLS_CHECK,       /* runtime: what the thread has seen, for the checker */
     SP_TLS_WAITER,      /* device: the thread's parker and wait nodes */
     SP_TLS_STREAM,      /* runtime: the current stream */
     SP_TLS_ERROR_SCOPE, /* base: where the last error is put aside */

@@ -72,12 +72,13 @@ typedef struct sp_command {
 typedef struct sp_submission {
     const sp_point *waits;
     uint32_t wait_count;
+    uint32_t fault_count; /* the first so many waits hand their fault on: this submission fails */
     const sp_command *commands;
     uint32_t command_count;
     uint64_t thread; /* number of the submitting thread */
-    uint32_t lease;  /* untracked commands are poisoned by earlier faults of the same lease only */
+    uint64_t lease;  /* handle of the lease, 0: none. Failures of the lease concern its later
+                        submissions that are untracked (lease_faults.h), and no others */
     bool is_untracked;
-    bool takes_faults; /* a fault of the points in `waits` becomes this submission's */
 } sp_submission;
 
 #define SP_MAX_WAITS 64

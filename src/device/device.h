@@ -20,6 +20,7 @@
 #include <streampool/status.h>
 
 #include "device/command.h"
+#include "device/lease_faults.h"
 #include "device/timeline.h"
 
 /* What is unsafe in a vendor's library, and what we do about it. */
@@ -58,10 +59,7 @@ struct sp_queue {
     sp_timeline timeline;
     sp_dev *device;
     uint32_t index;
-    /* lease << 32 | fault: the newest fault of a submission of that lease, which its later
-     * untracked submissions meet. Written by the executor, cleared by whoever reports it; orders
-     * nothing. */
-    sp_atomic_u64 lease_fault;
+    sp_lease_faults lease_faults; /* why commands with untracked bindings fail */
 };
 
 typedef struct sp_device_vtable {

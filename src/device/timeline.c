@@ -166,11 +166,8 @@ sp_fault sp__point_fault(sp_point point)
     return look_for_fault(point.timeline, point.value);
 }
 
-sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread,
-                                    sp_fault sought, bool *is_among)
+sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread)
 {
-    bool is_found = false;
-    if (is_among != NULL) *is_among = false;
     if (sp_load_relaxed(&timeline->failure_total) == 0) return SP_NO_FAULT;
     sp_fault first = SP_NO_FAULT;
     sp_mutex_lock(&timeline->lock);
@@ -178,9 +175,7 @@ sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint6
         const sp_fault fault = sp__failure_log_take(&timeline->failures, value, thread);
         if (fault == SP_NO_FAULT) break;
         if (first == SP_NO_FAULT) first = fault;
-        if (fault == sought) is_found = true;
     }
     sp_mutex_unlock(&timeline->lock);
-    if (is_among != NULL) *is_among = is_found;
     return first;
 }

@@ -110,9 +110,7 @@ static inline bool sp__point_has_passed(sp_point point)
 sp_fault sp__point_fault(sp_point point);
 
 /* Takes the failures with a value up to `value` that `thread` submitted and no earlier call has
- * taken. The first one, SP_NO_FAULT if there is none; *is_among (may be NULL): whether `sought` is
- * the fault of any of them. */
-sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread,
-                                    sp_fault sought, bool *is_among);
+ * taken. The first one, SP_NO_FAULT if there is none. */
+sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread);
 
 #endif

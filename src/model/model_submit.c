@@ -99,7 +99,7 @@ static bool launch(sp_rt_future *run)
     run->is_counted = true;
     run->queue = sp__run_queue_take(model->device);
     run->has_queue = true;
-    const sp_stream_ref stream = {.queue = sp__run_queue_at(model->device, run->queue), .lease = 1};
+    const sp_stream_ref stream = {.queue = sp__run_queue_at(model->device, run->queue)};
     sp_queue *cpu_queue =
         compiled->cpu != NULL ? sp__run_queue_at(compiled->cpu, run->queue) : NULL;
     sp__session_begin(run->session, run->data, run->outputs);

@@ -47,9 +47,12 @@ static sp_status submit_segment(const sp_session *session, const sp_stream_ref *
                                       .wait_count = is_first ? 0 : 1,
                                       .commands = &command,
                                       .command_count = 1,
-                                      .takes_faults = !is_first};
+                                      .fault_count = is_first ? 0 : 1};
     sp_stream_ref to = *stream;
-    if (g % 2 != 0) to.queue = cpu_queue;
+    if (g % 2 != 0) {
+        to.queue = cpu_queue;
+        to.lease = 0; /* which is of the stream's own queue */
+    }
     return sp__submit_plain(&to, &submission, &session->points[g]);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/event.h"
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
+#include "runtime/submit.h"
 
 static void call_owner(sp_host_job *job)
 {
@@ -26,12 +27,20 @@ static void find_pending(void *ctx, sp_point point)
     if (!sp__point_has_passed(point)) *pending = point;
 }
 
+/* The storage has no users left, so its lock is not needed. */
+static sp_point next_pending(const sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
+{
+    sp_point pending = {0};
+    find_pending(&pending, storage->ready); /* its producer still uses the memory */
+    sp__frontier_each(&storage->block.frontier, find_pending, &pending);
+    return pending;
+}
+
 static void walk_on(sp_waiter *waiter)
 {
     sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter);
     for (;;) {
-        sp_point pending = {0};
-        sp__frontier_each(&storage->block.frontier, find_pending, &pending);
+        const sp_point pending = next_pending(storage);
         if (pending.timeline == NULL) break;
         sp__point_flush(pending);
         storage->retire_waiter = (sp_waiter){.value = pending.value, .fire = walk_on};
@@ -48,6 +57,21 @@ void sp__adopted_retire(sp_rt_storage *storage)
     walk_on(&storage->retire_waiter);
 }
 
+bool sp__adopted_is_ready_locked(sp_rt_storage *storage)
+{
+    const sp_point ready = storage->ready;
+    if (!sp__point_has_passed(ready)) return false;
+    if (ready.timeline == NULL) return true;
+    sp__point_observed(ready);
+    const sp_fault fault = sp__point_fault(ready);
+    /* In order: what overwrites all of it ends `ready`, so no such command was submitted yet. */
+    if (fault != SP_NO_FAULT && !SP_PLANTED(ready_is_forgotten)) {
+        sp__cell_poison(&storage->cell, storage->epoch, fault);
+    }
+    storage->ready = (sp_point){0};
+    return true;
+}
+
 /* The point after which the memory may be used. */
 static sp_status find_ready(const sp_adopt_options *options, sp_point *out)
 {
@@ -60,8 +84,10 @@ static sp_status find_ready(const sp_adopt_options *options, sp_point *out)
     }
     sp_stream_ref ref;
     SP_TRY(sp__stream_find(options->ready_after, &ref));
-    *out = sp__queue_last_point(ref.queue);
-    return SP_OK;
+    /* Whatever the lease has submitted may have written the memory: a submission that consumes the
+     * lease's failures, as a command with untracked bindings does. */
+    const sp_submission behind_all = {.is_untracked = true};
+    return sp__submit_plain(&ref, &behind_all, out);
 }
 
 sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
@@ -100,7 +126,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     storage->is_frozen = is_frozen;
     if (is_frozen) sp_store_relaxed(&storage->is_touched, 1); /* or its end would not thaw it */
     storage->block = (sp_block){0};
-    storage->block.frontier.write = ready;
+    storage->ready = is_frozen ? (sp_point){0} : ready;
     sp_mutex_unlock(&storage->lock);
     *out = sp__storage_publish(storage);
     return SP_OK;

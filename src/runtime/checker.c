@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector clocks over timelines, and the uses of each storage since its last write. A debugging aid:
- * where it forgets, or has no memory, it takes uses as ordered: it reports less, never more. */
+/* The uses of each storage since its last write, compared by vector clocks. A debugging aid: where
+ * it forgets, or has no memory, it takes uses as ordered, and counts that. */
 #include "runtime/checker.h"
 
 #include <stdio.h>
-#include <string.h>
-
 #include "base/callback.h"
 #include "base/fork.h"
 #include "base/heap.h"
@@ -14,40 +12,19 @@
 #include "base/option.h"
 #include "base/thread.h"
 #include "device/wait.h"
+#include "runtime/checker_clock.h"
 
-/* Timelines that are told apart; what others do counts as ordered. */
-#define MAX_CLOCKS 256
-#define NO_CLOCK UINT32_MAX
-/* Remembered changes of a stream's clock; a point older than these has itself as its clock. */
-#define SNAPSHOTS 256
 /* Reads since the last write that are remembered, one per stream. */
 #define MAX_READS 64
 
-typedef struct clock_vector {
-    uint64_t values[MAX_CLOCKS];
-} clock_vector;
-
-/* What the submissions from `value` on come after, until the next snapshot. */
-typedef struct clock_snapshot {
-    uint64_t value;
-    clock_vector vector;
-} clock_snapshot;
-
-typedef struct stream_clock {
-    const sp_timeline *timeline;
-    clock_vector now;
-    clock_snapshot *snapshots; /* ring, oldest first; made with the first wait */
-    uint32_t first, count;
-    bool has_lost; /* a snapshot older than those that are there, or than all */
-} stream_clock;
-
 typedef struct past_use {
-    uint32_t clock; /* NO_CLOCK: ordered before everything, as far as we know */
+    uint32_t clock; /* SP_NO_CLOCK: ordered before everything, as far as we know */
     uint64_t value;
     sp_check_use use;
 } past_use;
 
 struct sp_check_history {
+    sp_clock_vector met; /* what the threads had seen that used the storage so far: sp__check_met */
     bool has_write;
     past_use write;
     uint32_t read_count;
@@ -58,138 +35,161 @@ sp_atomic_u32 sp__check_enabled; /* process-wide: an option */
 
 static struct {
     sp_mutex lock;
-    stream_clock clocks[MAX_CLOCKS] SP_GUARDED_BY(lock);
-    uint32_t clock_count SP_GUARDED_BY(lock);
-    clock_vector host SP_GUARDED_BY(lock); /* what has been seen to have passed */
+    sp_check_clocks clocks SP_GUARDED_BY(lock);
     sp_check_function callback SP_GUARDED_BY(lock);
     void *ctx SP_GUARDED_BY(lock);
     sp_callback_calls calls SP_GUARDED_BY(lock);
     sp_cond call_ended; /* an entry left `calls` */
     sp_atomic_u64 report_count;
+    sp_atomic_u64 missed_count;
+    sp_atomic_u32 has_told_misses;
 } checker = {.lock = SP_MUTEX_INIT(SP_LOCK_CHECKER)}; /* process-wide: hazards cross devices */
 
-/* ---- clocks ---- */
-
-static uint32_t clock_of_locked(const sp_timeline *timeline) SP_REQUIRES(&checker.lock)
+/* Something was taken as ordered since there is no room to know better. */
+static void note_miss(void)
 {
-    for (uint32_t i = 0; i < checker.clock_count; i++) {
-        if (checker.clocks[i].timeline == timeline) return i;
+    sp_fetch_add_relaxed(&checker.missed_count, (uint64_t)1);
+}
+
+/* ---- threads ---- */
+
+static void end_thread(void *value)
+{
+    sp_thread_clock *clock = value;
+    if (sp_fork_is_child()) return; /* the lock may be held by a thread that is not there */
+    sp_mutex_lock(&checker.lock);
+    sp__clock_thread_end(&checker.clocks, clock);
+    sp_mutex_unlock(&checker.lock);
+    sp_free(clock);
+}
+
+static SP_NOINLINE sp_thread_clock *new_thread_clock(void)
+{
+    sp_thread_clock *clock = sp_calloc(1, sizeof *clock);
+    if (clock == NULL) return NULL;
+    if (!sp_tls_set(SP_TLS_CHECK, clock, end_thread)) {
+        sp_free(clock);
+        return NULL;
     }
-    if (checker.clock_count == MAX_CLOCKS) return NO_CLOCK;
-    checker.clocks[checker.clock_count].timeline = timeline;
-    return checker.clock_count++;
+    sp_mutex_lock(&checker.lock);
+    sp__clock_thread_begin(&checker.clocks, clock);
+    sp_mutex_unlock(&checker.lock);
+    return clock;
 }
 
-static bool join(clock_vector *into, const clock_vector *from)
+/* The calling thread's; NULL without memory. */
+static sp_thread_clock *own_clock(void)
 {
-    bool is_changed = false;
-    for (uint32_t i = 0; i < MAX_CLOCKS; i++) {
-        if (from->values[i] <= into->values[i]) continue;
-        into->values[i] = from->values[i];
-        is_changed = true;
-    }
-    return is_changed;
+    sp_thread_clock *clock = sp_tls_get(SP_TLS_CHECK);
+    return SP_LIKELY(clock != NULL) ? clock : new_thread_clock();
 }
 
-static bool join_value(clock_vector *into, uint32_t clock, uint64_t value)
-{
-    if (into->values[clock] >= value) return false;
-    into->values[clock] = value;
-    return true;
-}
-
-/* What the submission `value` of the stream came after. */
-static const clock_vector *vector_at(const stream_clock *clock, uint64_t value)
-{
-    for (uint32_t i = clock->count; i-- > 0;) {
-        const clock_snapshot *snapshot = &clock->snapshots[(clock->first + i) % SNAPSHOTS];
-        if (snapshot->value <= value) return &snapshot->vector;
-    }
-    if (!clock->has_lost) return NULL;
-    /* Clocks only grow: the next one that is known holds all that the lost one did. */
-    return clock->count > 0 ? &clock->snapshots[clock->first].vector : &clock->now;
-}
-
-/* Of a timeline without a clock: everything so far. */
-static bool join_all_locked(clock_vector *into) SP_REQUIRES(&checker.lock)
-{
-    bool is_changed = false;
-    for (uint32_t i = 0; i < checker.clock_count; i++) {
-        if (join_value(into, i, checker.clocks[i].now.values[i])) is_changed = true;
-    }
-    return is_changed;
-}
-
-/* Everything that the point comes after, and itself. */
-static bool join_point_locked(clock_vector *into, sp_point point) SP_REQUIRES(&checker.lock)
-{
-    if (point.timeline == NULL) return false;
-    const uint32_t index = clock_of_locked(point.timeline);
-    if (index == NO_CLOCK) return join_all_locked(into);
-    bool is_changed = join_value(into, index, point.value);
-    const clock_vector *past = vector_at(&checker.clocks[index], point.value);
-    if (past != NULL && join(into, past)) is_changed = true;
-    return is_changed;
-}
-
-static void take_snapshot(stream_clock *clock, uint64_t value)
-{
-    if (clock->snapshots == NULL) {
-        clock->snapshots = sp_calloc(SNAPSHOTS, sizeof *clock->snapshots);
-        if (clock->snapshots == NULL) {
-            clock->has_lost = true;
-            return;
-        }
-    }
-    if (clock->count == SNAPSHOTS) {
-        clock->has_lost = true;
-        clock->first = (clock->first + 1) % SNAPSHOTS;
-        clock->count--;
-    }
-    clock_snapshot *snapshot = &clock->snapshots[(clock->first + clock->count) % SNAPSHOTS];
-    clock->count++;
-    snapshot->value = value;
-    snapshot->vector = clock->now;
-}
+/* ---- what orders ---- */
 
 void sp__check_submitted(sp_point point, const sp_point *waits, uint32_t wait_count)
 {
+    const sp_thread_clock *own = own_clock();
     sp_mutex_lock(&checker.lock);
-    const uint32_t index = clock_of_locked(point.timeline);
-    if (index != NO_CLOCK) {
-        stream_clock *clock = &checker.clocks[index];
-        bool is_changed = join(&clock->now, &checker.host);
-        for (uint32_t i = 0; i < wait_count; i++) {
-            if (join_point_locked(&clock->now, waits[i])) is_changed = true;
-        }
-        clock->now.values[index] = point.value;
-        if (is_changed) take_snapshot(clock, point.value);
-    }
+    sp__clock_submitted(&checker.clocks, own, point, waits, wait_count);
     sp_mutex_unlock(&checker.lock);
 }
 
-/* Some thread has seen that the point has passed. */
+/* The thread has seen that the point has passed. */
 static void observe(sp_point point)
 {
     if (point.timeline == NULL) return;
+    sp_thread_clock *own = own_clock();
+    sp_clock_vector seen = {{0}};
     sp_mutex_lock(&checker.lock);
-    join_point_locked(&checker.host, point);
+    sp__clock_join_point(&checker.clocks, &seen, point);
+    sp__clock_see(&checker.clocks, own, &seen);
+    sp_mutex_unlock(&checker.lock);
+}
+
+void sp__check_host_begins(sp_point point)
+{
+    sp_thread_clock *own = own_clock();
+    sp_clock_vector seen = {{0}};
+    sp_mutex_lock(&checker.lock);
+    sp__clock_join_point(&checker.clocks, &seen, point);
+    const uint32_t index = sp__clock_of(&checker.clocks, point.timeline);
+    if (index != SP_NO_CLOCK) seen.values[index] = point.value - 1; /* it is inside this one */
+    sp__clock_see(&checker.clocks, own, &seen);
+    sp_mutex_unlock(&checker.lock);
+}
+
+void sp__check_host_ends(sp_point point)
+{
+    const sp_thread_clock *own = own_clock();
+    sp_mutex_lock(&checker.lock);
+    sp__clock_returned(&checker.clocks, own, point);
+    sp_mutex_unlock(&checker.lock);
+}
+
+/* Made with the first use. */
+static sp_check_history *history_at(sp_check_history **place)
+{
+    if (*place == NULL) *place = sp_calloc(1, sizeof **place);
+    return *place;
+}
+
+void sp__check_met(sp_check_history **place)
+{
+    sp_check_history *history = history_at(place);
+    if (history == NULL) return; /* nor is anything found unordered then */
+    sp_thread_clock *own = own_clock();
+    sp_clock_vector seen;
+    sp_mutex_lock(&checker.lock);
+    sp__clock_see(&checker.clocks, own, &history->met);
+    sp__clock_of_thread(&checker.clocks, own, &seen);
+    sp__clock_join(&history->met, &seen);
+    sp_mutex_unlock(&checker.lock);
+}
+
+void sp_check_happens_before(const void *token)
+{
+    if (!sp__check_is_on() || sp_fork_is_child()) return;
+    const sp_thread_clock *own = own_clock();
+    sp_clock_vector seen;
+    sp_clock_vector *shared;
+    sp_mutex_lock(&checker.lock);
+    sp__clock_of_thread(&checker.clocks, own, &seen);
+    if (!sp__clock_of_token(&checker.clocks, token, &shared)) note_miss();
+    sp__clock_join(shared, &seen);
+    sp_mutex_unlock(&checker.lock);
+}
+
+void sp__check_forget_token(const void *token)
+{
+    sp_mutex_lock(&checker.lock);
+    sp__clock_forget_token(&checker.clocks, token);
+    sp_mutex_unlock(&checker.lock);
+}
+
+void sp_check_happens_after(const void *token)
+{
+    if (!sp__check_is_on() || sp_fork_is_child()) return;
+    sp_thread_clock *own = own_clock();
+    sp_clock_vector *shared;
+    sp_mutex_lock(&checker.lock);
+    if (!sp__clock_of_token(&checker.clocks, token, &shared)) note_miss();
+    sp__clock_see(&checker.clocks, own, shared);
     sp_mutex_unlock(&checker.lock);
 }
 
 /* ---- uses ---- */
 
-/* A use under `clock` (NO_CLOCK: of a timeline that has none), which comes after `after` (NULL:
+/* A use under `clock` (SP_NO_CLOCK: of a timeline that has none), which comes after `after` (NULL:
  * after everything). */
 typedef struct new_use {
     uint32_t clock;
-    const clock_vector *after;
+    const sp_clock_vector *after;
     sp_access access;
 } new_use;
 
 static bool is_ordered(const past_use *earlier, const new_use *use)
 {
-    if (use->after == NULL || earlier->clock == NO_CLOCK || earlier->clock == use->clock) {
+    if (use->after == NULL || earlier->clock == SP_NO_CLOCK || earlier->clock == use->clock) {
         return true;
     }
     return use->after->values[earlier->clock] >= earlier->value;
@@ -232,7 +232,11 @@ static void remember(sp_check_history *history, const past_use *use)
         history->reads[i] = *use;
         return;
     }
-    if (history->read_count < MAX_READS) history->reads[history->read_count++] = *use;
+    if (history->read_count < MAX_READS) {
+        history->reads[history->read_count++] = *use;
+    } else {
+        note_miss();
+    }
 }
 
 static void log_report(const sp_check_report *report)
@@ -249,49 +253,37 @@ static void log_report(const sp_check_report *report)
            (unsigned long long)b->thread, b->call_site);
 }
 
-/* Made with the first use. */
-static sp_check_history *history_at(sp_check_history **place)
-{
-    if (*place == NULL) *place = sp_calloc(1, sizeof **place);
-    return *place;
-}
-
 void sp__check_used(sp_check_history **place, uint64_t bytes, sp_point point,
                     const sp_check_use *use, sp_check_batch *batch)
 {
     sp_check_history *history = history_at(place);
+    if (history == NULL) note_miss();
     if (history == NULL) return;
     sp_mutex_lock(&checker.lock);
-    const uint32_t clock = clock_of_locked(point.timeline);
-    const clock_vector *after = clock != NO_CLOCK ? &checker.clocks[clock].now : NULL;
+    const uint32_t clock = sp__clock_of(&checker.clocks, point.timeline);
+    const bool has_clock = clock != SP_NO_CLOCK;
+    if (!has_clock) note_miss();
+    const sp_clock_vector *after = has_clock ? &checker.clocks.streams[clock].now : NULL;
     report_unordered(history, bytes, &(new_use){clock, after, use->access}, use, batch);
     remember(history, &(past_use){clock, point.value, *use});
     sp_mutex_unlock(&checker.lock);
-}
-
-/* The clock of an access's ticket, which comes after `after`; of older ones it is not known any
- * more what they came after. */
-static uint32_t ticket_clock_locked(sp_point ticket, const clock_vector *after)
-    SP_REQUIRES(&checker.lock)
-{
-    const uint32_t index = ticket.timeline != NULL ? clock_of_locked(ticket.timeline) : NO_CLOCK;
-    if (index == NO_CLOCK) return NO_CLOCK;
-    stream_clock *clock = &checker.clocks[index];
-    clock->now = *after;
-    clock->now.values[index] = ticket.value;
-    clock->has_lost = true;
-    return index;
 }
 
 void sp__check_accessed(sp_check_history **place, uint64_t bytes, sp_point ticket,
                         const sp_wait_set *behind, const sp_check_use *use, sp_check_batch *batch)
 {
     sp_check_history *history = history_at(place);
+    const sp_thread_clock *own = own_clock();
+    if (history == NULL) note_miss();
     if (history == NULL) return;
+    sp_clock_vector after;
     sp_mutex_lock(&checker.lock);
-    clock_vector after = checker.host;
-    for (uint32_t i = 0; i < behind->count; i++) join_point_locked(&after, behind->points[i]);
-    const uint32_t clock = ticket_clock_locked(ticket, &after);
+    sp__clock_of_thread(&checker.clocks, own, &after);
+    for (uint32_t i = 0; i < behind->count; i++) {
+        sp__clock_join_point(&checker.clocks, &after, behind->points[i]);
+    }
+    const uint32_t clock = sp__clock_of_ticket(&checker.clocks, ticket, &after);
+    if (ticket.timeline != NULL && clock == SP_NO_CLOCK) note_miss();
     report_unordered(history, bytes, &(new_use){clock, &after, use->access}, use, batch);
     remember(history, &(past_use){clock, ticket.value, *use});
     sp_mutex_unlock(&checker.lock);
@@ -320,8 +312,21 @@ static void emit(const sp_check_batch *batch)
     sp_mutex_unlock(&checker.lock);
 }
 
+/* Once: from then on the figure tells. */
+static void tell_misses(void)
+{
+    if (SP_LIKELY(sp_load_relaxed(&checker.missed_count) == 0)) return;
+    if (sp_exchange_acquire(&checker.has_told_misses, 1) != 0) return;
+    SP_LOG(SP_LOG_WARN,
+           "the hazard checker is beyond its limits (%u streams and host accesses, %u streams that "
+           "read one storage, %u tokens, or memory): what it cannot tell apart it takes as "
+           "ordered; sp_check_missed_count counts it",
+           (unsigned)SP_CHECK_CLOCKS, (unsigned)MAX_READS, (unsigned)SP_CHECK_TOKENS);
+}
+
 void sp__check_emit(sp_check_batch *batch)
 {
+    tell_misses();
     if (batch == NULL) return;
     if (batch->count > 0) emit(batch);
     sp_free(batch);
@@ -344,18 +349,16 @@ void sp__check_start(void)
 
 void sp__check_reset(void)
 {
+    const bool was_on = sp__check_is_on();
     sp_store_relaxed(&sp__check_enabled, 0);
     sp__point_set_observer(NULL);
     sp_mutex_lock(&checker.lock);
-    for (uint32_t i = 0; i < checker.clock_count; i++) {
-        sp_free(checker.clocks[i].snapshots);
-        checker.clocks[i] = (stream_clock){0};
-    }
-    checker.clock_count = 0;
-    checker.host = (clock_vector){{0}};
+    if (was_on) sp__clocks_reset(&checker.clocks); /* else there is nothing, and a lot of it */
     checker.callback = NULL;
     sp_mutex_unlock(&checker.lock);
     sp_store_relaxed(&checker.report_count, 0);
+    sp_store_relaxed(&checker.missed_count, 0);
+    sp_store_relaxed(&checker.has_told_misses, 0);
 }
 
 void sp_check_set_callback(sp_check_function fn, void *ctx)
@@ -380,4 +383,9 @@ bool sp_check_is_on(void)
 uint64_t sp_check_report_count(void)
 {
     return sp_load_relaxed(&checker.report_count);
+}
+
+uint64_t sp_check_missed_count(void)
+{
+    return sp_load_relaxed(&checker.missed_count);
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hazard checker inside the library. It keeps a vector clock per stream: which value of every
- * other stream its newest submission comes after. A submission joins the clocks of the points it
- * waits for, and the host's: once any thread has seen that a point has passed, everything submitted
- * later comes after it. A use is compared with the conflicting uses since the storage's last write.
+/* The hazard checker inside the library. It keeps a vector clock per stream and per thread
+ * (checker_clock.h). A submission joins the clocks of the points it waits for, and its thread's:
+ * all that this thread has seen to have passed, itself or by a hand-over from a thread that had. A
+ * use is compared with the conflicting uses since the storage's last write.
+ *
+ * Hand-overs: record and use of an event; uses of one tracked or frozen storage, whose lock orders
+ * them, so that a point which one thread drops from the frontier is known to the next; the ends of
+ * threads; what the application declares. include/streampool/check.h tells users.
  *
  * Off, each hook is one relaxed load. On, one lock, below all others, guards everything here. */
 #ifndef SP_RUNTIME_CHECKER_H
@@ -28,6 +32,17 @@ static inline bool sp__check_is_on(void)
 void sp__check_start(void);
 /* Forgets everything: tests. */
 void sp__check_reset(void);
+
+/* Around a host function of the submission at `point`, on the thread that runs it. */
+void sp__check_host_begins(sp_point point);
+void sp__check_host_ends(sp_point point);
+
+/* The object that served as a token of sp_check_happens_before is gone. */
+void sp__check_forget_token(const void *token);
+
+/* The thread has the lock of a storage that is tracked or frozen, and has looked at its frontier:
+ * it takes over from all that did so before, and hands over to those to come. */
+void sp__check_met(sp_check_history **history);
 
 /* A submission was accepted as `point` after `waits`. */
 void sp__check_submitted(sp_point point, const sp_point *waits, uint32_t wait_count);

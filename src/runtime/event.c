@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "device/host_executor.h"
 #include "device/wait.h"
+#include "runtime/checker.h"
 #include "runtime/runtime_state.h"
 #include "runtime/stream_pool.h"
 #include "runtime/submit.h"
@@ -100,6 +101,7 @@ static void event_destroy(sp_object *object)
     event->stamp = NULL;
     sp_mutex_unlock(&event->lock);
     stamp_give(stamp);
+    if (SP_UNLIKELY(sp__check_is_on())) sp__check_forget_token(event);
     sp__handle_recycle(&events, object);
 }
 
@@ -165,6 +167,7 @@ sp_status sp__event_point(sp_event handle, sp_point *out)
     const bool is_recorded = event->is_recorded;
     *out = event->point;
     sp_mutex_unlock(&event->lock);
+    if (SP_UNLIKELY(sp__check_is_on())) sp_check_happens_after(event);
     if (SP_LIKELY(is_recorded)) return SP_OK;
     return sp__fail(SP_INVALID, "the event was never recorded: record it on a stream first");
 }
@@ -207,6 +210,7 @@ sp_status sp_event_record(sp_event handle, sp_stream stream)
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_rt_event *event = peek(handle);
+    if (SP_UNLIKELY(sp__check_is_on()) && event != NULL) sp_check_happens_before(event);
     bool has_timing = false;
     SP_TRY(record_plain(event, handle, &ref, &has_timing));
     if (!has_timing) return SP_OK;
@@ -298,9 +302,12 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
     SP_TRY(sp__rt_stream_find(stream, &ref));
     SP_TRY(sp__event_point(event, &point));
     const bool is_done = sp__point_has_passed(point) && sp__point_fault(point) == SP_NO_FAULT;
-    if (is_done) sp__point_observed(point);
-    if (is_done || point.timeline == &ref.queue->timeline) return SP_OK; /* ordered already */
-    const sp_submission submission = {.waits = &point, .wait_count = 1, .takes_faults = true};
+    if (is_done) {
+        sp__point_observed(point);
+        return SP_OK;
+    }
+    /* Also on the stream's own timeline, which orders itself: another lease may have failed. */
+    const sp_submission submission = {.waits = &point, .wait_count = 1, .fault_count = 1};
     sp_point mine;
     return sp__submit_plain(&ref, &submission, &mine);
 }
@@ -362,11 +369,21 @@ typedef struct event_callback {
     void *ctx;
 } event_callback;
 
+static void callback_free(event_callback *callback)
+{
+    if (SP_UNLIKELY(sp__check_is_on())) sp__check_forget_token(callback);
+    sp_free(callback);
+}
+
 static void call_user(sp_host_job *job)
 {
     event_callback *callback = SP_CONTAINER_OF(job, event_callback, job);
     const event_callback copy = *callback;
-    sp_free(callback);
+    if (SP_UNLIKELY(sp__check_is_on())) {
+        sp_check_happens_after(callback);
+        sp__point_observed(copy.point);
+    }
+    callback_free(callback);
     copy.fn(copy.ctx, sp__fault_report(sp__point_fault(copy.point)));
 }
 
@@ -374,7 +391,7 @@ static void call_user(sp_host_job *job)
 static void fire_callback(sp_waiter *waiter)
 {
     event_callback *callback = SP_CONTAINER_OF(waiter, event_callback, waiter);
-    if (!sp__host_executor_post(&callback->job)) sp_free(callback);
+    if (!sp__host_executor_post(&callback->job)) callback_free(callback);
 }
 
 sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
@@ -389,11 +406,12 @@ sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
                                  .point = point,
                                  .fn = fn,
                                  .ctx = ctx};
+    if (SP_UNLIKELY(sp__check_is_on())) sp_check_happens_before(callback);
     sp__point_flush(point);
     const bool is_waiting =
         !sp__point_has_passed(point) && sp__timeline_register(point.timeline, &callback->waiter);
     if (is_waiting || sp__host_executor_post(&callback->job)) return SP_OK;
-    sp_free(callback);
+    callback_free(callback);
     return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) during the call");
 }
 

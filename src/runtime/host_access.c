@@ -13,6 +13,8 @@
  * ended or abandoned, for the thread that began it. */
 #include <streampool/storage.h>
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
@@ -199,12 +201,16 @@ static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ti
 {
     const sp_frontier *frontier = &storage->block.frontier;
     uint32_t next = 0;
+    if (!sp__adopted_is_ready_locked(storage)) {
+        sp__wait_set_add(&ticket->behind, storage->ready, NULL);
+    }
     if (sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind)) return SP_OK;
-    const uint32_t most = frontier->count + 1;
+    const uint32_t most = ticket->behind.count + frontier->count + 1;
     sp_point *points = sp_malloc(most * sizeof *points);
     if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u uses", most);
-    ticket->behind = (sp_wait_set){.capacity = most, .points = points};
-    next = 0;
+    memcpy(points, ticket->inline_points, ticket->behind.count * sizeof *points);
+    ticket->behind.capacity = most;
+    ticket->behind.points = points;
     sp__frontier_collect(frontier, ticket->access, NULL, &next, &ticket->behind);
     return SP_OK;
 }
@@ -260,9 +266,11 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
                         storage->device->dev->limits.name);
     }
     step->data = (char *)storage->memory->host + storage->offset;
-    if (!storage->is_frozen) SP_TRY(take_ticket_locked(storage, access, step));
-    if (SP_UNLIKELY(sp__check_is_on())) check_access_locked(storage, access, step);
-    return SP_OK;
+    const sp_status status = storage->is_frozen ? SP_OK : take_ticket_locked(storage, access, step);
+    if (SP_LIKELY(!sp__check_is_on())) return status;
+    if (storage->is_tracked || storage->is_frozen) sp__check_met(&storage->history);
+    if (status == SP_OK) check_access_locked(storage, access, step);
+    return status;
 }
 
 /* Unless the storage's destroyer has taken it off already. */
@@ -272,6 +280,20 @@ static void unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
     sp_host_ticket **place = &storage->tickets;
     while (*place != NULL && *place != ticket) place = &(*place)->next;
     if (*place != NULL) *place = ticket->next;
+}
+
+/* The host overwrites all of it. */
+static void forget_fault_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
+{
+    storage->ready = (sp_point){0};
+    sp__cell_clear(&storage->cell, storage->epoch);
+}
+
+/* Why the host cannot read the storage, which it was to have at `epoch` behind `ready`. */
+static sp_status look_for_fault(const sp_rt_storage *storage, uint32_t epoch, sp_point ready)
+{
+    const sp_fault fault = sp__cell_fault(&storage->cell, epoch);
+    return sp__fault_report(fault != SP_NO_FAULT ? fault : sp__point_fault(ready));
 }
 
 /* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
@@ -286,6 +308,7 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, const ac
         ticket->is_open = true;
         ticket->record = step->record;
         sp_fetch_add_relaxed(&step->record->open_accesses, 1);
+        if (ticket->access == SP_WRITE) forget_fault_locked(storage);
     } else {
         unlink_locked(storage, ticket);
     }
@@ -311,14 +334,14 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     sp_status status = enter_locked(storage, access, &step);
     const uint32_t epoch = storage->epoch;
+    const sp_point ready = storage->ready;
     sp_mutex_unlock(&storage->lock);
     SP_TRY(status);
     if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
 
     if (step.ticket != NULL)
         status = sp__point_wait_for_access(step.ticket->behind.points, step.ticket->behind.count);
-    if (status == SP_OK && access == SP_WRITE) sp__cell_clear(&storage->cell, epoch);
-    if (status == SP_OK) status = sp__fault_report(sp__cell_fault(&storage->cell, epoch));
+    if (status == SP_OK && access != SP_WRITE) status = look_for_fault(storage, epoch, ready);
     if (step.ticket != NULL) status = leave_begin(storage, handle, &step, status);
     if (status == SP_OK) *data = step.data;
     return status;

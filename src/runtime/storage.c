@@ -54,8 +54,9 @@ void sp__storage_block_free(sp_block *block)
     sp__storage_recycle(SP_CONTAINER_OF(block, sp_rt_storage, block));
 }
 
-void sp__storage_recycle(sp_rt_storage *storage)
+void sp__storage_recycle(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 {
+    storage->ready = (sp_point){0};
     sp__frontier_clear(&storage->block.frontier);
     sp__handle_recycle(&sp__storages, &storage->object);
 }
@@ -252,6 +253,7 @@ sp_status sp_storage_freeze(sp_storage handle)
         } else {
             /* Reads that are tracked so far stay in the frontier; later ones are not added. */
             storage->is_frozen = true;
+            if (SP_UNLIKELY(sp__check_is_on())) sp__check_met(&storage->history);
             status = SP_OK;
         }
         sp_mutex_unlock(&storage->lock);

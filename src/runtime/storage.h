@@ -47,6 +47,10 @@ typedef struct sp_rt_storage {
     bool is_tracked SP_GUARDED_BY(lock);
     bool is_frozen SP_GUARDED_BY(lock); /* raised once per life */
     bool is_adopted SP_GUARDED_BY(lock);
+    /* Of adopted memory: the point after which its bytes are good, until it is known to have
+     * passed. Every use waits for it, tracked or not, and one that reads fails with its fault; then
+     * the fault becomes poison. A write of all bytes ends it: what was wrong is overwritten. */
+    sp_point ready SP_GUARDED_BY(lock);
     sp_host_ticket *tickets SP_GUARDED_BY(lock);          /* open host accesses */
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */
     sp_block block; /* its frontier: guarded by lock while the storage lives */
@@ -78,6 +82,9 @@ void sp__storage_block_free(sp_block *block);
 
 /* Adopted memory whose last user has gone: the callback follows its last use (adopt.c). */
 void sp__adopted_retire(sp_rt_storage *storage);
+/* Nothing has to wait for the memory to be ready any more; if it failed, the storage is poisoned.
+ * False while storage->ready is still to come. */
+bool sp__adopted_is_ready_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
 /* After the callback: the object is free. */
 void sp__storage_recycle(sp_rt_storage *storage);
 /* A fresh object for adopted memory. */

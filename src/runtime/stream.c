@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
+#include "runtime/checker.h"
 #include "runtime/runtime_state.h"
 #include "runtime/submit.h"
 
@@ -15,14 +16,10 @@ static sp_status report_failures(sp_point point)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    sp_queue *queue = point.timeline->owner;
-    uint64_t lease_fault = sp_load_relaxed(&queue->lease_fault);
-    bool is_told;
-    const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number,
-                                                      (sp_fault)lease_fault, &is_told);
+    const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number);
     if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
-    /* All of them count as told, the newest too: untracked commands go on. */
-    if (is_told) sp_cas_relaxed(&queue->lease_fault, &lease_fault, 0);
+    /* All of them count as told. */
+    sp__lease_faults_told(&point.timeline->owner->lease_faults, record->number, point.value);
     return sp__fault_report(fault);
 }
 
@@ -127,7 +124,12 @@ static sp_status run_host_call(void *ctx, sp_fault fault)
 {
     const host_call call = *(host_call *)ctx;
     sp_free(ctx);
+    const sp_thread_record *record = SP_UNLIKELY(sp__check_is_on()) ? sp__thread_record() : NULL;
+    const bool is_checked = record != NULL && record->frames != NULL;
+    const sp_point point = is_checked ? record->frames->point : (sp_point){0};
+    if (is_checked) sp__check_host_begins(point);
     call.fn(call.ctx, sp__fault_report(fault));
+    if (is_checked) sp__check_host_ends(point);
     return SP_OK;
 }
 

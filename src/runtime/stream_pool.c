@@ -14,7 +14,6 @@ static sp_handle_table leases = {/* process-wide: the table of all stream handle
                                  .object_bytes = sizeof(sp_lease),
                                  .destroy = lease_destroy,
                                  .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
-static sp_atomic_u32 last_lease_number; /* process-wide: leases are told apart by it */
 
 /* ---- streams ---- */
 
@@ -260,18 +259,28 @@ static void lease_destroy(sp_object *object)
     stream_put(sp__rt_device_pool(stream->device), stream);
 }
 
+static bool is_over(uint64_t lease)
+{
+    return sp__handle_peek(&leases, lease) == NULL;
+}
+
+/* Drops what leases that are over have left; a new one inherits no failure anyway, since no handle
+ * has the same bits. */
+static void forget_ended_leases(sp_queue *queue)
+{
+    const uint64_t done = sp_load_acquire(&queue->timeline.done);
+    const uint64_t last = queue->device->vtable->last_value(queue);
+    sp__lease_faults_sweep(&queue->lease_faults, is_over, last, done);
+}
+
 static sp_status lease_new(sp_rt_stream *stream, sp_stream *out)
 {
     sp_object *object;
     SP_TRY(sp_once_run(&stream->once, make_queue, stream));
     SP_TRY(sp__handle_take(&leases, &object));
     sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
-    uint32_t number;
-    do {
-        number = sp_fetch_add_relaxed(&last_lease_number, 1) + 1;
-    } while (number == 0);
-    /* Release: a peek that reads these also sees that the former life has ended. */
-    sp_store_release(&lease->number, number);
+    forget_ended_leases(sp__stream_queue_if_made(stream));
+    /* Release: a peek that reads this also sees that the former life has ended. */
     sp_store_release(&lease->stream, stream);
     out->bits = sp__handle_publish(&leases, object);
     return SP_OK;
@@ -292,7 +301,7 @@ sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out)
     if (SP_LIKELY(object != NULL)) {
         sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
         out->stream = sp_load_acquire(&lease->stream);
-        out->lease = sp_load_acquire(&lease->number);
+        out->lease = stream.bits;
         if (SP_LIKELY(sp__handle_is_current(object, stream.bits))) {
             out->queue = sp__stream_queue_if_made(out->stream);
             return SP_OK;

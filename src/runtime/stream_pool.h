@@ -44,7 +44,6 @@ typedef struct sp_rt_stream {
 typedef struct sp_lease {
     SP_CACHE_ALIGNED sp_object object;
     SP_ATOMIC(sp_rt_stream *) stream;
-    sp_atomic_u32 number; /* differs for every lease of the process (modulo 2^32); never 0 */
 } sp_lease;
 
 /* A taker in the line; lives on its stack. */
@@ -101,7 +100,7 @@ sp_status sp__stream_lease_release(sp_stream stream);
 typedef struct sp_stream_ref {
     sp_rt_stream *stream;
     sp_queue *queue;
-    uint32_t lease;
+    uint64_t lease; /* the handle; 0: of no lease */
 } sp_stream_ref;
 
 /* Looks a handle up; streams themselves never go away. */

@@ -20,6 +20,7 @@ typedef struct used_storage {
     sp_storage handle;
     sp_access access; /* of all its bindings */
     bool is_tracked;  /* and not frozen: its frontier decides */
+    bool ends_ready;  /* overwrites memory that was adopted and is not known to be ready */
 } used_storage;
 
 typedef struct step {
@@ -32,7 +33,10 @@ typedef struct step {
     uint32_t locked_count;
     bool is_untracked;
     sp_binding bindings[SP_MAX_USES];
-    sp_point points[SP_MAX_WAITS];
+    /* What the submission waits for. In front of the places of `waits`, up to them, are the points
+     * whose faults it takes over. */
+    sp_point points[SP_MAX_USES + SP_MAX_WAITS];
+    uint32_t fault_count;
     sp_wait_set waits;
     const void *call_site;
     sp_check_batch *reports; /* NULL if the checker is off */
@@ -92,7 +96,7 @@ static sp_status insert(step *s, sp_rt_storage *storage, const sp_use *use)
                    : refuse_stale(storage, s->storages[at].handle, use->storage);
     }
     for (uint32_t i = s->storage_count; i > at; i--) s->storages[i] = s->storages[i - 1];
-    s->storages[at] = (used_storage){storage, use->storage, use->access, true};
+    s->storages[at] = (used_storage){storage, use->storage, use->access, true, false};
     s->storage_count++;
     return SP_OK;
 }
@@ -118,6 +122,46 @@ static sp_status spill_waits(step *s)
     return SP_OK;
 }
 
+/* Does the command leave nothing of the storage as it was? */
+static bool overwrites_locked(const step *s, const used_storage *used)
+    SP_REQUIRES(&used->storage->lock)
+{
+    bool is_all = false;
+    for (uint32_t i = 0; i < s->use_count; i++) {
+        const sp_use *use = &s->uses[i];
+        if (s->by_use[i] != used->storage || use->is_partial) continue;
+        is_all = is_all || use->bytes == used->storage->bytes;
+    }
+    return is_all && used->access == SP_WRITE;
+}
+
+/* Adopted memory that is not ready: every use follows the point, what reads takes its fault. */
+static sp_status follow_ready_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
+{
+    const sp_point ready = used->storage->ready;
+    if (sp__adopted_is_ready_locked(used->storage)) return SP_OK;
+    if ((used->access & SP_READ) != 0 && !SP_PLANTED(ready_without_fault)) {
+        s->points[SP_MAX_USES - ++s->fault_count] = ready;
+        return SP_OK;
+    }
+    used->ends_ready = overwrites_locked(s, used);
+    const sp_timeline *own = &s->stream->queue->timeline;
+    while (!sp__wait_set_add(&s->waits, ready, own)) SP_TRY(spill_waits(s));
+    return SP_OK;
+}
+
+static sp_status follow_frontier_locked(step *s, const used_storage *used)
+    SP_REQUIRES(&used->storage->lock)
+{
+    const sp_timeline *own = &s->stream->queue->timeline;
+    const sp_frontier *frontier = &used->storage->block.frontier;
+    uint32_t next = 0; /* goes on behind what was spilled, so that each point is waited for once */
+    while (!sp__frontier_collect(frontier, used->access, own, &next, &s->waits)) {
+        SP_TRY(spill_waits(s));
+    }
+    return SP_OK;
+}
+
 static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
 {
     sp_rt_storage *storage = used->storage;
@@ -132,6 +176,7 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     }
     used->is_tracked = storage->is_tracked && !storage->is_frozen;
     if (!storage->is_tracked) s->is_untracked = true;
+    if (SP_UNLIKELY(storage->ready.timeline != NULL)) SP_TRY(follow_ready_locked(s, used));
     if (!used->is_tracked) {
         sp_fetch_or_relaxed(&storage->used_streams, (uint64_t)1 << s->stream->stream->index);
         return SP_OK;
@@ -139,11 +184,17 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     const sp_timeline *own = &s->stream->queue->timeline;
     if (SP_LIKELY(sp__frontier_is_own(&storage->block.frontier, own))) return SP_OK;
     if ((used->access & SP_WRITE) == 0) SP_TRY(sp__frontier_reserve(&storage->block.frontier));
-    uint32_t next = 0; /* goes on behind what was spilled, so that each point is waited for once */
-    while (!sp__frontier_collect(&storage->block.frontier, used->access, own, &next, &s->waits)) {
-        SP_TRY(spill_waits(s));
-    }
-    return SP_OK;
+    return follow_frontier_locked(s, used);
+}
+
+static sp_status enter_and_tell_locked(step *s, used_storage *used)
+    SP_REQUIRES(&used->storage->lock)
+{
+    const sp_status status = enter_locked(s, used);
+    sp_rt_storage *storage = used->storage;
+    const bool is_met = storage->is_tracked || storage->is_frozen;
+    if (SP_UNLIKELY(sp__check_is_on()) && is_met) sp__check_met(&storage->history);
+    return status;
 }
 
 static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
@@ -151,7 +202,7 @@ static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
     for (; s->locked_count < s->storage_count; s->locked_count++) {
         used_storage *used = &s->storages[s->locked_count];
         if (!sp__storage_lock(used->storage, used->handle)) return SP_INVALID;
-        const sp_status status = enter_locked(s, used);
+        const sp_status status = enter_and_tell_locked(s, used);
         if (status != SP_OK) {
             sp_mutex_unlock(&used->storage->lock);
             return status;
@@ -205,6 +256,7 @@ static void publish_all(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
     const uint32_t count = s->storage_count;
     for (uint32_t i = 0; i < count; i++) {
         const used_storage *used = &s->storages[i];
+        if (used->ends_ready) used->storage->ready = (sp_point){0};
         if (!used->is_tracked) continue;
         sp__frontier_publish(&used->storage->block.frontier, used->access, point);
     }
@@ -248,8 +300,9 @@ static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
     SP_TRY(bind_all(s));
     command->bindings = s->bindings;
     command->binding_count = s->use_count;
-    sp_submission submission = {.waits = s->points,
-                                .wait_count = s->waits.count,
+    sp_submission submission = {.waits = s->waits.points - s->fault_count,
+                                .wait_count = s->fault_count + s->waits.count,
+                                .fault_count = s->fault_count,
                                 .commands = command,
                                 .command_count = 1,
                                 .is_untracked = s->is_untracked};
@@ -293,6 +346,8 @@ static bool submit_own(const sp_stream_ref *stream, sp_command *command, const s
     *status = SP_INVALID;
     if (!sp__storage_lock(storage, use->storage)) return true;
     const bool is_own = storage->is_tracked && !storage->is_frozen &&
+                        storage->ready.timeline == NULL &&
+                        storage->device == stream->stream->device &&
                         sp__frontier_is_own(&storage->block.frontier, &stream->queue->timeline);
     if (is_own) *status = submit_own_locked(stream, command, use, storage, out);
     sp_mutex_unlock(&storage->lock);
@@ -320,7 +375,8 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     s.is_untracked = false;
     s.call_site = call_site;
     s.reports = SP_UNLIKELY(sp__check_is_on()) ? sp_calloc(1, sizeof *s.reports) : NULL;
-    s.waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = s.points};
+    s.fault_count = 0;
+    s.waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = s.points + SP_MAX_USES};
     status = collect_storages(&s);
     if (status == SP_OK) status = lock_all(&s);
     if (status == SP_OK) status = submit_locked(&s, command, out);

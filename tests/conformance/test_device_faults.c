@@ -108,26 +108,32 @@ TEST(untracked_commands_of_a_lease_consume_its_faults)
     fixture_close(&f);
 }
 
-TEST(a_submission_that_takes_faults_fails_with_the_point_it_waits_for)
+TEST(a_submission_takes_the_faults_of_those_of_its_waits_that_hand_them_on)
 {
     fixture f = fixture_open();
     const sp_command bad = command_dispatch(&kernel_fail, 1, NULL, 0, NULL, 0);
     const sp_point failed = submit(f.queues[0], &bad, 1);
-    sp_submission submission = {.waits = &failed, .wait_count = 1};
+    sp_point waits[2] = {failed, submit(f.queues[0], NULL, 0)};
+    sp_submission submission = {.waits = waits, .wait_count = 2};
     sp_point only_after;
     sp_point with_fault;
+    sp_point with_other;
     CHECK_OK(try_submit(f.queues[1], &submission, &only_after));
-    submission.takes_faults = true;
+    submission.fault_count = 1;
     CHECK_OK(try_submit(f.queues[1], &submission, &with_fault));
+    waits[0] = waits[1];
+    waits[1] = failed; /* only followed */
+    CHECK_OK(try_submit(f.queues[1], &submission, &with_other));
     CHECK_OK(wait_point(only_after));
     CHECK_STATUS(wait_point(with_fault), SP_FAILED);
+    CHECK_OK(wait_point(with_other));
     fixture_close(&f);
 }
 
 /* The first failure of the thread that it was not told of yet. */
 static sp_fault take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread)
 {
-    return sp__timeline_take_failures(timeline, value, thread, SP_NO_FAULT, NULL);
+    return sp__timeline_take_failures(timeline, value, thread);
 }
 
 TEST(each_thread_takes_its_own_failures_once)

@@ -390,6 +390,7 @@ TEST(streams_beyond_those_that_are_told_apart_count_as_ordered)
     CHECK_OK(sp_stream_wait_event(s.streams[1], c.after));
     CHECK_OK(use_on(&s, 1));
     CHECK_EQ_U64(s.reports.count, 0);
+    CHECK(sp_check_missed_count() >= ACCESSES - 256);
     let_go(&c);
     tear_down(&s);
     sp__check_reset();

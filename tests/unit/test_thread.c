@@ -267,7 +267,7 @@ static void note_end(void *value)
     ended.order[ended.count++] = *(const uint32_t *)value;
 }
 
-static const uint32_t slot_numbers[SP_TLS_COUNT] = {0, 1, 2, 3, 4, 5};
+static const uint32_t slot_numbers[SP_TLS_COUNT] = {0, 1, 2, 3, 4, 5, 6};
 
 static void set_slot(uint32_t slot, void (*destructor)(void *))
 {

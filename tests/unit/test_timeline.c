@@ -344,7 +344,7 @@ TEST(without_memory_to_grow_the_oldest_failures_make_room)
 /* The first failure of the thread that it was not told of yet. */
 static sp_fault take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread)
 {
-    return sp__timeline_take_failures(timeline, value, thread, SP_NO_FAULT, NULL);
+    return sp__timeline_take_failures(timeline, value, thread);
 }
 
 TEST(a_thread_is_told_of_its_first_failure_once_and_of_no_others)

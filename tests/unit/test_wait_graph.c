@@ -148,6 +148,7 @@ typedef struct any_of {
     sp_event behind_second; /* after the second */
     sp_event gate;          /* after the host access that the test has open */
     bool has_gate;
+    sp_atomic_u32 is_running;
     sp_atomic_u32 may_wait;
     sp_atomic_u32 is_waiting;
     sp_status status[2];
@@ -157,10 +158,11 @@ static void wait_for_second_or_gate(void *ctx, sp_status status)
 {
     any_of *self = ctx;
     (void)status;
+    uint32_t which;
+    raise_by_one(&self->is_running);
+    await_at_least(&self->may_wait, 1);
     const sp_event events[2] = {self->behind_second,
                                 self->has_gate ? self->gate : self->behind_second};
-    uint32_t which;
-    await_at_least(&self->may_wait, 1);
     raise_by_one(&self->is_waiting);
     self->status[0] = sp_event_wait_any(events, 2, SP_FOREVER, &which);
 }
@@ -181,6 +183,8 @@ static void run_any_of(any_of *self, sp_storage storage)
     CHECK_OK(begin(storage, SP_WRITE));
     fill(self->streams[2], storage, 1);
     CHECK_OK(sp_stream_host_function(self->streams[0], wait_for_second_or_gate, self));
+    CHECK_OK(sp_stream_flush(self->streams[0]));
+    await_at_least(&self->is_running, 1); /* else the second would keep it from starting */
     CHECK_OK(sp_stream_host_function(self->streams[1], wait_for_first, self));
     for (int i = 0; i < 3; i++) {
         CHECK_OK(sp_event_create(NULL, events[i]));

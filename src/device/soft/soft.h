@@ -73,9 +73,9 @@ typedef struct sp_cursor {
     uint32_t offset;
     uint32_t waits_met; /* of the header at the cursor */
     bool is_inside;     /* the header has been read and its waits are met: */
-    bool is_untracked;
+    bool is_consumer;   /* `fault` is the lease's */
     uint32_t commands_left;
-    uint32_t lease;
+    uint64_t lease;
     uint64_t thread;
     sp_fault fault;           /* why the rest of this submission is skipped */
     bool is_host_done;        /* the host function at the cursor has run */

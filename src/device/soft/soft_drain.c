@@ -131,23 +131,32 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
         cursor->waits_met++;
     }
     sp_fault fault = sp_load_acquire(&queue->base.device->lost);
-    for (uint32_t i = 0; i < header->count && header->takes_faults && fault == SP_NO_FAULT; i++) {
+    for (uint32_t i = 0; i < header->fault_count && fault == SP_NO_FAULT; i++) {
         fault = sp__point_fault(points[i]);
     }
+    cursor->is_consumer = false;
     if (header->is_untracked && fault == SP_NO_FAULT) {
-        const uint64_t lease_fault = sp_load_relaxed(&queue->base.lease_fault);
-        if (lease_fault >> 32 == header->header.lease) fault = (sp_fault)lease_fault;
+        fault = sp__lease_faults_find(&queue->base.lease_faults, header->header.lease,
+                                      header->header.thread);
+        cursor->is_consumer = fault != SP_NO_FAULT;
     }
     if (header->count > 0) sp__soft_queue_forget_waits(queue, value);
     cursor->waits_met = 0;
     cursor->is_inside = true;
-    cursor->is_untracked = header->is_untracked;
     cursor->commands_left = header->header.commands;
     cursor->lease = header->header.lease;
     cursor->thread = header->header.thread;
     cursor->fault = fault;
     cursor->offset += header->bytes;
     return true;
+}
+
+/* To be called before the value is done: a report of the failure clears the entry. */
+static void note_lease_fault(sp_soft_queue *queue, uint64_t value)
+{
+    const sp_cursor *cursor = &queue->cursor;
+    sp__lease_faults_add(&queue->base.lease_faults, cursor->lease, cursor->thread, value,
+                         cursor->fault, cursor->is_consumer);
 }
 
 static void leave_submission(sp_soft_queue *queue, uint64_t value)
@@ -157,7 +166,7 @@ static void leave_submission(sp_soft_queue *queue, uint64_t value)
     cursor->is_inside = false;
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
         sp__timeline_fail(timeline, value, cursor->thread, cursor->fault);
-        sp_store_relaxed(&queue->base.lease_fault, (uint64_t)cursor->lease << 32 | cursor->fault);
+        if (!SP_PLANTED(late_lease_fault)) note_lease_fault(queue, value);
     }
     sp_soft_device *device = sp__soft_device_of(queue);
     if (device->options.max_in_flight > 0) {
@@ -171,6 +180,9 @@ static void leave_submission(sp_soft_queue *queue, uint64_t value)
     } else {
         sp_store_relaxed(&queue->drained, value);
         sp__timeline_advance(timeline, value);
+    }
+    if (SP_PLANTED(late_lease_fault) && cursor->fault != SP_NO_FAULT) {
+        note_lease_fault(queue, value);
     }
 }
 

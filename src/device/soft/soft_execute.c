@@ -73,6 +73,7 @@ void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fa
     const sp_binding *bindings = sp__record_bindings(record);
     for (uint32_t i = 0; i < record->count; i++) {
         const sp_binding binding = resolve(&bindings[i], slots);
+        if (SP_PLANTED(no_poison)) continue;
         if (binding.cell != NULL && (binding.access & SP_WRITE) != 0) {
             sp__cell_poison(binding.cell, binding.epoch, fault);
         }

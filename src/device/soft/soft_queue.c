@@ -343,6 +343,7 @@ static void queue_free(sp_soft_queue *queue)
     free_chunks(sp_exchange_acquire(&queue->spares, NULL));
     sp_free(waits);
     sp_mutex_deinit(&queue->lock);
+    sp__lease_faults_deinit(&queue->base.lease_faults);
     sp__timeline_deinit(&queue->base.timeline);
     sp_free(queue);
 }
@@ -362,6 +363,7 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
     memset(queue, 0, size);
     queue->base = (sp_queue){.device = base, .index = index};
     sp__timeline_init(&queue->base.timeline, &queue->base);
+    sp__lease_faults_init(&queue->base.lease_faults);
     sp_mutex_init(&queue->lock, SP_LOCK_QUEUE);
     sp_mutex_lock(&queue->lock);
     queue->is_batching = options->is_batching;

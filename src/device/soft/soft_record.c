@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 static uint32_t align16(size_t bytes)
 {
     return (uint32_t)((bytes + 15u) & ~(size_t)15u);
@@ -23,10 +25,12 @@ uint32_t sp__record_command_bytes(const sp_command *command)
 void sp__record_write_header(void *place, uint32_t bytes, const sp_submission *submission)
 {
     sp_record *record = place;
+    SP_ASSERT(submission->fault_count <= submission->wait_count);
+    SP_ASSERT(submission->fault_count <= UINT8_MAX);
     *record = (sp_record){.bytes = bytes,
                           .is_header = 1,
                           .is_untracked = submission->is_untracked,
-                          .takes_faults = submission->takes_faults,
+                          .fault_count = (uint8_t)submission->fault_count,
                           .count = submission->wait_count,
                           .header = {.thread = submission->thread,
                                      .lease = submission->lease,

@@ -16,13 +16,13 @@ typedef struct sp_record {
     uint8_t is_header;
     uint8_t type; /* sp_command_type */
     bool is_untracked;
-    bool takes_faults;
-    uint32_t count; /* header: points; command: bindings */
+    uint8_t fault_count; /* header: the first so many points hand their fault on */
+    uint32_t count;      /* header: points; command: bindings */
     uint32_t constant_bytes;
     union {
         struct {
             uint64_t thread;
-            uint32_t lease;
+            uint64_t lease;
             uint32_t commands;
         } header;
         struct {

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is adopted before it is ready: every use comes behind that, and gets its failure. */
+#include "runtime_fixture.h"
+
+#include <string.h>
+
+#include <streampool/null_device.h>
+
+typedef struct producer {
+    sp_stream stream;
+    sp_event event;
+    gate blocker;
+    unsigned char bytes[64];
+} producer;
+
+/* What is to write the memory waits until the gate is opened, and fails then if `is_bad`. */
+static void producer_begin(producer *self, bool is_bad)
+{
+    memset(self, 0, sizeof *self);
+    self->stream = new_stream();
+    self->blocker = gate_closed(CPU);
+    CHECK_OK(sp_event_create(NULL, &self->event));
+    gate_hold(&self->blocker, self->stream);
+    if (is_bad) submit_failing(self->stream, (sp_storage){0});
+    CHECK_OK(sp_event_record(self->event, self->stream));
+}
+
+/* The gate is open. */
+static void producer_end(producer *self)
+{
+    (void)sp_stream_synchronize(self->stream);
+    gate_destroy(&self->blocker);
+    CHECK_OK(sp_event_release(self->event));
+    CHECK_OK(sp_stream_release(self->stream));
+}
+
+static sp_storage adopt(producer *self, bool is_untracked)
+{
+    sp_storage storage;
+    const sp_adopt_options options = {.is_untracked = is_untracked, .ready = self->event};
+    CHECK_OK(sp_storage_adopt(CPU, self->bytes, 64, &options, &storage));
+    return storage;
+}
+
+static sp_status host_read(sp_storage storage)
+{
+    void *data;
+    const sp_status status = sp_storage_host_begin(storage, SP_READ, &data);
+    if (status == SP_OK) CHECK_OK(sp_storage_host_end(storage, SP_READ));
+    return status;
+}
+
+/* A copy of the storage on a stream of its own, and what the host reads of it. */
+static sp_status consume(sp_storage storage)
+{
+    const sp_stream stream = new_stream();
+    const sp_storage to = new_storage(64);
+    copy(stream, to, storage);
+    const sp_status status = sp_stream_synchronize(stream);
+    CHECK_STATUS(host_read(to), status);
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_stream_release(stream));
+    return status;
+}
+
+TEST(copies_and_host_reads_get_the_failure_of_the_event_at_which_memory_was_to_be_ready)
+{
+    for (int i = 0; i < 4; i++) {
+        runtime_begin();
+        producer from;
+        producer_begin(&from, true);
+        const sp_storage storage = adopt(&from, i % 2 != 0);
+        const sp_stream early = new_stream();
+        const sp_storage to = new_storage(64);
+        if (i < 2) copy(early, to, storage); /* before it has failed */
+        gate_open(&from.blocker);
+        CHECK_STATUS(sp_event_synchronize(from.event), SP_FAILED);
+        CHECK_STATUS(sp_stream_synchronize(early), i < 2 ? SP_FAILED : SP_OK);
+        for (int k = 0; k < 2; k++) {
+            CHECK_STATUS(consume(storage), SP_FAILED);
+            CHECK_STATUS(host_read(storage), SP_FAILED);
+            CHECK_MESSAGE("asked to fail");
+        }
+        CHECK_STATUS(sp_storage_freeze(storage), SP_FAILED);
+        CHECK_OK(sp_storage_release(to));
+        CHECK_OK(sp_storage_release(storage));
+        CHECK_OK(sp_stream_release(early));
+        producer_end(&from);
+        runtime_end();
+    }
+}
+
+TEST(a_host_read_that_waits_for_the_event_gets_its_failure)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_stream stream = new_stream_on(null);
+    const sp_storage target = new_storage_on(null, 64, false);
+    unsigned char bytes[64] = {0};
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_null_set_latency(null, 20 * MILLISECOND));
+    CHECK_OK(sp_null_fail_command(null, 0));
+    fill(stream, target, 1);
+    CHECK_OK(sp_event_record(event, stream));
+    sp_storage storage;
+    const sp_adopt_options options = {.ready = event};
+    CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage));
+    CHECK_STATUS(host_read(storage), SP_FAILED);
+    CHECK_STATUS(host_read(storage), SP_FAILED);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_storage_release(target));
+    CHECK_OK(sp_event_release(event));
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_write_of_all_the_memory_ends_the_failure_and_a_write_of_a_part_does_not)
+{
+    for (int i = 0; i < 4; i++) { /* tracked or not; before the failure or after it */
+        runtime_begin();
+        producer from;
+        producer_begin(&from, true);
+        const sp_storage storage = adopt(&from, i % 2 != 0);
+        const sp_stream stream = new_stream();
+        const uint8_t value = 5;
+        if (i >= 2) gate_open(&from.blocker);
+        if (i >= 2) CHECK_STATUS(sp_event_synchronize(from.event), SP_FAILED);
+        CHECK_OK(sp_storage_fill_async(stream, (sp_storage_range){storage, 0, 32}, &value, 1));
+        const sp_storage to = new_storage(64);
+        copy(stream, to, storage);
+        if (i < 2) gate_open(&from.blocker);
+        CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+        CHECK_STATUS(host_read(storage), SP_FAILED);
+        fill(stream, storage, 6);
+        copy(stream, to, storage);
+        CHECK_OK(sp_stream_synchronize(stream));
+        CHECK_EQ_INT(first_other(to, 6), -1);
+        CHECK_EQ_INT(first_other(storage, 6), -1);
+        CHECK_OK(sp_storage_release(to));
+        CHECK_OK(sp_storage_release(storage));
+        CHECK_OK(sp_stream_release(stream));
+        producer_end(&from);
+        runtime_end();
+    }
+}
+
+TEST(a_write_of_all_that_was_submitted_before_the_failure_ends_it)
+{
+    runtime_begin();
+    producer from;
+    producer_begin(&from, true);
+    const sp_storage storage = adopt(&from, false);
+    const sp_stream stream = new_stream();
+    fill(stream, storage, 6);
+    const sp_storage to = new_storage(64);
+    copy(stream, to, storage);
+    CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY); /* it still comes after the producer */
+    gate_open(&from.blocker);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_OK(consume(storage));
+    CHECK_EQ_INT(first_other(storage, 6), -1);
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    producer_end(&from);
+    runtime_end();
+}
+
+TEST(a_host_access_that_writes_all_ends_the_failure)
+{
+    runtime_begin();
+    producer from;
+    producer_begin(&from, true);
+    const sp_storage storage = adopt(&from, false);
+    gate_open(&from.blocker);
+    void *data;
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_READ_WRITE, &data), SP_FAILED);
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data));
+    memset(data, 3, 64);
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+    CHECK_OK(consume(storage));
+    CHECK_OK(sp_storage_freeze(storage));
+    CHECK_OK(sp_storage_release(storage));
+    producer_end(&from);
+    runtime_end();
+}
+
+TEST(uses_of_untracked_adopted_memory_come_behind_its_event)
+{
+    runtime_begin();
+    producer from;
+    producer_begin(&from, false);
+    const sp_storage storage = adopt(&from, true);
+    const sp_stream stream = new_stream();
+    const sp_storage to = new_storage(64);
+    copy(stream, to, storage);
+    CHECK_STATUS(sp_stream_synchronize_for(stream, 2 * MILLISECOND), SP_TIMEOUT);
+    fill(stream, storage, 9);
+    CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);
+    gate_open(&from.blocker);
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_INT(first_other(to, 0), -1);
+    CHECK_EQ_INT(first_other(storage, 9), -1);
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    producer_end(&from);
+    runtime_end();
+}
+
+/* ---- after a stream ---- */
+
+TEST(memory_that_is_ready_after_a_stream_gets_every_failure_of_that_lease)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    const sp_storage other = new_storage(64);
+    unsigned char bytes[64] = {0};
+    sp_storage storage;
+    const sp_adopt_options options = {.ready_after = stream};
+    submit_failing(stream, (sp_storage){0});
+    fill(stream, other, 1); /* good, and the newest command */
+    CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage));
+    CHECK_STATUS(consume(storage), SP_FAILED);
+    CHECK_STATUS(host_read(storage), SP_FAILED);
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage)); /* the lease is good again */
+    CHECK_OK(consume(storage));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_storage_release(other));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(uses_on_the_stream_that_memory_is_ready_after_get_its_failure)
+{
+    runtime_begin();
+    producer from;
+    producer_begin(&from, true);
+    const sp_storage storage = adopt(&from, false);
+    const sp_storage to = new_storage(64);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    copy(from.stream, to, storage);
+    CHECK_OK(sp_event_record(event, from.stream));
+    gate_open(&from.blocker);
+    CHECK_STATUS(sp_event_synchronize(event), SP_FAILED);
+    CHECK_STATUS(host_read(to), SP_FAILED);
+    CHECK_OK(sp_event_release(event));
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_storage_release(storage));
+    producer_end(&from);
+    runtime_end();
+}
+
+TEST(frozen_memory_that_was_not_produced_is_not_adopted)
+{
+    runtime_begin();
+    producer from;
+    producer_begin(&from, true);
+    gate_open(&from.blocker);
+    sp_storage storage = {1};
+    const sp_adopt_options options = {.ready = from.event, .is_frozen = true};
+    CHECK_STATUS(sp_storage_adopt(CPU, from.bytes, 64, &options, &storage), SP_FAILED);
+    CHECK_MESSAGE("asked to fail");
+    CHECK_EQ_U64(storage.bits, 0);
+    producer_end(&from);
+    runtime_end();
+}
+
+TEST(a_stream_of_another_device_does_not_use_memory_that_is_ready_after_it)
+{
+    runtime_begin();
+    const sp_device null = open_null();
+    const sp_stream stream = new_stream_on(null);
+    unsigned char bytes[64] = {0};
+    const uint8_t value = 7;
+    for (int i = 0; i < 2; i++) {
+        sp_storage storage;
+        const sp_adopt_options options = {.ready_after = i == 0 ? stream : (sp_stream){0}};
+        CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage));
+        CHECK_STATUS(sp_storage_fill_async(stream, whole(storage), &value, 1), SP_INVALID);
+        CHECK_MESSAGE("is used on a stream of device null");
+        CHECK_OK(sp_storage_release(storage));
+    }
+    CHECK_OK(sp_stream_synchronize(stream));
+    CHECK_EQ_U64(bytes[0], 0);
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST_MAIN

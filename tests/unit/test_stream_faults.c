@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Failures that commands with untracked bindings consume: whose they are, and for how long. */
+#include "runtime_fixture.h"
+
+static const runtime_setting one_stream = {.streams = "2", .policy = "share"};
+
+/* How the next command of the calling thread with untracked bindings on the stream goes. */
+static sp_status next_command(sp_stream stream, sp_storage storage)
+{
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    fill(stream, storage, 7);
+    CHECK_OK(sp_event_record(event, stream));
+    const sp_status status = sp_event_synchronize(event);
+    CHECK_OK(sp_event_release(event));
+    return status;
+}
+
+TEST(a_lease_stays_failed_when_another_lease_of_its_stream_fails)
+{
+    runtime_begin_with(&one_stream);
+    const sp_stream a = new_stream();
+    const sp_stream b = new_stream();
+    REQUIRE_EQ_U64(index_of(a), index_of(b));
+    const sp_storage x = new_storage_on(CPU, 64, true);
+    const sp_storage y = new_storage_on(CPU, 64, true);
+    submit_failing(a, x);
+    submit_failing(b, y);
+    CHECK_STATUS(next_command(a, x), SP_FAILED);
+    CHECK_STATUS(next_command(b, y), SP_FAILED);
+    CHECK_STATUS(sp_stream_synchronize(a), SP_FAILED);
+    CHECK_OK(next_command(a, x));
+    CHECK_OK(next_command(b, y)); /* the same thread, which was told of all at once */
+    CHECK_EQ_INT(first_other(x, 7), -1);
+    CHECK_OK(sp_storage_release(x));
+    CHECK_OK(sp_storage_release(y));
+    CHECK_OK(sp_stream_release(a));
+    CHECK_OK(sp_stream_release(b));
+    runtime_end();
+}
+
+typedef struct shared_lease {
+    sp_stream stream;
+    sp_storage mine, other;
+} shared_lease;
+
+static void be_told(void *arg)
+{
+    const shared_lease *self = arg;
+    CHECK_STATUS(next_command(self->stream, self->other), SP_FAILED);
+    CHECK_STATUS(sp_stream_synchronize(self->stream), SP_FAILED);
+    CHECK_OK(next_command(self->stream, self->other));
+}
+
+TEST(telling_one_thread_of_a_lease_does_not_clear_what_another_was_not_told)
+{
+    runtime_begin();
+    shared_lease self = {.stream = new_stream(),
+                         .mine = new_storage_on(CPU, 64, true),
+                         .other = new_storage_on(CPU, 64, true)};
+    submit_failing(self.stream, self.mine);
+    run_on_thread(be_told, &self);
+    CHECK_STATUS(next_command(self.stream, self.mine), SP_FAILED);
+    CHECK_STATUS(sp_stream_synchronize(self.stream), SP_FAILED);
+    CHECK_OK(next_command(self.stream, self.mine));
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_OK(sp_storage_release(self.mine));
+    CHECK_OK(sp_storage_release(self.other));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+static void fail_here(void *arg)
+{
+    const shared_lease *self = arg;
+    submit_failing(self->stream, self->mine);
+}
+
+TEST(a_thread_that_ends_untold_does_not_stop_the_lease_for_ever)
+{
+    runtime_begin();
+    shared_lease self = {.stream = new_stream(), .mine = new_storage_on(CPU, 64, true)};
+    for (int i = 0; i < 50; i++) run_on_thread(fail_here, &self);
+    CHECK_STATUS(next_command(self.stream, self.mine), SP_FAILED);
+    CHECK_STATUS(sp_stream_synchronize(self.stream), SP_FAILED);
+    CHECK_OK(next_command(self.stream, self.mine));
+    CHECK_OK(sp_storage_release(self.mine));
+    CHECK_OK(sp_stream_release(self.stream));
+    runtime_end();
+}
+
+TEST(a_new_lease_of_a_failed_stream_inherits_nothing)
+{
+    runtime_begin_with(&one_stream);
+    const sp_storage storage = new_storage_on(CPU, 64, true);
+    for (int i = 0; i < 100; i++) {
+        const sp_stream failed = new_stream();
+        submit_failing(failed, storage);
+        CHECK_OK(sp_stream_release(failed));
+        const sp_stream fresh = new_stream();
+        CHECK_OK(next_command(fresh, storage));
+        CHECK_OK(sp_stream_release(fresh));
+    }
+    CHECK_STATUS(sp_device_synchronize(CPU), SP_FAILED);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+TEST(commands_behind_a_failure_consume_it_though_their_lease_has_ended)
+{
+    runtime_begin_with(&one_stream);
+    gate blocker = gate_closed(CPU);
+    const sp_storage storage = new_storage_on(CPU, 64, true);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    const sp_stream ended = new_stream();
+    gate_hold(&blocker, ended);
+    submit_failing(ended, storage);
+    fill(ended, storage, 1);
+    CHECK_OK(sp_event_record(event, ended));
+    CHECK_OK(sp_stream_release(ended));
+    const sp_stream fresh = new_stream();
+    gate_open(&blocker);
+    CHECK_STATUS(sp_event_synchronize(event), SP_FAILED);
+    CHECK_OK(next_command(fresh, storage));
+    CHECK_STATUS(sp_device_synchronize(CPU), SP_FAILED);
+    CHECK_OK(sp_stream_release(fresh));
+    CHECK_OK(sp_event_release(event));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
+/* Has stream `b` wait for what failed on `a`, which is held until then if `is_pending`. */
+static void wait_for_a_failure(sp_stream a, sp_stream b, bool is_pending)
+{
+    gate blocker = gate_closed(CPU);
+    const sp_storage storage = new_storage_on(CPU, 64, true);
+    sp_event event;
+    CHECK_OK(sp_event_create(NULL, &event));
+    gate_hold(&blocker, a);
+    submit_failing(a, (sp_storage){0});
+    CHECK_OK(sp_event_record(event, a));
+    if (!is_pending) {
+        gate_open(&blocker);
+        CHECK_STATUS(sp_event_synchronize(event), SP_FAILED);
+    }
+    CHECK_OK(sp_stream_wait_event(b, event));
+    if (is_pending) gate_open(&blocker);
+    CHECK_STATUS(next_command(b, storage), SP_FAILED);
+    CHECK_STATUS(sp_stream_synchronize(b), SP_FAILED);
+    CHECK_OK(next_command(b, storage));
+    CHECK_OK(sp_event_release(event));
+    gate_destroy(&blocker);
+    CHECK_OK(sp_storage_release(storage));
+}
+
+TEST(an_error_on_an_event_moves_to_the_lease_that_waits_also_on_the_same_stream)
+{
+    for (int i = 0; i < 4; i++) {
+        runtime_begin_with(i < 2 ? &one_stream : &(runtime_setting){0});
+        const sp_stream a = new_stream();
+        const sp_stream b = new_stream();
+        CHECK((index_of(a) == index_of(b)) == (i < 2));
+        wait_for_a_failure(a, b, i % 2 == 0);
+        CHECK_OK(sp_stream_release(a));
+        CHECK_OK(sp_stream_release(b));
+        runtime_end();
+    }
+}
+
+TEST_MAIN
