@@ -12,9 +12,10 @@ enum { INPUT_ROI = 1, INPUT_SCALES = 2, INPUT_SIZES = 3 };
 
 typedef struct resize_plan {
     sp_resize_constants common; /* what all axes share */
-    bool is_nearest;
+    bool is_nearest, is_old;    /* old: before version 11, what Upsample did */
     double scale[SP_MAX_RANK], start[SP_MAX_RANK], end[SP_MAX_RANK];
-    double width[SP_MAX_RANK]; /* scale * input; where a size is given, that, without rounding */
+    double width[SP_MAX_RANK];  /* scale * input; where a size is given, that, without rounding */
+    bool is_sized[SP_MAX_RANK]; /* scale is width / input, rounded */
     int64_t out[SP_MAX_RANK];
 } resize_plan;
 
@@ -41,7 +42,7 @@ static sp_status read_modes(const sp_op_call *call, resize_plan *plan)
                                             "ceil"};
     static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
     sp_resize_constants *k = &plan->common;
-    const bool is_old = call->version < 11; /* no choice: what Upsample did */
+    const bool is_old = plan->is_old = call->version < 11;
     uint32_t mode;
     SP_TRY(find_name(call, "mode", "nearest", modes, is_old ? 4 : 3, &mode));
     if (is_old && mode == 2) return sp__fail(SP_UNSUPPORTED, "mode 'cubic' is not supported");
@@ -143,6 +144,7 @@ static sp_status keep_ratio(const sp_op_call *call, const uint32_t *axes, uint32
         plan->out[axes[i]] = (int64_t)out;
         if (plan->scale[axes[i]] == scale) continue; /* the size that was asked for */
         plan->scale[axes[i]] = scale;
+        plan->is_sized[axes[i]] = false;
         plan->width[axes[i]] = (double)call->inputs[0].shape.dims[axes[i]] * scale;
     }
     return SP_OK;
@@ -164,6 +166,7 @@ static sp_status read_sizes(const sp_op_call *call, const uint32_t *axes, uint32
         plan->out[axes[i]] = sizes[i];
         plan->width[axes[i]] = (double)sizes[i];
         if (in > 0) plan->scale[axes[i]] = (double)sizes[i] / (double)in;
+        plan->is_sized[axes[i]] = true;
     }
     return keep_ratio(call, axes, count, plan);
 }
@@ -279,6 +282,22 @@ sp_status sp__resize_infer(sp_op_call *call)
 
 /* ---- lowering ---- */
 
+/* A place between two pixels decides which one is taken, so for nearest it is rounded as in ONNX's
+ * reference, or not at all; before version 11 as in the implementations of that time, which took
+ * the next pixel where an axis gets shorter. */
+static void settle_ties(const resize_plan *plan, uint32_t axis, sp_resize_constants *k)
+{
+    if (plan->is_old) {
+        k->coordinate = SP_RESIZE_ASYMMETRIC_F32;
+        k->rounding = k->scale < 1 ? SP_RESIZE_CEIL : SP_RESIZE_FLOOR;
+    }
+    if (k->coordinate == SP_RESIZE_CROP) k->coordinate = SP_RESIZE_CROP_F32;
+    if (plan->is_sized[axis]) {
+        k->numerator = (double)k->in;
+        k->denominator = k->width;
+    }
+}
+
 static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shape *x, uint32_t axis)
 {
     sp_resize_constants k = plan->common;
@@ -288,8 +307,11 @@ static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shap
     k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
     k.scale = plan->scale[axis];
     k.width = plan->width[axis];
+    k.numerator = 1;
+    k.denominator = k.scale;
     k.crop_start = plan->start[axis];
     k.crop_end = plan->end[axis];
+    if (plan->is_nearest) settle_ties(plan, axis, &k);
     const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
     k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
     return k;

@@ -20,6 +20,31 @@ static double bounded(double x)
     return x > limit ? limit : x >= -limit ? x : -limit;
 }
 
+/* Where a crop samples output x. */
+static double crop_place(const sp_resize_constants *k, double x)
+{
+    const double last = (double)(k->in - 1), reach = (k->crop_end - k->crop_start) * last;
+    const double step = k->width == 1 ? reach / 2 : x * reach / (k->width - 1);
+    return step + k->crop_start * last;
+}
+
+/* Numbers that the roi alone decides are floats: of 6 elements a roi of 0.1 begins at 0.5, a tie,
+ * not at 0.5 + 2^-27. */
+static double crop_place_f32(const sp_resize_constants *k, double x)
+{
+    const float start = (float)k->crop_start, length = (float)k->crop_end - start;
+    const float last = (float)(k->in - 1);
+    const double first = (double)(start * last);
+    if (k->width == 1) return first + (double)(length * last / 2);
+    return x * (double)length * (double)(k->in - 1) / (k->width - 1) + first;
+}
+
+/* Length x of the output in elements of the input; exact where the true length is a double. */
+static double to_input(const sp_resize_constants *k, double x)
+{
+    return x * k->numerator / k->denominator;
+}
+
 static double place_of(const sp_resize_constants *k, int64_t at)
 {
     const double x = (double)at, last = (double)(k->in - 1);
@@ -27,28 +52,32 @@ static double place_of(const sp_resize_constants *k, int64_t at)
     case SP_RESIZE_ALIGN_CORNERS:
         return k->width == 1 ? 0 : x * last / (k->width - 1);
     case SP_RESIZE_ASYMMETRIC:
-        return x / k->scale;
+        return to_input(k, x);
     case SP_RESIZE_TF_HALF_PIXEL:
-        return (x + 0.5) / k->scale;
+        return to_input(k, x + 0.5);
     case SP_RESIZE_PYTORCH_HALF_PIXEL:
-        return k->out == 1 ? 0 : (x + 0.5) / k->scale - 0.5;
+        return k->out == 1 ? 0 : to_input(k, x + 0.5) - 0.5;
     case SP_RESIZE_HALF_PIXEL_SYMMETRIC: {
         const double offset = (double)k->in / 2 * (1 - (double)k->out / k->width);
-        return offset + (x + 0.5) / k->scale - 0.5;
+        return offset + to_input(k, x + 0.5) - 0.5;
     }
-    case SP_RESIZE_CROP: {
-        const double reach = (k->crop_end - k->crop_start) * last;
-        const double step = k->width == 1 ? reach / 2 : x * reach / (k->width - 1);
-        return step + k->crop_start * last;
+    case SP_RESIZE_CROP:
+        return crop_place(k, x);
+    case SP_RESIZE_CROP_F32:
+        return crop_place_f32(k, x);
+    case SP_RESIZE_ASYMMETRIC_F32: {
+        const double place = to_input(k, x);
+        return place < 0x1p23 ? (double)(float)place : place;
     }
     default:
-        return (x + 0.5) / k->scale - 0.5;
+        return to_input(k, x + 0.5) - 0.5;
     }
 }
 
 static bool is_outside(const sp_resize_constants *k, double place)
 {
-    return k->coordinate == SP_RESIZE_CROP && !(place >= 0 && place <= (double)(k->in - 1));
+    const bool is_crop = k->coordinate == SP_RESIZE_CROP || k->coordinate == SP_RESIZE_CROP_F32;
+    return is_crop && !(place >= 0 && place <= (double)(k->in - 1));
 }
 
 static int64_t clamp_index(int64_t index, int64_t size)
