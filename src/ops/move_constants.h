@@ -21,6 +21,7 @@
     X(top_k)            /* x, values, indices: both are written */                                 \
     X(resize_nearest)   /* x, y */                                                                 \
     X(resize_f32)       /* x, y */                                                                 \
+    X(resize_f64)       /* x, y */                                                                 \
     X(lstm_f32)         /* x's products, bias, r's panels, lengths, h, c, p, scratch, y, yh, yc */ \
     X(gru_f32)          /* as lstm_f32, without c, p and yc */                                     \
     X(rnn_f32)          /* as gru_f32 */

@@ -29,7 +29,7 @@ add_library(sp_eager_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/eager_case.c
     ${PROJECT_SOURCE_DIR}/tests/support/eager_rows.c)
 target_link_libraries(sp_eager_fixture PUBLIC sp_test_support)
-foreach(suite batches hostile memory named ops)
+foreach(suite batches hostile memory named ops types)
     sp_add_test(test_eager_${suite} SOURCES test_eager_${suite}.c LABELS ops
         LINKS sp_eager_fixture sp_model_fixture sp_runtime_fixture TIMEOUT 120)
 endforeach()

@@ -7,6 +7,7 @@
 
 #include "support/model_data.h"
 #include "support/test.h"
+#include "tensor/onnx_dtype.h"
 
 #define LIST(dtype, type, ...)                                                                     \
     list(dtype, (const type[]){__VA_ARGS__}, sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
@@ -101,6 +102,80 @@ TEST(what_is_not_above_the_threshold_is_0)
     }
     data_free(&in, 1);
     data_free(&half, 1);
+}
+
+/* ---- reductions of scatters of halves ---- */
+
+/* 2048 + 1 + 1 and 256 + 1 + 1: rounded after each addition they would stay what they were. */
+TEST(halves_are_scattered_in_f32_and_rounded_once)
+{
+    const sp_text add = sp__text("add"), max = sp__text("max");
+    const sp_attribute sum = data_attribute_text("reduction", &add);
+    const sp_attribute largest = data_attribute_text("reduction", &max);
+    sp_array in[3] = {LIST(SP_F16, uint16_t, 0x3c00, 0x6800, 0xfc00), INTS(1, 1, 2),
+                      LIST(SP_F16, uint16_t, 0x3c00, 0x3c00, 0x7c00)};
+    sp_array want = LIST(SP_F16, uint16_t, 0x3c00, 0x6801, 0x7e00); /* inf - inf: the NaN */
+    check(&(op_case){"ScatterElements", 16, &sum, 1, in, 3, &want});
+    data_free(&want, 1);
+    want = LIST(SP_F16, uint16_t, 0x3c00, 0x6800, 0x7c00);
+    check(&(op_case){"ScatterElements", 18, &largest, 1, in, 3, &want});
+    data_free(&want, 1);
+    data_free(in, 3);
+    sp_array brain[3] = {LIST(SP_BF16, uint16_t, 0x3f80, 0x4380), INTS(1, 1),
+                         LIST(SP_BF16, uint16_t, 0x3f80, 0x3f80)};
+    brain[1].shape = SHAPE(2, 1);
+    want = LIST(SP_BF16, uint16_t, 0x3f80, 0x4381);
+    check(&(op_case){"ScatterND", 16, &sum, 1, brain, 3, &want});
+    data_free(&want, 1);
+    data_free(brain, 3);
+}
+
+/* ---- linear and cubic Resize of other types ---- */
+
+static sp_array cast(const sp_array *x, sp_dtype to)
+{
+    const int64_t number = sp__onnx_data_type(to);
+    const sp_attribute attribute = data_attribute_int("to", &number);
+    sp_array y;
+    if (data_run("Cast", 13, &attribute, 1, x, 1, &y, 1) != SP_OK) abort();
+    return y;
+}
+
+static sp_array resize(const sp_array *x, const char *mode)
+{
+    const sp_text text = sp__text(mode);
+    const sp_attribute attribute = data_attribute_text("mode", &text);
+    sp_array y, in[4] = {*x, {0}, {0}, INTS(5, 3)};
+    if (data_run("Resize", 13, &attribute, 1, in, 4, &y, 1) != SP_OK) abort();
+    data_free(&in[3], 1);
+    return y;
+}
+
+/* f16 and bf16 are the result of f32, rounded; f64 is near to it and has more bits. */
+TEST(other_floats_are_interpolated_too)
+{
+    static const sp_dtype dtypes[] = {SP_F16, SP_BF16, SP_F64};
+    static const char *const modes[] = {"linear", "cubic"};
+    data_random random = {5};
+    for (size_t i = 0; i < SP_COUNT_OF(dtypes) * SP_COUNT_OF(modes); i++) {
+        const sp_dtype dtype = dtypes[i / 2];
+        sp_array floats = data_floats(&random, &SHAPE(3, 4));
+        sp_array x = cast(&floats, dtype), wide = cast(&x, SP_F32);
+        sp_array got = resize(&x, modes[i % 2]), want = resize(&wide, modes[i % 2]);
+        sp_array got_floats = cast(&got, SP_F32), rounded = cast(&want, dtype);
+        CHECK_EQ_INT(got.dtype, dtype);
+        double worst = 0;
+        if (dtype == SP_F64) CHECK(data_is_close(&got_floats, &want, 1e-6, 0, &worst));
+        else CHECK_EQ_MEM(got.data, rounded.data, (size_t)got.bytes);
+        data_free((sp_array[]){floats, x, wide, got, want, got_floats, rounded}, 7);
+    }
+    const sp_text linear = sp__text("linear");
+    const sp_attribute lines = data_attribute_text("mode", &linear);
+    sp_array in[4] = {LIST(SP_F64, double, 1, 1 + 0x1p-40), {0}, {0}, INTS(4)};
+    sp_array want = LIST(SP_F64, double, 1, 1 + 0x1p-42, 1 + 0x1.8p-41, 1 + 0x1p-40);
+    check(&(op_case){"Resize", 13, &lines, 1, in, 4, &want});
+    data_free(&want, 1);
+    data_free(in, 4);
 }
 
 /* ---- pools ---- */
