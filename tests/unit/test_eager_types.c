@@ -3,7 +3,7 @@
  * and each input, every type that the table of ops has runs and gives what the same values give in
  * f32 or i64, as far as it can hold that; every other one is SP_UNSUPPORTED, and
  * an input that should have the type of another one is SP_MISMATCH where it has not. (The page is
- * the table: the test check_operators.) */
+ * the table: the test operators_page.) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
