@@ -42,13 +42,47 @@ static void print_dtypes(uint32_t bits)
     }
 }
 
+/* Of the inputs behind input 0 those that have not its type, equal ones together. */
+static void print_other_inputs(const sp_op *op)
+{
+    const uint32_t count =
+        op->max_inputs < SP_OP_TYPED_INPUTS ? op->max_inputs : SP_OP_TYPED_INPUTS;
+    for (uint32_t first = 1, last; first < count; first = last + 1) {
+        const uint32_t types = sp__op_dtypes(op, first);
+        uint32_t like;
+        last = first;
+        while (last + 1 < count && sp__op_dtypes(op, last + 1) == types) last++;
+        const bool is_like = sp__op_is_like(types, &like);
+        if (is_like && like == 0) continue;
+        printf("; %u", first);
+        if (last + 1 == count && op->max_inputs > count) printf(" on");
+        else if (last > first) printf(" to %u", last);
+        printf(": ");
+        if (is_like) printf("as %u", like);
+        else print_dtypes(types);
+    }
+}
+
+/* Where an attribute narrows the types of input 0. */
+static void print_narrowings(const sp_op *op)
+{
+    for (uint32_t i = 0; i < SP_OP_MAX_ATTRIBUTES && op->attributes[i].name != NULL; i++) {
+        const sp_attribute_schema *attribute = &op->attributes[i];
+        if (attribute->dtypes == 0) continue;
+        printf("; unless %s is %s: ", attribute->name, attribute->free);
+        print_dtypes(attribute->dtypes);
+    }
+}
+
 /* One line for each range of versions; the name stands in the first. */
 static void print_op(const sp_op *op, bool is_first)
 {
     printf("| %s | ", is_first ? op->name : "");
     print_versions(op);
     printf(" | ");
-    print_dtypes(op->dtypes);
+    print_dtypes(op->dtypes[0]);
+    print_other_inputs(op);
+    print_narrowings(op);
     const bool is_on_cuda = sp__op_is_covered(op->name, sp__cuda_kernels());
     printf(" | %s |\n", is_on_cuda ? "cpu, cuda" : "cpu");
 }
@@ -63,8 +97,13 @@ int sp__command_ops(int argc, char **argv)
     printf("# Operators\n\n"
            "Written by `streampool ops` from the table of ops (`make docs`); a test compares the "
            "two.\n\n"
-           "ONNX's own domain, versions up to %d. Types are those of the first input, or of the "
-           "output if there is none. Each op runs on every device: where a device has no kernel "
+           "ONNX's own domain, versions up to %d. Types are those of input 0, or of the output if "
+           "there is no input; behind a number those of the input with that number. An input that "
+           "is not named has the type of input 0. Behind `unless` stand the types of input 0 where "
+           "an attribute has another value. Exactly these work: others are `SP_UNSUPPORTED`, two "
+           "inputs that should have one type `SP_MISMATCH`. What an attribute gives (the `to` of a "
+           "Cast, the value of a ConstantOfShape) may be of any type.\n\n"
+           "Each op runs on every device: where a device has no kernel "
            "for an op or for its type, the step runs on the cpu, in a segment of its own "
            "([0016](decisions/0016-segments.md)). Of a device that is named below, f32 has "
            "kernels; other types, and rare forms (a Conv of volumes), may have none.\n\n"

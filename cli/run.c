@@ -13,9 +13,12 @@
 #include "base/heap.h"
 #include "base/thread.h"
 #include "command.h"
+#include "limits.h"
 #include "tensors.h"
 
 #define MAX_PORTS 64
+/* Values of inputs up to this size may decide what the plan is. */
+#define DECIDING_BYTES 512
 #define MAX_THREADS 1024
 
 /* The NAME=FILE of one kind of option. */
@@ -30,6 +33,7 @@ typedef struct run_arguments {
     run_files inputs;
     run_files outputs;
     const char *device;
+    sp_model_options options;
     uint32_t threads;
     uint32_t repeat;
 } run_arguments;
@@ -50,11 +54,12 @@ typedef struct run_job {
 
 static void print_usage(void)
 {
-    fprintf(stderr, "usage: streampool run MODEL [--device NAME] [--input NAME=FILE]... "
-                    "[--output NAME=FILE]... [--threads N] [--repeat K]\n"
-                    "  a device is cpu or cuda:N; a FILE is one array of NumPy (.npy) or one ONNX "
-                    "TensorProto (.pb);\n"
-                    "  inputs not given are made up; outputs are those of the first run\n");
+    fprintf(stderr,
+            "usage: streampool run MODEL [--device NAME] [--input NAME=FILE]... "
+            "[--output NAME=FILE]... [--threads N] [--repeat K] " SP_LIMITS_USAGE "\n"
+            "  a device is cpu or cuda:N; a FILE is one array of NumPy (.npy) or one ONNX "
+            "TensorProto (.pb);\n"
+            "  inputs not given are made up; outputs are those of the first run\n" SP_LIMITS_HELP);
 }
 
 static bool parse_count(const char *text, uint32_t max, uint32_t *out)
@@ -82,6 +87,9 @@ static bool parse_arguments(int argc, char **argv, run_arguments *out)
     *out = (run_arguments){.device = "cpu", .threads = 1, .repeat = 1};
     for (int i = 1; i < argc; i++) {
         const bool has_value = i + 1 < argc;
+        const sp_limits_match limit = sp__limits_parse(argc, argv, &i, &out->options);
+        if (limit == SP_LIMITS_WRONG) return false;
+        if (limit == SP_LIMITS_TAKEN) continue;
         if (strcmp(argv[i], "--input") == 0 && has_value) {
             if (!parse_file(argv[++i], &out->inputs)) return false;
         } else if (strcmp(argv[i], "--output") == 0 && has_value) {
@@ -103,17 +111,59 @@ static bool parse_arguments(int argc, char **argv, run_arguments *out)
 
 /* ---- inputs and outputs ---- */
 
-static sp_status load_input(const run_arguments *arguments, const sp_port *port, sp_array *out)
+static const char *file_of(const run_files *given, const char *name)
 {
-    const run_files *given = &arguments->inputs;
     for (uint32_t i = 0; i < given->count; i++) {
-        if (strcmp(given->names[i], port->name) == 0) return tensor_read(given->files[i], out);
+        if (strcmp(given->names[i], name) == 0) return given->files[i];
     }
-    return tensor_make(port, out);
+    return NULL;
+}
+
+/* What the plan depends on: files, and what is made up and small. `out` describes all inputs, with
+ * the data of those that are there. */
+static sp_status load_deciding(const run_arguments *arguments, run_job *job, sp_host_tensor *out)
+{
+    for (uint32_t i = 0; i < job->input_count; i++) {
+        sp_port port;
+        SP_TRY(sp_model_get_input(job->model, i, &port));
+        const char *file = file_of(&arguments->inputs, port.name);
+        SP_TRY(tensor_describe(&port, &out[i]));
+        if (file != NULL) SP_TRY(tensor_read(file, &job->inputs[i]));
+        else if (port.decides_shapes && out[i].bytes <= DECIDING_BYTES) {
+            SP_TRY(tensor_make(&port, &job->inputs[i]));
+        } else {
+            continue;
+        }
+        out[i] = tensor_of(&job->inputs[i], NULL);
+    }
+    return SP_OK;
+}
+
+static sp_status check_made_up(const sp_host_tensor *inputs, uint32_t count, uint64_t max_bytes)
+{
+    uint64_t bytes = 0; /* each has at most 2^40 */
+    for (uint32_t i = 0; i < count; i++) bytes += inputs[i].data == NULL ? inputs[i].bytes : 0;
+    if (max_bytes == 0 || bytes <= max_bytes) return SP_OK;
+    return sp__fail(SP_EXHAUSTED,
+                    "the inputs to be made up have %llu bytes; --max-memory allows %llu",
+                    (unsigned long long)bytes, (unsigned long long)max_bytes);
+}
+
+/* A plan that is refused is refused before inputs of any size are made up. Where shapes depend on
+ * values that the model computes this checks the first plan, and the run checks the others. */
+static sp_status check_plan(const run_arguments *arguments, const run_job *job,
+                            const sp_host_tensor *inputs)
+{
+    sp_host_tensor outputs[MAX_PORTS] = {0};
+    const sp_status status =
+        sp_model_infer(job->model, inputs, job->input_count, outputs, job->output_count);
+    if (status != SP_OK && status != SP_UNSUPPORTED) return status;
+    return check_made_up(inputs, job->input_count, arguments->options.max_run_bytes);
 }
 
 static sp_status load_inputs(const run_arguments *arguments, run_job *job)
 {
+    sp_host_tensor inputs[MAX_PORTS] = {0};
     sp_model_info info;
     SP_TRY(sp_model_get_info(job->model, &info));
     for (uint32_t i = 0; i < arguments->inputs.count; i++) {
@@ -122,10 +172,13 @@ static sp_status load_inputs(const run_arguments *arguments, run_job *job)
     }
     job->input_count = info.input_count;
     job->output_count = info.output_count;
+    SP_TRY(load_deciding(arguments, job, inputs));
+    SP_TRY(check_plan(arguments, job, inputs));
     for (uint32_t i = 0; i < info.input_count; i++) {
         sp_port port;
+        if (job->inputs[i].data != NULL) continue;
         SP_TRY(sp_model_get_input(job->model, i, &port));
-        SP_TRY(load_input(arguments, &port, &job->inputs[i]));
+        SP_TRY(tensor_make(&port, &job->inputs[i]));
     }
     return SP_OK;
 }
@@ -235,7 +288,7 @@ static void print_cpu_steps(sp_model model, const sp_model_info *info)
 
 static sp_status run_job_all(const run_arguments *arguments, run_job *job)
 {
-    sp_model_options options = {0};
+    sp_model_options options = arguments->options;
     SP_TRY(sp_device_open(arguments->device, &options.device));
     SP_TRY(sp_model_load(arguments->path, &options, &job->model));
     SP_TRY(check_outputs(&arguments->outputs, job->model));

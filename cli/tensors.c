@@ -66,12 +66,26 @@ sp_status tensor_room(const sp_host_tensor *output, sp_array *out)
     return sp__array_init(out, output->dtype, &shape);
 }
 
-sp_status tensor_make(const sp_port *port, sp_array *out)
+static sp_shape shape_of(const sp_port *port)
 {
     sp_shape shape = {.rank = port->rank};
     for (uint32_t i = 0; i < port->rank; i++) {
         shape.dims[i] = port->shape[i] < 0 ? 1 : port->shape[i];
     }
+    return shape;
+}
+
+sp_status tensor_describe(const sp_port *port, sp_host_tensor *out)
+{
+    const sp_shape shape = shape_of(port);
+    *out = (sp_host_tensor){.dtype = port->dtype, .rank = shape.rank};
+    memcpy(out->shape, shape.dims, sizeof out->shape);
+    return sp__shape_bytes(&shape, port->dtype, &out->bytes);
+}
+
+sp_status tensor_make(const sp_port *port, sp_array *out)
+{
+    const sp_shape shape = shape_of(port);
     SP_TRY(sp__array_init(out, port->dtype, &shape));
     if (port->dtype != SP_F32) return SP_OK; /* zeroes */
     float *values = out->data;

@@ -23,6 +23,9 @@ sp_host_tensor tensor_of(const sp_array *array, const char *name);
 /* Room for an output that sp_model_infer has described. */
 sp_status tensor_room(const sp_host_tensor *output, sp_array *out);
 
+/* What tensor_make gives, without data. */
+sp_status tensor_describe(const sp_port *port, sp_host_tensor *out);
+
 /* An array of the port's type with some values: free dimensions are 1. The same each time. */
 sp_status tensor_make(const sp_port *port, sp_array *out);
 

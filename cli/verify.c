@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool verify [--device NAME] PATH...: runs every model below the paths on its test data and
- * compares.
+/* streampool verify [--device NAME] [LIMITS] PATH...: runs every model below the paths on its test
+ * data and compares.
  *
  * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
  * file, input_J.pb and output_J.pb. Models with an INFO.txt are compared as its reference allows
@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "command.h"
+#include "limits.h"
 #include "tensors.h"
 
 #define PATH_BYTES 4096
@@ -252,16 +253,34 @@ static void verify_path(const char *path, verify_run *totals)
     totals->failed++;
 }
 
+/* Up to the first path; its place in *first. */
+static bool parse_options(int argc, char **argv, const char **device, sp_model_options *options,
+                          int *first)
+{
+    int at = 1;
+    for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
+        const sp_limits_match limit = sp__limits_parse(argc, argv, &at, options);
+        if (limit == SP_LIMITS_TAKEN) continue;
+        if (limit == SP_LIMITS_WRONG || strcmp(argv[at], "--device") != 0 || at + 1 == argc) {
+            return false;
+        }
+        *device = argv[++at];
+    }
+    *first = at;
+    return at < argc;
+}
+
 int sp__command_verify(int argc, char **argv)
 {
-    const bool has_device = argc > 2 && strcmp(argv[1], "--device") == 0;
-    const int first = has_device ? 3 : 1;
-    if (argc <= first) {
-        fprintf(stderr, "usage: streampool verify [--device NAME] PATH...\n");
+    verify_run totals = {0};
+    const char *device = "cpu";
+    int first;
+    if (!parse_options(argc, argv, &device, &totals.options, &first)) {
+        fprintf(stderr, "usage: streampool verify [--device NAME] " SP_LIMITS_USAGE
+                        " PATH...\n" SP_LIMITS_HELP);
         return SP_EXIT_USAGE;
     }
-    verify_run totals = {0};
-    if (sp_device_open(has_device ? argv[2] : "cpu", &totals.options.device) != SP_OK) {
+    if (sp_device_open(device, &totals.options.device) != SP_OK) {
         fprintf(stderr, "streampool: %s\n", sp_last_error());
         return EXIT_FAILURE;
     }

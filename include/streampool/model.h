@@ -27,6 +27,18 @@ typedef struct sp_model_options {
      * other shapes than those takes the place of a plan that was not used lately. Plans that no run
      * uses also end when their device's memory is needed, the one not used for longest first. */
     uint32_t max_plans;
+    /* Limits for files that are not trusted; a run past them is SP_EXHAUSTED with both numbers.
+     *
+     * Most bytes of memory that one run may take; zero: as much as the device has. That is the
+     * arena of its plan and its outputs, those that are left out too; where a run goes through
+     * several plans, what it keeps between them and the arena of the plan that computes. Checked
+     * when a plan is made, before its memory is taken, and when a value between two plans is made.
+     * Inputs and weights do not count, nor the copies of inputs and outputs that a device with
+     * memory of its own needs. */
+    uint64_t max_run_bytes;
+    /* Most times that one run may go through bodies of Loop and Scan, all of them together; zero:
+     * as STREAMPOOL_LOOP_TRIPS says, 2^30 by default. */
+    uint64_t max_loop_trips;
 } sp_model_options;
 
 /* Loads an ONNX file. The data of initializers may stand in other files of its folder, or below it;
@@ -145,13 +157,14 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  * Where shapes, branches or loops follow from values that the run computes, it goes through several
  * plans, one after the other, and keeps what is between them in memory of the device's allocator,
  * at most STREAMPOOL_PART_MEMORY bytes (SP_EXHAUSTED); closing the device ends such a run
- * (SP_CLOSED). A run inside a host function or callback takes no slot. Steps that the model's
- * device has no kernel for run on cpu in between, in the order of the stream: see
- * sp_model_get_cpu_op. Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, room),
- * SP_NOT_FOUND (name); a failed kernel's status, naming node and op. On failure outputs are
- * undefined, nothing else is disturbed. Outputs overlap neither inputs nor each other (SP_INVALID);
- * all are aligned for their dtype. Further errors: SP_EXHAUSTED or SP_TIMEOUT from the pool of
- * streams, SP_BUSY if the stream is full, SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
+ * (SP_CLOSED). SP_EXHAUSTED also past the model's max_run_bytes and max_loop_trips. A run inside a
+ * host function or callback takes no slot. Steps that the model's device has no kernel for run on
+ * cpu in between, in the order of the stream: see sp_model_get_cpu_op. Errors: SP_MISMATCH naming
+ * the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a failed kernel's status,
+ * naming node and op. On failure outputs are undefined, nothing else is disturbed. Outputs overlap
+ * neither inputs nor each other (SP_INVALID); all are aligned for their dtype. Further errors:
+ * SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is full,
+ * SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
 SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                               sp_host_tensor *outputs, uint32_t output_count);
 

@@ -34,6 +34,8 @@ typedef enum sp_option_type {
     X(PLANS, INT, 32, 1, 4096, "", "plans that a model keeps, one for each set of input shapes")   \
     X(PART_MEMORY, BYTES, INT64_C(4) << 30, 1, INT64_MAX, "",                                      \
       "most that one run keeps between the parts of a model, as of a Loop that grows a tensor")    \
+    X(LOOP_TRIPS, INT, INT64_C(1) << 30, 1, INT64_MAX, "",                                         \
+      "most times that one run goes through bodies of Loop and Scan, all of them together")        \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
     X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
     X(CPU_OPS, TEXT, 0, 0, 0, "",                                                                  \

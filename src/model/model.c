@@ -80,10 +80,22 @@ static void check_cpu_ops(void)
                       sp_option_text(SP_OPTION_CPU_OPS));
 }
 
-/* Takes the graph over. */
-static sp_status model_new(const sp_graph *graph, sp_rt_device *device, uint32_t max_plans,
-                           sp_model *out)
+static sp_run_limits limits_of(const sp_model_options *options)
 {
+    const sp_option_info *trips = sp_option_describe(SP_OPTION_LOOP_TRIPS);
+    const bool has_trips = options->max_loop_trips != 0;
+    return (sp_run_limits){.bytes = options->max_run_bytes,
+                           .trips = has_trips ? options->max_loop_trips
+                                              : (uint64_t)sp_option_int(SP_OPTION_LOOP_TRIPS),
+                           .trips_name = has_trips ? "max_loop_trips" : trips->variable};
+}
+
+/* Takes the graph over. */
+static sp_status model_new(const sp_graph *graph, sp_rt_device *device,
+                           const sp_model_options *options, sp_model *out)
+{
+    const uint32_t max_plans =
+        options->max_plans != 0 ? options->max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
     sp_object *object;
     sp_status status = check_ports(graph);
     if (status == SP_OK) status = sp__handle_take(&models, &object);
@@ -94,7 +106,8 @@ static sp_status model_new(const sp_graph *graph, sp_rt_device *device, uint32_t
     sp_rt_model *model = model_of(object);
     model->graph = graph;
     model->device = device;
-    model->plans = (sp_plan_cache){0};
+    model->limits = limits_of(options);
+    model->plans = (sp_plan_cache){.max_run_bytes = model->limits.bytes};
     status = sp__upload(device, graph->weights, graph->weight_count, &model->weights);
     if (status == SP_OK) {
         status =
@@ -132,9 +145,7 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
     sp__allocator_set_give_way(sp__models_give_way);
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
-    const uint32_t max_plans =
-        wanted.max_plans != 0 ? wanted.max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
-    return model_new(graph, device, max_plans, out);
+    return model_new(graph, device, &wanted, out);
 }
 
 sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,

@@ -16,6 +16,7 @@ typedef struct sp_rt_model {
     sp_rt_device *device;
     sp_upload weights;
     sp_plan_cache plans;
+    sp_run_limits limits;
     /* Figures for sp_model_get_info; they order nothing. */
     SP_CACHE_ALIGNED sp_atomic_u64 runs;
     sp_atomic_u32 in_flight;

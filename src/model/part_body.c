@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/macros.h"
 #include "model/parts_build.h"
 
+sp_status sp__parts_check_trips(const sp_parts *parts, uint64_t count)
+{
+    const sp_run_limits *limits = &parts->model->limits;
+    if (count <= limits->trips - parts->trip_count) return SP_OK;
+    return sp__fail(SP_EXHAUSTED,
+                    "the run goes through bodies of Loop and Scan %" PRIu64
+                    " times and would go through %" PRIu64 " more; %s allows %" PRIu64,
+                    parts->trip_count, count, limits->trips_name, limits->trips);
+}
+
 sp_status sp__parts_body_begin(sp_parts *parts, const sp_graph_body *body)
 {
     SP_TRY(sp__parts_check(parts));
+    SP_TRY(sp__parts_check_trips(parts, 1));
+    parts->trip_count++;
     sp__part_clear(&parts->values, body);
     return SP_OK;
 }

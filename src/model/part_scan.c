@@ -195,6 +195,7 @@ static sp_status run_scan(scan *s, int64_t length)
                         length, s->extent);
     }
     s->length = length >= 0 ? length : s->extent;
+    SP_TRY(sp__parts_check_trips(s->parts, (uint64_t)s->length)); /* all of them will be made */
     for (uint32_t i = 0; i < s->output_count; i++) {
         s->outputs[i] = (stack){.slot = &s->body->outputs[s->state_count + i],
                                 .axis = s->body->output_walks[i].axis,

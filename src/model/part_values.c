@@ -33,8 +33,20 @@ sp_status sp__part_check_room(const sp_part_values *values, uint64_t bytes)
     if (bytes <= values->most_bytes - values->bytes) return SP_OK;
     return sp__fail(SP_EXHAUSTED,
                     "what the run keeps between the parts of the model would take %" PRIu64
-                    " bytes; STREAMPOOL_PART_MEMORY allows %" PRIu64,
-                    values->bytes + bytes, values->most_bytes);
+                    " bytes; %s allows %" PRIu64,
+                    values->bytes + bytes,
+                    values->most_bytes == values->run_bytes ? "max_run_bytes"
+                                                            : "STREAMPOOL_PART_MEMORY",
+                    values->most_bytes);
+}
+
+sp_status sp__part_check_arena(const sp_part_values *values, uint64_t bytes)
+{
+    if (values->run_bytes == 0 || bytes <= values->run_bytes - values->bytes) return SP_OK;
+    return sp__fail(SP_EXHAUSTED,
+                    "a part of the run would take %" PRIu64 " bytes of memory (%" PRIu64
+                    " between its steps, %" PRIu64 " between parts); max_run_bytes allows %" PRIu64,
+                    values->bytes + bytes, bytes, values->bytes, values->run_bytes);
 }
 
 static sp_status count_bytes(sp_part_values *values, uint64_t bytes)
@@ -125,11 +137,15 @@ sp_status sp__part_adopt(sp_part_values *values, sp_array *array, sp_part_value 
 
 /* ---- values ---- */
 
-sp_status sp__part_values_init(sp_part_values *values, const sp_graph *graph, sp_rt_device *device)
+sp_status sp__part_values_init(sp_part_values *values, const sp_graph *graph, sp_rt_device *device,
+                               uint64_t run_bytes)
 {
+    const uint64_t most_bytes = sp_option_bytes(SP_OPTION_PART_MEMORY);
+    const bool is_run_less = run_bytes != 0 && run_bytes < most_bytes;
     *values = (sp_part_values){.graph = graph,
                                .device = device,
-                               .most_bytes = sp_option_bytes(SP_OPTION_PART_MEMORY),
+                               .most_bytes = is_run_less ? run_bytes : most_bytes,
+                               .run_bytes = run_bytes,
                                .list = sp_calloc(graph->value_count, sizeof(sp_part_value))};
     if (values->list != NULL) return SP_OK;
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for the values of a run");

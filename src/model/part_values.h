@@ -30,11 +30,14 @@ typedef struct sp_part_values {
     sp_part_value *list; /* by number */
     bool *is_stale;      /* constants that follow from an overridden default; NULL: none do */
     uint64_t bytes;      /* of all memory that is there */
-    uint64_t most_bytes;
+    uint64_t most_bytes; /* the smaller one of STREAMPOOL_PART_MEMORY and the run's limit */
+    uint64_t run_bytes; /* that limit, which counts the arena of the plan that runs, too; 0: none */
 } sp_part_values;
 
-/* Errors: SP_OUT_OF_MEMORY. Nothing is there at first but what the graph has as constants. */
-sp_status sp__part_values_init(sp_part_values *values, const sp_graph *graph, sp_rt_device *device);
+/* `run_bytes`: all that the run may take; 0 is any number. Errors: SP_OUT_OF_MEMORY. Nothing is
+ * there at first but what the graph has as constants. */
+sp_status sp__part_values_init(sp_part_values *values, const sp_graph *graph, sp_rt_device *device,
+                               uint64_t run_bytes);
 void sp__part_values_deinit(sp_part_values *values);
 
 /* After the values of overridden defaults were set: which constants of the graph do not hold. */
@@ -55,10 +58,12 @@ void sp__part_drop(sp_part_values *values, sp_part_value *value);
 /* The values that a body defines. */
 void sp__part_clear(sp_part_values *values, const sp_graph_body *body);
 
-/* Is there room for that many bytes more? Errors: SP_EXHAUSTED at STREAMPOOL_PART_MEMORY. */
+/* Is there room for that many bytes more? Errors: SP_EXHAUSTED naming the limit. */
 sp_status sp__part_check_room(const sp_part_values *values, uint64_t bytes);
+/* May a plan with that arena run beside the values? Errors: SP_EXHAUSTED naming the limit. */
+sp_status sp__part_check_arena(const sp_part_values *values, uint64_t bytes);
 /* A value of that type and shape, its bytes undefined, in *out; *data is where to write. Errors:
- * SP_EXHAUSTED at STREAMPOOL_PART_MEMORY or for absurd shapes, SP_OUT_OF_MEMORY. */
+ * SP_EXHAUSTED at the limit or for absurd shapes, SP_OUT_OF_MEMORY. */
 sp_status sp__part_make(sp_part_values *values, sp_dtype dtype, const sp_shape *shape,
                         sp_part_value *out, void **data);
 /* A value of the array, which is taken over, also on an error. */

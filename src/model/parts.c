@@ -149,6 +149,7 @@ static sp_status compute(sp_parts *parts, sp_compiled *compiled, sp_part_value *
         made[i].is_known = output->is_known;
     }
     if (plan->step_count == 0) return SP_OK;
+    SP_TRY(sp__part_check_arena(&parts->values, plan->arena_bytes));
     parts->plan_count++;
     return sp__model_compute(parts->model, compiled, inputs, outputs, parts->stream);
 }
@@ -264,7 +265,8 @@ static sp_status describe_outputs(sp_parts *parts)
 /* Until the first plan is run, its use is the caller's. */
 static sp_status prepare(sp_parts *parts, const sp_plan *plan, const void *const *data)
 {
-    SP_TRY(sp__part_values_init(&parts->values, parts->graph, parts->model->device));
+    SP_TRY(sp__part_values_init(&parts->values, parts->graph, parts->model->device,
+                                parts->model->limits.bytes));
     sp__bump_init(&parts->made.bump, UINT64_MAX);
     SP_TRY(set_ports(parts, plan, data));
     return copy_inputs(parts, plan);

@@ -13,6 +13,7 @@ struct sp_parts {
     const sp_stream_ref *stream; /* NULL: here and now */
     sp_part_values values;
     uint64_t plan_count; /* plans that were run */
+    uint64_t trip_count; /* times through a body */
     sp_plan made;        /* see sp__parts_made; owns its tensors */
 };
 
@@ -28,7 +29,9 @@ sp_status sp__parts_look(const sp_parts *parts, uint32_t index, sp_part_value *o
 
 /* ---- part_body.c: one time through a body ---- */
 
-/* Nothing of an earlier time is left. Errors: as sp__parts_check. */
+/* May the run go through bodies `count` times more? Errors: SP_EXHAUSTED. */
+sp_status sp__parts_check_trips(const sp_parts *parts, uint64_t count);
+/* Counts a time; nothing of an earlier one is left. Errors: as the two checks. */
 sp_status sp__parts_body_begin(sp_parts *parts, const sp_graph_body *body);
 /* Gives the body an input; the reference is taken over, also on an error. Errors: SP_MISMATCH if
  * its type is another one than the file says. */

@@ -152,6 +152,18 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     return SP_OK;
 }
 
+/* Each size is at most SP_MAX_TENSOR_BYTES, and there are few: the sum does not wrap. */
+sp_status sp__plan_check_bytes(const sp_plan *plan, uint64_t max_bytes)
+{
+    uint64_t outputs = 0;
+    for (uint32_t i = 0; i < plan->output_count; i++) outputs += plan->outputs[i].bytes;
+    if (max_bytes == 0 || plan->arena_bytes + outputs <= max_bytes) return SP_OK;
+    return sp__fail(SP_EXHAUSTED,
+                    "a run would take %" PRIu64 " bytes of memory (%" PRIu64
+                    " between its steps, %" PRIu64 " of outputs); max_run_bytes allows %" PRIu64,
+                    plan->arena_bytes + outputs, plan->arena_bytes, outputs, max_bytes);
+}
+
 void sp__plan_free(const sp_plan *plan)
 {
     if (plan == NULL) return;

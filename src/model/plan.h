@@ -116,6 +116,17 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
                            const sp_plan **out);
 void sp__plan_free(const sp_plan *plan);
 
+/* What one run of a model may take. */
+typedef struct sp_run_limits {
+    uint64_t bytes;         /* see sp_model_options; 0: any number */
+    uint64_t trips;         /* through bodies of Loop and Scan */
+    const char *trips_name; /* of the option that says so, for errors */
+} sp_run_limits;
+
+/* May a run have the plan's arena and outputs? `max_bytes` of 0 is any number. Errors: SP_EXHAUSTED
+ * naming both numbers. */
+sp_status sp__plan_check_bytes(const sp_plan *plan, uint64_t max_bytes);
+
 /* Executes a plan on the calling thread, the plain way: what every other way of running it must
  * equal bit for bit. `inputs` and `outputs` in the plan's order; `arena` may be NULL if the plan
  * needs none. */

@@ -203,6 +203,16 @@ static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mi
     *place = mine->next;
 }
 
+/* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would take more than it may. */
+static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *request,
+                         const sp_plan **out)
+{
+    SP_TRY(sp__plan_compile(cache->graph, request, out));
+    const sp_status status = sp__plan_check_bytes(*out, cache->max_run_bytes);
+    if (status != SP_OK) sp__plan_free(*out);
+    return status;
+}
+
 /* Outside of every lock: a build takes long, and builds of other keys go on beside it. What it
  * makes stands in the place, which is the builder's alone. */
 static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, const sp_plan_key *key,
@@ -211,7 +221,7 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
     sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
     const size_t bytes = key->count * sizeof *place->words;
     const sp_plan *plan;
-    SP_TRY(sp__plan_compile(cache->graph, request, &plan));
+    SP_TRY(compile(cache, request, &plan));
     SP_TRY(sp__compiled_create(plan, cache->device, cache->weights, &place->compiled));
     place->word_count = key->count;
     place->words = sp_malloc(bytes);

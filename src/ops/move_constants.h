@@ -21,6 +21,7 @@
     X(top_k)            /* x, values, indices: both are written */                                 \
     X(resize_nearest)   /* x, y */                                                                 \
     X(resize_f32)       /* x, y */                                                                 \
+    X(resize_f64)       /* x, y */                                                                 \
     X(lstm_f32)         /* x's products, bias, r's panels, lengths, h, c, p, scratch, y, yh, yc */ \
     X(gru_f32)          /* as lstm_f32, without c, p and yc */                                     \
     X(rnn_f32)          /* as gru_f32 */
@@ -121,7 +122,10 @@ typedef enum sp_resize_coordinate {
     SP_RESIZE_ALIGN_CORNERS,
     SP_RESIZE_ASYMMETRIC,
     SP_RESIZE_TF_HALF_PIXEL,
-    SP_RESIZE_CROP
+    SP_RESIZE_CROP,
+    /* With roundings to float; of nearest. */
+    SP_RESIZE_CROP_F32,
+    SP_RESIZE_ASYMMETRIC_F32
 } sp_resize_coordinate;
 
 typedef enum sp_resize_rounding {
@@ -134,7 +138,8 @@ typedef enum sp_resize_rounding {
 /* One axis: x is [outer, in, inner] elements, y [outer, out, inner]. */
 typedef struct sp_resize_constants {
     int64_t outer, in, out, inner, tile_outer;
-    double scale;                  /* of sizes; the place of coordinate i is about i / scale */
+    double scale;                  /* of sizes */
+    double numerator, denominator; /* 1 / scale; input / output where the sizes are given */
     double crop_start, crop_end;   /* of SP_RESIZE_CROP, in [0, 1] as a rule */
     double width;                  /* output as the scale has it, maybe with a fraction */
     uint64_t outside;              /* the element outside of a crop */
@@ -196,7 +201,7 @@ typedef struct sp_recurrent_constants {
     X(sp_diagonal_constants, 56)                                                                   \
     X(sp_non_zero_constants, 96)                                                                   \
     X(sp_top_k_constants, 48)                                                                      \
-    X(sp_resize_constants, 104)                                                                    \
+    X(sp_resize_constants, 120)                                                                    \
     X(sp_recurrent_constants, 200)
 
 #endif

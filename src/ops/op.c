@@ -3,10 +3,12 @@
 #include "ops/op.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/size.h"
+#include "ops/cpu/half.h"
 
 static sp_status check_count(const char *what, uint32_t count, uint32_t min, uint32_t max)
 {
@@ -61,19 +63,68 @@ sp_status sp__op_check(const sp_op_call *call)
 
 static sp_status check_dtype(const sp_op_call *call, sp_dtype dtype)
 {
-    if (call->op->dtypes & SP_DTYPE_BIT(dtype)) return SP_OK;
+    if (call->op->dtypes[0] & SP_DTYPE_BIT(dtype)) return SP_OK;
     return sp__fail(SP_UNSUPPORTED, "not supported: %s version %" PRIu32 " for type %s",
                     call->op->name, call->version, sp_dtype_name(dtype));
 }
 
-sp_status sp__op_infer(sp_op_call *call)
+/* An attribute may narrow the types of input 0. */
+static sp_status check_narrowing(const sp_op_call *call, const sp_attribute_schema *schema)
+{
+    const sp_dtype dtype = call->inputs[0].dtype;
+    if (schema->dtypes == 0 || (schema->dtypes & SP_DTYPE_BIT(dtype)) != 0) return SP_OK;
+    char number[24];
+    sp_text value = sp__text(schema->fallback);
+    if (schema->type == SP_ATTRIBUTE_STRING) {
+        value = sp__attribute_text(call->attributes, schema->name, schema->fallback);
+    } else if (sp__attribute_find(call->attributes, schema->name) != NULL) {
+        snprintf(number, sizeof number, "%" PRId64,
+                 sp__attribute_int(call->attributes, schema->name, 0));
+        value = sp__text(number);
+    }
+    if (sp__text_is(value, schema->free)) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED, "not supported: %s version %" PRIu32 ", %s '%s' of type %s",
+                    call->op->name, call->version, schema->name, sp__text_print(value).text,
+                    sp_dtype_name(dtype));
+}
+
+static sp_status check_other_input(const sp_op_call *call, uint32_t index)
+{
+    const sp_dtype dtype = call->inputs[index].dtype;
+    const uint32_t dtypes = sp__op_dtypes(call->op, index);
+    uint32_t like;
+    if (sp__op_is_like(dtypes, &like)) {
+        if (dtype == call->inputs[like].dtype) return SP_OK;
+        return sp__fail(SP_MISMATCH, "inputs of types %s and %s",
+                        sp_dtype_name(call->inputs[like].dtype), sp_dtype_name(dtype));
+    }
+    if (dtypes & SP_DTYPE_BIT(dtype)) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED,
+                    "not supported: %s version %" PRIu32 " with an input %" PRIu32 " of type %s",
+                    call->op->name, call->version, index, sp_dtype_name(dtype));
+}
+
+static sp_status check_inputs(const sp_op_call *call)
 {
     for (uint32_t i = 0; i < call->op->min_inputs; i++) {
         if (!sp__op_has_input(call, i)) {
             return sp__fail(SP_CORRUPT, "input %" PRIu32 " is left out", i);
         }
     }
-    if (call->input_count > 0) SP_TRY(check_dtype(call, call->inputs[0].dtype));
+    if (call->input_count == 0) return SP_OK;
+    SP_TRY(check_dtype(call, call->inputs[0].dtype));
+    for (uint32_t i = 0; i < SP_OP_MAX_ATTRIBUTES && call->op->attributes[i].name; i++) {
+        SP_TRY(check_narrowing(call, &call->op->attributes[i]));
+    }
+    for (uint32_t i = 1; i < call->input_count; i++) {
+        if (call->inputs[i].is_present) SP_TRY(check_other_input(call, i));
+    }
+    return SP_OK;
+}
+
+sp_status sp__op_infer(sp_op_call *call)
+{
+    SP_TRY(check_inputs(call));
     call->depth = 1;
     SP_TRY(call->op->infer(call));
     if (call->input_count == 0) SP_TRY(check_dtype(call, call->outputs[0].dtype));
@@ -144,12 +195,23 @@ sp_status sp__op_known_floats(const sp_op_call *call, uint32_t index, uint32_t m
                               uint32_t *count)
 {
     const sp_op_value *input = &call->inputs[index];
-    if (input->dtype != SP_F32) {
-        return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s, wanted f32", index,
-                        sp_dtype_name(input->dtype));
-    }
     SP_TRY(check_known(call, index, max, count));
-    for (uint32_t i = 0; i < *count; i++) out[i] = (double)((const float *)input->data)[i];
+    for (uint32_t i = 0; i < *count; i++) {
+        switch (input->dtype) {
+        case SP_F32:
+            out[i] = (double)((const float *)input->data)[i];
+            break;
+        case SP_F64:
+            out[i] = ((const double *)input->data)[i];
+            break;
+        case SP_F16:
+            out[i] = (double)sp_float_of_f16(((const uint16_t *)input->data)[i]);
+            break;
+        default:
+            return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s, wanted f32", index,
+                            sp_dtype_name(input->dtype));
+        }
+    }
     return SP_OK;
 }
 
@@ -170,17 +232,6 @@ sp_status sp__op_known_list(const sp_op_call *call, const char *name, uint32_t f
     }
     *count = attribute->count;
     for (uint32_t i = 0; i < *count; i++) out[i] = attribute->as.ints[i];
-    return SP_OK;
-}
-
-sp_status sp__op_same_types(const sp_op_call *call)
-{
-    const sp_dtype first = call->inputs[0].dtype;
-    for (uint32_t i = 1; i < call->input_count; i++) {
-        if (!sp__op_has_input(call, i) || call->inputs[i].dtype == first) continue;
-        return sp__fail(SP_MISMATCH, "inputs of types %s and %s", sp_dtype_name(first),
-                        sp_dtype_name(call->inputs[i].dtype));
-    }
     return SP_OK;
 }
 

@@ -32,6 +32,10 @@ typedef struct sp_attribute_schema {
     const char *name;
     sp_attribute_type type;
     bool is_required;
+    /* Unless 0, of a text or an integer: bits of the types allowed for input 0 where the attribute
+     * is not `free`. One that is left out is `fallback`. */
+    uint32_t dtypes;
+    const char *fallback, *free;
 } sp_attribute_schema;
 
 #define SP_OP_MAX_ATTRIBUTES 9
@@ -39,12 +43,20 @@ typedef struct sp_attribute_schema {
 #define SP_OP_PACKED_INPUTS 2
 #define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
+/* In sp_op's dtypes, in the place of bits: the input has the type of input `index`. 0 is input 0.
+ */
+#define SP_DTYPES_LIKE(index) (0x80000000u | (index))
+#define SP_OP_TYPED_INPUTS 6
+
 typedef struct sp_op {
     const char *name;      /* in ONNX's own domain */
     uint32_t since, until; /* opset versions, both included */
     uint32_t min_inputs, max_inputs;
     uint32_t min_outputs, max_outputs;
-    uint32_t dtypes; /* bits of the types allowed for input 0 (for output 0 if there is none) */
+    /* Of each input: bits of the types allowed, or SP_DTYPES_LIKE. Those of input 0 are output 0's
+     * if there is no input; the last ones hold for all inputs behind, too. sp__op_infer refuses
+     * what is not in here, docs/operators.md shows it. */
+    uint32_t dtypes[SP_OP_TYPED_INPUTS];
     sp_attribute_schema attributes[SP_OP_MAX_ATTRIBUTES]; /* ended by a NULL name */
 
     /* From the inputs (and the values of those that are known) to dtype and shape of each output.
@@ -73,6 +85,21 @@ struct sp_op_call {
     uint64_t depth;
 };
 
+/* Bits of the types that input `index` may have, or SP_DTYPES_LIKE. */
+static inline uint32_t sp__op_dtypes(const sp_op *op, uint32_t index)
+{
+    const uint32_t last = SP_OP_TYPED_INPUTS - 1;
+    const uint32_t dtypes = op->dtypes[index < last ? index : last];
+    return dtypes != 0 ? dtypes : SP_DTYPES_LIKE(0u);
+}
+
+/* Of which input is it the type? False if the bits say. */
+static inline bool sp__op_is_like(uint32_t dtypes, uint32_t *index)
+{
+    *index = dtypes & ~SP_DTYPES_LIKE(0u);
+    return (dtypes & SP_DTYPES_LIKE(0u)) != 0;
+}
+
 /* Is input `index` given, and not left out? */
 static inline bool sp__op_has_input(const sp_op_call *call, uint32_t index)
 {
@@ -83,8 +110,9 @@ static inline bool sp__op_has_input(const sp_op_call *call, uint32_t index)
  * SP_CORRUPT, SP_UNSUPPORTED for an attribute that the schema does not have. */
 sp_status sp__op_check(const sp_op_call *call);
 
-/* Runs the shape rule: afterwards outputs have dtype, shape and bytes. Errors as `infer`,
- * SP_UNSUPPORTED naming op, version and dtype, SP_EXHAUSTED for absurd shapes. */
+/* Checks the inputs' types and runs the shape rule: afterwards outputs have dtype, shape and bytes.
+ * Errors as `infer`; SP_UNSUPPORTED naming op, version and dtype; SP_MISMATCH where one input has
+ * not the type of another; SP_EXHAUSTED for absurd shapes. */
 sp_status sp__op_infer(sp_op_call *call);
 
 /* About how many bytes and multiply-adds an inferred call costs; UINT64_MAX if that is absurd. */
@@ -102,7 +130,7 @@ sp_status sp__op_require_known(const sp_op_call *call, uint32_t index);
 sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max, int64_t *out,
                             uint32_t *count);
 
-/* The same for floats (f32), as doubles. */
+/* The same for floats (f32, f64 or f16), as doubles. */
 sp_status sp__op_known_floats(const sp_op_call *call, uint32_t index, uint32_t max, double *out,
                               uint32_t *count);
 
@@ -118,9 +146,6 @@ static inline void sp__op_set_output(sp_op_call *call, uint32_t index, sp_dtype 
     call->outputs[index].dtype = dtype;
     call->outputs[index].shape = *shape;
 }
-
-/* For shape rules: SP_MISMATCH unless all inputs that are given have the type of input 0. */
-sp_status sp__op_same_types(const sp_op_call *call);
 
 /* For shape rules of ops whose one output is like input 0. */
 sp_status sp__op_infer_same(sp_op_call *call);

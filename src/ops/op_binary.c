@@ -38,19 +38,16 @@ static sp_status infer_two(sp_op_call *call, sp_dtype dtype)
 
 sp_status sp__binary_infer(sp_op_call *call)
 {
-    SP_TRY(sp__op_same_types(call));
     return infer_two(call, call->inputs[0].dtype);
 }
 
 sp_status sp__comparison_infer(sp_op_call *call)
 {
-    SP_TRY(sp__op_same_types(call));
     return infer_two(call, SP_BOOL);
 }
 
 sp_status sp__variadic_infer(sp_op_call *call)
 {
-    SP_TRY(sp__op_same_types(call));
     sp_shape shape = call->inputs[0].shape;
     for (uint32_t i = 1; i < call->input_count; i++) {
         if (!sp__op_has_input(call, i)) {
@@ -112,17 +109,6 @@ sp_status sp__greater_or_equal_lower(const sp_op_call *call, sp_lowering *loweri
 
 /* ---- Mod ---- */
 
-sp_status sp__mod_infer(sp_op_call *call)
-{
-    const sp_dtype dtype = call->inputs[0].dtype;
-    const bool is_float = dtype == SP_F32 || dtype == SP_F64 || sp__is_half(dtype);
-    if (is_float && sp__attribute_int(call->attributes, "fmod", 0) != 1) {
-        return sp__fail(SP_UNSUPPORTED, "Mod of %s needs the attribute fmod = 1",
-                        sp_dtype_name(dtype));
-    }
-    return sp__binary_infer(call);
-}
-
 sp_status sp__mod_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     static const sp_kernel_set mod = {.of = {SP_SET_SIGNED(mod), SP_SET_UNSIGNED(mod)},
@@ -154,7 +140,6 @@ static sp_status slope_shape(const sp_op_call *call, sp_shape *out)
 sp_status sp__prelu_infer(sp_op_call *call)
 {
     sp_shape slope;
-    SP_TRY(sp__op_same_types(call));
     SP_TRY(slope_shape(call, &slope));
     return sp__op_infer_same(call);
 }
@@ -186,17 +171,6 @@ sp_status sp__prelu_lower(const sp_op_call *call, sp_lowering *lowering)
 static bool is_int(sp_dtype dtype)
 {
     return dtype >= SP_I8 && dtype <= SP_U64;
-}
-
-sp_status sp__pow_infer(sp_op_call *call)
-{
-    const sp_dtype exponent = call->inputs[1].dtype;
-    if (call->version < 12) SP_TRY(sp__op_same_types(call));
-    if (exponent == SP_BOOL || exponent == SP_DTYPE_NONE) {
-        return sp__fail(SP_UNSUPPORTED, "not supported: Pow with an exponent of type %s",
-                        sp_dtype_name(exponent));
-    }
-    return infer_two(call, call->inputs[0].dtype);
 }
 
 /* Integers to the power of integers in i64 (the low bits of a product do not depend on the others),

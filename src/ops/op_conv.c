@@ -38,7 +38,6 @@ sp_status sp__conv_infer(sp_op_call *call)
                             sp__shape_print(&bias->shape).text, w->dims[0]);
         }
     }
-    SP_TRY(sp__op_same_types(call));
     /* Bytes that are known to be few, so no product wraps. */
     if (w->dims[0] > 0) call->depth = sp__shape_count(w) / (uint64_t)w->dims[0];
     const sp_shape y = sp__window_shape(call, &window, w->dims[0]);

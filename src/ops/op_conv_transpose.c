@@ -42,7 +42,6 @@ sp_status sp__conv_transpose_infer(sp_op_call *call)
                             sp__shape_print(&bias->shape).text, filters);
         }
     }
-    SP_TRY(sp__op_same_types(call));
     if (filters > 0) call->depth = sp__shape_count(w) / (uint64_t)w->dims[1] / (uint64_t)groups;
     const sp_shape y = sp__window_shape(call, &window, filters);
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);

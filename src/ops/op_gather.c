@@ -6,14 +6,6 @@
 #include "base/macros.h"
 #include "ops/ops.h"
 
-sp_status sp__index_type(const sp_op_call *call, uint32_t index)
-{
-    const sp_dtype dtype = call->inputs[index].dtype;
-    if (dtype == SP_I32 || dtype == SP_I64) return SP_OK;
-    return sp__fail(SP_MISMATCH, "the indices are of type %s, wanted i32 or i64",
-                    sp_dtype_name(dtype));
-}
-
 static uint32_t input_bytes(const sp_op_call *call, uint32_t index)
 {
     return (uint32_t)sp_dtype_bytes(call->inputs[index].dtype);
@@ -50,7 +42,6 @@ sp_status sp__gather_infer(sp_op_call *call)
 {
     const sp_shape *x = &call->inputs[0].shape, *indices = &call->inputs[1].shape;
     uint32_t axis;
-    SP_TRY(sp__index_type(call, 1));
     SP_TRY(read_axis(call, &axis));
     sp_shape y = {.rank = x->rank - 1 + indices->rank};
     if (y.rank > SP_MAX_RANK) {
@@ -98,7 +89,6 @@ sp_status sp__elements_shapes(const sp_op_call *call, uint32_t axis)
 sp_status sp__gather_elements_infer(sp_op_call *call)
 {
     uint32_t axis;
-    SP_TRY(sp__index_type(call, 1));
     SP_TRY(read_axis(call, &axis));
     SP_TRY(sp__elements_shapes(call, axis));
     sp__op_set_output(call, 0, call->inputs[0].dtype, &call->inputs[1].shape);
@@ -147,7 +137,6 @@ sp_status sp__gather_nd_infer(sp_op_call *call)
 {
     const sp_shape *x = &call->inputs[0].shape, *indices = &call->inputs[1].shape;
     uint32_t batch, depth;
-    SP_TRY(sp__index_type(call, 1));
     SP_TRY(read_batch(call, &batch, &depth));
     const uint32_t rank = indices->rank - 1 + x->rank - batch - depth;
     if (rank > SP_MAX_RANK) {

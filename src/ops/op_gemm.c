@@ -117,7 +117,6 @@ static bool is_transposed(const sp_op_call *call, uint32_t input)
 
 sp_status sp__gemm_infer(sp_op_call *call)
 {
-    SP_TRY(sp__op_same_types(call));
     const sp_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
     if (a->rank != 2 || b->rank != 2) return bad_shapes(call);
     const bool ta = is_transposed(call, 0), tb = is_transposed(call, 1);
@@ -196,7 +195,6 @@ static matrices as_matrices(const sp_shape *shape, bool is_left)
 
 sp_status sp__matmul_infer(sp_op_call *call)
 {
-    SP_TRY(sp__op_same_types(call));
     const sp_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
     if (a->rank == 0 || b->rank == 0) return bad_shapes(call);
     const matrices left = as_matrices(a, true), right = as_matrices(b, false);

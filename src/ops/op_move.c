@@ -77,7 +77,7 @@ static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t inde
         *out = attribute->as.ints[index];
     } else if (sp__op_has_input(call, 1)) {
         const sp_op_value *sizes = &call->inputs[1];
-        if (sizes->dtype != SP_I64 || sizes->shape.rank != 1 || sizes->shape.dims[0] != count) {
+        if (sizes->shape.rank != 1 || sizes->shape.dims[0] != count) {
             return sp__fail(SP_MISMATCH, "sizes of shape %s for %" PRId64 " outputs",
                             sp__shape_print(&sizes->shape).text, count);
         }

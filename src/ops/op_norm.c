@@ -36,7 +36,6 @@ sp_status sp__batch_norm_infer(sp_op_call *call)
 {
     const sp_op_value *x = &call->inputs[0];
     if (x->shape.rank == 0) return sp__fail(SP_MISMATCH, "a batch of shape []");
-    SP_TRY(sp__op_same_types(call));
     for (uint32_t i = 1; i < 5; i++) SP_TRY(check_list(call, i, channel_count(&x->shape)));
     if (sp__attribute_int(call->attributes, "spatial", 1) == 0) {
         return sp__fail(SP_UNSUPPORTED,
@@ -205,7 +204,6 @@ sp_status sp__layer_norm_infer(sp_op_call *call)
     const sp_op_value *x = &call->inputs[0];
     uint32_t axis;
     SP_TRY(sp__shape_axis(&x->shape, sp__attribute_int(call->attributes, "axis", -1), &axis));
-    SP_TRY(sp__op_same_types(call));
     if (sp__attribute_int(call->attributes, "stash_type", 1) != 1) {
         return sp__fail(SP_UNSUPPORTED, "stash_type %" PRId64 ", only 1 (f32) is supported",
                         sp__attribute_int(call->attributes, "stash_type", 1));
@@ -252,7 +250,6 @@ sp_status sp__instance_norm_infer(sp_op_call *call)
         return sp__fail(SP_MISMATCH, "an input of shape %s, wanted 3 dimensions or more",
                         sp__shape_print(&x->shape).text);
     }
-    SP_TRY(sp__op_same_types(call));
     SP_TRY(check_list(call, 1, x->shape.dims[1]));
     SP_TRY(check_list(call, 2, x->shape.dims[1]));
     return sp__op_infer_same(call);
@@ -280,7 +277,6 @@ sp_status sp__group_norm_infer(sp_op_call *call)
         return sp__fail(SP_MISMATCH, "%" PRId64 " groups of shape %s", groups,
                         sp__shape_print(&x->shape).text);
     }
-    SP_TRY(sp__op_same_types(call));
     const int64_t scales = call->version < 21 ? groups : x->shape.dims[1];
     SP_TRY(check_list(call, 1, scales));
     SP_TRY(check_list(call, 2, scales));

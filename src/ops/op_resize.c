@@ -5,16 +5,17 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/ops.h"
+#include "ops/elementwise.h"
 
 /* Inputs from version 11 on. */
 enum { INPUT_ROI = 1, INPUT_SCALES = 2, INPUT_SIZES = 3 };
 
 typedef struct resize_plan {
     sp_resize_constants common; /* what all axes share */
-    bool is_nearest;
+    bool is_nearest, is_old;    /* old: before version 11, what Upsample did */
     double scale[SP_MAX_RANK], start[SP_MAX_RANK], end[SP_MAX_RANK];
-    double width[SP_MAX_RANK]; /* scale * input; where a size is given, that, without rounding */
+    double width[SP_MAX_RANK];  /* scale * input; where a size is given, that, without rounding */
+    bool is_sized[SP_MAX_RANK]; /* scale is width / input, rounded */
     int64_t out[SP_MAX_RANK];
 } resize_plan;
 
@@ -41,7 +42,7 @@ static sp_status read_modes(const sp_op_call *call, resize_plan *plan)
                                             "ceil"};
     static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
     sp_resize_constants *k = &plan->common;
-    const bool is_old = call->version < 11; /* no choice: what Upsample did */
+    const bool is_old = plan->is_old = call->version < 11;
     uint32_t mode;
     SP_TRY(find_name(call, "mode", "nearest", modes, is_old ? 4 : 3, &mode));
     if (is_old && mode == 2) return sp__fail(SP_UNSUPPORTED, "mode 'cubic' is not supported");
@@ -55,24 +56,29 @@ static sp_status read_modes(const sp_op_call *call, resize_plan *plan)
     k->excludes_outside = sp__attribute_int(call->attributes, "exclude_outside", 0) != 0;
     k->is_antialiased = sp__attribute_int(call->attributes, "antialias", 0) != 0;
     k->element_bytes = (uint32_t)sp_dtype_bytes(call->inputs[0].dtype);
-    if (plan->is_nearest && !k->is_antialiased) return SP_OK;
-    if (plan->is_nearest || call->inputs[0].dtype == SP_F32) {
-        k->is_antialiased = k->is_antialiased && !plan->is_nearest;
-        return SP_OK;
-    }
-    return sp__fail(SP_UNSUPPORTED, "not supported: mode '%s' of type %s", modes[mode],
-                    sp_dtype_name(call->inputs[0].dtype));
+    if (plan->is_nearest) k->is_antialiased = false;
+    return SP_OK;
 }
 
-static sp_status read_outside(const sp_op_call *call, sp_resize_constants *k)
+/* The type that an axis is resized in. */
+static sp_dtype type_of(const sp_op_call *call, const resize_plan *plan)
 {
-    const float value = sp__attribute_float(call->attributes, "extrapolation_value", 0.0f);
-    if (call->inputs[0].dtype == SP_F32) memcpy(&k->outside, &value, sizeof(value));
-    else if (value != 0 && k->coordinate == SP_RESIZE_CROP) {
-        return sp__fail(SP_UNSUPPORTED, "not supported: an extrapolation_value for type %s",
-                        sp_dtype_name(call->inputs[0].dtype));
-    }
-    return SP_OK;
+    const sp_dtype dtype = call->inputs[0].dtype;
+    return plan->is_nearest ? dtype : sp__compute_type(dtype);
+}
+
+/* As Cast does: extrapolation_value is a float whatever the type. */
+static sp_status read_outside(const sp_op_call *call, const resize_plan *plan,
+                              sp_resize_constants *k)
+{
+    float value = sp__attribute_float(call->attributes, "extrapolation_value", 0.0f);
+    const sp_dtype dtype = type_of(call, plan);
+    if (dtype == SP_F32) memcpy(&k->outside, &value, sizeof(value));
+    if (dtype == SP_F32 || k->coordinate != SP_RESIZE_CROP) return SP_OK;
+    const sp_cast_constants cast = {.count = 1, .tile_count = 1, .to = dtype};
+    void *const bindings[2] = {&value, &k->outside};
+    const sp_kernel *kernel = &sp__cpu_kernels(SP_CPU_PORTABLE)[SP_KERNEL_ID_cast_f32];
+    return sp__kernel_run_grid(kernel, (const uint32_t[3]){1, 1, 1}, bindings, &cast);
 }
 
 /* ---- sizes ---- */
@@ -143,6 +149,7 @@ static sp_status keep_ratio(const sp_op_call *call, const uint32_t *axes, uint32
         plan->out[axes[i]] = (int64_t)out;
         if (plan->scale[axes[i]] == scale) continue; /* the size that was asked for */
         plan->scale[axes[i]] = scale;
+        plan->is_sized[axes[i]] = false;
         plan->width[axes[i]] = (double)call->inputs[0].shape.dims[axes[i]] * scale;
     }
     return SP_OK;
@@ -164,6 +171,7 @@ static sp_status read_sizes(const sp_op_call *call, const uint32_t *axes, uint32
         plan->out[axes[i]] = sizes[i];
         plan->width[axes[i]] = (double)sizes[i];
         if (in > 0) plan->scale[axes[i]] = (double)sizes[i] / (double)in;
+        plan->is_sized[axes[i]] = true;
     }
     return keep_ratio(call, axes, count, plan);
 }
@@ -193,7 +201,7 @@ static sp_status read_plan(const sp_op_call *call, resize_plan *plan)
     double numbers[2 * SP_MAX_RANK];
     *plan = (resize_plan){0};
     SP_TRY(read_modes(call, plan));
-    SP_TRY(read_outside(call, &plan->common));
+    SP_TRY(read_outside(call, plan, &plan->common));
     SP_TRY(read_axes(call, axes, &count));
     for (uint32_t i = 0; i < x->rank; i++) {
         plan->out[i] = x->dims[i];
@@ -245,7 +253,7 @@ static sp_status order_axes(const resize_plan *plan, const sp_op_call *call, res
         uint64_t *scratch = &out->scratch[(out->count + 1) % 2];
         if (out->count > 0 && bytes > *scratch) *scratch = bytes;
         x.dims[axis] = plan->out[axis];
-        SP_TRY(sp__shape_bytes(&x, call->inputs[0].dtype, &bytes));
+        SP_TRY(sp__shape_bytes(&x, type_of(call, plan), &bytes));
         out->axes[out->count++] = axis;
     }
     return SP_OK;
@@ -279,6 +287,22 @@ sp_status sp__resize_infer(sp_op_call *call)
 
 /* ---- lowering ---- */
 
+/* A place between two pixels decides which one is taken, so for nearest it is rounded as in ONNX's
+ * reference, or not at all; before version 11 as in the implementations of that time, which took
+ * the next pixel where an axis gets shorter. */
+static void settle_ties(const resize_plan *plan, uint32_t axis, sp_resize_constants *k)
+{
+    if (plan->is_old) {
+        k->coordinate = SP_RESIZE_ASYMMETRIC_F32;
+        k->rounding = k->scale < 1 ? SP_RESIZE_CEIL : SP_RESIZE_FLOOR;
+    }
+    if (k->coordinate == SP_RESIZE_CROP) k->coordinate = SP_RESIZE_CROP_F32;
+    if (plan->is_sized[axis]) {
+        k->numerator = (double)k->in;
+        k->denominator = k->width;
+    }
+}
+
 static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shape *x, uint32_t axis)
 {
     sp_resize_constants k = plan->common;
@@ -288,11 +312,43 @@ static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shap
     k.inner = (int64_t)sp__shape_range_count(x, axis + 1, x->rank);
     k.scale = plan->scale[axis];
     k.width = plan->width[axis];
+    k.numerator = 1;
+    k.denominator = k.scale;
     k.crop_start = plan->start[axis];
     k.crop_end = plan->end[axis];
+    if (plan->is_nearest) settle_ties(plan, axis, &k);
     const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
     k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
     return k;
+}
+
+/* What the axes read and write, one after the other: the input, places between, the output. */
+static sp_status resize_axes(const sp_op_call *call, const resize_plan *plan,
+                             const resize_order *order, sp_lowering *lowering, const sp_term *from,
+                             const sp_term *to)
+{
+    const sp_kernel_id kernel = plan->is_nearest        ? SP_KERNEL_ID_resize_nearest
+                                : from->dtype == SP_F64 ? SP_KERNEL_ID_resize_f64
+                                                        : SP_KERNEL_ID_resize_f32;
+    sp_shape x = call->inputs[0].shape;
+    uint32_t scratch[2] = {0};
+    for (uint32_t i = 0; i < 2 && i + 1 < order->count; i++) {
+        scratch[i] = sp__lower_scratch(lowering, order->scratch[i]);
+    }
+    for (uint32_t i = 0; i < order->count; i++) {
+        const sp_resize_constants k = axis_constants(plan, &x, order->axes[i]);
+        sp_dispatch *dispatch;
+        sp_operand y = to->operand;
+        y.is_write = true;
+        SP_TRY(sp__lower_dispatch(lowering, kernel, &k, sizeof(k), &dispatch));
+        if (i == 0) sp__lower_bind(dispatch, from->operand);
+        else sp__lower_bind_scratch(dispatch, lowering, scratch[(i - 1) % 2], false);
+        if (i + 1 == order->count) sp__lower_bind(dispatch, y);
+        else sp__lower_bind_scratch(dispatch, lowering, scratch[i % 2], true);
+        SP_TRY(sp__lower_cover(dispatch, k.outer, k.tile_outer));
+        x.dims[order->axes[i]] = plan->out[order->axes[i]];
+    }
+    return SP_OK;
 }
 
 sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -302,28 +358,15 @@ sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering)
     resize_order order;
     SP_TRY(read_plan(call, &plan));
     SP_TRY(order_axes(&plan, call, &order));
-    sp_shape x = call->inputs[0].shape;
-    const uint32_t count = order.count;
-    if (count == 0) {
+    if (order.count == 0) {
         sp__lower_alias(lowering, 0);
         return SP_OK;
     }
-    uint32_t scratch[2] = {0};
-    for (uint32_t i = 0; i < 2 && i + 1 < count; i++) {
-        scratch[i] = sp__lower_scratch(lowering, order.scratch[i]);
+    sp_term x = sp__term_input(call, 0), y = sp__term_output(call, 0);
+    if (!plan.is_nearest) {
+        SP_TRY(sp__emit_input(call, lowering, 0, &x));
+        y = sp__term_result(call, lowering);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const sp_resize_constants k = axis_constants(&plan, &x, order.axes[i]);
-        const sp_kernel_id kernel =
-            plan.is_nearest ? SP_KERNEL_ID_resize_nearest : SP_KERNEL_ID_resize_f32;
-        sp_dispatch *dispatch;
-        SP_TRY(sp__lower_dispatch(lowering, kernel, &k, sizeof(k), &dispatch));
-        if (i == 0) sp__lower_bind_input(dispatch, call, 0);
-        else sp__lower_bind_scratch(dispatch, lowering, scratch[(i - 1) % 2], false);
-        if (i + 1 == count) sp__lower_bind_output(dispatch, call, 0);
-        else sp__lower_bind_scratch(dispatch, lowering, scratch[i % 2], true);
-        SP_TRY(sp__lower_cover(dispatch, k.outer, k.tile_outer));
-        x.dims[order.axes[i]] = plan.out[order.axes[i]];
-    }
-    return SP_OK;
+    SP_TRY(resize_axes(call, &plan, &order, lowering, &x, &y));
+    return sp__emit_result(call, lowering, &y);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ScatterElements (Scatter before version 11) and ScatterND: a copy of the data, then updates. */
+/* ScatterElements (Scatter before version 11) and ScatterND: a copy of the data, then updates. A
+ * reduction of f16 or bf16 is of both in f32, and rounded once at its end. */
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/ops.h"
+#include "ops/elementwise.h"
 
 enum { INPUT_INDICES = 1, INPUT_UPDATES = 2 };
 
@@ -21,23 +22,7 @@ static sp_status read_reduction(const sp_op_call *call, uint32_t *out)
         return sp__fail(SP_UNSUPPORTED, "reduction '%s' is not supported",
                         sp__text_print(text).text);
     }
-    const sp_dtype dtype = call->inputs[0].dtype;
-    const bool is_number = dtype != SP_F16 && dtype != SP_BF16 && dtype != SP_BOOL;
-    if (*out == SP_SCATTER_NONE || is_number) return SP_OK;
-    return sp__fail(SP_UNSUPPORTED, "not supported: reduction '%s' of type %s", names[*out],
-                    sp_dtype_name(dtype));
-}
-
-static sp_status check_types(const sp_op_call *call)
-{
-    uint32_t reduction;
-    SP_TRY(sp__index_type(call, INPUT_INDICES));
-    if (call->inputs[INPUT_UPDATES].dtype != call->inputs[0].dtype) {
-        return sp__fail(SP_MISMATCH, "updates of type %s for data of type %s",
-                        sp_dtype_name(call->inputs[INPUT_UPDATES].dtype),
-                        sp_dtype_name(call->inputs[0].dtype));
-    }
-    return read_reduction(call, &reduction);
+    return SP_OK;
 }
 
 static sp_status bad_updates(const sp_op_call *call)
@@ -59,16 +44,35 @@ static sp_status emit_copy(const sp_op_call *call, sp_lowering *lowering)
     return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
 
+/* What the updates are made of and where: y has a copy of the data. */
+typedef struct scatter_terms {
+    sp_term updates, y;
+} scatter_terms;
+
+static sp_status begin(const sp_op_call *call, sp_lowering *lowering, uint32_t reduction,
+                       scatter_terms *out)
+{
+    const sp_term x = sp__term_input(call, 0);
+    *out = (scatter_terms){sp__term_input(call, INPUT_UPDATES), sp__term_output(call, 0)};
+    if (reduction == SP_SCATTER_NONE || !sp__is_half(x.dtype)) return emit_copy(call, lowering);
+    out->y = sp__term_result(call, lowering);
+    SP_TRY(sp__emit_cast(lowering, &x, &out->y));
+    return sp__emit_convert(lowering, &out->updates, SP_F32, &out->updates);
+}
+
 static sp_status emit_updates(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
                               const void *constants, uint32_t bytes, int64_t count,
-                              int64_t per_tile)
+                              int64_t per_tile, const scatter_terms *terms)
 {
     sp_dispatch *dispatch;
+    sp_operand y = terms->y.operand;
+    y.is_write = true;
     SP_TRY(sp__lower_dispatch(lowering, kernel, constants, bytes, &dispatch));
     sp__lower_bind_input(dispatch, call, INPUT_INDICES);
-    sp__lower_bind_input(dispatch, call, INPUT_UPDATES);
-    sp__lower_bind_output(dispatch, call, 0);
-    return sp__lower_cover(dispatch, count, per_tile);
+    sp__lower_bind(dispatch, terms->updates.operand);
+    sp__lower_bind(dispatch, y);
+    SP_TRY(sp__lower_cover(dispatch, count, per_tile));
+    return sp__emit_result(call, lowering, &terms->y);
 }
 
 /* ---- ScatterElements ---- */
@@ -81,8 +85,8 @@ static sp_status read_axis(const sp_op_call *call, uint32_t *axis)
 
 sp_status sp__scatter_elements_infer(sp_op_call *call)
 {
-    uint32_t axis;
-    SP_TRY(check_types(call));
+    uint32_t axis, reduction;
+    SP_TRY(read_reduction(call, &reduction));
     SP_TRY(read_axis(call, &axis));
     SP_TRY(sp__elements_shapes(call, axis));
     if (!sp__shape_equal(&call->inputs[INPUT_INDICES].shape, &call->inputs[INPUT_UPDATES].shape)) {
@@ -95,13 +99,14 @@ sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *loweri
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
     const sp_op_value *indices = &call->inputs[INPUT_INDICES];
-    SP_TRY(emit_copy(call, lowering));
-    if (indices->bytes == 0) return SP_OK;
+    if (indices->bytes == 0) return emit_copy(call, lowering);
+    scatter_terms terms;
     sp_scatter_elements_constants k = {.rank = indices->shape.rank,
-                                       .dtype = call->inputs[0].dtype,
                                        .index_bytes = (uint32_t)sp_dtype_bytes(indices->dtype)};
     SP_TRY(read_axis(call, &k.axis));
     SP_TRY(read_reduction(call, &k.reduction));
+    SP_TRY(begin(call, lowering, k.reduction, &terms));
+    k.dtype = terms.y.dtype;
     k.axis_size = call->inputs[0].shape.dims[k.axis];
     sp__shape_strides(&call->inputs[0].shape, k.y);
     for (uint32_t i = 0; i < k.rank; i++) k.dims[i] = indices->shape.dims[i];
@@ -109,7 +114,7 @@ sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *loweri
     k.lines = (int64_t)sp__shape_count(&indices->shape) / length;
     k.tile_lines = length < SP_TILE_ELEMENTS / 4 ? SP_TILE_ELEMENTS / 4 / length : 1;
     return emit_updates(call, lowering, SP_KERNEL_ID_scatter_elements, &k, sizeof(k), k.lines,
-                        k.tile_lines);
+                        k.tile_lines, &terms);
 }
 
 /* ---- ScatterND ---- */
@@ -117,7 +122,8 @@ sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *loweri
 sp_status sp__scatter_nd_infer(sp_op_call *call)
 {
     const sp_shape *x = &call->inputs[0].shape, *indices = &call->inputs[INPUT_INDICES].shape;
-    SP_TRY(check_types(call));
+    uint32_t reduction;
+    SP_TRY(read_reduction(call, &reduction));
     const int64_t depth = indices->rank > 0 ? indices->dims[indices->rank - 1] : 0;
     if (depth < 1 || depth > (int64_t)x->rank) {
         return sp__fail(SP_MISMATCH, "indices of shape %s for shape %s",
@@ -138,19 +144,20 @@ sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
     if (call->outputs[0].bytes == 0) return SP_OK;
     const sp_shape *x = &call->inputs[0].shape;
     const sp_op_value *indices = &call->inputs[INPUT_INDICES];
-    SP_TRY(emit_copy(call, lowering));
-    if (call->inputs[INPUT_UPDATES].bytes == 0) return SP_OK;
+    if (call->inputs[INPUT_UPDATES].bytes == 0) return emit_copy(call, lowering);
     const uint32_t lead = indices->shape.rank - 1;
     sp_scatter_nd_constants k = {.depth = (uint32_t)indices->shape.dims[lead],
-                                 .dtype = call->inputs[0].dtype,
                                  .index_bytes = (uint32_t)sp_dtype_bytes(indices->dtype),
                                  .count = (int64_t)sp__shape_range_count(&indices->shape, 0, lead)};
+    scatter_terms terms;
     SP_TRY(read_reduction(call, &k.reduction));
+    SP_TRY(begin(call, lowering, k.reduction, &terms));
+    k.dtype = terms.y.dtype;
     k.slice = (int64_t)sp__shape_range_count(x, k.depth, x->rank);
     sp__shape_strides(x, k.strides);
     for (uint32_t i = 0; i < k.depth; i++) k.dims[i] = x->dims[i];
     /* All updates of a place are one tile's, which cuts slices but not their number. */
     k.tile_slice = SP_TILE_ELEMENTS / k.count > 256 ? SP_TILE_ELEMENTS / k.count : 256;
     return emit_updates(call, lowering, SP_KERNEL_ID_scatter_nd, &k, sizeof(k), k.slice,
-                        k.tile_slice);
+                        k.tile_slice, &terms);
 }

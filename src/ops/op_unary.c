@@ -145,7 +145,6 @@ enum { INPUT_MIN = 1, INPUT_MAX = 2 };
 
 sp_status sp__clip_infer(sp_op_call *call)
 {
-    SP_TRY(sp__op_same_types(call));
     for (uint32_t i = INPUT_MIN; i <= INPUT_MAX; i++) {
         if (!sp__op_has_input(call, i) || sp__shape_count(&call->inputs[i].shape) == 1) continue;
         return sp__fail(SP_MISMATCH, "the %s has shape %s, wanted one number",

@@ -9,9 +9,7 @@
 sp_status sp__binary_infer(sp_op_call *call);
 sp_status sp__comparison_infer(sp_op_call *call);
 sp_status sp__variadic_infer(sp_op_call *call);
-sp_status sp__mod_infer(sp_op_call *call);
 sp_status sp__prelu_infer(sp_op_call *call);
-sp_status sp__pow_infer(sp_op_call *call);
 sp_status sp__add_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__sub_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__mul_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -173,9 +171,8 @@ sp_status sp__gather_nd_infer(sp_op_call *call);
 sp_status sp__gather_nd_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__one_hot_infer(sp_op_call *call);
 sp_status sp__one_hot_lower(const sp_op_call *call, sp_lowering *lowering);
-/* Errors: SP_MISMATCH unless input `index` has integers that may be indices; unless input 1 has a
- * shape that walks beside input 0 in all dimensions but `axis`. */
-sp_status sp__index_type(const sp_op_call *call, uint32_t index);
+/* Errors: SP_MISMATCH unless input 1 has a shape that walks beside input 0 in all dimensions but
+ * `axis`. */
 sp_status sp__elements_shapes(const sp_op_call *call, uint32_t axis);
 
 /* op_scatter.c */

@@ -25,10 +25,26 @@
 #define BYTES (SP_DTYPE_BIT(SP_I8) | SP_DTYPE_BIT(SP_U8))
 #define NUMBERS (FLOATS | ALL_INTS)
 #define BOOLS SP_DTYPE_BIT(SP_BOOL)
-#define ANY (~SP_DTYPE_BIT(SP_DTYPE_NONE))
+#define ANY (NUMBERS | BOOLS)
+#define I64 SP_DTYPE_BIT(SP_I64)
+/* What a branch that is not taken would give has no type. */
+#define ANY_OR_NONE (ANY | SP_DTYPE_BIT(SP_DTYPE_NONE))
 
-#define ATTRIBUTE(name, type) {name, SP_ATTRIBUTE_##type, false}
-#define REQUIRED(name, type) {name, SP_ATTRIBUTE_##type, true}
+/* Types of input 0, 1, ...; where there are less of them than inputs, or SAME, the others have the
+ * type of input 0. */
+#define TYPES(...) __VA_ARGS__
+#define SAME 0
+#define ALL_ANY TYPES(ANY, ANY, ANY, ANY, ANY, ANY)
+
+#define ATTRIBUTE(name_, type_) {.name = name_, .type = SP_ATTRIBUTE_##type_}
+#define REQUIRED(name_, type_) {.name = name_, .type = SP_ATTRIBUTE_##type_, .is_required = true}
+/* Types are narrowed to these unless it is `free_`. */
+#define NARROWING(name_, type_, fallback_, free_, dtypes_)                                         \
+    {.name = name_,                                                                                \
+     .type = SP_ATTRIBUTE_##type_,                                                                 \
+     .dtypes = dtypes_,                                                                            \
+     .fallback = fallback_,                                                                        \
+     .free = free_}
 #define WINDOW_ATTRIBUTES                                                                          \
     ATTRIBUTE("auto_pad", STRING), ATTRIBUTE("pads", INTS), ATTRIBUTE("strides", INTS),            \
         ATTRIBUTE("dilations", INTS)
@@ -40,16 +56,21 @@
     ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("transA", INT),                 \
         ATTRIBUTE("transB", INT)
 
+#define RESIZE_MODE NARROWING("mode", STRING, "nearest", "nearest", FLOATS)
+#define RESIZE_TYPES TYPES(ANY, F32 | F64 | SP_DTYPE_BIT(SP_F16), F32, INTS)
+#define SCATTER_TYPES TYPES(ANY, INTS, SAME)
+#define SCATTER_REDUCTION NARROWING("reduction", STRING, "none", "none", NUMBERS)
 #define RESIZE_ATTRIBUTES                                                                          \
     ATTRIBUTE("coordinate_transformation_mode", STRING), ATTRIBUTE("cubic_coeff_a", FLOAT),        \
-        ATTRIBUTE("exclude_outside", INT), ATTRIBUTE("extrapolation_value", FLOAT),                \
-        ATTRIBUTE("mode", STRING), ATTRIBUTE("nearest_mode", STRING)
+        ATTRIBUTE("exclude_outside", INT), ATTRIBUTE("extrapolation_value", FLOAT), RESIZE_MODE,   \
+        ATTRIBUTE("nearest_mode", STRING)
 #define RECURRENT_ATTRIBUTES                                                                       \
     ATTRIBUTE("activation_alpha", FLOATS), ATTRIBUTE("activation_beta", FLOATS),                   \
         ATTRIBUTE("activations", STRINGS), ATTRIBUTE("clip", FLOAT),                               \
         ATTRIBUTE("direction", STRING), ATTRIBUTE("hidden_size", INT)
 #define RECURRENT(name_, since_, until_, max_in, max_out, ...)                                     \
-    OP(name_, since_, until_, 3, max_in, 1, max_out, F32, sp__recurrent_infer,                     \
+    OP(name_, since_, until_, 3, max_in, 1, max_out,                                               \
+       TYPES(F32, SAME, SAME, SAME, SP_DTYPE_BIT(SP_I32)), sp__recurrent_infer,                    \
        sp__recurrent_lower, sp__recurrent_pack, RECURRENT_ATTRIBUTES, __VA_ARGS__)
 
 /* name, versions, inputs, outputs, types, shape rule, lowering, packing, attributes */
@@ -62,12 +83,12 @@
      .max_inputs = max_in,                                                                         \
      .min_outputs = min_out,                                                                       \
      .max_outputs = max_out,                                                                       \
-     .dtypes = dtypes_,                                                                            \
+     .dtypes = {dtypes_},                                                                          \
      .attributes = {__VA_ARGS__},                                                                  \
      .infer = infer_,                                                                              \
      .lower = lower_,                                                                              \
      .pack = pack_}
-#define NO_ATTRIBUTES {NULL, SP_ATTRIBUTE_NONE, false}
+#define NO_ATTRIBUTES {.name = NULL}
 
 /* Two inputs that broadcast; before version 7 the second one to the first, by attributes. */
 #define BINARY(name_, dtypes_, infer_, lower_)                                                     \
@@ -90,7 +111,7 @@
     OP(name_, 1, last_, 1, 1, 1, 1, dtypes_, infer_, lower_, NULL, ATTRIBUTE("axes", INTS),        \
        ATTRIBUTE("keepdims", INT))
 #define REDUCE_BETWEEN(name_, first_, last_, dtypes_, infer_, lower_)                              \
-    OP(name_, first_, last_, 1, 2, 1, 1, dtypes_, infer_, lower_, NULL,                            \
+    OP(name_, first_, last_, 1, 2, 1, 1, TYPES(dtypes_, INTS), infer_, lower_, NULL,               \
        ATTRIBUTE("keepdims", INT), ATTRIBUTE("noop_with_empty_axes", INT))
 #define REDUCE(name_, from, dtypes_, infer_, lower_)                                               \
     REDUCE_OLD(name_, from - 1, dtypes_, infer_, lower_),                                          \
@@ -131,7 +152,7 @@ static const sp_op table[] = {
        ATTRIBUTE("training_mode", INT)),
     OP("Cast", 6, NEWEST, 1, 1, 1, 1, ANY, sp__cast_infer, sp__cast_lower, NULL,
        REQUIRED("to", INT), ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)),
-    OP("CastLike", 15, NEWEST, 2, 2, 1, 1, ANY, sp__cast_like_infer, sp__cast_lower, NULL,
+    OP("CastLike", 15, NEWEST, 2, 2, 1, 1, TYPES(ANY, ANY), sp__cast_like_infer, sp__cast_lower, NULL,
        ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)),
     UNARY("Ceil", 6, FLOATS, sp__ceil_lower, NO_ATTRIBUTES),
     UNARY("Celu", 12, F32_AND_HALVES, sp__celu_lower, ATTRIBUTE("alpha", FLOAT)),
@@ -155,7 +176,7 @@ static const sp_op table[] = {
        sp__conv_transpose_lower, NULL, WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT),
        ATTRIBUTE("kernel_shape", INTS), ATTRIBUTE("output_padding", INTS),
        ATTRIBUTE("output_shape", INTS)),
-    OP("CumSum", 11, NEWEST, 2, 2, 1, 1, F32 | F64 | INTS, sp__cumsum_infer, sp__cumsum_lower, NULL,
+    OP("CumSum", 11, NEWEST, 2, 2, 1, 1, TYPES(F32 | F64 | INTS, INTS), sp__cumsum_infer, sp__cumsum_lower, NULL,
        ATTRIBUTE("exclusive", INT), ATTRIBUTE("reverse", INT)),
     OP("DepthToSpace", 1, 10, 1, 1, 1, 1, ANY, sp__depth_to_space_infer, sp__depth_to_space_lower,
        NULL, REQUIRED("blocksize", INT)),
@@ -164,13 +185,13 @@ static const sp_op table[] = {
     BINARY("Div", NUMBERS, sp__binary_infer, sp__div_lower),
     OP("Dropout", 7, 11, 1, 1, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
        ATTRIBUTE("ratio", FLOAT)),
-    OP("Dropout", 12, NEWEST, 1, 3, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
+    OP("Dropout", 12, NEWEST, 1, 3, 1, 2, TYPES(FLOATS, FLOATS, BOOLS), sp__dropout_infer, sp__dropout_lower, NULL,
        ATTRIBUTE("seed", INT)),
     UNARY("Elu", 6, F32_AND_HALVES, sp__elu_lower, ATTRIBUTE("alpha", FLOAT)),
     COMPARISON("Equal", 7, NUMBERS | BOOLS, sp__equal_lower),
     UNARY("Erf", 9, F32_AND_HALVES, sp__erf_lower, NO_ATTRIBUTES),
     UNARY("Exp", 6, FLOATS, sp__exp_lower, NO_ATTRIBUTES),
-    OP("Expand", 8, NEWEST, 2, 2, 1, 1, ANY, sp__expand_infer, sp__expand_lower, NULL,
+    OP("Expand", 8, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__expand_infer, sp__expand_lower, NULL,
        NO_ATTRIBUTES),
     OP("EyeLike", 9, NEWEST, 1, 1, 1, 1, ANY, sp__eye_like_infer, sp__eye_like_lower, NULL,
        ATTRIBUTE("dtype", INT), ATTRIBUTE("k", INT)),
@@ -180,13 +201,13 @@ static const sp_op table[] = {
     RECURRENT("GRU", 7, 13, 6, 2, ATTRIBUTE("linear_before_reset", INT)),
     RECURRENT("GRU", 14, NEWEST, 6, 2, ATTRIBUTE("linear_before_reset", INT),
               ATTRIBUTE("layout", INT)),
-    OP("Gather", 1, NEWEST, 2, 2, 1, 1, ANY, sp__gather_infer, sp__gather_lower, NULL,
+    OP("Gather", 1, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_infer, sp__gather_lower, NULL,
        ATTRIBUTE("axis", INT)),
-    OP("GatherElements", 11, NEWEST, 2, 2, 1, 1, ANY, sp__gather_elements_infer,
+    OP("GatherElements", 11, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_elements_infer,
        sp__gather_elements_lower, NULL, ATTRIBUTE("axis", INT)),
-    OP("GatherND", 11, 11, 2, 2, 1, 1, ANY, sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+    OP("GatherND", 11, 11, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_nd_infer, sp__gather_nd_lower, NULL,
        NO_ATTRIBUTES),
-    OP("GatherND", 12, NEWEST, 2, 2, 1, 1, ANY, sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+    OP("GatherND", 12, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_nd_infer, sp__gather_nd_lower, NULL,
        ATTRIBUTE("batch_dims", INT)),
     OP("Gelu", 20, NEWEST, 1, 1, 1, 1, F32_AND_HALVES, sp__gelu_infer, sp__gelu_lower, NULL,
        ATTRIBUTE("approximate", STRING)),
@@ -212,7 +233,7 @@ static const sp_op table[] = {
        ATTRIBUTE("axis", INT)),
     OP("Identity", 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES),
-    OP("If", 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, SP_DTYPE_BIT(SP_BOOL), sp__if_infer,
+    OP("If", 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, TYPES(BOOLS, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE), sp__if_infer,
        sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)),
     OP("InstanceNormalization", 6, NEWEST, 3, 3, 1, 1, F32, sp__instance_norm_infer,
        sp__instance_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT)),
@@ -233,7 +254,7 @@ static const sp_op table[] = {
     UNARY("Log", 6, FLOATS, sp__log_lower, NO_ATTRIBUTES),
     OP("LogSoftmax", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__log_softmax_lower, NULL,
        ATTRIBUTE("axis", INT)),
-    OP("Loop", 1, NEWEST, 0, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, ANY, sp__loop_infer,
+    OP("Loop", 1, NEWEST, 0, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, TYPES(I64, BOOLS, ANY, ANY, ANY, ANY), sp__loop_infer,
        sp__loop_lower, NULL, REQUIRED("body", GRAPH)),
     OP("LpNormalization", 1, NEWEST, 1, 1, 1, 1, F32, sp__lp_norm_infer, sp__lp_norm_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("p", INT)),
@@ -248,25 +269,29 @@ static const sp_op table[] = {
        ATTRIBUTE("axes", INTS)),
     VARIADIC("Min", NUMBERS, sp__min_lower),
     UNARY("Mish", 18, F32_AND_HALVES, sp__mish_lower, NO_ATTRIBUTES),
-    OP("Mod", 10, NEWEST, 2, 2, 1, 1, NUMBERS, sp__mod_infer, sp__mod_lower, NULL,
-       ATTRIBUTE("fmod", INT)),
+    OP("Mod", 10, NEWEST, 2, 2, 1, 1, NUMBERS, sp__binary_infer, sp__mod_lower, NULL,
+       NARROWING("fmod", INT, "0", "1", ALL_INTS)),
     BINARY("Mul", NUMBERS, sp__binary_infer, sp__mul_lower),
     UNARY("Neg", 6, FLOATS | SIGNED_INTS, sp__neg_lower, NO_ATTRIBUTES),
     OP("NonZero", 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__non_zero_lower, NULL,
        NO_ATTRIBUTES),
     UNARY("Not", 1, BOOLS, sp__not_lower, NO_ATTRIBUTES),
-    OP("OneHot", 9, NEWEST, 3, 3, 1, 1, F32 | INTS, sp__one_hot_infer, sp__one_hot_lower, NULL,
+    OP("OneHot", 9, NEWEST, 3, 3, 1, 1, TYPES(F32 | INTS, F32 | INTS, ANY), sp__one_hot_infer, sp__one_hot_lower, NULL,
        ATTRIBUTE("axis", INT)),
     COMPARISON("Or", 7, BOOLS, sp__or_lower),
     OP("PRelu", 6, NEWEST, 2, 2, 1, 1, FLOATS | INTS | SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64),
        sp__prelu_infer, sp__prelu_lower, NULL, NO_ATTRIBUTES),
     OP("Pad", 2, 10, 1, 1, 1, 1, F32 | F64, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING), REQUIRED("pads", INTS), ATTRIBUTE("value", FLOAT)),
-    OP("Pad", 11, 17, 2, 3, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
+    OP("Pad", 11, 17, 2, 3, 1, 1, TYPES(ANY, INTS, SAME), sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
-    OP("Pad", 18, NEWEST, 2, 4, 1, 1, ANY, sp__pad_infer, sp__pad_lower, NULL,
+    OP("Pad", 18, NEWEST, 2, 4, 1, 1, TYPES(ANY, INTS, SAME, INTS), sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING)),
-    BINARY("Pow", FLOATS | INTS, sp__pow_infer, sp__pow_lower),
+    OP("Pow", 6, 6, 2, 2, 1, 1, FLOATS | INTS, sp__binary_infer, sp__pow_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("broadcast", INT)),
+    OP("Pow", 7, 11, 2, 2, 1, 1, FLOATS | INTS, sp__binary_infer, sp__pow_lower, NULL, NO_ATTRIBUTES),
+    OP("Pow", 12, NEWEST, 2, 2, 1, 1, TYPES(FLOATS | INTS, NUMBERS), sp__binary_infer, sp__pow_lower,
+       NULL, NO_ATTRIBUTES),
     RECURRENT("RNN", 7, 13, 6, 2, NO_ATTRIBUTES),
     RECURRENT("RNN", 14, NEWEST, 6, 2, ATTRIBUTE("layout", INT)),
     OP("Range", 11, NEWEST, 3, 3, 1, 1, F32 | F64 | INTS | I16, sp__range_infer, sp__range_lower,
@@ -283,34 +308,34 @@ static const sp_op table[] = {
     REDUCE("ReduceSum", 13, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_lower),
     REDUCE("ReduceSumSquare", 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_square_lower),
     UNARY("Relu", 6, FLOATS | SIGNED_INTS, sp__relu_lower, NO_ATTRIBUTES),
-    OP("Reshape", 5, 13, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
-    OP("Reshape", 14, NEWEST, 2, 2, 1, 1, ANY, sp__reshape_infer, sp__view_lower, NULL,
+    OP("Reshape", 5, 13, 2, 2, 1, 1, TYPES(ANY, INTS), sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
+    OP("Reshape", 14, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__reshape_infer, sp__view_lower, NULL,
        ATTRIBUTE("allowzero", INT)),
-    OP("Resize", 10, 10, 2, 2, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
-       ATTRIBUTE("mode", STRING)),
-    OP("Resize", 11, 17, 1, 4, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+    OP("Resize", 10, 10, 2, 2, 1, 1, TYPES(ANY, F32), sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_MODE),
+    OP("Resize", 11, 17, 1, 4, 1, 1, RESIZE_TYPES, sp__resize_infer, sp__resize_lower, NULL,
        RESIZE_ATTRIBUTES),
-    OP("Resize", 18, NEWEST, 1, 4, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+    OP("Resize", 18, NEWEST, 1, 4, 1, 1, RESIZE_TYPES, sp__resize_infer, sp__resize_lower, NULL,
        RESIZE_ATTRIBUTES, ATTRIBUTE("antialias", INT), ATTRIBUTE("axes", INTS),
        ATTRIBUTE("keep_aspect_ratio_policy", STRING)),
     UNARY("Round", 11, FLOATS, sp__round_lower, NO_ATTRIBUTES),
-    OP("Scan", 8, 8, 0, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, ANY, sp__loop_infer, sp__loop_lower,
+    OP("Scan", 8, 8, 0, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, ALL_ANY, sp__loop_infer, sp__loop_lower,
        NULL, REQUIRED("body", GRAPH), REQUIRED("num_scan_inputs", INT),
        ATTRIBUTE("directions", INTS)),
-    OP("Scan", 9, NEWEST, 1, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, ANY, sp__loop_infer,
+    OP("Scan", 9, NEWEST, 1, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, ALL_ANY, sp__loop_infer,
        sp__loop_lower, NULL, REQUIRED("body", GRAPH), REQUIRED("num_scan_inputs", INT),
        ATTRIBUTE("scan_input_axes", INTS), ATTRIBUTE("scan_input_directions", INTS),
        ATTRIBUTE("scan_output_axes", INTS), ATTRIBUTE("scan_output_directions", INTS)),
-    OP("Scatter", 9, 10, 3, 3, 1, 1, ANY, sp__scatter_elements_infer, sp__scatter_elements_lower,
+    OP("Scatter", 9, 10, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_elements_infer, sp__scatter_elements_lower,
        NULL, ATTRIBUTE("axis", INT)),
-    OP("ScatterElements", 11, 15, 3, 3, 1, 1, ANY, sp__scatter_elements_infer,
+    OP("ScatterElements", 11, 15, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_elements_infer,
        sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT)),
-    OP("ScatterElements", 16, NEWEST, 3, 3, 1, 1, ANY, sp__scatter_elements_infer,
-       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT), ATTRIBUTE("reduction", STRING)),
-    OP("ScatterND", 11, 15, 3, 3, 1, 1, ANY, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+    OP("ScatterElements", 16, NEWEST, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_elements_infer,
+       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT), SCATTER_REDUCTION),
+    OP("ScatterND", 11, 15, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
        NO_ATTRIBUTES),
-    OP("ScatterND", 16, NEWEST, 3, 3, 1, 1, ANY, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
-       ATTRIBUTE("reduction", STRING)),
+    OP("ScatterND", 16, NEWEST, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+       SCATTER_REDUCTION),
     UNARY("Selu", 6, F32_AND_HALVES, sp__selu_lower, ATTRIBUTE("alpha", FLOAT),
           ATTRIBUTE("gamma", FLOAT)),
     OP("Shape", 1, 14, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
@@ -321,7 +346,7 @@ static const sp_op table[] = {
     OP("Size", 1, NEWEST, 1, 1, 1, 1, ANY, sp__size_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
     OP("Slice", 1, 9, 1, 1, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL,
        REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
-    OP("Slice", 10, NEWEST, 3, 5, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL, NO_ATTRIBUTES),
+    OP("Slice", 10, NEWEST, 3, 5, 1, 1, TYPES(ANY, INTS, INTS, INTS, INTS), sp__slice_infer, sp__slice_lower, NULL, NO_ATTRIBUTES),
     OP("Softmax", 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__softmax_lower, NULL,
        ATTRIBUTE("axis", INT)),
     UNARY("Softplus", 1, F32_AND_HALVES, sp__softplus_lower, NO_ATTRIBUTES),
@@ -330,39 +355,39 @@ static const sp_op table[] = {
        sp__space_to_depth_lower, NULL, REQUIRED("blocksize", INT)),
     OP("Split", 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("split", INTS)),
-    OP("Split", 13, 17, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
+    OP("Split", 13, 17, 1, 2, 1, SP_OP_VARIADIC, TYPES(ANY, I64), sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT)),
-    OP("Split", 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
+    OP("Split", 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, TYPES(ANY, I64), sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)),
     UNARY("Sqrt", 6, FLOATS, sp__sqrt_lower, NO_ATTRIBUTES),
     OP("Squeeze", 1, 12, 1, 1, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
        ATTRIBUTE("axes", INTS)),
-    OP("Squeeze", 13, NEWEST, 1, 2, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
+    OP("Squeeze", 13, NEWEST, 1, 2, 1, 1, TYPES(ANY, INTS), sp__squeeze_infer, sp__view_lower, NULL,
        NO_ATTRIBUTES),
     BINARY("Sub", NUMBERS, sp__binary_infer, sp__sub_lower),
     VARIADIC("Sum", FLOATS, sp__sum_lower),
     UNARY("Tanh", 6, F32_AND_HALVES, sp__tanh_lower, NO_ATTRIBUTES),
     UNARY("ThresholdedRelu", 10, FLOATS, sp__thresholded_relu_lower, ATTRIBUTE("alpha", FLOAT)),
-    OP("Tile", 6, NEWEST, 2, 2, 1, 1, ANY, sp__tile_infer, sp__tile_lower, NULL, NO_ATTRIBUTES),
+    OP("Tile", 6, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__tile_infer, sp__tile_lower, NULL, NO_ATTRIBUTES),
     OP("TopK", 1, 9, 1, 1, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
        ATTRIBUTE("axis", INT), REQUIRED("k", INT)),
-    OP("TopK", 10, 10, 2, 2, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
+    OP("TopK", 10, 10, 2, 2, 2, 2, TYPES(F32 | F64, INTS), sp__top_k_infer, sp__top_k_lower, NULL,
        ATTRIBUTE("axis", INT)),
-    OP("TopK", 11, NEWEST, 2, 2, 2, 2, F32 | F64 | ALL_INTS, sp__top_k_infer, sp__top_k_lower, NULL,
+    OP("TopK", 11, NEWEST, 2, 2, 2, 2, TYPES(F32 | F64 | ALL_INTS, INTS), sp__top_k_infer, sp__top_k_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("largest", INT), ATTRIBUTE("sorted", INT)),
     OP("Transpose", 1, NEWEST, 1, 1, 1, 1, ANY, sp__transpose_infer, sp__transpose_lower, NULL,
        ATTRIBUTE("perm", INTS)),
-    OP("Trilu", 14, NEWEST, 1, 2, 1, 1, ANY, sp__trilu_infer, sp__trilu_lower, NULL,
+    OP("Trilu", 14, NEWEST, 1, 2, 1, 1, TYPES(ANY, INTS), sp__trilu_infer, sp__trilu_lower, NULL,
        ATTRIBUTE("upper", INT)),
     OP("Unsqueeze", 1, 12, 1, 1, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
        REQUIRED("axes", INTS)),
-    OP("Unsqueeze", 13, NEWEST, 2, 2, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
+    OP("Unsqueeze", 13, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__unsqueeze_infer, sp__view_lower, NULL,
        NO_ATTRIBUTES),
     OP("Upsample", 7, 8, 1, 1, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
-       ATTRIBUTE("mode", STRING), REQUIRED("scales", FLOATS)),
-    OP("Upsample", 9, 9, 2, 2, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
-       ATTRIBUTE("mode", STRING)),
-    OP("Where", 9, NEWEST, 3, 3, 1, 1, BOOLS, sp__where_infer, sp__where_lower, NULL,
+       RESIZE_MODE, REQUIRED("scales", FLOATS)),
+    OP("Upsample", 9, 9, 2, 2, 1, 1, TYPES(ANY, F32), sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_MODE),
+    OP("Where", 9, NEWEST, 3, 3, 1, 1, TYPES(BOOLS, ANY, SP_DTYPES_LIKE(1)), sp__where_infer, sp__where_lower, NULL,
        NO_ATTRIBUTES),
     COMPARISON("Xor", 7, BOOLS, sp__xor_lower),
 };

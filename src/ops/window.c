@@ -58,11 +58,12 @@ static sp_status slide(sp_window *w, uint32_t axis, auto_pad mode, bool rounds_u
     }
     if (mode == PAD_VALID) w->pad[axis] = w->end[axis] = 0;
     const int64_t room = in + w->pad[axis] + w->end[axis] - reach;
-    if (room < 0) {
+    /* Rounded up, one window may reach beyond the padded input by less than a stride. */
+    if (rounds_up ? room <= -stride : room < 0) {
         return sp__fail(SP_MISMATCH, "a window of %" PRId64 " over an input of %" PRId64, reach,
                         in + w->pad[axis] + w->end[axis]);
     }
-    w->out[axis] = (rounds_up ? (room + stride - 1) / stride : room / stride) + 1;
+    w->out[axis] = (room + (rounds_up ? stride - 1 : 0)) / stride + 1;
     /* A window that would start behind the input does not count. */
     if (rounds_up && (w->out[axis] - 1) * stride >= in + w->pad[axis]) w->out[axis]--;
     return SP_OK;

@@ -22,7 +22,7 @@ static sp_dtype type_of(data_random *random, const kernel_case_kind *kind)
     if (sp__op_find((sp_text){0}, sp__text(kind->name), kind->op->version, &op) != SP_OK) abort();
     for (;;) {
         const sp_dtype dtype = (sp_dtype)pick(random, 1, SP_BOOL);
-        if (op->dtypes & SP_DTYPE_BIT(dtype)) return dtype;
+        if (op->dtypes[0] & SP_DTYPE_BIT(dtype)) return dtype;
     }
 }
 

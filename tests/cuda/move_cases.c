@@ -312,6 +312,11 @@ static void make_resize_f32(data_random *random, kernel_case *c)
     make_resize(random, c, pick(random, 0, 1) ? "linear" : "cubic", SP_F32);
 }
 
+static void make_resize_f64(data_random *random, kernel_case *c)
+{
+    make_resize(random, c, pick(random, 0, 1) ? "linear" : "cubic", SP_F64);
+}
+
 /* ---- recurrent layers ---- */
 
 static sp_shape three(int64_t a, int64_t b, int64_t d)
@@ -377,6 +382,7 @@ const kernel_case_kind move_case_kinds[] = {
     {"top k", make_top_k, NULL},
     {"resize nearest", make_resize_nearest, NULL},
     {"resize f32", make_resize_f32, NULL},
+    {"resize f64", make_resize_f64, NULL},
     {"lstm", make_lstm, NULL},
     {"gru", make_gru, NULL},
     {"rnn", make_rnn, NULL},

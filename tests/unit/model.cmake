@@ -10,10 +10,10 @@ target_compile_definitions(sp_model_fixture PRIVATE
 foreach(suite IN ITEMS
     tensor:inflate tensor:layout tensor:move tensor:npy tensor:shape
     ops:activation ops:registry ops:half ops:math_f32 ops:math_f64 ops:elementwise_bits
-    ops:kernel_bits ops:cuda_kernels ops:op_axis ops:op_conv ops:op_elementwise ops:op_functions
-    ops:op_gemm ops:op_index ops:op_kernels ops:op_list ops:op_move ops:op_norm ops:op_pool
-    ops:op_products ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize ops:op_select
-    ops:op_softmax ops:op_window ops:reduce_rows
+    ops:kernel_bits ops:cuda_kernels ops:op_axis ops:op_cases ops:op_conv ops:op_elementwise
+    ops:op_functions ops:op_gemm ops:op_index ops:op_kernels ops:op_list ops:op_move ops:op_norm
+    ops:op_pool ops:op_products ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize
+    ops:op_select ops:op_softmax ops:op_window ops:reduce_rows
     model:protobuf model:onnx_tensor model:name_map model:arena_layout
     model:deciding model:graph model:graph_fold model:graph_function model:graph_norm
     model:part_needs model:plan model:plan_fuse model:plan_key model:segments model:models)
@@ -29,7 +29,7 @@ add_library(sp_eager_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/eager_case.c
     ${PROJECT_SOURCE_DIR}/tests/support/eager_rows.c)
 target_link_libraries(sp_eager_fixture PUBLIC sp_test_support)
-foreach(suite batches hostile memory named ops)
+foreach(suite batches hostile memory named ops types)
     sp_add_test(test_eager_${suite} SOURCES test_eager_${suite}.c LABELS ops
         LINKS sp_eager_fixture sp_model_fixture sp_runtime_fixture TIMEOUT 120)
 endforeach()

@@ -162,9 +162,10 @@ TEST(pow_of_floats_is_accurate)
 /* IEEE 754-2019, 9.2.1, which is C's pow. */
 TEST(pow_has_the_special_cases_of_ieee_754)
 {
-    static const double values[] = {0.0,  -0.0, 1.0,  -1.0,     2.0,       -2.0,      0.5, -0.5,
-                                    3.0,  -3.0, 2.5,  -2.5,     HUGE_VAL,  -HUGE_VAL, NAN, 1e-40,
-                                    1e30, -5.0, 1e-3, 16777216, -16777215, 0.25};
+    static const double values[] = {0.0,  -0.0,  1.0,  -1.0,      2.0,       -2.0,      0.5, -0.5,
+                                    3.0,  -3.0,  2.5,  -2.5,      HUGE_VAL,  -HUGE_VAL, NAN, 1e-40,
+                                    1e30, -5.0,  1e-3, 16777216,  -16777215, 0.25,      1.5, -1.5,
+                                    3.75, -3.25, 7.5,  4194305.5, -8388607.5};
     enum { COUNT = SP_COUNT_OF(values) };
     static float x[CHUNK], y[CHUNK], out[CHUNK];
     for (int i = 0; i < COUNT * COUNT; i++) {

@@ -27,6 +27,7 @@ static const struct {
     {"top k", 0x82775f3cca38eb77},
     {"resize nearest", 0x6c807b580d97d81f},
     {"resize f32", 0xba5bd54a35783e0a},
+    {"resize f64", 0xd074c875c08fccdb},
     {"lstm", 0x9f44deb73414530e},
     {"gru", 0xddcc14c0e0eacf53},
     {"rnn", 0xa68874b209640406},

@@ -167,7 +167,7 @@ TEST(a_type_that_an_op_does_not_have_is_named_with_the_op)
                  {"Max", 13, 2, SP_BOOL, "Max version 13 for type bool"},
                  {"Pow", 15, 2, SP_U8, "Pow version 15 for type u8"},
                  {"Not", 1, 1, SP_I64, "Not version 1 for type i64"},
-                 {"Mod", 13, 2, SP_F32, "Mod of f32 needs the attribute fmod"}};
+                 {"Mod", 13, 2, SP_F32, "not supported: Mod version 13, fmod '0' of type f32"}};
     const sp_shape s = SHAPE(3);
     for (size_t i = 0; i < SP_COUNT_OF(calls); i++) {
         data_random random = {5};

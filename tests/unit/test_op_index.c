@@ -401,29 +401,31 @@ TEST(shapes_and_types_that_do_not_fit_are_refused)
 {
     const sp_text mean = sp__text("mean"), add = sp__text("add");
     const sp_attribute unknown = data_attribute_text("reduction", &mean);
-    const sp_attribute halves = data_attribute_text("reduction", &add);
+    const sp_attribute sum = data_attribute_text("reduction", &add);
     sp_array x = data_counted(SP_F16, SHAPE(3, 2), 0), y;
     sp_array floats = data_counted(SP_F32, SHAPE(3, 2), 0), one = INTS(0), three = INTS(0, 0, 0);
     const sp_array wrong_type[3] = {x, floats, x}, wrong_rank[3] = {x, one, one};
     sp_array deep[3] = {x, three, x}, wide[3] = {x, one, floats};
     deep[1].shape = SHAPE(1, 3);
     wide[1].shape = SHAPE(1, 1);
-    CHECK_STATUS(data_run("Gather", 13, NULL, 0, wrong_type, 2, &y, 1), SP_MISMATCH);
-    CHECK_MESSAGE("the indices are of type f32");
+    CHECK_STATUS(data_run("Gather", 13, NULL, 0, wrong_type, 2, &y, 1), SP_UNSUPPORTED);
+    CHECK_MESSAGE("not supported: Gather version 13 with an input 1 of type f32");
     CHECK_STATUS(data_run("GatherElements", 13, NULL, 0, wrong_rank, 2, &y, 1), SP_MISMATCH);
     CHECK_MESSAGE("indices of shape [1] for shape [3,2]");
     CHECK_STATUS(data_run("GatherND", 12, NULL, 0, deep, 2, &y, 1), SP_MISMATCH);
     CHECK_STATUS(data_run("ScatterND", 13, NULL, 0, deep, 3, &y, 1), SP_MISMATCH);
     CHECK_STATUS(data_run("ScatterND", 13, NULL, 0, wide, 3, &y, 1), SP_MISMATCH);
-    CHECK_MESSAGE("updates of type f32 for data of type f16");
+    CHECK_MESSAGE("inputs of types f16 and f32");
     wide[2] = x;
     CHECK_STATUS(data_run("ScatterND", 13, NULL, 0, wide, 3, &y, 1), SP_MISMATCH);
     CHECK_MESSAGE("updates of shape [3,2] for indices [1,1] and data [3,2]");
     CHECK_STATUS(data_run("ScatterND", 16, &unknown, 1, wide, 3, &y, 1), SP_UNSUPPORTED);
     CHECK_MESSAGE("reduction 'mean'");
-    CHECK_STATUS(data_run("ScatterND", 16, &halves, 1, wide, 3, &y, 1), SP_UNSUPPORTED);
-    CHECK_MESSAGE("reduction 'add' of type f16");
-    data_free((sp_array[]){x, floats, one, three}, 4);
+    sp_array bools = data_counted(SP_BOOL, SHAPE(3, 2), 0);
+    const sp_array of_bools[3] = {bools, wide[1], bools};
+    CHECK_STATUS(data_run("ScatterND", 16, &sum, 1, of_bools, 3, &y, 1), SP_UNSUPPORTED);
+    CHECK_MESSAGE("reduction 'add' of type bool");
+    data_free((sp_array[]){x, floats, one, three, bools}, 5);
 }
 
 /* ---- OneHot ---- */

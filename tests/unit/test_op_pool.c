@@ -14,7 +14,8 @@ typedef struct window {
     uint32_t spatial;
 } window;
 
-static window random_window(data_random *random)
+/* `rounds_up`: the window may reach beyond the padded input, by less than a stride. */
+static window random_window(data_random *random, bool rounds_up)
 {
     window w = {.spatial = 1 + (uint32_t)(data_next(random) % 3)};
     for (uint32_t i = 0; i < 3; i++) {
@@ -26,7 +27,7 @@ static window random_window(data_random *random)
         w.pad[i] = (int64_t)(data_next(random) % (uint64_t)w.kernel[i]);
         w.end[i] = (int64_t)(data_next(random) % (uint64_t)w.kernel[i]);
         const int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
-        const int64_t least = reach - w.pad[i] - w.end[i];
+        const int64_t least = reach - w.pad[i] - w.end[i] - (rounds_up ? w.stride[i] - 1 : 0);
         const uint64_t more = i == 2 ? (data_next(random) % 4 == 0 ? 200 : 20) : 7;
         w.in[i] = (least > 1 ? least : 1) + (int64_t)(data_next(random) % more);
     }
@@ -136,8 +137,8 @@ TEST(average_pool_has_the_bits_of_the_rule)
     data_random random = {41};
     const uint64_t count = test_count(20000, 1000);
     for (uint64_t n = 0; n < count; n++) {
-        window w = random_window(&random);
         const int64_t rounds_up = (int64_t)(data_next(&random) % 2);
+        window w = random_window(&random, rounds_up != 0);
         const int64_t counts_padding = (int64_t)(data_next(&random) % 2);
         slide(&w, rounds_up != 0);
         const sp_shape shape = shape_of(&w, 2, 3, w.in);
@@ -213,9 +214,10 @@ TEST(max_pool_finds_the_first_maximum_and_its_place)
     data_random random = {42};
     const uint64_t count = test_count(20000, 1000);
     for (uint64_t n = 0; n < count; n++) {
-        window w = random_window(&random);
-        const int64_t order = (int64_t)(data_next(&random) % 2), zero = 0;
-        slide(&w, false);
+        const int64_t order = (int64_t)(data_next(&random) % 2);
+        const int64_t rounds_up = (int64_t)(data_next(&random) % 2);
+        window w = random_window(&random, rounds_up != 0);
+        slide(&w, rounds_up != 0);
         const sp_shape shape = shape_of(&w, 2, 2, w.in);
         sp_array x = {0}, out[2], same;
         REQUIRE_OK(sp__array_init(&x, dtypes[n % 4], &shape));
@@ -228,7 +230,7 @@ TEST(max_pool_finds_the_first_maximum_and_its_place)
         attributes a;
         fill_attributes(&w, &a);
         a.list[4] = data_attribute_int("storage_order", &order);
-        a.list[5] = data_attribute_int("ceil_mode", &zero);
+        a.list[5] = data_attribute_int("ceil_mode", &rounds_up);
         for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
             data_call call = {.op = "MaxPool",
                               .version = 12,
@@ -264,7 +266,7 @@ typedef struct conv_case {
 
 static conv_case random_conv(data_random *random)
 {
-    conv_case c = {.w = random_window(random),
+    conv_case c = {.w = random_window(random, false),
                    .images = 1 + (int64_t)(data_next(random) % 2),
                    .groups = 1 + (int64_t)(data_next(random) % 3),
                    .channels = 1 + (int64_t)(data_next(random) % 4),

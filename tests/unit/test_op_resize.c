@@ -28,13 +28,14 @@ typedef struct resize_case {
 
 /* ---- the definition, along one axis whose size is given ---- */
 
-static double place_of(const resize_case *c, double x, double scale, int64_t in, int64_t out)
+static double place_of(const resize_case *c, double x, int64_t in, int64_t out)
 {
+    const double before = (double)in, after = (double)out;
     if (strcmp(c->coordinate, "align_corners") == 0) {
         return out == 1 ? 0 : x * (double)(in - 1) / (double)(out - 1);
     }
-    if (strcmp(c->coordinate, "asymmetric") == 0) return x / scale;
-    if (strcmp(c->coordinate, "tf_half_pixel_for_nn") == 0) return (x + 0.5) / scale;
+    if (strcmp(c->coordinate, "asymmetric") == 0) return x * before / after;
+    if (strcmp(c->coordinate, "tf_half_pixel_for_nn") == 0) return (x + 0.5) * before / after;
     if (strcmp(c->coordinate, "tf_crop_and_resize") == 0) {
         const double reach = (c->end - c->start) * (double)(in - 1);
         const double step = out == 1 ? reach / 2 : x * reach / (double)(out - 1);
@@ -42,7 +43,7 @@ static double place_of(const resize_case *c, double x, double scale, int64_t in,
     }
     if (strcmp(c->coordinate, "pytorch_half_pixel") == 0 && out == 1) return 0;
     /* half_pixel_symmetric moves by nothing: the size is that of the scale. */
-    return (x + 0.5) / scale - 0.5;
+    return (x + 0.5) * before / after - 0.5;
 }
 
 static double cubic(double x)
@@ -86,7 +87,7 @@ static double *resize_axis(const resize_case *c, const double *data, int64_t out
     double *y = calloc((size_t)(outer * out * inner), sizeof(*y));
     double *weights = calloc((size_t)in, sizeof(*weights));
     for (int64_t at = 0; at < out; at++) {
-        const double place = place_of(c, (double)at, scale, in, out);
+        const double place = place_of(c, (double)at, in, out);
         const bool is_out = strcmp(c->coordinate, "tf_crop_and_resize") == 0 &&
                             (place < 0 || place > (double)(in - 1));
         weights_of(c, place, scale, in, weights);

@@ -12,7 +12,7 @@ TEST(rows_are_complete_and_versions_do_not_overlap)
     const sp_op *table = sp__op_table(&count);
     for (uint32_t i = 0; i < count; i++) {
         const sp_op *op = &table[i];
-        CHECK(op->infer != NULL && op->lower != NULL && op->dtypes != 0);
+        CHECK(op->infer != NULL && op->lower != NULL && op->dtypes[0] != 0);
         CHECK(op->since >= 1 && op->since <= op->until && op->until <= SP_OPSET_NEWEST);
         CHECK(op->min_inputs <= op->max_inputs && op->min_outputs <= op->max_outputs);
         CHECK(op->min_outputs >= 1);

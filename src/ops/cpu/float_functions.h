@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that are ops of their own and gates of recurrent layers too, for floats and doubles. A
- * NaN gives the canonical NaN; each operation is rounded as it is written. Private to kernels. */
+ * NaN gives the canonical NaN (thresholded_relu: 0); each operation is rounded as it is written.
+ * Private to kernels. */
 #ifndef SP_OPS_CPU_FLOAT_FUNCTIONS_H
 #define SP_OPS_CPU_FLOAT_FUNCTIONS_H
 
@@ -26,7 +27,7 @@
     static SP_ALWAYS_INLINE type sp_thresholded_relu_##suffix(type x, type alpha, type beta)       \
     {                                                                                              \
         (void)beta;                                                                                \
-        return canonical(x <= alpha ? 0 : x);                                                      \
+        return x > alpha ? x : 0;                                                                  \
     }
 
 SP_FLOAT_FUNCTIONS(f32, float, sp_canonical, sp_absf)

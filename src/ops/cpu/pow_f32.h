@@ -55,10 +55,11 @@ static SP_ALWAYS_INLINE float sp_powf(float x, float y)
     /* From 2^24 on all floats are even integers. */
     const float near = sp_absf(y) < 16777216.0f ? y : 0.0f;
     const int32_t n = (int32_t)near;
-    const uint32_t odd = (uint32_t)(n & 1) << 31;
+    const bool is_integer = (float)n == near;
+    const uint32_t odd = (uint32_t)(n & (int32_t)is_integer) << 31;
     result = sp_float_from_bits(sp_float_bits(result) ^ (sp_float_bits(x) & odd));
     const float nan = sp_float_from_bits(0x7fc00000u);
-    result = ((x < 0) & (size < inf) & ((float)n != near)) ? nan : result;
+    result = ((x < 0) & (size < inf) & !is_integer) ? nan : result;
     result = ((x != x) | (y != y)) ? nan : result;
     result = y == 2 ? sp_canonical(x * x) : result;
     return ((y == 0) | (x == 1)) ? 1.0f : result;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize along one axis. Where an output coordinate lies, and with which weights it takes its
- * neighbours, is computed in doubles, by operations that round the same everywhere; the weights are
- * then floats, and an output is one chain over its neighbours in order. */
+ * neighbours, is computed in doubles, by operations that round the same everywhere; the weights of
+ * f32 are then floats, and an output is one chain over its neighbours in order. */
 #include "ops/cpu/isa.h"
+#include "ops/cpu/math_f64.h"
 
 /* Neighbours whose weights are kept at a time. */
 enum { TAPS = 64 };
@@ -20,6 +21,31 @@ static double bounded(double x)
     return x > limit ? limit : x >= -limit ? x : -limit;
 }
 
+/* Where a crop samples output x. */
+static double crop_place(const sp_resize_constants *k, double x)
+{
+    const double last = (double)(k->in - 1), reach = (k->crop_end - k->crop_start) * last;
+    const double step = k->width == 1 ? reach / 2 : x * reach / (k->width - 1);
+    return step + k->crop_start * last;
+}
+
+/* Numbers that the roi alone decides are floats: of 6 elements a roi of 0.1 begins at 0.5, a tie,
+ * not at 0.5 + 2^-27. */
+static double crop_place_f32(const sp_resize_constants *k, double x)
+{
+    const float start = (float)k->crop_start, length = (float)k->crop_end - start;
+    const float last = (float)(k->in - 1);
+    const double first = (double)(start * last);
+    if (k->width == 1) return first + (double)(length * last / 2);
+    return x * (double)length * (double)(k->in - 1) / (k->width - 1) + first;
+}
+
+/* Length x of the output in elements of the input; exact where the true length is a double. */
+static double to_input(const sp_resize_constants *k, double x)
+{
+    return x * k->numerator / k->denominator;
+}
+
 static double place_of(const sp_resize_constants *k, int64_t at)
 {
     const double x = (double)at, last = (double)(k->in - 1);
@@ -27,28 +53,32 @@ static double place_of(const sp_resize_constants *k, int64_t at)
     case SP_RESIZE_ALIGN_CORNERS:
         return k->width == 1 ? 0 : x * last / (k->width - 1);
     case SP_RESIZE_ASYMMETRIC:
-        return x / k->scale;
+        return to_input(k, x);
     case SP_RESIZE_TF_HALF_PIXEL:
-        return (x + 0.5) / k->scale;
+        return to_input(k, x + 0.5);
     case SP_RESIZE_PYTORCH_HALF_PIXEL:
-        return k->out == 1 ? 0 : (x + 0.5) / k->scale - 0.5;
+        return k->out == 1 ? 0 : to_input(k, x + 0.5) - 0.5;
     case SP_RESIZE_HALF_PIXEL_SYMMETRIC: {
         const double offset = (double)k->in / 2 * (1 - (double)k->out / k->width);
-        return offset + (x + 0.5) / k->scale - 0.5;
+        return offset + to_input(k, x + 0.5) - 0.5;
     }
-    case SP_RESIZE_CROP: {
-        const double reach = (k->crop_end - k->crop_start) * last;
-        const double step = k->width == 1 ? reach / 2 : x * reach / (k->width - 1);
-        return step + k->crop_start * last;
+    case SP_RESIZE_CROP:
+        return crop_place(k, x);
+    case SP_RESIZE_CROP_F32:
+        return crop_place_f32(k, x);
+    case SP_RESIZE_ASYMMETRIC_F32: {
+        const double place = to_input(k, x);
+        return place < 0x1p23 ? (double)(float)place : place;
     }
     default:
-        return (x + 0.5) / k->scale - 0.5;
+        return to_input(k, x + 0.5) - 0.5;
     }
 }
 
 static bool is_outside(const sp_resize_constants *k, double place)
 {
-    return k->coordinate == SP_RESIZE_CROP && !(place >= 0 && place <= (double)(k->in - 1));
+    const bool is_crop = k->coordinate == SP_RESIZE_CROP || k->coordinate == SP_RESIZE_CROP_F32;
+    return is_crop && !(place >= 0 && place <= (double)(k->in - 1));
 }
 
 static int64_t clamp_index(int64_t index, int64_t size)
@@ -140,67 +170,78 @@ static neighbours find_neighbours(const sp_resize_constants *k, double place)
     return n;
 }
 
-typedef struct taps {
-    int64_t count, index[TAPS];
-    float weight[TAPS];
-} taps;
+/* f32: weights are rounded to float, steps of a chain are fused. f64: products and sums are
+ * rounded. y[0 .. inner) of a column hold unfinished chains while the taps are added. */
+#define FUSED_STEP(weight, x, y) sp_fmaf(weight, x, y)
+#define PLAIN_STEP(weight, x, y) ((y) + (weight) * (x))
 
-/* The next taps whose weight is not 0, from neighbour *at on. */
-static void next_taps(const sp_resize_constants *k, const neighbours *n, int64_t *at, taps *out)
-{
-    out->count = 0;
-    for (; *at < n->count && out->count < TAPS; (*at)++) {
-        const float weight = (float)(weight_of(k, n, n->first + *at) / n->total);
-        if (weight == 0) continue;
-        out->index[out->count] = clamp_index(n->first + *at, k->in);
-        out->weight[out->count++] = weight;
+#define RESIZE_KERNEL(suffix, type, step, canonical)                                               \
+    typedef struct taps_##suffix {                                                                 \
+        int64_t count, index[TAPS];                                                                \
+        type weight[TAPS];                                                                         \
+    } taps_##suffix;                                                                               \
+                                                                                                   \
+    /* The next taps whose weight is not 0, from neighbour *at on. */                              \
+    static void next_taps_##suffix(const sp_resize_constants *k, const neighbours *n, int64_t *at, \
+                                   taps_##suffix *out)                                             \
+    {                                                                                              \
+        out->count = 0;                                                                            \
+        for (; *at < n->count && out->count < TAPS; (*at)++) {                                     \
+            const type weight = (type)(weight_of(k, n, n->first + *at) / n->total);                \
+            if (weight == 0) continue;                                                             \
+            out->index[out->count] = clamp_index(n->first + *at, k->in);                           \
+            out->weight[out->count++] = weight;                                                    \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    static void add_taps_##suffix(const sp_resize_constants *k, const taps_##suffix *t,            \
+                                  const type *x, type *y)                                          \
+    {                                                                                              \
+        for (int64_t i = 0; i < t->count; i++) {                                                   \
+            const type *from = x + t->index[i] * k->inner;                                         \
+            const type weight = t->weight[i];                                                      \
+            SP_INDEPENDENT for (int64_t c = 0; c < k->inner; c++)                                  \
+            {                                                                                      \
+                y[c] = step(weight, from[c], y[c]);                                                \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    static void blend_column_##suffix(const sp_tile *tile, int64_t first, int64_t end, int64_t at) \
+    {                                                                                              \
+        const sp_resize_constants *k = tile->constants;                                            \
+        const type *x = tile->bindings[0];                                                         \
+        type *y = (type *)tile->bindings[1] + at * k->inner;                                       \
+        const double place = bounded(place_of(k, at));                                             \
+        const bool is_out = is_outside(k, place);                                                  \
+        type start = 0;                                                                            \
+        if (is_out) memcpy(&start, &k->outside, sizeof(start));                                    \
+        for (int64_t o = first; o < end; o++) {                                                    \
+            for (int64_t c = 0; c < k->inner; c++) y[o * k->out * k->inner + c] = start;           \
+        }                                                                                          \
+        if (is_out) return;                                                                        \
+        const neighbours n = find_neighbours(k, place);                                            \
+        taps_##suffix t;                                                                           \
+        for (int64_t next = 0; next < n.count;) {                                                  \
+            next_taps_##suffix(k, &n, &next, &t);                                                  \
+            for (int64_t o = first; o < end; o++) {                                                \
+                add_taps_##suffix(k, &t, x + o * k->in * k->inner, y + o * k->out * k->inner);     \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t o = first; o < end; o++) {                                                    \
+            type *row = y + o * k->out * k->inner;                                                 \
+            for (int64_t c = 0; c < k->inner; c++) row[c] = canonical(row[c]);                     \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    sp_status SP_KERNEL(resize_##suffix)(const sp_tile *tile)                                      \
+    {                                                                                              \
+        const sp_resize_constants *k = tile->constants;                                            \
+        const int64_t first = tile->index[0] * k->tile_outer;                                      \
+        const int64_t end = k->outer - first < k->tile_outer ? k->outer : first + k->tile_outer;   \
+        for (int64_t at = 0; at < k->out; at++) blend_column_##suffix(tile, first, end, at);       \
+        return SP_OK;                                                                              \
     }
-}
 
-/* Adds the taps to y[0 .. inner), which hold unfinished chains. */
-static void add_taps(const sp_resize_constants *k, const taps *t, const float *x, float *y)
-{
-    for (int64_t i = 0; i < t->count; i++) {
-        const float *from = x + t->index[i] * k->inner;
-        const float weight = t->weight[i];
-        SP_INDEPENDENT for (int64_t c = 0; c < k->inner; c++)
-        {
-            y[c] = sp_fmaf(weight, from[c], y[c]);
-        }
-    }
-}
-
-static void blend_column(const sp_tile *tile, int64_t first, int64_t end, int64_t at)
-{
-    const sp_resize_constants *k = tile->constants;
-    const float *x = tile->bindings[0];
-    float *y = (float *)tile->bindings[1] + at * k->inner;
-    const double place = bounded(place_of(k, at));
-    const bool is_out = is_outside(k, place);
-    const float start = is_out ? sp_float_from_bits((uint32_t)k->outside) : 0.0f;
-    for (int64_t o = first; o < end; o++) {
-        for (int64_t c = 0; c < k->inner; c++) y[o * k->out * k->inner + c] = start;
-    }
-    if (is_out) return;
-    const neighbours n = find_neighbours(k, place);
-    taps t;
-    for (int64_t next = 0; next < n.count;) {
-        next_taps(k, &n, &next, &t);
-        for (int64_t o = first; o < end; o++) {
-            add_taps(k, &t, x + o * k->in * k->inner, y + o * k->out * k->inner);
-        }
-    }
-    for (int64_t o = first; o < end; o++) {
-        float *row = y + o * k->out * k->inner;
-        for (int64_t c = 0; c < k->inner; c++) row[c] = sp_canonical(row[c]);
-    }
-}
-
-sp_status SP_KERNEL(resize_f32)(const sp_tile *tile)
-{
-    const sp_resize_constants *k = tile->constants;
-    const int64_t first = tile->index[0] * k->tile_outer;
-    const int64_t end = k->outer - first < k->tile_outer ? k->outer : first + k->tile_outer;
-    for (int64_t at = 0; at < k->out; at++) blend_column(tile, first, end, at);
-    return SP_OK;
-}
+RESIZE_KERNEL(f32, float, FUSED_STEP, sp_canonical)
+RESIZE_KERNEL(f64, double, PLAIN_STEP, sp_canonical_f64)
