@@ -6,10 +6,17 @@
  * seen, but not between a read-modify-write and the store it read. A read-modify-write reads any
  * store that a load may return and that no other read-modify-write has read, and goes directly
  * behind it. seq_cst operations take effect in the order of steps: they return or follow the last
- * store that a seq_cst operation touched. */
+ * seq_cst store.
+ *
+ * DPOR chooses among these only where it has to. If the last store to be executed could as well
+ * have come after this operation (they race), then that order is run too: there the operation may
+ * read all that came before that store, and may go before it in the modification order. So in this
+ * order it follows that store. What remains are values that are stale although the thread's past
+ * depends on newer ones. */
 #include <string.h>
 
 #include "atomics.h"
+#include "deps.h"
 
 /* How often one thread may load the same store although a newer one exists: stores become visible
  * in finite time (C17 7.17.3 p16), and spinning loops would not end otherwise. */
@@ -33,6 +40,7 @@ static void begin(sp_sched_thread *self, sp_loc *loc, uint64_t value, bool is_kn
     store->value = value;
     store->writer = is_known ? cell->writer : self->id;
     store->epoch = is_known ? cell->write_epoch : self->clock.at[self->id];
+    store->serial = ++loc->last_serial;
     loc->store_count = 1;
 }
 
@@ -58,10 +66,9 @@ static uint32_t floor_of(const sp_sched_thread *self, const sp_loc *loc, int ord
     return i;
 }
 
-static void read_store(sp_sched_thread *self, sp_store *store, int order)
+static void read_store(const sp_sched_thread *self, sp_store *store)
 {
     if (store->reads.at[self->id] == 0) store->reads.at[self->id] = self->clock.at[self->id];
-    if (order == __ATOMIC_SEQ_CST) store->is_seq_cst = true;
 }
 
 /* A stale value was returned: the thread may see something new without anybody's doing, so a spin
@@ -70,6 +77,21 @@ static void note_stale(sp_sched_thread *self, sp_store *store)
 {
     store->stale_reads[self->id]++;
     self->seen[0].has_news = true;
+}
+
+#define NO_INDEX UINT32_MAX
+
+/* The store that the operation has to follow, see above; NO_INDEX: none. */
+static uint32_t index_to_follow(const sp_sched_thread *self, const sp_loc *loc)
+{
+    if (!sp__engine.strategy->wants_every_step || sp__engine.options.keeps_equivalent_choices) {
+        return NO_INDEX;
+    }
+    if (!sp__deps_races_with_write(self, loc->addr)) return NO_INDEX;
+    for (uint32_t i = loc->store_count; i-- > 0;) {
+        if (loc->history[i].serial == loc->last_serial) return i;
+    }
+    return NO_INDEX;
 }
 
 /* The stores that an operation may read, newest first: the newest end is outcome 0. */
@@ -95,7 +117,11 @@ static bool is_taken(const sp_loc *loc, uint32_t index)
 /* The search's choice of one candidate. */
 static uint32_t choose_candidate(sp_sched_thread *self, sp_loc *loc, const candidate_list *list)
 {
-    const uint32_t index = list->index[list->count > 1 ? sp__engine_choose(list->count) : 0];
+    const uint32_t newest = loc->store_count - 1;
+    /* None: what had to be followed was seen to be older than another. The other order has it. */
+    const uint32_t index = list->count == 0  ? newest
+                           : list->count > 1 ? list->index[sp__engine_choose(list->count)]
+                                             : list->index[0];
     if (index + 1 < loc->store_count) note_stale(self, &loc->history[index]);
     return index;
 }
@@ -105,9 +131,12 @@ const sp_store *sp__history_load(sp_sched_thread *self, sp_loc *loc, int order)
     refresh(self, loc);
     candidate_list list = {.count = 0};
     const uint32_t floor = floor_of(self, loc, order);
-    for (uint32_t i = loc->store_count; i-- > floor;) add_candidate(self, loc, &list, i);
+    const uint32_t followed = index_to_follow(self, loc);
+    for (uint32_t i = loc->store_count; i-- > floor;) {
+        if (followed == NO_INDEX || followed == i) add_candidate(self, loc, &list, i);
+    }
     sp_store *store = &loc->history[choose_candidate(self, loc, &list)];
-    read_store(self, store, order);
+    read_store(self, store);
     return store;
 }
 
@@ -130,11 +159,13 @@ uint32_t sp__history_rmw(sp_sched_thread *self, sp_loc *loc, int order)
     make_room(loc);
     candidate_list list = {.count = 0};
     const uint32_t floor = floor_of(self, loc, order);
+    const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i-- > floor;) {
+        if (followed != NO_INDEX && i < followed) break;
         if (!is_taken(loc, i)) add_candidate(self, loc, &list, i);
     }
     const uint32_t index = choose_candidate(self, loc, &list);
-    read_store(self, &loc->history[index], order);
+    read_store(self, &loc->history[index]);
     return index;
 }
 
@@ -146,14 +177,16 @@ uint32_t sp__history_cas(sp_sched_thread *self, sp_loc *loc, uint64_t expected, 
     candidate_list list = {.count = 0};
     const uint32_t success_floor = floor_of(self, loc, order);
     const uint32_t failure_floor = floor_of(self, loc, failure_order);
+    const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i-- > 0;) {
         const bool succeeds = loc->history[i].value == expected;
         if (i < (succeeds ? success_floor : failure_floor)) continue;
-        if (!succeeds || !is_taken(loc, i)) add_candidate(self, loc, &list, i);
+        if (succeeds && is_taken(loc, i)) continue;
+        if (followed != NO_INDEX && (succeeds ? i < followed : i != followed)) continue;
+        add_candidate(self, loc, &list, i);
     }
     const uint32_t index = choose_candidate(self, loc, &list);
-    const bool succeeds = loc->history[index].value == expected;
-    read_store(self, &loc->history[index], succeeds ? order : failure_order);
+    read_store(self, &loc->history[index]);
     return index;
 }
 
@@ -163,7 +196,9 @@ static uint32_t positions_for(const sp_sched_thread *self, const sp_loc *loc, in
 {
     uint32_t count = 0;
     const uint32_t floor = floor_of(self, loc, order);
+    const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i > floor; i--) {
+        if (followed != NO_INDEX && i <= followed) break;
         if (i < loc->store_count && loc->history[i].is_rmw) continue;
         positions[count++] = i;
     }
@@ -177,6 +212,7 @@ static bool insert(sp_sched_thread *self, sp_loc *loc, uint32_t position, const 
     *store = *added;
     store->writer = self->id;
     store->epoch = self->clock.at[self->id];
+    store->serial = ++loc->last_serial;
     loc->store_count++;
     return position == loc->store_count - 1;
 }
