@@ -35,6 +35,7 @@ static uint64_t generation_of(uint64_t word)
 static uint64_t next_life(uint64_t word)
 {
     uint64_t generation = (generation_of(word) + 1) & (((uint64_t)1 << SP_GENERATION_BITS) - 1);
+    if (SP_PLANTED(generation_stays)) generation = generation_of(word);
     if (generation == 0) generation = 1;
     return generation * ONE_GENERATION;
 }
@@ -200,7 +201,9 @@ static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint6
         if (is_last) next = next_life(word);
         /* Release: what this holder did happens before the destruction; acquire: the destroyer
          * sees what every earlier holder did; sequentially consistent: see sp__handle_release. */
-        if (!sp_cas_seq_cst(&object->word, &word, next)) continue;
+        const bool is_done = SP_PLANTED(relaxed_drop) ? sp_cas_relaxed(&object->word, &word, next)
+                                                      : sp_cas_seq_cst(&object->word, &word, next);
+        if (!is_done) continue;
         if (is_last) table->destroy(object);
         return;
     }

@@ -80,6 +80,10 @@ typedef struct sp_submission {
     bool takes_faults; /* a fault of the points in `waits` becomes this submission's */
 } sp_submission;
 
+#if defined(SP_SCHED)
+#define SP_MAX_WAITS 8 /* few enough for a subject to have more */
+#else
 #define SP_MAX_WAITS 64
+#endif
 
 #endif

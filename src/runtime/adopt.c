@@ -32,7 +32,7 @@ static void walk_on(sp_waiter *waiter)
     for (;;) {
         sp_point pending = {0};
         sp__frontier_each(&storage->block.frontier, find_pending, &pending);
-        if (pending.timeline == NULL) break;
+        if (pending.timeline == NULL || SP_PLANTED(owner_at_once)) break;
         sp__point_flush(pending);
         storage->retire_waiter = (sp_waiter){.value = pending.value, .fire = walk_on};
         /* Once registered, the object belongs to whoever fires it. */

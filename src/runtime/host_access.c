@@ -219,7 +219,8 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
 
 static sp_status wait_behind(const sp_host_ticket *ticket)
 {
-    for (uint32_t i = 0; i < ticket->behind.count; i++) {
+    for (uint32_t i = SP_PLANTED(begin_at_once) ? ticket->behind.count : 0;
+         i < ticket->behind.count; i++) {
         SP_TRY(sp__point_wait_passed(ticket->behind.points[i], SP_NO_DEADLINE));
     }
     return SP_OK;

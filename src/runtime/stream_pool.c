@@ -30,7 +30,11 @@ static sp_status make_queue(void *arg)
     const sp_queue_options options = {.is_batching = true};
     sp_queue *queue;
     SP_TRY(device->vtable->queue_create(device, stream->index, &options, &queue));
-    sp_store_release(&stream->queue, queue);
+    if (SP_PLANTED(relaxed_queue)) {
+        sp_store_relaxed(&stream->queue, queue);
+    } else {
+        sp_store_release(&stream->queue, queue);
+    }
     return SP_OK;
 }
 
@@ -77,7 +81,7 @@ static sp_rt_stream *stream_share(sp_stream_pool *pool)
         const uint32_t turn = sp_fetch_add_relaxed(&pool->share_turn, 1);
         sp_rt_stream *stream = &pool->streams[1 + turn % workers];
         uint32_t holders = sp_load_relaxed(&stream->holders);
-        while (holders > 0) {
+        while (holders > 0 || SP_PLANTED(share_returned)) {
             if (sp_cas_acquire(&stream->holders, &holders, holders + 1)) return stream;
         }
     }
@@ -108,7 +112,7 @@ static sp_status take_waiting(sp_stream_pool *pool, sp_rt_stream **out)
             is_in_time = sp_cond_wait_until(&pool->returned, &pool->lock, deadline);
         }
     }
-    sp_fetch_sub_relaxed(&pool->waiter_count, 1);
+    if (is_taken || !SP_PLANTED(waits_for_ever)) sp_fetch_sub_relaxed(&pool->waiter_count, 1);
     sp_mutex_unlock(&pool->lock);
     if (is_taken) return SP_OK;
     sp_cond_signal(&pool->returned); /* a return that we did not use is the next waiter's */
@@ -190,7 +194,7 @@ sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out)
         sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
         out->stream = sp_load_acquire(&lease->stream);
         out->lease = sp_load_acquire(&lease->number);
-        if (SP_LIKELY(sp__handle_is_current(object, stream.bits))) {
+        if (SP_LIKELY(sp__handle_is_current(object, stream.bits) || SP_PLANTED(find_blindly))) {
             out->queue = sp__stream_queue_if_made(out->stream);
             return SP_OK;
         }
