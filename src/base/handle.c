@@ -34,7 +34,7 @@ static uint64_t generation_of(uint64_t word)
  * generation 0, so that no handle is 0; behind the last generation the slot is spent. */
 static uint64_t next_life(uint64_t word)
 {
-    const uint64_t generation = generation_of(word) + 1;
+    const uint64_t generation = generation_of(word) + (SP_PLANTED(generation_stays) ? 0 : 1);
     return (generation & (((uint64_t)1 << SP_GENERATION_BITS) - 1)) * ONE_GENERATION;
 }
 
@@ -200,7 +200,9 @@ static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint6
         if (is_last) next = next_life(word);
         /* Release: what this holder did happens before the destruction; acquire: the destroyer
          * sees what every earlier holder did; sequentially consistent: see sp__handle_release. */
-        if (!sp_cas_seq_cst(&object->word, &word, next)) continue;
+        const bool is_done = SP_PLANTED(relaxed_drop) ? sp_cas_relaxed(&object->word, &word, next)
+                                                      : sp_cas_seq_cst(&object->word, &word, next);
+        if (!is_done) continue;
         if (is_last) table->destroy(object);
         return;
     }

@@ -26,9 +26,15 @@
     } while (0)
 
 /* SP_PLANTED(name) is 1 in the build configured with -DSP_PLANT=name, which defines SP_PLANT_name
- * as 1, and a constant 0 in every other. A planted bug proves that the check that guards a line
- * can fail. */
+ * as 1, and a constant 0 in every other; the controlled scheduler's build has all planted bugs, and
+ * sched_tests --plant switches one on. A planted bug proves that the check that guards a line can
+ * fail. */
+#if defined(SP_SCHED)
+int sp__sched_is_planted(const char *name);
+#define SP_PLANTED(name) sp__sched_is_planted(#name)
+#else
 #define SP_PLANTED(name) SP_PLANTED_VALUE_(SP_PLANT_##name)
+#endif
 #define SP_PLANTED_VALUE_(value) SP_PLANTED_PASTE_(value)
 #define SP_PLANTED_PASTE_(value) SP_PLANTED_SPLIT_(SP_PLANTED_SHIFT_##value)
 #define SP_PLANTED_SPLIT_(shift_or_junk) SP_PLANTED_PICK_(shift_or_junk 1, 0, 0)

@@ -11,8 +11,9 @@ static sp_status run_as_first(sp_once *once, sp_status (*fn)(void *arg), void *a
 {
     const sp_status status = fn(arg);
     /* Publishes what fn wrote to the acquires in sp_once_run and below. */
-    const uint32_t before =
-        sp_exchange_acq_rel(&once->state, status == SP_OK ? (uint32_t)DONE : (uint32_t)NOT_RUN);
+    const uint32_t after = status == SP_OK ? (uint32_t)DONE : (uint32_t)NOT_RUN;
+    const uint32_t before = SP_PLANTED(relaxed_once) ? sp_exchange_relaxed(&once->state, after)
+                                                     : sp_exchange_acq_rel(&once->state, after);
     if (SP_PLANTED(once_wakes_one)) {
         sp_word_wake(&once->state, 1);
         return status;

@@ -81,6 +81,10 @@ typedef struct sp_submission {
     bool is_untracked;
 } sp_submission;
 
+#if defined(SP_SCHED)
+#define SP_MAX_WAITS 8 /* few enough for a subject to have more */
+#else
 #define SP_MAX_WAITS 64
+#endif
 
 #endif

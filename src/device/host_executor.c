@@ -241,7 +241,7 @@ bool sp__host_executor_post(sp_host_job *job)
         executor.end = &job->next;
     }
     sp_mutex_unlock(&executor.lock);
-    if (is_accepted) sp_cond_signal(&executor.work);
+    if (is_accepted && !SP_PLANTED(quiet_post)) sp_cond_signal(&executor.work);
     return is_accepted;
 }
 

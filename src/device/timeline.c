@@ -119,7 +119,9 @@ void sp__timeline_fail(sp_timeline *timeline, uint64_t value, uint64_t thread, s
     sp_mutex_unlock(&timeline->lock);
     sp_free(retired);
     /* Published by the `done` of this value, which comes later. */
-    sp_fetch_add_relaxed(&timeline->failure_total, (uint64_t)1);
+    if (!SP_PLANTED(uncounted_failure)) {
+        sp_fetch_add_relaxed(&timeline->failure_total, (uint64_t)1);
+    }
 }
 
 void sp__timeline_lose(sp_timeline *timeline, uint64_t value, sp_fault fault)

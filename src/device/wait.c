@@ -82,6 +82,7 @@ static bool sleep_for(sp_point point, sp_thread_record *record, uint64_t deadlin
     sp_delay_point();
     while (!is_fired(&waiter)) {
         if (sp_parker_park(&record->parker, deadline_ns)) continue;
+        if (SP_PLANTED(timeout_keeps_node)) return false;
         if (sp__timeline_cancel(point.timeline, &waiter.base)) return false;
         deadline_ns = SP_NO_DEADLINE; /* being fired: it is ours again in a moment */
     }

@@ -326,7 +326,7 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     end_building_locked(cache, &mine);
     place->is_reserved = false;
     if (status == SP_OK) publish_locked(cache, place, key);
-    sp_cond_broadcast(&cache->changed);
+    if (status == SP_OK || !SP_PLANTED(quiet_failure)) sp_cond_broadcast(&cache->changed);
     sp_mutex_unlock(&cache->lock);
     if (status != SP_OK) return status;
     sp__compiled_make_spares(place->compiled); /* in use already: others may end them again */

@@ -33,7 +33,10 @@ static bool take_free(sp_run_slots *slots)
 {
     uint32_t word = sp_load_relaxed(&slots->word);
     while ((word & FREE_MASK) != 0) {
-        if (sp_cas_acquire(&slots->word, &word, word - ONE_FREE)) return true;
+        if (SP_PLANTED(take_taken)) sp_store_relaxed(&slots->word, word - ONE_FREE);
+        if (SP_PLANTED(take_taken) || sp_cas_acquire(&slots->word, &word, word - ONE_FREE)) {
+            return true;
+        }
     }
     return false;
 }
@@ -50,9 +53,9 @@ static bool stand_in_line(sp_run_slots *slots, sp_slot_waiter *waiter)
         if (sp_cas_acquire(&slots->word, &word, next)) break;
     }
     if (is_waiting) {
-        waiter->next = NULL;
-        *slots->end = waiter;
-        slots->end = &waiter->next;
+        waiter->next = SP_PLANTED(newest_first) ? slots->first : NULL;
+        *(SP_PLANTED(newest_first) ? &slots->first : slots->end) = waiter;
+        if (waiter->next == NULL) slots->end = &waiter->next;
     }
     sp_mutex_unlock(&slots->lock);
     return is_waiting;

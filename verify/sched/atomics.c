@@ -56,11 +56,6 @@ static inline const sp_vclock *published_by(const sp_sched_thread *self, int ord
     return sp__order_releases(order) ? &self->clock : &self->release_fence;
 }
 
-static const sp_vclock *newest_sync(sp_sched_thread *self, sp_loc *loc, int order)
-{
-    return sp__engine.is_weak ? &sp__history_newest(self, loc, order)->sync : &loc->sync;
-}
-
 uint64_t sp__atomic_load(sp_sched_thread *self, uintptr_t addr, uint32_t size, int order,
                          const void *pc)
 {
@@ -79,36 +74,59 @@ uint64_t sp__atomic_load(sp_sched_thread *self, uintptr_t addr, uint32_t size, i
     return value;
 }
 
-/* The newest value becomes `value`; `sync` is what it publishes. */
-static void store_newest(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order, bool is_rmw,
-                         const sp_vclock *sync)
-{
-    if (SP_UNLIKELY(sp__engine.is_weak)) {
-        if (sp__history_store(self, loc, value, order, is_rmw, sync)) {
-            sp__memory_write(loc->addr, loc->size, value);
-        }
-    } else {
-        loc->sync = *sync;
-        sp__memory_write(loc->addr, loc->size, value);
-    }
-    if (sp__order_releases(order)) tick(self);
-}
-
 void sp__atomic_store(sp_sched_thread *self, uintptr_t addr, uint32_t size, uint64_t value,
                       int order, const void *pc)
 {
     sp__engine_step(self, SP_OP_STORE, addr, true, pc);
     sp_loc *loc = sp__shadow_atomic(self, addr, size, true, pc);
-    store_newest(self, loc, value, order, false, published_by(self, order));
+    const sp_vclock *sync = published_by(self, order);
+    bool is_newest = true;
+    if (SP_UNLIKELY(sp__engine.is_weak)) {
+        is_newest = sp__history_store(self, loc, value, order, sync);
+    } else {
+        loc->sync = *sync;
+    }
+    if (is_newest) sp__memory_write(addr, size, value);
+    if (sp__order_releases(order)) tick(self);
     sp__engine_done(self, true, value);
 }
 
-/* The store of a read-modify-write: it continues the release sequences it read from. */
-static void store_rmw(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order)
+/* The store that a read-modify-write reads. */
+typedef struct rmw_read {
+    uint64_t value;
+    sp_vclock sync;
+    uint32_t index; /* level weak */
+    bool is_newest;
+} rmw_read;
+
+static rmw_read read_newest(const sp_loc *loc)
 {
-    sp_vclock sync = *newest_sync(self, loc, order);
+    return (rmw_read){
+        .value = sp__memory_read(loc->addr, loc->size), .sync = loc->sync, .is_newest = true};
+}
+
+static rmw_read read_history(const sp_loc *loc, uint32_t index)
+{
+    const sp_store *store = &loc->history[index];
+    return (rmw_read){.value = store->value,
+                      .sync = store->sync,
+                      .index = index,
+                      .is_newest = index + 1 == loc->store_count};
+}
+
+/* The store of a read-modify-write: it continues the release sequences it read from. */
+static void store_rmw(sp_sched_thread *self, sp_loc *loc, const rmw_read *read, uint64_t value,
+                      int order)
+{
+    sp_vclock sync = read->sync;
     sp__vclock_join(&sync, published_by(self, order));
-    store_newest(self, loc, value, order, true, &sync);
+    if (SP_UNLIKELY(sp__engine.is_weak)) {
+        sp__history_store_rmw(self, loc, read->index, value, order, &sync);
+    } else {
+        loc->sync = sync;
+    }
+    if (read->is_newest) sp__memory_write(loc->addr, loc->size, value);
+    if (sp__order_releases(order)) tick(self);
 }
 
 static uint64_t rmw_result(sp_rmw rmw, uint64_t before, uint64_t operand)
@@ -141,23 +159,23 @@ uint64_t sp__atomic_rmw(sp_sched_thread *self, sp_rmw rmw, uintptr_t addr, uint3
 {
     sp__engine_step(self, SP_OP_RMW, addr, true, pc);
     sp_loc *loc = sp__shadow_atomic(self, addr, size, true, pc);
-    const sp_vclock *sync =
-        newest_sync(self, loc, order); /* may refresh the history: before the read */
-    const uint64_t before = sp__memory_read(addr, size);
-    acquire_from(self, sync, order);
-    const uint64_t after = truncated(rmw_result(rmw, before, operand), size);
-    store_rmw(self, loc, after, order);
-    sp__engine_done(self, after != before, before);
-    return before;
+    const rmw_read read = SP_UNLIKELY(sp__engine.is_weak)
+                              ? read_history(loc, sp__history_rmw(self, loc, order))
+                              : read_newest(loc);
+    acquire_from(self, &read.sync, order);
+    const uint64_t after = truncated(rmw_result(rmw, read.value, operand), size);
+    store_rmw(self, loc, &read, after, order);
+    sp__engine_done(self, after != read.value || !read.is_newest, read.value);
+    return read.value;
 }
 
-static bool cas_fails(sp_sched_thread *self, uint64_t value, const sp_vclock *sync,
-                      uint64_t *expected, int failure_order)
+static bool cas_fails(sp_sched_thread *self, const rmw_read *read, uint64_t *expected,
+                      int failure_order)
 {
-    acquire_from(self, sync, failure_order);
-    *expected = value;
+    acquire_from(self, &read->sync, failure_order);
+    *expected = read->value;
     self->op.is_write[0] = false; /* only a load after all */
-    sp__engine_done(self, false, value);
+    sp__engine_done(self, false, read->value);
     return false;
 }
 
@@ -166,18 +184,14 @@ bool sp__atomic_cas(sp_sched_thread *self, uintptr_t addr, uint32_t size, uint64
 {
     sp__engine_step(self, SP_OP_CAS, addr, true, pc);
     sp_loc *loc = sp__shadow_atomic(self, addr, size, false, pc);
-    if (SP_UNLIKELY(sp__engine.is_weak)) {
-        const sp_store *stale = sp__history_stale_failure(self, loc, *expected, failure_order);
-        if (stale != NULL) {
-            return cas_fails(self, stale->value, &stale->sync, expected, failure_order);
-        }
-    }
-    const sp_vclock *sync = newest_sync(self, loc, order);
-    const uint64_t value = sp__memory_read(addr, size);
-    if (value != *expected) return cas_fails(self, value, sync, expected, failure_order);
+    const rmw_read read =
+        SP_UNLIKELY(sp__engine.is_weak)
+            ? read_history(loc, sp__history_cas(self, loc, *expected, order, failure_order))
+            : read_newest(loc);
+    if (read.value != *expected) return cas_fails(self, &read, expected, failure_order);
     (void)sp__shadow_atomic(self, addr, size, true, pc);
-    acquire_from(self, sync, order);
-    store_rmw(self, loc, desired, order);
+    acquire_from(self, &read.sync, order);
+    store_rmw(self, loc, &read, desired, order);
     sp__engine_done(self, true, desired);
     return true;
 }

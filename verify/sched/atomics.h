@@ -55,14 +55,19 @@ static inline bool sp__order_releases(int order)
 /* --- store_history.c, level weak --- */
 /* A store that the load may return, the search's choice; marks it as read. */
 const sp_store *sp__history_load(sp_sched_thread *self, sp_loc *loc, int order);
-/* The newest store, for a read-modify-write. */
-const sp_store *sp__history_newest(sp_sched_thread *self, sp_loc *loc, int order);
-/* A failing compare-and-swap may return a stale value other than `expected`; NULL: the newest. */
-const sp_store *sp__history_stale_failure(sp_sched_thread *self, sp_loc *loc, uint64_t expected,
-                                          int order);
+/* Index of the store that a read-modify-write reads, the search's choice: valid until the next
+ * operation on the location. */
+uint32_t sp__history_rmw(sp_sched_thread *self, sp_loc *loc, int order);
+/* The same for a compare-and-swap, which fails, as a load, if the store's value is not `expected`.
+ */
+uint32_t sp__history_cas(sp_sched_thread *self, sp_loc *loc, uint64_t expected, int order,
+                         int failure_order);
 /* A new store, somewhere in the modification order that C11 allows; true if it is the newest. */
-bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order, bool is_rmw,
+bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order,
                        const sp_vclock *sync);
+/* The store of the read-modify-write that read the store `read`, directly behind that one. */
+bool sp__history_store_rmw(sp_sched_thread *self, sp_loc *loc, uint32_t read, uint64_t value,
+                           int order, const sp_vclock *sync);
 
 uint64_t sp__memory_read(uintptr_t addr, uint32_t size);
 void sp__memory_write(uintptr_t addr, uint32_t size, uint64_t value);

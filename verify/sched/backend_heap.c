@@ -76,6 +76,7 @@ static void *block_new(size_t alignment, size_t bytes, const void *pc)
     block->size = bytes;
     block->writer = self->id;
     block->epoch = self->clock.at[self->id];
+    block->first_cell = 0;
     block->is_freed = false;
     block->pc = pc;
     live_count++;

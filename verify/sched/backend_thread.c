@@ -93,6 +93,7 @@ sp_status sp_thread_create(sp_thread *out, const char *name, sp_thread_fn fn, vo
     sp__vclock_join(&thread->clock, &self->clock);
     self->clock.at[self->id]++;
     thread->step_clock = self->step_clock;
+    sp__engine.unjoined++;
     out->impl = thread->id;
     sp__engine_run_ahead(thread);
     return SP_OK;
@@ -119,6 +120,7 @@ void sp_thread_join(sp_thread *thread)
     sp__vclock_join(&self->clock, &target->clock);
     sp__vclock_join(&self->step_clock, &target->step_clock);
     sp__engine_done(self, true, id);
+    sp__engine.unjoined--;
 }
 
 static uint64_t filter_bit(uintptr_t key)

@@ -82,6 +82,14 @@ bool sp__deps_are_dependent(const sp_op *a, const sp_op *b)
     return false;
 }
 
+bool sp__deps_races_with_write(const sp_sched_thread *self, uintptr_t key)
+{
+    const uint32_t step = object_of(key)->last_write;
+    if (step == 0) return false;
+    const uint32_t other = steps[step].id;
+    return other != self->id && (int32_t)step > self->step_clock.at[other];
+}
+
 static bool is_unlock(const sp_op *op, uint32_t key)
 {
     return (op->kind == SP_OP_UNLOCK && key == 0) || (op->kind == SP_OP_COND_WAIT && key == 1);

@@ -17,6 +17,9 @@ typedef struct sp_step {
 /* Steps of this run; [0] is unused. */
 const sp_step *sp__deps_steps(void);
 uint32_t sp__deps_step_count(void);
+/* Whether the last write of this key and the next step of `self`, which touches it, could come in
+ * the other order: DPOR runs them so too. */
+bool sp__deps_races_with_write(const sp_sched_thread *self, uintptr_t key);
 bool sp__deps_are_dependent(const sp_op *a, const sp_op *b);
 
 #endif

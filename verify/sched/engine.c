@@ -203,8 +203,30 @@ static sp_sched_thread *next_thread(void)
     }
 }
 
+/* While no other thread exists nothing is chosen, and no step races with another: the search and
+ * the dependence order leave these steps out. All that comes later comes after them. */
+static bool is_solo_step(const sp_sched_thread *self)
+{
+    return sp__engine.unjoined == 0 && self->state == SP_THREAD_READY &&
+           self->op.kind != SP_OP_YIELD && self->op.kind != SP_OP_JOIN;
+}
+
+static void take_solo_step(sp_sched_thread *self)
+{
+    sp_engine *engine = &sp__engine;
+    if (SP_UNLIKELY(engine->step >= engine->max_steps)) fail_livelock();
+    self->last_step = ++engine->step;
+    if (SP_UNLIKELY(engine->is_tracing)) sp__trace_step(self);
+}
+
 void sp__engine_point(sp_sched_thread *self)
 {
+    sp_engine *engine = &sp__engine;
+    engine->is_solo = is_solo_step(self);
+    if (engine->is_solo) {
+        take_solo_step(self);
+        return;
+    }
     sp_sched_thread *next = self->return_to;
     self->return_to = NULL;
     if (next == NULL) next = next_thread();
@@ -291,6 +313,8 @@ static void reset_threads(void)
         thread->guards = NULL;
     }
     engine->thread_count = 0;
+    engine->unjoined = 0;
+    engine->is_solo = false;
     engine->ready = engine->yielded = engine->starving = engine->timed = engine->napping = 0;
     engine->spinners = 0;
     engine->fresh = UINT32_MAX;

@@ -147,7 +147,9 @@ typedef struct sp_engine {
     uint32_t timed;    /* sleepers with a deadline */
     uint32_t napping;  /* sleepers that the search may wake by choice, if fresh */
     uint32_t spurious_left;
-    bool was_idle; /* nothing has changed since only yielding threads were left */
+    uint32_t unjoined; /* threads that were created and not yet joined */
+    bool is_solo;      /* the current step was taken without them, see sp__engine_point */
+    bool was_idle;     /* nothing has changed since only yielding threads were left */
     uint64_t step;
     uint64_t max_steps;
     uint64_t now_ns; /* virtual time */
@@ -225,7 +227,7 @@ static inline void sp__engine_done(sp_sched_thread *self, bool has_changed, uint
         engine->fresh |= ~self->bit;
         engine->was_idle = false;
     }
-    if (SP_UNLIKELY(engine->tracks_steps)) sp__deps_step(self, value);
+    if (SP_UNLIKELY(engine->tracks_steps && !engine->is_solo)) sp__deps_step(self, value);
     if (SP_UNLIKELY(engine->is_tracing)) sp__trace_value(value);
 }
 

@@ -57,7 +57,7 @@ typedef struct sp_explore_options {
     sp_sched_level level;
     uint64_t seed;             /* of the random searches */
     uint64_t max_schedules;    /* 0: no limit */
-    double max_seconds;        /* 0: no limit */
+    double max_seconds;        /* of processor time; 0: no limit */
     uint32_t preemption_bound; /* 0: 2; SP_SCHED_NO_BOUND: full search */
     uint32_t pct_depth;        /* 0: 3 */
     uint32_t max_steps;        /* of one run, then it is a livelock; 0: 20,000 */
@@ -71,6 +71,8 @@ typedef struct sp_explore_options {
     /* Each run begins with the globals as they were before the exploration, so that a run that
      * ended early leaves nothing behind. Of instrumented code: what libc writes is not seen. */
     bool restores_globals;
+    /* DPOR at level weak: also chooses what an equivalent order of steps has. For comparisons. */
+    bool keeps_equivalent_choices;
     /* Gets the hash of each complete run's happens-before order. */
     void (*on_trace)(void *ctx, uint64_t hash);
     void *on_trace_ctx;

@@ -1,138 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sched_tests: self tests of the engine, then every subject through its portfolio.
  *
- *     sched_tests [--list] [--seed N] [--scale F] [NAME...]
- *     sched_tests --replay STRING NAME      prints the trace of one schedule of a subject
- *     sched_tests --expect-bug NAME         0 only if this subject, or one that lists NAME as its
- *                                           planted bug, finds a bug within 10 s */
+ *     sched_tests [--list] [--seed N] [--scale F] [--jobs N] [--search NAME] [--fail-fast]
+ * [NAME...] sched_tests --replay STRING NAME      prints the trace of one schedule of a subject
+ *     sched_tests --plant BUG [NAME...]     with this planted bug: 0 only if each of these
+ *                                           subjects finds it; none named: those that list it
+ *
+ * Each test runs in a process of its own, with the same options whatever the environment says: so
+ * it does the same alone, beside others, and when its schedule is replayed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/macros.h"
-#include "subject.h"
+#include "portfolio.h"
 
-#define BUG_SECONDS 10.0
+#define JOBS_MAX 64
+
+extern char **environ;
 
 typedef struct arguments {
     bool lists;
-    uint64_t seed;
-    double scale;
+    bool fails_fast;
+    sp_portfolio_options portfolio;
+    uint32_t jobs;
     const char *replay;
-    const char *expected_bug;
+    const char *plant;
     char **names;
     int name_count;
 } arguments;
 
-/* One exploration of the portfolio. */
-typedef struct exploration {
-    uint32_t bit;
-    sp_sched_search search;
-    sp_sched_level level;
-    uint32_t threads_max; /* for so many threads at most */
-} exploration;
+/* ---- planted bugs ---- */
 
-static const exploration portfolio[] = {
-    {SP_RUN_BOUNDED, SP_SEARCH_BOUNDED, SP_LEVEL_HB, UINT32_MAX},
-    {SP_RUN_DPOR, SP_SEARCH_DPOR, SP_LEVEL_HB, UINT32_MAX},
-    {SP_RUN_DPOR_WEAK, SP_SEARCH_DPOR, SP_LEVEL_WEAK, 2},
-    {SP_RUN_PCT, SP_SEARCH_PCT, SP_LEVEL_HB, UINT32_MAX},
-    {SP_RUN_WALK, SP_SEARCH_WALK, SP_LEVEL_HB, UINT32_MAX},
-    {SP_RUN_WALK_WEAK, SP_SEARCH_WALK, SP_LEVEL_WEAK, 2},
-};
+static const char *planted; /* NULL: none */
 
-static sp_explore_options options_for(const sp_subject *subject, const exploration *e,
-                                      const arguments *args)
+int sp__sched_is_planted(const char *name)
 {
-    sp_explore_options options = subject->options;
-    options.search = e->search;
-    options.level = e->level;
-    options.restores_globals = true;
-    options.seed = args->seed;
-    options.preemption_bound = subject->thread_count <= 2 ? 3 : 2;
-    options.max_seconds = (subject->seconds > 0 ? subject->seconds : 1.0) * args->scale;
-    if (e->search == SP_SEARCH_PCT || e->search == SP_SEARCH_WALK) {
-        const uint64_t schedules = subject->random_schedules;
-        options.max_schedules =
-            (uint64_t)((double)(schedules != 0 ? schedules : 20000) * args->scale) + 1;
-    }
-    return options;
-}
-
-static void print_line(const sp_subject *subject, const exploration *e,
-                       const sp_explore_result *result)
-{
-    const double seconds = result->seconds > 0 ? result->seconds : 1e-9;
-    const double runs = (double)(result->schedules + result->pruned);
-    const char *end = result->verdict != SP_SCHED_OK ? "stopped"
-                      : result->is_exhausted         ? "exhausted"
-                                                     : "limit";
-    printf("%-24s %-7s %-4s %9llu schedules %8llu pruned %7.3f s %9.0f/s  %-9s %s\n", subject->name,
-           sp_sched_search_name(e->search), e->level == SP_LEVEL_WEAK ? "weak" : "hb",
-           (unsigned long long)result->schedules, (unsigned long long)result->pruned,
-           result->seconds, runs / seconds, end, sp_sched_verdict_name(result->verdict));
-}
-
-static void print_bug(const sp_subject *subject, const sp_explore_options *options,
-                      const sp_explore_result *result)
-{
-    char *schedule = strdup(result->schedule);
-    if (schedule == NULL) return;
-    sp_explore_result again;
-    if (strlen(schedule) < 2000) {
-        sp_explore_replay(subject->test, subject->arg, options, schedule, stdout, &again);
-    } else {
-        printf("verdict: %s: %s\n", sp_sched_verdict_name(result->verdict), result->message);
-    }
-    printf("replay with: sched_tests --replay '%s' %s\n", schedule, subject->name);
-    free(schedule);
-}
-
-static bool belongs(const sp_subject *subject, const exploration *e)
-{
-    return (subject->skip & e->bit) == 0 && subject->thread_count <= e->threads_max;
-}
-
-static bool explore_subject(const sp_subject *subject, const arguments *args)
-{
-    bool is_right = true;
-    for (uint32_t i = 0; i < SP_COUNT_OF(portfolio); i++) {
-        const exploration *e = &portfolio[i];
-        if (!belongs(subject, e)) continue;
-        const sp_explore_options options = options_for(subject, e, args);
-        sp_explore_result result;
-        sp_explore(subject->test, subject->arg, &options, &result);
-        print_line(subject, e, &result);
-        if (result.verdict != SP_SCHED_OK) {
-            print_bug(subject, &options, &result);
-            return false;
-        }
-        if (subject->must_exhaust && e->bit == SP_RUN_DPOR && !result.is_exhausted &&
-            args->scale >= 1) {
-            printf("%s: dpor did not reach its end\n", subject->name);
-            is_right = false;
-        }
-    }
-    return is_right;
-}
-
-/* A planted bug has to show whatever the subject's usual limits are. */
-static bool finds_bug(const sp_subject *subject, const arguments *args, double *seconds_left)
-{
-    for (uint32_t i = 0; i < SP_COUNT_OF(portfolio) && *seconds_left > 0; i++) {
-        const exploration *e = &portfolio[i];
-        if (!belongs(subject, e)) continue;
-        sp_explore_options options = options_for(subject, e, args);
-        if (options.max_seconds > *seconds_left) options.max_seconds = *seconds_left;
-        sp_explore_result result;
-        sp_explore(subject->test, subject->arg, &options, &result);
-        *seconds_left -= result.seconds;
-        print_line(subject, e, &result);
-        if (result.verdict == SP_SCHED_OK) continue;
-        printf("  %s\n", result.message);
-        return true;
-    }
-    return false;
+    return SP_UNLIKELY(planted != NULL) && strcmp(planted, name) == 0;
 }
 
 static bool lists_bug(const sp_subject *subject, const char *bug)
@@ -147,31 +53,135 @@ static bool lists_bug(const sp_subject *subject, const char *bug)
     return false;
 }
 
-static int expect_bug(const arguments *args)
-{
-    double seconds_left = BUG_SECONDS;
-    for (uint32_t i = 0; i < sp__subject_count; i++) {
-        const sp_subject *subject = &sp__subjects[i];
-        if (strcmp(subject->name, args->expected_bug) != 0 &&
-            !lists_bug(subject, args->expected_bug)) {
-            continue;
-        }
-        if (finds_bug(subject, args, &seconds_left)) return 0;
-    }
-    printf("%s: no bug found\n", args->expected_bug);
-    return 1;
-}
+/* ---- what can be run ---- */
 
-static bool is_wanted(const arguments *args, const char *name)
+/* A self test or a subject. */
+typedef struct item {
+    const sp_selftest *selftest;
+    const sp_subject *subject;
+} item;
+
+static const sp_selftest *const selftests[] = {sp__selftests_litmus, sp__selftests_verdicts,
+                                               sp__selftests_search, sp__selftests_random};
+
+static bool is_named(const arguments *args, const char *name)
 {
     for (int i = 0; i < args->name_count; i++) {
         if (strcmp(args->names[i], name) == 0) return true;
     }
-    return args->name_count == 0;
+    return false;
 }
 
-static const sp_selftest *const selftests[] = {sp__selftests_litmus, sp__selftests_verdicts,
-                                               sp__selftests_search};
+static bool is_wanted(const arguments *args, const sp_subject *subject)
+{
+    if (args->name_count > 0) return is_named(args, subject->name);
+    return args->plant == NULL || lists_bug(subject, args->plant);
+}
+
+static item *wanted_items(const arguments *args, uint32_t *count)
+{
+    uint32_t used = 0;
+    item *items = malloc((sp__subject_count + 256) * sizeof *items);
+    if (items == NULL) abort();
+    for (uint32_t i = 0; i < SP_COUNT_OF(selftests) && args->plant == NULL; i++) {
+        for (const sp_selftest *t = selftests[i]; t->name != NULL; t++) {
+            if (args->name_count > 0 && !is_named(args, t->name)) continue;
+            items[used++] = (item){.selftest = t};
+        }
+    }
+    for (uint32_t i = 0; i < sp__subject_count; i++) {
+        const sp_subject *subject = &sp__subjects[i];
+        if (is_wanted(args, subject)) items[used++] = (item){.subject = subject};
+    }
+    *count = used;
+    return items;
+}
+
+static bool run_item(const item *what, const arguments *args)
+{
+    if (what->selftest != NULL) {
+        const bool passes = what->selftest->run();
+        printf("self test: %-40s %s\n", what->selftest->name, passes ? "ok" : "FAILED");
+        return passes;
+    }
+    return args->plant != NULL ? sp__portfolio_finds_bug(what->subject, &args->portfolio)
+                               : sp__portfolio_run(what->subject, &args->portfolio);
+}
+
+/* ---- a process each ---- */
+
+typedef struct child {
+    pid_t pid; /* 0: has ended */
+    FILE *output;
+    bool is_right;
+} child;
+
+static void start_child(child *c, const item *what, const arguments *args)
+{
+    *c = (child){.output = tmpfile()};
+    if (c->output == NULL) abort();
+    fflush(NULL);
+    c->pid = fork();
+    if (c->pid < 0) abort();
+    if (c->pid > 0) return;
+    if (dup2(fileno(c->output), STDOUT_FILENO) < 0) abort();
+    const bool is_right = run_item(what, args);
+    fflush(NULL);
+    _exit(is_right ? 0 : 1);
+}
+
+static void note_end(child *children, uint32_t count)
+{
+    int status;
+    const pid_t pid = wait(&status);
+    if (pid < 0) abort();
+    for (uint32_t i = 0; i < count; i++) {
+        if (children[i].pid != pid) continue;
+        children[i].pid = 0;
+        children[i].is_right = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+}
+
+static bool print_child(const child *c, const item *what)
+{
+    char bytes[4096];
+    size_t got;
+    rewind(c->output);
+    while ((got = fread(bytes, 1, sizeof bytes, c->output)) > 0) fwrite(bytes, 1, got, stdout);
+    fclose(c->output);
+    if (!c->is_right && what->subject != NULL) printf("%s: FAILED\n", what->subject->name);
+    fflush(stdout);
+    return c->is_right;
+}
+
+/* Results come in the order of the items. */
+static bool run_items(const item *items, uint32_t count, const arguments *args)
+{
+    bool is_right = true;
+    uint32_t printed = 0, running = 0;
+    child *children = calloc(count, sizeof *children);
+    if (children == NULL) abort();
+    for (uint32_t started = 0; printed < count;) {
+        if (args->fails_fast && !is_right) count = started; /* those that run still end */
+        if (printed == count) break;
+        if (running < args->jobs && started < count) {
+            start_child(&children[started], &items[started], args);
+            started++;
+            running++;
+            continue;
+        }
+        note_end(children, started);
+        running--;
+        while (printed < started && children[printed].pid == 0) {
+            is_right = print_child(&children[printed], &items[printed]) && is_right;
+            printed++;
+        }
+    }
+    free(children);
+    return is_right;
+}
+
+/* ---- commands ---- */
 
 static void list(void)
 {
@@ -185,27 +195,14 @@ static void list(void)
     }
 }
 
-static int run_all(const arguments *args)
+static int run_wanted(const arguments *args)
 {
-    bool is_right = true;
-    uint32_t run_count = 0;
-    for (uint32_t i = 0; i < SP_COUNT_OF(selftests); i++) {
-        for (const sp_selftest *t = selftests[i]; t->name != NULL; t++) {
-            if (!is_wanted(args, t->name)) continue;
-            const bool passes = t->run();
-            printf("self test: %-40s %s\n", t->name, passes ? "ok" : "FAILED");
-            is_right = is_right && passes;
-            run_count++;
-        }
-    }
-    for (uint32_t i = 0; i < sp__subject_count; i++) {
-        if (!is_wanted(args, sp__subjects[i].name)) continue;
-        is_right = explore_subject(&sp__subjects[i], args) && is_right;
-        fflush(stdout);
-        run_count++;
-    }
-    if (run_count == 0) printf("no test of this name; see --list\n");
-    return is_right && run_count > 0 ? 0 : 1;
+    uint32_t count;
+    item *items = wanted_items(args, &count);
+    if (count == 0) printf("no test of this name; see --list\n");
+    const bool is_right = run_items(items, count, args) && count > 0;
+    free(items);
+    return is_right ? 0 : 1;
 }
 
 static int replay(const arguments *args)
@@ -213,58 +210,86 @@ static int replay(const arguments *args)
     for (uint32_t i = 0; i < sp__subject_count && args->name_count == 1; i++) {
         const sp_subject *subject = &sp__subjects[i];
         if (strcmp(subject->name, args->names[0]) != 0) continue;
-        sp_explore_options options = subject->options;
-        options.restores_globals = true;
-        sp_explore_result result;
-        sp_explore_replay(subject->test, subject->arg, &options, args->replay, stdout, &result);
-        return result.verdict == SP_SCHED_OK ? 0 : 1;
+        return sp__portfolio_replay(subject, args->replay) ? 0 : 1;
     }
     fprintf(stderr, "--replay STRING NAME: no such subject\n");
     return 2;
 }
 
-static bool parse(arguments *args, int argc, char **argv)
+/* Options of the library are read in the runs, and a variable that is set in one would stay for the
+ * next: so they are fixed before the first. */
+static void fix_environment(void)
 {
-    *args = (arguments){.seed = 1, .scale = 1.0};
-    int i = 1;
-    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
-        if (strcmp(argv[i], "--list") == 0) {
-            args->lists = true;
+    static const char prefix[] = "STREAMPOOL_";
+    for (char **at = environ; *at != NULL;) {
+        char name[128];
+        const size_t length = strcspn(*at, "=");
+        if (strncmp(*at, prefix, sizeof prefix - 1) != 0 || length >= sizeof name) {
+            at++;
             continue;
         }
-        if (i + 1 == argc) return false;
-        const char *value = argv[++i];
-        if (strcmp(argv[i - 1], "--seed") == 0) {
-            args->seed = strtoull(value, NULL, 0);
-        } else if (strcmp(argv[i - 1], "--scale") == 0) {
-            args->scale = strtod(value, NULL);
-        } else if (strcmp(argv[i - 1], "--replay") == 0) {
-            args->replay = value;
-        } else if (strcmp(argv[i - 1], "--expect-bug") == 0) {
-            args->expected_bug = value;
-        } else {
-            return false;
-        }
+        memcpy(name, *at, length);
+        name[length] = '\0';
+        unsetenv(name); /* moves the others up */
+    }
+    setenv("STREAMPOOL_STREAMS", "5", 1);
+}
+
+static bool parse_value(arguments *args, const char *option, const char *value)
+{
+    if (strcmp(option, "--seed") == 0) {
+        args->portfolio.seed = strtoull(value, NULL, 0);
+    } else if (strcmp(option, "--scale") == 0) {
+        args->portfolio.scale = strtod(value, NULL);
+    } else if (strcmp(option, "--jobs") == 0) {
+        args->jobs = (uint32_t)strtoul(value, NULL, 0);
+    } else if (strcmp(option, "--search") == 0) {
+        args->portfolio.search = value;
+    } else if (strcmp(option, "--replay") == 0) {
+        args->replay = value;
+    } else if (strcmp(option, "--plant") == 0) {
+        args->plant = value;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool parse(arguments *args, int argc, char **argv)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *args = (arguments){.portfolio = {.seed = 1, .scale = 1.0},
+                        .jobs = cores > 0 && cores < JOBS_MAX ? (uint32_t)cores : JOBS_MAX};
+    int i = 1;
+    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
+        args->lists = args->lists || strcmp(argv[i], "--list") == 0;
+        args->fails_fast = args->fails_fast || strcmp(argv[i], "--fail-fast") == 0;
+        if (strcmp(argv[i], "--list") == 0 || strcmp(argv[i], "--fail-fast") == 0) continue;
+        if (i + 1 == argc || !parse_value(args, argv[i], argv[i + 1])) return false;
+        i++;
     }
     args->names = argv + i;
     args->name_count = argc - i;
-    return args->scale > 0;
+    return args->portfolio.scale > 0 && args->jobs > 0 && args->jobs <= JOBS_MAX;
 }
 
 int main(int argc, char **argv)
 {
     arguments args;
     if (!parse(&args, argc, argv)) {
-        fprintf(stderr, "usage: sched_tests [--list] [--seed N] [--scale F] [NAME...]\n"
-                        "       sched_tests --replay STRING NAME\n"
-                        "       sched_tests --expect-bug NAME\n");
+        fprintf(stderr,
+                "usage: sched_tests [--list] [--seed N] [--scale F] [--jobs N] [--search NAME] "
+                "[NAME...]\n"
+                "       sched_tests --replay STRING NAME\n"
+                "       sched_tests --plant BUG [NAME...]\n");
         return 2;
     }
+    fix_environment();
+    planted = args.plant;
     if (args.lists) {
         list();
         return 0;
     }
     if (args.replay != NULL) return replay(&args);
-    if (args.expected_bug != NULL) return expect_bug(&args);
-    return run_all(&args);
+    return run_wanted(&args);
 }

@@ -27,6 +27,20 @@ static struct {
     uint32_t r[THREADS_MAX]; /* each written by one thread, read after the join */
 } shared;
 
+/* A compare-and-swap; what it found. */
+#define CAS(order, a, expected, desired) cas_##order(&shared.a, expected, desired)
+static uint32_t cas_relaxed(sp_atomic_u32 *place, uint32_t expected, uint32_t desired)
+{
+    (void)sp_cas_relaxed(place, &expected, desired);
+    return expected;
+}
+
+static uint32_t cas_acquire(sp_atomic_u32 *place, uint32_t expected, uint32_t desired)
+{
+    (void)sp_cas_acquire(place, &expected, desired);
+    return expected;
+}
+
 /* One set for the outcomes of all runs of an exploration; the runs do not read it. */
 static uint32_t seen[OUTCOMES_MAX];
 static uint32_t seen_count;
@@ -83,6 +97,11 @@ static uint32_t outcome_r01_x(void)
     return shared.r[0] * 100 + shared.r[1] * 10 + sp_load_relaxed(&shared.x);
 }
 
+static uint32_t outcome_r012(void)
+{
+    return shared.r[0] * 100 + shared.r[1] * 10 + shared.r[2];
+}
+
 #define BODY(name, ...)                                                                            \
     static void name(void *arg)                                                                    \
     {                                                                                              \
@@ -91,6 +110,8 @@ static uint32_t outcome_r01_x(void)
     }
 #define LOAD(order, r_, a) shared.r[r_] = sp_load_##order(&shared.a);
 #define STORE(order, a, v) sp_store_##order(&shared.a, v);
+#define ADD(order, r_, a, v) shared.r[r_] = sp_fetch_add_##order(&shared.a, v);
+#define SWAP(order, r_, a, v) shared.r[r_] = sp_exchange_##order(&shared.a, v);
 
 BODY(sb_0_relaxed, STORE(relaxed, x, 1) LOAD(relaxed, 0, y))
 BODY(sb_1_relaxed, STORE(relaxed, y, 1) LOAD(relaxed, 1, x))
@@ -125,6 +146,36 @@ BODY(rmw_1, shared.r[1] = sp_fetch_add_relaxed(&shared.x, 1);)
 BODY(rmw_add_2, shared.r[0] = sp_fetch_add_relaxed(&shared.x, 2);)
 BODY(store_x_1, STORE(relaxed, x, 1))
 BODY(relseq_rmw, sp_fetch_add_relaxed(&shared.y, 2);)
+BODY(mp_read_add_relaxed, LOAD(relaxed, 0, y) ADD(relaxed, 1, x, 2))
+BODY(mp_read_add_acquire, LOAD(acquire, 0, y) ADD(relaxed, 1, x, 2))
+BODY(mp_read_swap_relaxed, LOAD(relaxed, 0, y) SWAP(relaxed, 1, x, 2))
+BODY(mp_read_swap_acquire, LOAD(acquire, 0, y) SWAP(relaxed, 1, x, 2))
+BODY(mp_write_swap_relaxed, STORE(relaxed, x, 1) SWAP(relaxed, 2, y, 1))
+BODY(mp_write_swap_release, STORE(relaxed, x, 1) SWAP(release, 2, y, 1))
+BODY(mp_swap_read_relaxed, SWAP(relaxed, 0, y, 2) LOAD(relaxed, 1, x))
+BODY(mp_swap_read_acquire, SWAP(acquire, 0, y, 2) LOAD(relaxed, 1, x))
+BODY(mp_pass_add, ADD(relaxed, 2, y, 2))
+BODY(mp_pass_swap, SWAP(relaxed, 2, y, 2))
+BODY(mp_pass_store, STORE(relaxed, y, 2))
+BODY(w22_swap_0, SWAP(relaxed, 0, x, 1) SWAP(relaxed, 0, y, 2))
+BODY(w22_swap_1, SWAP(relaxed, 1, y, 1) SWAP(relaxed, 1, x, 2))
+BODY(w22_swap_acq_rel, SWAP(acq_rel, 0, x, 1) SWAP(acq_rel, 0, y, 2))
+BODY(w22_store_release, STORE(release, y, 1) STORE(release, x, 2))
+BODY(w22_last_swap_0, STORE(relaxed, x, 1) SWAP(relaxed, 0, y, 2))
+BODY(w22_last_swap_1, STORE(relaxed, y, 1) SWAP(relaxed, 1, x, 2))
+BODY(sb_0_add_relaxed, STORE(relaxed, x, 1) ADD(relaxed, 0, y, 0))
+BODY(sb_1_add_relaxed, STORE(relaxed, y, 1) ADD(relaxed, 1, x, 0))
+BODY(sb_0_add_seq_cst, STORE(seq_cst, x, 1) ADD(seq_cst, 0, y, 0))
+BODY(sb_1_add_seq_cst, STORE(seq_cst, y, 1) ADD(seq_cst, 1, x, 0))
+BODY(swap_x_2, SWAP(relaxed, 0, x, 2))
+BODY(swap_x_3, SWAP(relaxed, 1, x, 3))
+BODY(cas_x_1, shared.r[0] = CAS(relaxed, x, 0, 1);)
+BODY(cas_x_2, shared.r[1] = CAS(relaxed, x, 0, 2);)
+BODY(cas_in_vain_x, shared.r[1] = CAS(relaxed, x, 5, 6);)
+BODY(mp_cas_relaxed, shared.r[0] = CAS(relaxed, y, 5, 6); shared.r[1] = CAS(relaxed, x, 5, 6);)
+BODY(mp_cas_acquire, shared.r[0] = CAS(acquire, y, 5, 6); shared.r[1] = CAS(relaxed, x, 5, 6);)
+BODY(mp_read_cas_relaxed, LOAD(relaxed, 0, y) shared.r[1] = CAS(relaxed, x, 0, 2);)
+BODY(mp_read_cas_acquire, LOAD(acquire, 0, y) shared.r[1] = CAS(relaxed, x, 0, 2);)
 BODY(iriw_write_x, STORE(release, x, 1))
 BODY(iriw_write_y, STORE(release, y, 1))
 BODY(iriw_read_xy, LOAD(acquire, 0, x) LOAD(acquire, 1, y))
@@ -161,6 +212,114 @@ static const litmus tests[] = {
      {mp_write_release, relseq_rmw, mp_read_acquire},
      outcome_r01,
      EXPECT(0, 1, 11, 20, 21, 31)},
+    /* The message is read by a read-modify-write, which may miss it, and then goes before it. */
+    {"MP read by add, relaxed",
+     2,
+     {mp_write_relaxed, mp_read_add_relaxed},
+     outcome_r01_x,
+     EXPECT(1, 13, 101, 113)},
+    {"MP read by add, acquire-release",
+     2,
+     {mp_write_release, mp_read_add_acquire},
+     outcome_r01_x,
+     EXPECT(1, 13, 113)},
+    {"MP read by exchange, relaxed",
+     2,
+     {mp_write_relaxed, mp_read_swap_relaxed},
+     outcome_r01_x,
+     EXPECT(1, 12, 101, 112)},
+    {"MP read by exchange, acquire-release",
+     2,
+     {mp_write_release, mp_read_swap_acquire},
+     outcome_r01_x,
+     EXPECT(1, 12, 112)},
+    /* The flag is exchanged on both sides. */
+    {"MP flag by exchange, relaxed",
+     2,
+     {mp_write_swap_relaxed, mp_swap_read_relaxed},
+     outcome_r01,
+     EXPECT(0, 1, 10, 11)},
+    {"MP flag by exchange, acquire-release",
+     2,
+     {mp_write_swap_release, mp_swap_read_acquire},
+     outcome_r01,
+     EXPECT(0, 1, 11)},
+    /* A third thread goes through the flag: a read-modify-write continues the release sequence if
+     * it read it (r2 == 1), a store ends it. */
+    {"MP through add",
+     3,
+     {mp_write_release, mp_pass_add, mp_read_acquire},
+     outcome_r012,
+     EXPECT(0, 1, 10, 11, 110, 111, 200, 210, 311)},
+    {"MP through exchange",
+     3,
+     {mp_write_release, mp_pass_swap, mp_read_acquire},
+     outcome_r012,
+     EXPECT(0, 1, 10, 11, 110, 111, 200, 210, 211)},
+    {"MP through store",
+     3,
+     {mp_write_release, mp_pass_store, mp_read_acquire},
+     outcome_r01,
+     EXPECT(0, 1, 11, 20, 21)},
+    /* With exchanges alone 11 needs each to read from the other's future: load buffering. */
+    {"2+2W exchanges", 2, {w22_swap_0, w22_swap_1}, outcome_xy, EXPECT(12, 21, 22)},
+    {"2+2W exchanges and stores",
+     2,
+     {w22_swap_0, w22_1_relaxed},
+     outcome_xy,
+     EXPECT(11, 12, 21, 22)},
+    {"2+2W exchanges last",
+     2,
+     {w22_last_swap_0, w22_last_swap_1},
+     outcome_xy,
+     EXPECT(11, 12, 21, 22)},
+    {"2+2W exchanges and stores, acquire-release",
+     2,
+     {w22_swap_acq_rel, w22_store_release},
+     outcome_xy,
+     EXPECT(12, 21, 22)},
+    {"SB read by add, relaxed",
+     2,
+     {sb_0_add_relaxed, sb_1_add_relaxed},
+     outcome_r01,
+     EXPECT(0, 1, 10, 11)},
+    {"SB read by add, seq_cst",
+     2,
+     {sb_0_add_seq_cst, sb_1_add_seq_cst},
+     outcome_r01,
+     EXPECT(1, 10, 11)},
+    {"exchanges and a store",
+     3,
+     {store_x_1, swap_x_2, swap_x_3},
+     outcome_r01_x,
+     EXPECT(13, 21, 102, 123, 301, 312)},
+    {"CAS atomicity", 2, {cas_x_1, cas_x_2}, outcome_r01_x, EXPECT(11, 202)},
+    /* One that fails is a load: it may read what another read-modify-write has read. */
+    {"CAS in vain beside an exchange",
+     3,
+     {store_x_1, swap_x_2, cas_in_vain_x},
+     outcome_r01_x,
+     EXPECT(1, 11, 21, 102, 112, 122)},
+    {"MP read by CAS in vain, relaxed",
+     2,
+     {mp_write_relaxed, mp_cas_relaxed},
+     outcome_r01,
+     EXPECT(0, 1, 10, 11)},
+    {"MP read by CAS in vain, acquire-release",
+     2,
+     {mp_write_release, mp_cas_acquire},
+     outcome_r01,
+     EXPECT(0, 1, 11)},
+    {"MP read by CAS, relaxed",
+     2,
+     {mp_write_relaxed, mp_read_cas_relaxed},
+     outcome_r01_x,
+     EXPECT(1, 11, 101, 111)},
+    {"MP read by CAS, acquire-release",
+     2,
+     {mp_write_release, mp_read_cas_acquire},
+     outcome_r01_x,
+     EXPECT(1, 11, 111)},
     {"IRIW acquire-release",
      4,
      {iriw_write_x, iriw_write_y, iriw_read_xy, iriw_read_yx},

@@ -11,7 +11,7 @@
 #include "base/tagged_stack.h"
 #include "base/thread.h"
 #include "base/wait.h"
-#include "subject.h"
+#include "portfolio.h"
 
 #define BODY(name) static void name(__attribute__((unused)) void *arg)
 #define THREADS_MAX 3
@@ -244,6 +244,7 @@ static trace_set *collect(const program *p, sp_sched_search search, sp_sched_lev
     const sp_explore_options options = {.search = search,
                                         .level = level,
                                         .preemption_bound = SP_SCHED_NO_BOUND,
+                                        .keeps_equivalent_choices = true,
                                         .max_seconds = 5,
                                         .on_trace = add_trace,
                                         .on_trace_ctx = set};
@@ -421,6 +422,30 @@ static bool is_fair_to_third(void)
     return false;
 }
 
+/* Takes another way once an earlier run of the process has set the variable. */
+static void learning_test(void *arg)
+{
+    static const char variable[] = "SP_SCHED_WAS_HERE";
+    (void)arg;
+    if (getenv(variable) != NULL) sp_store_relaxed(&shared.x, 1);
+    setenv(variable, "1", 1);
+    sp_store_relaxed(&shared.x, 2);
+}
+
+static void steady_test(void *arg)
+{
+    (void)arg;
+    sp_store_relaxed(&shared.x, 2);
+}
+
+static bool notices_first_run(void)
+{
+    static const sp_subject learning = {.name = "learns", .test = learning_test};
+    static const sp_subject steady = {.name = "does not", .test = steady_test};
+    const sp_portfolio_options options = {.seed = 1, .scale = 1};
+    return !sp__portfolio_repeats(&learning, &options) && sp__portfolio_repeats(&steady, &options);
+}
+
 /* --- limits --- */
 
 static bool tells_limit_from_end(void)
@@ -437,6 +462,7 @@ const sp_selftest sp__selftests_search[] = {
     {"the same at level weak", traces_weak},
     {"pct finds a bug of depth 3", pct_depth_3},
     {"hidden state is noticed", notices_hidden_state},
+    {"a first run unlike the others is noticed", notices_first_run},
     {"spinning threads let others run", is_fair_to_third},
     {"spin hints hide nothing", hints_hide_nothing},
     {"limit is not exhausted", tells_limit_from_end},

@@ -142,7 +142,7 @@ static sp_cell *new_cell(sp_sched_thread *self, uintptr_t addr, uint32_t size, c
     memset(cell, 0, offsetof(sp_cell, read_pc));
     const uintptr_t offset = addr - (uintptr_t)sp__engine.region;
     if (offset < SP_SCHED_REGION_BYTES && offset >= SP_SCHED_MAX_THREADS * SP_SCHED_STACK_BYTES) {
-        const sp_block *block = sp__heap_block_at(addr);
+        sp_block *block = sp__heap_block_at(addr);
         if (block == NULL || addr + size > block->start + block->size) {
             fail_memory(SP_SCHED_OUT_OF_BOUNDS, self, addr, pc, "outside any block");
         }
@@ -152,6 +152,8 @@ static sp_cell *new_cell(sp_sched_thread *self, uintptr_t addr, uint32_t size, c
         cell->writer = block->writer;
         cell->write_epoch = block->epoch;
         cell->write_pc = sp__pc_offset(block->pc);
+        cell->next_in_block = block->first_cell;
+        block->first_cell = cell_count;
     }
     cell->start = addr;
     cell->size = size;
@@ -171,6 +173,7 @@ static void split(sp_cell *cell, uintptr_t addr)
     upper->start = addr;
     upper->size = (uint32_t)(cell->start + cell->size - addr);
     cell->size -= upper->size;
+    cell->next_in_block = cell_count; /* upper goes on to what came next */
     uint32_t *numbers = numbers_at(addr);
     for (uint32_t i = 0; i < upper->size; i++) numbers[i] = cell_count;
     cell_count++;
@@ -299,24 +302,9 @@ static inline void access_granule(sp_sched_thread *self, uintptr_t addr, uint32_
 static void write_cells_of(sp_sched_thread *self, const sp_block *block, bool is_free,
                            const void *pc)
 {
-    const uintptr_t end = block->start + block->size;
-    if (block->size / GRANULE > cell_count) {
-        for (uint32_t i = 1; i < cell_count; i++) {
-            if (cells[i].start - block->start >= block->size) continue;
-            touch(self, &cells[i], true, pc);
-            cells[i].is_freed = is_free;
-        }
-        return;
-    }
-    for (uintptr_t addr = block->start; addr < end;) {
-        sp_cell *cell = cell_at(addr, *numbers_at(addr));
-        if (cell == NULL) {
-            addr++;
-            continue;
-        }
-        touch(self, cell, true, pc);
-        cell->is_freed = is_free;
-        addr = cell->start + cell->size;
+    for (uint32_t i = block->first_cell; i != 0; i = cells[i].next_in_block) {
+        touch(self, &cells[i], true, pc);
+        cells[i].is_freed = is_free;
     }
 }
 

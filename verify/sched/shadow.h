@@ -12,7 +12,8 @@ typedef struct sp_store {
     int32_t epoch; /* of the writer */
     uint32_t writer;
     bool is_rmw;
-    bool is_seq_cst; /* stored or loaded by a seq_cst operation */
+    bool is_seq_cst;
+    uint32_t serial; /* in the order of execution, from 1 */
     sp_vclock sync;  /* what an acquire load of it joins */
     sp_vclock reads; /* first epoch at which each thread loaded it; 0 never */
     uint8_t stale_reads[SP_SCHED_MAX_THREADS];
@@ -29,6 +30,7 @@ typedef struct sp_loc {
     sp_vclock sync;       /* level hb: what an acquire load of the newest store joins */
     sp_store *history;    /* level weak: modification order, oldest first */
     uint32_t store_count; /* 0: begins with what memory holds */
+    uint32_t last_serial;
 } sp_loc;
 
 /* The accesses to [start, start + size), which lies within one aligned 8-byte granule. */
@@ -36,6 +38,7 @@ typedef struct sp_cell {
     uintptr_t start;
     uint32_t size;
     uint32_t loc; /* index; 0 none */
+    uint32_t next_in_block;
     int32_t write_epoch;
     uint32_t writer;
     bool is_freed;
@@ -65,6 +68,7 @@ typedef struct sp_block {
     size_t size;
     int32_t epoch; /* of whoever allocated it, or last wrote all of it */
     uint32_t writer;
+    uint32_t first_cell; /* 0: none yet */
     bool is_freed;
     const void *pc;
 } sp_block;

@@ -3,11 +3,20 @@
  *
  * A thread has seen a store if the store, or a load of it, happened before. Coherence: a load
  * returns the newest store its thread has seen or a later one. A store goes behind the newest one
- * seen, but not between a read-modify-write and the store it read. seq_cst operations take effect
- * in the order of steps: they return or follow the last store that a seq_cst operation touched. */
+ * seen, but not between a read-modify-write and the store it read. A read-modify-write reads any
+ * store that a load may return and that no other read-modify-write has read, and goes directly
+ * behind it. seq_cst operations take effect in the order of steps: they return or follow the last
+ * seq_cst store.
+ *
+ * DPOR chooses among these only where it has to. If the last store to be executed could as well
+ * have come after this operation (they race), then that order is run too: there the operation may
+ * read all that came before that store, and may go before it in the modification order. So in this
+ * order it follows that store. What remains are values that are stale although the thread's past
+ * depends on newer ones. */
 #include <string.h>
 
 #include "atomics.h"
+#include "deps.h"
 
 /* How often one thread may load the same store although a newer one exists: stores become visible
  * in finite time (C17 7.17.3 p16), and spinning loops would not end otherwise. */
@@ -31,6 +40,7 @@ static void begin(sp_sched_thread *self, sp_loc *loc, uint64_t value, bool is_kn
     store->value = value;
     store->writer = is_known ? cell->writer : self->id;
     store->epoch = is_known ? cell->write_epoch : self->clock.at[self->id];
+    store->serial = ++loc->last_serial;
     loc->store_count = 1;
 }
 
@@ -56,11 +66,9 @@ static uint32_t floor_of(const sp_sched_thread *self, const sp_loc *loc, int ord
     return i;
 }
 
-static const sp_store *read_store(sp_sched_thread *self, sp_store *store, int order)
+static void read_store(const sp_sched_thread *self, sp_store *store)
 {
     if (store->reads.at[self->id] == 0) store->reads.at[self->id] = self->clock.at[self->id];
-    if (order == __ATOMIC_SEQ_CST) store->is_seq_cst = true;
-    return store;
 }
 
 /* A stale value was returned: the thread may see something new without anybody's doing, so a spin
@@ -71,58 +79,65 @@ static void note_stale(sp_sched_thread *self, sp_store *store)
     self->seen[0].has_news = true;
 }
 
+#define NO_INDEX UINT32_MAX
+
+/* The store that the operation has to follow, see above; NO_INDEX: none. */
+static uint32_t index_to_follow(const sp_sched_thread *self, const sp_loc *loc)
+{
+    if (!sp__engine.strategy->wants_every_step || sp__engine.options.keeps_equivalent_choices) {
+        return NO_INDEX;
+    }
+    if (!sp__deps_races_with_write(self, loc->addr)) return NO_INDEX;
+    for (uint32_t i = loc->store_count; i-- > 0;) {
+        if (loc->history[i].serial == loc->last_serial) return i;
+    }
+    return NO_INDEX;
+}
+
+/* The stores that an operation may read, newest first: the newest end is outcome 0. */
+typedef struct candidate_list {
+    uint32_t index[SP_HISTORY_STORES];
+    uint32_t count;
+} candidate_list;
+
+static void add_candidate(const sp_sched_thread *self, const sp_loc *loc, candidate_list *list,
+                          uint32_t index)
+{
+    const bool is_stale = index + 1 < loc->store_count;
+    if (is_stale && loc->history[index].stale_reads[self->id] >= STALE_READS_MAX) return;
+    list->index[list->count++] = index;
+}
+
+/* A read-modify-write has read this store. */
+static bool is_taken(const sp_loc *loc, uint32_t index)
+{
+    return index + 1 < loc->store_count && loc->history[index + 1].is_rmw;
+}
+
+/* The search's choice of one candidate. */
+static uint32_t choose_candidate(sp_sched_thread *self, sp_loc *loc, const candidate_list *list)
+{
+    const uint32_t newest = loc->store_count - 1;
+    /* None: what had to be followed was seen to be older than another. The other order has it. */
+    const uint32_t index = list->count == 0  ? newest
+                           : list->count > 1 ? list->index[sp__engine_choose(list->count)]
+                                             : list->index[0];
+    if (index + 1 < loc->store_count) note_stale(self, &loc->history[index]);
+    return index;
+}
+
 const sp_store *sp__history_load(sp_sched_thread *self, sp_loc *loc, int order)
 {
     refresh(self, loc);
-    const uint32_t newest = loc->store_count - 1;
-    uint32_t candidates[SP_HISTORY_STORES];
-    uint32_t count = 0;
-    candidates[count++] = newest; /* outcome 0 */
+    candidate_list list = {.count = 0};
     const uint32_t floor = floor_of(self, loc, order);
-    for (uint32_t i = newest; i-- > floor;) {
-        if (loc->history[i].stale_reads[self->id] < STALE_READS_MAX) candidates[count++] = i;
+    const uint32_t followed = index_to_follow(self, loc);
+    for (uint32_t i = loc->store_count; i-- > floor;) {
+        if (followed == NO_INDEX || followed == i) add_candidate(self, loc, &list, i);
     }
-    const uint32_t chosen = count > 1 ? candidates[sp__engine_choose(count)] : newest;
-    if (chosen != newest) note_stale(self, &loc->history[chosen]);
-    return read_store(self, &loc->history[chosen], order);
-}
-
-const sp_store *sp__history_newest(sp_sched_thread *self, sp_loc *loc, int order)
-{
-    refresh(self, loc);
-    return read_store(self, &loc->history[loc->store_count - 1], order);
-}
-
-const sp_store *sp__history_stale_failure(sp_sched_thread *self, sp_loc *loc, uint64_t expected,
-                                          int order)
-{
-    refresh(self, loc);
-    uint32_t candidates[SP_HISTORY_STORES];
-    uint32_t count = 1; /* outcome 0: the newest */
-    const uint32_t floor = floor_of(self, loc, order);
-    for (uint32_t i = loc->store_count - 1; i-- > floor;) {
-        const sp_store *store = &loc->history[i];
-        if (store->value == expected) continue;
-        if (store->stale_reads[self->id] < STALE_READS_MAX) candidates[count++] = i;
-    }
-    const uint32_t outcome = count > 1 ? sp__engine_choose(count) : 0;
-    if (outcome == 0) return NULL;
-    sp_store *stale = &loc->history[candidates[outcome]];
-    note_stale(self, stale);
-    return read_store(self, stale, order);
-}
-
-/* The positions at which a store may enter the modification order; [0] is the newest end. */
-static uint32_t positions_for(const sp_sched_thread *self, const sp_loc *loc, int order,
-                              uint32_t *positions)
-{
-    uint32_t count = 0;
-    const uint32_t floor = floor_of(self, loc, order);
-    for (uint32_t i = loc->store_count; i > floor; i--) {
-        if (i < loc->store_count && loc->history[i].is_rmw) continue;
-        positions[count++] = i;
-    }
-    return count;
+    sp_store *store = &loc->history[choose_candidate(self, loc, &list)];
+    read_store(self, store);
+    return store;
 }
 
 /* Forgets the oldest store: no load returns it any more. */
@@ -132,27 +147,95 @@ static void forget_oldest(sp_loc *loc)
     memmove(&loc->history[0], &loc->history[1], loc->store_count * sizeof loc->history[0]);
 }
 
-bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order, bool is_rmw,
-                       const sp_vclock *sync)
+/* Indices stay valid from here to the insertion of one store. */
+static void make_room(sp_loc *loc)
 {
-    const sp_vclock published = *sync; /* may lie in the history that moves below */
-    refresh(self, loc);
     if (loc->store_count == SP_HISTORY_STORES) forget_oldest(loc);
-    uint32_t position = loc->store_count;
-    if (!is_rmw) {
-        uint32_t positions[SP_HISTORY_STORES];
-        const uint32_t count = positions_for(self, loc, order, positions);
-        if (count > 1) position = positions[sp__engine_choose(count)];
+}
+
+uint32_t sp__history_rmw(sp_sched_thread *self, sp_loc *loc, int order)
+{
+    refresh(self, loc);
+    make_room(loc);
+    candidate_list list = {.count = 0};
+    const uint32_t floor = floor_of(self, loc, order);
+    const uint32_t followed = index_to_follow(self, loc);
+    for (uint32_t i = loc->store_count; i-- > floor;) {
+        if (followed != NO_INDEX && i < followed) break;
+        if (!is_taken(loc, i)) add_candidate(self, loc, &list, i);
     }
+    const uint32_t index = choose_candidate(self, loc, &list);
+    read_store(self, &loc->history[index]);
+    return index;
+}
+
+uint32_t sp__history_cas(sp_sched_thread *self, sp_loc *loc, uint64_t expected, int order,
+                         int failure_order)
+{
+    refresh(self, loc);
+    make_room(loc);
+    candidate_list list = {.count = 0};
+    const uint32_t success_floor = floor_of(self, loc, order);
+    const uint32_t failure_floor = floor_of(self, loc, failure_order);
+    const uint32_t followed = index_to_follow(self, loc);
+    for (uint32_t i = loc->store_count; i-- > 0;) {
+        const bool succeeds = loc->history[i].value == expected;
+        if (i < (succeeds ? success_floor : failure_floor)) continue;
+        if (succeeds && is_taken(loc, i)) continue;
+        if (followed != NO_INDEX && (succeeds ? i < followed : i != followed)) continue;
+        add_candidate(self, loc, &list, i);
+    }
+    const uint32_t index = choose_candidate(self, loc, &list);
+    read_store(self, &loc->history[index]);
+    return index;
+}
+
+/* The positions at which a store may enter the modification order; [0] is the newest end. */
+static uint32_t positions_for(const sp_sched_thread *self, const sp_loc *loc, int order,
+                              uint32_t *positions)
+{
+    uint32_t count = 0;
+    const uint32_t floor = floor_of(self, loc, order);
+    const uint32_t followed = index_to_follow(self, loc);
+    for (uint32_t i = loc->store_count; i > floor; i--) {
+        if (followed != NO_INDEX && i <= followed) break;
+        if (i < loc->store_count && loc->history[i].is_rmw) continue;
+        positions[count++] = i;
+    }
+    return count;
+}
+
+static bool insert(sp_sched_thread *self, sp_loc *loc, uint32_t position, const sp_store *added)
+{
     sp_store *store = &loc->history[position];
     memmove(store + 1, store, (loc->store_count - position) * sizeof *store);
-    memset(store, 0, sizeof *store);
-    store->value = value;
+    *store = *added;
     store->writer = self->id;
     store->epoch = self->clock.at[self->id];
-    store->is_rmw = is_rmw;
-    store->is_seq_cst = order == __ATOMIC_SEQ_CST;
-    store->sync = published;
+    store->serial = ++loc->last_serial;
     loc->store_count++;
     return position == loc->store_count - 1;
+}
+
+bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order,
+                       const sp_vclock *sync)
+{
+    refresh(self, loc);
+    make_room(loc);
+    uint32_t positions[SP_HISTORY_STORES];
+    const uint32_t count = positions_for(self, loc, order, positions);
+    const uint32_t position = positions[count > 1 ? sp__engine_choose(count) : 0];
+    const sp_store added = {.value = value, .is_seq_cst = order == __ATOMIC_SEQ_CST, .sync = *sync};
+    return insert(self, loc, position, &added);
+}
+
+bool sp__history_store_rmw(sp_sched_thread *self, sp_loc *loc, uint32_t read, uint64_t value,
+                           int order, const sp_vclock *sync)
+{
+    sp_store added = {
+        .value = value, .is_rmw = true, .is_seq_cst = order == __ATOMIC_SEQ_CST, .sync = *sync};
+    /* A thread that spins on exchanges reads its own stores: they count as the one that the chain
+     * of them began with. */
+    memcpy(added.stale_reads, loc->history[read].stale_reads, sizeof added.stale_reads);
+    return insert(self, loc, read + 1, &added);
 }

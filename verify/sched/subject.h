@@ -23,13 +23,17 @@ typedef struct sp_subject {
     sp_sched_test test;
     void *arg;
     uint32_t thread_count; /* that run at once, the test's own not counted */
-    const char *planted;   /* bugs that this subject must find, separated by spaces; NULL */
+    const char *planted;   /* bugs that this subject must find, separated by spaces */
     /* Zero is the default of all that follows. */
     uint32_t skip;              /* explorations left out */
     double seconds;             /* limit of each exploration: 1 */
+    double dpor_seconds;        /* of dpor, where it differs */
     uint64_t random_schedules;  /* limit of pct and walk: 20,000 */
     sp_explore_options options; /* max_steps, time-outs, spurious wake-ups, cores */
-    bool must_exhaust;          /* dpor at level hb has to reach its end */
+    /* Why dpor with two threads cannot reach its end, at both levels, or at level weak alone; NULL:
+     * it has to. */
+    const char *inexhaustible;
+    const char *inexhaustible_weak;
 } sp_subject;
 
 extern const sp_subject sp__subjects[];
@@ -45,5 +49,6 @@ typedef struct sp_selftest {
 extern const sp_selftest sp__selftests_litmus[];
 extern const sp_selftest sp__selftests_verdicts[];
 extern const sp_selftest sp__selftests_search[];
+extern const sp_selftest sp__selftests_random[];
 
 #endif

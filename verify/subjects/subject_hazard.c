@@ -18,6 +18,8 @@ void sp__subject_hazard_read(void *arg);
 void sp__subject_hazard_worker(void *arg);
 void sp__subject_hazard_host(void *arg);
 void sp__subject_hazard_hosts(void *arg);
+void sp__subject_hazard_reads(void *arg);
+void sp__subject_hazard_spill(void *arg);
 void sp__subject_storage_release(void *arg);
 void sp__subject_storage_reuse(void *arg);
 void sp__subject_storage_touch(void *arg);
@@ -28,9 +30,10 @@ typedef struct world {
     sp_stream leases[3];
     sp_stream_ref streams[3];
     sp_storage x, y;
-    uint32_t memory[2]; /* plain: what the storages stand for */
-    uint32_t seen[2];   /* plain: what the reader's command found */
-    uint32_t released;  /* plain: calls of the owner's callback */
+    uint32_t memory[2];  /* plain: what the storages stand for */
+    uint32_t seen[2];    /* plain: what the reader's command found */
+    uint32_t released;   /* plain: calls of the owner's callback */
+    uint32_t open_count; /* host accesses that are open when the threads start, for each storage */
 } world;
 
 /* ---- set-up ---- */
@@ -92,8 +95,15 @@ static sp_status read_both(const sp_tile *tile)
     return SP_OK;
 }
 
+static sp_status write_one(const sp_tile *tile)
+{
+    *(uint32_t *)tile->bindings[0] = 7;
+    return SP_OK;
+}
+
 static const sp_kernel write_kernel = {.name = "write both", .run = write_both};
 static const sp_kernel read_kernel = {.name = "read both", .run = read_both};
+static const sp_kernel write_one_kernel = {.name = "write one", .run = write_one};
 
 static sp_use use_of(sp_storage storage, sp_access access)
 {
@@ -234,15 +244,76 @@ void sp__subject_hazard_hosts(void *arg)
     end(&w);
 }
 
-/* ---- release while it is being used ---- */
+/* ---- more reads than a frontier has inline places, or a command waits for at once: each open host
+ * access is a point of its own ---- */
 
-static sp_status write_one(const sp_tile *tile)
+static void open_reads(sp_storage storage, uint32_t count)
 {
-    *(uint32_t *)tile->bindings[0] = 7;
-    return SP_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        void *data;
+        SP_SCHED_ASSERT(sp_storage_host_begin(storage, SP_READ, &data) == SP_OK);
+    }
 }
 
-static const sp_kernel write_one_kernel = {.name = "write one", .run = write_one};
+/* The memory may be read until the last access ends. */
+static void end_reads(const uint32_t *data, sp_storage storage, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        SP_SCHED_ASSERT(*(const volatile uint32_t *)data == 0);
+        SP_SCHED_ASSERT(sp_storage_host_end(storage, SP_READ) == SP_OK);
+    }
+}
+
+static void end_reads_of_x(void *arg)
+{
+    world *w = arg;
+    end_reads(&w->memory[0], w->x, w->open_count);
+}
+
+static void end_reads_of_both(void *arg)
+{
+    world *w = arg;
+    end_reads(&w->memory[1], w->y, w->open_count);
+    end_reads(&w->memory[0], w->x, w->open_count);
+}
+
+/* One more read, which drops those that have passed or finds no room among the rest; then a write,
+ * which has to follow them all. */
+static void read_and_write_x(void *arg)
+{
+    world *w = arg;
+    const sp_use use = use_of(w->x, SP_WRITE);
+    open_reads(w->x, 1);
+    SP_SCHED_ASSERT(sp_storage_host_end(w->x, SP_READ) == SP_OK);
+    poll(w, submit(w, 0, &write_one_kernel, &use, 1, NULL, 0));
+}
+
+void sp__subject_hazard_reads(void *arg)
+{
+    world w;
+    begin(&w, 0, 1);
+    w.open_count = *(const uint32_t *)arg;
+    open_reads(w.x, w.open_count);
+    sp__subject_run((const sp_thread_fn[]){end_reads_of_x, read_and_write_x}, 2, &w);
+    SP_SCHED_ASSERT(w.memory[0] == 7);
+    end(&w);
+}
+
+/* The waits of one command become several submissions. */
+void sp__subject_hazard_spill(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w, 0, 1);
+    w.open_count = SP_MAX_WAITS / 2 + 1;
+    open_reads(w.x, w.open_count);
+    open_reads(w.y, w.open_count);
+    sp__subject_run((const sp_thread_fn[]){end_reads_of_both, write_xy}, 2, &w);
+    SP_SCHED_ASSERT(w.memory[0] == 1 && w.memory[1] == 1);
+    end(&w);
+}
+
+/* ---- release while it is being used ---- */
 
 static bool try_write(world *w, const sp_stream_ref *stream, sp_storage storage, sp_point *point)
 {

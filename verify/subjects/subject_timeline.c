@@ -102,12 +102,18 @@ static void fire_and_free(sp_waiter *waiter)
     sp_fetch_add_release(fired, 1);
 }
 
+/* The node may be cancelled still, so it is gone when that has failed. */
+static void fire_and_leave(sp_waiter *waiter)
+{
+    sp_fetch_add_release(((node *)waiter)->fired, 1);
+}
+
 static void register_and_cancel(world *w, uint64_t value)
 {
     sp_atomic_u32 fired = {0};
     node *mine = sp_malloc(sizeof *mine);
     SP_SCHED_ASSERT(mine != NULL);
-    *mine = (node){.waiter = {.value = value, .fire = fire_and_free}, .fired = &fired};
+    *mine = (node){.waiter = {.value = value, .fire = fire_and_leave}, .fired = &fired};
     if (!sp__timeline_register(&w->timeline, &mine->waiter)) {
         SP_SCHED_ASSERT(w->data == 1);
         sp_free(mine);
@@ -119,6 +125,7 @@ static void register_and_cancel(world *w, uint64_t value)
         return;
     }
     while (sp_load_acquire(&fired) == 0) sp_spin_hint();
+    sp_free(mine);
     SP_SCHED_ASSERT(w->data == 1);
 }
 

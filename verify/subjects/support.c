@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -165,7 +164,6 @@ void sp__subject_poll(sp_soft_device *device, uint32_t queue_count, sp_point unt
 sp_rt_device *sp__subject_runtime(sp_soft_device *device)
 {
     sp_rt_device *out;
-    setenv("STREAMPOOL_STREAMS", "5", 1);
     sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
     SP_SCHED_ASSERT(sp__runtime_add_device(&device->base, &out) == SP_OK);
     return out;

@@ -53,8 +53,8 @@ bool sp__subject_work(sp_soft_device *device, uint32_t queue_count);
 
 /* ---- runtime ---- */
 
-/* A runtime that is up with this one device, as number 0, with four streams besides the
- * default one. sp__subject_runtime_down takes both down again. */
+/* A runtime that is up with this one device, as number 0, with four streams besides the default one
+ * (main.c fixes the options). sp__subject_runtime_down takes both down again. */
 sp_rt_device *sp__subject_runtime(sp_soft_device *device);
 void sp__subject_runtime_down(void);
 /* A device of no runtime, over a software device without workers, and zeroed: a subject makes the

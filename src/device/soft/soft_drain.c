@@ -71,7 +71,7 @@ void sp__soft_unpark(sp_soft_queue *queue)
     /* Release: hands over what this thread wrote to the queue (a host function's outcome). */
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_PARKED);
     sp_delay_point();
-    sp__soft_ring(device, 1);
+    if (!SP_PLANTED(quiet_unpark)) sp__soft_ring(device, 1);
     sp_fetch_sub_release(&device->visitors, 1);
 }
 
@@ -94,7 +94,8 @@ bool sp__soft_park_on(sp_soft_queue *queue, sp_point point)
     queue->park = (sp_waiter){.value = point.value, .fire = fire_park};
     sp__soft_become_parked(queue);
     sp_delay_point();
-    if (sp__timeline_register(point.timeline, &queue->park)) return true;
+    if (sp__timeline_register(point.timeline, &queue->park) || SP_PLANTED(park_for_good))
+        return true;
     /* Not registered, so nobody else moves the queue out of PARKED. */
     sp_fetch_sub_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
     return false;

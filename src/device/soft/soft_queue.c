@@ -45,7 +45,8 @@ void sp__soft_chunk_retire(sp_soft_queue *queue, sp_chunk *chunk)
     }
     sp_fetch_add_relaxed(&queue->spare_count, 1);
     chunk->next = sp_load_relaxed(&queue->spares);
-    while (!sp_cas_release(&queue->spares, &chunk->next, chunk)) {
+    while (!(SP_PLANTED(relaxed_retire) ? sp_cas_relaxed(&queue->spares, &chunk->next, chunk)
+                                        : sp_cas_release(&queue->spares, &chunk->next, chunk))) {
     }
 }
 
@@ -222,7 +223,7 @@ static sp_status append_locked(sp_soft_queue *queue, const sp_submission *submis
         take_back_locked(queue, tail, used);
         return status;
     }
-    retain_lists(submission);
+    if (!SP_PLANTED(list_is_lent)) retain_lists(submission);
     queue->last++;
     return SP_OK;
 }

@@ -54,7 +54,8 @@ bool sp__soft_notify(sp_soft_device *device)
  * here is filled by a submitter who sees its bit. */
 static sp_soft_queue *queue_at(sp_soft_device *device, uint32_t index)
 {
-    return sp_load_seq_cst(&device->queues[index]);
+    return SP_PLANTED(relaxed_queue_at) ? sp_load_relaxed(&device->queues[index])
+                                        : sp_load_seq_cst(&device->queues[index]);
 }
 
 static uint32_t queue_count(sp_soft_device *device)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The explorations of one subject. Each call expects a process in which nothing was explored yet:
+ * then a schedule string replays in a process of its own. */
+#ifndef SP_SCHED_PORTFOLIO_H
+#define SP_SCHED_PORTFOLIO_H
+
+#include "subject.h"
+
+typedef struct sp_portfolio_options {
+    uint64_t seed;
+    double scale;       /* of the limits */
+    const char *search; /* only explorations with this one; NULL: all */
+} sp_portfolio_options;
+
+/* True if no exploration finds anything and the subject's demands are met; prints a line each. */
+bool sp__portfolio_run(const sp_subject *subject, const sp_portfolio_options *options);
+/* True if the first run of the process is like the same run repeated: a subject that depends on
+ * what an earlier run left behind does other things alone than beside others. */
+bool sp__portfolio_repeats(const sp_subject *subject, const sp_portfolio_options *options);
+/* True if an exploration finds a bug, whatever the subject's usual limits are. Its last line begins
+ * with "found" or "survived". */
+bool sp__portfolio_finds_bug(const sp_subject *subject, const sp_portfolio_options *options);
+/* Prints the trace of one schedule; true if it ends well. */
+bool sp__portfolio_replay(const sp_subject *subject, const char *schedule);
+
+#endif
