@@ -4,13 +4,11 @@
 #include "runtime/allocator.h"
 
 #include "base/assert.h"
-#include "base/clock.h"
+#include "base/backoff.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/pages.h"
-#include "base/thread.h"
-#include "base/wait.h"
 #include "device/wait.h"
 #include "runtime/slab.h"
 #include "runtime/storage.h"
@@ -18,9 +16,6 @@
 /* What a stream keeps for itself of one class: more goes to the pool, where others find it. */
 #define CACHE_BLOCKS 32
 #define CACHE_BYTES_PER_CLASS ((uint64_t)8 << 20)
-/* Looks at a busy cache before a sleep; how long a sleep takes. */
-#define ENTER_TURNS 100
-#define ENTER_SLEEP_NS 50000
 
 /* ---- size classes ---- */
 
@@ -78,17 +73,13 @@ static void cache_leave(sp_stream_cache *cache)
 }
 
 /* Waits, for the rare walks over all caches; false if the cache is closed. The holder is inside for
- * some instructions only, so it leaves within some turns, or it was preempted, perhaps by this
- * thread: then this thread sleeps. The holder does not know of sleepers, so they look again. */
+ * some instructions only, and knows of no sleepers. */
 static bool cache_enter_slow(sp_stream_cache *cache)
 {
-    for (uint32_t turn = 0; !cache_enter(cache); turn++) {
+    sp_backoff backoff = {0};
+    while (!cache_enter(cache)) {
         if (sp_load_relaxed(&cache->state) == SP_CACHE_CLOSED) return false;
-        if (turn < SP_SPIN_TURNS(ENTER_TURNS)) {
-            sp_spin_hint();
-        } else {
-            sp_word_wait(&cache->state, SP_CACHE_BUSY, sp_clock_now() + ENTER_SLEEP_NS);
-        }
+        sp_backoff_turn(&backoff);
     }
     return true;
 }
