@@ -53,7 +53,8 @@ SP_API sp_status sp_event_wait_any(const sp_event *events, uint32_t count, int64
 SP_API sp_status sp_stream_wait_event(sp_stream stream, sp_event event);
 
 /* Nanoseconds from the record of `start` to that of `end`, negative if it came first. Waits for
- * these two records only. SP_INVALID if either has no timing or was never recorded. */
+ * these two records only: the last ones at the call, even if the events are recorded again
+ * meanwhile. SP_INVALID if either has no timing or was never recorded. */
 SP_API sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns);
 
 /* `status` is what sp_event_query would say of the record that was waited for. What callbacks may

@@ -29,8 +29,10 @@ typedef struct sp_storage_options {
 /* `bytes` of memory on `device`, 64-byte aligned, contents undefined, ordered on the calling
  * thread's current stream. 0 bytes is fine. NULL options are all defaults.
  * Errors: SP_OUT_OF_MEMORY, with the sizes, after unused memory was given back, pending frees were
- * waited for and the plans of models that nobody uses were ended; SP_EXHAUSTED or SP_TIMEOUT if the
- * thread needed a stream and got none. */
+ * waited for and the plans of models that nobody uses were ended. It waits for the first of the
+ * pending frees, then the next, whatever holds up the others; not if all are behind host accesses
+ * that the calling thread began and nobody ended, or behind the host function that it is in;
+ * SP_EXHAUSTED or SP_TIMEOUT if the thread needed a stream and got none. */
 SP_API sp_status sp_storage_create(sp_device device, uint64_t bytes,
                                    const sp_storage_options *options, sp_storage *out);
 /* One more reference. SP_EXHAUSTED past 65,535. */
@@ -146,7 +148,8 @@ typedef struct sp_memory_stats {
 /* The figures of the device's allocator, read one by one. */
 SP_API sp_status sp_device_get_memory_stats(sp_device device, sp_memory_stats *out);
 
-/* Gives cached memory that nothing uses back to the device. */
+/* Gives cached memory that nothing uses back to the device. SP_CLOSED on a closed device, which
+ * caches nothing. */
 SP_API sp_status sp_device_empty_cache(sp_device device);
 
 /* Bounds reserved_bytes; 0 is no bound but the device's own, sp_device_info's memory_bytes, which

@@ -22,7 +22,7 @@
       "the producer side of a queue: tail, pool of chunks, waits that are ahead, closed or not")   \
     X(NESTS, CUDA_QUEUE, "sp_cuda_queue.lock", "device/cuda/cuda_device.h",                        \
       "signals and timestamps of a cuda stream, raising its timeline")                             \
-    X(NESTS, CLASS_POOL, "sp_class_pool.lock", "runtime/allocator.h",                              \
+    X(NESTS, CLASS_POOL, "sp_class_pool.lock", "runtime/block_pool.h",                             \
       "free blocks of one size class")                                                             \
     X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
       "waiters, the log of failures; of a host access what it waits for")                          \

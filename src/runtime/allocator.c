@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking and giving blocks: stream caches in front of class pools. Slabs are in slab.c. */
+/* Taking and giving blocks: stream caches in front of class pools (block_pool.c). Slabs are in
+ * slab.c. */
 #include "runtime/allocator.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/pages.h"
+#include "device/wait.h"
 #include "runtime/slab.h"
 #include "runtime/storage.h"
 
 /* What a stream keeps for itself of one class: more goes to the pool, where others find it. */
 #define CACHE_BLOCKS 32
 #define CACHE_BYTES_PER_CLASS ((uint64_t)8 << 20)
-/* Pooled blocks that a take looks at: the oldest are the likeliest to be ready. */
-#define POOL_LOOKS 8
 
 /* ---- size classes ---- */
 
@@ -40,8 +41,12 @@ bool sp__size_class_of(uint64_t bytes, uint32_t *size_class, uint64_t *rounded)
 
 /* ---- stream caches ---- */
 
+/* process-wide: the place of a cache that no closed allocator needs any more; never changes. */
+static sp_stream_cache never_opened = {.state = {SP_CACHE_CLOSED}};
+
 static sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
 {
+    SP_ASSERT(stream < SP_ALLOCATOR_STREAMS);
     /* Pairs with the release below: the cache is zeroed. */
     sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
     if (SP_LIKELY(cache != NULL)) return cache;
@@ -57,22 +62,26 @@ static sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
 static bool cache_enter(sp_stream_cache *cache)
 {
     if (SP_PLANTED(two_in_cache)) return cache != NULL;
-    return cache != NULL && sp_load_relaxed(&cache->is_busy) == 0 &&
-           sp_exchange_acquire(&cache->is_busy, 1) == 0;
+    uint32_t seen = SP_CACHE_FREE;
+    return cache != NULL && sp_load_relaxed(&cache->state) == SP_CACHE_FREE &&
+           sp_cas_acquire(&cache->state, &seen, SP_CACHE_BUSY);
 }
 
 static void cache_leave(sp_stream_cache *cache)
 {
-    sp_store_release(&cache->is_busy, 0);
+    sp_store_release(&cache->state, SP_CACHE_FREE);
 }
 
-/* Waits: for the rare walks over all caches. The holder is inside for some instructions only. */
-static void cache_enter_slow(sp_stream_cache *cache)
+/* Waits, for the rare walks over all caches; false if the cache is closed. The holder is inside for
+ * some instructions only, and knows of no sleepers. */
+static bool cache_enter_slow(sp_stream_cache *cache)
 {
+    sp_backoff backoff = {0};
     while (!cache_enter(cache)) {
-        sp_spin_hint();
-        sp_thread_yield();
+        if (sp_load_relaxed(&cache->state) == SP_CACHE_CLOSED) return false;
+        sp_backoff_turn(&backoff);
     }
+    return true;
 }
 
 /* Counters have one writer at a time here, so a load and a store do. */
@@ -127,81 +136,66 @@ static bool cache_give(sp_allocator *allocator, uint32_t stream, sp_block *block
 
 /* ---- class pools ---- */
 
-static void pool_link_locked(sp_class_pool *pool, sp_slab *slab) SP_REQUIRES(&pool->lock)
-{
-    slab->previous = pool->last;
-    slab->next = NULL;
-    if (pool->last != NULL) pool->last->next = slab;
-    if (pool->first == NULL) pool->first = slab;
-    pool->last = slab;
-}
-
-void sp__pool_unlink_locked(sp_class_pool *pool, sp_slab *slab)
-{
-    if (slab->previous != NULL) slab->previous->next = slab->next;
-    if (slab->next != NULL) slab->next->previous = slab->previous;
-    if (pool->first == slab) pool->first = slab->next;
-    if (pool->last == slab) pool->last = slab->previous;
-    slab->previous = slab->next = NULL;
-    pool->pooled_blocks -= slab->pooled_count;
-}
-
-static void pool_append_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
-{
-    sp_slab *slab = block->slab;
-    if (slab->pooled_count == 0) {
-        slab->end = &slab->first;
-        pool_link_locked(pool, slab);
-    }
-    block->next = NULL;
-    *slab->end = block;
-    slab->end = &block->next;
-    slab->pooled_count++;
-    pool->pooled_blocks++;
-}
-
-static sp_block *pool_remove_locked(sp_class_pool *pool, sp_slab *slab) SP_REQUIRES(&pool->lock)
-{
-    sp_block *block = slab->first;
-    slab->first = block->next;
-    slab->pooled_count--;
-    pool->pooled_blocks--;
-    if (slab->first == NULL) sp__pool_unlink_locked(pool, slab);
-    return block;
-}
-
-bool sp__block_is_ready_for(sp_block *block, const sp_timeline *own)
-{
-    sp__frontier_prune(&block->frontier);
-    if (sp__frontier_is_empty(&block->frontier)) return true;
-    return own != NULL && sp__frontier_only_timeline(&block->frontier) == own;
-}
-
 sp_block *sp__pool_take(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own)
 {
-    sp_class_pool *pool = &allocator->pools[size_class];
-    sp_block *block = NULL;
-    sp_mutex_lock(&pool->lock);
-    sp_slab *slab = pool->first;
-    for (int looks = 0; slab != NULL && block == NULL && looks < POOL_LOOKS; looks++) {
-        sp_slab *next = slab->next;
-        if (sp__block_is_ready_for(slab->first, own)) block = pool_remove_locked(pool, slab);
-        slab = next;
-    }
-    sp_mutex_unlock(&pool->lock);
+    sp_block *block = sp__class_pool_take(&allocator->pools[size_class], own);
     if (block != NULL) {
         sp_fetch_sub_relaxed(&allocator->shared.cached_bytes, (int64_t)block->bytes);
     }
     return block;
 }
 
+static void trim_class(sp_class_pool *pool)
+{
+    sp_slab *slab;
+    while ((slab = sp__class_pool_detach(pool)) != NULL) sp__slab_release(slab);
+}
+
+static void give_when_passed(sp_block *block);
+
+static void fire_give(sp_waiter *waiter)
+{
+    give_when_passed(sp__storage_block_of_waiter(waiter));
+}
+
+/* A pending block of a closed allocator: nothing takes it, and nothing will look for it in a pool,
+ * so it waits for its points one after the other. It counts as cached meanwhile. */
+static void give_when_passed(sp_block *block)
+{
+    sp__frontier_prune(&block->frontier);
+    while (!sp__frontier_is_empty(&block->frontier)) {
+        const sp_point point = sp__block_pending_point(block);
+        sp__point_flush(point);
+        sp_waiter *waiter = sp__storage_block_waiter(block);
+        *waiter = (sp_waiter){.value = point.value, .fire = fire_give};
+        /* Once registered, the block belongs to whoever fires it. */
+        if (sp__timeline_register(point.timeline, waiter)) return;
+        sp__frontier_prune(&block->frontier);
+    }
+    sp_class_pool *pool = &block->slab->allocator->pools[block->size_class];
+    if (sp__class_pool_put(pool, block) == SP_PUT_CLOSED) trim_class(pool);
+}
+
 void sp__pool_give(sp_allocator *allocator, sp_block *block)
 {
     sp_class_pool *pool = &allocator->pools[block->size_class];
     sp_fetch_add_relaxed(&allocator->shared.cached_bytes, (int64_t)block->bytes);
-    sp_mutex_lock(&pool->lock);
-    pool_append_locked(pool, block);
-    sp_mutex_unlock(&pool->lock);
+    switch (sp__class_pool_put(pool, block)) {
+    case SP_PUT_DONE:
+        break;
+    case SP_PUT_CLOSED:
+        trim_class(pool);
+        break;
+    case SP_PUT_REFUSED:
+        give_when_passed(block);
+        break;
+    }
+}
+
+static bool is_ready_for_all(sp_block *block)
+{
+    sp__frontier_prune(&block->frontier);
+    return sp__frontier_is_empty(&block->frontier);
 }
 
 /* A block that an idle stream keeps; only ones whose points have passed. Before a slab is made. */
@@ -211,7 +205,7 @@ static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
         sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
         if (!cache_enter(cache)) continue;
         sp_block *block = cache->first[size_class];
-        const bool is_ready = block != NULL && sp__block_is_ready_for(block, NULL);
+        const bool is_ready = block != NULL && is_ready_for_all(block);
         if (is_ready) cache_remove(cache, block);
         cache_leave(cache);
         if (is_ready) return block;
@@ -219,28 +213,47 @@ static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
     return NULL;
 }
 
-void sp__allocator_flush_caches(sp_allocator *allocator)
+/* Takes the blocks of the first class from `*size_class` on that has any out of a cache that the
+ * caller is inside; NULL if there are none. */
+static sp_block *cache_drain(sp_stream_cache *cache, uint32_t *size_class)
 {
+    uint32_t at = *size_class;
+    while (at < SP_SIZE_CLASSES && cache->first[at] == NULL) at++;
+    *size_class = at;
+    if (at == SP_SIZE_CLASSES) return NULL;
+    sp_block *block = cache->first[at];
+    const int64_t bytes = (int64_t)(cache->count[at] * block->bytes);
+    cache->first[at] = NULL;
+    cache->count[at] = 0;
+    sp_store_relaxed(&cache->counts.cached_bytes,
+                     sp_load_relaxed(&cache->counts.cached_bytes) - bytes);
+    return block;
+}
+
+static void give_chain(sp_allocator *allocator, sp_block *block)
+{
+    while (block != NULL) {
+        sp_block *next = block->next;
+        sp__pool_give(allocator, block);
+        block = next;
+    }
+}
+
+bool sp__allocator_flush_caches(sp_allocator *allocator)
+{
+    bool is_any = false;
     for (uint32_t stream = 0; stream < SP_ALLOCATOR_STREAMS; stream++) {
         sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
         if (cache == NULL) continue;
-        for (uint32_t size_class = 0; size_class < SP_SIZE_CLASSES; size_class++) {
-            cache_enter_slow(cache);
-            sp_block *block = cache->first[size_class];
-            const int64_t bytes =
-                block != NULL ? (int64_t)(cache->count[size_class] * block->bytes) : 0;
-            cache->first[size_class] = NULL;
-            cache->count[size_class] = 0;
-            sp_store_relaxed(&cache->counts.cached_bytes,
-                             sp_load_relaxed(&cache->counts.cached_bytes) - bytes);
+        for (uint32_t size_class = 0; size_class < SP_SIZE_CLASSES;) {
+            if (!cache_enter_slow(cache)) break;
+            sp_block *block = cache_drain(cache, &size_class);
             cache_leave(cache);
-            while (block != NULL) {
-                sp_block *next = block->next;
-                sp__pool_give(allocator, block);
-                block = next;
-            }
+            if (block != NULL) is_any = true;
+            give_chain(allocator, block);
         }
     }
+    return is_any;
 }
 
 /* ---- take and give ---- */
@@ -321,8 +334,9 @@ void sp__allocator_give(sp_allocator *allocator, sp_block *block)
     bool is_one_stream = true;
     if (!sp__frontier_is_empty(&block->frontier)) {
         const sp_timeline *only = sp__frontier_only_timeline(&block->frontier);
-        is_one_stream =
-            only != NULL && only->owner != NULL && only->owner->device == allocator->dev;
+        is_one_stream = only != NULL && only->owner != NULL &&
+                        only->owner->device == allocator->dev &&
+                        only->owner->index < SP_ALLOCATOR_STREAMS; /* not a run or side queue */
         if (is_one_stream) home = only->owner->index;
     }
     if (SP_LIKELY(is_one_stream) && cache_give(allocator, home, block)) return;
@@ -338,8 +352,7 @@ static void init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
 {
     allocator->device = device;
     allocator->dev = dev;
-    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++)
-        sp_mutex_init(&allocator->pools[i].lock, SP_LOCK_CLASS_POOL);
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) sp__class_pool_init(&allocator->pools[i], dev);
 }
 
 void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
@@ -364,9 +377,41 @@ void sp__allocator_deinit(sp_allocator *allocator)
 {
     sp__allocator_trim(allocator, UINT64_MAX, true);
     for (uint32_t i = 0; i < SP_ALLOCATOR_STREAMS; i++) {
-        sp_free(sp_load_relaxed(&allocator->caches[i]));
+        sp_stream_cache *cache = sp_load_relaxed(&allocator->caches[i]);
+        if (cache != &never_opened) sp_free(cache);
     }
-    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) sp_mutex_deinit(&allocator->pools[i].lock);
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) sp__class_pool_deinit(&allocator->pools[i]);
+}
+
+/* What the cache holds goes to the pools, and nothing comes in any more. */
+static void cache_close(sp_allocator *allocator, uint32_t stream)
+{
+    sp_stream_cache *cache = NULL;
+    if (sp_cas_acq_rel(&allocator->caches[stream], &cache, &never_opened)) return;
+    sp_block *block;
+    do {
+        if (!cache_enter_slow(cache)) return;
+        uint32_t size_class = 0;
+        block = cache_drain(cache, &size_class);
+        const bool is_last = block == NULL && !SP_PLANTED(cache_stays_open);
+        sp_store_release(&cache->state, is_last ? SP_CACHE_CLOSED : SP_CACHE_FREE);
+        give_chain(allocator, block);
+    } while (block != NULL);
+}
+
+void sp__allocator_close(sp_allocator *allocator)
+{
+    for (uint32_t i = 0; i < SP_ALLOCATOR_STREAMS; i++) cache_close(allocator, i);
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
+        sp_class_pool *pool = &allocator->pools[i];
+        sp_block *block = sp__class_pool_close(pool);
+        while (block != NULL) {
+            sp_block *next = block->next;
+            give_when_passed(block);
+            block = next;
+        }
+        trim_class(pool);
+    }
 }
 
 static void add_counts(const sp_allocator_counts *counts, int64_t *in_use, int64_t *cached,

@@ -5,7 +5,8 @@
  * Memory comes from its source in slabs, each cut at once into blocks of one size class (four
  * classes a doubling, so at most a quarter is slack). There is no splitting and no merging. A freed
  * block keeps its frontier: it goes to the cache of the stream that is alone left in it, where it
- * can be used again at once, else to its class's pool, where it waits until its points have passed.
+ * can be used again at once, else to its class's pool (block_pool.h), which finds it again once its
+ * points have passed.
  *
  *     stream cache   no lock: a flag that is never waited for; busy means use the pool
  *     class pool     a lock each
@@ -13,55 +14,23 @@
  * What the pools hold beyond a high watermark is trimmed to a low one by whoever passes, a slab at
  * a time, while the others allocate.
  *
- * Out of memory: give unused slabs back, then wait for some pending points, then let what can be
- * made again give way (sp__allocator_set_give_way), then wait for all, then fail with the sizes.
- * Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
+ * Out of memory: give unused slabs back, then wait until some pending blocks have become ready,
+ * then let what can be made again give way (sp__allocator_set_give_way), then wait for the rest,
+ * then fail with the sizes. Each wait is for the first of the points that pending blocks are
+ * behind. A closed allocator keeps nothing: a slab goes back to its source when its last block is
+ * ready. Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
 #ifndef SP_RUNTIME_ALLOCATOR_H
 #define SP_RUNTIME_ALLOCATOR_H
 
 #include <streampool/storage.h>
 
-#include "base/mutex.h"
 #include "device/device.h"
-#include "runtime/frontier.h"
+#include "runtime/block_pool.h"
 
 #define SP_SIZE_CLASSES 160
 #define SP_ALLOCATOR_STREAMS 64
 
-typedef struct sp_slab sp_slab;
-typedef struct sp_block sp_block;
 typedef struct sp_rt_device sp_rt_device;
-
-/* Memory between two uses; lives inside a storage object. Fields belong to the block's owner: the
- * storage while it lives, then the cache or pool. */
-struct sp_block {
-    sp_slab *slab;
-    uint64_t offset; /* in the slab */
-    uint64_t bytes;  /* of its class */
-    uint32_t size_class;
-    uint32_t home; /* stream whose cache a block without pending points goes to */
-    sp_frontier frontier;
-    sp_block *next;
-};
-
-struct sp_slab {
-    sp_memory memory;     /* constant */
-    uint32_t block_count; /* constant */
-    /* Guarded by the lock of its class's pool: its blocks that are in the pool, oldest first, and
-     * its place among the slabs that have some. */
-    uint32_t pooled_count;
-    sp_block *first;
-    sp_block **end;
-    sp_slab *previous, *next;
-};
-
-typedef struct sp_class_pool {
-    SP_CACHE_ALIGNED sp_mutex lock;
-    /* Slabs with pooled blocks, the one that got its first block longest ago in front. */
-    sp_slab *first SP_GUARDED_BY(lock);
-    sp_slab *last SP_GUARDED_BY(lock);
-    uint64_t pooled_blocks SP_GUARDED_BY(lock);
-} sp_class_pool;
 
 /* Counters that one writer at a time changes and anyone sums up. */
 typedef struct sp_allocator_counts {
@@ -73,13 +42,15 @@ typedef struct sp_allocator_counts {
 
 /* Blocks that the stream can use again at once. */
 typedef struct sp_stream_cache {
-    /* 1 while a thread is inside: exchange (acquire) to enter, store (release) to leave; orders all
-     * fields below. */
-    SP_CACHE_ALIGNED sp_atomic_u32 is_busy;
+    /* FREE, BUSY while a thread is inside, or CLOSED, which is final: compare-and-swap (acquire) to
+     * enter, store (release) to leave or close; orders all fields below. */
+    SP_CACHE_ALIGNED sp_atomic_u32 state;
     sp_allocator_counts counts;
     sp_block *first[SP_SIZE_CLASSES];
     uint16_t count[SP_SIZE_CLASSES];
 } sp_stream_cache;
+
+enum { SP_CACHE_FREE = 0, SP_CACHE_BUSY = 1, SP_CACHE_CLOSED = 2 };
 
 /* Where an allocator's slabs come from. */
 typedef struct sp_slab_source {
@@ -89,12 +60,12 @@ typedef struct sp_slab_source {
     void (*destroy)(sp_memory *memory);
 } sp_slab_source;
 
-typedef struct sp_allocator {
+struct sp_allocator {
     sp_rt_device *device;
     sp_dev *dev;
     sp_slab_source source;
     sp_class_pool pools[SP_SIZE_CLASSES];
-    /* By stream index; made with the first block. Published by release. */
+    /* By stream index; made with the first block, or closed without one. Published by release. */
     SP_ATOMIC(sp_stream_cache *) caches[SP_ALLOCATOR_STREAMS];
     SP_CACHE_ALIGNED sp_atomic_u64 reserved_bytes; /* raised before the device is asked */
     sp_atomic_u64 peak_bytes;
@@ -114,13 +85,17 @@ typedef struct sp_allocator {
     sp_atomic_u64 gifts;
     /* Counts of what went past the stream caches. Any thread, relaxed. */
     SP_CACHE_ALIGNED sp_allocator_counts shared;
-} sp_allocator;
+};
 
 /* Of the device's memory; of pinned memory of the host, if the device has staging_create. */
 void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev);
 void sp__allocator_init_staging(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev);
 /* All blocks are back. */
 void sp__allocator_deinit(sp_allocator *allocator);
+/* Once, when the device has stopped: gives free memory back to its source, now and from now on. A
+ * block that is pending behind points of other devices or of the host goes when these have passed.
+ */
+void sp__allocator_close(sp_allocator *allocator);
 
 /* A block of at least `bytes` for use on stream `queue`. Its frontier holds at most one point, of
  * that stream. NULL: for use anywhere at once, with an empty frontier. */

@@ -16,11 +16,16 @@
 #include "runtime/stream_pool.h"
 #include "runtime/submit.h"
 
-/* Where a timestamp command writes. */
+/* Where a timestamp command writes. Used again when its command has completed and it has no users.
+ */
 typedef struct sp_stamp {
     sp_atomic_u64 time; /* written (release) by the executor, read (acquire) after its point */
-    sp_point point;     /* of the command */
+    /* The event whose last record it is, and the calls that read it. Raised under that event's
+     * lock; the drop to 0 (acq_rel) comes after all reads. */
+    sp_atomic_u32 users;
+    sp_point point; /* of the command */
     struct sp_stamp *next;
+    sp_waiter waiter; /* while it is watched */
 } sp_stamp;
 
 typedef struct sp_rt_event {
@@ -44,40 +49,92 @@ static sp_handle_table events = {/* process-wide: the table of all event handles
 
 /* ---- stamps ---- */
 
-/* process-wide: commands of any device may still write them. */
+/* Stamps without users, each in one of three places. A take looks at `ready`, then at TAKE_LOOKS
+ * stamps of `recent`; one whose command has not completed by then leaves the list and becomes
+ * watched: a waiter of its point, which moves it to `ready`. So a stamp whose command is far away
+ * is looked at once, and hides no other for longer than its share of a take. Mostly, commands have
+ * completed when their stamps come up, and nothing is registered.
+ * process-wide: commands of any device may still write them. */
 static struct {
     sp_mutex lock;
-    /* Stamps without an event, oldest first; the command of the first may still be to come. */
-    sp_stamp *first SP_GUARDED_BY(lock);
-    sp_stamp *last SP_GUARDED_BY(lock);
+    sp_stamp *ready SP_GUARDED_BY(lock);
+    sp_stamp *recent SP_GUARDED_BY(lock); /* oldest first; may not have completed */
+    sp_stamp *newest SP_GUARDED_BY(lock);
 } stamps = {.lock = SP_MUTEX_INIT(SP_LOCK_STAMPS)};
+
+#define TAKE_LOOKS 2
+
+static void ready_push(sp_stamp *stamp)
+{
+    sp_mutex_lock(&stamps.lock);
+    stamp->next = stamps.ready;
+    stamps.ready = stamp;
+    sp_mutex_unlock(&stamps.lock);
+}
+
+static sp_stamp *ready_pop_locked(void) SP_REQUIRES(&stamps.lock)
+{
+    sp_stamp *stamp = stamps.ready;
+    if (stamp != NULL) stamps.ready = stamp->next;
+    return stamp;
+}
+
+static sp_stamp *recent_pop_locked(void) SP_REQUIRES(&stamps.lock)
+{
+    sp_stamp *stamp = stamps.recent;
+    if (stamp == NULL) return NULL;
+    stamps.recent = stamp->next;
+    if (stamps.recent == NULL) stamps.newest = NULL;
+    return stamp;
+}
+
+static void fire_stamp(sp_waiter *waiter)
+{
+    ready_push(SP_CONTAINER_OF(waiter, sp_stamp, waiter));
+}
+
+/* Has the stamp's command completed? Else it belongs to its point from here on. */
+static bool has_completed_or_watch(sp_stamp *stamp)
+{
+    if (sp__point_has_passed(stamp->point) || SP_PLANTED(early_stamp)) return true;
+    stamp->waiter = (sp_waiter){.value = stamp->point.value, .fire = fire_stamp};
+    return !sp__timeline_register(stamp->point.timeline, &stamp->waiter);
+}
 
 static sp_stamp *stamp_take(void)
 {
-    sp_mutex_lock(&stamps.lock);
-    sp_stamp *stamp = stamps.first;
-    if (stamp != NULL && sp__point_has_passed(stamp->point)) {
-        stamps.first = stamp->next;
-        if (stamps.first == NULL) stamps.last = NULL;
-    } else {
-        stamp = NULL;
+    for (int look = 0; look < TAKE_LOOKS; look++) {
+        sp_mutex_lock(&stamps.lock);
+        sp_stamp *ready = ready_pop_locked();
+        sp_stamp *stamp = ready != NULL ? ready : recent_pop_locked();
+        sp_mutex_unlock(&stamps.lock);
+        if (stamp == NULL) break;
+        if (stamp == ready || has_completed_or_watch(stamp)) return stamp;
     }
-    sp_mutex_unlock(&stamps.lock);
-    return stamp != NULL ? stamp : sp_malloc(sizeof *stamp);
+    return sp_malloc(sizeof(sp_stamp));
 }
 
 static void stamp_give(sp_stamp *stamp)
 {
-    if (stamp == NULL) return;
+    if (sp__point_has_passed(stamp->point)) {
+        ready_push(stamp);
+        return;
+    }
     stamp->next = NULL;
     sp_mutex_lock(&stamps.lock);
-    if (stamps.last != NULL) {
-        stamps.last->next = stamp;
+    if (stamps.newest != NULL) {
+        stamps.newest->next = stamp;
     } else {
-        stamps.first = stamp;
+        stamps.recent = stamp;
     }
-    stamps.last = stamp;
+    stamps.newest = stamp;
     sp_mutex_unlock(&stamps.lock);
+}
+
+/* One user less; NULL is fine. */
+static void stamp_drop(sp_stamp *stamp)
+{
+    if (stamp != NULL && sp_fetch_sub_acq_rel(&stamp->users, 1) == 1) stamp_give(stamp);
 }
 
 /* ---- life ---- */
@@ -100,7 +157,7 @@ static void event_destroy(sp_object *object)
     sp_stamp *stamp = event->stamp;
     event->stamp = NULL;
     sp_mutex_unlock(&event->lock);
-    if (!SP_PLANTED(lost_stamp)) stamp_give(stamp);
+    if (!SP_PLANTED(lost_stamp)) stamp_drop(stamp);
     if (SP_UNLIKELY(sp__check_is_on())) sp__check_forget_token(event);
     sp__handle_recycle(&events, object);
 }
@@ -187,6 +244,7 @@ static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_s
         return status;
     }
     stamp->point = *point;
+    sp_store_relaxed(&stamp->users, 1); /* the event's lock publishes it */
     *out = stamp;
     return SP_OK;
 }
@@ -229,7 +287,7 @@ sp_status sp_event_record(sp_event handle, sp_stream stream)
         stamp = former;
         status = SP_OK;
     }
-    stamp_give(stamp);
+    stamp_drop(stamp);
     return status;
 }
 
@@ -315,49 +373,51 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
 
 /* ---- time ---- */
 
-/* The point of the last record of an event that takes the time. */
-static sp_status timed_point(sp_event handle, sp_point *out)
+/* The stamp of the event's last record, held: one record's, whatever is recorded later. */
+static sp_status hold_stamp(sp_event handle, sp_stamp **out)
 {
-    SP_TRY(sp__event_point(handle, out));
+    sp_point point;
+    SP_TRY(sp__event_point(handle, &point)); /* SP_INVALID if it was never recorded */
     sp_rt_event *event = peek(handle);
     if (!lock(event, handle)) return SP_INVALID;
-    const bool has_timing = event->has_timing;
+    sp_stamp *stamp = event->stamp;
+    if (stamp != NULL && !SP_PLANTED(unheld_stamp)) sp_fetch_add_relaxed(&stamp->users, 1);
     sp_mutex_unlock(&event->lock);
-    if (has_timing) return SP_OK;
+    *out = stamp;
+    if (stamp != NULL) return SP_OK;
     return sp__fail(SP_INVALID, "the event takes no time: create it with enable_timing");
 }
 
-/* The time of the event's last record, waiting for that record only. */
-static sp_status time_of(sp_event handle, uint64_t *out)
+static void let_go(sp_stamp *stamp)
 {
-    for (;;) {
-        sp_point point;
-        SP_TRY(timed_point(handle, &point));
-        SP_TRY(sp__point_wait_passed(point, SP_NO_DEADLINE));
-        sp_rt_event *event = peek(handle);
-        if (!lock(event, handle)) return SP_INVALID;
-        /* Recorded again meanwhile: then that record counts. */
-        const bool is_same = SP_PLANTED(any_record) || (event->point.timeline == point.timeline &&
-                                                        event->point.value == point.value);
-        if (is_same) *out = sp_load_acquire(&event->stamp->time);
-        sp_mutex_unlock(&event->lock);
-        if (is_same) return SP_OK;
-    }
+    if (!SP_PLANTED(unheld_stamp)) stamp_drop(stamp);
+}
+
+static sp_status time_of(const sp_stamp *stamp, uint64_t *out)
+{
+    SP_TRY(sp__point_wait_passed(stamp->point, SP_NO_DEADLINE));
+    *out = sp_load_acquire(&stamp->time);
+    return SP_OK;
 }
 
 sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns)
 {
     if (ns == NULL) return sp__fail(SP_INVALID, "sp_event_elapsed needs a place for the time");
     /* Misuse is told before any wait: it may be for work that is far away. */
-    sp_point point;
-    SP_TRY(timed_point(start, &point));
-    SP_TRY(timed_point(end, &point));
-    uint64_t from;
-    uint64_t to;
-    SP_TRY(time_of(start, &from));
-    SP_TRY(time_of(end, &to));
-    *ns = (int64_t)(to - from);
-    return SP_OK;
+    sp_stamp *first;
+    sp_stamp *second;
+    SP_TRY(hold_stamp(start, &first));
+    sp_status status = hold_stamp(end, &second);
+    if (status == SP_OK) {
+        uint64_t from = 0;
+        uint64_t to = 0;
+        status = time_of(first, &from);
+        if (status == SP_OK) status = time_of(second, &to);
+        if (status == SP_OK) *ns = (int64_t)(to - from);
+        let_go(second);
+    }
+    let_go(first);
+    return status;
 }
 
 /* ---- callbacks ---- */
@@ -420,12 +480,14 @@ void sp__events_free(void)
 {
     sp__handle_table_reset(&events);
     sp_mutex_lock(&stamps.lock);
-    sp_stamp *stamp = stamps.first;
-    stamps.first = stamps.last = NULL;
+    sp_stamp *lists[] = {stamps.ready, stamps.recent};
+    stamps.ready = stamps.recent = stamps.newest = NULL;
     sp_mutex_unlock(&stamps.lock);
-    while (stamp != NULL) {
-        sp_stamp *next = stamp->next;
-        sp_free(stamp);
-        stamp = next;
+    for (int i = 0; i < 2; i++) {
+        while (lists[i] != NULL) {
+            sp_stamp *next = lists[i]->next;
+            sp_free(lists[i]);
+            lists[i] = next;
+        }
     }
 }

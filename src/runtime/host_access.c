@@ -359,7 +359,7 @@ static sp_host_ticket *ticket_find_locked(sp_rt_storage *storage, sp_access acce
     for (sp_host_ticket *ticket = storage->tickets; ticket != NULL; ticket = ticket->next) {
         if (!ticket->is_open || ticket->access != access) continue;
         if (ticket->record == record) return ticket;
-        found = ticket;
+        if (found == NULL) found = ticket;
     }
     return found;
 }

@@ -447,7 +447,11 @@ sp_status sp_device_close(sp_device handle)
     if ((sp_fetch_or_relaxed(&sp__closed_devices, bit) & bit) != 0) {
         return sp__fail(SP_CLOSED, "device %s is being closed", device->dev->limits.name);
     }
-    return sp_once_run(&device->stopped, stop_device, device);
+    const sp_status status = sp_once_run(&device->stopped, stop_device, device);
+    /* All that was accepted has completed. */
+    sp__allocator_close(&device->allocator);
+    sp__allocator_close(&device->staging);
+    return status;
 }
 
 /* ---- reset ---- */

@@ -8,12 +8,15 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/size.h"
+#include "base/wait.h"
 #include "device/wait.h"
 #include "runtime/storage.h"
 
 /* Small classes share slabs of about this size; a block of 1 MiB or more has a slab of its own. */
 #define SLAB_BYTES ((uint64_t)1 << 20)
 #define MAX_BLOCKS 64
+/* Timelines of other devices and of the host among those that a taker waits for. */
+#define MAX_FOREIGN 64
 
 static uint32_t blocks_per_slab(uint64_t rounded)
 {
@@ -94,8 +97,10 @@ static sp_block *make_blocks(sp_slab *slab, uint32_t size_class, uint64_t rounde
 static sp_status slab_new(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
                           sp_block **out)
 {
+    SP_TRY(sp__class_pool_prepare(&allocator->pools[size_class]));
     sp_slab *slab = sp_calloc(1, sizeof *slab);
     if (slab == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more slab");
+    slab->allocator = allocator;
     slab->block_count = blocks_per_slab(rounded);
     sp_status status = slab_memory(allocator, rounded * slab->block_count, &slab->memory);
     if (status != SP_OK) {
@@ -119,48 +124,31 @@ static sp_status slab_new(sp_allocator *allocator, uint32_t size_class, uint64_t
 
 /* ---- trimming ---- */
 
-static bool slab_is_unused(const sp_slab *slab)
-{
-    if (slab->pooled_count < slab->block_count && !SP_PLANTED(trim_in_use)) return false;
-    for (sp_block *block = slab->first; block != NULL; block = block->next) {
-        if (!sp__block_is_ready_for(block, NULL)) return false;
-    }
-    return true;
-}
-
-/* Detaches one unused slab of the class at a time, so that the lock is held for moments. */
-static sp_slab *detach_unused(sp_class_pool *pool)
-{
-    sp_mutex_lock(&pool->lock);
-    sp_slab *slab = pool->first;
-    while (slab != NULL && !slab_is_unused(slab)) slab = slab->next;
-    if (slab != NULL) sp__pool_unlink_locked(pool, slab);
-    sp_mutex_unlock(&pool->lock);
-    return slab;
-}
-
-static uint64_t release_slab(sp_allocator *allocator, sp_slab *slab)
+uint64_t sp__slab_release(sp_slab *slab)
 {
     const uint64_t bytes = slab->memory.bytes;
-    sp_fetch_sub_relaxed(&allocator->shared.cached_bytes, (int64_t)bytes);
-    for (sp_block *block = slab->first; block != NULL;) {
+    sp_fetch_sub_relaxed(&slab->allocator->shared.cached_bytes, (int64_t)bytes);
+    for (sp_block *block = slab->ready; block != NULL;) {
         sp_block *next = block->next;
         sp__storage_block_free(block);
         block = next;
     }
-    slab_destroy(allocator, slab);
+    slab_destroy(slab->allocator, slab);
     return bytes;
 }
 
+/* Detaches one unused slab at a time, so that the lock is held for moments. */
 uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep)
 {
     uint64_t given = 0;
     if (is_deep) sp__allocator_flush_caches(allocator);
-    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES && given < max_bytes; i++) {
+        sp_class_pool *pool = &allocator->pools[i];
+        sp__class_pool_settle(pool);
         while (given < max_bytes) {
-            sp_slab *slab = detach_unused(&allocator->pools[i]);
+            sp_slab *slab = sp__class_pool_detach(pool);
             if (slab == NULL) break;
-            given += release_slab(allocator, slab);
+            given += sp__slab_release(slab);
         }
     }
     return given;
@@ -168,49 +156,58 @@ uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is
 
 /* ---- out of memory ---- */
 
+/* The points to wait for: of each timeline the first. */
 typedef struct pending_points {
-    sp_point points[SP_MAX_WAITS];
-    sp_wait_set set;
+    uint32_t count;
+    bool is_any_passed; /* a block may be ready by now */
+    sp_point points[SP_POOL_LANES + MAX_FOREIGN];
 } pending_points;
 
 static void add_pending(void *ctx, sp_point point)
 {
     pending_points *pending = ctx;
-    sp__wait_set_add(&pending->set, point, NULL); /* a full set is enough to wait for */
-}
-
-/* False if no free block waits for anything. Points that have passed are dropped here: so whoever
- * looks again finds fewer of them, and does not look for ever. */
-static bool collect_pending(sp_allocator *allocator, pending_points *pending)
-{
-    bool is_any_met = false;
-    pending->set = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = pending->points};
-    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
-        sp_class_pool *pool = &allocator->pools[i];
-        sp_mutex_lock(&pool->lock);
-        for (sp_slab *slab = pool->first; slab != NULL; slab = slab->next) {
-            for (sp_block *block = slab->first; block != NULL; block = block->next) {
-                if (sp__frontier_is_empty(&block->frontier)) continue;
-                is_any_met = true;
-                if (sp__block_is_ready_for(block, NULL)) continue;
-                sp__frontier_each(&block->frontier, add_pending, pending);
-            }
-        }
-        sp_mutex_unlock(&pool->lock);
+    if (sp__point_has_passed(point)) {
+        pending->is_any_passed = true;
+        return;
     }
-    return is_any_met;
+    for (uint32_t i = 0; i < pending->count; i++) {
+        sp_point *known = &pending->points[i];
+        if (known->timeline != point.timeline) continue;
+        if (known->value > point.value) known->value = point.value;
+        return;
+    }
+    if (pending->count < SP_COUNT_OF(pending->points)) pending->points[pending->count++] = point;
 }
 
-/* Waits until the first of the points that free blocks wait for has passed; false if there are
- * none, or if this thread must not wait. Points that have passed since the caller looked count: the
- * blocks behind them are ready now. */
-static bool wait_for_pending(sp_allocator *allocator)
+/* False if none of the points will pass while this thread waits: all are behind host accesses that
+ * it began itself, or behind the host function that it runs. */
+static bool wait_for_any(const pending_points *pending)
+{
+    const uint32_t count = SP_PLANTED(wait_for_first) ? 1 : pending->count;
+    return sp__point_wait_any_passed(pending->points, count) == SP_OK;
+}
+
+/* Waits until the first of the points that free blocks are behind has passed; false if there are
+ * none, or if none will pass. What has become ready since the caller looked counts, whoever has
+ * noticed it: a block behind a point that has passed, a ready block of the wished class, a slab
+ * that can be given back. The caller takes these away, so it does not look for ever. */
+static bool wait_for_pending(sp_allocator *allocator, const sp_block_wish *wish)
 {
     pending_points pending;
-    const bool is_any_met = collect_pending(allocator, &pending);
-    if (pending.set.count == 0) return is_any_met && !SP_PLANTED(passed_is_nothing);
+    pending.count = 0;
+    pending.is_any_passed = false;
+    bool is_any_ready = false;
+    for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
+        /* In this order: what stops being pending in between is ready for the second look. */
+        sp__class_pool_each_pending(&allocator->pools[i], add_pending, &pending);
+        if (sp__class_pool_has_ready(&allocator->pools[i], i != wish->size_class)) {
+            is_any_ready = true;
+        }
+    }
+    if (pending.is_any_passed || is_any_ready) return !SP_PLANTED(passed_is_nothing);
+    if (pending.count == 0) return false;
     sp_fetch_add_relaxed(&allocator->waits, (uint64_t)1);
-    return sp__point_wait_passed(pending.points[0], SP_NO_DEADLINE) == SP_OK;
+    return wait_for_any(&pending);
 }
 
 static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
@@ -242,6 +239,14 @@ static void end_giving(sp_allocator *allocator, bool is_given)
 {
     if (is_given) sp_fetch_add_release(&allocator->gifts, (uint64_t)1);
     sp_fetch_sub_release(&allocator->givers, 1);
+    sp_word_wake(&allocator->givers, SP_WAKE_ALL);
+}
+
+/* What a thread has taken out of a cache is in no pool for a moment: it counts as a giver. */
+static void flush_caches(sp_allocator *allocator)
+{
+    sp_fetch_add_relaxed(&allocator->givers, 1);
+    end_giving(allocator, sp__allocator_flush_caches(allocator));
 }
 
 static bool trim_all(sp_allocator *allocator)
@@ -266,12 +271,12 @@ static bool others_give_way(sp_allocator *allocator)
  * so. They wait for nobody. True if there is more now than `gifts`, before it looked. */
 static bool others_have_given(sp_allocator *allocator, uint64_t gifts)
 {
-    while (sp_load_acquire(&allocator->givers) > 0) {
+    for (;;) {
+        const uint32_t givers = sp_load_acquire(&allocator->givers);
         if (sp_load_acquire(&allocator->gifts) != gifts) return true;
-        sp_spin_hint();
-        sp_thread_yield();
+        if (givers == 0) return false;
+        sp_word_wait(&allocator->givers, givers, SP_NO_DEADLINE);
     }
-    return sp_load_acquire(&allocator->gifts) != gifts;
 }
 
 /* A block from a new slab, or from what the caches held; *out is NULL if there is no memory. */
@@ -281,21 +286,23 @@ static sp_status make_or_find_block(sp_allocator *allocator, const sp_block_wish
     do {
         const sp_status status = slab_new(allocator, wish->size_class, wish->bytes, out);
         if (status != SP_OUT_OF_MEMORY) return status;
-        sp__allocator_flush_caches(allocator);
+        flush_caches(allocator);
+        sp__class_pool_settle(&allocator->pools[wish->size_class]);
         *out = sp__pool_take(allocator, wish->size_class, wish->own);
     } while (*out == NULL && trim_all(allocator));
     return SP_OK;
 }
 
 /* Is there hope for more memory than there was when `gifts` were counted? */
-static bool more_comes(sp_allocator *allocator, uint32_t *patience, uint64_t gifts)
+static bool more_comes(sp_allocator *allocator, const sp_block_wish *wish, uint32_t *patience,
+                       uint64_t gifts)
 {
     sp_delay_point();
-    if (*patience > 0 && wait_for_pending(allocator)) {
+    if (*patience > 0 && wait_for_pending(allocator, wish)) {
         (*patience)--;
         return true;
     }
-    return others_give_way(allocator) || wait_for_pending(allocator) ||
+    return others_give_way(allocator) || wait_for_pending(allocator, wish) ||
            others_have_given(allocator, gifts);
 }
 
@@ -308,7 +315,7 @@ static sp_status take_block(sp_allocator *allocator, const sp_block_wish *wish, 
     sp_status status = SP_OK;
     uint32_t patience = PATIENCE;
     sp_fetch_add_relaxed(&allocator->short_takers, 1);
-    while (status == SP_OK && *out == NULL && more_comes(allocator, &patience, gifts)) {
+    while (status == SP_OK && *out == NULL && more_comes(allocator, wish, &patience, gifts)) {
         gifts = sp_load_acquire(&allocator->gifts);
         status = make_or_find_block(allocator, wish, out);
     }
@@ -331,25 +338,9 @@ bool sp__allocator_check(sp_allocator *allocator)
     sp__allocator_flush_caches(allocator);
     uint64_t pooled_bytes = 0;
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
-        sp_class_pool *pool = &allocator->pools[i];
-        bool is_right = true;
-        uint64_t blocks = 0;
-        sp_mutex_lock(&pool->lock);
-        for (sp_slab *slab = pool->first; slab != NULL; slab = slab->next) {
-            uint32_t count = 0;
-            for (sp_block *block = slab->first; block != NULL; block = block->next) {
-                pooled_bytes += block->bytes;
-                count++;
-            }
-            if (count != slab->pooled_count) is_right = false;
-            blocks += count;
-        }
-        if (blocks != pool->pooled_blocks) is_right = false;
-        sp_mutex_unlock(&pool->lock);
-        if (!is_right) {
-            sp__fail(SP_INTERNAL, "size class %u: its lists hold other blocks than it counts", i);
-            return false;
-        }
+        if (sp__class_pool_check(&allocator->pools[i], &pooled_bytes)) continue;
+        sp__fail(SP_INTERNAL, "size class %u: its lists contradict each other", i);
+        return false;
     }
     sp_memory_stats stats;
     sp__allocator_stats(allocator, &stats);

@@ -17,14 +17,14 @@ typedef struct sp_block_wish {
  * for pending points and lets others give way, and takes what that frees; then SP_OUT_OF_MEMORY. */
 sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out);
 
+/* Gives the slab's memory back; it was detached from its pool. How many bytes. */
+uint64_t sp__slab_release(sp_slab *slab);
+
 /* A pooled block of the class that `own` may use without waiting, or NULL. */
 sp_block *sp__pool_take(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own);
+
 void sp__pool_give(sp_allocator *allocator, sp_block *block);
-/* Takes a slab with all its pooled blocks out of the pool. */
-void sp__pool_unlink_locked(sp_class_pool *pool, sp_slab *slab) SP_REQUIRES(&pool->lock);
-/* Every stream cache empties into the pools. */
-void sp__allocator_flush_caches(sp_allocator *allocator);
-/* May `own` (NULL: anybody) use a free block without waiting? Drops points that have passed. */
-bool sp__block_is_ready_for(sp_block *block, const sp_timeline *own);
+/* Every stream cache empties into the pools; false if there was nothing in them. */
+bool sp__allocator_flush_caches(sp_allocator *allocator);
 
 #endif

@@ -54,6 +54,16 @@ void sp__storage_block_free(sp_block *block)
     sp__storage_recycle(SP_CONTAINER_OF(block, sp_rt_storage, block));
 }
 
+sp_waiter *sp__storage_block_waiter(sp_block *block)
+{
+    return &SP_CONTAINER_OF(block, sp_rt_storage, block)->retire_waiter;
+}
+
+sp_block *sp__storage_block_of_waiter(sp_waiter *waiter)
+{
+    return &SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter)->block;
+}
+
 void sp__storage_recycle(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 {
     storage->ready = (sp_point){0};

@@ -10,6 +10,7 @@
 #define SHARED_STREAMS 6
 #define PHASES 5
 #define MOST_BYTES (3u << 20) /* larger than a slab of small blocks */
+#define HELD_BLOCKS 200
 
 /* What a storage's bytes are is told by its pattern, so it can be verified by whoever gets it. */
 typedef struct block {
@@ -33,6 +34,8 @@ typedef struct stress {
     sp_atomic_u32 finished; /* threads, in this phase */
     uint64_t trimmed_bytes; /* given back while others allocated */
     bool may_run_out;       /* of memory: there is a limit */
+    sp_stream held;         /* waits for the host's access to `key` */
+    block key, sink;
     /* The ledger. */
     sp_atomic_i64 in_use_bytes;
     sp_atomic_u64 allocations, frees, verified_bytes, refused;
@@ -136,14 +139,34 @@ static void release_while_written(stress *all, block *old, uint64_t *random)
     release(all, old);
 }
 
+/* Reads on two streams at once, so that the memory belongs to neither stream when it dies. */
+static void release_while_read_twice(stress *all, block *old, uint64_t *random)
+{
+    block copies[2] = {*old, *old};
+    for (int i = 0; i < 2; i++) {
+        if (make(all, &copies[i])) {
+            copy(random_shared(all, random), copies[i].storage, old->storage);
+        } else {
+            copies[i].storage.bits = 0;
+        }
+    }
+    release(all, old);
+    for (int i = 0; i < 2; i++) {
+        if (copies[i].storage.bits != 0) verify_and_release(all, &copies[i]);
+    }
+}
+
 static void end_life(stress *all, block *old, uint64_t *random)
 {
-    switch (random_next(random) % 4) {
+    switch (random_next(random) % 5) {
     case 0:
         release_while_read(all, old, random);
         break;
     case 1:
         release_while_written(all, old, random);
+        break;
+    case 2:
+        release_while_read_twice(all, old, random);
         break;
     default:
         verify_and_release(all, old);
@@ -209,7 +232,41 @@ static void release_rest(stress *all)
     }
 }
 
-typedef enum stress_kind { STRESS_PLAIN, STRESS_TRIMMED, STRESS_LIMITED } stress_kind;
+typedef enum stress_kind { STRESS_PLAIN, STRESS_TRIMMED, STRESS_LIMITED, STRESS_HELD } stress_kind;
+
+static void touch(sp_stream stream, sp_storage to, sp_storage from)
+{
+    CHECK_OK(sp_storage_copy_async(stream, (sp_storage_range){to, 0, 1},
+                                   (sp_storage_range){from, 0, 1}));
+}
+
+/* Memory of all sizes that stays pending, and belongs to no stream, until let_go. */
+static void hold_memory(stress *all)
+{
+    uint64_t random = random_seed(THREADS);
+    void *data;
+    all->held = new_stream();
+    all->key = all->sink = (block){.bytes = 64};
+    CHECK(make(all, &all->key) && make(all, &all->sink));
+    CHECK_OK(sp_storage_host_begin(all->key.storage, SP_WRITE, &data));
+    for (int i = 0; i < HELD_BLOCKS; i++) {
+        block held = {.bytes = 1 + random_size(&random)};
+        CHECK(make(all, &held));
+        touch(all->held, all->key.storage, held.storage);
+        touch(all->shared[i % SHARED_STREAMS], all->sink.storage, held.storage);
+        release(all, &held);
+    }
+}
+
+static void let_go(stress *all)
+{
+    CHECK_STATUS(sp_stream_query(all->held), SP_NOT_READY);
+    CHECK_OK(sp_storage_host_end(all->key.storage, SP_WRITE));
+    CHECK_OK(sp_stream_synchronize(all->held));
+    release(all, &all->key);
+    release(all, &all->sink);
+    CHECK_OK(sp_stream_release(all->held));
+}
 
 /* Half of what is in use after the first phase, so that the later ones run out of memory. */
 static void limit_memory(stress *all)
@@ -222,7 +279,8 @@ static void limit_memory(stress *all)
 
 static void begin_stress(stress *all, stress_kind kind)
 {
-    runtime_begin();
+    /* Streams for all, so that no thread shares the held one. */
+    runtime_begin_with(&(runtime_setting){.streams = kind == STRESS_HELD ? "64" : NULL});
     *all = (stress){.rounds = (uint32_t)test_count(20000, 1500)};
     if (kind == STRESS_TRIMMED) CHECK_OK(sp_device_set_cache_watermarks(TESTED, 1 << 18, 1 << 20));
     for (uint32_t i = 0; i < THREADS; i++) all->random[i] = random_seed(i);
@@ -243,6 +301,7 @@ static void run_stress(stress_kind kind)
 {
     static stress all; /* large for a stack */
     begin_stress(&all, kind);
+    if (kind == STRESS_HELD) hold_memory(&all);
     for (int phase = 0; phase < PHASES; phase++) {
         if (kind == STRESS_LIMITED && phase == 1) limit_memory(&all);
         sp_store_relaxed(&all.finished, 0);
@@ -257,6 +316,7 @@ static void run_stress(stress_kind kind)
               (unsigned long long)all.trimmed_bytes);
     if (kind == STRESS_TRIMMED) CHECK(all.trimmed_bytes > 0); /* slabs did come and go */
     if (kind == STRESS_LIMITED) CHECK(refused > 0);
+    if (kind == STRESS_HELD) let_go(&all);
     end_stress(&all);
 }
 
@@ -273,6 +333,11 @@ TEST(the_same_holds_while_the_cache_is_trimmed_all_the_time)
 TEST(the_same_holds_at_a_memory_limit)
 {
     run_stress(STRESS_LIMITED);
+}
+
+TEST(the_same_holds_while_some_memory_of_all_sizes_stays_pending)
+{
+    run_stress(STRESS_HELD);
 }
 
 TEST_MAIN

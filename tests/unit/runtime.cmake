@@ -8,10 +8,11 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 # Each program once as it is, once under the checker, which must report nothing, and, in builds that
 # can, once with delays at every marked place.
 foreach(suite
-    adopt adopt_ready allocator call_order command_list current_stream event event_time frontier
-    host_access host_exit host_memory host_streams null_faults runtime_state runtime_state_faults
-    runtime_state_memory runtime_state_process storage stream stream_faults stream_host stream_line
-    stream_pool submit submit_ranges dlpack npz tensor tensor_copy eager wait_graph)
+    adopt adopt_ready allocator block_pool call_order command_list current_stream event event_time
+    frontier host_access host_exit host_memory host_streams null_faults runtime_state
+    runtime_state_faults runtime_state_memory runtime_state_process storage stream stream_faults
+    stream_host stream_line stream_pool submit submit_ranges dlpack npz tensor tensor_copy eager
+    wait_graph)
     set(program test_${suite})
     sp_add_test(${program} SOURCES ${program}.c LABELS runtime LINKS sp_runtime_fixture TIMEOUT 120)
     # Not where two streams use different ranges of a storage: the checker looks at whole ones.

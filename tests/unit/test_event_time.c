@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/heap.h"
 #include "device/thread_record.h"
 
 static sp_event timed_event(void)
@@ -32,6 +33,112 @@ TEST(elapsed_time_is_that_of_the_commands_between_two_records)
     CHECK_OK(sp_event_release(start));
     CHECK_OK(sp_event_release(end));
     CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+/* A record whose command is held back keeps its own stamp, and no other: the others are used again,
+ * without new memory. */
+TEST(one_held_record_stops_no_other_stamp_from_being_used_again)
+{
+    runtime_begin();
+    const sp_stream held = new_stream();
+    const sp_stream stream = new_stream();
+    const sp_event stuck = timed_event();
+    const sp_event event = timed_event();
+    gate blocker = gate_closed(CPU);
+    gate_hold(&blocker, held);
+    CHECK_OK(sp_event_record(stuck, held));
+    CHECK_OK(sp_event_release(stuck));
+    const uint64_t rounds = test_count(2000, 300);
+    for (uint64_t i = 0; i < 2 * rounds; i++) {
+        if (i == rounds) sp_heap_fail_after(0); /* whatever allocates from here on fails */
+        CHECK_OK(sp_event_record(event, stream));
+        if (i % 16 == 0) CHECK_OK(sp_stream_synchronize(stream));
+    }
+    CHECK(!sp_heap_has_failed());
+    sp_heap_fail_after(UINT64_MAX);
+    CHECK_OK(sp_event_release(event));
+    gate_open(&blocker);
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(held));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+TEST(a_stamp_is_used_again_only_when_its_own_command_has_completed)
+{
+    runtime_begin();
+    const sp_stream held = new_stream();
+    const sp_stream stream = new_stream();
+    const sp_event moved = timed_event();
+    const sp_event start = timed_event();
+    const sp_event end = timed_event();
+    gate blocker = gate_closed(CPU);
+    gate_hold(&blocker, held);
+    CHECK_OK(sp_event_record(moved, held));
+    CHECK_OK(sp_event_record(moved, stream)); /* gives the stamp that `held` has yet to write */
+    CHECK_OK(sp_event_record(start, stream));
+    CHECK_OK(sp_event_record(end, stream));
+    int64_t before = -1;
+    CHECK_OK(sp_event_elapsed(start, end, &before));
+    CHECK(before >= 0);
+    gate_open(&blocker);
+    CHECK_OK(sp_stream_synchronize(held));
+    gate_destroy(&blocker);
+    int64_t after = -1;
+    CHECK_OK(sp_event_elapsed(start, end, &after));
+    CHECK_EQ_INT(after, before);
+    const sp_event all[] = {moved, start, end};
+    for (int i = 0; i < 3; i++) CHECK_OK(sp_event_release(all[i]));
+    CHECK_OK(sp_stream_release(held));
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
+typedef struct measuring {
+    sp_event event;
+    sp_atomic_u32 is_done;
+} measuring;
+
+static void measure(void *arg)
+{
+    measuring *self = arg;
+    int64_t ns = -1;
+    CHECK_OK(sp_event_elapsed(self->event, self->event, &ns));
+    CHECK_EQ_INT(ns, 0);
+    raise_by_one(&self->is_done);
+}
+
+/* However often the event is recorded meanwhile. */
+TEST(elapsed_waits_for_the_records_that_it_found_and_for_no_later_one)
+{
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    sp_stream_ref ref;
+    CHECK_OK(sp__rt_stream_find(stream, &ref));
+    measuring self = {.event = timed_event()};
+    gate first = gate_closed(CPU);
+    gate second = gate_closed(CPU);
+    gate_hold(&first, stream);
+    CHECK_OK(sp_event_record(self.event, stream));
+    sp_thread thread;
+    REQUIRE_OK(sp_thread_create(&thread, "measure", measure, &self));
+    /* It sleeps for the first record when its node is with the stream's timeline. */
+    const uint64_t deadline = sp_clock_deadline(30 * SECOND);
+    while (sp_load_seq_cst(&ref.queue->timeline.wanted) == UINT64_MAX) {
+        REQUIRE(sp_clock_now() < deadline);
+        sp_thread_yield();
+    }
+    gate_hold(&second, stream);
+    CHECK_OK(sp_event_record(self.event, stream));
+    gate_open(&first);
+    await_at_least(&self.is_done, 1);
+    gate_open(&second);
+    sp_thread_join(&thread);
+    gate_destroy(&first);
+    gate_destroy(&second);
+    CHECK_OK(sp_event_release(self.event));
     CHECK_OK(sp_stream_release(stream));
     runtime_end();
 }

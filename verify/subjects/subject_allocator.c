@@ -15,6 +15,9 @@ void sp__subject_allocator_trim(void *arg);
 void sp__subject_allocator_pending(void *arg);
 void sp__subject_allocator_flush(void *arg);
 void sp__subject_allocator_passing(void *arg);
+void sp__subject_allocator_two_points(void *arg);
+void sp__subject_allocator_first_of_two(void *arg);
+void sp__subject_allocator_close(void *arg);
 
 #define BLOCK_BYTES ((uint64_t)512 << 10) /* two in a slab */
 
@@ -216,7 +219,120 @@ void sp__subject_allocator_passing(void *arg)
     sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
     w.block->frontier.write = (sp_point){&w.queues[0]->base.timeline, 1};
     give(&w, w.block);
+    sp__allocator_flush_caches(&w.device->allocator);
     sp__subject_run((const sp_thread_fn[]){last_use, use_once_on_1}, 2, &w);
     give(&w, kept);
+    end(&w);
+}
+
+/* ---- a block behind points of two queues ---- */
+
+static void pass_first(void *arg)
+{
+    world *w = arg;
+    words_of(w->block)[0] = 7;
+    sp__timeline_advance(&w->queues[0]->base.timeline, 1);
+}
+
+static void pass_second(void *arg)
+{
+    world *w = arg;
+    words_of(w->block)[1] = 8;
+    sp__timeline_advance(&w->queues[1]->base.timeline, 1);
+}
+
+static void pass_both(void *arg)
+{
+    pass_first(arg);
+    pass_second(arg);
+}
+
+/* For use anywhere at once, so both points must have passed. */
+static void use_anywhere(void *arg)
+{
+    world *w = arg;
+    sp_block *block;
+    SP_SCHED_ASSERT(sp__allocator_take_any(&w->device->allocator, BLOCK_BYTES, false, &block) ==
+                    SP_OK);
+    words_of(block)[0] = words_of(block)[1] = 1;
+    give(w, block);
+}
+
+void sp__subject_allocator_two_points(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    static const sp_thread_fn two[] = {use_anywhere, pass_both};
+    static const sp_thread_fn three[] = {use_anywhere, pass_first, pass_second};
+    world w;
+    begin(&w);
+    sp_block *kept = w.other;
+    w.block->frontier.write = (sp_point){&w.queues[0]->base.timeline, 1};
+    SP_SCHED_ASSERT(sp__frontier_reserve(&w.block->frontier) == SP_OK);
+    sp__frontier_publish(&w.block->frontier, SP_READ, (sp_point){&w.queues[1]->base.timeline, 1});
+    give(&w, w.block);
+    sp__subject_run(threads == 2 ? two : three, threads, &w);
+    give(&w, kept);
+    end(&w);
+}
+
+/* ---- without memory, the first pending block that becomes ready is enough ---- */
+
+static void pass_other(void *arg)
+{
+    world *w = arg;
+    words_of(w->other)[0] = 7;
+    sp__timeline_advance(&w->queues[1]->base.timeline, 1);
+}
+
+static void give_first(void *arg)
+{
+    world *w = arg;
+    give(w, w->block);
+}
+
+/* The first block stays pending until the taker has come back. */
+void sp__subject_allocator_first_of_two(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w);
+    sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
+    w.block->frontier.write = (sp_point){&w.queues[0]->base.timeline, 1};
+    w.other->frontier.write = (sp_point){&w.queues[1]->base.timeline, 1};
+    if (threads == 2) give_first(&w);
+    give(&w, w.other);
+    sp__subject_run((const sp_thread_fn[]){use_anywhere, pass_other, give_first}, threads, &w);
+    sp__timeline_advance(&w.queues[0]->base.timeline, 1);
+    end(&w);
+}
+
+/* ---- a closed allocator keeps nothing ---- */
+
+static void close_allocator(void *arg)
+{
+    world *w = arg;
+    sp__allocator_close(&w->device->allocator);
+}
+
+static void give_other(void *arg)
+{
+    world *w = arg;
+    give(w, w->other);
+}
+
+/* One block is pending, one free for its stream's cache; the order of their ends and of the close
+ * may be any. */
+void sp__subject_allocator_close(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w);
+    w.block->frontier.write = (sp_point){&w.queues[1]->base.timeline, 1};
+    give(&w, w.block);
+    if (threads == 2) pass_second(&w);
+    sp__subject_run((const sp_thread_fn[]){close_allocator, give_other, pass_second}, threads, &w);
+    sp_memory_stats stats;
+    sp__allocator_stats(&w.device->allocator, &stats);
+    SP_SCHED_ASSERT(stats.reserved_bytes == 0);
     end(&w);
 }

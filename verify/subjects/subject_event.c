@@ -21,6 +21,7 @@ typedef struct world {
     sp_stream stream;
     sp_soft_queue *queue;
     sp_event event;
+    sp_event start;         /* of event_time */
     sp_subject_log logs[2]; /* one for each command: plain, read after its event */
     uint32_t calls;         /* plain: of the callback */
     sp_atomic_u32 expected_calls;
@@ -116,21 +117,29 @@ void sp__subject_event_release(void *arg)
 
 /* ---- times: the stamp of a record is used again when nobody reads or writes it any more ---- */
 
+static void record_alone(void *arg)
+{
+    record(arg);
+}
+
 static void elapse(void *arg)
 {
     world *w = arg;
     int64_t ns = -1;
-    SP_SCHED_ASSERT(sp_event_elapsed(w->event, w->event, &ns) == SP_OK);
-    SP_SCHED_ASSERT(ns >= 0);
+    SP_SCHED_ASSERT(sp_event_elapsed(w->start, w->event, &ns) == SP_OK);
+    SP_SCHED_ASSERT(ns >= 0); /* a stamp in its next life reads 0, or a later record's time */
 }
 
 void sp__subject_event_time(void *arg)
 {
-    (void)arg;
+    const uint32_t threads = *(const uint32_t *)arg;
     world w;
     begin(&w, true);
+    SP_SCHED_ASSERT(sp_event_create(&(sp_event_options){.enable_timing = true}, &w.start) == SP_OK);
+    SP_SCHED_ASSERT(sp_event_record(w.start, w.stream) == SP_OK);
     SP_SCHED_ASSERT(record(&w));
-    sp__subject_run((const sp_thread_fn[]){record_twice, elapse}, 2, &w);
+    sp__subject_run((const sp_thread_fn[]){record_twice, elapse, record_alone}, threads, &w);
+    SP_SCHED_ASSERT(sp_event_release(w.start) == SP_OK);
     release(&w);
     end(&w);
 }

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lists of ready blocks and the heaps of pending ones. */
+#include "runtime/block_pool.h"
+
+#include "base/assert.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+
+#define FOREIGN_LOOKS 8
+#define NO_LANE UINT32_MAX
+
+/* ---- heaps: pairing heaps by the value that a block is filed under ---- */
+
+static sp_block *meld(sp_block *a, sp_block *b)
+{
+    if (a == NULL) return b;
+    if (b == NULL) return a;
+    if (b->pending_on.value < a->pending_on.value) {
+        sp_block *former = a;
+        a = b;
+        b = former;
+    }
+    b->next = a->child;
+    a->child = b;
+    return a;
+}
+
+static void heap_push(sp_block **top, sp_block *block)
+{
+    block->next = block->child = NULL;
+    *top = meld(*top, block);
+}
+
+/* Two passes: children are melded in pairs, then the pairs from the last to the first. */
+static sp_block *heap_pop(sp_block **top)
+{
+    sp_block *popped = *top;
+    sp_block *pairs = NULL;
+    for (sp_block *child = popped->child; child != NULL;) {
+        sp_block *second = child->next;
+        sp_block *rest = second != NULL ? second->next : NULL;
+        child->next = NULL;
+        if (second != NULL) second->next = NULL;
+        sp_block *pair = meld(child, second);
+        pair->next = pairs;
+        pairs = pair;
+        child = rest;
+    }
+    sp_block *melded = NULL;
+    while (pairs != NULL) {
+        sp_block *rest = pairs->next;
+        pairs->next = NULL;
+        melded = meld(melded, pairs);
+        pairs = rest;
+    }
+    *top = melded;
+    popped->next = popped->child = NULL;
+    return popped;
+}
+
+/* ---- ready blocks ---- */
+
+static void slab_link(sp_slab **list, sp_slab *slab)
+{
+    slab->previous = NULL;
+    slab->next = *list;
+    if (*list != NULL) (*list)->previous = slab;
+    *list = slab;
+}
+
+static void slab_unlink(sp_slab **list, sp_slab *slab)
+{
+    if (slab->previous != NULL) slab->previous->next = slab->next;
+    if (slab->next != NULL) slab->next->previous = slab->previous;
+    if (*list == slab) *list = slab->next;
+    slab->previous = slab->next = NULL;
+}
+
+/* The list that a slab with `ready_count` ready blocks, one or more, belongs to. */
+static sp_slab **list_of_locked(sp_class_pool *pool, const sp_slab *slab) SP_REQUIRES(&pool->lock)
+{
+    return slab->ready_count == slab->block_count ? &pool->unused : &pool->partial;
+}
+
+static void ready_push_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
+{
+    sp_slab *slab = block->slab;
+    if (slab->ready_count > 0) slab_unlink(list_of_locked(pool, slab), slab);
+    block->next = slab->ready;
+    slab->ready = block;
+    slab->ready_count++;
+    pool->ready_blocks++;
+    slab_link(list_of_locked(pool, slab), slab);
+}
+
+/* From a slab that is in use anyway, if there is one: the others can be given back. */
+static sp_block *ready_pop_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock)
+{
+    sp_slab *slab = pool->partial != NULL ? pool->partial : pool->unused;
+    if (slab == NULL) return NULL;
+    sp_block *block = slab->ready;
+    slab_unlink(list_of_locked(pool, slab), slab);
+    slab->ready = block->next;
+    slab->ready_count--;
+    pool->ready_blocks--;
+    if (slab->ready_count > 0) slab_link(list_of_locked(pool, slab), slab);
+    return block;
+}
+
+/* ---- pending blocks ---- */
+
+static uint32_t lane_of(const sp_class_pool *pool, const sp_timeline *timeline)
+{
+    const sp_queue *owner = timeline->owner;
+    if (owner == NULL || owner->device != pool->dev || owner->index >= SP_POOL_LANES) {
+        return NO_LANE;
+    }
+    return owner->index;
+}
+
+typedef struct filing {
+    const sp_class_pool *pool;
+    sp_point point; /* a foreign one only if all are */
+    uint32_t lane;
+} filing;
+
+static void choose(void *ctx, sp_point point)
+{
+    filing *chosen = ctx;
+    if (chosen->lane != NO_LANE) return;
+    chosen->point = point;
+    if (chosen->pool != NULL) chosen->lane = lane_of(chosen->pool, point.timeline);
+}
+
+sp_point sp__block_pending_point(const sp_block *block)
+{
+    filing chosen = {.lane = NO_LANE};
+    sp__frontier_each(&block->frontier, choose, &chosen);
+    return chosen.point;
+}
+
+static void foreign_push_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
+{
+    block->next = block->child = NULL;
+    if (pool->foreign == NULL) pool->foreign_end = &pool->foreign;
+    *pool->foreign_end = block;
+    pool->foreign_end = &block->next;
+}
+
+static sp_block *foreign_pop_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock)
+{
+    sp_block *block = pool->foreign;
+    pool->foreign = block->next;
+    return block;
+}
+
+/* Where the block belongs now. */
+static void file_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
+{
+    sp__frontier_prune(&block->frontier);
+    if (sp__frontier_is_empty(&block->frontier)) {
+        ready_push_locked(pool, block);
+        return;
+    }
+    filing chosen = {.pool = pool, .lane = NO_LANE};
+    sp__frontier_each(&block->frontier, choose, &chosen);
+    block->pending_on = chosen.point;
+    if (chosen.lane == NO_LANE) {
+        foreign_push_locked(pool, block);
+        return;
+    }
+    sp_pool_lane *lane = &pool->lanes[chosen.lane];
+    const bool is_alone = sp__frontier_only_timeline(&block->frontier) == chosen.point.timeline;
+    heap_push(is_alone ? &lane->alone : &lane->others, block);
+    pool->lanes_in_use[chosen.lane / 64] |= (uint64_t)1 << chosen.lane % 64;
+}
+
+static sp_block *lane_pop_locked(sp_class_pool *pool, uint32_t index, sp_block **top)
+    SP_REQUIRES(&pool->lock)
+{
+    sp_block *block = heap_pop(top);
+    const sp_pool_lane *lane = &pool->lanes[index];
+    if (lane->alone == NULL && lane->others == NULL) {
+        pool->lanes_in_use[index / 64] &= ~((uint64_t)1 << index % 64);
+    }
+    return block;
+}
+
+/* What was filed under a point that has passed. */
+static void refile_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
+{
+    if (SP_PLANTED(first_point_only)) sp__frontier_clear(&block->frontier);
+    file_locked(pool, block);
+}
+
+/* Files anew the blocks of one lane whose point has passed; until one is ready, if that is enough.
+ */
+static void settle_lane_locked(sp_class_pool *pool, uint32_t index, bool is_one_enough)
+    SP_REQUIRES(&pool->lock)
+{
+    sp_block **tops[] = {&pool->lanes[index].alone, &pool->lanes[index].others};
+    for (int i = 0; i < 2; i++) {
+        while (*tops[i] != NULL && sp__point_has_passed((*tops[i])->pending_on)) {
+            refile_locked(pool, lane_pop_locked(pool, index, tops[i]));
+            if (is_one_enough && pool->ready_blocks > 0) return;
+        }
+    }
+}
+
+static void settle_lanes_locked(sp_class_pool *pool, bool is_one_enough) SP_REQUIRES(&pool->lock)
+{
+    for (uint32_t word = 0; word < SP_POOL_LANES / 64; word++) {
+        for (uint64_t left = pool->lanes_in_use[word]; left != 0; left &= left - 1) {
+            const uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(left);
+            settle_lane_locked(pool, index, is_one_enough);
+            if (is_one_enough && pool->ready_blocks > 0) return;
+        }
+    }
+}
+
+static void settle_foreign_locked(sp_class_pool *pool, uint32_t looks) SP_REQUIRES(&pool->lock)
+{
+    sp_block *const newest =
+        pool->foreign != NULL ? SP_CONTAINER_OF(pool->foreign_end, sp_block, next) : NULL;
+    for (uint32_t i = 0; i < looks && pool->foreign != NULL; i++) {
+        sp_block *block = foreign_pop_locked(pool);
+        refile_locked(pool, block);
+        if (block == newest) break; /* once round */
+    }
+}
+
+static sp_block *own_pop_locked(sp_class_pool *pool, const sp_timeline *own)
+    SP_REQUIRES(&pool->lock)
+{
+    const uint32_t index = own != NULL ? lane_of(pool, own) : NO_LANE;
+    if (index == NO_LANE || pool->lanes == NULL || pool->lanes[index].alone == NULL) return NULL;
+    return lane_pop_locked(pool, index, &pool->lanes[index].alone);
+}
+
+/* ---- put and take ---- */
+
+sp_pool_put sp__class_pool_put(sp_class_pool *pool, sp_block *block)
+{
+    sp_pool_put done = SP_PUT_DONE;
+    sp_mutex_lock(&pool->lock);
+    if (SP_UNLIKELY(pool->is_closed)) {
+        sp__frontier_prune(&block->frontier);
+        done = sp__frontier_is_empty(&block->frontier) ? SP_PUT_CLOSED : SP_PUT_REFUSED;
+    }
+    if (done != SP_PUT_REFUSED) file_locked(pool, block);
+    sp_mutex_unlock(&pool->lock);
+    return done;
+}
+
+sp_block *sp__class_pool_take(sp_class_pool *pool, const sp_timeline *own)
+{
+    sp_mutex_lock(&pool->lock);
+    sp_block *block = ready_pop_locked(pool);
+    if (block == NULL) block = own_pop_locked(pool, own);
+    if (block == NULL && !SP_PLANTED(ready_blocks_only)) {
+        settle_lanes_locked(pool, true);
+        if (pool->ready_blocks == 0) settle_foreign_locked(pool, FOREIGN_LOOKS);
+        block = ready_pop_locked(pool);
+    }
+    sp_mutex_unlock(&pool->lock);
+    return block;
+}
+
+void sp__class_pool_settle(sp_class_pool *pool)
+{
+    sp_mutex_lock(&pool->lock);
+    settle_foreign_locked(pool, UINT32_MAX);
+    settle_lanes_locked(pool, false);
+    sp_mutex_unlock(&pool->lock);
+}
+
+sp_slab *sp__class_pool_detach(sp_class_pool *pool)
+{
+    sp_mutex_lock(&pool->lock);
+    sp_slab **list =
+        SP_PLANTED(trim_in_use) && pool->unused == NULL ? &pool->partial : &pool->unused;
+    sp_slab *slab = *list;
+    if (slab != NULL) {
+        slab_unlink(list, slab);
+        pool->ready_blocks -= slab->ready_count;
+    }
+    sp_mutex_unlock(&pool->lock);
+    return slab;
+}
+
+/* Takes all pending blocks out, in any order. */
+static sp_block *drain_pending_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock)
+{
+    sp_block *chain = NULL;
+    while (pool->foreign != NULL) {
+        sp_block *block = foreign_pop_locked(pool);
+        block->next = chain;
+        chain = block;
+    }
+    for (uint32_t i = 0; pool->lanes != NULL && i < SP_POOL_LANES; i++) {
+        sp_block **tops[] = {&pool->lanes[i].alone, &pool->lanes[i].others};
+        for (int k = 0; k < 2; k++) {
+            while (*tops[k] != NULL) {
+                sp_block *block = lane_pop_locked(pool, i, tops[k]);
+                block->next = chain;
+                chain = block;
+            }
+        }
+    }
+    return chain;
+}
+
+sp_block *sp__class_pool_close(sp_class_pool *pool)
+{
+    sp_mutex_lock(&pool->lock);
+    pool->is_closed = true;
+    sp_block *chain = drain_pending_locked(pool);
+    sp_mutex_unlock(&pool->lock);
+    return chain;
+}
+
+void sp__class_pool_each_pending(sp_class_pool *pool, sp_point_fn fn, void *ctx)
+{
+    sp_mutex_lock(&pool->lock);
+    for (uint32_t word = 0; word < SP_POOL_LANES / 64; word++) {
+        for (uint64_t left = pool->lanes_in_use[word]; left != 0; left &= left - 1) {
+            const sp_pool_lane *lane = &pool->lanes[word * 64 + (uint32_t)__builtin_ctzll(left)];
+            if (lane->alone != NULL) fn(ctx, lane->alone->pending_on);
+            if (lane->others != NULL) fn(ctx, lane->others->pending_on);
+        }
+    }
+    for (const sp_block *block = pool->foreign; block != NULL; block = block->next) {
+        fn(ctx, block->pending_on);
+    }
+    sp_mutex_unlock(&pool->lock);
+}
+
+bool sp__class_pool_has_ready(sp_class_pool *pool, bool is_whole)
+{
+    sp_mutex_lock(&pool->lock);
+    const bool has_ready = is_whole ? pool->unused != NULL : pool->ready_blocks > 0;
+    sp_mutex_unlock(&pool->lock);
+    return has_ready;
+}
+
+/* ---- life ---- */
+
+void sp__class_pool_init(sp_class_pool *pool, const sp_dev *dev)
+{
+    sp_mutex_init(&pool->lock, SP_LOCK_CLASS_POOL);
+    pool->dev = dev;
+}
+
+void sp__class_pool_deinit(sp_class_pool *pool)
+{
+    sp_mutex_lock(&pool->lock);
+    sp_pool_lane *lanes = pool->lanes;
+    pool->lanes = NULL;
+    sp_mutex_unlock(&pool->lock);
+    sp_free(lanes);
+    sp_mutex_deinit(&pool->lock);
+}
+
+sp_status sp__class_pool_prepare(sp_class_pool *pool)
+{
+    sp_mutex_lock(&pool->lock);
+    if (pool->lanes == NULL) pool->lanes = sp_calloc(SP_POOL_LANES, sizeof *pool->lanes);
+    const bool is_ready = pool->lanes != NULL;
+    sp_mutex_unlock(&pool->lock);
+    if (is_ready) return SP_OK;
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory for the index of a size class");
+}
+
+/* ---- the check ---- */
+
+static bool check_slabs_locked(const sp_slab *slab, bool is_unused, uint64_t *blocks,
+                               uint64_t *bytes)
+{
+    bool is_right = true;
+    for (const sp_slab *before = NULL; slab != NULL; before = slab, slab = slab->next) {
+        uint32_t count = 0;
+        for (const sp_block *block = slab->ready; block != NULL; block = block->next) {
+            if (!sp__frontier_is_empty(&block->frontier)) is_right = false;
+            *bytes += block->bytes;
+            count++;
+        }
+        if (slab->previous != before || count != slab->ready_count || count == 0) is_right = false;
+        if ((count == slab->block_count) != is_unused) is_right = false;
+        *blocks += count;
+    }
+    return is_right;
+}
+
+static bool check_lanes_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock)
+{
+    for (uint32_t i = 0; pool->lanes != NULL && i < SP_POOL_LANES; i++) {
+        const sp_pool_lane *lane = &pool->lanes[i];
+        const bool is_used = (pool->lanes_in_use[i / 64] >> i % 64 & 1) != 0;
+        if (is_used != (lane->alone != NULL || lane->others != NULL)) return false;
+        if (lane->alone != NULL && sp__frontier_only_timeline(&lane->alone->frontier) !=
+                                       lane->alone->pending_on.timeline) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sp__class_pool_check(sp_class_pool *pool, uint64_t *bytes)
+{
+    uint64_t ready = 0;
+    sp_mutex_lock(&pool->lock);
+    bool is_right = check_slabs_locked(pool->partial, false, &ready, bytes);
+    is_right = check_slabs_locked(pool->unused, true, &ready, bytes) && is_right;
+    is_right = check_lanes_locked(pool) && ready == pool->ready_blocks && is_right;
+    sp_block *pending = drain_pending_locked(pool);
+    while (pending != NULL) {
+        sp_block *next = pending->next;
+        *bytes += pending->bytes;
+        file_locked(pool, pending);
+        pending = next;
+    }
+    sp_mutex_unlock(&pool->lock);
+    return is_right;
+}
