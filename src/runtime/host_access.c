@@ -38,10 +38,10 @@ struct sp_host_ticket {
     sp_wait_set behind;
     sp_point inline_points[SP_MAX_WAITS];
     /* Guarded by timeline.lock, which the analysis cannot name here: */
-    uint64_t shown;  /* the value that `behind` is of, for searches; 0: none */
-    uint64_t holder; /* number of the thread that began it, or 0 */
-    sp_thread_record *record;                     /* of that thread, while the access is open */
-    sp_waiter waiter;                             /* of a ticket that closes by itself */
+    uint64_t shown;           /* the value that `behind` is of, for searches; 0: none */
+    uint64_t holder;          /* number of the thread that began it, or 0 */
+    sp_thread_record *record; /* of that thread, while the access is open */
+    sp_waiter waiter;         /* of a ticket that closes by itself */
 };
 
 /* process-wide: points on tickets outlive storages and devices. */
