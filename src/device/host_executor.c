@@ -130,6 +130,8 @@ static sp_host_job *next_job_locked(void) SP_REQUIRES(&executor.lock)
 void sp__host_executor_tidy(void)
 {
     if (!SP_PLANTED(streams_stay)) sp_tls_end(SP_TLS_STREAM);
+    sp_thread_record *record = sp__thread_record();
+    if (record != NULL) sp__thread_forget_accesses(record);
 }
 
 typedef struct one_job {

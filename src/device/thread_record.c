@@ -36,7 +36,7 @@ static sp_thread_record *take(void)
         if (record == NULL) return NULL;
         *record = (sp_thread_record){0};
     }
-    record->number = number;
+    record->number = record->holder = number;
     /* The last owner may have been a thread of the executor. */
     record->is_executor = false;
     record->runs_own_functions = false;
@@ -57,6 +57,14 @@ sp_thread_record *sp__thread_record(void)
 {
     sp_thread_record *record = sp_tls_get(SP_TLS_WAITER);
     return SP_LIKELY(record != NULL) ? record : record_new();
+}
+
+void sp__thread_forget_accesses(sp_thread_record *record)
+{
+    if (SP_LIKELY(sp_load_relaxed(&record->open_accesses) == 0)) return;
+    sp_mutex_lock(&records.lock);
+    record->holder = ++records.last_number;
+    sp_mutex_unlock(&records.lock);
 }
 
 void sp__thread_records_free(void)

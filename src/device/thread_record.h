@@ -24,6 +24,9 @@ typedef struct sp_thread_record {
     SP_CACHE_ALIGNED sp_parker parker;
     uint64_t number;       /* differs for every thread that ever lived; never 0 */
     sp_host_frame *frames; /* owner only: innermost host function, or NULL */
+    /* Owner only: who begins host accesses; differs like the number. A thread of the executor is
+     * somebody else for each job, since no later job ends what an earlier one left open. */
+    uint64_t holder;
     /* Host accesses that the thread began and nobody ended. Raised by the owner, lowered by whoever
      * ends one, perhaps when the record has another owner: a count that is too high costs that
      * owner searches, no more. Relaxed: a thread reads what it raised itself. */
@@ -44,6 +47,9 @@ static inline bool sp__thread_is_inside_callback(const sp_thread_record *record)
 
 /* The calling thread's record; NULL, with the error set, when out of memory. */
 sp_thread_record *sp__thread_record(void);
+
+/* What the calling thread has open is nobody's from now on: others end it, or nobody. */
+void sp__thread_forget_accesses(sp_thread_record *record);
 
 /* Frees the records of threads that have ended, and the caller's own: only when no unpark can be on
  * its way (tests and the controlled scheduler). */

@@ -40,7 +40,7 @@ typedef void (*sp_point_visitor)(void *ctx, sp_point point);
  * cycle can follow them (wait_graph.h). */
 typedef struct sp_timeline_source {
     /* Visits the points that must pass before `value` can; none if `value` has passed. Returns the
-     * number of the thread that will advance the timeline, or 0 if it is none in particular. */
+     * holder that will advance the timeline (thread_record.h), or 0 if none in particular will. */
     uint64_t (*each_wait)(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx);
 } sp_timeline_source;
 

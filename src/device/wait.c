@@ -104,8 +104,7 @@ static bool spin_for(sp_point point)
 static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record,
                                         uint64_t deadline_ns)
 {
-    sp_graph_wait wait = {.thread = record->number,
-                          .frames = record->frames,
+    sp_graph_wait wait = {.frames = record->frames,
                           .points = &point,
                           .count = 1,
                           .has_deadline = deadline_ns != SP_NO_DEADLINE};
@@ -182,7 +181,7 @@ sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count)
      * waits enter the graph one by one. */
     if (sp_load_relaxed(&record->open_accesses) == 0) return wait_each(points, count);
     sp_graph_wait wait = {
-        .thread = record->number, .frames = record->frames, .points = points, .count = count};
+        .holder = record->holder, .frames = record->frames, .points = points, .count = count};
     SP_TRY(sp__wait_graph_enter(&wait));
     const sp_status status = wait_each(points, count);
     sp__wait_graph_leave(&wait);
@@ -248,11 +247,12 @@ static sp_status sleep_for_first(const sp_point *points, uint32_t count, sp_thre
 }
 
 static sp_status wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
-                          sp_thread_record *record, bool is_in_graph, uint32_t *which)
+                          sp_thread_record *record, uint64_t holder, uint32_t *which)
 {
     uint32_t passed = first_passed(points, count);
     if (passed == count) {
-        sp_graph_wait wait = {.thread = record->number,
+        const bool is_in_graph = record->frames != NULL || holder != 0;
+        sp_graph_wait wait = {.holder = holder,
                               .frames = record->frames,
                               .points = points,
                               .count = count,
@@ -276,8 +276,7 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
     if (count == 0) return sp__fail(SP_INVALID, "a wait for any of no points would never end");
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    const bool is_in_graph = record->frames != NULL;
-    SP_TRY(wait_any(points, count, deadline_ns, record, is_in_graph, which));
+    SP_TRY(wait_any(points, count, deadline_ns, record, 0, which));
     return sp__fault_report(sp__point_fault(points[*which]));
 }
 
@@ -288,7 +287,7 @@ sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count)
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     /* As in sp__point_wait_for_access: nothing depends on other threads. */
-    const bool is_in_graph = record->frames != NULL || sp_load_relaxed(&record->open_accesses) > 0;
+    const uint64_t holder = sp_load_relaxed(&record->open_accesses) > 0 ? record->holder : 0;
     uint32_t which;
-    return wait_any(points, count, SP_NO_DEADLINE, record, is_in_graph, &which);
+    return wait_any(points, count, SP_NO_DEADLINE, record, holder, &which);
 }

@@ -69,9 +69,10 @@ static void expand_host_locked(search *self, sp_timeline *timeline, uint64_t val
     SP_REQUIRES(&graph.lock)
 {
     if (timeline->source == NULL) return;
-    const uint64_t thread = timeline->source->each_wait(timeline, value, add_point, self);
+    const uint64_t holder = timeline->source->each_wait(timeline, value, add_point, self);
+    if (holder == 0) return;
     for (const sp_graph_wait *wait = graph.waits; wait != NULL; wait = wait->next) {
-        if (!wait->can_end && wait->thread == thread) self->is_stuck = true;
+        if (!wait->can_end && wait->holder == holder) self->is_stuck = true;
     }
 }
 
@@ -158,7 +159,8 @@ sp_status sp__wait_graph_enter(sp_graph_wait *wait)
                         "outside, or let the stream wait");
     }
     return sp__fail(SP_DEADLOCK, "the wait depends on a host access that this thread began and did "
-                                 "not end: call sp_storage_host_end first");
+                                 "not end, or on the host function that it is in: call "
+                                 "sp_storage_host_end first, or wait outside");
 }
 
 void sp__wait_graph_leave(sp_graph_wait *wait)

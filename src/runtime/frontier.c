@@ -101,6 +101,16 @@ void sp__frontier_publish_read(sp_frontier *frontier, sp_point point)
     reads[frontier->count++] = point;
 }
 
+bool sp__frontier_restore(sp_frontier *frontier, sp_point write, const sp_point *reads,
+                          uint32_t count)
+{
+    if (count > room_of(frontier)) return false;
+    if (count > 0) memcpy(reads_of(frontier), reads, count * sizeof *reads);
+    frontier->write = write;
+    frontier->count = count;
+    return true;
+}
+
 bool sp__frontier_is_empty(const sp_frontier *frontier)
 {
     return frontier->write.timeline == NULL && frontier->count == 0;

@@ -66,6 +66,11 @@ static inline void sp__frontier_publish(sp_frontier *frontier, sp_access access,
     frontier->count = 0;
 }
 
+/* Undoes a write, after which nothing was published: the write before it, and `reads`, at most one
+ * per timeline, become the frontier again. False, and nothing changed, without room. */
+bool sp__frontier_restore(sp_frontier *frontier, sp_point write, const sp_point *reads,
+                          uint32_t count);
+
 /* Drops points that have passed. */
 void sp__frontier_prune(sp_frontier *frontier);
 bool sp__frontier_is_empty(const sp_frontier *frontier);

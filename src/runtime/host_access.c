@@ -5,7 +5,8 @@
  *
  * A write in the frontier stands for all that came before it, so its ticket never advances before
  * that has passed, even if begin gives up or the storage is released meanwhile:
- *     a ticket advances  =>  everything it is behind has passed, or it was a read
+ *     a ticket advances  =>  everything it is behind has passed, or no other use follows it
+ * A write that is refused leaves the frontier again if nothing has come after it.
  * Tickets are pooled and never freed, since points on them may be looked at for ever after:
  *     a ticket is in the pool  <=>  its timeline's done equals its value
  *
@@ -38,8 +39,10 @@ struct sp_host_ticket {
     sp_wait_set behind;
     sp_point inline_points[SP_MAX_WAITS];
     /* Guarded by timeline.lock, which the analysis cannot name here: */
-    uint64_t shown;           /* the value that `behind` is of, for searches; 0: none */
-    uint64_t holder;          /* number of the thread that began it, or 0 */
+    uint64_t shown;    /* the value that `behind` is of, for searches; 0: none */
+    uint64_t holder;   /* of the record of the thread that began it, or 0 */
+    bool is_abandoned; /* refused: others take `behind` over instead of waiting for the ticket */
+    sp_point former_write;    /* of the frontier before a write, to restore it */
     sp_thread_record *record; /* of that thread, while the access is open */
     sp_waiter waiter;         /* of a ticket that closes by itself */
 };
@@ -81,6 +84,7 @@ static sp_host_ticket *ticket_take(sp_access access)
     ticket->value++;
     ticket->access = access;
     ticket->is_open = false;
+    ticket->is_abandoned = false;
     ticket->behind = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = ticket->inline_points};
     return ticket;
 }
@@ -143,7 +147,10 @@ static void close_after_points(sp_waiter *waiter)
 /* An access that never was. A read in a frontier stands for nothing but itself. */
 static void ticket_abandon(sp_host_ticket *ticket)
 {
-    ticket_show(ticket, ticket->value, 0);
+    sp_mutex_lock(&ticket->timeline.lock);
+    ticket->holder = 0;
+    ticket->is_abandoned = true;
+    sp_mutex_unlock(&ticket->timeline.lock);
     if ((ticket->access & SP_WRITE) == 0 || SP_PLANTED(close_abandoned_early)) {
         ticket_drop_points(ticket, ticket->behind.count);
     }
@@ -196,6 +203,24 @@ typedef struct access_step {
     sp_check_batch *reports; /* of the checker */
 } access_step;
 
+/* Replaces the point of an access that was refused by what that is behind, so that refused accesses
+ * do not form chains. Those points are of other timelines or older; without room it stays. */
+static void take_over(sp_wait_set *set, uint32_t index)
+{
+    const sp_point point = set->points[index];
+    if (point.timeline->source != &ticket_source) return;
+    sp_host_ticket *former = SP_CONTAINER_OF(point.timeline, sp_host_ticket, timeline);
+    sp_mutex_lock(&point.timeline->lock);
+    const bool is_abandoned = former->shown == point.value && former->is_abandoned;
+    if (is_abandoned && set->count - 1 + former->behind.count <= set->capacity) {
+        set->points[index] = set->points[--set->count];
+        for (uint32_t i = 0; i < former->behind.count; i++) {
+            sp__wait_set_add(set, former->behind.points[i], NULL);
+        }
+    }
+    sp_mutex_unlock(&point.timeline->lock);
+}
+
 /* What must have completed before the host may touch the storage. */
 static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
     SP_REQUIRES(&storage->lock)
@@ -228,9 +253,11 @@ static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, ac
         ticket_give(ticket);
         return status;
     }
+    for (uint32_t i = ticket->behind.count; i > 0; i--) take_over(&ticket->behind, i - 1);
+    ticket->former_write = storage->block.frontier.write;
     ticket->next = storage->tickets;
     storage->tickets = ticket;
-    ticket_show(ticket, ticket->value, step->record->number);
+    ticket_show(ticket, ticket->value, step->record->holder);
     const sp_point point = {&ticket->timeline, ticket->value};
     sp__frontier_publish(&storage->block.frontier, access, point);
     step->ticket = ticket;
@@ -297,12 +324,26 @@ static sp_status look_for_fault(const sp_rt_storage *storage, uint32_t epoch, sp
     return sp__fault_report(fault != SP_NO_FAULT ? fault : sp__point_fault(ready));
 }
 
+/* Takes a write access that was refused out of the frontier, as if it had never been, if nothing
+ * has come after it. True: no use follows the ticket. */
+static bool withdraw_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
+    SP_REQUIRES(&storage->lock)
+{
+    sp_frontier *frontier = &storage->block.frontier;
+    const bool is_newest = frontier->write.timeline == &ticket->timeline &&
+                           frontier->write.value == ticket->value && frontier->count == 0;
+    return (is_newest || SP_PLANTED(withdraw_blindly)) &&
+           sp__frontier_restore(frontier, ticket->former_write, ticket->behind.points,
+                                ticket->behind.count);
+}
+
 /* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
  * off the storage, unless the storage's destroyer has, and abandons it. */
 static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, const access_step *step,
                              sp_status status)
 {
     sp_host_ticket *ticket = step->ticket;
+    bool is_withdrawn = false;
     sp_mutex_lock(&storage->lock);
     const bool is_open = status == SP_OK && sp__handle_is_current(&storage->object, handle.bits);
     if (is_open) {
@@ -312,10 +353,17 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, const ac
         if (ticket->access == SP_WRITE) forget_fault_locked(storage);
     } else {
         unlink_locked(storage, ticket);
+        is_withdrawn = sp__handle_is_current(&storage->object, handle.bits) &&
+                       withdraw_locked(storage, ticket);
     }
     sp_mutex_unlock(&storage->lock);
     if (is_open) return SP_OK;
-    ticket_abandon(ticket);
+    if (is_withdrawn) {
+        ticket_drop_points(ticket, ticket->behind.count);
+        ticket_close(ticket);
+    } else {
+        ticket_abandon(ticket);
+    }
     if (status != SP_OK) return status;
     return sp__fail(SP_INVALID, "storage handle %#llx was released during the call",
                     (unsigned long long)handle.bits);

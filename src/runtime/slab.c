@@ -2,6 +2,8 @@
 /* Making, reclaiming and trimming slabs, and the way to SP_OUT_OF_MEMORY. */
 #include "runtime/slab.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/delay.h"
@@ -15,8 +17,6 @@
 /* Small classes share slabs of about this size; a block of 1 MiB or more has a slab of its own. */
 #define SLAB_BYTES ((uint64_t)1 << 20)
 #define MAX_BLOCKS 64
-/* Timelines of other devices and of the host among those that a taker waits for. */
-#define MAX_FOREIGN 64
 
 static uint32_t blocks_per_slab(uint64_t rounded)
 {
@@ -156,12 +156,49 @@ uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is
 
 /* ---- out of memory ---- */
 
-/* The points to wait for: of each timeline the first. */
+/* The points to wait for: of each queue the first, and those of the host. */
 typedef struct pending_points {
-    uint32_t count;
     bool is_any_passed; /* a block may be ready by now */
-    sp_point points[SP_POOL_LANES + MAX_FOREIGN];
+    uint32_t count;
+    uint32_t capacity;
+    sp_point *points; /* inline_points, or memory of its own */
+    sp_point inline_points[SP_POOL_LANES];
 } pending_points;
+
+static void pending_init(pending_points *pending)
+{
+    pending->is_any_passed = false;
+    pending->count = 0;
+    pending->capacity = SP_COUNT_OF(pending->inline_points);
+    pending->points = pending->inline_points;
+}
+
+static void pending_deinit(pending_points *pending)
+{
+    if (pending->points != pending->inline_points) sp_free(pending->points);
+}
+
+static bool pending_grow(pending_points *pending)
+{
+    sp_point *grown = sp_malloc((size_t)2 * pending->capacity * sizeof *grown);
+    if (grown == NULL) return false;
+    memcpy(grown, pending->points, pending->count * sizeof *grown);
+    pending_deinit(pending);
+    pending->points = grown;
+    pending->capacity *= 2;
+    return true;
+}
+
+/* The point of the same timeline that is there already, or NULL. Queues are few; of host accesses,
+ * which may be very many, only the last is looked at: the same one twice does no harm. */
+static sp_point *find_timeline(pending_points *pending, const sp_timeline *timeline)
+{
+    const uint32_t first = timeline->owner == NULL && pending->count > 0 ? pending->count - 1 : 0;
+    for (uint32_t i = first; i < pending->count; i++) {
+        if (pending->points[i].timeline == timeline) return &pending->points[i];
+    }
+    return NULL;
+}
 
 static void add_pending(void *ctx, sp_point point)
 {
@@ -170,13 +207,13 @@ static void add_pending(void *ctx, sp_point point)
         pending->is_any_passed = true;
         return;
     }
-    for (uint32_t i = 0; i < pending->count; i++) {
-        sp_point *known = &pending->points[i];
-        if (known->timeline != point.timeline) continue;
+    sp_point *known = find_timeline(pending, point.timeline);
+    if (known != NULL) {
         if (known->value > point.value) known->value = point.value;
         return;
     }
-    if (pending->count < SP_COUNT_OF(pending->points)) pending->points[pending->count++] = point;
+    if (pending->count == pending->capacity && !pending_grow(pending)) return;
+    pending->points[pending->count++] = point;
 }
 
 /* False if none of the points will pass while this thread waits: all are behind host accesses that
@@ -194,8 +231,7 @@ static bool wait_for_any(const pending_points *pending)
 static bool wait_for_pending(sp_allocator *allocator, const sp_block_wish *wish)
 {
     pending_points pending;
-    pending.count = 0;
-    pending.is_any_passed = false;
+    pending_init(&pending);
     bool is_any_ready = false;
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
         /* In this order: what stops being pending in between is ready for the second look. */
@@ -204,10 +240,15 @@ static bool wait_for_pending(sp_allocator *allocator, const sp_block_wish *wish)
             is_any_ready = true;
         }
     }
-    if (pending.is_any_passed || is_any_ready) return !SP_PLANTED(passed_is_nothing);
-    if (pending.count == 0) return false;
-    sp_fetch_add_relaxed(&allocator->waits, (uint64_t)1);
-    return wait_for_any(&pending);
+    bool is_worth_a_look = false;
+    if (pending.is_any_passed || is_any_ready) {
+        is_worth_a_look = !SP_PLANTED(passed_is_nothing);
+    } else if (pending.count > 0) {
+        sp_fetch_add_relaxed(&allocator->waits, (uint64_t)1);
+        is_worth_a_look = wait_for_any(&pending);
+    }
+    pending_deinit(&pending);
+    return is_worth_a_look;
 }
 
 static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)

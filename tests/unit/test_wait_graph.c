@@ -116,29 +116,73 @@ TEST(a_cycle_through_an_access_that_another_thread_is_beginning_is_found)
     world_close(&w);
 }
 
-static void hold_and_wait(void *ctx, sp_status status)
+static void begin_and_leave_open(void *ctx, sp_status status)
 {
     world *w = ctx;
     (void)status;
     w->status[1] = begin(w->storage, SP_WRITE);
     raise_by_one(&w->is_begun);
+}
+
+static void wait_and_begin(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    void *data;
+    (void)status;
+    w->status[2] = sp_storage_host_begin(w->storage, SP_READ, &data);
+    if (w->status[2] == SP_OK) CHECK_OK(sp_storage_host_end(w->storage, SP_READ));
     wait_for_event(ctx, status);
+}
+
+static void end_it_later(void *arg)
+{
+    world *w = arg;
+    sp_clock_sleep(20 * MILLISECOND);
     CHECK_OK(sp_storage_host_end(w->storage, SP_WRITE));
 }
 
-TEST(a_host_function_does_not_wait_behind_an_access_that_it_has_open)
+/* Both run on the same thread of the library, most likely. */
+TEST(an_access_that_a_host_function_left_open_is_not_that_of_the_next_one)
 {
     world w;
     world_open(&w);
-    CHECK_OK(sp_stream_host_function(w.stream, hold_and_wait, &w));
+    CHECK_OK(sp_stream_host_function(w.stream, begin_and_leave_open, &w));
     CHECK_OK(sp_stream_flush(w.stream));
     await_at_least(&w.is_begun, 1);
+    CHECK_OK(w.status[1]);
     fill_and_record(&w);
     raise_by_one(&w.may_wait);
-    CHECK_OK(sp_stream_synchronize(w.stream));
-    CHECK_STATUS(w.status[0], SP_DEADLOCK);
-    CHECK_OK(w.status[1]);
-    CHECK_EQ_INT(first_other(w.storage, 2), -1);
+    CHECK_OK(sp_stream_host_function(w.stream, wait_and_begin, &w));
+    CHECK_OK(sp_stream_flush(w.stream));
+    run_on_thread(end_it_later, &w);
+    await_at_least(&w.is_done, 1);
+    CHECK_OK(w.status[2]);
+    CHECK_OK(w.status[0]);
+    world_close(&w);
+}
+
+static void wait_in_place(void *arg, uint32_t index)
+{
+    world *w = arg;
+    if (index == 1) {
+        await_at_least(&w->is_begun, 1);
+        end_it_later(w);
+        return;
+    }
+    CHECK_OK(begin(w->storage, SP_WRITE));
+    fill_and_record(w);
+    raise_by_one(&w->may_wait);
+    CHECK_OK(sp_stream_host_function(w->stream, wait_for_event, w));
+    raise_by_one(&w->is_begun);
+    CHECK_OK(sp_stream_synchronize(w->stream)); /* perhaps the function runs here */
+}
+
+TEST(a_host_function_waits_behind_an_access_of_the_thread_that_it_runs_on)
+{
+    world w;
+    world_open(&w);
+    test_threads(2, wait_in_place, &w);
+    CHECK_OK(w.status[0]);
     world_close(&w);
 }
 
@@ -338,6 +382,22 @@ TEST(a_thread_whose_access_another_may_have_ended_begins_again)
         test_threads(3, read_beside_others, &w);
         world_close(&w);
     }
+}
+
+TEST(a_begin_that_is_refused_again_and_again_leaves_nothing_behind)
+{
+    world w;
+    world_open(&w);
+    const uint64_t tries = test_count(200000, 50000);
+    CHECK_OK(begin(w.storage, SP_WRITE));
+    copy(w.stream, w.second, w.storage);
+    for (uint64_t i = 0; i < tries; i++) CHECK_STATUS(begin(w.second, SP_WRITE), SP_DEADLOCK);
+    copy(w.other, w.second, w.second); /* still behind the copy */
+    CHECK_STATUS(sp_stream_synchronize_for(w.other, MILLISECOND), SP_TIMEOUT);
+    CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
+    CHECK_OK(begin(w.second, SP_WRITE));
+    CHECK_OK(sp_storage_host_end(w.second, SP_WRITE));
+    world_close(&w);
 }
 
 /* ---- many waits ---- */

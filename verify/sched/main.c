@@ -146,7 +146,7 @@ static bool print_child(const child *c, const item *what)
 {
     char bytes[4096];
     size_t got;
-    rewind(c->output);
+    if (fseek(c->output, 0, SEEK_SET) != 0) abort();
     while ((got = fread(bytes, 1, sizeof bytes, c->output)) > 0) fwrite(bytes, 1, got, stdout);
     fclose(c->output);
     if (!c->is_right && what->subject != NULL) printf("%s: FAILED\n", what->subject->name);
@@ -159,7 +159,7 @@ static bool run_items(const item *items, uint32_t count, const arguments *args)
 {
     bool is_right = true;
     uint32_t printed = 0, running = 0;
-    child *children = calloc(count, sizeof *children);
+    child *children = calloc(count + 1, sizeof *children); /* of no items, too */
     if (children == NULL) abort();
     for (uint32_t started = 0; printed < count;) {
         if (args->fails_fast && !is_right) count = started; /* those that run still end */

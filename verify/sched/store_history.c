@@ -222,7 +222,7 @@ bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int o
 {
     refresh(self, loc);
     make_room(loc);
-    uint32_t positions[SP_HISTORY_STORES];
+    uint32_t positions[SP_HISTORY_STORES] = {loc->store_count};
     const uint32_t count = positions_for(self, loc, order, positions);
     const uint32_t position = positions[count > 1 ? sp__engine_choose(count) : 0];
     const sp_store added = {.value = value, .is_seq_cst = order == __ATOMIC_SEQ_CST, .sync = *sync};
