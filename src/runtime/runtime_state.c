@@ -148,7 +148,9 @@ sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out)
     const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
     const sp_status status = is_up ? add_device_locked(dev, out) : SP_CLOSED;
     sp_mutex_unlock(&runtime.lock);
-    return is_up ? status : sp__runtime_enter_slow(); /* with the message */
+    if (is_up) return status;
+    const sp_status why = sp__runtime_enter_slow(); /* with the message */
+    return why != SP_OK ? why : status;
 }
 
 sp_status sp__runtime_each_device(sp_status (*fn)(sp_rt_device *device, void *ctx), void *ctx)
