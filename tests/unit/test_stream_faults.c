@@ -97,20 +97,18 @@ enum { TURNS = 40 };
 typedef struct turn_world {
     sp_stream stream;
     sp_storage storages[2];
-    sp_atomic_u32 next; /* thread number to take */
     sp_atomic_u32 turn;
     uint32_t failed[2]; /* plain: each thread's own, read behind the joins */
 } turn_world;
 
-static void synchronize_in_turn(void *arg)
+static void synchronize_in_turn(void *arg, int self)
 {
     turn_world *w = arg;
-    const uint32_t self = sp_fetch_add_relaxed(&w->next, 1);
     for (uint32_t i = 0; i < TURNS; i++) {
-        await_at_least(&w->turn, 2 * i + self);
+        await_at_least(&w->turn, 2 * i + (uint32_t)self);
         if (i > 0 && sp_stream_synchronize(w->stream) != SP_OK) w->failed[self]++;
         fill(w->stream, w->storages[self], 7);
-        sp_store_release(&w->turn, 2 * i + self + 1);
+        sp_store_release(&w->turn, 2 * i + (uint32_t)self + 1);
     }
     if (sp_stream_synchronize(w->stream) != SP_OK) w->failed[self]++;
 }
@@ -136,14 +134,12 @@ enum { CROWD = 12, CROWD_COMMANDS = 100 };
 typedef struct crowd_world {
     sp_stream stream;
     sp_storage storages[CROWD];
-    sp_atomic_u32 next;
     sp_atomic_u32 failed;
 } crowd_world;
 
-static void submit_and_synchronize(void *arg)
+static void submit_and_synchronize(void *arg, int self)
 {
     crowd_world *w = arg;
-    const uint32_t self = sp_fetch_add_relaxed(&w->next, 1);
     for (uint32_t i = 0; i < CROWD_COMMANDS; i++) {
         fill(w->stream, w->storages[self], 7);
         if (sp_stream_synchronize(w->stream) != SP_OK) sp_fetch_add_relaxed(&w->failed, 1);
