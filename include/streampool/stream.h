@@ -79,12 +79,18 @@ SP_API sp_status sp_thread_release_stream(void);
  * untracked storages, whose data nothing follows: such a command fails with the first failure of
  * its lease for which neither holds:
  * - the thread that submitted the failed command has been told of it;
- * - the thread that submits this command has been told of a command of its own that failed
- *   for that reason.
- * So of threads that share a lease each is told before its commands run on, and telling one clears
- * nothing for the others; leases of one stream share nothing, and a new lease inherits nothing.
- * Where more than 8 threads have failures on one lease, or memory is short, a command too many may
- * fail, never one too few. Other commands follow their storages and run.
+ * - the thread that submits this command has been told of the failure that is the root of that one:
+ *   of its own command, if that is the root, or of one that failed because the lease had, later
+ *   than the root.
+ * The root of a command that failed because its lease had is the failure that it met, or what that
+ * one's root is, and of several the newest. Any other failure is its own root. So of threads that
+ * share a lease each is told before its commands run on, and once told none fails again for the
+ * same root, whoever else has not been told; telling one clears nothing for the others; leases of
+ * one stream share nothing, and a new lease inherits nothing.
+ * Where more than 32 threads have failures on one lease, or memory is short, a command too many may
+ * fail. That ends also: once a lease with that many threads has failed some hundred times more than
+ * there are threads remembered since the newest root, all its failures so far stop counting. Other
+ * commands follow their storages and run.
  *
  * SP_DEADLOCK inside a host function that the stream waits for. */
 SP_API sp_status sp_stream_synchronize(sp_stream stream);

@@ -33,7 +33,7 @@ static sp_fault fault_of(uint64_t value)
 static sp_fault fail(world *w, uint64_t lease, uint64_t thread)
 {
     const sp_fault fault = fault_of(++w->value);
-    sp__lease_faults_add(&w->faults, lease, thread, w->value, fault, false);
+    sp__lease_faults_add(&w->faults, lease, thread, w->value, fault);
     return fault;
 }
 
@@ -41,11 +41,7 @@ static sp_fault fail(world *w, uint64_t lease, uint64_t thread)
 static sp_fault consume(world *w, uint64_t lease, uint64_t thread)
 {
     w->value++;
-    const sp_fault fault = sp__lease_faults_find(&w->faults, lease, thread);
-    if (fault != SP_NO_FAULT) {
-        sp__lease_faults_add(&w->faults, lease, thread, w->value, fault, true);
-    }
-    return fault;
+    return sp__lease_faults_consume(&w->faults, lease, thread, w->value);
 }
 
 static void tell(world *w, uint64_t thread)
@@ -92,11 +88,13 @@ TEST(each_thread_is_told_before_its_commands_run_again)
     CHECK_EQ_U64(consume(&w, A, 1), first);
     CHECK_EQ_U64(consume(&w, A, 3), first);
     tell(&w, 1);
-    /* The third thread's failed command may be what others consume. */
-    CHECK_EQ_U64(consume(&w, A, 2), first);
+    /* The third thread's failed command may be what others consume that were not told. */
+    CHECK_EQ_U64(consume(&w, A, 2), SP_NO_FAULT);
+    CHECK_EQ_U64(consume(&w, A, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(consume(&w, A, 4), first);
     tell(&w, 3);
-    tell(&w, 2);
-    for (uint64_t thread = 1; thread <= 3; thread++) {
+    tell(&w, 4);
+    for (uint64_t thread = 1; thread <= 4; thread++) {
         CHECK_EQ_U64(consume(&w, A, thread), SP_NO_FAULT);
     }
     end(&w);
@@ -131,6 +129,132 @@ TEST(failures_beyond_the_point_that_was_waited_for_are_not_told)
     CHECK_EQ_U64(consume(&w, A, 1), later);
     tell(&w, 1);
     CHECK_EQ_U64(consume(&w, A, 1), SP_NO_FAULT);
+    end(&w);
+}
+
+/* Two threads that synchronize in turn, so that one always has a failure it was not told of. */
+TEST(a_failure_does_not_go_round_among_threads_that_were_told)
+{
+    world w;
+    begin(&w);
+    const sp_fault root = fail(&w, A, 1);
+    CHECK_EQ_U64(consume(&w, A, 2), root);
+    tell(&w, 1);
+    CHECK_EQ_U64(consume(&w, A, 1), SP_NO_FAULT);
+    tell(&w, 2);
+    CHECK_EQ_U64(consume(&w, A, 2), SP_NO_FAULT);
+    CHECK_EQ_U64(sp_load_relaxed(&w.faults.count), 0);
+    end(&w);
+}
+
+TEST(what_a_thread_is_told_while_another_fails_for_it_is_kept)
+{
+    world w;
+    begin(&w);
+    const sp_fault root = fail(&w, A, 1);
+    w.value++;
+    CHECK_EQ_U64(sp__lease_faults_consume(&w.faults, A, 2, w.value), root);
+    sp__lease_faults_told(&w.faults, 1, w.value - 1); /* the consumer is not done yet */
+    CHECK_EQ_U64(consume(&w, A, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(consume(&w, A, 3), root); /* for the second thread's failure */
+    end(&w);
+}
+
+TEST(a_failure_of_its_own_does_not_tell_a_thread_of_an_older_one)
+{
+    world w;
+    begin(&w);
+    const sp_fault other = fail(&w, A, 1);
+    CHECK_EQ_U64(consume(&w, A, 3), other);
+    fail(&w, A, 2); /* not as a consumer: its bindings are tracked */
+    tell(&w, 1);
+    tell(&w, 2);
+    CHECK_EQ_U64(consume(&w, A, 2), other); /* for the third thread's failure */
+    tell(&w, 2);
+    CHECK_EQ_U64(consume(&w, A, 2), SP_NO_FAULT);
+    end(&w);
+}
+
+TEST(a_consumer_of_two_failures_counts_for_a_thread_that_was_told_of_the_first)
+{
+    world w;
+    begin(&w);
+    const sp_fault first = fail(&w, A, 1);
+    CHECK_EQ_U64(consume(&w, A, 3), first);
+    tell(&w, 3);
+    fail(&w, A, 2);
+    CHECK_EQ_U64(consume(&w, A, 4), first); /* it met the second as well */
+    tell(&w, 2);
+    CHECK(consume(&w, A, 3) != SP_NO_FAULT);
+    tell(&w, 3);
+    CHECK_EQ_U64(consume(&w, A, 3), SP_NO_FAULT);
+    end(&w);
+}
+
+/* A thread that ends untold, and `threads` that use the lease in turn. */
+static uint32_t count_failures(uint64_t threads, uint32_t rounds, bool is_last_round)
+{
+    world w;
+    begin(&w);
+    fail(&w, A, threads + 1);
+    uint32_t count = 0;
+    for (uint32_t round = 0; round < rounds; round++) {
+        for (uint64_t thread = 1; thread <= threads; thread++) {
+            const bool is_failed = consume(&w, A, thread) != SP_NO_FAULT;
+            if (is_failed && (!is_last_round || round == rounds - 1)) count++;
+            /* Half of them synchronize only after others have submitted. */
+            if (thread % 2 == 0) {
+                tell(&w, thread - 1);
+                tell(&w, thread);
+            }
+        }
+    }
+    end(&w);
+    return count;
+}
+
+TEST(each_thread_fails_once_for_a_thread_that_ended_untold)
+{
+    for (uint64_t threads = 2; threads < SP_LEASE_THREADS; threads += 2) {
+        CHECK_EQ_U64(count_failures(threads, 20, false), threads);
+    }
+}
+
+TEST(failures_end_however_many_threads_there_are)
+{
+    for (uint64_t threads = SP_LEASE_THREADS; threads <= 1024; threads *= 2) {
+        CHECK(count_failures(threads, 40, false) <= SP_LEASE_THREADS + SP_LEASE_FOLDS + 1);
+        CHECK_EQ_U64(count_failures(threads, 40, true), 0);
+    }
+}
+
+TEST(failures_of_every_lease_end_too)
+{
+    world w;
+    begin(&w);
+    sp_heap_fail_after(0);
+    fail(&w, A, 5000);
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < 4000; i++) {
+        const uint64_t thread = 1 + i % (2 * SP_LEASE_THREADS);
+        if (consume(&w, i % 2 == 0 ? A : B, thread) != SP_NO_FAULT) count++;
+        tell(&w, thread);
+    }
+    sp_heap_fail_after(UINT64_MAX);
+    CHECK(count >= 2 * SP_LEASE_THREADS);
+    CHECK(count <= SP_LEASE_THREADS + SP_LEASE_FOLDS + 1);
+    CHECK_EQ_U64(sp_load_relaxed(&w.faults.count), 0);
+    end(&w);
+}
+
+TEST(a_new_failure_counts_when_the_older_ones_had_to_end)
+{
+    world w;
+    begin(&w);
+    fail(&w, A, 5000);
+    for (uint64_t thread = 1; consume(&w, A, thread) != SP_NO_FAULT; thread++) tell(&w, thread);
+    const sp_fault fault = fail(&w, A, 5001);
+    CHECK_EQ_U64(consume(&w, A, 1), fault);
     end(&w);
 }
 
@@ -196,13 +320,13 @@ TEST(what_an_ended_lease_left_goes_when_its_last_command_is_done)
     const uint64_t behind = w.value;
     w.value += 5; /* in flight, perhaps of the ended lease */
     sweep(&w, behind);
-    CHECK_EQ_U64(sp__lease_faults_find(&w.faults, A, 1), a);
+    CHECK_EQ_U64(consume(&w, A, 1), a);
     w.value += 5; /* of other leases */
     sweep(&w, behind + 4);
-    CHECK_EQ_U64(sp__lease_faults_find(&w.faults, A, 1), a);
+    CHECK_EQ_U64(consume(&w, A, 1), a);
     sweep(&w, behind + 5);
-    CHECK_EQ_U64(sp__lease_faults_find(&w.faults, A, 1), SP_NO_FAULT);
-    CHECK_EQ_U64(sp__lease_faults_find(&w.faults, B, 1), b);
+    CHECK_EQ_U64(consume(&w, A, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(consume(&w, B, 1), b);
     CHECK_EQ_U64(sp_load_relaxed(&w.faults.count), 1);
     end(&w);
 }

@@ -89,6 +89,77 @@ TEST(a_thread_that_ends_untold_does_not_stop_the_lease_for_ever)
     runtime_end();
 }
 
+/* Two threads on one lease that take turns: A submits, B submits; then A synchronizes and submits,
+ * B synchronizes and submits, and so on. So each synchronizes while the other has a command behind.
+ */
+enum { TURNS = 40 };
+
+typedef struct turn_world {
+    sp_stream stream;
+    sp_storage storages[2];
+    sp_atomic_u32 turn;
+    uint32_t failed[2]; /* plain: each thread's own, read behind the joins */
+} turn_world;
+
+static void synchronize_in_turn(void *arg, int self)
+{
+    turn_world *w = arg;
+    for (uint32_t i = 0; i < TURNS; i++) {
+        await_at_least(&w->turn, 2 * i + (uint32_t)self);
+        if (i > 0 && sp_stream_synchronize(w->stream) != SP_OK) w->failed[self]++;
+        fill(w->stream, w->storages[self], 7);
+        sp_store_release(&w->turn, 2 * i + (uint32_t)self + 1);
+    }
+    if (sp_stream_synchronize(w->stream) != SP_OK) w->failed[self]++;
+}
+
+TEST(a_failure_is_reported_once_to_each_of_two_threads_that_take_turns)
+{
+    runtime_begin();
+    turn_world w = {.stream = new_stream_on(CPU)};
+    for (int i = 0; i < 2; i++) w.storages[i] = new_storage_on(CPU, 64, true);
+    shared_lease failing = {.stream = w.stream, .mine = w.storages[0]};
+    run_on_thread(fail_here, &failing);
+    test_threads(2, synchronize_in_turn, &w);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_U64(w.failed[i], 1);
+        CHECK_OK(sp_storage_release(w.storages[i]));
+    }
+    CHECK_OK(sp_stream_release(w.stream));
+    runtime_end();
+}
+
+enum { CROWD = 12, CROWD_COMMANDS = 100 };
+
+typedef struct crowd_world {
+    sp_stream stream;
+    sp_storage storages[CROWD];
+    sp_atomic_u32 failed;
+} crowd_world;
+
+static void submit_and_synchronize(void *arg, int self)
+{
+    crowd_world *w = arg;
+    for (uint32_t i = 0; i < CROWD_COMMANDS; i++) {
+        fill(w->stream, w->storages[self], 7);
+        if (sp_stream_synchronize(w->stream) != SP_OK) sp_fetch_add_relaxed(&w->failed, 1);
+    }
+}
+
+TEST(each_of_many_threads_is_told_once_of_what_a_thread_that_ended_left)
+{
+    runtime_begin();
+    crowd_world w = {.stream = new_stream_on(CPU)};
+    for (int i = 0; i < CROWD; i++) w.storages[i] = new_storage_on(CPU, 64, true);
+    shared_lease failing = {.stream = w.stream, .mine = w.storages[0]};
+    run_on_thread(fail_here, &failing);
+    test_threads(CROWD, submit_and_synchronize, &w);
+    CHECK_EQ_U64(sp_load_relaxed(&w.failed), CROWD);
+    for (int i = 0; i < CROWD; i++) CHECK_OK(sp_storage_release(w.storages[i]));
+    CHECK_OK(sp_stream_release(w.stream));
+    runtime_end();
+}
+
 TEST(a_new_lease_of_a_failed_stream_inherits_nothing)
 {
     runtime_begin_with(&one_stream);

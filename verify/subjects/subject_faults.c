@@ -62,23 +62,20 @@ static sp_fault tell(lease_world *w, uint64_t thread)
     return fault;
 }
 
-static void fail_and_go_on(lease_world *w, uint64_t number)
-{
-    const uint64_t lease = 10 + number;
-    SP_SCHED_ASSERT(run_on_lease(w, lease, number, true) != SP_NO_FAULT);
-    SP_SCHED_ASSERT(run_on_lease(w, lease, number, false) != SP_NO_FAULT);
-    SP_SCHED_ASSERT(tell(w, number) != SP_NO_FAULT);
-    SP_SCHED_ASSERT(run_on_lease(w, lease, number, false) == SP_NO_FAULT);
-}
-
 static void fail_as_first(void *arg)
 {
-    fail_and_go_on(arg, 1);
+    SP_SCHED_ASSERT(run_on_lease(arg, 11, 1, true) != SP_NO_FAULT);
+    SP_SCHED_ASSERT(run_on_lease(arg, 11, 1, false) != SP_NO_FAULT);
+    SP_SCHED_ASSERT(tell(arg, 1) != SP_NO_FAULT);
+    SP_SCHED_ASSERT(run_on_lease(arg, 11, 1, false) == SP_NO_FAULT);
 }
 
+/* Told before any command consumed the failure. */
 static void fail_as_second(void *arg)
 {
-    fail_and_go_on(arg, 2);
+    SP_SCHED_ASSERT(run_on_lease(arg, 12, 2, true) != SP_NO_FAULT);
+    SP_SCHED_ASSERT(tell(arg, 2) != SP_NO_FAULT);
+    SP_SCHED_ASSERT(run_on_lease(arg, 12, 2, false) == SP_NO_FAULT);
 }
 
 static void run_as_third(void *arg)

@@ -137,8 +137,8 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
     }
     cursor->is_consumer = false;
     if (header->is_untracked && fault == SP_NO_FAULT) {
-        fault = sp__lease_faults_find(&queue->base.lease_faults, header->header.lease,
-                                      header->header.thread);
+        fault = sp__lease_faults_consume(&queue->base.lease_faults, header->header.lease,
+                                         header->header.thread, value);
         cursor->is_consumer = fault != SP_NO_FAULT;
     }
     if (header->count > 0) sp__soft_queue_forget_waits(queue, value);
@@ -152,12 +152,14 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
     return true;
 }
 
-/* To be called before the value is done: a report of the failure clears the entry. */
+/* To be called before the value is done: a report of the failure clears the entry. That of a
+ * consumer was noted when the submission was entered. */
 static void note_lease_fault(sp_soft_queue *queue, uint64_t value)
 {
     const sp_cursor *cursor = &queue->cursor;
+    if (cursor->is_consumer) return;
     sp__lease_faults_add(&queue->base.lease_faults, cursor->lease, cursor->thread, value,
-                         cursor->fault, cursor->is_consumer);
+                         cursor->fault);
 }
 
 static void leave_submission(sp_soft_queue *queue, uint64_t value)
