@@ -101,7 +101,7 @@ typedef struct turn_world {
     uint32_t failed[2]; /* plain: each thread's own, read behind the joins */
 } turn_world;
 
-static void synchronize_in_turn(void *arg, int self)
+static void synchronize_in_turn(void *arg, uint32_t self)
 {
     turn_world *w = arg;
     for (uint32_t i = 0; i < TURNS; i++) {
@@ -137,7 +137,7 @@ typedef struct crowd_world {
     sp_atomic_u32 failed;
 } crowd_world;
 
-static void submit_and_synchronize(void *arg, int self)
+static void submit_and_synchronize(void *arg, uint32_t self)
 {
     crowd_world *w = arg;
     for (uint32_t i = 0; i < CROWD_COMMANDS; i++) {
