@@ -43,7 +43,9 @@ typedef struct sp_check_report {
     sp_check_use later;
 } sp_check_report;
 
-/* Gets each report, on the thread that submitted the later use; it must not call the library. */
+/* Gets each report, on the thread that submitted the later use; it must not call the library.
+ * One that ends its thread counts as returned: the use was submitted, a host access stays open, and
+ * further reports of the same use are dropped. */
 typedef void (*sp_check_function)(void *ctx, const sp_check_report *report);
 
 /* Replaces the default, which logs the report as an error. NULL goes back to that. When it returns

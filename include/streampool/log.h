@@ -18,7 +18,8 @@ typedef enum sp_log_level {
 } sp_log_level;
 
 /* Gets one message without a newline. May be called from any thread, also from several at once, and
- * may call the library; what the library would log during that call is dropped. */
+ * may call the library; what the library would log during that call is dropped. One that ends its
+ * thread counts as returned; the call that logged is then left unfinished, with what it holds. */
 typedef void (*sp_log_fn)(void *ctx, sp_log_level level, const char *message);
 
 /* Sends messages to `fn(ctx, ...)` instead of stderr; NULL goes back to stderr. When it returns,

@@ -130,8 +130,10 @@ SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
  *
  * For this and all other callbacks: on a host thread of the library the function's own streams, and
  * what it makes current, end with it. It may end its thread (pthread_exit, a cancellation): a host
- * function has then failed with SP_FAILED, and everything else goes on. No C++ exception may leave
- * it. */
+ * function has then failed with SP_FAILED, and everything else goes on. A cancellation that is
+ * pending when it returns acts then and counts likewise. The library's threads are cancelled inside
+ * a callback only; its calls are no cancellation points, but for the callbacks that they make. Only
+ * deferred cancellation is supported. No C++ exception may leave it. */
 typedef void (*sp_host_function)(void *ctx, sp_status status);
 
 /* Has `fn(ctx, status)` called once, in stream order, on a host thread of the library, or on the

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/heap.h"
 
@@ -43,10 +44,12 @@ static sp_status fail_with_reason(const char *what, const char *path)
 
 sp_status sp_file_read(const char *path, void **bytes, size_t *len)
 {
+    const int state = sp_cancel_defer();
     FILE *file = fopen(path, "rb");
-    if (file == NULL) return fail_with_reason("open", path);
-    const sp_status status = read_open(file, path, bytes, len);
-    fclose(file);
+    const sp_status status =
+        file != NULL ? read_open(file, path, bytes, len) : fail_with_reason("open", path);
+    if (file != NULL) fclose(file);
+    sp_cancel_restore(state);
     return status;
 }
 
@@ -59,9 +62,12 @@ static sp_status write_open(FILE *file, const char *path, const void *bytes, siz
 
 sp_status sp_file_write(const char *path, const void *bytes, size_t len)
 {
+    const int state = sp_cancel_defer();
     FILE *file = fopen(path, "wb");
-    if (file == NULL) return fail_with_reason("create", path);
-    return write_open(file, path, bytes, len);
+    const sp_status status =
+        file != NULL ? write_open(file, path, bytes, len) : fail_with_reason("create", path);
+    sp_cancel_restore(state);
+    return status;
 }
 
 /* `beside` is a template for mkostemp. */
@@ -90,7 +96,9 @@ sp_status sp_file_replace(const char *path, const void *bytes, size_t len)
     if (beside == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the path %s", path);
     memcpy(beside, path, path_bytes);
     memcpy(beside + path_bytes, suffix, sizeof suffix);
+    const int state = sp_cancel_defer();
     const sp_status status = replace_through(beside, path, bytes, len);
+    sp_cancel_restore(state);
     sp_free(beside);
     return status;
 }

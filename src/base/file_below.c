@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/size.h"
@@ -66,9 +67,13 @@ static sp_status size_of(int file, const char *name, uint64_t *bytes)
 sp_status sp_file_size_below(const char *folder, const char *name, uint64_t *bytes)
 {
     int file;
-    SP_TRY(open_below(folder, name, &file));
-    const sp_status status = size_of(file, name, bytes);
-    close(file);
+    const int state = sp_cancel_defer();
+    sp_status status = open_below(folder, name, &file);
+    if (status == SP_OK) {
+        status = size_of(file, name, bytes);
+        close(file);
+    }
+    sp_cancel_restore(state);
     return status;
 }
 
@@ -94,8 +99,12 @@ sp_status sp_file_read_below(const char *folder, const char *name, uint64_t offs
                              size_t len)
 {
     int file;
-    SP_TRY(open_below(folder, name, &file));
-    const sp_status status = read_open(file, name, offset, out, len);
-    close(file);
+    const int state = sp_cancel_defer();
+    sp_status status = open_below(folder, name, &file);
+    if (status == SP_OK) {
+        status = read_open(file, name, offset, out, len);
+        close(file);
+    }
+    sp_cancel_restore(state);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/callback.h"
+#include "base/cancel.h"
 #include "base/fork.h"
 #include "base/lock_check.h"
 #include "base/mutex.h"
@@ -29,29 +30,57 @@ static log_sink sink = {.lock = SP_MUTEX_INIT(SP_LOCK_LOG)};
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 
+/* One message on its way to the callback; on the stack of the thread that logs. */
+typedef struct sink_call {
+    sp_log_fn fn;
+    void *ctx;
+    sp_log_level level;
+    const char *message;
+    sp_callback_call entry;
+} sink_call;
+
+static void call_fn(void *arg)
+{
+    const sink_call *call = arg;
+    sp_lock_check_none("the log's callback");
+    call->fn(call->ctx, call->level, call->message);
+}
+
+/* The callback has returned, or ended its thread. */
+static void leave_sink(void *arg)
+{
+    const sink_call *call = arg;
+    sp_mutex_lock(&sink.lock);
+    sp_callback_leave(&sink.calls, &call->entry);
+    sp_cond_broadcast(&sink.call_ended);
+    sp_mutex_unlock(&sink.lock);
+}
+
+static void write_to_stderr(sp_log_level level, const char *message)
+{
+    const int state = sp_cancel_defer();
+    fprintf(stderr, "streampool: %s: %s\n", level_names[level], message);
+    sp_cancel_restore(state);
+}
+
 static void call_sink(sp_log_level level, const char *message)
 {
     const uint64_t thread = sp_thread_number();
-    sp_callback_call call;
+    sink_call call = {.level = level, .message = message};
     sp_mutex_lock(&sink.lock);
-    const sp_log_fn fn = sink.fn;
-    void *const ctx = sink.ctx;
+    call.fn = sink.fn;
+    call.ctx = sink.ctx;
     const bool is_nested = sp_callback_is_inside(&sink.calls, thread);
-    if (fn != NULL && !is_nested) sp_callback_enter(&sink.calls, &call, thread);
+    if (call.fn != NULL && !is_nested) sp_callback_enter(&sink.calls, &call.entry, thread);
     sp_mutex_unlock(&sink.lock);
 
     if (is_nested) return;
-    if (fn == NULL) {
-        fprintf(stderr, "streampool: %s: %s\n", level_names[level], message);
+    if (call.fn == NULL) {
+        write_to_stderr(level, message);
         return;
     }
-    sp_lock_check_none("the log's callback");
-    fn(ctx, level, message);
-
-    sp_mutex_lock(&sink.lock);
-    sp_callback_leave(&sink.calls, &call);
-    sp_cond_broadcast(&sink.call_ended);
-    sp_mutex_unlock(&sink.lock);
+    sp_thread_guard(call_fn, leave_sink, &call);
+    leave_sink(&call);
 }
 
 /* Reads STREAMPOOL_LOG unless a level has been set meanwhile. Reading the options may log about a

@@ -17,7 +17,8 @@ typedef struct sp_thread {
 
 typedef void (*sp_thread_fn)(void *arg);
 
-/* Starts `fn(arg)` on a new thread with all signals blocked; `name` (15 characters) shows in
+/* Starts `fn(arg)` on a new thread with all signals blocked, which can be cancelled inside
+ * sp_thread_guard only; `name` (15 characters) shows in
  * debuggers. Every thread is joined. SP_EXHAUSTED if the system has none left. */
 sp_status sp_thread_create(sp_thread *out, const char *name, sp_thread_fn fn, void *arg);
 void sp_thread_join(sp_thread *thread);
@@ -29,7 +30,10 @@ _Noreturn void sp_thread_exit(void);
 /* Calls `fn(arg)`, code that may end its thread: by sp_thread_exit, the system's own call, or a
  * cancellation. Then `ended(arg)` is called on the thread's way out, the innermost guard first and
  * all before the destructors of the slots. The frames outside of the guard are still there, but are
- * not returned to. `ended` does not end the thread again. */
+ * not returned to. `ended` does not end the thread again. A cancellation that is pending when `fn`
+ * returns acts then, also if `fn` has disabled it; on a thread that was not made by
+ * sp_thread_create, or inside another guard, only if cancellation was enabled before the call. The
+ * state of before is restored. */
 void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg);
 
 /* True on the thread that entered main(), whatever ran first. */

@@ -198,10 +198,20 @@ static void thread_ended(void *arg)
 
 /* ---- without the executor ---- */
 
-static void run_apart(void *arg)
+static void call_apart(void *arg)
 {
     sp_host_job *job = arg;
     job->run(job);
+}
+
+static void apart_ended(void *arg)
+{
+    (void)arg; /* whoever joins the thread goes on */
+}
+
+static void run_apart(void *arg)
+{
+    sp_thread_guard(call_apart, apart_ended, arg);
 }
 
 void sp__host_executor_run_apart(sp_host_job *job)

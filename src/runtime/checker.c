@@ -289,27 +289,54 @@ void sp__check_accessed(sp_check_history **place, uint64_t bytes, sp_point ticke
     sp_mutex_unlock(&checker.lock);
 }
 
-static void emit(const sp_check_batch *batch)
+/* One batch on its way out; on the stack of the thread that reports. */
+typedef struct emission {
+    sp_check_batch *batch;
+    sp_check_function callback;
+    void *ctx;
+    sp_callback_call entry;
+} emission;
+
+static void call_callback(void *arg)
 {
-    sp_callback_call call;
-    sp_mutex_lock(&checker.lock);
-    const sp_check_function callback = checker.callback;
-    void *ctx = checker.ctx;
-    if (callback != NULL) sp_callback_enter(&checker.calls, &call, sp_thread_number());
-    sp_mutex_unlock(&checker.lock);
-    for (uint32_t i = 0; i < batch->count; i++) {
-        if (callback != NULL) {
-            sp_lock_check_none("the checker's callback");
-            callback(ctx, &batch->reports[i]);
-        } else {
-            log_report(&batch->reports[i]);
-        }
+    const emission *self = arg;
+    for (uint32_t i = 0; i < self->batch->count; i++) {
+        sp_lock_check_none("the checker's callback");
+        self->callback(self->ctx, &self->batch->reports[i]);
     }
-    if (callback == NULL) return;
+}
+
+static void log_batch(void *arg)
+{
+    const emission *self = arg;
+    for (uint32_t i = 0; i < self->batch->count; i++) log_report(&self->batch->reports[i]);
+}
+
+/* The callback has returned, or ended its thread: then there are no further reports. */
+static void end_emission(void *arg)
+{
+    const emission *self = arg;
+    sp_free(self->batch);
+    if (self->callback == NULL) return;
     sp_mutex_lock(&checker.lock);
-    sp_callback_leave(&checker.calls, &call);
+    sp_callback_leave(&checker.calls, &self->entry);
     sp_cond_broadcast(&checker.call_ended);
     sp_mutex_unlock(&checker.lock);
+}
+
+/* Frees the batch. */
+static void emit(sp_check_batch *batch)
+{
+    emission self = {.batch = batch};
+    sp_mutex_lock(&checker.lock);
+    self.callback = checker.callback;
+    self.ctx = checker.ctx;
+    if (self.callback != NULL) {
+        sp_callback_enter(&checker.calls, &self.entry, sp_thread_number());
+    }
+    sp_mutex_unlock(&checker.lock);
+    sp_thread_guard(self.callback != NULL ? call_callback : log_batch, end_emission, &self);
+    end_emission(&self);
 }
 
 /* Once: from then on the figure tells. */
@@ -328,8 +355,11 @@ void sp__check_emit(sp_check_batch *batch)
 {
     tell_misses();
     if (batch == NULL) return;
-    if (batch->count > 0) emit(batch);
-    sp_free(batch);
+    if (batch->count > 0) {
+        emit(batch);
+    } else {
+        sp_free(batch);
+    }
 }
 
 void sp__check_forget(sp_check_history **history)

@@ -485,4 +485,29 @@ TEST(tracked_storages_are_never_reported)
     tear_down(&s);
 }
 
+static void end_in_report(void *ctx, const sp_check_report *report)
+{
+    see(ctx, report);
+    sp_thread_exit();
+}
+
+static void use_on_second(void *arg)
+{
+    (void)use_on(arg, 1);
+}
+
+TEST(set_callback_does_not_wait_for_one_that_ended_its_thread)
+{
+    two_streams s = set_up(true);
+    sp_thread thread;
+    write_late(&s);
+    sp_check_set_callback(end_in_report, &s.reports);
+    REQUIRE_OK(sp_thread_create(&thread, "sp-test", use_on_second, &s));
+    sp_thread_join(&thread);
+    CHECK_EQ_U64(s.reports.count, 1);
+    sp_check_set_callback(see, &s.reports);
+    CHECK_OK(sp_stream_synchronize(s.streams[1])); /* the command was accepted */
+    tear_down(&s);
+}
+
 TEST_MAIN

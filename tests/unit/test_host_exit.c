@@ -23,6 +23,18 @@ static void cancel_thread(void *ctx, sp_status status)
     for (;;) pthread_testcancel();
 }
 
+static void cancel_and_return(void *ctx, sp_status status)
+{
+    (void)ctx, (void)status;
+    pthread_cancel(pthread_self());
+}
+
+static void cancel_and_refuse(void *ctx, sp_status status)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    cancel_and_return(ctx, status);
+}
+
 static void count_call(void *ctx, sp_status status)
 {
     CHECK_OK(status);
@@ -75,6 +87,12 @@ TEST(a_host_function_that_ends_its_thread_has_failed_and_all_else_goes_on)
 TEST(a_host_function_whose_thread_is_cancelled_has_failed_and_all_else_goes_on)
 {
     check_fails_alone(cancel_thread);
+}
+
+TEST(a_host_function_that_returns_with_a_cancellation_pending_has_failed_and_no_other)
+{
+    check_fails_alone(cancel_and_return);
+    check_fails_alone(cancel_and_refuse);
 }
 
 static void end_in_release(void *ctx, void *data)
@@ -187,6 +205,7 @@ typedef struct in_place {
     sp_stream stream;
     sp_storage storage;
     busy_worker worker;
+    sp_host_function function;
     uint64_t ran_on;
     uint64_t submitter;
     bool has_returned;
@@ -201,22 +220,40 @@ static void note_and_end(void *ctx, sp_status status)
     sp_thread_exit();
 }
 
+static void note_and_cancel(void *ctx, sp_status status)
+{
+    in_place *self = ctx;
+    (void)status;
+    self->ran_on = sp_thread_number();
+    raise_by_one(&self->worker.inside);
+    pthread_cancel(pthread_self());
+}
+
 static void submit_and_synchronize(void *arg)
 {
     in_place *self = arg;
     self->submitter = sp_thread_number();
-    CHECK_OK(sp_stream_host_function(self->stream, note_and_end, self));
+    CHECK_OK(sp_stream_host_function(self->stream, self->function, self));
     fill(self->stream, self->storage, 6);
     (void)sp_stream_synchronize(self->stream);
     self->has_returned = true;
 }
 
-TEST(a_thread_that_ends_in_its_own_function_leaves_the_stream_to_others)
+static void *synchronize_here(void *arg)
+{
+    submit_and_synchronize(arg);
+    return NULL;
+}
+
+/* On a thread that is not the library's: that it can be cancelled is the system's default. */
+static void check_leaves_stream(sp_host_function function)
 {
     runtime_begin_with(&(runtime_setting){.workers = "1"});
-    in_place self = {.stream = new_stream(), .storage = new_storage(64)};
+    in_place self = {.stream = new_stream(), .storage = new_storage(64), .function = function};
+    pthread_t thread;
     worker_occupy(&self.worker);
-    run_on_thread(submit_and_synchronize, &self);
+    REQUIRE(pthread_create(&thread, NULL, synchronize_here, &self) == 0);
+    pthread_join(thread, NULL);
     CHECK(!self.has_returned);
     CHECK_EQ_U64(self.ran_on, self.submitter);
     CHECK_EQ_INT(first_other(self.storage, 6), -1);
@@ -227,6 +264,16 @@ TEST(a_thread_that_ends_in_its_own_function_leaves_the_stream_to_others)
     CHECK_OK(sp_stream_release(self.stream));
     CHECK_OK(sp_shutdown());
     runtime_end();
+}
+
+TEST(a_thread_that_ends_in_its_own_function_leaves_the_stream_to_others)
+{
+    check_leaves_stream(note_and_end);
+}
+
+TEST(a_thread_that_is_cancelled_in_its_own_function_leaves_the_stream_to_others)
+{
+    check_leaves_stream(note_and_cancel);
 }
 
 static void submit_and_begin_access(void *arg)

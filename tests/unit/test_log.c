@@ -173,6 +173,34 @@ TEST(set_callback_waits_for_the_former_one)
     reset(NULL);
 }
 
+static void end_thread(void *ctx, sp_log_level level, const char *message)
+{
+    record(ctx, level, message);
+    sp_thread_exit();
+}
+
+static void log_once(void *unused)
+{
+    (void)unused;
+    SP_LOG(SP_LOG_ERROR, "the last words");
+}
+
+TEST(set_callback_does_not_wait_for_one_that_ended_its_thread)
+{
+    recorder seen = {0};
+    sp_thread thread;
+    begin("error", end_thread, &seen);
+    for (int i = 0; i < 3; i++) {
+        REQUIRE_OK(sp_thread_create(&thread, "sp-test", log_once, NULL));
+        sp_thread_join(&thread);
+    }
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 3);
+    sp_log_set_callback(record, &seen);
+    SP_LOG(SP_LOG_ERROR, "goes on");
+    CHECK_EQ_STR(seen.message, "goes on");
+    reset(NULL);
+}
+
 static void count_only(void *ctx, sp_log_level level, const char *message)
 {
     (void)level, (void)message;

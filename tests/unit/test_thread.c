@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "support/test.h"
 
@@ -124,6 +126,108 @@ TEST(guards_are_told_that_their_thread_ends_the_innermost_first)
     CHECK_OK(run_thread(guard_twice, &self));
     CHECK_EQ_STR(self.steps, "es");
     CHECK(self.has_returned);
+}
+
+static void cancel_and_return(void)
+{
+    pthread_cancel(pthread_self());
+}
+
+static void cancel_and_refuse(void)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cancel(pthread_self());
+}
+
+TEST(a_cancellation_that_is_pending_when_a_guarded_call_returns_acts_inside_the_guard)
+{
+    void (*const ends[])(void) = {cancel_and_return, cancel_and_refuse};
+    for (size_t i = 0; i < SP_COUNT_OF(ends); i++) {
+        way_out self = {.end = ends[i]};
+        CHECK_OK(run_thread(guard_twice, &self));
+        CHECK_EQ_STR(self.steps, "eios");
+        CHECK(!self.has_returned);
+    }
+}
+
+static void do_nothing(void *unused)
+{
+    (void)unused;
+}
+
+static void cancel_outside(void *arg)
+{
+    way_out *self = arg;
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+    note_step(self, 'x');
+    sp_thread_guard(end_here, inner_ended, self);
+    self->has_returned = true;
+}
+
+TEST(a_thread_of_the_library_is_cancelled_inside_a_guard_only)
+{
+    way_out self = {.end = NULL};
+    CHECK_OK(run_thread(cancel_outside, &self));
+    CHECK_EQ_STR(self.steps, "xei");
+    CHECK(!self.has_returned);
+}
+
+static void allow_here(void *arg)
+{
+    (void)arg;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+}
+
+static void *refuse_cancellation(void *arg)
+{
+    way_out *self = arg;
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cancel(pthread_self());
+    sp_thread_guard(allow_here, inner_ended, self);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    self->has_returned = state == PTHREAD_CANCEL_DISABLE;
+    return NULL;
+}
+
+TEST(a_guard_leaves_the_cancellation_state_of_a_foreign_thread_as_it_was)
+{
+    way_out self = {.end = NULL};
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, refuse_cancellation, &self) == 0);
+    pthread_join(thread, NULL);
+    CHECK_EQ_STR(self.steps, "");
+    CHECK(self.has_returned);
+}
+
+static void *wait_while_cancelled(void *arg)
+{
+    way_out *self = arg;
+    sp_thread other;
+    void *bytes;
+    size_t len;
+    CHECK_OK(sp_thread_create(&other, "sp-test", do_nothing, NULL));
+    pthread_cancel(pthread_self());
+    sp_clock_sleep(1);
+    note_step(self, 'c');
+    sp_thread_join(&other);
+    note_step(self, 'j');
+    CHECK_STATUS(sp_file_read("/nonexistent", &bytes, &len), SP_IO);
+    note_step(self, 'f');
+    pthread_testcancel();
+    self->has_returned = true;
+    return NULL;
+}
+
+TEST(the_systems_calls_of_base_are_no_cancellation_points)
+{
+    way_out self = {.end = NULL};
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, wait_while_cancelled, &self) == 0);
+    pthread_join(thread, NULL);
+    CHECK_EQ_STR(self.steps, "cjf");
+    CHECK(!self.has_returned);
 }
 
 static void end_slot_early(void *arg)

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/cancel.h"
+
 uint64_t sp_clock_now(void)
 {
     struct timespec now;
@@ -16,6 +18,8 @@ void sp_clock_sleep(uint64_t duration_ns)
 {
     struct timespec left = {.tv_sec = (time_t)(duration_ns / 1000000000u),
                             .tv_nsec = (long)(duration_ns % 1000000000u)};
+    const int state = sp_cancel_defer();
     while (nanosleep(&left, &left) != 0 && errno == EINTR) {
     }
+    sp_cancel_restore(state);
 }

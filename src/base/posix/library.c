@@ -5,13 +5,16 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 
 sp_status sp_library_open(const char *const *names, sp_library *out)
 {
     const char *reason = "no name was given";
     for (; *names != NULL; names++) {
+        const int state = sp_cancel_defer(); /* for the constructors of the library */
         out->impl = dlopen(*names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        sp_cancel_restore(state);
         if (out->impl != NULL) return SP_OK;
         reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): each thread has its own in glibc */
     }

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/heap.h"
 
@@ -18,8 +19,13 @@ typedef struct start_record {
     char name[16];
 } start_record;
 
+/* A thread of the library outside of all guards: it cannot be cancelled. */
+static _Thread_local bool is_shielded;
+
 static void *thread_main(void *opaque)
 {
+    sp_cancel_defer();
+    is_shielded = true;
     start_record *record = opaque;
     const start_record copy = *record;
     sp_free(record);
@@ -52,7 +58,9 @@ sp_status sp_thread_create(sp_thread *out, const char *name, sp_thread_fn fn, vo
 
 void sp_thread_join(sp_thread *thread)
 {
+    const int state = sp_cancel_defer();
     pthread_join(thread->impl, NULL);
+    sp_cancel_restore(state);
 }
 
 void sp_thread_yield(void)
@@ -67,8 +75,18 @@ void sp_thread_exit(void)
 
 void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg)
 {
+    int state;
+    const bool was_shielded = is_shielded;
     pthread_cleanup_push(ended, arg);
+    is_shielded = false;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    /* Within another guard and on the program's threads the state is the program's choice. */
+    if (!was_shielded) sp_cancel_restore(state);
     fn(arg);
+    sp_cancel_restore(was_shielded ? PTHREAD_CANCEL_ENABLE : state);
+    pthread_testcancel();
+    sp_cancel_restore(state);
+    is_shielded = was_shielded;
     pthread_cleanup_pop(0);
 }
 

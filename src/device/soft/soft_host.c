@@ -14,6 +14,7 @@ typedef struct host_call {
     sp_soft_queue *queue;
     const sp_record *record;
     sp_thread_record *thread; /* NULL on an executor thread without memory for one */
+    sp_status status;         /* what the function returned */
     sp_host_frame frame;
 } host_call;
 
@@ -41,9 +42,16 @@ static void call_function(void *arg)
 {
     host_call *call = arg;
     const sp_record *record = call->record;
-    enter_frame(call);
     sp_lock_check_none("a host function");
-    leave_frame(call, record->command.host(record->command.ctx, call->queue->cursor.fault));
+    call->status = record->command.host(record->command.ctx, call->queue->cursor.fault);
+}
+
+/* The frame is left once: a cancellation acts before the guard returns, or not at all. */
+static void call_guarded(host_call *call, sp_thread_fn ended)
+{
+    enter_frame(call);
+    sp_thread_guard(call_function, ended, call);
+    leave_frame(call, call->status);
 }
 
 static void fail_frame(host_call *call)
@@ -74,7 +82,7 @@ static void run_host_job(sp_host_job *job)
 {
     sp_soft_queue *queue = SP_CONTAINER_OF(job, sp_soft_queue, job);
     host_call call = {.queue = queue, .record = queue->cursor.host, .thread = sp__thread_record()};
-    sp_thread_guard(call_function, executor_thread_ended, &call);
+    call_guarded(&call, executor_thread_ended);
     finish_job(&call);
 }
 
@@ -109,7 +117,7 @@ bool sp__soft_host_is_done(sp_soft_queue *queue, const sp_record *record,
     if (engine != NULL && !engine->settle(queue)) return false;
     if (may_run_here(queue, executor)) {
         host_call call = {.queue = queue, .record = record, .thread = executor->record};
-        sp_thread_guard(call_function, helper_ended, &call);
+        call_guarded(&call, helper_ended);
         return true;
     }
     queue->cursor.host = record;
