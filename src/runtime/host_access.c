@@ -210,15 +210,16 @@ static void take_over(sp_wait_set *set, uint32_t index)
     const sp_point point = set->points[index];
     if (point.timeline->source != &ticket_source) return;
     sp_host_ticket *former = SP_CONTAINER_OF(point.timeline, sp_host_ticket, timeline);
+    sp_point behind[SP_MAX_WAITS];
     sp_mutex_lock(&point.timeline->lock);
-    const bool is_abandoned = former->shown == point.value && former->is_abandoned;
-    if (is_abandoned && set->count - 1 + former->behind.count <= set->capacity) {
-        set->points[index] = set->points[--set->count];
-        for (uint32_t i = 0; i < former->behind.count; i++) {
-            sp__wait_set_add(set, former->behind.points[i], NULL);
-        }
-    }
+    const uint32_t count =
+        former->shown == point.value && former->is_abandoned ? former->behind.count : UINT32_MAX;
+    const bool fits = count <= SP_MAX_WAITS && set->count - 1 + count <= set->capacity;
+    if (fits && count > 0) memcpy(behind, former->behind.points, count * sizeof *behind);
     sp_mutex_unlock(&point.timeline->lock);
+    if (!fits) return;
+    set->points[index] = set->points[--set->count];
+    for (uint32_t i = 0; i < count; i++) sp__wait_set_add(set, behind[i], NULL);
 }
 
 /* What must have completed before the host may touch the storage. */
@@ -253,7 +254,12 @@ static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, ac
         ticket_give(ticket);
         return status;
     }
-    for (uint32_t i = ticket->behind.count; i > 0; i--) take_over(&ticket->behind, i - 1);
+    /* The checker has refused accesses in its history, so there they stay what later ones follow.
+     */
+    const bool takes_over = !sp__check_is_on();
+    for (uint32_t i = ticket->behind.count; i > 0 && takes_over; i--) {
+        take_over(&ticket->behind, i - 1);
+    }
     ticket->former_write = storage->block.frontier.write;
     ticket->next = storage->tickets;
     storage->tickets = ticket;
@@ -353,7 +359,7 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, const ac
         if (ticket->access == SP_WRITE) forget_fault_locked(storage);
     } else {
         unlink_locked(storage, ticket);
-        is_withdrawn = sp__handle_is_current(&storage->object, handle.bits) &&
+        is_withdrawn = !sp__check_is_on() && sp__handle_is_current(&storage->object, handle.bits) &&
                        withdraw_locked(storage, ticket);
     }
     sp_mutex_unlock(&storage->lock);
