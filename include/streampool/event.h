@@ -27,7 +27,9 @@ SP_API sp_status sp_event_retain(sp_event event);
 SP_API sp_status sp_event_release(sp_event event);
 
 /* The event now means everything submitted to `stream` so far. What already waits for an earlier
- * record keeps waiting for that one. With timing it is a command: SP_BUSY if the stream is full. */
+ * record keeps waiting for that one. Of
+ * records by several threads on one stream the newest stays. With timing it is a command: SP_BUSY
+ * if the stream is full. */
 SP_API sp_status sp_event_record(sp_event event, sp_stream stream);
 
 /* SP_OK if the last record has been reached, SP_NOT_READY if not yet, SP_INVALID if there is none;

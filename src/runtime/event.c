@@ -264,6 +264,16 @@ static sp_status record_plain(sp_rt_event *event, sp_event handle, const sp_stre
     return SP_OK;
 }
 
+/* Does the event have a record of the same stream that came after `point`? Timed records get their
+ * points before the event's lock. Going back would take the event before work that the thread of
+ * the newer record has submitted; the newer record covers that of the older one. Records on
+ * different streams have no order: the last one to lock stays. */
+static bool has_newer_locked(const sp_rt_event *event, sp_point point) SP_REQUIRES(&event->lock)
+{
+    return event->is_recorded && event->point.timeline == point.timeline &&
+           event->point.value > point.value && !SP_PLANTED(older_record);
+}
+
 sp_status sp_event_record(sp_event handle, sp_stream stream)
 {
     sp_stream_ref ref;
@@ -279,12 +289,14 @@ sp_status sp_event_record(sp_event handle, sp_stream stream)
     SP_TRY(record_timed(&ref, &point, &stamp));
     sp_status status = SP_INVALID;
     if (lock(event, handle)) {
-        sp_stamp *former = event->stamp;
-        event->stamp = stamp;
-        event->point = point;
-        event->is_recorded = true;
+        if (!has_newer_locked(event, point)) {
+            sp_stamp *former = event->stamp;
+            event->stamp = stamp;
+            event->point = point;
+            event->is_recorded = true;
+            stamp = former;
+        }
         sp_mutex_unlock(&event->lock);
-        stamp = former;
         status = SP_OK;
     }
     stamp_drop(stamp);

@@ -13,6 +13,7 @@
 void sp__subject_event_wait(void *arg);
 void sp__subject_event_release(void *arg);
 void sp__subject_event_time(void *arg);
+void sp__subject_event_records(void *arg);
 void sp__subject_event_callback(void *arg);
 
 typedef struct world {
@@ -140,6 +141,39 @@ void sp__subject_event_time(void *arg)
     SP_SCHED_ASSERT(record(&w));
     sp__subject_run((const sp_thread_fn[]){record_twice, elapse, record_alone}, threads, &w);
     SP_SCHED_ASSERT(sp_event_release(w.start) == SP_OK);
+    release(&w);
+    end(&w);
+}
+
+/* ---- timed records of several threads on one stream: an event never goes back ---- */
+
+/* Runs what is there, so that an older record may have completed before the command does. */
+static void record_and_look(world *w, uint32_t index)
+{
+    (void)sp__subject_work(w->soft, 2);
+    command(w, index);
+    SP_SCHED_ASSERT(record(w));
+    const sp_status status = sp_event_query(w->event);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_NOT_READY);
+    if (status == SP_OK) SP_SCHED_ASSERT(w->logs[index].count == 1);
+}
+
+static void record_first(void *arg)
+{
+    record_and_look(arg, 0);
+}
+
+static void record_second(void *arg)
+{
+    record_and_look(arg, 1);
+}
+
+void sp__subject_event_records(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    world w;
+    begin(&w, true);
+    sp__subject_run((const sp_thread_fn[]){record_alone, record_first, record_second}, threads, &w);
     release(&w);
     end(&w);
 }
