@@ -45,6 +45,12 @@ struct sp_host_ticket {
     sp_point former_write;    /* of the frontier before a write, to restore it */
     sp_thread_record *record; /* of that thread, while the access is open */
     sp_waiter waiter;         /* of a ticket that closes by itself */
+    /* Of a write of all of adopted memory until begin returns: `ready` of the storage, taken out of
+     * it. Uses that follow the ticket follow that too, and get its fault only if the write is
+     * refused: then it becomes poison before the ticket closes. Constant while is_abandoned. */
+    sp_point ready;
+    sp_rt_storage *storage; /* if `ready` is set: whose it was, and in which life */
+    uint32_t epoch;
 };
 
 /* process-wide: points on tickets outlive storages and devices. */
@@ -85,6 +91,7 @@ static sp_host_ticket *ticket_take(sp_access access)
     ticket->access = access;
     ticket->is_open = false;
     ticket->is_abandoned = false;
+    ticket->ready = (sp_point){0};
     ticket->behind = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = ticket->inline_points};
     return ticket;
 }
@@ -108,11 +115,20 @@ static void ticket_give(sp_host_ticket *ticket)
     sp_mutex_unlock(&tickets.lock);
 }
 
+/* The write that was to overwrite the memory never was, and `ready` has passed. In order: every
+ * later use follows the ticket, which has not advanced yet. */
+static void poison_unwritten(const sp_host_ticket *ticket)
+{
+    const sp_fault fault = sp__point_fault(ticket->ready);
+    if (fault != SP_NO_FAULT) sp__cell_poison(&ticket->storage->cell, ticket->epoch, fault);
+}
+
 /* The access is over: device work behind it goes on. */
 static void ticket_close(sp_host_ticket *ticket)
 {
     const sp_point point = {&ticket->timeline, ticket->value};
     ticket_show(ticket, 0, 0);
+    if (ticket->ready.timeline != NULL && !SP_PLANTED(refused_is_ready)) poison_unwritten(ticket);
     if (ticket->record != NULL) sp_fetch_sub_relaxed(&ticket->record->open_accesses, 1);
     ticket->record = NULL;
     sp__timeline_advance(point.timeline, point.value);
@@ -204,7 +220,8 @@ typedef struct access_step {
 } access_step;
 
 /* Replaces the point of an access that was refused by what that is behind, so that refused accesses
- * do not form chains. Those points are of other timelines or older; without room it stays. */
+ * do not form chains, unless it is still to poison the storage. Those points are of other timelines
+ * or older; without room it stays. */
 static void take_over(sp_wait_set *set, uint32_t index)
 {
     const sp_point point = set->points[index];
@@ -212,8 +229,9 @@ static void take_over(sp_wait_set *set, uint32_t index)
     sp_host_ticket *former = SP_CONTAINER_OF(point.timeline, sp_host_ticket, timeline);
     sp_point behind[SP_MAX_WAITS];
     sp_mutex_lock(&point.timeline->lock);
-    const uint32_t count =
-        former->shown == point.value && former->is_abandoned ? former->behind.count : UINT32_MAX;
+    const bool is_replaced =
+        former->shown == point.value && former->is_abandoned && former->ready.timeline == NULL;
+    const uint32_t count = is_replaced ? former->behind.count : UINT32_MAX;
     const bool fits = count <= SP_MAX_WAITS && set->count - 1 + count <= set->capacity;
     if (fits && count > 0) memcpy(behind, former->behind.points, count * sizeof *behind);
     sp_mutex_unlock(&point.timeline->lock);
@@ -242,6 +260,17 @@ static sp_status collect_waits_locked(sp_rt_storage *storage, sp_host_ticket *ti
     return SP_OK;
 }
 
+/* Commands on untracked storages do not follow the ticket, so there `ready` stays. */
+static void take_ready_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
+    SP_REQUIRES(&storage->lock)
+{
+    if (!storage->is_tracked) return;
+    ticket->ready = storage->ready;
+    ticket->storage = storage;
+    ticket->epoch = storage->epoch;
+    storage->ready = (sp_point){0};
+}
+
 static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, access_step *step)
     SP_REQUIRES(&storage->lock)
 {
@@ -261,6 +290,7 @@ static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, ac
         take_over(&ticket->behind, i - 1);
     }
     ticket->former_write = storage->block.frontier.write;
+    if (access == SP_WRITE && !SP_PLANTED(ready_outlives_write)) take_ready_locked(storage, ticket);
     ticket->next = storage->tickets;
     storage->tickets = ticket;
     ticket_show(ticket, ticket->value, step->record->holder);
@@ -343,6 +373,14 @@ static bool withdraw_locked(sp_rt_storage *storage, const sp_host_ticket *ticket
                                 ticket->behind.count);
 }
 
+/* Nothing has come after the ticket, so nothing has ended or replaced `ready`. */
+static void give_ready_back_locked(sp_rt_storage *storage, sp_host_ticket *ticket)
+    SP_REQUIRES(&storage->lock)
+{
+    if (ticket->ready.timeline != NULL) storage->ready = ticket->ready;
+    ticket->ready = (sp_point){0};
+}
+
 /* The end of begin: opens the ticket if all went well and the storage is still there, else takes it
  * off the storage, unless the storage's destroyer has, and abandons it. */
 static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, const access_step *step,
@@ -357,10 +395,12 @@ static sp_status leave_begin(sp_rt_storage *storage, sp_storage handle, const ac
         ticket->record = step->record;
         sp_fetch_add_relaxed(&step->record->open_accesses, 1);
         if (ticket->access == SP_WRITE) forget_fault_locked(storage);
+        ticket->ready = (sp_point){0};
     } else {
         unlink_locked(storage, ticket);
         is_withdrawn = !sp__check_is_on() && sp__handle_is_current(&storage->object, handle.bits) &&
                        withdraw_locked(storage, ticket);
+        if (is_withdrawn) give_ready_back_locked(storage, ticket);
     }
     sp_mutex_unlock(&storage->lock);
     if (is_open) return SP_OK;

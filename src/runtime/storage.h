@@ -49,7 +49,8 @@ typedef struct sp_rt_storage {
     bool is_adopted SP_GUARDED_BY(lock);
     /* Of adopted memory: the point after which its bytes are good, until it is known to have
      * passed. Every use waits for it, tracked or not, and one that reads fails with its fault; then
-     * the fault becomes poison. A write of all bytes ends it: what was wrong is overwritten. */
+     * the fault becomes poison. A write of all bytes ends it: what was wrong is overwritten. A
+     * host access that is to write all of it has the point in its ticket until it begins. */
     sp_point ready SP_GUARDED_BY(lock);
     sp_host_ticket *tickets SP_GUARDED_BY(lock);          /* open host accesses */
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */

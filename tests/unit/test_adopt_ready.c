@@ -6,6 +6,9 @@
 
 #include <streampool/null_device.h>
 
+#include "base/clock.h"
+#include "runtime/storage.h"
+
 typedef struct producer {
     sp_stream stream;
     sp_event event;
@@ -183,6 +186,93 @@ TEST(a_host_access_that_writes_all_ends_the_failure)
     CHECK_OK(consume(storage));
     CHECK_OK(sp_storage_freeze(storage));
     CHECK_OK(sp_storage_release(storage));
+    producer_end(&from);
+    runtime_end();
+}
+
+typedef struct overwritten {
+    producer from;
+    sp_storage storage;
+    sp_stream stream;
+    sp_storage to;
+    sp_atomic_u32 step;
+} overwritten;
+
+/* The access has its place among the uses. */
+static void await_access(sp_storage handle)
+{
+    const uint64_t deadline = sp_clock_deadline(30 * SECOND);
+    for (bool is_there = false; !is_there; sp_clock_sleep(20000)) {
+        sp_rt_storage *storage = sp__storage_peek(handle);
+        REQUIRE(sp__storage_lock(storage, handle));
+        is_there = storage->tickets != NULL;
+        sp_mutex_unlock(&storage->lock);
+        REQUIRE(sp_clock_now() < deadline);
+    }
+}
+
+static void overwrite_or_follow(void *arg, uint32_t index)
+{
+    overwritten *self = arg;
+    if (index == 0) {
+        void *data;
+        CHECK_OK(sp_storage_host_begin(self->storage, SP_WRITE, &data));
+        memset(data, 7, 64);
+        CHECK_OK(sp_storage_host_end(self->storage, SP_WRITE));
+    } else if (index == 1) {
+        await_access(self->storage);
+        copy(self->stream, self->to, self->storage);
+        raise_by_one(&self->step);
+        CHECK_OK(host_read(self->storage));
+    } else {
+        await_at_least(&self->step, 1);
+        gate_open(&self->from.blocker);
+    }
+}
+
+TEST(uses_behind_a_host_access_that_writes_all_do_not_get_the_failure)
+{
+    runtime_begin();
+    overwritten self = {0};
+    producer_begin(&self.from, true);
+    self.storage = adopt(&self.from, false);
+    self.stream = new_stream();
+    self.to = new_storage(64);
+    test_threads(3, overwrite_or_follow, &self);
+    CHECK_OK(sp_stream_synchronize(self.stream));
+    CHECK_EQ_INT(first_other(self.to, 7), -1);
+    CHECK_OK(sp_storage_release(self.to));
+    CHECK_OK(sp_storage_release(self.storage));
+    CHECK_OK(sp_stream_release(self.stream));
+    producer_end(&self.from);
+    runtime_end();
+}
+
+TEST(uses_after_a_refused_write_access_get_the_failure)
+{
+    runtime_begin();
+    producer from;
+    producer_begin(&from, true);
+    const sp_storage storage = adopt(&from, false);
+    const sp_storage held = new_storage(64);
+    const sp_stream stream = new_stream();
+    void *data;
+    CHECK_OK(sp_storage_host_begin(held, SP_READ, &data));
+    copy(stream, held, storage); /* waits for this thread */
+    CHECK_STATUS(sp_storage_host_begin(storage, SP_WRITE, &data), SP_DEADLOCK);
+    CHECK_OK(sp_storage_host_end(held, SP_READ));
+    const sp_stream after = new_stream();
+    const sp_storage to = new_storage(64);
+    copy(after, to, storage);
+    gate_open(&from.blocker);
+    CHECK_STATUS(sp_stream_synchronize(after), SP_FAILED);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    CHECK_STATUS(host_read(storage), SP_FAILED);
+    CHECK_OK(sp_storage_release(to));
+    CHECK_OK(sp_storage_release(held));
+    CHECK_OK(sp_storage_release(storage));
+    CHECK_OK(sp_stream_release(after));
+    CHECK_OK(sp_stream_release(stream));
     producer_end(&from);
     runtime_end();
 }

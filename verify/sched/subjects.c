@@ -70,6 +70,7 @@ DECLARE(sp__subject_pool_keep);
 DECLARE(sp__subject_event_wait);
 DECLARE(sp__subject_event_release);
 DECLARE(sp__subject_event_time);
+DECLARE(sp__subject_event_records);
 DECLARE(sp__subject_event_callback);
 /* verify/subjects/subject_hazard.c */
 DECLARE(sp__subject_hazard_writes);
@@ -92,6 +93,7 @@ DECLARE(sp__subject_lease_faults);
 DECLARE(sp__subject_lease_shared);
 DECLARE(sp__subject_poison);
 DECLARE(sp__subject_adopt_ready);
+DECLARE(sp__subject_adopt_refused);
 /* verify/subjects/subject_allocator.c */
 DECLARE(sp__subject_allocator_two);
 DECLARE(sp__subject_allocator_shared);
@@ -548,6 +550,20 @@ const sp_subject sp__subjects[] = {
      .options = SPINNERS,
      .planted = "unheld_stamp",
      .seconds = 0.4},
+    {.name = "event_records_2",
+     .test = sp__subject_event_records,
+     .arg = (void *)&two,
+     .thread_count = 2,
+     .options = SPINNERS,
+     .planted = "older_record",
+     .seconds = 0.4},
+    {.name = "event_records_3",
+     .test = sp__subject_event_records,
+     .arg = (void *)&three,
+     .thread_count = 3,
+     .options = SPINNERS,
+     .planted = "older_record",
+     .seconds = 0.4},
     {.name = "event_callback",
      .test = sp__subject_event_callback,
      .thread_count = 3,
@@ -730,6 +746,13 @@ const sp_subject sp__subjects[] = {
      .arg = (void *)&three,
      .thread_count = 3,
      .planted = "ready_is_forgotten ready_without_fault",
+     .options = SPINNERS,
+     .seconds = 0.4},
+    {.name = "adopt_ready_refused",
+     .test = sp__subject_adopt_refused,
+     .thread_count = 2,
+     .inexhaustible = RUNTIME,
+     .planted = "refused_is_ready",
      .options = SPINNERS,
      .seconds = 0.4},
     {.name = "allocator_two",

@@ -16,6 +16,7 @@ void sp__subject_lease_faults(void *arg);
 void sp__subject_lease_shared(void *arg);
 void sp__subject_poison(void *arg);
 void sp__subject_adopt_ready(void *arg);
+void sp__subject_adopt_refused(void *arg);
 
 #define GARBAGE 99u
 #define GOOD 7u
@@ -150,9 +151,9 @@ typedef struct world {
     sp_rt_device *device;
     sp_stream leases[3];
     sp_stream_ref streams[3];
-    sp_storage x, y;
+    sp_storage x, y, z; /* z: of adopt_refused */
     sp_point ready;
-    uint32_t memory[2]; /* plain: the storages' memory */
+    uint32_t memory[3]; /* plain: the storages' memory */
     uint32_t seen;      /* plain: what the reader's command found */
 } world;
 
@@ -292,21 +293,59 @@ static void consume_adopted(void *arg)
     if (copy_x(w)) SP_SCHED_ASSERT(w->seen == GOOD);
 }
 
+static void adopt_x_behind_failure(world *w)
+{
+    const sp_command command = {
+        .type = SP_COMMAND_DISPATCH, .kernel = &failing_kernel, .grid = {1, 1, 1}};
+    const sp_submission submission = {.commands = &command, .command_count = 1};
+    SP_SCHED_ASSERT(sp__submit_plain(&w->streams[0], &submission, &w->ready) == SP_OK);
+    w->memory[0] = GARBAGE;
+    w->x = adopt(&w->memory[0], w->leases[0]);
+}
+
 /* Whether the producer has failed before a use is submitted or after. */
 void sp__subject_adopt_ready(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
     begin(&w);
-    const sp_command command = {
-        .type = SP_COMMAND_DISPATCH, .kernel = &failing_kernel, .grid = {1, 1, 1}};
-    const sp_submission submission = {.commands = &command, .command_count = 1};
-    SP_SCHED_ASSERT(sp__submit_plain(&w.streams[0], &submission, &w.ready) == SP_OK);
-    w.memory[0] = GARBAGE;
-    w.x = adopt(&w.memory[0], w.leases[0]);
+    adopt_x_behind_failure(&w);
     sp__subject_run((const sp_thread_fn[]){run_producer, consume_adopted, overwrite_x}, threads,
                     &w);
     const bool is_good = copy_x(&w);
     SP_SCHED_ASSERT(is_good == (threads == 3));
+    end(&w);
+}
+
+/* A host write of x that is refused: it is behind a command that waits for this thread. */
+static void be_refused(void *arg)
+{
+    world *w = arg;
+    void *data;
+    SP_SCHED_ASSERT(sp_storage_host_begin(w->z, SP_READ, &data) == SP_OK);
+    const sp_use uses[2] = {use_of(w->z, SP_WRITE), use_of(w->x, SP_READ)};
+    const sp_point point = submit(w, 2, &copy_kernel, uses, 2);
+    SP_SCHED_ASSERT(sp_storage_host_begin(w->x, SP_WRITE, &data) == SP_DEADLOCK);
+    SP_SCHED_ASSERT(sp_storage_host_end(w->z, SP_READ) == SP_OK);
+    sp__subject_poll(w->soft, 4, point);
+    SP_SCHED_ASSERT(sp__point_fault(point) != SP_NO_FAULT);
+}
+
+static void consume_unwritten(void *arg)
+{
+    SP_SCHED_ASSERT(!copy_x(arg));
+}
+
+/* Nothing overwrites the memory, so every use gets the failure, also what came during the call. */
+void sp__subject_adopt_refused(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    w.z = adopt(&w.memory[2], (sp_stream){0});
+    adopt_x_behind_failure(&w);
+    sp__subject_run((const sp_thread_fn[]){be_refused, consume_unwritten}, 2, &w);
+    SP_SCHED_ASSERT(!copy_x(&w));
+    SP_SCHED_ASSERT(sp_storage_release(w.z) == SP_OK);
     end(&w);
 }
