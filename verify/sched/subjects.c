@@ -147,6 +147,7 @@ static const uint32_t four = 4, five = 5;
 /* Why dpor cannot reach its end. */
 #define NAPS "a worker's naps end by choice, so its rounds repeat without a bound"
 #define RUNTIME "two submissions pass through some hundred words: no end within 15,000 orders"
+#define LINE "sharers line up, each with a parker of its own: no end within 130,000 orders"
 #define ALLOCATOR "both threads walk over pools and caches: no end within 15,000 orders"
 
 const sp_subject sp__subjects[] = {
@@ -177,7 +178,7 @@ const sp_subject sp__subjects[] = {
     {.name = "queue_claim",
      .test = sp__subject_queue_claim,
      .thread_count = 2,
-     .dpor_seconds = 15,
+     .dpor_seconds = 30,
      .planted = "no_second_look check_then_act publish_before_data relaxed_look",
      .seconds = 0.5},
     {.name = "queue_helpers_2",
@@ -458,6 +459,7 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_pool_share,
      .arg = (void *)&two,
      .thread_count = 2,
+     .inexhaustible_weak = LINE,
      .dpor_seconds = 10,
      .planted = "share_returned",
      .seconds = 0.4},
@@ -599,7 +601,7 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_hazard_host,
      .thread_count = 2,
      .inexhaustible_weak = RUNTIME,
-     .dpor_seconds = 20,
+     .dpor_seconds = 30,
      .planted = "begin_at_once",
      .options = SPINNERS,
      .seconds = 0.4},
@@ -647,7 +649,7 @@ const sp_subject sp__subjects[] = {
      .test = sp__subject_storage_reuse,
      .thread_count = 2,
      .inexhaustible_weak = RUNTIME,
-     .dpor_seconds = 15,
+     .dpor_seconds = 25,
      .planted = "early_reuse",
      .seconds = 0.4},
     {.name = "wait_graph_ring_2",
