@@ -3,9 +3,9 @@
  *
  * Its nodes are points; its edges are found where they are kept, and only while a search runs:
  *     a queue's point waits for   what its submissions up to there still wait for (each_wait), and
- *                                 what a host function in one of them waits for now
+ *                                 what a host function in one of them is waiting for
  *     a host access waits for     the accesses and commands that it follows, and
- *                                 what the thread that began it waits for now
+ *                                 what the thread that began it is waiting for
  *     a submitted run's future    the run's last point
  * Waits of host functions, and waits of threads with an open host access for another one or for
  * memory, enter the graph: the only ones that a point can depend on. Of the waits that form a cycle

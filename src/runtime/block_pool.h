@@ -113,7 +113,7 @@ bool sp__class_pool_has_ready(sp_class_pool *pool, bool is_whole);
  * case. */
 bool sp__class_pool_check(sp_class_pool *pool, uint64_t *bytes);
 
-/* The point that a block with pending points waits for now. */
+/* The point under which a block with pending points is filed. */
 sp_point sp__block_pending_point(const sp_block *block);
 
 #endif
