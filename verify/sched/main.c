@@ -61,6 +61,7 @@ typedef struct item {
     const sp_subject *subject;
 } item;
 
+#define MAX_SELFTESTS 256u
 static const sp_selftest *const selftests[] = {sp__selftests_litmus, sp__selftests_verdicts,
                                                sp__selftests_search, sp__selftests_random};
 
@@ -81,7 +82,9 @@ static bool is_wanted(const arguments *args, const sp_subject *subject)
 static item *wanted_items(const arguments *args, uint32_t *count)
 {
     uint32_t used = 0;
-    item *items = malloc((sp__subject_count + 256) * sizeof *items);
+    uint32_t most = MAX_SELFTESTS;
+    while (sp__subject_at(most - MAX_SELFTESTS) != NULL) most++;
+    item *items = malloc(most * sizeof *items);
     if (items == NULL) abort();
     for (uint32_t i = 0; i < SP_COUNT_OF(selftests) && args->plant == NULL; i++) {
         for (const sp_selftest *t = selftests[i]; t->name != NULL; t++) {
@@ -89,8 +92,8 @@ static item *wanted_items(const arguments *args, uint32_t *count)
             items[used++] = (item){.selftest = t};
         }
     }
-    for (uint32_t i = 0; i < sp__subject_count; i++) {
-        const sp_subject *subject = &sp__subjects[i];
+    const sp_subject *subject;
+    for (uint32_t i = 0; (subject = sp__subject_at(i)) != NULL; i++) {
         if (is_wanted(args, subject)) items[used++] = (item){.subject = subject};
     }
     *count = used;
@@ -188,8 +191,8 @@ static void list(void)
     for (uint32_t i = 0; i < SP_COUNT_OF(selftests); i++) {
         for (const sp_selftest *t = selftests[i]; t->name != NULL; t++) printf("%s\n", t->name);
     }
-    for (uint32_t i = 0; i < sp__subject_count; i++) {
-        const sp_subject *subject = &sp__subjects[i];
+    const sp_subject *subject;
+    for (uint32_t i = 0; (subject = sp__subject_at(i)) != NULL; i++) {
         printf("%s\t%u threads\t%s\n", subject->name, subject->thread_count,
                subject->planted != NULL ? subject->planted : "");
     }
@@ -207,8 +210,8 @@ static int run_wanted(const arguments *args)
 
 static int replay(const arguments *args)
 {
-    for (uint32_t i = 0; i < sp__subject_count && args->name_count == 1; i++) {
-        const sp_subject *subject = &sp__subjects[i];
+    const sp_subject *subject;
+    for (uint32_t i = 0; args->name_count == 1 && (subject = sp__subject_at(i)) != NULL; i++) {
         if (strcmp(subject->name, args->names[0]) != 0) continue;
         return sp__portfolio_replay(subject, args->replay) ? 0 : 1;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sched_tests explores. A subject is a small test of one protocol of the real library, in
- * verify/subjects/; subjects.c lists them. Each is explored by a portfolio, since every search has
- * a bad case. */
+ * verify/subjects/; each file there ends with the table of its subjects. Each is explored by a
+ * portfolio, since every search has a bad case. */
 #ifndef SP_SCHED_SUBJECT_H
 #define SP_SCHED_SUBJECT_H
 
@@ -36,8 +36,41 @@ typedef struct sp_subject {
     const char *inexhaustible_weak;
 } sp_subject;
 
-extern const sp_subject sp__subjects[];
-extern const uint32_t sp__subject_count;
+/* The argument of a subject that takes a number, of threads for example. */
+#define SP_SUBJECT_ARG(number)                                                                     \
+    (void *)&(const uint32_t)                                                                      \
+    {                                                                                              \
+        number                                                                                     \
+    }
+
+/* Options: a worker, and a thread that waits as a host does, naps or spins before it sleeps. */
+#define SP_SLEEPERS {.free_spins = 4, .timeouts_are_choices = true}
+#define SP_SPINNERS {.free_spins = 4}
+
+/* Reasons for `inexhaustible`. */
+#define SP_ENDLESS_NAPS "a worker's naps end by choice, so its rounds repeat without a bound"
+#define SP_ENDLESS_RUNTIME                                                                         \
+    "two submissions pass through some hundred words: no end within 15,000 orders"
+#define SP_ENDLESS_LINE                                                                            \
+    "sharers line up, each with a parker of its own: no end within 130,000 orders"
+#define SP_ENDLESS_ALLOCATOR "both threads walk over pools and caches: no end within 15,000 orders"
+
+/* The tables: sp__subjects_<part> at the end of verify/subjects/subject_<part>.c, ended by an entry
+ * without a name. */
+/* clang-format off */
+#define SP_SUBJECT_TABLES(X) \
+    X(tagged_stack) X(handle) X(queue) X(timeline) X(park) \
+    X(host) X(host_exit) X(tiles) X(throttle) X(pool) \
+    X(event) X(hazard) X(wait_graph) X(faults) X(allocator) \
+    X(slots) X(plan_cache) X(base) X(word_lock) X(close)
+/* clang-format on */
+
+#define SP_SUBJECT_TABLE(part) extern const sp_subject sp__subjects_##part[];
+SP_SUBJECT_TABLES(SP_SUBJECT_TABLE)
+#undef SP_SUBJECT_TABLE
+
+/* The subjects of all tables, one after the other; NULL behind the last. */
+const sp_subject *sp__subject_at(uint32_t index);
 
 /* Checks of the engine itself, with code of their own. */
 typedef struct sp_selftest {

@@ -7,17 +7,7 @@
 
 #include "runtime/slab.h"
 #include "runtime/storage.h"
-
-void sp__subject_allocator_two(void *arg);
-void sp__subject_allocator_shared(void *arg);
-void sp__subject_allocator_limit(void *arg);
-void sp__subject_allocator_trim(void *arg);
-void sp__subject_allocator_pending(void *arg);
-void sp__subject_allocator_flush(void *arg);
-void sp__subject_allocator_passing(void *arg);
-void sp__subject_allocator_two_points(void *arg);
-void sp__subject_allocator_first_of_two(void *arg);
-void sp__subject_allocator_close(void *arg);
+#include "sched/subject.h"
 
 #define BLOCK_BYTES ((uint64_t)512 << 10) /* two in a slab */
 
@@ -103,7 +93,7 @@ static void use_once_on_1(void *arg)
     use(arg, 1, 6);
 }
 
-void sp__subject_allocator_two(void *arg)
+static void subject_allocator_two(void *arg)
 {
     (void)arg;
     world w;
@@ -114,7 +104,7 @@ void sp__subject_allocator_two(void *arg)
     end(&w);
 }
 
-void sp__subject_allocator_shared(void *arg)
+static void subject_allocator_shared(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -127,7 +117,7 @@ void sp__subject_allocator_shared(void *arg)
 }
 
 /* Two threads, two blocks, and no memory for more: each always gets one. */
-void sp__subject_allocator_limit(void *arg)
+static void subject_allocator_limit(void *arg)
 {
     (void)arg;
     world w;
@@ -154,7 +144,7 @@ static void trim_deep(void *arg)
 }
 
 /* Both blocks of the slab are in the pool: it is given back, or one of them is taken. */
-void sp__subject_allocator_trim(void *arg)
+static void subject_allocator_trim(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -167,7 +157,7 @@ void sp__subject_allocator_trim(void *arg)
 }
 
 /* The same, but they are in the cache of a stream. */
-void sp__subject_allocator_flush(void *arg)
+static void subject_allocator_flush(void *arg)
 {
     (void)arg;
     world w;
@@ -194,7 +184,7 @@ static void give_pending(void *arg)
 }
 
 /* `other` is the same block under another name: the giver must not touch its memory. */
-void sp__subject_allocator_pending(void *arg)
+static void subject_allocator_pending(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -210,7 +200,7 @@ void sp__subject_allocator_pending(void *arg)
 
 /* The only block that can be had is pending, and there is no memory for more: the take waits for
  * its last use, however that meets the looks on the way there. */
-void sp__subject_allocator_passing(void *arg)
+static void subject_allocator_passing(void *arg)
 {
     (void)arg;
     world w;
@@ -258,7 +248,7 @@ static void use_anywhere(void *arg)
     give(w, block);
 }
 
-void sp__subject_allocator_two_points(void *arg)
+static void subject_allocator_two_points(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     static const sp_thread_fn two[] = {use_anywhere, pass_both};
@@ -291,7 +281,7 @@ static void give_first(void *arg)
 }
 
 /* The first block stays pending until the taker has come back. */
-void sp__subject_allocator_first_of_two(void *arg)
+static void subject_allocator_first_of_two(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -322,7 +312,7 @@ static void give_other(void *arg)
 
 /* One block is pending, one free for its stream's cache; the order of their ends and of the close
  * may be any. */
-void sp__subject_allocator_close(void *arg)
+static void subject_allocator_close(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -336,3 +326,109 @@ void sp__subject_allocator_close(void *arg)
     SP_SCHED_ASSERT(stats.reserved_bytes == 0);
     end(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_allocator[] = {
+    {.name = "allocator_two",
+     .test = subject_allocator_two,
+     .thread_count = 2,
+     .inexhaustible_weak = SP_ENDLESS_ALLOCATOR,
+     .dpor_seconds = 4,
+     .planted = "two_in_cache",
+     .seconds = 0.4},
+    {.name = "allocator_shared_2",
+     .test = subject_allocator_shared,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "two_in_cache",
+     .seconds = 0.4},
+    {.name = "allocator_shared_3",
+     .test = subject_allocator_shared,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "two_in_cache",
+     .seconds = 0.4},
+    {.name = "allocator_limit",
+     .test = subject_allocator_limit,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "two_in_cache",
+     .seconds = 0.4},
+    {.name = "allocator_trim_2",
+     .test = subject_allocator_trim,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "trim_in_use",
+     .seconds = 0.4},
+    {.name = "allocator_trim_3",
+     .test = subject_allocator_trim,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "trim_in_use",
+     .seconds = 0.4},
+    {.name = "allocator_flush",
+     .test = subject_allocator_flush,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "trim_in_use",
+     .seconds = 0.4},
+    {.name = "allocator_pending_2",
+     .test = subject_allocator_pending,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "early_reuse",
+     .seconds = 0.4},
+    {.name = "allocator_pending_3",
+     .test = subject_allocator_pending,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "early_reuse",
+     .seconds = 0.4},
+    {.name = "allocator_passing",
+     .test = subject_allocator_passing,
+     .thread_count = 2,
+     .planted = "passed_is_nothing",
+     .seconds = 0.4},
+    {.name = "allocator_two_points_2",
+     .test = subject_allocator_two_points,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "first_point_only",
+     .seconds = 0.4},
+    {.name = "allocator_two_points_3",
+     .test = subject_allocator_two_points,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "first_point_only",
+     .seconds = 0.4},
+    {.name = "allocator_first_of_two_2",
+     .test = subject_allocator_first_of_two,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "wait_for_first",
+     .seconds = 0.4},
+    {.name = "allocator_first_of_two_3",
+     .test = subject_allocator_first_of_two,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "wait_for_first",
+     .seconds = 0.4},
+    {.name = "allocator_close_2",
+     .test = subject_allocator_close,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "cache_stays_open",
+     .seconds = 0.4},
+    {.name = "allocator_close_3",
+     .test = subject_allocator_close,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "cache_stays_open",
+     .seconds = 0.4},
+    {0},
+};

@@ -6,12 +6,7 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
-
-void sp__subject_once(void *arg);
-void sp__subject_once_fails(void *arg);
-void sp__subject_parker(void *arg);
-void sp__subject_parker_two(void *arg);
-void sp__subject_parker_timeout(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_once once;
@@ -38,7 +33,7 @@ static void run_once(void *arg)
     SP_SCHED_ASSERT(w->runs == 1);
 }
 
-void sp__subject_once(void *arg)
+static void subject_once(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -58,7 +53,7 @@ static void run_until_done(void *arg)
     SP_SCHED_ASSERT(w->runs == 2);
 }
 
-void sp__subject_once_fails(void *arg)
+static void subject_once_fails(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -84,7 +79,7 @@ static void unpark(void *arg)
     sp_parker_unpark(&w->parker);
 }
 
-void sp__subject_parker(void *arg)
+static void subject_parker(void *arg)
 {
     (void)arg;
     world w;
@@ -116,7 +111,7 @@ static void park_until_told(void *arg)
     }
 }
 
-void sp__subject_parker_two(void *arg)
+static void subject_parker_two(void *arg)
 {
     (void)arg;
     world w;
@@ -134,10 +129,46 @@ static void park_in_time(void *arg)
     SP_SCHED_ASSERT(!sp_parker_park(&w->parker, 0));
 }
 
-void sp__subject_parker_timeout(void *arg)
+static void subject_parker_timeout(void *arg)
 {
     (void)arg;
     world w;
     memset(&w, 0, sizeof w);
     sp__subject_run((const sp_thread_fn[]){park_in_time, unpark}, 2, &w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_base[] = {
+    {.name = "once_2",
+     .test = subject_once,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "relaxed_once"},
+    {.name = "once_3",
+     .test = subject_once,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "once_wakes_one"},
+    {.name = "once_fails_2",
+     .test = subject_once_fails,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "relaxed_once"},
+    {.name = "once_fails_3",
+     .test = subject_once_fails,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "once_wakes_one"},
+    {.name = "parker", .test = subject_parker, .thread_count = 2, .planted = "look_before_token"},
+    {.name = "parker_two",
+     .test = subject_parker_two,
+     .thread_count = 3,
+     .planted = "look_before_token"},
+    {.name = "parker_timeout",
+     .test = subject_parker_timeout,
+     .thread_count = 2,
+     .planted = "look_before_token",
+     .options = {.timeouts_are_choices = true}},
+    {0},
+};

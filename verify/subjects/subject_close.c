@@ -6,10 +6,7 @@
 
 #include "base/clock.h"
 #include "device/wait.h"
-
-void sp__subject_close(void *arg);
-void sp__subject_close_new_queue(void *arg);
-void sp__subject_close_fires(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_soft_device *device;
@@ -69,7 +66,7 @@ static void explore(uint32_t worker_count, uint32_t submitters)
 }
 
 /* 1: two submitters and the closer; 2: one submitter; 3: one submitter and a worker. */
-void sp__subject_close(void *arg)
+static void subject_close(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     explore(threads == 3 ? 1 : 0, threads == 1 ? 2 : 1);
@@ -89,7 +86,7 @@ static void make_queue_and_submit(void *arg)
     submit_until_closed(w, 1);
 }
 
-void sp__subject_close_new_queue(void *arg)
+static void subject_close_new_queue(void *arg)
 {
     (void)arg;
     world w;
@@ -123,7 +120,7 @@ static void close_and_look(void *arg)
     SP_SCHED_ASSERT(w->fired == 1);
 }
 
-void sp__subject_close_fires(void *arg)
+static void subject_close_fires(void *arg)
 {
     (void)arg;
     world w;
@@ -137,3 +134,43 @@ void sp__subject_close_fires(void *arg)
     sp__subject_device_free(w.device);
     sp__subject_end();
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_close[] = {
+    {.name = "close_one",
+     .test = subject_close,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "accept_while_closing",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "close_two",
+     .test = subject_close,
+     .arg = SP_SUBJECT_ARG(1),
+     .thread_count = 3,
+     .planted = "accept_while_closing",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "close_new_queue",
+     .test = subject_close_new_queue,
+     .thread_count = 2,
+     .planted = "queue_after_close",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "close_fires",
+     .test = subject_close_fires,
+     .thread_count = 2,
+     .dpor_seconds = 3,
+     .planted = "close_before_firing",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "close_worker",
+     .test = subject_close,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "accept_while_closing",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {0},
+};

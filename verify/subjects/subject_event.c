@@ -9,12 +9,7 @@
 
 #include "device/host_executor.h"
 #include "runtime/event.h"
-
-void sp__subject_event_wait(void *arg);
-void sp__subject_event_release(void *arg);
-void sp__subject_event_time(void *arg);
-void sp__subject_event_records(void *arg);
-void sp__subject_event_callback(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_soft_device *soft;
@@ -97,7 +92,7 @@ static void release(void *arg)
     SP_SCHED_ASSERT(sp_event_release(w->event) == SP_OK);
 }
 
-void sp__subject_event_wait(void *arg)
+static void subject_event_wait(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -107,7 +102,7 @@ void sp__subject_event_wait(void *arg)
     end(&w);
 }
 
-void sp__subject_event_release(void *arg)
+static void subject_event_release(void *arg)
 {
     (void)arg;
     world w;
@@ -131,7 +126,7 @@ static void elapse(void *arg)
     SP_SCHED_ASSERT(ns >= 0); /* a stamp in its next life reads 0, or a later record's time */
 }
 
-void sp__subject_event_time(void *arg)
+static void subject_event_time(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -168,7 +163,7 @@ static void record_second(void *arg)
     record_and_look(arg, 1);
 }
 
-void sp__subject_event_records(void *arg)
+static void subject_event_records(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -197,7 +192,7 @@ static void ask_for_call(void *arg)
     (void)sp_event_synchronize(w->event);
 }
 
-void sp__subject_event_callback(void *arg)
+static void subject_event_callback(void *arg)
 {
     (void)arg;
     world w;
@@ -208,3 +203,64 @@ void sp__subject_event_callback(void *arg)
     end(&w); /* stops the executor when the device has drained */
     SP_SCHED_ASSERT(w.calls == sp_load_relaxed(&w.expected_calls));
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_event[] = {
+    {.name = "event_wait_2",
+     .test = subject_event_wait,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "record_too_early",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "event_wait_3",
+     .test = subject_event_wait,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "record_too_early relaxed_done",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "event_release",
+     .test = subject_event_release,
+     .thread_count = 3,
+     .planted = "lost_stamp",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "event_time_2",
+     .test = subject_event_time,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .options = SP_SPINNERS,
+     .planted = "unheld_stamp",
+     .seconds = 0.4},
+    {.name = "event_time_3",
+     .test = subject_event_time,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .options = SP_SPINNERS,
+     .planted = "unheld_stamp",
+     .seconds = 0.4},
+    {.name = "event_records_2",
+     .test = subject_event_records,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .options = SP_SPINNERS,
+     .planted = "older_record",
+     .seconds = 0.4},
+    {.name = "event_records_3",
+     .test = subject_event_records,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .options = SP_SPINNERS,
+     .planted = "older_record",
+     .seconds = 0.4},
+    {.name = "event_callback",
+     .test = subject_event_callback,
+     .thread_count = 3,
+     .planted = "record_too_early",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {0},
+};

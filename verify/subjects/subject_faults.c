@@ -11,12 +11,7 @@
 #include "device/host_executor.h"
 #include "runtime/storage.h"
 #include "runtime/submit.h"
-
-void sp__subject_lease_faults(void *arg);
-void sp__subject_lease_shared(void *arg);
-void sp__subject_poison(void *arg);
-void sp__subject_adopt_ready(void *arg);
-void sp__subject_adopt_refused(void *arg);
+#include "sched/subject.h"
 
 #define GARBAGE 99u
 #define GOOD 7u
@@ -97,7 +92,7 @@ static void lease_end(lease_world *w)
 }
 
 /* Leases share nothing, and a thread that was told goes on, also if another one executes. */
-void sp__subject_lease_faults(void *arg)
+static void subject_lease_faults(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     lease_world w;
@@ -131,7 +126,7 @@ static void consume_as_third(void *arg)
     consume_and_be_told(arg, 3);
 }
 
-void sp__subject_lease_shared(void *arg)
+static void subject_lease_shared(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     lease_world w;
@@ -267,7 +262,7 @@ static void consume_x(void *arg)
 }
 
 /* A failed write, a reader, and a write of everything, in any order. */
-void sp__subject_poison(void *arg)
+static void subject_poison(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -304,7 +299,7 @@ static void adopt_x_behind_failure(world *w)
 }
 
 /* Whether the producer has failed before a use is submitted or after. */
-void sp__subject_adopt_ready(void *arg)
+static void subject_adopt_ready(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -337,7 +332,7 @@ static void consume_unwritten(void *arg)
 }
 
 /* Nothing overwrites the memory, so every use gets the failure, also what came during the call. */
-void sp__subject_adopt_refused(void *arg)
+static void subject_adopt_refused(void *arg)
 {
     (void)arg;
     world w;
@@ -349,3 +344,76 @@ void sp__subject_adopt_refused(void *arg)
     SP_SCHED_ASSERT(sp_storage_release(w.z) == SP_OK);
     end(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_faults[] = {
+    {.name = "lease_faults_2",
+     .test = subject_lease_faults,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "one_lease_fault late_lease_fault",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "lease_faults_3",
+     .test = subject_lease_faults,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "one_lease_fault late_lease_fault",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "lease_shared_2",
+     .test = subject_lease_shared,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "told_for_all",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "lease_shared_3",
+     .test = subject_lease_shared,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "told_for_all",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "poison_2",
+     .test = subject_poison,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "no_poison",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "poison_3",
+     .test = subject_poison,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "no_poison",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "adopt_ready_2",
+     .test = subject_adopt_ready,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "ready_is_forgotten ready_without_fault",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "adopt_ready_3",
+     .test = subject_adopt_ready,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "ready_is_forgotten ready_without_fault",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "adopt_ready_refused",
+     .test = subject_adopt_refused,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "refused_is_ready",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {0},
+};

@@ -7,11 +7,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "sched/explore.h"
-
-void sp__subject_handle_release(void *arg);
-void sp__subject_handle_publish(void *arg);
-void sp__subject_handle_reuse(void *arg);
-void sp__subject_handle_retain(void *arg);
+#include "sched/subject.h"
 
 typedef struct thing {
     sp_object object;
@@ -131,7 +127,7 @@ static void join_and_end(world *w, uint32_t count)
     sp__handle_table_reset(&w->table);
 }
 
-void sp__subject_handle_release(void *arg)
+static void subject_handle_release(void *arg)
 {
     (void)arg;
     world w;
@@ -142,7 +138,7 @@ void sp__subject_handle_release(void *arg)
     join_and_end(&w, 2);
 }
 
-void sp__subject_handle_publish(void *arg)
+static void subject_handle_publish(void *arg)
 {
     (void)arg;
     world w;
@@ -152,7 +148,7 @@ void sp__subject_handle_publish(void *arg)
     join_and_end(&w, 2);
 }
 
-void sp__subject_handle_reuse(void *arg)
+static void subject_handle_reuse(void *arg)
 {
     (void)arg;
     world w;
@@ -164,7 +160,7 @@ void sp__subject_handle_reuse(void *arg)
     join_and_end(&w, 3);
 }
 
-void sp__subject_handle_retain(void *arg)
+static void subject_handle_retain(void *arg)
 {
     (void)arg;
     world w;
@@ -175,3 +171,25 @@ void sp__subject_handle_retain(void *arg)
     start(&w, 2, use);
     join_and_end(&w, 3);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_handle[] = {
+    {.name = "handle_release",
+     .test = subject_handle_release,
+     .thread_count = 2,
+     .planted = "relaxed_drop"},
+    {.name = "handle_publish",
+     .test = subject_handle_publish,
+     .thread_count = 2,
+     .planted = "handle_early_publish"},
+    {.name = "handle_retain",
+     .test = subject_handle_retain,
+     .thread_count = 3,
+     .planted = "relaxed_drop"},
+    {.name = "handle_reuse",
+     .test = subject_handle_reuse,
+     .thread_count = 3,
+     .planted = "generation_stays relaxed_push"},
+    {0},
+};

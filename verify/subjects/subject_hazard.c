@@ -12,17 +12,7 @@
 #include "device/wait.h"
 #include "runtime/storage.h"
 #include "runtime/submit.h"
-
-void sp__subject_hazard_writes(void *arg);
-void sp__subject_hazard_read(void *arg);
-void sp__subject_hazard_worker(void *arg);
-void sp__subject_hazard_host(void *arg);
-void sp__subject_hazard_hosts(void *arg);
-void sp__subject_hazard_reads(void *arg);
-void sp__subject_hazard_spill(void *arg);
-void sp__subject_storage_release(void *arg);
-void sp__subject_storage_reuse(void *arg);
-void sp__subject_storage_touch(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_soft_device *soft;
@@ -157,7 +147,7 @@ static void read_xy(void *arg)
     SP_SCHED_ASSERT(w->seen[0] == w->seen[1]);
 }
 
-void sp__subject_hazard_writes(void *arg)
+static void subject_hazard_writes(void *arg)
 {
     (void)arg;
     world w;
@@ -167,7 +157,7 @@ void sp__subject_hazard_writes(void *arg)
     end(&w);
 }
 
-void sp__subject_hazard_read(void *arg)
+static void subject_hazard_read(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -191,7 +181,7 @@ static void write_yx_and_wait(void *arg)
     SP_SCHED_ASSERT(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK);
 }
 
-void sp__subject_hazard_worker(void *arg)
+static void subject_hazard_worker(void *arg)
 {
     (void)arg;
     world w;
@@ -224,7 +214,7 @@ static void host_read(void *arg)
     SP_SCHED_ASSERT(sp_storage_host_end(w->x, SP_READ) == SP_OK);
 }
 
-void sp__subject_hazard_host(void *arg)
+static void subject_hazard_host(void *arg)
 {
     (void)arg;
     world w;
@@ -234,7 +224,7 @@ void sp__subject_hazard_host(void *arg)
     end(&w);
 }
 
-void sp__subject_hazard_hosts(void *arg)
+static void subject_hazard_hosts(void *arg)
 {
     (void)arg;
     world w;
@@ -288,7 +278,7 @@ static void read_and_write_x(void *arg)
     poll(w, submit(w, 0, &write_one_kernel, &use, 1, NULL, 0));
 }
 
-void sp__subject_hazard_reads(void *arg)
+static void subject_hazard_reads(void *arg)
 {
     world w;
     begin(&w, 0, 1);
@@ -300,7 +290,7 @@ void sp__subject_hazard_reads(void *arg)
 }
 
 /* The waits of one command become several submissions. */
-void sp__subject_hazard_spill(void *arg)
+static void subject_hazard_spill(void *arg)
 {
     (void)arg;
     world w;
@@ -340,7 +330,7 @@ static void release_x(void *arg)
 }
 
 /* The owner is called once, after the last use. */
-void sp__subject_storage_release(void *arg)
+static void subject_storage_release(void *arg)
 {
     (void)arg;
     world w;
@@ -396,7 +386,7 @@ static void end_block(world *w)
     sp__subject_runtime_down();
 }
 
-void sp__subject_storage_reuse(void *arg)
+static void subject_storage_reuse(void *arg)
 {
     (void)arg;
     world w;
@@ -426,7 +416,7 @@ static void release_and_fill(void *arg)
 }
 
 /* The release either sees the use or makes it fail. */
-void sp__subject_storage_touch(void *arg)
+static void subject_storage_touch(void *arg)
 {
     (void)arg;
     world w;
@@ -434,3 +424,89 @@ void sp__subject_storage_touch(void *arg)
     sp__subject_run((const sp_thread_fn[]){write_and_leave, release_and_fill}, 2, &w);
     end_block(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_hazard[] = {
+    {.name = "hazard_writes",
+     .test = subject_hazard_writes,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "missing_storage_lock",
+     .seconds = 0.4},
+    {.name = "hazard_read_2",
+     .test = subject_hazard_read,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "missing_storage_lock",
+     .seconds = 0.4},
+    {.name = "hazard_read_3",
+     .test = subject_hazard_read,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "missing_storage_lock",
+     .seconds = 0.4},
+    {.name = "hazard_worker",
+     .test = subject_hazard_worker,
+     .thread_count = 3,
+     .planted = "missing_storage_lock",
+     .options = SP_SLEEPERS,
+     .seconds = 0.4},
+    {.name = "hazard_host",
+     .test = subject_hazard_host,
+     .thread_count = 2,
+     .inexhaustible_weak = SP_ENDLESS_RUNTIME,
+     .dpor_seconds = 30,
+     .planted = "begin_at_once",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "hazard_hosts",
+     .test = subject_hazard_hosts,
+     .thread_count = 3,
+     .planted = "begin_at_once",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "hazard_prune",
+     .test = subject_hazard_reads,
+     .arg = SP_SUBJECT_ARG(4),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "prune_drops_another",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "hazard_many_reads",
+     .test = subject_hazard_reads,
+     .arg = SP_SUBJECT_ARG(5),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "only_inline_reads",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "hazard_spill",
+     .test = subject_hazard_spill,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "spill_forgets",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "storage_release",
+     .test = subject_storage_release,
+     .thread_count = 3,
+     .planted = "owner_at_once",
+     .seconds = 0.4},
+    {.name = "storage_touch",
+     .test = subject_storage_touch,
+     .thread_count = 2,
+     .planted = "release_touch",
+     .options = SP_SPINNERS,
+     .seconds = 0.4},
+    {.name = "storage_reuse",
+     .test = subject_storage_reuse,
+     .thread_count = 2,
+     .inexhaustible_weak = SP_ENDLESS_RUNTIME,
+     .dpor_seconds = 25,
+     .planted = "early_reuse",
+     .seconds = 0.4},
+    {0},
+};

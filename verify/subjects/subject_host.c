@@ -8,13 +8,7 @@
 #include "base/clock.h"
 #include "device/host_executor.h"
 #include "device/wait.h"
-
-void sp__subject_host_post(void *arg);
-void sp__subject_host_stop(void *arg);
-void sp__subject_host_block(void *arg);
-void sp__subject_host_block_stop(void *arg);
-void sp__subject_host_function(void *arg);
-void sp__subject_host_own(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_host_job jobs[3];
@@ -69,7 +63,7 @@ static void check(const world *w)
     if (w->is_accepted[0] && w->is_accepted[1]) SP_SCHED_ASSERT(w->ran[0] < w->ran[1]);
 }
 
-void sp__subject_host_post(void *arg)
+static void subject_host_post(void *arg)
 {
     (void)arg;
     world w;
@@ -81,7 +75,7 @@ void sp__subject_host_post(void *arg)
     sp__subject_end();
 }
 
-void sp__subject_host_stop(void *arg)
+static void subject_host_stop(void *arg)
 {
     (void)arg;
     world w;
@@ -127,7 +121,7 @@ static void begin_gate(world *w)
     w->jobs[1].run = open_gate;
 }
 
-void sp__subject_host_block(void *arg)
+static void subject_host_block(void *arg)
 {
     (void)arg;
     world w;
@@ -139,7 +133,7 @@ void sp__subject_host_block(void *arg)
 }
 
 /* Stop comes at any moment: before, between, while the first job waits for the second. */
-void sp__subject_host_block_stop(void *arg)
+static void subject_host_block_stop(void *arg)
 {
     (void)arg;
     world w;
@@ -199,7 +193,7 @@ static void submit_and_poll(void *arg)
 }
 
 /* Parks, runs on the executor, comes back: with another submitter on the queue. */
-void sp__subject_host_function(void *arg)
+static void subject_host_function(void *arg)
 {
     const uint32_t submitters = *(const uint32_t *)arg;
     world w;
@@ -210,7 +204,7 @@ void sp__subject_host_function(void *arg)
 }
 
 /* A worker and the submitter that waits: it may run its own function. */
-void sp__subject_host_own(void *arg)
+static void subject_host_own(void *arg)
 {
     (void)arg;
     world w;
@@ -219,3 +213,47 @@ void sp__subject_host_own(void *arg)
     SP_SCHED_ASSERT(w.order == 1);
     end_queue(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_host[] = {
+    {.name = "host_post",
+     .test = subject_host_post,
+     .thread_count = 3,
+     .planted = "close_drops_list",
+     .seconds = 0.5},
+    {.name = "host_stop",
+     .test = subject_host_stop,
+     .thread_count = 3,
+     .planted = "close_drops_list",
+     .seconds = 0.5},
+    {.name = "host_block",
+     .test = subject_host_block,
+     .thread_count = 4,
+     .planted = "close_drops_list",
+     .seconds = 0.5},
+    {.name = "host_block_stop",
+     .test = subject_host_block_stop,
+     .thread_count = 4,
+     .planted = "close_drops_list",
+     .seconds = 0.5},
+    {.name = "host_function_1",
+     .test = subject_host_function,
+     .arg = SP_SUBJECT_ARG(1),
+     .thread_count = 2,
+     .planted = "quiet_post",
+     .seconds = 0.5},
+    {.name = "host_function_2",
+     .test = subject_host_function,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 3,
+     .planted = "quiet_post",
+     .seconds = 0.5},
+    {.name = "host_own",
+     .test = subject_host_own,
+     .thread_count = 3,
+     .planted = "quiet_post",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {0},
+};

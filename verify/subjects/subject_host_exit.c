@@ -9,11 +9,7 @@
 #include "device/host_executor.h"
 #include "device/wait.h"
 #include "runtime/current_stream.h"
-
-void sp__subject_host_nested(void *arg);
-void sp__subject_host_exit(void *arg);
-void sp__subject_host_exit_own(void *arg);
-void sp__subject_host_lease(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_host_job jobs[3];
@@ -59,7 +55,7 @@ static void open_gate(sp_host_job *job)
     sp_word_wake(&the_world->gate, SP_WAKE_ALL);
 }
 
-void sp__subject_host_nested(void *arg)
+static void subject_host_nested(void *arg)
 {
     (void)arg;
     world w;
@@ -87,7 +83,7 @@ static void count_job(sp_host_job *job)
     the_world->ran++;
 }
 
-void sp__subject_host_exit(void *arg)
+static void subject_host_exit(void *arg)
 {
     (void)arg;
     world w;
@@ -174,7 +170,7 @@ static void poll_for_failure(void *arg)
     SP_SCHED_ASSERT(sp__fault_status(sp__point_fault(w->point)) == SP_FAILED);
 }
 
-void sp__subject_host_exit_own(void *arg)
+static void subject_host_exit_own(void *arg)
 {
     (void)arg;
     world w;
@@ -210,7 +206,7 @@ static void ask_in_1(void *arg)
     poll(arg, submit_function(arg, 1, ask_for_stream));
 }
 
-void sp__subject_host_lease(void *arg)
+static void subject_host_lease(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -222,3 +218,38 @@ void sp__subject_host_lease(void *arg)
     }
     end_queues(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_host_exit[] = {
+    {.name = "host_nested",
+     .test = subject_host_nested,
+     .thread_count = 4,
+     .planted = "blocked_are_idle",
+     .seconds = 0.5},
+    {.name = "host_exit",
+     .test = subject_host_exit,
+     .thread_count = 3,
+     .planted = "no_successor",
+     .seconds = 0.5},
+    {.name = "host_exit_own",
+     .test = subject_host_exit_own,
+     .thread_count = 3,
+     .planted = "claim_is_lost",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "host_lease_2",
+     .test = subject_host_lease,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "streams_stay",
+     .seconds = 0.5},
+    {.name = "host_lease_3",
+     .test = subject_host_lease,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "streams_stay",
+     .seconds = 0.5},
+    {0},
+};

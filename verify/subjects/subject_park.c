@@ -7,12 +7,7 @@
 
 #include "base/clock.h"
 #include "device/wait.h"
-
-void sp__subject_park_unpark(void *arg);
-void sp__subject_park_chain(void *arg);
-void sp__subject_park_worker(void *arg);
-void sp__subject_park_visitor(void *arg);
-void sp__subject_park_sleeper(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_soft_device *device;
@@ -73,7 +68,7 @@ static void submit_and_poll(void *arg)
     sp__subject_poll(w->device, 1, point);
 }
 
-void sp__subject_park_unpark(void *arg)
+static void subject_park_unpark(void *arg)
 {
     (void)arg;
     world w;
@@ -97,7 +92,7 @@ static void submit_chain(world *w)
     w->last = submit(w, w->second, 2, first);
 }
 
-void sp__subject_park_chain(void *arg)
+static void subject_park_chain(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -117,7 +112,7 @@ static void submit_chain_and_wait(void *arg)
 }
 
 /* With a worker that sleeps: helping, parking, ringing and waiting together. */
-void sp__subject_park_worker(void *arg)
+static void subject_park_worker(void *arg)
 {
     (void)arg;
     world w;
@@ -135,7 +130,7 @@ static void close_device(void *arg)
     sp__subject_device_free(w->device);
 }
 
-void sp__subject_park_visitor(void *arg)
+static void subject_park_visitor(void *arg)
 {
     (void)arg;
     world w;
@@ -161,7 +156,7 @@ static void work_and_sleep(void *arg)
     } while (sp__soft_has_work(w->first));
 }
 
-void sp__subject_park_sleeper(void *arg)
+static void subject_park_sleeper(void *arg)
 {
     (void)arg;
     world w;
@@ -178,3 +173,42 @@ void sp__subject_park_sleeper(void *arg)
     sp_store_relaxed(&w.device->sleeping, 0);
     end(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_park[] = {
+    {.name = "park_unpark",
+     .test = subject_park_unpark,
+     .thread_count = 2,
+     .planted = "park_for_good",
+     .seconds = 0.5},
+    {.name = "park_chain_2",
+     .test = subject_park_chain,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "park_for_good",
+     .seconds = 0.5},
+    {.name = "park_chain_3",
+     .test = subject_park_chain,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "park_for_good",
+     .seconds = 0.5},
+    {.name = "park_worker",
+     .test = subject_park_worker,
+     .thread_count = 3,
+     .planted = "park_for_good quiet_unpark",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "park_sleeper",
+     .test = subject_park_sleeper,
+     .thread_count = 2,
+     .planted = "quiet_unpark",
+     .seconds = 0.5},
+    {.name = "park_visitor",
+     .test = subject_park_visitor,
+     .thread_count = 2,
+     .planted = "close_before_visitors",
+     .seconds = 0.5},
+    {0},
+};

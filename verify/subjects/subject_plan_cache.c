@@ -7,15 +7,7 @@
 
 #include "base/heap.h"
 #include "model/plan_cache.h"
-
-void sp__subject_plan_cache(void *arg);
-void sp__subject_plan_cache_keys(void *arg);
-void sp__subject_plan_cache_retry(void *arg);
-void sp__subject_plan_cache_bound(void *arg);
-void sp__subject_plan_cache_private(void *arg);
-void sp__subject_sessions(void *arg);
-void sp__subject_sessions_give(void *arg);
-void sp__subject_sessions_in_vain(void *arg);
+#include "sched/subject.h"
 
 typedef struct cache_world {
     sp_plan_cache cache;
@@ -80,7 +72,7 @@ static void drop_found(cache_world *w, uint32_t count)
     }
 }
 
-void sp__subject_plan_cache(void *arg)
+static void subject_plan_cache(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     cache_world w;
@@ -94,7 +86,7 @@ void sp__subject_plan_cache(void *arg)
     end_cache(&w);
 }
 
-void sp__subject_plan_cache_keys(void *arg)
+static void subject_plan_cache_keys(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -108,7 +100,7 @@ void sp__subject_plan_cache_keys(void *arg)
 }
 
 /* The first build finds no memory: its caller is told, the next who asks builds again. */
-void sp__subject_plan_cache_retry(void *arg)
+static void subject_plan_cache_retry(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -149,7 +141,7 @@ static void use_b_at_once(void *arg)
 }
 
 /* Two plans take turns in one place; whoever finds the other in use waits for it. */
-void sp__subject_plan_cache_bound(void *arg)
+static void subject_plan_cache_bound(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -162,7 +154,7 @@ void sp__subject_plan_cache_bound(void *arg)
 }
 
 /* Who must not wait gets a plan, whether there is a place or not. */
-void sp__subject_plan_cache_private(void *arg)
+static void subject_plan_cache_private(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -198,7 +190,7 @@ static void take_session_twice(void *arg)
     take_session(arg);
 }
 
-void sp__subject_sessions(void *arg)
+static void subject_sessions(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -233,7 +225,7 @@ static void give_way(void *arg)
 }
 
 /* A run finds a session, and its plan again, whatever is given up beside it. */
-void sp__subject_sessions_give(void *arg)
+static void subject_sessions_give(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -260,7 +252,7 @@ static void give_session(void *arg)
 }
 
 /* A session that is being made, and may not be made in the end, is none that can be relied on. */
-void sp__subject_sessions_in_vain(void *arg)
+static void subject_sessions_in_vain(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -272,3 +264,50 @@ void sp__subject_sessions_in_vain(void *arg)
     drop_found(&w, 1);
     end_cache(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_plan_cache[] = {
+    {.name = "plan_cache_2",
+     .test = subject_plan_cache,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "build_twice",
+     .seconds = 0.5},
+    {.name = "plan_cache_3",
+     .test = subject_plan_cache,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "build_twice",
+     .seconds = 0.5},
+    {.name = "plan_cache_keys",
+     .test = subject_plan_cache_keys,
+     .thread_count = 3,
+     .planted = "build_twice",
+     .seconds = 0.5},
+    {.name = "plan_cache_retry",
+     .test = subject_plan_cache_retry,
+     .thread_count = 2,
+     .planted = "quiet_failure",
+     .seconds = 0.5},
+    {.name = "plan_cache_bound",
+     .test = subject_plan_cache_bound,
+     .thread_count = 2,
+     .planted = "quiet_drop",
+     .seconds = 0.5},
+    {.name = "plan_cache_private",
+     .test = subject_plan_cache_private,
+     .thread_count = 2,
+     .planted = "evict_in_use",
+     .seconds = 0.5},
+    {.name = "sessions", .test = subject_sessions, .thread_count = 2, .planted = "shared_session"},
+    {.name = "sessions_give",
+     .test = subject_sessions_give,
+     .thread_count = 2,
+     .planted = "evict_in_use"},
+    {.name = "sessions_in_vain",
+     .test = subject_sessions_in_vain,
+     .thread_count = 2,
+     .planted = "unmade_session_counts"},
+    {0},
+};

@@ -7,16 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-
-void sp__subject_pool_wait(void *arg);
-void sp__subject_pool_wait_two(void *arg);
-void sp__subject_pool_timeout(void *arg);
-void sp__subject_pool_share(void *arg);
-void sp__subject_pool_find(void *arg);
-void sp__subject_pool_order(void *arg);
-void sp__subject_pool_close(void *arg);
-void sp__subject_pool_keep(void *arg);
-void sp__subject_pool_made(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_rt_device *device;
@@ -80,7 +71,7 @@ static void use_twice(void *arg)
     use_once(arg);
 }
 
-void sp__subject_pool_wait(void *arg)
+static void subject_pool_wait(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -90,7 +81,7 @@ void sp__subject_pool_wait(void *arg)
     end(&w, 1);
 }
 
-void sp__subject_pool_wait_two(void *arg)
+static void subject_pool_wait_two(void *arg)
 {
     (void)arg;
     world w;
@@ -111,7 +102,7 @@ static void use_in_time(void *arg)
     release(stream);
 }
 
-void sp__subject_pool_timeout(void *arg)
+static void subject_pool_timeout(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -133,7 +124,7 @@ static void share_once(void *arg)
     SP_SCHED_ASSERT(sp__stream_lease_release(stream) == SP_INVALID);
 }
 
-void sp__subject_pool_share(void *arg)
+static void subject_pool_share(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -180,7 +171,7 @@ static void come_behind(void *arg)
     SP_SCHED_ASSERT(take_turn(w) > 1);
 }
 
-void sp__subject_pool_order(void *arg)
+static void subject_pool_order(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -222,7 +213,7 @@ static void release_lease(void *arg)
 }
 
 /* With two threads the stream does not come back before the close, with three it may. */
-void sp__subject_pool_close(void *arg)
+static void subject_pool_close(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -254,7 +245,7 @@ static void keep_another(void *arg)
                     SP_OK);
 }
 
-void sp__subject_pool_keep(void *arg)
+static void subject_pool_keep(void *arg)
 {
     (void)arg;
     world w;
@@ -294,7 +285,7 @@ static void take_another(void *arg)
 }
 
 /* The slot of the lease gets another stream if the third thread takes in between. */
-void sp__subject_pool_find(void *arg)
+static void subject_pool_find(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -316,7 +307,7 @@ static void look_at_stream(void *arg)
     SP_SCHED_ASSERT(queue->device->vtable->last_value(queue) == 0);
 }
 
-void sp__subject_pool_made(void *arg)
+static void subject_pool_made(void *arg)
 {
     (void)arg;
     world w;
@@ -324,3 +315,103 @@ void sp__subject_pool_made(void *arg)
     sp__subject_run((const sp_thread_fn[]){use_once, look_at_stream}, 2, &w);
     end(&w, 1);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_pool[] = {
+    {.name = "pool_wait_2",
+     .test = subject_pool_wait,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .dpor_seconds = 3,
+     .planted = "look_before_return",
+     .seconds = 0.4},
+    {.name = "pool_wait_3",
+     .test = subject_pool_wait,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "look_before_return",
+     .seconds = 0.4},
+    {.name = "pool_wait_two",
+     .test = subject_pool_wait_two,
+     .thread_count = 3,
+     .planted = "look_before_return",
+     .seconds = 0.4},
+    {.name = "pool_timeout_2",
+     .test = subject_pool_timeout,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "waits_for_ever",
+     .options = {.timeouts_are_choices = true},
+     .seconds = 0.4},
+    {.name = "pool_timeout_3",
+     .test = subject_pool_timeout,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "waits_for_ever",
+     .options = {.timeouts_are_choices = true},
+     .seconds = 0.4},
+    {.name = "pool_share_2",
+     .test = subject_pool_share,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible_weak = SP_ENDLESS_LINE,
+     .dpor_seconds = 10,
+     .planted = "share_returned",
+     .seconds = 0.4},
+    {.name = "pool_share_3",
+     .test = subject_pool_share,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "share_returned",
+     .seconds = 0.4},
+    {.name = "pool_made",
+     .test = subject_pool_made,
+     .thread_count = 2,
+     .planted = "relaxed_queue",
+     .seconds = 0.4},
+    {.name = "pool_order_2",
+     .test = subject_pool_order,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "look_before_return",
+     .seconds = 0.4},
+    {.name = "pool_order_3",
+     .test = subject_pool_order,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "take_past_line",
+     .seconds = 0.4},
+    {.name = "pool_close_2",
+     .test = subject_pool_close,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "close_leaves_takers",
+     .seconds = 0.4},
+    {.name = "pool_close_3",
+     .test = subject_pool_close,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "close_leaves_takers",
+     .seconds = 0.4},
+    {.name = "pool_keep",
+     .test = subject_pool_keep,
+     .thread_count = 3,
+     .planted = "no_look_after_take",
+     .seconds = 0.4},
+    {.name = "pool_find_2",
+     .test = subject_pool_find,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "generation_stays",
+     .seconds = 0.4},
+    {.name = "pool_find_3",
+     .test = subject_pool_find,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "find_blindly",
+     .seconds = 0.4},
+    {0},
+};

@@ -4,16 +4,7 @@
 #include "support.h"
 
 #include "base/clock.h"
-
-void sp__subject_queue_claim(void *arg);
-void sp__subject_queue_helpers(void *arg);
-void sp__subject_queue_grow(void *arg);
-void sp__subject_worker_sleeps(void *arg);
-void sp__subject_worker_two_queues(void *arg);
-void sp__subject_workers_two(void *arg);
-void sp__subject_worker_flush(void *arg);
-void sp__subject_worker_new_queue(void *arg);
-void sp__subject_list_release(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_soft_device *device;
@@ -104,7 +95,7 @@ static void help_3(void *arg)
     submit_and_help(arg, 3);
 }
 
-void sp__subject_queue_claim(void *arg)
+static void subject_queue_claim(void *arg)
 {
     (void)arg;
     world w;
@@ -132,7 +123,7 @@ static void help_2(void *arg)
     submit_and_help(arg, 2);
 }
 
-void sp__subject_queue_helpers(void *arg)
+static void subject_queue_helpers(void *arg)
 {
     const uint32_t count = *(const uint32_t *)arg;
     world w;
@@ -182,7 +173,7 @@ static void empty_chunks(void *arg)
     sp__subject_poll(w->device, 1, (sp_point){&w->queue->base.timeline, 3});
 }
 
-void sp__subject_queue_grow(void *arg)
+static void subject_queue_grow(void *arg)
 {
     (void)arg;
     world w;
@@ -225,7 +216,7 @@ static void await(world *w, uint32_t count)
     }
 }
 
-void sp__subject_worker_sleeps(void *arg)
+static void subject_worker_sleeps(void *arg)
 {
     (void)arg;
     world w;
@@ -239,7 +230,7 @@ void sp__subject_worker_sleeps(void *arg)
     sp__subject_end();
 }
 
-void sp__subject_worker_flush(void *arg)
+static void subject_worker_flush(void *arg)
 {
     (void)arg;
     world w;
@@ -273,20 +264,20 @@ static void on_two_queues(uint32_t worker_count)
     sp__subject_end();
 }
 
-void sp__subject_worker_two_queues(void *arg)
+static void subject_worker_two_queues(void *arg)
 {
     (void)arg;
     on_two_queues(1);
 }
 
-void sp__subject_workers_two(void *arg)
+static void subject_workers_two(void *arg)
 {
     (void)arg;
     on_two_queues(2);
 }
 
 /* A queue below others that the worker knows: it has to see it appear. */
-void sp__subject_worker_new_queue(void *arg)
+static void subject_worker_new_queue(void *arg)
 {
     (void)arg;
     world w = {0};
@@ -324,7 +315,7 @@ static void run_list(void *arg)
     sp__subject_poll(w->device, 1, (sp_point){&w->queue->base.timeline, 1});
 }
 
-void sp__subject_list_release(void *arg)
+static void subject_list_release(void *arg)
 {
     (void)arg;
     world w;
@@ -334,3 +325,72 @@ void sp__subject_list_release(void *arg)
     sp__subject_device_free(w.device);
     sp__subject_end();
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_queue[] = {
+    {.name = "queue_claim",
+     .test = subject_queue_claim,
+     .thread_count = 2,
+     .dpor_seconds = 30,
+     .planted = "no_second_look check_then_act publish_before_data relaxed_look",
+     .seconds = 0.5},
+    {.name = "queue_helpers_2",
+     .test = subject_queue_helpers,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .dpor_seconds = 3,
+     .planted = "check_then_act",
+     .seconds = 0.5},
+    {.name = "queue_helpers_3",
+     .test = subject_queue_helpers,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "check_then_act",
+     .seconds = 0.5},
+    {.name = "queue_grow",
+     .test = subject_queue_grow,
+     .thread_count = 2,
+     .dpor_seconds = 10,
+     .planted = "relaxed_retire",
+     .seconds = 0.4},
+    {.name = "worker_sleeps",
+     .test = subject_worker_sleeps,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_NAPS,
+     .planted = "relaxed_look",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "worker_flush",
+     .test = subject_worker_flush,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_NAPS,
+     .planted = "publish_before_data",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "worker_new_queue",
+     .test = subject_worker_new_queue,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_NAPS,
+     .planted = "relaxed_queue_at",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "list_release",
+     .test = subject_list_release,
+     .thread_count = 2,
+     .planted = "list_is_lent",
+     .seconds = 0.5},
+    {.name = "worker_two_queues",
+     .test = subject_worker_two_queues,
+     .thread_count = 3,
+     .planted = "publish_before_data",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "workers_two",
+     .test = subject_workers_two,
+     .thread_count = 3,
+     .planted = "publish_before_data check_then_act",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {0},
+};

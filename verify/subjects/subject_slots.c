@@ -6,11 +6,7 @@
 #include <string.h>
 
 #include "model/run_slots.h"
-
-void sp__subject_slots_one(void *arg);
-void sp__subject_slots_two(void *arg);
-void sp__subject_slots_order(void *arg);
-void sp__subject_slots_submitted(void *arg);
+#include "sched/subject.h"
 
 typedef struct slots_world {
     sp_run_slots slots;
@@ -52,7 +48,7 @@ static void end_slots(slots_world *w, uint32_t count)
     sp__subject_end();
 }
 
-void sp__subject_slots_one(void *arg)
+static void subject_slots_one(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     slots_world w;
@@ -72,7 +68,7 @@ static void enter_one_of_two(void *arg)
     sp__run_slots_give(&w->slots);
 }
 
-void sp__subject_slots_two(void *arg)
+static void subject_slots_two(void *arg)
 {
     (void)arg;
     slots_world w;
@@ -111,7 +107,7 @@ static void leave_last(void *arg)
     sp__run_slots_give(&w->slots);
 }
 
-void sp__subject_slots_order(void *arg)
+static void subject_slots_order(void *arg)
 {
     (void)arg;
     slots_world w;
@@ -153,7 +149,7 @@ static void take_out_of_line(void *arg)
     if (sp__run_slots_leave_line(&w->slots, &w->submitted)) w->started++;
 }
 
-void sp__subject_slots_submitted(void *arg)
+static void subject_slots_submitted(void *arg)
 {
     (void)arg;
     slots_world w;
@@ -163,3 +159,28 @@ void sp__subject_slots_submitted(void *arg)
     SP_SCHED_ASSERT(w.started == 1);
     end_slots(&w, 1);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_slots[] = {
+    {.name = "slots_one_2",
+     .test = subject_slots_one,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "line_up_blindly"},
+    {.name = "slots_one_3",
+     .test = subject_slots_one,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "take_taken"},
+    {.name = "slots_two", .test = subject_slots_two, .thread_count = 3, .planted = "take_taken"},
+    {.name = "slots_order",
+     .test = subject_slots_order,
+     .thread_count = 3,
+     .planted = "newest_first"},
+    {.name = "slots_submitted",
+     .test = subject_slots_submitted,
+     .thread_count = 3,
+     .planted = "leave_promised"},
+    {0},
+};

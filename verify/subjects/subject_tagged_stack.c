@@ -5,11 +5,9 @@
 
 #include "base/thread.h"
 #include "sched/explore.h"
+#include "sched/subject.h"
 
 #define SLOTS 3u
-
-void sp__subject_tagged_stack_2(void *arg);
-void sp__subject_tagged_stack_3(void *arg);
 
 typedef struct free_list {
     sp_tagged_stack stack;
@@ -93,14 +91,28 @@ static void run(const sp_thread_fn *fns, uint32_t count)
     check_full(&list);
 }
 
-void sp__subject_tagged_stack_2(void *arg)
+static void subject_tagged_stack_2(void *arg)
 {
     (void)arg;
     run((const sp_thread_fn[]){take_one_and_give, take_two_and_give}, 2);
 }
 
-void sp__subject_tagged_stack_3(void *arg)
+static void subject_tagged_stack_3(void *arg)
 {
     (void)arg;
     run((const sp_thread_fn[]){take_one_and_give, take_two_and_give, take_and_give_twice}, 3);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_tagged_stack[] = {
+    {.name = "tagged_stack_2",
+     .test = subject_tagged_stack_2,
+     .thread_count = 2,
+     .planted = "aba relaxed_pop relaxed_push"},
+    {.name = "tagged_stack_3",
+     .test = subject_tagged_stack_3,
+     .thread_count = 3,
+     .planted = "aba relaxed_pop relaxed_push"},
+    {0},
+};

@@ -3,8 +3,7 @@
 #include "support.h"
 
 #include <string.h>
-
-void sp__subject_throttle(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_soft_device *device;
@@ -54,7 +53,7 @@ static void run_2(void *arg)
     submit_and_poll(arg, 2);
 }
 
-void sp__subject_throttle(void *arg)
+static void subject_throttle(void *arg)
 {
     const uint32_t count = *(const uint32_t *)arg;
     world w;
@@ -66,3 +65,21 @@ void sp__subject_throttle(void *arg)
     sp__subject_device_free(w.device);
     sp__subject_end();
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_throttle[] = {
+    {.name = "throttle_2",
+     .test = subject_throttle,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "permit_is_lost",
+     .seconds = 0.5},
+    {.name = "throttle_3",
+     .test = subject_throttle,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "permit_is_lost",
+     .seconds = 0.5},
+    {0},
+};

@@ -6,10 +6,7 @@
 #include <string.h>
 
 #include "device/wait.h"
-
-void sp__subject_tiles_join(void *arg);
-void sp__subject_tiles_again(void *arg);
-void sp__subject_tiles_worker(void *arg);
+#include "sched/subject.h"
 
 #define TILES 2u
 
@@ -84,7 +81,7 @@ static void end(world *w)
     sp__subject_end();
 }
 
-void sp__subject_tiles_join(void *arg)
+static void subject_tiles_join(void *arg)
 {
     const uint32_t joiners = *(const uint32_t *)arg - 1;
     world w;
@@ -94,7 +91,7 @@ void sp__subject_tiles_join(void *arg)
     end(&w);
 }
 
-void sp__subject_tiles_again(void *arg)
+static void subject_tiles_again(void *arg)
 {
     (void)arg;
     world w;
@@ -113,7 +110,7 @@ static void submit_and_wait(void *arg)
 }
 
 /* A worker that is rung while the submitter helps, or the other way round. */
-void sp__subject_tiles_worker(void *arg)
+static void subject_tiles_worker(void *arg)
 {
     (void)arg;
     world w;
@@ -121,3 +118,37 @@ void sp__subject_tiles_worker(void *arg)
     sp__subject_run((const sp_thread_fn[]){submit_and_wait}, 1, &w);
     end(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_tiles[] = {
+    {.name = "tiles_join_2",
+     .test = subject_tiles_join,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "leave_before_joiners",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "tiles_join_3",
+     .test = subject_tiles_join,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "leave_before_joiners",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "tiles_again",
+     .test = subject_tiles_again,
+     .thread_count = 2,
+     .dpor_seconds = 3,
+     .planted = "leave_before_joiners",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "tiles_worker",
+     .test = subject_tiles_worker,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_NAPS,
+     .planted = "leave_before_joiners",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {0},
+};

@@ -8,15 +8,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "device/wait.h"
-
-void sp__subject_timeline_wait(void *arg);
-void sp__subject_timeline_waiters(void *arg);
-void sp__subject_timeline_cancel(void *arg);
-void sp__subject_timeline_cancel_3(void *arg);
-void sp__subject_timeline_timeout(void *arg);
-void sp__subject_timeline_any(void *arg);
-void sp__subject_timeline_any_timeout(void *arg);
-void sp__subject_timeline_fault(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_timeline timeline;
@@ -68,7 +60,7 @@ static void wait_for_2(void *arg)
     SP_SCHED_ASSERT(w->data == 1 && w->other_data == 1);
 }
 
-void sp__subject_timeline_wait(void *arg)
+static void subject_timeline_wait(void *arg)
 {
     (void)arg;
     world w;
@@ -77,7 +69,7 @@ void sp__subject_timeline_wait(void *arg)
     end(&w);
 }
 
-void sp__subject_timeline_waiters(void *arg)
+static void subject_timeline_waiters(void *arg)
 {
     const sp_thread_fn last = *(const uint32_t *)arg == 1 ? wait_for_1 : wait_for_2;
     world w;
@@ -156,7 +148,7 @@ static void wait_by_node(void *arg)
     SP_SCHED_ASSERT(w->data == 1);
 }
 
-void sp__subject_timeline_cancel(void *arg)
+static void subject_timeline_cancel(void *arg)
 {
     (void)arg;
     world w;
@@ -165,7 +157,7 @@ void sp__subject_timeline_cancel(void *arg)
     end(&w);
 }
 
-void sp__subject_timeline_cancel_3(void *arg)
+static void subject_timeline_cancel_3(void *arg)
 {
     (void)arg;
     world w;
@@ -188,7 +180,7 @@ static void wait_in_time(void *arg)
     SP_SCHED_ASSERT(w->data == 1);
 }
 
-void sp__subject_timeline_timeout(void *arg)
+static void subject_timeline_timeout(void *arg)
 {
     (void)arg;
     world w;
@@ -226,7 +218,7 @@ static void wait_any_in_time(void *arg)
     wait_for_any(arg, sp_clock_now() + 1000000);
 }
 
-void sp__subject_timeline_any(void *arg)
+static void subject_timeline_any(void *arg)
 {
     (void)arg;
     world w;
@@ -235,7 +227,7 @@ void sp__subject_timeline_any(void *arg)
     end(&w);
 }
 
-void sp__subject_timeline_any_timeout(void *arg)
+static void subject_timeline_any_timeout(void *arg)
 {
     (void)arg;
     world w;
@@ -259,7 +251,7 @@ static void wait_for_fault(void *arg)
     SP_SCHED_ASSERT(sp__point_wait((sp_point){&w->timeline, 1}, SP_NO_DEADLINE) == SP_FAILED);
 }
 
-void sp__subject_timeline_fault(void *arg)
+static void subject_timeline_fault(void *arg)
 {
     (void)arg;
     world w;
@@ -267,3 +259,54 @@ void sp__subject_timeline_fault(void *arg)
     sp__subject_run((const sp_thread_fn[]){fail_once, wait_for_fault}, 2, &w);
     end(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_timeline[] = {
+    {.name = "timeline_wait",
+     .test = subject_timeline_wait,
+     .thread_count = 2,
+     .planted = "relaxed_done check_before_register acq_rel_for_seq_cst",
+     .options = SP_SPINNERS},
+    {.name = "timeline_waiters_same",
+     .test = subject_timeline_waiters,
+     .arg = SP_SUBJECT_ARG(1),
+     .thread_count = 3,
+     .planted = "signal_for_broadcast",
+     .options = SP_SPINNERS},
+    {.name = "timeline_waiters_two",
+     .test = subject_timeline_waiters,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 3,
+     .planted = "relaxed_done check_before_register",
+     .options = SP_SPINNERS},
+    {.name = "timeline_cancel",
+     .test = subject_timeline_cancel,
+     .thread_count = 2,
+     .planted = "touch_after_done"},
+    {.name = "timeline_cancel_3",
+     .test = subject_timeline_cancel_3,
+     .thread_count = 3,
+     .planted = "touch_after_done"},
+    {.name = "timeline_timeout",
+     .test = subject_timeline_timeout,
+     .thread_count = 2,
+     .planted = "timeout_keeps_node",
+     .options = SP_SLEEPERS},
+    {.name = "timeline_any",
+     .test = subject_timeline_any,
+     .thread_count = 3,
+     .planted = "check_before_register",
+     .options = SP_SPINNERS},
+    {.name = "timeline_any_timeout",
+     .test = subject_timeline_any_timeout,
+     .thread_count = 2,
+     .planted = "relaxed_done",
+     .options = SP_SLEEPERS},
+    {.name = "timeline_fault",
+     .test = subject_timeline_fault,
+     .thread_count = 2,
+     .planted = "uncounted_failure",
+     .options = SP_SPINNERS},
+    {0},
+};

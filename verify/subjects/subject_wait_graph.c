@@ -13,11 +13,7 @@
 #include "device/wait.h"
 #include "device/wait_graph.h"
 #include "runtime/storage.h"
-
-void sp__subject_wait_graph_ring(void *arg);
-void sp__subject_wait_graph_accesses(void *arg);
-void sp__subject_wait_graph_host(void *arg);
-void sp__subject_wait_graph_abandoned(void *arg);
+#include "sched/subject.h"
 
 #define MOST 3
 
@@ -132,7 +128,7 @@ static void enter_third(void *arg)
     enter_and_leave(2);
 }
 
-void sp__subject_wait_graph_ring(void *arg)
+static void subject_wait_graph_ring(void *arg)
 {
     static const sp_timeline_source source = {.each_wait = held};
     ring.count = *(const uint32_t *)arg;
@@ -183,7 +179,7 @@ static void want_third(void *arg)
     hold_one_and_want(arg, 2);
 }
 
-void sp__subject_wait_graph_accesses(void *arg)
+static void subject_wait_graph_accesses(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -224,7 +220,7 @@ static void access_x(void *arg)
     SP_SCHED_ASSERT(sp_storage_host_end(w->storages[0], SP_READ_WRITE) == SP_OK);
 }
 
-void sp__subject_wait_graph_host(void *arg)
+static void subject_wait_graph_host(void *arg)
 {
     (void)arg;
     world w;
@@ -268,7 +264,7 @@ static void read_beside(void *arg)
     SP_SCHED_ASSERT(sp_storage_host_end(w->storages[0], SP_READ) == SP_OK);
 }
 
-void sp__subject_wait_graph_abandoned(void *arg)
+static void subject_wait_graph_abandoned(void *arg)
 {
     (void)arg;
     world w;
@@ -280,3 +276,47 @@ void sp__subject_wait_graph_abandoned(void *arg)
     SP_SCHED_ASSERT(w.memory[0] == 2);
     end(&w);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_wait_graph[] = {
+    {.name = "wait_graph_ring_2",
+     .test = subject_wait_graph_ring,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "search_finds_nothing search_stops_at_host"},
+    {.name = "wait_graph_ring_3",
+     .test = subject_wait_graph_ring,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "search_finds_nothing search_stops_at_host",
+     .seconds = 0.4},
+    {.name = "wait_graph_accesses_2",
+     .test = subject_wait_graph_accesses,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_RUNTIME,
+     .planted = "search_finds_nothing search_stops_at_host",
+     .options = SP_SLEEPERS,
+     .seconds = 0.4},
+    {.name = "wait_graph_accesses_3",
+     .test = subject_wait_graph_accesses,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "search_finds_nothing",
+     .options = SP_SLEEPERS,
+     .seconds = 0.4},
+    {.name = "wait_graph_host",
+     .test = subject_wait_graph_host,
+     .thread_count = 3,
+     .planted = "search_finds_nothing search_stops_at_host",
+     .options = SP_SLEEPERS,
+     .seconds = 0.4},
+    {.name = "wait_graph_abandoned",
+     .test = subject_wait_graph_abandoned,
+     .thread_count = 3,
+     .planted = "close_abandoned_early withdraw_blindly",
+     .options = SP_SLEEPERS,
+     .seconds = 0.4},
+    {0},
+};

@@ -7,11 +7,7 @@
 
 #include "base/clock.h"
 #include "base/word_lock.h"
-
-void sp__subject_word_lock(void *arg);
-void sp__subject_word_cond(void *arg);
-void sp__subject_word_cond_hand_over(void *arg);
-void sp__subject_word_cond_timeout(void *arg);
+#include "sched/subject.h"
 
 typedef struct world {
     sp_word_lock lock;
@@ -31,7 +27,7 @@ static void count_up(void *arg)
     sp_word_lock_give(&w->lock);
 }
 
-void sp__subject_word_lock(void *arg)
+static void subject_word_lock(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -62,7 +58,7 @@ static void open_gate(void *arg)
 }
 
 /* Everybody passes the gate. */
-void sp__subject_word_cond(void *arg)
+static void subject_word_cond(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
@@ -97,7 +93,7 @@ static void put_two(void *arg)
 }
 
 /* Two takers, two items: each signal reaches one of them. */
-void sp__subject_word_cond_hand_over(void *arg)
+static void subject_word_cond_hand_over(void *arg)
 {
     (void)arg;
     world w;
@@ -120,7 +116,7 @@ static void get_in_time(void *arg)
     sp_word_lock_give(&w->lock);
 }
 
-void sp__subject_word_cond_timeout(void *arg)
+static void subject_word_cond_timeout(void *arg)
 {
     (void)arg;
     world w;
@@ -128,3 +124,38 @@ void sp__subject_word_cond_timeout(void *arg)
     sp__subject_run((const sp_thread_fn[]){put, get_in_time}, 2, &w);
     SP_SCHED_ASSERT(w.items + w.count == 1);
 }
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_word_lock[] = {
+    {.name = "word_lock_2",
+     .test = subject_word_lock,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "relaxed_unlock"},
+    {.name = "word_lock_3",
+     .test = subject_word_lock,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "held_after_sleep"},
+    {.name = "word_cond_2",
+     .test = subject_word_cond,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "look_after_unlock"},
+    {.name = "word_cond_3",
+     .test = subject_word_cond,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "look_after_unlock"},
+    {.name = "word_cond_hand_over",
+     .test = subject_word_cond_hand_over,
+     .thread_count = 3,
+     .planted = "look_after_unlock"},
+    {.name = "word_cond_timeout",
+     .test = subject_word_cond_timeout,
+     .thread_count = 2,
+     .planted = "held_after_sleep",
+     .options = {.timeouts_are_choices = true}},
+    {0},
+};
