@@ -115,7 +115,6 @@ typedef struct sp_device_vtable {
 struct sp_dev {
     const sp_device_vtable *vtable;
     sp_device_limits limits;
-    uint32_t index; /* position in the registry; constant */
     /* The fault that lost the device, or SP_NO_FAULT. Written once. */
     SP_ATOMIC(sp_fault) lost;
 };

@@ -53,7 +53,7 @@ sp_status sp__fault_report(sp_fault fault)
 
 sp_fault sp__cell_fault(const sp_cell *cell, uint32_t epoch)
 {
-    const uint64_t poison = sp_load_acquire(&cell->poison);
+    const uint64_t poison = sp_load_relaxed(&cell->poison);
     return (uint32_t)(poison >> 32) == epoch ? (sp_fault)poison : SP_NO_FAULT;
 }
 
@@ -61,10 +61,10 @@ sp_fault sp__cell_fault(const sp_cell *cell, uint32_t epoch)
 static void cell_replace(sp_cell *cell, uint32_t epoch, sp_fault fault)
 {
     const uint64_t mine = (uint64_t)epoch << 32 | fault;
-    uint64_t seen = sp_load_acquire(&cell->poison);
+    uint64_t seen = sp_load_relaxed(&cell->poison);
     do {
         if ((int32_t)((uint32_t)(seen >> 32) - epoch) > 0) return;
-    } while (!sp_cas_acq_rel(&cell->poison, &seen, mine));
+    } while (!sp_cas_relaxed(&cell->poison, &seen, mine));
 }
 
 void sp__cell_poison(sp_cell *cell, uint32_t epoch, sp_fault fault)
@@ -74,5 +74,5 @@ void sp__cell_poison(sp_cell *cell, uint32_t epoch, sp_fault fault)
 
 void sp__cell_clear(sp_cell *cell, uint32_t epoch)
 {
-    if (sp_load_acquire(&cell->poison) != 0) cell_replace(cell, epoch, SP_NO_FAULT);
+    if (sp_load_relaxed(&cell->poison) != 0) cell_replace(cell, epoch, SP_NO_FAULT);
 }

@@ -75,6 +75,16 @@ sp_future sp__future_publish(sp_rt_future *future)
     return (sp_future){sp__handle_publish_held(&futures, &future->object)};
 }
 
+void sp__future_start(sp_rt_future *future, sp_point point)
+{
+    future->point = point;
+    if (SP_PLANTED(relaxed_start)) {
+        sp_store_relaxed(&future->is_started, 1);
+    } else {
+        sp_store_release(&future->is_started, 1);
+    }
+}
+
 void sp__future_complete(sp_rt_future *future)
 {
     sp__timeline_advance(&future->timeline, future->value);
@@ -83,6 +93,11 @@ void sp__future_complete(sp_rt_future *future)
 void sp__future_drop(sp_rt_future *future)
 {
     sp__object_drop(&futures, &future->object);
+}
+
+void sp__futures_free(void)
+{
+    sp__handle_table_reset(&futures);
 }
 
 /* After a shutdown too: who has buffers in a run must learn when they are his again. */

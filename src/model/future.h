@@ -31,8 +31,8 @@ typedef struct sp_rt_future {
     sp_timeline timeline; /* for all lives of the slot */
     uint64_t value;       /* of this life: done when the timeline has it. Constant */
     sp_fault fault;       /* written before the timeline advances */
-    /* 1 once the run is on a queue and `point` stands. Release pairs with the acquire of those who
-     * wait and help it. */
+    /* 1 once the run is on a queue and `point` stands. The release of sp__future_start pairs with
+     * the acquire of those who wait and help it. */
     sp_atomic_u32 is_started;
     sp_point point;      /* the run's last */
     sp_run_slots *slots; /* the device's; constant in a life */
@@ -58,9 +58,14 @@ sp_status sp__future_new(sp_rt_future **out);
 void sp__future_discard(sp_rt_future *future);
 /* Makes its handle work, with a hold for the run. */
 sp_future sp__future_publish(sp_rt_future *future);
+/* The run is on a queue, and `point` is its last: waiters may help it. */
+void sp__future_start(sp_rt_future *future, sp_point point);
 /* Done, with the fault that stands there: waiters wake and callbacks are called. */
 void sp__future_complete(sp_rt_future *future);
 void sp__future_drop(sp_rt_future *future);
+
+/* For tests: the table, where no future is used by anybody. */
+void sp__futures_free(void);
 
 /* Starts submitted runs that were handed a session or a slot; NULL: none. The thread's last error
  * stays as it is. */

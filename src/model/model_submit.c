@@ -103,12 +103,12 @@ static bool launch(sp_rt_future *run)
     sp_queue *cpu_queue =
         compiled->cpu != NULL ? sp__run_queue_at(compiled->cpu, run->queue) : NULL;
     sp__session_begin(run->session, run->data, run->outputs);
-    const sp_status status = sp__session_submit(run->session, &stream, cpu_queue, &run->point);
+    sp_point point = {0};
+    const sp_status status = sp__session_submit(run->session, &stream, cpu_queue, &point);
     if (status != SP_OK) run->fault = sp__fault_new(status);
-    if (run->point.timeline == NULL) return true;
-    run->waiter = (sp_waiter){.value = run->point.value, .fire = run_is_through};
-    const sp_point point = run->point;
-    sp_store_release(&run->is_started, 1);
+    if (point.timeline == NULL) return true;
+    run->waiter = (sp_waiter){.value = point.value, .fire = run_is_through};
+    sp__future_start(run, point);
     return !sp__timeline_register(point.timeline, &run->waiter);
 }
 

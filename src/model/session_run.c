@@ -63,8 +63,9 @@ static void wait_for_segments(const sp_session *session, uint32_t count)
         const sp_point point = session->points[g];
         sp_backoff backoff = {0};
         /* Fails only without memory for this thread's record, and then others get it done. */
-        while (!sp__point_has_passed(point)) {
-            if (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK) sp_backoff_turn(&backoff);
+        while (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK &&
+               !sp__point_has_passed(point)) {
+            sp_backoff_turn(&backoff);
         }
     }
 }

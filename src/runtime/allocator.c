@@ -162,15 +162,13 @@ static void fire_give(sp_waiter *waiter)
  * so it waits for its points one after the other. It counts as cached meanwhile. */
 static void give_when_passed(sp_block *block)
 {
-    sp__frontier_prune(&block->frontier);
-    while (!sp__frontier_is_empty(&block->frontier)) {
+    while (!sp__frontier_prune(&block->frontier)) {
         const sp_point point = sp__block_pending_point(block);
         sp__point_flush(point);
         sp_waiter *waiter = sp__storage_block_waiter(block);
         *waiter = (sp_waiter){.value = point.value, .fire = fire_give};
         /* Once registered, the block belongs to whoever fires it. */
         if (sp__timeline_register(point.timeline, waiter)) return;
-        sp__frontier_prune(&block->frontier);
     }
     sp_class_pool *pool = &block->slab->allocator->pools[block->size_class];
     if (sp__class_pool_put(pool, block) == SP_PUT_CLOSED) trim_class(pool);
@@ -192,12 +190,6 @@ void sp__pool_give(sp_allocator *allocator, sp_block *block)
     }
 }
 
-static bool is_ready_for_all(sp_block *block)
-{
-    sp__frontier_prune(&block->frontier);
-    return sp__frontier_is_empty(&block->frontier);
-}
-
 /* A block that an idle stream keeps; only ones whose points have passed. Before a slab is made. */
 static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
 {
@@ -205,7 +197,7 @@ static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
         sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
         if (!cache_enter(cache)) continue;
         sp_block *block = cache->first[size_class];
-        const bool is_ready = block != NULL && is_ready_for_all(block);
+        const bool is_ready = block != NULL && sp__frontier_prune(&block->frontier);
         if (is_ready) cache_remove(cache, block);
         cache_leave(cache);
         if (is_ready) return block;
@@ -327,7 +319,7 @@ sp_status sp__allocator_take_any(sp_allocator *allocator, uint64_t bytes, bool i
 
 void sp__allocator_give(sp_allocator *allocator, sp_block *block)
 {
-    sp__frontier_prune(&block->frontier);
+    (void)sp__frontier_prune(&block->frontier);
     if (SP_PLANTED(early_reuse)) sp__frontier_clear(&block->frontier);
     sp_delay_point();
     uint32_t home = block->home;

@@ -158,8 +158,7 @@ static sp_block *foreign_pop_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock
 /* Where the block belongs now. */
 static void file_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
 {
-    sp__frontier_prune(&block->frontier);
-    if (sp__frontier_is_empty(&block->frontier)) {
+    if (sp__frontier_prune(&block->frontier)) {
         ready_push_locked(pool, block);
         return;
     }
@@ -245,8 +244,7 @@ sp_pool_put sp__class_pool_put(sp_class_pool *pool, sp_block *block)
     sp_pool_put done = SP_PUT_DONE;
     sp_mutex_lock(&pool->lock);
     if (SP_UNLIKELY(pool->is_closed)) {
-        sp__frontier_prune(&block->frontier);
-        done = sp__frontier_is_empty(&block->frontier) ? SP_PUT_CLOSED : SP_PUT_REFUSED;
+        done = sp__frontier_prune(&block->frontier) ? SP_PUT_CLOSED : SP_PUT_REFUSED;
     }
     if (done != SP_PUT_REFUSED) file_locked(pool, block);
     sp_mutex_unlock(&pool->lock);
@@ -355,10 +353,8 @@ void sp__class_pool_init(sp_class_pool *pool, const sp_dev *dev)
 void sp__class_pool_deinit(sp_class_pool *pool)
 {
     sp_mutex_lock(&pool->lock);
-    sp_pool_lane *lanes = pool->lanes;
-    pool->lanes = NULL;
+    sp_free(pool->lanes);
     sp_mutex_unlock(&pool->lock);
-    sp_free(lanes);
     sp_mutex_deinit(&pool->lock);
 }
 

@@ -54,7 +54,7 @@ bool sp__frontier_collect(const sp_frontier *frontier, sp_access access, const s
     return true;
 }
 
-void sp__frontier_prune(sp_frontier *frontier)
+bool sp__frontier_prune(sp_frontier *frontier)
 {
     sp_point *reads = reads_of(frontier);
     uint32_t kept = 0;
@@ -67,6 +67,7 @@ void sp__frontier_prune(sp_frontier *frontier)
     }
     frontier->count = kept;
     if (is_past(frontier->write)) frontier->write = (sp_point){0};
+    return sp__frontier_is_empty(frontier);
 }
 
 static uint32_t room_of(const sp_frontier *frontier)
@@ -77,7 +78,7 @@ static uint32_t room_of(const sp_frontier *frontier)
 sp_status sp__frontier_reserve(sp_frontier *frontier)
 {
     if (SP_LIKELY(frontier->count < room_of(frontier))) return SP_OK;
-    sp__frontier_prune(frontier);
+    (void)sp__frontier_prune(frontier);
     const uint32_t room = room_of(frontier);
     if (frontier->count < room) return SP_OK;
     sp_point *grown = sp_malloc((size_t)2 * room * sizeof *grown);

@@ -71,8 +71,8 @@ static inline void sp__frontier_publish(sp_frontier *frontier, sp_access access,
 bool sp__frontier_restore(sp_frontier *frontier, sp_point write, const sp_point *reads,
                           uint32_t count);
 
-/* Drops points that have passed. */
-void sp__frontier_prune(sp_frontier *frontier);
+/* Drops points that have passed; true if none is left. */
+bool sp__frontier_prune(sp_frontier *frontier);
 bool sp__frontier_is_empty(const sp_frontier *frontier);
 
 /* After a prune: the only timeline that still has points, or NULL if there is none or several. */

@@ -120,7 +120,6 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
     memset(device, 0, sizeof *device);
     device->dev = dev;
     device->index = index;
-    dev->index = index;
     if (index > 0 && strchr(dev->limits.name, ':') == NULL) {
         /* "null" becomes "null:1": messages tell devices of one kind apart. */
         const size_t used = strlen(dev->limits.name);
@@ -135,6 +134,7 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
         sp_free(device);
         return status;
     }
+    if (SP_PLANTED(count_before_device)) sp_store_release(&runtime.device_count, index + 1);
     sp_store_release(&runtime.devices[index], device);
     sp_store_release(&runtime.device_count, index + 1);
     *out = device;
@@ -181,7 +181,7 @@ static sp_status begin_coming_up(void)
         sp_store_relaxed(&runtime.has_fork_handler, 1);
     }
     uint32_t phase = SP_RUNTIME_NEW;
-    sp_cas_seq_cst(&sp__runtime_phase, &phase, SP_RUNTIME_COMING_UP);
+    (void)sp_cas_relaxed(&sp__runtime_phase, &phase, SP_RUNTIME_COMING_UP);
     return SP_OK;
 }
 
@@ -197,7 +197,11 @@ static sp_status come_up_locked(void) SP_REQUIRES(&runtime.lock)
         return status;
     }
     sp__check_start();
-    sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
+    if (SP_PLANTED(relaxed_up)) {
+        sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_UP);
+    } else {
+        sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
+    }
     return SP_OK;
 }
 
@@ -226,7 +230,9 @@ sp_status sp__runtime_enter_slow(void)
     /* Before the lock: it may call the user's log callback, and that may call the library. */
     sp_option_load();
     sp_mutex_lock(&runtime.lock);
-    if (sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_COMING_UP) status = come_up_locked();
+    if (SP_PLANTED(up_twice) || sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_COMING_UP) {
+        status = come_up_locked();
+    }
     sp_mutex_unlock(&runtime.lock);
     if (status != SP_OK || sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP) return status;
     return fail_closed(); /* somebody else has taken it down meanwhile */
@@ -283,13 +289,13 @@ sp_status sp_shutdown(void)
 {
     if (sp__runtime_is_forked()) return SP_OK;
     uint32_t phase = SP_RUNTIME_NEW;
-    if (sp_cas_seq_cst(&sp__runtime_phase, &phase, SP_RUNTIME_DOWN)) return SP_OK; /* no lock */
+    if (sp_cas_relaxed(&sp__runtime_phase, &phase, SP_RUNTIME_DOWN)) return SP_OK; /* no lock */
     SP_TRY(check_outside_callbacks("sp_shutdown"));
     sp_mutex_lock(&runtime.lock);
     phase = sp_load_relaxed(&sp__runtime_phase);
     /* From here on nothing new comes in; what is on its way meets the queues' own gates. */
     if (phase == SP_RUNTIME_COMING_UP || phase == SP_RUNTIME_UP) {
-        sp_store_release(&sp__runtime_phase, SP_RUNTIME_DOWN);
+        sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_DOWN);
     }
     /* A device that is being opened has threads: they end before this call does. */
     while (!SP_PLANTED(shutdown_past_opening) && runtime.openings != NULL) {

@@ -236,6 +236,7 @@ static void fix_environment(void)
         unsetenv(name); /* moves the others up */
     }
     setenv("STREAMPOOL_STREAMS", "5", 1);
+    setenv("STREAMPOOL_CPU_WORKERS", "1", 1);
 }
 
 static bool parse_value(arguments *args, const char *option, const char *value)

@@ -22,7 +22,7 @@ static const exploration portfolio[] = {
     {SP_RUN_DPOR_WEAK, SP_SEARCH_DPOR, SP_LEVEL_WEAK, 2},
     {SP_RUN_PCT, SP_SEARCH_PCT, SP_LEVEL_HB, UINT32_MAX},
     {SP_RUN_WALK, SP_SEARCH_WALK, SP_LEVEL_HB, UINT32_MAX},
-    {SP_RUN_WALK_WEAK, SP_SEARCH_WALK, SP_LEVEL_WEAK, 2},
+    {SP_RUN_WALK_WEAK, SP_SEARCH_WALK, SP_LEVEL_WEAK, 4},
 };
 
 static sp_explore_options options_for(const sp_subject *subject, const exploration *e,

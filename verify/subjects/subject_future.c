@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Futures: whoever asks or waits sees either a run that is on no queue yet, or its last point; and
+ * what the run wrote, once the future is done. */
+#include "support.h"
+
+#include <string.h>
+
+#include "model/future.h"
+#include "sched/subject.h"
+
+typedef struct world {
+    sp_soft_device *soft;
+    sp_soft_queue *queue;
+    sp_subject_log log; /* plain: what the run writes */
+    sp_rt_future *run;
+    sp_future future;
+} world;
+
+static void begin(world *w)
+{
+    memset(w, 0, sizeof *w);
+    w->soft = sp__subject_device(0);
+    w->queue = sp__subject_queue(w->soft, 0, false);
+    SP_SCHED_ASSERT(sp__future_new(&w->run) == SP_OK);
+    w->future = sp__future_publish(w->run);
+}
+
+static void end(world *w)
+{
+    SP_SCHED_ASSERT(w->log.count == 1);
+    SP_SCHED_ASSERT(sp_future_query(w->future) == SP_OK);
+    SP_SCHED_ASSERT(sp_future_release(w->future) == SP_OK);
+    sp__subject_device_free(w->soft);
+    sp__futures_free();
+    sp__subject_end();
+}
+
+/* What the submitter and the run's last point do. */
+static void run(void *arg)
+{
+    world *w = arg;
+    sp_point point;
+    SP_SCHED_ASSERT(sp__subject_append(w->queue, &w->log, 0, NULL, 0, &point) == SP_OK);
+    sp__future_start(w->run, point);
+    sp__subject_poll(w->soft, 1, point);
+    sp__future_complete(w->run);
+    sp__future_drop(w->run);
+}
+
+static void query(void *arg)
+{
+    world *w = arg;
+    const sp_status status = sp_future_query(w->future);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_NOT_READY);
+    if (status == SP_OK) SP_SCHED_ASSERT(w->log.count == 1);
+}
+
+static void wait(void *arg)
+{
+    world *w = arg;
+    SP_SCHED_ASSERT(sp_future_wait(w->future) == SP_OK);
+    SP_SCHED_ASSERT(w->log.count == 1);
+}
+
+static void subject_future_query(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    sp__subject_run((const sp_thread_fn[]){run, query}, 2, &w);
+    end(&w);
+}
+
+static void subject_future_wait(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    sp__subject_run((const sp_thread_fn[]){run, wait}, 2, &w);
+    end(&w);
+}
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_future[] = {
+    {.name = "future_query",
+     .test = subject_future_query,
+     .thread_count = 2,
+     .planted = "relaxed_start",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_wait",
+     .test = subject_future_wait,
+     .thread_count = 2,
+     .dpor_seconds = 10,
+     .planted = "relaxed_start",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {0},
+};

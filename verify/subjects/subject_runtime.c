@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime comes up by whichever call is first: every other call sees either no runtime or one
+ * with its devices; a device that is added shows up whole. */
+#include "support.h"
+
+#include <string.h>
+
+#include <streampool/device.h>
+
+#include "sched/subject.h"
+
+typedef struct world {
+    uint32_t thread_count;
+    sp_soft_device *second;
+} world;
+
+/* ---- coming up ---- */
+
+static void first_call(void *arg)
+{
+    (void)arg;
+    sp_device cpu;
+    sp_device_info info;
+    SP_SCHED_ASSERT(sp_device_at(0, &cpu) == SP_OK);
+    SP_SCHED_ASSERT(sp_device_get_info(cpu, &info) == SP_OK);
+    SP_SCHED_ASSERT(strcmp(info.name, "cpu") == 0);
+}
+
+/* Rarely would a search by chance let all of the other thread's way up come before this call. */
+static void later_call(void *arg)
+{
+    while (sp_load_relaxed(&sp__runtime_phase) != SP_RUNTIME_UP) sp_spin_hint();
+    first_call(arg);
+}
+
+static void subject_runtime_up(void *arg)
+{
+    const bool is_late = *(const uint32_t *)arg != 0;
+    const sp_thread_fn calls[] = {first_call, is_late ? later_call : first_call};
+    sp__subject_run(calls, 2, NULL);
+    SP_SCHED_ASSERT(sp_device_count() == 1);
+    sp__subject_runtime_down();
+}
+
+/* ---- devices are added ---- */
+
+static void add(void *arg)
+{
+    world *w = arg;
+    sp_rt_device *device;
+    SP_SCHED_ASSERT(sp__runtime_add_device(&w->second->base, &device) == SP_OK);
+}
+
+static void look(void *arg)
+{
+    (void)arg;
+    const uint32_t count = sp_device_count();
+    SP_SCHED_ASSERT(count == 1 || count == 2);
+    sp_device device;
+    sp_device_info info;
+    SP_SCHED_ASSERT(sp_device_at(count - 1, &device) == SP_OK);
+    SP_SCHED_ASSERT(sp_device_get_info(device, &info) == SP_OK);
+    SP_SCHED_ASSERT(strcmp(info.name, count == 1 ? "subject" : "subject:1") == 0);
+}
+
+static void subject_runtime_add(void *arg)
+{
+    (void)arg;
+    world w = {.second = sp__subject_device(0)};
+    (void)sp__subject_runtime(sp__subject_device(0));
+    const sp_thread_fn threads[] = {add, look};
+    sp__subject_run(threads, 2, &w);
+    sp__subject_runtime_down();
+}
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_runtime[] = {
+    {.name = "runtime_up",
+     .test = subject_runtime_up,
+     .arg = SP_SUBJECT_ARG(0),
+     .thread_count = 3,
+     .planted = "up_twice",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "runtime_up_late",
+     .test = subject_runtime_up,
+     .arg = SP_SUBJECT_ARG(1),
+     .thread_count = 3,
+     .planted = "relaxed_up",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "runtime_add",
+     .test = subject_runtime_add,
+     .thread_count = 2,
+     .planted = "count_before_device",
+     .seconds = 0.4},
+    {0},
+};
