@@ -345,6 +345,39 @@ TEST(what_waits_for_a_point_comes_behind_the_host_function_before_it)
     }
 }
 
+static void write_on_host_later(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    while (sp_load_acquire(&w->turn) == 0) sp_thread_yield();
+    write_on_host(ctx, status);
+}
+
+TEST(a_host_function_that_returns_when_much_was_submitted_behind_it_still_orders)
+{
+    for (uint32_t changes = 250; changes < 262; changes++) { /* around what a clock remembers */
+        world w;
+        sp_event other;
+        begin(&w);
+        CHECK_OK(sp_event_create(NULL, &other));
+        CHECK_OK(sp_stream_host_function(w.streams[0], write_on_host_later, &w));
+        CHECK_OK(sp_event_record(w.event, w.streams[0]));
+        CHECK_OK(sp_stream_flush(w.streams[0]));
+        for (uint32_t i = 0; i < changes; i++) { /* of what the first stream comes after */
+            CHECK_OK(
+                sp_storage_fill_async(w.streams[1], (sp_storage_range){w.other, 0, 64}, &i, 4));
+            CHECK_OK(sp_event_record(other, w.streams[1]));
+            CHECK_OK(sp_stream_wait_event(w.streams[0], other));
+        }
+        sp_store_release(&w.turn, 1);
+        await_call(&w);
+        CHECK_OK(sp_event_synchronize(w.event));
+        write_second(&w);
+        CHECK_EQ_U64(sp_check_report_count(), 0);
+        CHECK_OK(sp_event_release(other));
+        end(&w);
+    }
+}
+
 /* ---- limits ---- */
 
 static void count_warnings(void *ctx, sp_log_level level, const char *message)

@@ -42,11 +42,11 @@ void sp__soft_device_stop(sp_dev *base)
 {
     sp_soft_device *device = sp__soft_device(base);
     sp_mutex_lock(&device->lock);
-    device->is_closed = true; /* no queue comes after those that are counted */
-    const uint32_t count = sp_load_relaxed(&device->queue_count);
+    device->is_closed = true; /* no queue comes after those that the lock has shown us */
     sp_mutex_unlock(&device->lock);
+    const uint32_t count = sp_load_relaxed(&device->queue_count);
     for (uint32_t i = 0; i < count; i++) {
-        sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
+        sp_soft_queue *queue = sp_load_relaxed(&device->queues[i]);
         if (queue != NULL) drain_queue(queue);
     }
     /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait.
