@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The waiters of one timeline, by value and, of equal values, in the order of their insertion: a
- * pairing heap (Fredman, Sedgewick, Sleator, Tarjan, Algorithmica 1, 1986), so that adding a waiter
- * takes constant time however many there are, and taking one off the logarithm, amortized. The
- * links are in the waiters; no call allocates. Guarded by the timeline's lock.
+/* What waits for values of one timeline: its waiters, or the pending blocks of an allocator. By
+ * value and, of equal values, in the order of their insertion: a pairing heap (Fredman, Sedgewick,
+ * Sleator, Tarjan, Algorithmica 1, 1986), so that adding a waiter takes constant time however many
+ * there are, and taking one off the logarithm, amortized. The links are in the waiters; no call
+ * allocates. Guarded by the lock of its owner.
  *
  *     heap->first comes before every other waiter;  a waiter comes before its children
  *     waiter->previous is the left sibling, for a first child the parent, for heap->first NULL */

@@ -38,14 +38,14 @@ static sp_point next_pending(const sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 
 static void walk_on(sp_waiter *waiter)
 {
-    sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter);
+    sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, block.waiter);
     for (;;) {
         const sp_point pending = next_pending(storage);
         if (pending.timeline == NULL || SP_PLANTED(owner_at_once)) break;
         sp__point_flush(pending);
-        storage->retire_waiter = (sp_waiter){.value = pending.value, .fire = walk_on};
+        storage->block.waiter = (sp_waiter){.value = pending.value, .fire = walk_on};
         /* Once registered, the object belongs to whoever fires it. */
-        if (sp__timeline_register(pending.timeline, &storage->retire_waiter)) return;
+        if (sp__timeline_register(pending.timeline, &storage->block.waiter)) return;
     }
     storage->retire_job = (sp_host_job){.run = call_owner};
     /* After sp_shutdown nobody is called. */
@@ -54,7 +54,7 @@ static void walk_on(sp_waiter *waiter)
 
 void sp__adopted_retire(sp_rt_storage *storage)
 {
-    walk_on(&storage->retire_waiter);
+    walk_on(&storage->block.waiter);
 }
 
 bool sp__adopted_is_ready_locked(sp_rt_storage *storage)

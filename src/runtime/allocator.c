@@ -155,7 +155,7 @@ static void give_when_passed(sp_block *block);
 
 static void fire_give(sp_waiter *waiter)
 {
-    give_when_passed(sp__storage_block_of_waiter(waiter));
+    give_when_passed(SP_CONTAINER_OF(waiter, sp_block, waiter));
 }
 
 /* A pending block of a closed allocator: nothing takes it, and nothing will look for it in a pool,
@@ -165,10 +165,9 @@ static void give_when_passed(sp_block *block)
     while (!sp__frontier_prune(&block->frontier)) {
         const sp_point point = sp__block_pending_point(block);
         sp__point_flush(point);
-        sp_waiter *waiter = sp__storage_block_waiter(block);
-        *waiter = (sp_waiter){.value = point.value, .fire = fire_give};
+        block->waiter = (sp_waiter){.value = point.value, .fire = fire_give};
         /* Once registered, the block belongs to whoever fires it. */
-        if (sp__timeline_register(point.timeline, waiter)) return;
+        if (sp__timeline_register(point.timeline, &block->waiter)) return;
     }
     sp_class_pool *pool = &block->slab->allocator->pools[block->size_class];
     if (sp__class_pool_put(pool, block) == SP_PUT_CLOSED) trim_class(pool);

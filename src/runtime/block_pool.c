@@ -10,53 +10,25 @@
 #define FOREIGN_LOOKS 8
 #define NO_LANE UINT32_MAX
 
-/* ---- heaps: pairing heaps by the value that a block is filed under ---- */
+/* ---- heaps, by the value that a block is filed under ---- */
 
-static sp_block *meld(sp_block *a, sp_block *b)
+static void heap_push(sp_waiter_heap *heap, sp_block *block)
 {
-    if (a == NULL) return b;
-    if (b == NULL) return a;
-    if (b->pending_on.value < a->pending_on.value) {
-        sp_block *former = a;
-        a = b;
-        b = former;
-    }
-    b->next = a->child;
-    a->child = b;
-    return a;
+    block->waiter.value = block->pending_on.value;
+    sp__waiter_heap_add(heap, &block->waiter);
 }
 
-static void heap_push(sp_block **top, sp_block *block)
+/* NULL if the heap is empty. */
+static sp_block *heap_first(const sp_waiter_heap *heap)
 {
-    block->next = block->child = NULL;
-    *top = meld(*top, block);
+    return heap->first != NULL ? SP_CONTAINER_OF(heap->first, sp_block, waiter) : NULL;
 }
 
-/* Two passes: children are melded in pairs, then the pairs from the last to the first. */
-static sp_block *heap_pop(sp_block **top)
+static sp_block *heap_pop(sp_waiter_heap *heap)
 {
-    sp_block *popped = *top;
-    sp_block *pairs = NULL;
-    for (sp_block *child = popped->child; child != NULL;) {
-        sp_block *second = child->next;
-        sp_block *rest = second != NULL ? second->next : NULL;
-        child->next = NULL;
-        if (second != NULL) second->next = NULL;
-        sp_block *pair = meld(child, second);
-        pair->next = pairs;
-        pairs = pair;
-        child = rest;
-    }
-    sp_block *melded = NULL;
-    while (pairs != NULL) {
-        sp_block *rest = pairs->next;
-        pairs->next = NULL;
-        melded = meld(melded, pairs);
-        pairs = rest;
-    }
-    *top = melded;
-    popped->next = popped->child = NULL;
-    return popped;
+    sp_block *block = heap_first(heap);
+    if (block != NULL) sp__waiter_heap_remove(heap, &block->waiter);
+    return block;
 }
 
 /* ---- ready blocks ---- */
@@ -142,7 +114,7 @@ sp_point sp__block_pending_point(const sp_block *block)
 
 static void foreign_push_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
 {
-    block->next = block->child = NULL;
+    block->next = NULL;
     if (pool->foreign == NULL) pool->foreign_end = &pool->foreign;
     *pool->foreign_end = block;
     pool->foreign_end = &block->next;
@@ -175,12 +147,12 @@ static void file_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool-
     pool->lanes_in_use[chosen.lane / 64] |= (uint64_t)1 << chosen.lane % 64;
 }
 
-static sp_block *lane_pop_locked(sp_class_pool *pool, uint32_t index, sp_block **top)
+static sp_block *lane_pop_locked(sp_class_pool *pool, uint32_t index, sp_waiter_heap *heap)
     SP_REQUIRES(&pool->lock)
 {
-    sp_block *block = heap_pop(top);
+    sp_block *block = heap_pop(heap);
     const sp_pool_lane *lane = &pool->lanes[index];
-    if (lane->alone == NULL && lane->others == NULL) {
+    if (lane->alone.first == NULL && lane->others.first == NULL) {
         pool->lanes_in_use[index / 64] &= ~((uint64_t)1 << index % 64);
     }
     return block;
@@ -198,10 +170,11 @@ static void refile_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&poo
 static void settle_lane_locked(sp_class_pool *pool, uint32_t index, bool is_one_enough)
     SP_REQUIRES(&pool->lock)
 {
-    sp_block **tops[] = {&pool->lanes[index].alone, &pool->lanes[index].others};
+    sp_waiter_heap *heaps[] = {&pool->lanes[index].alone, &pool->lanes[index].others};
     for (int i = 0; i < 2; i++) {
-        while (*tops[i] != NULL && sp__point_has_passed((*tops[i])->pending_on)) {
-            refile_locked(pool, lane_pop_locked(pool, index, tops[i]));
+        const sp_block *first;
+        while ((first = heap_first(heaps[i])) != NULL && sp__point_has_passed(first->pending_on)) {
+            refile_locked(pool, lane_pop_locked(pool, index, heaps[i]));
             if (is_one_enough && pool->ready_blocks > 0) return;
         }
     }
@@ -233,7 +206,8 @@ static sp_block *own_pop_locked(sp_class_pool *pool, const sp_timeline *own)
     SP_REQUIRES(&pool->lock)
 {
     const uint32_t index = own != NULL ? lane_of(pool, own) : NO_LANE;
-    if (index == NO_LANE || pool->lanes == NULL || pool->lanes[index].alone == NULL) return NULL;
+    if (index == NO_LANE || pool->lanes == NULL) return NULL;
+    if (pool->lanes[index].alone.first == NULL) return NULL;
     return lane_pop_locked(pool, index, &pool->lanes[index].alone);
 }
 
@@ -297,10 +271,10 @@ static sp_block *drain_pending_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lo
         chain = block;
     }
     for (uint32_t i = 0; pool->lanes != NULL && i < SP_POOL_LANES; i++) {
-        sp_block **tops[] = {&pool->lanes[i].alone, &pool->lanes[i].others};
+        sp_waiter_heap *heaps[] = {&pool->lanes[i].alone, &pool->lanes[i].others};
         for (int k = 0; k < 2; k++) {
-            while (*tops[k] != NULL) {
-                sp_block *block = lane_pop_locked(pool, i, tops[k]);
+            while (heaps[k]->first != NULL) {
+                sp_block *block = lane_pop_locked(pool, i, heaps[k]);
                 block->next = chain;
                 chain = block;
             }
@@ -324,8 +298,10 @@ void sp__class_pool_each_pending(sp_class_pool *pool, sp_point_fn fn, void *ctx)
     for (uint32_t word = 0; word < SP_POOL_LANES / 64; word++) {
         for (uint64_t left = pool->lanes_in_use[word]; left != 0; left &= left - 1) {
             const sp_pool_lane *lane = &pool->lanes[word * 64 + (uint32_t)__builtin_ctzll(left)];
-            if (lane->alone != NULL) fn(ctx, lane->alone->pending_on);
-            if (lane->others != NULL) fn(ctx, lane->others->pending_on);
+            const sp_block *alone = heap_first(&lane->alone);
+            const sp_block *other = heap_first(&lane->others);
+            if (alone != NULL) fn(ctx, alone->pending_on);
+            if (other != NULL) fn(ctx, other->pending_on);
         }
     }
     for (const sp_block *block = pool->foreign; block != NULL; block = block->next) {
@@ -393,9 +369,10 @@ static bool check_lanes_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock)
     for (uint32_t i = 0; pool->lanes != NULL && i < SP_POOL_LANES; i++) {
         const sp_pool_lane *lane = &pool->lanes[i];
         const bool is_used = (pool->lanes_in_use[i / 64] >> i % 64 & 1) != 0;
-        if (is_used != (lane->alone != NULL || lane->others != NULL)) return false;
-        if (lane->alone != NULL && sp__frontier_only_timeline(&lane->alone->frontier) !=
-                                       lane->alone->pending_on.timeline) {
+        const sp_block *alone = heap_first(&lane->alone);
+        if (is_used != (alone != NULL || lane->others.first != NULL)) return false;
+        if (alone != NULL &&
+            sp__frontier_only_timeline(&alone->frontier) != alone->pending_on.timeline) {
             return false;
         }
     }

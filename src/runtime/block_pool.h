@@ -25,6 +25,7 @@
 
 #include "base/mutex.h"
 #include "device/device.h"
+#include "device/waiter_heap.h"
 #include "runtime/frontier.h"
 
 #define SP_POOL_LANES 192 /* queues of a device: streams, side queues, run queues */
@@ -42,9 +43,10 @@ struct sp_block {
     uint32_t size_class;
     uint32_t home; /* stream whose cache a block without pending points goes to */
     sp_frontier frontier;
-    sp_block *next;      /* in a list; in a heap: the next child of its parent */
-    sp_block *child;     /* in a heap: the first child */
+    sp_block *next;      /* in a list */
     sp_point pending_on; /* in a pool, while pending */
+    /* In a heap of the pool; outside of it, for the last uses of a storage without a user. */
+    sp_waiter waiter;
 };
 
 struct sp_slab {
@@ -59,7 +61,7 @@ struct sp_slab {
 };
 
 typedef struct sp_pool_lane {
-    sp_block *alone, *others; /* tops of pairing heaps */
+    sp_waiter_heap alone, others;
 } sp_pool_lane;
 
 typedef struct sp_class_pool {

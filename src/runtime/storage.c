@@ -54,16 +54,6 @@ void sp__storage_block_free(sp_block *block)
     sp__storage_recycle(SP_CONTAINER_OF(block, sp_rt_storage, block));
 }
 
-sp_waiter *sp__storage_block_waiter(sp_block *block)
-{
-    return &SP_CONTAINER_OF(block, sp_rt_storage, block)->retire_waiter;
-}
-
-sp_block *sp__storage_block_of_waiter(sp_waiter *waiter)
-{
-    return &SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter)->block;
-}
-
 void sp__storage_recycle(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 {
     storage->ready = (sp_point){0};
@@ -172,16 +162,16 @@ static void add_stream_uses(sp_rt_storage *storage)
  * they had at the release: one after the other, as a waiter, since nobody may wait here. */
 static void retire_behind_streams(sp_waiter *waiter)
 {
-    sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, retire_waiter);
+    sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, block.waiter);
     uint64_t streams = sp_load_relaxed(&storage->used_streams);
     for (; streams != 0; streams &= streams - 1) {
         const sp_point point = last_point(storage, streams);
         if (sp__point_has_passed(point)) continue;
         sp__point_flush(point);
         sp_store_relaxed(&storage->used_streams, streams & (streams - 1));
-        storage->retire_waiter = (sp_waiter){.value = point.value, .fire = retire_behind_streams};
+        storage->block.waiter = (sp_waiter){.value = point.value, .fire = retire_behind_streams};
         /* Once registered, the object belongs to whoever fires it. */
-        if (sp__timeline_register(point.timeline, &storage->retire_waiter)) return;
+        if (sp__timeline_register(point.timeline, &storage->block.waiter)) return;
     }
     sp_store_relaxed(&storage->used_streams, 0);
     retire(storage);
@@ -215,7 +205,7 @@ static void storage_destroy(sp_object *object)
     if (SP_LIKELY(sp_load_relaxed(&storage->used_streams) == 0)) {
         retire(storage);
     } else {
-        retire_behind_streams(&storage->retire_waiter);
+        retire_behind_streams(&storage->block.waiter);
     }
 }
 

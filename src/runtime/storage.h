@@ -56,8 +56,6 @@ typedef struct sp_rt_storage {
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */
     sp_block block; /* its frontier: guarded by lock while the storage lives */
 
-    sp_waiter retire_waiter; /* of its last uses, when no user is left */
-
     /* Adopted memory. Constant from creation to the release callback. */
     sp_memory adopted;
     sp_storage_release_function release;
@@ -80,9 +78,6 @@ static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
 /* Objects for fresh blocks, and back; of the allocator. */
 sp_block *sp__storage_block_new(void);
 void sp__storage_block_free(sp_block *block);
-/* The waiter of a block without a user. */
-sp_waiter *sp__storage_block_waiter(sp_block *block);
-sp_block *sp__storage_block_of_waiter(sp_waiter *waiter);
 
 /* Adopted memory whose last user has gone: the callback follows its last use (adopt.c). */
 void sp__adopted_retire(sp_rt_storage *storage);
