@@ -357,11 +357,17 @@ TEST(a_host_function_that_returns_when_much_was_submitted_behind_it_still_orders
     for (uint32_t changes = 250; changes < 262; changes++) { /* around what a clock remembers */
         world w;
         sp_event other;
+        void *data;
+        const uint32_t zero = 0;
         begin(&w);
         CHECK_OK(sp_event_create(NULL, &other));
         CHECK_OK(sp_stream_host_function(w.streams[0], write_on_host_later, &w));
         CHECK_OK(sp_event_record(w.event, w.streams[0]));
         CHECK_OK(sp_stream_flush(w.streams[0]));
+        /* Holds the second stream up, so that each wait for it is one. */
+        CHECK_OK(sp_storage_host_begin(w.tracked, SP_WRITE, &data));
+        CHECK_OK(
+            sp_storage_fill_async(w.streams[1], (sp_storage_range){w.tracked, 0, 64}, &zero, 4));
         for (uint32_t i = 0; i < changes; i++) { /* of what the first stream comes after */
             CHECK_OK(
                 sp_storage_fill_async(w.streams[1], (sp_storage_range){w.other, 0, 64}, &i, 4));
@@ -370,6 +376,7 @@ TEST(a_host_function_that_returns_when_much_was_submitted_behind_it_still_orders
         }
         sp_store_release(&w.turn, 1);
         await_call(&w);
+        CHECK_OK(sp_storage_host_end(w.tracked, SP_WRITE));
         CHECK_OK(sp_event_synchronize(w.event));
         write_second(&w);
         CHECK_EQ_U64(sp_check_report_count(), 0);
