@@ -5,12 +5,18 @@
 #include "model/session.h"
 #include "ops/device_kernels.h"
 
-/* The list that is being recorded. Commands point into `bindings` until the list has copied. */
+/* Room for the commands of any segment, which point into `bindings` until a list has copied them.
+ */
+typedef struct record_room {
+    sp_command *commands;
+    sp_binding *bindings;
+} record_room;
+
+/* The list that is being recorded. */
 typedef struct recorder {
     const sp_session *session;
     bool is_on_cpu;
-    sp_command *commands;
-    sp_binding *bindings;
+    record_room room;
     uint32_t command_count, binding_count;
 } recorder;
 
@@ -71,11 +77,11 @@ static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
 
 static void add(recorder *r, const sp_command *command, const sp_binding *bindings)
 {
-    sp_command *added = &r->commands[r->command_count++];
+    sp_command *added = &r->room.commands[r->command_count++];
     *added = *command;
-    added->bindings = &r->bindings[r->binding_count];
+    added->bindings = &r->room.bindings[r->binding_count];
     for (uint32_t i = 0; i < command->binding_count; i++) {
-        r->bindings[r->binding_count++] = bindings[i];
+        r->room.bindings[r->binding_count++] = bindings[i];
     }
 }
 
@@ -128,30 +134,31 @@ static void add_step(recorder *r, uint32_t s)
 }
 
 /* Copies in, steps, copies out. */
-static sp_status record_segment(recorder *r, uint32_t g, sp_list **out)
+static sp_status record_segment(const sp_session *session, const record_room *room, uint32_t g,
+                                sp_list **out)
 {
-    const sp_compiled *compiled = r->session->compiled;
+    const sp_compiled *compiled = session->compiled;
     const sp_plan *plan = compiled->plan;
     const sp_segment *segment = &compiled->segments.list[g];
-    r->is_on_cpu = g % 2 != 0;
-    r->command_count = 0;
-    r->binding_count = 0;
-    for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(r, &segment->copies[i], true);
-    for (uint32_t i = 0; i < segment->step_count; i++) add_step(r, segment->first_step + i);
+    recorder r = {.session = session, .is_on_cpu = g % 2 != 0, .room = *room};
+    for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(&r, &segment->copies[i], true);
+    for (uint32_t i = 0; i < segment->step_count; i++) add_step(&r, segment->first_step + i);
     for (uint32_t i = 0; i < segment->copies_out; i++) {
-        add_copy(r, &segment->copies[segment->copies_in + i], false);
+        add_copy(&r, &segment->copies[segment->copies_in + i], false);
     }
-    sp_dev *dev = r->is_on_cpu ? compiled->cpu->dev : compiled->device->dev;
-    const uint32_t slots = r->session->staging == NULL ? plan->input_count + plan->output_count : 0;
-    return dev->vtable->list_create(dev, r->commands, r->command_count, slots, out);
+    sp_dev *dev = r.is_on_cpu ? compiled->cpu->dev : compiled->device->dev;
+    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
+    return dev->vtable->list_create(dev, room->commands, r.command_count, slots, out);
 }
 
 /* ---- lists ---- */
 
-static sp_status record_all(recorder *r, sp_list **lists)
+static sp_status record_all(sp_session *session, const record_room *room)
 {
-    const uint32_t count = r->session->compiled->segments.count;
-    for (uint32_t g = 0; g < count; g++) SP_TRY(record_segment(r, g, &lists[g]));
+    const uint32_t count = session->compiled->segments.count;
+    for (uint32_t g = 0; g < count; g++) {
+        SP_TRY(record_segment(session, room, g, &session->lists[g]));
+    }
     return SP_OK;
 }
 
@@ -164,18 +171,17 @@ sp_status sp__session_lists_make(sp_session *session)
     size_t binding_count = 2 * (size_t)segments->copy_count;
     for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
     const size_t command_count = (size_t)plan->step_count + segments->copy_count;
-    recorder r = {.session = session,
-                  .commands = sp_calloc(command_count, sizeof *r.commands),
-                  .bindings = sp_calloc(binding_count, sizeof *r.bindings)};
+    const record_room room = {.commands = sp_calloc(command_count, sizeof *room.commands),
+                              .bindings = sp_calloc(binding_count, sizeof *room.bindings)};
     sp_status status = SP_OK;
-    if (session->lists == NULL || session->points == NULL || r.commands == NULL ||
-        r.bindings == NULL) {
+    if (session->lists == NULL || session->points == NULL || room.commands == NULL ||
+        room.bindings == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
     } else {
-        status = record_all(&r, session->lists);
+        status = record_all(session, &room);
     }
-    sp_free(r.commands);
-    sp_free(r.bindings);
+    sp_free(room.commands);
+    sp_free(room.bindings);
     return status;
 }
 

@@ -62,7 +62,7 @@ void sp__soft_device_deinit(sp_soft_device *device)
 {
     sp__soft_device_stop(&device->base);
     for (uint32_t i = 0; i < SP_SOFT_QUEUES; i++) {
-        sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
+        sp_soft_queue *queue = sp_load_relaxed(&device->queues[i]);
         sp_store_relaxed(&device->queues[i], NULL);
         if (queue != NULL) sp__soft_queue_destroy(&queue->base);
     }
