@@ -56,7 +56,7 @@ TEST(one_held_record_stops_no_other_stamp_from_being_used_again)
         CHECK_OK(sp_event_record(event, stream));
         /* Then two stamps are enough, the event's and the next; before, how many depends on time.
          */
-        if (i >= rounds || i % 16 == 0) CHECK_OK(sp_stream_synchronize(stream));
+        if (i + 1 >= rounds || i % 16 == 0) CHECK_OK(sp_stream_synchronize(stream));
     }
     CHECK(!sp_heap_has_failed());
     sp_heap_fail_after(UINT64_MAX);
