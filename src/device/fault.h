@@ -31,8 +31,8 @@ static inline sp_status sp__fault_status(sp_fault fault)
 
 /* Poison of one storage: epoch << 32 | fault, zero when it holds good data. The epoch tells lives
  * of recycled memory apart: poison of an earlier life does not count and never replaces that of a
- * later one. Executors write it, in the order that hazards give to the commands themselves; relaxed
- * would do for tracked memory, and untracked memory is ordered by its user. */
+ * later one. Relaxed: executors write and read it in the order that hazards, or for untracked
+ * memory the user, give to the commands, and the text of a fault has a lock of its own. */
 typedef struct sp_cell {
     sp_atomic_u64 poison;
 } sp_cell;

@@ -64,7 +64,7 @@ void sp__future_start(sp_rt_future *future, sp_point point);
 void sp__future_complete(sp_rt_future *future);
 void sp__future_drop(sp_rt_future *future);
 
-/* For tests: the table, where no future is used by anybody. */
+/* Frees the table: for tests, when no handle is in use. */
 void sp__futures_free(void);
 
 /* Starts submitted runs that were handed a session or a slot; NULL: none. The thread's last error

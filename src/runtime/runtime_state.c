@@ -181,7 +181,9 @@ static sp_status begin_coming_up(void)
         sp_store_relaxed(&runtime.has_fork_handler, 1);
     }
     uint32_t phase = SP_RUNTIME_NEW;
-    (void)sp_cas_relaxed(&sp__runtime_phase, &phase, SP_RUNTIME_COMING_UP);
+    /* Sequentially consistent: a fork copies memory as it is, and a child that finds the lock taken
+     * has to find this phase too. An acquiring lock does not order the stores before it. */
+    (void)sp_cas_seq_cst(&sp__runtime_phase, &phase, SP_RUNTIME_COMING_UP);
     return SP_OK;
 }
 

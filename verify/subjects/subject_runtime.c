@@ -9,11 +9,6 @@
 
 #include "sched/subject.h"
 
-typedef struct world {
-    uint32_t thread_count;
-    sp_soft_device *second;
-} world;
-
 /* ---- coming up ---- */
 
 static void first_call(void *arg)
@@ -26,7 +21,8 @@ static void first_call(void *arg)
     SP_SCHED_ASSERT(strcmp(info.name, "cpu") == 0);
 }
 
-/* Rarely would a search by chance let all of the other thread's way up come before this call. */
+/* Calls only after it has seen the runtime up: a random schedule rarely delays a thread that long.
+ */
 static void later_call(void *arg)
 {
     while (sp_load_relaxed(&sp__runtime_phase) != SP_RUNTIME_UP) sp_spin_hint();
@@ -46,9 +42,9 @@ static void subject_runtime_up(void *arg)
 
 static void add(void *arg)
 {
-    world *w = arg;
+    sp_soft_device *second = arg;
     sp_rt_device *device;
-    SP_SCHED_ASSERT(sp__runtime_add_device(&w->second->base, &device) == SP_OK);
+    SP_SCHED_ASSERT(sp__runtime_add_device(&second->base, &device) == SP_OK);
 }
 
 static void look(void *arg)
@@ -66,10 +62,10 @@ static void look(void *arg)
 static void subject_runtime_add(void *arg)
 {
     (void)arg;
-    world w = {.second = sp__subject_device(0)};
+    sp_soft_device *second = sp__subject_device(0);
     (void)sp__subject_runtime(sp__subject_device(0));
     const sp_thread_fn threads[] = {add, look};
-    sp__subject_run(threads, 2, &w);
+    sp__subject_run(threads, 2, second);
     sp__subject_runtime_down();
 }
 

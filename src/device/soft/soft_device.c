@@ -42,7 +42,7 @@ void sp__soft_device_stop(sp_dev *base)
 {
     sp_soft_device *device = sp__soft_device(base);
     sp_mutex_lock(&device->lock);
-    device->is_closed = true; /* no queue comes after those that the lock has shown us */
+    device->is_closed = true; /* no queue is published later; the lock orders the others */
     sp_mutex_unlock(&device->lock);
     const uint32_t count = sp_load_relaxed(&device->queue_count);
     for (uint32_t i = 0; i < count; i++) {

@@ -201,8 +201,7 @@ static void help_chain(sp_soft_queue *queue, sp_executor executor)
                 break;
             }
         }
-        /* A hint, as what follows: of an earlier parking, it leads to a queue that needs no help.
-         */
+        /* A hint, like parked_on: a stale one leads to a queue that needs no help. */
         const uint64_t word = sp_load_relaxed(&queue->word);
         if ((word & SP_CLAIM_MASK) != SP_PARKED) return;
         sp_timeline *behind = sp_load_relaxed(&queue->parked_on);
