@@ -217,8 +217,13 @@ bool sp__object_drop_unless_last(sp_object *object)
 {
     uint64_t word = sp_load_relaxed(&object->word);
     while (holds_of(word) > 1) {
+        const uint64_t less = word - ONE_HOLD;
+        if (SP_PLANTED(relaxed_leave)) {
+            if (sp_cas_relaxed(&object->word, &word, less)) return true;
+            continue;
+        }
         /* Release: as in drop(). */
-        if (sp_cas_release(&object->word, &word, word - ONE_HOLD)) return true;
+        if (sp_cas_release(&object->word, &word, less)) return true;
     }
     return false;
 }

@@ -21,14 +21,8 @@ static sp_waiter *link_two(sp_waiter *a, sp_waiter *b)
     return parent;
 }
 
-static sp_waiter *detach(sp_waiter *waiter)
-{
-    waiter->next = NULL;
-    waiter->previous = NULL;
-    return waiter;
-}
-
-/* One heap of a list of siblings: in pairs from the left, then all pairs from the right. */
+/* One heap of a list of siblings: in pairs from the left, then all pairs from the right. The `next`
+ * of a root is not read. */
 static sp_waiter *merge(sp_waiter *siblings)
 {
     sp_waiter *pairs = NULL; /* by `next`, the newest first */
@@ -36,8 +30,7 @@ static sp_waiter *merge(sp_waiter *siblings)
         sp_waiter *pair = siblings;
         sp_waiter *other = pair->next;
         siblings = other != NULL ? other->next : NULL;
-        detach(pair);
-        if (other != NULL) pair = link_two(pair, detach(other));
+        if (other != NULL) pair = link_two(pair, other);
         pair->next = pairs;
         pairs = pair;
     }
@@ -45,9 +38,9 @@ static sp_waiter *merge(sp_waiter *siblings)
     while (pairs != NULL) {
         sp_waiter *pair = pairs;
         pairs = pair->next;
-        detach(pair);
         heap = heap != NULL ? link_two(heap, pair) : pair;
     }
+    if (heap != NULL) heap->previous = NULL;
     return heap;
 }
 
@@ -55,7 +48,7 @@ void sp__waiter_heap_add(sp_waiter_heap *heap, sp_waiter *waiter)
 {
     waiter->turn = ++heap->last_turn;
     waiter->child = NULL;
-    detach(waiter);
+    waiter->previous = NULL;
     heap->first = heap->first != NULL ? link_two(heap->first, waiter) : waiter;
 }
 
@@ -72,7 +65,7 @@ bool sp__waiter_heap_remove(sp_waiter_heap *heap, sp_waiter *waiter)
         waiter->previous->next = waiter->next;
     }
     if (waiter->next != NULL) waiter->next->previous = waiter->previous;
-    detach(waiter);
+    waiter->previous = NULL;
     sp_waiter *children = merge(waiter->child);
     if (children != NULL) heap->first = link_two(heap->first, children);
     return true;

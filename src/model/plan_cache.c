@@ -140,8 +140,8 @@ static bool evict_locked(sp_plan_cache *cache, sp_plan_place *place, leavings *l
     SP_REQUIRES(&cache->lock)
 {
     uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&place->word) : IS_LIVE;
-    /* Pairs with the drop of the last user. */
-    if (!sp_cas_seq_cst(&place->word, &word, 0)) return false;
+    /* Acquire: the drop of the last user. */
+    if (!sp_cas_acquire(&place->word, &word, 0)) return false;
     *left = (leavings){place->compiled, place->words};
     place->compiled = NULL;
     place->words = NULL;
@@ -234,8 +234,6 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
 static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
                                 const sp_plan_key *key, sp_plan_place *place)
 {
-    place->compiled = NULL;
-    place->words = NULL;
     const sp_status status = build(cache, request, key, place);
     if (status == SP_OK) return SP_OK;
     const leavings left = {place->compiled, place->words};

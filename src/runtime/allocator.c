@@ -255,10 +255,10 @@ static void reclaim(sp_allocator *allocator)
     const uint64_t high = sp_load_relaxed(&allocator->high_bytes);
     const int64_t cached = sp_load_relaxed(&allocator->shared.cached_bytes);
     if (SP_LIKELY(high == 0 || cached <= 0 || (uint64_t)cached <= high)) return;
-    if (sp_exchange_acquire(&allocator->is_trimming, 1) != 0) return;
+    if (sp_exchange_relaxed(&allocator->is_trimming, 1) != 0) return;
     const uint64_t low = sp_load_relaxed(&allocator->low_bytes);
     if ((uint64_t)cached > low) sp__allocator_trim(allocator, (uint64_t)cached - low, false);
-    sp_store_release(&allocator->is_trimming, 0);
+    sp_store_relaxed(&allocator->is_trimming, 0);
 }
 
 static void count_shared_take(sp_allocator *allocator, const sp_block *block)

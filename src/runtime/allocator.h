@@ -79,8 +79,8 @@ struct sp_allocator {
     /* Takers that found no memory and look for some. Relaxed: advice to those who can do without,
      * not to be quicker. */
     sp_atomic_u32 short_takers;
-    /* Threads that are giving memory back, and how often some came of it. Release: what was given
-     * is there; pairs with the acquire of who looks for some. */
+    /* Threads that have free memory in their hands, in no pool: they trim, empty caches, make a
+     * slab, or give way; and how often memory came of it. They wait for no taker. */
     sp_atomic_u32 givers;
     sp_atomic_u64 gifts;
     /* Counts of what went past the stream caches. Any thread, relaxed. */

@@ -46,7 +46,6 @@ static void slab_unlink(sp_slab **list, sp_slab *slab)
     if (slab->previous != NULL) slab->previous->next = slab->next;
     if (slab->next != NULL) slab->next->previous = slab->previous;
     if (*list == slab) *list = slab->next;
-    slab->previous = slab->next = NULL;
 }
 
 /* The list that a slab with `ready_count` ready blocks, one or more, belongs to. */

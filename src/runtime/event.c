@@ -19,7 +19,7 @@
 /* Where a timestamp command writes. Used again when its command has completed and it has no users.
  */
 typedef struct sp_stamp {
-    sp_atomic_u64 time; /* written (release) by the executor, read (acquire) after its point */
+    sp_atomic_u64 time; /* relaxed: written by the executor before its point passes, read after */
     /* The event whose last record it is, and the calls that read it. Raised under that event's
      * lock; the drop to 0 (acq_rel) comes after all reads. */
     sp_atomic_u32 users;
@@ -155,7 +155,6 @@ static void event_destroy(sp_object *object)
     if (sp__runtime_is_forked()) return;
     sp_mutex_lock(&event->lock);
     sp_stamp *stamp = event->stamp;
-    event->stamp = NULL;
     sp_mutex_unlock(&event->lock);
     if (!SP_PLANTED(lost_stamp)) stamp_drop(stamp);
     if (SP_UNLIKELY(sp__check_is_on())) sp__check_forget_token(event);
@@ -408,7 +407,7 @@ static void let_go(sp_stamp *stamp)
 static sp_status time_of(const sp_stamp *stamp, uint64_t *out)
 {
     SP_TRY(sp__point_wait_passed(stamp->point, SP_NO_DEADLINE));
-    *out = sp_load_acquire(&stamp->time);
+    *out = sp_load_relaxed(&stamp->time);
     return SP_OK;
 }
 

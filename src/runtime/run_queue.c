@@ -37,14 +37,14 @@ uint32_t sp__run_queue_take(sp_rt_device *device)
     uint64_t free = sp_load_relaxed(&runs->free);
     while (free != 0) {
         const uint32_t place = (uint32_t)__builtin_ctzll(free);
-        if (sp_cas_acquire(&runs->free, &free, free & (free - 1))) return place;
+        if (sp_cas_relaxed(&runs->free, &free, free & (free - 1))) return place;
     }
     return sp_fetch_add_relaxed(&runs->turn, 1) % runs->count;
 }
 
 void sp__run_queue_give(sp_rt_device *device, uint32_t place)
 {
-    sp_fetch_or_seq_cst(&device->runs.free, (uint64_t)1 << place);
+    sp_fetch_or_relaxed(&device->runs.free, (uint64_t)1 << place);
 }
 
 sp_queue *sp__run_queue_at(sp_rt_device *device, uint32_t place)

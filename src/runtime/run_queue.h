@@ -14,8 +14,8 @@
 typedef struct sp_run_queues {
     sp_once once;
     uint32_t count; /* written by `once` */
-    /* A bit for each queue without a run. Takers acquire and givers release: what the giver did
-     * with the queue comes first. */
+    /* A bit for each queue without a run. Relaxed: whose commands come first is the queue's lock's
+     * to say. */
     sp_atomic_u64 free;
     sp_atomic_u32 turn; /* who shares a queue if all have runs; orders nothing */
     SP_ATOMIC(sp_queue *) queues[SP_RUN_QUEUES]; /* each written once, with release */

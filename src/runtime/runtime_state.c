@@ -236,7 +236,8 @@ sp_status sp__runtime_enter_slow(void)
         status = come_up_locked();
     }
     sp_mutex_unlock(&runtime.lock);
-    if (status != SP_OK || sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP) return status;
+    /* Relaxed: the lock has ordered it. */
+    if (status != SP_OK || sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP) return status;
     return fail_closed(); /* somebody else has taken it down meanwhile */
 }
 
@@ -312,7 +313,7 @@ uint32_t sp_device_count(void)
 {
     if (sp__runtime_enter() != SP_OK) return 0;
     const uint64_t closed = sp_load_relaxed(&sp__closed_devices);
-    return sp_load_acquire(&runtime.device_count) - (uint32_t)__builtin_popcountll(closed);
+    return sp_load_relaxed(&runtime.device_count) - (uint32_t)__builtin_popcountll(closed);
 }
 
 sp_status sp_device_at(uint32_t index, sp_device *out)

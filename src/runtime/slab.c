@@ -93,9 +93,29 @@ static sp_block *make_blocks(sp_slab *slab, uint32_t size_class, uint64_t rounde
     return chain;
 }
 
+/* ---- givers: those in whose hands free memory is for a moment, in no pool ---- */
+
+static void begin_giving(sp_allocator *allocator)
+{
+    if (!SP_PLANTED(uncounted_giver)) sp_fetch_add_relaxed(&allocator->givers, 1);
+}
+
+static void end_giving(sp_allocator *allocator, bool is_given)
+{
+    if (SP_PLANTED(uncounted_giver)) return;
+    if (is_given) sp_fetch_add_relaxed(&allocator->gifts, (uint64_t)1);
+    if (SP_PLANTED(relaxed_giver)) {
+        sp_fetch_sub_relaxed(&allocator->givers, 1);
+    } else {
+        /* Release: a taker that sees no giver sees the gift, which is behind a pool's lock. */
+        sp_fetch_sub_release(&allocator->givers, 1);
+    }
+    sp_word_wake(&allocator->givers, SP_WAKE_ALL);
+}
+
 /* A new slab's first block; the others go to the pool. */
-static sp_status slab_new(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                          sp_block **out)
+static sp_status slab_make(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
+                           sp_block **out)
 {
     SP_TRY(sp__class_pool_prepare(&allocator->pools[size_class]));
     sp_slab *slab = sp_calloc(1, sizeof *slab);
@@ -122,6 +142,16 @@ static sp_status slab_new(sp_allocator *allocator, uint32_t size_class, uint64_t
     return SP_OK;
 }
 
+/* Until its other blocks are in their pool, who makes a slab counts as a giver. */
+static sp_status slab_new(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
+                          sp_block **out)
+{
+    begin_giving(allocator);
+    const sp_status status = slab_make(allocator, size_class, rounded, out);
+    end_giving(allocator, status == SP_OK);
+    return status;
+}
+
 /* ---- trimming ---- */
 
 uint64_t sp__slab_release(sp_slab *slab)
@@ -141,6 +171,7 @@ uint64_t sp__slab_release(sp_slab *slab)
 uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep)
 {
     uint64_t given = 0;
+    begin_giving(allocator);
     if (is_deep) sp__allocator_flush_caches(allocator);
     for (uint32_t i = 0; i < SP_SIZE_CLASSES && given < max_bytes; i++) {
         sp_class_pool *pool = &allocator->pools[i];
@@ -151,6 +182,7 @@ uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is
             given += sp__slab_release(slab);
         }
     }
+    end_giving(allocator, given > 0);
     return given;
 }
 
@@ -276,33 +308,17 @@ void sp__allocator_set_give_way(sp_give_way_fn fn)
  * always one more pending point. */
 #define PATIENCE 4
 
-static void end_giving(sp_allocator *allocator, bool is_given)
-{
-    if (is_given) sp_fetch_add_release(&allocator->gifts, (uint64_t)1);
-    sp_fetch_sub_release(&allocator->givers, 1);
-    sp_word_wake(&allocator->givers, SP_WAKE_ALL);
-}
-
-/* What a thread has taken out of a cache is in no pool for a moment: it counts as a giver. */
 static void flush_caches(sp_allocator *allocator)
 {
-    sp_fetch_add_relaxed(&allocator->givers, 1);
+    begin_giving(allocator);
     end_giving(allocator, sp__allocator_flush_caches(allocator));
-}
-
-static bool trim_all(sp_allocator *allocator)
-{
-    sp_fetch_add_relaxed(&allocator->givers, 1);
-    const bool is_given = sp__allocator_trim(allocator, UINT64_MAX, false) > 0;
-    end_giving(allocator, is_given);
-    return is_given;
 }
 
 static bool others_give_way(sp_allocator *allocator)
 {
     const sp_give_way_fn fn = sp_load_relaxed(&give_way);
     if (fn == NULL) return false;
-    sp_fetch_add_relaxed(&allocator->givers, 1);
+    begin_giving(allocator);
     const bool is_given = fn(allocator->device);
     end_giving(allocator, is_given);
     return is_given;
@@ -314,7 +330,7 @@ static bool others_have_given(sp_allocator *allocator, uint64_t gifts)
 {
     for (;;) {
         const uint32_t givers = sp_load_acquire(&allocator->givers);
-        if (sp_load_acquire(&allocator->gifts) != gifts) return true;
+        if (sp_load_relaxed(&allocator->gifts) != gifts) return true;
         if (givers == 0) return false;
         sp_word_wait(&allocator->givers, givers, SP_NO_DEADLINE);
     }
@@ -330,7 +346,7 @@ static sp_status make_or_find_block(sp_allocator *allocator, const sp_block_wish
         flush_caches(allocator);
         sp__class_pool_settle(&allocator->pools[wish->size_class]);
         *out = sp__pool_take(allocator, wish->size_class, wish->own);
-    } while (*out == NULL && trim_all(allocator));
+    } while (*out == NULL && sp__allocator_trim(allocator, UINT64_MAX, false) > 0);
     return SP_OK;
 }
 

@@ -69,7 +69,9 @@ sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
     /* In this order: no count runs ahead of the one that it is part of, but for the failure of a
      * submission that is just completing. */
     const uint64_t failures = sp_load_relaxed(&ref.queue->timeline.failure_total);
-    const uint64_t completed = sp_load_acquire(&ref.queue->timeline.done);
+    const uint64_t completed = SP_PLANTED(relaxed_info)
+                                   ? sp_load_relaxed(&ref.queue->timeline.done)
+                                   : sp_load_acquire(&ref.queue->timeline.done);
     const uint64_t failed = failures < completed ? failures : completed;
     ref.queue->device->vtable->queue_stats(ref.queue, &stats);
     *out = (sp_stream_info){

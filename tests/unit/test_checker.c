@@ -3,13 +3,16 @@
 #include <streampool/check.h>
 #include <streampool/runtime.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/option.h"
 #include "base/thread.h"
 #include "runtime/checker.h"
+#include "runtime/runtime_state.h"
 #include "support/test.h"
 
 static const sp_device cpu = {0};
@@ -575,6 +578,21 @@ TEST(set_callback_does_not_wait_for_one_that_ended_its_thread)
     sp_check_set_callback(see, &s.reports);
     CHECK_OK(sp_stream_synchronize(s.streams[1])); /* the command was accepted */
     tear_down(&s);
+}
+
+TEST(a_runtime_that_comes_up_again_without_the_check_reports_nothing)
+{
+    two_streams s = set_up(true);
+    tear_down(&s);
+    CHECK_OK(sp_shutdown());
+    sp__runtime_reset();
+    CHECK(unsetenv("STREAMPOOL_CHECK") == 0);
+    sp__option_reset();
+    CHECK(sp_init() == SP_OK && !sp_check_is_on());
+    CHECK_OK(sp_shutdown());
+    sp__runtime_reset();
+    CHECK(setenv("STREAMPOOL_CHECK", "1", 1) == 0);
+    sp__option_reset();
 }
 
 TEST_MAIN

@@ -124,6 +124,46 @@ TEST(a_writer_waits_for_all_readers_and_readers_wait_for_no_reader)
     runtime_end();
 }
 
+typedef struct late_writer {
+    sp_storage storage;
+    sp_atomic_u32 is_begun;
+    sp_atomic_u32 has_written;
+} late_writer;
+
+static void write_late(void *arg)
+{
+    late_writer *self = arg;
+    void *data;
+    raise_by_one(&self->is_begun);
+    CHECK_OK(sp_storage_host_begin(self->storage, SP_WRITE, &data));
+    raise_by_one(&self->has_written);
+    CHECK_OK(sp_storage_host_end(self->storage, SP_WRITE));
+}
+
+TEST(a_writer_waits_for_the_last_of_more_readers_than_fit_in_its_ticket)
+{
+    enum { READERS = 3 * SP_MAX_WAITS };
+    runtime_begin();
+    late_writer self = {.storage = new_storage(64)};
+    sp_thread thread;
+    void *data;
+    for (int i = 0; i < READERS; i++) {
+        REQUIRE_OK(sp_storage_host_begin(self.storage, SP_READ, &data));
+    }
+    REQUIRE_OK(sp_thread_create(&thread, "sp-test", write_late, &self));
+    await_at_least(&self.is_begun, 1);
+    sp_clock_sleep(5 * MILLISECOND); /* the writer is in its wait; else the test shows less */
+    for (int i = 0; i < READERS; i++) {
+        CHECK_EQ_U64(sp_load_acquire(&self.has_written), 0);
+        CHECK_OK(sp_storage_host_end(self.storage, SP_READ));
+        if (i == READERS - 2) sp_clock_sleep(5 * MILLISECOND);
+    }
+    sp_thread_join(&thread);
+    CHECK_EQ_U64(sp_load_acquire(&self.has_written), 1);
+    CHECK_OK(sp_storage_release(self.storage));
+    runtime_end();
+}
+
 typedef struct fairness {
     sp_storage storage;
     sp_atomic_u32 arrived; /* reads that began */

@@ -258,6 +258,18 @@ TEST(a_new_failure_counts_when_the_older_ones_had_to_end)
     end(&w);
 }
 
+TEST(a_thread_without_a_place_leaves_the_oldest_of_its_failures)
+{
+    world w;
+    begin(&w);
+    const sp_fault oldest = fail(&w, A, 1);
+    fail(&w, A, 1);
+    for (uint64_t thread = 2; thread <= 2 * SP_LEASE_THREADS; thread++) {
+        CHECK_EQ_U64(consume(&w, A, thread), oldest);
+    }
+    end(&w);
+}
+
 TEST(more_threads_than_there_are_places_for_fail_rather_too_often)
 {
     enum { THREADS = 5 * SP_LEASE_THREADS };

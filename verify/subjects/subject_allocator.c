@@ -156,7 +156,35 @@ static void subject_allocator_trim(void *arg)
     end(&w);
 }
 
-/* The same, but they are in the cache of a stream. */
+/* The same without memory for another slab: what the trim has in its hands counts as there. */
+static void subject_allocator_given(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
+    give(&w, w.block);
+    give(&w, w.other);
+    sp__allocator_flush_caches(&w.device->allocator);
+    sp__subject_run((const sp_thread_fn[]){trim, use_once_on_1}, 2, &w);
+    end(&w);
+}
+
+/* No slab yet, and memory for one: it has a block for each. */
+static void subject_allocator_made(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
+    give(&w, w.block);
+    give(&w, w.other);
+    trim_deep(&w);
+    sp__subject_run((const sp_thread_fn[]){use_once_on_0, use_once_on_1}, 2, &w);
+    end(&w);
+}
+
+/* The same as allocator_trim, but they are in the cache of a stream. */
 static void subject_allocator_flush(void *arg)
 {
     (void)arg;
@@ -367,6 +395,18 @@ const sp_subject sp__subjects_allocator[] = {
      .arg = SP_SUBJECT_ARG(3),
      .thread_count = 3,
      .planted = "trim_in_use",
+     .seconds = 0.4},
+    {.name = "allocator_given",
+     .test = subject_allocator_given,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "relaxed_giver uncounted_giver",
+     .seconds = 0.4},
+    {.name = "allocator_made",
+     .test = subject_allocator_made,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
+     .planted = "uncounted_giver",
      .seconds = 0.4},
     {.name = "allocator_flush",
      .test = subject_allocator_flush,

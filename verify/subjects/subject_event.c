@@ -134,6 +134,8 @@ static void subject_event_time(void *arg)
     SP_SCHED_ASSERT(sp_event_create(&(sp_event_options){.enable_timing = true}, &w.start) == SP_OK);
     SP_SCHED_ASSERT(sp_event_record(w.start, w.stream) == SP_OK);
     SP_SCHED_ASSERT(record(&w));
+    /* Their stamps can be used again at once. */
+    if (threads == 2) SP_SCHED_ASSERT(sp_event_synchronize(w.event) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){record_twice, elapse, record_alone}, threads, &w);
     SP_SCHED_ASSERT(sp_event_release(w.start) == SP_OK);
     release(&w);

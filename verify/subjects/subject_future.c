@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "device/host_executor.h"
 #include "model/future.h"
 #include "sched/subject.h"
 
@@ -14,6 +15,7 @@ typedef struct world {
     sp_subject_log log; /* plain: what the run writes */
     sp_rt_future *run;
     sp_future future;
+    uint32_t calls; /* plain: of the callback */
 } world;
 
 static void begin(world *w)
@@ -80,6 +82,57 @@ static void subject_future_wait(void *arg)
     end(&w);
 }
 
+/* ---- callbacks ---- */
+
+static void called(void *ctx, sp_status status)
+{
+    world *w = ctx;
+    SP_SCHED_ASSERT(status == SP_OK);
+    SP_SCHED_ASSERT(w->log.count == 1);
+    w->calls++;
+}
+
+static void ask_for_call(void *arg)
+{
+    world *w = arg;
+    SP_SCHED_ASSERT(sp_future_on_complete(w->future, called, w) == SP_OK);
+}
+
+static void subject_future_callback(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    SP_SCHED_ASSERT(sp__host_executor_start() == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){run, ask_for_call}, 2, &w);
+    sp__host_executor_stop();
+    SP_SCHED_ASSERT(w.calls == 1);
+    end(&w);
+}
+
+/* ---- the search for wait cycles goes on behind the future ---- */
+
+static void visit(void *ctx, sp_point point)
+{
+    const world *w = ctx;
+    SP_SCHED_ASSERT(point.timeline == &w->queue->base.timeline && point.value == 1);
+}
+
+static void search(void *arg)
+{
+    world *w = arg;
+    (void)w->run->timeline.source->each_wait(&w->run->timeline, w->run->value, visit, w);
+}
+
+static void subject_future_search(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    sp__subject_run((const sp_thread_fn[]){run, search}, 2, &w);
+    end(&w);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_future[] = {
@@ -93,6 +146,18 @@ const sp_subject sp__subjects_future[] = {
      .test = subject_future_wait,
      .thread_count = 2,
      .dpor_seconds = 10,
+     .planted = "relaxed_start",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_callback",
+     .test = subject_future_callback,
+     .thread_count = 3,
+     .planted = "relaxed_start",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_search",
+     .test = subject_future_search,
+     .thread_count = 2,
      .planted = "relaxed_start",
      .options = SP_SPINNERS,
      .seconds = 0.5},

@@ -18,6 +18,7 @@ typedef struct world {
     sp_handle_table table;
     uint64_t handle;
     sp_atomic_u64 told; /* relaxed: the table itself has to publish the object */
+    sp_object *held;    /* once for each thread of handle_leave */
     sp_thread threads[3];
 } world;
 
@@ -172,6 +173,29 @@ static void subject_handle_retain(void *arg)
     join_and_end(&w, 3);
 }
 
+/* ---- who is not the last leaves; the last one destroys ---- */
+
+static void read_and_leave(void *arg)
+{
+    world *w = arg;
+    sp_object *object = w->held;
+    SP_SCHED_ASSERT(((thing *)object)->life == 1);
+    if (!sp__object_drop_unless_last(object)) sp__object_drop(&w->table, object);
+}
+
+static void subject_handle_leave(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    make(&w.table, 1, &w.handle);
+    for (int i = 0; i < 2; i++) w.held = sp__handle_hold(&w.table, w.handle, "thing");
+    release_handle(&w, w.handle);
+    start(&w, 0, read_and_leave);
+    start(&w, 1, read_and_leave);
+    join_and_end(&w, 2);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_handle[] = {
@@ -191,5 +215,9 @@ const sp_subject sp__subjects_handle[] = {
      .test = subject_handle_reuse,
      .thread_count = 3,
      .planted = "generation_stays relaxed_push"},
+    {.name = "handle_leave",
+     .test = subject_handle_leave,
+     .thread_count = 2,
+     .planted = "relaxed_leave"},
     {0},
 };

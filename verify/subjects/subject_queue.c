@@ -276,6 +276,33 @@ static void subject_workers_two(void *arg)
     on_two_queues(2);
 }
 
+/* A command that takes long: no other queue waits for the worker that runs it. */
+static sp_status tell_behind_the_other(const sp_tile *tile)
+{
+    await(tile->bindings[0], 1);
+    return tell(tile);
+}
+
+static void subject_workers_long(void *arg)
+{
+    (void)arg;
+    static const sp_kernel kernel = {.name = "tell later", .run = tell_behind_the_other};
+    world w;
+    begin(&w, 2, true);
+    sp_soft_queue *other = sp__subject_queue(w.device, 1, true);
+    sp_binding binding;
+    sp_point point;
+    const uint32_t item = 1;
+    const sp_command command =
+        sp__subject_dispatch(&kernel, &binding, &tell_memory[item], &w, 0, &item);
+    SP_SCHED_ASSERT(sp__subject_submit(w.queue, &command, NULL, 0, &point) == SP_OK);
+    submit_tell(&w, other, 2);
+    await(&w, 2);
+    SP_SCHED_ASSERT(w.log.items[1] == 1 && w.log.items[2] == 1);
+    sp__subject_device_free(w.device);
+    sp__subject_end();
+}
+
 /* A queue below others that the worker knows: it has to see it appear. */
 static void subject_worker_new_queue(void *arg)
 {
@@ -390,6 +417,12 @@ const sp_subject sp__subjects_queue[] = {
      .test = subject_workers_two,
      .thread_count = 3,
      .planted = "publish_before_data check_then_act",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "workers_long",
+     .test = subject_workers_long,
+     .thread_count = 3,
+     .planted = "keeps_work",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {0},

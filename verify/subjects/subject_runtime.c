@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime comes up by whichever call is first: every other call sees either no runtime or one
- * with its devices; a device that is added shows up whole. */
+ * with its devices; a device that is added shows up whole; counts go together. */
 #include "support.h"
 
 #include <string.h>
 
 #include <streampool/device.h>
+#include <streampool/stream.h>
 
 #include "sched/subject.h"
 
@@ -47,9 +48,20 @@ static void add(void *arg)
     SP_SCHED_ASSERT(sp__runtime_add_device(&second->base, &device) == SP_OK);
 }
 
+static sp_status look_at(sp_rt_device *device, void *ctx)
+{
+    uint32_t *count = ctx;
+    SP_SCHED_ASSERT(device->dev != NULL);
+    *count += 1;
+    return SP_OK;
+}
+
 static void look(void *arg)
 {
     (void)arg;
+    uint32_t walked = 0;
+    SP_SCHED_ASSERT(sp__runtime_each_device(look_at, &walked) == SP_OK);
+    SP_SCHED_ASSERT(walked == 1 || walked == 2);
     const uint32_t count = sp_device_count();
     SP_SCHED_ASSERT(count == 1 || count == 2);
     sp_device device;
@@ -66,6 +78,41 @@ static void subject_runtime_add(void *arg)
     (void)sp__subject_runtime(sp__subject_device(0));
     const sp_thread_fn threads[] = {add, look};
     sp__subject_run(threads, 2, second);
+    sp__subject_runtime_down();
+}
+
+/* ---- the counts of a stream: none runs ahead of the one that it is part of ---- */
+
+typedef struct counted {
+    sp_soft_device *soft;
+    sp_soft_queue *queue;
+    sp_stream stream;
+    sp_subject_log log;
+} counted;
+
+static void submit_and_run(void *arg)
+{
+    counted *w = arg;
+    sp_point point;
+    SP_SCHED_ASSERT(sp__subject_append(w->queue, &w->log, 0, NULL, 0, &point) == SP_OK);
+    sp__subject_poll(w->soft, 2, point);
+}
+
+static void read_counts(void *arg)
+{
+    counted *w = arg;
+    sp_stream_info info;
+    SP_SCHED_ASSERT(sp_stream_get_info(w->stream, &info) == SP_OK);
+    SP_SCHED_ASSERT(info.done + info.failed <= info.submissions);
+}
+
+static void subject_stream_info(void *arg)
+{
+    (void)arg;
+    counted w = {.soft = sp__subject_device(0)};
+    w.queue = sp__soft_queue(sp__subject_stream(sp__subject_runtime(w.soft), &w.stream).queue);
+    sp__subject_run((const sp_thread_fn[]){submit_and_run, read_counts}, 2, &w);
+    SP_SCHED_ASSERT(sp__stream_lease_release(w.stream) == SP_OK);
     sp__subject_runtime_down();
 }
 
@@ -90,6 +137,12 @@ const sp_subject sp__subjects_runtime[] = {
      .test = subject_runtime_add,
      .thread_count = 2,
      .planted = "count_before_device",
+     .seconds = 0.4},
+    {.name = "stream_info",
+     .test = subject_stream_info,
+     .thread_count = 2,
+     .planted = "relaxed_info",
+     .options = SP_SPINNERS,
      .seconds = 0.4},
     {0},
 };

@@ -167,7 +167,7 @@ void sp__cuda_stamps_resolve_locked(sp_cuda_queue *queue, uint64_t value)
         queue->stamps = stamp->next;
         if (queue->stamps == NULL) queue->stamps_end = &queue->stamps;
         /* Release: whoever reads the time sees that the commands before it are done. */
-        sp_store_release(stamp->target, time_of(stamp));
+        sp_store_relaxed(stamp->target, time_of(stamp));
         epoch_drop(sp__cuda_device_of(queue), stamp->epoch);
         stamp_give_locked(queue, stamp);
     }

@@ -79,7 +79,7 @@ void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fa
         }
     }
     if (record->type == SP_COMMAND_TIMESTAMP) {
-        sp_store_release(record->command.timestamp, sp_clock_now());
+        sp_store_relaxed(record->command.timestamp, sp_clock_now());
     }
 }
 
@@ -145,7 +145,7 @@ static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_bin
         return SP_OK;
     case SP_COMMAND_TIMESTAMP:
         /* Release: whoever reads the time sees that the commands before it are done. */
-        sp_store_release(record->command.timestamp, sp_clock_now());
+        sp_store_relaxed(record->command.timestamp, sp_clock_now());
         return SP_OK;
     case SP_COMMAND_HOST:
     case SP_COMMAND_LIST:

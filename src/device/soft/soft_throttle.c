@@ -42,10 +42,11 @@ bool sp__soft_throttle_enter(sp_soft_queue *queue, uint32_t quirk)
     if (is_in) {
         throttle->running++;
     } else {
-        /* Parked before it can be found: whoever leaves takes it off the list under this lock. */
+        /* Parked before it can be found. Relaxed: a leaver takes it off the list under this lock.
+         */
         sp_store_relaxed(&queue->parked_on, NULL);
         queue->next_throttled = NULL;
-        sp_fetch_add_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
+        sp_fetch_add_relaxed(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
         *throttle->end = queue;
         throttle->end = &queue->next_throttled;
     }

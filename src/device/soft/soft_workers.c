@@ -43,8 +43,9 @@ bool sp__soft_ring(sp_soft_device *device, uint32_t count)
 
 bool sp__soft_notify(sp_soft_device *device)
 {
-    /* Sequentially consistent: after the publish, see soft.h. A napper looks by itself. */
-    return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_seq_cst(&device->napping) == 0 &&
+    /* Sequentially consistent: after the publish, see soft.h. A napper looks by itself; one that
+     * sleeps by now is no napper any more for those who have seen its bit in `sleeping`. */
+    return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_acquire(&device->napping) == 0 &&
            wake_one(device, &device->sleeping);
 }
 
@@ -78,7 +79,7 @@ static bool drain_if_free(sp_soft_queue *queue)
 {
     if (!sp__soft_claim(queue)) return false;
     sp_soft_device *device = sp__soft_device_of(queue);
-    if (is_more_work(device, queue)) sp__soft_ring(device, 1);
+    if (!SP_PLANTED(keeps_work) && is_more_work(device, queue)) sp__soft_ring(device, 1);
     const sp_executor executor = {.kind = SP_WORKER, .until = UINT64_MAX, .budget = WORKER_BUDGET};
     sp_delay_point();
     sp__soft_drain(queue, &executor);
@@ -171,7 +172,6 @@ sp_status sp__soft_workers_start(sp_soft_device *device)
 void sp__soft_workers_stop(sp_soft_device *device)
 {
     sp_store_seq_cst(&device->is_stopping, 1);
-    sp__soft_ring(device, SP_SOFT_WORKERS);
     for (uint32_t i = 0; i < device->worker_count; i++) {
         sp_parker_unpark(&device->workers[i].parker);
         sp_thread_join(&device->workers[i].thread);
