@@ -74,6 +74,13 @@ uint32_t sp__engine_choose(uint32_t count)
     return outcome;
 }
 
+uint32_t sp__engine_choose_of(const uint32_t *outcomes, uint32_t count)
+{
+    const uint32_t outcome = outcomes[count > 1 ? sp__engine.strategy->choose(count) : 0];
+    note_choice((uint8_t)(0x80u | outcome));
+    return outcome;
+}
+
 /* Leaves out the threads of `mask` that stay behind others of `mask`. */
 static uint32_t without_starving(uint32_t mask)
 {

@@ -182,6 +182,8 @@ void sp__engine_run_ahead(sp_sched_thread *thread);
 _Noreturn void sp__engine_thread_end(sp_sched_thread *self);
 /* The search's choice among `count` outcomes of the current step. */
 uint32_t sp__engine_choose(uint32_t count);
+/* The same where the search leaves some out: among the `count`, one at least, in `outcomes`. */
+uint32_t sp__engine_choose_of(const uint32_t *outcomes, uint32_t count);
 /* Ends the run. */
 _Noreturn void sp__engine_fail(sp_sched_verdict verdict, const char *format, ...) SP_PRINTF(2, 3);
 _Noreturn void sp__engine_prune(void);

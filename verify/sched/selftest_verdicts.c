@@ -269,6 +269,20 @@ BODY(add_in_two_steps)
     sp_store_relaxed(&shared.flag, before + 1);
 }
 
+/* Which of two stores are seen depends on who runs, and the search leaves the stale values out. */
+BODY(tell_twice)
+{
+    sp_store_relaxed(&shared.flag, 1);
+    sp_store_relaxed(&shared.word, 1);
+}
+
+BODY(see_one_of_two)
+{
+    const uint32_t first = sp_load_relaxed(&shared.flag);
+    const uint32_t second = sp_load_relaxed(&shared.word);
+    SP_SCHED_ASSERT(first == 0 || second == 1);
+}
+
 /* --- the heap --- */
 
 BODY(read_and_drop)
@@ -326,6 +340,7 @@ typedef struct verdict_test {
 
 static const verdict_test tests[] = {
     {"locks in order", {lock_ab, lock_ab}, .expected = SP_SCHED_OK},
+    {"one of two stores", {tell_twice, see_one_of_two}, .expected = SP_SCHED_ASSERTION},
     {"inverted locks", {lock_ab, lock_ba}, .expected = SP_SCHED_DEADLOCK},
     {"recursive lock", {lock_twice, set_flag}, .expected = SP_SCHED_DEADLOCK},
     {"locked counter", {increment_locked, increment_locked}, .sum = 2},

@@ -94,17 +94,21 @@ static uint32_t index_to_follow(const sp_sched_thread *self, const sp_loc *loc)
     return NO_INDEX;
 }
 
-/* The stores that an operation may read, newest first: the newest end is outcome 0. */
+/* The stores that an operation may read, newest first: the newest end is outcome 0. A search that
+ * leaves some out names an outcome by its place among all, as a replay does. */
 typedef struct candidate_list {
     uint32_t index[SP_HISTORY_STORES];
     uint32_t count;
+    uint32_t kept[SP_HISTORY_STORES]; /* places in `index` */
+    uint32_t kept_count;
 } candidate_list;
 
 static void add_candidate(const sp_sched_thread *self, const sp_loc *loc, candidate_list *list,
-                          uint32_t index)
+                          uint32_t index, bool is_kept)
 {
     const bool is_stale = index + 1 < loc->store_count;
     if (is_stale && loc->history[index].stale_reads[self->id] >= STALE_READS_MAX) return;
+    if (is_kept) list->kept[list->kept_count++] = list->count;
     list->index[list->count++] = index;
 }
 
@@ -115,13 +119,13 @@ static bool is_taken(const sp_loc *loc, uint32_t index)
 }
 
 /* The search's choice of one candidate. */
-static uint32_t choose_candidate(sp_sched_thread *self, sp_loc *loc, const candidate_list *list)
+static uint32_t choose_candidate(sp_sched_thread *self, sp_loc *loc, candidate_list *list)
 {
-    const uint32_t newest = loc->store_count - 1;
     /* None: what had to be followed was seen to be older than another. The other order has it. */
-    const uint32_t index = list->count == 0  ? newest
-                           : list->count > 1 ? list->index[sp__engine_choose(list->count)]
-                                             : list->index[0];
+    if (list->kept_count == 0) list->kept[list->kept_count++] = 0;
+    const uint32_t index = list->count > 1
+                               ? list->index[sp__engine_choose_of(list->kept, list->kept_count)]
+                               : loc->store_count - 1;
     if (index + 1 < loc->store_count) note_stale(self, &loc->history[index]);
     return index;
 }
@@ -133,7 +137,7 @@ const sp_store *sp__history_load(sp_sched_thread *self, sp_loc *loc, int order)
     const uint32_t floor = floor_of(self, loc, order);
     const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i-- > floor;) {
-        if (followed == NO_INDEX || followed == i) add_candidate(self, loc, &list, i);
+        add_candidate(self, loc, &list, i, followed == NO_INDEX || followed == i);
     }
     sp_store *store = &loc->history[choose_candidate(self, loc, &list)];
     read_store(self, store);
@@ -161,8 +165,8 @@ uint32_t sp__history_rmw(sp_sched_thread *self, sp_loc *loc, int order)
     const uint32_t floor = floor_of(self, loc, order);
     const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i-- > floor;) {
-        if (followed != NO_INDEX && i < followed) break;
-        if (!is_taken(loc, i)) add_candidate(self, loc, &list, i);
+        if (is_taken(loc, i)) continue;
+        add_candidate(self, loc, &list, i, followed == NO_INDEX || i >= followed);
     }
     const uint32_t index = choose_candidate(self, loc, &list);
     read_store(self, &loc->history[index]);
@@ -182,27 +186,27 @@ uint32_t sp__history_cas(sp_sched_thread *self, sp_loc *loc, uint64_t expected, 
         const bool succeeds = loc->history[i].value == expected;
         if (i < (succeeds ? success_floor : failure_floor)) continue;
         if (succeeds && is_taken(loc, i)) continue;
-        if (followed != NO_INDEX && (succeeds ? i < followed : i != followed)) continue;
-        add_candidate(self, loc, &list, i);
+        const bool is_kept = followed == NO_INDEX || (succeeds ? i >= followed : i == followed);
+        add_candidate(self, loc, &list, i, is_kept);
     }
     const uint32_t index = choose_candidate(self, loc, &list);
     read_store(self, &loc->history[index]);
     return index;
 }
 
-/* The positions at which a store may enter the modification order; [0] is the newest end. */
-static uint32_t positions_for(const sp_sched_thread *self, const sp_loc *loc, int order,
-                              uint32_t *positions)
+/* The positions at which a store may enter the modification order; the newest end is outcome 0. */
+static uint32_t choose_position(const sp_sched_thread *self, const sp_loc *loc, int order)
 {
-    uint32_t count = 0;
+    candidate_list list = {.count = 0};
     const uint32_t floor = floor_of(self, loc, order);
     const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i > floor; i--) {
-        if (followed != NO_INDEX && i <= followed) break;
         if (i < loc->store_count && loc->history[i].is_rmw) continue;
-        positions[count++] = i;
+        if (followed == NO_INDEX || i > followed) list.kept[list.kept_count++] = list.count;
+        list.index[list.count++] = i;
     }
-    return count;
+    return list.count > 1 ? list.index[sp__engine_choose_of(list.kept, list.kept_count)]
+                          : loc->store_count;
 }
 
 static bool insert(sp_sched_thread *self, sp_loc *loc, uint32_t position, const sp_store *added)
@@ -222,9 +226,7 @@ bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int o
 {
     refresh(self, loc);
     make_room(loc);
-    uint32_t positions[SP_HISTORY_STORES] = {loc->store_count};
-    const uint32_t count = positions_for(self, loc, order, positions);
-    const uint32_t position = positions[count > 1 ? sp__engine_choose(count) : 0];
+    const uint32_t position = choose_position(self, loc, order);
     const sp_store added = {.value = value, .is_seq_cst = order == __ATOMIC_SEQ_CST, .sync = *sync};
     return insert(self, loc, position, &added);
 }

@@ -247,11 +247,11 @@ static void keep_another(void *arg)
 
 static void subject_pool_keep(void *arg)
 {
-    (void)arg;
+    const uint32_t threads = *(const uint32_t *)arg;
     world w;
     begin(&w, 1, SP_OPTION_POLICY_SHARE, -1);
-    (void)sp__subject_stream(w.device, &w.lease);
-    sp__subject_run((const sp_thread_fn[]){release_lease, keep_one, keep_another}, 3, &w);
+    if (threads == 3) (void)sp__subject_stream(w.device, &w.lease);
+    sp__subject_run((const sp_thread_fn[]){keep_one, keep_another, release_lease}, threads, &w);
     SP_SCHED_ASSERT(sp_load_relaxed(&w.device->pool.streams[1].holders) == 2);
     release(w.kept[0]);
     release(w.kept[1]);
@@ -396,8 +396,16 @@ const sp_subject sp__subjects_pool[] = {
      .thread_count = 3,
      .planted = "close_leaves_takers",
      .seconds = 0.4},
-    {.name = "pool_keep",
+    {.name = "pool_keep_2",
      .test = subject_pool_keep,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .dpor_seconds = 3,
+     .planted = "no_look_after_take",
+     .seconds = 0.4},
+    {.name = "pool_keep_3",
+     .test = subject_pool_keep,
+     .arg = SP_SUBJECT_ARG(3),
      .thread_count = 3,
      .planted = "no_look_after_take",
      .seconds = 0.4},

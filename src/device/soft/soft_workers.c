@@ -45,7 +45,7 @@ bool sp__soft_notify(sp_soft_device *device)
 {
     /* Sequentially consistent: after the publish, see soft.h. A napper looks by itself; one that
      * sleeps by now is no napper any more for those who have seen its bit in `sleeping`. */
-    return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_acquire(&device->napping) == 0 &&
+    return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_relaxed(&device->napping) == 0 &&
            wake_one(device, &device->sleeping);
 }
 
