@@ -12,13 +12,12 @@ uint32_t sp__quirk_limit(const sp_quirk *quirk)
 
 sp_status sp__device_check(sp_dev *device)
 {
-    /* Pairs with the release in lose: the fault's message is in the ring. */
-    const sp_fault fault = sp_load_acquire(&device->lost);
+    const sp_fault fault = sp_load_relaxed(&device->lost);
     return SP_LIKELY(fault == SP_NO_FAULT) ? SP_OK : sp__fault_report(fault);
 }
 
 void sp__device_lose(sp_dev *device, sp_fault fault)
 {
     sp_fault none = SP_NO_FAULT;
-    sp_cas_acq_rel(&device->lost, &none, fault);
+    sp_cas_relaxed(&device->lost, &none, fault);
 }

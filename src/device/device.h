@@ -115,7 +115,8 @@ typedef struct sp_device_vtable {
 struct sp_dev {
     const sp_device_vtable *vtable;
     sp_device_limits limits;
-    /* The fault that lost the device, or SP_NO_FAULT. Written once. */
+    /* The fault that lost the device, or SP_NO_FAULT. Written once, relaxed: its message is behind
+     * the lock of the ring. */
     SP_ATOMIC(sp_fault) lost;
 };
 

@@ -329,7 +329,11 @@ static sp_session *stand_in_line(sp_compiled *compiled, sp_session_waiter *waite
     } else {
         waiter->next = NULL;
         waiter->session = NULL;
-        sp_store_release(&waiter->is_waiting, 1);
+        if (SP_PLANTED(relaxed_line)) {
+            sp_store_relaxed(&waiter->is_waiting, 1);
+        } else {
+            sp_store_release(&waiter->is_waiting, 1);
+        }
         *compiled->end = waiter;
         compiled->end = &waiter->next;
     }

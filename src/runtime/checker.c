@@ -343,7 +343,7 @@ static void emit(sp_check_batch *batch)
 static void tell_misses(void)
 {
     if (SP_LIKELY(sp_load_relaxed(&checker.missed_count) == 0)) return;
-    if (sp_exchange_acquire(&checker.has_told_misses, 1) != 0) return;
+    if (sp_exchange_relaxed(&checker.has_told_misses, 1) != 0) return;
     SP_LOG(SP_LOG_WARN,
            "the hazard checker is beyond its limits (%u streams and host accesses, %u streams that "
            "read one storage, %u tokens, or memory): what it cannot tell apart it takes as "

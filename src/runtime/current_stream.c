@@ -108,9 +108,10 @@ sp_status sp_stream_current(sp_device device, sp_stream *out)
 {
     const thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
     const uint64_t index = sp__rt_device_index(device);
+    /* Relaxed: a stream of its own has come from an earlier call of this thread. */
     if (SP_LIKELY(streams != NULL && out != NULL && index < SP_MAX_DEVICES &&
                   streams->current[index].bits != 0 &&
-                  sp_load_acquire(&sp__runtime_phase) == SP_RUNTIME_UP &&
+                  sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP &&
                   !sp__rt_device_is_closed(index))) {
         *out = streams->current[index];
         return SP_OK;

@@ -15,11 +15,10 @@ static sp_status make_queues(void *arg)
     const uint32_t count = slots < SP_RUN_QUEUES ? slots : SP_RUN_QUEUES;
     SP_ASSERT(count > 0);
     for (uint32_t i = 0; i < count; i++) {
-        if (sp_load_relaxed(&runs->queues[i]) != NULL) continue; /* by an attempt that failed */
+        if (runs->queues[i] != NULL) continue; /* by an attempt that failed */
         const sp_queue_options options = {.is_batching = true};
-        sp_queue *queue;
-        SP_TRY(device->dev->vtable->queue_create(device->dev, FIRST_INDEX + i, &options, &queue));
-        sp_store_release(&runs->queues[i], queue);
+        SP_TRY(device->dev->vtable->queue_create(device->dev, FIRST_INDEX + i, &options,
+                                                 &runs->queues[i]));
     }
     runs->count = count;
     sp_store_relaxed(&runs->free, UINT64_MAX >> (SP_RUN_QUEUES - count));
@@ -49,5 +48,5 @@ void sp__run_queue_give(sp_rt_device *device, uint32_t place)
 
 sp_queue *sp__run_queue_at(sp_rt_device *device, uint32_t place)
 {
-    return sp_load_acquire(&device->runs.queues[place % device->runs.count]);
+    return device->runs.queues[place % device->runs.count];
 }

@@ -13,12 +13,12 @@
 
 typedef struct sp_run_queues {
     sp_once once;
-    uint32_t count; /* written by `once` */
+    uint32_t count; /* written by `once`, as the queues are: nothing reads them before */
     /* A bit for each queue without a run. Relaxed: whose commands come first is the queue's lock's
      * to say. */
     sp_atomic_u64 free;
     sp_atomic_u32 turn; /* who shares a queue if all have runs; orders nothing */
-    SP_ATOMIC(sp_queue *) queues[SP_RUN_QUEUES]; /* each written once, with release */
+    sp_queue *queues[SP_RUN_QUEUES];
 } sp_run_queues;
 
 /* Makes them all. Errors: SP_CLOSED, SP_OUT_OF_MEMORY; it can be asked again. */

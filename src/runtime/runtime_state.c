@@ -156,7 +156,7 @@ sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out)
 sp_status sp__runtime_each_device(sp_status (*fn)(sp_rt_device *device, void *ctx), void *ctx)
 {
     const uint32_t count = sp_load_acquire(&runtime.device_count);
-    for (uint32_t i = 0; i < count; i++) SP_TRY(fn(sp_load_acquire(&runtime.devices[i]), ctx));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(fn(sp_load_relaxed(&runtime.devices[i]), ctx));
     return SP_OK;
 }
 
@@ -278,10 +278,10 @@ static sp_status take_down(void *unused)
     const uint32_t count = sp_load_acquire(&runtime.device_count);
     /* All of them first: what one device completes may wait for a taker of another. */
     for (uint32_t i = 0; i < count; i++) {
-        sp__stream_pool_close(&sp_load_acquire(&runtime.devices[i])->pool);
+        sp__stream_pool_close(&sp_load_relaxed(&runtime.devices[i])->pool);
     }
     for (uint32_t i = 0; i < count; i++) {
-        sp_rt_device *device = sp_load_acquire(&runtime.devices[i]);
+        sp_rt_device *device = sp_load_relaxed(&runtime.devices[i]);
         (void)sp_once_run(&device->stopped, stop_device, device); /* stopping cannot fail */
     }
     sp__host_executor_stop();
@@ -326,7 +326,7 @@ sp_status sp_device_at(uint32_t index, sp_device *out)
     uint32_t open = 0;
     for (uint32_t i = 0; i < count; i++) {
         if ((closed >> i & 1) != 0 || open++ != index) continue;
-        *out = sp__rt_device_handle(sp_load_acquire(&runtime.devices[i]));
+        *out = sp__rt_device_handle(sp_load_relaxed(&runtime.devices[i]));
         return SP_OK;
     }
     return sp__fail(SP_NOT_FOUND, "there is no device %u: %u are open", index, open);

@@ -22,10 +22,8 @@ static sp_status make_queue(void *arg)
     const making *m = arg;
     sp_dev *dev = m->cpu->dev;
     const sp_queue_options options = {.is_batching = true};
-    sp_queue *queue;
-    SP_TRY(dev->vtable->queue_create(dev, SP_POOL_STREAMS + m->place, &options, &queue));
-    sp_store_release(&m->cpu->sides.queues[m->place], queue);
-    return SP_OK;
+    return dev->vtable->queue_create(dev, SP_POOL_STREAMS + m->place, &options,
+                                     &m->cpu->sides.queues[m->place]);
 }
 
 sp_status sp__side_queues_make(sp_rt_device *cpu, const sp_rt_device *device)
@@ -39,5 +37,5 @@ sp_status sp__side_queues_make(sp_rt_device *cpu, const sp_rt_device *device)
 
 sp_queue *sp__side_queue(sp_rt_device *cpu, const sp_rt_stream *stream)
 {
-    return sp_load_acquire(&cpu->sides.queues[place_of(stream->device, stream->index)]);
+    return cpu->sides.queues[place_of(stream->device, stream->index)];
 }

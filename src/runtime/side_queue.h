@@ -16,7 +16,7 @@
 
 typedef struct sp_side_queues {
     sp_once once[SP_SIDE_QUEUES];
-    SP_ATOMIC(sp_queue *) queues[SP_SIDE_QUEUES]; /* each written once, with release */
+    sp_queue *queues[SP_SIDE_QUEUES]; /* each written by its `once`: nothing reads it before */
 } sp_side_queues;
 
 /* Makes those of all streams that the device has or will have. Errors: SP_CLOSED, SP_OUT_OF_MEMORY;

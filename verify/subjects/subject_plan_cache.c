@@ -265,6 +265,69 @@ static void subject_sessions_in_vain(void *arg)
     end_cache(&w);
 }
 
+/* ---- a run that stands in line without a thread: who takes it out of the line owns it ---- */
+
+typedef struct line_world {
+    cache_world cache;
+    sp_session *session; /* the only one, in use until give_the_session */
+    sp_session_waiter waiter;
+    uint32_t input;  /* plain: of the run that stands in line */
+    uint32_t owners; /* plain */
+} line_world;
+
+static void own(line_world *w)
+{
+    SP_SCHED_ASSERT(w->input == 7);
+    w->owners++;
+}
+
+static void line_up(void *arg)
+{
+    line_world *w = arg;
+    sp_session *session;
+    w->input = 7;
+    sp_compiled *compiled = w->cache.found[0]->compiled;
+    SP_SCHED_ASSERT(sp__session_take_or_line_up(compiled, &w->waiter, &session) == SP_OK);
+    if (session == NULL) return;
+    own(w);
+    SP_SCHED_ASSERT(sp__session_give(session) == NULL);
+}
+
+static void give_the_session(void *arg)
+{
+    line_world *w = arg;
+    sp_session_waiter *waiter = sp__session_give(w->session);
+    if (waiter == NULL) return;
+    own(w);
+    SP_SCHED_ASSERT(sp__session_give(waiter->session) == NULL);
+}
+
+/* What a thread does that cannot wait for the run's turn. */
+static void run_without(void *arg)
+{
+    line_world *w = arg;
+    uint32_t is_waiting = 1;
+    if (!sp_cas_acquire(&w->waiter.is_waiting, &is_waiting, 0)) return;
+    own(w);
+    sp__session_leave_line(w->cache.found[0]->compiled, &w->waiter);
+}
+
+static void subject_sessions_line(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    line_world w;
+    memset(&w, 0, sizeof w);
+    begin_cache(&w.cache, 1);
+    find_a(&w.cache);
+    sp_compiled *compiled = w.cache.found[0]->compiled;
+    SP_SCHED_ASSERT(sp__session_take(compiled, true, &w.session) == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){line_up, run_without, give_the_session}, threads, &w);
+    if (threads == 2) give_the_session(&w);
+    SP_SCHED_ASSERT(w.owners == 1);
+    drop_found(&w.cache, 1);
+    end_cache(&w.cache);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_plan_cache[] = {
@@ -305,6 +368,16 @@ const sp_subject sp__subjects_plan_cache[] = {
      .test = subject_sessions_give,
      .thread_count = 2,
      .planted = "evict_in_use"},
+    {.name = "sessions_line_2",
+     .test = subject_sessions_line,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "relaxed_line"},
+    {.name = "sessions_line_3",
+     .test = subject_sessions_line,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "relaxed_line"},
     {.name = "sessions_in_vain",
      .test = subject_sessions_in_vain,
      .thread_count = 2,

@@ -180,7 +180,8 @@ struct sp_soft_device {
      * bit owns the wake-up of that worker. */
     SP_CACHE_ALIGNED sp_atomic_u64 napping;
     sp_atomic_u64 sleeping;
-    sp_atomic_u32 is_stopping;                /* workers end when there is no work; written once */
+    sp_atomic_u32 is_stopping; /* workers end when there is no work; written once, relaxed: the
+                                  token of each worker's parker comes after it */
     SP_CACHE_ALIGNED sp_atomic_u64 in_flight; /* kept only with a limit (max_in_flight) */
     /* Threads of other devices that are about to wake us: close waits for them. */
     sp_atomic_u32 visitors;

@@ -131,7 +131,7 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
         if (!is_on_device && sp__soft_park_on(queue, point)) return false;
         cursor->waits_met++;
     }
-    sp_fault fault = sp_load_acquire(&queue->base.device->lost);
+    sp_fault fault = sp_load_relaxed(&queue->base.device->lost);
     for (uint32_t i = 0; i < header->fault_count && fault == SP_NO_FAULT; i++) {
         fault = sp__point_fault(points[i]);
     }

@@ -122,9 +122,8 @@ static bool idle_in(sp_soft_worker *worker, sp_atomic_u64 *mask, uint64_t deadli
     const uint64_t bit = (uint64_t)1 << worker->index;
     sp_fetch_or_seq_cst(mask, bit);
     sp_delay_point();
-    const bool is_work =
-        is_any_work(worker->device) || sp_load_seq_cst(&worker->device->is_stopping);
-    const bool is_woken = is_work || sp_parker_park(&worker->parker, deadline_ns);
+    const bool is_woken =
+        is_any_work(worker->device) || sp_parker_park(&worker->parker, deadline_ns);
     /* Sequentially consistent: a submitter that still saw the bit published before the next look.
      */
     sp_fetch_and_seq_cst(mask, ~bit);
@@ -138,7 +137,7 @@ static void worker_main(void *arg)
     for (;;) {
         while (look_for_work(worker)) {
         }
-        if (sp_load_seq_cst(&device->is_stopping)) return;
+        if (sp_load_relaxed(&device->is_stopping)) return;
         if (idle_in(worker, &device->napping, sp_clock_deadline((int64_t)device->options.nap_ns))) {
             continue;
         }
@@ -171,7 +170,7 @@ sp_status sp__soft_workers_start(sp_soft_device *device)
 
 void sp__soft_workers_stop(sp_soft_device *device)
 {
-    sp_store_seq_cst(&device->is_stopping, 1);
+    sp_store_relaxed(&device->is_stopping, 1);
     for (uint32_t i = 0; i < device->worker_count; i++) {
         sp_parker_unpark(&device->workers[i].parker);
         sp_thread_join(&device->workers[i].thread);
