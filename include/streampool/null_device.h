@@ -24,7 +24,7 @@ SP_API sp_status sp_null_fail_randomly(sp_device device, uint32_t per_mille, uin
 /* From now on each command takes at least this many nanoseconds. */
 SP_API sp_status sp_null_set_latency(sp_device device, uint64_t ns);
 
-/* The next command finds the device lost: it, and all later calls, get SP_DEVICE_LOST. */
+/* The next command finds the device lost: it fails with SP_DEVICE_LOST, as all later work does. */
 SP_API sp_status sp_null_lose(sp_device device);
 
 SP_EXTERN_C_END

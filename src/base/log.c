@@ -46,14 +46,19 @@ static void call_fn(void *arg)
     call->fn(call->ctx, call->level, call->message);
 }
 
-/* The callback has returned, or ended its thread. */
-static void leave_sink(void *arg)
+static void leave_sink(const sink_call *call)
 {
-    const sink_call *call = arg;
     sp_mutex_lock(&sink.lock);
     sp_callback_leave(&sink.calls, &call->entry);
     sp_cond_broadcast(&sink.call_ended);
     sp_mutex_unlock(&sink.lock);
+}
+
+/* The callback has ended its thread. */
+static bool thread_ended(void *arg)
+{
+    leave_sink(arg);
+    return false;
 }
 
 static void write_to_stderr(sp_log_level level, const char *message)
@@ -79,7 +84,7 @@ static void call_sink(sp_log_level level, const char *message)
         write_to_stderr(level, message);
         return;
     }
-    sp_thread_guard(call_fn, leave_sink, &call);
+    sp_thread_guard(call_fn, thread_ended, &call);
     leave_sink(&call);
 }
 

@@ -27,14 +27,18 @@ void sp_thread_yield(void);
 /* Ends the calling thread from anywhere. */
 _Noreturn void sp_thread_exit(void);
 
+/* True: the thread stays, and goes on behind the guard as if the code had returned. */
+typedef bool (*sp_thread_ended_fn)(void *arg);
+
 /* Calls `fn(arg)`, code that may end its thread: by sp_thread_exit, the system's own call, or a
  * cancellation. Then `ended(arg)` is called on the thread's way out, the innermost guard first and
- * all before the destructors of the slots. The frames outside of the guard are still there, but are
- * not returned to. `ended` does not end the thread again. A cancellation that is pending when `fn`
+ * all before the destructors of the slots. The frames outside of the guard are still there, and are
+ * returned to only if `ended` is true; such a thread can end again, but not by a cancellation.
+ * `ended` does not end the thread itself. A cancellation that is pending when `fn`
  * returns acts then, also if `fn` has disabled it; on a thread that was not made by
  * sp_thread_create, or inside another guard, only if cancellation was enabled before the call. The
  * state of before is restored. */
-void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg);
+void sp_thread_guard(sp_thread_fn fn, sp_thread_ended_fn ended, void *arg);
 
 /* True on the thread that entered main(), whatever ran first. */
 bool sp_thread_is_main(void);

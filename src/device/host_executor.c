@@ -42,7 +42,7 @@ static struct {
 /* ---- threads ---- */
 
 static void executor_main(void *arg);
-static void thread_ended(void *arg);
+static bool thread_ended(void *arg);
 
 static sp_status add_thread_locked(void) SP_REQUIRES(&executor.lock)
 {
@@ -137,7 +137,7 @@ void sp__host_executor_tidy(void)
 typedef struct one_job {
     executor_thread *self;
     sp_host_job *job;
-    bool has_ended; /* a second end, of a job that ran on the way out, is none of this one's */
+    bool has_ended; /* its thread, and stays: the job is over */
 } one_job;
 
 static void run_job(void *arg)
@@ -162,7 +162,7 @@ static void serve(executor_thread *self)
         sp_mutex_unlock(&executor.lock);
         sp_thread_guard(run_job, thread_ended, &one);
         sp_mutex_lock(&executor.lock);
-        job_is_over_locked();
+        if (!one.has_ended) job_is_over_locked();
     }
     const bool has_former = leave_locked(self, &former);
     sp_mutex_unlock(&executor.lock);
@@ -175,13 +175,12 @@ static void executor_main(void *arg)
 }
 
 /* The job has ended its thread, which is on its way out. Another thread takes its place if none but
- * blocked ones would be left; if there can be none, this one serves on from here. */
-static void thread_ended(void *arg)
+ * blocked ones would be left; if there can be none, this one stays and serves on. */
+static bool thread_ended(void *arg)
 {
     one_job *one = arg;
     sp_thread former;
     bool has_former = false;
-    if (one->has_ended) return;
     one->has_ended = true;
     sp__host_executor_tidy();
     sp_mutex_lock(&executor.lock);
@@ -193,7 +192,7 @@ static void thread_ended(void *arg)
     sp_mutex_unlock(&executor.lock);
     sp_cond_signal(&executor.work);
     if (has_former) sp_thread_join(&former);
-    if (must_stay) serve(one->self);
+    return must_stay;
 }
 
 /* ---- without the executor ---- */
@@ -204,9 +203,10 @@ static void call_apart(void *arg)
     job->run(job);
 }
 
-static void apart_ended(void *arg)
+static bool apart_ended(void *arg)
 {
-    (void)arg; /* whoever joins the thread goes on */
+    (void)arg;
+    return false; /* the thread that joins this one goes on */
 }
 
 static void run_apart(void *arg)

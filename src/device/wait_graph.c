@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search for wait cycles: which waits can end, as the least set that follows from the rules.
- * What a search knows is in the timelines, so that it needs no memory and has no bound: each
- * timeline is at most once in the list of those to expand, its value only rises, and each wait is
- * followed once.
- */
+ * What a search knows is in the timelines and in the waits, so that it needs no memory and has no
+ * bound. Of a timeline: it is at most once in the list of those to expand, and its value only
+ * rises. Of a wait: one that another wait keeps from its end is looked at again only when that one
+ * can end; only a wait for any of several points is looked at whenever some wait can. */
 #include "device/wait_graph.h"
 
 #include "base/error.h"
@@ -11,17 +11,20 @@
 #include "device/device.h"
 #include "device/thread_record.h"
 
+#define HOLDER_LISTS 64
+
 static struct {
     sp_mutex lock;
     sp_graph_wait *waits SP_GUARDED_BY(lock); /* all that entered */
+    sp_graph_wait *of_holder[HOLDER_LISTS] SP_GUARDED_BY(lock);
     uint64_t searches SP_GUARDED_BY(lock);
 } graph = {.lock = SP_MUTEX_INIT(SP_LOCK_WAIT_GRAPH)}; /* process-wide: waits cross devices */
 
 /* What some points depend on, until a wait that is not known to end is among it. */
 typedef struct search {
     uint64_t number;
-    bool is_stuck;
-    sp_timeline *first; /* timelines whose waits are still to be followed */
+    sp_graph_wait *blocker; /* that wait */
+    sp_timeline *first;     /* timelines whose waits are still to be followed */
 } search;
 
 static void add_point(void *ctx, sp_point point)
@@ -60,8 +63,8 @@ static void expand_queue_locked(search *self, sp_timeline *timeline, uint64_t af
 {
     sp_queue *queue = timeline->owner;
     queue->device->vtable->each_wait(queue, after, value, add_point, self);
-    for (const sp_graph_wait *wait = graph.waits; wait != NULL; wait = wait->next) {
-        if (!wait->can_end && is_inside(wait, timeline, after, value)) self->is_stuck = true;
+    for (sp_graph_wait *wait = graph.waits; wait != NULL; wait = wait->next) {
+        if (!wait->can_end && is_inside(wait, timeline, after, value)) self->blocker = wait;
     }
 }
 
@@ -71,8 +74,9 @@ static void expand_host_locked(search *self, sp_timeline *timeline, uint64_t val
     if (timeline->source == NULL) return;
     const uint64_t holder = timeline->source->each_wait(timeline, value, add_point, self);
     if (holder == 0) return;
-    for (const sp_graph_wait *wait = graph.waits; wait != NULL; wait = wait->next) {
-        if (!wait->can_end && wait->holder == holder) self->is_stuck = true;
+    sp_graph_wait *wait = graph.of_holder[holder % HOLDER_LISTS];
+    for (; wait != NULL; wait = wait->next_of_holder) {
+        if (!wait->can_end && wait->holder == holder) self->blocker = wait;
     }
 }
 
@@ -92,62 +96,123 @@ static void expand_locked(search *self) SP_REQUIRES(&graph.lock)
     }
 }
 
-/* Do the points depend on a wait that is not known to end? */
-static bool are_stuck_locked(const sp_point *points, uint32_t count) SP_REQUIRES(&graph.lock)
+/* A wait that is not known to end and that the points depend on; NULL: there is none. */
+static sp_graph_wait *find_blocker_locked(const sp_point *points, uint32_t count)
+    SP_REQUIRES(&graph.lock)
 {
     search self = {.number = ++graph.searches};
     for (uint32_t i = 0; i < count; i++) add_point(&self, points[i]);
-    while (self.first != NULL && !self.is_stuck) expand_locked(&self);
-    return self.is_stuck;
+    while (self.first != NULL && self.blocker == NULL) expand_locked(&self);
+    return self.blocker;
 }
 
-static bool can_end_locked(const sp_graph_wait *wait) SP_REQUIRES(&graph.lock)
+/* The waits to look at, newest first. */
+typedef struct agenda {
+    sp_graph_wait *first;
+    bool has_any; /* a wait for any of several points has been looked at */
+} agenda;
+
+static void put(agenda *todo, sp_graph_wait *wait)
 {
-    if (!wait->is_any) return !are_stuck_locked(wait->points, wait->count);
+    if (wait->is_todo) return;
+    wait->is_todo = true;
+    wait->next_todo = todo->first;
+    todo->first = wait;
+}
+
+static void put_if_new(agenda *todo, sp_graph_wait *wait)
+{
+    if (wait->is_seen) return;
+    wait->is_seen = true;
+    put(todo, wait);
+}
+
+/* True if it can end now. Else what keeps it from its end is on the agenda, if it was not before.
+ */
+static bool look_at_locked(agenda *todo, sp_graph_wait *wait) SP_REQUIRES(&graph.lock)
+{
+    if (!wait->is_any) {
+        sp_graph_wait *blocker = find_blocker_locked(wait->points, wait->count);
+        if (blocker == NULL) return true;
+        wait->next_blocked = blocker->blocked;
+        blocker->blocked = wait;
+        put_if_new(todo, blocker);
+        return false;
+    }
+    todo->has_any = true;
     for (uint32_t i = 0; i < wait->count; i++) {
-        if (!are_stuck_locked(&wait->points[i], 1)) return true;
+        sp_graph_wait *blocker = find_blocker_locked(&wait->points[i], 1);
+        if (blocker == NULL) return true;
+        put_if_new(todo, blocker);
     }
     return false;
 }
 
-/* Tries every wait that is not known to end; true if some is now. */
-static bool find_more_ends_locked(void) SP_REQUIRES(&graph.lock)
+/* The wait can end: those that it kept from their end are looked at again. */
+static void note_end_locked(agenda *todo, sp_graph_wait *wait) SP_REQUIRES(&graph.lock)
 {
-    bool is_any = false;
-    for (sp_graph_wait *wait = graph.waits; wait != NULL; wait = wait->next) {
-        if (wait->can_end || !can_end_locked(wait)) continue;
-        wait->can_end = true;
-        is_any = true;
+    wait->can_end = true;
+    while (wait->blocked != NULL) {
+        sp_graph_wait *blocked = wait->blocked;
+        wait->blocked = blocked->next_blocked;
+        put(todo, blocked);
     }
-    return is_any;
+    if (!todo->has_any) return;
+    for (sp_graph_wait *other = graph.waits; other != NULL; other = other->next) {
+        if (other->is_any && other->is_seen && !other->can_end) put(todo, other);
+    }
 }
 
 /* Without knowing of any wait that it ends: mostly the first look tells, since the points depend on
- * none; else what can end is found from there on, until that is all. */
-static bool is_cycle_locked(const sp_graph_wait *entering) SP_REQUIRES(&graph.lock)
+ * none; else it is found out of what they depend on, until the entering one can end or that is all.
+ */
+static bool is_cycle_locked(sp_graph_wait *entering) SP_REQUIRES(&graph.lock)
 {
     for (sp_graph_wait *wait = graph.waits; wait != NULL; wait = wait->next) {
         wait->can_end = wait->has_deadline && wait != entering;
+        wait->is_seen = wait->is_todo = false;
+        wait->blocked = NULL;
     }
-    if (can_end_locked(entering)) return false;
-    while (find_more_ends_locked()) {
-        if (entering->can_end) return false;
+    agenda todo = {0};
+    put_if_new(&todo, entering);
+    while (todo.first != NULL) {
+        sp_graph_wait *wait = todo.first;
+        todo.first = wait->next_todo;
+        wait->is_todo = false;
+        if (wait->can_end || !look_at_locked(&todo, wait)) continue;
+        if (wait == entering) return false;
+        note_end_locked(&todo, wait);
     }
     return !SP_PLANTED(search_finds_nothing);
 }
 
+static void put_in_locked(sp_graph_wait *wait) SP_REQUIRES(&graph.lock)
+{
+    wait->next = graph.waits;
+    wait->place = &graph.waits;
+    if (wait->next != NULL) wait->next->place = &wait->next;
+    graph.waits = wait;
+    sp_graph_wait **list = &graph.of_holder[wait->holder % HOLDER_LISTS];
+    wait->next_of_holder = *list;
+    wait->place_of_holder = list;
+    if (*list != NULL) (*list)->place_of_holder = &wait->next_of_holder;
+    *list = wait;
+}
+
 static void take_out_locked(const sp_graph_wait *wait) SP_REQUIRES(&graph.lock)
 {
-    sp_graph_wait **place = &graph.waits;
-    while (*place != wait) place = &(*place)->next;
-    *place = wait->next;
+    *wait->place = wait->next;
+    if (wait->next != NULL) wait->next->place = wait->place;
+    *wait->place_of_holder = wait->next_of_holder;
+    if (wait->next_of_holder != NULL) {
+        wait->next_of_holder->place_of_holder = wait->place_of_holder;
+    }
 }
 
 sp_status sp__wait_graph_enter(sp_graph_wait *wait)
 {
     sp_mutex_lock(&graph.lock);
-    wait->next = graph.waits;
-    graph.waits = wait;
+    put_in_locked(wait);
     const bool is_cycle = is_cycle_locked(wait);
     if (is_cycle) take_out_locked(wait);
     sp_mutex_unlock(&graph.lock);

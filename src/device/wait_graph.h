@@ -34,9 +34,13 @@ typedef struct sp_graph_wait {
     uint32_t count;
     bool is_any;       /* for one of the points, not for all */
     bool has_deadline; /* ends by itself, so that none that depends on it is stuck */
-    /* Of the graph: */
-    bool can_end; /* as far as the last search has found out */
-    struct sp_graph_wait *next;
+    /* Of the graph, and of the search that runs: */
+    struct sp_graph_wait *next, **place;
+    struct sp_graph_wait *next_of_holder, **place_of_holder;
+    bool can_end; /* as far as the search has found out */
+    bool is_seen, is_todo;
+    struct sp_graph_wait *next_todo;
+    struct sp_graph_wait *blocked, *next_blocked; /* looked at again when this one can end */
 } sp_graph_wait;
 
 /* Enters the wait before the thread sleeps. SP_DEADLOCK, and not entered, if its points depend on a

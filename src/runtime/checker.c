@@ -312,16 +312,21 @@ static void log_batch(void *arg)
     for (uint32_t i = 0; i < self->batch->count; i++) log_report(&self->batch->reports[i]);
 }
 
-/* The callback has returned, or ended its thread: then there are no further reports. */
-static void end_emission(void *arg)
+static void end_emission(const emission *self)
 {
-    const emission *self = arg;
     sp_free(self->batch);
     if (self->callback == NULL) return;
     sp_mutex_lock(&checker.lock);
     sp_callback_leave(&checker.calls, &self->entry);
     sp_cond_broadcast(&checker.call_ended);
     sp_mutex_unlock(&checker.lock);
+}
+
+/* The callback has ended its thread: there are no further reports. */
+static bool thread_ended(void *arg)
+{
+    end_emission(arg);
+    return false;
 }
 
 /* Frees the batch. */
@@ -335,7 +340,7 @@ static void emit(sp_check_batch *batch)
         sp_callback_enter(&checker.calls, &self.entry, sp_thread_number());
     }
     sp_mutex_unlock(&checker.lock);
-    sp_thread_guard(self.callback != NULL ? call_callback : log_batch, end_emission, &self);
+    sp_thread_guard(self.callback != NULL ? call_callback : log_batch, thread_ended, &self);
     end_emission(&self);
 }
 

@@ -52,13 +52,24 @@ static thread_streams *thread_streams_make(void)
     return NULL;
 }
 
+/* The program may have released it like any other. */
+static bool is_live(sp_stream stream)
+{
+    sp_stream_ref ref;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    const bool is_found = stream.bits != 0 && sp__stream_find(stream, &ref) == SP_OK;
+    sp__error_put_back(&scope);
+    return is_found;
+}
+
 /* The thread has no current stream of the device yet. */
 static SP_NOINLINE sp_status lease_own(sp_rt_device *device, sp_stream *out)
 {
     thread_streams *streams = thread_streams_make();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
     const uint32_t index = device->index;
-    if (streams->own[index].bits != 0) {
+    if (is_live(streams->own[index])) {
         *out = streams->own[index];
     } else if (sp_thread_is_main()) {
         *out = device->pool.default_stream;
@@ -176,7 +187,7 @@ sp_status sp_stream_set_current(sp_stream stream)
     thread_streams *streams = thread_streams_make();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
     if (stream.bits == 0) { /* leased or looked up again at the next question */
-        for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) streams->current[i] = streams->own[i];
+        for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) streams->current[i].bits = 0;
         return SP_OK;
     }
     sp_stream_ref ref;

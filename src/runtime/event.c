@@ -230,6 +230,8 @@ sp_status sp__event_point(sp_event handle, sp_point *out)
 
 /* ---- record ---- */
 
+/* `*point` is what the event stands for: the last submission before the stamp's command, which has
+ * the failure, as without timing. */
 static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_stamp **out)
 {
     sp_stamp *stamp = stamp_take();
@@ -237,12 +239,13 @@ static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_s
     sp_store_relaxed(&stamp->time, 0);
     const sp_command command = {.type = SP_COMMAND_TIMESTAMP, .timestamp = &stamp->time};
     const sp_submission submission = {.commands = &command, .command_count = 1};
-    const sp_status status = sp__submit_plain(stream, &submission, point);
+    const sp_status status = sp__submit_plain(stream, &submission, &stamp->point);
     if (status != SP_OK) {
         sp_free(stamp);
         return status;
     }
-    stamp->point = *point;
+    *point = stamp->point;
+    if (!SP_PLANTED(stamp_hides_failure)) point->value--;
     sp_store_relaxed(&stamp->users, 1); /* the event's lock publishes it */
     *out = stamp;
     return SP_OK;

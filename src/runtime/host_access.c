@@ -432,7 +432,6 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     const sp_point ready = storage->ready;
     sp_mutex_unlock(&storage->lock);
     SP_TRY(status);
-    if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
 
     if (step.ticket != NULL && !SP_PLANTED(begin_at_once)) {
         status = sp__point_wait_for_access(step.ticket->behind.points, step.ticket->behind.count);
@@ -440,6 +439,8 @@ sp_status sp_storage_host_begin(sp_storage handle, sp_access access, void **data
     if (status == SP_OK && access != SP_WRITE) status = look_for_fault(storage, epoch, ready);
     if (step.ticket != NULL) status = leave_begin(storage, handle, &step, status);
     if (status == SP_OK) *data = step.data;
+    /* Last: the program's callback may end the thread, and then the access is open. */
+    if (SP_UNLIKELY(step.reports != NULL)) sp__check_emit(step.reports);
     return status;
 }
 

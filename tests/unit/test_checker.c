@@ -580,6 +580,30 @@ TEST(set_callback_does_not_wait_for_one_that_ended_its_thread)
     tear_down(&s);
 }
 
+static void begin_on_host(void *arg)
+{
+    const two_streams *s = arg;
+    void *data;
+    (void)sp_storage_host_begin(s->a, SP_WRITE, &data);
+}
+
+TEST(a_host_access_whose_report_ended_its_thread_is_open_for_any_thread_to_end)
+{
+    two_streams s = set_up(true);
+    sp_thread thread;
+    void *data;
+    write_late(&s);
+    sp_check_set_callback(end_in_report, &s.reports);
+    REQUIRE_OK(sp_thread_create(&thread, "sp-test", begin_on_host, &s));
+    sp_thread_join(&thread);
+    CHECK_EQ_U64(s.reports.count, 1);
+    sp_check_set_callback(see, &s.reports);
+    CHECK_OK(sp_storage_host_end(s.a, SP_WRITE));
+    CHECK_OK(sp_storage_host_begin(s.a, SP_WRITE, &data));
+    CHECK_OK(sp_storage_host_end(s.a, SP_WRITE));
+    tear_down(&s);
+}
+
 TEST(a_runtime_that_comes_up_again_without_the_check_reports_nothing)
 {
     two_streams s = set_up(true);

@@ -277,6 +277,26 @@ TEST(a_current_stream_that_was_released_is_an_error_and_no_other_stream)
     runtime_end();
 }
 
+static void release_own_and_go_back(void *arg)
+{
+    (void)arg;
+    sp_storage storage;
+    const sp_stream own = current_stream();
+    CHECK_OK(sp_stream_release(own));
+    CHECK_STATUS(sp_storage_create(CPU, 64, NULL, &storage), SP_INVALID);
+    CHECK_OK(sp_stream_set_current((sp_stream){0}));
+    CHECK(current_stream().bits != own.bits);
+    CHECK_OK(sp_storage_create(CPU, 64, NULL, &storage));
+    CHECK_OK(sp_storage_release(storage));
+}
+
+TEST(a_thread_that_has_released_its_own_stream_goes_back_to_another)
+{
+    runtime_begin();
+    run_on_thread(release_own_and_go_back, NULL);
+    runtime_end();
+}
+
 TEST(each_device_has_a_current_stream_of_its_own)
 {
     runtime_begin();

@@ -173,6 +173,28 @@ TEST(a_thread_without_a_successor_serves_on)
     runtime_end();
 }
 
+TEST(a_thread_without_a_successor_survives_any_number_of_ends)
+{
+    enum { ENDS = 1000 };
+    runtime_begin();
+    gate blocker = gate_closed(CPU);
+    inherited self = {.calls = {0}};
+    const sp_stream stream = new_stream();
+    gate_hold(&blocker, stream);
+    CHECK_OK(sp_stream_host_function(stream, end_without_memory, &self));
+    for (int i = 1; i < ENDS; i++) {
+        CHECK_OK(sp_stream_host_function(stream, end_thread, &self.calls));
+    }
+    gate_open(&blocker);
+    await_at_least(&self.calls, ENDS);
+    sp_heap_fail_after(UINT64_MAX);
+    CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
+    gate_destroy(&blocker);
+    CHECK_OK(sp_stream_release(stream));
+    CHECK_OK(sp_shutdown());
+    runtime_end();
+}
+
 /* ---- on the thread that waits ---- */
 
 /* The one worker is inside a command, so only threads that wait run anything. */

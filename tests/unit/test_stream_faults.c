@@ -203,12 +203,12 @@ TEST(commands_behind_a_failure_consume_it_though_their_lease_has_ended)
 }
 
 /* Has stream `b` wait for what failed on `a`, which is held until then if `is_pending`. */
-static void wait_for_a_failure(sp_stream a, sp_stream b, bool is_pending)
+static void wait_for_a_failure(sp_stream a, sp_stream b, bool is_pending, bool is_timed)
 {
     gate blocker = gate_closed(CPU);
     const sp_storage storage = new_storage_on(CPU, 64, true);
     sp_event event;
-    CHECK_OK(sp_event_create(NULL, &event));
+    CHECK_OK(sp_event_create(&(sp_event_options){.enable_timing = is_timed}, &event));
     gate_hold(&blocker, a);
     submit_failing(a, (sp_storage){0});
     CHECK_OK(sp_event_record(event, a));
@@ -228,12 +228,12 @@ static void wait_for_a_failure(sp_stream a, sp_stream b, bool is_pending)
 
 TEST(an_error_on_an_event_moves_to_the_lease_that_waits_also_on_the_same_stream)
 {
-    for (int i = 0; i < 4; i++) {
-        runtime_begin_with(i < 2 ? &one_stream : &(runtime_setting){0});
+    for (int i = 0; i < 8; i++) {
+        runtime_begin_with(i % 4 < 2 ? &one_stream : &(runtime_setting){0});
         const sp_stream a = new_stream();
         const sp_stream b = new_stream();
-        CHECK((index_of(a) == index_of(b)) == (i < 2));
-        wait_for_a_failure(a, b, i % 2 == 0);
+        CHECK((index_of(a) == index_of(b)) == (i % 4 < 2));
+        wait_for_a_failure(a, b, i % 2 == 0, i >= 4);
         CHECK_OK(sp_stream_release(a));
         CHECK_OK(sp_stream_release(b));
         runtime_end();

@@ -67,14 +67,16 @@ static void note_step(way_out *self, char step)
     self->steps[strlen(self->steps)] = step;
 }
 
-static void inner_ended(void *arg)
+static bool inner_ended(void *arg)
 {
     note_step(arg, 'i');
+    return false;
 }
 
-static void outer_ended(void *arg)
+static bool outer_ended(void *arg)
 {
     note_step(arg, 'o');
+    return false;
 }
 
 static void slot_ended(void *arg)
@@ -148,6 +150,46 @@ TEST(a_cancellation_that_is_pending_when_a_guarded_call_returns_acts_inside_the_
         CHECK_EQ_STR(self.steps, "eios");
         CHECK(!self.has_returned);
     }
+}
+
+static bool outer_stays(void *arg)
+{
+    note_step(arg, 'o');
+    return true;
+}
+
+static void guard_and_stay(void *arg)
+{
+    way_out *self = arg;
+    CHECK(sp_tls_set(SP_TLS_USER, self, slot_ended));
+    for (int i = 0; i < 2; i++) sp_thread_guard(guard_inner, outer_stays, self);
+    self->has_returned = true;
+}
+
+TEST(a_thread_that_its_outermost_guard_keeps_goes_on_and_may_end_again)
+{
+    void (*const ends[])(void) = {sp_thread_exit, exit_by_pthread};
+    for (size_t i = 0; i < SP_COUNT_OF(ends); i++) {
+        way_out self = {.end = ends[i]};
+        CHECK_OK(run_thread(guard_and_stay, &self));
+        CHECK_EQ_STR(self.steps, "eioeios");
+        CHECK(self.has_returned);
+    }
+}
+
+static void end_often(void *arg)
+{
+    (void)arg;
+    way_out self = {.end = exit_by_pthread};
+    for (uint64_t i = 0; i < test_count(100000, 10000); i++) {
+        memset(self.steps, 0, sizeof self.steps);
+        sp_thread_guard(guard_inner, outer_stays, &self);
+    }
+}
+
+TEST(ends_that_a_guard_stops_leave_nothing_on_the_stack)
+{
+    CHECK_OK(run_thread(end_often, NULL));
 }
 
 static void do_nothing(void *unused)

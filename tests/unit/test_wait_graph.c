@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+#include "base/heap.h"
+#include "device/wait_graph.h"
+
 typedef struct world {
     sp_stream stream;
     sp_stream other;
@@ -458,6 +461,56 @@ TEST(registering_a_callback_does_not_cost_more_the_more_there_are)
     CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
     await_at_least(&calls, (uint32_t)count);
     world_close(&w);
+}
+
+#define CHAIN 3000
+
+/* Holder i + 1 has access i open and waits for access i - 1. */
+typedef struct chain {
+    sp_timeline accesses[CHAIN];
+    sp_point points[CHAIN];
+    sp_graph_wait waits[CHAIN];
+} chain;
+
+static chain *the_chain;
+
+static uint64_t holder_of(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
+{
+    (void)value, (void)visit, (void)ctx;
+    return 1 + (uint64_t)(timeline - the_chain->accesses);
+}
+
+static const sp_timeline_source access_source = {.each_wait = holder_of};
+
+/* Looked at again and again until no more ends are found, it would take an hour. */
+TEST(a_long_chain_of_waits_is_searched_once_and_its_end_closes_the_cycle)
+{
+    runtime_begin();
+    the_chain = sp_aligned_malloc(SP_CACHE_LINE, sizeof *the_chain);
+    REQUIRE(the_chain != NULL);
+    memset(the_chain, 0, sizeof *the_chain);
+    for (uint32_t i = 0; i < CHAIN; i++) {
+        sp__timeline_init(&the_chain->accesses[i], NULL);
+        the_chain->accesses[i].source = &access_source;
+    }
+    for (uint32_t i = 0; i < CHAIN; i++) {
+        const uint32_t before = i == 0 ? CHAIN - 1 : i - 1;
+        the_chain->points[i] = (sp_point){&the_chain->accesses[before], 1};
+        the_chain->waits[i] =
+            (sp_graph_wait){.holder = 1 + i, .points = &the_chain->points[i], .count = 1};
+    }
+    /* From the middle outwards, so that neither the oldest nor the newest ends first. */
+    for (uint32_t i = CHAIN / 2; i < CHAIN; i++) {
+        CHECK_OK(sp__wait_graph_enter(&the_chain->waits[i]));
+    }
+    for (uint32_t i = CHAIN / 2; i-- > 1;) CHECK_OK(sp__wait_graph_enter(&the_chain->waits[i]));
+    CHECK_STATUS(sp__wait_graph_enter(&the_chain->waits[0]), SP_DEADLOCK);
+    for (uint32_t i = 1; i < CHAIN; i++) sp__wait_graph_leave(&the_chain->waits[i]);
+    CHECK_OK(sp__wait_graph_enter(&the_chain->waits[0]));
+    sp__wait_graph_leave(&the_chain->waits[0]);
+    for (uint32_t i = 0; i < CHAIN; i++) sp__timeline_deinit(&the_chain->accesses[i]);
+    sp_free(the_chain);
+    runtime_end();
 }
 
 TEST_MAIN

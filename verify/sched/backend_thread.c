@@ -2,6 +2,7 @@
 /* base/thread.h and base/clock.h on logical threads and virtual time. A new thread runs ahead to
  * its first schedule point before its creator goes on. Its number is never used again in the run.
  */
+#include <setjmp.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -36,8 +37,9 @@ static void thread_main(void)
 
 typedef struct sp_sched_guard {
     struct sp_sched_guard *outer;
-    sp_thread_fn ended;
+    sp_thread_ended_fn ended;
     void *arg;
+    jmp_buf stay;
 } sp_sched_guard;
 
 /* The stack is left as it is: what is called here runs above the frames that it ends. */
@@ -46,24 +48,24 @@ void sp_thread_exit(void)
     sp_sched_thread *self = sp__engine.self;
     if (self == NULL) abort();
     while (self->guards != NULL) {
-        const sp_sched_guard *guard = self->guards;
+        sp_sched_guard *guard = self->guards;
         self->guards = guard->outer;
-        guard->ended(guard->arg);
+        if (guard->ended(guard->arg)) longjmp(guard->stay, 1);
     }
     run_tls_destructors(self);
     sp__engine_thread_end(self);
 }
 
-void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg)
+void sp_thread_guard(sp_thread_fn fn, sp_thread_ended_fn ended, void *arg)
 {
     sp_sched_thread *self = sp__engine.self;
     if (self == NULL) {
         fn(arg);
         return;
     }
-    sp_sched_guard guard = {self->guards, ended, arg};
+    sp_sched_guard guard = {.outer = self->guards, .ended = ended, .arg = arg};
     self->guards = &guard;
-    fn(arg);
+    if (setjmp(guard.stay) == 0) fn(arg);
     self->guards = guard.outer;
 }
 

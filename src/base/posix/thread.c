@@ -4,6 +4,7 @@
 #include "base/thread.h"
 
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -73,18 +74,39 @@ void sp_thread_exit(void)
     pthread_exit(NULL);
 }
 
-void sp_thread_guard(sp_thread_fn fn, sp_thread_fn ended, void *arg)
+typedef struct guard {
+    sp_thread_ended_fn ended;
+    void *arg;
+    jmp_buf stay;
+} guard;
+
+/* A jump out of the handler stops the exit: the handler's frame is the guard's by then, and the pop
+ * takes the guard off the thread's list. A second exit would meet the list of the first otherwise,
+ * so a thread that stays must not just go on from inside the handler. */
+static void thread_ended(void *arg)
 {
-    int state;
-    const bool was_shielded = is_shielded;
-    pthread_cleanup_push(ended, arg);
-    is_shielded = false;
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    guard *self = arg;
+    if (self->ended(self->arg)) longjmp(self->stay, 1);
+}
+
+static void call_guarded(sp_thread_fn fn, void *arg, bool was_shielded, int state)
+{
     /* Within another guard and on the program's threads the state is the program's choice. */
     if (!was_shielded) sp_cancel_restore(state);
     fn(arg);
     sp_cancel_restore(was_shielded ? PTHREAD_CANCEL_ENABLE : state);
     pthread_testcancel();
+}
+
+void sp_thread_guard(sp_thread_fn fn, sp_thread_ended_fn ended, void *arg)
+{
+    guard self = {.ended = ended, .arg = arg};
+    int state;
+    const bool was_shielded = is_shielded;
+    pthread_cleanup_push(thread_ended, &self);
+    is_shielded = false;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    if (setjmp(self.stay) == 0) call_guarded(fn, arg, was_shielded, state);
     sp_cancel_restore(state);
     is_shielded = was_shielded;
     pthread_cleanup_pop(0);

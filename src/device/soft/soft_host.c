@@ -47,7 +47,7 @@ static void call_function(void *arg)
 }
 
 /* The frame is left once: a cancellation acts before the guard returns, or not at all. */
-static void call_guarded(host_call *call, sp_thread_fn ended)
+static void call_guarded(host_call *call, sp_thread_ended_fn ended)
 {
     enter_frame(call);
     sp_thread_guard(call_function, ended, call);
@@ -72,10 +72,11 @@ static void finish_job(host_call *call)
     sp__soft_unpark(queue);
 }
 
-static void executor_thread_ended(void *arg)
+static bool executor_thread_ended(void *arg)
 {
     fail_frame(arg);
     finish_job(arg);
+    return false;
 }
 
 static void run_host_job(sp_host_job *job)
@@ -89,7 +90,7 @@ static void run_host_job(sp_host_job *job)
 /* ---- in place ---- */
 
 /* The thread holds the claim, inside sp__soft_drain. */
-static void helper_ended(void *arg)
+static bool helper_ended(void *arg)
 {
     host_call *call = arg;
     sp_soft_queue *queue = call->queue;
@@ -101,6 +102,7 @@ static void helper_ended(void *arg)
     if (engine != NULL) engine->leave();
     sp_fpenv_leave(fpenv);
     sp__error_abandon_scopes();
+    return false;
 }
 
 static bool may_run_here(const sp_soft_queue *queue, const sp_executor *executor)
