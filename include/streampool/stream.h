@@ -133,15 +133,16 @@ SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
  * function has then failed with SP_FAILED, and everything else goes on. A cancellation that is
  * pending when it returns acts then and counts likewise. The library's threads are cancelled inside
  * a callback only; its calls are no cancellation points, but for the callbacks that they make. Only
- * deferred cancellation is supported. No C++ exception may leave it. Where there are no more threads
- * to be had, a thread of the library that a function ends goes on, and runs no destructors then. */
+ * deferred cancellation is supported. No C++ exception may leave it. Where there are no more
+ * threads to be had, a thread of the library that a function ends goes on, and runs no destructors
+ * then. */
 typedef void (*sp_host_function)(void *ctx, sp_status status);
 
 /* Has `fn(ctx, status)` called once, in stream order, on a host thread of the library, or on the
  * submitting thread while that is in sp_stream_synchronize, sp_event_synchronize or
  * sp_device_synchronize. Host threads start one function at a time, the next
- * when that has returned or waits inside the library; after such a wait two may run at once. At most
- * 63 functions and callbacks wait at once: a further wait in one is SP_EXHAUSTED. */
+ * when that has returned or waits inside the library; after such a wait two may run at once. At
+ * most 63 functions and callbacks wait at once: a further wait in one is SP_EXHAUSTED. */
 SP_API sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx);
 
 SP_EXTERN_C_END

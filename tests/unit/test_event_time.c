@@ -188,6 +188,29 @@ static void refuse_elapsed(void *arg)
     raise_by_one(&m->done);
 }
 
+/* Enough events that each place has had one of the other kind before. */
+TEST(an_event_without_timing_in_the_place_of_a_timed_one_takes_no_time)
+{
+    enum { EVENTS = 5000 };
+    runtime_begin();
+    const sp_stream stream = new_stream();
+    int64_t ns;
+    for (int i = 0; i < EVENTS; i++) {
+        const sp_event event = timed_event();
+        CHECK_OK(sp_event_record(event, stream));
+        CHECK_OK(sp_event_release(event));
+    }
+    for (int i = 0; i < EVENTS; i++) {
+        sp_event event;
+        CHECK_OK(sp_event_create(NULL, &event));
+        CHECK_OK(sp_event_record(event, stream));
+        CHECK_STATUS(sp_event_elapsed(event, event, &ns), SP_INVALID);
+        CHECK_OK(sp_event_release(event));
+    }
+    CHECK_OK(sp_stream_release(stream));
+    runtime_end();
+}
+
 TEST(elapsed_time_of_events_that_take_none_is_an_error_though_their_stream_is_held)
 {
     runtime_begin();
