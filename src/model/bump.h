@@ -9,7 +9,7 @@
 
 #include <streampool/status.h>
 
-#include "tensor/text.h"
+#include "base/text.h"
 
 typedef struct sp_bump_chunk sp_bump_chunk;
 

@@ -10,7 +10,7 @@
 
 #include <streampool/status.h>
 
-#include "tensor/text.h"
+#include "base/text.h"
 
 #define SP_NO_VALUE UINT32_MAX
 

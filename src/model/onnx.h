@@ -12,9 +12,9 @@
 
 #include <streampool/status.h>
 
+#include "base/text.h"
 #include "ops/attribute.h"
 #include "tensor/array.h"
-#include "tensor/text.h"
 
 #define SP_ONNX_MAX_DEPTH 8
 

@@ -14,7 +14,7 @@
 
 #include <streampool/status.h>
 
-#include "tensor/text.h"
+#include "base/text.h"
 
 /* Groups (3 and 4) are refused: no format we read has ever used them. */
 typedef enum sp_proto_wire {

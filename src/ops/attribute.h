@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
+#include "base/text.h"
 #include "tensor/array.h"
-#include "tensor/text.h"
 
 /* Values are those of ONNX's AttributeProto.type. */
 #define SP_ATTRIBUTE_TYPE_LIST(X)                                                                  \

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "tensor/text.h"
+#include "base/text.h"
 
 /* The next name of the list, and *list behind it; false at the end. Empty names are left out. */
 bool sp__op_list_next(const char **list, sp_text *name);

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
+#include "base/text.h"
 #include "tensor/move.h"
-#include "tensor/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files of this machine say '<'");
 

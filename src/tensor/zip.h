@@ -10,7 +10,7 @@
 
 #include <streampool/status.h>
 
-#include "tensor/text.h"
+#include "base/text.h"
 
 /* The directory of an archive whose bytes are borrowed. */
 typedef struct sp_zip {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/text.h"
 #include "support/test.h"
 #include "tensor/array.h"
-#include "tensor/text.h"
 
 static sp_shape shape(uint32_t rank, const int64_t *dims)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowed text with a length, as names stand in a model file: not terminated, any bytes. */
-#ifndef SP_TENSOR_TEXT_H
-#define SP_TENSOR_TEXT_H
+#ifndef SP_BASE_TEXT_H
+#define SP_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

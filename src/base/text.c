@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Printing of text that may hold anything. */
-#include "tensor/text.h"
+#include "base/text.h"
 
 static size_t put(char *out, sp_text text)
 {
