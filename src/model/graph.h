@@ -15,7 +15,7 @@
 #ifndef SP_MODEL_GRAPH_H
 #define SP_MODEL_GRAPH_H
 
-#include "model/bump.h"
+#include "base/bump.h"
 #include "model/name_map.h"
 #include "ops/cpu/kernels.h"
 #include "ops/op.h"

@@ -4,7 +4,7 @@
 #ifndef SP_MODEL_ONNX_READER_H
 #define SP_MODEL_ONNX_READER_H
 
-#include "model/bump.h"
+#include "base/bump.h"
 #include "model/onnx.h"
 #include "model/protobuf.h"
 

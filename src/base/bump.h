@@ -2,8 +2,8 @@
 /* Bump allocator with a limit: many small zeroed pieces that are freed together. Whoever reads a
  * hostile file bounds its memory here, once, instead of at every count in the file.
  * Owned by one thread while it grows; afterwards its pieces are plain memory. */
-#ifndef SP_MODEL_BUMP_H
-#define SP_MODEL_BUMP_H
+#ifndef SP_BASE_BUMP_H
+#define SP_BASE_BUMP_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks from base's heap, each at least CHUNK_BYTES, linked newest first. */
-#include "model/bump.h"
+#include "base/bump.h"
 
 #include <inttypes.h>
 #include <string.h>
