@@ -16,7 +16,7 @@
 #define SP_MODEL_GRAPH_H
 
 #include "base/bump.h"
-#include "model/name_map.h"
+#include "base/name_map.h"
 #include "ops/cpu/kernels.h"
 #include "ops/op.h"
 

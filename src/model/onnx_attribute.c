@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "model/name_map.h"
+#include "base/name_map.h"
 #include "model/onnx_reader.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names to numbers: found, not found, added twice, and many of them. */
-#include "model/name_map.h"
+#include "base/name_map.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open addressing with linear probing, half full at most. */
-#include "model/name_map.h"
+#include "base/name_map.h"
 
 #include "base/assert.h"
 #include "base/error.h"

@@ -2,8 +2,8 @@
 /* Names to small numbers, for the import of a graph. A fixed number of slots, chosen at the start.
  * The hash is keyed, and the key comes from the file's whole content, so a file cannot be made
  * whose names all collide. Owned by one thread. */
-#ifndef SP_MODEL_NAME_MAP_H
-#define SP_MODEL_NAME_MAP_H
+#ifndef SP_BASE_NAME_MAP_H
+#define SP_BASE_NAME_MAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
