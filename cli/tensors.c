@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "io/npy.h"
 #include "model/onnx.h"
-#include "tensor/npy.h"
 
 static bool ends_in(const char *path, const char *ending)
 {

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "fuzz.h"
-#include "tensor/npy.h"
+#include "io/npy.h"
 
 static void check_again(const sp_array *array)
 {

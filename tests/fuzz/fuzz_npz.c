@@ -5,8 +5,8 @@
 
 #include "base/heap.h"
 #include "fuzz.h"
-#include "tensor/inflate.h"
-#include "tensor/zip.h"
+#include "io/inflate.h"
+#include "io/zip.h"
 
 static void read_archive(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests of src/tensor, src/ops and src/model's reader, graph and plan: make test L=ops
+# The tests of src/tensor, src/io, src/ops and src/model's reader, graph and plan: make test L=ops
 add_library(sp_model_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
     ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
@@ -8,7 +8,8 @@ target_compile_definitions(sp_model_fixture PRIVATE
     SP_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/../shared/data")
 
 foreach(suite IN ITEMS
-    tensor:inflate tensor:layout tensor:move tensor:npy tensor:shape
+    tensor:layout tensor:move tensor:shape
+    io:inflate io:npy
     ops:activation ops:registry ops:half ops:math_f32 ops:math_f64 ops:elementwise_bits
     ops:kernel_bits ops:cuda_kernels ops:op_axis ops:op_cases ops:op_conv ops:op_elementwise
     ops:op_functions ops:op_gemm ops:op_index ops:op_kernels ops:op_list ops:op_move ops:op_norm

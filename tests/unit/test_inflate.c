@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decompression, of streams that zlib made of data that this test makes too. */
-#include "tensor/inflate.h"
+#include "io/inflate.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* .npy in memory: files as NumPy documents them, written here by hand, and broken ones. */
-#include "tensor/npy.h"
+#include "io/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

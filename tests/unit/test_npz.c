@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "io/zip.h"
 #include "runtime_fixture.h"
-#include "tensor/zip.h"
 
 /* By Python's zipfile: first.npy, deflated, 0 ... 59 as i16; arr_0.npy, stored in the way of
  * numpy.savez (with an extra field), true, false, true; a comment behind. */

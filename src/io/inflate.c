@@ -2,7 +2,7 @@
 /* Deflate: blocks that are stored, or coded by two Huffman codes: of literals and lengths, and of
  * distances. Codes are canonical, so a code is known by how many codes there are of each length,
  * and the symbols in order of their codes; decoding takes one bit at a time. */
-#include "tensor/inflate.h"
+#include "io/inflate.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * and the elements. Versions 1.0, 2.0 and 3.0 are read (they differ in the width of the header's
  * length, and in its encoding); either byte order and either order of elements. Objects, structs,
  * text and complex numbers are refused. Memory is bounded by the file's size. */
-#ifndef SP_TENSOR_NPY_H
-#define SP_TENSOR_NPY_H
+#ifndef SP_IO_NPY_H
+#define SP_IO_NPY_H
 
 #include "tensor/array.h"
 

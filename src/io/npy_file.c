@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "io/npy.h"
+#include "io/zip.h"
 #include "runtime/runtime_state.h"
-#include "tensor/npy.h"
 #include "tensor/tensor.h"
-#include "tensor/zip.h"
 
 static const char suffix[] = ".npy"; /* of the members of a .npz file */
 

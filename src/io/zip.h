@@ -2,8 +2,8 @@
 /* Zip archives in memory, as far as .npz files need them: members that are stored or deflated, in
  * archives below 4 GiB. Nothing is trusted: each offset and size is checked against the file, and a
  * member's memory is bounded by what its compressed bytes can grow to. */
-#ifndef SP_TENSOR_ZIP_H
-#define SP_TENSOR_ZIP_H
+#ifndef SP_IO_ZIP_H
+#define SP_IO_ZIP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading and writing .npy. The header is read by what NumPy writes: a dictionary of three keys, in
  * any order, with spaces anywhere. */
-#include "tensor/npy.h"
+#include "io/npy.h"
 
 #include <inttypes.h>
 #include <stdio.h>

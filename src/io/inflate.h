@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decompression of deflate (RFC 1951), as zip archives hold it. Decision 0018 says why it is ours.
  */
-#ifndef SP_TENSOR_INFLATE_H
-#define SP_TENSOR_INFLATE_H
+#ifndef SP_IO_INFLATE_H
+#define SP_IO_INFLATE_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading and writing of archives. Numbers in them are little-endian and not aligned. */
-#include "tensor/zip.h"
+#include "io/zip.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "tensor/inflate.h"
+#include "io/inflate.h"
 
 enum {
     LOCAL_SIGNATURE = 0x04034b50,
