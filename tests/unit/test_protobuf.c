@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protobuf reader: what it reads, and that broken bytes end in SP_CORRUPT inside the bytes. */
-#include "model/protobuf.h"
+#include "io/protobuf.h"
 
 #include <stdlib.h>
 #include <string.h>

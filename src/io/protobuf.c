@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wire format: tag varints, and values of four wire types. Input is hostile: every read is
  * bounded by `end`, every length by what is left. */
-#include "model/protobuf.h"
+#include "io/protobuf.h"
 
 #include <inttypes.h>
 #include <stdio.h>

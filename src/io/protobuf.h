@@ -5,8 +5,8 @@
  *
  *     for (sp_proto_field f; sp__proto_next(&reader, &f);) ...
  *     SP_TRY(reader.status);                 // did the loop end at the end, or at an error? */
-#ifndef SP_MODEL_PROTOBUF_H
-#define SP_MODEL_PROTOBUF_H
+#ifndef SP_IO_PROTOBUF_H
+#define SP_IO_PROTOBUF_H
 
 #include <stdbool.h>
 #include <stddef.h>
