@@ -13,29 +13,10 @@
 #include <streampool/status.h>
 
 #include "base/text.h"
+#include "model/onnx_tensor.h"
 #include "ops/attribute.h"
-#include "tensor/array.h"
 
 #define SP_ONNX_MAX_DEPTH 8
-
-/* How a TensorProto holds its values. */
-typedef enum sp_onnx_storage {
-    SP_ONNX_RAW,     /* raw_data: little-endian elements */
-    SP_ONNX_TYPED,   /* one of float_data, int32_data, int64_data, double_data, uint64_data */
-    SP_ONNX_NONE,    /* no values at all: a tensor with a 0 in its shape */
-    SP_ONNX_EXTERNAL /* bytes of another file, beside this one: initializers only */
-} sp_onnx_storage;
-
-typedef struct sp_onnx_tensor {
-    sp_text name;
-    sp_dtype dtype;
-    sp_shape shape;
-    uint64_t bytes; /* of all values in memory; checked against what the file holds */
-    sp_onnx_storage storage;
-    sp_text content; /* raw: the values; typed: the whole TensorProto; external: the file's name */
-    uint64_t offset; /* external: where in it */
-    uint32_t field;  /* typed: number of the field with the values */
-} sp_onnx_tensor;
 
 typedef struct sp_onnx_dim {
     int64_t value; /* -1 is free */
@@ -98,21 +79,11 @@ typedef struct sp_onnx_model {
 sp_status sp__onnx_read(const void *bytes, size_t len, const sp_onnx_model **out);
 void sp__onnx_free(const sp_onnx_model *model);
 
-/* Writes the tensor's values, `tensor->bytes` of them, to `out`. Not for external ones. */
-sp_status sp__onnx_tensor_decode(const sp_onnx_tensor *tensor, void *out);
-
 /* External data: `folder` is the model's. Does the file hold that much? To be asked before memory
  * is taken, since nothing in the model's own file bounds it. Errors: as sp_file_read_below;
  * SP_INVALID without a folder. */
 sp_status sp__onnx_external_check(const sp_onnx_tensor *tensor, const char *folder);
 /* Reads the values. */
 sp_status sp__onnx_external_read(const sp_onnx_tensor *tensor, const char *folder, void *out);
-
-/* Reads a file that is one TensorProto, as test data is. The caller owns *out. */
-sp_status sp__onnx_tensor_load(const void *bytes, size_t len, sp_array *out);
-
-/* Writes such a file into memory that the caller frees with sp_free. */
-sp_status sp__onnx_tensor_save(const sp_array_view *array, const char *name, void **bytes,
-                               size_t *len);
 
 #endif

@@ -5,8 +5,8 @@
 #define SP_MODEL_ONNX_READER_H
 
 #include "base/bump.h"
-#include "io/protobuf.h"
 #include "model/onnx.h"
+#include "model/onnx_tensor_reader.h"
 
 typedef struct sp_onnx_reader {
     sp_bump *bump;
@@ -21,22 +21,6 @@ sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_att
 /* Two attributes of one name are SP_CORRUPT. `proto` is the message that has them. */
 sp_status sp__onnx_check_attributes(sp_proto proto, sp_attribute_list list);
 sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out);
-sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out);
-/* The same; the values may be external. */
-sp_status sp__onnx_read_initializer(sp_proto proto, sp_onnx_tensor *out);
-/* Where the values of an external tensor are. The message is one that has such fields. */
-sp_status sp__onnx_read_external(sp_proto proto, sp_onnx_tensor *out);
-
-/* A bool that is neither 0 nor 1 must not reach code that trusts it. */
-void sp__onnx_clean_bools(const sp_onnx_tensor *tensor, void *data);
-
-/* Fields of a TensorProto that are read and written. */
-enum {
-    SP_ONNX_TENSOR_DIMS = 1,
-    SP_ONNX_TENSOR_DATA_TYPE = 2,
-    SP_ONNX_TENSOR_NAME = 8,
-    SP_ONNX_TENSOR_RAW_DATA = 9
-};
 
 /* Takes an array for `count` elements from the reader's tables, and its length as 32 bits. */
 #define SP_ONNX_ARRAY(reader, count_, array, count_out)                                            \
