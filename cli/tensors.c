@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "io/npy.h"
-#include "model/onnx.h"
+#include "io/onnx_tensor.h"
 
 static bool ends_in(const char *path, const char *ending)
 {

@@ -13,7 +13,7 @@
 #include <streampool/status.h>
 
 #include "base/text.h"
-#include "model/onnx_tensor.h"
+#include "io/onnx_tensor.h"
 #include "ops/attribute.h"
 
 #define SP_ONNX_MAX_DEPTH 8

@@ -5,8 +5,8 @@
 #define SP_MODEL_ONNX_READER_H
 
 #include "base/bump.h"
+#include "io/onnx_tensor_reader.h"
 #include "model/onnx.h"
-#include "model/onnx_tensor_reader.h"
 
 typedef struct sp_onnx_reader {
     sp_bump *bump;

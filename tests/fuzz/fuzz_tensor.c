@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "model/onnx.h"
+#include "io/onnx_tensor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

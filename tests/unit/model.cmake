@@ -9,13 +9,13 @@ target_compile_definitions(sp_model_fixture PRIVATE
 
 foreach(suite IN ITEMS
     tensor:layout tensor:move tensor:shape
-    io:inflate io:npy io:protobuf
+    io:inflate io:npy io:onnx_tensor io:protobuf
     ops:activation ops:registry ops:half ops:math_f32 ops:math_f64 ops:elementwise_bits
     ops:kernel_bits ops:cuda_kernels ops:op_axis ops:op_cases ops:op_conv ops:op_elementwise
     ops:op_functions ops:op_gemm ops:op_index ops:op_kernels ops:op_list ops:op_move ops:op_norm
     ops:op_pool ops:op_products ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize
     ops:op_select ops:op_softmax ops:op_window ops:reduce_rows
-    model:onnx_tensor model:arena_layout
+    model:arena_layout
     model:deciding model:graph model:graph_fold model:graph_function model:graph_norm
     model:part_needs model:plan model:plan_fuse model:plan_key model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})

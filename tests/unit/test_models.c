@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "model/onnx.h"
+#include "io/onnx_tensor.h"
 #include "support/model_data.h"
 #include "support/test.h"
 

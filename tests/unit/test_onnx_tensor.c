@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/onnx.h"
+#include "io/onnx_tensor.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"

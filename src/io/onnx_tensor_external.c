@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "model/onnx_tensor_reader.h"
+#include "io/onnx_tensor_reader.h"
 
 enum { TENSOR_EXTERNAL_DATA = 13, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 

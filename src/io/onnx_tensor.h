@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TensorProto, ONNX's form of one array: inside of models, and as a file of its own. */
-#ifndef SP_MODEL_ONNX_TENSOR_H
-#define SP_MODEL_ONNX_TENSOR_H
+#ifndef SP_IO_ONNX_TENSOR_H
+#define SP_IO_ONNX_TENSOR_H
 
 #include <stdint.h>
 

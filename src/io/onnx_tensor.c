@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "model/onnx_tensor_reader.h"
+#include "io/onnx_tensor_reader.h"
 #include "tensor/onnx_dtype.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is copied as it stands");

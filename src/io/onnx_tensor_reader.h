@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the readers of messages with a TensorProto use: each function takes a protobuf reader that
  * stands at the start of its message and fills a zeroed table. */
-#ifndef SP_MODEL_ONNX_TENSOR_READER_H
-#define SP_MODEL_ONNX_TENSOR_READER_H
+#ifndef SP_IO_ONNX_TENSOR_READER_H
+#define SP_IO_ONNX_TENSOR_READER_H
 
+#include "io/onnx_tensor.h"
 #include "io/protobuf.h"
-#include "model/onnx_tensor.h"
 
 sp_status sp__onnx_read_tensor(sp_proto proto, sp_onnx_tensor *out);
 /* The same; the values may be external. */

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/onnx_tensor_reader.h"
+#include "io/onnx_tensor_reader.h"
 #include "tensor/onnx_dtype.h"
 
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2, MOST_VARINT = 10 };
