@@ -5,8 +5,8 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/evaluate.h"
 #include "model/graph_build.h"
+#include "ops/evaluate.h"
 #include "ops/registry.h"
 
 sp_status sp__graph_mark_live(sp_graph_builder *builder)

@@ -7,8 +7,8 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/evaluate.h"
 #include "model/graph_build.h"
+#include "ops/evaluate.h"
 
 /* ---- packing ---- */
 

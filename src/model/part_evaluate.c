@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
-#include "model/evaluate.h"
 #include "model/graph_build.h"
 #include "model/parts_build.h"
+#include "ops/evaluate.h"
 #include "ops/registry.h"
 
 /* Bytes and multiply-adds of a node that is not worth a plan of its own. */

@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/evaluate.h"
 #include "ops/activation.h"
+#include "ops/evaluate.h"
 #include "ops/registry.h"
 
 bool data_path(char out[DATA_PATH_BYTES], const char *format, ...)

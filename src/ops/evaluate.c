@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One call, lowered and run by sp__lowering_run over host memory. */
-#include "model/evaluate.h"
+#include "ops/evaluate.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running one call at once on the calling thread, with the same kernels as any run: constant
  * folding and packing. */
-#ifndef SP_MODEL_EVALUATE_H
-#define SP_MODEL_EVALUATE_H
+#ifndef SP_OPS_EVALUATE_H
+#define SP_OPS_EVALUATE_H
 
 #include "ops/lowering.h"
 #include "tensor/array.h"
