@@ -4,7 +4,7 @@
 #define SP_CLI_INSPECT_H
 
 #include "model/graph.h"
-#include "model/onnx.h"
+#include "onnx/onnx.h"
 
 /* Sizes of named free dimensions, as --dim NAME=SIZE gives them; the others are 1. */
 #define SP_INSPECT_MAX_DIMS 32

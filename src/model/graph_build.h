@@ -5,7 +5,7 @@
 #define SP_MODEL_GRAPH_BUILD_H
 
 #include "model/graph.h"
-#include "model/onnx.h"
+#include "onnx/onnx.h"
 
 /* The names of one graph of the file. A branch also sees those around it. */
 typedef struct sp_graph_scope {

@@ -6,7 +6,7 @@
 
 #include <streampool/ops.h>
 
-#include "model/onnx.h"
+#include "onnx/onnx.h"
 #include "support/model_data.h"
 
 #define CASE_OPERANDS 64

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/onnx.h"
+#include "onnx/onnx.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"

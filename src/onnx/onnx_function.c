@@ -2,7 +2,7 @@
 /* FunctionProto: a function that the file brings along. */
 #include "base/error.h"
 #include "base/macros.h"
-#include "model/onnx_reader.h"
+#include "onnx/onnx_reader.h"
 
 enum {
     FUNCTION_NAME = 1,

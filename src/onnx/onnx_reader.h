@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files onnx*.c share: the reader's state and one function per message. Each takes a
  * protobuf reader that stands at the start of its message and fills a zeroed table. */
-#ifndef SP_MODEL_ONNX_READER_H
-#define SP_MODEL_ONNX_READER_H
+#ifndef SP_ONNX_ONNX_READER_H
+#define SP_ONNX_ONNX_READER_H
 
 #include "base/bump.h"
 #include "io/onnx_tensor_reader.h"
-#include "model/onnx.h"
+#include "onnx/onnx.h"
 
 typedef struct sp_onnx_reader {
     sp_bump *bump;

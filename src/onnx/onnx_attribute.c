@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/name_map.h"
-#include "model/onnx_reader.h"
+#include "onnx/onnx_reader.h"
 
 enum {
     ATTRIBUTE_NAME = 1,

@@ -5,8 +5,8 @@
  *
  * Limits, whatever the file says: SP_ONNX_MAX_DEPTH nested graphs, rank SP_MAX_RANK, tables of at
  * most 16 bytes for each byte of the file plus 1 MiB. */
-#ifndef SP_MODEL_ONNX_H
-#define SP_MODEL_ONNX_H
+#ifndef SP_ONNX_ONNX_H
+#define SP_ONNX_ONNX_H
 
 #include <stdint.h>
 

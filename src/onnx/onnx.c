@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ModelProto: the file's outermost message. Owns the tables of everything below it. */
-#include "model/onnx.h"
+#include "onnx/onnx.h"
 
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/onnx_reader.h"
+#include "onnx/onnx_reader.h"
 
 enum { MODEL_IR_VERSION = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8 };
 enum { MODEL_FUNCTIONS = 25 };

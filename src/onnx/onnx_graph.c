@@ -3,7 +3,7 @@
  * to count its repeated fields, once to fill tables of exactly that size. */
 #include "base/error.h"
 #include "base/macros.h"
-#include "model/onnx_reader.h"
+#include "onnx/onnx_reader.h"
 #include "tensor/onnx_dtype.h"
 
 enum {

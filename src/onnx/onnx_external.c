@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/file_below.h"
 #include "base/macros.h"
-#include "model/onnx_reader.h"
+#include "onnx/onnx_reader.h"
 
 /* The file's name, terminated. */
 static sp_status location_of(const sp_onnx_tensor *tensor, char name[SP_FILE_BELOW_BYTES])
