@@ -160,6 +160,9 @@ static inline const sp_graph_body *sp__graph_home(const sp_graph *graph, const s
     return node->region == SP_NO_REGION ? graph->main : graph->regions[node->region].home;
 }
 
+/* Puts "node 'name' (Conv): " before the last error. */
+sp_status sp__graph_fail_node(sp_status status, const sp_graph_node *node);
+
 /* Index of the port called `name`, or SP_NO_VALUE. */
 uint32_t sp__graph_port_find(const sp_graph_port *ports, uint32_t count, const char *name);
 

@@ -158,7 +158,4 @@ sp_status sp__graph_add_weight(sp_graph_builder *builder, void *data, uint64_t b
 sp_op_call sp__graph_call(const sp_graph *graph, const sp_graph_node *node, sp_op_value *inputs,
                           sp_op_value *outputs);
 
-/* Puts "node 'name' (Conv): " before the last error. */
-sp_status sp__graph_fail_node(sp_status status, const sp_graph_node *node);
-
 #endif

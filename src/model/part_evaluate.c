@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
-#include "model/graph_build.h"
 #include "model/parts_build.h"
 #include "ops/evaluate.h"
 #include "ops/registry.h"

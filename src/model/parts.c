@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "model/graph_build.h"
 #include "model/part_needs.h"
 #include "model/parts_build.h"
 

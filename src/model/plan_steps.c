@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/graph_build.h"
 #include "model/plan_build.h"
 #include "ops/evaluate.h"
 #include "ops/registry.h"
