@@ -3,7 +3,7 @@
 #ifndef SP_CLI_INSPECT_H
 #define SP_CLI_INSPECT_H
 
-#include "model/graph.h"
+#include "graph/graph.h"
 #include "onnx/onnx.h"
 
 /* Sizes of named free dimensions, as --dim NAME=SIZE gives them; the others are 1. */

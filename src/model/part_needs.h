@@ -4,7 +4,7 @@
 #ifndef SP_MODEL_PART_NEEDS_H
 #define SP_MODEL_PART_NEEDS_H
 
-#include "model/graph.h"
+#include "graph/graph.h"
 
 typedef struct sp_part_needs {
     const sp_graph_body *body;

@@ -8,7 +8,7 @@
 #ifndef SP_MODEL_PART_VALUES_H
 #define SP_MODEL_PART_VALUES_H
 
-#include "model/graph.h"
+#include "graph/graph.h"
 #include "runtime/runtime_state.h"
 #include "tensor/array.h"
 

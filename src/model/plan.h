@@ -14,7 +14,7 @@
 #ifndef SP_MODEL_PLAN_H
 #define SP_MODEL_PLAN_H
 
-#include "model/graph.h"
+#include "graph/graph.h"
 
 typedef enum sp_place_kind {
     SP_PLACE_INPUT,    /* the run's input `index`: graph inputs, then overridden defaults */

@@ -4,7 +4,7 @@
 #ifndef SP_MODEL_UPLOAD_H
 #define SP_MODEL_UPLOAD_H
 
-#include "model/graph.h"
+#include "graph/graph.h"
 #include "runtime/runtime_state.h"
 
 typedef struct sp_upload {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/graph.h"
+#include "graph/graph.h"
 #include "support/test.h"
 
 void writer_free(writer *w)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests of src/tensor, src/io, src/ops and src/model's reader, graph and plan: make test L=ops
+# The tests of src/tensor, src/io, src/ops, src/graph and src/model's plan: make test L=ops
 add_library(sp_model_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
     ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
@@ -15,8 +15,8 @@ foreach(suite IN ITEMS
     ops:op_functions ops:op_gemm ops:op_index ops:op_kernels ops:op_list ops:op_move ops:op_norm
     ops:op_pool ops:op_products ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize
     ops:op_select ops:op_softmax ops:op_window ops:reduce_rows
-    model:arena_layout
-    model:deciding model:graph model:graph_fold model:graph_function model:graph_norm
+    graph:graph graph:graph_fold graph:graph_function graph:graph_norm
+    model:arena_layout model:deciding
     model:part_needs model:plan model:plan_fuse model:plan_key model:segments model:models)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)

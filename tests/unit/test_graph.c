@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading models: what a graph is, and that no file, however broken, does more than give an error.
  */
-#include "model/graph.h"
+#include "graph/graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>

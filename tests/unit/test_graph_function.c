@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "model/graph.h"
+#include "graph/graph.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/graph.h"
+#include "graph/graph.h"
 #include "support/model_data.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/graph_build.h"
+#include "graph/graph_build.h"
 #include "ops/registry.h"
 
 /* Of the tables of a file with functions; its names are on top. */

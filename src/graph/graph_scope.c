@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "model/graph_build.h"
+#include "graph/graph_build.h"
 
 /* ---- names ---- */
 

@@ -7,7 +7,7 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/graph_build.h"
+#include "graph/graph_build.h"
 #include "ops/evaluate.h"
 
 /* ---- packing ---- */

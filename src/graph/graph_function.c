@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/graph_build.h"
+#include "graph/graph_build.h"
 #include "ops/registry.h"
 
 /* Longest "domain NUL name NUL overload". */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of loading a graph, in their order; graph.c calls them. They share a builder, in which
  * everything is still mutable. */
-#ifndef SP_MODEL_GRAPH_BUILD_H
-#define SP_MODEL_GRAPH_BUILD_H
+#ifndef SP_GRAPH_GRAPH_BUILD_H
+#define SP_GRAPH_GRAPH_BUILD_H
 
-#include "model/graph.h"
+#include "graph/graph.h"
 #include "onnx/onnx.h"
 
 /* The names of one graph of the file. A branch also sees those around it. */

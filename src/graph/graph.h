@@ -12,8 +12,8 @@
  * names and tables of 32 bytes for each byte of the file plus 1 MiB; folding makes values of up to
  * SP_FOLD_VALUE_BYTES with up to SP_FOLD_TOTAL_WORK bytes and multiply-adds in all; nodes beyond
  * run with the model. */
-#ifndef SP_MODEL_GRAPH_H
-#define SP_MODEL_GRAPH_H
+#ifndef SP_GRAPH_GRAPH_H
+#define SP_GRAPH_GRAPH_H
 
 #include "base/bump.h"
 #include "base/name_map.h"

@@ -10,7 +10,7 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/graph_build.h"
+#include "graph/graph_build.h"
 #include "tensor/array.h"
 
 #define NO_NODE UINT32_MAX

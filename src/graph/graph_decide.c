@@ -3,7 +3,7 @@
  * shape, or a branch. */
 #include "base/error.h"
 #include "base/heap.h"
-#include "model/graph_build.h"
+#include "graph/graph_build.h"
 #include "ops/registry.h"
 
 /* Backwards: every node after its users. */

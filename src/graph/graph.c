@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading: read the file's tables, import, mark live, fold, join, pack, keep what plans need. */
-#include "model/graph.h"
+#include "graph/graph.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/graph_build.h"
+#include "graph/graph_build.h"
 
 enum { TABLE_BYTES_PER_BYTE = 32, TABLE_BYTES_FREE = 1 << 20 };
 
