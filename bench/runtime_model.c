@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "bench.h"
-#include "model/plan.h"
+#include "plan/plan.h"
 #include "runtime_cases.h"
 
 #define ACTION_INPUTS 48

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "inspect.h"
-#include "model/plan.h"
 #include "ops/cuda/cuda_kernels.h"
+#include "plan/plan.h"
 
 static int64_t size_of(const sp_inspect_dims *dims, const char *name)
 {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "model/part_needs.h"
 #include "model/parts_build.h"
+#include "plan/part_needs.h"
 
 sp_status sp__parts_check(const sp_parts *parts)
 {

@@ -18,8 +18,8 @@
 #ifndef SP_MODEL_PLAN_CACHE_H
 #define SP_MODEL_PLAN_CACHE_H
 
-#include "model/plan_key.h"
 #include "model/session.h"
+#include "plan/plan_key.h"
 
 #define SP_PLAN_CACHE_MOST 4096
 

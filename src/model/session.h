@@ -10,9 +10,9 @@
 
 #include "base/wait.h"
 #include "device/command.h"
-#include "model/segments.h"
 #include "model/staging.h"
 #include "model/upload.h"
+#include "plan/segments.h"
 
 typedef struct sp_compiled sp_compiled;
 

@@ -8,7 +8,7 @@
 #define SP_MODEL_STAGING_H
 
 #include "device/command.h"
-#include "model/plan.h"
+#include "plan/plan.h"
 #include "runtime/runtime_state.h"
 
 typedef struct sp_staging sp_staging;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "model/plan.h"
+#include "plan/plan.h"
 
 enum { MAX_PORTS = 8, MAX_DIM = 16 };
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "base/macros.h"
-#include "model/plan.h"
 #include "ops/op.h"
+#include "plan/plan.h"
 #include "tensor/array.h"
 
 /* The path of a file below shared/data: from STREAMPOOL_DATA, or ../shared/data beside the source.

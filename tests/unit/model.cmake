@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests of src/tensor, src/io, src/ops, src/graph and src/model's plan: make test L=ops
+# The tests of src/tensor, src/io, src/ops, src/graph and src/plan: make test L=ops
 add_library(sp_model_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
     ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
@@ -16,8 +16,8 @@ foreach(suite IN ITEMS
     ops:op_pool ops:op_products ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize
     ops:op_select ops:op_softmax ops:op_window ops:reduce_rows
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
-    model:arena_layout model:deciding
-    model:part_needs model:plan model:plan_fuse model:plan_key model:segments model:models)
+    plan:arena_layout plan:deciding plan:models plan:part_needs plan:plan plan:plan_fuse
+    plan:plan_key plan:segments)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 label)
     list(GET suite 1 name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* First fit: nothing overlaps, gaps are found again, the same sizes need the same bytes. */
-#include "model/arena_layout.h"
+#include "plan/arena_layout.h"
 
 #include <string.h>
 

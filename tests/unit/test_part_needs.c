@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes a part takes: backwards from what is wanted, and of an If what the condition leaves.
  */
-#include "model/part_needs.h"
+#include "plan/part_needs.h"
 
 #include <string.h>
 

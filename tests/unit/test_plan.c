@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans: where values live, what is folded, what a request must fit. */
-#include "model/plan.h"
+#include "plan/plan.h"
 
 #include <fenv.h>
 #include <stdio.h>

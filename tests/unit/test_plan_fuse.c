@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations that become parts of other steps: when, when not, and with what bits. */
-#include "model/plan_fuse.h"
+#include "plan/plan_fuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

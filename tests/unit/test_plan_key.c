@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of plans: two requests have the same one only if they are the same. */
-#include "model/plan_key.h"
+#include "plan/plan_key.h"
 
 #include "support/test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cutting a plan: where segments begin and end, and which copies a run in two memories needs to
  * compute what a run in one memory does. */
-#include "model/segments.h"
+#include "plan/segments.h"
 
 #include <stdio.h>
 #include <string.h>

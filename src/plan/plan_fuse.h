@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The middle of compiling: an activation becomes a part of the step that computes its input. Steps
  * have been recorded, places are not yet given. */
-#ifndef SP_MODEL_PLAN_FUSE_H
-#define SP_MODEL_PLAN_FUSE_H
+#ifndef SP_PLAN_PLAN_FUSE_H
+#define SP_PLAN_PLAN_FUSE_H
 
-#include "model/plan_build.h"
+#include "plan/plan_build.h"
 
 /* A Relu, Sigmoid or Tanh, and the pair of Sigmoid and Mul that is x * sigmoid(x), go away as
  * steps, and the step that computed their input (Gemm, MatMul, Conv, Add, Sub, Mul, Div of floats)

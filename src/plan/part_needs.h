@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes of a body some values need, and from which others these can be computed: backwards
  * from what is wanted to what is there already. Owned by one thread. */
-#ifndef SP_MODEL_PART_NEEDS_H
-#define SP_MODEL_PART_NEEDS_H
+#ifndef SP_PLAN_PART_NEEDS_H
+#define SP_PLAN_PART_NEEDS_H
 
 #include "graph/graph.h"
 

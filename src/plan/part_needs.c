@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/part_needs.h"
+#include "plan/part_needs.h"
 
 #include "base/error.h"
 #include "base/heap.h"

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "model/arena_layout.h"
-#include "model/plan_build.h"
+#include "plan/arena_layout.h"
+#include "plan/plan_build.h"
 
 /* ---- outputs ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/plan_key.h"
+#include "plan/plan_key.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sorted list of gaps. Real graphs have a few dozen; it grows with the number of values at most.
  */
-#include "model/arena_layout.h"
+#include "plan/arena_layout.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations that become parts of other steps. Bindings still name root values, so a view on the
  * way (Reshape, Flatten) is not seen here: it is the same bytes. */
-#include "model/plan_fuse.h"
+#include "plan/plan_fuse.h"
 
 #include <stdio.h>
 

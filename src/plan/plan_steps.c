@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/plan_build.h"
 #include "ops/evaluate.h"
 #include "ops/registry.h"
+#include "plan/plan_build.h"
 
 /* ---- growing lists ---- */
 

@@ -8,8 +8,8 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "base/size.h"
-#include "model/plan.h"
 #include "ops/lowering.h"
+#include "plan/plan.h"
 
 /* Kernels take what they read and what they write in one array of pointers. */
 static void *place(const sp_plan *plan, const sp_plan_binding *binding, const void *const *inputs,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiling from the outside: checks of the request, memory, the finished plan. */
-#include "model/plan.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/plan_build.h"
-#include "model/plan_fuse.h"
+#include "plan/plan_build.h"
+#include "plan/plan_fuse.h"
 
 /* ---- the request ---- */
 

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "model/part_needs.h"
-#include "model/plan_build.h"
 #include "ops/registry.h"
+#include "plan/part_needs.h"
+#include "plan/plan_build.h"
 
 static sp_status no_memory(void)
 {

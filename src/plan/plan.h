@@ -11,8 +11,8 @@
  * steps in order; a step sees the writes of those before it. Inputs, weights and constants are only
  * read. Outputs may be read by later steps after they have been written. No alignment is needed but
  * that of the elements, for inputs and outputs; the arena starts at a multiple of 64. */
-#ifndef SP_MODEL_PLAN_H
-#define SP_MODEL_PLAN_H
+#ifndef SP_PLAN_PLAN_H
+#define SP_PLAN_PLAN_H
 
 #include "graph/graph.h"
 

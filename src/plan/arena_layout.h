@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offsets in an arena for values that live for a while: first fit among the gaps that dead values
  * have left, else at the end. Only arithmetic; the arena itself is someone else's memory. */
-#ifndef SP_MODEL_ARENA_LAYOUT_H
-#define SP_MODEL_ARENA_LAYOUT_H
+#ifndef SP_PLAN_ARENA_LAYOUT_H
+#define SP_PLAN_ARENA_LAYOUT_H
 
 #include <stdint.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The key of a plan: everything in a request that the plan depends on, written out as words. Keys
  * are compared as a whole; the hash only says where to look. */
-#ifndef SP_MODEL_PLAN_KEY_H
-#define SP_MODEL_PLAN_KEY_H
+#ifndef SP_PLAN_PLAN_KEY_H
+#define SP_PLAN_PLAN_KEY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/plan.h"
+#include "plan/plan.h"
 
 /* Most inputs, overridden initializers and outputs of a run, each. */
 #define SP_MODEL_MAX_PORTS 64

@@ -11,10 +11,10 @@
  * outputs where the run's caller has them, the arena in a mirror. Copies between the two belong to
  * the device's segments. Each value (an input, an output, what lives in a stretch of the arena) is
  * copied as a whole, once for each time that it is needed where it was not written last. */
-#ifndef SP_MODEL_SEGMENTS_H
-#define SP_MODEL_SEGMENTS_H
+#ifndef SP_PLAN_SEGMENTS_H
+#define SP_PLAN_SEGMENTS_H
 
-#include "model/plan.h"
+#include "plan/plan.h"
 
 typedef struct sp_segment_copy {
     sp_place_kind where; /* SP_PLACE_INPUT, SP_PLACE_OUTPUT or SP_PLACE_ARENA */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of compiling share: plan_steps.c walks the nodes and records steps whose bindings
  * name values, plan_fuse.c makes one step of two, plan_places.c decides where the values live. */
-#ifndef SP_MODEL_PLAN_BUILD_H
-#define SP_MODEL_PLAN_BUILD_H
+#ifndef SP_PLAN_PLAN_BUILD_H
+#define SP_PLAN_PLAN_BUILD_H
 
-#include "model/plan.h"
 #include "ops/lowering.h"
+#include "plan/plan.h"
 
 #define SP_NO_STEP UINT32_MAX
 #define SP_NO_OUTPUT UINT32_MAX

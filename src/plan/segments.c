@@ -3,7 +3,7 @@
  * the device, or on both. A step that needs them where they are not asks for a copy, which stands
  * at the end or at the beginning of the device's segment next to the step's: the value was alive
  * there already, so on both sides the place is its own. */
-#include "model/segments.h"
+#include "plan/segments.h"
 
 #include <inttypes.h>
 #include <string.h>
