@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of models and what can be asked of them. Runs are in model_run.c. */
-#include "model/model.h"
+/* Loading of models, and what can be asked of them. Runs are in model_run.c. */
+#include <streampool/model.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -9,67 +9,10 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "model/model_object.h"
 #include "ops/device_kernels.h"
 #include "ops/op_kernels.h"
 #include "ops/op_list.h"
-
-static void model_destroy(sp_object *object);
-
-static sp_handle_table models = {/* process-wide: the table of all model handles */
-                                 .kind = SP_KIND_MODEL,
-                                 .object_bytes = sizeof(sp_rt_model),
-                                 .destroy = model_destroy,
-                                 .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
-
-/* ---- run slots of devices ---- */
-
-static struct {
-    /* By device index; published by release, kept. */
-    SP_ATOMIC(sp_run_slots *) by_device[SP_MAX_DEVICES];
-} all_slots; /* process-wide: runs of all models share a device's slots */
-
-sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
-{
-    /* Pairs with the release below: the slots are initialised. */
-    sp_run_slots *slots = sp_load_acquire(&all_slots.by_device[device->index]);
-    if (SP_LIKELY(slots != NULL)) return slots;
-    sp_run_slots *fresh = sp_aligned_malloc(SP_CACHE_LINE, sizeof *fresh);
-    if (fresh == NULL) {
-        sp__fail(SP_OUT_OF_MEMORY, "no memory for the run slots of %s", device->dev->limits.name);
-        return NULL;
-    }
-    sp__run_slots_init(fresh, device->dev->limits.run_slots);
-    if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) return fresh;
-    sp__run_slots_deinit(fresh);
-    sp_free(fresh);
-    return slots;
-}
-
-/* ---- life ---- */
-
-static sp_rt_model *model_of(sp_object *object)
-{
-    return SP_CONTAINER_OF(object, sp_rt_model, object);
-}
-
-static void model_destroy(sp_object *object)
-{
-    sp_rt_model *model = model_of(object);
-    if (sp__runtime_is_forked()) return;
-    sp__plan_cache_deinit(&model->plans);
-    sp__upload_free(model->device, &model->weights);
-    sp__graph_free(model->graph);
-    sp__handle_recycle(&models, object);
-}
-
-static sp_status check_ports(const sp_graph *graph)
-{
-    if (graph->input_count <= SP_MODEL_MAX_PORTS && graph->output_count <= SP_MODEL_MAX_PORTS) {
-        return SP_OK;
-    }
-    return sp__fail(SP_UNSUPPORTED, "the model has %u inputs and %u outputs; at most %d of each",
-                    graph->input_count, graph->output_count, SP_MODEL_MAX_PORTS);
-}
 
 /* Whoever comes first warns, and nobody waits for it: the user's log callback runs in it. */
 static void check_cpu_ops(void)
@@ -78,51 +21,6 @@ static void check_cpu_ops(void)
     if (sp_fetch_or_relaxed(&is_checked, 1) != 0) return;
     sp__op_list_check(sp_option_describe(SP_OPTION_CPU_OPS)->variable,
                       sp_option_text(SP_OPTION_CPU_OPS));
-}
-
-static sp_run_limits limits_of(const sp_model_options *options)
-{
-    const sp_option_info *trips = sp_option_describe(SP_OPTION_LOOP_TRIPS);
-    const bool has_trips = options->max_loop_trips != 0;
-    return (sp_run_limits){.bytes = options->max_run_bytes,
-                           .trips = has_trips ? options->max_loop_trips
-                                              : (uint64_t)sp_option_int(SP_OPTION_LOOP_TRIPS),
-                           .trips_name = has_trips ? "max_loop_trips" : trips->variable};
-}
-
-/* Takes the graph over. */
-static sp_status model_new(const sp_graph *graph, sp_rt_device *device,
-                           const sp_model_options *options, sp_model *out)
-{
-    const uint32_t max_plans =
-        options->max_plans != 0 ? options->max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
-    sp_object *object;
-    sp_status status = check_ports(graph);
-    if (status == SP_OK) status = sp__handle_take(&models, &object);
-    if (status != SP_OK) {
-        sp__graph_free(graph);
-        return status;
-    }
-    sp_rt_model *model = model_of(object);
-    model->graph = graph;
-    model->device = device;
-    model->limits = limits_of(options);
-    model->plans = (sp_plan_cache){.max_run_bytes = model->limits.bytes};
-    status = sp__upload(device, graph->weights, graph->weight_count, &model->weights);
-    if (status == SP_OK) {
-        status =
-            sp__plan_cache_init(&model->plans, graph, device, model->weights.memories, max_plans);
-    }
-    if (status != SP_OK) {
-        model_destroy(object);
-        return status;
-    }
-    sp_store_relaxed(&model->runs, 0);
-    sp_store_relaxed(&model->in_flight, 0);
-    sp_store_relaxed(&model->most_in_flight, 0);
-    sp_store_relaxed(&model->last_parts, 0);
-    out->bits = sp__handle_publish(&models, object);
-    return SP_OK;
 }
 
 /* `folder` is that of the file, or NULL. */
@@ -145,7 +43,7 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
     sp__allocator_set_give_way(sp__models_give_way);
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
-    return model_new(graph, device, &wanted, out);
+    return sp__model_create(graph, device, &wanted, out);
 }
 
 sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,
@@ -178,40 +76,16 @@ sp_status sp_model_load(const char *path, const sp_model_options *options, sp_mo
     return load_file(path, options, out);
 }
 
-sp_rt_model *sp__model_hold(sp_model handle)
-{
-    sp_object *object = sp__handle_hold(&models, handle.bits, "model");
-    return object != NULL ? model_of(object) : NULL;
-}
-
-bool sp__model_hold_slot(uint32_t slot, sp_rt_model **out)
-{
-    sp_object *object;
-    const bool is_slot = sp__handle_hold_slot(&models, slot, &object);
-    *out = object != NULL ? model_of(object) : NULL;
-    return is_slot;
-}
-
-void sp__model_drop(sp_rt_model *model)
-{
-    sp__object_drop(&models, &model->object);
-}
-
-bool sp__model_drop_unless_last(sp_rt_model *model)
-{
-    return sp__object_drop_unless_last(&model->object);
-}
-
 sp_status sp_model_retain(sp_model model)
 {
     SP_TRY(sp__runtime_enter());
-    return sp__handle_retain(&models, model.bits, "model");
+    return sp__model_retain(model);
 }
 
 sp_status sp_model_release(sp_model model)
 {
     if (sp__runtime_is_forked()) return SP_OK;
-    return sp__handle_release(&models, model.bits, "model");
+    return sp__model_release(model);
 }
 
 /* ---- questions ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What models give up for those who find no memory: plans and sessions can be made again. */
-#include "model/model.h"
+#include "model/model_object.h"
 
 /* A model of the device in a walk over all models, with a hold; NULL behind the last one. */
 static sp_rt_model *next_of(const sp_rt_device *device, uint32_t *slot)

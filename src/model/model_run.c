@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "device/thread_record.h"
 #include "model/future.h"
-#include "model/model.h"
+#include "model/model_object.h"
 #include "model/parts.h"
 #include "model/run_ports.h"
 #include "runtime/current_stream.h"

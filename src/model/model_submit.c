@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "device/wait.h"
 #include "model/future.h"
-#include "model/model.h"
+#include "model/model_object.h"
 #include "model/run_ports.h"
 #include "runtime/run_queue.h"
 #include "runtime/submit.h"

@@ -5,7 +5,7 @@
 #ifndef SP_MODEL_PARTS_H
 #define SP_MODEL_PARTS_H
 
-#include "model/model.h"
+#include "model/model_object.h"
 #include "runtime/current_stream.h"
 
 typedef struct sp_parts sp_parts;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model inside the library: the graph, its weights on the device, its plans. Immutable after the
  * load but for the plan cache and the counters; internally synchronised. */
-#ifndef SP_MODEL_MODEL_H
-#define SP_MODEL_MODEL_H
+#ifndef SP_MODEL_MODEL_OBJECT_H
+#define SP_MODEL_MODEL_OBJECT_H
 
 #include <streampool/model.h>
 
@@ -23,6 +23,14 @@ typedef struct sp_rt_model {
     sp_atomic_u32 most_in_flight;
     sp_atomic_u64 last_parts; /* plans of the last run that needed several */
 } sp_rt_model;
+
+/* A model of the graph, which is taken over, also on an error. Errors: SP_UNSUPPORTED,
+ * SP_OUT_OF_MEMORY. */
+sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
+                           const sp_model_options *options, sp_model *out);
+/* One use of the handle more, or less. */
+sp_status sp__model_retain(sp_model handle);
+sp_status sp__model_release(sp_model handle);
 
 /* The model with a hold, or NULL with the error. */
 sp_rt_model *sp__model_hold(sp_model handle);
