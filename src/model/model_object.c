@@ -14,32 +14,6 @@ static sp_handle_table models = {/* process-wide: the table of all model handles
                                  .destroy = model_destroy,
                                  .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
-/* ---- run slots of devices ---- */
-
-static struct {
-    /* By device index; published by release, kept. */
-    SP_ATOMIC(sp_run_slots *) by_device[SP_MAX_DEVICES];
-} all_slots; /* process-wide: runs of all models share a device's slots */
-
-sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
-{
-    /* Pairs with the release below: the slots are initialised. */
-    sp_run_slots *slots = sp_load_acquire(&all_slots.by_device[device->index]);
-    if (SP_LIKELY(slots != NULL)) return slots;
-    sp_run_slots *fresh = sp_aligned_malloc(SP_CACHE_LINE, sizeof *fresh);
-    if (fresh == NULL) {
-        sp__fail(SP_OUT_OF_MEMORY, "no memory for the run slots of %s", device->dev->limits.name);
-        return NULL;
-    }
-    sp__run_slots_init(fresh, device->dev->limits.run_slots);
-    if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) return fresh;
-    sp__run_slots_deinit(fresh);
-    sp_free(fresh);
-    return slots;
-}
-
-/* ---- life ---- */
-
 static sp_rt_model *model_of(sp_object *object)
 {
     return SP_CONTAINER_OF(object, sp_rt_model, object);

@@ -1,54 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs whose caller waits: from the caller's tensors to a plan, a slot, a session, and back. */
 #include "base/error.h"
-#include "device/thread_record.h"
-#include "model/future.h"
 #include "model/model_object.h"
 #include "model/parts.h"
 #include "model/run_ports.h"
 #include "runtime/current_stream.h"
-
-void sp__model_count_in(sp_rt_model *model)
-{
-    const uint32_t now = sp_fetch_add_relaxed(&model->in_flight, 1) + 1;
-    uint32_t most = sp_load_relaxed(&model->most_in_flight);
-    while (most < now && !sp_cas_relaxed(&model->most_in_flight, &most, now)) {
-    }
-}
-
-/* On the stream, or, if there is none, here and now. */
-static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
-                                const void *const *inputs, void **outputs,
-                                const sp_stream_ref *stream)
-{
-    sp_session *session;
-    SP_TRY(sp__session_take(compiled, stream != NULL, &session));
-    sp_status status = SP_OK;
-    /* Where outputs are copied at the end, those that nobody wants are not. */
-    if (stream == NULL || session->staging == NULL) {
-        status = sp__session_cover_unwanted(session, false, outputs);
-    }
-    if (status == SP_OK) {
-        sp__model_count_in(model);
-        status = stream == NULL ? sp__session_run_inline(session, inputs, outputs)
-                                : sp__session_run(session, stream, inputs, outputs);
-        sp_fetch_sub_relaxed(&model->in_flight, 1);
-    }
-    sp__submitted_go_on(sp__session_give(session), NULL);
-    return status;
-}
-
-sp_status sp__model_compute(sp_rt_model *model, sp_compiled *compiled, const void *const *inputs,
-                            void **outputs, const sp_stream_ref *stream)
-{
-    if (stream == NULL) return run_in_session(model, compiled, inputs, outputs, NULL);
-    sp_run_slots *slots = sp__device_run_slots(model->device);
-    if (slots == NULL) return SP_OUT_OF_MEMORY;
-    SP_TRY(sp__run_slots_take(slots));
-    const sp_status status = run_in_session(model, compiled, inputs, outputs, stream);
-    sp__submitted_go_on(NULL, sp__run_slots_give(slots));
-    return status;
-}
 
 static sp_status run_plan(sp_rt_model *model, sp_compiled *compiled, sp_run_ports *ports,
                           const sp_stream_ref *stream, sp_host_tensor *outputs,
@@ -91,14 +47,6 @@ static SP_NOINLINE sp_status run_parts(sp_rt_model *model, sp_plan_place *place,
     if (status == SP_OK) sp__run_ports_describe(made, outputs, output_count);
     sp__parts_free(parts);
     return status;
-}
-
-sp_status sp__is_inside_callback(bool *out)
-{
-    const sp_thread_record *record = sp__thread_record();
-    if (record == NULL) return SP_OUT_OF_MEMORY;
-    *out = sp__thread_is_inside_callback(record);
-    return SP_OK;
 }
 
 /* A thread waits for its stream first, while nobody waits for anything of its: those who have the
