@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures: life, waits and callbacks. What the run does is in model_submit.c. */
+/* Futures: life, waits and callbacks. What the run does is in submitted.c. */
 #include "model/future.h"
 
 #include "base/clock.h"
@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
+#include "model/submitted.h"
 #include "runtime/runtime_state.h"
 
 static void future_make(sp_object *object);

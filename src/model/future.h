@@ -67,13 +67,4 @@ void sp__future_drop(sp_rt_future *future);
 /* Frees the table: for tests, when no handle is in use. */
 void sp__futures_free(void);
 
-/* Starts submitted runs that were handed a session or a slot; NULL: none. The thread's last error
- * stays as it is. */
-void sp__submitted_go_on(sp_session_waiter *session, sp_slot_waiter *slot);
-
-/* For a wait inside a host function or callback. A run that stands in line for a slot is computed
- * now; one that waits for memory fails with SP_OUT_OF_MEMORY: those in front of it may be waiting
- * for the calling thread. The caller has a hold. */
-void sp__submitted_hurry(sp_rt_future *future);
-
 #endif

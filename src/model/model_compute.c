@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One compiled plan, computed for a caller that waits: in a run slot of the device, in a session. */
+/* One compiled plan, computed for a caller that waits: in a run slot of the device, in a session.
+ */
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/thread_record.h"
-#include "model/future.h"
 #include "model/model_object.h"
+#include "model/submitted.h"
 
 /* ---- run slots of devices ---- */
 

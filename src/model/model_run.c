@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs whose caller waits: from the caller's tensors to a plan, a slot, a session, and back. */
+/* The calls that run a model: from the caller's tensors to a plan, its run, and back. */
 #include "base/error.h"
 #include "model/model_object.h"
 #include "model/parts.h"
 #include "model/run_ports.h"
+#include "model/submitted.h"
 #include "runtime/current_stream.h"
 
 static sp_status run_plan(sp_rt_model *model, sp_compiled *compiled, sp_run_ports *ports,
@@ -129,6 +130,57 @@ sp_status sp_model_infer(sp_model handle, const sp_host_tensor *inputs, uint32_t
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
     const sp_status status = infer_held(model, inputs, input_count, outputs, output_count);
+    sp__model_drop(model);
+    return status;
+}
+
+/* ---- submitted runs ---- */
+
+/* Nobody would tell the caller the sizes of the outputs. */
+static sp_status check_whole(const sp_plan *plan)
+{
+    if (!plan->is_partial) return SP_OK;
+    return sp__fail(SP_UNSUPPORTED,
+                    "not supported: to submit a model whose shapes, branches or loops follow from "
+                    "values that it computes; sp_model_run runs it");
+}
+
+static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, uint32_t input_count,
+                             sp_host_tensor *outputs, uint32_t output_count, sp_future *out)
+{
+    sp_run_ports ports;
+    bool is_inside;
+    sp_rt_device *device;
+    sp_plan_place *place;
+    SP_TRY(sp__rt_device_find(sp__rt_device_handle(model->device), &device));
+    SP_TRY(sp__is_inside_callback(&is_inside));
+    SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
+    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
+    const sp_plan *plan = place->compiled->plan;
+    sp_status status = check_whole(plan);
+    if (status == SP_OK) {
+        status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);
+    }
+    sp_rt_future *run;
+    if (status == SP_OK) status = sp__submitted_make(device, place->compiled, &ports, &run);
+    if (status != SP_OK) {
+        sp__plan_cache_drop(&model->plans, place);
+        return status;
+    }
+    sp__run_ports_describe(plan, outputs, output_count);
+    *out = sp__submitted_accept(run, model, place);
+    return SP_OK;
+}
+
+sp_status sp_model_submit(sp_model handle, const sp_host_tensor *inputs, uint32_t input_count,
+                          sp_host_tensor *outputs, uint32_t output_count, sp_future *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_submit needs a place for the handle");
+    *out = (sp_future){0};
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    const sp_status status = submit_held(model, inputs, input_count, outputs, output_count, out);
     sp__model_drop(model);
     return status;
 }

@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "base/option.h"
 #include "device/thread_record.h"
-#include "model/future.h"
+#include "model/submitted.h"
 #include "ops/device_kernels.h"
 
 /* ---- compiled plans ---- */

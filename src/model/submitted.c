@@ -3,12 +3,11 @@
  * back what it had and starts those that get it; that is the thread that drains or watches the
  * device, or a helper, so nothing here waits, and nothing depends on host functions or callbacks,
  * which may wait for runs. */
+#include "model/submitted.h"
+
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
-#include "model/future.h"
-#include "model/model_object.h"
-#include "model/run_ports.h"
 #include "runtime/run_queue.h"
 #include "runtime/submit.h"
 
@@ -215,7 +214,7 @@ void sp__submitted_hurry(sp_rt_future *run)
     sp__error_put_back(&scope);
 }
 
-/* ---- the call ---- */
+/* ---- a new run ---- */
 
 static sp_status copy_ports(sp_rt_future *run, const sp_plan *plan, const sp_run_ports *ports)
 {
@@ -238,9 +237,8 @@ static sp_status make_queues(sp_rt_device *device, const sp_compiled *compiled)
     return compiled->cpu != NULL ? sp__run_queues_make(compiled->cpu) : SP_OK;
 }
 
-/* A run that lacks only its model and plan. */
-static sp_status make_run(sp_rt_device *device, const sp_compiled *compiled,
-                          const sp_run_ports *ports, sp_rt_future **out)
+sp_status sp__submitted_make(sp_rt_device *device, const sp_compiled *compiled,
+                             const sp_run_ports *ports, sp_rt_future **out)
 {
     SP_TRY(make_queues(device, compiled));
     sp_run_slots *slots = sp__device_run_slots(device);
@@ -256,8 +254,7 @@ static sp_status make_run(sp_rt_device *device, const sp_compiled *compiled,
     return status;
 }
 
-/* From now on the run has a hold on the model, and the plan. */
-static sp_future accept_run(sp_rt_future *run, sp_rt_model *model, sp_plan_place *place)
+sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_place *place)
 {
     run->model = model;
     run->place = place;
@@ -268,53 +265,4 @@ static sp_future accept_run(sp_rt_future *run, sp_rt_model *model, sp_plan_place
         sp__submitted_go_on(NULL, &run->slot_waiter);
     }
     return handle;
-}
-
-/* Nobody would tell the caller the sizes of the outputs. */
-static sp_status check_whole(const sp_plan *plan)
-{
-    if (!plan->is_partial) return SP_OK;
-    return sp__fail(SP_UNSUPPORTED,
-                    "not supported: to submit a model whose shapes, branches or loops follow from "
-                    "values that it computes; sp_model_run runs it");
-}
-
-static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, uint32_t input_count,
-                             sp_host_tensor *outputs, uint32_t output_count, sp_future *out)
-{
-    sp_run_ports ports;
-    bool is_inside;
-    sp_rt_device *device;
-    sp_plan_place *place;
-    SP_TRY(sp__rt_device_find(sp__rt_device_handle(model->device), &device));
-    SP_TRY(sp__is_inside_callback(&is_inside));
-    SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
-    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    const sp_plan *plan = place->compiled->plan;
-    sp_status status = check_whole(plan);
-    if (status == SP_OK) {
-        status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);
-    }
-    sp_rt_future *run;
-    if (status == SP_OK) status = make_run(device, place->compiled, &ports, &run);
-    if (status != SP_OK) {
-        sp__plan_cache_drop(&model->plans, place);
-        return status;
-    }
-    sp__run_ports_describe(plan, outputs, output_count);
-    *out = accept_run(run, model, place);
-    return SP_OK;
-}
-
-sp_status sp_model_submit(sp_model handle, const sp_host_tensor *inputs, uint32_t input_count,
-                          sp_host_tensor *outputs, uint32_t output_count, sp_future *out)
-{
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_submit needs a place for the handle");
-    *out = (sp_future){0};
-    SP_TRY(sp__runtime_enter());
-    sp_rt_model *model = sp__model_hold(handle);
-    if (model == NULL) return SP_INVALID;
-    const sp_status status = submit_held(model, inputs, input_count, outputs, output_count, out);
-    sp__model_drop(model);
-    return status;
 }
