@@ -101,8 +101,7 @@ void sp__futures_free(void)
     sp__handle_table_reset(&futures);
 }
 
-/* After a shutdown too: who has buffers in a run must learn when they are his again. */
-static sp_status hold(sp_future handle, sp_rt_future **out)
+sp_status sp__future_hold(sp_future handle, sp_rt_future **out)
 {
     if (sp__runtime_is_forked()) SP_TRY(sp__runtime_enter()); /* fails, with the message */
     sp_object *object = sp__handle_hold(&futures, handle.bits, "future");
@@ -111,16 +110,14 @@ static sp_status hold(sp_future handle, sp_rt_future **out)
     return SP_OK;
 }
 
-sp_status sp_future_retain(sp_future future)
+sp_status sp__future_retain(sp_future handle)
 {
-    SP_TRY(sp__runtime_enter());
-    return sp__handle_retain(&futures, future.bits, "future");
+    return sp__handle_retain(&futures, handle.bits, "future");
 }
 
-sp_status sp_future_release(sp_future future)
+sp_status sp__future_release(sp_future handle)
 {
-    if (sp__runtime_is_forked()) return SP_OK;
-    return sp__handle_release(&futures, future.bits, "future");
+    return sp__handle_release(&futures, handle.bits, "future");
 }
 
 /* ---- wait ---- */
@@ -145,10 +142,8 @@ static sp_status wait_for_end(sp_rt_future *future, uint64_t deadline_ns)
     return sp__point_wait_passed(end_of(future), deadline_ns);
 }
 
-static sp_status wait_until(sp_future handle, uint64_t deadline_ns)
+sp_status sp__future_wait(sp_rt_future *future, uint64_t deadline_ns)
 {
-    sp_rt_future *future;
-    SP_TRY(hold(handle, &future));
     sp_status status = SP_OK;
     if (!sp__point_has_passed(end_of(future))) status = wait_for_end(future, deadline_ns);
     if (status == SP_OK) {
@@ -156,18 +151,7 @@ static sp_status wait_until(sp_future handle, uint64_t deadline_ns)
     } else if (status == SP_TIMEOUT) {
         status = sp__fail(SP_TIMEOUT, "the run was not done in time; it goes on");
     }
-    sp__future_drop(future);
     return status;
-}
-
-sp_status sp_future_wait(sp_future future)
-{
-    return wait_until(future, SP_NO_DEADLINE);
-}
-
-sp_status sp_future_wait_for(sp_future future, int64_t timeout_ns)
-{
-    return wait_until(future, sp_clock_deadline(timeout_ns));
 }
 
 /* A device may learn only by the look that the run has come to its end. */
@@ -179,13 +163,9 @@ static bool is_done(sp_rt_future *future)
     return sp__point_has_passed(end_of(future));
 }
 
-sp_status sp_future_query(sp_future handle)
+sp_status sp__future_query(sp_rt_future *future)
 {
-    sp_rt_future *future;
-    SP_TRY(hold(handle, &future));
-    const sp_status status = is_done(future) ? sp__fault_report(future->fault) : SP_NOT_READY;
-    sp__future_drop(future);
-    return status;
+    return is_done(future) ? sp__fault_report(future->fault) : SP_NOT_READY;
 }
 
 /* ---- callbacks ---- */
@@ -216,8 +196,7 @@ static void fire_callback(sp_waiter *waiter)
     if (!sp__host_executor_post(&callback->job)) sp__host_executor_run_apart(&callback->job);
 }
 
-/* Takes the caller's hold over, unless it fails. */
-static sp_status call_later(sp_rt_future *future, sp_future_function fn, void *ctx)
+sp_status sp__future_call_later(sp_rt_future *future, sp_future_function fn, void *ctx)
 {
     future_callback *callback = sp_malloc(sizeof *callback);
     if (callback == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a callback");
@@ -234,14 +213,4 @@ static sp_status call_later(sp_rt_future *future, sp_future_function fn, void *c
     if (sp__host_executor_post(&callback->job)) return SP_OK;
     sp_free(callback);
     return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) during the call");
-}
-
-sp_status sp_future_on_complete(sp_future handle, sp_future_function fn, void *ctx)
-{
-    sp_rt_future *future;
-    if (fn == NULL) return sp__fail(SP_INVALID, "sp_future_on_complete needs a function");
-    SP_TRY(hold(handle, &future));
-    const sp_status status = call_later(future, fn, ctx);
-    if (status != SP_OK) sp__future_drop(future);
-    return status;
 }

@@ -64,6 +64,20 @@ void sp__future_start(sp_rt_future *future, sp_point point);
 void sp__future_complete(sp_rt_future *future);
 void sp__future_drop(sp_rt_future *future);
 
+/* The future of a handle, with a hold. After a shutdown too: the owner of a run's buffers must
+ * learn when they are free again. */
+sp_status sp__future_hold(sp_future handle, sp_rt_future **out);
+/* One use of the handle more, or less. */
+sp_status sp__future_retain(sp_future handle);
+sp_status sp__future_release(sp_future handle);
+
+/* Waits for the end of the run. The status is the run's; SP_TIMEOUT at the deadline. */
+sp_status sp__future_wait(sp_rt_future *future, uint64_t deadline_ns);
+/* The run's status, or SP_NOT_READY. */
+sp_status sp__future_query(sp_rt_future *future);
+/* Calls `fn` once the run has ended. Takes the caller's hold over, unless it fails. */
+sp_status sp__future_call_later(sp_rt_future *future, sp_future_function fn, void *ctx);
+
 /* Frees the table: for tests, when no handle is in use. */
 void sp__futures_free(void);
 
