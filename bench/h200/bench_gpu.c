@@ -15,7 +15,7 @@
 #include "bench_threads.h"
 #include "device/cuda/cuda_device.h"
 #include "device/wait.h"
-#include "model/model_object.h"
+#include "exec/model_object.h"
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
 

@@ -50,10 +50,10 @@
     X(LEAF, PINNED, "pinned.lock", "runtime/host_memory.c", "the addresses of pinned host memory") \
     X(LEAF, CHECKER, "checker.lock", "runtime/checker.c",                                          \
       "the checker's clocks and histories (only with STREAMPOOL_CHECK=1)")                         \
-    X(LEAF, PLAN_CACHE, "sp_plan_cache.lock", "model/plan_cache.h",                                \
+    X(LEAF, PLAN_CACHE, "sp_plan_cache.lock", "exec/plan_cache.h",                                 \
       "builds that are going on, beginnings and ends of plans")                                    \
-    X(LEAF, COMPILED, "sp_compiled.lock", "model/session.h", "idle sessions of a plan")            \
-    X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "model/run_slots.h", "those who wait for a run slot")  \
+    X(LEAF, COMPILED, "sp_compiled.lock", "exec/session.h", "idle sessions of a plan")             \
+    X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "those who wait for a run slot")   \
     X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
     X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")
 

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/option.h"
-#include "model/model_object.h"
+#include "exec/model_object.h"
 #include "ops/device_kernels.h"
 #include "ops/op_kernels.h"
 #include "ops/op_list.h"

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "model/future.h"
+#include "exec/future.h"
 #include "runtime/runtime_state.h"
 
 sp_status sp_future_retain(sp_future future)

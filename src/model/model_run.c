@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that run a model: from the caller's tensors to a plan, its run, and back. */
 #include "base/error.h"
-#include "model/model_object.h"
-#include "model/parts.h"
-#include "model/run_ports.h"
-#include "model/submitted.h"
+#include "exec/model_object.h"
+#include "exec/parts.h"
+#include "exec/run_ports.h"
+#include "exec/submitted.h"
 #include "runtime/current_stream.h"
 
 static sp_status run_plan(sp_rt_model *model, sp_compiled *compiled, sp_run_ports *ports,

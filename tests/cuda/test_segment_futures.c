@@ -3,7 +3,7 @@
  * and then, in the caller's memory, with the bits of every other run. */
 #include <string.h>
 
-#include "model/model_object.h"
+#include "exec/model_object.h"
 #include "segment_fixture.h"
 
 static void wait_for_future(void *ctx, sp_status status)

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "device/wait.h"
-#include "model/session.h"
+#include "exec/session.h"
 #include "runtime/current_stream.h"
 #include "segment_fixture.h"
 #include "support/onnx_writer.h"

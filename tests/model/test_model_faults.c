@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "device/null/null.h"
-#include "model/model_object.h"
+#include "exec/model_object.h"
 #include "run_fixture.h"
 #include "runtime/runtime_state.h"
 

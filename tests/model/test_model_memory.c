@@ -10,7 +10,7 @@
 #include <streampool/stream.h>
 
 #include "base/heap.h"
-#include "model/model_object.h"
+#include "exec/model_object.h"
 #include "run_fixture.h"
 
 /* Runs of ROWS rows and some more want blocks of one size, each a slab of its own. */

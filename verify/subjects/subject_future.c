@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "device/host_executor.h"
-#include "model/future.h"
+#include "exec/future.h"
 #include "sched/subject.h"
 
 typedef struct world {

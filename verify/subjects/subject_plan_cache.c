@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/plan_cache.h"
+#include "exec/plan_cache.h"
 #include "sched/subject.h"
 
 typedef struct cache_world {

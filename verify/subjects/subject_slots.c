@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "model/run_slots.h"
+#include "exec/run_slots.h"
 #include "sched/subject.h"
 
 typedef struct slots_world {

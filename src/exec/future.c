@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Futures: life, waits and callbacks. What the run does is in submitted.c. */
+#include "exec/future.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/thread_record.h"
+#include "device/wait.h"
+#include "exec/submitted.h"
+#include "runtime/runtime_state.h"
+
+static void future_make(sp_object *object);
+static void future_destroy(sp_object *object);
+
+static sp_handle_table futures = {/* process-wide: the table of all future handles */
+                                  .kind = SP_KIND_FUTURE,
+                                  .object_bytes = sizeof(sp_rt_future),
+                                  .make = future_make,
+                                  .destroy = future_destroy,
+                                  .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
+
+/* ---- life ---- */
+
+static sp_rt_future *future_of(sp_object *object)
+{
+    return SP_CONTAINER_OF(object, sp_rt_future, object);
+}
+
+/* A run waits for its last point once it is submitted, before that for a run slot, which is no
+ * point. Whoever waits for `value` holds the future, so the fields are those of its life. */
+static uint64_t each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
+{
+    const sp_rt_future *future = SP_CONTAINER_OF(timeline, sp_rt_future, timeline);
+    (void)value;
+    if (sp_load_acquire(&future->is_started) != 0) visit(ctx, future->point);
+    return 0;
+}
+
+static const sp_timeline_source future_source = {.each_wait = each_wait};
+
+static void future_make(sp_object *object)
+{
+    sp_timeline *timeline = &future_of(object)->timeline;
+    sp__timeline_init(timeline, NULL);
+    timeline->source = &future_source;
+}
+
+static void future_destroy(sp_object *object)
+{
+    if (!sp__runtime_is_forked()) sp__handle_recycle(&futures, object);
+}
+
+sp_status sp__future_new(sp_rt_future **out)
+{
+    sp_object *object;
+    SP_TRY(sp__handle_take(&futures, &object));
+    sp_rt_future *future = future_of(object);
+    future->value = sp_load_relaxed(&future->timeline.done) + 1;
+    future->fault = SP_NO_FAULT;
+    sp_store_relaxed(&future->is_started, 0);
+    sp_store_relaxed(&future->session_waiter.is_waiting, 0);
+    future->session = NULL;
+    future->has_slot = future->has_queue = future->is_counted = false;
+    *out = future;
+    return SP_OK;
+}
+
+void sp__future_discard(sp_rt_future *future)
+{
+    sp__handle_recycle(&futures, &future->object);
+}
+
+sp_future sp__future_publish(sp_rt_future *future)
+{
+    return (sp_future){sp__handle_publish_held(&futures, &future->object)};
+}
+
+void sp__future_start(sp_rt_future *future, sp_point point)
+{
+    future->point = point;
+    if (SP_PLANTED(relaxed_start)) {
+        sp_store_relaxed(&future->is_started, 1);
+    } else {
+        sp_store_release(&future->is_started, 1);
+    }
+}
+
+void sp__future_complete(sp_rt_future *future)
+{
+    sp__timeline_advance(&future->timeline, future->value);
+}
+
+void sp__future_drop(sp_rt_future *future)
+{
+    sp__object_drop(&futures, &future->object);
+}
+
+void sp__futures_free(void)
+{
+    sp__handle_table_reset(&futures);
+}
+
+sp_status sp__future_hold(sp_future handle, sp_rt_future **out)
+{
+    if (sp__runtime_is_forked()) SP_TRY(sp__runtime_enter()); /* fails, with the message */
+    sp_object *object = sp__handle_hold(&futures, handle.bits, "future");
+    if (object == NULL) return SP_INVALID;
+    *out = future_of(object);
+    return SP_OK;
+}
+
+sp_status sp__future_retain(sp_future handle)
+{
+    return sp__handle_retain(&futures, handle.bits, "future");
+}
+
+sp_status sp__future_release(sp_future handle)
+{
+    return sp__handle_release(&futures, handle.bits, "future");
+}
+
+/* ---- wait ---- */
+
+static sp_point end_of(sp_rt_future *future)
+{
+    return (sp_point){&future->timeline, future->value};
+}
+
+/* First for the run's own point: whoever waits there helps to reach it. Its completion makes the
+ * future done. */
+static sp_status wait_for_end(sp_rt_future *future, uint64_t deadline_ns)
+{
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    if (deadline_ns == SP_NO_DEADLINE && sp__thread_is_inside_callback(record)) {
+        sp__submitted_hurry(future);
+    }
+    if (sp_load_acquire(&future->is_started) != 0) {
+        SP_TRY(sp__point_wait_passed(future->point, deadline_ns));
+    }
+    return sp__point_wait_passed(end_of(future), deadline_ns);
+}
+
+sp_status sp__future_wait(sp_rt_future *future, uint64_t deadline_ns)
+{
+    sp_status status = SP_OK;
+    if (!sp__point_has_passed(end_of(future))) status = wait_for_end(future, deadline_ns);
+    if (status == SP_OK) {
+        status = sp__fault_report(future->fault);
+    } else if (status == SP_TIMEOUT) {
+        status = sp__fail(SP_TIMEOUT, "the run was not done in time; it goes on");
+    }
+    return status;
+}
+
+/* A device may learn only by the look that the run has come to its end. */
+static bool is_done(sp_rt_future *future)
+{
+    if (!sp__point_has_passed(end_of(future)) && sp_load_acquire(&future->is_started) != 0) {
+        (void)sp__point_look(future->point);
+    }
+    return sp__point_has_passed(end_of(future));
+}
+
+sp_status sp__future_query(sp_rt_future *future)
+{
+    return is_done(future) ? sp__fault_report(future->fault) : SP_NOT_READY;
+}
+
+/* ---- callbacks ---- */
+
+typedef struct future_callback {
+    sp_waiter waiter;
+    sp_host_job job;
+    sp_rt_future *future; /* held */
+    sp_future_function fn;
+    void *ctx;
+} future_callback;
+
+static void call_user(sp_host_job *job)
+{
+    future_callback *callback = SP_CONTAINER_OF(job, future_callback, job);
+    const future_callback copy = *callback;
+    const sp_status status = sp__fault_report(copy.future->fault);
+    sp__future_drop(copy.future);
+    sp_free(callback);
+    copy.fn(copy.ctx, status);
+}
+
+/* The executor has stopped only if a run was refused after a shutdown: its slot came from a thread
+ * that went on later. */
+static void fire_callback(sp_waiter *waiter)
+{
+    future_callback *callback = SP_CONTAINER_OF(waiter, future_callback, waiter);
+    if (!sp__host_executor_post(&callback->job)) sp__host_executor_run_apart(&callback->job);
+}
+
+sp_status sp__future_call_later(sp_rt_future *future, sp_future_function fn, void *ctx)
+{
+    future_callback *callback = sp_malloc(sizeof *callback);
+    if (callback == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a callback");
+    *callback = (future_callback){.waiter = {.value = future->value, .fire = fire_callback},
+                                  .job = {.run = call_user},
+                                  .future = future,
+                                  .fn = fn,
+                                  .ctx = ctx};
+    if (sp_load_acquire(&future->is_started) != 0) sp__point_flush(future->point);
+    /* From here on it may be called in no time. */
+    if (!is_done(future) && sp__timeline_register(&future->timeline, &callback->waiter)) {
+        return SP_OK;
+    }
+    if (sp__host_executor_post(&callback->job)) return SP_OK;
+    sp_free(callback);
+    return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) during the call");
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One compiled plan, computed for a caller that waits: in a run slot of the device, in a session.
+ */
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/thread_record.h"
+#include "exec/model_object.h"
+#include "exec/submitted.h"
+
+/* ---- run slots of devices ---- */
+
+static struct {
+    /* By device index; published by release, kept. */
+    SP_ATOMIC(sp_run_slots *) by_device[SP_MAX_DEVICES];
+} all_slots; /* process-wide: runs of all models share a device's slots */
+
+sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
+{
+    /* Pairs with the release below: the slots are initialised. */
+    sp_run_slots *slots = sp_load_acquire(&all_slots.by_device[device->index]);
+    if (SP_LIKELY(slots != NULL)) return slots;
+    sp_run_slots *fresh = sp_aligned_malloc(SP_CACHE_LINE, sizeof *fresh);
+    if (fresh == NULL) {
+        sp__fail(SP_OUT_OF_MEMORY, "no memory for the run slots of %s", device->dev->limits.name);
+        return NULL;
+    }
+    sp__run_slots_init(fresh, device->dev->limits.run_slots);
+    if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) return fresh;
+    sp__run_slots_deinit(fresh);
+    sp_free(fresh);
+    return slots;
+}
+
+/* ---- compute ---- */
+
+void sp__model_count_in(sp_rt_model *model)
+{
+    const uint32_t now = sp_fetch_add_relaxed(&model->in_flight, 1) + 1;
+    uint32_t most = sp_load_relaxed(&model->most_in_flight);
+    while (most < now && !sp_cas_relaxed(&model->most_in_flight, &most, now)) {
+    }
+}
+
+/* On the stream, or, if there is none, here and now. */
+static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
+                                const void *const *inputs, void **outputs,
+                                const sp_stream_ref *stream)
+{
+    sp_session *session;
+    SP_TRY(sp__session_take(compiled, stream != NULL, &session));
+    sp_status status = SP_OK;
+    /* Where outputs are copied at the end, those that nobody wants are not. */
+    if (stream == NULL || session->staging == NULL) {
+        status = sp__session_cover_unwanted(session, false, outputs);
+    }
+    if (status == SP_OK) {
+        sp__model_count_in(model);
+        status = stream == NULL ? sp__session_run_inline(session, inputs, outputs)
+                                : sp__session_run(session, stream, inputs, outputs);
+        sp_fetch_sub_relaxed(&model->in_flight, 1);
+    }
+    sp__submitted_go_on(sp__session_give(session), NULL);
+    return status;
+}
+
+sp_status sp__model_compute(sp_rt_model *model, sp_compiled *compiled, const void *const *inputs,
+                            void **outputs, const sp_stream_ref *stream)
+{
+    if (stream == NULL) return run_in_session(model, compiled, inputs, outputs, NULL);
+    sp_run_slots *slots = sp__device_run_slots(model->device);
+    if (slots == NULL) return SP_OUT_OF_MEMORY;
+    SP_TRY(sp__run_slots_take(slots));
+    const sp_status status = run_in_session(model, compiled, inputs, outputs, stream);
+    sp__submitted_go_on(NULL, sp__run_slots_give(slots));
+    return status;
+}
+
+sp_status sp__is_inside_callback(bool *out)
+{
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    *out = sp__thread_is_inside_callback(record);
+    return SP_OK;
+}

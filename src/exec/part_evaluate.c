@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node between two parts, run at once on the calling thread by the kernels that a plan would
+ * have: the values that decide its shape are no part of a key then, however they change. */
+#include "base/error.h"
+#include "base/fpenv.h"
+#include "base/heap.h"
+#include "exec/parts_build.h"
+#include "ops/evaluate.h"
+#include "ops/registry.h"
+
+/* Bytes and multiply-adds of a node that is not worth a plan of its own. */
+#define SMALL_WORK (UINT64_C(1) << 20)
+
+typedef struct evaluation {
+    sp_parts *parts;
+    const sp_graph_node *node;
+    sp_op_value *inputs, *outputs;
+    sp_array *arrays;
+} evaluation;
+
+static bool is_deciding(const sp_graph_node *node, uint32_t input)
+{
+    return input < 32 && (sp__op_deciding_inputs(node->op) >> input & 1) != 0;
+}
+
+static sp_status look_at_inputs(const evaluation *e)
+{
+    for (uint32_t i = 0; i < e->node->input_count; i++) {
+        if (e->node->inputs[i] == SP_NO_VALUE) continue;
+        sp_part_value value;
+        SP_TRY(sp__parts_look(e->parts, e->node->inputs[i], &value));
+        e->inputs[i] = (sp_op_value){.is_present = true,
+                                     .dtype = value.dtype,
+                                     .shape = value.shape,
+                                     .bytes = value.bytes,
+                                     .data = value.data};
+    }
+    return SP_OK;
+}
+
+/* Values of many bytes are never part of a key. */
+static bool is_for_a_plan(const evaluation *e, const sp_op_call *call)
+{
+    for (uint32_t i = 0; i < e->node->input_count; i++) {
+        if (is_deciding(e->node, i) && e->inputs[i].bytes > SP_DECIDING_BYTES) return false;
+    }
+    return sp__op_work(call) > SMALL_WORK;
+}
+
+static void make_known(const evaluation *e)
+{
+    for (uint32_t i = 0; i < e->node->input_count; i++) {
+        const uint32_t value = e->node->inputs[i];
+        if (!is_deciding(e->node, i) || value == SP_NO_VALUE) continue;
+        e->parts->values.list[value].is_known = true;
+    }
+}
+
+/* Before the memory is taken: values may ask for any amount. */
+static sp_status check_room(const evaluation *e, const sp_op_call *call)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        bytes += call->outputs[i].bytes; /* no overflow: what there is room for, and one more */
+        SP_TRY(sp__part_check_room(&e->parts->values, bytes));
+    }
+    return SP_OK;
+}
+
+static sp_status set_outputs(const evaluation *e)
+{
+    sp_status status = SP_OK;
+    for (uint32_t i = 0; i < e->node->output_count; i++) {
+        if (status != SP_OK) {
+            sp__array_deinit(&e->arrays[i]);
+            continue;
+        }
+        sp_part_value value;
+        status = sp__part_adopt(&e->parts->values, &e->arrays[i], &value);
+        if (status == SP_OK) sp__part_set(&e->parts->values, e->node->outputs[i], &value);
+    }
+    return status;
+}
+
+static sp_status evaluate(const evaluation *e)
+{
+    SP_TRY(look_at_inputs(e));
+    sp_op_call call = sp__graph_node_call(e->node, e->inputs, e->outputs);
+    SP_TRY(sp__op_infer(&call));
+    if (is_for_a_plan(e, &call)) {
+        make_known(e);
+        return SP_OK;
+    }
+    SP_TRY(check_room(e, &call));
+    SP_TRY(sp__evaluate(&call, sp__cpu_kernels(sp__cpu_isa_selected()), e->arrays));
+    return set_outputs(e);
+}
+
+sp_status sp__parts_evaluate(sp_parts *parts, const sp_graph_node *node)
+{
+    const evaluation e = {.parts = parts,
+                          .node = node,
+                          .inputs = sp_calloc(node->input_count, sizeof(*e.inputs)),
+                          .outputs = sp_calloc(node->output_count, sizeof(*e.outputs)),
+                          .arrays = sp_calloc(node->output_count, sizeof(*e.arrays))};
+    const bool is_made = e.inputs != NULL && e.outputs != NULL && e.arrays != NULL;
+    const sp_fpenv before = sp_fpenv_enter(); /* the shape rules too compute */
+    sp_status status =
+        is_made ? evaluate(&e) : sp__fail(SP_OUT_OF_MEMORY, "no memory to compute a node");
+    sp_fpenv_leave(before);
+    sp_free(e.inputs);
+    sp_free(e.outputs);
+    sp_free(e.arrays);
+    return status == SP_OK ? SP_OK : sp__graph_fail_node(status, node);
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/plan_cache.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/heap.h"
+
+#define IS_LIVE ((uint64_t)1 << 63)
+
+/* A build that is going on; lives on its builder's stack. */
+struct sp_plan_building {
+    sp_plan_building *next;
+    const sp_plan_key *key;
+};
+
+/* ---- use ---- */
+
+/* Uses the place's plan, whichever it is, if there is one. */
+static bool hold(sp_plan_place *place)
+{
+    uint64_t word = sp_load_relaxed(&place->word);
+    do {
+        if ((word & IS_LIVE) == 0) return false;
+        /* Pairs with the release in publish_locked: the plan and its key are complete. */
+    } while (!sp_cas_acquire(&place->word, &word, word + 1));
+    return true;
+}
+
+static void private_free(sp_plan_place *place)
+{
+    if (place->compiled != NULL) sp__compiled_destroy(place->compiled);
+    sp_free(place->words);
+    sp_free(place);
+}
+
+void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place)
+{
+    if (SP_UNLIKELY(place->is_private)) {
+        private_free(place);
+        return;
+    }
+    /* Publishes what the user did with the plan to whoever ends its life; see also `waiting`. */
+    const uint64_t before = sp_fetch_sub_seq_cst(&place->word, (uint64_t)1);
+    const bool is_last = before == (IS_LIVE | 1);
+    if (SP_LIKELY(!is_last || sp_load_seq_cst(&cache->waiting) == 0)) return;
+    if (SP_PLANTED(quiet_drop)) return;
+    /* Whoever waits has looked at the words under the lock: the signal comes before or after. */
+    sp_mutex_lock(&cache->lock);
+    sp_cond_broadcast(&cache->changed);
+    sp_mutex_unlock(&cache->lock);
+}
+
+/* Plans published so far; relaxed, see last_use. process-wide: plans of all models are compared by
+ * their last use. */
+static sp_atomic_u64 newest_era;
+
+/* One write an era, so that threads do not take the line from each other. */
+static void note_use(sp_plan_place *place)
+{
+    const uint64_t era = sp_load_relaxed(&newest_era);
+    if (sp_load_relaxed(&place->last_use) != era) sp_store_relaxed(&place->last_use, era);
+}
+
+/* Place number `step` on the way of a search that begins where the key's hash says. */
+static uint32_t place_of(const sp_plan_cache *cache, const sp_plan_key *key, uint32_t step)
+{
+    return (uint32_t)((key->hash + step) % cache->place_count);
+}
+
+/* The key's plan, in use by the caller now, or NULL. */
+static sp_plan_place *look_up(sp_plan_cache *cache, const sp_plan_key *key)
+{
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        const uint32_t at = place_of(cache, key, i);
+        sp_plan_place *place = &cache->places[at];
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !hold(place)) continue;
+        if (sp__plan_key_is(key, place->words, place->word_count)) {
+            note_use(place);
+            return place;
+        }
+        sp__plan_cache_drop(cache, place); /* of another life, or of a key with this hash */
+    }
+    return NULL;
+}
+
+/* The same under the lock, where plans keep their places: so no other plan is used meanwhile, whose
+ * drop might want the lock. */
+static sp_plan_place *look_up_locked(sp_plan_cache *cache, const sp_plan_key *key)
+    SP_REQUIRES(&cache->lock)
+{
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        const uint32_t at = place_of(cache, key, i);
+        sp_plan_place *place = &cache->places[at];
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash) continue;
+        if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
+        if (!sp__plan_key_is(key, place->words, place->word_count)) continue;
+        (void)hold(place); /* it is live */
+        note_use(place);
+        return place;
+    }
+    return NULL;
+}
+
+/* ---- places ---- */
+
+/* What a plan leaves behind when its life has ended, freed without the lock. */
+typedef struct leavings {
+    sp_compiled *compiled;
+    uint64_t *words;
+} leavings;
+
+static void leavings_free(const leavings *left)
+{
+    if (left->compiled != NULL) sp__compiled_destroy(left->compiled);
+    sp_free(left->words);
+}
+
+static sp_plan_place *empty_place_locked(sp_plan_cache *cache, const sp_plan_key *key)
+    SP_REQUIRES(&cache->lock)
+{
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        sp_plan_place *place = &cache->places[place_of(cache, key, i)];
+        if (!place->is_reserved && sp_load_relaxed(&place->word) == 0) return place;
+    }
+    return NULL;
+}
+
+static bool is_idle(const sp_plan_place *place)
+{
+    /* Sequentially consistent: see `waiting`. */
+    const uint64_t word = sp_load_seq_cst(&place->word);
+    return SP_PLANTED(evict_in_use) ? word != 0 : word == IS_LIVE;
+}
+
+/* Ends the life of a plan, unless somebody has begun to use it. */
+static bool evict_locked(sp_plan_cache *cache, sp_plan_place *place, leavings *left)
+    SP_REQUIRES(&cache->lock)
+{
+    uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&place->word) : IS_LIVE;
+    /* Acquire: the drop of the last user. */
+    if (!sp_cas_acquire(&place->word, &word, 0)) return false;
+    *left = (leavings){place->compiled, place->words};
+    place->compiled = NULL;
+    place->words = NULL;
+    sp_store_relaxed(&cache->hashes[place - cache->places], 0);
+    sp_fetch_sub_relaxed(&cache->plan_count, 1);
+    sp_fetch_add_relaxed(&cache->evictions, (uint64_t)1);
+    return true;
+}
+
+static sp_plan_place *oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cache->lock)
+{
+    sp_plan_place *oldest = NULL;
+    uint64_t oldest_use = UINT64_MAX;
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        sp_plan_place *place = &cache->places[i];
+        const uint64_t use = sp_load_relaxed(&place->last_use);
+        if (place->is_reserved || use >= oldest_use || !is_idle(place)) continue;
+        oldest = place;
+        oldest_use = use;
+    }
+    return oldest;
+}
+
+/* The place of a plan that nobody uses and whose life has ended here, or NULL. */
+static sp_plan_place *victim_locked(sp_plan_cache *cache, leavings *left) SP_REQUIRES(&cache->lock)
+{
+    for (;;) {
+        sp_plan_place *place = oldest_idle_locked(cache);
+        if (place == NULL || evict_locked(cache, place, left)) return place;
+    }
+}
+
+static sp_plan_place *reserve_locked(sp_plan_cache *cache, const sp_plan_key *key, leavings *left)
+    SP_REQUIRES(&cache->lock)
+{
+    sp_plan_place *place = empty_place_locked(cache, key);
+    if (place == NULL) place = victim_locked(cache, left);
+    if (place != NULL) place->is_reserved = true;
+    return place;
+}
+
+/* ---- builds ---- */
+
+static bool is_building_locked(sp_plan_cache *cache, const sp_plan_key *key)
+    SP_REQUIRES(&cache->lock)
+{
+    const sp_plan_building *other = cache->building;
+    while (other != NULL && !sp__plan_key_is(key, other->key->words, other->key->count)) {
+        other = other->next;
+    }
+    return other != NULL;
+}
+
+static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mine)
+    SP_REQUIRES(&cache->lock)
+{
+    sp_plan_building **place = &cache->building;
+    while (*place != mine) place = &(*place)->next;
+    *place = mine->next;
+}
+
+/* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would take more than it may. */
+static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *request,
+                         const sp_plan **out)
+{
+    SP_TRY(sp__plan_compile(cache->graph, request, out));
+    const sp_status status = sp__plan_check_bytes(*out, cache->max_run_bytes);
+    if (status != SP_OK) sp__plan_free(*out);
+    return status;
+}
+
+/* Outside of every lock: a build takes long, and builds of other keys go on beside it. What it
+ * makes stands in the place, which is the builder's alone. */
+static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, const sp_plan_key *key,
+                       sp_plan_place *place)
+{
+    sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
+    const size_t bytes = key->count * sizeof *place->words;
+    const sp_plan *plan;
+    SP_TRY(compile(cache, request, &plan));
+    SP_TRY(sp__compiled_create(plan, cache->device, cache->weights, &place->compiled));
+    place->word_count = key->count;
+    place->words = sp_malloc(bytes);
+    if (place->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
+    memcpy(place->words, key->words, bytes);
+    return sp__compiled_prepare(place->compiled);
+}
+
+/* What there is of it goes, if the build failed. */
+static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
+                                const sp_plan_key *key, sp_plan_place *place)
+{
+    const sp_status status = build(cache, request, key, place);
+    if (status == SP_OK) return SP_OK;
+    const leavings left = {place->compiled, place->words};
+    place->compiled = NULL;
+    place->words = NULL;
+    leavings_free(&left);
+    return status;
+}
+
+static void publish_locked(sp_plan_cache *cache, sp_plan_place *place, const sp_plan_key *key)
+    SP_REQUIRES(&cache->lock)
+{
+    sp_store_relaxed(&place->last_use, sp_fetch_add_relaxed(&newest_era, (uint64_t)1));
+    sp_store_relaxed(&cache->hashes[place - cache->places], key->hash);
+    sp_store_release(&place->word, IS_LIVE | 1); /* in use by its builder */
+    sp_store_relaxed(&cache->newest, place);
+    sp_fetch_add_relaxed(&cache->plan_count, 1);
+}
+
+static sp_status build_private(sp_plan_cache *cache, const sp_plan_request *request,
+                               const sp_plan_key *key, sp_plan_place **out)
+{
+    sp_plan_place *place = sp_aligned_malloc(_Alignof(sp_plan_place), sizeof *place);
+    if (place == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    memset(place, 0, sizeof *place);
+    place->is_private = true;
+    const sp_status status = build_or_clear(cache, request, key, place);
+    if (status != SP_OK) {
+        private_free(place);
+        return status;
+    }
+    *out = place;
+    return SP_OK;
+}
+
+/* ---- find ---- */
+
+/* Until the key's plan is there, or the caller is to build it in *place; NULL for both if there is
+ * no place and the caller must not wait for one. */
+static sp_plan_place *find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
+                                  sp_plan_place **place, leavings *left) SP_REQUIRES(&cache->lock)
+{
+    sp_plan_place *found = NULL;
+    *place = NULL;
+    for (;;) {
+        if (!SP_PLANTED(build_twice)) {
+            found = look_up_locked(cache, key);
+            if (found != NULL) break;
+            if (is_building_locked(cache, key)) {
+                if (!may_wait) break; /* the builder may wait for the caller */
+                sp_cond_wait(&cache->changed, &cache->lock);
+                continue;
+            }
+        }
+        *place = reserve_locked(cache, key, left);
+        if (*place != NULL || !may_wait) break;
+        sp_fetch_add_seq_cst(&cache->waiting, 1);
+        *place = reserve_locked(cache, key, left);
+        if (*place == NULL) sp_cond_wait(&cache->changed, &cache->lock);
+        sp_fetch_sub_relaxed(&cache->waiting, 1);
+        if (*place != NULL) break;
+    }
+    return found;
+}
+
+static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_request *request,
+                                           const sp_plan_key *key, bool may_wait,
+                                           sp_plan_place **out)
+{
+    sp_plan_building mine = {.key = key};
+    leavings left = {0};
+    sp_plan_place *place;
+    sp_mutex_lock(&cache->lock);
+    *out = find_locked(cache, key, may_wait, &place, &left);
+    if (place != NULL) {
+        mine.next = cache->building;
+        cache->building = &mine;
+    }
+    sp_mutex_unlock(&cache->lock);
+    if (*out != NULL) return SP_OK;
+    if (place == NULL) return build_private(cache, request, key, out);
+
+    leavings_free(&left);
+    sp_delay_point();
+    const sp_status status = build_or_clear(cache, request, key, place);
+
+    sp_mutex_lock(&cache->lock);
+    end_building_locked(cache, &mine);
+    place->is_reserved = false;
+    if (status == SP_OK) publish_locked(cache, place, key);
+    if (status == SP_OK || !SP_PLANTED(quiet_failure)) sp_cond_broadcast(&cache->changed);
+    sp_mutex_unlock(&cache->lock);
+    if (status != SP_OK) return status;
+    sp__compiled_make_spares(place->compiled); /* in use already: others may end them again */
+    *out = place;
+    return SP_OK;
+}
+
+sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request, bool may_wait,
+                              sp_plan_place **out)
+{
+    sp_plan_key key;
+    SP_TRY(sp__plan_key_make(&key, request));
+    sp_status status = SP_OK;
+    *out = look_up(cache, &key);
+    if (SP_UNLIKELY(*out == NULL)) status = find_or_build(cache, request, &key, may_wait, out);
+    sp__plan_key_free(&key);
+    return status;
+}
+
+/* ---- giving memory back ---- */
+
+uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache)
+{
+    sp_mutex_lock(&cache->lock);
+    const sp_plan_place *place = oldest_idle_locked(cache);
+    const uint64_t use = place != NULL ? sp_load_relaxed(&place->last_use) : UINT64_MAX;
+    sp_mutex_unlock(&cache->lock);
+    return use;
+}
+
+bool sp__plan_cache_give_plan(sp_plan_cache *cache)
+{
+    leavings left = {0};
+    sp_mutex_lock(&cache->lock);
+    const bool is_given = victim_locked(cache, &left) != NULL;
+    sp_mutex_unlock(&cache->lock);
+    leavings_free(&left);
+    return is_given;
+}
+
+bool sp__plan_cache_give_session(sp_plan_cache *cache)
+{
+    bool is_given = false;
+    for (uint32_t i = 0; i < cache->place_count && !is_given; i++) {
+        sp_plan_place *place = &cache->places[i];
+        if (!hold(place)) continue;
+        is_given = sp__compiled_give_session(place->compiled);
+        sp__plan_cache_drop(cache, place);
+    }
+    return is_given;
+}
+
+/* ---- life ---- */
+
+sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
+                              const sp_memory *weights, uint32_t place_count)
+{
+    cache->graph = graph;
+    cache->device = device;
+    cache->weights = weights;
+    cache->place_count = place_count;
+    sp_mutex_init(&cache->lock, SP_LOCK_PLAN_CACHE);
+    sp_cond_init(&cache->changed);
+    const size_t bytes = place_count * sizeof *cache->places;
+    cache->places = sp_aligned_malloc(_Alignof(sp_plan_place), bytes);
+    cache->hashes = sp_calloc(place_count, sizeof *cache->hashes);
+    if (cache->places == NULL || cache->hashes == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model's plans");
+    }
+    memset(cache->places, 0, bytes);
+    return SP_OK;
+}
+
+void sp__plan_cache_deinit(sp_plan_cache *cache)
+{
+    /* With no places, or no hashes, no plan was ever made. */
+    const uint32_t count = cache->hashes != NULL && cache->places != NULL ? cache->place_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const sp_plan_place *place = &cache->places[i];
+        SP_ASSERT((sp_load_relaxed(&place->word) & ~IS_LIVE) == 0);
+        leavings_free(&(leavings){place->compiled, place->words});
+    }
+    sp_free(cache->places);
+    sp_free(cache->hashes);
+    if (cache->graph == NULL) return; /* never initialised */
+    sp_cond_deinit(&cache->changed);
+    sp_mutex_deinit(&cache->lock);
+}
+
+sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache)
+{
+    sp_plan_place *place = sp_load_relaxed(&cache->newest);
+    return place != NULL && hold(place) ? place : NULL;
+}
+
+uint32_t sp__plan_cache_sessions(sp_plan_cache *cache)
+{
+    uint32_t count = 0;
+    /* Uses none, since a plan in use gives nothing up. */
+    sp_mutex_lock(&cache->lock);
+    for (uint32_t i = 0; i < cache->place_count; i++) {
+        const sp_plan_place *place = &cache->places[i];
+        if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
+        count += sp_load_relaxed(&place->compiled->session_count);
+    }
+    sp_mutex_unlock(&cache->lock);
+    return count;
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiled plans, their sessions, and runs. The lists that a session replays are made in
+ * session_list.c. */
+#include "exec/session.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/option.h"
+#include "device/thread_record.h"
+#include "exec/submitted.h"
+#include "ops/device_kernels.h"
+
+/* ---- compiled plans ---- */
+
+static sp_status make_labels(sp_compiled *compiled)
+{
+    const sp_plan *plan = compiled->plan;
+    compiled->labels = sp_calloc(plan->step_count, sizeof *compiled->labels);
+    if (compiled->labels == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const sp_plan_step *step = &plan->steps[i];
+        char label[128];
+        snprintf(label, sizeof label, "node '%.80s' (%.24s)", step->node_name, step->op_name);
+        compiled->labels[i] = sp_strdup(label);
+        if (compiled->labels[i] == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    return SP_OK;
+}
+
+/* What the cpu's steps need there. */
+static sp_status reach_cpu(sp_compiled *compiled)
+{
+    const sp_graph *graph = compiled->plan->graph;
+    const sp_plan *plan = compiled->plan;
+    SP_TRY(sp__rt_device_find((sp_device){0}, &compiled->cpu));
+    SP_TRY(sp__side_queues_make(compiled->cpu, compiled->device));
+    SP_TRY(sp__upload(compiled->cpu, graph->weights, graph->weight_count, &compiled->cpu_weights));
+    return sp__upload(compiled->cpu, plan->constants, plan->constant_count,
+                      &compiled->cpu_constants);
+}
+
+static sp_status cut_plan(sp_compiled *compiled)
+{
+    const sp_plan *plan = compiled->plan;
+    const sp_rt_device *device = compiled->device;
+    bool *is_on_cpu = sp_calloc(plan->step_count, sizeof *is_on_cpu);
+    if (is_on_cpu == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    uint32_t count = 0;
+    if (device->index != 0) { /* that is cpu */
+        count = sp__segments_choose(plan, sp__device_kernels(device->dev),
+                                    sp_option_text(SP_OPTION_CPU_OPS), is_on_cpu);
+    }
+    sp_status status = sp__segments_cut(plan, is_on_cpu, &compiled->segments);
+    sp_free(is_on_cpu);
+    if (status != SP_OK || count == 0) return status;
+    status = reach_cpu(compiled);
+    if (status == SP_OK) return SP_OK;
+    return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count, plan->step_count);
+}
+
+sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
+                              sp_compiled **out)
+{
+    sp_compiled *compiled = sp_calloc(1, sizeof *compiled);
+    if (compiled == NULL) {
+        sp__plan_free(plan);
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    compiled->plan = plan;
+    compiled->device = device;
+    compiled->weights = weights;
+    sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
+    sp_mutex_lock(&compiled->lock);
+    compiled->end = &compiled->first;
+    sp_mutex_unlock(&compiled->lock);
+    sp_status status = make_labels(compiled);
+    if (status == SP_OK) {
+        status = sp__upload(device, plan->constants, plan->constant_count, &compiled->constants);
+    }
+    if (status == SP_OK) status = cut_plan(compiled);
+    if (status != SP_OK) {
+        sp__compiled_destroy(compiled);
+        return status;
+    }
+    *out = compiled;
+    return SP_OK;
+}
+
+static void session_destroy(sp_session *session)
+{
+    sp_rt_device *device = session->compiled->device;
+    sp__session_lists_free(session);
+    if (session->mirror != NULL) sp__allocator_give(&device->staging, session->mirror);
+    if (session->arena != NULL) sp__allocator_give(&device->allocator, session->arena);
+    if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
+    sp__staging_destroy(session->staging);
+    sp_free(session->ports);
+    sp_free(session->slots);
+    sp_free(session);
+}
+
+static sp_session *take_idle(sp_compiled *compiled)
+{
+    sp_mutex_lock(&compiled->lock);
+    sp_session *session = compiled->idle;
+    if (session != NULL) compiled->idle = session->next;
+    sp_mutex_unlock(&compiled->lock);
+    return session;
+}
+
+static void unlink_locked(sp_compiled *compiled, sp_session_waiter **place)
+    SP_REQUIRES(&compiled->lock)
+{
+    *place = (*place)->next;
+    if (*place == NULL) compiled->end = place;
+}
+
+/* The first in line that is still there to be served. */
+static sp_session_waiter *next_in_line_locked(sp_compiled *compiled) SP_REQUIRES(&compiled->lock)
+{
+    for (;;) {
+        sp_session_waiter *waiter = compiled->first;
+        if (SP_LIKELY(waiter == NULL)) return NULL;
+        unlink_locked(compiled, &compiled->first);
+        uint32_t is_waiting = 1;
+        if (waiter->parker != NULL || sp_cas_acquire(&waiter->is_waiting, &is_waiting, 0)) {
+            return waiter;
+        }
+    }
+}
+
+/* To the next in line, or to the idle ones. Afterwards the model may be released, and this pool
+ * with it. */
+static sp_session_waiter *hand_on(sp_session *session)
+{
+    sp_compiled *compiled = session->compiled;
+    sp_mutex_lock(&compiled->lock);
+    sp_session_waiter *waiter = next_in_line_locked(compiled);
+    if (SP_LIKELY(waiter == NULL)) {
+        session->next = compiled->idle;
+        compiled->idle = session;
+    }
+    sp_mutex_unlock(&compiled->lock);
+    if (SP_LIKELY(waiter == NULL)) return NULL;
+    waiter->session = session;
+    sp_parker *parker = waiter->parker; /* type-stable: outlives the node */
+    if (parker == NULL) return waiter;
+    sp_store_release(&waiter->is_waiting, 0);
+    sp_parker_unpark(parker);
+    return NULL;
+}
+
+void sp__compiled_destroy(sp_compiled *compiled)
+{
+    for (sp_session *session; (session = take_idle(compiled)) != NULL;) session_destroy(session);
+    for (uint32_t i = 0; compiled->labels != NULL && i < compiled->plan->step_count; i++) {
+        sp_free(compiled->labels[i]);
+    }
+    sp_free(compiled->labels);
+    sp__upload_free(compiled->device, &compiled->constants);
+    sp__upload_free(compiled->cpu, &compiled->cpu_weights);
+    sp__upload_free(compiled->cpu, &compiled->cpu_constants);
+    sp__segments_free(&compiled->segments);
+    sp__plan_free(compiled->plan);
+    sp_mutex_deinit(&compiled->lock);
+    sp_free(compiled);
+}
+
+/* ---- making ---- */
+
+static uint64_t room_of(const sp_plan_tensor *output)
+{
+    return (output->bytes + 63) & ~(uint64_t)63;
+}
+
+static sp_status take_unwanted(sp_session *session, bool is_spare)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
+    return sp__allocator_take_any(&compiled->device->allocator, bytes, is_spare,
+                                  &session->unwanted);
+}
+
+/* True also for an arena of 0 bytes: values without bytes have their place in it too. */
+static bool has_arena(const sp_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            if (step->bindings[i].where == SP_PLACE_ARENA) return true;
+        }
+    }
+    return false;
+}
+
+/* How the caller's tensors will get to the lists. */
+static sp_status make_ports(sp_session *session)
+{
+    sp_rt_device *device = session->compiled->device;
+    const sp_plan *plan = session->compiled->plan;
+    if (device->dev->vtable->staging_create != NULL) {
+        return sp__staging_create(device, plan, session->is_spare, &session->staging);
+    }
+    const uint32_t port_count = plan->input_count + plan->output_count;
+    session->ports = sp_calloc(port_count, sizeof *session->ports);
+    session->slots = sp_calloc(port_count, sizeof *session->slots);
+    if (session->ports == NULL || session->slots == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
+    }
+    /* Who leaves the only output out is rare: that run may allocate. Of parts, all are asked for.
+     */
+    if (plan->output_count <= 1 || plan->is_part) return SP_OK;
+    return take_unwanted(session, session->is_spare);
+}
+
+/* The arena where the cpu's steps find it, if that is another memory. */
+static sp_status make_mirror(sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    const uint64_t bytes = compiled->plan->arena_bytes;
+    if (compiled->cpu == NULL || session->staging == NULL || bytes == 0) return SP_OK;
+    return sp__allocator_take_any(&compiled->device->staging, bytes, session->is_spare,
+                                  &session->mirror);
+}
+
+static sp_status session_fill(sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
+    if (has_arena(plan)) {
+        /* No stream's: the session goes from stream to stream, and its maker may have none. */
+        SP_TRY(sp__allocator_take_any(&compiled->device->allocator, plan->arena_bytes,
+                                      session->is_spare, &session->arena));
+    }
+    SP_TRY(make_ports(session));
+    SP_TRY(make_mirror(session));
+    return sp__session_lists_make(session);
+}
+
+static sp_status session_make(sp_compiled *compiled, bool is_spare, sp_session **out)
+{
+    sp_session *session = sp_calloc(1, sizeof *session);
+    if (session == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
+    session->compiled = compiled;
+    session->is_spare = is_spare;
+    const sp_status status = session_fill(session);
+    if (status != SP_OK) {
+        session_destroy(session);
+        return status;
+    }
+    *out = session;
+    return SP_OK;
+}
+
+static void count_locked(sp_compiled *compiled, int change) SP_REQUIRES(&compiled->lock)
+{
+    compiled->alive += (uint32_t)change;
+    sp_store_relaxed(&compiled->session_count, compiled->alive);
+}
+
+/* Spare ones only as many as runs can be going on. */
+static sp_status session_new(sp_compiled *compiled, bool is_spare, sp_session **out)
+{
+    const uint32_t most = is_spare ? compiled->device->dev->limits.run_slots : UINT32_MAX;
+    sp_mutex_lock(&compiled->lock);
+    const bool is_enough = compiled->wanted >= most;
+    if (!is_enough) compiled->wanted++;
+    sp_mutex_unlock(&compiled->lock);
+    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its session");
+    const sp_status status = session_make(compiled, is_spare, out);
+    sp_mutex_lock(&compiled->lock);
+    if (status == SP_OK) {
+        count_locked(compiled, 1);
+    } else {
+        compiled->wanted--;
+    }
+    sp_mutex_unlock(&compiled->lock);
+    return status;
+}
+
+sp_status sp__compiled_prepare(sp_compiled *compiled)
+{
+    sp_session *session;
+    SP_TRY(session_new(compiled, false, &session));
+    (void)hand_on(session); /* nobody waits yet */
+    return SP_OK;
+}
+
+void sp__compiled_make_spares(sp_compiled *compiled)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    for (sp_session *session; session_new(compiled, true, &session) == SP_OK;) {
+        sp__submitted_go_on(hand_on(session), NULL);
+    }
+    sp__error_put_back(&scope);
+}
+
+bool sp__compiled_give_session(sp_compiled *compiled)
+{
+    sp_session *session = NULL;
+    sp_mutex_lock(&compiled->lock);
+    /* Whoever finds none idle waits for one in a run: so there is one. */
+    const uint32_t count = SP_PLANTED(unmade_session_counts) ? compiled->wanted : compiled->alive;
+    if (count > 1 || SP_PLANTED(last_session_given)) session = compiled->idle;
+    if (session != NULL) {
+        compiled->idle = session->next;
+        compiled->wanted--;
+        count_locked(compiled, -1);
+    }
+    sp_mutex_unlock(&compiled->lock);
+    if (session == NULL) return false;
+    session_destroy(session);
+    return true;
+}
+
+/* Stands in line, unless a session has come back meanwhile: then takes that. */
+static sp_session *stand_in_line(sp_compiled *compiled, sp_session_waiter *waiter)
+{
+    sp_mutex_lock(&compiled->lock);
+    sp_session *session = compiled->idle;
+    if (session != NULL) {
+        compiled->idle = session->next;
+    } else {
+        waiter->next = NULL;
+        waiter->session = NULL;
+        if (SP_PLANTED(relaxed_line)) {
+            sp_store_relaxed(&waiter->is_waiting, 1);
+        } else {
+            sp_store_release(&waiter->is_waiting, 1);
+        }
+        *compiled->end = waiter;
+        compiled->end = &waiter->next;
+    }
+    sp_mutex_unlock(&compiled->lock);
+    return session;
+}
+
+static sp_status wait_for_session(sp_compiled *compiled, sp_session **out)
+{
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    sp_session_waiter waiter = {.parker = &record->parker};
+    *out = stand_in_line(compiled, &waiter);
+    if (*out != NULL) return SP_OK;
+    while (sp_load_acquire(&waiter.is_waiting) != 0) {
+        sp_parker_park(&record->parker, SP_NO_DEADLINE);
+    }
+    *out = waiter.session;
+    return SP_OK;
+}
+
+static SP_NOINLINE sp_status take_slow(sp_compiled *compiled, bool may_wait, sp_session **out)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp_status status = session_new(compiled, may_wait, out);
+    if (status == SP_OUT_OF_MEMORY && may_wait) {
+        /* There is one at least, in a run that waits for nobody here. */
+        status = wait_for_session(compiled, out);
+    }
+    return sp__error_settle(&scope, status);
+}
+
+sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *waiter,
+                                      sp_session **out)
+{
+    *out = take_idle(compiled);
+    if (SP_LIKELY(*out != NULL)) return SP_OK;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp_status status = session_new(compiled, true, out);
+    if (status == SP_OUT_OF_MEMORY) {
+        status = SP_OK;
+        waiter->parker = NULL;
+        *out = stand_in_line(compiled, waiter);
+    }
+    return sp__error_settle(&scope, status);
+}
+
+void sp__session_leave_line(sp_compiled *compiled, sp_session_waiter *waiter)
+{
+    sp_mutex_lock(&compiled->lock);
+    sp_session_waiter **place = &compiled->first;
+    while (*place != NULL && *place != waiter) place = &(*place)->next;
+    if (*place != NULL) unlink_locked(compiled, place);
+    sp_mutex_unlock(&compiled->lock);
+}
+
+sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out)
+{
+    *out = take_idle(compiled);
+    if (SP_UNLIKELY(*out == NULL)) return take_slow(compiled, may_wait, out);
+    if (SP_PLANTED(shared_session)) (void)hand_on(*out); /* free to be taken by others too */
+    return SP_OK;
+}
+
+sp_session_waiter *sp__session_give(sp_session *session)
+{
+    return SP_PLANTED(shared_session) ? NULL : hand_on(session);
+}
+
+sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs)
+{
+    const sp_plan *plan = session->compiled->plan;
+    bool is_any = false;
+    for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
+    if (SP_LIKELY(!is_any)) return SP_OK;
+    if (session->unwanted == NULL) SP_TRY(take_unwanted(session, is_spare));
+    char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        if (outputs[i] == NULL) outputs[i] = next;
+        next += room_of(&plan->outputs[i]);
+    }
+    return SP_OK;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiled plans and sessions: how a plan gets onto a device.
+ *
+ * A compiled plan belongs to a model and is immutable but for its pool of sessions. A session is
+ * the mutable memory of one run: an arena, the command lists recorded over it, one for each segment
+ * of the plan (segments.h), and the names of the caller's tensors while it runs. A session is used
+ * by one run at a time. */
+#ifndef SP_EXEC_SESSION_H
+#define SP_EXEC_SESSION_H
+
+#include "base/wait.h"
+#include "device/command.h"
+#include "exec/staging.h"
+#include "exec/upload.h"
+#include "plan/segments.h"
+
+typedef struct sp_compiled sp_compiled;
+
+typedef struct sp_session {
+    sp_compiled *compiled;
+    bool is_spare;    /* made from memory that nobody else needed: others take turns without it */
+    sp_block *arena;  /* NULL if no step names it */
+    sp_block *mirror; /* the arena as the cpu's steps find it, if that is another memory */
+    sp_list **lists;  /* one per segment */
+    sp_point *points; /* theirs, of the run that is going on */
+    sp_staging *staging; /* NULL on devices that see the caller's memory: */
+    /* The caller's memory during a run: inputs, then outputs. */
+    sp_memory *ports;
+    sp_binding *slots;
+    sp_block *unwanted;      /* where outputs go that nobody asks for; NULL if there is one only */
+    struct sp_session *next; /* in the pool */
+} sp_session;
+
+/* Who waits for a session: a thread that sleeps, or a run that was submitted. Nobody waits there,
+ * and whoever hands it the session starts it. */
+typedef struct sp_session_waiter {
+    struct sp_session_waiter *next; /* guarded by the lock while it stands in line */
+    sp_parker *parker;              /* NULL: a submitted run */
+    sp_session *session;            /* what it was handed */
+    /* 1 in the line. Of a thread: 0, with release, is the last access to the node. Of a submitted
+     * run: whoever makes it 0 owns the run (acquire; release when it lines up). */
+    sp_atomic_u32 is_waiting;
+} sp_session_waiter;
+
+struct sp_compiled {
+    const sp_plan *plan; /* owned */
+    sp_rt_device *device;
+    const sp_memory *weights; /* the model's, one per weight of the graph */
+    sp_upload constants;      /* one per constant of the plan */
+    sp_segments segments;
+    /* What runs the cpu's segments, and weights and constants as they find them; NULL and empty if
+     * there are none. */
+    sp_rt_device *cpu;
+    sp_upload cpu_weights, cpu_constants;
+    char **labels; /* one per step: "node 'x' (Conv)" */
+    sp_mutex lock;
+    sp_session *idle SP_GUARDED_BY(lock);
+    /* Sessions, idle or not: one at least, once it is prepared. And with those being made. */
+    uint32_t alive SP_GUARDED_BY(lock);
+    uint32_t wanted SP_GUARDED_BY(lock);
+    /* Runs that found no memory for one more session, oldest first; none while one is idle. */
+    sp_session_waiter *first SP_GUARDED_BY(lock);
+    sp_session_waiter **end SP_GUARDED_BY(lock);
+    sp_atomic_u32 session_count; /* as `alive`, for information */
+};
+
+/* Takes the plan over, also when it fails. */
+sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
+                              sp_compiled **out);
+/* No session is out. */
+void sp__compiled_destroy(sp_compiled *compiled);
+
+/* Makes the first session, without which there are no runs. */
+sp_status sp__compiled_prepare(sp_compiled *compiled);
+/* Makes as many more as runs can be going on, so that no later run makes one, or as there is memory
+ * for: runs take turns then. Others may use the plan already. */
+void sp__compiled_make_spares(sp_compiled *compiled);
+
+/* Ends an idle session for others who need its memory, unless it is the last one alive. */
+bool sp__compiled_give_session(sp_compiled *compiled);
+
+/* An idle session, or a new one. Without memory for that, and where there are as many as runs: the
+ * next one that comes back, or, for a caller that must not wait for other runs, one of its own or
+ * SP_OUT_OF_MEMORY. */
+sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out);
+/* Hands it to the next in line. That may be a submitted run: then it is returned, with the session,
+ * and the caller starts it; else NULL. */
+sp_session_waiter *sp__session_give(sp_session *session);
+
+/* For a submitted run, without waiting: an idle session or a new one, or *out is NULL and the
+ * waiter in line; from then on the run belongs to whoever makes its is_waiting 0. */
+sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *waiter,
+                                      sp_session **out);
+/* Takes a waiter whose run is the caller's out of the line. */
+void sp__session_leave_line(sp_compiled *compiled, sp_session_waiter *waiter);
+
+/* Memory of the session for every output whose address is NULL: for kernels that write into the
+ * caller's memory. `is_spare`: the caller must wait for nothing. */
+sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs);
+
+/* The lists of a new session whose memory is there; free: also where making failed. */
+sp_status sp__session_lists_make(sp_session *session);
+void sp__session_lists_free(sp_session *session);
+
+/* Runs on the stream and waits, for all that it has submitted also where it fails. `inputs` and
+ * `outputs` are addresses in the plan's order. */
+sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
+                          const void *const *inputs, void *const *outputs);
+
+/* The parts of it, for runs that nobody waits for. Names the caller's tensors, or takes the inputs
+ * in; submits all lists, those of the cpu to `cpu_queue`: *last is the point of the last one that
+ * was accepted, also where the next one was refused, or has no timeline; hands the outputs out. */
+void sp__session_begin(sp_session *session, const void *const *inputs, void *const *outputs);
+sp_status sp__session_submit(const sp_session *session, const sp_stream_ref *stream,
+                             sp_queue *cpu_queue, sp_point *last);
+void sp__session_end(const sp_session *session, void *const *outputs);
+
+/* Runs on the calling thread, past all streams: for host functions, which must not wait for the
+ * stream that waits for them. The same kernels, the same bits. */
+sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
+                                 void *const *outputs);
+
+#endif

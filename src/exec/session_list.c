@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recording: one list for each segment of the plan, over the memory of one session. */
+#include "base/error.h"
+#include "base/heap.h"
+#include "exec/session.h"
+#include "ops/device_kernels.h"
+
+/* Room for the commands of any segment, which point into `bindings` until a list has copied them.
+ */
+typedef struct record_room {
+    sp_command *commands;
+    sp_binding *bindings;
+} record_room;
+
+/* The list that is being recorded. */
+typedef struct recorder {
+    const sp_session *session;
+    bool is_on_cpu;
+    record_room room;
+    uint32_t command_count, binding_count;
+} recorder;
+
+/* ---- bindings ---- */
+
+/* A port of the run: one fixed place, or whatever the submission says. */
+static void bind_port(const recorder *r, uint32_t port, sp_binding *bound)
+{
+    const sp_staging *staging = r->session->staging;
+    if (staging == NULL) {
+        bound->slot = (uint16_t)port;
+        return;
+    }
+    const sp_binding place =
+        r->is_on_cpu ? sp__staging_bind_host(staging, port) : sp__staging_bind(staging, port);
+    bound->memory = place.memory;
+    bound->offset += place.offset;
+}
+
+static void bind_arena(const recorder *r, sp_binding *bound)
+{
+    const sp_session *session = r->session;
+    const bool is_mirror = r->is_on_cpu && session->staging != NULL;
+    const sp_block *block = is_mirror ? session->mirror : session->arena;
+    bound->memory = &block->slab->memory;
+    bound->offset += block->offset;
+}
+
+static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
+{
+    const sp_compiled *compiled = r->session->compiled;
+    sp_binding bound = {.offset = binding->offset,
+                        .bytes = binding->bytes,
+                        .access = binding->is_write ? SP_READ_WRITE : SP_READ};
+    switch (binding->where) {
+    case SP_PLACE_INPUT:
+        bind_port(r, binding->index, &bound);
+        break;
+    case SP_PLACE_OUTPUT:
+        bind_port(r, compiled->plan->input_count + binding->index, &bound);
+        break;
+    case SP_PLACE_WEIGHT:
+        bound.memory = r->is_on_cpu ? &compiled->cpu_weights.memories[binding->index]
+                                    : &compiled->weights[binding->index];
+        break;
+    case SP_PLACE_CONSTANT:
+        bound.memory = r->is_on_cpu ? &compiled->cpu_constants.memories[binding->index]
+                                    : &compiled->constants.memories[binding->index];
+        break;
+    case SP_PLACE_ARENA:
+        bind_arena(r, &bound);
+        break;
+    }
+    return bound;
+}
+
+/* ---- commands ---- */
+
+static void add(recorder *r, const sp_command *command, const sp_binding *bindings)
+{
+    sp_command *added = &r->room.commands[r->command_count++];
+    *added = *command;
+    added->bindings = &r->room.bindings[r->binding_count];
+    for (uint32_t i = 0; i < command->binding_count; i++) {
+        r->room.bindings[r->binding_count++] = bindings[i];
+    }
+}
+
+/* Nothing where the cpu and the device find it in one place. */
+static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
+{
+    const sp_plan_binding what = {
+        .where = copy->where, .index = copy->index, .offset = copy->offset, .bytes = copy->bytes};
+    recorder cpu = *r;
+    cpu.is_on_cpu = true;
+    sp_binding pair[2] = {bind(r, &what), bind(&cpu, &what)};
+    if (pair[0].memory == pair[1].memory) return;
+    if (!is_in) {
+        const sp_binding target = pair[1];
+        pair[1] = pair[0];
+        pair[0] = target;
+    }
+    pair[0].access = SP_WRITE;
+    const sp_command command = {.type = SP_COMMAND_COPY,
+                                .label = is_in ? "copy from the host" : "copy to the host",
+                                .binding_count = 2};
+    add(r, &command, pair);
+}
+
+/* The device's form of a kernel of the plan. */
+static const sp_kernel *kernel_for(const recorder *r, const sp_kernel *kernel)
+{
+    const sp_compiled *compiled = r->session->compiled;
+    if (r->is_on_cpu) return kernel;
+    const sp_kernel *own = sp__device_kernels(compiled->device->dev);
+    return own != NULL ? &own[kernel - compiled->plan->kernels] : kernel;
+}
+
+static void add_step(recorder *r, uint32_t s)
+{
+    const sp_compiled *compiled = r->session->compiled;
+    const sp_plan_step *step = &compiled->plan->steps[s];
+    const sp_command command = {.type = SP_COMMAND_DISPATCH,
+                                .label = compiled->labels[s],
+                                .kernel = kernel_for(r, step->kernel),
+                                .grid = {step->grid[0], step->grid[1], step->grid[2]},
+                                .binding_count = step->binding_count,
+                                .constants = step->constants,
+                                .constant_bytes = step->constant_bytes};
+    sp_binding bindings[SP_MAX_BINDINGS];
+    for (uint32_t i = 0; i < step->binding_count; i++) {
+        bindings[i] = bind(r, &step->bindings[i]);
+    }
+    add(r, &command, bindings);
+}
+
+/* Copies in, steps, copies out. */
+static sp_status record_segment(const sp_session *session, const record_room *room, uint32_t g,
+                                sp_list **out)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
+    const sp_segment *segment = &compiled->segments.list[g];
+    recorder r = {.session = session, .is_on_cpu = g % 2 != 0, .room = *room};
+    for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(&r, &segment->copies[i], true);
+    for (uint32_t i = 0; i < segment->step_count; i++) add_step(&r, segment->first_step + i);
+    for (uint32_t i = 0; i < segment->copies_out; i++) {
+        add_copy(&r, &segment->copies[segment->copies_in + i], false);
+    }
+    sp_dev *dev = r.is_on_cpu ? compiled->cpu->dev : compiled->device->dev;
+    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
+    return dev->vtable->list_create(dev, room->commands, r.command_count, slots, out);
+}
+
+/* ---- lists ---- */
+
+static sp_status record_all(sp_session *session, const record_room *room)
+{
+    const uint32_t count = session->compiled->segments.count;
+    for (uint32_t g = 0; g < count; g++) {
+        SP_TRY(record_segment(session, room, g, &session->lists[g]));
+    }
+    return SP_OK;
+}
+
+sp_status sp__session_lists_make(sp_session *session)
+{
+    const sp_plan *plan = session->compiled->plan;
+    const sp_segments *segments = &session->compiled->segments;
+    session->lists = sp_calloc(segments->count, sizeof(sp_list *));
+    session->points = sp_calloc(segments->count, sizeof *session->points);
+    size_t binding_count = 2 * (size_t)segments->copy_count;
+    for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
+    const size_t command_count = (size_t)plan->step_count + segments->copy_count;
+    const record_room room = {.commands = sp_calloc(command_count, sizeof *room.commands),
+                              .bindings = sp_calloc(binding_count, sizeof *room.bindings)};
+    sp_status status = SP_OK;
+    if (session->lists == NULL || session->points == NULL || room.commands == NULL ||
+        room.bindings == NULL) {
+        status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
+    } else {
+        status = record_all(session, &room);
+    }
+    sp_free(room.commands);
+    sp_free(room.bindings);
+    return status;
+}
+
+void sp__session_lists_free(sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    for (uint32_t g = 0; session->lists != NULL && g < compiled->segments.count; g++) {
+        const sp_dev *dev = g % 2 != 0 ? compiled->cpu->dev : compiled->device->dev;
+        if (session->lists[g] != NULL) dev->vtable->list_release(session->lists[g]);
+    }
+    sp_free(session->lists);
+    sp_free(session->points);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a session: its lists go to a stream, and to a queue of cpu beside it. */
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "device/wait.h"
+#include "exec/session.h"
+#include "runtime/current_stream.h"
+#include "runtime/submit.h"
+
+static void name_port(sp_session *session, uint32_t port, const void *data, uint64_t bytes,
+                      sp_access access)
+{
+    session->ports[port] = (sp_memory){
+        .device = session->compiled->device->dev, .bytes = bytes, .host = (void *)(uintptr_t)data};
+    session->slots[port] =
+        (sp_binding){.memory = &session->ports[port], .bytes = bytes, .access = (uint8_t)access};
+}
+
+static void name_ports(sp_session *session, const void *const *inputs, void *const *outputs)
+{
+    const sp_plan *plan = session->compiled->plan;
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        name_port(session, i, inputs[i], plan->inputs[i].bytes, SP_READ);
+    }
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        name_port(session, plan->input_count + i, outputs[i], plan->outputs[i].bytes, SP_WRITE);
+    }
+}
+
+/* The lists of the cpu go to a queue beside the stream. Each but the first waits for the one
+ * before it, which has been accepted: every wait is for something older, so they close no circle.
+ */
+static sp_status submit_segment(const sp_session *session, const sp_stream_ref *stream,
+                                sp_queue *cpu_queue, uint32_t g)
+{
+    const sp_compiled *compiled = session->compiled;
+    const sp_plan *plan = compiled->plan;
+    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
+    const sp_command command = {.type = SP_COMMAND_LIST,
+                                .list = session->lists[g],
+                                .bindings = session->slots,
+                                .binding_count = slots};
+    const bool is_first = g == 0;
+    const sp_submission submission = {.waits = is_first ? NULL : &session->points[g - 1],
+                                      .wait_count = is_first ? 0 : 1,
+                                      .commands = &command,
+                                      .command_count = 1,
+                                      .fault_count = is_first ? 0 : 1};
+    sp_stream_ref to = *stream;
+    if (g % 2 != 0) {
+        to.queue = cpu_queue;
+        to.lease = 0; /* which is of the stream's own queue */
+    }
+    return sp__submit_plain(&to, &submission, &session->points[g]);
+}
+
+/* Waits for the first `count` lists, one after the other, since a thread helps where it waits. */
+static void wait_for_segments(const sp_session *session, uint32_t count)
+{
+    for (uint32_t g = 0; g < count; g++) {
+        const sp_point point = session->points[g];
+        sp_backoff backoff = {0};
+        /* Fails only without memory for this thread's record, and then others get it done. */
+        while (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK &&
+               !sp__point_has_passed(point)) {
+            sp_backoff_turn(&backoff);
+        }
+    }
+}
+
+void sp__session_begin(sp_session *session, const void *const *inputs, void *const *outputs)
+{
+    if (session->staging == NULL) {
+        name_ports(session, inputs, outputs);
+    } else {
+        sp__staging_take(session->staging, inputs);
+    }
+}
+
+sp_status sp__session_submit(const sp_session *session, const sp_stream_ref *stream,
+                             sp_queue *cpu_queue, sp_point *last)
+{
+    sp_status status = SP_OK;
+    uint32_t count = 0;
+    while (status == SP_OK && count < session->compiled->segments.count) {
+        status = submit_segment(session, stream, cpu_queue, count);
+        if (status == SP_OK) count++;
+    }
+    /* Nobody comes to help: what was gathered gets going now. */
+    for (uint32_t g = 0; g < count; g++) sp__point_flush(session->points[g]);
+    *last = count > 0 ? session->points[count - 1] : (sp_point){0};
+    return status;
+}
+
+void sp__session_end(const sp_session *session, void *const *outputs)
+{
+    if (session->staging != NULL) sp__staging_give(session->staging, outputs);
+}
+
+/* Submits all lists, then waits. What was accepted uses the session's memory, so it is waited for
+ * also where a later list is refused. */
+static sp_status run_lists(const sp_session *session, const sp_stream_ref *stream)
+{
+    const sp_compiled *compiled = session->compiled;
+    const uint32_t last = compiled->segments.count - 1;
+    sp_queue *cpu_queue = last > 0 ? sp__side_queue(compiled->cpu, stream->stream) : NULL;
+    for (uint32_t g = 0; g <= last; g++) {
+        const sp_status status = submit_segment(session, stream, cpu_queue, g);
+        if (SP_LIKELY(status == SP_OK)) continue;
+        sp_error_scope scope;
+        sp__error_set_aside(&scope);
+        wait_for_segments(session, g);
+        sp__error_put_back(&scope);
+        return status;
+    }
+    wait_for_segments(session, last);
+    return sp__point_wait(session->points[last], SP_NO_DEADLINE);
+}
+
+sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
+                          const void *const *inputs, void *const *outputs)
+{
+    sp__session_begin(session, inputs, outputs);
+    SP_TRY(run_lists(session, stream));
+    sp__session_end(session, outputs);
+    return SP_OK;
+}
+
+sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
+                                 void *const *outputs)
+{
+    const sp_block *arena = session->arena;
+    void *memory = arena != NULL ? (char *)arena->slab->memory.host + arena->offset : NULL;
+    return sp__plan_run_reference(session->compiled->plan, inputs, outputs, memory);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs that are submitted: each goes from line to line by itself. Whoever completes a run gives
+ * back what it had and starts those that get it; that is the thread that drains or watches the
+ * device, or a helper, so nothing here waits, and nothing depends on host functions or callbacks,
+ * which may wait for runs. */
+#include "exec/submitted.h"
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "device/wait.h"
+#include "runtime/run_queue.h"
+#include "runtime/submit.h"
+
+/* Runs to be started, newest first: a list and not a call inside a call, since a run that is
+ * refused hands on what it had at once. */
+typedef struct ready_runs {
+    sp_rt_future *first;
+} ready_runs;
+
+static void add_ready(ready_runs *ready, sp_rt_future *run)
+{
+    run->next = ready->first;
+    ready->first = run;
+}
+
+static void add_with_session(ready_runs *ready, sp_session_waiter *waiter)
+{
+    if (waiter == NULL) return;
+    sp_rt_future *run = SP_CONTAINER_OF(waiter, sp_rt_future, session_waiter);
+    run->session = waiter->session;
+    add_ready(ready, run);
+}
+
+static void add_with_slot(ready_runs *ready, sp_slot_waiter *waiter)
+{
+    if (waiter == NULL) return;
+    sp_rt_future *run = SP_CONTAINER_OF(waiter, sp_rt_future, slot_waiter);
+    run->has_slot = true;
+    add_ready(ready, run);
+}
+
+/* ---- the end of a run ---- */
+
+static void drop_last(sp_host_job *job)
+{
+    sp_rt_future *run = SP_CONTAINER_OF(job, sp_rt_future, job);
+    sp__model_drop(run->model);
+    sp__future_drop(run);
+}
+
+/* Drops the run's holds. A model's end frees much, so it does not hold up a device's thread. */
+static void let_go(sp_rt_future *run)
+{
+    if (sp__model_drop_unless_last(run->model)) {
+        sp__future_drop(run);
+        return;
+    }
+    run->job = (sp_host_job){.run = drop_last};
+    if (!sp__host_executor_post(&run->job)) drop_last(&run->job);
+}
+
+static void free_ports(sp_rt_future *run)
+{
+    if ((void *)run->data != (void *)run->inline_ports) sp_free((void *)run->data);
+}
+
+/* The run has ended, with the fault that stands in the future. Everything goes back before anybody
+ * is told. */
+static void end_run(sp_rt_future *run, ready_runs *ready)
+{
+    sp_rt_model *model = run->model;
+    if (run->session != NULL) {
+        /* A run that was on no queue was computed in the caller's memory. */
+        const bool is_to_copy = run->fault == SP_NO_FAULT && run->has_queue;
+        if (is_to_copy) sp__session_end(run->session, run->outputs);
+        add_with_session(ready, sp__session_give(run->session));
+    }
+    if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
+    if (run->has_queue) sp__run_queue_give(model->device, run->queue);
+    sp__plan_cache_drop(&model->plans, run->place);
+    free_ports(run);
+    sp__run_slots_retire(run->slots);
+    if (run->has_slot) add_with_slot(ready, sp__run_slots_give(run->slots));
+    sp__future_complete(run);
+    let_go(run);
+}
+
+/* ---- the beginning ---- */
+
+static void run_is_through(sp_waiter *waiter);
+
+/* All lists at once, on a queue of the run's own. True if the run has ended. */
+static bool launch(sp_rt_future *run)
+{
+    sp_rt_model *model = run->model;
+    sp_compiled *compiled = run->place->compiled;
+    sp__model_count_in(model);
+    run->is_counted = true;
+    run->queue = sp__run_queue_take(model->device);
+    run->has_queue = true;
+    const sp_stream_ref stream = {.queue = sp__run_queue_at(model->device, run->queue)};
+    sp_queue *cpu_queue =
+        compiled->cpu != NULL ? sp__run_queue_at(compiled->cpu, run->queue) : NULL;
+    sp__session_begin(run->session, run->data, run->outputs);
+    sp_point point = {0};
+    const sp_status status = sp__session_submit(run->session, &stream, cpu_queue, &point);
+    if (status != SP_OK) run->fault = sp__fault_new(status);
+    if (point.timeline == NULL) return true;
+    run->waiter = (sp_waiter){.value = point.value, .fire = run_is_through};
+    sp__future_start(run, point);
+    return !sp__timeline_register(point.timeline, &run->waiter);
+}
+
+static bool fail_run(sp_rt_future *run, sp_status status)
+{
+    run->fault = sp__fault_new(status);
+    return true;
+}
+
+/* NULL if the run is in line now. In that of a plan of its own nobody would come by; but there the
+ * session that came with the plan is idle. */
+static sp_status take_session(sp_rt_future *run, sp_session **out)
+{
+    sp_compiled *compiled = run->place->compiled;
+    if (run->place->is_private) return sp__session_take(compiled, false, out);
+    return sp__session_take_or_line_up(compiled, &run->session_waiter, out);
+}
+
+/* With a slot, or a session too. True if the run has ended; else it belongs to somebody else now.
+ */
+static bool start(sp_rt_future *run)
+{
+    sp_status status = SP_OK;
+    if (run->session == NULL) {
+        sp_session *session;
+        status = take_session(run, &session);
+        if (status != SP_OK) return fail_run(run, status);
+        if (session == NULL) return false;
+        run->session = session;
+    }
+    if (run->session->staging == NULL) {
+        status = sp__session_cover_unwanted(run->session, true, run->outputs);
+    }
+    return status == SP_OK ? launch(run) : fail_run(run, status);
+}
+
+static void note_outcome(sp_rt_future *run)
+{
+    if (run->fault == SP_NO_FAULT) run->fault = sp__point_fault(run->point);
+}
+
+static void start_all(ready_runs *ready)
+{
+    if (SP_LIKELY(ready->first == NULL)) return;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    while (ready->first != NULL) {
+        sp_rt_future *run = ready->first;
+        ready->first = run->next;
+        if (!start(run)) continue;
+        if (sp_load_relaxed(&run->is_started) != 0) note_outcome(run);
+        end_run(run, ready);
+    }
+    sp__error_put_back(&scope);
+}
+
+/* The run's last point has passed. */
+static void run_is_through(sp_waiter *waiter)
+{
+    sp_rt_future *run = SP_CONTAINER_OF(waiter, sp_rt_future, waiter);
+    ready_runs ready = {0};
+    note_outcome(run);
+    end_run(run, &ready);
+    start_all(&ready);
+}
+
+void sp__submitted_go_on(sp_session_waiter *session, sp_slot_waiter *slot)
+{
+    ready_runs ready = {0};
+    add_with_session(&ready, session);
+    add_with_slot(&ready, slot);
+    start_all(&ready);
+}
+
+/* ---- in callbacks ---- */
+
+static sp_status run_here(sp_rt_future *run)
+{
+    SP_TRY(sp__session_take(run->place->compiled, false, &run->session));
+    SP_TRY(sp__session_cover_unwanted(run->session, false, run->outputs));
+    sp__model_count_in(run->model);
+    run->is_counted = true;
+    return sp__session_run_inline(run->session, run->data, run->outputs);
+}
+
+void sp__submitted_hurry(sp_rt_future *run)
+{
+    ready_runs ready = {0};
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    uint32_t is_waiting = 1;
+    if (sp__run_slots_leave_line(run->slots, &run->slot_waiter)) {
+        const sp_status status = run_here(run);
+        if (status != SP_OK) run->fault = sp__fault_new(status);
+        end_run(run, &ready);
+    } else if (sp_cas_acquire(&run->session_waiter.is_waiting, &is_waiting, 0)) {
+        sp__session_leave_line(run->place->compiled, &run->session_waiter);
+        run->fault = sp__fault_new(sp__fail(SP_OUT_OF_MEMORY,
+                                            "no memory for one more run at a time, and a host "
+                                            "function or callback waits for this one"));
+        end_run(run, &ready);
+    }
+    start_all(&ready);
+    sp__error_put_back(&scope);
+}
+
+/* ---- a new run ---- */
+
+static sp_status copy_ports(sp_rt_future *run, const sp_plan *plan, const sp_run_ports *ports)
+{
+    const uint32_t count = plan->input_count + plan->output_count;
+    void **block = run->inline_ports;
+    if (count > SP_FUTURE_PORTS) block = sp_calloc(count, sizeof *block);
+    if (block == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a run");
+    run->data = (const void **)block;
+    run->outputs = block + plan->input_count;
+    for (uint32_t i = 0; i < plan->input_count; i++) run->data[i] = ports->data[i];
+    for (uint32_t i = 0; i < plan->output_count; i++) run->outputs[i] = ports->outputs[i];
+    return SP_OK;
+}
+
+/* What the run needs of its devices, made before it is accepted. */
+static sp_status make_queues(sp_rt_device *device, const sp_compiled *compiled)
+{
+    SP_TRY(sp__device_check(device->dev));
+    SP_TRY(sp__run_queues_make(device));
+    return compiled->cpu != NULL ? sp__run_queues_make(compiled->cpu) : SP_OK;
+}
+
+sp_status sp__submitted_make(sp_rt_device *device, const sp_compiled *compiled,
+                             const sp_run_ports *ports, sp_rt_future **out)
+{
+    SP_TRY(make_queues(device, compiled));
+    sp_run_slots *slots = sp__device_run_slots(device);
+    if (slots == NULL) return SP_OUT_OF_MEMORY;
+    SP_TRY(sp__run_slots_admit(slots));
+    sp_status status = sp__future_new(out);
+    if (status == SP_OK) {
+        (*out)->slots = slots;
+        status = copy_ports(*out, compiled->plan, ports);
+        if (status != SP_OK) sp__future_discard(*out);
+    }
+    if (status != SP_OK) sp__run_slots_retire(slots);
+    return status;
+}
+
+sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_place *place)
+{
+    run->model = model;
+    run->place = place;
+    sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
+    sp__object_hold(&model->object);
+    const sp_future handle = sp__future_publish(run);
+    if (sp__run_slots_take_or_line_up(run->slots, &run->slot_waiter)) {
+        sp__submitted_go_on(NULL, &run->slot_waiter);
+    }
+    return handle;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/upload.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/size.h"
+
+#define ALIGNMENT 256u
+
+static sp_status room_for(const sp_weight *weights, uint32_t count, uint64_t *out)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!sp_size_add(bytes, weights[i].bytes, &bytes) ||
+            !sp_size_add(bytes, ALIGNMENT, &bytes)) {
+            return sp__fail(SP_EXHAUSTED, "the weights have more bytes than can be counted");
+        }
+    }
+    *out = bytes;
+    return SP_OK;
+}
+
+/* The host sees the device's memory, so copying is the host's. */
+static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32_t count,
+                          sp_upload *out)
+{
+    uint64_t bytes = 0;
+    SP_TRY(room_for(weights, count, &bytes));
+    if (bytes == 0) return SP_OK;
+    SP_TRY(sp__allocator_take(&device->allocator, bytes, NULL, &out->block));
+    char *next = (char *)out->block->slab->memory.host + out->block->offset;
+    for (uint32_t i = 0; i < count; i++) {
+        if (weights[i].bytes > 0) memcpy(next, weights[i].data, weights[i].bytes);
+        out->memories[i].host = next;
+        next += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return SP_OK;
+}
+
+sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t count, sp_upload *out)
+{
+    *out = (sp_upload){.memories = sp_calloc(count, sizeof *out->memories)};
+    if (out->memories == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+    for (uint32_t i = 0; i < count; i++) {
+        out->memories[i] =
+            (sp_memory){.device = device->dev, .bytes = weights[i].bytes, .host = weights[i].data};
+    }
+    if (device->dev->vtable->staging_create == NULL) return SP_OK;
+    const sp_status status = copy_all(device, weights, count, out);
+    if (status != SP_OK) sp__upload_free(device, out);
+    return status;
+}
+
+void sp__upload_free(sp_rt_device *device, sp_upload *upload)
+{
+    if (upload->block != NULL) sp__allocator_give(&device->allocator, upload->block);
+    sp_free(upload->memories);
+    *upload = (sp_upload){0};
+}

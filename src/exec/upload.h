@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights and constants where a device's kernels find them: where they are, on devices that see
+ * the host's memory, else in memory of the device, copied once. */
+#ifndef SP_EXEC_UPLOAD_H
+#define SP_EXEC_UPLOAD_H
+
+#include "graph/graph.h"
+#include "runtime/runtime_state.h"
+
+typedef struct sp_upload {
+    sp_memory *memories; /* one per weight */
+    sp_block *block;     /* NULL if nothing was copied */
+} sp_upload;
+
+/* Borrows the weights' data. Errors: SP_OUT_OF_MEMORY; then there is nothing to free. */
+sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t count,
+                     sp_upload *out);
+void sp__upload_free(sp_rt_device *device, sp_upload *upload);
+
+#endif
