@@ -42,7 +42,7 @@ typedef struct sp_attribute {
         const int64_t *ints;
         const sp_text *strings;
         const sp_array_view *tensors;
-        const struct sp_onnx_graph *graphs; /* only the model layer knows what these are */
+        const struct sp_onnx_graph *graphs; /* opaque here: onnx defines them */
     } as;
 } sp_attribute;
 
