@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include "base/callback.h"
+#include "base/error.h"
 #include "base/fork.h"
 #include "base/heap.h"
 #include "base/lock_check.h"
@@ -326,6 +327,7 @@ static void end_emission(const emission *self)
 static bool thread_ended(void *arg)
 {
     end_emission(arg);
+    sp__error_abandon_scopes();
     return false;
 }
 
@@ -340,7 +342,10 @@ static void emit(sp_check_batch *batch)
         sp_callback_enter(&checker.calls, &self.entry, sp_thread_number());
     }
     sp_mutex_unlock(&checker.lock);
+    sp_error_scope scope; /* what fails in the callback is not this call's */
+    sp__error_set_aside(&scope);
     sp_thread_guard(self.callback != NULL ? call_callback : log_batch, thread_ended, &self);
+    sp__error_put_back(&scope);
     end_emission(&self);
 }
 

@@ -580,6 +580,25 @@ TEST(set_callback_does_not_wait_for_one_that_ended_its_thread)
     tear_down(&s);
 }
 
+static void fail_in_report(void *ctx, const sp_check_report *report)
+{
+    see(ctx, report);
+    CHECK_STATUS(sp_event_release((sp_event){1}), SP_INVALID);
+}
+
+TEST(a_callback_leaves_the_last_error_of_the_call_that_reports)
+{
+    two_streams s = set_up(true);
+    sp_check_set_callback(fail_in_report, &s.reports);
+    write_late(&s);
+    CHECK_STATUS(sp_stream_query((sp_stream){12345}), SP_INVALID);
+    CHECK_MESSAGE("stream");
+    CHECK_OK(use_on(&s, 1));
+    CHECK_EQ_U64(s.reports.count, 1);
+    CHECK_MESSAGE("stream");
+    tear_down(&s);
+}
+
 static void begin_on_host(void *arg)
 {
     const two_streams *s = arg;
