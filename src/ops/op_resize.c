@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/elementwise.h"
+#include "ops/schema/math/elementwise.h"
 
 /* Inputs from version 11 on. */
 enum { INPUT_ROI = 1, INPUT_SCALES = 2, INPUT_SIZES = 3 };

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/elementwise.h"
+#include "ops/schema/math/elementwise.h"
 
 enum { INPUT_INDICES = 1, INPUT_UPDATES = 2 };
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/elementwise.h"
+#include "ops/schema/math/elementwise.h"
 
 sp_status sp__predicate_infer(sp_op_call *call)
 {

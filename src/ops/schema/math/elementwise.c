@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dispatches of elementwise kernels. */
-#include "ops/elementwise.h"
+#include "ops/schema/math/elementwise.h"
 
 #include "base/macros.h"
 #include "tensor/collapse.h"

@@ -4,8 +4,8 @@
  *
  * f16 and bf16 are storage: operands are cast to f32, the op's f32 kernels run, the result is cast
  * back, so it is rounded once more at the end and nowhere between. */
-#ifndef SP_OPS_ELEMENTWISE_H
-#define SP_OPS_ELEMENTWISE_H
+#ifndef SP_OPS_SCHEMA_MATH_ELEMENTWISE_H
+#define SP_OPS_SCHEMA_MATH_ELEMENTWISE_H
 
 #include "ops/ops.h"
 
