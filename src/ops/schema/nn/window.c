@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes and padding of sliding windows, as ONNX defines them. */
-#include "ops/window.h"
+#include "ops/schema/nn/window.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sliding windows of convolutions and pools over one to three spatial dimensions. Those that are
  * not there stand in front and have size 1. */
-#ifndef SP_OPS_WINDOW_H
-#define SP_OPS_WINDOW_H
+#ifndef SP_OPS_SCHEMA_NN_WINDOW_H
+#define SP_OPS_SCHEMA_NN_WINDOW_H
 
 #include "ops/lowering.h"
 

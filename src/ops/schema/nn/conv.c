@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "ops/ops.h"
-#include "ops/window.h"
+#include "ops/schema/nn/window.h"
 
 static sp_status conv_window(const sp_op_call *call, sp_window *out)
 {

@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "ops/op_reduce.h"
 #include "ops/ops.h"
-#include "ops/window.h"
+#include "ops/schema/nn/window.h"
 
 static sp_status pool_window(const sp_op_call *call, sp_window *out)
 {
