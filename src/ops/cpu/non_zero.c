@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where elements are that are not 0, one column each. */
-#include "ops/non_zero.h"
+#include "ops/schema/index/non_zero.h"
 
 #include "ops/cpu/isa.h"
 

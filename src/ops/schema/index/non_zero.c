@@ -2,7 +2,7 @@
 /* NonZero: how many elements are not 0 must be known, and so the elements are. */
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/non_zero.h"
+#include "ops/schema/index/non_zero.h"
 #include "ops/ops.h"
 
 static sp_non_zero_constants read_elements(const sp_op_value *x)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NonZero's shape rule counts and its kernel finds. */
-#ifndef SP_OPS_NON_ZERO_H
-#define SP_OPS_NON_ZERO_H
+#ifndef SP_OPS_SCHEMA_INDEX_NON_ZERO_H
+#define SP_OPS_SCHEMA_INDEX_NON_ZERO_H
 
 #include <string.h>
 
