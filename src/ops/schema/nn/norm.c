@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/op_reduce.h"
+#include "ops/schema/reduce/reduce.h"
 #include "ops/ops.h"
 #include "tensor/collapse.h"
 

@@ -2,7 +2,7 @@
 /* Softmax and LogSoftmax. */
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/op_axis.h"
+#include "ops/schema/reduce/axis.h"
 #include "ops/ops.h"
 
 sp_status sp__softmax_axes(const sp_op_call *call, uint32_t *axis, uint32_t *end)

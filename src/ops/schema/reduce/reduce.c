@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ReduceSum and its kin: which dimensions go, and what the kernel must know of the others. */
-#include "ops/op_reduce.h"
+#include "ops/schema/reduce/reduce.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that treat each row along some dimensions of input 0 by itself, and write an output that has
  * its rows in the same order. */
-#ifndef SP_OPS_OP_AXIS_H
-#define SP_OPS_OP_AXIS_H
+#ifndef SP_OPS_SCHEMA_REDUCE_AXIS_H
+#define SP_OPS_SCHEMA_REDUCE_AXIS_H
 
 #include "ops/lowering.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "ops/op_axis.h"
-#include "ops/op_reduce.h"
+#include "ops/schema/reduce/axis.h"
+#include "ops/schema/reduce/reduce.h"
 #include "ops/ops.h"
 #include "tensor/collapse.h"
 

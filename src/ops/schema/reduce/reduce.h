@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions as steps of other ops. */
-#ifndef SP_OPS_OP_REDUCE_H
-#define SP_OPS_OP_REDUCE_H
+#ifndef SP_OPS_SCHEMA_REDUCE_REDUCE_H
+#define SP_OPS_SCHEMA_REDUCE_REDUCE_H
 
 #include "ops/lowering.h"
 
