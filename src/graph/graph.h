@@ -17,7 +17,7 @@
 
 #include "base/bump.h"
 #include "base/name_map.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 #include "ops/op.h"
 
 #define SP_GRAPH_MAX_NODES 65536

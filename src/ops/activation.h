@@ -5,7 +5,7 @@
 #ifndef SP_OPS_ACTIVATION_H
 #define SP_OPS_ACTIVATION_H
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 
 /* What the kernel does to each element; SP_ACTIVATION_NONE if it is no activation. */
 sp_activation sp__activation_of(sp_kernel_id kernel);

@@ -7,7 +7,7 @@
 #define SP_OPS_LOWERING_H
 
 #include "device/kernel.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 #include "ops/op.h"
 
 typedef enum sp_operand_kind {

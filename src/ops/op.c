@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/size.h"
-#include "ops/cpu/half.h"
+#include "ops/cpu/arch/half.h"
 
 static sp_status check_count(const char *what, uint32_t count, uint32_t min, uint32_t max)
 {

@@ -3,7 +3,7 @@
 #ifndef SP_OPS_OP_KERNELS_H
 #define SP_OPS_OP_KERNELS_H
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 
 /* May the lowering of the op called `op` emit this kernel? */
 bool sp__op_may_use(const char *op, sp_kernel_id kernel);

@@ -5,9 +5,9 @@
 #define SP_TESTS_UNIT_LANE_RULE_H
 
 #define SP_ISA portable
-#include "ops/cpu/half.h"
-#include "ops/cpu/math_f32.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/half.h"
+#include "ops/cpu/arch/math_f32.h"
+#include "ops/cpu/arch/math_f64.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* f16 to f32 and back: every half, and the floats around each middle of two. */
 #define SP_ISA portable
-#include "ops/cpu/half.h"
+#include "ops/cpu/arch/half.h"
 
 #include <math.h>
 

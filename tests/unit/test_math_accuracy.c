@@ -5,7 +5,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 #include "ops/lowering.h"
 #include "support/test.h"
 

@@ -2,7 +2,7 @@
 /* The software FMA against libm's, and our functions where floats end. How accurate they are in
  * between: test_math_accuracy.c. */
 #define SP_ISA portable
-#include "ops/cpu/math_f32.h"
+#include "ops/cpu/arch/math_f32.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * which have 11 more bits here; special cases as IEEE 754-2019 says; equal bits on every
  * instruction set. `make soak` takes more pairs. */
 #define SP_ISA portable
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f64.h"
 
 #include <float.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef SP_OPS_CPU_ACTIVATE_H
 #define SP_OPS_CPU_ACTIVATE_H
 
-#include "ops/cpu/math_f32.h"
+#include "ops/cpu/arch/math_f32.h"
 
 #define SP_ACTIVATE_ROWS(function)                                                                 \
     for (int64_t r = 0; r < rows; r++) {                                                           \

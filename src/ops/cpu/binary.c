@@ -4,7 +4,7 @@
  * 0 and the smallest number divided by -1 itself, on every processor. */
 #include "ops/cpu/activate.h"
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f64.h"
 
 #define FLOAT_OPS(suffix, type, canonical)                                                         \
     static SP_ALWAYS_INLINE type add_##suffix(type a, type b)                                      \

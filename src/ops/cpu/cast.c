@@ -5,7 +5,7 @@
  * NaN too, is true; from bool: 0 or 1. */
 #include <streampool/dtype.h>
 
-#include "ops/cpu/half.h"
+#include "ops/cpu/arch/half.h"
 
 /* ---- one element: from_CARRIER, where a carrier holds every number of the source exactly ---- */
 

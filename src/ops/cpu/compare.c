@@ -3,7 +3,7 @@
  * canonical NaN, the first of equals stays (+0 and -0 are equal). Comparisons with a NaN are false.
  * Bools are written as 0 or 1 and any other byte counts as true. */
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f64.h"
 
 #define FLOAT_EXTREMES(suffix, type, canonical)                                                    \
     static SP_ALWAYS_INLINE type max_##suffix(type a, type b)                                      \

@@ -3,8 +3,8 @@
  * conv_f32 has it: from 0, over channel and taps in order, taps in the padding with an input of 0;
  * then the bias. f16 and bf16 compute in f32, fused, and round once more when they are stored; f64
  * rounds products and sums. */
-#include "ops/cpu/half.h"
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/half.h"
+#include "ops/cpu/arch/isa.h"
 
 typedef struct conv_sizes {
     int64_t in, out; /* elements of one channel */

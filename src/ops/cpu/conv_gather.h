@@ -3,7 +3,7 @@
 #ifndef SP_OPS_CPU_CONV_GATHER_H
 #define SP_OPS_CPU_CONV_GATHER_H
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 /* out[i] = row[x + i * stride] for i in [0, n), +0 where that lies outside [0, width). A NULL row
  * is all padding. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of matrices, cut at a diagonal. */
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 static int64_t clamp_column(int64_t column, int64_t columns)
 {

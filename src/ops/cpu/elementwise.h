@@ -4,7 +4,7 @@
 #ifndef SP_OPS_CPU_ELEMENTWISE_H
 #define SP_OPS_CPU_ELEMENTWISE_H
 
-#include "ops/cpu/strided.h"
+#include "ops/cpu/arch/strided.h"
 
 /* One stretch of a row, whose last strides are 0 or 1. */
 #define SP_BINARY_ROW(name, function, type, result)                                                \

@@ -2,7 +2,7 @@
 /* Functions of one element with parameters. A NaN gives the canonical NaN; compositions are
  * computed as written, each operation rounded. */
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/float_functions.h"
+#include "ops/cpu/arch/float_functions.h"
 
 #define FLOAT_KERNELS(suffix, type, canonical, infinity)                                           \
     /* As Max with alpha, then Min with beta. */                                                   \

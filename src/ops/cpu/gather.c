@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements picked by indices that are data. Bits are kept. */
 #include "ops/cpu/index.h"
-#include "ops/cpu/strided.h"
+#include "ops/cpu/arch/strided.h"
 
 typedef struct span {
     int64_t first, end;

@@ -3,8 +3,8 @@
  * order. f16 and bf16 compute in f32, fused, and round once more when they are stored, so they have
  * the bits of the f32 product rounded; f64 rounds products and sums; integers wrap. */
 #include "base/macros.h"
-#include "ops/cpu/half.h"
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/half.h"
+#include "ops/cpu/arch/isa.h"
 
 enum { STRIP = 16 };
 

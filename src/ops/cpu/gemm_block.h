@@ -5,7 +5,7 @@
 #ifndef SP_OPS_CPU_GEMM_BLOCK_H
 #define SP_OPS_CPU_GEMM_BLOCK_H
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 #define SP_BLOCK_MAX_VECTORS 8
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 static inline int64_t sp_index_load(const void *indices, int64_t at, uint32_t index_bytes)
 {

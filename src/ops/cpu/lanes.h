@@ -8,7 +8,7 @@
 #ifndef SP_OPS_CPU_LANES_H
 #define SP_OPS_CPU_LANES_H
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 enum {
     SP_LANES = 16,

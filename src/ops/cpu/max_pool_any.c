@@ -2,8 +2,8 @@
 /* Maximum over windows of up to three dimensions, of any type, with the place of each maximum if
  * that is wanted. Otherwise as max_pool_f32: padding is less than everything, a NaN wins, of equals
  * the first. A window that is all padding gives the type's least number, and place -1. */
-#include "ops/cpu/isa.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/isa.h"
+#include "ops/cpu/arch/math_f64.h"
 #include "ops/cpu/tap_range.h"
 
 /* The place of an element among all of x. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that move or repeat elements without looking at them: all bits are kept, NaNs too. */
-#include "ops/cpu/strided.h"
+#include "ops/cpu/arch/strided.h"
 
 sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
 {

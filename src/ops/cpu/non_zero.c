@@ -2,7 +2,7 @@
 /* Where elements are that are not 0, one column each. */
 #include "ops/schema/index/non_zero.h"
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 sp_status SP_KERNEL(non_zero)(const sp_tile *tile)
 {

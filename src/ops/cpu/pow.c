@@ -3,7 +3,7 @@
  * canonical. Integers wrap; a negative exponent gives the quotient 1 / a^-b, that is 0 unless a is
  * 1 or -1, and 0 for 0, as a division by 0 does. */
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f64.h"
 #include "ops/cpu/pow_f32.h"
 
 static double pow_f64(double x, double y)

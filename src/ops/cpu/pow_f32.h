@@ -4,8 +4,8 @@
 #ifndef SP_OPS_CPU_POW_F32_H
 #define SP_OPS_CPU_POW_F32_H
 
-#include "ops/cpu/math_f32.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f32.h"
+#include "ops/cpu/arch/math_f64.h"
 
 /* log2 of a float that is positive and finite, in double. x = 2^e * m with m in [sqrt 1/2, sqrt 2),
  * log2 m = 2/ln 2 * (s + s^3/3 + ...) with s = (m-1)/(m+1); the next term is below 2^-45. */

@@ -4,7 +4,7 @@
  * +0, over the hidden units in order. A gate is then (x's product + its bias) + (h's product + its
  * bias), each sum rounded; rows never see each other. */
 #include "base/error.h"
-#include "ops/cpu/float_functions.h"
+#include "ops/cpu/arch/float_functions.h"
 #include "ops/cpu/gemm_block.h"
 
 enum { PANEL = SP_GEMM_PANEL };

@@ -3,7 +3,7 @@
  * are neighbours in memory the lanes are what runs side by side; elsewhere the outputs are, with
  * the same lanes for each, so that the layout of x cannot reach a bit. */
 #include "ops/cpu/reduction.h"
-#include "ops/cpu/strided.h"
+#include "ops/cpu/arch/strided.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 

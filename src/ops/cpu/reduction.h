@@ -4,10 +4,10 @@
 #ifndef SP_OPS_CPU_REDUCTION_H
 #define SP_OPS_CPU_REDUCTION_H
 
-#include "ops/cpu/half.h"
+#include "ops/cpu/arch/half.h"
 #include "ops/cpu/lanes.h"
-#include "ops/cpu/math_f32.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f32.h"
+#include "ops/cpu/arch/math_f64.h"
 
 /* ---- how an element joins a lane; `shift` is the output's own, 0 without one ---- */
 

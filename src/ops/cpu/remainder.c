@@ -2,7 +2,7 @@
 /* Mod: of integers with the sign of the divisor (mod) or of the dividend (fmod), of floats with the
  * sign of the dividend, exactly. A divisor of 0 gives 0 for integers, NaN for floats. */
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f64.h"
 
 #define SIGNED_OPS(suffix, type)                                                                   \
     static SP_ALWAYS_INLINE type fmod_##suffix(type a, type b)                                     \

@@ -2,8 +2,8 @@
 /* Resize along one axis. Where an output coordinate lies, and with which weights it takes its
  * neighbours, is computed in doubles, by operations that round the same everywhere; the weights of
  * f32 are then floats, and an output is one chain over its neighbours in order. */
-#include "ops/cpu/isa.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/isa.h"
+#include "ops/cpu/arch/math_f64.h"
 
 /* Neighbours whose weights are kept at a time. */
 enum { TAPS = 64 };

@@ -2,7 +2,7 @@
 /* The first of a line, in order. The places stand in the output of indices from the start: a heap
  * of the best so far with the worst on top, then sorted where it stands. Of equal values the one
  * that comes first is better, so there is one order; a NaN is larger than all numbers. */
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 /* One line: element i of x is x[i * stride], place i of the output at[i * stride]. */
 typedef struct line {

@@ -2,7 +2,7 @@
 /* y[i] = f(x[i]); x and y may be one memory. A NaN gives the canonical NaN, whatever the function.
  * Compositions are computed as written, each operation rounded. */
 #include "ops/cpu/elementwise.h"
-#include "ops/cpu/float_functions.h"
+#include "ops/cpu/arch/float_functions.h"
 
 static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)
 {

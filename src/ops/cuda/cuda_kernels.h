@@ -5,7 +5,7 @@
 #define SP_OPS_CUDA_CUDA_KERNELS_H
 
 #include "device/gpu_kernel.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 
 /* How many kernels CUDA has. Their ids are below it, and are their places in the program. */
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernels compute with: canonical NaNs, indices, and the functions of
- * ops/cpu/math_f32.h, operation by operation. */
+ * ops/cpu/arch/math_f32.h, operation by operation. */
 
 #define SP_CONSTANTS_CHECK(type, bytes) static_assert(sizeof(type) == bytes, "one layout");
 SP_CONSTANTS_LIST(SP_CONSTANTS_CHECK)

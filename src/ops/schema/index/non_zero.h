@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 
 /* Is element `i` of x other than 0? */
 static inline bool sp_is_non_zero(const sp_non_zero_constants *k, const void *x, int64_t i)

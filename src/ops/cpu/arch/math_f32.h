@@ -2,10 +2,10 @@
 /* Functions of a float, without libm: polynomials in sp_fmaf and exact scaling, so the bits are the
  * same in every build. No branches, so loops over them vectorise. Accuracy is stated at each
  * function and tested against double precision over all floats. */
-#ifndef SP_OPS_CPU_MATH_F32_H
-#define SP_OPS_CPU_MATH_F32_H
+#ifndef SP_OPS_CPU_ARCH_MATH_F32_H
+#define SP_OPS_CPU_ARCH_MATH_F32_H
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 #define SP_INFINITY_F32 sp_float_from_bits(0x7f800000u)
 

@@ -5,13 +5,13 @@
  *
  * Rules for bits (docs/decisions/0002-bit-rules.md): a fused multiply-add is written sp_fmaf or
  * sp_v8_fma and is exact in every build; nothing else is ever fused. */
-#ifndef SP_OPS_CPU_ISA_H
-#define SP_OPS_CPU_ISA_H
+#ifndef SP_OPS_CPU_ARCH_ISA_H
+#define SP_OPS_CPU_ARCH_ISA_H
 
 #include <stdint.h>
 #include <string.h>
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>

@@ -2,11 +2,11 @@
 /* Functions that are ops of their own and gates of recurrent layers too, for floats and doubles. A
  * NaN gives the canonical NaN (thresholded_relu: 0); each operation is rounded as it is written.
  * Private to kernels. */
-#ifndef SP_OPS_CPU_FLOAT_FUNCTIONS_H
-#define SP_OPS_CPU_FLOAT_FUNCTIONS_H
+#ifndef SP_OPS_CPU_ARCH_FLOAT_FUNCTIONS_H
+#define SP_OPS_CPU_ARCH_FLOAT_FUNCTIONS_H
 
-#include "ops/cpu/math_f32.h"
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f32.h"
+#include "ops/cpu/arch/math_f64.h"
 
 #define SP_FLOAT_FUNCTIONS(suffix, type, canonical, size_of)                                       \
     static SP_ALWAYS_INLINE type sp_softsign_##suffix(type x)                                      \

@@ -5,12 +5,12 @@
  * log: x = 2^e * m with m in [sqrt 1/2, sqrt 2), log m = 2 * (s + s^3/3 + s^5/5 + ...) with
  * s = (m-1)/(m+1), the first terms in two doubles. exp: x = n * ln 2 + r, Taylor series of e^r.
  * Sums and products of two doubles are those of T. J. Dekker, Numerische Mathematik 18 (1971). */
-#ifndef SP_OPS_CPU_MATH_F64_H
-#define SP_OPS_CPU_MATH_F64_H
+#ifndef SP_OPS_CPU_ARCH_MATH_F64_H
+#define SP_OPS_CPU_ARCH_MATH_F64_H
 
 #include <stdbool.h>
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 static SP_ALWAYS_INLINE double sp_double_from_bits(uint64_t bits)
 {

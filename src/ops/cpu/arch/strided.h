@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walking the rows of a tensor of any rank in order, with the offsets of up to two operands that
  * have strides of their own. A row is the last dimension. */
-#ifndef SP_OPS_CPU_STRIDED_H
-#define SP_OPS_CPU_STRIDED_H
+#ifndef SP_OPS_CPU_ARCH_STRIDED_H
+#define SP_OPS_CPU_ARCH_STRIDED_H
 
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 typedef struct sp_walk {
     uint32_t rank; /* without the last dimension */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* f16 and bf16 to and from wider numbers, on the bits: to nearest even, rounded once, NaNs
  * canonical. No branches, so loops over them vectorise without instructions for f16. */
-#ifndef SP_OPS_CPU_HALF_H
-#define SP_OPS_CPU_HALF_H
+#ifndef SP_OPS_CPU_ARCH_HALF_H
+#define SP_OPS_CPU_ARCH_HALF_H
 
-#include "ops/cpu/math_f64.h"
+#include "ops/cpu/arch/math_f64.h"
 
 static SP_ALWAYS_INLINE float sp_float_of_f16(uint16_t h)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of one instruction set's kernels; compiled once for each, like the kernels. */
-#include "ops/cpu/isa.h"
+#include "ops/cpu/arch/isa.h"
 
 #define TABLE_PASTE_(isa) sp__kernel_table_##isa
 #define TABLE_EXPAND_(isa) TABLE_PASTE_(isa)

@@ -4,8 +4,8 @@
  *
  * Every kernel reads and writes at the alignment of its elements, no more. Where the result of
  * arithmetic is a NaN it is the one NaN 0x7fc00000; kernels that only move data keep all bits. */
-#ifndef SP_OPS_CPU_KERNELS_H
-#define SP_OPS_CPU_KERNELS_H
+#ifndef SP_OPS_CPU_ARCH_KERNELS_H
+#define SP_OPS_CPU_ARCH_KERNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which instruction sets there are, and which one is used. */
 #include "base/option.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/arch/kernels.h"
 
 extern const sp_kernel sp__kernel_table_portable[SP_KERNEL_COUNT];
 
