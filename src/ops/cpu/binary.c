@@ -2,7 +2,7 @@
 /* y = a op b with broadcasting; y may be the memory of an operand that has y's shape. Floats: one
  * rounded operation, NaNs canonical; f32 then the activation. Integers wrap; a division by 0 gives
  * 0 and the smallest number divided by -1 itself, on every processor. */
-#include "ops/cpu/activate.h"
+#include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 

@@ -2,7 +2,7 @@
 /* Convolution with one input channel per group. Same chain as conv_f32: from +0, over (kernel row,
  * kernel column), padding taps included, then the bias, then the activation. One row of one output
  * plane at a time, up to SP_DEPTHWISE_COLUMNS outputs of it side by side. */
-#include "ops/cpu/activate.h"
+#include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/conv_gather.h"
 
 enum { COLUMNS = SP_DEPTHWISE_COLUMNS };

@@ -5,7 +5,7 @@
  *
  * Outputs of a row whose distance is the stride meet the same taps, and neighbouring inputs: they
  * run side by side. */
-#include "ops/cpu/activate.h"
+#include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/tap_range.h"
 
 enum { COLUMNS = 256 };

@@ -5,7 +5,7 @@
  * bias), each sum rounded; rows never see each other. */
 #include "base/error.h"
 #include "ops/cpu/arch/float_functions.h"
-#include "ops/cpu/gemm_block.h"
+#include "ops/cpu/gemm/gemm_block.h"
 
 enum { PANEL = SP_GEMM_PANEL };
 

@@ -4,8 +4,8 @@
  * rounded. (A factor of 1 changes nothing, so a bias costs one rounded addition, the same as a
  * separate Add.) An activation is applied to a few rows at a time, when they have been stored. */
 #include "base/macros.h"
-#include "ops/cpu/activate.h"
-#include "ops/cpu/gemm_block.h"
+#include "ops/cpu/gemm/activate.h"
+#include "ops/cpu/gemm/gemm_block.h"
 
 enum { PANEL = SP_GEMM_PANEL };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations of finished outputs, for kernels that have just stored them: the lines are still in
  * the first-level cache, and each element goes through the same function as in unary.c. */
-#ifndef SP_OPS_CPU_ACTIVATE_H
-#define SP_OPS_CPU_ACTIVATE_H
+#ifndef SP_OPS_CPU_GEMM_ACTIVATE_H
+#define SP_OPS_CPU_GEMM_ACTIVATE_H
 
 #include "ops/cpu/arch/math_f32.h"
 

@@ -2,8 +2,8 @@
 /* The chain that matrix products and convolutions are made of: acc = fma(a[k], b[k], acc) for k in
  * order, one chain per output. How many chains run side by side is a matter of speed only: no chain
  * ever sees another, so any blocking of rows and columns gives the same bits. */
-#ifndef SP_OPS_CPU_GEMM_BLOCK_H
-#define SP_OPS_CPU_GEMM_BLOCK_H
+#ifndef SP_OPS_CPU_GEMM_GEMM_BLOCK_H
+#define SP_OPS_CPU_GEMM_GEMM_BLOCK_H
 
 #include "ops/cpu/arch/isa.h"
 
