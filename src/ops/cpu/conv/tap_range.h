@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which steps of an even walk lie inside a stretch: the clipping of windows at the padding. */
-#ifndef SP_OPS_CPU_TAP_RANGE_H
-#define SP_OPS_CPU_TAP_RANGE_H
+#ifndef SP_OPS_CPU_CONV_TAP_RANGE_H
+#define SP_OPS_CPU_CONV_TAP_RANGE_H
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
  * the first. A window that is all padding gives the type's least number, and place -1. */
 #include "ops/cpu/arch/isa.h"
 #include "ops/cpu/arch/math_f64.h"
-#include "ops/cpu/tap_range.h"
+#include "ops/cpu/conv/tap_range.h"
 
 /* The place of an element among all of x. */
 static int64_t place_of(const sp_window_constants *k, int64_t plane, const int64_t at[3])

@@ -3,7 +3,7 @@
  * kernel column), padding taps included, then the bias, then the activation. One row of one output
  * plane at a time, up to SP_DEPTHWISE_COLUMNS outputs of it side by side. */
 #include "ops/cpu/gemm/activate.h"
-#include "ops/cpu/conv_gather.h"
+#include "ops/cpu/conv/conv_gather.h"
 
 enum { COLUMNS = SP_DEPTHWISE_COLUMNS };
 

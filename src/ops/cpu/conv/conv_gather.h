@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a stretch of an input row with its padding, for convolutions. */
-#ifndef SP_OPS_CPU_CONV_GATHER_H
-#define SP_OPS_CPU_CONV_GATHER_H
+#ifndef SP_OPS_CPU_CONV_CONV_GATHER_H
+#define SP_OPS_CPU_CONV_CONV_GATHER_H
 
 #include "ops/cpu/arch/isa.h"
 

@@ -6,7 +6,7 @@
  * Outputs of a row whose distance is the stride meet the same taps, and neighbouring inputs: they
  * run side by side. */
 #include "ops/cpu/gemm/activate.h"
-#include "ops/cpu/tap_range.h"
+#include "ops/cpu/conv/tap_range.h"
 
 enum { COLUMNS = 256 };
 

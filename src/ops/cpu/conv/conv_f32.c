@@ -8,7 +8,7 @@
  * a small matrix on the stack, and every filter of the group runs over it. Between two gathers the
  * unfinished chains wait in y. */
 #include "ops/cpu/gemm/activate.h"
-#include "ops/cpu/conv_gather.h"
+#include "ops/cpu/conv/conv_gather.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
 enum { PIXELS = SP_CONV_PIXELS, DEPTH = 64, FILTERS = 6 };
