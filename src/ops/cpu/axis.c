@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops along one dimension that are no plain reductions: ArgMax and ArgMin, Hardmax, CumSum,
  * LpNormalization. And LRN, and what MeanVarianceNormalization does with its statistics. */
-#include "ops/cpu/pow_f32.h"
+#include "ops/cpu/elementwise/pow_f32.h"
 #include "ops/cpu/reduction.h"
 #include "ops/cpu/rows.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of elementwise kernels around a static inline function of one or two elements. Each is
  * written so that it vectorises; y may be the memory of an operand that has y's shape and size. */
-#ifndef SP_OPS_CPU_ELEMENTWISE_H
-#define SP_OPS_CPU_ELEMENTWISE_H
+#ifndef SP_OPS_CPU_ELEMENTWISE_ELEMENTWISE_H
+#define SP_OPS_CPU_ELEMENTWISE_ELEMENTWISE_H
 
 #include "ops/cpu/arch/strided.h"
 

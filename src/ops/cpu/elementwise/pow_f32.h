@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The power of a float, by way of double, without libm and without branches. Special cases as
  * IEEE 754-2019's pow. */
-#ifndef SP_OPS_CPU_POW_F32_H
-#define SP_OPS_CPU_POW_F32_H
+#ifndef SP_OPS_CPU_ELEMENTWISE_POW_F32_H
+#define SP_OPS_CPU_ELEMENTWISE_POW_F32_H
 
 #include "ops/cpu/arch/math_f32.h"
 #include "ops/cpu/arch/math_f64.h"

@@ -2,9 +2,9 @@
 /* y = a to the power b, with broadcasting. Floats: special cases as IEEE 754-2019's pow, NaNs
  * canonical. Integers wrap; a negative exponent gives the quotient 1 / a^-b, that is 0 unless a is
  * 1 or -1, and 0 for 0, as a division by 0 does. */
-#include "ops/cpu/elementwise.h"
+#include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
-#include "ops/cpu/pow_f32.h"
+#include "ops/cpu/elementwise/pow_f32.h"
 
 static double pow_f64(double x, double y)
 {

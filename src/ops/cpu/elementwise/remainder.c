@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mod: of integers with the sign of the divisor (mod) or of the dividend (fmod), of floats with the
  * sign of the dividend, exactly. A divisor of 0 gives 0 for integers, NaN for floats. */
-#include "ops/cpu/elementwise.h"
+#include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 
 #define SIGNED_OPS(suffix, type)                                                                   \

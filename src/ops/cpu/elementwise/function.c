@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one element with parameters. A NaN gives the canonical NaN; compositions are
  * computed as written, each operation rounded. */
-#include "ops/cpu/elementwise.h"
+#include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/float_functions.h"
 
 #define FLOAT_KERNELS(suffix, type, canonical, infinity)                                           \

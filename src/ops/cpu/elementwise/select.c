@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where: moves elements by their size, bits untouched. PRelu: positive numbers and zeros stay,
  * others are multiplied by their slope, rounded once; integers wrap. */
-#include "ops/cpu/elementwise.h"
+#include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 
 /* The last strides are 0 or 1. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* y[i] = f(x[i]); x and y may be one memory. A NaN gives the canonical NaN, whatever the function.
  * Compositions are computed as written, each operation rounded. */
-#include "ops/cpu/elementwise.h"
+#include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/float_functions.h"
 
 static SP_ALWAYS_INLINE double sp_copysign(double size, double sign)

@@ -3,7 +3,7 @@
  * rounded operation, NaNs canonical; f32 then the activation. Integers wrap; a division by 0 gives
  * 0 and the smallest number divided by -1 itself, on every processor. */
 #include "ops/cpu/gemm/activate.h"
-#include "ops/cpu/elementwise.h"
+#include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 
 #define FLOAT_OPS(suffix, type, canonical)                                                         \
