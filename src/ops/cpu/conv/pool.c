@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maximum and average over windows of up to three dimensions. A row of outputs is taken in
  * stretches, tap by tap, so that neighbours run side by side. */
-#include "ops/cpu/lanes.h"
+#include "ops/cpu/reduce/lanes.h"
 #include "ops/cpu/conv/tap_range.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };

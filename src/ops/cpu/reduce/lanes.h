@@ -5,8 +5,8 @@
  * out of the tree.
  *
  * `width` reductions stand side by side: lane l of reduction c is lanes[l * width + c]. */
-#ifndef SP_OPS_CPU_LANES_H
-#define SP_OPS_CPU_LANES_H
+#ifndef SP_OPS_CPU_REDUCE_LANES_H
+#define SP_OPS_CPU_REDUCE_LANES_H
 
 #include "ops/cpu/arch/isa.h"
 

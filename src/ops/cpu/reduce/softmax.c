@@ -2,8 +2,8 @@
 /* Softmax: m = max(x), e = exp(x - m), s = sum(e) in the order of lanes.h, y = e / s; the logarithm
  * of it: (x - m) - log(s). The same rounded steps as the ops ReduceMax, Sub, Exp, ReduceSum, Div
  * and Log would take. y may be the memory of x. */
-#include "ops/cpu/reduction.h"
-#include "ops/cpu/rows.h"
+#include "ops/cpu/reduce/reduction.h"
+#include "ops/cpu/reduce/rows.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS, ALL_LANES = SP_LANES * COLUMNS };
 

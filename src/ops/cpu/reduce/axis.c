@@ -2,8 +2,8 @@
 /* Ops along one dimension that are no plain reductions: ArgMax and ArgMin, Hardmax, CumSum,
  * LpNormalization. And LRN, and what MeanVarianceNormalization does with its statistics. */
 #include "ops/cpu/elementwise/pow_f32.h"
-#include "ops/cpu/reduction.h"
-#include "ops/cpu/rows.h"
+#include "ops/cpu/reduce/reduction.h"
+#include "ops/cpu/reduce/rows.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 

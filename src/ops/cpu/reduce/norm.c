@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations. Means and variances are sums in the order of lanes.h, divided by their number;
  * the variance is that of the distances from the rounded mean. Each step below is rounded. */
-#include "ops/cpu/reduction.h"
+#include "ops/cpu/reduce/reduction.h"
 
 SP_REDUCTION(sum_f32, float, float, SP_PLAIN, sp_join_sum_f32, sp_add_f32)
 SP_REDUCTION(square_f32, float, float, SP_PLAIN, sp_join_square_f32, sp_add_f32)

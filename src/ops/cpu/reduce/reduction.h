@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of reductions, in the order of lanes.h: how an element of a float type joins a
  * lane, and SP_REDUCTION, which makes the loops over neighbours and over columns of it. */
-#ifndef SP_OPS_CPU_REDUCTION_H
-#define SP_OPS_CPU_REDUCTION_H
+#ifndef SP_OPS_CPU_REDUCE_REDUCTION_H
+#define SP_OPS_CPU_REDUCE_REDUCTION_H
 
 #include "ops/cpu/arch/half.h"
-#include "ops/cpu/lanes.h"
+#include "ops/cpu/reduce/lanes.h"
 #include "ops/cpu/arch/math_f32.h"
 #include "ops/cpu/arch/math_f64.h"
 

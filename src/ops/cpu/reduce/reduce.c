@@ -2,7 +2,7 @@
 /* Reductions of any set of dimensions, in the order of lanes.h. Where the elements of one output
  * are neighbours in memory the lanes are what runs side by side; elsewhere the outputs are, with
  * the same lanes for each, so that the layout of x cannot reach a bit. */
-#include "ops/cpu/reduction.h"
+#include "ops/cpu/reduce/reduction.h"
 #include "ops/cpu/arch/strided.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a tile of sp_axis_constants: `extent` elements each, `inner` apart. Rows that begin
  * side by side are taken together, up to SP_LANE_COLUMNS of them. */
-#ifndef SP_OPS_CPU_ROWS_H
-#define SP_OPS_CPU_ROWS_H
+#ifndef SP_OPS_CPU_REDUCE_ROWS_H
+#define SP_OPS_CPU_REDUCE_ROWS_H
 
-#include "ops/cpu/lanes.h"
+#include "ops/cpu/reduce/lanes.h"
 
 /* Runs the statement `run` for each stretch of rows of the tile, with `at` the number of its first
  * row, `first` the place of that row's first element, and `width` rows. */
