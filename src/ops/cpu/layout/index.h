@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Indices that are data: whatever they are, nothing is touched that they do not name. */
-#ifndef SP_OPS_CPU_INDEX_H
-#define SP_OPS_CPU_INDEX_H
+#ifndef SP_OPS_CPU_LAYOUT_INDEX_H
+#define SP_OPS_CPU_LAYOUT_INDEX_H
 
 #include <inttypes.h>
 

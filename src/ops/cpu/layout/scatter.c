@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of places that indices name. Several updates of one place are made in the order of the
  * indices, by one tile, so the result is one whatever runs them. */
-#include "ops/cpu/index.h"
+#include "ops/cpu/layout/index.h"
 
 static SP_ALWAYS_INLINE float add_f32(float a, float b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements picked by indices that are data. Bits are kept. */
-#include "ops/cpu/index.h"
+#include "ops/cpu/layout/index.h"
 #include "ops/cpu/arch/strided.h"
 
 typedef struct span {
