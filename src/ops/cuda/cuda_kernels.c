@@ -3,7 +3,7 @@
  * covers less than all, so any number of elements can be launched. */
 #include "ops/cuda/cuda_kernels.h"
 
-#include "ops/cuda/tiles.h"
+#include "ops/cuda/arch/tiles.h"
 
 /* On every processor, along x and along the others. */
 #define MAX_BLOCKS INT64_C(0x7fffffff)

@@ -4,10 +4,10 @@
 
 # In the order of the text: each file uses those above it.
 set(parts
-    cuda/prelude.cuh
+    cuda/arch/prelude.cuh
     kernel_constants.h
-    cuda/tiles.h
-    cuda/math.cuh
+    cuda/arch/tiles.h
+    cuda/arch/math.cuh
     cuda/elementwise.cu
     cuda/move.cu
     cuda/window.cu

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one block of a CUDA kernel computes: for the host, which sizes the grid, and for the kernel.
  * None of it can reach a bit. C and CUDA C++ read this text; it follows kernel_constants.h. */
-#ifndef SP_OPS_CUDA_TILES_H
-#define SP_OPS_CUDA_TILES_H
+#ifndef SP_OPS_CUDA_ARCH_TILES_H
+#define SP_OPS_CUDA_ARCH_TILES_H
 
 #ifndef SP_CUDA_FUNCTION
 #define SP_CUDA_FUNCTION static inline
