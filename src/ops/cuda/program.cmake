@@ -8,7 +8,7 @@ set(parts
     kernel_constants.h
     cuda/arch/tiles.h
     cuda/arch/math.cuh
-    cuda/elementwise.cu
+    cuda/elementwise/elementwise.cu
     cuda/move.cu
     cuda/window.cu
     cuda/product.cuh
