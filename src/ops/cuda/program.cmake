@@ -9,7 +9,7 @@ set(parts
     cuda/arch/tiles.h
     cuda/arch/math.cuh
     cuda/elementwise/elementwise.cu
-    cuda/move.cu
+    cuda/layout/move.cu
     cuda/window.cu
     cuda/product.cuh
     cuda/gemm.cu
