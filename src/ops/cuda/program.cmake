@@ -10,10 +10,10 @@ set(parts
     cuda/arch/math.cuh
     cuda/elementwise/elementwise.cu
     cuda/layout/move.cu
-    cuda/window.cu
+    cuda/conv/window.cu
     cuda/product.cuh
     cuda/gemm.cu
-    cuda/conv.cu)
+    cuda/conv/conv.cu)
 list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 
 set(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
