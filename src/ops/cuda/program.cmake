@@ -11,8 +11,8 @@ set(parts
     cuda/elementwise/elementwise.cu
     cuda/layout/move.cu
     cuda/conv/window.cu
-    cuda/product.cuh
-    cuda/gemm.cu
+    cuda/gemm/product.cuh
+    cuda/gemm/gemm.cu
     cuda/conv/conv.cu)
 list(TRANSFORM parts PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 
