@@ -10,19 +10,24 @@ target_compile_definitions(sp_model_fixture PRIVATE
 foreach(suite IN ITEMS
     tensor:layout tensor:move tensor:shape
     io:inflate io:npy io:onnx_tensor io:protobuf
-    ops:activation ops:registry ops:half ops:math_f32 ops:math_f64 ops:elementwise_bits
-    ops:kernel_bits ops:cuda_kernels ops:op_axis ops:op_cases ops:op_conv ops:op_elementwise
-    ops:op_functions ops:op_gemm ops:op_index ops:op_kernels ops:op_list ops:op_move ops:op_norm
-    ops:op_pool ops:op_products ops:op_rearrange ops:op_recurrent ops:op_reduce ops:op_resize
-    ops:op_select ops:op_softmax ops:op_window ops:reduce_rows
+    ops:activation ops:registry ops:op_kernels ops:op_list
+    ops/schema:op_axis ops/schema:op_cases ops/schema:op_conv ops/schema:op_elementwise
+    ops/schema:op_functions ops/schema:op_gemm ops/schema:op_index ops/schema:op_move
+    ops/schema:op_norm ops/schema:op_pool ops/schema:op_products ops/schema:op_rearrange
+    ops/schema:op_recurrent ops/schema:op_reduce ops/schema:op_resize ops/schema:op_select
+    ops/schema:op_softmax ops/schema:op_window
+    ops/cpu:half ops/cpu:math_f32 ops/cpu:math_f64 ops/cpu:elementwise_bits
+    ops/cpu:kernel_bits ops/cpu:reduce_rows
+    ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
     plan:arena_layout plan:deciding plan:models plan:part_needs plan:plan plan:plan_fuse
     plan:plan_key plan:segments)
     string(REPLACE ":" ";" suite ${suite})
-    list(GET suite 0 label)
+    list(GET suite 0 folder)
+    string(REGEX MATCH "^[a-z]+" label ${folder})
     list(GET suite 1 name)
-    sp_add_test(test_${name} SOURCES test_${name}.c LABELS ${label} LINKS sp_model_fixture
-        TIMEOUT 120)
+    sp_add_test(test_${name} SOURCES ${folder}/test_${name}.c LABELS ${label}
+        LINKS sp_model_fixture TIMEOUT 120)
 endforeach()
 
 # Ops by themselves, against models of one node.
@@ -31,12 +36,12 @@ add_library(sp_eager_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/eager_rows.c)
 target_link_libraries(sp_eager_fixture PUBLIC sp_test_support)
 foreach(suite batches hostile memory named ops types)
-    sp_add_test(test_eager_${suite} SOURCES test_eager_${suite}.c LABELS ops
+    sp_add_test(test_eager_${suite} SOURCES ops/test_eager_${suite}.c LABELS ops
         LINKS sp_eager_fixture sp_model_fixture sp_runtime_fixture TIMEOUT 120)
 endforeach()
 
 # Calls that the comparison with CUDA makes too.
-sp_add_test(test_move_bits SOURCES test_move_bits.c LABELS ops
+sp_add_test(test_move_bits SOURCES ops/cpu/test_move_bits.c LABELS ops
     LINKS sp_kernel_compare sp_model_fixture TIMEOUT 120)
 
 foreach(isa portable avx2)
@@ -45,7 +50,7 @@ foreach(isa portable avx2)
 endforeach()
 
 # A run for each function, since soak takes every float: the longest ones start first.
-add_executable(test_math_accuracy test_math_accuracy.c)
+add_executable(test_math_accuracy ops/cpu/test_math_accuracy.c)
 target_link_libraries(test_math_accuracy PRIVATE sp_model_fixture sp_test_support sp_static m)
 foreach(function elu erf exp log sigmoid softplus tanh)
     sp_add_test_run(test_math_accuracy_${function} PROGRAM test_math_accuracy LABELS ops

@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests of src/runtime: make test L=runtime
-add_library(sp_runtime_fixture OBJECT eager_calls.c runtime_calls.c runtime_fixture.c
-    runtime_gpu.c tensor_calls.c)
+# The tests that a whole runtime is for: make test L=runtime
+add_library(sp_runtime_fixture OBJECT fixture/eager_calls.c fixture/runtime_calls.c
+    fixture/runtime_fixture.c fixture/runtime_gpu.c fixture/tensor_calls.c)
 target_link_libraries(sp_runtime_fixture PUBLIC sp_test_support sp_gpu_fixture)
-target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/fixture)
 
 # Each program once as it is, once under the checker, which must report nothing, and, in builds that
 # can, once with delays at every marked place.
-foreach(suite
-    adopt adopt_ready allocator block_pool call_order command_list current_stream event event_time
-    frontier host_access host_exit host_memory host_streams null_faults runtime_state
-    runtime_state_faults runtime_state_memory runtime_state_process storage stream stream_faults
-    stream_host stream_line stream_pool submit submit_ranges dlpack npz tensor tensor_copy eager
-    wait_graph)
-    set(program test_${suite})
-    sp_add_test(${program} SOURCES ${program}.c LABELS runtime LINKS sp_runtime_fixture TIMEOUT 120)
+foreach(suite IN ITEMS
+    device:wait_graph
+    runtime:adopt runtime:adopt_ready runtime:allocator runtime:block_pool runtime:call_order
+    runtime:command_list runtime:current_stream runtime:event runtime:event_time
+    runtime:frontier runtime:host_access runtime:host_exit runtime:host_memory
+    runtime:host_streams runtime:null_faults runtime:runtime_state
+    runtime:runtime_state_faults runtime:runtime_state_memory runtime:runtime_state_process
+    runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
+    runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_ranges
+    tensor:dlpack tensor:tensor
+    io:npz
+    ops:tensor_copy ops:eager)
+    string(REPLACE ":" ";" suite ${suite})
+    list(GET suite 0 folder)
+    list(GET suite 1 name)
+    set(program test_${name})
+    sp_add_test(${program} SOURCES ${folder}/${program}.c LABELS runtime LINKS sp_runtime_fixture
+        TIMEOUT 120)
     # Not where two streams use different ranges of a storage: the checker looks at whole ones.
-    if(NOT suite STREQUAL "submit_ranges")
+    if(NOT name STREQUAL "submit_ranges")
         sp_add_test_run(${program}_checked PROGRAM ${program} LABELS runtime checked TIMEOUT 120
             ENV STREAMPOOL_CHECK=1 STREAMPOOL_TEST_SCALE=0.1)
     endif()
