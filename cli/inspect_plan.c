@@ -44,8 +44,7 @@ static void print_steps(const sp_plan *plan)
     uint32_t missing = 0;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const sp_plan_step *step = &plan->steps[i];
-        const bool is_on_cuda =
-            sp__kernel_is_there(&sp__cuda_kernels()[step->kernel - plan->kernels]);
+        const bool is_on_cuda = sp__kernel_is_there(&sp__cuda_kernels()[step->kernel]);
         uint64_t read = 0;
         uint64_t written = 0;
         for (uint32_t b = 0; b < step->binding_count; b++) {
@@ -53,7 +52,7 @@ static void print_steps(const sp_plan *plan)
         }
         missing += !is_on_cuda;
         printf("  %4" PRIu32 " %-20s %-20s reads %" PRIu64 ", writes %" PRIu64 "%s  %s\n", i,
-               step->op_name, step->kernel->name, read, written,
+               step->op_name, plan->kernels[step->kernel].name, read, written,
                is_on_cuda ? "" : " (on cpu on a cuda device)", step->node_name);
     }
     printf("  on a cuda device %" PRIu32 " of %" PRIu32 " steps run on the cpu\n", missing,

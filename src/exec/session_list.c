@@ -106,13 +106,12 @@ static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
     add(r, &command, pair);
 }
 
-/* The device's form of a kernel of the plan. */
-static const sp_kernel *kernel_for(const recorder *r, const sp_kernel *kernel)
+/* The device's form of a kernel. */
+static const sp_kernel *kernel_for(const recorder *r, sp_kernel_id kernel)
 {
     const sp_compiled *compiled = r->session->compiled;
-    if (r->is_on_cpu) return kernel;
-    const sp_kernel *own = sp__device_kernels(compiled->device->dev);
-    return own != NULL ? &own[kernel - compiled->plan->kernels] : kernel;
+    const sp_kernel *own = r->is_on_cpu ? NULL : sp__device_kernels(compiled->device->dev);
+    return &(own != NULL ? own : compiled->plan->kernels)[kernel];
 }
 
 static void add_step(recorder *r, uint32_t s)

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "graph/graph_build.h"
+#include "ops/cpu/arch/kernels.h"
 #include "ops/evaluate.h"
 
 /* ---- packing ---- */
@@ -15,13 +16,14 @@
 /* One packing that has been made: of which value, by which constants, where. */
 typedef struct packing {
     uint32_t value, weight;
-    const sp_kernel *kernel;
+    sp_kernel_id kernel;
     uint32_t constant_bytes;
     unsigned char constants[SP_MAX_CONSTANT_BYTES];
 } packing;
 
 typedef struct packer {
     sp_graph_builder *builder;
+    const sp_kernel *kernels;
     sp_lowering lowering;
     packing last; /* nodes that share a weight mostly stand side by side */
 } packer;
@@ -38,7 +40,7 @@ static sp_status make_packing(packer *p, const sp_op_call *call, uint32_t value,
     const sp_dispatch *dispatch = &p->lowering.dispatches[0];
     void *data = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)(bytes > 0 ? bytes : 1));
     if (data == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack a weight");
-    const sp_status status = sp__evaluate_pack(call, &p->lowering, data);
+    const sp_status status = sp__evaluate_pack(call, &p->lowering, p->kernels, data);
     if (status != SP_OK) {
         sp_free(data);
         return status;
@@ -80,8 +82,8 @@ static sp_status pack_node(packer *p, sp_graph_node *node)
 
 static sp_status pack_all(sp_graph_builder *builder)
 {
-    packer p = {.builder = builder};
-    sp__lowering_init(&p.lowering, sp__cpu_kernels(sp__cpu_isa_selected()));
+    packer p = {.builder = builder, .kernels = sp__cpu_kernels(sp__cpu_isa_selected())};
+    sp__lowering_init(&p.lowering);
     sp_status status = SP_OK;
     const sp_fpenv before = sp_fpenv_enter();
     for (uint32_t i = 0; i < builder->graph->node_count && status == SP_OK; i++) {

@@ -257,7 +257,7 @@ static sp_status init(sp_eager *eager, const sp_eager_request *request)
 {
     const size_t inputs = request->input_count, outputs = request->output_count;
     *eager = (sp_eager){.request = request};
-    sp__lowering_init(&eager->lowering, sp__cpu_kernels(sp__cpu_isa_selected()));
+    sp__lowering_init(&eager->lowering);
     eager->values = sp_calloc(inputs + outputs, sizeof *eager->values);
     eager->inputs = sp_calloc(inputs, sizeof *eager->inputs);
     eager->outputs = sp_calloc(outputs, sizeof *eager->outputs);

@@ -8,17 +8,23 @@
 #include "base/fpenv.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "ops/cpu/arch/kernels.h"
 #include "ops/device_kernels.h"
 #include "ops/eager.h"
 #include "ops/op_list.h"
 #include "ops/tensor_copy.h"
 #include "runtime/submit.h"
 
-/* The device's form of a kernel of the lowering. */
-static const sp_kernel *kernel_for(const sp_eager *eager, const sp_kernel *kernel)
+static const sp_kernel *cpu_kernels(void)
+{
+    return sp__cpu_kernels(sp__cpu_isa_selected());
+}
+
+/* The device's form of a kernel. */
+static const sp_kernel *kernel_for(const sp_eager *eager, sp_kernel_id kernel)
 {
     const sp_kernel *own = sp__device_kernels(eager->device->dev);
-    return own != NULL ? &own[kernel - eager->lowering.kernels] : kernel;
+    return &(own != NULL ? own : cpu_kernels())[kernel];
 }
 
 bool sp__eager_is_on_device(const sp_eager *eager)
@@ -183,7 +189,7 @@ static sp_status compute(sp_eager *eager, host_places *places)
         SP_TRY(sp__eager_allocate(eager, eager->call.outputs[i].bytes, &eager->outputs[i].values));
     }
     const sp_fpenv before = sp_fpenv_enter();
-    const sp_status status = sp__lowering_run(lowering, place, places);
+    const sp_status status = sp__lowering_run(lowering, cpu_kernels(), place, places);
     sp_fpenv_leave(before);
     return status;
 }

@@ -32,7 +32,8 @@ static void *place_operand(const sp_operand *operand, void *context)
     return NULL;
 }
 
-static sp_status run(const sp_op_call *call, const sp_lowering *lowering, void *const *outputs)
+static sp_status run(const sp_op_call *call, const sp_lowering *lowering, const sp_kernel *kernels,
+                     void *const *outputs)
 {
     operands all = {.call = call, .outputs = outputs};
     sp_status status = SP_OK;
@@ -42,7 +43,7 @@ static sp_status run(const sp_op_call *call, const sp_lowering *lowering, void *
     }
     if (status == SP_OK) {
         const sp_fpenv before = sp_fpenv_enter();
-        status = sp__lowering_run(lowering, place_operand, &all);
+        status = sp__lowering_run(lowering, kernels, place_operand, &all);
         sp_fpenv_leave(before);
     }
     for (uint32_t i = 0; i < lowering->scratch_count; i++) sp_free(all.scratch[i]);
@@ -50,8 +51,8 @@ static sp_status run(const sp_op_call *call, const sp_lowering *lowering, void *
 }
 
 /* With `outputs` zeroed before: on an error the caller frees what is there. */
-static sp_status evaluate(const sp_op_call *call, sp_lowering *lowering, void **pointers,
-                          sp_array *outputs)
+static sp_status evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_lowering *lowering,
+                          void **pointers, sp_array *outputs)
 {
     for (uint32_t i = 0; i < call->output_count; i++) {
         const sp_op_value *output = &call->outputs[i];
@@ -69,7 +70,7 @@ static sp_status evaluate(const sp_op_call *call, sp_lowering *lowering, void **
         }
         return SP_OK;
     }
-    return run(call, lowering, pointers);
+    return run(call, lowering, kernels, pointers);
 }
 
 sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_array *outputs)
@@ -78,8 +79,8 @@ sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_arra
     void **pointers = sp_calloc(call->output_count, sizeof(*pointers));
     if (pointers == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to fold a node");
     sp_lowering lowering;
-    sp__lowering_init(&lowering, kernels);
-    const sp_status status = evaluate(call, &lowering, pointers, outputs);
+    sp__lowering_init(&lowering);
+    const sp_status status = evaluate(call, kernels, &lowering, pointers, outputs);
     sp__lowering_deinit(&lowering);
     sp_free((void *)pointers);
     if (status != SP_OK) {
@@ -98,8 +99,9 @@ sp_status sp__evaluate_pack_plan(const sp_op_call *call, uint32_t input, sp_lowe
     return SP_OK;
 }
 
-sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering, void *out)
+sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering,
+                            const sp_kernel *kernels, void *out)
 {
     operands all = {.call = call, .scratch = {out}};
-    return sp__lowering_run(lowering, place_operand, &all);
+    return sp__lowering_run(lowering, kernels, place_operand, &all);
 }

@@ -7,7 +7,8 @@
 #include "ops/lowering.h"
 #include "tensor/array.h"
 
-/* Computes the outputs of an inferred call whose inputs all have data. `outputs` gets one array per
+/* Computes the outputs of an inferred call whose inputs all have data, with the kernels of a table
+ * of the CPU. `outputs` gets one array per
  * output, owned by the caller; none on an error. */
 sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_array *outputs);
 
@@ -16,6 +17,7 @@ sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_arra
 sp_status sp__evaluate_pack_plan(const sp_op_call *call, uint32_t input, sp_lowering *lowering,
                                  uint64_t *bytes);
 /* Lays out that input, which has data, into those bytes. */
-sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering, void *out);
+sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering,
+                            const sp_kernel *kernels, void *out);
 
 #endif

@@ -9,9 +9,9 @@
 #include "base/heap.h"
 #include "base/macros.h"
 
-void sp__lowering_init(sp_lowering *lowering, const sp_kernel *kernels)
+void sp__lowering_init(sp_lowering *lowering)
 {
-    *lowering = (sp_lowering){.kernels = kernels};
+    *lowering = (sp_lowering){0};
     sp__lowering_reset(lowering);
 }
 
@@ -51,7 +51,7 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
     SP_ASSERT(constant_bytes <= SP_MAX_CONSTANT_BYTES);
     if (lowering->dispatch_count == lowering->dispatch_capacity) SP_TRY(grow(lowering));
     sp_dispatch *dispatch = &lowering->dispatches[lowering->dispatch_count++];
-    dispatch->kernel = &lowering->kernels[kernel];
+    dispatch->kernel = kernel;
     for (int i = 0; i < 3; i++) dispatch->grid[i] = 1;
     dispatch->binding_count = 0;
     dispatch->constant_bytes = constant_bytes;
@@ -124,7 +124,8 @@ sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],
     return SP_OK;
 }
 
-sp_status sp__lowering_run(const sp_lowering *lowering, sp_lowering_place place, void *context)
+sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels,
+                           sp_lowering_place place, void *context)
 {
     for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
         const sp_dispatch *dispatch = &lowering->dispatches[i];
@@ -132,8 +133,8 @@ sp_status sp__lowering_run(const sp_lowering *lowering, sp_lowering_place place,
         for (uint32_t k = 0; k < dispatch->binding_count; k++) {
             bindings[k] = place(&dispatch->bindings[k], context);
         }
-        SP_TRY(
-            sp__kernel_run_grid(dispatch->kernel, dispatch->grid, bindings, dispatch->constants));
+        SP_TRY(sp__kernel_run_grid(&kernels[dispatch->kernel], dispatch->grid, bindings,
+                                   dispatch->constants));
     }
     return SP_OK;
 }

@@ -7,7 +7,7 @@
 #define SP_OPS_LOWERING_H
 
 #include "device/kernel.h"
-#include "ops/cpu/arch/kernels.h"
+#include "ops/kernel_id.h"
 #include "ops/op.h"
 
 typedef enum sp_operand_kind {
@@ -25,7 +25,7 @@ typedef struct sp_operand {
 } sp_operand;
 
 typedef struct sp_dispatch {
-    const sp_kernel *kernel;
+    sp_kernel_id kernel;
     uint32_t grid[3];
     uint32_t binding_count;
     uint32_t constant_bytes;
@@ -37,8 +37,7 @@ typedef struct sp_dispatch {
 #define SP_NO_INPUT UINT32_MAX
 
 struct sp_lowering {
-    const sp_kernel *kernels; /* the table of the device's instruction set */
-    sp_dispatch *dispatches;  /* owned */
+    sp_dispatch *dispatches; /* owned */
     uint32_t dispatch_count, dispatch_capacity;
     uint64_t scratch_bytes[SP_LOWERING_MAX_SCRATCH];
     uint32_t scratch_count;
@@ -46,7 +45,7 @@ struct sp_lowering {
     uint32_t in_place_input; /* output 0 may be written over this input; or SP_NO_INPUT */
 };
 
-void sp__lowering_init(sp_lowering *lowering, const sp_kernel *kernels);
+void sp__lowering_init(sp_lowering *lowering);
 void sp__lowering_deinit(sp_lowering *lowering);
 /* Empty again, memory kept. */
 void sp__lowering_reset(sp_lowering *lowering);
@@ -96,10 +95,11 @@ static inline sp_status sp__lower_cover(sp_dispatch *dispatch, int64_t count, in
     return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)count, (uint64_t)per_tile), 1, 1);
 }
 
-/* Runs the dispatches on the calling thread, in order, tile by tile. `place` gives each operand's
- * address. The FP state must be normal (sp_fpenv_enter). */
+/* Runs the dispatches on the calling thread, in order, tile by tile, with the kernels of a table of
+ * the CPU. `place` gives each operand's address. The FP state must be normal (sp_fpenv_enter). */
 typedef void *(*sp_lowering_place)(const sp_operand *operand, void *context);
-sp_status sp__lowering_run(const sp_lowering *lowering, sp_lowering_place place, void *context);
+sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels,
+                           sp_lowering_place place, void *context);
 
 /* Runs every tile of one grid on the calling thread. */
 sp_status sp__kernel_run_grid(const sp_kernel *kernel, const uint32_t grid[3],

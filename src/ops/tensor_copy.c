@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ops/cpu/arch/kernels.h"
 #include "ops/device_kernels.h"
 #include "ops/lowering.h"
 #include "ops/ops.h"

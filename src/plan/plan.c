@@ -95,7 +95,7 @@ static sp_status make_builder(sp_plan_builder *builder)
 {
     const uint32_t count = builder->plan->graph->value_count;
     const size_t operands = builder->plan->graph->max_operands;
-    sp__lowering_init(&builder->lowering, builder->kernels);
+    sp__lowering_init(&builder->lowering);
     builder->values = sp_calloc(count, sizeof(*builder->values));
     builder->operands = sp_calloc(2 * operands, sizeof(*builder->operands));
     builder->arrays = sp_calloc(operands, sizeof(*builder->arrays));

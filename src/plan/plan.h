@@ -33,7 +33,7 @@ typedef struct sp_plan_binding {
 } sp_plan_binding;
 
 typedef struct sp_plan_step {
-    const sp_kernel *kernel;
+    sp_kernel_id kernel;
     uint32_t grid[3];
     uint32_t binding_count;
     const sp_plan_binding *bindings;
@@ -62,7 +62,7 @@ typedef struct sp_plan_lifetime {
 
 typedef struct sp_plan {
     const sp_graph *graph;
-    const sp_kernel *kernels; /* the table that the steps' kernels stand in */
+    const sp_kernel *kernels; /* of the CPU: the table for its instruction set */
     const sp_plan_step *steps;
     const sp_plan_tensor *inputs, *outputs;
     const sp_weight *constants; /* folded for these shapes */

@@ -31,11 +31,6 @@ static void count_uses(sp_plan_builder *builder)
 
 /* ---- steps that belong together ---- */
 
-static sp_kernel_id kernel_of(const sp_plan_builder *builder, const sp_plan_step *step)
-{
-    return (sp_kernel_id)(step->kernel - builder->kernels);
-}
-
 /* The last binding; those that have been recorded are still the builder's to write. */
 static sp_plan_binding *output_of(const sp_plan_step *step)
 {
@@ -59,10 +54,9 @@ static sp_plan_step *writer_of(const sp_plan_builder *builder, const sp_plan_bin
 }
 
 /* Where a step says which activation it applies, if it can and does not yet. */
-static uint8_t *free_field(const sp_plan_builder *builder, const sp_plan_step *step)
+static uint8_t *free_field(const sp_plan_step *step)
 {
-    uint8_t *field =
-        sp__activation_field(kernel_of(builder, step), (void *)(uintptr_t)step->constants);
+    uint8_t *field = sp__activation_field(step->kernel, (void *)(uintptr_t)step->constants);
     return field != NULL && *field == SP_ACTIVATION_NONE ? field : NULL;
 }
 
@@ -84,20 +78,20 @@ static sp_status absorb(sp_plan_builder *builder, sp_plan_step *first, sp_plan_s
                         sp_activation activation)
 {
     SP_TRY(append_name(builder, &first->op_name, last->op_name));
-    *free_field(builder, first) = (uint8_t)activation;
+    *free_field(first) = (uint8_t)activation;
     const sp_plan_value *between = &builder->values[output_of(first)->index];
     sp_plan_value *output = &builder->values[output_of(last)->index];
     output->writer = (uint32_t)(first - builder->steps);
     output->in_place = between->in_place;
     *output_of(first) = *output_of(last);
-    last->kernel = NULL;
+    last->kernel = SP_NO_KERNEL;
     return SP_OK;
 }
 
 static sp_status fuse_unary(sp_plan_builder *builder, sp_plan_step *step, sp_activation activation)
 {
     sp_plan_step *first = writer_of(builder, &step->bindings[0], 2);
-    if (first == NULL || free_field(builder, first) == NULL) return SP_OK;
+    if (first == NULL || free_field(first) == NULL) return SP_OK;
     return absorb(builder, first, step, activation);
 }
 
@@ -107,23 +101,24 @@ static sp_status fuse_silu(sp_plan_builder *builder, sp_plan_step *mul, uint32_t
     const sp_plan_binding *x = &mul->bindings[1 - gate];
     sp_plan_step *sigmoid = writer_of(builder, &mul->bindings[gate], 2);
     sp_plan_step *first = writer_of(builder, x, 3);
-    if (sigmoid == NULL || first == NULL || free_field(builder, first) == NULL) return SP_OK;
-    if (kernel_of(builder, sigmoid) != SP_KERNEL_ID_sigmoid_f32) return SP_OK;
+    if (sigmoid == NULL || first == NULL || free_field(first) == NULL) return SP_OK;
+    if (sigmoid->kernel != SP_KERNEL_ID_sigmoid_f32) return SP_OK;
     const bool is_of_x = sigmoid->bindings[0].index == x->index;
     /* As many elements in all three: none is repeated, element i belongs to element i. */
     const bool is_whole = output_of(mul)->bytes == x->bytes;
     if (!is_of_x || !is_whole) return SP_OK;
     SP_TRY(append_name(builder, &first->op_name, sigmoid->op_name));
-    sigmoid->kernel = NULL;
+    sigmoid->kernel = SP_NO_KERNEL;
     return absorb(builder, first, mul, SP_ACTIVATION_SILU);
 }
 
 static sp_status fuse_step(sp_plan_builder *builder, sp_plan_step *step)
 {
-    const sp_kernel_id kernel = kernel_of(builder, step);
+    const sp_kernel_id kernel = step->kernel;
     const sp_activation activation = sp__activation_of(kernel);
     if (activation != SP_ACTIVATION_NONE) return fuse_unary(builder, step, activation);
-    for (uint32_t i = 0; i < 2 && kernel == SP_KERNEL_ID_mul_f32 && step->kernel != NULL; i++) {
+    for (uint32_t i = 0; i < 2 && kernel == SP_KERNEL_ID_mul_f32 && step->kernel != SP_NO_KERNEL;
+         i++) {
         SP_TRY(fuse_silu(builder, step, i));
     }
     return SP_OK;
@@ -136,7 +131,7 @@ sp_status sp__plan_fuse(sp_plan_builder *builder)
     for (uint32_t s = 0; s < plan->step_count; s++) SP_TRY(fuse_step(builder, &builder->steps[s]));
     uint32_t kept = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
-        if (builder->steps[s].kernel != NULL) builder->steps[kept++] = builder->steps[s];
+        if (builder->steps[s].kernel != SP_NO_KERNEL) builder->steps[kept++] = builder->steps[s];
     }
     plan->step_count = kept;
     return SP_OK;

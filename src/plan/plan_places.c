@@ -32,7 +32,7 @@ static sp_status place_output(sp_plan_builder *builder, uint32_t output)
         {.where = SP_PLACE_ARENA, .index = value->root, .bytes = value->bytes},
         {.where = SP_PLACE_OUTPUT, .index = output, .bytes = value->bytes, .is_write = true}};
     const sp_plan_step step = {
-        .kernel = &builder->kernels[SP_KERNEL_ID_copy_bytes],
+        .kernel = SP_KERNEL_ID_copy_bytes,
         .grid = {(uint32_t)sp__lower_tiles(value->bytes, (uint64_t)k.tile_count), 1, 1},
         .binding_count = 2,
         .bindings = bindings,

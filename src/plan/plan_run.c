@@ -39,8 +39,8 @@ static sp_status run_steps(const sp_plan *plan, const void *const *inputs, void 
         for (uint32_t i = 0; i < step->binding_count; i++) {
             bindings[i] = place(plan, &step->bindings[i], inputs, outputs, arena);
         }
-        const sp_status status =
-            sp__kernel_run_grid(step->kernel, step->grid, bindings, step->constants);
+        const sp_status status = sp__kernel_run_grid(&plan->kernels[step->kernel], step->grid,
+                                                     bindings, step->constants);
         if (status != SP_OK) {
             return sp__fail_prefix(status, "node '%s' (%s): ", step->node_name, step->op_name);
         }

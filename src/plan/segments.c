@@ -36,7 +36,7 @@ uint32_t sp__segments_choose(const sp_plan *plan, const sp_kernel *own, const ch
     uint32_t count = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
-        const sp_kernel *kernel = own != NULL ? &own[step->kernel - plan->kernels] : step->kernel;
+        const sp_kernel *kernel = &(own != NULL ? own : plan->kernels)[step->kernel];
         is_on_cpu[s] = !sp__kernel_is_there(kernel) || sp__op_list_has(cpu_ops, step->op_name);
         if (is_on_cpu[s]) count++;
     }

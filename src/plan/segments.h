@@ -38,7 +38,7 @@ typedef struct sp_segments {
 } sp_segments;
 
 /* Which steps of the plan run on the cpu device though the model's is another one: those for whose
- * kernel `own`, the device's table in the order of the plan's, has no entry (NULL: it has all), and
+ * kernel `own`, the device's table, has no entry (NULL: it has all), and
  * those whose op stands in the list `cpu_ops` (op_list.h). How many they are. */
 uint32_t sp__segments_choose(const sp_plan *plan, const sp_kernel *own, const char *cpu_ops,
                              bool *is_on_cpu);

@@ -102,11 +102,12 @@ static void run_subject(both *b)
         for (uint32_t k = 0; k < dispatch->binding_count; k++) {
             bindings[k] = address_of(&dispatch->bindings[k], &b->subject);
         }
-        const sp_kernel_id id = (sp_kernel_id)(dispatch->kernel - b->compare->kernels);
+        const sp_kernel_id id = dispatch->kernel;
         const uint8_t *field = sp__activation_field(id, (void *)(uintptr_t)dispatch->constants);
         b->compare->runs[id]++;
         if (field != NULL) b->compare->fused[id][*field]++;
-        CHECK_OK(b->compare->run(dispatch, bindings, b->compare->context));
+        CHECK_OK(
+            b->compare->run(&b->compare->kernels[id], dispatch, bindings, b->compare->context));
     }
 }
 
@@ -170,9 +171,9 @@ static bool is_same(const both *b)
 
 /* ---- running ---- */
 
-static void make_side(const both *b, side *s, const sp_kernel *kernels)
+static void make_side(const both *b, side *s)
 {
-    sp__lowering_init(&s->lowering, kernels);
+    sp__lowering_init(&s->lowering);
     for (uint32_t i = 0; i < b->call.input_count; i++) {
         const sp_array *from = &b->what->inputs[i];
         if (from->dtype == SP_DTYPE_NONE) continue;
@@ -204,7 +205,8 @@ static void run_both(both *b)
                 make_place(sides[i]->lowering.scratch_bytes[k], 8, b->misalignment >> 60);
         }
     }
-    CHECK_OK(sp__lowering_run(&b->reference.lowering, address_of, &b->reference));
+    const sp_kernel *portable = sp__cpu_kernels(SP_CPU_PORTABLE);
+    CHECK_OK(sp__lowering_run(&b->reference.lowering, portable, address_of, &b->reference));
     run_subject(b);
 }
 
@@ -279,8 +281,7 @@ static void lower_activation(const both *b, sp_lowering *lowering)
 static void set_activation(const both *b, sp_lowering *lowering)
 {
     sp_dispatch *last = &lowering->dispatches[lowering->dispatch_count - 1];
-    const sp_kernel_id id = (sp_kernel_id)(last->kernel - lowering->kernels);
-    uint8_t *field = sp__activation_field(id, last->constants);
+    uint8_t *field = sp__activation_field(last->kernel, last->constants);
     REQUIRE(field != NULL);
     *field = (uint8_t)b->what->activation;
 }
@@ -324,10 +325,10 @@ static bool infer(both *b)
     return sp__op_check(&b->call) == SP_OK && sp__op_infer(&b->call) == SP_OK;
 }
 
-static bool is_runnable(const sp_lowering *lowering)
+static bool is_runnable(const kernel_compare *compare, const sp_lowering *lowering)
 {
     for (uint32_t i = 0; i < lowering->dispatch_count; i++) {
-        if (!sp__kernel_is_there(lowering->dispatches[i].kernel)) return false;
+        if (!sp__kernel_is_there(&compare->kernels[lowering->dispatches[i].kernel])) return false;
     }
     return true;
 }
@@ -337,14 +338,14 @@ static bool compare_call(kernel_compare *compare, const kernel_case *what, uint6
 {
     both b = {.compare = compare, .what = what, .misalignment = misalignment};
     if (!infer(&b)) return false;
-    make_side(&b, &b.reference, sp__cpu_kernels(SP_CPU_PORTABLE));
-    make_side(&b, &b.subject, compare->kernels);
+    make_side(&b, &b.reference);
+    make_side(&b, &b.subject);
     for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < b.call.input_count; i++) {
         if (what->packs && b.call.op->pack != NULL && b.inputs[i].is_present) pack_both(&b, i);
     }
     lower_side(&b, &b.reference);
     lower_side(&b, &b.subject);
-    if (is_runnable(&b.subject.lowering)) {
+    if (is_runnable(compare, &b.subject.lowering)) {
         run_both(&b);
         CHECK(is_same(&b));
     }

@@ -13,8 +13,8 @@
  * dispatch->bindings[i].bytes bytes have been written by earlier dispatches or hold a pattern that
  * must stay where the kernel does not write. So a device copies all of them in, keeping the
  * address's last 8 bits, and those with is_write out. */
-typedef sp_status (*kernel_compare_run)(const sp_dispatch *dispatch, void *const *bindings,
-                                        void *context);
+typedef sp_status (*kernel_compare_run)(const sp_kernel *kernel, const sp_dispatch *dispatch,
+                                        void *const *bindings, void *context);
 
 typedef struct kernel_compare {
     const sp_kernel *kernels;

@@ -9,10 +9,11 @@
 /* Smaller grids must do as well: the kernels then go on with a stride. */
 static uint32_t largest_grid;
 
-static sp_status run_emulated(const sp_dispatch *dispatch, void *const *bindings, void *context)
+static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,
+                              void *const *bindings, void *context)
 {
     (void)context;
-    const sp_gpu_kernel *gpu = dispatch->kernel->gpu;
+    const sp_gpu_kernel *gpu = kernel->gpu;
     sp_launch_shape shape;
     gpu->shape(dispatch->constants, &shape);
     if (shape.grid[0] > largest_grid) shape.grid[0] = largest_grid;

@@ -32,7 +32,8 @@ static sp_status submit_and_wait(const gpu *g, const sp_command *command)
     return sp__point_wait(point, SP_NO_DEADLINE);
 }
 
-static sp_status run_on_gpu(const sp_dispatch *dispatch, void *const *operands, void *context)
+static sp_status run_on_gpu(const sp_kernel *kernel, const sp_dispatch *dispatch,
+                            void *const *operands, void *context)
 {
     const gpu *g = context;
     sp_binding bindings[SP_MAX_BINDINGS];
@@ -46,7 +47,7 @@ static sp_status run_on_gpu(const sp_dispatch *dispatch, void *const *operands, 
         next += bytes;
     }
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
-                                .kernel = dispatch->kernel,
+                                .kernel = kernel,
                                 .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
                                 .bindings = bindings,
                                 .binding_count = dispatch->binding_count,

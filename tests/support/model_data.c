@@ -167,6 +167,7 @@ sp_attribute data_attribute_text(const char *name, const sp_text *value)
 
 typedef struct op_memory {
     const sp_op_call *call;
+    const sp_kernel *kernels;
     sp_array *outputs;
     void *packed[SP_OP_PACKED_INPUTS]; /* inputs 1 and on */
     void *scratch[SP_LOWERING_MAX_SCRATCH];
@@ -196,7 +197,7 @@ static sp_status pack(op_memory *memory, sp_op_value *inputs, sp_lowering *lower
         SP_TRY(sp__evaluate_pack_plan(memory->call, i, lowering, &bytes));
         if (lowering->dispatch_count == 0) continue;
         memory->packed[i - 1] = malloc(bytes > 0 ? (size_t)bytes : 1);
-        SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->packed[i - 1]));
+        SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->kernels, memory->packed[i - 1]));
         inputs[i].is_packed = true;
     }
     return SP_OK;
@@ -206,8 +207,7 @@ static void set_activation(const sp_lowering *lowering, sp_activation activation
 {
     if (activation == SP_ACTIVATION_NONE || lowering->dispatch_count == 0) return;
     sp_dispatch *last = &lowering->dispatches[lowering->dispatch_count - 1];
-    const sp_kernel_id id = (sp_kernel_id)(last->kernel - lowering->kernels);
-    uint8_t *field = sp__activation_field(id, last->constants);
+    uint8_t *field = sp__activation_field(last->kernel, last->constants);
     if (field == NULL) abort();
     *field = (uint8_t)activation;
 }
@@ -226,7 +226,7 @@ static sp_status lower_and_run(op_memory *memory, sp_activation activation, sp_l
     for (uint32_t i = 0; i < lowering->scratch_count; i++) {
         memory->scratch[i] = malloc((size_t)lowering->scratch_bytes[i] + 1);
     }
-    const sp_status status = sp__lowering_run(lowering, op_place, memory);
+    const sp_status status = sp__lowering_run(lowering, memory->kernels, op_place, memory);
     for (uint32_t i = 0; i < lowering->scratch_count; i++) free(memory->scratch[i]);
     return status;
 }
@@ -264,9 +264,9 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
         /* What a kernel does not write shows up as a NaN. */
         memset(outputs[i].data, 0xff, (size_t)outputs[i].bytes);
     }
-    op_memory memory = {.call = &call, .outputs = outputs};
+    op_memory memory = {.call = &call, .kernels = sp__cpu_kernels(what->isa), .outputs = outputs};
     sp_lowering lowering;
-    sp__lowering_init(&lowering, sp__cpu_kernels(what->isa));
+    sp__lowering_init(&lowering);
     sp_status status = what->packs ? pack(&memory, inputs, &lowering) : SP_OK;
     if (status == SP_OK) status = lower_and_run(&memory, what->activation, &lowering);
     for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) free(memory.packed[i]);

@@ -41,8 +41,9 @@ static void made_init(made_plan *m, uint32_t inputs, uint32_t outputs)
 static void add_step(made_plan *m)
 {
     const uint32_t s = m->plan.step_count++;
-    m->steps[s] = (sp_plan_step){
-        .kernel = &table[s % 2], .bindings = m->bindings[s], .op_name = s % 2 == 0 ? "A" : "B"};
+    m->steps[s] = (sp_plan_step){.kernel = (sp_kernel_id)(s % 2),
+                                 .bindings = m->bindings[s],
+                                 .op_name = s % 2 == 0 ? "A" : "B"};
 }
 
 static void bind(made_plan *m, sp_place_kind where, uint32_t index, bool is_write)

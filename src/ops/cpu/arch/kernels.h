@@ -11,15 +11,8 @@
 #include <stdint.h>
 
 #include "device/kernel.h"
-#include "ops/kernel_list.h"
+#include "ops/kernel_id.h"
 #include "tensor/shape.h"
-
-typedef enum sp_kernel_id {
-#define SP_KERNEL_ENUM(name) SP_KERNEL_ID_##name,
-    SP_KERNEL_LIST(SP_KERNEL_ENUM)
-#undef SP_KERNEL_ENUM
-        SP_KERNEL_COUNT
-} sp_kernel_id;
 
 typedef enum sp_cpu_isa { SP_CPU_PORTABLE, SP_CPU_AVX2, SP_CPU_ISA_COUNT } sp_cpu_isa;
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
+#include "ops/cpu/arch/kernels.h"
 #include "ops/schema/math/elementwise.h"
 
 /* Inputs from version 11 on. */

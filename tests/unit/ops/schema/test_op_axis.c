@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ArgMax, ArgMin, Hardmax, CumSum, LpNormalization, LRN and MeanVarianceNormalization against plain
  * loops, on every instruction set; what is refused. */
-#include "unit/lane_rule.h"
+#include "unit/ops/schema/lane_rule.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations: bits of the written steps in plain loops, on every instruction set; which forms
  * are refused. */
-#include "unit/lane_rule.h"
+#include "unit/ops/schema/lane_rule.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: the bits of the written rule (16 lanes, one tree) in plain loops, for random shapes,
  * axes and types, on every instruction set; what axes are refused. */
-#include "unit/lane_rule.h"
+#include "unit/ops/schema/lane_rule.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and LogSoftmax: the bits of the written rule in plain loops, for both meanings of the
  * axis, on every instruction set; which axes are refused. */
-#include "unit/lane_rule.h"
+#include "unit/ops/schema/lane_rule.h"
 
 enum { MOST = 6000 };
 

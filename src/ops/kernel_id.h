@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel is a number: lowerings and plans name kernels, and who compiles for a device looks the
+ * number up in the device's table. */
+#ifndef SP_OPS_KERNEL_ID_H
+#define SP_OPS_KERNEL_ID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ops/kernel_list.h"
+
+typedef enum sp_kernel_id {
+#define SP_KERNEL_ENUM(name) SP_KERNEL_ID_##name,
+    SP_KERNEL_LIST(SP_KERNEL_ENUM)
+#undef SP_KERNEL_ENUM
+        SP_KERNEL_COUNT,
+    SP_NO_KERNEL = SP_KERNEL_COUNT
+} sp_kernel_id;
+
+#endif
