@@ -20,7 +20,7 @@ typedef struct evaluation {
 
 static bool is_deciding(const sp_graph_node *node, uint32_t input)
 {
-    return input < 32 && (sp__op_deciding_inputs(node->op) >> input & 1) != 0;
+    return input < 32 && (node->op->traits->deciding_inputs >> input & 1) != 0;
 }
 
 static sp_status look_at_inputs(const evaluation *e)

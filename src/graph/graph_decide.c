@@ -10,12 +10,12 @@
 static void mark_node(const sp_graph_node *node, bool *decides)
 {
     if (node->body != NULL) return; /* what it gives is known to nobody before the run */
-    const uint32_t deciding = sp__op_deciding_inputs(node->op);
+    const uint32_t deciding = node->op->traits->deciding_inputs;
     bool is_any = false;
     for (uint32_t i = 0; i < node->output_count; i++) {
         is_any = is_any || decides[node->outputs[i]];
     }
-    is_any = is_any && !sp__op_hides_values(node->op);
+    is_any = is_any && !node->op->traits->hides_values;
     for (uint32_t i = 0; i < node->input_count; i++) {
         const bool is_deciding = i < 32 && (deciding >> i & 1) != 0;
         if (node->inputs[i] != SP_NO_VALUE && (is_any || is_deciding)) {

@@ -98,7 +98,7 @@ static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_
 static sp_status fold_in_region(sp_graph_builder *builder, sp_graph_node *node, fold_room *room,
                                 const sp_kernel *kernels)
 {
-    if (sp__op_is_if(node->op) || node->body != NULL) return SP_OK;
+    if (node->op->traits->is_if || node->body != NULL) return SP_OK;
     if (node->region == SP_NO_REGION) return fold_node(builder, node, room, kernels);
     sp_error_scope scope;
     sp__error_set_aside(&scope);

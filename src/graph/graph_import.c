@@ -194,11 +194,11 @@ static sp_status import_operands(sp_graph_builder *builder, const sp_onnx_node *
     SP_TRY(resolve_inputs(builder, file, node));
     node->output_count = file->output_count;
     SP_TRY(check_schema(node));
-    if (sp__op_is_if(node->op)) {
+    if (node->op->traits->is_if) {
         SP_TRY(sp__graph_import_branches(builder, file, node));
         node->attributes = (sp_attribute_list){0};
     }
-    if (sp__op_has_body(node->op)) {
+    if (node->op->traits->has_body) {
         SP_TRY(sp__graph_import_loop(builder, node));
         node->attributes = (sp_attribute_list){0};
     }

@@ -85,7 +85,7 @@ sp_status sp__eager_allocate(const sp_eager *eager, uint64_t bytes, void **out)
 /* The values that decide shapes come to the host: this waits for whoever writes them. */
 static sp_status read_deciding(sp_eager *eager)
 {
-    const uint32_t deciding = sp__op_deciding_inputs(eager->call.op);
+    const uint32_t deciding = eager->call.op->traits->deciding_inputs;
     for (uint32_t i = 0; i < eager->request->input_count && i < 32; i++) {
         sp_op_value *value = &eager->values[i];
         if ((deciding >> i & 1) == 0 || !value->is_present) continue;

@@ -48,8 +48,18 @@ typedef struct sp_attribute_schema {
 #define SP_DTYPES_LIKE(index) (0x80000000u | (index))
 #define SP_OP_TYPED_INPUTS 6
 
+/* What holds for an op whatever its version. */
+typedef struct sp_op_traits {
+    const char *kernels;      /* op_kernels.h */
+    uint32_t deciding_inputs; /* bits of those whose values decide shapes, an axis, or a branch */
+    bool hides_values;        /* its outputs depend on the shapes of its inputs only */
+    bool is_if;               /* its branches' nodes stand in the graph that it stands in */
+    bool has_body;            /* Loop and Scan: it holds a graph that a run computes many times */
+} sp_op_traits;
+
 typedef struct sp_op {
-    const char *name;      /* in ONNX's own domain */
+    const char *name; /* in ONNX's own domain */
+    const sp_op_traits *traits;
     uint32_t since, until; /* opset versions, both included */
     uint32_t min_inputs, max_inputs;
     uint32_t min_outputs, max_outputs;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels each op may lower to, for figures: what a plan needs, it finds in its steps. */
+/* Which kernels each op may lower to, for figures: what a plan needs, it finds in its steps.
+ *
+ * A row of the ops (op_rows.h) has names of kernels, between commas; a * at the end stands for one
+ * word without a _: add_* is add_f32 and add_i64, max_* is not max_pool_f32. A ? in front: f32 does
+ * not need it, or only in rare forms (training, volumes, places of maxima); the op counts as
+ * covered without. */
 #ifndef SP_OPS_OP_KERNELS_H
 #define SP_OPS_OP_KERNELS_H
 

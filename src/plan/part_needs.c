@@ -64,7 +64,7 @@ static bool gives_wanted(const sp_part_needs *needs, const sp_graph_node *node)
 static void want_inputs(sp_part_needs *needs, const sp_graph_node *node)
 {
     uint32_t first = 0, last = node->input_count;
-    if (sp__op_is_if(node->op) && is_own(needs, node->inputs[0])) {
+    if (node->op->traits->is_if && is_own(needs, node->inputs[0])) {
         const unsigned char *chosen = needs->known[node->inputs[0] - needs->body->first_value];
         if (chosen != NULL) {
             sp__part_needs_want(needs, node->inputs[0]);

@@ -102,7 +102,7 @@ static sp_status keep_for(sp_plan_builder *builder, const sp_graph_node *node)
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i] != SP_NO_VALUE) keep(builder, node->inputs[i]);
     }
-    if (sp__op_is_if(node->op)) SP_TRY(ask(builder, node->inputs[0]));
+    if (node->op->traits->is_if) SP_TRY(ask(builder, node->inputs[0]));
     for (uint32_t i = node->region; i != SP_NO_REGION && graph->regions[i].is_branch;
          i = graph->regions[i].parent) {
         keep(builder, graph->regions[i].condition);

@@ -333,7 +333,7 @@ static bool are_inputs_there(const sp_plan_builder *builder, const sp_graph_node
 {
     uint32_t first = 0;
     uint32_t last = node->input_count;
-    if (sp__op_is_if(node->op)) {
+    if (node->op->traits->is_if) {
         const sp_plan_value *condition = &builder->values[node->inputs[0]];
         if (!condition->is_there) return false;
         const unsigned char *chosen = condition->data;
@@ -353,7 +353,7 @@ static bool are_inputs_there(const sp_plan_builder *builder, const sp_graph_node
 /* Is there an input whose values decide, and which the run has yet to compute? */
 static bool depends_on_run(const sp_plan_builder *builder, const sp_graph_node *node)
 {
-    const uint32_t deciding = sp__op_deciding_inputs(node->op);
+    const uint32_t deciding = node->op->traits->deciding_inputs;
     for (uint32_t i = 0; i < node->input_count && i < 32; i++) {
         const uint32_t value = node->inputs[i];
         if ((deciding >> i & 1) == 0 || value == SP_NO_VALUE) continue;

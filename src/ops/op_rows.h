@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops, one row each: name, kernels, traits, and a schema for each range of opset versions that
+ * has one. registry.c alone includes this, for one column at a time.
+ *
+ * ROW(name, kernels, traits, schemas...)
+ *     kernels: what the op's lowering may emit; op_kernels.h says how it is written. Ops with
+ *         NO_KERNELS emit none: views, and what is known before the run. A plan copies them
+ *         (copy_bytes) where an output needs bytes of its own.
+ *     traits: what holds for every version (sp_op_traits). An older version may have fewer inputs
+ *         than there are bits. */
+/* clang-format off */
+ROW(Abs, "abs_*, ?cast_*", NO_TRAITS,
+    UNARY(Abs, 6, NUMBERS, sp__abs_lower, NO_ATTRIBUTES))
+ROW(Add, "add_*, ?cast_*", NO_TRAITS,
+    BINARY(Add, NUMBERS, sp__binary_infer, sp__add_lower))
+ROW(And, "and_bool", NO_TRAITS,
+    COMPARISON(And, 7, BOOLS, sp__and_lower))
+ROW(ArgMax, "arg_*", NO_TRAITS,
+    ARG(ArgMax, sp__arg_max_lower))
+ROW(ArgMin, "arg_*", NO_TRAITS,
+    ARG(ArgMin, sp__arg_min_lower))
+ROW(AveragePool, "average_pool_*", NO_TRAITS,
+    OP(AveragePool, 1, 18, 1, 1, 1, 1, F32, sp__pool_infer, sp__average_pool_lower, NULL,
+       AVERAGE_POOL_ATTRIBUTES),
+    OP(AveragePool, 19, NEWEST, 1, 1, 1, 1, F32, sp__pool_infer, sp__average_pool_lower, NULL,
+       AVERAGE_POOL_ATTRIBUTES, ATTRIBUTE("dilations", INTS)))
+ROW(BatchNormalization, "batch_norm_*, ?reduce_f32, ?blend_*", NO_TRAITS,
+    OP(BatchNormalization, 6, 6, 5, 5, 1, 5, F32, sp__batch_norm_infer, sp__batch_norm_lower,
+       NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT), ATTRIBUTE("is_test", INT),
+       ATTRIBUTE("spatial", INT)),
+    OP(BatchNormalization, 7, 8, 5, 5, 1, 5, F32, sp__batch_norm_infer, sp__batch_norm_lower,
+       NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT), ATTRIBUTE("spatial", INT)),
+    OP(BatchNormalization, 9, 13, 5, 5, 1, 5, F32, sp__batch_norm_infer, sp__batch_norm_lower,
+       NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT)),
+    OP(BatchNormalization, 14, NEWEST, 5, 5, 1, 3, F32, sp__batch_norm_infer,
+       sp__batch_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT), ATTRIBUTE("momentum", FLOAT),
+       ATTRIBUTE("training_mode", INT)))
+ROW(Cast, "cast_*", NO_TRAITS,
+    OP(Cast, 6, NEWEST, 1, 1, 1, 1, ANY, sp__cast_infer, sp__cast_lower, NULL,
+       REQUIRED("to", INT), ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)))
+ROW(CastLike, "cast_*", NO_TRAITS,
+    OP(CastLike, 15, NEWEST, 2, 2, 1, 1, TYPES(ANY, ANY), sp__cast_like_infer, sp__cast_lower, NULL,
+       ATTRIBUTE("saturate", INT), ATTRIBUTE("round_mode", STRING)))
+ROW(Ceil, "ceil_*, ?cast_*", NO_TRAITS,
+    UNARY(Ceil, 6, FLOATS, sp__ceil_lower, NO_ATTRIBUTES))
+ROW(Celu, "celu_f32, ?cast_*", NO_TRAITS,
+    UNARY(Celu, 12, F32_AND_HALVES, sp__celu_lower, ATTRIBUTE("alpha", FLOAT)))
+ROW(Clip, "clip_*, max_*, min_*, ?cast_*", NO_TRAITS,
+    OP(Clip, 6, 10, 1, 1, 1, 1, FLOATS, sp__op_infer_same, sp__clip_lower, NULL,
+       ATTRIBUTE("min", FLOAT), ATTRIBUTE("max", FLOAT)),
+    OP(Clip, 11, NEWEST, 1, 3, 1, 1, NUMBERS, sp__clip_infer, sp__clip_lower, NULL,
+       NO_ATTRIBUTES))
+ROW(Concat, "concat", NO_TRAITS,
+    OP(Concat, 4, NEWEST, 1, SP_OP_VARIADIC, 1, 1, ANY, sp__concat_infer, sp__concat_lower, NULL,
+       REQUIRED("axis", INT)))
+ROW(Constant, NO_KERNELS, NO_TRAITS,
+    OP(Constant, 1, 10, 0, 0, 1, 1, ANY, sp__constant_infer, sp__known_lower, NULL,
+       REQUIRED("value", TENSOR)),
+    OP(Constant, 11, NEWEST, 0, 0, 1, 1, ANY, sp__constant_infer, sp__known_lower, NULL,
+       ATTRIBUTE("value", TENSOR), ATTRIBUTE("value_float", FLOAT),
+       ATTRIBUTE("value_floats", FLOATS), ATTRIBUTE("value_int", INT),
+       ATTRIBUTE("value_ints", INTS)))
+ROW(ConstantOfShape, "fill", TRAITS(.deciding_inputs = INPUT(0)),
+    OP(ConstantOfShape, 9, NEWEST, 1, 1, 1, 1, INTS, sp__constant_of_shape_infer,
+       sp__constant_of_shape_lower, NULL, ATTRIBUTE("value", TENSOR)))
+ROW(Conv, "conv_f32, conv_depthwise_f32, ?conv_3d_*, ?conv_any_*", NO_TRAITS,
+    OP(Conv, 1, NEWEST, 2, 3, 1, 1, FLOATS, sp__conv_infer, sp__conv_lower, NULL,
+       WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT), ATTRIBUTE("kernel_shape", INTS)))
+ROW(ConvTranspose, "conv_transpose_*", NO_TRAITS,
+    OP(ConvTranspose, 1, NEWEST, 2, 3, 1, 1, F32, sp__conv_transpose_infer,
+       sp__conv_transpose_lower, NULL, WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT),
+       ATTRIBUTE("kernel_shape", INTS), ATTRIBUTE("output_padding", INTS),
+       ATTRIBUTE("output_shape", INTS)))
+ROW(CumSum, "cumsum_*", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(CumSum, 11, NEWEST, 2, 2, 1, 1, TYPES(F32 | F64 | INTS, INTS), sp__cumsum_infer, sp__cumsum_lower, NULL,
+       ATTRIBUTE("exclusive", INT), ATTRIBUTE("reverse", INT)))
+ROW(DepthToSpace, "copy_strided", NO_TRAITS,
+    OP(DepthToSpace, 1, 10, 1, 1, 1, 1, ANY, sp__depth_to_space_infer, sp__depth_to_space_lower,
+       NULL, REQUIRED("blocksize", INT)),
+    OP(DepthToSpace, 11, NEWEST, 1, 1, 1, 1, ANY, sp__depth_to_space_infer,
+       sp__depth_to_space_lower, NULL, REQUIRED("blocksize", INT), ATTRIBUTE("mode", STRING)))
+ROW(Div, "div_*, ?cast_*", NO_TRAITS,
+    BINARY(Div, NUMBERS, sp__binary_infer, sp__div_lower))
+ROW(Dropout, "copy_bytes, fill", TRAITS(.deciding_inputs = INPUT(1) | INPUT(2)),
+    OP(Dropout, 7, 11, 1, 1, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
+       ATTRIBUTE("ratio", FLOAT)),
+    OP(Dropout, 12, NEWEST, 1, 3, 1, 2, TYPES(FLOATS, FLOATS, BOOLS), sp__dropout_infer, sp__dropout_lower, NULL,
+       ATTRIBUTE("seed", INT)))
+ROW(Elu, "elu_f32, ?cast_*", NO_TRAITS,
+    UNARY(Elu, 6, F32_AND_HALVES, sp__elu_lower, ATTRIBUTE("alpha", FLOAT)))
+ROW(Equal, "equal_*, ?cast_*", NO_TRAITS,
+    COMPARISON(Equal, 7, NUMBERS | BOOLS, sp__equal_lower))
+ROW(Erf, "erf_f32, ?cast_*", NO_TRAITS,
+    UNARY(Erf, 9, F32_AND_HALVES, sp__erf_lower, NO_ATTRIBUTES))
+ROW(Exp, "exp_*, ?cast_*", NO_TRAITS,
+    UNARY(Exp, 6, FLOATS, sp__exp_lower, NO_ATTRIBUTES))
+ROW(Expand, "copy_strided", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Expand, 8, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__expand_infer, sp__expand_lower, NULL,
+       NO_ATTRIBUTES))
+ROW(EyeLike, "eye", NO_TRAITS,
+    OP(EyeLike, 9, NEWEST, 1, 1, 1, 1, ANY, sp__eye_like_infer, sp__eye_like_lower, NULL,
+       ATTRIBUTE("dtype", INT), ATTRIBUTE("k", INT)))
+ROW(Flatten, NO_KERNELS, NO_TRAITS,
+    OP(Flatten, 1, NEWEST, 1, 1, 1, 1, ANY, sp__flatten_infer, sp__view_lower, NULL,
+       ATTRIBUTE("axis", INT)))
+ROW(Floor, "floor_*, ?cast_*", NO_TRAITS,
+    UNARY(Floor, 6, FLOATS, sp__floor_lower, NO_ATTRIBUTES))
+ROW(GRU, "gemm_f32, gemm_pack_f32, gru_f32", NO_TRAITS,
+    RECURRENT(GRU, 7, 13, 6, 2, ATTRIBUTE("linear_before_reset", INT)),
+    RECURRENT(GRU, 14, NEWEST, 6, 2, ATTRIBUTE("linear_before_reset", INT),
+              ATTRIBUTE("layout", INT)))
+ROW(Gather, "gather", NO_TRAITS,
+    OP(Gather, 1, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_infer, sp__gather_lower, NULL,
+       ATTRIBUTE("axis", INT)))
+ROW(GatherElements, "gather_elements", NO_TRAITS,
+    OP(GatherElements, 11, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_elements_infer,
+       sp__gather_elements_lower, NULL, ATTRIBUTE("axis", INT)))
+ROW(GatherND, "gather_nd", NO_TRAITS,
+    OP(GatherND, 11, 11, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+       NO_ATTRIBUTES),
+    OP(GatherND, 12, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__gather_nd_infer, sp__gather_nd_lower, NULL,
+       ATTRIBUTE("batch_dims", INT)))
+ROW(Gelu, "gelu_f32, gelu_tanh_f32, ?cast_*", NO_TRAITS,
+    OP(Gelu, 20, NEWEST, 1, 1, 1, 1, F32_AND_HALVES, sp__gelu_infer, sp__gelu_lower, NULL,
+       ATTRIBUTE("approximate", STRING)))
+ROW(Gemm, "gemm_f32, gemm_pack_f32, ?gemm_any_*", NO_TRAITS,
+    OP(Gemm, 6, 6, 3, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
+       GEMM_ATTRIBUTES, ATTRIBUTE("broadcast", INT)),
+    OP(Gemm, 7, 10, 3, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
+       GEMM_ATTRIBUTES),
+    OP(Gemm, 11, NEWEST, 2, 3, 1, 1, FLOATS, sp__gemm_infer, sp__gemm_lower, sp__gemm_pack,
+       GEMM_ATTRIBUTES))
+ROW(GlobalAveragePool, "reduce_*", NO_TRAITS,
+    OP(GlobalAveragePool, 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__global_pool_infer,
+       sp__global_average_pool_lower, NULL, NO_ATTRIBUTES))
+ROW(GlobalMaxPool, "reduce_*", NO_TRAITS,
+    OP(GlobalMaxPool, 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__global_pool_infer,
+       sp__global_max_pool_lower, NULL, NO_ATTRIBUTES))
+ROW(Greater, "less_*, ?cast_*", NO_TRAITS,
+    COMPARISON(Greater, 7, NUMBERS, sp__greater_lower))
+ROW(GreaterOrEqual, "less_or_equal_*, ?cast_*", NO_TRAITS,
+    COMPARISON(GreaterOrEqual, 12, NUMBERS, sp__greater_or_equal_lower))
+ROW(GroupNormalization, "norm_*", NO_TRAITS,
+    OP(GroupNormalization, 18, NEWEST, 3, 3, 1, 1, F32, sp__group_norm_infer,
+       sp__group_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT), REQUIRED("num_groups", INT),
+       ATTRIBUTE("stash_type", INT)))
+ROW(HardSigmoid, "hard_sigmoid_*, ?cast_*", NO_TRAITS,
+    UNARY(HardSigmoid, 6, FLOATS, sp__hard_sigmoid_lower, ATTRIBUTE("alpha", FLOAT),
+          ATTRIBUTE("beta", FLOAT)))
+ROW(HardSwish, "hard_swish_*, ?cast_*", NO_TRAITS,
+    UNARY(HardSwish, 14, FLOATS, sp__hard_swish_lower, NO_ATTRIBUTES))
+ROW(Hardmax, "hardmax_*", NO_TRAITS,
+    OP(Hardmax, 1, NEWEST, 1, 1, 1, 1, F32, sp__softmax_infer, sp__hardmax_lower, NULL,
+       ATTRIBUTE("axis", INT)))
+ROW(Identity, NO_KERNELS, NO_TRAITS,
+    OP(Identity, 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
+       NO_ATTRIBUTES))
+ROW(If, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(0), .is_if = true),
+    OP(If, 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, TYPES(BOOLS, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE), sp__if_infer,
+       sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)))
+ROW(InstanceNormalization, "norm_*", NO_TRAITS,
+    OP(InstanceNormalization, 6, NEWEST, 3, 3, 1, 1, F32, sp__instance_norm_infer,
+       sp__instance_norm_lower, NULL, ATTRIBUTE("epsilon", FLOAT)))
+ROW(IsInf, "is_inf_*, ?cast_*", NO_TRAITS,
+    PREDICATE(IsInf, 10, FLOATS, sp__is_inf_lower, ATTRIBUTE("detect_negative", INT),
+              ATTRIBUTE("detect_positive", INT)))
+ROW(IsNaN, "is_nan_*, ?cast_*", NO_TRAITS,
+    PREDICATE(IsNaN, 9, FLOATS, sp__is_nan_lower, NO_ATTRIBUTES))
+ROW(LRN, "lrn_*", NO_TRAITS,
+    OP(LRN, 1, NEWEST, 1, 1, 1, 1, F32, sp__lrn_infer, sp__lrn_lower, NULL,
+       ATTRIBUTE("alpha", FLOAT), ATTRIBUTE("beta", FLOAT), ATTRIBUTE("bias", FLOAT),
+       REQUIRED("size", INT)))
+ROW(LSTM, "gemm_f32, gemm_pack_f32, lstm_f32", NO_TRAITS,
+    RECURRENT(LSTM, 7, 13, 8, 3, ATTRIBUTE("input_forget", INT)),
+    RECURRENT(LSTM, 14, NEWEST, 8, 3, ATTRIBUTE("input_forget", INT), ATTRIBUTE("layout", INT)))
+ROW(LayerNormalization, "norm_*, ?copy_strided", NO_TRAITS,
+    OP(LayerNormalization, 17, NEWEST, 2, 3, 1, 3, F32, sp__layer_norm_infer,
+       sp__layer_norm_lower, NULL, ATTRIBUTE("axis", INT), ATTRIBUTE("epsilon", FLOAT),
+       ATTRIBUTE("stash_type", INT)))
+ROW(LeakyRelu, "leaky_relu_*, ?cast_*", NO_TRAITS,
+    UNARY(LeakyRelu, 6, FLOATS, sp__leaky_relu_lower, ATTRIBUTE("alpha", FLOAT)))
+ROW(Less, "less_*, ?cast_*", NO_TRAITS,
+    COMPARISON(Less, 7, NUMBERS, sp__less_lower))
+ROW(LessOrEqual, "less_or_equal_*, ?cast_*", NO_TRAITS,
+    COMPARISON(LessOrEqual, 12, NUMBERS, sp__less_or_equal_lower))
+ROW(Log, "log_*, ?cast_*", NO_TRAITS,
+    UNARY(Log, 6, FLOATS, sp__log_lower, NO_ATTRIBUTES))
+ROW(LogSoftmax, "softmax_*", NO_TRAITS,
+    OP(LogSoftmax, 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__log_softmax_lower, NULL,
+       ATTRIBUTE("axis", INT)))
+ROW(Loop, NO_KERNELS, TRAITS(.has_body = true),
+    OP(Loop, 1, NEWEST, 0, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, TYPES(I64, BOOLS, ANY, ANY, ANY, ANY), sp__loop_infer,
+       sp__loop_lower, NULL, REQUIRED("body", GRAPH)))
+ROW(LpNormalization, "lp_norm_*", NO_TRAITS,
+    OP(LpNormalization, 1, NEWEST, 1, 1, 1, 1, F32, sp__lp_norm_infer, sp__lp_norm_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("p", INT)))
+ROW(MatMul, "gemm_f32, gemm_pack_f32, ?gemm_any_*", NO_TRAITS,
+    OP(MatMul, 1, NEWEST, 2, 2, 1, 1, PRODUCT_TYPES, sp__matmul_infer, sp__matmul_lower, sp__matmul_pack,
+       NO_ATTRIBUTES))
+ROW(Max, "max_*, ?cast_*", NO_TRAITS,
+    VARIADIC(Max, NUMBERS, sp__max_lower))
+ROW(MaxPool, "max_pool_*, ?max_pool_any_*", NO_TRAITS,
+    OP(MaxPool, 1, NEWEST, 1, 1, 1, 2, F32 | F64 | BYTES, sp__pool_infer,
+       sp__max_pool_lower, NULL, WINDOW_ATTRIBUTES, REQUIRED("kernel_shape", INTS),
+       ATTRIBUTE("ceil_mode", INT), ATTRIBUTE("storage_order", INT)))
+ROW(Mean, "add_*, divide_*, ?cast_*", NO_TRAITS,
+    VARIADIC(Mean, FLOATS, sp__mean_lower))
+ROW(MeanVarianceNormalization, "reduce_f32, standardize_*", NO_TRAITS,
+    OP(MeanVarianceNormalization, 9, NEWEST, 1, 1, 1, 1, F32, sp__mvn_infer, sp__mvn_lower, NULL,
+       ATTRIBUTE("axes", INTS)))
+ROW(Min, "min_*, ?cast_*", NO_TRAITS,
+    VARIADIC(Min, NUMBERS, sp__min_lower))
+ROW(Mish, "mish_f32, ?cast_*", NO_TRAITS,
+    UNARY(Mish, 18, F32_AND_HALVES, sp__mish_lower, NO_ATTRIBUTES))
+ROW(Mod, "mod_*, fmod_*, ?cast_*", NO_TRAITS,
+    OP(Mod, 10, NEWEST, 2, 2, 1, 1, NUMBERS, sp__binary_infer, sp__mod_lower, NULL,
+       NARROWING("fmod", INT, "0", "1", ALL_INTS)))
+ROW(Mul, "mul_*, ?cast_*", NO_TRAITS,
+    BINARY(Mul, NUMBERS, sp__binary_infer, sp__mul_lower))
+ROW(Neg, "neg_*, ?cast_*", NO_TRAITS,
+    UNARY(Neg, 6, FLOATS | SIGNED_INTS, sp__neg_lower, NO_ATTRIBUTES))
+ROW(NonZero, "non_zero", TRAITS(.deciding_inputs = INPUT(0)),
+    OP(NonZero, 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__non_zero_lower, NULL,
+       NO_ATTRIBUTES))
+ROW(Not, "not_bool", NO_TRAITS,
+    UNARY(Not, 1, BOOLS, sp__not_lower, NO_ATTRIBUTES))
+ROW(OneHot, "one_hot", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(OneHot, 9, NEWEST, 3, 3, 1, 1, TYPES(F32 | INTS, F32 | INTS, ANY), sp__one_hot_infer, sp__one_hot_lower, NULL,
+       ATTRIBUTE("axis", INT)))
+ROW(Or, "or_bool", NO_TRAITS,
+    COMPARISON(Or, 7, BOOLS, sp__or_lower))
+ROW(PRelu, "prelu_*, ?cast_*", NO_TRAITS,
+    OP(PRelu, 6, NEWEST, 2, 2, 1, 1, FLOATS | INTS | SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64),
+       sp__prelu_infer, sp__prelu_lower, NULL, NO_ATTRIBUTES))
+ROW(Pad, "pad", TRAITS(.deciding_inputs = INPUT(1) | INPUT(3)),
+    OP(Pad, 2, 10, 1, 1, 1, 1, F32 | F64, sp__pad_infer, sp__pad_lower, NULL,
+       ATTRIBUTE("mode", STRING), REQUIRED("pads", INTS), ATTRIBUTE("value", FLOAT)),
+    OP(Pad, 11, 17, 2, 3, 1, 1, TYPES(ANY, INTS, SAME), sp__pad_infer, sp__pad_lower, NULL,
+       ATTRIBUTE("mode", STRING)),
+    OP(Pad, 18, NEWEST, 2, 4, 1, 1, TYPES(ANY, INTS, SAME, INTS), sp__pad_infer, sp__pad_lower, NULL,
+       ATTRIBUTE("mode", STRING)))
+ROW(Pow, "pow_*, ?cast_*", NO_TRAITS,
+    OP(Pow, 6, 6, 2, 2, 1, 1, FLOATS | INTS, sp__binary_infer, sp__pow_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("broadcast", INT)),
+    OP(Pow, 7, 11, 2, 2, 1, 1, FLOATS | INTS, sp__binary_infer, sp__pow_lower, NULL, NO_ATTRIBUTES),
+    OP(Pow, 12, NEWEST, 2, 2, 1, 1, TYPES(FLOATS | INTS, NUMBERS), sp__binary_infer, sp__pow_lower,
+       NULL, NO_ATTRIBUTES))
+ROW(RNN, "gemm_f32, gemm_pack_f32, rnn_f32", NO_TRAITS,
+    RECURRENT(RNN, 7, 13, 6, 2, NO_ATTRIBUTES),
+    RECURRENT(RNN, 14, NEWEST, 6, 2, ATTRIBUTE("layout", INT)))
+ROW(Range, "range", TRAITS(.deciding_inputs = INPUT(0) | INPUT(1) | INPUT(2)),
+    OP(Range, 11, NEWEST, 3, 3, 1, 1, F32 | F64 | INTS | I16, sp__range_infer, sp__range_lower,
+       NULL, NO_ATTRIBUTES))
+ROW(Reciprocal, "reciprocal_*, ?cast_*", NO_TRAITS,
+    UNARY(Reciprocal, 6, FLOATS, sp__reciprocal_lower, NO_ATTRIBUTES))
+ROW(ReduceL1, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceL1, 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_l1_lower))
+ROW(ReduceL2, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceL2, 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_l2_lower))
+ROW(ReduceLogSum, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceLogSum, 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_lower))
+ROW(ReduceLogSumExp, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceLogSumExp, 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_exp_lower))
+ROW(ReduceMax, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE_ORDER(ReduceMax, sp__reduce_max_lower))
+ROW(ReduceMean, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceMean, 18, LANE_FLOATS | INTS, sp__reduce_mean_infer, sp__reduce_mean_lower))
+ROW(ReduceMin, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE_ORDER(ReduceMin, sp__reduce_min_lower))
+ROW(ReduceProd, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceProd, 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_prod_lower))
+ROW(ReduceSum, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceSum, 13, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_lower))
+ROW(ReduceSumSquare, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+    REDUCE(ReduceSumSquare, 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_square_lower))
+ROW(Relu, "relu_*, ?cast_*", NO_TRAITS,
+    UNARY(Relu, 6, FLOATS | SIGNED_INTS, sp__relu_lower, NO_ATTRIBUTES))
+ROW(Reshape, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Reshape, 5, 13, 2, 2, 1, 1, TYPES(ANY, INTS), sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
+    OP(Reshape, 14, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__reshape_infer, sp__view_lower, NULL,
+       ATTRIBUTE("allowzero", INT)))
+ROW(Resize, "resize_nearest, resize_*, ?cast_*", TRAITS(.deciding_inputs = INPUT(1) | INPUT(2) | INPUT(3)),
+    OP(Resize, 10, 10, 2, 2, 1, 1, TYPES(ANY, F32), sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_MODE),
+    OP(Resize, 11, 17, 1, 4, 1, 1, RESIZE_TYPES, sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_ATTRIBUTES),
+    OP(Resize, 18, NEWEST, 1, 4, 1, 1, RESIZE_TYPES, sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_ATTRIBUTES, ATTRIBUTE("antialias", INT), ATTRIBUTE("axes", INTS),
+       ATTRIBUTE("keep_aspect_ratio_policy", STRING)))
+ROW(Round, "round_*, ?cast_*", NO_TRAITS,
+    UNARY(Round, 11, FLOATS, sp__round_lower, NO_ATTRIBUTES))
+ROW(Scan, NO_KERNELS, TRAITS(.has_body = true),
+    OP(Scan, 8, 8, 0, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, ALL_ANY, sp__loop_infer, sp__loop_lower,
+       NULL, REQUIRED("body", GRAPH), REQUIRED("num_scan_inputs", INT),
+       ATTRIBUTE("directions", INTS)),
+    OP(Scan, 9, NEWEST, 1, SP_OP_VARIADIC, 1, SP_OP_VARIADIC, ALL_ANY, sp__loop_infer,
+       sp__loop_lower, NULL, REQUIRED("body", GRAPH), REQUIRED("num_scan_inputs", INT),
+       ATTRIBUTE("scan_input_axes", INTS), ATTRIBUTE("scan_input_directions", INTS),
+       ATTRIBUTE("scan_output_axes", INTS), ATTRIBUTE("scan_output_directions", INTS)))
+ROW(Scatter, "copy_bytes, scatter_elements, ?cast_*", NO_TRAITS,
+    OP(Scatter, 9, 10, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_elements_infer, sp__scatter_elements_lower,
+       NULL, ATTRIBUTE("axis", INT)))
+ROW(ScatterElements, "copy_bytes, scatter_elements, ?cast_*", NO_TRAITS,
+    OP(ScatterElements, 11, 15, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_elements_infer,
+       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT)),
+    OP(ScatterElements, 16, NEWEST, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_elements_infer,
+       sp__scatter_elements_lower, NULL, ATTRIBUTE("axis", INT), SCATTER_REDUCTION))
+ROW(ScatterND, "copy_bytes, scatter_nd, ?cast_*", NO_TRAITS,
+    OP(ScatterND, 11, 15, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+       NO_ATTRIBUTES),
+    OP(ScatterND, 16, NEWEST, 3, 3, 1, 1, SCATTER_TYPES, sp__scatter_nd_infer, sp__scatter_nd_lower, NULL,
+       SCATTER_REDUCTION))
+ROW(Selu, "selu_f32, ?cast_*", NO_TRAITS,
+    UNARY(Selu, 6, F32_AND_HALVES, sp__selu_lower, ATTRIBUTE("alpha", FLOAT),
+          ATTRIBUTE("gamma", FLOAT)))
+ROW(Shape, NO_KERNELS, TRAITS(.hides_values = true),
+    OP(Shape, 1, 14, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL, NO_ATTRIBUTES),
+    OP(Shape, 15, NEWEST, 1, 1, 1, 1, ANY, sp__shape_infer, sp__known_lower, NULL,
+       ATTRIBUTE("start", INT), ATTRIBUTE("end", INT)))
+ROW(Sigmoid, "sigmoid_f32, ?cast_*", NO_TRAITS,
+    UNARY(Sigmoid, 6, F32_AND_HALVES, sp__sigmoid_lower, NO_ATTRIBUTES))
+ROW(Sign, "sign_*, ?cast_*", NO_TRAITS,
+    UNARY(Sign, 9, NUMBERS, sp__sign_lower, NO_ATTRIBUTES))
+ROW(Size, NO_KERNELS, TRAITS(.hides_values = true),
+    OP(Size, 1, NEWEST, 1, 1, 1, 1, ANY, sp__size_infer, sp__known_lower, NULL, NO_ATTRIBUTES))
+ROW(Slice, "copy_strided", TRAITS(.deciding_inputs = INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
+    OP(Slice, 1, 9, 1, 1, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL,
+       REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
+    OP(Slice, 10, NEWEST, 3, 5, 1, 1, TYPES(ANY, INTS, INTS, INTS, INTS), sp__slice_infer, sp__slice_lower, NULL, NO_ATTRIBUTES))
+ROW(Softmax, "softmax_*", NO_TRAITS,
+    OP(Softmax, 1, NEWEST, 1, 1, 1, 1, LANE_FLOATS, sp__softmax_infer, sp__softmax_lower, NULL,
+       ATTRIBUTE("axis", INT)))
+ROW(Softplus, "softplus_f32, ?cast_*", NO_TRAITS,
+    UNARY(Softplus, 1, F32_AND_HALVES, sp__softplus_lower, NO_ATTRIBUTES))
+ROW(Softsign, "softsign_*, ?cast_*", NO_TRAITS,
+    UNARY(Softsign, 1, FLOATS, sp__softsign_lower, NO_ATTRIBUTES))
+ROW(SpaceToDepth, "copy_strided", NO_TRAITS,
+    OP(SpaceToDepth, 1, NEWEST, 1, 1, 1, 1, ANY, sp__space_to_depth_infer,
+       sp__space_to_depth_lower, NULL, REQUIRED("blocksize", INT)))
+ROW(Split, "split", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Split, 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("split", INTS)),
+    OP(Split, 13, 17, 1, 2, 1, SP_OP_VARIADIC, TYPES(ANY, I64), sp__split_infer, sp__split_lower, NULL,
+       ATTRIBUTE("axis", INT)),
+    OP(Split, 18, NEWEST, 1, 2, 1, SP_OP_VARIADIC, TYPES(ANY, I64), sp__split_infer, sp__split_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)))
+ROW(Sqrt, "sqrt_*, ?cast_*", NO_TRAITS,
+    UNARY(Sqrt, 6, FLOATS, sp__sqrt_lower, NO_ATTRIBUTES))
+ROW(Squeeze, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Squeeze, 1, 12, 1, 1, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
+       ATTRIBUTE("axes", INTS)),
+    OP(Squeeze, 13, NEWEST, 1, 2, 1, 1, TYPES(ANY, INTS), sp__squeeze_infer, sp__view_lower, NULL,
+       NO_ATTRIBUTES))
+ROW(Sub, "sub_*, ?cast_*", NO_TRAITS,
+    BINARY(Sub, NUMBERS, sp__binary_infer, sp__sub_lower))
+ROW(Sum, "add_*, ?cast_*", NO_TRAITS,
+    VARIADIC(Sum, FLOATS, sp__sum_lower))
+ROW(Tanh, "tanh_f32, ?cast_*", NO_TRAITS,
+    UNARY(Tanh, 6, F32_AND_HALVES, sp__tanh_lower, NO_ATTRIBUTES))
+ROW(ThresholdedRelu, "thresholded_relu_*, ?cast_*", NO_TRAITS,
+    UNARY(ThresholdedRelu, 10, FLOATS, sp__thresholded_relu_lower, ATTRIBUTE("alpha", FLOAT)))
+ROW(Tile, "copy_strided", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Tile, 6, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__tile_infer, sp__tile_lower, NULL, NO_ATTRIBUTES))
+ROW(TopK, "top_k", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(TopK, 1, 9, 1, 1, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
+       ATTRIBUTE("axis", INT), REQUIRED("k", INT)),
+    OP(TopK, 10, 10, 2, 2, 2, 2, TYPES(F32 | F64, INTS), sp__top_k_infer, sp__top_k_lower, NULL,
+       ATTRIBUTE("axis", INT)),
+    OP(TopK, 11, NEWEST, 2, 2, 2, 2, TYPES(F32 | F64 | ALL_INTS, INTS), sp__top_k_infer, sp__top_k_lower, NULL,
+       ATTRIBUTE("axis", INT), ATTRIBUTE("largest", INT), ATTRIBUTE("sorted", INT)))
+ROW(Transpose, "copy_strided", NO_TRAITS,
+    OP(Transpose, 1, NEWEST, 1, 1, 1, 1, ANY, sp__transpose_infer, sp__transpose_lower, NULL,
+       ATTRIBUTE("perm", INTS)))
+ROW(Trilu, "trilu", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Trilu, 14, NEWEST, 1, 2, 1, 1, TYPES(ANY, INTS), sp__trilu_infer, sp__trilu_lower, NULL,
+       ATTRIBUTE("upper", INT)))
+ROW(Unsqueeze, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Unsqueeze, 1, 12, 1, 1, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
+       REQUIRED("axes", INTS)),
+    OP(Unsqueeze, 13, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__unsqueeze_infer, sp__view_lower, NULL,
+       NO_ATTRIBUTES))
+ROW(Upsample, "resize_nearest, resize_*, ?cast_*", TRAITS(.deciding_inputs = INPUT(1)),
+    OP(Upsample, 7, 8, 1, 1, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_MODE, REQUIRED("scales", FLOATS)),
+    OP(Upsample, 9, 9, 2, 2, 1, 1, TYPES(ANY, F32), sp__resize_infer, sp__resize_lower, NULL,
+       RESIZE_MODE))
+ROW(Where, "where_*", NO_TRAITS,
+    OP(Where, 9, NEWEST, 3, 3, 1, 1, TYPES(BOOLS, ANY, SP_DTYPES_LIKE(1)), sp__where_infer, sp__where_lower, NULL,
+       NO_ATTRIBUTES))
+ROW(Xor, "xor_bool", NO_TRAITS,
+    COMPARISON(Xor, 7, BOOLS, sp__xor_lower))
+/* clang-format on */
