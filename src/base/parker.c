@@ -16,7 +16,8 @@ bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
         if (sp_cas_acquire(&parker->word, &seen, EMPTY)) return true;
         if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {
             seen = ASLEEP;
-            if (sp_cas_acquire(&parker->word, &seen, EMPTY) || seen == EMPTY) return false;
+            /* Relaxed: nothing was told. */
+            if (sp_cas_relaxed(&parker->word, &seen, EMPTY) || seen == EMPTY) return false;
             continue; /* the token came just in time */
         }
         if (seen == EMPTY && !sp_cas_relaxed(&parker->word, &seen, ASLEEP)) continue;

@@ -126,7 +126,7 @@ static sp_session_waiter *next_in_line_locked(sp_compiled *compiled) SP_REQUIRES
         if (SP_LIKELY(waiter == NULL)) return NULL;
         unlink_locked(compiled, &compiled->first);
         uint32_t is_waiting = 1;
-        if (waiter->parker != NULL || sp_cas_acquire(&waiter->is_waiting, &is_waiting, 0)) {
+        if (waiter->parker != NULL || sp_cas_relaxed(&waiter->is_waiting, &is_waiting, 0)) {
             return waiter;
         }
     }
@@ -328,7 +328,6 @@ static sp_session *stand_in_line(sp_compiled *compiled, sp_session_waiter *waite
         compiled->idle = session->next;
     } else {
         waiter->next = NULL;
-        waiter->session = NULL;
         if (SP_PLANTED(relaxed_line)) {
             sp_store_relaxed(&waiter->is_waiting, 1);
         } else {

@@ -38,7 +38,7 @@ typedef struct sp_session_waiter {
     sp_parker *parker;              /* NULL: a submitted run */
     sp_session *session;            /* what it was handed */
     /* 1 in the line. Of a thread: 0, with release, is the last access to the node. Of a submitted
-     * run: whoever makes it 0 owns the run (acquire; release when it lines up). */
+     * run: who makes it 0 owns the run (release when it lines up; acquire without the lock). */
     sp_atomic_u32 is_waiting;
 } sp_session_waiter;
 

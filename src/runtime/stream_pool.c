@@ -272,7 +272,8 @@ static bool is_over(uint64_t lease)
  * has the same bits. */
 static void forget_ended_leases(sp_queue *queue)
 {
-    const uint64_t done = sp_load_acquire(&queue->timeline.done);
+    /* Relaxed: what was noted before it is behind the lock of the lease faults. */
+    const uint64_t done = sp_load_relaxed(&queue->timeline.done);
     const uint64_t last = queue->device->vtable->last_value(queue);
     sp__lease_faults_sweep(&queue->lease_faults, is_over, last, done);
 }

@@ -75,9 +75,11 @@ void sp__soft_unpark(sp_soft_queue *queue)
     sp_fetch_sub_release(&device->visitors, 1);
 }
 
+/* Relaxed: what unparks the queue finds it behind a lock that is taken afterwards, or by a flag
+ * that is. */
 void sp__soft_become_parked(sp_soft_queue *queue)
 {
-    sp_fetch_add_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
+    sp_fetch_add_relaxed(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
 }
 
 static void fire_park(sp_waiter *waiter)
@@ -96,8 +98,8 @@ bool sp__soft_park_on(sp_soft_queue *queue, sp_point point)
     sp_delay_point();
     if (sp__timeline_register(point.timeline, &queue->park) || SP_PLANTED(park_for_good))
         return true;
-    /* Not registered, so nobody else moves the queue out of PARKED. */
-    sp_fetch_sub_acq_rel(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
+    /* Not registered, so no other thread moves the queue out of PARKED. */
+    sp_fetch_sub_relaxed(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
     return false;
 }
 

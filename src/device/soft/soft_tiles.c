@@ -80,7 +80,7 @@ bool sp__soft_has_tiles(const sp_soft_queue *queue)
 
 static bool join(sp_tile_job *tiles)
 {
-    uint32_t state = sp_load_seq_cst(&tiles->state);
+    uint32_t state = sp_load_relaxed(&tiles->state); /* an idle worker looks once more */
     while ((state & OPEN) != 0) {
         /* Acquire: the job's fields. They stay as they are until we leave. */
         if (sp_cas_acquire(&tiles->state, &state, state + 1)) return true;
