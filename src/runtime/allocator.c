@@ -378,7 +378,7 @@ void sp__allocator_deinit(sp_allocator *allocator)
 static void cache_close(sp_allocator *allocator, uint32_t stream)
 {
     sp_stream_cache *cache = NULL;
-    if (sp_cas_acq_rel(&allocator->caches[stream], &cache, &never_opened)) return;
+    if (sp_cas_acquire(&allocator->caches[stream], &cache, &never_opened)) return;
     sp_block *block;
     do {
         if (!cache_enter_slow(cache)) return;

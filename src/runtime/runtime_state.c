@@ -215,9 +215,7 @@ static sp_status fail_closed(void)
 sp_status sp__runtime_enter_slow(void)
 {
     sp_status status = SP_OK;
-    switch ((sp_runtime_phase)sp_load_acquire(&sp__runtime_phase)) {
-    case SP_RUNTIME_UP:
-        return SP_OK;
+    switch ((sp_runtime_phase)sp_load_relaxed(&sp__runtime_phase)) {
     case SP_RUNTIME_DOWN:
         return fail_closed();
     case SP_RUNTIME_FORKED:
@@ -227,6 +225,7 @@ sp_status sp__runtime_enter_slow(void)
         SP_TRY(begin_coming_up());
         break;
     case SP_RUNTIME_COMING_UP:
+    case SP_RUNTIME_UP: /* by now: the lock orders it */
         break;
     }
     /* Before the lock: it may call the user's log callback, and that may call the library. */

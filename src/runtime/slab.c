@@ -199,10 +199,8 @@ typedef struct pending_points {
 
 static void pending_init(pending_points *pending)
 {
-    pending->is_any_passed = false;
-    pending->count = 0;
-    pending->capacity = SP_COUNT_OF(pending->inline_points);
-    pending->points = pending->inline_points;
+    *pending = (pending_points){.capacity = SP_COUNT_OF(pending->inline_points),
+                                .points = pending->inline_points};
 }
 
 static void pending_deinit(pending_points *pending)

@@ -63,7 +63,8 @@ static sp_rt_stream *stream_share(sp_stream_pool *pool)
         sp_rt_stream *stream = &pool->streams[1 + turn % workers];
         uint32_t holders = sp_load_seq_cst(&stream->holders);
         while (holders > 0 || SP_PLANTED(share_returned)) {
-            if (sp_cas_acquire(&stream->holders, &holders, holders + 1)) return stream;
+            /* Relaxed: what other holders have submitted is behind the lock of the queue. */
+            if (sp_cas_relaxed(&stream->holders, &holders, holders + 1)) return stream;
         }
     }
     return NULL;

@@ -355,6 +355,21 @@ static void subject_allocator_close(void *arg)
     end(&w);
 }
 
+/* A cache that is made while the allocator closes, or is closed before it is made. */
+static void subject_allocator_close_made(void *arg)
+{
+    (void)arg;
+    world w;
+    begin(&w);
+    give(&w, w.block);
+    give(&w, w.other);
+    sp__subject_run((const sp_thread_fn[]){close_allocator, use_once_on_1}, 2, &w);
+    sp_memory_stats stats;
+    sp__allocator_stats(&w.device->allocator, &stats);
+    SP_SCHED_ASSERT(stats.reserved_bytes == 0);
+    end(&w);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_allocator[] = {
@@ -468,6 +483,12 @@ const sp_subject sp__subjects_allocator[] = {
      .test = subject_allocator_close,
      .arg = SP_SUBJECT_ARG(3),
      .thread_count = 3,
+     .planted = "cache_stays_open",
+     .seconds = 0.4},
+    {.name = "allocator_close_made",
+     .test = subject_allocator_close_made,
+     .thread_count = 2,
+     .inexhaustible = SP_ENDLESS_ALLOCATOR,
      .planted = "cache_stays_open",
      .seconds = 0.4},
     {0},

@@ -124,9 +124,9 @@ static bool idle_in(sp_soft_worker *worker, sp_atomic_u64 *mask, uint64_t deadli
     sp_delay_point();
     const bool is_woken =
         is_any_work(worker->device) || sp_parker_park(&worker->parker, deadline_ns);
-    /* Sequentially consistent: a submitter that still saw the bit published before the next look.
-     */
-    sp_fetch_and_seq_cst(mask, ~bit);
+    /* A look that misses what a submitter published who still saw the bit is made once more, above,
+     * before the worker sleeps. */
+    sp_fetch_and_acq_rel(mask, ~bit);
     return is_woken;
 }
 
