@@ -135,7 +135,11 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
         return status;
     }
     if (SP_PLANTED(count_before_device)) sp_store_release(&runtime.device_count, index + 1);
-    sp_store_release(&runtime.devices[index], device);
+    if (SP_PLANTED(relaxed_device)) {
+        sp_store_relaxed(&runtime.devices[index], device);
+    } else {
+        sp_store_release(&runtime.devices[index], device);
+    }
     sp_store_release(&runtime.device_count, index + 1);
     *out = device;
     return SP_OK;

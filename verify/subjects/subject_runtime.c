@@ -71,12 +71,24 @@ static void look(void *arg)
     SP_SCHED_ASSERT(strcmp(info.name, count == 1 ? "subject" : "subject:1") == 0);
 }
 
-static void subject_runtime_add(void *arg)
+/* A handle that no call has returned finds no device, or a whole one. */
+static void guess(void *arg)
 {
     (void)arg;
+    sp_device first;
+    sp_device_info info;
+    SP_SCHED_ASSERT(sp_device_at(0, &first) == SP_OK);
+    const sp_status status = sp_device_get_info((sp_device){first.bits + 1}, &info);
+    SP_SCHED_ASSERT(status == SP_OK || status == SP_NOT_FOUND || status == SP_INVALID);
+    if (status == SP_OK) SP_SCHED_ASSERT(strcmp(info.name, "subject:1") == 0);
+}
+
+static void subject_runtime_add(void *arg)
+{
+    const bool is_guess = *(const uint32_t *)arg != 0;
     sp_soft_device *second = sp__subject_device(0);
     (void)sp__subject_runtime(sp__subject_device(0));
-    const sp_thread_fn threads[] = {add, look};
+    const sp_thread_fn threads[] = {add, is_guess ? guess : look};
     sp__subject_run(threads, 2, second);
     sp__subject_runtime_down();
 }
@@ -135,8 +147,15 @@ const sp_subject sp__subjects_runtime[] = {
      .seconds = 0.5},
     {.name = "runtime_add",
      .test = subject_runtime_add,
+     .arg = SP_SUBJECT_ARG(0),
      .thread_count = 2,
      .planted = "count_before_device",
+     .seconds = 0.4},
+    {.name = "runtime_guess",
+     .test = subject_runtime_add,
+     .arg = SP_SUBJECT_ARG(1),
+     .thread_count = 2,
+     .planted = "relaxed_device",
      .seconds = 0.4},
     {.name = "stream_info",
      .test = subject_stream_info,
