@@ -43,10 +43,10 @@ SP_API sp_status sp_device_at(uint32_t index, sp_device *out);
 SP_API sp_status sp_device_open(const char *kind, sp_device *out);
 
 /* Stops accepting work, ends the waits for a stream of the device (SP_CLOSED), waits for what was
- * accepted, and closes. Later commands, streams, storages and runs are SP_CLOSED; what only asks or
- * waits for earlier work goes on to answer. The device's cached memory goes back to the system;
- * its storages keep theirs until they are released, and then it goes back too. SP_INVALID for
- * `cpu`, which sp_shutdown closes; SP_DEADLOCK inside a host function. */
+ * accepted, and closes. Later commands, streams, storages and runs are SP_CLOSED; queries of
+ * earlier work and waits for it keep their status. The device's cached memory goes back to the
+ * system; its storages keep theirs until they are released, and then it goes back too. SP_INVALID
+ * for `cpu`, which sp_shutdown closes; SP_DEADLOCK inside a host function. */
 SP_API sp_status sp_device_close(sp_device device);
 
 /* Name, kind and limits of the device; they do not change while it is open. */

@@ -102,10 +102,10 @@ SP_API sp_status sp_storage_freeze(sp_storage storage);
  * function that it is inside of. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
 /* Ends one open access of that kind, one that the calling thread began before any other; the data
- * must not be touched any more. Any thread may end an access; which of several open ones of that
- * kind it then was is not known, so a wait for those that remain is no SP_DEADLOCK any more, even
- * in the thread that began them. SP_INVALID if there is none. Works while sp_shutdown runs, which
- * waits for work behind the access, and after it. */
+ * must not be touched any more. Any thread may end an access. Where a thread ends one that it did
+ * not begin, and several of that kind are open, the library does not know whose it was: waits for
+ * the others are no longer SP_DEADLOCK, even in the threads that began them. SP_INVALID if there is
+ * none. Works while sp_shutdown runs, which waits for work behind the access, and after it. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
 /* Keeps the memory from being reused before everything has completed that was submitted to `stream`

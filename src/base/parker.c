@@ -16,7 +16,7 @@ bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
         if (sp_cas_acquire(&parker->word, &seen, EMPTY)) return true;
         if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {
             seen = ASLEEP;
-            /* Relaxed: nothing was told. */
+            /* Relaxed: no token was taken. */
             if (sp_cas_relaxed(&parker->word, &seen, EMPTY) || seen == EMPTY) return false;
             continue; /* the token came just in time */
         }

@@ -36,6 +36,12 @@ static void give(world *w, sp_block *block)
     sp__allocator_give(&w->device->allocator, block);
 }
 
+static void give_both(world *w)
+{
+    give(w, w->block);
+    give(w, w->other);
+}
+
 static void begin(world *w)
 {
     memset(w, 0, sizeof *w);
@@ -98,8 +104,7 @@ static void subject_allocator_two(void *arg)
     (void)arg;
     world w;
     begin(&w);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     sp__subject_run((const sp_thread_fn[]){use_on_0, use_on_1}, 2, &w);
     end(&w);
 }
@@ -109,8 +114,7 @@ static void subject_allocator_shared(void *arg)
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
     begin(&w);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     /* Stream 1 has no cache yet: one of two makes it. */
     sp__subject_run((const sp_thread_fn[]){use_on_1, use_once_on_1, use_once_on_0}, threads, &w);
     end(&w);
@@ -123,8 +127,7 @@ static void subject_allocator_limit(void *arg)
     world w;
     begin(&w);
     sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     sp__subject_run((const sp_thread_fn[]){use_once_on_0, use_once_on_1}, 2, &w);
     end(&w);
 }
@@ -149,8 +152,7 @@ static void subject_allocator_trim(void *arg)
     const uint32_t threads = *(const uint32_t *)arg;
     world w;
     begin(&w);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     sp__allocator_flush_caches(&w.device->allocator);
     sp__subject_run((const sp_thread_fn[]){use_on_1, trim, use_once_on_0}, threads, &w);
     end(&w);
@@ -163,8 +165,7 @@ static void subject_allocator_given(void *arg)
     world w;
     begin(&w);
     sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     sp__allocator_flush_caches(&w.device->allocator);
     sp__subject_run((const sp_thread_fn[]){trim, use_once_on_1}, 2, &w);
     end(&w);
@@ -177,8 +178,7 @@ static void subject_allocator_made(void *arg)
     world w;
     begin(&w);
     sp__allocator_set_limit(&w.device->allocator, 2 * BLOCK_BYTES);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     trim_deep(&w);
     sp__subject_run((const sp_thread_fn[]){use_once_on_0, use_once_on_1}, 2, &w);
     end(&w);
@@ -190,8 +190,7 @@ static void subject_allocator_flush(void *arg)
     (void)arg;
     world w;
     begin(&w);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     sp__subject_run((const sp_thread_fn[]){use_on_0, trim_deep}, 2, &w);
     end(&w);
 }
@@ -361,8 +360,7 @@ static void subject_allocator_close_made(void *arg)
     (void)arg;
     world w;
     begin(&w);
-    give(&w, w.block);
-    give(&w, w.other);
+    give_both(&w);
     sp__subject_run((const sp_thread_fn[]){close_allocator, use_once_on_1}, 2, &w);
     sp_memory_stats stats;
     sp__allocator_stats(&w.device->allocator, &stats);

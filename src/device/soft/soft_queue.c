@@ -302,7 +302,7 @@ void sp__soft_flush(sp_queue *base)
 
 uint64_t sp__soft_last_value(sp_queue *queue)
 {
-    /* The count of published submissions is the newest value. Relaxed: a number, no record. */
+    /* The count of published submissions is the newest value. Relaxed: no record is read. */
     return sp_load_relaxed(&sp__soft_queue(queue)->word) / SP_ONE_SUBMISSION;
 }
 
