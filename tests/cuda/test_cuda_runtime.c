@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime on a cuda device, with the driver made of threads: opening, host access, times, the
  * loss of a device, and that nothing is left behind, whichever call of the driver fails. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -217,8 +218,12 @@ TEST(a_call_that_fails_fails_one_command)
     const sp_stream stream = new_stream_on(device);
     const sp_storage storage = new_words(device);
     const uint32_t one = 1;
+    CHECK_STATUS(sp_storage_retain((sp_storage){0}), SP_INVALID);
+    char last_error[512];
+    snprintf(last_error, sizeof last_error, "%s", sp_last_error());
     fake_cuda_fail_call("cuMemsetD32Async", 1, 1, CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &one, sizeof one));
+    CHECK_EQ_STR(sp_last_error(), last_error); /* though the submitter itself called the driver */
     CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
     CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &one, sizeof one));
     CHECK_EQ_U64(word_of(storage), 1);

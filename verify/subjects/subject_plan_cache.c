@@ -261,6 +261,12 @@ static void subject_sessions_in_vain(void *arg)
     w.device->dev->limits.run_slots = 2; /* one more than there are sessions */
     sp__subject_run((const sp_thread_fn[]){make_spare_in_vain, give_session}, 2, &w);
     SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) == 1);
+    /* What was given away may be made again. */
+    for (int i = 0; i < 2; i++) {
+        sp__compiled_make_spares(w.found[0]->compiled);
+        SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) == 2);
+        SP_SCHED_ASSERT(sp__plan_cache_give_session(&w.cache));
+    }
     drop_found(&w, 1);
     end_cache(&w);
 }

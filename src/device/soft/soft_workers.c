@@ -192,7 +192,8 @@ static void help_chain(sp_soft_queue *queue, sp_executor executor)
 {
     for (int depth = 0; depth < MAX_CHAIN; depth++) {
         sp__soft_note_commit(queue);
-        while (sp_load_acquire(&queue->base.timeline.done) < executor.until) {
+        /* Relaxed: whoever waits acquires the count when it looks whether its point has passed. */
+        while (sp_load_relaxed(&queue->base.timeline.done) < executor.until) {
             if (sp__soft_claim(queue)) {
                 sp__soft_drain(queue, &executor);
                 if (sp__point_has_passed(executor.awaited)) return;

@@ -197,32 +197,6 @@ TEST(a_thread_without_a_successor_survives_any_number_of_ends)
 
 /* ---- on the thread that waits ---- */
 
-/* The one worker is inside a command, so only threads that wait run anything. */
-typedef struct busy_worker {
-    sp_stream stream;
-    sp_atomic_u32 inside;
-    sp_atomic_u32 met;
-    kernel_constants constants;
-} busy_worker;
-
-static void worker_occupy(busy_worker *self)
-{
-    self->stream = new_stream();
-    sp_store_relaxed(&self->inside, 0);
-    sp_store_relaxed(&self->met, 0);
-    self->constants = (kernel_constants){.inside = &self->inside, .met = &self->met, .wanted = 2};
-    CHECK_OK(dispatch(self->stream, &kernel_meet, &self->constants, NULL, 0));
-    CHECK_OK(sp_stream_flush(self->stream));
-    await_at_least(&self->inside, 1);
-}
-
-static void worker_release(busy_worker *self)
-{
-    CHECK_OK(sp_stream_synchronize(self->stream));
-    CHECK_EQ_U64(sp_load_acquire(&self->met), 1);
-    CHECK_OK(sp_stream_release(self->stream));
-}
-
 typedef struct in_place {
     sp_stream stream;
     sp_storage storage;
@@ -238,7 +212,7 @@ static void note_and_end(void *ctx, sp_status status)
     in_place *self = ctx;
     (void)status;
     self->ran_on = sp_thread_number();
-    raise_by_one(&self->worker.inside); /* which may come, now that the function runs */
+    let_worker_go(&self->worker); /* now that the function runs here */
     sp_thread_exit();
 }
 
@@ -247,7 +221,7 @@ static void note_and_cancel(void *ctx, sp_status status)
     in_place *self = ctx;
     (void)status;
     self->ran_on = sp_thread_number();
-    raise_by_one(&self->worker.inside);
+    let_worker_go(&self->worker);
     pthread_cancel(pthread_self());
 }
 
@@ -273,7 +247,7 @@ static void check_leaves_stream(sp_host_function function)
     runtime_begin_with(&(runtime_setting){.workers = "1"});
     in_place self = {.stream = new_stream(), .storage = new_storage(64), .function = function};
     pthread_t thread;
-    worker_occupy(&self.worker);
+    occupy_worker(&self.worker);
     REQUIRE(pthread_create(&thread, NULL, synchronize_here, &self) == 0);
     pthread_join(thread, NULL);
     CHECK(!self.has_returned);
@@ -281,7 +255,7 @@ static void check_leaves_stream(sp_host_function function)
     CHECK_EQ_INT(first_other(self.storage, 6), -1);
     CHECK_OK(sp_stream_synchronize(self.stream)); /* the failure is told to its submitter alone */
     CHECK_EQ_U64(info_of(self.stream).failed, 1);
-    worker_release(&self.worker);
+    free_worker(&self.worker);
     CHECK_OK(sp_storage_release(self.storage));
     CHECK_OK(sp_stream_release(self.stream));
     CHECK_OK(sp_shutdown());
@@ -314,12 +288,12 @@ TEST(a_wait_that_holds_something_runs_no_functions_in_place)
 {
     runtime_begin_with(&(runtime_setting){.workers = "1"});
     in_place self = {.stream = new_stream(), .storage = new_storage(64)};
-    worker_occupy(&self.worker);
+    occupy_worker(&self.worker);
     run_on_thread(submit_and_begin_access, &self);
     CHECK(self.has_returned);
     CHECK(self.ran_on != self.submitter);
     CHECK_EQ_INT(first_other(self.storage, 6), -1); /* the access is not open for ever */
-    worker_release(&self.worker);
+    free_worker(&self.worker);
     CHECK_OK(sp_storage_release(self.storage));
     CHECK_OK(sp_stream_release(self.stream));
     runtime_end();

@@ -400,32 +400,10 @@ TEST(two_streams_run_at_the_same_time)
 
 /* ---- what a waiting thread runs for others ---- */
 
-/* Keeps the only worker busy until it is opened. */
-typedef struct occupied {
-    sp_stream stream;
-    sp_atomic_u32 inside;
-    sp_atomic_u32 met;
-} occupied;
-
-static void occupy_worker(occupied *self)
-{
-    self->stream = new_stream();
-    const kernel_constants constants = {.inside = &self->inside, .met = &self->met, .wanted = 2};
-    CHECK_OK(dispatch(self->stream, &kernel_meet, &constants, NULL, 0));
-    await_at_least(&self->inside, 1);
-}
-
-static void free_worker(occupied *self)
-{
-    raise_by_one(&self->inside);
-    CHECK_OK(sp_stream_synchronize(self->stream));
-    CHECK_OK(sp_stream_release(self->stream));
-}
-
 TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
 {
     runtime_begin_with(&(runtime_setting){.workers = "1"});
-    occupied worker = {0};
+    busy_worker worker = {0};
     occupy_worker(&worker);
     const sp_stream behind = new_stream();
     const sp_stream stream = new_stream();
@@ -453,7 +431,7 @@ TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
 TEST(a_wait_with_a_time_out_does_not_run_a_long_queue_itself)
 {
     runtime_begin_with(&(runtime_setting){.workers = "1"});
-    occupied worker = {0};
+    busy_worker worker = {0};
     occupy_worker(&worker);
     const sp_stream stream = new_stream();
     const sp_storage storage = new_storage(64);
@@ -475,7 +453,7 @@ static void fail_here(void *arg)
 TEST(a_wait_that_runs_a_failing_command_of_another_thread_keeps_the_last_error)
 {
     runtime_begin_with(&(runtime_setting){.workers = "1"});
-    occupied worker = {0};
+    busy_worker worker = {0};
     occupy_worker(&worker);
     passed_on other = {.stream = new_stream()};
     run_on_thread(fail_here, &other);
