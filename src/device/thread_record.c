@@ -40,7 +40,7 @@ static sp_thread_record *take(void)
     /* The last owner may have been a thread of the executor. */
     record->is_executor = false;
     record->runs_own_functions = false;
-    record->frames = NULL;
+    record->inside = NULL;
     return record;
 }
 

@@ -13,17 +13,12 @@
 #include "base/wait.h"
 #include "device/timeline.h"
 
-/* One host function that a thread is inside of; on that thread's stack. Read by others only while
- * the thread waits (wait_graph.h). */
-typedef struct sp_host_frame {
-    sp_point point; /* of the submission that holds the function */
-    struct sp_host_frame *outer;
-} sp_host_frame;
-
 typedef struct sp_thread_record {
     SP_CACHE_ALIGNED sp_parker parker;
-    uint64_t number;       /* differs for every thread that ever lived; never 0 */
-    sp_host_frame *frames; /* owner only: innermost host function, or NULL */
+    uint64_t number; /* differs for every thread that ever lived; never 0 */
+    /* Owner only: NULL, or the point of the submission whose host function the thread is inside
+     * of, on the thread's stack. Functions do not nest: a wait inside one runs no other. */
+    const sp_point *inside;
     /* Owner only: who begins host accesses; differs like the number. A thread of the executor is
      * somebody else for each job, since no later job ends what an earlier one left open. */
     uint64_t holder;
@@ -42,7 +37,7 @@ typedef struct sp_thread_record {
  * waiting for its end, so what it waits for must not need them. */
 static inline bool sp__thread_is_inside_callback(const sp_thread_record *record)
 {
-    return record->frames != NULL || record->is_executor;
+    return record->inside != NULL || record->is_executor;
 }
 
 /* The calling thread's record; NULL, with the error set, when out of memory. */

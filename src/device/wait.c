@@ -104,11 +104,11 @@ static bool spin_for(sp_point point)
 static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record,
                                         uint64_t deadline_ns)
 {
-    sp_graph_wait wait = {.frames = record->frames,
+    sp_graph_wait wait = {.inside = record->inside,
                           .points = &point,
                           .count = 1,
                           .has_deadline = deadline_ns != SP_NO_DEADLINE};
-    const bool is_in_graph = record->frames != NULL;
+    const bool is_in_graph = record->inside != NULL;
     if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
     sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
     if (status == SP_OK) {
@@ -181,7 +181,7 @@ sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count)
      * waits enter the graph one by one. */
     if (sp_load_relaxed(&record->open_accesses) == 0) return wait_each(points, count);
     sp_graph_wait wait = {
-        .holder = record->holder, .frames = record->frames, .points = points, .count = count};
+        .holder = record->holder, .inside = record->inside, .points = points, .count = count};
     SP_TRY(sp__wait_graph_enter(&wait));
     const sp_status status = wait_each(points, count);
     sp__wait_graph_leave(&wait);
@@ -251,9 +251,9 @@ static sp_status wait_any(const sp_point *points, uint32_t count, uint64_t deadl
 {
     uint32_t passed = first_passed(points, count);
     if (passed == count) {
-        const bool is_in_graph = record->frames != NULL || holder != 0;
+        const bool is_in_graph = record->inside != NULL || holder != 0;
         sp_graph_wait wait = {.holder = holder,
-                              .frames = record->frames,
+                              .inside = record->inside,
                               .points = points,
                               .count = count,
                               .is_any = true,

@@ -49,13 +49,9 @@ static void add_point(void *ctx, sp_point point)
 static bool is_inside(const sp_graph_wait *wait, const sp_timeline *timeline, uint64_t after,
                       uint64_t value)
 {
-    for (const sp_host_frame *frame = wait->frames; frame != NULL; frame = frame->outer) {
-        if (frame->point.timeline == timeline && frame->point.value > after &&
-            frame->point.value <= value) {
-            return true;
-        }
-    }
-    return false;
+    const sp_point *point = wait->inside;
+    return point != NULL && point->timeline == timeline && point->value > after &&
+           point->value <= value;
 }
 
 static void expand_queue_locked(search *self, sp_timeline *timeline, uint64_t after, uint64_t value)
@@ -217,7 +213,7 @@ sp_status sp__wait_graph_enter(sp_graph_wait *wait)
     if (is_cycle) take_out_locked(wait);
     sp_mutex_unlock(&graph.lock);
     if (!is_cycle) return SP_OK;
-    if (wait->frames != NULL) {
+    if (wait->inside != NULL) {
         return sp__fail(SP_DEADLOCK,
                         "a host function waits for what comes after itself, or after a "
                         "host access that it has open: it would never return; wait "

@@ -22,14 +22,12 @@
 
 #include "device/timeline.h"
 
-typedef struct sp_host_frame sp_host_frame;
-
 /* A wait of the calling thread; on its stack. */
 typedef struct sp_graph_wait {
     /* Whose host accesses the wait holds up: the holder of the thread's record, for a begin of
      * another access and for memory; 0 for any other wait, since another thread may end them. */
     uint64_t holder;
-    const sp_host_frame *frames; /* host functions around the wait, those inside of it excluded */
+    const sp_point *inside; /* of the host function around the wait, or NULL */
     const sp_point *points;
     uint32_t count;
     bool is_any;       /* for one of the points, not for all */

@@ -127,8 +127,8 @@ static sp_status run_host_call(void *ctx, sp_fault fault)
     const host_call call = *(host_call *)ctx;
     sp_free(ctx);
     const sp_thread_record *record = SP_UNLIKELY(sp__check_is_on()) ? sp__thread_record() : NULL;
-    const bool is_checked = record != NULL && record->frames != NULL;
-    const sp_point point = is_checked ? record->frames->point : (sp_point){0};
+    const bool is_checked = record != NULL && record->inside != NULL;
+    const sp_point point = is_checked ? *record->inside : (sp_point){0};
     if (is_checked) sp__check_host_begins(point);
     call.fn(call.ctx, sp__fault_report(fault));
     if (is_checked) sp__check_host_ends(point);

@@ -15,27 +15,26 @@ typedef struct host_call {
     const sp_record *record;
     sp_thread_record *thread; /* NULL on an executor thread without memory for one */
     sp_status status;         /* what the function returned */
-    sp_host_frame frame;
+    sp_point point;           /* of the submission that holds the function */
 } host_call;
 
-static void enter_frame(host_call *call)
+static void enter(host_call *call)
 {
-    const sp_soft_queue *queue = call->queue;
-    call->frame = (sp_host_frame){
-        .point = {&call->queue->base.timeline, sp_load_relaxed(&queue->drained) + 1}};
+    sp_soft_queue *queue = call->queue;
+    call->point = (sp_point){&queue->base.timeline, sp_load_relaxed(&queue->drained) + 1};
     if (call->thread == NULL) return;
-    call->frame.outer = call->thread->frames;
-    call->thread->frames = &call->frame;
+    SP_ASSERT(call->thread->inside == NULL);
+    call->thread->inside = &call->point;
 }
 
 /* The function has returned, or ended its thread, with this status and last error. */
-static void leave_frame(host_call *call, sp_status status)
+static void leave(host_call *call, sp_status status)
 {
     sp_cursor *cursor = &call->queue->cursor;
     /* Here, on the thread whose last error says what went wrong. */
     cursor->host_fault = status == SP_OK ? SP_NO_FAULT : sp__fault_new(status);
     cursor->is_host_done = true;
-    if (call->thread != NULL) call->thread->frames = call->frame.outer;
+    if (call->thread != NULL) call->thread->inside = NULL;
 }
 
 static void call_function(void *arg)
@@ -46,18 +45,18 @@ static void call_function(void *arg)
     call->status = record->command.host(record->command.ctx, call->queue->cursor.fault);
 }
 
-/* The frame is left once: a cancellation acts before the guard returns, or not at all. */
+/* The function is left once: a cancellation acts before the guard returns, or not at all. */
 static void call_guarded(host_call *call, sp_thread_ended_fn ended)
 {
-    enter_frame(call);
+    enter(call);
     sp_thread_guard(call_function, ended, call);
-    leave_frame(call, call->status);
+    leave(call, call->status);
 }
 
-static void fail_frame(host_call *call)
+static void leave_failed(host_call *call)
 {
-    leave_frame(call, sp__fail(SP_FAILED, "a host function ended its thread (pthread_exit or a "
-                                          "cancellation) instead of returning"));
+    leave(call, sp__fail(SP_FAILED, "a host function ended its thread (pthread_exit or a "
+                                    "cancellation) instead of returning"));
 }
 
 /* ---- on the executor ---- */
@@ -74,7 +73,7 @@ static void finish_job(host_call *call)
 
 static bool executor_thread_ended(void *arg)
 {
-    fail_frame(arg);
+    leave_failed(arg);
     finish_job(arg);
     return false;
 }
@@ -96,7 +95,7 @@ static bool helper_ended(void *arg)
     sp_soft_queue *queue = call->queue;
     const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
     const sp_fpenv fpenv = queue->cursor.fpenv;
-    fail_frame(call);
+    leave_failed(call);
     call->thread->runs_own_functions = false;
     if (!SP_PLANTED(claim_is_lost)) sp__soft_give_up_with_work(queue);
     if (engine != NULL) engine->leave();

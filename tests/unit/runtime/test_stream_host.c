@@ -180,46 +180,6 @@ TEST(what_a_host_function_could_wait_for_only_without_end_is_a_deadlock)
     runtime_end();
 }
 
-/* ---- a function that runs inside another one's wait ---- */
-
-typedef struct nested {
-    sp_stream outer, inner;
-    busy_worker worker;
-    uint64_t ran_on; /* the inner one */
-    sp_status status;
-} nested;
-
-static void note_inner_thread(void *ctx, sp_status status)
-{
-    nested *self = ctx;
-    CHECK_OK(status);
-    self->ran_on = sp_thread_number();
-}
-
-static void run_another_inside(void *ctx, sp_status status)
-{
-    nested *self = ctx;
-    CHECK_OK(status);
-    CHECK_OK(sp_stream_host_function(self->inner, note_inner_thread, self));
-    CHECK_OK(sp_stream_synchronize(self->inner));
-    self->status = sp_stream_synchronize(self->outer);
-}
-
-TEST(a_function_is_still_inside_its_stream_after_another_one_ran_inside_it)
-{
-    runtime_begin_with(&(runtime_setting){.workers = "1"});
-    nested self = {.outer = new_stream(), .inner = new_stream()};
-    occupy_worker(&self.worker);
-    CHECK_OK(sp_stream_host_function(self.outer, run_another_inside, &self));
-    CHECK_OK(sp_stream_synchronize(self.outer));
-    CHECK_EQ_U64(self.ran_on, sp_thread_number()); /* and so did the one around it */
-    CHECK_STATUS(self.status, SP_DEADLOCK);
-    free_worker(&self.worker);
-    CHECK_OK(sp_stream_release(self.inner));
-    CHECK_OK(sp_stream_release(self.outer));
-    runtime_end();
-}
-
 /* One of the two is behind the function, the other is not. */
 static void wait_for_any(void *ctx, sp_status status)
 {
