@@ -20,6 +20,7 @@
 #include <streampool/status.h>
 
 #include "device/command.h"
+#include "device/kind.h"
 #include "device/lease_faults.h"
 #include "device/timeline.h"
 
@@ -33,6 +34,7 @@ typedef struct sp_quirk {
 
 typedef struct sp_device_limits {
     char name[64];
+    uint32_t ordinal; /* of kinds by ordinal; 0 elsewhere */
     uint64_t memory_bytes;
     uint32_t width;                  /* streams that really run at the same time */
     uint32_t run_slots;              /* runs that admission lets in at once */
@@ -63,7 +65,7 @@ struct sp_queue {
 };
 
 typedef struct sp_device_vtable {
-    const char *kind;
+    const sp_device_kind *kind;
     /* Stops accepting (SP_CLOSED from then on), completes what was accepted, ends the device's
      * threads. Everything else still works: points, memory, stale pointers to queues. */
     void (*stop)(sp_dev *device);

@@ -49,7 +49,7 @@ static sp_status cut_plan(sp_compiled *compiled)
     bool *is_on_cpu = sp_calloc(plan->step_count, sizeof *is_on_cpu);
     if (is_on_cpu == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     uint32_t count = 0;
-    if (device->index != 0) { /* that is cpu */
+    if (!device->dev->vtable->kind->is_fallback) {
         count = sp__segments_choose(plan, sp__device_kernels(device->dev),
                                     sp_option_text(SP_OPTION_CPU_OPS), is_on_cpu);
     }

@@ -5,7 +5,8 @@
 
 #include "device/device.h"
 
-/* The device's own table, in the order of sp_kernel_id; NULL if it runs the kernels of the CPU. */
+/* The device's own table, in the order of sp_kernel_id; NULL if it runs kernels of the
+ * host. */
 const sp_kernel *sp__device_kernels(const sp_dev *device);
 
 #endif

@@ -2,7 +2,6 @@
 /* From a lowering whose bindings name operands to commands over storages, or to a computation on
  * this thread where the device lacks a kernel. The kernels of a device and of the host have the
  * same bits, so it shows in time only. */
-#include <string.h>
 
 #include "base/error.h"
 #include "base/fpenv.h"
@@ -29,7 +28,7 @@ static const sp_kernel *kernel_for(const sp_eager *eager, sp_kernel_id kernel)
 
 bool sp__eager_is_on_device(const sp_eager *eager)
 {
-    if (strcmp(eager->device->dev->vtable->kind, "cpu") == 0) return true;
+    if (eager->device->dev->vtable->kind->is_fallback) return true;
     if (sp__op_list_has(sp_option_text(SP_OPTION_CPU_OPS), eager->call.op->name)) return false;
     for (uint32_t i = 0; i < eager->lowering.dispatch_count; i++) {
         const sp_kernel *kernel = kernel_for(eager, eager->lowering.dispatches[i].kernel);

@@ -16,7 +16,7 @@ sp_status sp_device_get_info(sp_device handle, sp_device_info *out)
                             .run_slots = limits->run_slots,
                             .stream_count = device->pool.count};
     snprintf(out->name, sizeof out->name, "%s", limits->name);
-    snprintf(out->kind, sizeof out->kind, "%s", device->dev->vtable->kind);
+    snprintf(out->kind, sizeof out->kind, "%s", device->dev->vtable->kind->name);
     return SP_OK;
 }
 

@@ -2,8 +2,6 @@
 /* The public face of null's faults. */
 #include <streampool/null_device.h>
 
-#include <string.h>
-
 #include "base/error.h"
 #include "device/null/null.h"
 #include "runtime/runtime_state.h"
@@ -13,9 +11,7 @@ static sp_status find_null(sp_device handle, sp_dev **out)
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
     *out = device->dev;
-    if (strcmp(device->dev->vtable->kind, "null") == 0) return SP_OK;
-    return sp__fail(SP_INVALID, "%s is no null device: only those fail on request",
-                    device->dev->limits.name);
+    return sp__null_check(device->dev);
 }
 
 static sp_status set(sp_device device, void (*setter)(sp_dev *dev, uint64_t value), uint64_t value)

@@ -11,9 +11,7 @@
 #include "base/fork.h"
 #include "base/heap.h"
 #include "base/option.h"
-#include "device/cpu/cpu.h"
-#include "device/cuda/cuda.h"
-#include "device/null/null.h"
+#include "device/kind.h"
 #include "device/thread_record.h"
 #include "runtime/checker.h"
 #include "runtime/command_list.h"
@@ -120,7 +118,7 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
     memset(device, 0, sizeof *device);
     device->dev = dev;
     device->index = index;
-    if (index > 0 && strchr(dev->limits.name, ':') == NULL) {
+    if (dev->vtable->kind->numbering == SP_DEVICE_UNBOUNDED) {
         /* "null" becomes "null:1": messages tell devices of one kind apart. */
         const size_t used = strlen(dev->limits.name);
         snprintf(dev->limits.name + used, sizeof dev->limits.name - used, ":%u", index);
@@ -191,15 +189,21 @@ static sp_status begin_coming_up(void)
     return SP_OK;
 }
 
+static sp_device_open_options open_options(uint32_t ordinal)
+{
+    const uint32_t workers = (uint32_t)sp_option_int(SP_OPTION_CPU_WORKERS);
+    return (sp_device_open_options){.ordinal = ordinal, .worker_count = workers};
+}
+
 static sp_status come_up_locked(void) SP_REQUIRES(&runtime.lock)
 {
-    const sp_cpu_options options = {.worker_count = (uint32_t)sp_option_int(SP_OPTION_CPU_WORKERS)};
-    sp_dev *cpu;
+    const sp_device_open_options options = open_options(0);
+    sp_dev *fallback;
     sp_rt_device *device;
-    SP_TRY(sp__cpu_open(&options, &cpu));
-    const sp_status status = add_device_locked(cpu, &device);
+    SP_TRY(sp__device_kind_fallback()->open(&options, &fallback));
+    const sp_status status = add_device_locked(fallback, &device);
     if (status != SP_OK) {
-        cpu->vtable->close(cpu);
+        fallback->vtable->close(fallback);
         return status;
     }
     sp__check_start();
@@ -336,31 +340,18 @@ sp_status sp_device_at(uint32_t index, sp_device *out)
 }
 
 /* What sp_device_open is asked for. */
-typedef struct device_name {
-    bool is_cuda; /* else null */
+typedef struct wanted_device {
+    const sp_device_kind *kind;
     uint32_t ordinal;
-    char text[32]; /* as the device will be called; "null" still gets its number */
-} device_name;
+    char name[32]; /* before the runtime numbers it */
+} wanted_device;
 
-/* "null", "cuda", which is "cuda:0", or "cuda:N". */
-static bool parse_device_name(const char *kind, device_name *out)
+/* One device for all who open it. */
+static bool is_shared(const wanted_device *wanted)
 {
-    *out = (device_name){0};
-    snprintf(out->text, sizeof out->text, "null");
-    if (strcmp(kind, "null") == 0) return true;
-    if (strncmp(kind, "cuda", 4) != 0) return false;
-    const char *digits = kind[4] == ':' ? kind + 5 : kind + 4;
-    if (kind[4] == ':' && *digits == '\0') return false;
-    for (; *digits >= '0' && *digits <= '9' && out->ordinal < 1000; digits++) {
-        if (kind[4] != ':') return false;
-        out->ordinal = out->ordinal * 10 + (uint32_t)(*digits - '0');
-    }
-    out->is_cuda = true;
-    snprintf(out->text, sizeof out->text, "cuda:%u", out->ordinal);
-    return *digits == '\0';
+    return wanted->kind->numbering != SP_DEVICE_UNBOUNDED;
 }
 
-/* A GPU is opened once: everybody shares its streams and memory. */
 static bool find_open_locked(const char *name, sp_device *out) SP_REQUIRES(&runtime.lock)
 {
     const uint32_t count = sp_load_relaxed(&runtime.device_count);
@@ -373,12 +364,6 @@ static bool find_open_locked(const char *name, sp_device *out) SP_REQUIRES(&runt
     return false;
 }
 
-static sp_status open_dev(const device_name *name, sp_dev **out)
-{
-    if (!name->is_cuda) return sp__null_open(&(sp_null_options){0}, out);
-    return sp__cuda_open(name->ordinal, out);
-}
-
 /* ---- opening ---- */
 
 static bool is_opening_locked(const char *name) SP_REQUIRES(&runtime.lock)
@@ -389,13 +374,13 @@ static bool is_opening_locked(const char *name) SP_REQUIRES(&runtime.lock)
 }
 
 /* Enters an opening, which keeps sp_shutdown waiting, unless there is the device already: then its
- * handle is in *out. Waits while another thread opens the same GPU. SP_CLOSED when down. */
-static sp_status opening_begin(opening *self, bool is_cuda, sp_device *out)
+ * handle is in *out. Waits while another thread opens the same device. SP_CLOSED when down. */
+static sp_status opening_begin(opening *self, bool is_shared, sp_device *out)
 {
     sp_mutex_lock(&runtime.lock);
-    while (is_cuda && is_opening_locked(self->name)) sp_cond_wait(&runtime.opened, &runtime.lock);
+    while (is_shared && is_opening_locked(self->name)) sp_cond_wait(&runtime.opened, &runtime.lock);
     const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
-    if (is_up && !(is_cuda && find_open_locked(self->name, out))) {
+    if (is_up && !(is_shared && find_open_locked(self->name, out))) {
         self->next = runtime.openings;
         runtime.openings = self;
     }
@@ -415,11 +400,12 @@ static void opening_end(opening *self)
 
 /* Without the lock, since a GPU takes its time. A device that comes too late for a shutdown, which
  * waits for the end of this, is closed again. */
-static sp_status open_and_add(const device_name *name, sp_device *out)
+static sp_status open_and_add(const wanted_device *wanted, sp_device *out)
 {
+    const sp_device_open_options options = open_options(wanted->ordinal);
     sp_dev *dev;
     sp_rt_device *device;
-    SP_TRY(open_dev(name, &dev));
+    SP_TRY(wanted->kind->open(&options, &dev));
     const sp_status status = sp__runtime_add_device(dev, &device);
     if (status == SP_OK) {
         *out = sp__rt_device_handle(device);
@@ -435,17 +421,15 @@ sp_status sp_device_open(const char *kind, sp_device *out)
     *out = (sp_device){0};
     SP_TRY(sp__runtime_enter());
     if (kind == NULL) return sp__fail(SP_INVALID, "sp_device_open needs a kind, such as \"cpu\"");
-    if (strcmp(kind, "cpu") == 0) return sp_device_at(0, out);
-    device_name name;
-    if (!parse_device_name(kind, &name)) {
-        return sp__fail(SP_NOT_FOUND, "there is no device kind \"%s\": cpu, null, cuda:N", kind);
-    }
-    opening self = {.name = name.text};
-    if (opening_begin(&self, name.is_cuda, out) != SP_OK) {
+    wanted_device wanted;
+    SP_TRY(sp__device_kind_parse(kind, &wanted.kind, &wanted.ordinal));
+    sp__device_kind_name(wanted.kind, wanted.ordinal, wanted.name, sizeof wanted.name);
+    opening self = {.name = wanted.name};
+    if (opening_begin(&self, is_shared(&wanted), out) != SP_OK) {
         return sp__runtime_enter_slow(); /* with the message */
     }
     if (out->bits != 0) return SP_OK;
-    const sp_status status = open_and_add(&name, out);
+    const sp_status status = open_and_add(&wanted, out);
     opening_end(&self);
     return status;
 }
@@ -455,7 +439,9 @@ sp_status sp_device_close(sp_device handle)
     if (sp__runtime_is_forked()) return SP_OK;
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
-    if (device->index == 0) return sp__fail(SP_INVALID, "cpu is closed by sp_shutdown only");
+    if (device->dev->vtable->kind->numbering == SP_DEVICE_SINGLE) {
+        return sp__fail(SP_INVALID, "%s is closed by sp_shutdown only", device->dev->limits.name);
+    }
     SP_TRY(check_outside_callbacks("sp_device_close"));
     const uint64_t bit = (uint64_t)1 << device->index;
     if ((sp_fetch_or_relaxed(&sp__closed_devices, bit) & bit) != 0) {

@@ -5,7 +5,6 @@
 #include <streampool/dlpack.h>
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -177,9 +176,8 @@ static void delete_exported(sp_dlpack_managed *managed)
 
 static sp_dlpack_device device_of(const sp_rt_device *device)
 {
-    if (strcmp(device->dev->vtable->kind, "cuda") != 0) return (sp_dlpack_device){SP_DLPACK_CPU, 0};
-    const char *number = device->dev->limits.name + strlen("cuda:");
-    return (sp_dlpack_device){SP_DLPACK_CUDA_MANAGED, (int32_t)strtol(number, NULL, 10)};
+    const sp_dev *dev = device->dev;
+    return (sp_dlpack_device){dev->vtable->kind->dlpack_type, (int32_t)dev->limits.ordinal};
 }
 
 /* Of the storage, under its lock. */

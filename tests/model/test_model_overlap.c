@@ -47,9 +47,11 @@ static void meeting_close(sp_dev *base)
     sp_free(SP_CONTAINER_OF(soft, meeting_device, soft));
 }
 
+static const sp_device_kind meeting_kind = {.name = "meeting", .numbering = SP_DEVICE_UNBOUNDED};
+
 static const sp_device_vtable meeting_vtable = {
     SP_SOFT_VTABLE,
-    .kind = "meeting",
+    .kind = &meeting_kind,
     .close = meeting_close,
     .memory_create = sp__soft_memory_create,
     .memory_destroy = sp__soft_memory_destroy,

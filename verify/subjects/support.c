@@ -50,9 +50,11 @@ static void device_close(sp_dev *base)
     sp_free(device);
 }
 
+static const sp_device_kind kind = {.name = "subject", .numbering = SP_DEVICE_UNBOUNDED};
+
 static const sp_device_vtable vtable = {
     SP_SOFT_VTABLE,
-    .kind = "subject",
+    .kind = &kind,
     .close = device_close,
     .memory_create = memory_create,
     .memory_destroy = memory_destroy,

@@ -2,7 +2,7 @@
 /* The cpu device: host memory, host kernels, and the software queues with workers and helpers. */
 #include "device/cpu/cpu.h"
 
-#include <stdio.h>
+#include <streampool/dlpack.h>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -13,6 +13,20 @@
 #define DEFAULT_QUEUE_BYTES ((uint64_t)16 << 20)
 #define NAP_NS 1000000u
 
+static sp_status open_kind(const sp_device_open_options *options, sp_dev **out)
+{
+    return sp__cpu_open(&(sp_cpu_options){.worker_count = options->worker_count}, out);
+}
+
+const sp_device_kind sp__cpu_kind = {
+    .name = "cpu",
+    .numbering = SP_DEVICE_SINGLE,
+    .kernel_form = SP_KERNEL_FORM_HOST,
+    .dlpack_type = SP_DLPACK_CPU,
+    .is_fallback = true,
+    .open = open_kind,
+};
+
 static void cpu_close(sp_dev *base)
 {
     sp_soft_device *device = sp__soft_device(base);
@@ -22,7 +36,7 @@ static void cpu_close(sp_dev *base)
 
 static const sp_device_vtable cpu_vtable = {
     SP_SOFT_VTABLE,
-    .kind = "cpu",
+    .kind = &sp__cpu_kind,
     .close = cpu_close,
     .memory_create = sp__soft_memory_create,
     .memory_destroy = sp__soft_memory_destroy,
@@ -38,7 +52,8 @@ sp_status sp__cpu_open(const sp_cpu_options *options, sp_dev **out)
     *device = (sp_soft_device){0};
     device->base.limits = (sp_device_limits){
         .memory_bytes = sp__soft_memory_total(), .width = workers, .run_slots = workers};
-    snprintf(device->base.limits.name, sizeof device->base.limits.name, "cpu");
+    sp__device_kind_name(&sp__cpu_kind, 0, device->base.limits.name,
+                         sizeof device->base.limits.name);
     const sp_soft_options soft = {
         .worker_count = workers,
         .can_help = true,

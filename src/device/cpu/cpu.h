@@ -12,6 +12,8 @@ typedef struct sp_cpu_options {
     uint32_t max_in_flight; /* submissions per device; 0: no limit */
 } sp_cpu_options;
 
+extern const sp_device_kind sp__cpu_kind;
+
 sp_status sp__cpu_open(const sp_cpu_options *options, sp_dev **out);
 
 #endif

@@ -2,8 +2,6 @@
 /* Opening and closing a GPU, and its memory. */
 #include "device/cuda/cuda.h"
 
-#include <stdio.h>
-
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/cuda/cuda_device.h"
@@ -115,7 +113,7 @@ static void cuda_close(sp_dev *dev)
 }
 
 static const sp_device_vtable cuda_vtable = {
-    .kind = "cuda",
+    .kind = &sp__cuda_kind,
     .stop = cuda_stop,
     .close = cuda_close,
     .memory_create = memory_create,
@@ -148,7 +146,8 @@ static sp_status describe(sp_cuda_device *device, uint32_t ordinal)
                 device->ordinal);
     device->is_managed = is_managed != 0;
     *limits = (sp_device_limits){.memory_bytes = bytes, .width = RUN_SLOTS, .run_slots = RUN_SLOTS};
-    snprintf(limits->name, sizeof limits->name, "cuda:%u", ordinal);
+    limits->ordinal = ordinal;
+    sp__device_kind_name(&sp__cuda_kind, ordinal, limits->name, sizeof limits->name);
     return SP_OK;
 }
 

@@ -5,6 +5,8 @@
 
 #include "device/device.h"
 
+extern const sp_device_kind sp__cuda_kind;
+
 /* Opens GPU number `ordinal` of those that the driver shows. Takes its time, the first call also to
  * find the driver; no lock may be held. SP_UNSUPPORTED, with the reason, without a driver or a GPU,
  * SP_NOT_FOUND for a number that is too large. */

@@ -3,7 +3,7 @@
  */
 #include "device/null/null.h"
 
-#include <stdio.h>
+#include <streampool/dlpack.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -99,6 +99,20 @@ static void null_memory_destroy(sp_memory *memory)
     sp__soft_memory_destroy(memory);
 }
 
+static sp_status open_kind(const sp_device_open_options *options, sp_dev **out)
+{
+    (void)options; /* its workers are part of what it pretends to be */
+    return sp__null_open(&(sp_null_options){0}, out);
+}
+
+const sp_device_kind sp__null_kind = {
+    .name = "null",
+    .numbering = SP_DEVICE_UNBOUNDED,
+    .kernel_form = SP_KERNEL_FORM_HOST,
+    .dlpack_type = SP_DLPACK_CPU,
+    .open = open_kind,
+};
+
 static void null_close(sp_dev *base)
 {
     null_device *device = null_of(base);
@@ -108,7 +122,7 @@ static void null_close(sp_dev *base)
 
 static const sp_device_vtable null_vtable = {
     SP_SOFT_VTABLE,
-    .kind = "null",
+    .kind = &sp__null_kind,
     .close = null_close,
     .memory_create = null_memory_create,
     .memory_destroy = null_memory_destroy,
@@ -127,10 +141,18 @@ static void set_up(null_device *device, const sp_null_options *options)
                                                   .run_slots = WORKERS,
                                                   .quirk_count = 1,
                                                   .quirks = &device->quirk};
-    snprintf(device->soft.base.limits.name, sizeof device->soft.base.limits.name, "null");
+    sp__device_kind_name(&sp__null_kind, 0, device->soft.base.limits.name,
+                         sizeof device->soft.base.limits.name);
     sp_store_relaxed(&device->allocations_left, NEVER);
     sp_store_relaxed(&device->commands_left, NEVER);
     sp_store_relaxed(&device->command_ns, options->command_ns);
+}
+
+sp_status sp__null_check(const sp_dev *device)
+{
+    if (device->vtable == &null_vtable) return SP_OK;
+    return sp__fail(SP_INVALID, "%s is no null device: only those fail on request",
+                    device->limits.name);
 }
 
 sp_status sp__null_open(const sp_null_options *options, sp_dev **out)

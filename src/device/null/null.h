@@ -16,7 +16,12 @@ typedef struct sp_null_options {
     uint32_t quirk_limit;   /* kernels with quirk 1 that may run at once; 0: no limit */
 } sp_null_options;
 
+extern const sp_device_kind sp__null_kind;
+
 sp_status sp__null_open(const sp_null_options *options, sp_dev **out);
+
+/* SP_OK if the device is of this kind, else SP_INVALID: the functions below take no other. */
+sp_status sp__null_check(const sp_dev *device);
 
 /* The faults of a null device; each is off until asked for. Any thread, at any time. */
 /* The allocation that comes after `skip` others fails, once. */
