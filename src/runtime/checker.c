@@ -46,6 +46,12 @@ static struct {
     sp_atomic_u32 has_told_misses;
 } checker = {.lock = SP_MUTEX_INIT(SP_LOCK_CHECKER)}; /* process-wide: hazards cross devices */
 
+/* Every use of the clocks goes through this, so that the analysis sees it. */
+static sp_check_clocks *clocks_locked(void) SP_REQUIRES(&checker.lock)
+{
+    return &checker.clocks;
+}
+
 /* Something was taken as ordered since there is no room to know better. */
 static void note_miss(void)
 {
@@ -59,7 +65,7 @@ static void end_thread(void *value)
     sp_thread_clock *clock = value;
     if (sp_fork_is_child()) return; /* the lock may be held by a thread that is not there */
     sp_mutex_lock(&checker.lock);
-    sp__clock_thread_end(&checker.clocks, clock);
+    sp__clock_thread_end(clocks_locked(), clock);
     sp_mutex_unlock(&checker.lock);
     sp_free(clock);
 }
@@ -73,7 +79,7 @@ static SP_NOINLINE sp_thread_clock *new_thread_clock(void)
         return NULL;
     }
     sp_mutex_lock(&checker.lock);
-    sp__clock_thread_begin(&checker.clocks, clock);
+    sp__clock_thread_begin(clocks_locked(), clock);
     sp_mutex_unlock(&checker.lock);
     return clock;
 }
@@ -91,7 +97,7 @@ void sp__check_submitted(sp_point point, const sp_point *waits, uint32_t wait_co
 {
     const sp_thread_clock *own = own_clock();
     sp_mutex_lock(&checker.lock);
-    sp__clock_submitted(&checker.clocks, own, point, waits, wait_count);
+    sp__clock_submitted(clocks_locked(), own, point, waits, wait_count);
     sp_mutex_unlock(&checker.lock);
 }
 
@@ -102,8 +108,8 @@ static void observe(sp_point point)
     sp_thread_clock *own = own_clock();
     sp_clock_vector seen = {{0}};
     sp_mutex_lock(&checker.lock);
-    sp__clock_join_point(&checker.clocks, &seen, point);
-    sp__clock_see(&checker.clocks, own, &seen);
+    sp__clock_join_point(clocks_locked(), &seen, point);
+    sp__clock_see(clocks_locked(), own, &seen);
     sp_mutex_unlock(&checker.lock);
 }
 
@@ -112,10 +118,10 @@ void sp__check_host_begins(sp_point point)
     sp_thread_clock *own = own_clock();
     sp_clock_vector seen = {{0}};
     sp_mutex_lock(&checker.lock);
-    sp__clock_join_point(&checker.clocks, &seen, point);
-    const uint32_t index = sp__clock_of(&checker.clocks, point.timeline);
+    sp__clock_join_point(clocks_locked(), &seen, point);
+    const uint32_t index = sp__clock_of(clocks_locked(), point.timeline);
     if (index != SP_NO_CLOCK) seen.values[index] = point.value - 1; /* it is inside this one */
-    sp__clock_see(&checker.clocks, own, &seen);
+    sp__clock_see(clocks_locked(), own, &seen);
     sp_mutex_unlock(&checker.lock);
 }
 
@@ -123,7 +129,7 @@ void sp__check_host_ends(sp_point point)
 {
     const sp_thread_clock *own = own_clock();
     sp_mutex_lock(&checker.lock);
-    sp__clock_returned(&checker.clocks, own, point);
+    sp__clock_returned(clocks_locked(), own, point);
     sp_mutex_unlock(&checker.lock);
 }
 
@@ -141,8 +147,8 @@ void sp__check_met(sp_check_history **place)
     sp_thread_clock *own = own_clock();
     sp_clock_vector seen;
     sp_mutex_lock(&checker.lock);
-    sp__clock_see(&checker.clocks, own, &history->met);
-    sp__clock_of_thread(&checker.clocks, own, &seen);
+    sp__clock_see(clocks_locked(), own, &history->met);
+    sp__clock_of_thread(clocks_locked(), own, &seen);
     sp__clock_join(&history->met, &seen);
     sp_mutex_unlock(&checker.lock);
 }
@@ -154,8 +160,8 @@ void sp_check_happens_before(const void *token)
     sp_clock_vector seen;
     sp_clock_vector *shared;
     sp_mutex_lock(&checker.lock);
-    sp__clock_of_thread(&checker.clocks, own, &seen);
-    if (!sp__clock_of_token(&checker.clocks, token, &shared)) note_miss();
+    sp__clock_of_thread(clocks_locked(), own, &seen);
+    if (!sp__clock_of_token(clocks_locked(), token, &shared)) note_miss();
     sp__clock_join(shared, &seen);
     sp_mutex_unlock(&checker.lock);
 }
@@ -163,7 +169,7 @@ void sp_check_happens_before(const void *token)
 void sp__check_forget_token(const void *token)
 {
     sp_mutex_lock(&checker.lock);
-    sp__clock_forget_token(&checker.clocks, token);
+    sp__clock_forget_token(clocks_locked(), token);
     sp_mutex_unlock(&checker.lock);
 }
 
@@ -173,8 +179,8 @@ void sp_check_happens_after(const void *token)
     sp_thread_clock *own = own_clock();
     sp_clock_vector *shared;
     sp_mutex_lock(&checker.lock);
-    if (!sp__clock_of_token(&checker.clocks, token, &shared)) note_miss();
-    sp__clock_see(&checker.clocks, own, shared);
+    if (!sp__clock_of_token(clocks_locked(), token, &shared)) note_miss();
+    sp__clock_see(clocks_locked(), own, shared);
     sp_mutex_unlock(&checker.lock);
 }
 
@@ -261,10 +267,10 @@ void sp__check_used(sp_check_history **place, uint64_t bytes, sp_point point,
     if (history == NULL) note_miss();
     if (history == NULL) return;
     sp_mutex_lock(&checker.lock);
-    const uint32_t clock = sp__clock_of(&checker.clocks, point.timeline);
+    const uint32_t clock = sp__clock_of(clocks_locked(), point.timeline);
     const bool has_clock = clock != SP_NO_CLOCK;
     if (!has_clock) note_miss();
-    const sp_clock_vector *after = has_clock ? &checker.clocks.streams[clock].now : NULL;
+    const sp_clock_vector *after = has_clock ? &clocks_locked()->streams[clock].now : NULL;
     report_unordered(history, bytes, &(new_use){clock, after, use->access}, use, batch);
     remember(history, &(past_use){clock, point.value, *use});
     sp_mutex_unlock(&checker.lock);
@@ -279,11 +285,11 @@ void sp__check_accessed(sp_check_history **place, uint64_t bytes, sp_point ticke
     if (history == NULL) return;
     sp_clock_vector after;
     sp_mutex_lock(&checker.lock);
-    sp__clock_of_thread(&checker.clocks, own, &after);
+    sp__clock_of_thread(clocks_locked(), own, &after);
     for (uint32_t i = 0; i < behind->count; i++) {
-        sp__clock_join_point(&checker.clocks, &after, behind->points[i]);
+        sp__clock_join_point(clocks_locked(), &after, behind->points[i]);
     }
-    const uint32_t clock = sp__clock_of_ticket(&checker.clocks, ticket, &after);
+    const uint32_t clock = sp__clock_of_ticket(clocks_locked(), ticket, &after);
     if (ticket.timeline != NULL && clock == SP_NO_CLOCK) note_miss();
     report_unordered(history, bytes, &(new_use){clock, &after, use->access}, use, batch);
     remember(history, &(past_use){clock, ticket.value, *use});
@@ -393,7 +399,7 @@ void sp__check_reset(void)
     sp_store_relaxed(&sp__check_enabled, 0);
     sp__point_set_observer(NULL);
     sp_mutex_lock(&checker.lock);
-    if (was_on) sp__clocks_reset(&checker.clocks); /* else there is nothing, and a lot of it */
+    if (was_on) sp__clocks_reset(clocks_locked()); /* else there is nothing, and a lot of it */
     checker.callback = NULL;
     sp_mutex_unlock(&checker.lock);
     sp_store_relaxed(&checker.report_count, 0);

@@ -25,6 +25,12 @@
 #include "runtime/runtime_state.h"
 #include "runtime/storage.h"
 
+/* What searches of the wait-for graph see of a ticket. */
+typedef struct ticket_shown {
+    uint64_t value;  /* that `behind` is of; 0: none */
+    uint64_t holder; /* of the record of the thread that began it, or 0 */
+} ticket_shown;
+
 struct sp_host_ticket {
     sp_timeline timeline;
     uint64_t value; /* of the access that is open, or of the last one */
@@ -38,10 +44,9 @@ struct sp_host_ticket {
      */
     sp_wait_set behind;
     sp_point inline_points[SP_MAX_WAITS];
-    /* Guarded by timeline.lock, which the analysis cannot name here: */
-    uint64_t shown;    /* the value that `behind` is of, for searches; 0: none */
-    uint64_t holder;   /* of the record of the thread that began it, or 0 */
-    bool is_abandoned; /* refused: others take `behind` over instead of waiting for the ticket */
+    ticket_shown shown; /* see shown_locked */
+    bool is_abandoned;  /* guarded by timeline.lock; refused: others take `behind` over instead of
+                           waiting for the ticket */
     sp_point former_write;    /* of the frontier before a write, to restore it */
     sp_thread_record *record; /* of that thread, while the access is open */
     sp_waiter waiter;         /* of a ticket that closes by itself */
@@ -59,16 +64,22 @@ static struct {
     sp_host_ticket *free SP_GUARDED_BY(lock);
 } tickets = {.lock = SP_MUTEX_INIT(SP_LOCK_TICKETS)};
 
+/* The analysis knows no member of a member as a lock, but the parameter of a function. */
+static ticket_shown *shown_locked(sp_host_ticket *ticket) SP_REQUIRES(&ticket->timeline.lock)
+{
+    return &ticket->shown;
+}
+
 static uint64_t each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
 {
     sp_host_ticket *ticket = SP_CONTAINER_OF(timeline, sp_host_ticket, timeline);
     uint64_t holder = 0;
-    sp_mutex_lock(&timeline->lock);
-    if (ticket->shown == value) {
+    sp_mutex_lock(&ticket->timeline.lock);
+    if (shown_locked(ticket)->value == value) {
         for (uint32_t i = 0; i < ticket->behind.count; i++) visit(ctx, ticket->behind.points[i]);
-        holder = ticket->holder;
+        holder = shown_locked(ticket)->holder;
     }
-    sp_mutex_unlock(&timeline->lock);
+    sp_mutex_unlock(&ticket->timeline.lock);
     return holder;
 }
 
@@ -100,8 +111,7 @@ static sp_host_ticket *ticket_take(sp_access access)
 static void ticket_show(sp_host_ticket *ticket, uint64_t value, uint64_t holder)
 {
     sp_mutex_lock(&ticket->timeline.lock);
-    ticket->shown = value;
-    ticket->holder = holder;
+    *shown_locked(ticket) = (ticket_shown){.value = value, .holder = holder};
     sp_mutex_unlock(&ticket->timeline.lock);
 }
 
@@ -164,7 +174,7 @@ static void close_after_points(sp_waiter *waiter)
 static void ticket_abandon(sp_host_ticket *ticket)
 {
     sp_mutex_lock(&ticket->timeline.lock);
-    ticket->holder = 0;
+    shown_locked(ticket)->holder = 0;
     ticket->is_abandoned = true;
     sp_mutex_unlock(&ticket->timeline.lock);
     if ((ticket->access & SP_WRITE) == 0 || SP_PLANTED(close_abandoned_early)) {
@@ -228,13 +238,13 @@ static void take_over(sp_wait_set *set, uint32_t index)
     if (point.timeline->source != &ticket_source) return;
     sp_host_ticket *former = SP_CONTAINER_OF(point.timeline, sp_host_ticket, timeline);
     sp_point behind[SP_MAX_WAITS];
-    sp_mutex_lock(&point.timeline->lock);
-    const bool is_replaced =
-        former->shown == point.value && former->is_abandoned && former->ready.timeline == NULL;
+    sp_mutex_lock(&former->timeline.lock);
+    const bool is_replaced = shown_locked(former)->value == point.value && former->is_abandoned &&
+                             former->ready.timeline == NULL;
     const uint32_t count = is_replaced ? former->behind.count : UINT32_MAX;
     const bool fits = count <= SP_MAX_WAITS && set->count - 1 + count <= set->capacity;
     if (fits && count > 0) memcpy(behind, former->behind.points, count * sizeof *behind);
-    sp_mutex_unlock(&point.timeline->lock);
+    sp_mutex_unlock(&former->timeline.lock);
     if (!fits) return;
     set->points[index] = set->points[--set->count];
     for (uint32_t i = 0; i < count; i++) sp__wait_set_add(set, behind[i], NULL);

@@ -68,7 +68,7 @@ static void look(void *arg)
     sp_device_info info;
     SP_SCHED_ASSERT(sp_device_at(count - 1, &device) == SP_OK);
     SP_SCHED_ASSERT(sp_device_get_info(device, &info) == SP_OK);
-    SP_SCHED_ASSERT(strcmp(info.name, count == 1 ? "subject" : "subject:1") == 0);
+    SP_SCHED_ASSERT(strcmp(info.name, count == 1 ? "subject:0" : "subject:1") == 0);
 }
 
 /* A handle that no call has returned finds no device, or a whole one. */
