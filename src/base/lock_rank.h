@@ -18,7 +18,7 @@
       "their slots")                                                                               \
     X(NESTS, WAIT_GRAPH, "graph.lock", "device/wait_graph.c",                                      \
       "waits in the wait-for graph; what a search notes in each timeline")                         \
-    X(NESTS, QUEUE, "sp_soft_queue.lock", "device/soft/soft.h",                                    \
+    X(NESTS, QUEUE, "sp_command_queue.lock", "device/queue/queue.h",                               \
       "the producer side of a queue: tail, pool of chunks, waits that are ahead, closed or not")   \
     X(NESTS, CUDA_QUEUE, "sp_cuda_queue.lock", "device/cuda/cuda_device.h",                        \
       "signals and timestamps of a cuda stream, raising its timeline")                             \
@@ -26,11 +26,11 @@
       "free blocks of one size class")                                                             \
     X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
       "waiters, the log of failures; of a host access what it waits for")                          \
-    X(LEAF, SOFT_DEVICE, "sp_soft_device.lock", "device/soft/soft.h",                              \
+    X(LEAF, QUEUE_DEVICE, "sp_queue_device.lock", "device/queue/queue.h",                          \
       "whether the device is closed, and the adding of queues")                                    \
     X(LEAF, EXECUTOR, "executor.lock", "device/host_executor.c",                                   \
       "queued host jobs, the executor's threads")                                                  \
-    X(LEAF, THROTTLE, "sp_throttle.lock", "device/soft/soft.h",                                    \
+    X(LEAF, THROTTLE, "sp_throttle.lock", "device/queue/queue.h",                                  \
       "permits of a limited quirk and the queues parked for one")                                  \
     X(LEAF, CUDA_CLOCK, "sp_cuda_device.clock_lock", "device/cuda/cuda_device.h",                  \
       "the newest moment at which both clocks are known, references to older ones")                \

@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
 #include "device/null/null.h"
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 #include "device_fixture.h"
 
 static sp_status open_default(sp_dev **out)
@@ -111,7 +111,7 @@ TEST(a_queue_needs_memory_and_a_place)
         CHECK_STATUS(device->vtable->queue_create(device, 0, &options, &queue), SP_OUT_OF_MEMORY);
         sp_heap_fail_after(UINT64_MAX);
     }
-    const uint32_t most = SP_SOFT_QUEUES;
+    const uint32_t most = SP_DEVICE_QUEUES;
     CHECK_STATUS(device->vtable->queue_create(device, most, &options, &queue), SP_EXHAUSTED);
     CHECK(queue == NULL);
     CHECK_OK(device->vtable->queue_create(device, most - 1, &options, &queue));
@@ -121,11 +121,11 @@ TEST(a_queue_needs_memory_and_a_place)
 
 TEST(the_option_allows_as_many_workers_as_a_device_has_and_no_more)
 {
-    CHECK_EQ_INT(sp_option_describe(SP_OPTION_CPU_WORKERS)->max, SP_SOFT_WORKERS);
-    const sp_cpu_options options = {.worker_count = SP_SOFT_WORKERS};
+    CHECK_EQ_INT(sp_option_describe(SP_OPTION_CPU_WORKERS)->max, SP_DEVICE_WORKERS);
+    const sp_cpu_options options = {.worker_count = SP_DEVICE_WORKERS};
     sp_dev *device = NULL;
     REQUIRE_OK(sp__cpu_open(&options, &device));
-    CHECK_EQ_U64(device->limits.width, SP_SOFT_WORKERS);
+    CHECK_EQ_U64(device->limits.width, SP_DEVICE_WORKERS);
     device->vtable->close(device);
 }
 

@@ -9,24 +9,24 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/thread.h"
-#include "device/soft/soft.h"
-#include "device/soft/soft_memory.h"
+#include "device/queue/queue.h"
+#include "device/queue/page_memory.h"
 #include "run_fixture.h"
 #include "runtime/runtime_state.h"
 
 enum { WORKERS = 4, RUNNERS = 2, ROWS = 4 };
 
 typedef struct meeting_device {
-    sp_soft_device soft;
+    sp_queue_device common;
     sp_atomic_u32 wanted; /* commands that meet; 0: none does */
     sp_atomic_u32 inside; /* commands that have come to the meeting */
     sp_atomic_u32 alone;  /* commands that waited in vain */
 } meeting_device;
 
-static sp_status before_command(sp_soft_device *soft, const char *label)
+static sp_status before_command(sp_queue_device *common, const char *label)
 {
     (void)label;
-    meeting_device *device = SP_CONTAINER_OF(soft, meeting_device, soft);
+    meeting_device *device = SP_CONTAINER_OF(common, meeting_device, common);
     const uint32_t wanted = sp_load_acquire(&device->wanted);
     if (wanted == 0 || sp_fetch_add_acq_rel(&device->inside, 1) >= wanted) return SP_OK;
     const uint64_t deadline = sp_clock_deadline(INT64_C(10000000000));
@@ -42,19 +42,19 @@ static sp_status before_command(sp_soft_device *soft, const char *label)
 
 static void meeting_close(sp_dev *base)
 {
-    sp_soft_device *soft = sp__soft_device(base);
-    sp__soft_device_deinit(soft);
-    sp_free(SP_CONTAINER_OF(soft, meeting_device, soft));
+    sp_queue_device *common = sp__queue_device(base);
+    sp__queue_device_deinit(common);
+    sp_free(SP_CONTAINER_OF(common, meeting_device, common));
 }
 
 static const sp_device_kind meeting_kind = {.name = "meeting", .numbering = SP_DEVICE_UNBOUNDED};
 
 static const sp_device_vtable meeting_vtable = {
-    SP_SOFT_VTABLE,
+    SP_QUEUE_VTABLE,
     .kind = &meeting_kind,
     .close = meeting_close,
-    .memory_create = sp__soft_memory_create,
-    .memory_destroy = sp__soft_memory_destroy,
+    .memory_create = sp__page_memory_create,
+    .memory_destroy = sp__page_memory_destroy,
 };
 
 /* The runtime owns it until the process ends. */
@@ -62,15 +62,15 @@ static meeting_device *meeting_open(sp_device *handle)
 {
     meeting_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     memset(device, 0, sizeof *device);
-    device->soft.base.limits = (sp_device_limits){
+    device->common.base.limits = (sp_device_limits){
         .name = "meeting", .memory_bytes = 1 << 30, .width = WORKERS, .run_slots = RUNNERS};
-    const sp_soft_options options = {.worker_count = WORKERS,
-                                     .queue_bytes = 1 << 20,
-                                     .nap_ns = 200000,
-                                     .before_command = before_command};
+    const sp_queue_device_options options = {.worker_count = WORKERS,
+                                             .queue_bytes = 1 << 20,
+                                             .nap_ns = 200000,
+                                             .before_command = before_command};
     sp_rt_device *added = NULL;
-    CHECK_OK(sp__soft_device_init(&device->soft, &meeting_vtable, &options));
-    CHECK_OK(sp__runtime_add_device(&device->soft.base, &added));
+    CHECK_OK(sp__queue_device_init(&device->common, &meeting_vtable, &options));
+    CHECK_OK(sp__runtime_add_device(&device->common.base, &added));
     *handle = sp__rt_device_handle(added);
     return device;
 }

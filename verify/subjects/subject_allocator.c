@@ -13,7 +13,7 @@
 
 typedef struct world {
     sp_rt_device *device;
-    sp_soft_queue *queues[2];
+    sp_command_queue *queues[2];
     sp_block *block, *other;
 } world;
 
@@ -49,7 +49,7 @@ static void begin(world *w)
     sp_dev *dev = w->device->dev;
     sp__allocator_init(&w->device->allocator, w->device, dev);
     for (uint32_t i = 0; i < 2; i++) {
-        w->queues[i] = sp__subject_queue(sp__soft_device(dev), i, true);
+        w->queues[i] = sp__subject_queue(sp__queue_device(dev), i, true);
     }
     w->block = take(w, 0);
     w->other = take(w, 0);

@@ -9,8 +9,8 @@
 #include "sched/subject.h"
 
 typedef struct world {
-    sp_soft_device *device;
-    sp_soft_queue *queues[2];
+    sp_queue_device *device;
+    sp_command_queue *queues[2];
     sp_subject_log logs[2]; /* plain */
     uint32_t accepted[2];   /* plain: by each submitter */
     sp_waiter waiter;
@@ -43,7 +43,7 @@ static void submit_1(void *arg)
 static void close_device(void *arg)
 {
     world *w = arg;
-    sp__soft_device_stop(&w->device->base);
+    sp__queue_device_stop(&w->device->base);
     sp_point point;
     SP_SCHED_ASSERT(sp__subject_append(w->queues[0], &w->logs[0], 7, NULL, 0, &point) == SP_CLOSED);
 }
@@ -79,10 +79,10 @@ static void make_queue_and_submit(void *arg)
     world *w = arg;
     const sp_queue_options options = {.is_batching = true};
     sp_queue *queue;
-    const sp_status status = sp__soft_queue_create(&w->device->base, 1, &options, &queue);
+    const sp_status status = sp__command_queue_create(&w->device->base, 1, &options, &queue);
     SP_SCHED_ASSERT(status == SP_OK || status == SP_CLOSED);
     if (status == SP_CLOSED) return;
-    w->queues[1] = sp__soft_queue(queue);
+    w->queues[1] = sp__command_queue(queue);
     submit_until_closed(w, 1);
 }
 
@@ -116,7 +116,7 @@ static void wait_for_last(void *arg)
 static void close_and_look(void *arg)
 {
     world *w = arg;
-    sp__soft_device_stop(&w->device->base);
+    sp__queue_device_stop(&w->device->base);
     SP_SCHED_ASSERT(w->fired == 1);
 }
 

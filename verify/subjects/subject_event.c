@@ -12,10 +12,10 @@
 #include "sched/subject.h"
 
 typedef struct world {
-    sp_soft_device *soft;
+    sp_queue_device *common;
     sp_rt_device *device;
     sp_stream stream;
-    sp_soft_queue *queue;
+    sp_command_queue *queue;
     sp_event event;
     sp_event start;         /* of event_time */
     sp_subject_log logs[2]; /* one for each command: plain, read after its event */
@@ -26,10 +26,10 @@ typedef struct world {
 static void begin(world *w, bool is_timed)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->device = sp__subject_runtime(w->soft);
+    w->common = sp__subject_device(0);
+    w->device = sp__subject_runtime(w->common);
     const sp_stream_ref ref = sp__subject_stream(w->device, &w->stream);
-    w->queue = sp__soft_queue(ref.queue);
+    w->queue = sp__command_queue(ref.queue);
     const sp_event_options options = {.enable_timing = is_timed};
     SP_SCHED_ASSERT(sp_event_create(&options, &w->event) == SP_OK);
 }
@@ -147,7 +147,7 @@ static void subject_event_time(void *arg)
 /* Runs what is there, so that an older record may have completed before the command does. */
 static void record_and_look(world *w, uint32_t index)
 {
-    (void)sp__subject_work(w->soft, 2);
+    (void)sp__subject_work(w->common, 2);
     command(w, index);
     SP_SCHED_ASSERT(record(w));
     const sp_status status = sp_event_query(w->event);

@@ -19,8 +19,8 @@
 /* ---- leases of one queue ---- */
 
 typedef struct lease_world {
-    sp_soft_device *soft;
-    sp_soft_queue *queue;
+    sp_queue_device *common;
+    sp_command_queue *queue;
 } lease_world;
 
 static sp_status always_fail(const sp_tile *tile)
@@ -43,8 +43,8 @@ static sp_fault run_on_lease(lease_world *w, uint64_t lease, uint64_t thread, bo
                                       .lease = lease,
                                       .is_untracked = true};
     sp_point point;
-    SP_SCHED_ASSERT(sp__soft_submit(&w->queue->base, &submission, &point) == SP_OK);
-    sp__subject_poll(w->soft, 1, point);
+    SP_SCHED_ASSERT(sp__queue_submit(&w->queue->base, &submission, &point) == SP_OK);
+    sp__subject_poll(w->common, 1, point);
     return sp__point_fault(point);
 }
 
@@ -81,13 +81,13 @@ static void run_as_third(void *arg)
 
 static void lease_begin(lease_world *w)
 {
-    w->soft = sp__subject_device(0);
-    w->queue = sp__subject_queue(w->soft, 0, true);
+    w->common = sp__subject_device(0);
+    w->queue = sp__subject_queue(w->common, 0, true);
 }
 
 static void lease_end(lease_world *w)
 {
-    sp__subject_device_free(w->soft);
+    sp__subject_device_free(w->common);
     sp__subject_end();
 }
 
@@ -142,7 +142,7 @@ static void subject_lease_shared(void *arg)
 /* ---- data ---- */
 
 typedef struct world {
-    sp_soft_device *soft;
+    sp_queue_device *common;
     sp_rt_device *device;
     sp_stream leases[3];
     sp_stream_ref streams[3];
@@ -164,8 +164,8 @@ static sp_storage adopt(uint32_t *data, sp_stream ready_after)
 static void begin(world *w)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->device = sp__subject_runtime(w->soft);
+    w->common = sp__subject_device(0);
+    w->device = sp__subject_runtime(w->common);
     for (uint32_t i = 0; i < 3; i++) w->streams[i] = sp__subject_stream(w->device, &w->leases[i]);
     w->y = adopt(&w->memory[1], (sp_stream){0});
 }
@@ -234,7 +234,7 @@ static bool copy_x(world *w)
 {
     const sp_use uses[2] = {use_of(w->y, SP_WRITE), use_of(w->x, SP_READ)};
     const sp_point point = submit(w, 1, &copy_kernel, uses, 2);
-    sp__subject_poll(w->soft, 4, point);
+    sp__subject_poll(w->common, 4, point);
     const bool is_good = sp__point_fault(point) == SP_NO_FAULT;
     if (is_good) SP_SCHED_ASSERT(w->seen != GARBAGE && w->memory[1] == w->seen);
     return is_good;
@@ -244,7 +244,7 @@ static void fail_x(void *arg)
 {
     world *w = arg;
     const sp_point point = write_x(w, 0, &garbage_kernel);
-    sp__subject_poll(w->soft, 4, point);
+    sp__subject_poll(w->common, 4, point);
     SP_SCHED_ASSERT(sp__point_fault(point) != SP_NO_FAULT);
 }
 
@@ -252,7 +252,7 @@ static void overwrite_x(void *arg)
 {
     world *w = arg;
     const sp_point point = write_x(w, 2, &good_kernel);
-    sp__subject_poll(w->soft, 4, point);
+    sp__subject_poll(w->common, 4, point);
     SP_SCHED_ASSERT(sp__point_fault(point) == SP_NO_FAULT);
 }
 
@@ -279,7 +279,7 @@ static void subject_poison(void *arg)
 static void run_producer(void *arg)
 {
     world *w = arg;
-    sp__subject_poll(w->soft, 4, w->ready);
+    sp__subject_poll(w->common, 4, w->ready);
 }
 
 static void consume_adopted(void *arg)
@@ -322,7 +322,7 @@ static void be_refused(void *arg)
     const sp_point point = submit(w, 2, &copy_kernel, uses, 2);
     SP_SCHED_ASSERT(sp_storage_host_begin(w->x, SP_WRITE, &data) == SP_DEADLOCK);
     SP_SCHED_ASSERT(sp_storage_host_end(w->z, SP_READ) == SP_OK);
-    sp__subject_poll(w->soft, 4, point);
+    sp__subject_poll(w->common, 4, point);
     SP_SCHED_ASSERT(sp__point_fault(point) != SP_NO_FAULT);
 }
 

@@ -10,8 +10,8 @@
 #include "sched/subject.h"
 
 typedef struct world {
-    sp_soft_device *soft;
-    sp_soft_queue *queue;
+    sp_queue_device *common;
+    sp_command_queue *queue;
     sp_subject_log log; /* plain: what the run writes */
     sp_rt_future *run;
     sp_future future;
@@ -21,8 +21,8 @@ typedef struct world {
 static void begin(world *w)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->queue = sp__subject_queue(w->soft, 0, false);
+    w->common = sp__subject_device(0);
+    w->queue = sp__subject_queue(w->common, 0, false);
     SP_SCHED_ASSERT(sp__future_new(&w->run) == SP_OK);
     w->future = sp__future_publish(w->run);
 }
@@ -32,7 +32,7 @@ static void end(world *w)
     SP_SCHED_ASSERT(w->log.count == 1);
     SP_SCHED_ASSERT(sp_future_query(w->future) == SP_OK);
     SP_SCHED_ASSERT(sp_future_release(w->future) == SP_OK);
-    sp__subject_device_free(w->soft);
+    sp__subject_device_free(w->common);
     sp__futures_free();
     sp__subject_end();
 }
@@ -44,7 +44,7 @@ static void run(void *arg)
     sp_point point;
     SP_SCHED_ASSERT(sp__subject_append(w->queue, &w->log, 0, NULL, 0, &point) == SP_OK);
     sp__future_start(w->run, point);
-    sp__subject_poll(w->soft, 1, point);
+    sp__subject_poll(w->common, 1, point);
     sp__future_complete(w->run);
     sp__future_drop(w->run);
 }

@@ -15,7 +15,7 @@
 #include "sched/subject.h"
 
 typedef struct world {
-    sp_soft_device *soft;
+    sp_queue_device *common;
     sp_rt_device *device;
     sp_stream leases[3];
     sp_stream_ref streams[3];
@@ -47,8 +47,8 @@ static sp_storage adopt(world *w, uint32_t *data)
 static void begin(world *w, uint32_t worker_count, uint32_t stream_count)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(worker_count);
-    w->device = sp__subject_runtime(w->soft);
+    w->common = sp__subject_device(worker_count);
+    w->device = sp__subject_runtime(w->common);
     for (uint32_t i = 0; i < stream_count; i++) {
         w->streams[i] = sp__subject_stream(w->device, &w->leases[i]);
     }
@@ -123,7 +123,7 @@ static sp_point submit_write(world *w, uint32_t stream, sp_storage first, sp_sto
 
 static void poll(world *w, sp_point point)
 {
-    sp__subject_poll(w->soft, 4, point);
+    sp__subject_poll(w->common, 4, point);
 }
 
 static void write_xy(void *arg)
@@ -374,8 +374,8 @@ static void create_and_write(void *arg)
 static void begin_block(world *w)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->device = sp__subject_runtime(w->soft);
+    w->common = sp__subject_device(0);
+    w->device = sp__subject_runtime(w->common);
     for (uint32_t i = 0; i < 2; i++) w->streams[i] = sp__subject_stream(w->device, &w->leases[i]);
     w->x = create();
 }

@@ -16,8 +16,8 @@ typedef struct world {
     uint32_t ran[3]; /* plain: one job at a time, in order */
     uint32_t order;  /* plain, the same */
     sp_atomic_u32 gate;
-    sp_soft_device *device;
-    sp_soft_queue *queue;
+    sp_queue_device *device;
+    sp_command_queue *queue;
 } world;
 
 static world *the_world; /* jobs have no other way to it */
@@ -160,7 +160,7 @@ static sp_point submit_host(world *w)
     const sp_command command = {.type = SP_COMMAND_HOST, .host = count_call, .ctx = w};
     const sp_submission submission = {
         .commands = &command, .command_count = 1, .thread = record->number};
-    SP_SCHED_ASSERT(sp__soft_submit(&w->queue->base, &submission, &point) == SP_OK);
+    SP_SCHED_ASSERT(sp__queue_submit(&w->queue->base, &submission, &point) == SP_OK);
     return point;
 }
 

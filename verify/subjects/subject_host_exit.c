@@ -16,7 +16,7 @@ typedef struct world {
     uint32_t ran; /* plain: one job at a time */
     sp_atomic_u32 gate;
     sp_rt_device *device;
-    sp_soft_queue *queues[2];
+    sp_command_queue *queues[2];
     sp_point point;
     sp_atomic_u32 is_submitted;
 } world;
@@ -104,14 +104,14 @@ static void begin_queues(world *w)
     w->device = sp__subject_bare_device();
     const sp_stream_pool_options options = {.count = 2, .policy = SP_OPTION_POLICY_FAIL};
     SP_SCHED_ASSERT(sp__stream_pool_init(&w->device->pool, w->device, &options) == SP_OK);
-    sp_soft_device *device = sp__soft_device(w->device->dev);
+    sp_queue_device *device = sp__queue_device(w->device->dev);
     /* Behind those of the pool's streams. */
     for (uint32_t i = 0; i < 2; i++) w->queues[i] = sp__subject_queue(device, 2 + i, true);
 }
 
 static void poll(world *w, sp_point point)
 {
-    sp__subject_poll(sp__soft_device(w->device->dev), 4, point);
+    sp__subject_poll(sp__queue_device(w->device->dev), 4, point);
 }
 
 static void take_the_stream(world *w)
@@ -124,7 +124,7 @@ static void take_the_stream(world *w)
 static void end_queues(world *w)
 {
     take_the_stream(w);
-    sp__soft_device_stop(w->device->dev);
+    sp__queue_device_stop(w->device->dev);
     sp__host_executor_stop();
     sp__stream_pool_deinit(&w->device->pool);
     sp__stream_leases_free();
@@ -141,7 +141,7 @@ static sp_point submit_function(world *w, uint32_t queue,
     const sp_command command = {.type = SP_COMMAND_HOST, .host = fn, .ctx = w};
     const sp_submission submission = {
         .commands = &command, .command_count = 1, .thread = record->number};
-    SP_SCHED_ASSERT(sp__soft_submit(&w->queues[queue]->base, &submission, &point) == SP_OK);
+    SP_SCHED_ASSERT(sp__queue_submit(&w->queues[queue]->base, &submission, &point) == SP_OK);
     return point;
 }
 

@@ -10,8 +10,8 @@
 #include "sched/subject.h"
 
 typedef struct world {
-    sp_soft_device *device;
-    sp_soft_queue *first, *second;
+    sp_queue_device *device;
+    sp_command_queue *first, *second;
     sp_timeline timeline; /* of the host */
     uint32_t data;        /* plain: written before the timeline advances */
     sp_subject_log log;
@@ -45,7 +45,7 @@ static sp_status append_if_ready(const sp_tile *tile)
 static const sp_kernel kernel = {.name = "append if ready", .run = append_if_ready};
 static sp_memory memory[SP_LOG_ITEMS];
 
-static sp_point submit(world *w, sp_soft_queue *queue, uint32_t item, sp_point wait)
+static sp_point submit(world *w, sp_command_queue *queue, uint32_t item, sp_point wait)
 {
     sp_binding binding;
     sp_point point;
@@ -142,7 +142,7 @@ static void subject_park_visitor(void *arg)
 }
 
 /* ---- the only worker falls asleep while the queue is parked: a thread plays it, by the rule of
- * soft_workers.c; the wake-up may come as late as after its end ---- */
+ * workers.c; the wake-up may come as late as after its end ---- */
 
 static void work_and_sleep(void *arg)
 {
@@ -153,7 +153,7 @@ static void work_and_sleep(void *arg)
         while (sp__subject_work(w->device, 1)) {
         }
         sp_fetch_or_seq_cst(&w->device->sleeping, (uint64_t)1);
-    } while (sp__soft_has_work(w->first));
+    } while (sp__queue_has_work(w->first));
 }
 
 static void subject_park_sleeper(void *arg)
@@ -162,7 +162,7 @@ static void subject_park_sleeper(void *arg)
     world w;
     begin(&w, 0);
     void *none = w.device->workers;
-    sp_soft_worker sleeper = {.device = w.device};
+    sp_queue_worker sleeper = {.device = w.device};
     w.device->workers = &sleeper;
     sp__subject_run((const sp_thread_fn[]){advance, work_and_sleep}, 2, &w);
     if (!sp__point_has_passed(w.last)) SP_SCHED_ASSERT(sp_parker_park(&sleeper.parker, 0));

@@ -7,11 +7,11 @@
 #include "sched/subject.h"
 
 typedef struct world {
-    sp_soft_device *device;
-    sp_soft_queue *queue;
+    sp_queue_device *device;
+    sp_command_queue *queue;
     sp_subject_log log;
     uint64_t values[SP_LOG_ITEMS]; /* of the submission of each item; by its submitter */
-    sp_soft_worker sleeper;
+    sp_queue_worker sleeper;
     sp_atomic_u32 done_count; /* commands that ran, where a thread sleeps on it */
 } world;
 
@@ -26,7 +26,7 @@ static uint64_t submit(world *w, uint32_t item)
 /* ---- the claim alone: threads of the subject take turns as the one worker ---- */
 
 /* A worker that sleeps for good, without a thread: whoever finds its token works one shift as it,
- * by the same rule as soft_workers.c. */
+ * by the same rule as workers.c. */
 static void fall_asleep(world *w)
 {
     w->device->workers = &w->sleeper;
@@ -41,7 +41,7 @@ static void work_if_woken(world *w)
         while (sp__subject_work(w->device, 1)) {
         }
         sp_fetch_or_seq_cst(&w->device->sleeping, (uint64_t)1);
-        if (!sp__soft_has_work(w->queue)) return;
+        if (!sp__queue_has_work(w->queue)) return;
         sp_fetch_and_seq_cst(&w->device->sleeping, ~(uint64_t)1);
     }
 }
@@ -75,8 +75,8 @@ static void help_until(world *w, uint64_t value)
     const sp_point point = {&w->queue->base.timeline, value};
     const sp_executor executor = {.kind = SP_WORKER, .until = value, .budget = UINT32_MAX};
     while (!sp__point_has_passed(point)) {
-        if (sp__soft_claim(w->queue)) {
-            sp__soft_drain(w->queue, &executor);
+        if (sp__queue_claim(w->queue)) {
+            sp__queue_drain(w->queue, &executor);
         } else {
             sp_spin_hint();
         }
@@ -198,7 +198,7 @@ static sp_status tell(const sp_tile *tile)
 static const sp_kernel tell_kernel = {.name = "tell", .run = tell};
 static sp_memory tell_memory[SP_LOG_ITEMS];
 
-static void submit_tell(world *w, sp_soft_queue *queue, uint32_t item)
+static void submit_tell(world *w, sp_command_queue *queue, uint32_t item)
 {
     sp_binding binding;
     sp_point point;
@@ -289,7 +289,7 @@ static void subject_workers_long(void *arg)
     static const sp_kernel kernel = {.name = "tell later", .run = tell_behind_the_other};
     world w;
     begin(&w, 2, true);
-    sp_soft_queue *other = sp__subject_queue(w.device, 1, true);
+    sp_command_queue *other = sp__subject_queue(w.device, 1, true);
     sp_binding binding;
     sp_point point;
     const uint32_t item = 1;
@@ -330,10 +330,10 @@ static void submit_list(void *arg)
     sp_point point;
     const sp_command inside =
         sp__subject_dispatch(&kernel, &binding, &memory, &w->log.count, sizeof w->log.count, NULL);
-    SP_SCHED_ASSERT(sp__soft_list_create(&w->device->base, &inside, 1, 0, &list) == SP_OK);
+    SP_SCHED_ASSERT(sp__queue_list_create(&w->device->base, &inside, 1, 0, &list) == SP_OK);
     const sp_command command = {.type = SP_COMMAND_LIST, .list = list};
     SP_SCHED_ASSERT(sp__subject_submit(w->queue, &command, NULL, 0, &point) == SP_OK);
-    sp__soft_list_release(list);
+    sp__queue_list_release(list);
 }
 
 static void run_list(void *arg)

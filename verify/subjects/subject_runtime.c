@@ -43,7 +43,7 @@ static void subject_runtime_up(void *arg)
 
 static void add(void *arg)
 {
-    sp_soft_device *second = arg;
+    sp_queue_device *second = arg;
     sp_rt_device *device;
     SP_SCHED_ASSERT(sp__runtime_add_device(&second->base, &device) == SP_OK);
 }
@@ -86,7 +86,7 @@ static void guess(void *arg)
 static void subject_runtime_add(void *arg)
 {
     const bool is_guess = *(const uint32_t *)arg != 0;
-    sp_soft_device *second = sp__subject_device(0);
+    sp_queue_device *second = sp__subject_device(0);
     (void)sp__subject_runtime(sp__subject_device(0));
     const sp_thread_fn threads[] = {add, is_guess ? guess : look};
     sp__subject_run(threads, 2, second);
@@ -96,8 +96,8 @@ static void subject_runtime_add(void *arg)
 /* ---- the counts of a stream: none runs ahead of the one that it is part of ---- */
 
 typedef struct counted {
-    sp_soft_device *soft;
-    sp_soft_queue *queue;
+    sp_queue_device *common;
+    sp_command_queue *queue;
     sp_stream stream;
     sp_subject_log log;
 } counted;
@@ -107,7 +107,7 @@ static void submit_and_run(void *arg)
     counted *w = arg;
     sp_point point;
     SP_SCHED_ASSERT(sp__subject_append(w->queue, &w->log, 0, NULL, 0, &point) == SP_OK);
-    sp__subject_poll(w->soft, 2, point);
+    sp__subject_poll(w->common, 2, point);
 }
 
 static void read_counts(void *arg)
@@ -121,8 +121,8 @@ static void read_counts(void *arg)
 static void subject_stream_info(void *arg)
 {
     (void)arg;
-    counted w = {.soft = sp__subject_device(0)};
-    w.queue = sp__soft_queue(sp__subject_stream(sp__subject_runtime(w.soft), &w.stream).queue);
+    counted w = {.common = sp__subject_device(0)};
+    w.queue = sp__command_queue(sp__subject_stream(sp__subject_runtime(w.common), &w.stream).queue);
     sp__subject_run((const sp_thread_fn[]){submit_and_run, read_counts}, 2, &w);
     SP_SCHED_ASSERT(sp__stream_lease_release(w.stream) == SP_OK);
     sp__subject_runtime_down();

@@ -6,8 +6,8 @@
 #include "sched/subject.h"
 
 typedef struct world {
-    sp_soft_device *device;
-    sp_soft_queue *queues[3];
+    sp_queue_device *device;
+    sp_command_queue *queues[3];
     uint32_t ran; /* plain: the limit is one, so the permits order it */
 } world;
 
@@ -30,8 +30,8 @@ static void submit_and_poll(world *w, uint32_t index)
     /* Its own queue only: one that is parked has to come back to it. */
     const sp_executor executor = {.kind = SP_WORKER, .until = UINT64_MAX, .budget = UINT32_MAX};
     while (!sp__point_has_passed(point)) {
-        if (sp__soft_claim(w->queues[index])) {
-            sp__soft_drain(w->queues[index], &executor);
+        if (sp__queue_claim(w->queues[index])) {
+            sp__queue_drain(w->queues[index], &executor);
         } else {
             sp_spin_hint();
         }

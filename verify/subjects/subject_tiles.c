@@ -11,8 +11,8 @@
 #define TILES 2u
 
 typedef struct world {
-    sp_soft_device *device;
-    sp_soft_queue *queue;
+    sp_queue_device *device;
+    sp_command_queue *queue;
     uint32_t tiles[2][TILES]; /* plain, one writer each; read when the dispatch is over */
     uint32_t dispatch_count;
     sp_point last;
@@ -65,7 +65,7 @@ static void execute(void *arg)
 static void join(void *arg)
 {
     world *w = arg;
-    sp__soft_join_tiles(w->queue);
+    sp__queue_join_tiles(w->queue);
 }
 
 static void join_twice(void *arg)

@@ -18,7 +18,7 @@
 #define MOST 3
 
 typedef struct world {
-    sp_soft_device *soft;
+    sp_queue_device *common;
     sp_rt_device *device;
     sp_stream leases[2];
     sp_stream_ref streams[2];
@@ -35,8 +35,8 @@ typedef struct world {
 static void begin(world *w, uint32_t storage_count, uint32_t stream_count)
 {
     memset(w, 0, sizeof *w);
-    w->soft = sp__subject_device(0);
-    w->device = sp__subject_runtime(w->soft);
+    w->common = sp__subject_device(0);
+    w->device = sp__subject_runtime(w->common);
     SP_SCHED_ASSERT(sp__host_executor_start() == SP_OK);
     w->count = storage_count;
     for (uint32_t i = 0; i < storage_count; i++) {
@@ -207,7 +207,7 @@ static void submit_and_poll(void *arg)
     fill(w, 1, 0, 2);
     SP_SCHED_ASSERT(sp_event_record(w->event, w->leases[1]) == SP_OK);
     raise(&w->is_submitted);
-    sp__subject_poll(w->soft, 3, w->last);
+    sp__subject_poll(w->common, 3, w->last);
 }
 
 static void access_x(void *arg)
@@ -247,9 +247,9 @@ static void begin_and_be_refused(void *ctx, sp_status status)
 static void poll_and_fill_again(void *arg)
 {
     world *w = arg;
-    sp__subject_poll(w->soft, 3, w->refusal);
+    sp__subject_poll(w->common, 3, w->refusal);
     fill(w, 0, 0, 2);
-    sp__subject_poll(w->soft, 3, w->last);
+    sp__subject_poll(w->common, 3, w->last);
 }
 
 /* Before the refused access, behind it, or after it: the first fill comes first, and the second one

@@ -45,51 +45,51 @@ static void memory_destroy(sp_memory *memory)
 
 static void device_close(sp_dev *base)
 {
-    sp_soft_device *device = sp__soft_device(base);
-    sp__soft_device_deinit(device);
+    sp_queue_device *device = sp__queue_device(base);
+    sp__queue_device_deinit(device);
     sp_free(device);
 }
 
 static const sp_device_kind kind = {.name = "subject", .numbering = SP_DEVICE_UNBOUNDED};
 
 static const sp_device_vtable vtable = {
-    SP_SOFT_VTABLE,
+    SP_QUEUE_VTABLE,
     .kind = &kind,
     .close = device_close,
     .memory_create = memory_create,
     .memory_destroy = memory_destroy,
 };
 
-sp_soft_device *sp__subject_device(uint32_t worker_count)
+sp_queue_device *sp__subject_device(uint32_t worker_count)
 {
     static const sp_quirk quirk = {.name = "one at a time", .limit = 1};
-    sp_soft_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
+    sp_queue_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     SP_SCHED_ASSERT(device != NULL);
     memset(device, 0, sizeof *device);
     device->base.vtable = &vtable;
     device->base.limits = (sp_device_limits){
         .name = "subject", .width = 1, .run_slots = 1, .quirk_count = 1, .quirks = &quirk};
-    device->options = (sp_soft_options){.worker_count = worker_count,
-                                        .can_help = true,
-                                        .queue_bytes = (uint64_t)1 << 20,
-                                        .nap_ns = 1000000};
-    SP_SCHED_ASSERT(sp__soft_throttles_create(device) == SP_OK);
-    sp_mutex_init(&device->lock, SP_LOCK_SOFT_DEVICE);
-    SP_SCHED_ASSERT(sp__soft_workers_start(device) == SP_OK);
+    device->options = (sp_queue_device_options){.worker_count = worker_count,
+                                                .can_help = true,
+                                                .queue_bytes = (uint64_t)1 << 20,
+                                                .nap_ns = 1000000};
+    SP_SCHED_ASSERT(sp__queue_throttles_create(device) == SP_OK);
+    sp_mutex_init(&device->lock, SP_LOCK_QUEUE_DEVICE);
+    SP_SCHED_ASSERT(sp__queue_workers_start(device) == SP_OK);
     return device;
 }
 
-void sp__subject_device_free(sp_soft_device *device)
+void sp__subject_device_free(sp_queue_device *device)
 {
     device->base.vtable->close(&device->base);
 }
 
-sp_soft_queue *sp__subject_queue(sp_soft_device *device, uint32_t index, bool is_batching)
+sp_command_queue *sp__subject_queue(sp_queue_device *device, uint32_t index, bool is_batching)
 {
     const sp_queue_options options = {.is_batching = is_batching};
     sp_queue *queue;
-    SP_SCHED_ASSERT(sp__soft_queue_create(&device->base, index, &options, &queue) == SP_OK);
-    return sp__soft_queue(queue);
+    SP_SCHED_ASSERT(sp__command_queue_create(&device->base, index, &options, &queue) == SP_OK);
+    return sp__command_queue(queue);
 }
 
 static sp_status append(const sp_tile *tile)
@@ -117,20 +117,20 @@ sp_command sp__subject_dispatch(const sp_kernel *kernel, sp_binding *binding, sp
                         .constants = constant};
 }
 
-sp_status sp__subject_submit(sp_soft_queue *queue, const sp_command *command, const sp_point *waits,
-                             uint32_t wait_count, sp_point *out)
+sp_status sp__subject_submit(sp_command_queue *queue, const sp_command *command,
+                             const sp_point *waits, uint32_t wait_count, sp_point *out)
 {
     const sp_submission submission = {.waits = waits,
                                       .wait_count = wait_count,
                                       .commands = command,
                                       .command_count = command != NULL ? 1 : 0};
-    return sp__soft_submit(&queue->base, &submission, out);
+    return sp__queue_submit(&queue->base, &submission, out);
 }
 
 /* The memory that bindings name outlives every command: one per item. */
 static sp_memory log_memory[SP_LOG_ITEMS];
 
-sp_status sp__subject_append(sp_soft_queue *queue, sp_subject_log *log, uint32_t item,
+sp_status sp__subject_append(sp_command_queue *queue, sp_subject_log *log, uint32_t item,
                              const sp_point *waits, uint32_t wait_count, sp_point *out)
 {
     sp_binding binding;
@@ -140,21 +140,21 @@ sp_status sp__subject_append(sp_soft_queue *queue, sp_subject_log *log, uint32_t
     return sp__subject_submit(queue, &command, waits, wait_count, out);
 }
 
-bool sp__subject_work(sp_soft_device *device, uint32_t queue_count)
+bool sp__subject_work(sp_queue_device *device, uint32_t queue_count)
 {
     static const sp_executor executor = {
         .kind = SP_WORKER, .until = UINT64_MAX, .budget = UINT32_MAX};
     bool is_any = false;
     for (uint32_t i = 0; i < queue_count; i++) {
-        sp_soft_queue *queue = sp_load_acquire(&device->queues[i]);
-        if (queue == NULL || !sp__soft_claim(queue)) continue;
-        sp__soft_drain(queue, &executor);
+        sp_command_queue *queue = sp_load_acquire(&device->queues[i]);
+        if (queue == NULL || !sp__queue_claim(queue)) continue;
+        sp__queue_drain(queue, &executor);
         is_any = true;
     }
     return is_any;
 }
 
-void sp__subject_poll(sp_soft_device *device, uint32_t queue_count, sp_point until)
+void sp__subject_poll(sp_queue_device *device, uint32_t queue_count, sp_point until)
 {
     while (!sp__point_has_passed(until)) {
         if (!sp__subject_work(device, queue_count)) sp_spin_hint();
@@ -163,7 +163,7 @@ void sp__subject_poll(sp_soft_device *device, uint32_t queue_count, sp_point unt
 
 /* ---- runtime ---- */
 
-sp_rt_device *sp__subject_runtime(sp_soft_device *device)
+sp_rt_device *sp__subject_runtime(sp_queue_device *device)
 {
     sp_rt_device *out;
     sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
@@ -187,7 +187,7 @@ sp_rt_device *sp__subject_bare_device(void)
 
 void sp__subject_bare_device_free(sp_rt_device *device)
 {
-    sp__subject_device_free(sp__soft_device(device->dev));
+    sp__subject_device_free(sp__queue_device(device->dev));
     sp_free(device);
 }
 

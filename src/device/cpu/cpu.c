@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu device: host memory, host kernels, and the software queues with workers and helpers. */
+/* The cpu device: host memory, host kernels, and the command queues with workers and helpers. */
 #include "device/cpu/cpu.h"
 
 #include <streampool/dlpack.h>
@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/thread.h"
-#include "device/soft/soft.h"
-#include "device/soft/soft_memory.h"
+#include "device/queue/queue.h"
+#include "device/queue/page_memory.h"
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)16 << 20)
 #define NAP_NS 1000000u
@@ -29,39 +29,39 @@ const sp_device_kind sp__cpu_kind = {
 
 static void cpu_close(sp_dev *base)
 {
-    sp_soft_device *device = sp__soft_device(base);
-    sp__soft_device_deinit(device);
+    sp_queue_device *device = sp__queue_device(base);
+    sp__queue_device_deinit(device);
     sp_free(device);
 }
 
 static const sp_device_vtable cpu_vtable = {
-    SP_SOFT_VTABLE,
+    SP_QUEUE_VTABLE,
     .kind = &sp__cpu_kind,
     .close = cpu_close,
-    .memory_create = sp__soft_memory_create,
-    .memory_destroy = sp__soft_memory_destroy,
+    .memory_create = sp__page_memory_create,
+    .memory_destroy = sp__page_memory_destroy,
 };
 
 sp_status sp__cpu_open(const sp_cpu_options *options, sp_dev **out)
 {
     const uint32_t cores = sp_thread_core_count();
     uint32_t workers = options->worker_count > 0 ? options->worker_count : cores;
-    if (workers > SP_SOFT_WORKERS) workers = SP_SOFT_WORKERS;
-    sp_soft_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
+    if (workers > SP_DEVICE_WORKERS) workers = SP_DEVICE_WORKERS;
+    sp_queue_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open the cpu device");
-    *device = (sp_soft_device){0};
+    *device = (sp_queue_device){0};
     device->base.limits = (sp_device_limits){
-        .memory_bytes = sp__soft_memory_total(), .width = workers, .run_slots = workers};
+        .memory_bytes = sp__page_memory_total(), .width = workers, .run_slots = workers};
     sp__device_kind_name(&sp__cpu_kind, 0, device->base.limits.name,
                          sizeof device->base.limits.name);
-    const sp_soft_options soft = {
+    const sp_queue_device_options queues = {
         .worker_count = workers,
         .can_help = true,
         .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
         .max_in_flight = options->max_in_flight,
         .nap_ns = NAP_NS,
     };
-    const sp_status status = sp__soft_device_init(device, &cpu_vtable, &soft);
+    const sp_status status = sp__queue_device_init(device, &cpu_vtable, &queues);
     if (status != SP_OK) {
         sp_free(device);
         return status;

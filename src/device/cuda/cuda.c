@@ -87,7 +87,7 @@ static void staging_destroy(sp_memory *memory)
 
 static void cuda_stop(sp_dev *dev)
 {
-    sp__soft_device_stop(dev);
+    sp__queue_device_stop(dev);
     sp__cuda_poller_stop(sp__cuda_device(dev));
 }
 
@@ -108,7 +108,7 @@ static void cuda_close(sp_dev *dev)
 {
     sp_cuda_device *device = sp__cuda_device(dev);
     cuda_stop(dev);
-    sp__soft_device_deinit(&device->soft);
+    sp__queue_device_deinit(&device->common);
     free_device(device);
 }
 
@@ -120,25 +120,25 @@ static const sp_device_vtable cuda_vtable = {
     .memory_destroy = memory_destroy,
     .staging_create = staging_create,
     .staging_destroy = staging_destroy,
-    .queue_create = sp__soft_queue_create,
-    .queue_destroy = sp__soft_queue_destroy,
-    .queue_set_batching = sp__soft_queue_set_batching,
-    .queue_stats = sp__soft_queue_stats,
-    .submit = sp__soft_submit,
+    .queue_create = sp__command_queue_create,
+    .queue_destroy = sp__command_queue_destroy,
+    .queue_set_batching = sp__command_queue_set_batching,
+    .queue_stats = sp__command_queue_stats,
+    .submit = sp__queue_submit,
     .kick = sp__cuda_kick,
     .watch = sp__cuda_watch,
     .flush = sp__cuda_flush,
     .help = sp__cuda_help,
-    .last_value = sp__soft_last_value,
-    .each_wait = sp__soft_each_wait,
+    .last_value = sp__queue_last_value,
+    .each_wait = sp__queue_each_wait,
     .list_create = sp__cuda_list_create,
-    .list_retain = sp__soft_list_retain,
-    .list_release = sp__soft_list_release,
+    .list_retain = sp__queue_list_retain,
+    .list_release = sp__queue_list_release,
 };
 
 static sp_status describe(sp_cuda_device *device, uint32_t ordinal)
 {
-    sp_device_limits *limits = &device->soft.base.limits;
+    sp_device_limits *limits = &device->common.base.limits;
     size_t bytes = 0;
     int is_managed = 0;
     SP_CUDA_TRY(cuDeviceTotalMem, &bytes, device->ordinal);
@@ -166,16 +166,16 @@ static sp_status open_device(sp_cuda_device *device, uint32_t ordinal)
     SP_CUDA_TRY(cuDeviceGet, &device->ordinal, (int)ordinal);
     SP_TRY(describe(device, ordinal));
     SP_TRY(open_context(device));
-    const sp_soft_options soft = {
+    const sp_queue_device_options queues = {
         .worker_count = 1,
         .queue_bytes = QUEUE_BYTES,
         .nap_ns = NAP_NS,
         .engine = &sp__cuda_engine,
         .queue_size = sizeof(sp_cuda_queue),
     };
-    SP_TRY(sp__soft_device_init(&device->soft, &cuda_vtable, &soft));
+    SP_TRY(sp__queue_device_init(&device->common, &cuda_vtable, &queues));
     const sp_status status = sp__cuda_poller_start(device);
-    if (status != SP_OK) sp__soft_device_deinit(&device->soft);
+    if (status != SP_OK) sp__queue_device_deinit(&device->common);
     return status;
 }
 
@@ -196,6 +196,6 @@ sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
         free_device(device);
         return status;
     }
-    *out = &device->soft.base;
+    *out = &device->common.base;
     return SP_OK;
 }

@@ -139,7 +139,7 @@ sp_status sp__cuda_stamp(sp_cuda_queue *queue, sp_atomic_u64 *target)
     const sp_status status = stamp_begin(queue, stamp);
     sp_mutex_lock(&queue->lock);
     if (status == SP_OK) {
-        stamp->value = sp_load_relaxed(&queue->soft.drained) + 1;
+        stamp->value = sp_load_relaxed(&queue->common.drained) + 1;
         stamp->target = target;
         stamp->next = NULL;
         *queue->stamps_end = stamp;

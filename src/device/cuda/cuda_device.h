@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cuda device inside: software queues whose claim's holder issues commands to the driver.
+/* The cuda device inside: command queues whose claim's holder issues commands to the driver.
  *
  * A queue has a CUstream. What the holder has issued is `drained`; what the GPU has done is found
  * out by whoever asks, through signals: a signal is an event recorded behind the newest issued
@@ -17,7 +17,7 @@
 #include "base/wait.h"
 #include "device/cuda/cuda_api.h"
 #include "device/cuda/cuda_program.h"
-#include "device/soft/soft_engine.h"
+#include "device/queue/engine.h"
 
 #define SP_CUDA_SIGNALS 8         /* unanswered signals of a queue */
 #define SP_CUDA_MAX_IN_FLIGHT 512 /* submissions issued and not done, per queue */
@@ -46,7 +46,7 @@ typedef struct sp_cuda_stamp {
 } sp_cuda_stamp;
 
 typedef struct sp_cuda_queue {
-    sp_soft_queue soft;
+    sp_command_queue common;
     CUstream stream;                                             /* constant */
     sp_mutex lock;                                               /* and raising `done` */
     sp_cuda_signal signals[SP_CUDA_SIGNALS] SP_GUARDED_BY(lock); /* a ring; the events stay */
@@ -67,7 +67,7 @@ typedef struct sp_cuda_queue {
 } sp_cuda_queue;
 
 struct sp_cuda_device {
-    sp_soft_device soft;
+    sp_queue_device common;
     CUdevice ordinal;
     CUcontext context;
     bool is_managed; /* memory is managed; else it is the host's, mapped */
@@ -85,17 +85,17 @@ struct sp_cuda_device {
 
 static inline sp_cuda_device *sp__cuda_device(sp_dev *dev)
 {
-    return SP_CONTAINER_OF(sp__soft_device(dev), sp_cuda_device, soft);
+    return SP_CONTAINER_OF(sp__queue_device(dev), sp_cuda_device, common);
 }
 
-static inline sp_cuda_queue *sp__cuda_queue(sp_soft_queue *queue)
+static inline sp_cuda_queue *sp__cuda_queue(sp_command_queue *queue)
 {
-    return SP_CONTAINER_OF(queue, sp_cuda_queue, soft);
+    return SP_CONTAINER_OF(queue, sp_cuda_queue, common);
 }
 
 static inline sp_cuda_device *sp__cuda_device_of(const sp_cuda_queue *queue)
 {
-    return sp__cuda_device(queue->soft.base.device);
+    return sp__cuda_device(queue->common.base.device);
 }
 
 /* The calling thread works on the device, whatever context it had, and has it back afterwards. */
@@ -127,14 +127,15 @@ void sp__cuda_stamps_resolve_locked(sp_cuda_queue *queue, uint64_t value) SP_REQ
 void sp__cuda_stamps_free(sp_cuda_queue *queue);
 
 /* cuda_issue.c */
-sp_status sp__cuda_issue(sp_soft_queue *queue, const sp_record *record, const sp_binding *bindings);
+sp_status sp__cuda_issue(sp_command_queue *queue, const sp_record *record,
+                         const sp_binding *bindings);
 
 /* cuda_graph.c: lists without slots as graphs */
 sp_status sp__cuda_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
                                uint32_t slot_count, sp_list **out);
 /* The graph of a list that has one, else NULL: for benchmarks, which launch it bare. */
 CUgraphExec sp__cuda_list_graph(const sp_list *list);
-sp_status sp__cuda_issue_list(sp_soft_queue *queue, const sp_record *record);
+sp_status sp__cuda_issue_list(sp_command_queue *queue, const sp_record *record);
 
 /* cuda_poller.c */
 sp_status sp__cuda_poller_start(sp_cuda_device *device);
@@ -143,7 +144,7 @@ void sp__cuda_poller_stop(sp_cuda_device *device);
 void sp__cuda_watch(sp_queue *queue);
 
 /* cuda_queue.c */
-extern const sp_soft_engine sp__cuda_engine;
+extern const sp_queue_engine sp__cuda_engine;
 void sp__cuda_kick(sp_queue *queue);
 void sp__cuda_flush(sp_queue *queue);
 void sp__cuda_help(sp_queue *queue, uint64_t value);

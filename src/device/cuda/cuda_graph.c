@@ -198,12 +198,12 @@ sp_status sp__cuda_list_create(sp_dev *dev, const sp_command *commands, uint32_t
                                uint32_t slot_count, sp_list **out)
 {
     sp_list *list;
-    SP_TRY(sp__soft_list_create(dev, commands, command_count, slot_count, &list));
+    SP_TRY(sp__queue_list_create(dev, commands, command_count, slot_count, &list));
     if (has_graph(commands, command_count, slot_count)) {
         cuda_graph *graph = NULL;
         const sp_status status = graph_new(sp__cuda_device(dev), commands, command_count, &graph);
         if (status != SP_OK) {
-            sp__soft_list_release(list);
+            sp__queue_list_release(list);
             return status;
         }
         list->issued = graph;
@@ -219,14 +219,14 @@ CUgraphExec sp__cuda_list_graph(const sp_list *list)
     return graph != NULL ? graph->exec : NULL;
 }
 
-sp_status sp__cuda_issue_list(sp_soft_queue *soft, const sp_record *record)
+sp_status sp__cuda_issue_list(sp_command_queue *commands, const sp_record *record)
 {
     cuda_graph *graph = record->command.list->issued;
     if (graph == NULL) return SP_UNSUPPORTED;
     if (graph->exec == NULL) return SP_OK;
-    sp_store_relaxed(&sp__cuda_queue(soft)->last_issued, graph->name);
+    sp_store_relaxed(&sp__cuda_queue(commands)->last_issued, graph->name);
     sp_mutex_lock(&graph->lock);
-    const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(soft)->stream);
+    const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(commands)->stream);
     sp_mutex_unlock(&graph->lock);
     return sp__cuda_check_on(graph->device, result, "cuGraphLaunch", record->command.label);
 }

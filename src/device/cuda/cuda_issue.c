@@ -104,9 +104,10 @@ static CUresult fill(const sp_binding *binding, const void *pattern, uint32_t pa
     }
 }
 
-sp_status sp__cuda_issue(sp_soft_queue *soft, const sp_record *record, const sp_binding *bindings)
+sp_status sp__cuda_issue(sp_command_queue *commands, const sp_record *record,
+                         const sp_binding *bindings)
 {
-    sp_cuda_queue *queue = sp__cuda_queue(soft);
+    sp_cuda_queue *queue = sp__cuda_queue(commands);
     sp_cuda_device *device = sp__cuda_device_of(queue);
     switch ((sp_command_type)record->type) {
     case SP_COMMAND_DISPATCH:

@@ -19,7 +19,7 @@
 
 static bool is_needed(sp_cuda_queue *queue)
 {
-    sp_timeline *timeline = &queue->soft.base.timeline;
+    sp_timeline *timeline = &queue->common.base.timeline;
     const bool is_slept_for = sp_load_seq_cst(&timeline->wanted) != UINT64_MAX ||
                               sp_load_seq_cst(&queue->must_settle) != 0;
     return is_slept_for && sp__cuda_is_busy(queue);
@@ -39,15 +39,15 @@ static bool look_after(sp_cuda_queue *queue)
 
 static sp_cuda_queue *watched_at(sp_cuda_device *device, uint32_t index)
 {
-    sp_soft_queue *soft = sp_load_seq_cst(&device->soft.queues[index]);
-    if (soft == NULL) return NULL;
-    sp_cuda_queue *queue = sp__cuda_queue(soft);
+    sp_command_queue *commands = sp_load_seq_cst(&device->common.queues[index]);
+    if (commands == NULL) return NULL;
+    sp_cuda_queue *queue = sp__cuda_queue(commands);
     return sp_load_seq_cst(&queue->is_watched) != 0 ? queue : NULL;
 }
 
 static bool is_any_watched(sp_cuda_device *device)
 {
-    const uint32_t count = sp_load_seq_cst(&device->soft.queue_count);
+    const uint32_t count = sp_load_seq_cst(&device->common.queue_count);
     for (uint32_t i = 0; i < count; i++) {
         if (watched_at(device, i) != NULL) return true;
     }
@@ -59,13 +59,13 @@ static bool look_after_all(sp_cuda_device *device, bool *is_news)
 {
     bool is_any = false;
     *is_news = false;
-    const uint32_t count = sp_load_seq_cst(&device->soft.queue_count);
+    const uint32_t count = sp_load_seq_cst(&device->common.queue_count);
     for (uint32_t i = 0; i < count; i++) {
         sp_cuda_queue *queue = watched_at(device, i);
         if (queue == NULL) continue;
-        const uint64_t before = sp_load_relaxed(&queue->soft.base.timeline.done);
+        const uint64_t before = sp_load_relaxed(&queue->common.base.timeline.done);
         if (look_after(queue)) is_any = true;
-        if (sp_load_relaxed(&queue->soft.base.timeline.done) != before) *is_news = true;
+        if (sp_load_relaxed(&queue->common.base.timeline.done) != before) *is_news = true;
     }
     return is_any;
 }
@@ -109,7 +109,7 @@ static void wake(sp_cuda_device *device)
 
 void sp__cuda_watch(sp_queue *base)
 {
-    sp_cuda_queue *queue = sp__cuda_queue(sp__soft_queue(base));
+    sp_cuda_queue *queue = sp__cuda_queue(sp__command_queue(base));
     sp_store_seq_cst(&queue->is_watched, 1);
     wake(sp__cuda_device_of(queue));
 }

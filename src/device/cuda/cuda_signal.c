@@ -38,10 +38,10 @@ static sp_cuda_signal *newest_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->l
 static CUresult record_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->lock)
 {
     /* Pairs with the store in leave_submission: the driver has the commands up to here. */
-    const uint64_t drained = sp_load_seq_cst(&queue->soft.drained);
+    const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
     sp_cuda_signal *newest = newest_locked(queue);
     const uint64_t known =
-        newest != NULL ? newest->value : sp_load_relaxed(&queue->soft.base.timeline.done);
+        newest != NULL ? newest->value : sp_load_relaxed(&queue->common.base.timeline.done);
     if (drained == known) return CUDA_SUCCESS;
     if (queue->count < SP_CUDA_SIGNALS) {
         newest = &queue->signals[(queue->first + queue->count) % SP_CUDA_SIGNALS];
@@ -73,10 +73,10 @@ static uint64_t ask_locked(sp_cuda_queue *queue, CUresult *result) SP_REQUIRES(&
 /* The GPU will do no more: everything issued has failed. */
 static uint64_t give_up_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->lock)
 {
-    sp_timeline *timeline = &queue->soft.base.timeline;
-    const uint64_t drained = sp_load_seq_cst(&queue->soft.drained);
+    sp_timeline *timeline = &queue->common.base.timeline;
+    const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
     if (drained > sp_load_relaxed(&timeline->done)) {
-        sp__timeline_lose(timeline, drained, sp_load_acquire(&queue->soft.base.device->lost));
+        sp__timeline_lose(timeline, drained, sp_load_acquire(&queue->common.base.device->lost));
     }
     queue->count = 0;
     return drained;
@@ -87,12 +87,12 @@ static void settle_if_done(sp_cuda_queue *queue, bool is_lost)
     if (sp_load_acquire(&queue->must_settle) == 0) return;
     if (!is_lost && SP_CUDA(cuEventQuery)(queue->settle) == CUDA_ERROR_NOT_READY) return;
     /* Acquire and release: one of several that see the event done unparks the queue. */
-    if (sp_exchange_acq_rel(&queue->must_settle, 0) == 1) sp__soft_unpark(&queue->soft);
+    if (sp_exchange_acq_rel(&queue->must_settle, 0) == 1) sp__queue_unpark(&queue->common);
 }
 
 static bool is_lost(const sp_cuda_queue *queue)
 {
-    return sp_load_acquire(&queue->soft.base.device->lost) != SP_NO_FAULT;
+    return sp_load_acquire(&queue->common.base.device->lost) != SP_NO_FAULT;
 }
 
 /* The driver does not say which command failed; it is not far from the newest. */
@@ -101,13 +101,13 @@ static void report(sp_cuda_queue *queue, CUresult result)
     const char *name = sp_load_relaxed(&queue->last_issued);
     char what[128];
     snprintf(what, sizeof what, "kernel %s, or a command shortly before it on stream %u",
-             name != NULL ? name : "(none)", queue->soft.base.index);
+             name != NULL ? name : "(none)", queue->common.base.index);
     (void)sp__cuda_check_on(sp__cuda_device_of(queue), result, "cuEventQuery", what);
 }
 
 void sp__cuda_poll(sp_cuda_queue *queue)
 {
-    sp_timeline *timeline = &queue->soft.base.timeline;
+    sp_timeline *timeline = &queue->common.base.timeline;
     CUresult result = CUDA_SUCCESS;
     sp_mutex_lock(&queue->lock);
     const uint64_t value = is_lost(queue) ? give_up_locked(queue) : ask_locked(queue, &result);
@@ -127,7 +127,7 @@ sp_status sp__cuda_wait_signal(sp_cuda_queue *queue, uint64_t value, CUstream st
 {
     CUresult result = CUDA_SUCCESS;
     sp_mutex_lock(&queue->lock);
-    if (sp_load_relaxed(&queue->soft.base.timeline.done) < value) {
+    if (sp_load_relaxed(&queue->common.base.timeline.done) < value) {
         const sp_cuda_signal *newest = newest_locked(queue);
         if (newest == NULL || newest->value < value) {
             /* The awaited queue may be of another GPU than the caller's context. */
@@ -144,7 +144,7 @@ sp_status sp__cuda_wait_signal(sp_cuda_queue *queue, uint64_t value, CUstream st
 
 bool sp__cuda_is_busy(sp_cuda_queue *queue)
 {
-    return sp_load_seq_cst(&queue->soft.drained) >
-               sp_load_acquire(&queue->soft.base.timeline.done) ||
+    return sp_load_seq_cst(&queue->common.drained) >
+               sp_load_acquire(&queue->common.base.timeline.done) ||
            sp_load_acquire(&queue->must_settle) != 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null device: software queues with four threads of its own, no helping, and injected faults.
+/* The null device: command queues with four threads of its own, no helping, and injected faults.
  */
 #include "device/null/null.h"
 
@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/size.h"
-#include "device/soft/soft.h"
-#include "device/soft/soft_memory.h"
+#include "device/queue/queue.h"
+#include "device/queue/page_memory.h"
 
 #define NEVER INT64_MAX
 #define DEFAULT_QUEUE_BYTES ((uint64_t)1 << 20)
@@ -19,7 +19,7 @@
 #define WORKERS 4
 
 typedef struct null_device {
-    sp_soft_device soft;
+    sp_queue_device common;
     /* Counters and settings of the faults: written by tests, read by every command; they order
      * nothing, so all are relaxed. */
     sp_atomic_i64 allocations_left; /* before the one that fails */
@@ -36,7 +36,7 @@ typedef struct null_device {
 
 static null_device *null_of(sp_dev *device)
 {
-    return SP_CONTAINER_OF(sp__soft_device(device), null_device, soft);
+    return SP_CONTAINER_OF(sp__queue_device(device), null_device, common);
 }
 
 static bool is_due(sp_atomic_i64 *left)
@@ -53,10 +53,10 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-static sp_status before_command(sp_soft_device *soft, const char *label)
+static sp_status before_command(sp_queue_device *common, const char *label)
 {
     (void)label;
-    null_device *device = SP_CONTAINER_OF(soft, null_device, soft);
+    null_device *device = SP_CONTAINER_OF(common, null_device, common);
     const uint64_t latency = sp_load_relaxed(&device->command_ns);
     if (latency > 0) sp_clock_sleep(latency);
     if (sp_load_relaxed(&device->is_lost)) {
@@ -88,7 +88,7 @@ static sp_status null_memory_create(sp_dev *base, uint64_t bytes, sp_memory *out
                             (unsigned long long)device->memory_bytes);
         }
     } while (!sp_cas_relaxed(&device->bytes_in_use, &used, used + bytes));
-    const sp_status status = sp__soft_memory_create(base, bytes, out);
+    const sp_status status = sp__page_memory_create(base, bytes, out);
     if (status != SP_OK) sp_fetch_sub_relaxed(&device->bytes_in_use, bytes);
     return status;
 }
@@ -96,7 +96,7 @@ static sp_status null_memory_create(sp_dev *base, uint64_t bytes, sp_memory *out
 static void null_memory_destroy(sp_memory *memory)
 {
     sp_fetch_sub_relaxed(&null_of(memory->device)->bytes_in_use, memory->bytes);
-    sp__soft_memory_destroy(memory);
+    sp__page_memory_destroy(memory);
 }
 
 static sp_status open_kind(const sp_device_open_options *options, sp_dev **out)
@@ -116,12 +116,12 @@ const sp_device_kind sp__null_kind = {
 static void null_close(sp_dev *base)
 {
     null_device *device = null_of(base);
-    sp__soft_device_deinit(&device->soft);
+    sp__queue_device_deinit(&device->common);
     sp_free(device);
 }
 
 static const sp_device_vtable null_vtable = {
-    SP_SOFT_VTABLE,
+    SP_QUEUE_VTABLE,
     .kind = &sp__null_kind,
     .close = null_close,
     .memory_create = null_memory_create,
@@ -136,13 +136,13 @@ static void set_up(null_device *device, const sp_null_options *options)
                                .since = "always",
                                .measure = "at most so many at once",
                                .limit = options->quirk_limit};
-    device->soft.base.limits = (sp_device_limits){.memory_bytes = device->memory_bytes,
-                                                  .width = WORKERS,
-                                                  .run_slots = WORKERS,
-                                                  .quirk_count = 1,
-                                                  .quirks = &device->quirk};
-    sp__device_kind_name(&sp__null_kind, 0, device->soft.base.limits.name,
-                         sizeof device->soft.base.limits.name);
+    device->common.base.limits = (sp_device_limits){.memory_bytes = device->memory_bytes,
+                                                    .width = WORKERS,
+                                                    .run_slots = WORKERS,
+                                                    .quirk_count = 1,
+                                                    .quirks = &device->quirk};
+    sp__device_kind_name(&sp__null_kind, 0, device->common.base.limits.name,
+                         sizeof device->common.base.limits.name);
     sp_store_relaxed(&device->allocations_left, NEVER);
     sp_store_relaxed(&device->commands_left, NEVER);
     sp_store_relaxed(&device->command_ns, options->command_ns);
@@ -160,19 +160,19 @@ sp_status sp__null_open(const sp_null_options *options, sp_dev **out)
     null_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open a null device");
     set_up(device, options);
-    const sp_soft_options soft = {
+    const sp_queue_device_options queues = {
         .worker_count = WORKERS,
         .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
         .max_in_flight = options->max_in_flight,
         .nap_ns = NAP_NS,
         .before_command = before_command,
     };
-    const sp_status status = sp__soft_device_init(&device->soft, &null_vtable, &soft);
+    const sp_status status = sp__queue_device_init(&device->common, &null_vtable, &queues);
     if (status != SP_OK) {
         sp_free(device);
         return status;
     }
-    *out = &device->soft.base;
+    *out = &device->common.base;
     return SP_OK;
 }
 

@@ -135,7 +135,7 @@ static void must_be_caught(void (*fn)(void), const char *message)
 #endif
 
 FORBIDDEN(the_wrong_way_round_is_caught,
-          "sp_rt_storage.lock (rank 3) is taken inside sp_soft_queue.lock (rank 5)")
+          "sp_rt_storage.lock (rank 3) is taken inside sp_command_queue.lock (rank 5)")
 {
     lock_both(&queue, &storage);
 }
@@ -148,7 +148,7 @@ FORBIDDEN(one_rank_twice_is_caught,
 }
 
 FORBIDDEN(one_mutex_twice_is_caught_and_no_deadlock,
-          "sp_soft_queue.lock (rank 5) is taken inside sp_soft_queue.lock (rank 5)")
+          "sp_command_queue.lock (rank 5) is taken inside sp_command_queue.lock (rank 5)")
 {
     lock_both(&queue, &queue);
 }
@@ -167,7 +167,7 @@ FORBIDDEN(a_lock_inside_a_leaf_is_caught,
 }
 
 FORBIDDEN(an_older_lock_counts_too,
-          "graph.lock (rank 4) is taken inside sp_soft_queue.lock (rank 5)")
+          "graph.lock (rank 4) is taken inside sp_command_queue.lock (rank 5)")
 {
     sp_mutex graph = SP_MUTEX_INIT(SP_LOCK_WAIT_GRAPH);
     sp_mutex_lock(&queue);
@@ -190,7 +190,7 @@ FORBIDDEN(a_wait_on_a_word_with_a_lock_held_is_caught,
 }
 
 FORBIDDEN(a_wait_for_a_condition_with_another_lock_held_is_caught,
-          "a wait for a condition inside sp_soft_queue.lock (rank 5)")
+          "a wait for a condition inside sp_command_queue.lock (rank 5)")
 {
     sp_mutex_lock(&queue);
     sp_mutex_lock(&timeline);

@@ -6,8 +6,8 @@
  *     command: record | bindings[binding_count] | constants
  *
  * A record never spans chunks; a submission may. */
-#ifndef SP_DEVICE_SOFT_RECORD_H
-#define SP_DEVICE_SOFT_RECORD_H
+#ifndef SP_DEVICE_QUEUE_RECORD_H
+#define SP_DEVICE_QUEUE_RECORD_H
 
 #include "device/command.h"
 

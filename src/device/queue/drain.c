@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The consumer side of a queue: whoever holds the claim runs submissions in order until there are
  * none, until it has done what it came for, or until the queue must wait for something. */
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 
 #include "base/assert.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/fpenv.h"
-#include "device/soft/soft_engine.h"
-#include "device/soft/soft_record.h"
+#include "device/queue/engine.h"
+#include "device/queue/record.h"
 #include "device/wait.h"
 
 /* ---- the claim ---- */
 
-bool sp__soft_has_work(const sp_soft_queue *queue)
+bool sp__queue_has_work(const sp_command_queue *queue)
 {
     /* Sequentially consistent: a worker that has set its idle bit looks here once more. */
     const uint64_t word =
@@ -22,13 +22,13 @@ bool sp__soft_has_work(const sp_soft_queue *queue)
            word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->drained);
 }
 
-bool sp__soft_is_claimed(const sp_soft_queue *queue)
+bool sp__queue_is_claimed(const sp_command_queue *queue)
 {
     /* Acquire: pairs with the release of whoever gives the claim up. */
     return (sp_load_acquire(&queue->word) & SP_CLAIM_MASK) == SP_RUNNING;
 }
 
-bool sp__soft_claim(sp_soft_queue *queue)
+bool sp__queue_claim(sp_command_queue *queue)
 {
     /* Sequentially consistent: an idle worker looks here once more after it has set its bit. */
     uint64_t word = sp_load_seq_cst(&queue->word);
@@ -45,7 +45,7 @@ bool sp__soft_claim(sp_soft_queue *queue)
 }
 
 /* RUNNING -> FREE if nothing beyond `drained` was published. */
-static bool give_up_if_empty(sp_soft_queue *queue, uint64_t drained)
+static bool give_up_if_empty(sp_command_queue *queue, uint64_t drained)
 {
     uint64_t word = drained * SP_ONE_SUBMISSION + SP_RUNNING;
     if (SP_PLANTED(no_second_look)) {
@@ -56,45 +56,45 @@ static bool give_up_if_empty(sp_soft_queue *queue, uint64_t drained)
     return sp_cas_release(&queue->word, &word, word - SP_RUNNING);
 }
 
-void sp__soft_give_up_with_work(sp_soft_queue *queue)
+void sp__queue_give_up_with_work(sp_command_queue *queue)
 {
-    sp_soft_device *device = sp__soft_device_of(queue);
+    sp_queue_device *device = sp__queue_device_of(queue);
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_RUNNING);
-    sp__soft_ring(device, 1);
+    sp__queue_ring(device, 1);
 }
 
-void sp__soft_unpark(sp_soft_queue *queue)
+void sp__queue_unpark(sp_command_queue *queue)
 {
-    sp_soft_device *device = sp__soft_device_of(queue);
+    sp_queue_device *device = sp__queue_device_of(queue);
     /* Keeps the device open until the ring is over, though the queue may drain meanwhile. */
     sp_fetch_add_relaxed(&device->visitors, 1);
     /* Release: hands over what this thread wrote to the queue (a host function's outcome). */
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_PARKED);
     sp_delay_point();
-    if (!SP_PLANTED(quiet_unpark)) sp__soft_ring(device, 1);
+    if (!SP_PLANTED(quiet_unpark)) sp__queue_ring(device, 1);
     sp_fetch_sub_release(&device->visitors, 1);
 }
 
 /* Relaxed: what unparks the queue finds it behind a lock that is taken afterwards, or by a flag
  * that is. */
-void sp__soft_become_parked(sp_soft_queue *queue)
+void sp__queue_become_parked(sp_command_queue *queue)
 {
     sp_fetch_add_relaxed(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
 }
 
 static void fire_park(sp_waiter *waiter)
 {
-    sp__soft_unpark(SP_CONTAINER_OF(waiter, sp_soft_queue, park));
+    sp__queue_unpark(SP_CONTAINER_OF(waiter, sp_command_queue, park));
 }
 
-bool sp__soft_park_on(sp_soft_queue *queue, sp_point point)
+bool sp__queue_park_on(sp_command_queue *queue, sp_point point)
 {
     if (sp__point_has_passed(point)) return false;
     sp__point_flush(point);
     sp_store_relaxed(&queue->parked_on, point.timeline);
     sp_store_relaxed(&queue->parked_value, point.value);
     queue->park = (sp_waiter){.value = point.value, .fire = fire_park};
-    sp__soft_become_parked(queue);
+    sp__queue_become_parked(queue);
     sp_delay_point();
     if (sp__timeline_register(point.timeline, &queue->park) || SP_PLANTED(park_for_good))
         return true;
@@ -105,7 +105,7 @@ bool sp__soft_park_on(sp_soft_queue *queue, sp_point point)
 
 /* ---- the cursor ---- */
 
-static const sp_record *record_at_cursor(sp_soft_queue *queue)
+static const sp_record *record_at_cursor(sp_command_queue *queue)
 {
     sp_cursor *cursor = &queue->cursor;
     const sp_record *record =
@@ -114,23 +114,23 @@ static const sp_record *record_at_cursor(sp_soft_queue *queue)
     sp_chunk *empty = cursor->chunk;
     cursor->chunk = empty->next;
     cursor->offset = 0;
-    sp__soft_chunk_retire(queue, empty);
+    sp__queue_chunk_retire(queue, empty);
     return (const sp_record *)(const void *)cursor->chunk->bytes;
 }
 
 /* Reads the header at the cursor. False if the submission has to wait: the queue is parked. */
-static bool enter_submission(sp_soft_queue *queue, uint64_t value)
+static bool enter_submission(sp_command_queue *queue, uint64_t value)
 {
     sp_cursor *cursor = &queue->cursor;
     const sp_record *header = record_at_cursor(queue);
     SP_ASSERT(header->is_header);
     const sp_point *points = sp__record_points((sp_record *)(uintptr_t)header);
-    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     if (engine != NULL && !engine->has_room(queue, value)) return false;
     while (cursor->waits_met < header->count) {
         const sp_point point = points[cursor->waits_met];
         const bool is_on_device = engine != NULL && engine->wait(queue, point);
-        if (!is_on_device && sp__soft_park_on(queue, point)) return false;
+        if (!is_on_device && sp__queue_park_on(queue, point)) return false;
         cursor->waits_met++;
     }
     sp_fault fault = sp_load_relaxed(&queue->base.device->lost);
@@ -143,7 +143,7 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
                                          header->header.thread, value);
         cursor->is_consumer = fault != SP_NO_FAULT;
     }
-    if (header->count > 0) sp__soft_queue_forget_waits(queue, value);
+    if (header->count > 0) sp__command_queue_forget_waits(queue, value);
     cursor->waits_met = 0;
     cursor->is_inside = true;
     cursor->commands_left = header->header.commands;
@@ -156,7 +156,7 @@ static bool enter_submission(sp_soft_queue *queue, uint64_t value)
 
 /* To be called before the value is done: a report of the failure clears the entry. That of a
  * consumer was noted when the submission was entered. */
-static void note_lease_fault(sp_soft_queue *queue, uint64_t value)
+static void note_lease_fault(sp_command_queue *queue, uint64_t value)
 {
     const sp_cursor *cursor = &queue->cursor;
     if (cursor->is_consumer) return;
@@ -164,7 +164,7 @@ static void note_lease_fault(sp_soft_queue *queue, uint64_t value)
                          cursor->fault);
 }
 
-static void leave_submission(sp_soft_queue *queue, uint64_t value)
+static void leave_submission(sp_command_queue *queue, uint64_t value)
 {
     sp_cursor *cursor = &queue->cursor;
     sp_timeline *timeline = &queue->base.timeline;
@@ -173,11 +173,11 @@ static void leave_submission(sp_soft_queue *queue, uint64_t value)
         sp__timeline_fail(timeline, value, cursor->thread, cursor->fault);
         if (!SP_PLANTED(late_lease_fault)) note_lease_fault(queue, value);
     }
-    sp_soft_device *device = sp__soft_device_of(queue);
+    sp_queue_device *device = sp__queue_device_of(queue);
     if (device->options.max_in_flight > 0) {
         sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
     }
-    const sp_soft_engine *engine = device->options.engine;
+    const sp_queue_engine *engine = device->options.engine;
     if (engine != NULL) {
         /* Sequentially consistent: see watch in cuda_poller.c. */
         sp_store_seq_cst(&queue->drained, value);
@@ -193,53 +193,53 @@ static void leave_submission(sp_soft_queue *queue, uint64_t value)
 
 /* ---- commands ---- */
 
-static void count_command(sp_soft_queue *queue, const sp_executor *executor)
+static void count_command(sp_command_queue *queue, const sp_executor *executor)
 {
     sp_atomic_u64 *counter = executor->kind == SP_WORKER ? &queue->by_workers : &queue->by_helpers;
     sp_store_relaxed(counter, sp_load_relaxed(counter) + 1);
 }
 
 /* Runs or skips one command; false if the queue had to park before it. */
-static bool run_command(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots,
+static bool run_command(sp_command_queue *queue, const sp_record *record, const sp_binding *slots,
                         const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
     if (record->type == SP_COMMAND_HOST) {
-        if (!sp__soft_host_is_done(queue, record, executor)) return false;
+        if (!sp__queue_host_is_done(queue, record, executor)) return false;
         cursor->is_host_done = false;
         if (cursor->fault == SP_NO_FAULT) cursor->fault = cursor->host_fault;
         return true;
     }
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
-        sp__soft_skip(record, slots, cursor->fault);
+        sp__queue_skip(record, slots, cursor->fault);
         return true;
     }
     const uint32_t quirk = record->type == SP_COMMAND_DISPATCH ? record->command.kernel->quirk : 0;
-    if (SP_UNLIKELY(quirk != 0) && !cursor->has_permit && !sp__soft_throttle_enter(queue, quirk)) {
+    if (SP_UNLIKELY(quirk != 0) && !cursor->has_permit && !sp__queue_throttle_enter(queue, quirk)) {
         return false;
     }
-    cursor->fault = sp__soft_execute(queue, record, slots);
+    cursor->fault = sp__queue_execute(queue, record, slots);
     if (SP_UNLIKELY(quirk != 0)) {
         cursor->has_permit = false;
-        sp__soft_throttle_leave(sp__soft_device_of(queue), quirk);
+        sp__queue_throttle_leave(sp__queue_device_of(queue), quirk);
     }
     count_command(queue, executor);
     return true;
 }
 
 /* Begins the list at the cursor; true if the engine has issued all of it. */
-static bool enter_list(sp_soft_queue *queue, const sp_record *record)
+static bool enter_list(sp_command_queue *queue, const sp_record *record)
 {
     sp_cursor *cursor = &queue->cursor;
-    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
-    cursor->in_list = sp__soft_list_records(record->command.list);
+    const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
+    cursor->in_list = sp__queue_list_records(record->command.list);
     if (cursor->fault != SP_NO_FAULT) return false;
-    cursor->fault = sp__soft_poison_of(sp__record_bindings(record), record->count);
+    cursor->fault = sp__queue_poison_of(sp__record_bindings(record), record->count);
     if (cursor->fault != SP_NO_FAULT || engine == NULL) return false;
-    return sp__soft_issue_list(queue, record, &cursor->fault);
+    return sp__queue_issue_list(queue, record, &cursor->fault);
 }
 
-static bool run_list(sp_soft_queue *queue, const sp_record *record, const sp_executor *executor)
+static bool run_list(sp_command_queue *queue, const sp_record *record, const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
     const sp_binding *slots = sp__record_bindings(record);
@@ -251,16 +251,16 @@ static bool run_list(sp_soft_queue *queue, const sp_record *record, const sp_exe
     }
     cursor->in_list = NULL;
     if (cursor->fault == SP_NO_FAULT) {
-        sp__soft_cure(slots, record->count);
+        sp__queue_cure(slots, record->count);
     } else {
-        sp__soft_skip(record, NULL, cursor->fault);
+        sp__queue_skip(record, NULL, cursor->fault);
     }
-    sp__soft_list_release(record->command.list);
+    sp__queue_list_release(record->command.list);
     return true;
 }
 
 /* Runs the submission `value`, from wherever the cursor stands; false if the queue is parked. */
-static bool run_submission(sp_soft_queue *queue, uint64_t value, const sp_executor *executor)
+static bool run_submission(sp_command_queue *queue, uint64_t value, const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
     if (!cursor->is_inside && !enter_submission(queue, value)) return false;
@@ -284,9 +284,9 @@ static bool is_over(const sp_executor *executor, uint64_t drained)
            (executor->kind == SP_HELPER && sp__point_has_passed(executor->awaited));
 }
 
-void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
+void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor)
 {
-    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     const sp_fpenv fpenv = sp_fpenv_enter();
     queue->cursor.fpenv = fpenv;
     if (engine != NULL) engine->enter(queue);
@@ -297,7 +297,7 @@ void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor)
         if (drained == published && give_up_if_empty(queue, drained)) break;
         if (drained == published) continue;
         if (budget == 0 || is_over(executor, drained)) {
-            sp__soft_give_up_with_work(queue);
+            sp__queue_give_up_with_work(queue);
             break;
         }
         if (!run_submission(queue, drained + 1, executor)) break;

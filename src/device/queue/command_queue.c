@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The producer side of a queue: writes a whole submission into the tail chunks under the queue's
  * lock, then publishes it with one atomic step. A submission that does not fit is taken back. */
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "device/soft/soft_engine.h"
+#include "device/queue/engine.h"
 
 /* ---- chunks ---- */
 
@@ -17,7 +17,7 @@
 #define MAX_SPARES 8
 
 /* Takes every spare at once, so no pop can meet a recycled top, and keeps the surplus. */
-static sp_chunk *chunk_take_locked(sp_soft_queue *queue) SP_REQUIRES(&queue->lock)
+static sp_chunk *chunk_take_locked(sp_command_queue *queue) SP_REQUIRES(&queue->lock)
 {
     if (queue->pool == NULL) {
         /* Pairs with the release in retire: the holder has done with these chunks. */
@@ -36,7 +36,7 @@ static sp_chunk *chunk_take_locked(sp_soft_queue *queue) SP_REQUIRES(&queue->loc
     return chunk;
 }
 
-void sp__soft_chunk_retire(sp_soft_queue *queue, sp_chunk *chunk)
+void sp__queue_chunk_retire(sp_command_queue *queue, sp_chunk *chunk)
 {
     sp_fetch_sub_relaxed(&queue->chunk_count, 1);
     if (sp_load_relaxed(&queue->spare_count) >= MAX_SPARES) {
@@ -50,9 +50,9 @@ void sp__soft_chunk_retire(sp_soft_queue *queue, sp_chunk *chunk)
     }
 }
 
-static sp_status tail_grow_locked(sp_soft_queue *queue) SP_REQUIRES(&queue->lock)
+static sp_status tail_grow_locked(sp_command_queue *queue) SP_REQUIRES(&queue->lock)
 {
-    const uint64_t limit = sp__soft_device_of(queue)->options.queue_bytes;
+    const uint64_t limit = sp__queue_device_of(queue)->options.queue_bytes;
     if ((uint64_t)sp_load_relaxed(&queue->chunk_count) * SP_CHUNK_BYTES >= limit) {
         return sp__fail(SP_BUSY,
                         "stream %u of %s is full (%llu bytes of commands): wait for some "
@@ -72,7 +72,7 @@ static sp_status tail_grow_locked(sp_soft_queue *queue) SP_REQUIRES(&queue->lock
 }
 
 /* Room for `bytes` at the tail, in a new chunk if need be. */
-static sp_status tail_reserve_locked(sp_soft_queue *queue, uint32_t bytes, void **place)
+static sp_status tail_reserve_locked(sp_command_queue *queue, uint32_t bytes, void **place)
     SP_REQUIRES(&queue->lock)
 {
     if (bytes > sizeof queue->tail->bytes) {
@@ -86,7 +86,7 @@ static sp_status tail_reserve_locked(sp_soft_queue *queue, uint32_t bytes, void 
 }
 
 /* Back to the tail as it was; chunks added since go to the pool. */
-static void take_back_locked(sp_soft_queue *queue, sp_chunk *tail, uint32_t used)
+static void take_back_locked(sp_command_queue *queue, sp_chunk *tail, uint32_t used)
     SP_REQUIRES(&queue->lock)
 {
     sp_chunk *chunk = tail->next;
@@ -102,7 +102,7 @@ static void take_back_locked(sp_soft_queue *queue, sp_chunk *tail, uint32_t used
     }
 }
 
-static sp_status write_records_locked(sp_soft_queue *queue, const sp_submission *submission)
+static sp_status write_records_locked(sp_command_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
     void *place;
@@ -123,14 +123,14 @@ static sp_status write_records_locked(sp_soft_queue *queue, const sp_submission 
  * while few of its submissions wait. */
 #define FIRST_WAITS 64
 
-static sp_pending_wait *wait_at_locked(sp_soft_queue *queue, uint32_t rank)
+static sp_pending_wait *wait_at_locked(sp_command_queue *queue, uint32_t rank)
     SP_REQUIRES(&queue->lock)
 {
     return &queue->waits[(queue->wait_first + rank) & (queue->wait_capacity - 1)];
 }
 
 /* Makes room for `count` more. */
-static sp_status reserve_waits_locked(sp_soft_queue *queue, uint32_t count)
+static sp_status reserve_waits_locked(sp_command_queue *queue, uint32_t count)
     SP_REQUIRES(&queue->lock)
 {
     uint32_t capacity = queue->wait_capacity;
@@ -146,7 +146,7 @@ static sp_status reserve_waits_locked(sp_soft_queue *queue, uint32_t count)
     return SP_OK;
 }
 
-static sp_status remember_waits_locked(sp_soft_queue *queue, const sp_submission *submission)
+static sp_status remember_waits_locked(sp_command_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
     SP_TRY(reserve_waits_locked(queue, submission->wait_count));
@@ -157,7 +157,7 @@ static sp_status remember_waits_locked(sp_soft_queue *queue, const sp_submission
     return SP_OK;
 }
 
-void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value)
+void sp__command_queue_forget_waits(sp_command_queue *queue, uint64_t value)
 {
     sp_mutex_lock(&queue->lock);
     while (queue->wait_count > 0 && wait_at_locked(queue, 0)->value <= value) {
@@ -168,7 +168,7 @@ void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value)
 }
 
 /* How many of the waits ahead are those of submissions up to `value`. */
-static uint32_t wait_rank_locked(sp_soft_queue *queue, uint64_t value) SP_REQUIRES(&queue->lock)
+static uint32_t wait_rank_locked(sp_command_queue *queue, uint64_t value) SP_REQUIRES(&queue->lock)
 {
     uint32_t low = 0;
     uint32_t high = queue->wait_count;
@@ -183,10 +183,10 @@ static uint32_t wait_rank_locked(sp_soft_queue *queue, uint64_t value) SP_REQUIR
     return low;
 }
 
-void sp__soft_each_wait(sp_queue *base, uint64_t after, uint64_t value, sp_point_visitor visit,
-                        void *ctx)
+void sp__queue_each_wait(sp_queue *base, uint64_t after, uint64_t value, sp_point_visitor visit,
+                         void *ctx)
 {
-    sp_soft_queue *queue = sp__soft_queue(base);
+    sp_command_queue *queue = sp__command_queue(base);
     sp_mutex_lock(&queue->lock);
     const uint32_t end = wait_rank_locked(queue, value);
     for (uint32_t i = wait_rank_locked(queue, after); i < end; i++) {
@@ -202,12 +202,12 @@ static void retain_lists(const sp_submission *submission)
 {
     for (uint32_t i = 0; i < submission->command_count; i++) {
         if (submission->commands[i].type == SP_COMMAND_LIST) {
-            sp__soft_list_retain(submission->commands[i].list);
+            sp__queue_list_retain(submission->commands[i].list);
         }
     }
 }
 
-static sp_status append_locked(sp_soft_queue *queue, const sp_submission *submission)
+static sp_status append_locked(sp_command_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
     if (queue->is_closed) {
@@ -231,21 +231,21 @@ static sp_status append_locked(sp_soft_queue *queue, const sp_submission *submis
 /* Gathered submissions are handed over by a flush, at this many, or when a worker's nap ends. */
 #define BATCH_LIMIT 64
 
-static bool is_batch_full(const sp_soft_queue *queue, uint64_t value)
+static bool is_batch_full(const sp_command_queue *queue, uint64_t value)
 {
     return value - sp_load_relaxed(&queue->committed) >= BATCH_LIMIT;
 }
 
-void sp__soft_note_commit(sp_soft_queue *queue)
+void sp__queue_note_commit(sp_command_queue *queue)
 {
-    const uint64_t last = sp__soft_last_value(&queue->base);
+    const uint64_t last = sp__queue_last_value(&queue->base);
     uint64_t seen = sp_load_relaxed(&queue->committed);
     if (seen < last && sp_cas_relaxed(&queue->committed, &seen, last)) {
         sp_fetch_add_relaxed(&queue->commits, (uint64_t)1);
     }
 }
 
-static sp_status enter_device(sp_soft_device *device)
+static sp_status enter_device(sp_queue_device *device)
 {
     SP_TRY(sp__device_check(&device->base));
     const uint32_t limit = device->options.max_in_flight;
@@ -256,10 +256,10 @@ static sp_status enter_device(sp_soft_device *device)
                     limit, device->base.limits.name);
 }
 
-sp_status sp__soft_submit(sp_queue *base, const sp_submission *submission, sp_point *out)
+sp_status sp__queue_submit(sp_queue *base, const sp_submission *submission, sp_point *out)
 {
-    sp_soft_queue *queue = sp__soft_queue(base);
-    sp_soft_device *device = sp__soft_device_of(queue);
+    sp_command_queue *queue = sp__command_queue(base);
+    sp_queue_device *device = sp__queue_device_of(queue);
     SP_TRY(enter_device(device));
 
     uint64_t before = SP_RUNNING;
@@ -284,37 +284,37 @@ sp_status sp__soft_submit(sp_queue *base, const sp_submission *submission, sp_po
     *out = (sp_point){&base->timeline, value};
     sp_delay_point();
     if (device->options.engine != NULL) return SP_OK; /* the submitter issues: see kick */
-    if ((before & SP_CLAIM_MASK) == SP_FREE && sp__soft_notify(device)) {
+    if ((before & SP_CLAIM_MASK) == SP_FREE && sp__queue_notify(device)) {
         sp_store_relaxed(&queue->rung, value);
     }
-    if (must_flush) sp__soft_flush(base);
+    if (must_flush) sp__queue_flush(base);
     return SP_OK;
 }
 
-void sp__soft_flush(sp_queue *base)
+void sp__queue_flush(sp_queue *base)
 {
-    sp_soft_queue *queue = sp__soft_queue(base);
-    sp__soft_note_commit(queue);
-    const uint64_t last = sp__soft_last_value(base);
-    if (sp_load_relaxed(&queue->rung) >= last || !sp__soft_has_work(queue)) return;
-    if (sp__soft_ring(sp__soft_device_of(queue), 1)) sp_store_relaxed(&queue->rung, last);
+    sp_command_queue *queue = sp__command_queue(base);
+    sp__queue_note_commit(queue);
+    const uint64_t last = sp__queue_last_value(base);
+    if (sp_load_relaxed(&queue->rung) >= last || !sp__queue_has_work(queue)) return;
+    if (sp__queue_ring(sp__queue_device_of(queue), 1)) sp_store_relaxed(&queue->rung, last);
 }
 
-uint64_t sp__soft_last_value(sp_queue *queue)
+uint64_t sp__queue_last_value(sp_queue *queue)
 {
     /* The count of published submissions is the newest value. Relaxed: no record is read. */
-    return sp_load_relaxed(&sp__soft_queue(queue)->word) / SP_ONE_SUBMISSION;
+    return sp_load_relaxed(&sp__command_queue(queue)->word) / SP_ONE_SUBMISSION;
 }
 
 /* ---- life ---- */
 
 /* Shows the queue to workers and stop; false once the device is closed. */
-static bool publish_queue(sp_soft_device *device, uint32_t index, sp_soft_queue *queue)
+static bool publish_queue(sp_queue_device *device, uint32_t index, sp_command_queue *queue)
 {
     sp_mutex_lock(&device->lock);
     const bool is_open = SP_PLANTED(queue_after_close) || !device->is_closed;
     if (is_open) {
-        /* Sequentially consistent: see queue_at in soft_workers.c. */
+        /* Sequentially consistent: see queue_at in workers.c. */
         sp_store_seq_cst(&device->queues[index], queue);
         if (sp_load_relaxed(&device->queue_count) <= index) {
             sp_store_seq_cst(&device->queue_count, index + 1);
@@ -333,7 +333,7 @@ static void free_chunks(sp_chunk *chunk)
     }
 }
 
-static void queue_free(sp_soft_queue *queue)
+static void queue_free(sp_command_queue *queue)
 {
     sp_mutex_lock(&queue->lock);
     sp_pending_wait *waits = queue->waits;
@@ -349,17 +349,17 @@ static void queue_free(sp_soft_queue *queue)
     sp_free(queue);
 }
 
-sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_options *options,
-                                sp_queue **out)
+sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_options *options,
+                                   sp_queue **out)
 {
-    sp_soft_device *device = sp__soft_device(base);
-    if (index >= SP_SOFT_QUEUES) {
+    sp_queue_device *device = sp__queue_device(base);
+    if (index >= SP_DEVICE_QUEUES) {
         return sp__fail(SP_EXHAUSTED, "%s has at most %d streams", base->limits.name,
-                        SP_SOFT_QUEUES);
+                        SP_DEVICE_QUEUES);
     }
     const size_t size =
-        device->options.engine != NULL ? device->options.queue_size : sizeof(sp_soft_queue);
-    sp_soft_queue *queue = sp_aligned_malloc(SP_CACHE_LINE, size);
+        device->options.engine != NULL ? device->options.queue_size : sizeof(sp_command_queue);
+    sp_command_queue *queue = sp_aligned_malloc(SP_CACHE_LINE, size);
     if (queue == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     memset(queue, 0, size);
     queue->base = (sp_queue){.device = base, .index = index};
@@ -384,7 +384,7 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
         queue_free(queue);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     }
-    const sp_soft_engine *engine = device->options.engine;
+    const sp_queue_engine *engine = device->options.engine;
     const sp_status status = engine != NULL ? engine->queue_open(queue) : SP_OK;
     if (status != SP_OK) {
         queue_free(queue);
@@ -392,23 +392,23 @@ sp_status sp__soft_queue_create(sp_dev *base, uint32_t index, const sp_queue_opt
     }
     sp_delay_point();
     if (!publish_queue(device, index, queue)) {
-        sp__soft_queue_destroy(&queue->base);
+        sp__command_queue_destroy(&queue->base);
         return sp__fail(SP_CLOSED, "%s is closed", base->limits.name);
     }
     *out = &queue->base;
     return SP_OK;
 }
 
-void sp__soft_queue_destroy(sp_queue *base)
+void sp__command_queue_destroy(sp_queue *base)
 {
-    sp_soft_queue *queue = sp__soft_queue(base);
-    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
-    SP_ASSERT(!sp__soft_has_work(queue));
+    sp_command_queue *queue = sp__command_queue(base);
+    const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
+    SP_ASSERT(!sp__queue_has_work(queue));
     if (engine != NULL) engine->queue_close(queue);
     queue_free(queue);
 }
 
-uint64_t sp__soft_queue_close(sp_soft_queue *queue)
+uint64_t sp__command_queue_close(sp_command_queue *queue)
 {
     sp_mutex_lock(&queue->lock);
     const uint64_t last = queue->last;
@@ -421,20 +421,20 @@ uint64_t sp__soft_queue_close(sp_soft_queue *queue)
     return last;
 }
 
-void sp__soft_queue_set_batching(sp_queue *base, bool is_batching)
+void sp__command_queue_set_batching(sp_queue *base, bool is_batching)
 {
-    sp_soft_queue *queue = sp__soft_queue(base);
+    sp_command_queue *queue = sp__command_queue(base);
     sp_mutex_lock(&queue->lock);
     queue->is_batching = is_batching;
     sp_mutex_unlock(&queue->lock);
-    if (!is_batching) sp__soft_flush(base);
+    if (!is_batching) sp__queue_flush(base);
 }
 
-void sp__soft_queue_stats(sp_queue *base, sp_queue_stats *out)
+void sp__command_queue_stats(sp_queue *base, sp_queue_stats *out)
 {
-    sp_soft_queue *queue = sp__soft_queue(base);
+    sp_command_queue *queue = sp__command_queue(base);
     *out = (sp_queue_stats){
-        .submissions = sp__soft_last_value(base),
+        .submissions = sp__queue_last_value(base),
         .commits = sp_load_relaxed(&queue->commits),
         .by_workers = sp_load_relaxed(&queue->by_workers),
         .by_helpers = sp_load_relaxed(&queue->by_helpers),

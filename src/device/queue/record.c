@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encoding of commands into records. */
-#include "device/soft/soft_record.h"
+#include "device/queue/record.h"
 
 #include <string.h>
 

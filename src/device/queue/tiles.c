@@ -2,7 +2,7 @@
 /* Sharing one dispatch. The executor of a queue opens its tile job, idle workers and helpers join,
  * everybody claims tiles by number until none is left, then the executor closes the job and waits
  * for those who are still inside their last tile. Which thread runs a tile changes no bit of it. */
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 
 #include "base/clock.h"
 #include "base/delay.h"
@@ -54,7 +54,7 @@ static void wait_for_joiners(sp_tile_job *tiles)
     }
 }
 
-sp_status sp__soft_run_tiles(sp_soft_queue *queue)
+sp_status sp__queue_run_tiles(sp_command_queue *queue)
 {
     sp_tile_job *tiles = &queue->tiles;
     sp_store_relaxed(&tiles->next, 0);
@@ -62,7 +62,7 @@ sp_status sp__soft_run_tiles(sp_soft_queue *queue)
     /* Publishes the job; sequentially consistent because an idle worker looks at it after it has
      * set its bit, and the ring below looks at the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
-    sp__soft_ring(sp__soft_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
+    sp__queue_ring(sp__queue_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
     sp_delay_point();
     run_claimed(tiles);
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);
@@ -70,7 +70,7 @@ sp_status sp__soft_run_tiles(sp_soft_queue *queue)
     return sp__fault_report(sp_load_relaxed(&tiles->failed));
 }
 
-bool sp__soft_has_tiles(const sp_soft_queue *queue)
+bool sp__queue_has_tiles(const sp_command_queue *queue)
 {
     const sp_tile_job *tiles = &queue->tiles;
     /* Sequentially consistent: an idle worker looks here after it has set its bit. */
@@ -88,7 +88,7 @@ static bool join(sp_tile_job *tiles)
     return false;
 }
 
-bool sp__soft_join_tiles(sp_soft_queue *queue)
+bool sp__queue_join_tiles(sp_command_queue *queue)
 {
     sp_tile_job *tiles = &queue->tiles;
     if (!join(tiles)) return false;

@@ -2,12 +2,12 @@
 /* Throttles: a kernel with a quirk runs only so many times at once. A queue that may not go on is
  * parked in order of arrival; whoever leaves hands its permit to the oldest, so the count of
  * running commands never exceeds the limit and nobody is overtaken. */
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 
 #include "base/error.h"
 #include "base/heap.h"
 
-sp_status sp__soft_throttles_create(sp_soft_device *device)
+sp_status sp__queue_throttles_create(sp_queue_device *device)
 {
     const uint32_t count = device->base.limits.quirk_count;
     if (count == 0) return SP_OK;
@@ -25,7 +25,7 @@ sp_status sp__soft_throttles_create(sp_soft_device *device)
     return SP_OK;
 }
 
-void sp__soft_throttles_destroy(sp_soft_device *device)
+void sp__queue_throttles_destroy(sp_queue_device *device)
 {
     for (uint32_t i = 0; i < device->base.limits.quirk_count && device->throttles != NULL; i++) {
         sp_mutex_deinit(&device->throttles[i].lock);
@@ -34,9 +34,9 @@ void sp__soft_throttles_destroy(sp_soft_device *device)
     device->throttles = NULL;
 }
 
-bool sp__soft_throttle_enter(sp_soft_queue *queue, uint32_t quirk)
+bool sp__queue_throttle_enter(sp_command_queue *queue, uint32_t quirk)
 {
-    sp_throttle *throttle = &sp__soft_device_of(queue)->throttles[quirk - 1];
+    sp_throttle *throttle = &sp__queue_device_of(queue)->throttles[quirk - 1];
     sp_mutex_lock(&throttle->lock);
     const bool is_in = throttle->limit == 0 || throttle->running < throttle->limit;
     if (is_in) {
@@ -54,11 +54,11 @@ bool sp__soft_throttle_enter(sp_soft_queue *queue, uint32_t quirk)
     return is_in;
 }
 
-void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk)
+void sp__queue_throttle_leave(sp_queue_device *device, uint32_t quirk)
 {
     sp_throttle *throttle = &device->throttles[quirk - 1];
     sp_mutex_lock(&throttle->lock);
-    sp_soft_queue *next = SP_PLANTED(permit_is_lost) ? NULL : throttle->first;
+    sp_command_queue *next = SP_PLANTED(permit_is_lost) ? NULL : throttle->first;
     if (next != NULL) {
         throttle->first = next->next_throttled;
         if (throttle->first == NULL) throttle->end = &throttle->first;
@@ -68,5 +68,5 @@ void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk)
     sp_mutex_unlock(&throttle->lock);
     if (next == NULL) return;
     next->cursor.has_permit = true; /* handed over by the unpark */
-    sp__soft_unpark(next);
+    sp__queue_unpark(next);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Execution of single commands: bindings become host addresses here and nowhere else, are checked
  * for poison, announced to the sanitizers, and handed to the kernel. */
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_check.h"
-#include "device/soft/soft_engine.h"
-#include "device/soft/soft_record.h"
+#include "device/queue/engine.h"
+#include "device/queue/record.h"
 
 /* A binding of a list names a slot; the submission says what the slot is. */
 static sp_binding resolve(const sp_binding *binding, const sp_binding *slots)
@@ -44,7 +44,7 @@ static void announce(const sp_binding *binding)
 
 /* ---- poison ---- */
 
-sp_fault sp__soft_poison_of(const sp_binding *bindings, uint32_t count)
+sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const sp_binding *binding = &bindings[i];
@@ -57,7 +57,7 @@ sp_fault sp__soft_poison_of(const sp_binding *bindings, uint32_t count)
     return SP_NO_FAULT;
 }
 
-void sp__soft_cure(const sp_binding *bindings, uint32_t count)
+void sp__queue_cure(const sp_binding *bindings, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const sp_binding *binding = &bindings[i];
@@ -68,7 +68,7 @@ void sp__soft_cure(const sp_binding *bindings, uint32_t count)
     }
 }
 
-void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fault)
+void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault fault)
 {
     const sp_binding *bindings = sp__record_bindings(record);
     for (uint32_t i = 0; i < record->count; i++) {
@@ -85,7 +85,8 @@ void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fa
 
 /* ---- commands ---- */
 
-static sp_status dispatch(sp_soft_queue *queue, const sp_record *record, const sp_binding *bindings)
+static sp_status dispatch(sp_command_queue *queue, const sp_record *record,
+                          const sp_binding *bindings)
 {
     const sp_kernel *kernel = record->command.kernel;
     const uint32_t *grid = record->command.grid;
@@ -109,7 +110,7 @@ static sp_status dispatch(sp_soft_queue *queue, const sp_record *record, const s
     memcpy(tiles->grid, grid, sizeof tiles->grid);
     sp_store_relaxed(&tiles->total, (uint32_t)total);
     for (uint32_t i = 0; i < count; i++) tiles->bindings[i] = address_of(&bindings[i]);
-    return sp__soft_run_tiles(queue);
+    return sp__queue_run_tiles(queue);
 }
 
 static void fill(const sp_binding *target, const void *pattern, uint32_t pattern_bytes)
@@ -124,9 +125,9 @@ static void fill(const sp_binding *target, const void *pattern, uint32_t pattern
     }
 }
 
-static sp_status run(sp_soft_queue *queue, const sp_record *record, const sp_binding *bindings)
+static sp_status run(sp_command_queue *queue, const sp_record *record, const sp_binding *bindings)
 {
-    sp_soft_device *device = sp__soft_device_of(queue);
+    sp_queue_device *device = sp__queue_device_of(queue);
     if (device->options.before_command != NULL) {
         SP_TRY(device->options.before_command(device, record->command.label));
     }
@@ -173,7 +174,7 @@ static const char *name_of(const sp_record *record)
     return "command";
 }
 
-static SP_NOINLINE sp_fault make_fault(sp_soft_queue *queue, const sp_record *record,
+static SP_NOINLINE sp_fault make_fault(sp_command_queue *queue, const sp_record *record,
                                        sp_status status)
 {
     const char *label = record->command.label;
@@ -185,33 +186,34 @@ static SP_NOINLINE sp_fault make_fault(sp_soft_queue *queue, const sp_record *re
     return fault;
 }
 
-bool sp__soft_issue_list(sp_soft_queue *queue, const sp_record *record, sp_fault *fault)
+bool sp__queue_issue_list(sp_command_queue *queue, const sp_record *record, sp_fault *fault)
 {
-    const sp_status status = sp__soft_device_of(queue)->options.engine->issue_list(queue, record);
+    const sp_status status = sp__queue_device_of(queue)->options.engine->issue_list(queue, record);
     if (status == SP_UNSUPPORTED) return false;
     if (status != SP_OK) *fault = make_fault(queue, record, status);
     return true;
 }
 
-sp_fault sp__soft_execute(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots)
+sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
+                           const sp_binding *slots)
 {
     sp_binding bindings[SP_MAX_BINDINGS];
     const sp_binding *raw = sp__record_bindings(record);
     const uint32_t count = record->count;
-    const bool is_here = sp__soft_device_of(queue)->options.engine == NULL;
+    const bool is_here = sp__queue_device_of(queue)->options.engine == NULL;
     for (uint32_t i = 0; i < count; i++) {
         bindings[i] = resolve(&raw[i], slots);
         if (is_here) announce(&bindings[i]);
     }
-    sp_fault fault = sp__soft_poison_of(bindings, count);
+    sp_fault fault = sp__queue_poison_of(bindings, count);
     if (SP_LIKELY(fault == SP_NO_FAULT)) {
         const sp_status status = run(queue, record, bindings);
         if (SP_LIKELY(status == SP_OK)) {
-            sp__soft_cure(bindings, count);
+            sp__queue_cure(bindings, count);
             return SP_NO_FAULT;
         }
         fault = make_fault(queue, record, status);
     }
-    sp__soft_skip(record, slots, fault);
+    sp__queue_skip(record, slots, fault);
     return fault;
 }

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of a software device: stop accepting, drain, end the workers, destroy. */
-#include "device/soft/soft.h"
+/* Life of a queue device: stop accepting, drain, end the workers, destroy. */
+#include "device/queue/queue.h"
 
 #include "base/backoff.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
 
-sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *vtable,
-                               const sp_soft_options *options)
+sp_status sp__queue_device_init(sp_queue_device *device, const sp_device_vtable *vtable,
+                                const sp_queue_device_options *options)
 {
     device->base.vtable = vtable;
     device->options = *options;
     SP_TRY(sp__host_executor_start());
-    SP_TRY(sp__soft_throttles_create(device));
-    sp_mutex_init(&device->lock, SP_LOCK_SOFT_DEVICE);
-    const sp_status status = sp__soft_workers_start(device);
+    SP_TRY(sp__queue_throttles_create(device));
+    sp_mutex_init(&device->lock, SP_LOCK_QUEUE_DEVICE);
+    const sp_status status = sp__queue_workers_start(device);
     if (status == SP_OK) return SP_OK;
     sp_mutex_deinit(&device->lock);
-    sp__soft_throttles_destroy(device);
+    sp__queue_throttles_destroy(device);
     return status;
 }
 
-static void drain_queue(sp_soft_queue *queue)
+static void drain_queue(sp_command_queue *queue)
 {
-    const sp_point last = {&queue->base.timeline, sp__soft_queue_close(queue)};
+    const sp_point last = {&queue->base.timeline, sp__command_queue_close(queue)};
     sp_backoff backoff = {0};
     /* Fails only without memory for this thread's record, and then the workers still drain it. */
     while (!sp__point_has_passed(last)) {
@@ -33,20 +33,20 @@ static void drain_queue(sp_soft_queue *queue)
     backoff = (sp_backoff){0};
     /* A helper that has completed the last one may still be firing what waited for it, and that may
      * post to the host executor. Bounded: it is past its last command. */
-    while (!SP_PLANTED(close_before_firing) && sp__soft_is_claimed(queue)) {
+    while (!SP_PLANTED(close_before_firing) && sp__queue_is_claimed(queue)) {
         sp_backoff_turn(&backoff);
     }
 }
 
-void sp__soft_device_stop(sp_dev *base)
+void sp__queue_device_stop(sp_dev *base)
 {
-    sp_soft_device *device = sp__soft_device(base);
+    sp_queue_device *device = sp__queue_device(base);
     sp_mutex_lock(&device->lock);
     device->is_closed = true; /* no queue is published later; the lock orders the others */
     sp_mutex_unlock(&device->lock);
     const uint32_t count = sp_load_relaxed(&device->queue_count);
     for (uint32_t i = 0; i < count; i++) {
-        sp_soft_queue *queue = sp_load_relaxed(&device->queues[i]);
+        sp_command_queue *queue = sp_load_relaxed(&device->queues[i]);
         if (queue != NULL) drain_queue(queue);
     }
     /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait.
@@ -55,18 +55,18 @@ void sp__soft_device_stop(sp_dev *base)
     while (!SP_PLANTED(close_before_visitors) && sp_load_acquire(&device->visitors) != 0) {
         sp_backoff_turn(&backoff);
     }
-    sp__soft_workers_stop(device);
+    sp__queue_workers_stop(device);
 }
 
-void sp__soft_device_deinit(sp_soft_device *device)
+void sp__queue_device_deinit(sp_queue_device *device)
 {
-    sp__soft_device_stop(&device->base);
-    for (uint32_t i = 0; i < SP_SOFT_QUEUES; i++) {
-        sp_soft_queue *queue = sp_load_relaxed(&device->queues[i]);
+    sp__queue_device_stop(&device->base);
+    for (uint32_t i = 0; i < SP_DEVICE_QUEUES; i++) {
+        sp_command_queue *queue = sp_load_relaxed(&device->queues[i]);
         sp_store_relaxed(&device->queues[i], NULL);
-        if (queue != NULL) sp__soft_queue_destroy(&queue->base);
+        if (queue != NULL) sp__command_queue_destroy(&queue->base);
     }
-    sp__soft_throttles_destroy(device);
+    sp__queue_throttles_destroy(device);
     sp_mutex_deinit(&device->lock);
     sp_free(device->workers);
 }

@@ -5,13 +5,13 @@
 #include "base/error.h"
 #include "base/lock_check.h"
 #include "base/thread.h"
-#include "device/soft/soft.h"
-#include "device/soft/soft_engine.h"
-#include "device/soft/soft_record.h"
+#include "device/queue/queue.h"
+#include "device/queue/engine.h"
+#include "device/queue/record.h"
 
 /* One call; on the stack of the thread that makes it. */
 typedef struct host_call {
-    sp_soft_queue *queue;
+    sp_command_queue *queue;
     const sp_record *record;
     sp_thread_record *thread; /* NULL on an executor thread without memory for one */
     sp_status status;         /* what the function returned */
@@ -20,7 +20,7 @@ typedef struct host_call {
 
 static void enter(host_call *call)
 {
-    sp_soft_queue *queue = call->queue;
+    sp_command_queue *queue = call->queue;
     call->point = (sp_point){&queue->base.timeline, sp_load_relaxed(&queue->drained) + 1};
     if (call->thread == NULL) return;
     SP_ASSERT(call->thread->inside == NULL);
@@ -64,11 +64,11 @@ static void leave_failed(host_call *call)
 /* The queue is parked, and waits for this. */
 static void finish_job(host_call *call)
 {
-    sp_soft_queue *queue = call->queue;
+    sp_command_queue *queue = call->queue;
     sp_store_relaxed(&queue->by_host, sp_load_relaxed(&queue->by_host) + 1);
     /* Before anyone can see that the function is done: its streams are free then. */
     sp__host_executor_tidy();
-    sp__soft_unpark(queue);
+    sp__queue_unpark(queue);
 }
 
 static bool executor_thread_ended(void *arg)
@@ -80,7 +80,7 @@ static bool executor_thread_ended(void *arg)
 
 static void run_host_job(sp_host_job *job)
 {
-    sp_soft_queue *queue = SP_CONTAINER_OF(job, sp_soft_queue, job);
+    sp_command_queue *queue = SP_CONTAINER_OF(job, sp_command_queue, job);
     host_call call = {.queue = queue, .record = queue->cursor.host, .thread = sp__thread_record()};
     call_guarded(&call, executor_thread_ended);
     finish_job(&call);
@@ -88,33 +88,33 @@ static void run_host_job(sp_host_job *job)
 
 /* ---- in place ---- */
 
-/* The thread holds the claim, inside sp__soft_drain. */
+/* The thread holds the claim, inside sp__queue_drain. */
 static bool helper_ended(void *arg)
 {
     host_call *call = arg;
-    sp_soft_queue *queue = call->queue;
-    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    sp_command_queue *queue = call->queue;
+    const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     const sp_fpenv fpenv = queue->cursor.fpenv;
     leave_failed(call);
     call->thread->runs_own_functions = false;
-    if (!SP_PLANTED(claim_is_lost)) sp__soft_give_up_with_work(queue);
+    if (!SP_PLANTED(claim_is_lost)) sp__queue_give_up_with_work(queue);
     if (engine != NULL) engine->leave();
     sp_fpenv_leave(fpenv);
     sp__error_abandon_scopes();
     return false;
 }
 
-static bool may_run_here(const sp_soft_queue *queue, const sp_executor *executor)
+static bool may_run_here(const sp_command_queue *queue, const sp_executor *executor)
 {
     return executor->kind == SP_HELPER && executor->record->runs_own_functions &&
            executor->record->number == queue->cursor.thread;
 }
 
-bool sp__soft_host_is_done(sp_soft_queue *queue, const sp_record *record,
-                           const sp_executor *executor)
+bool sp__queue_host_is_done(sp_command_queue *queue, const sp_record *record,
+                            const sp_executor *executor)
 {
     if (queue->cursor.is_host_done) return true;
-    const sp_soft_engine *engine = sp__soft_device_of(queue)->options.engine;
+    const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     if (engine != NULL && !engine->settle(queue)) return false;
     if (may_run_here(queue, executor)) {
         host_call call = {.queue = queue, .record = record, .thread = executor->record};
@@ -124,7 +124,7 @@ bool sp__soft_host_is_done(sp_soft_queue *queue, const sp_record *record,
     queue->cursor.host = record;
     queue->job.run = run_host_job;
     sp_store_relaxed(&queue->parked_on, NULL);
-    sp__soft_become_parked(queue);
+    sp__queue_become_parked(queue);
     const bool is_accepted = sp__host_executor_post(&queue->job);
     SP_ASSERT(is_accepted); /* it stops after every device */
     (void)is_accepted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers: threads that look through the queues for work, nap when there is none, and then sleep
  * until a submit wakes them. And helpers: threads that wait and meanwhile do the same. */
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 
 #include "base/clock.h"
 #include "base/delay.h"
@@ -16,7 +16,7 @@
 /* ---- waking ---- */
 
 /* Wakes one worker of the mask. Whoever clears its bit wakes it, so no wake-up is sent twice. */
-static bool wake_one(sp_soft_device *device, sp_atomic_u64 *mask)
+static bool wake_one(sp_queue_device *device, sp_atomic_u64 *mask)
 {
     uint64_t seen = sp_load_seq_cst(mask);
     while (seen != 0) {
@@ -30,7 +30,7 @@ static bool wake_one(sp_soft_device *device, sp_atomic_u64 *mask)
     return false;
 }
 
-bool sp__soft_ring(sp_soft_device *device, uint32_t count)
+bool sp__queue_ring(sp_queue_device *device, uint32_t count)
 {
     bool is_any = false;
     while (count > 0 &&
@@ -41,9 +41,9 @@ bool sp__soft_ring(sp_soft_device *device, uint32_t count)
     return is_any;
 }
 
-bool sp__soft_notify(sp_soft_device *device)
+bool sp__queue_notify(sp_queue_device *device)
 {
-    /* Sequentially consistent: after the publish, see soft.h. A napper looks by itself; one that
+    /* Sequentially consistent: after the publish, see queue.h. A napper looks by itself; one that
      * sleeps by now is no napper any more for those who have seen its bit in `sleeping`. */
     return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_relaxed(&device->napping) == 0 &&
            wake_one(device, &device->sleeping);
@@ -53,63 +53,63 @@ bool sp__soft_notify(sp_soft_device *device)
 
 /* Sequentially consistent like all that an idle worker looks at once more: a queue that it misses
  * here is filled by a submitter who sees its bit. */
-static sp_soft_queue *queue_at(sp_soft_device *device, uint32_t index)
+static sp_command_queue *queue_at(sp_queue_device *device, uint32_t index)
 {
     return SP_PLANTED(relaxed_queue_at) ? sp_load_relaxed(&device->queues[index])
                                         : sp_load_seq_cst(&device->queues[index]);
 }
 
-static uint32_t queue_count(sp_soft_device *device)
+static uint32_t queue_count(sp_queue_device *device)
 {
     return sp_load_seq_cst(&device->queue_count);
 }
 
 /* Is there anything that another idle worker could do? */
-static bool is_more_work(sp_soft_device *device, const sp_soft_queue *besides)
+static bool is_more_work(sp_queue_device *device, const sp_command_queue *besides)
 {
     const uint32_t count = queue_count(device);
     for (uint32_t i = 0; i < count; i++) {
-        const sp_soft_queue *queue = queue_at(device, i);
-        if (queue != NULL && queue != besides && sp__soft_has_work(queue)) return true;
+        const sp_command_queue *queue = queue_at(device, i);
+        if (queue != NULL && queue != besides && sp__queue_has_work(queue)) return true;
     }
     return false;
 }
 
-static bool drain_if_free(sp_soft_queue *queue)
+static bool drain_if_free(sp_command_queue *queue)
 {
-    if (!sp__soft_claim(queue)) return false;
-    sp_soft_device *device = sp__soft_device_of(queue);
-    if (!SP_PLANTED(keeps_work) && is_more_work(device, queue)) sp__soft_ring(device, 1);
+    if (!sp__queue_claim(queue)) return false;
+    sp_queue_device *device = sp__queue_device_of(queue);
+    if (!SP_PLANTED(keeps_work) && is_more_work(device, queue)) sp__queue_ring(device, 1);
     const sp_executor executor = {.kind = SP_WORKER, .until = UINT64_MAX, .budget = WORKER_BUDGET};
     sp_delay_point();
-    sp__soft_drain(queue, &executor);
+    sp__queue_drain(queue, &executor);
     return true;
 }
 
 /* One round through the queues, each worker from another start. True if there was anything. Free
  * queues first: this worker may have been woken for one, and tiles may take long. */
-static bool look_for_work(sp_soft_worker *worker)
+static bool look_for_work(sp_queue_worker *worker)
 {
-    sp_soft_device *device = worker->device;
+    sp_queue_device *device = worker->device;
     const uint32_t count = queue_count(device);
     bool is_any = false;
     for (uint32_t i = 0; i < count; i++) {
-        sp_soft_queue *queue = queue_at(device, (i + worker->index) % count);
+        sp_command_queue *queue = queue_at(device, (i + worker->index) % count);
         if (queue != NULL && drain_if_free(queue)) is_any = true;
     }
     for (uint32_t i = 0; i < count; i++) {
-        sp_soft_queue *queue = queue_at(device, (i + worker->index) % count);
-        if (queue != NULL && sp__soft_join_tiles(queue)) is_any = true;
+        sp_command_queue *queue = queue_at(device, (i + worker->index) % count);
+        if (queue != NULL && sp__queue_join_tiles(queue)) is_any = true;
     }
     return is_any;
 }
 
-static bool is_any_work(sp_soft_device *device)
+static bool is_any_work(sp_queue_device *device)
 {
     const uint32_t count = queue_count(device);
     for (uint32_t i = 0; i < count; i++) {
-        const sp_soft_queue *queue = queue_at(device, i);
-        if (queue != NULL && (sp__soft_has_work(queue) || sp__soft_has_tiles(queue))) return true;
+        const sp_command_queue *queue = queue_at(device, i);
+        if (queue != NULL && (sp__queue_has_work(queue) || sp__queue_has_tiles(queue))) return true;
     }
     return false;
 }
@@ -117,7 +117,7 @@ static bool is_any_work(sp_soft_device *device)
 /* Sets the worker's bit, looks once more, and parks until woken or until the deadline. Whoever
  * clears the bit counts on this worker, so it runs nothing while the bit is set: a submission that
  * comes meanwhile would wait for the end of that work though other workers are idle. */
-static bool idle_in(sp_soft_worker *worker, sp_atomic_u64 *mask, uint64_t deadline_ns)
+static bool idle_in(sp_queue_worker *worker, sp_atomic_u64 *mask, uint64_t deadline_ns)
 {
     const uint64_t bit = (uint64_t)1 << worker->index;
     sp_fetch_or_seq_cst(mask, bit);
@@ -132,8 +132,8 @@ static bool idle_in(sp_soft_worker *worker, sp_atomic_u64 *mask, uint64_t deadli
 
 static void worker_main(void *arg)
 {
-    sp_soft_worker *worker = arg;
-    sp_soft_device *device = worker->device;
+    sp_queue_worker *worker = arg;
+    sp_queue_device *device = worker->device;
     for (;;) {
         while (look_for_work(worker)) {
         }
@@ -145,21 +145,21 @@ static void worker_main(void *arg)
     }
 }
 
-sp_status sp__soft_workers_start(sp_soft_device *device)
+sp_status sp__queue_workers_start(sp_queue_device *device)
 {
     const uint32_t count = device->options.worker_count;
     device->workers = sp_aligned_malloc(SP_CACHE_LINE, count * sizeof *device->workers);
     if (device->workers == NULL)
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u workers", count);
     for (uint32_t i = 0; i < count; i++) {
-        device->workers[i] = (sp_soft_worker){.device = device, .index = i};
+        device->workers[i] = (sp_queue_worker){.device = device, .index = i};
     }
     while (device->worker_count < count) {
-        sp_soft_worker *worker = &device->workers[device->worker_count];
+        sp_queue_worker *worker = &device->workers[device->worker_count];
         const sp_status status =
             sp_thread_create(&worker->thread, "sp-worker", worker_main, worker);
         if (status != SP_OK) {
-            sp__soft_workers_stop(device);
+            sp__queue_workers_stop(device);
             sp_free(device->workers);
             return status;
         }
@@ -168,7 +168,7 @@ sp_status sp__soft_workers_start(sp_soft_device *device)
     return SP_OK;
 }
 
-void sp__soft_workers_stop(sp_soft_device *device)
+void sp__queue_workers_stop(sp_queue_device *device)
 {
     sp_store_relaxed(&device->is_stopping, 1);
     for (uint32_t i = 0; i < device->worker_count; i++) {
@@ -182,22 +182,22 @@ void sp__soft_workers_stop(sp_soft_device *device)
 
 static bool can_help(const sp_queue *queue)
 {
-    return queue->device->vtable->help == sp__soft_help &&
-           sp__soft_device(queue->device)->options.can_help;
+    return queue->device->vtable->help == sp__queue_help &&
+           sp__queue_device(queue->device)->options.can_help;
 }
 
 /* Runs what is claimable for the executor's point, on its queue or on the ones it is parked behind,
  * there no further than the point that the queue in front is parked on. */
-static void help_chain(sp_soft_queue *queue, sp_executor executor)
+static void help_chain(sp_command_queue *queue, sp_executor executor)
 {
     for (int depth = 0; depth < MAX_CHAIN; depth++) {
-        sp__soft_note_commit(queue);
+        sp__queue_note_commit(queue);
         /* Relaxed: whoever waits acquires the count when it looks whether its point has passed. */
         while (sp_load_relaxed(&queue->base.timeline.done) < executor.until) {
-            if (sp__soft_claim(queue)) {
-                sp__soft_drain(queue, &executor);
+            if (sp__queue_claim(queue)) {
+                sp__queue_drain(queue, &executor);
                 if (sp__point_has_passed(executor.awaited)) return;
-            } else if (!sp__soft_join_tiles(queue)) {
+            } else if (!sp__queue_join_tiles(queue)) {
                 break;
             }
         }
@@ -207,33 +207,33 @@ static void help_chain(sp_soft_queue *queue, sp_executor executor)
         sp_timeline *behind = sp_load_relaxed(&queue->parked_on);
         if (behind == NULL || behind->owner == NULL || !can_help(behind->owner)) return;
         executor.until = sp_load_relaxed(&queue->parked_value);
-        queue = sp__soft_queue(behind->owner);
+        queue = sp__command_queue(behind->owner);
     }
 }
 
-void sp__soft_issue(sp_soft_queue *queue, sp_thread_record *record)
+void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record)
 {
     const sp_executor executor = {.kind = record != NULL ? SP_HELPER : SP_ISSUER,
                                   .record = record,
                                   .until = UINT64_MAX,
                                   .budget = UINT32_MAX,
                                   .awaited = {&queue->base.timeline, UINT64_MAX}};
-    if (!sp__soft_claim(queue)) return;
+    if (!sp__queue_claim(queue)) return;
     /* What fails is told to those who wait for it; this thread's last error is of its calls. */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp__soft_drain(queue, &executor);
+    sp__queue_drain(queue, &executor);
     sp__error_put_back(&scope);
 }
 
-void sp__soft_help(sp_queue *base, uint64_t value)
+void sp__queue_help(sp_queue *base, uint64_t value)
 {
     sp_thread_record *record = can_help(base) ? sp__thread_record() : NULL;
     if (record == NULL) {
-        sp__soft_flush(base);
+        sp__queue_flush(base);
         return;
     }
-    sp_soft_queue *queue = sp__soft_queue(base);
+    sp_command_queue *queue = sp__command_queue(base);
     const sp_executor executor = {.kind = SP_HELPER,
                                   .record = record,
                                   .until = value,
@@ -246,6 +246,6 @@ void sp__soft_help(sp_queue *base, uint64_t value)
     /* After a chain the queue itself may be free again, and then parked on the next point. */
     do {
         help_chain(queue, executor);
-    } while (!sp__point_has_passed(executor.awaited) && sp__soft_has_work(queue));
+    } while (!sp__point_has_passed(executor.awaited) && sp__queue_has_work(queue));
     sp__error_put_back(&scope);
 }

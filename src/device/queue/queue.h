@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software device: an asynchronous accelerator made of threads, under the kinds cpu and null.
+/* The queue device: an asynchronous accelerator made of threads, under the kinds cpu and null.
  *
  * Each queue is a list of records that one thread at a time, the claim's holder, runs in order. One
  * word per queue decides everything: how much was published, and who may run it.
@@ -9,14 +9,14 @@
  *     RUNNING one thread drains it; all fields marked "claim" are that thread's
  *     PARKED  it waits for a point or for a host function, whose end makes it FREE again
  *
- * On cpu and null what is drained is done. With an engine (soft_engine.h) the holder only issues
+ * On cpu and null what is drained is done. With an engine (engine.h) the holder only issues
  * commands to a device that runs them, and the device says later that they are done.
  *
  * submit adds 4 and learns the claim in the same step; a holder gives up with a compare-and-swap
  * that fails if more was published. So between them no work is ever left without somebody who
  * knows of it, and no second look is needed. Workers that find nothing nap, then sleep. */
-#ifndef SP_DEVICE_SOFT_H
-#define SP_DEVICE_SOFT_H
+#ifndef SP_DEVICE_QUEUE_QUEUE_H
+#define SP_DEVICE_QUEUE_QUEUE_H
 
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -26,13 +26,13 @@
 #include "device/host_executor.h"
 #include "device/thread_record.h"
 
-typedef struct sp_soft_engine sp_soft_engine;
+typedef struct sp_queue_engine sp_queue_engine;
 
-#define SP_SOFT_QUEUES 192 /* per device */
-#define SP_SOFT_WORKERS 64 /* per device: the bits of an idle mask */
+#define SP_DEVICE_QUEUES 192 /* per device */
+#define SP_DEVICE_WORKERS 64 /* per device: the bits of an idle mask */
 #define SP_CHUNK_BYTES 16384
 
-typedef struct sp_soft_device sp_soft_device;
+typedef struct sp_queue_device sp_queue_device;
 typedef struct sp_record sp_record;
 
 /* Records, one after the other; an end mark where the next one did not fit. */
@@ -52,7 +52,7 @@ typedef struct sp_pending_wait {
     sp_point point;
 } sp_pending_wait;
 
-/* One running dispatch that other threads may join; see soft_tiles.c. */
+/* One running dispatch that other threads may join; see tiles.c. */
 typedef struct sp_tile_job {
     /* OPEN bit | threads that joined. Opened (release) by the executor after it wrote the fields
      * below; joined (acquire) and left (release) by others; the executor reads 0 (acquire) before
@@ -80,13 +80,13 @@ typedef struct sp_cursor {
     sp_fault fault;           /* why the rest of this submission is skipped */
     bool is_host_done;        /* the host function at the cursor has run */
     const sp_record *host;    /* that function, while the executor runs it */
-    sp_fpenv fpenv;           /* the holder's own, while it is inside sp__soft_drain */
+    sp_fpenv fpenv;           /* the holder's own, while it is inside sp__queue_drain */
     bool has_permit;          /* the throttle has let the dispatch at the cursor in */
     sp_fault host_fault;      /* how it went */
     const sp_record *in_list; /* next record of the list at the cursor, or NULL: not begun */
 } sp_cursor;
 
-typedef struct sp_soft_queue {
+typedef struct sp_command_queue {
     sp_queue base;
     SP_CACHE_ALIGNED sp_atomic_u64 word;
     /* The point that the queue is parked on: a hint for helpers, written before PARKED. The two may
@@ -125,9 +125,9 @@ typedef struct sp_soft_queue {
      * consistent: pairs with whoever wants a signal of that value, and with `wanted` of the
      * timeline. Else relaxed: it only tells whether there is work. */
     sp_atomic_u64 drained;
-    sp_waiter park;                       /* registered while parked on a point */
-    sp_host_job job;                      /* posted while parked on a host function */
-    struct sp_soft_queue *next_throttled; /* guarded by the throttle's lock while parked there */
+    sp_waiter park;                          /* registered while parked on a point */
+    sp_host_job job;                         /* posted while parked on a host function */
+    struct sp_command_queue *next_throttled; /* guarded by the throttle's lock while parked there */
     /* Counters: written by the holder, read by anyone. */
     sp_atomic_u64 by_workers;
     sp_atomic_u64 by_helpers;
@@ -135,45 +135,45 @@ typedef struct sp_soft_queue {
     sp_atomic_u64 tiles_shared;
 
     sp_tile_job tiles;
-} sp_soft_queue;
+} sp_command_queue;
 
 /* One limited quirk. Invariant: a queue is parked only while running == limit. */
 typedef struct sp_throttle {
     sp_mutex lock;
     uint32_t limit;
     uint32_t running SP_GUARDED_BY(lock);
-    sp_soft_queue *first SP_GUARDED_BY(lock); /* parked queues, oldest first */
-    sp_soft_queue **end SP_GUARDED_BY(lock);
+    sp_command_queue *first SP_GUARDED_BY(lock); /* parked queues, oldest first */
+    sp_command_queue **end SP_GUARDED_BY(lock);
 } sp_throttle;
 
-typedef struct sp_soft_worker {
+typedef struct sp_queue_worker {
     SP_CACHE_ALIGNED sp_parker parker;
     sp_thread thread;
-    sp_soft_device *device;
+    sp_queue_device *device;
     uint32_t index;
-} sp_soft_worker;
+} sp_queue_worker;
 
-typedef struct sp_soft_options {
-    uint32_t worker_count;        /* 1 ... SP_SOFT_WORKERS */
-    bool can_help;                /* waiting threads run commands */
-    uint64_t queue_bytes;         /* of records per queue before submit is SP_BUSY */
-    uint32_t max_in_flight;       /* submissions per device before submit is SP_BUSY; 0: no limit */
-    uint64_t nap_ns;              /* how long an idle worker looks in before it sleeps for good */
-    const sp_soft_engine *engine; /* NULL: commands run where they are drained */
-    size_t queue_size;            /* of the engine's own queues, which begin with sp_soft_queue */
+typedef struct sp_queue_device_options {
+    uint32_t worker_count;  /* 1 ... SP_DEVICE_WORKERS */
+    bool can_help;          /* waiting threads run commands */
+    uint64_t queue_bytes;   /* of records per queue before submit is SP_BUSY */
+    uint32_t max_in_flight; /* submissions per device before submit is SP_BUSY; 0: no limit */
+    uint64_t nap_ns;        /* how long an idle worker looks in before it sleeps for good */
+    const sp_queue_engine *engine; /* NULL: commands run where they are drained */
+    size_t queue_size; /* of the engine's own queues, which begin with sp_command_queue */
     /* Called before each command; a status other than SP_OK fails it. NULL: never. */
-    sp_status (*before_command)(sp_soft_device *device, const char *label);
-} sp_soft_options;
+    sp_status (*before_command)(sp_queue_device *device, const char *label);
+} sp_queue_device_options;
 
-struct sp_soft_device {
+struct sp_queue_device {
     sp_dev base;
-    sp_soft_options options;
+    sp_queue_device_options options;
     /* Makes a queue and the stop come one after the other: a queue is closed with the others, or is
      * never made. */
     sp_mutex lock;
     bool is_closed SP_GUARDED_BY(lock);
     /* Queues by index. Published sequentially consistent, never removed before close. */
-    SP_ATOMIC(sp_soft_queue *) queues[SP_SOFT_QUEUES];
+    SP_ATOMIC(sp_command_queue *) queues[SP_DEVICE_QUEUES];
     sp_atomic_u32 queue_count;
     /* Bits of workers that nap or sleep. A worker sets its bit, then looks for work once more; a
      * submitter publishes, then looks at the bits: both sequentially consistent. Whoever clears a
@@ -185,55 +185,55 @@ struct sp_soft_device {
     SP_CACHE_ALIGNED sp_atomic_u64 in_flight; /* kept only with a limit (max_in_flight) */
     /* Threads of other devices that are about to wake us: close waits for them. */
     sp_atomic_u32 visitors;
-    sp_soft_worker *workers; /* constant until deinit */
-    uint32_t worker_count;   /* threads that run: of whoever starts and stops the device */
-    sp_throttle *throttles;  /* one per quirk */
+    sp_queue_worker *workers; /* constant until deinit */
+    uint32_t worker_count;    /* threads that run: of whoever starts and stops the device */
+    sp_throttle *throttles;   /* one per quirk */
 };
 
-static inline sp_soft_queue *sp__soft_queue(sp_queue *queue)
+static inline sp_command_queue *sp__command_queue(sp_queue *queue)
 {
-    return SP_CONTAINER_OF(queue, sp_soft_queue, base);
+    return SP_CONTAINER_OF(queue, sp_command_queue, base);
 }
 
-static inline sp_soft_device *sp__soft_device(sp_dev *device)
+static inline sp_queue_device *sp__queue_device(sp_dev *device)
 {
-    return SP_CONTAINER_OF(device, sp_soft_device, base);
+    return SP_CONTAINER_OF(device, sp_queue_device, base);
 }
 
-static inline sp_soft_device *sp__soft_device_of(const sp_soft_queue *queue)
+static inline sp_queue_device *sp__queue_device_of(const sp_command_queue *queue)
 {
-    return sp__soft_device(queue->base.device);
+    return sp__queue_device(queue->base.device);
 }
 
-/* soft_device.c */
-sp_status sp__soft_device_init(sp_soft_device *device, const sp_device_vtable *vtable,
-                               const sp_soft_options *options);
+/* queue_device.c */
+sp_status sp__queue_device_init(sp_queue_device *device, const sp_device_vtable *vtable,
+                                const sp_queue_device_options *options);
 /* Stops accepting, completes all work, ends the workers. May be called again. */
-void sp__soft_device_stop(sp_dev *device);
+void sp__queue_device_stop(sp_dev *device);
 /* Stops and frees all queues; not `device` itself. */
-void sp__soft_device_deinit(sp_soft_device *device);
+void sp__queue_device_deinit(sp_queue_device *device);
 
-/* soft_queue.c: the functions of the device's table */
-sp_status sp__soft_queue_create(sp_dev *device, uint32_t index, const sp_queue_options *options,
-                                sp_queue **out);
-void sp__soft_queue_destroy(sp_queue *queue);
-void sp__soft_queue_set_batching(sp_queue *queue, bool is_batching);
-void sp__soft_queue_stats(sp_queue *queue, sp_queue_stats *out);
-sp_status sp__soft_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
-void sp__soft_flush(sp_queue *queue);
-uint64_t sp__soft_last_value(sp_queue *queue);
-void sp__soft_each_wait(sp_queue *queue, uint64_t after, uint64_t value, sp_point_visitor visit,
-                        void *ctx);
+/* command_queue.c: the functions of the device's table */
+sp_status sp__command_queue_create(sp_dev *device, uint32_t index, const sp_queue_options *options,
+                                   sp_queue **out);
+void sp__command_queue_destroy(sp_queue *queue);
+void sp__command_queue_set_batching(sp_queue *queue, bool is_batching);
+void sp__command_queue_stats(sp_queue *queue, sp_queue_stats *out);
+sp_status sp__queue_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
+void sp__queue_flush(sp_queue *queue);
+uint64_t sp__queue_last_value(sp_queue *queue);
+void sp__queue_each_wait(sp_queue *queue, uint64_t after, uint64_t value, sp_point_visitor visit,
+                         void *ctx);
 /* Counts a hand-over of everything submitted so far. */
-void sp__soft_note_commit(sp_soft_queue *queue);
+void sp__queue_note_commit(sp_command_queue *queue);
 /* Refuses further submissions with SP_CLOSED and returns the last accepted value. */
-uint64_t sp__soft_queue_close(sp_soft_queue *queue);
+uint64_t sp__command_queue_close(sp_command_queue *queue);
 /* The waits of the submission `value` are met: forget them. */
-void sp__soft_queue_forget_waits(sp_soft_queue *queue, uint64_t value);
+void sp__command_queue_forget_waits(sp_command_queue *queue, uint64_t value);
 /* Gives an emptied chunk back. */
-void sp__soft_chunk_retire(sp_soft_queue *queue, sp_chunk *chunk);
+void sp__queue_chunk_retire(sp_command_queue *queue, sp_chunk *chunk);
 
-/* soft_drain.c: the claim */
+/* drain.c: the claim */
 /* Which thread runs a queue: one of the device's, one that waits, or one that has just submitted
  * and issues to an engine. */
 typedef enum sp_executor_kind { SP_WORKER, SP_HELPER, SP_ISSUER } sp_executor_kind;
@@ -249,80 +249,82 @@ typedef struct sp_executor {
 } sp_executor;
 
 /* Claims the queue if it is free and has work. */
-bool sp__soft_claim(sp_soft_queue *queue);
+bool sp__queue_claim(sp_command_queue *queue);
 /* Runs a claimed queue, then gives the claim up or hands it on. */
-void sp__soft_drain(sp_soft_queue *queue, const sp_executor *executor);
-bool sp__soft_has_work(const sp_soft_queue *queue);
+void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor);
+bool sp__queue_has_work(const sp_command_queue *queue);
 /* Is a thread inside the queue? Once there is none, all that it wrote is visible. */
-bool sp__soft_is_claimed(const sp_soft_queue *queue);
+bool sp__queue_is_claimed(const sp_command_queue *queue);
 /* For engines: parks a claimed queue until its `point` has passed. True: it is no longer ours. */
-bool sp__soft_park_on(sp_soft_queue *queue, sp_point point);
-/* For engines: RUNNING -> PARKED; whoever it waits for calls sp__soft_unpark. */
-void sp__soft_become_parked(sp_soft_queue *queue);
+bool sp__queue_park_on(sp_command_queue *queue, sp_point point);
+/* For engines: RUNNING -> PARKED; whoever it waits for calls sp__queue_unpark. */
+void sp__queue_become_parked(sp_command_queue *queue);
 /* PARKED -> FREE, and somebody is told. */
-void sp__soft_unpark(sp_soft_queue *queue);
+void sp__queue_unpark(sp_command_queue *queue);
 /* RUNNING -> FREE with work left: producers saw RUNNING and told nobody, so a worker is woken. */
-void sp__soft_give_up_with_work(sp_soft_queue *queue);
+void sp__queue_give_up_with_work(sp_command_queue *queue);
 
-/* soft_host.c: host functions of a claimed queue. True once the function of `record` has run. It
- * runs here if this thread submitted it and waits with nothing but the wait to give up; else the
+/* host_function.c: host functions of a claimed queue. True once the function of `record` has run.
+ * It runs here if this thread submitted it and waits with nothing but the wait to give up; else the
  * queue is parked until the host executor has run it: false. */
-bool sp__soft_host_is_done(sp_soft_queue *queue, const sp_record *record,
-                           const sp_executor *executor);
+bool sp__queue_host_is_done(sp_command_queue *queue, const sp_record *record,
+                            const sp_executor *executor);
 
-/* soft_execute.c: one command of a claimed queue. `slots` are the bindings of the list that the
+/* execute.c: one command of a claimed queue. `slots` are the bindings of the list that the
  * record stands in, or NULL. The fault is SP_NO_FAULT if all went well. */
-sp_fault sp__soft_execute(sp_soft_queue *queue, const sp_record *record, const sp_binding *slots);
+sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
+                           const sp_binding *slots);
 /* Has the engine issue a whole list; false if it has to be issued command by command. */
-bool sp__soft_issue_list(sp_soft_queue *queue, const sp_record *record, sp_fault *fault);
+bool sp__queue_issue_list(sp_command_queue *queue, const sp_record *record, sp_fault *fault);
 /* Poisons all that the command would have written. */
-void sp__soft_skip(const sp_record *record, const sp_binding *slots, sp_fault fault);
+void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault fault);
 /* The fault of anything the bindings read. */
-sp_fault sp__soft_poison_of(const sp_binding *bindings, uint32_t count);
+sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count);
 /* What the bindings overwrite as a whole is good again. */
-void sp__soft_cure(const sp_binding *bindings, uint32_t count);
+void sp__queue_cure(const sp_binding *bindings, uint32_t count);
 
-/* soft_tiles.c: the dispatch in queue->tiles */
-sp_status sp__soft_run_tiles(sp_soft_queue *queue);
+/* tiles.c: the dispatch in queue->tiles */
+sp_status sp__queue_run_tiles(sp_command_queue *queue);
 /* Does the queue run a dispatch with tiles that nobody has claimed? */
-bool sp__soft_has_tiles(const sp_soft_queue *queue);
+bool sp__queue_has_tiles(const sp_command_queue *queue);
 /* Joins the queue's running dispatch, if it has one; true if any tile was run. */
-bool sp__soft_join_tiles(sp_soft_queue *queue);
+bool sp__queue_join_tiles(sp_command_queue *queue);
 
-/* soft_workers.c */
-sp_status sp__soft_workers_start(sp_soft_device *device);
+/* workers.c */
+sp_status sp__queue_workers_start(sp_queue_device *device);
 /* Ends and joins the threads; their records stay, for late wake-ups. */
-void sp__soft_workers_stop(sp_soft_device *device);
+void sp__queue_workers_stop(sp_queue_device *device);
 /* After a submit: wakes a sleeper if nobody naps, so that the work is found within a nap. True if
  * it woke one. */
-bool sp__soft_notify(sp_soft_device *device);
+bool sp__queue_notify(sp_queue_device *device);
 /* Wakes up to `count` idle workers at once; true if any. */
-bool sp__soft_ring(sp_soft_device *device, uint32_t count);
+bool sp__queue_ring(sp_queue_device *device, uint32_t count);
 /* The helper side of the table. */
-void sp__soft_help(sp_queue *queue, uint64_t value);
+void sp__queue_help(sp_queue *queue, uint64_t value);
 /* Issues what can be issued, on the calling thread: of devices with an engine. A thread that waits
  * gives its record, and runs its own host functions. */
-void sp__soft_issue(sp_soft_queue *queue, sp_thread_record *record);
+void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record);
 
-/* soft_throttle.c: quirks that limit how many commands run at once */
-sp_status sp__soft_throttles_create(sp_soft_device *device);
-void sp__soft_throttles_destroy(sp_soft_device *device);
+/* throttle.c: quirks that limit how many commands run at once */
+sp_status sp__queue_throttles_create(sp_queue_device *device);
+void sp__queue_throttles_destroy(sp_queue_device *device);
 /* True: go on, and leave afterwards. False: the queue is parked and gone; it comes back, with
  * cursor.has_permit, when it may go on. */
-bool sp__soft_throttle_enter(sp_soft_queue *queue, uint32_t quirk);
-void sp__soft_throttle_leave(sp_soft_device *device, uint32_t quirk);
+bool sp__queue_throttle_enter(sp_command_queue *queue, uint32_t quirk);
+void sp__queue_throttle_leave(sp_queue_device *device, uint32_t quirk);
 
-/* What the tables of all kinds made of software queues share; a kind adds its name, how it closes,
+/* What the tables of all kinds made of command queues share; a kind adds its name, how it closes,
  * and its memory. */
-#define SP_SOFT_VTABLE                                                                             \
-    .stop = sp__soft_device_stop, .queue_create = sp__soft_queue_create,                           \
-    .queue_destroy = sp__soft_queue_destroy, .queue_set_batching = sp__soft_queue_set_batching,    \
-    .queue_stats = sp__soft_queue_stats, .submit = sp__soft_submit, .flush = sp__soft_flush,       \
-    .help = sp__soft_help, .last_value = sp__soft_last_value, .each_wait = sp__soft_each_wait,     \
-    .list_create = sp__soft_list_create, .list_retain = sp__soft_list_retain,                      \
-    .list_release = sp__soft_list_release
+#define SP_QUEUE_VTABLE                                                                            \
+    .stop = sp__queue_device_stop, .queue_create = sp__command_queue_create,                       \
+    .queue_destroy = sp__command_queue_destroy,                                                    \
+    .queue_set_batching = sp__command_queue_set_batching, .queue_stats = sp__command_queue_stats,  \
+    .submit = sp__queue_submit, .flush = sp__queue_flush, .help = sp__queue_help,                  \
+    .last_value = sp__queue_last_value, .each_wait = sp__queue_each_wait,                          \
+    .list_create = sp__queue_list_create, .list_retain = sp__queue_list_retain,                    \
+    .list_release = sp__queue_list_release
 
-/* soft_list.c: records in one block, closed by an end mark, immutable once made */
+/* list.c: records in one block, closed by an end mark, immutable once made */
 struct sp_list {
     /* References of the creator and of every submission that has not completed. */
     sp_atomic_u32 references;
@@ -332,10 +334,10 @@ struct sp_list {
     _Alignas(16) unsigned char bytes[];
 };
 
-const sp_record *sp__soft_list_records(const sp_list *list);
-sp_status sp__soft_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
-                               uint32_t slot_count, sp_list **out);
-void sp__soft_list_retain(sp_list *list);
-void sp__soft_list_release(sp_list *list);
+const sp_record *sp__queue_list_records(const sp_list *list);
+sp_status sp__queue_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
+                                uint32_t slot_count, sp_list **out);
+void sp__queue_list_retain(sp_list *list);
+void sp__queue_list_release(sp_list *list);
 
 #endif

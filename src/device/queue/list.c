@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lists. */
-#include "device/soft/soft.h"
+#include "device/queue/queue.h"
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "device/soft/soft_record.h"
+#include "device/queue/record.h"
 
 static sp_status check_command(const sp_command *command, uint32_t slot_count)
 {
@@ -21,8 +21,8 @@ static sp_status check_command(const sp_command *command, uint32_t slot_count)
     return SP_OK;
 }
 
-sp_status sp__soft_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
-                               uint32_t slot_count, sp_list **out)
+sp_status sp__queue_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
+                                uint32_t slot_count, sp_list **out)
 {
     (void)device;
     size_t total = sizeof(sp_record);
@@ -47,17 +47,17 @@ sp_status sp__soft_list_create(sp_dev *device, const sp_command *commands, uint3
     return SP_OK;
 }
 
-const sp_record *sp__soft_list_records(const sp_list *list)
+const sp_record *sp__queue_list_records(const sp_list *list)
 {
     return (const sp_record *)(const void *)list->bytes;
 }
 
-void sp__soft_list_retain(sp_list *list)
+void sp__queue_list_retain(sp_list *list)
 {
     sp_fetch_add_relaxed(&list->references, 1);
 }
 
-void sp__soft_list_release(sp_list *list)
+void sp__queue_list_release(sp_list *list)
 {
     /* Release and acquire: every reader is done before the block goes. */
     if (sp_fetch_sub_acq_rel(&list->references, 1) != 1) return;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages straight from the system, so that what the allocator gives back really goes back. */
-#include "device/soft/soft_memory.h"
+#include "device/queue/page_memory.h"
 
 #include "base/error.h"
 #include "base/pages.h"
 
-sp_status sp__soft_memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
+sp_status sp__page_memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
 {
     void *host = sp_pages_map(bytes);
     if (host == NULL) {
@@ -16,13 +16,13 @@ sp_status sp__soft_memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
     return SP_OK;
 }
 
-void sp__soft_memory_destroy(sp_memory *memory)
+void sp__page_memory_destroy(sp_memory *memory)
 {
     sp_pages_unmap(memory->host, memory->bytes);
     *memory = (sp_memory){0};
 }
 
-uint64_t sp__soft_memory_total(void)
+uint64_t sp__page_memory_total(void)
 {
     return sp_pages_total_bytes();
 }
