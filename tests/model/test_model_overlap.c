@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/thread.h"
-#include "device/queue/queue.h"
+#include "device/queue/engine.h"
 #include "device/queue/page_memory.h"
 #include "run_fixture.h"
 #include "runtime/runtime_state.h"
@@ -64,7 +64,8 @@ static meeting_device *meeting_open(sp_device *handle)
     memset(device, 0, sizeof *device);
     device->common.base.limits = (sp_device_limits){
         .name = "meeting", .memory_bytes = 1 << 30, .width = WORKERS, .run_slots = RUNNERS};
-    const sp_queue_device_options options = {.worker_count = WORKERS,
+    const sp_queue_device_options options = {.engine = &sp__host_engine,
+                                             .worker_count = WORKERS,
                                              .queue_bytes = 1 << 20,
                                              .nap_ns = 200000,
                                              .before_command = before_command};

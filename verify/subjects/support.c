@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "device/queue/engine.h"
 #include "device/thread_record.h"
 
 /* ---- threads ---- */
@@ -69,7 +70,8 @@ sp_queue_device *sp__subject_device(uint32_t worker_count)
     device->base.vtable = &vtable;
     device->base.limits = (sp_device_limits){
         .name = "subject", .width = 1, .run_slots = 1, .quirk_count = 1, .quirks = &quirk};
-    device->options = (sp_queue_device_options){.worker_count = worker_count,
+    device->options = (sp_queue_device_options){.engine = &sp__host_engine,
+                                                .worker_count = worker_count,
                                                 .can_help = true,
                                                 .queue_bytes = (uint64_t)1 << 20,
                                                 .nap_ns = 1000000};

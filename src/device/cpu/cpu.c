@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/thread.h"
-#include "device/queue/queue.h"
+#include "device/queue/engine.h"
 #include "device/queue/page_memory.h"
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)16 << 20)
@@ -56,6 +56,7 @@ sp_status sp__cpu_open(const sp_cpu_options *options, sp_dev **out)
                          sizeof device->base.limits.name);
     const sp_queue_device_options queues = {
         .worker_count = workers,
+        .engine = &sp__host_engine,
         .can_help = true,
         .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
         .max_in_flight = options->max_in_flight,

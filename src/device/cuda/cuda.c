@@ -171,7 +171,6 @@ static sp_status open_device(sp_cuda_device *device, uint32_t ordinal)
         .queue_bytes = QUEUE_BYTES,
         .nap_ns = NAP_NS,
         .engine = &sp__cuda_engine,
-        .queue_size = sizeof(sp_cuda_queue),
     };
     SP_TRY(sp__queue_device_init(&device->common, &cuda_vtable, &queues));
     const sp_status status = sp__cuda_poller_start(device);

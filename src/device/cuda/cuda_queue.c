@@ -83,7 +83,8 @@ static bool settle(sp_command_queue *commands)
 
 static void finish(sp_command_queue *commands, uint64_t value)
 {
-    /* Somebody sleeps for it who found it not issued yet: see cuda_poller.c. */
+    /* Both sequentially consistent: a sleeper that found it not issued yet, see cuda_poller.c. */
+    sp_store_seq_cst(&commands->drained, value);
     if (SP_UNLIKELY(sp_load_seq_cst(&commands->base.timeline.wanted) <= value)) {
         sp__cuda_watch(&commands->base);
     }
@@ -117,12 +118,14 @@ static void queue_close(sp_command_queue *commands)
 }
 
 const sp_queue_engine sp__cuda_engine = {
+    .queue_size = sizeof(sp_cuda_queue),
+    .is_drained_by_submitters = true,
     .enter = enter,
     .leave = sp__cuda_leave,
     .has_room = has_room,
     .wait = wait_on_gpu,
-    .issue = sp__cuda_issue,
-    .issue_list = sp__cuda_issue_list,
+    .execute = sp__cuda_issue,
+    .execute_list = sp__cuda_issue_list,
     .settle = settle,
     .finish = finish,
     .queue_open = queue_open,

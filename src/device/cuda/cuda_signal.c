@@ -37,7 +37,7 @@ static sp_cuda_signal *newest_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->l
  * too: then it comes a little late, never early. */
 static CUresult record_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->lock)
 {
-    /* Pairs with the store in leave_submission: the driver has the commands up to here. */
+    /* Pairs with the store in finish: the driver has the commands up to here. */
     const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
     sp_cuda_signal *newest = newest_locked(queue);
     const uint64_t known =

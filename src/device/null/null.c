@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/size.h"
-#include "device/queue/queue.h"
+#include "device/queue/engine.h"
 #include "device/queue/page_memory.h"
 
 #define NEVER INT64_MAX
@@ -161,6 +161,7 @@ sp_status sp__null_open(const sp_null_options *options, sp_dev **out)
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open a null device");
     set_up(device, options);
     const sp_queue_device_options queues = {
+        .engine = &sp__host_engine,
         .worker_count = WORKERS,
         .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
         .max_in_flight = options->max_in_flight,

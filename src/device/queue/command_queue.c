@@ -283,7 +283,7 @@ sp_status sp__queue_submit(sp_queue *base, const sp_submission *submission, sp_p
     }
     *out = (sp_point){&base->timeline, value};
     sp_delay_point();
-    if (device->options.engine != NULL) return SP_OK; /* the submitter issues: see kick */
+    if (device->options.engine->is_drained_by_submitters) return SP_OK; /* see kick */
     if ((before & SP_CLAIM_MASK) == SP_FREE && sp__queue_notify(device)) {
         sp_store_relaxed(&queue->rung, value);
     }
@@ -357,8 +357,8 @@ sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_
         return sp__fail(SP_EXHAUSTED, "%s has at most %d streams", base->limits.name,
                         SP_DEVICE_QUEUES);
     }
-    const size_t size =
-        device->options.engine != NULL ? device->options.queue_size : sizeof(sp_command_queue);
+    const sp_queue_engine *engine = device->options.engine;
+    const size_t size = engine->queue_size;
     sp_command_queue *queue = sp_aligned_malloc(SP_CACHE_LINE, size);
     if (queue == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     memset(queue, 0, size);
@@ -384,8 +384,7 @@ sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_
         queue_free(queue);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for stream %u", index);
     }
-    const sp_queue_engine *engine = device->options.engine;
-    const sp_status status = engine != NULL ? engine->queue_open(queue) : SP_OK;
+    const sp_status status = engine->queue_open(queue);
     if (status != SP_OK) {
         queue_free(queue);
         return status;
@@ -404,7 +403,7 @@ void sp__command_queue_destroy(sp_queue *base)
     sp_command_queue *queue = sp__command_queue(base);
     const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     SP_ASSERT(!sp__queue_has_work(queue));
-    if (engine != NULL) engine->queue_close(queue);
+    engine->queue_close(queue);
     queue_free(queue);
 }
 

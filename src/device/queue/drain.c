@@ -126,11 +126,10 @@ static bool enter_submission(sp_command_queue *queue, uint64_t value)
     SP_ASSERT(header->is_header);
     const sp_point *points = sp__record_points((sp_record *)(uintptr_t)header);
     const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
-    if (engine != NULL && !engine->has_room(queue, value)) return false;
+    if (!engine->has_room(queue, value)) return false;
     while (cursor->waits_met < header->count) {
         const sp_point point = points[cursor->waits_met];
-        const bool is_on_device = engine != NULL && engine->wait(queue, point);
-        if (!is_on_device && sp__queue_park_on(queue, point)) return false;
+        if (!engine->wait(queue, point) && sp__queue_park_on(queue, point)) return false;
         cursor->waits_met++;
     }
     sp_fault fault = sp_load_relaxed(&queue->base.device->lost);
@@ -167,25 +166,16 @@ static void note_lease_fault(sp_command_queue *queue, uint64_t value)
 static void leave_submission(sp_command_queue *queue, uint64_t value)
 {
     sp_cursor *cursor = &queue->cursor;
-    sp_timeline *timeline = &queue->base.timeline;
     cursor->is_inside = false;
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
-        sp__timeline_fail(timeline, value, cursor->thread, cursor->fault);
+        sp__timeline_fail(&queue->base.timeline, value, cursor->thread, cursor->fault);
         if (!SP_PLANTED(late_lease_fault)) note_lease_fault(queue, value);
     }
     sp_queue_device *device = sp__queue_device_of(queue);
     if (device->options.max_in_flight > 0) {
         sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
     }
-    const sp_queue_engine *engine = device->options.engine;
-    if (engine != NULL) {
-        /* Sequentially consistent: see watch in cuda_poller.c. */
-        sp_store_seq_cst(&queue->drained, value);
-        engine->finish(queue, value);
-    } else {
-        sp_store_relaxed(&queue->drained, value);
-        sp__timeline_advance(timeline, value);
-    }
+    device->options.engine->finish(queue, value);
     if (SP_PLANTED(late_lease_fault) && cursor->fault != SP_NO_FAULT) {
         note_lease_fault(queue, value);
     }
@@ -227,25 +217,24 @@ static bool run_command(sp_command_queue *queue, const sp_record *record, const 
     return true;
 }
 
-/* Begins the list at the cursor; true if the engine has issued all of it. */
+/* Begins the list at the cursor; true if the engine has executed all of it. */
 static bool enter_list(sp_command_queue *queue, const sp_record *record)
 {
     sp_cursor *cursor = &queue->cursor;
-    const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     cursor->in_list = sp__queue_list_records(record->command.list);
     if (cursor->fault != SP_NO_FAULT) return false;
     cursor->fault = sp__queue_poison_of(sp__record_bindings(record), record->count);
-    if (cursor->fault != SP_NO_FAULT || engine == NULL) return false;
-    return sp__queue_issue_list(queue, record, &cursor->fault);
+    if (cursor->fault != SP_NO_FAULT) return false;
+    return sp__queue_execute_list(queue, record, &cursor->fault);
 }
 
 static bool run_list(sp_command_queue *queue, const sp_record *record, const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
     const sp_binding *slots = sp__record_bindings(record);
-    const bool is_issued = cursor->in_list == NULL && enter_list(queue, record);
-    if (is_issued) count_command(queue, executor);
-    while (!is_issued && !sp__record_is_end(cursor->in_list)) {
+    const bool is_executed = cursor->in_list == NULL && enter_list(queue, record);
+    if (is_executed) count_command(queue, executor);
+    while (!is_executed && !sp__record_is_end(cursor->in_list)) {
         if (!run_command(queue, cursor->in_list, slots, executor)) return false;
         cursor->in_list = sp__record_next(cursor->in_list);
     }
@@ -289,7 +278,7 @@ void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor)
     const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
     const sp_fpenv fpenv = sp_fpenv_enter();
     queue->cursor.fpenv = fpenv;
-    if (engine != NULL) engine->enter(queue);
+    engine->enter(queue);
     for (uint32_t budget = executor->budget;; budget--) {
         const uint64_t drained = sp_load_relaxed(&queue->drained);
         /* Acquire: the records up to what was published. */
@@ -302,6 +291,6 @@ void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor)
         }
         if (!run_submission(queue, drained + 1, executor)) break;
     }
-    if (engine != NULL) engine->leave();
+    engine->leave();
     sp_fpenv_leave(fpenv);
 }

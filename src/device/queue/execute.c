@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Execution of single commands: bindings become host addresses here and nowhere else, are checked
- * for poison, announced to the sanitizers, and handed to the kernel. */
+/* Execution of single commands: bindings are resolved and checked for poison, the engine executes,
+ * and what a failed or skipped command would have written is poisoned. */
 #include "device/queue/queue.h"
 
-#include <string.h>
-
-#include "base/announce.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/lock_check.h"
 #include "device/queue/engine.h"
 #include "device/queue/record.h"
 
@@ -24,22 +19,6 @@ static sp_binding resolve(const sp_binding *binding, const sp_binding *slots)
         resolved.cell = NULL; /* the list as a whole looks after the slot's poison */
     }
     return resolved;
-}
-
-static void *address_of(const sp_binding *binding)
-{
-    return (char *)binding->memory->host + binding->offset;
-}
-
-/* Not for an engine: its device uses the memory later, and the sanitizers do not see it. */
-static void announce(const sp_binding *binding)
-{
-    if (SP_PLANTED(missing_range)) return;
-    if ((binding->access & SP_WRITE) != 0) {
-        sp_announce_write(address_of(binding), binding->bytes);
-    } else {
-        sp_announce_read(address_of(binding), binding->bytes);
-    }
 }
 
 /* ---- poison ---- */
@@ -85,74 +64,13 @@ void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault f
 
 /* ---- commands ---- */
 
-static sp_status dispatch(sp_command_queue *queue, const sp_record *record,
-                          const sp_binding *bindings)
-{
-    const sp_kernel *kernel = record->command.kernel;
-    const uint32_t *grid = record->command.grid;
-    const void *constants = sp__record_constants(record);
-    const uint32_t count = record->count;
-    const uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2];
-    if (total == 0) return SP_OK;
-    if (total > UINT32_MAX / 2) { /* every thread that joins raises the counter once past the end */
-        return sp__fail(SP_INVALID, "a grid of %llu tiles is too large", (unsigned long long)total);
-    }
-    if (total == 1) {
-        void *addresses[SP_MAX_BINDINGS];
-        for (uint32_t i = 0; i < count; i++) addresses[i] = address_of(&bindings[i]);
-        const sp_tile tile = {.grid = {1, 1, 1}, .bindings = addresses, .constants = constants};
-        sp_lock_check_none("a kernel");
-        return kernel->run(&tile);
-    }
-    sp_tile_job *tiles = &queue->tiles;
-    tiles->kernel = kernel;
-    tiles->constants = constants;
-    memcpy(tiles->grid, grid, sizeof tiles->grid);
-    sp_store_relaxed(&tiles->total, (uint32_t)total);
-    for (uint32_t i = 0; i < count; i++) tiles->bindings[i] = address_of(&bindings[i]);
-    return sp__queue_run_tiles(queue);
-}
-
-static void fill(const sp_binding *target, const void *pattern, uint32_t pattern_bytes)
-{
-    unsigned char *bytes = address_of(target);
-    if (pattern_bytes == 1) {
-        memset(bytes, *(const unsigned char *)pattern, target->bytes);
-        return;
-    }
-    for (uint64_t at = 0; at + pattern_bytes <= target->bytes; at += pattern_bytes) {
-        memcpy(bytes + at, pattern, pattern_bytes);
-    }
-}
-
 static sp_status run(sp_command_queue *queue, const sp_record *record, const sp_binding *bindings)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
     if (device->options.before_command != NULL) {
         SP_TRY(device->options.before_command(device, record->command.label));
     }
-    if (device->options.engine != NULL)
-        return device->options.engine->issue(queue, record, bindings);
-    switch ((sp_command_type)record->type) {
-    case SP_COMMAND_DISPATCH:
-        return dispatch(queue, record, bindings);
-    case SP_COMMAND_COPY:
-        SP_ASSERT(record->count == 2);
-        memmove(address_of(&bindings[0]), address_of(&bindings[1]), bindings[0].bytes);
-        return SP_OK;
-    case SP_COMMAND_FILL:
-        SP_ASSERT(record->count == 1);
-        fill(&bindings[0], sp__record_constants(record), record->constant_bytes);
-        return SP_OK;
-    case SP_COMMAND_TIMESTAMP:
-        /* Release: whoever reads the time sees that the commands before it are done. */
-        sp_store_relaxed(record->command.timestamp, sp_clock_now());
-        return SP_OK;
-    case SP_COMMAND_HOST:
-    case SP_COMMAND_LIST:
-        break; /* the drain unpacks these */
-    }
-    return sp__fail(SP_INTERNAL, "unknown command %u", record->type);
+    return device->options.engine->execute(queue, record, bindings);
 }
 
 static const char *name_of(const sp_record *record)
@@ -186,9 +104,10 @@ static SP_NOINLINE sp_fault make_fault(sp_command_queue *queue, const sp_record 
     return fault;
 }
 
-bool sp__queue_issue_list(sp_command_queue *queue, const sp_record *record, sp_fault *fault)
+bool sp__queue_execute_list(sp_command_queue *queue, const sp_record *record, sp_fault *fault)
 {
-    const sp_status status = sp__queue_device_of(queue)->options.engine->issue_list(queue, record);
+    const sp_status status =
+        sp__queue_device_of(queue)->options.engine->execute_list(queue, record);
     if (status == SP_UNSUPPORTED) return false;
     if (status != SP_OK) *fault = make_fault(queue, record, status);
     return true;
@@ -200,11 +119,7 @@ sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
     sp_binding bindings[SP_MAX_BINDINGS];
     const sp_binding *raw = sp__record_bindings(record);
     const uint32_t count = record->count;
-    const bool is_here = sp__queue_device_of(queue)->options.engine == NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        bindings[i] = resolve(&raw[i], slots);
-        if (is_here) announce(&bindings[i]);
-    }
+    for (uint32_t i = 0; i < count; i++) bindings[i] = resolve(&raw[i], slots);
     sp_fault fault = sp__queue_poison_of(bindings, count);
     if (SP_LIKELY(fault == SP_NO_FAULT)) {
         const sp_status status = run(queue, record, bindings);

@@ -98,7 +98,7 @@ static bool helper_ended(void *arg)
     leave_failed(call);
     call->thread->runs_own_functions = false;
     if (!SP_PLANTED(claim_is_lost)) sp__queue_give_up_with_work(queue);
-    if (engine != NULL) engine->leave();
+    engine->leave();
     sp_fpenv_leave(fpenv);
     sp__error_abandon_scopes();
     return false;
@@ -115,7 +115,7 @@ bool sp__queue_host_is_done(sp_command_queue *queue, const sp_record *record,
 {
     if (queue->cursor.is_host_done) return true;
     const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
-    if (engine != NULL && !engine->settle(queue)) return false;
+    if (!engine->settle(queue)) return false;
     if (may_run_here(queue, executor)) {
         host_call call = {.queue = queue, .record = record, .thread = executor->record};
         call_guarded(&call, helper_ended);

@@ -9,8 +9,8 @@
  *     RUNNING one thread drains it; all fields marked "claim" are that thread's
  *     PARKED  it waits for a point or for a host function, whose end makes it FREE again
  *
- * On cpu and null what is drained is done. With an engine (engine.h) the holder only issues
- * commands to a device that runs them, and the device says later that they are done.
+ * The device's engine (engine.h) runs the commands that are drained, or issues them to processors
+ * of its own, which say later that they are done.
  *
  * submit adds 4 and learns the claim in the same step; a holder gives up with a compare-and-swap
  * that fails if more was published. So between them no work is ever left without somebody who
@@ -121,9 +121,8 @@ typedef struct sp_command_queue {
 
     /* The claim's holder; handed over by the release and acquire of `word`. */
     SP_CACHE_ALIGNED sp_cursor cursor;
-    /* Newest value whose commands have been run or issued. With an engine written sequentially
-     * consistent: pairs with whoever wants a signal of that value, and with `wanted` of the
-     * timeline. Else relaxed: it only tells whether there is work. */
+    /* Newest value whose commands have been run or issued; written by the engine. Tells whether
+     * there is work, and on a GPU what there can be a signal of. */
     sp_atomic_u64 drained;
     sp_waiter park;                          /* registered while parked on a point */
     sp_host_job job;                         /* posted while parked on a host function */
@@ -159,8 +158,7 @@ typedef struct sp_queue_device_options {
     uint64_t queue_bytes;   /* of records per queue before submit is SP_BUSY */
     uint32_t max_in_flight; /* submissions per device before submit is SP_BUSY; 0: no limit */
     uint64_t nap_ns;        /* how long an idle worker looks in before it sleeps for good */
-    const sp_queue_engine *engine; /* NULL: commands run where they are drained */
-    size_t queue_size; /* of the engine's own queues, which begin with sp_command_queue */
+    const sp_queue_engine *engine;
     /* Called before each command; a status other than SP_OK fails it. NULL: never. */
     sp_status (*before_command)(sp_queue_device *device, const char *label);
 } sp_queue_device_options;
@@ -274,8 +272,8 @@ bool sp__queue_host_is_done(sp_command_queue *queue, const sp_record *record,
  * record stands in, or NULL. The fault is SP_NO_FAULT if all went well. */
 sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
                            const sp_binding *slots);
-/* Has the engine issue a whole list; false if it has to be issued command by command. */
-bool sp__queue_issue_list(sp_command_queue *queue, const sp_record *record, sp_fault *fault);
+/* Has the engine execute a whole list; false if it goes command by command. */
+bool sp__queue_execute_list(sp_command_queue *queue, const sp_record *record, sp_fault *fault);
 /* Poisons all that the command would have written. */
 void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault fault);
 /* The fault of anything the bindings read. */
