@@ -85,12 +85,6 @@ static void staging_destroy(sp_memory *memory)
 
 /* ---- life ---- */
 
-static void cuda_stop(sp_dev *dev)
-{
-    sp__queue_device_stop(dev);
-    sp__cuda_poller_stop(sp__cuda_device(dev));
-}
-
 /* What open_device has made so far, in reverse. */
 static void free_device(sp_cuda_device *device)
 {
@@ -107,14 +101,14 @@ static void free_device(sp_cuda_device *device)
 static void cuda_close(sp_dev *dev)
 {
     sp_cuda_device *device = sp__cuda_device(dev);
-    cuda_stop(dev);
-    sp__queue_device_deinit(&device->common);
+    sp__gpu_device_stop(dev);
+    sp__queue_device_deinit(&device->gpu.common);
     free_device(device);
 }
 
 static const sp_device_vtable cuda_vtable = {
     .kind = &sp__cuda_kind,
-    .stop = cuda_stop,
+    .stop = sp__gpu_device_stop,
     .close = cuda_close,
     .memory_create = memory_create,
     .memory_destroy = memory_destroy,
@@ -125,10 +119,10 @@ static const sp_device_vtable cuda_vtable = {
     .queue_set_batching = sp__command_queue_set_batching,
     .queue_stats = sp__command_queue_stats,
     .submit = sp__queue_submit,
-    .kick = sp__cuda_kick,
-    .watch = sp__cuda_watch,
-    .flush = sp__cuda_flush,
-    .help = sp__cuda_help,
+    .kick = sp__gpu_kick,
+    .watch = sp__gpu_watch,
+    .flush = sp__gpu_flush,
+    .help = sp__gpu_help,
     .last_value = sp__queue_last_value,
     .each_wait = sp__queue_each_wait,
     .list_create = sp__cuda_list_create,
@@ -138,7 +132,7 @@ static const sp_device_vtable cuda_vtable = {
 
 static sp_status describe(sp_cuda_device *device, uint32_t ordinal)
 {
-    sp_device_limits *limits = &device->common.base.limits;
+    sp_device_limits *limits = &device->gpu.common.base.limits;
     size_t bytes = 0;
     int is_managed = 0;
     SP_CUDA_TRY(cuDeviceTotalMem, &bytes, device->ordinal);
@@ -172,10 +166,8 @@ static sp_status open_device(sp_cuda_device *device, uint32_t ordinal)
         .nap_ns = NAP_NS,
         .engine = &sp__cuda_engine,
     };
-    SP_TRY(sp__queue_device_init(&device->common, &cuda_vtable, &queues));
-    const sp_status status = sp__cuda_poller_start(device);
-    if (status != SP_OK) sp__queue_device_deinit(&device->common);
-    return status;
+    device->gpu.driver = &sp__cuda_driver;
+    return sp__gpu_device_init(&device->gpu, &cuda_vtable, &queues);
 }
 
 sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
@@ -195,6 +187,6 @@ sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
         free_device(device);
         return status;
     }
-    *out = &device->common.base;
+    *out = &device->gpu.common.base;
     return SP_OK;
 }

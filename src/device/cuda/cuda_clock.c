@@ -103,12 +103,25 @@ void sp__cuda_clock_close(sp_cuda_device *device)
 
 /* ---- stamps ---- */
 
+/* The analysis knows no member of a member as a lock, but the parameter of a function. */
+static sp_cuda_stamps *stamps_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->gpu.lock)
+{
+    return &queue->stamps;
+}
+
+void sp__cuda_stamps_init(sp_cuda_queue *queue)
+{
+    sp_mutex_lock(&queue->gpu.lock);
+    stamps_locked(queue)->end = &stamps_locked(queue)->first;
+    sp_mutex_unlock(&queue->gpu.lock);
+}
+
 static sp_cuda_stamp *stamp_take(sp_cuda_queue *queue)
 {
-    sp_mutex_lock(&queue->lock);
-    sp_cuda_stamp *stamp = queue->free_stamps;
-    if (stamp != NULL) queue->free_stamps = stamp->next;
-    sp_mutex_unlock(&queue->lock);
+    sp_mutex_lock(&queue->gpu.lock);
+    sp_cuda_stamp *stamp = stamps_locked(queue)->free;
+    if (stamp != NULL) stamps_locked(queue)->free = stamp->next;
+    sp_mutex_unlock(&queue->gpu.lock);
     if (stamp != NULL) return stamp;
     stamp = sp_calloc(1, sizeof *stamp);
     if (stamp == NULL) return NULL;
@@ -117,10 +130,11 @@ static sp_cuda_stamp *stamp_take(sp_cuda_queue *queue)
     return NULL;
 }
 
-static void stamp_give_locked(sp_cuda_queue *queue, sp_cuda_stamp *stamp) SP_REQUIRES(&queue->lock)
+static void stamp_give_locked(sp_cuda_queue *queue, sp_cuda_stamp *stamp)
+    SP_REQUIRES(&queue->gpu.lock)
 {
-    stamp->next = queue->free_stamps;
-    queue->free_stamps = stamp;
+    stamp->next = stamps_locked(queue)->free;
+    stamps_locked(queue)->free = stamp;
 }
 
 static sp_status stamp_begin(sp_cuda_queue *queue, sp_cuda_stamp *stamp)
@@ -137,17 +151,17 @@ sp_status sp__cuda_stamp(sp_cuda_queue *queue, sp_atomic_u64 *target)
     sp_cuda_stamp *stamp = stamp_take(queue);
     if (stamp == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a timestamp");
     const sp_status status = stamp_begin(queue, stamp);
-    sp_mutex_lock(&queue->lock);
+    sp_mutex_lock(&queue->gpu.lock);
     if (status == SP_OK) {
-        stamp->value = sp_load_relaxed(&queue->common.drained) + 1;
+        stamp->value = sp_load_relaxed(&queue->gpu.common.drained) + 1;
         stamp->target = target;
         stamp->next = NULL;
-        *queue->stamps_end = stamp;
-        queue->stamps_end = &stamp->next;
+        *stamps_locked(queue)->end = stamp;
+        stamps_locked(queue)->end = &stamp->next;
     } else {
         stamp_give_locked(queue, stamp);
     }
-    sp_mutex_unlock(&queue->lock);
+    sp_mutex_unlock(&queue->gpu.lock);
     return status;
 }
 
@@ -162,23 +176,24 @@ static uint64_t time_of(const sp_cuda_stamp *stamp)
 
 void sp__cuda_stamps_resolve_locked(sp_cuda_queue *queue, uint64_t value)
 {
-    while (queue->stamps != NULL && queue->stamps->value <= value) {
-        sp_cuda_stamp *stamp = queue->stamps;
-        queue->stamps = stamp->next;
-        if (queue->stamps == NULL) queue->stamps_end = &queue->stamps;
-        /* Release: whoever reads the time sees that the commands before it are done. */
+    sp_cuda_stamps *stamps = stamps_locked(queue);
+    while (stamps->first != NULL && stamps->first->value <= value) {
+        sp_cuda_stamp *stamp = stamps->first;
+        stamps->first = stamp->next;
+        if (stamps->first == NULL) stamps->end = &stamps->first;
+        /* Relaxed: the reader acquires `done`, which is raised afterwards. */
         sp_store_relaxed(stamp->target, time_of(stamp));
         epoch_drop(sp__cuda_device_of(queue), stamp->epoch);
         stamp_give_locked(queue, stamp);
     }
 }
 
-void sp__cuda_stamps_free(sp_cuda_queue *queue)
+void sp__cuda_stamps_deinit(sp_cuda_queue *queue)
 {
-    sp_mutex_lock(&queue->lock);
-    sp_cuda_stamp *stamp = queue->free_stamps;
-    queue->free_stamps = NULL;
-    sp_mutex_unlock(&queue->lock);
+    sp_mutex_lock(&queue->gpu.lock);
+    sp_cuda_stamp *stamp = stamps_locked(queue)->free;
+    stamps_locked(queue)->free = NULL;
+    sp_mutex_unlock(&queue->gpu.lock);
     while (stamp != NULL) {
         sp_cuda_stamp *next = stamp->next;
         SP_CUDA(cuEventDestroy)(stamp->event);

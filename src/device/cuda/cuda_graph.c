@@ -224,7 +224,7 @@ sp_status sp__cuda_issue_list(sp_command_queue *commands, const sp_record *recor
     cuda_graph *graph = record->command.list->issued;
     if (graph == NULL) return SP_UNSUPPORTED;
     if (graph->exec == NULL) return SP_OK;
-    sp_store_relaxed(&sp__cuda_queue(commands)->last_issued, graph->name);
+    sp_store_relaxed(&sp__gpu_queue(commands)->last_issued, graph->name);
     sp_mutex_lock(&graph->lock);
     const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(commands)->stream);
     sp_mutex_unlock(&graph->lock);

@@ -35,7 +35,7 @@ static sp_status dispatch(sp_cuda_queue *queue, const sp_record *record, const s
     SP_TRY(sp__cuda_launch_make(device, record->command.kernel, record->command.grid, bindings,
                                 record->count, sp__record_constants(record), &launch));
     if (sp__cuda_launch_is_empty(&launch)) return SP_OK;
-    sp_store_relaxed(&queue->last_issued, record->command.kernel->name);
+    sp_store_relaxed(&queue->gpu.last_issued, record->command.kernel->name);
     const sp_launch_shape *shape = &launch.shape;
     const CUresult result = SP_CUDA(cuLaunchKernel)(
         launch.function, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine below a cuda queue, and the calls of those who submit and wait. */
-#include "base/clock.h"
+/* A CUstream for each queue, and what the parts that all GPUs share ask of the driver. */
 #include "base/error.h"
 #include "device/cuda/cuda_device.h"
-
-/* How long a waiting thread asks the driver by itself before it sleeps and leaves that to the
- * poller: about what a sleep and a wake-up cost, several times over. */
-#define SPIN_NS 100000u
-#define LOOKS_PER_CLOCK 16
 
 /* ---- the calling thread ---- */
 
@@ -22,9 +16,9 @@ void sp__cuda_leave(void)
     SP_CUDA(cuCtxPopCurrent)(&popped);
 }
 
-static void enter(sp_command_queue *queue)
+static void enter(const sp_gpu_device *device)
 {
-    sp__cuda_enter(sp__cuda_device_of(sp__cuda_queue(queue)));
+    sp__cuda_enter(SP_CONTAINER_OF(device, sp_cuda_device, gpu));
 }
 
 sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char *call,
@@ -33,74 +27,99 @@ sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char 
     if (SP_LIKELY(result == CUDA_SUCCESS)) return SP_OK;
     const sp_status status = sp__cuda_check(result, call, what);
     if (status == SP_DEVICE_LOST) {
-        sp__device_lose(&device->common.base, sp__fault_new(SP_DEVICE_LOST));
+        sp__device_lose(&device->gpu.common.base, sp__fault_new(SP_DEVICE_LOST));
     }
     return status;
 }
 
+/* ---- the driver ---- */
+
+static CUevent event_of(sp_gpu_event *event)
+{
+    return (CUevent)(void *)event;
+}
+
+static sp_gpu_result result_of(CUresult result)
+{
+    if (result == CUDA_SUCCESS) return SP_GPU_DONE;
+    return result == CUDA_ERROR_NOT_READY ? SP_GPU_NOT_READY : (sp_gpu_result)result;
+}
+
+static const sp_cuda_queue *queue_of(const sp_gpu_queue *queue)
+{
+    return SP_CONTAINER_OF(queue, sp_cuda_queue, gpu);
+}
+
+static sp_gpu_result event_create(sp_gpu_event **out)
+{
+    CUevent event = NULL;
+    const CUresult result = SP_CUDA(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
+    *out = (sp_gpu_event *)(void *)event;
+    return result_of(result);
+}
+
+static void event_destroy(sp_gpu_event *event)
+{
+    SP_CUDA(cuEventDestroy)(event_of(event));
+}
+
+static sp_gpu_result event_record(sp_gpu_event *event, const sp_gpu_queue *queue)
+{
+    return result_of(SP_CUDA(cuEventRecord)(event_of(event), queue_of(queue)->stream));
+}
+
+static sp_gpu_result event_query(sp_gpu_event *event)
+{
+    return result_of(SP_CUDA(cuEventQuery)(event_of(event)));
+}
+
+static sp_gpu_result event_wait(const sp_gpu_queue *queue, sp_gpu_event *event)
+{
+    return result_of(SP_CUDA(cuStreamWaitEvent)(queue_of(queue)->stream, event_of(event), 0));
+}
+
+/* Under queue->lock, which the analysis does not see through the table. */
+static void passed(sp_gpu_queue *queue, uint64_t value) SP_NO_LOCK_ANALYSIS
+{
+    sp__cuda_stamps_resolve_locked(SP_CONTAINER_OF(queue, sp_cuda_queue, gpu), value);
+}
+
+static sp_status check(sp_gpu_device *device, sp_gpu_result result, sp_gpu_call call,
+                       const char *what)
+{
+    static const char *const names[] = {[SP_GPU_CREATE] = "cuEventCreate",
+                                        [SP_GPU_RECORD] = "cuEventRecord",
+                                        [SP_GPU_QUERY] = "cuEventQuery",
+                                        [SP_GPU_WAIT] = "cuStreamWaitEvent"};
+    return sp__cuda_check_on(SP_CONTAINER_OF(device, sp_cuda_device, gpu), (CUresult)result,
+                             names[call], what);
+}
+
+const sp_gpu_driver sp__cuda_driver = {
+    .enter = enter,
+    .leave = sp__cuda_leave,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .passed = passed,
+    .check = check,
+};
+
 /* ---- the engine ---- */
-
-static bool has_room(sp_command_queue *commands, uint64_t value)
-{
-    if (value <= SP_CUDA_MAX_IN_FLIGHT) return true;
-    const sp_point point = {&commands->base.timeline, value - SP_CUDA_MAX_IN_FLIGHT};
-    if (sp__point_has_passed(point)) return true;
-    sp__cuda_poll(sp__cuda_queue(commands));
-    return !sp__queue_park_on(commands, point);
-}
-
-/* A point of a cuda queue that has been issued can be waited for on the GPU; and its outcome is
- * known by now, but for the loss of the device. */
-static bool wait_on_gpu(sp_command_queue *commands, sp_point point)
-{
-    if (sp__point_has_passed(point)) return true;
-    sp_queue *owner = point.timeline->owner;
-    if (owner == NULL || owner->device->vtable != commands->base.device->vtable) return false;
-    sp_cuda_queue *behind = sp__cuda_queue(sp__command_queue(owner));
-    if (sp_load_seq_cst(&behind->common.drained) < point.value) return false;
-    return sp__cuda_wait_signal(behind, point.value, sp__cuda_queue(commands)->stream) == SP_OK;
-}
-
-static bool settle(sp_command_queue *commands)
-{
-    sp_cuda_queue *queue = sp__cuda_queue(commands);
-    sp_cuda_device *device = sp__cuda_device_of(queue);
-    CUresult result = CUDA_SUCCESS;
-    if (!queue->is_settling) result = SP_CUDA(cuEventRecord)(queue->settle, queue->stream);
-    queue->is_settling = true;
-    if (result == CUDA_SUCCESS) result = SP_CUDA(cuEventQuery)(queue->settle);
-    if (result != CUDA_ERROR_NOT_READY) {
-        queue->is_settling = false;
-        (void)sp__cuda_check_on(device, result, "cuEventQuery", "before a host function");
-        return true;
-    }
-    sp_store_relaxed(&commands->parked_on, NULL);
-    sp__queue_become_parked(commands);
-    sp_store_seq_cst(&queue->must_settle, 1);
-    sp__cuda_watch(&commands->base);
-    return false;
-}
-
-static void finish(sp_command_queue *commands, uint64_t value)
-{
-    /* Both sequentially consistent: a sleeper that found it not issued yet, see cuda_poller.c. */
-    sp_store_seq_cst(&commands->drained, value);
-    if (SP_UNLIKELY(sp_load_seq_cst(&commands->base.timeline.wanted) <= value)) {
-        sp__cuda_watch(&commands->base);
-    }
-}
 
 static sp_status queue_open(sp_command_queue *commands)
 {
     sp_cuda_queue *queue = sp__cuda_queue(commands);
-    sp_mutex_init(&queue->lock, SP_LOCK_CUDA_QUEUE);
-    sp_mutex_lock(&queue->lock);
-    queue->stamps_end = &queue->stamps;
-    sp_mutex_unlock(&queue->lock);
-    sp__cuda_enter(sp__cuda_device_of(queue));
-    sp_status status = sp__cuda_check(
-        SP_CUDA(cuStreamCreate)(&queue->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", NULL);
-    if (status == SP_OK) status = sp__cuda_signals_open(queue);
+    sp_cuda_device *device = sp__cuda_device_of(queue);
+    sp__cuda_enter(device);
+    sp_status status = sp__gpu_queue_open(&queue->gpu);
+    sp__cuda_stamps_init(queue);
+    if (status == SP_OK) {
+        const CUresult result = SP_CUDA(cuStreamCreate)(&queue->stream, CU_STREAM_NON_BLOCKING);
+        status = sp__cuda_check(result, "cuStreamCreate", NULL);
+    }
     sp__cuda_leave();
     if (status != SP_OK) sp__cuda_engine.queue_close(commands);
     return status;
@@ -110,74 +129,23 @@ static void queue_close(sp_command_queue *commands)
 {
     sp_cuda_queue *queue = sp__cuda_queue(commands);
     sp__cuda_enter(sp__cuda_device_of(queue));
-    sp__cuda_stamps_free(queue);
-    sp__cuda_signals_close(queue);
+    sp__cuda_stamps_deinit(queue);
+    sp__gpu_queue_close(&queue->gpu);
     if (queue->stream != NULL) SP_CUDA(cuStreamDestroy)(queue->stream);
     sp__cuda_leave();
-    sp_mutex_deinit(&queue->lock);
 }
 
 const sp_queue_engine sp__cuda_engine = {
     .queue_size = sizeof(sp_cuda_queue),
     .is_drained_by_submitters = true,
-    .enter = enter,
+    .enter = sp__gpu_enter,
     .leave = sp__cuda_leave,
-    .has_room = has_room,
-    .wait = wait_on_gpu,
+    .has_room = sp__gpu_has_room,
+    .wait = sp__gpu_wait,
     .execute = sp__cuda_issue,
     .execute_list = sp__cuda_issue_list,
-    .settle = settle,
-    .finish = finish,
+    .settle = sp__gpu_settle,
+    .finish = sp__gpu_finish,
     .queue_open = queue_open,
     .queue_close = queue_close,
 };
-
-/* ---- those who submit and wait ---- */
-
-void sp__cuda_kick(sp_queue *base)
-{
-    sp_command_queue *commands = sp__command_queue(base);
-    sp__queue_note_commit(commands);
-    sp__queue_issue(commands, NULL);
-}
-
-void sp__cuda_flush(sp_queue *base)
-{
-    sp_cuda_queue *queue = sp__cuda_queue(sp__command_queue(base));
-    if (!sp__cuda_is_busy(queue)) return;
-    sp_error_scope scope;
-    sp__error_set_aside(&scope);
-    sp__cuda_enter(sp__cuda_device_of(queue));
-    sp__cuda_poll(queue);
-    sp__cuda_leave();
-    sp__error_put_back(&scope);
-}
-
-/* Asks until the point has passed or the time is over. What this thread is waiting for may become
- * free to be issued meanwhile. */
-static void spin(sp_cuda_queue *queue, sp_point point, sp_thread_record *record)
-{
-    const uint64_t deadline = sp_clock_now() + SPIN_NS;
-    for (uint32_t look = 1;; look++) {
-        sp__cuda_poll(queue);
-        if (sp__point_has_passed(point)) return;
-        if (sp__queue_has_work(&queue->common)) sp__queue_issue(&queue->common, record);
-        if (look % LOOKS_PER_CLOCK == 0 && sp_clock_now() >= deadline) return;
-        sp_spin_hint();
-    }
-}
-
-void sp__cuda_help(sp_queue *base, uint64_t value)
-{
-    sp_cuda_queue *queue = sp__cuda_queue(sp__command_queue(base));
-    sp_thread_record *record = sp__thread_record();
-    /* What fails here is told to those who wait for it; this thread's last error is of its calls.
-     */
-    sp_error_scope scope;
-    sp__error_set_aside(&scope);
-    sp__queue_issue(&queue->common, record);
-    sp__cuda_enter(sp__cuda_device_of(queue));
-    spin(queue, (sp_point){&base->timeline, value}, record);
-    sp__cuda_leave();
-    sp__error_put_back(&scope);
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The poller: a thread that asks the driver for those who sleep.
+/* The poller: a thread that asks the driver for the threads that sleep.
  *
  *     somebody sleeps for a point of a queue whose GPU work is not done
  *         =>  the queue is watched, and the poller is awake or about to be
@@ -11,24 +11,24 @@
  * pair one sees the other. */
 #include "base/clock.h"
 #include "base/delay.h"
-#include "device/cuda/cuda_device.h"
+#include "device/gpu/gpu.h"
 
 /* Rounds without news before the poller sleeps between them, and for how long. */
 #define BUSY_ROUNDS 4000
 #define REST_NS 20000u
 
-static bool is_needed(sp_cuda_queue *queue)
+static bool is_needed(sp_gpu_queue *queue)
 {
     sp_timeline *timeline = &queue->common.base.timeline;
     const bool is_slept_for = sp_load_seq_cst(&timeline->wanted) != UINT64_MAX ||
                               sp_load_seq_cst(&queue->must_settle) != 0;
-    return is_slept_for && sp__cuda_is_busy(queue);
+    return is_slept_for && sp__gpu_is_busy(queue);
 }
 
 /* Asks for one watched queue; false if it need not be asked again. */
-static bool look_after(sp_cuda_queue *queue)
+static bool look_after(sp_gpu_queue *queue)
 {
-    sp__cuda_poll(queue);
+    sp__gpu_poll(queue);
     if (is_needed(queue)) return true;
     sp_store_seq_cst(&queue->is_watched, 0);
     sp_delay_point();
@@ -37,15 +37,15 @@ static bool look_after(sp_cuda_queue *queue)
     return true;
 }
 
-static sp_cuda_queue *watched_at(sp_cuda_device *device, uint32_t index)
+static sp_gpu_queue *watched_at(sp_gpu_device *device, uint32_t index)
 {
     sp_command_queue *commands = sp_load_seq_cst(&device->common.queues[index]);
     if (commands == NULL) return NULL;
-    sp_cuda_queue *queue = sp__cuda_queue(commands);
+    sp_gpu_queue *queue = sp__gpu_queue(commands);
     return sp_load_seq_cst(&queue->is_watched) != 0 ? queue : NULL;
 }
 
-static bool is_any_watched(sp_cuda_device *device)
+static bool is_any_watched(sp_gpu_device *device)
 {
     const uint32_t count = sp_load_seq_cst(&device->common.queue_count);
     for (uint32_t i = 0; i < count; i++) {
@@ -55,13 +55,13 @@ static bool is_any_watched(sp_cuda_device *device)
 }
 
 /* One round over the queues. True if one is still needed; *is_news if any got further. */
-static bool look_after_all(sp_cuda_device *device, bool *is_news)
+static bool look_after_all(sp_gpu_device *device, bool *is_news)
 {
     bool is_any = false;
     *is_news = false;
     const uint32_t count = sp_load_seq_cst(&device->common.queue_count);
     for (uint32_t i = 0; i < count; i++) {
-        sp_cuda_queue *queue = watched_at(device, i);
+        sp_gpu_queue *queue = watched_at(device, i);
         if (queue == NULL) continue;
         const uint64_t before = sp_load_relaxed(&queue->common.base.timeline.done);
         if (look_after(queue)) is_any = true;
@@ -70,7 +70,7 @@ static bool look_after_all(sp_cuda_device *device, bool *is_news)
     return is_any;
 }
 
-static void sleep_until_watched(sp_cuda_device *device)
+static void sleep_until_watched(sp_gpu_device *device)
 {
     sp_store_seq_cst(&device->is_poller_asleep, 1);
     sp_delay_point();
@@ -82,9 +82,9 @@ static void sleep_until_watched(sp_cuda_device *device)
 
 static void poller_main(void *arg)
 {
-    sp_cuda_device *device = arg;
+    sp_gpu_device *device = arg;
     uint32_t idle_rounds = 0;
-    sp__cuda_enter(device);
+    device->driver->enter(device);
     while (sp_load_seq_cst(&device->is_stopping) == 0) {
         bool is_news;
         if (!look_after_all(device, &is_news)) {
@@ -99,29 +99,29 @@ static void poller_main(void *arg)
             sp_clock_sleep(REST_NS);
         }
     }
-    sp__cuda_leave();
+    device->driver->leave();
 }
 
-static void wake(sp_cuda_device *device)
+static void wake(sp_gpu_device *device)
 {
     if (sp_load_seq_cst(&device->is_poller_asleep) != 0) sp_parker_unpark(&device->poller_parker);
 }
 
-void sp__cuda_watch(sp_queue *base)
+void sp__gpu_watch(sp_queue *base)
 {
-    sp_cuda_queue *queue = sp__cuda_queue(sp__command_queue(base));
+    sp_gpu_queue *queue = sp__gpu_queue(sp__command_queue(base));
     sp_store_seq_cst(&queue->is_watched, 1);
-    wake(sp__cuda_device_of(queue));
+    wake(sp__gpu_device_of(queue));
 }
 
-sp_status sp__cuda_poller_start(sp_cuda_device *device)
+sp_status sp__gpu_poller_start(sp_gpu_device *device)
 {
-    SP_TRY(sp_thread_create(&device->poller, "sp-cuda-poll", poller_main, device));
+    SP_TRY(sp_thread_create(&device->poller, "sp-gpu-poll", poller_main, device));
     device->has_poller = true;
     return SP_OK;
 }
 
-void sp__cuda_poller_stop(sp_cuda_device *device)
+void sp__gpu_poller_stop(sp_gpu_device *device)
 {
     if (!device->has_poller) return;
     device->has_poller = false;

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of an engine that is the same for all GPUs, and the calls of threads that submit and
+ * wait. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/gpu/gpu.h"
+
+/* How long a waiting thread polls by itself before it sleeps and leaves that to the poller: about
+ * what a sleep and a wake-up cost, several times over. */
+#define SPIN_NS 100000u
+#define POLLS_PER_CLOCK 16
+
+static const sp_gpu_driver *driver_of(const sp_gpu_queue *queue)
+{
+    return sp__gpu_device_of(queue)->driver;
+}
+
+/* ---- life ---- */
+
+sp_status sp__gpu_device_init(sp_gpu_device *device, const sp_device_vtable *vtable,
+                              const sp_queue_device_options *options)
+{
+    SP_TRY(sp__queue_device_init(&device->common, vtable, options));
+    const sp_status status = sp__gpu_poller_start(device);
+    if (status != SP_OK) sp__queue_device_deinit(&device->common);
+    return status;
+}
+
+void sp__gpu_device_stop(sp_dev *dev)
+{
+    sp__queue_device_stop(dev);
+    sp__gpu_poller_stop(sp__gpu_device(dev));
+}
+
+/* ---- the engine ---- */
+
+void sp__gpu_enter(sp_command_queue *queue)
+{
+    const sp_gpu_device *device = sp__gpu_device_of(sp__gpu_queue(queue));
+    device->driver->enter(device);
+}
+
+bool sp__gpu_has_room(sp_command_queue *commands, uint64_t value)
+{
+    if (value <= SP_GPU_MAX_IN_FLIGHT) return true;
+    const sp_point point = {&commands->base.timeline, value - SP_GPU_MAX_IN_FLIGHT};
+    if (sp__point_has_passed(point)) return true;
+    sp__gpu_poll(sp__gpu_queue(commands));
+    return !sp__queue_park_on(commands, point);
+}
+
+/* A point of a queue of the same driver that has been issued can be waited for on the GPU; and its
+ * outcome is known by now, but for the loss of the device. */
+bool sp__gpu_wait(sp_command_queue *commands, sp_point point)
+{
+    if (sp__point_has_passed(point)) return true;
+    sp_queue *owner = point.timeline->owner;
+    if (owner == NULL || owner->device->vtable != commands->base.device->vtable) return false;
+    sp_gpu_queue *behind = sp__gpu_queue(sp__command_queue(owner));
+    if (sp_load_seq_cst(&behind->common.drained) < point.value) return false;
+    return sp__gpu_wait_signal(sp__gpu_queue(commands), behind, point.value) == SP_OK;
+}
+
+bool sp__gpu_settle(sp_command_queue *commands)
+{
+    sp_gpu_queue *queue = sp__gpu_queue(commands);
+    const sp_gpu_driver *driver = driver_of(queue);
+    sp_gpu_result result = SP_GPU_DONE;
+    if (!queue->is_settling) result = driver->event_record(queue->settle, queue);
+    queue->is_settling = true;
+    if (result == SP_GPU_DONE) result = driver->event_query(queue->settle);
+    if (result != SP_GPU_NOT_READY) {
+        queue->is_settling = false;
+        (void)driver->check(sp__gpu_device_of(queue), result, SP_GPU_QUERY,
+                            "before a host function");
+        return true;
+    }
+    sp_store_relaxed(&commands->parked_on, NULL);
+    sp__queue_become_parked(commands);
+    sp_store_seq_cst(&queue->must_settle, 1);
+    sp__gpu_watch(&commands->base);
+    return false;
+}
+
+void sp__gpu_finish(sp_command_queue *commands, uint64_t value)
+{
+    /* Both sequentially consistent: a thread may have gone to sleep that found the submission not
+     * issued yet; see gpu_poller.c. */
+    sp_store_seq_cst(&commands->drained, value);
+    if (SP_UNLIKELY(sp_load_seq_cst(&commands->base.timeline.wanted) <= value)) {
+        sp__gpu_watch(&commands->base);
+    }
+}
+
+/* ---- threads that submit and wait ---- */
+
+void sp__gpu_kick(sp_queue *base)
+{
+    sp_command_queue *commands = sp__command_queue(base);
+    sp__queue_note_commit(commands);
+    sp__queue_issue(commands, NULL);
+}
+
+void sp__gpu_flush(sp_queue *base)
+{
+    sp_gpu_queue *queue = sp__gpu_queue(sp__command_queue(base));
+    if (!sp__gpu_is_busy(queue)) return;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    driver_of(queue)->enter(sp__gpu_device_of(queue));
+    sp__gpu_poll(queue);
+    driver_of(queue)->leave();
+    sp__error_put_back(&scope);
+}
+
+/* Polls until the point has passed or the time is over. What this thread is waiting for may become
+ * free to be issued meanwhile. */
+static void spin(sp_gpu_queue *queue, sp_point point, sp_thread_record *record)
+{
+    const uint64_t deadline = sp_clock_now() + SPIN_NS;
+    for (uint32_t polls = 1;; polls++) {
+        sp__gpu_poll(queue);
+        if (sp__point_has_passed(point)) return;
+        if (sp__queue_has_work(&queue->common)) sp__queue_issue(&queue->common, record);
+        if (polls % POLLS_PER_CLOCK == 0 && sp_clock_now() >= deadline) return;
+        sp_spin_hint();
+    }
+}
+
+void sp__gpu_help(sp_queue *base, uint64_t value)
+{
+    sp_gpu_queue *queue = sp__gpu_queue(sp__command_queue(base));
+    sp_thread_record *record = sp__thread_record();
+    /* What fails here is told to those who wait for it; this thread's last error is of its calls.
+     */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp__queue_issue(&queue->common, record);
+    driver_of(queue)->enter(sp__gpu_device_of(queue));
+    spin(queue, (sp_point){&base->timeline, value}, record);
+    driver_of(queue)->leave();
+    sp__error_put_back(&scope);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signals: events behind what was issued, recorded and asked by whoever wants to know. */
+#include <stdio.h>
+
+#include "base/delay.h"
+#include "base/error.h"
+#include "device/gpu/gpu.h"
+
+static const sp_gpu_driver *driver_of(const sp_gpu_queue *queue)
+{
+    return sp__gpu_device_of(queue)->driver;
+}
+
+sp_status sp__gpu_queue_open(sp_gpu_queue *queue)
+{
+    const sp_gpu_driver *driver = driver_of(queue);
+    sp_mutex_init(&queue->lock, SP_LOCK_GPU_QUEUE);
+    sp_gpu_result result = driver->event_create(&queue->settle);
+    sp_mutex_lock(&queue->lock);
+    for (uint32_t i = 0; i < SP_GPU_SIGNALS && result == SP_GPU_DONE; i++) {
+        result = driver->event_create(&queue->signals[i].event);
+    }
+    sp_mutex_unlock(&queue->lock);
+    return driver->check(sp__gpu_device_of(queue), result, SP_GPU_CREATE, NULL);
+}
+
+void sp__gpu_queue_close(sp_gpu_queue *queue)
+{
+    const sp_gpu_driver *driver = driver_of(queue);
+    sp_mutex_lock(&queue->lock);
+    for (uint32_t i = 0; i < SP_GPU_SIGNALS; i++) {
+        if (queue->signals[i].event != NULL) driver->event_destroy(queue->signals[i].event);
+    }
+    sp_mutex_unlock(&queue->lock);
+    if (queue->settle != NULL) driver->event_destroy(queue->settle);
+    sp_mutex_deinit(&queue->lock);
+}
+
+static sp_gpu_signal *newest_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
+{
+    if (queue->count == 0) return NULL;
+    return &queue->signals[(queue->first + queue->count - 1) % SP_GPU_SIGNALS];
+}
+
+/* A signal behind everything that has been issued. The event may stand behind later submissions
+ * too: then it comes a little late, never early. */
+static sp_gpu_result record_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
+{
+    /* Pairs with the store in finish: the driver has the commands up to here. */
+    const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
+    sp_gpu_signal *newest = newest_locked(queue);
+    const uint64_t known =
+        newest != NULL ? newest->value : sp_load_relaxed(&queue->common.base.timeline.done);
+    if (drained == known) return SP_GPU_DONE;
+    if (queue->count < SP_GPU_SIGNALS) {
+        newest = &queue->signals[(queue->first + queue->count) % SP_GPU_SIGNALS];
+    } /* else the newest moves on: whoever waits for it waits a little longer */
+    const sp_gpu_result result = driver_of(queue)->event_record(newest->event, queue);
+    if (result != SP_GPU_DONE) return result;
+    if (queue->count < SP_GPU_SIGNALS) queue->count++;
+    newest->value = drained;
+    return SP_GPU_DONE;
+}
+
+/* Sees to it that there is a signal, and drops those that the GPU has passed; the newest value
+ * among them, or 0. */
+static uint64_t ask_locked(sp_gpu_queue *queue, sp_gpu_result *result) SP_REQUIRES(&queue->lock)
+{
+    uint64_t value = 0;
+    *result = record_locked(queue);
+    while (*result == SP_GPU_DONE && queue->count > 0) {
+        *result = driver_of(queue)->event_query(queue->signals[queue->first].event);
+        if (*result != SP_GPU_DONE) break;
+        value = queue->signals[queue->first].value;
+        queue->first = (queue->first + 1) % SP_GPU_SIGNALS;
+        queue->count--;
+    }
+    if (*result == SP_GPU_NOT_READY) *result = SP_GPU_DONE;
+    return value;
+}
+
+/* The GPU will do no more: everything issued has failed. */
+static uint64_t give_up_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
+{
+    sp_timeline *timeline = &queue->common.base.timeline;
+    const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
+    if (drained > sp_load_relaxed(&timeline->done)) {
+        sp__timeline_lose(timeline, drained, sp_load_acquire(&queue->common.base.device->lost));
+    }
+    queue->count = 0;
+    return drained;
+}
+
+static void settle_if_done(sp_gpu_queue *queue, bool is_lost)
+{
+    if (sp_load_acquire(&queue->must_settle) == 0) return;
+    if (!is_lost && driver_of(queue)->event_query(queue->settle) == SP_GPU_NOT_READY) return;
+    /* Acquire and release: one of several that see the event done unparks the queue. */
+    if (sp_exchange_acq_rel(&queue->must_settle, 0) == 1) sp__queue_unpark(&queue->common);
+}
+
+static bool is_lost(const sp_gpu_queue *queue)
+{
+    return sp_load_acquire(&queue->common.base.device->lost) != SP_NO_FAULT;
+}
+
+/* The driver does not say which command failed; it is not far from the newest. */
+static void report(sp_gpu_queue *queue, sp_gpu_result result)
+{
+    const char *name = sp_load_relaxed(&queue->last_issued);
+    char what[128];
+    snprintf(what, sizeof what, "kernel %s, or a command shortly before it on stream %u",
+             name != NULL ? name : "(none)", queue->common.base.index);
+    (void)driver_of(queue)->check(sp__gpu_device_of(queue), result, SP_GPU_QUERY, what);
+}
+
+void sp__gpu_poll(sp_gpu_queue *queue)
+{
+    sp_timeline *timeline = &queue->common.base.timeline;
+    sp_gpu_result result = SP_GPU_DONE;
+    sp_mutex_lock(&queue->lock);
+    const uint64_t value = is_lost(queue) ? give_up_locked(queue) : ask_locked(queue, &result);
+    const bool is_news = value > sp_load_relaxed(&timeline->done);
+    if (is_news) {
+        driver_of(queue)->passed(queue, value);
+        sp__timeline_publish(timeline, value);
+    }
+    sp_mutex_unlock(&queue->lock);
+    if (is_news) sp__timeline_fire(timeline, value);
+    sp_delay_point();
+    if (result != SP_GPU_DONE) report(queue, result);
+    settle_if_done(queue, is_lost(queue));
+}
+
+sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, uint64_t value)
+{
+    const sp_gpu_driver *driver = driver_of(queue);
+    sp_gpu_result result = SP_GPU_DONE;
+    sp_mutex_lock(&behind->lock);
+    if (sp_load_relaxed(&behind->common.base.timeline.done) < value) {
+        const sp_gpu_signal *newest = newest_locked(behind);
+        if (newest == NULL || newest->value < value) {
+            /* Perhaps of another GPU than the one that the caller has entered. */
+            driver->enter(sp__gpu_device_of(behind));
+            result = record_locked(behind);
+            driver->leave();
+            newest = newest_locked(behind);
+        }
+        if (result == SP_GPU_DONE) result = driver->event_wait(queue, newest->event);
+    }
+    sp_mutex_unlock(&behind->lock);
+    return driver->check(sp__gpu_device_of(behind), result, SP_GPU_WAIT, NULL);
+}
+
+bool sp__gpu_is_busy(sp_gpu_queue *queue)
+{
+    return sp_load_seq_cst(&queue->common.drained) >
+               sp_load_acquire(&queue->common.base.timeline.done) ||
+           sp_load_acquire(&queue->must_settle) != 0;
+}
