@@ -39,7 +39,7 @@ static sp_status set_input(const sp_graph_port *port, const sp_inspect_dims *dim
     return SP_OK;
 }
 
-static void print_steps(const sp_plan *plan)
+static void print_steps(const sp_graph_plan *plan)
 {
     uint32_t missing = 0;
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -60,7 +60,7 @@ static void print_steps(const sp_plan *plan)
 }
 
 /* How many parts there are, the run decides; where the first one ends, the plan knows. */
-static void print_parts(const sp_graph *graph, const sp_plan *plan)
+static void print_parts(const sp_graph *graph, const sp_graph_plan *plan)
 {
     uint32_t bodies = 0;
     for (uint32_t i = 0; i < graph->node_count; i++) bodies += graph->nodes[i].body != NULL;
@@ -76,7 +76,7 @@ static void print_parts(const sp_graph *graph, const sp_plan *plan)
     }
 }
 
-static void print_plan(const sp_graph *graph, const sp_plan *plan)
+static void print_plan(const sp_graph *graph, const sp_graph_plan *plan)
 {
     uint64_t constants = 0;
     for (uint32_t i = 0; i < plan->constant_count; i++) constants += plan->constants[i].bytes;
@@ -107,7 +107,7 @@ sp_status sp__inspect_plan(const sp_graph *graph, const sp_inspect_dims *dims)
         status = set_input(&graph->inputs[i], dims, &inputs[i], &data[i]);
     }
     const sp_plan_request request = {.inputs = inputs, .input_count = count};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     if (status == SP_OK) status = sp__plan_compile(graph, &request, &plan);
     if (status == SP_OK) print_plan(graph, plan);
     sp__plan_free(plan);

@@ -26,7 +26,7 @@ static bool choose_inputs(const sp_graph *graph, sp_plan_input *inputs)
 }
 
 /* Not above a few megabytes and a few thousand tiles: a fuzzer wants many short runs. */
-static bool is_small(const sp_plan *plan)
+static bool is_small(const sp_graph_plan *plan)
 {
     uint64_t bytes = plan->arena_bytes, tiles = 0;
     /* The first part of a run gives what the rest needs, however much that is. */
@@ -39,7 +39,7 @@ static bool is_small(const sp_plan *plan)
     return bytes < 4u << 20 && tiles < 4096;
 }
 
-static void run(const sp_plan *plan)
+static void run(const sp_graph_plan *plan)
 {
     void *inputs[MAX_PORTS] = {0}, *outputs[MAX_PORTS] = {0};
     /* Of exactly the sizes that the plan names, so that AddressSanitizer sees a step beyond. */
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sp__graph_load(data, size, &graph) != SP_OK) return 0;
     sp_plan_input inputs[MAX_PORTS];
     const sp_plan_request request = {.inputs = inputs, .input_count = graph->input_count};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     if (choose_inputs(graph, inputs) && sp__plan_compile(graph, &request, &plan) == SP_OK) {
         if (sp__plan_check(plan) != SP_OK) abort();
         if (is_small(plan)) run(plan);
