@@ -29,6 +29,7 @@
 #include <streampool/npy.h>
 #include <streampool/null_device.h>
 #include <streampool/ops.h>
+#include <streampool/plan.h>
 #include <streampool/runtime.h>
 #include <streampool/status.h>
 #include <streampool/storage.h>

@@ -8,10 +8,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "base/option.h"
 #include "device/thread_record.h"
+#include "exec/partition.h"
 #include "exec/submitted.h"
-#include "ops/device_kernels.h"
 
 /* ---- compiled plans ---- */
 
@@ -44,21 +43,13 @@ static sp_status reach_cpu(sp_compiled *compiled)
 
 static sp_status cut_plan(sp_compiled *compiled)
 {
-    const sp_graph_plan *plan = compiled->plan;
-    const sp_rt_device *device = compiled->device;
-    bool *is_on_cpu = sp_calloc(plan->step_count, sizeof *is_on_cpu);
-    if (is_on_cpu == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    uint32_t count = 0;
-    if (device->index != 0) { /* that is cpu */
-        count = sp__segments_choose(plan, sp__device_kernels(device->dev),
-                                    sp_option_text(SP_OPTION_CPU_OPS), is_on_cpu);
-    }
-    sp_status status = sp__segments_cut(plan, is_on_cpu, &compiled->segments);
-    sp_free(is_on_cpu);
-    if (status != SP_OK || count == 0) return status;
-    status = reach_cpu(compiled);
+    SP_TRY(sp__partition(compiled->plan, compiled->device, &compiled->segments));
+    const uint32_t count = compiled->segments.cpu_step_count;
+    if (count == 0) return SP_OK;
+    const sp_status status = reach_cpu(compiled);
     if (status == SP_OK) return SP_OK;
-    return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count, plan->step_count);
+    return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count,
+                           compiled->plan->step_count);
 }
 
 sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
