@@ -28,6 +28,7 @@
 #include <streampool/model.h>
 #include <streampool/npy.h>
 #include <streampool/null_device.h>
+#include <streampool/operators.h>
 #include <streampool/ops.h>
 #include <streampool/plan.h>
 #include <streampool/runtime.h>
