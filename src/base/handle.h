@@ -40,6 +40,7 @@ typedef enum sp_handle_kind {
     SP_KIND_TENSOR,
     SP_KIND_FUTURE,
     SP_KIND_PLAN,
+    SP_KIND_MODEL_FILE,
     SP_KIND_COUNT
 } sp_handle_kind;
 
