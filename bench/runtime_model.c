@@ -15,7 +15,7 @@
 
 typedef struct model_run {
     sp_model model;
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     void *arena;
     float input[ACTION_INPUTS];
     float output[ACTION_OUTPUTS];

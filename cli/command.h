@@ -5,6 +5,8 @@
 
 #define SP_EXIT_USAGE 2
 
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
 int sp__command_info(int argc, char **argv);
 int sp__command_inspect(int argc, char **argv);
 int sp__command_ops(int argc, char **argv);

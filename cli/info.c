@@ -1,30 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool info: what this build is, what it runs on, and every option with its value. */
+/* streampool info: what this build is, what it runs on, and every option with its value.
+ * primitive: sched.h, which says how many processors there are. */
 #include "command.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <streampool/device.h>
 #include <streampool/model.h>
+#include <streampool/option.h>
 #include <streampool/runtime.h>
-
-#include "base/option.h"
-#include "base/thread.h"
 
 static void print_options(void)
 {
+    sp_option_info info;
     printf("options (environment variables; * = set)\n");
-    for (int i = 0; i < SP_OPTION_COUNT; ++i) {
-        const sp_option option = (sp_option)i;
-        const sp_option_info *info = sp_option_describe(option);
-        char value[32];
-        sp_option_format(option, value, sizeof value);
-        printf("%c %-28s %-9s %s", sp_option_is_set(option) ? '*' : ' ', info->variable, value,
-               info->meaning);
-        if (info->choices[0] != '\0') printf(" (%s)", info->choices);
+    for (uint32_t i = 0; sp_option_get_info(i, &info) == SP_OK; i++) {
+        printf("%c %-28s %-9.31s %s", info.is_set ? '*' : ' ', info.variable, info.value,
+               info.meaning);
+        if (info.choices[0] != '\0') printf(" (%s)", info.choices);
         printf("\n");
     }
+}
+
+/* Those that the process may run on. */
+static unsigned processor_count(void)
+{
+    cpu_set_t processors;
+    CPU_ZERO(&processors);
+    if (sched_getaffinity(0, sizeof processors, &processors) == 0) {
+        const int count = CPU_COUNT(&processors);
+        if (count > 0) return (unsigned)count;
+    }
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (unsigned)online : 1;
 }
 
 static void print_quirks(sp_device device)
@@ -84,7 +95,7 @@ int sp__command_info(int argc, char **argv)
         return SP_EXIT_USAGE;
     }
     printf("streampool %s\n", sp_version());
-    printf("processors %u\n", sp_thread_core_count());
+    printf("processors %u\n", processor_count());
     print_devices();
     print_options();
     return EXIT_SUCCESS;

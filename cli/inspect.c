@@ -6,11 +6,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/heap.h"
+#include <streampool/model_file.h>
+
 #include "command.h"
+#include "failure.h"
+#include "text.h"
 
 static void print_usage(void)
 {
@@ -46,70 +48,98 @@ static bool parse_arguments(int argc, char **argv, const char **path, sp_inspect
     return *path != NULL;
 }
 
-static void print_ports(const char *title, const sp_onnx_value_info *ports, uint32_t count)
+/* ---- the file ---- */
+
+typedef sp_status (*get_port_fn)(sp_model_file file, uint32_t index, sp_model_file_port *out);
+
+static void print_ports(const char *title, sp_model_file file, get_port_fn get_port)
 {
+    sp_model_file_port port;
     printf("%s\n", title);
-    for (uint32_t i = 0; i < count; i++) {
-        const sp_onnx_value_info *port = &ports[i];
-        printf("  %s: %s", sp__text_print(port->name).text,
-               port->is_tensor ? sp_dtype_name(port->dtype) : "no tensor");
-        printf("%s", port->has_shape ? " [" : " of any shape");
-        for (uint32_t d = 0; port->has_shape && d < port->rank; d++) {
-            const sp_onnx_dim *dim = &port->dims[d];
+    for (uint32_t i = 0; get_port(file, i, &port) == SP_OK; i++) {
+        printf("  %s: %s", show_name(port.name).text,
+               port.is_tensor ? sp_dtype_name(port.dtype) : "no tensor");
+        printf("%s", port.has_shape ? " [" : " of any shape");
+        for (uint32_t d = 0; d < port.rank; d++) {
             printf("%s", d > 0 ? "," : "");
-            if (dim->value >= 0) printf("%" PRId64, dim->value);
-            else printf("%s", dim->param.len > 0 ? sp__text_print(dim->param).text : "?");
+            if (port.shape[d] >= 0) printf("%" PRId64, port.shape[d]);
+            else
+                printf("%s",
+                       port.dim_names[d][0] != '\0' ? show_name(port.dim_names[d]).text : "?");
         }
-        printf("%s\n", port->has_shape ? "]" : "");
+        printf("%s\n", port.has_shape ? "]" : "");
     }
 }
 
-static void print_file(const char *path, const sp_onnx_model *model)
+static void print_file(const char *path, sp_model_file file, const sp_model_file_info *info)
 {
-    printf("%s: ONNX IR %" PRId64, path, model->ir_version);
-    if (model->producer.len > 0) printf(" by %s", sp__text_print(model->producer).text);
-    for (uint32_t i = 0; i < model->opset_count; i++) {
-        const sp_onnx_opset *opset = &model->opsets[i];
-        printf(", opset %" PRId64 "%s%s", opset->version, opset->domain.len > 0 ? " of " : "",
-               sp__text_print(opset->domain).text);
+    sp_model_file_opset opset;
+    printf("%s: ONNX IR %" PRId64, path, info->ir_version);
+    if (info->producer[0] != '\0') printf(" by %s", show_name(info->producer).text);
+    for (uint32_t i = 0; sp_model_file_get_opset(file, i, &opset) == SP_OK; i++) {
+        printf(", opset %" PRId64 "%s%s", opset.version, opset.domain[0] != '\0' ? " of " : "",
+               show_name(opset.domain).text);
     }
-    printf("\n%" PRIu32 " nodes, %" PRIu32 " initializers\n", model->graph.node_count,
-           model->graph.initializer_count);
-    if (model->function_count > 0) {
+    printf("\n%" PRIu32 " nodes, %" PRIu32 " initializers\n", info->node_count,
+           info->initializer_count);
+    if (info->function_count > 0) {
         printf("%" PRIu32 " functions of its own, whose nodes are counted once\n",
-               model->function_count);
+               info->function_count);
     }
-    print_ports("inputs", model->graph.inputs, model->graph.input_count);
-    print_ports("outputs", model->graph.outputs, model->graph.output_count);
+    print_ports("inputs", file, sp_model_file_get_input);
+    print_ports("outputs", file, sp_model_file_get_output);
 }
 
-static sp_status inspect_plan(const char *path, const void *bytes, size_t len,
-                              const sp_inspect_dims *dims)
+static void print_ops(sp_model_file file)
 {
-    char *folder = sp_file_folder(path);
-    if (folder == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a path");
-    const sp_graph *graph = NULL;
-    sp_status status = sp__graph_load_in(folder, bytes, len, &graph);
-    if (status == SP_OK) status = sp__inspect_plan(graph, dims);
-    sp__graph_free(graph);
-    sp_free(folder);
+    sp_model_file_op op;
+    printf("ops\n");
+    for (uint32_t i = 0; sp_model_file_get_op(file, i, &op) == SP_OK; i++) {
+        printf("  %6" PRIu32 " %s", op.count, show_name(op.name).text);
+        if (op.domain[0] != '\0') printf(" of %s", show_name(op.domain).text);
+        if (op.is_function) printf(": a function of the file");
+        printf("%s\n", op.is_supported ? "" : ": not supported");
+    }
+}
+
+static sp_status inspect_file(const char *path, sp_model_file file)
+{
+    sp_model_file_info info;
+    CALL(sp_model_file_get_info(file, &info));
+    print_file(path, file, &info);
+    print_ops(file);
+    if (info.unsupported_op_count == 0) return SP_OK;
+    return fail(SP_UNSUPPORTED, "%u op types are not supported", info.unsupported_op_count);
+}
+
+/* ---- the model ---- */
+
+static sp_status inspect_model(const char *path, const sp_inspect_dims *dims)
+{
+    sp_model model;
+    CALL(sp_model_load(path, NULL, &model));
+    const sp_status status = sp__inspect_plan(model, dims);
+    CALL(sp_model_release(model));
     return status;
 }
 
-static sp_status inspect_bytes(const char *path, const void *bytes, size_t len,
-                               const sp_inspect_dims *dims)
+static sp_status inspect(const char *path, const sp_inspect_dims *dims)
 {
-    const sp_onnx_model *model;
-    SP_TRY(sp__onnx_read(bytes, len, &model));
-    print_file(path, model);
-    uint32_t missing;
-    const sp_status status = sp__inspect_ops(model, &missing);
-    sp__onnx_free(model);
-    SP_TRY(status);
-    if (missing > 0) {
-        return sp__fail(SP_UNSUPPORTED, "%u op types are not supported", missing);
-    }
-    return inspect_plan(path, bytes, len, dims);
+    sp_model_file file;
+    CALL(sp_model_file_open(path, &file));
+    const sp_status status = inspect_file(path, file);
+    CALL(sp_model_file_release(file));
+    TRY(status);
+    return inspect_model(path, dims);
+}
+
+/* The message, without the path that the library puts in front: the command is about one file. */
+static const char *message_without(const char *path)
+{
+    const char *message = failure_message();
+    const size_t len = strlen(path);
+    const bool has_path = strncmp(message, path, len) == 0 && strncmp(message + len, ": ", 2) == 0;
+    return has_path ? message + len + 2 : message;
 }
 
 int sp__command_inspect(int argc, char **argv)
@@ -120,15 +150,9 @@ int sp__command_inspect(int argc, char **argv)
         print_usage();
         return SP_EXIT_USAGE;
     }
-    void *bytes;
-    size_t len;
-    sp_status status = sp_file_read(path, &bytes, &len);
-    if (status == SP_OK) {
-        status = inspect_bytes(path, bytes, len, &dims);
-        sp_free(bytes);
-    }
+    const sp_status status = inspect(path, &dims);
     if (status == SP_OK) return EXIT_SUCCESS;
     fflush(stdout);
-    fprintf(stderr, "streampool: %s: %s\n", sp_status_name(status), sp_last_error());
+    fprintf(stderr, "streampool: %s: %s\n", sp_status_name(status), message_without(path));
     return EXIT_FAILURE;
 }

@@ -2,12 +2,18 @@
 /* The plan of a model for given sizes: its steps and its memory. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/error.h"
-#include "base/heap.h"
+#include <streampool/plan.h>
+
+#include "failure.h"
 #include "inspect.h"
-#include "ops/cuda/cuda_kernels.h"
-#include "plan/plan.h"
+#include "tensors.h"
+#include "text.h"
+
+/* Values of inputs up to this size may decide what the plan is. */
+#define DECIDING_BYTES 512
 
 static int64_t size_of(const sp_inspect_dims *dims, const char *name)
 {
@@ -17,102 +23,102 @@ static int64_t size_of(const sp_inspect_dims *dims, const char *name)
     return 1;
 }
 
-/* The input as the plan sees it. What decides shapes is made up of zeroes, in *data. */
-static sp_status set_input(const sp_graph_port *port, const sp_inspect_dims *dims,
-                           sp_plan_input *out, void **data)
+/* The input as the plan needs it. What decides shapes is made up of zeroes, in `data`, which the
+ * caller frees. */
+static sp_status set_input(const sp_port *port, const sp_inspect_dims *dims, sp_host_tensor *out)
 {
-    *out = (sp_plan_input){.dtype = port->dtype, .shape = {.rank = port->rank}};
-    *data = NULL;
+    *out = (sp_host_tensor){.dtype = port->dtype, .rank = port->rank};
     for (uint32_t i = 0; i < port->rank; i++) {
-        out->shape.dims[i] = port->dims[i] >= 0 ? port->dims[i] : size_of(dims, port->dim_names[i]);
+        const bool is_free = port->shape[i] < 0;
+        out->shape[i] = is_free ? size_of(dims, port->dim_names[i]) : port->shape[i];
     }
     if (port->dtype == SP_DTYPE_NONE || !port->has_shape) {
-        return sp__fail(SP_UNSUPPORTED, "the file does not say what input '%s' is", port->name);
+        return fail(SP_UNSUPPORTED, "the file does not say what input '%s' is", port->name);
     }
-    uint64_t bytes;
-    SP_TRY(sp__shape_bytes(&out->shape, out->dtype, &bytes));
-    if (!port->decides_shapes || bytes > SP_DECIDING_BYTES) return SP_OK;
-    *data = sp_calloc(1, bytes > 0 ? bytes : 1);
-    if (*data == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for input '%s'", port->name);
-    out->data = *data;
+    TRY(tensor_bytes(out->dtype, out->rank, out->shape, &out->bytes));
+    if (!port->decides_shapes || out->bytes > DECIDING_BYTES) return SP_OK;
+    out->data = calloc(1, out->bytes > 0 ? out->bytes : 1);
+    if (out->data == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for input '%s'", port->name);
     printf("  input %s decides shapes; its values are taken to be 0\n", port->name);
     return SP_OK;
 }
 
-static void print_steps(const sp_plan *plan)
+static sp_status make_plan(sp_model model, uint32_t count, const sp_inspect_dims *dims,
+                           sp_host_tensor *inputs, sp_plan *out)
 {
+    for (uint32_t i = 0; i < count; i++) {
+        sp_port port;
+        CALL(sp_model_get_input(model, i, &port));
+        TRY(set_input(&port, dims, &inputs[i]));
+    }
+    return from_library(sp_plan_create(model, inputs, count, out));
+}
+
+static void print_steps(sp_plan plan, uint32_t count)
+{
+    sp_plan_step_info step;
     uint32_t missing = 0;
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        const sp_plan_step *step = &plan->steps[i];
-        const bool is_on_cuda = sp__kernel_is_there(&sp__cuda_kernels()[step->kernel]);
-        uint64_t read = 0;
-        uint64_t written = 0;
-        for (uint32_t b = 0; b < step->binding_count; b++) {
-            *(step->bindings[b].is_write ? &written : &read) += step->bindings[b].bytes;
-        }
+    for (uint32_t i = 0; sp_plan_get_step(plan, i, &step) == SP_OK; i++) {
+        bool is_on_cuda = false;
+        (void)sp_plan_step_has_kernel(plan, i, "cuda", &is_on_cuda); /* the step is there */
         missing += !is_on_cuda;
         printf("  %4" PRIu32 " %-20s %-20s reads %" PRIu64 ", writes %" PRIu64 "%s  %s\n", i,
-               step->op_name, plan->kernels[step->kernel].name, read, written,
-               is_on_cuda ? "" : " (on cpu on a cuda device)", step->node_name);
+               step.op, step.kernel, step.read_bytes, step.written_bytes,
+               is_on_cuda ? "" : " (on cpu on a cuda device)", step.node);
     }
-    printf("  on a cuda device %" PRIu32 " of %" PRIu32 " steps run on the cpu\n", missing,
-           plan->step_count);
+    printf("  on a cuda device %" PRIu32 " of %" PRIu32 " steps run on the cpu\n", missing, count);
 }
 
 /* How many parts there are, the run decides; where the first one ends, the plan knows. */
-static void print_parts(const sp_graph *graph, const sp_plan *plan)
+static void print_parts(sp_plan plan, const sp_plan_info *info)
 {
-    uint32_t bodies = 0;
-    for (uint32_t i = 0; i < graph->node_count; i++) bodies += graph->nodes[i].body != NULL;
-    if (!plan->is_partial) return;
+    sp_plan_stop_info stop;
+    if (!info->is_partial) return;
     printf("the plan is the first part of a run (%" PRIu32 " nodes with a body) and ends before\n",
-           bodies);
-    for (uint32_t i = 0; i < plan->stop_count; i++) {
-        const sp_graph_node *node = &graph->nodes[plan->stops[i]];
-        printf("  node %s (%s)\n", node->name, node->op->name);
-    }
-    for (uint32_t i = 0; i < plan->asked_count; i++) {
-        printf("  an If whose condition is %s\n", graph->values[plan->asked[i]].name);
+           info->loop_count);
+    for (uint32_t i = 0; sp_plan_get_stop(plan, i, &stop) == SP_OK; i++) {
+        if (stop.is_condition) printf("  an If whose condition is %s\n", stop.name);
+        else printf("  node %s (%s)\n", stop.name, stop.op);
     }
 }
 
-static void print_plan(const sp_graph *graph, const sp_plan *plan)
+static void print_tensor(const char *noun, const sp_host_tensor *tensor)
 {
-    uint64_t constants = 0;
-    for (uint32_t i = 0; i < plan->constant_count; i++) constants += plan->constants[i].bytes;
+    printf("  %s %s: %s %s\n", noun, tensor->name, sp_dtype_name(tensor->dtype),
+           show_shape(tensor->rank, tensor->shape).text);
+}
+
+static sp_status print_plan(sp_plan plan)
+{
+    sp_plan_info info;
+    sp_host_tensor tensor;
+    CALL(sp_plan_get_info(plan, &info));
     printf("plan: %" PRIu32 " steps, %" PRIu64 " bytes of memory for each run beside %" PRIu64
            " of weights and %" PRIu64 " of constants\n",
-           plan->step_count, plan->arena_bytes, graph->weight_bytes, constants);
-    for (uint32_t i = 0; i < plan->input_count; i++) {
-        printf("  input %s: %s %s\n", plan->inputs[i].name, sp_dtype_name(plan->inputs[i].dtype),
-               sp__shape_print(&plan->inputs[i].shape).text);
+           info.step_count, info.arena_bytes, info.weight_bytes, info.constant_bytes);
+    for (uint32_t i = 0; sp_plan_get_input(plan, i, &tensor) == SP_OK; i++) {
+        print_tensor("input", &tensor);
     }
-    for (uint32_t i = 0; i < plan->output_count; i++) {
-        printf("  output %s: %s %s\n", plan->outputs[i].name, sp_dtype_name(plan->outputs[i].dtype),
-               sp__shape_print(&plan->outputs[i].shape).text);
+    for (uint32_t i = 0; sp_plan_get_output(plan, i, &tensor) == SP_OK; i++) {
+        print_tensor("output", &tensor);
     }
-    print_steps(plan);
-    print_parts(graph, plan);
+    print_steps(plan, info.step_count);
+    print_parts(plan, &info);
+    return SP_OK;
 }
 
-sp_status sp__inspect_plan(const sp_graph *graph, const sp_inspect_dims *dims)
+sp_status sp__inspect_plan(sp_model model, const sp_inspect_dims *dims)
 {
-    const uint32_t count = graph->input_count;
-    sp_plan_input *inputs = sp_calloc(count + 1, sizeof *inputs);
-    void **data = sp_calloc(count + 1, sizeof *data);
-    sp_status status = inputs != NULL && data != NULL
-                           ? SP_OK
-                           : sp__fail(SP_OUT_OF_MEMORY, "no memory for %u inputs", count);
-    for (uint32_t i = 0; i < count && status == SP_OK; i++) {
-        status = set_input(&graph->inputs[i], dims, &inputs[i], &data[i]);
-    }
-    const sp_plan_request request = {.inputs = inputs, .input_count = count};
-    const sp_plan *plan = NULL;
-    if (status == SP_OK) status = sp__plan_compile(graph, &request, &plan);
-    if (status == SP_OK) print_plan(graph, plan);
-    sp__plan_free(plan);
-    for (uint32_t i = 0; i < count && data != NULL; i++) sp_free(data[i]);
-    sp_free(data);
-    sp_free(inputs);
+    sp_model_info info;
+    sp_plan plan = {0};
+    CALL(sp_model_get_info(model, &info));
+    const uint32_t count = info.input_count;
+    sp_host_tensor *inputs = calloc((size_t)count + 1, sizeof *inputs);
+    if (inputs == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for %u inputs", count);
+    sp_status status = make_plan(model, count, dims, inputs, &plan);
+    if (status == SP_OK) status = print_plan(plan);
+    for (uint32_t i = 0; i < count; i++) free(inputs[i].data);
+    free(inputs);
+    CALL(sp_plan_release(plan));
     return status;
 }

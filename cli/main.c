@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
 #include "command.h"
 
 typedef struct command {
@@ -24,7 +23,7 @@ static const command commands[] = {
 static void print_usage(FILE *out)
 {
     fprintf(out, "usage: streampool COMMAND [ARGUMENTS]\n");
-    for (size_t i = 0; i < SP_COUNT_OF(commands); ++i) {
+    for (size_t i = 0; i < COUNT_OF(commands); ++i) {
         fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
     }
 }
@@ -39,7 +38,7 @@ int main(int argc, char **argv)
         print_usage(stdout);
         return EXIT_SUCCESS;
     }
-    for (size_t i = 0; i < SP_COUNT_OF(commands); ++i) {
+    for (size_t i = 0; i < COUNT_OF(commands); ++i) {
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     }
     fprintf(stderr, "streampool: no command '%s'\n", argv[1]);

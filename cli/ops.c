@@ -6,12 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <streampool/dtype.h>
-
-#include "base/macros.h"
-#include "ops/cuda/cuda_kernels.h"
-#include "ops/op_kernels.h"
-#include "ops/registry.h"
+#include <streampool/operators.h>
 
 static const sp_dtype dtypes[] = {
 #define DTYPE(code, value, name, bytes) code,
@@ -19,72 +14,93 @@ static const sp_dtype dtypes[] = {
 #undef DTYPE
 };
 
-static void print_versions(const sp_op *op)
+static void print_versions(const sp_op_info *op)
 {
     printf("%u", op->since);
-    if (op->until == SP_OPSET_NEWEST) printf(" on");
+    if (op->until == sp_op_newest_opset()) printf(" on");
     else if (op->until > op->since) printf(" to %u", op->until);
 }
 
 static void print_dtypes(uint32_t bits)
 {
     uint32_t all = 0;
-    for (size_t i = 0; i < SP_COUNT_OF(dtypes); i++) all |= SP_DTYPE_BIT(dtypes[i]);
+    for (size_t i = 0; i < COUNT_OF(dtypes); i++) all |= SP_DTYPE_BIT(dtypes[i]);
     if ((bits & all) == all) {
         printf("all");
         return;
     }
     const char *space = "";
-    for (size_t i = 0; i < SP_COUNT_OF(dtypes); i++) {
+    for (size_t i = 0; i < COUNT_OF(dtypes); i++) {
         if ((bits & SP_DTYPE_BIT(dtypes[i])) == 0) continue;
         printf("%s%s", space, sp_dtype_name(dtypes[i]));
         space = " ";
     }
 }
 
-/* Of the inputs behind input 0 those that have not its type, equal ones together. */
-static void print_other_inputs(const sp_op *op)
+/* All zero past the last input. */
+static sp_op_input_types types_of(uint32_t row, uint32_t input)
 {
-    const uint32_t count =
-        op->max_inputs < SP_OP_TYPED_INPUTS ? op->max_inputs : SP_OP_TYPED_INPUTS;
+    sp_op_input_types types;
+    if (sp_op_get_input_types(row, input, &types) != SP_OK) types = (sp_op_input_types){0};
+    return types;
+}
+
+static bool is_same(sp_op_input_types a, sp_op_input_types b)
+{
+    return a.dtypes == b.dtypes && a.is_like == b.is_like && a.like == b.like;
+}
+
+/* Of the inputs behind input 0 those that have not its type, equal ones together. */
+static void print_other_inputs(uint32_t row, const sp_op_info *op)
+{
+    const uint32_t count = op->typed_input_count;
     for (uint32_t first = 1, last; first < count; first = last + 1) {
-        const uint32_t types = sp__op_dtypes(op, first);
-        uint32_t like;
+        const sp_op_input_types types = types_of(row, first);
         last = first;
-        while (last + 1 < count && sp__op_dtypes(op, last + 1) == types) last++;
-        const bool is_like = sp__op_is_like(types, &like);
-        if (is_like && like == 0) continue;
+        while (last + 1 < count && is_same(types_of(row, last + 1), types)) last++;
+        if (types.is_like && types.like == 0) continue;
         printf("; %u", first);
         if (last + 1 == count && op->max_inputs > count) printf(" on");
         else if (last > first) printf(" to %u", last);
         printf(": ");
-        if (is_like) printf("as %u", like);
-        else print_dtypes(types);
+        if (types.is_like) printf("as %u", types.like);
+        else print_dtypes(types.dtypes);
     }
 }
 
 /* Where an attribute narrows the types of input 0. */
-static void print_narrowings(const sp_op *op)
+static void print_narrowings(uint32_t row)
 {
-    for (uint32_t i = 0; i < SP_OP_MAX_ATTRIBUTES && op->attributes[i].name != NULL; i++) {
-        const sp_attribute_schema *attribute = &op->attributes[i];
-        if (attribute->dtypes == 0) continue;
-        printf("; unless %s is %s: ", attribute->name, attribute->free);
-        print_dtypes(attribute->dtypes);
+    sp_op_attribute_info attribute;
+    for (uint32_t i = 0; sp_op_get_attribute(row, i, &attribute) == SP_OK; i++) {
+        if (attribute.dtypes == 0) continue;
+        printf("; unless %s is %s: ", attribute.name, attribute.unless);
+        print_dtypes(attribute.dtypes);
     }
 }
 
-/* One line for each range of versions; the name stands in the first. */
-static void print_op(const sp_op *op, bool is_first)
+/* One line for each range of versions; the name is in the operator's first one. */
+static void print_op(uint32_t row, const sp_op_info *op, bool is_first)
 {
+    bool is_on_cuda = false;
     printf("| %s | ", is_first ? op->name : "");
     print_versions(op);
     printf(" | ");
-    print_dtypes(op->dtypes[0]);
-    print_other_inputs(op);
-    print_narrowings(op);
-    const bool is_on_cuda = sp__op_is_covered(op->name, sp__cuda_kernels());
+    print_dtypes(types_of(row, 0).dtypes);
+    print_other_inputs(row, op);
+    print_narrowings(row);
+    (void)sp_op_has_kernels(op->name, "cuda", &is_on_cuda); /* the name is from the table */
     printf(" | %s |\n", is_on_cuda ? "cpu, cuda" : "cpu");
+}
+
+static void print_rows(void)
+{
+    const char *last = "";
+    sp_op_info op;
+    for (uint32_t i = 0; sp_op_get_info(i, &op) == SP_OK; i++) {
+        print_op(i, &op, strcmp(op.name, last) != 0);
+        last = op.name;
+    }
 }
 
 int sp__command_ops(int argc, char **argv)
@@ -97,7 +113,7 @@ int sp__command_ops(int argc, char **argv)
     printf("# Operators\n\n"
            "Written by `streampool ops` from the table of ops (`make docs`); a test compares the "
            "two.\n\n"
-           "ONNX's own domain, versions up to %d. Types are those of input 0, or of the output if "
+           "ONNX's own domain, versions up to %u. Types are those of input 0, or of the output if "
            "there is no input; behind a number those of the input with that number. An input that "
            "is not named has the type of input 0. Behind `unless` stand the types of input 0 where "
            "an attribute has another value. Exactly these work: others are `SP_UNSUPPORTED`, two "
@@ -108,11 +124,7 @@ int sp__command_ops(int argc, char **argv)
            "([0016](decisions/0016-segments.md)). Of a device that is named below, f32 has "
            "kernels; other types, and rare forms (a Conv of volumes), may have none.\n\n"
            "| op | versions | types | kernels |\n|---|---|---|---|\n",
-           SP_OPSET_NEWEST);
-    uint32_t count;
-    const sp_op *ops = sp__op_table(&count);
-    for (uint32_t i = 0; i < count; i++) {
-        print_op(&ops[i], i == 0 || strcmp(ops[i].name, ops[i - 1].name) != 0);
-    }
+           sp_op_newest_opset());
+    print_rows();
     return EXIT_SUCCESS;
 }

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* streampool run MODEL: runs a model from some threads at the same time, tells how fast, and
- * whether every run gave the same bits. */
-#include <streampool/device.h>
-
+ * whether every run gave the same bits.
+ * primitive: threads and clock of the operating system, since this is what a user would write. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/atomic.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/heap.h"
-#include "base/thread.h"
+#include <streampool/device.h>
+#include <streampool/model.h>
+
 #include "command.h"
+#include "failure.h"
 #include "limits.h"
 #include "tensors.h"
+#include "text.h"
 
 #define MAX_PORTS 64
 /* Values of inputs up to this size may decide what the plan is. */
@@ -40,14 +42,14 @@ typedef struct run_arguments {
 
 typedef struct run_job {
     sp_model model;
-    sp_array inputs[MAX_PORTS];
+    sp_host_tensor inputs[MAX_PORTS];
     uint32_t input_count;
-    sp_array expected[MAX_PORTS]; /* of the first run */
+    sp_host_tensor expected[MAX_PORTS]; /* of the first run */
     uint32_t output_count;
     uint32_t repeat;
-    sp_atomic_u32 failures;
-    sp_atomic_u32 differing;
-    char message[SP_ERROR_BYTES]; /* of the first failure; written by whoever counted it first */
+    atomic_uint failures;
+    atomic_uint differing;
+    char message[FAILURE_BYTES]; /* of the first failure; written by the thread that counted it */
 } run_job;
 
 /* ---- arguments ---- */
@@ -125,16 +127,16 @@ static sp_status load_deciding(const run_arguments *arguments, run_job *job, sp_
 {
     for (uint32_t i = 0; i < job->input_count; i++) {
         sp_port port;
-        SP_TRY(sp_model_get_input(job->model, i, &port));
+        CALL(sp_model_get_input(job->model, i, &port));
         const char *file = file_of(&arguments->inputs, port.name);
-        SP_TRY(tensor_describe(&port, &out[i]));
-        if (file != NULL) SP_TRY(tensor_read(file, &job->inputs[i]));
+        TRY(tensor_describe(&port, &out[i]));
+        if (file != NULL) TRY(tensor_read(file, &job->inputs[i]));
         else if (port.decides_shapes && out[i].bytes <= DECIDING_BYTES) {
-            SP_TRY(tensor_make(&port, &job->inputs[i]));
+            TRY(tensor_make(&port, &job->inputs[i]));
         } else {
             continue;
         }
-        out[i] = tensor_of(&job->inputs[i], NULL);
+        out[i] = job->inputs[i];
     }
     return SP_OK;
 }
@@ -144,9 +146,8 @@ static sp_status check_made_up(const sp_host_tensor *inputs, uint32_t count, uin
     uint64_t bytes = 0; /* each has at most 2^40 */
     for (uint32_t i = 0; i < count; i++) bytes += inputs[i].data == NULL ? inputs[i].bytes : 0;
     if (max_bytes == 0 || bytes <= max_bytes) return SP_OK;
-    return sp__fail(SP_EXHAUSTED,
-                    "the inputs to be made up have %llu bytes; --max-memory allows %llu",
-                    (unsigned long long)bytes, (unsigned long long)max_bytes);
+    return fail(SP_EXHAUSTED, "the inputs to be made up have %llu bytes; --max-memory allows %llu",
+                (unsigned long long)bytes, (unsigned long long)max_bytes);
 }
 
 /* A plan that is refused is refused before inputs of any size are made up. Where shapes depend on
@@ -155,8 +156,8 @@ static sp_status check_plan(const run_arguments *arguments, const run_job *job,
                             const sp_host_tensor *inputs)
 {
     sp_host_tensor outputs[MAX_PORTS] = {0};
-    const sp_status status =
-        sp_model_infer(job->model, inputs, job->input_count, outputs, job->output_count);
+    const sp_status status = from_library(
+        sp_model_infer(job->model, inputs, job->input_count, outputs, job->output_count));
     if (status != SP_OK && status != SP_UNSUPPORTED) return status;
     return check_made_up(inputs, job->input_count, arguments->options.max_run_bytes);
 }
@@ -165,20 +166,20 @@ static sp_status load_inputs(const run_arguments *arguments, run_job *job)
 {
     sp_host_tensor inputs[MAX_PORTS] = {0};
     sp_model_info info;
-    SP_TRY(sp_model_get_info(job->model, &info));
+    CALL(sp_model_get_info(job->model, &info));
     for (uint32_t i = 0; i < arguments->inputs.count; i++) {
         uint32_t index;
-        SP_TRY(sp_model_find_input(job->model, arguments->inputs.names[i], &index));
+        CALL(sp_model_find_input(job->model, arguments->inputs.names[i], &index));
     }
     job->input_count = info.input_count;
     job->output_count = info.output_count;
-    SP_TRY(load_deciding(arguments, job, inputs));
-    SP_TRY(check_plan(arguments, job, inputs));
+    TRY(load_deciding(arguments, job, inputs));
+    TRY(check_plan(arguments, job, inputs));
     for (uint32_t i = 0; i < info.input_count; i++) {
         sp_port port;
         if (job->inputs[i].data != NULL) continue;
-        SP_TRY(sp_model_get_input(job->model, i, &port));
-        SP_TRY(tensor_make(&port, &job->inputs[i]));
+        CALL(sp_model_get_input(job->model, i, &port));
+        TRY(tensor_make(&port, &job->inputs[i]));
     }
     return SP_OK;
 }
@@ -188,8 +189,8 @@ static sp_status check_outputs(const run_files *asked, sp_model model)
 {
     for (uint32_t i = 0; i < asked->count; i++) {
         uint32_t index;
-        SP_TRY(sp_model_find_output(model, asked->names[i], &index));
-        SP_TRY(tensor_check_name(asked->files[i]));
+        CALL(sp_model_find_output(model, asked->names[i], &index));
+        TRY(tensor_check_name(asked->files[i]));
     }
     return SP_OK;
 }
@@ -198,36 +199,31 @@ static sp_status write_outputs(const run_files *asked, const run_job *job)
 {
     for (uint32_t i = 0; i < asked->count; i++) {
         uint32_t index;
-        SP_TRY(sp_model_find_output(job->model, asked->names[i], &index));
-        SP_TRY(tensor_write(asked->files[i], asked->names[i], &job->expected[index]));
+        CALL(sp_model_find_output(job->model, asked->names[i], &index));
+        TRY(tensor_write(asked->files[i], asked->names[i], &job->expected[index]));
     }
     return SP_OK;
 }
 
-static sp_status make_outputs(const run_job *job, sp_array *arrays)
+static sp_status make_outputs(const run_job *job, sp_host_tensor *outputs)
 {
-    sp_host_tensor inputs[MAX_PORTS];
-    sp_host_tensor outputs[MAX_PORTS] = {0};
-    for (uint32_t i = 0; i < job->input_count; i++) inputs[i] = tensor_of(&job->inputs[i], NULL);
-    SP_TRY(sp_model_infer(job->model, inputs, job->input_count, outputs, job->output_count));
+    sp_host_tensor described[MAX_PORTS] = {0};
+    CALL(sp_model_infer(job->model, job->inputs, job->input_count, described, job->output_count));
     for (uint32_t i = 0; i < job->output_count; i++) {
-        SP_TRY(tensor_room(&outputs[i], &arrays[i]));
+        TRY(tensor_room(&described[i], &outputs[i]));
     }
     return SP_OK;
 }
 
-static sp_status run_once(const run_job *job, const sp_array *arrays)
+static sp_status run_once(const run_job *job, sp_host_tensor *outputs)
 {
-    sp_host_tensor inputs[MAX_PORTS];
-    sp_host_tensor outputs[MAX_PORTS];
-    for (uint32_t i = 0; i < job->input_count; i++) inputs[i] = tensor_of(&job->inputs[i], NULL);
-    for (uint32_t i = 0; i < job->output_count; i++) outputs[i] = tensor_of(&arrays[i], NULL);
-    return sp_model_run(job->model, inputs, job->input_count, outputs, job->output_count);
+    return from_library(
+        sp_model_run(job->model, job->inputs, job->input_count, outputs, job->output_count));
 }
 
 /* ---- threads ---- */
 
-static bool is_equal(const run_job *job, const sp_array *arrays)
+static bool is_equal(const run_job *job, const sp_host_tensor *arrays)
 {
     for (uint32_t i = 0; i < job->output_count; i++) {
         if (memcmp(arrays[i].data, job->expected[i].data, arrays[i].bytes) != 0) return false;
@@ -237,40 +233,51 @@ static bool is_equal(const run_job *job, const sp_array *arrays)
 
 static void note_failure(run_job *job)
 {
-    if (sp_fetch_add_relaxed(&job->failures, 1) != 0) return;
-    snprintf(job->message, sizeof job->message, "%s", sp_last_error());
+    if (atomic_fetch_add(&job->failures, 1) != 0) return;
+    snprintf(job->message, sizeof job->message, "%s", failure_message());
 }
 
-static void run_thread(void *arg)
+static void *run_thread(void *arg)
 {
     run_job *job = arg;
-    sp_array arrays[MAX_PORTS] = {0};
-    if (make_outputs(job, arrays) != SP_OK) note_failure(job);
-    for (uint32_t i = 0; i < job->repeat && sp_load_relaxed(&job->failures) == 0; i++) {
-        if (run_once(job, arrays) != SP_OK) {
+    sp_host_tensor outputs[MAX_PORTS] = {0};
+    if (make_outputs(job, outputs) != SP_OK) note_failure(job);
+    for (uint32_t i = 0; i < job->repeat && atomic_load(&job->failures) == 0; i++) {
+        if (run_once(job, outputs) != SP_OK) {
             note_failure(job);
-        } else if (!is_equal(job, arrays)) {
-            sp_fetch_add_relaxed(&job->differing, 1);
+        } else if (!is_equal(job, outputs)) {
+            atomic_fetch_add(&job->differing, 1);
         }
     }
-    for (uint32_t i = 0; i < job->output_count; i++) sp__array_deinit(&arrays[i]);
+    for (uint32_t i = 0; i < job->output_count; i++) tensor_free(&outputs[i]);
+    return NULL;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static sp_status run_threads(run_job *job, uint32_t count, double *seconds)
 {
-    sp_thread *threads = sp_calloc(count, sizeof *threads);
-    if (threads == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for %u threads", count);
-    const uint64_t start = sp_clock_now();
+    pthread_t *threads = calloc(count, sizeof *threads);
+    if (threads == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for %u threads", count);
+    const double start = seconds_now();
     uint32_t started = 0;
-    sp_status status = SP_OK;
-    while (started < count && status == SP_OK) {
-        status = sp_thread_create(&threads[started], "sp-run", run_thread, job);
-        if (status == SP_OK) started++;
+    int error = 0;
+    while (started < count && error == 0) {
+        error = pthread_create(&threads[started], NULL, run_thread, job);
+        if (error == 0) started++;
     }
-    for (uint32_t i = 0; i < started; i++) sp_thread_join(&threads[i]);
-    *seconds = (double)(sp_clock_now() - start) * 1e-9;
-    sp_free(threads);
-    return status;
+    for (uint32_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    *seconds = seconds_now() - start;
+    free(threads);
+    if (error == 0) return SP_OK;
+    return fail(SP_EXHAUSTED,
+                "the system refused to start thread sp-run (error %d): raise its limit of threads",
+                error);
 }
 
 /* ---- the command ---- */
@@ -289,33 +296,33 @@ static void print_cpu_steps(sp_model model, const sp_model_info *info)
 static sp_status run_job_all(const run_arguments *arguments, run_job *job)
 {
     sp_model_options options = arguments->options;
-    SP_TRY(sp_device_open(arguments->device, &options.device));
-    SP_TRY(sp_model_load(arguments->path, &options, &job->model));
-    SP_TRY(check_outputs(&arguments->outputs, job->model));
-    SP_TRY(load_inputs(arguments, job));
-    SP_TRY(make_outputs(job, job->expected));
-    SP_TRY(run_once(job, job->expected));
-    SP_TRY(write_outputs(&arguments->outputs, job));
+    CALL(sp_device_open(arguments->device, &options.device));
+    CALL(sp_model_load(arguments->path, &options, &job->model));
+    TRY(check_outputs(&arguments->outputs, job->model));
+    TRY(load_inputs(arguments, job));
+    TRY(make_outputs(job, job->expected));
+    TRY(run_once(job, job->expected));
+    TRY(write_outputs(&arguments->outputs, job));
     job->repeat = arguments->repeat;
     double seconds = 0;
-    SP_TRY(run_threads(job, arguments->threads, &seconds));
-    if (sp_load_relaxed(&job->failures) > 0) return sp__fail(SP_FAILED, "%s", job->message);
+    TRY(run_threads(job, arguments->threads, &seconds));
+    if (atomic_load(&job->failures) > 0) return fail(SP_FAILED, "%s", job->message);
 
     sp_model_info info;
-    SP_TRY(sp_model_get_info(job->model, &info));
+    CALL(sp_model_get_info(job->model, &info));
     const uint64_t runs = (uint64_t)arguments->threads * arguments->repeat;
     for (uint32_t i = 0; i < job->output_count; i++) {
         sp_port port;
-        SP_TRY(sp_model_get_output(job->model, i, &port));
+        CALL(sp_model_get_output(job->model, i, &port));
         printf("output %s: %s %s\n", port.name, sp_dtype_name(job->expected[i].dtype),
-               sp__shape_print(&job->expected[i].shape).text);
+               show_shape(job->expected[i].rank, job->expected[i].shape).text);
     }
     print_cpu_steps(job->model, &info);
     printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u sessions\n",
            arguments->threads, (unsigned long long)runs, (double)runs / seconds,
            info.most_in_flight, info.session_count);
-    const uint32_t differing = sp_load_relaxed(&job->differing);
-    if (differing > 0) return sp__fail(SP_INTERNAL, "%u runs gave other bits", differing);
+    const uint32_t differing = atomic_load(&job->differing);
+    if (differing > 0) return fail(SP_INTERNAL, "%u runs gave other bits", differing);
     printf("bits equal\n");
     return SP_OK;
 }
@@ -327,17 +334,15 @@ int sp__command_run(int argc, char **argv)
         print_usage();
         return SP_EXIT_USAGE;
     }
-    run_job *job = sp_calloc(1, sizeof *job);
+    run_job *job = calloc(1, sizeof *job);
     if (job == NULL) return EXIT_FAILURE;
     const sp_status status = run_job_all(&arguments, job);
-    if (status != SP_OK) {
-        fprintf(stderr, "streampool: %s: %s\n", sp_status_name(status), sp_last_error());
-    }
+    if (status != SP_OK) failure_print(status);
     for (uint32_t i = 0; i < MAX_PORTS; i++) {
-        sp__array_deinit(&job->inputs[i]);
-        sp__array_deinit(&job->expected[i]);
+        tensor_free(&job->inputs[i]);
+        tensor_free(&job->expected[i]);
     }
     sp_model_release(job->model);
-    sp_free(job);
+    free(job);
     return status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

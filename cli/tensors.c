@@ -1,15 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of tensors through the library's own reader; comparisons in double precision. */
+/* Files of tensors go through tensors of the library on cpu; comparisons are in double precision.
+ */
 #include "tensors.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/heap.h"
-#include "io/npy.h"
-#include "io/onnx_tensor.h"
+#include <streampool/npy.h>
+#include <streampool/tensor_proto.h>
+
+#include "failure.h"
+#include "text.h"
+
+#define ALIGNMENT 64
+
+/* ---- memory ---- */
+
+void tensor_free(sp_host_tensor *tensor)
+{
+    free(tensor->data);
+    *tensor = (sp_host_tensor){0};
+}
+
+sp_status tensor_bytes(sp_dtype dtype, uint32_t rank, const int64_t *shape, uint64_t *out)
+{
+    const uint64_t most = (uint64_t)1 << 40;
+    uint64_t bytes = sp_dtype_bytes(dtype);
+    bool is_empty = false;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (shape[i] == 0) {
+            is_empty = true;
+        } else if (__builtin_mul_overflow(bytes, (uint64_t)shape[i], &bytes) || bytes > most) {
+            return fail(SP_EXHAUSTED, "a tensor of shape %s and type %s exceeds 2^40 bytes",
+                        show_shape(rank, shape).text, sp_dtype_name(dtype));
+        }
+    }
+    *out = is_empty ? 0 : bytes;
+    return SP_OK;
+}
+
+/* Zeroed. The bytes are those of tensor_bytes. */
+static sp_status data_make(sp_host_tensor *tensor)
+{
+    const size_t bytes = (size_t)(tensor->bytes / ALIGNMENT + 1) * ALIGNMENT;
+    tensor->data = aligned_alloc(ALIGNMENT, bytes);
+    if (tensor->data == NULL) {
+        return fail(SP_OUT_OF_MEMORY, "no memory for an array of %llu bytes",
+                    (unsigned long long)tensor->bytes);
+    }
+    memset(tensor->data, 0, bytes);
+    return SP_OK;
+}
+
+static sp_status tensor_init(sp_dtype dtype, uint32_t rank, const int64_t *shape,
+                             sp_host_tensor *out)
+{
+    *out = (sp_host_tensor){.dtype = dtype, .rank = rank};
+    memcpy(out->shape, shape, rank * sizeof *shape);
+    TRY(tensor_bytes(dtype, rank, shape, &out->bytes));
+    return data_make(out);
+}
+
+/* ---- files ---- */
 
 static bool ends_in(const char *path, const char *ending)
 {
@@ -17,76 +70,67 @@ static bool ends_in(const char *path, const char *ending)
     return len >= ending_len && strcmp(path + len - ending_len, ending) == 0;
 }
 
-sp_status tensor_read(const char *path, sp_array *out)
+static const sp_device cpu; /* the zero handle */
+
+static sp_status copy_out(sp_tensor tensor, sp_host_tensor *out)
 {
-    void *bytes;
-    size_t len;
-    SP_TRY(sp_file_read(path, &bytes, &len));
-    const sp_status status = ends_in(path, ".npy") ? sp__npy_load(bytes, len, out)
-                                                   : sp__onnx_tensor_load(bytes, len, out);
-    sp_free(bytes);
-    return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
+    sp_tensor_info info;
+    CALL(sp_tensor_get_info(tensor, &info));
+    TRY(tensor_init(info.dtype, info.rank, info.shape, out));
+    const sp_status status = from_library(sp_tensor_read(tensor, out->data, out->bytes));
+    if (status != SP_OK) tensor_free(out);
+    return status;
+}
+
+sp_status tensor_read(const char *path, sp_host_tensor *out)
+{
+    sp_tensor tensor;
+    const bool is_npy = ends_in(path, ".npy");
+    CALL(is_npy ? sp_npy_read(cpu, path, &tensor) : sp_tensor_proto_read(cpu, path, &tensor));
+    const sp_status status = copy_out(tensor, out);
+    CALL(sp_tensor_release(tensor));
+    return status;
 }
 
 sp_status tensor_check_name(const char *path)
 {
     if (ends_in(path, ".npy") || ends_in(path, ".pb")) return SP_OK;
-    return sp__fail(SP_INVALID, "%s: an output's file is named .npy or .pb", path);
+    return fail(SP_INVALID, "%s: an output's file is named .npy or .pb", path);
 }
 
-sp_status tensor_write(const char *path, const char *name, const sp_array *array)
+sp_status tensor_write(const char *path, const char *name, const sp_host_tensor *tensor)
 {
-    const sp_array_view view = {.dtype = array->dtype, .shape = array->shape, .data = array->data};
-    void *bytes;
-    size_t len;
-    SP_TRY(tensor_check_name(path));
-    const sp_status made = ends_in(path, ".npy") ? sp__npy_save(&view, &bytes, &len)
-                                                 : sp__onnx_tensor_save(&view, name, &bytes, &len);
-    if (made != SP_OK) return sp__fail_prefix(made, "%s: ", path);
-    const sp_status status = sp_file_replace(path, bytes, len);
-    sp_free(bytes);
-    return status;
+    sp_tensor made;
+    TRY(tensor_check_name(path));
+    CALL(sp_tensor_from_host(cpu, tensor->dtype, tensor->rank, tensor->shape, tensor->data,
+                             tensor->bytes, &made));
+    const sp_status status = from_library(
+        ends_in(path, ".npy") ? sp_npy_write(path, made) : sp_tensor_proto_write(path, name, made));
+    CALL(sp_tensor_release(made));
+    if (status == SP_OK || status == SP_IO) return status; /* which names the file */
+    return fail_prefix(status, "%s: ", path);
 }
 
-sp_host_tensor tensor_of(const sp_array *array, const char *name)
-{
-    sp_host_tensor tensor = {.name = name,
-                             .data = array->data,
-                             .bytes = array->bytes,
-                             .dtype = array->dtype,
-                             .rank = array->shape.rank};
-    memcpy(tensor.shape, array->shape.dims, sizeof tensor.shape);
-    return tensor;
-}
+/* ---- made up ---- */
 
-sp_status tensor_room(const sp_host_tensor *output, sp_array *out)
+sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out)
 {
-    sp_shape shape;
-    SP_TRY(sp__shape_make(output->shape, output->rank, &shape));
-    return sp__array_init(out, output->dtype, &shape);
-}
-
-static sp_shape shape_of(const sp_port *port)
-{
-    sp_shape shape = {.rank = port->rank};
-    for (uint32_t i = 0; i < port->rank; i++) {
-        shape.dims[i] = port->shape[i] < 0 ? 1 : port->shape[i];
-    }
-    return shape;
+    return tensor_init(output->dtype, output->rank, output->shape, out);
 }
 
 sp_status tensor_describe(const sp_port *port, sp_host_tensor *out)
 {
-    const sp_shape shape = shape_of(port);
-    *out = (sp_host_tensor){.dtype = port->dtype, .rank = shape.rank};
-    memcpy(out->shape, shape.dims, sizeof out->shape);
-    return sp__shape_bytes(&shape, port->dtype, &out->bytes);
+    *out = (sp_host_tensor){.dtype = port->dtype, .rank = port->rank};
+    for (uint32_t i = 0; i < port->rank; i++) {
+        out->shape[i] = port->shape[i] < 0 ? 1 : port->shape[i];
+    }
+    return tensor_bytes(out->dtype, out->rank, out->shape, &out->bytes);
 }
 
-sp_status tensor_make(const sp_port *port, sp_array *out)
+sp_status tensor_make(const sp_port *port, sp_host_tensor *out)
 {
-    const sp_shape shape = shape_of(port);
-    SP_TRY(sp__array_init(out, port->dtype, &shape));
+    TRY(tensor_describe(port, out));
+    TRY(data_make(out));
     if (port->dtype != SP_F32) return SP_OK; /* zeroes */
     float *values = out->data;
     for (uint64_t i = 0; i < out->bytes / sizeof *values; i++) {
@@ -125,7 +169,7 @@ static bool is_floating(sp_dtype dtype)
     return dtype == SP_F32 || dtype == SP_F64 || dtype == SP_F16 || dtype == SP_BF16;
 }
 
-static double element(const sp_array *array, uint64_t index)
+static double element(const sp_host_tensor *array, uint64_t index)
 {
     switch (array->dtype) {
     case SP_F32:
@@ -159,22 +203,26 @@ static double element(const sp_array *array, uint64_t index)
     return 0;
 }
 
-static bool is_close(double got, double want, sp_tolerance tolerance)
+static bool is_close(double got, double want, tensor_tolerance tolerance)
 {
     if (isnan(want)) return isnan(got);
     if (isinf(want)) return got == want;
     return fabs(got - want) <= tolerance.absolute + tolerance.relative * fabs(want);
 }
 
-bool tensor_compare(const sp_array *got, const sp_array *want, sp_tolerance tolerance,
-                    sp_difference *out)
+static bool is_same_shape(const sp_host_tensor *a, const sp_host_tensor *b)
 {
-    *out = (sp_difference){0};
-    if (got->dtype != want->dtype || !sp__shape_equal(&got->shape, &want->shape)) {
-        sp__fail(SP_MISMATCH, "got %s of shape %s, expected %s of shape %s",
-                 sp_dtype_name(got->dtype), sp__shape_print(&got->shape).text,
-                 sp_dtype_name(want->dtype), sp__shape_print(&want->shape).text);
-        return false;
+    return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0;
+}
+
+sp_status tensor_compare(const sp_host_tensor *got, const sp_host_tensor *want,
+                         tensor_tolerance tolerance, tensor_difference *out)
+{
+    *out = (tensor_difference){0};
+    if (got->dtype != want->dtype || !is_same_shape(got, want)) {
+        return fail(SP_MISMATCH, "got %s of shape %s, expected %s of shape %s",
+                    sp_dtype_name(got->dtype), show_shape(got->rank, got->shape).text,
+                    sp_dtype_name(want->dtype), show_shape(want->rank, want->shape).text);
     }
     const size_t bytes = sp_dtype_bytes(want->dtype);
     const bool is_exact = !is_floating(want->dtype);
@@ -193,5 +241,5 @@ bool tensor_compare(const sp_array *got, const sp_array *want, sp_tolerance tole
         }
         out->bad_count++;
     }
-    return true;
+    return SP_OK;
 }

@@ -5,18 +5,17 @@
  * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
  * file, input_J.pb and output_J.pb. Models with an INFO.txt are compared as its reference allows
  * (four times the difference of two correct builds), others as ONNX's own cases are. */
-#include <streampool/device.h>
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/heap.h"
+#include <streampool/device.h>
+#include <streampool/model.h>
+
 #include "command.h"
+#include "failure.h"
 #include "limits.h"
 #include "tensors.h"
 
@@ -29,9 +28,9 @@ typedef struct verify_run {
 } verify_run;
 
 typedef struct test_set {
-    sp_array inputs[MAX_TENSORS];
-    sp_array wanted[MAX_TENSORS];
-    sp_array got[MAX_TENSORS];
+    sp_host_tensor inputs[MAX_TENSORS];
+    sp_host_tensor wanted[MAX_TENSORS];
+    sp_host_tensor got[MAX_TENSORS];
     uint32_t input_count, output_count;
 } test_set;
 
@@ -51,14 +50,14 @@ static void join(char *out, const char *folder, const char *name)
 static void set_free(test_set *set)
 {
     for (uint32_t i = 0; i < MAX_TENSORS; i++) {
-        sp__array_deinit(&set->inputs[i]);
-        sp__array_deinit(&set->wanted[i]);
-        sp__array_deinit(&set->got[i]);
+        tensor_free(&set->inputs[i]);
+        tensor_free(&set->wanted[i]);
+        tensor_free(&set->got[i]);
     }
-    sp_free(set);
+    free(set);
 }
 
-static sp_status read_tensors(const char *folder, const char *prefix, sp_array *arrays,
+static sp_status read_tensors(const char *folder, const char *prefix, sp_host_tensor *arrays,
                               uint32_t *count)
 {
     for (*count = 0; *count < MAX_TENSORS; (*count)++) {
@@ -67,39 +66,36 @@ static sp_status read_tensors(const char *folder, const char *prefix, sp_array *
         snprintf(name, sizeof name, "%s_%u.pb", prefix, *count);
         join(path, folder, name);
         if (!exists(path)) return SP_OK;
-        SP_TRY(tensor_read(path, &arrays[*count]));
+        TRY(tensor_read(path, &arrays[*count]));
     }
-    return sp__fail(SP_UNSUPPORTED, "%s has more than %d tensors", folder, MAX_TENSORS);
+    return fail(SP_UNSUPPORTED, "%s has more than %d tensors", folder, MAX_TENSORS);
 }
 
 static sp_status run_set(sp_model model, test_set *set)
 {
-    sp_host_tensor inputs[MAX_TENSORS];
-    sp_host_tensor outputs[MAX_TENSORS] = {0};
-    for (uint32_t i = 0; i < set->input_count; i++) inputs[i] = tensor_of(&set->inputs[i], NULL);
-    SP_TRY(sp_model_infer(model, inputs, set->input_count, outputs, set->output_count));
+    sp_host_tensor described[MAX_TENSORS] = {0};
+    CALL(sp_model_infer(model, set->inputs, set->input_count, described, set->output_count));
     for (uint32_t i = 0; i < set->output_count; i++) {
-        SP_TRY(tensor_room(&outputs[i], &set->got[i]));
-        outputs[i].data = set->got[i].data;
+        TRY(tensor_room(&described[i], &set->got[i]));
     }
-    return sp_model_run(model, inputs, set->input_count, outputs, set->output_count);
+    return from_library(
+        sp_model_run(model, set->inputs, set->input_count, set->got, set->output_count));
 }
 
-static sp_status compare_set(const test_set *set, sp_tolerance tolerance, double *largest)
+static sp_status compare_set(const test_set *set, tensor_tolerance tolerance, double *largest)
 {
     *largest = 0;
     for (uint32_t i = 0; i < set->output_count; i++) {
-        sp_difference difference;
-        if (!tensor_compare(&set->got[i], &set->wanted[i], tolerance, &difference)) {
-            return sp__fail_prefix(SP_MISMATCH, "output %u: ", i);
+        tensor_difference difference;
+        if (tensor_compare(&set->got[i], &set->wanted[i], tolerance, &difference) != SP_OK) {
+            return fail_prefix(SP_MISMATCH, "output %u: ", i);
         }
         if (difference.bad_count > 0) {
-            return sp__fail(SP_MISMATCH,
-                            "output %u: %llu elements differ too much, first at %llu: "
-                            "got %.9g, expected %.9g",
-                            i, (unsigned long long)difference.bad_count,
-                            (unsigned long long)difference.first_bad, difference.got,
-                            difference.want);
+            return fail(SP_MISMATCH,
+                        "output %u: %llu elements differ too much, first at %llu: "
+                        "got %.9g, expected %.9g",
+                        i, (unsigned long long)difference.bad_count,
+                        (unsigned long long)difference.first_bad, difference.got, difference.want);
         }
         if (difference.largest > *largest) *largest = difference.largest;
     }
@@ -120,26 +116,26 @@ static double stated_difference(const char *info, unsigned set_number)
     return strtod(mark + strlen("optimised| max "), NULL);
 }
 
-static sp_tolerance tolerance_of(const char *info, unsigned set_number, const test_set *set)
+static tensor_tolerance tolerance_of(const char *info, unsigned set_number, const test_set *set)
 {
     if (info != NULL) {
         const double stated = 4 * stated_difference(info, set_number);
-        return (sp_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
+        return (tensor_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
     }
     const bool is_half = set->output_count > 0 &&
                          (set->wanted[0].dtype == SP_F16 || set->wanted[0].dtype == SP_BF16);
-    return is_half ? (sp_tolerance){1e-3, 1e-2} : (sp_tolerance){1e-5, 1e-3};
+    return is_half ? (tensor_tolerance){1e-3, 1e-2} : (tensor_tolerance){1e-5, 1e-3};
 }
 
 static sp_status verify_set(sp_model model, const char *folder, const char *info,
                             unsigned set_number, double *largest)
 {
-    test_set *set = sp_calloc(1, sizeof *set);
-    if (set == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a test set");
+    test_set *set = calloc(1, sizeof *set);
+    if (set == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for a test set");
     sp_status status = read_tensors(folder, "input", set->inputs, &set->input_count);
     if (status == SP_OK) status = read_tensors(folder, "output", set->wanted, &set->output_count);
     if (status == SP_OK && set->output_count == 0) {
-        status = sp__fail(SP_IO, "%s has no output_0.pb", folder);
+        status = fail(SP_IO, "%s has no output_0.pb", folder);
     }
     if (status == SP_OK) status = run_set(model, set);
     if (status == SP_OK) {
@@ -151,19 +147,26 @@ static sp_status verify_set(sp_model model, const char *folder, const char *info
 
 /* ---- one case ---- */
 
+/* The file's text, or NULL if it cannot be read. */
+static char *read_text(FILE *file)
+{
+    struct stat info;
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) return NULL;
+    const size_t len = (size_t)info.st_size;
+    char *text = calloc(len + 1, 1);
+    if (text == NULL || fread(text, 1, len, file) == len) return text;
+    free(text);
+    return NULL;
+}
+
 static char *read_info(const char *folder)
 {
     char path[PATH_BYTES];
-    void *bytes;
-    size_t len;
     join(path, folder, "INFO.txt");
-    if (!exists(path) || sp_file_read(path, &bytes, &len) != SP_OK) return NULL;
-    char *text = sp_malloc(len + 1);
-    if (text != NULL) {
-        memcpy(text, bytes, len);
-        text[len] = '\0';
-    }
-    sp_free(bytes);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return NULL;
+    char *text = read_text(file);
+    fclose(file);
     return text;
 }
 
@@ -173,10 +176,10 @@ static void report(const char *path, sp_status status, double largest, verify_ru
         printf("passed   %s (largest difference %.3g)\n", path, largest);
         totals->passed++;
     } else if (status == SP_UNSUPPORTED) {
-        printf("skipped  %s: %s\n", path, sp_last_error());
+        printf("skipped  %s: %s\n", path, failure_message());
         totals->skipped++;
     } else {
-        printf("FAILED   %s: %s: %s\n", path, sp_status_name(status), sp_last_error());
+        printf("FAILED   %s: %s: %s\n", path, sp_status_name(status), failure_message());
         totals->failed++;
     }
 }
@@ -186,7 +189,7 @@ static void verify_case(const char *folder, verify_run *totals)
     char path[PATH_BYTES];
     join(path, folder, "model.onnx");
     sp_model model;
-    const sp_status status = sp_model_load(path, &totals->options, &model);
+    const sp_status status = from_library(sp_model_load(path, &totals->options, &model));
     if (status != SP_OK) {
         report(folder, status, 0, totals);
         return;
@@ -201,7 +204,7 @@ static void verify_case(const char *folder, verify_run *totals)
         const sp_status result = verify_set(model, path, info, i, &largest);
         report(path, result, largest, totals);
     }
-    sp_free(info);
+    free(info);
     sp_model_release(model);
 }
 
@@ -236,9 +239,9 @@ static void verify_below(const char *folder, verify_run *totals)
         if (entries[i]->d_name[0] != '.' && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
             verify_below(path, totals);
         }
-        free(entries[i]); /* primitive: scandir's own memory */
+        free(entries[i]);
     }
-    free(entries); /* primitive: scandir's own memory */
+    free(entries);
 }
 
 /* Nothing to verify is a mistyped path, not a success. */

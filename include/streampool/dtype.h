@@ -38,6 +38,9 @@ typedef enum sp_dtype {
 #undef SP_DTYPE_ENUM
 } sp_dtype;
 
+/* Sets of element types are the bits of their members. */
+#define SP_DTYPE_BIT(dtype) (1u << (dtype))
+
 /* Bytes of one element; 0 for a value that is no element type. */
 SP_API size_t sp_dtype_bytes(sp_dtype dtype);
 

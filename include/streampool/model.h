@@ -68,6 +68,7 @@ typedef struct sp_port {
     /* An input from which sizes or branches of the graph follow. Its values, up to 512 bytes,
      * belong to what a plan is made for, like the shapes; sp_model_infer needs them too. */
     bool decides_shapes;
+    bool has_shape; /* false: the file does not say; rank is 0 and a run may give any shape */
 } sp_port;
 
 /* What a run takes and gives. Initializers that are also inputs are not counted; a run may override

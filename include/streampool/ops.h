@@ -43,6 +43,7 @@ typedef enum sp_op_attribute_type {
     SP_OP_INT = 2,
     SP_OP_STRING = 3,
     SP_OP_TENSOR = 4,
+    SP_OP_GRAPH = 5, /* of If, Loop and Scan, which sp_op_run does not take */
     SP_OP_FLOATS = 6,
     SP_OP_INTS = 7,
     SP_OP_STRINGS = 8

@@ -26,13 +26,18 @@
 #include <streampool/future.h>
 #include <streampool/log.h>
 #include <streampool/model.h>
+#include <streampool/model_file.h>
 #include <streampool/npy.h>
 #include <streampool/null_device.h>
+#include <streampool/operators.h>
 #include <streampool/ops.h>
+#include <streampool/option.h>
+#include <streampool/plan.h>
 #include <streampool/runtime.h>
 #include <streampool/status.h>
 #include <streampool/storage.h>
 #include <streampool/stream.h>
 #include <streampool/tensor.h>
+#include <streampool/tensor_proto.h>
 
 #endif

@@ -39,6 +39,8 @@ typedef enum sp_handle_kind {
     SP_KIND_MODEL,
     SP_KIND_TENSOR,
     SP_KIND_FUTURE,
+    SP_KIND_PLAN,
+    SP_KIND_MODEL_FILE,
     SP_KIND_COUNT
 } sp_handle_kind;
 

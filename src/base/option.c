@@ -2,6 +2,8 @@
 /* Reading of options: all at once, by the first thread that asks, then from an array. */
 #include "base/option.h"
 
+#include <streampool/option.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,11 +12,12 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/thread.h"
 
-static const sp_option_info rows[SP_OPTION_COUNT] = {
+static const sp_option_row rows[SP_OPTION_COUNT] = {
 #define OPTION_ROW(name, type, fallback, min, max, choices, meaning)                               \
     [SP_OPTION_##name] = {                                                                         \
         "STREAMPOOL_" #name, SP_OPTION_TYPE_##type, fallback, min, max, choices, meaning},
@@ -96,7 +99,7 @@ static bool parse_number(const char *text, bool has_unit, int64_t *out)
     return true;
 }
 
-bool sp_option_parse(const sp_option_info *info, const char *text, int64_t *out)
+bool sp_option_parse(const sp_option_row *info, const char *text, int64_t *out)
 {
     int64_t value = 0;
     bool is_parsed = false;
@@ -200,7 +203,7 @@ const char *sp_option_text(sp_option option)
     return texts[option];
 }
 
-const sp_option_info *sp_option_describe(sp_option option)
+const sp_option_row *sp_option_describe(sp_option option)
 {
     return &rows[option];
 }
@@ -225,6 +228,29 @@ bool sp_option_is_set(sp_option option)
 {
     (void)value_of(option);
     return sp_load_relaxed(&was_set[option]) != 0;
+}
+
+uint32_t sp_option_count(void)
+{
+    return SP_OPTION_COUNT;
+}
+
+_Static_assert(SP_OPTION_VALUE_BYTES >= SP_OPTION_TEXT_BYTES, "every value has room");
+
+sp_status sp_option_get_info(uint32_t index, sp_option_info *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_option_get_info needs a place to write to");
+    if (index >= SP_OPTION_COUNT) {
+        return sp__fail(SP_NOT_FOUND, "there are %d options, none with index %u", SP_OPTION_COUNT,
+                        index);
+    }
+    const sp_option option = (sp_option)index;
+    *out = (sp_option_info){.variable = rows[index].variable,
+                            .meaning = rows[index].meaning,
+                            .choices = rows[index].choices,
+                            .is_set = sp_option_is_set(option)};
+    sp_option_format(option, out->value, sizeof out->value);
+    return SP_OK;
 }
 
 void sp__option_reset(void)

@@ -66,14 +66,14 @@ typedef enum sp_option_isa {
     SP_OPTION_ISA_AVX2
 } sp_option_isa;
 
-typedef struct sp_option_info {
+typedef struct sp_option_row {
     const char *variable;
     sp_option_type type;
     int64_t fallback; /* the default */
     int64_t min, max; /* both allowed */
     const char *choices;
     const char *meaning;
-} sp_option_info;
+} sp_option_row;
 
 /* Reads all options now, and logs about bad values: the user's callback may run in it. */
 void sp_option_load(void);
@@ -86,13 +86,13 @@ uint64_t sp_option_bytes(sp_option option);
 const char *sp_option_text(sp_option option);
 
 /* For listings: the option's row, its value as text, and whether the environment gave it. */
-const sp_option_info *sp_option_describe(sp_option option);
+const sp_option_row *sp_option_describe(sp_option option);
 void sp_option_format(sp_option option, char *out, size_t out_bytes);
 bool sp_option_is_set(sp_option option);
 
 /* Parses a value by the rules of the row; false, and *out untouched, if it breaks them. The value
  * of a text is its length. */
-bool sp_option_parse(const sp_option_info *info, const char *text, int64_t *out);
+bool sp_option_parse(const sp_option_row *info, const char *text, int64_t *out);
 
 /* Test hook: the environment is read again at the next question. No other thread may be asking. */
 void sp__option_reset(void);

@@ -40,7 +40,7 @@ static sp_status check_ports(const sp_graph *graph)
 
 static sp_run_limits limits_of(const sp_model_options *options)
 {
-    const sp_option_info *trips = sp_option_describe(SP_OPTION_LOOP_TRIPS);
+    const sp_option_row *trips = sp_option_describe(SP_OPTION_LOOP_TRIPS);
     const bool has_trips = options->max_loop_trips != 0;
     return (sp_run_limits){.bytes = options->max_run_bytes,
                            .trips = has_trips ? options->max_loop_trips

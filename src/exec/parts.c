@@ -136,7 +136,7 @@ static sp_status next_place(const sp_parts *parts, const sp_graph_body *body, sp
 /* `made` has room for the outputs. */
 static sp_status compute(sp_parts *parts, sp_compiled *compiled, sp_part_value *made)
 {
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     const void *inputs[SP_PLAN_PART_PORTS + SP_MODEL_MAX_PORTS];
     void *outputs[SP_PLAN_PART_PORTS];
     for (uint32_t i = 0; i < plan->input_count; i++) {
@@ -156,7 +156,7 @@ static sp_status compute(sp_parts *parts, sp_compiled *compiled, sp_part_value *
 /* Its arrays are large, and what is called next may be a body in a body: not of its stack. */
 static SP_NOINLINE sp_status run_plan(sp_parts *parts, sp_compiled *compiled)
 {
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     sp_part_value made[SP_PLAN_PART_PORTS];
     memset(made, 0, plan->output_count * sizeof(*made));
     const sp_status status = compute(parts, compiled, made);
@@ -182,7 +182,7 @@ static sp_status compute_stop(sp_parts *parts, const sp_graph_node *node)
 /* The plan's use ends before what comes after it is computed. */
 static sp_status run_place(sp_parts *parts, sp_plan_place *place)
 {
-    const sp_plan *plan = place->compiled->plan;
+    const sp_graph_plan *plan = place->compiled->plan;
     const uint32_t count = plan->stop_count;
     uint32_t *stops = sp_calloc(count, sizeof(*stops));
     sp_status status = stops != NULL ? run_plan(parts, place->compiled)
@@ -212,7 +212,7 @@ sp_status sp__parts_run_body(sp_parts *parts, const sp_graph_body *body, sp_plan
 
 /* ---- the whole run ---- */
 
-static sp_status set_ports(sp_parts *parts, const sp_plan *plan, const void *const *data)
+static sp_status set_ports(sp_parts *parts, const sp_graph_plan *plan, const void *const *data)
 {
     for (uint32_t i = 0; i < plan->input_count; i++) {
         const sp_plan_tensor *input = &plan->inputs[i];
@@ -227,9 +227,9 @@ static sp_status set_ports(sp_parts *parts, const sp_plan *plan, const void *con
     return has_overrides ? sp__part_values_find_stale(&parts->values) : SP_OK;
 }
 
-static sp_status copy_inputs(sp_parts *parts, const sp_plan *plan)
+static sp_status copy_inputs(sp_parts *parts, const sp_graph_plan *plan)
 {
-    sp_plan *made = &parts->made;
+    sp_graph_plan *made = &parts->made;
     SP_TRY(sp__bump_array(&made->bump, plan->input_count, sizeof(*made->inputs), &made->inputs));
     memcpy((void *)(uintptr_t)made->inputs, plan->inputs,
            plan->input_count * sizeof(*made->inputs));
@@ -262,7 +262,7 @@ static sp_status describe_outputs(sp_parts *parts)
 }
 
 /* Until the first plan is run, its use is the caller's. */
-static sp_status prepare(sp_parts *parts, const sp_plan *plan, const void *const *data)
+static sp_status prepare(sp_parts *parts, const sp_graph_plan *plan, const void *const *data)
 {
     SP_TRY(sp__part_values_init(&parts->values, parts->graph, parts->model->device,
                                 parts->model->limits.bytes));
@@ -302,7 +302,7 @@ void sp__parts_free(sp_parts *parts)
     sp_free(parts);
 }
 
-const sp_plan *sp__parts_made(const sp_parts *parts)
+const sp_graph_plan *sp__parts_made(const sp_parts *parts)
 {
     return &parts->made;
 }

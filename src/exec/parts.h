@@ -18,7 +18,7 @@ sp_status sp__parts_run(sp_rt_model *model, sp_plan_place *place, const void *co
 void sp__parts_free(sp_parts *parts);
 
 /* The model's inputs and outputs as they turned out to be; a plan without steps. */
-const sp_plan *sp__parts_made(const sp_parts *parts);
+const sp_graph_plan *sp__parts_made(const sp_parts *parts);
 /* Copies the outputs that have an address. */
 void sp__parts_copy(const sp_parts *parts, void *const *outputs);
 

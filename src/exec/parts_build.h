@@ -14,7 +14,7 @@ struct sp_parts {
     sp_part_values values;
     uint64_t plan_count; /* plans that were run */
     uint64_t trip_count; /* times through a body */
-    sp_plan made;        /* see sp__parts_made; owns its tensors */
+    sp_graph_plan made;  /* see sp__parts_made; owns its tensors */
 };
 
 /* SP_OK while the run may go on: the device works and is not being closed. */

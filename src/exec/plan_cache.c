@@ -205,7 +205,7 @@ static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mi
 
 /* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would take more than it may. */
 static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *request,
-                         const sp_plan **out)
+                         const sp_graph_plan **out)
 {
     SP_TRY(sp__plan_compile(cache->graph, request, out));
     const sp_status status = sp__plan_check_bytes(*out, cache->max_run_bytes);
@@ -220,7 +220,7 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
 {
     sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
     const size_t bytes = key->count * sizeof *place->words;
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     SP_TRY(compile(cache, request, &plan));
     SP_TRY(sp__compiled_create(plan, cache->device, cache->weights, &place->compiled));
     place->word_count = key->count;

@@ -167,7 +167,7 @@ static bool is_overlapping(const void *a, uint64_t a_bytes, const void *b, uint6
 }
 
 /* A run writes outputs while it still reads inputs and other outputs. */
-static sp_status check_overlap(const sp_plan *plan, const sp_run_ports *ports)
+static sp_status check_overlap(const sp_graph_plan *plan, const sp_run_ports *ports)
 {
     for (uint32_t i = 0; i < plan->output_count; i++) {
         const sp_plan_tensor *output = &plan->outputs[i];
@@ -189,7 +189,7 @@ static sp_status check_overlap(const sp_plan *plan, const sp_run_ports *ports)
     return SP_OK;
 }
 
-sp_status sp__run_ports_take_outputs(const sp_plan *plan, const sp_host_tensor *outputs,
+sp_status sp__run_ports_take_outputs(const sp_graph_plan *plan, const sp_host_tensor *outputs,
                                      uint32_t count, sp_run_ports *ports)
 {
     if (outputs == NULL && count > 0) return sp__fail(SP_INVALID, "no outputs were given");
@@ -219,7 +219,7 @@ sp_status sp__run_ports_take_outputs(const sp_plan *plan, const sp_host_tensor *
     return check_overlap(plan, ports);
 }
 
-void sp__run_ports_describe(const sp_plan *plan, sp_host_tensor *outputs, uint32_t count)
+void sp__run_ports_describe(const sp_graph_plan *plan, sp_host_tensor *outputs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t index;

@@ -30,7 +30,7 @@ sp_status sp__run_ports_find_plan(sp_plan_cache *plans, const sp_run_ports *port
                                   sp_plan_place **out);
 
 /* Where the plan writes; NULL for outputs that are left out. */
-sp_status sp__run_ports_take_outputs(const sp_plan *plan, const sp_host_tensor *outputs,
+sp_status sp__run_ports_take_outputs(const sp_graph_plan *plan, const sp_host_tensor *outputs,
                                      uint32_t count, sp_run_ports *ports);
 
 /* Which output the tensor at `place` of the caller's array is. */
@@ -38,6 +38,6 @@ sp_status sp__run_ports_output_index(const sp_graph *graph, const sp_host_tensor
                                      uint32_t place, uint32_t *index);
 
 /* Fills in dtype, rank, shape and bytes. */
-void sp__run_ports_describe(const sp_plan *plan, sp_host_tensor *outputs, uint32_t count);
+void sp__run_ports_describe(const sp_graph_plan *plan, sp_host_tensor *outputs, uint32_t count);
 
 #endif

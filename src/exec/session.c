@@ -8,16 +8,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "base/option.h"
 #include "device/thread_record.h"
+#include "exec/partition.h"
 #include "exec/submitted.h"
-#include "ops/device_kernels.h"
 
 /* ---- compiled plans ---- */
 
 static sp_status make_labels(sp_compiled *compiled)
 {
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     compiled->labels = sp_calloc(plan->step_count, sizeof *compiled->labels);
     if (compiled->labels == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -34,7 +33,7 @@ static sp_status make_labels(sp_compiled *compiled)
 static sp_status reach_cpu(sp_compiled *compiled)
 {
     const sp_graph *graph = compiled->plan->graph;
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     SP_TRY(sp__rt_device_find((sp_device){0}, &compiled->cpu));
     SP_TRY(sp__side_queues_make(compiled->cpu, compiled->device));
     SP_TRY(sp__upload(compiled->cpu, graph->weights, graph->weight_count, &compiled->cpu_weights));
@@ -44,25 +43,17 @@ static sp_status reach_cpu(sp_compiled *compiled)
 
 static sp_status cut_plan(sp_compiled *compiled)
 {
-    const sp_plan *plan = compiled->plan;
-    const sp_rt_device *device = compiled->device;
-    bool *is_on_cpu = sp_calloc(plan->step_count, sizeof *is_on_cpu);
-    if (is_on_cpu == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    uint32_t count = 0;
-    if (!device->dev->vtable->kind->is_fallback) {
-        count = sp__segments_choose(plan, sp__device_kernels(device->dev),
-                                    sp_option_text(SP_OPTION_CPU_OPS), is_on_cpu);
-    }
-    sp_status status = sp__segments_cut(plan, is_on_cpu, &compiled->segments);
-    sp_free(is_on_cpu);
-    if (status != SP_OK || count == 0) return status;
-    status = reach_cpu(compiled);
+    SP_TRY(sp__partition(compiled->plan, compiled->device, &compiled->segments));
+    const uint32_t count = compiled->segments.cpu_step_count;
+    if (count == 0) return SP_OK;
+    const sp_status status = reach_cpu(compiled);
     if (status == SP_OK) return SP_OK;
-    return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count, plan->step_count);
+    return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count,
+                           compiled->plan->step_count);
 }
 
-sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
-                              sp_compiled **out)
+sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
+                              const sp_memory *weights, sp_compiled **out)
 {
     sp_compiled *compiled = sp_calloc(1, sizeof *compiled);
     if (compiled == NULL) {
@@ -179,7 +170,7 @@ static uint64_t room_of(const sp_plan_tensor *output)
 static sp_status take_unwanted(sp_session *session, bool is_spare)
 {
     const sp_compiled *compiled = session->compiled;
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
     return sp__allocator_take_any(&compiled->device->allocator, bytes, is_spare,
@@ -187,7 +178,7 @@ static sp_status take_unwanted(sp_session *session, bool is_spare)
 }
 
 /* True also for an arena of 0 bytes: values without bytes have their place in it too. */
-static bool has_arena(const sp_plan *plan)
+static bool has_arena(const sp_graph_plan *plan)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
@@ -202,7 +193,7 @@ static bool has_arena(const sp_plan *plan)
 static sp_status make_ports(sp_session *session)
 {
     sp_rt_device *device = session->compiled->device;
-    const sp_plan *plan = session->compiled->plan;
+    const sp_graph_plan *plan = session->compiled->plan;
     if (device->dev->vtable->staging_create != NULL) {
         return sp__staging_create(device, plan, session->is_spare, &session->staging);
     }
@@ -231,7 +222,7 @@ static sp_status make_mirror(sp_session *session)
 static sp_status session_fill(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     if (has_arena(plan)) {
         /* No stream's: the session goes from stream to stream, and its maker may have none. */
         SP_TRY(sp__allocator_take_any(&compiled->device->allocator, plan->arena_bytes,
@@ -406,7 +397,7 @@ sp_session_waiter *sp__session_give(sp_session *session)
 
 sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs)
 {
-    const sp_plan *plan = session->compiled->plan;
+    const sp_graph_plan *plan = session->compiled->plan;
     bool is_any = false;
     for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;

@@ -43,7 +43,7 @@ typedef struct sp_session_waiter {
 } sp_session_waiter;
 
 struct sp_compiled {
-    const sp_plan *plan; /* owned */
+    const sp_graph_plan *plan; /* owned */
     sp_rt_device *device;
     const sp_memory *weights; /* the model's, one per weight of the graph */
     sp_upload constants;      /* one per constant of the plan */
@@ -65,8 +65,8 @@ struct sp_compiled {
 };
 
 /* Takes the plan over, also when it fails. */
-sp_status sp__compiled_create(const sp_plan *plan, sp_rt_device *device, const sp_memory *weights,
-                              sp_compiled **out);
+sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
+                              const sp_memory *weights, sp_compiled **out);
 /* No session is out. */
 void sp__compiled_destroy(sp_compiled *compiled);
 

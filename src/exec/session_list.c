@@ -137,7 +137,7 @@ static sp_status record_segment(const sp_session *session, const record_room *ro
                                 sp_list **out)
 {
     const sp_compiled *compiled = session->compiled;
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     const sp_segment *segment = &compiled->segments.list[g];
     recorder r = {.session = session, .is_on_cpu = g % 2 != 0, .room = *room};
     for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(&r, &segment->copies[i], true);
@@ -163,7 +163,7 @@ static sp_status record_all(sp_session *session, const record_room *room)
 
 sp_status sp__session_lists_make(sp_session *session)
 {
-    const sp_plan *plan = session->compiled->plan;
+    const sp_graph_plan *plan = session->compiled->plan;
     const sp_segments *segments = &session->compiled->segments;
     session->lists = sp_calloc(segments->count, sizeof(sp_list *));
     session->points = sp_calloc(segments->count, sizeof *session->points);

@@ -20,7 +20,7 @@ static void name_port(sp_session *session, uint32_t port, const void *data, uint
 
 static void name_ports(sp_session *session, const void *const *inputs, void *const *outputs)
 {
-    const sp_plan *plan = session->compiled->plan;
+    const sp_graph_plan *plan = session->compiled->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
         name_port(session, i, inputs[i], plan->inputs[i].bytes, SP_READ);
     }
@@ -36,7 +36,7 @@ static sp_status submit_segment(const sp_session *session, const sp_stream_ref *
                                 sp_queue *cpu_queue, uint32_t g)
 {
     const sp_compiled *compiled = session->compiled;
-    const sp_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = compiled->plan;
     const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
     const sp_command command = {.type = SP_COMMAND_LIST,
                                 .list = session->lists[g],

@@ -31,14 +31,15 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static const sp_plan_tensor *tensor_at(const sp_plan *plan, uint32_t port)
+static const sp_plan_tensor *tensor_at(const sp_graph_plan *plan, uint32_t port)
 {
     return port < plan->input_count ? &plan->inputs[port]
                                     : &plan->outputs[port - plan->input_count];
 }
 
 /* Places for all ports; how many bytes of each memory they need. */
-static void lay_out(sp_staging *staging, const sp_plan *plan, uint64_t *pinned, uint64_t *device)
+static void lay_out(sp_staging *staging, const sp_graph_plan *plan, uint64_t *pinned,
+                    uint64_t *device)
 {
     *pinned = 0;
     *device = 0;
@@ -70,7 +71,7 @@ static sp_binding device_place(const sp_staging *staging, const staged_port *por
     return place_in(staging->block, port->device_offset, port->bytes);
 }
 
-static sp_status fill_staging(sp_staging *staging, const sp_plan *plan, bool is_spare)
+static sp_status fill_staging(sp_staging *staging, const sp_graph_plan *plan, bool is_spare)
 {
     sp_rt_device *device = staging->device;
     staging->ports = sp_calloc(staging->port_count, sizeof *staging->ports);
@@ -83,7 +84,7 @@ static sp_status fill_staging(sp_staging *staging, const sp_plan *plan, bool is_
     return sp__allocator_take_any(&device->allocator, device_bytes, is_spare, &staging->block);
 }
 
-sp_status sp__staging_create(sp_rt_device *device, const sp_plan *plan, bool is_spare,
+sp_status sp__staging_create(sp_rt_device *device, const sp_graph_plan *plan, bool is_spare,
                              sp_staging **out)
 {
     sp_staging *staging = sp_calloc(1, sizeof *staging);

@@ -13,7 +13,7 @@
 
 typedef struct sp_staging sp_staging;
 
-sp_status sp__staging_create(sp_rt_device *device, const sp_plan *plan, bool is_spare,
+sp_status sp__staging_create(sp_rt_device *device, const sp_graph_plan *plan, bool is_spare,
                              sp_staging **out);
 /* NULL is allowed. */
 void sp__staging_destroy(sp_staging *staging);

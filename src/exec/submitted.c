@@ -216,7 +216,7 @@ void sp__submitted_hurry(sp_rt_future *run)
 
 /* ---- a new run ---- */
 
-static sp_status copy_ports(sp_rt_future *run, const sp_plan *plan, const sp_run_ports *ports)
+static sp_status copy_ports(sp_rt_future *run, const sp_graph_plan *plan, const sp_run_ports *ports)
 {
     const uint32_t count = plan->input_count + plan->output_count;
     void **block = run->inline_ports;

@@ -8,9 +8,9 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "io/npy.h"
+#include "io/tensor_file.h"
 #include "io/zip.h"
 #include "runtime/runtime_state.h"
-#include "tensor/tensor.h"
 
 static const char suffix[] = ".npy"; /* of the members of a .npz file */
 
@@ -20,26 +20,14 @@ static sp_status tensor_of_bytes(sp_device device, const void *bytes, size_t len
 {
     sp_array array;
     SP_TRY(sp__npy_load(bytes, len, &array));
-    const sp_status status = sp_tensor_from_host(device, array.dtype, array.shape.rank,
-                                                 array.shape.dims, array.data, array.bytes, out);
-    sp__array_deinit(&array);
-    return status;
-}
-
-/* All that is asked for before a file is touched. */
-static sp_status begin_read(const char *path, sp_tensor *out)
-{
-    if (out == NULL) return sp__fail(SP_INVALID, "a new tensor needs a place for the handle");
-    *out = (sp_tensor){0};
-    SP_TRY(sp__runtime_enter());
-    return path != NULL ? SP_OK : sp__fail(SP_INVALID, "no path of a file was given");
+    return sp__tensor_from_array(device, &array, out);
 }
 
 sp_status sp_npy_read(sp_device device, const char *path, sp_tensor *out)
 {
     void *bytes;
     size_t len;
-    SP_TRY(begin_read(path, out));
+    SP_TRY(sp__tensor_file_begin(path, out));
     SP_TRY(sp_file_read(path, &bytes, &len));
     const sp_status status = tensor_of_bytes(device, bytes, len, out);
     sp_free(bytes);
@@ -118,7 +106,7 @@ sp_status sp_npz_read(sp_device device, const char *path, const char *name, sp_t
 {
     void *bytes;
     size_t len;
-    SP_TRY(begin_read(path, out));
+    SP_TRY(sp__tensor_file_begin(path, out));
     if (name == NULL) return sp__fail(SP_INVALID, "no name of an array was given");
     SP_TRY(sp_file_read(path, &bytes, &len));
     const sp_status status = read_member(device, bytes, len, name, out);
@@ -128,24 +116,11 @@ sp_status sp_npz_read(sp_device device, const char *path, const char *name, sp_t
 
 /* ---- writing ---- */
 
-static sp_status array_of_tensor(sp_tensor handle, sp_array *out)
-{
-    sp_rt_tensor *tensor;
-    SP_TRY(sp__tensor_find(handle, &tensor));
-    sp_status status = sp__array_init(out, tensor->layout.dtype, &tensor->layout.shape);
-    if (status == SP_OK) {
-        status = sp_tensor_read(handle, out->data, out->bytes);
-        if (status != SP_OK) sp__array_deinit(out);
-    }
-    sp__tensor_drop(tensor);
-    return status;
-}
-
 /* A whole .npy file in memory. */
 static sp_status bytes_of_tensor(sp_tensor tensor, void **bytes, size_t *len)
 {
     sp_array array;
-    SP_TRY(array_of_tensor(tensor, &array));
+    SP_TRY(sp__tensor_to_array(tensor, &array));
     const sp_array_view view = {.dtype = array.dtype, .shape = array.shape, .data = array.data};
     const sp_status status = sp__npy_save(&view, bytes, len);
     sp__array_deinit(&array);

@@ -164,7 +164,8 @@ static void describe(const sp_graph_port *port, sp_port *out)
     *out = (sp_port){.name = port->name,
                      .dtype = port->dtype,
                      .rank = port->rank,
-                     .decides_shapes = port->decides_shapes};
+                     .decides_shapes = port->decides_shapes,
+                     .has_shape = port->has_shape};
     for (uint32_t i = 0; i < port->rank; i++) {
         out->shape[i] = port->dims[i];
         out->dim_names[i] = port->dim_names[i] != NULL ? port->dim_names[i] : "";

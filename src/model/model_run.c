@@ -42,7 +42,7 @@ static SP_NOINLINE sp_status run_parts(sp_rt_model *model, sp_plan_place *place,
     }
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
     SP_TRY(sp__parts_run(model, place, ports->data, stream, &parts));
-    const sp_plan *made = sp__parts_made(parts);
+    const sp_graph_plan *made = sp__parts_made(parts);
     if (is_run) status = sp__run_ports_take_outputs(made, outputs, output_count, ports);
     if (is_run && status == SP_OK) sp__parts_copy(parts, ports->outputs);
     if (status == SP_OK) sp__run_ports_describe(made, outputs, output_count);
@@ -137,7 +137,7 @@ sp_status sp_model_infer(sp_model handle, const sp_host_tensor *inputs, uint32_t
 /* ---- submitted runs ---- */
 
 /* Nobody would tell the caller the sizes of the outputs. */
-static sp_status check_whole(const sp_plan *plan)
+static sp_status check_whole(const sp_graph_plan *plan)
 {
     if (!plan->is_partial) return SP_OK;
     return sp__fail(SP_UNSUPPORTED,
@@ -156,7 +156,7 @@ static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, u
     SP_TRY(sp__is_inside_callback(&is_inside));
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
     SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    const sp_plan *plan = place->compiled->plan;
+    const sp_graph_plan *plan = place->compiled->plan;
     sp_status status = check_whole(plan);
     if (status == SP_OK) {
         status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);

@@ -98,6 +98,8 @@ static sp_status read_one(sp_eager_attributes *all, uint32_t index, const sp_op_
         to->type = SP_ATTRIBUTE_STRINGS;
         to->count = from->count;
         return read_strings(all, index, from);
+    case SP_OP_GRAPH:
+        break;
     }
     return sp__fail(SP_INVALID, "attribute '%s' is of type %d, which there is not", from->name,
                     (int)from->type);

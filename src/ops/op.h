@@ -41,7 +41,6 @@ typedef struct sp_attribute_schema {
 #define SP_OP_MAX_ATTRIBUTES 9
 #define SP_OP_VARIADIC UINT32_MAX
 #define SP_OP_PACKED_INPUTS 2
-#define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
 /* In sp_op's dtypes, in the place of bits: the input has the type of input `index`. 0 is input 0.
  */

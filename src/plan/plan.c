@@ -127,11 +127,11 @@ static sp_status build(sp_plan_builder *builder)
 }
 
 sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
-                           const sp_plan **out)
+                           const sp_graph_plan **out)
 {
     *out = NULL;
     SP_TRY(check_request(graph, request));
-    sp_plan_builder builder = {.plan = sp_calloc(1, sizeof(sp_plan)), .request = request};
+    sp_plan_builder builder = {.plan = sp_calloc(1, sizeof(sp_graph_plan)), .request = request};
     if (builder.plan == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     builder.plan->graph = graph;
     /* The graph has bounded what the file may ask for. */
@@ -153,7 +153,7 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
 }
 
 /* Each size is at most SP_MAX_TENSOR_BYTES, and there are few: the sum does not wrap. */
-sp_status sp__plan_check_bytes(const sp_plan *plan, uint64_t max_bytes)
+sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes)
 {
     uint64_t outputs = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) outputs += plan->outputs[i].bytes;
@@ -164,10 +164,10 @@ sp_status sp__plan_check_bytes(const sp_plan *plan, uint64_t max_bytes)
                     plan->arena_bytes + outputs, plan->arena_bytes, outputs, max_bytes);
 }
 
-void sp__plan_free(const sp_plan *plan)
+void sp__plan_free(const sp_graph_plan *plan)
 {
     if (plan == NULL) return;
-    sp_plan *owned = (sp_plan *)(uintptr_t)plan; /* const only towards its users */
+    sp_graph_plan *owned = (sp_graph_plan *)(uintptr_t)plan; /* const only towards its users */
     for (uint32_t i = 0; i < owned->constant_count; i++) sp_free(owned->constants[i].data);
     sp_free((void *)(uintptr_t)owned->constants);
     sp__bump_deinit(&owned->bump);

@@ -60,7 +60,7 @@ typedef struct sp_plan_lifetime {
     uint32_t first_step, last_step;
 } sp_plan_lifetime;
 
-typedef struct sp_plan {
+typedef struct sp_graph_plan {
     const sp_graph *graph;
     const sp_kernel *kernels; /* of the CPU: the table for its instruction set */
     const sp_plan_step *steps;
@@ -76,7 +76,7 @@ typedef struct sp_plan {
     const uint32_t *asked; /* conditions whose values must be known to the next plan */
     uint32_t stop_count, asked_count;
     sp_bump bump; /* owns everything but the constants' data */
-} sp_plan;
+} sp_graph_plan;
 
 /* What a plan is made for. Everything in it belongs to the plan's key. */
 typedef struct sp_plan_input {
@@ -113,8 +113,8 @@ typedef struct sp_plan_request {
 /* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,
  * SP_EXHAUSTED for absurd sizes, SP_OUT_OF_MEMORY. */
 sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
-                           const sp_plan **out);
-void sp__plan_free(const sp_plan *plan);
+                           const sp_graph_plan **out);
+void sp__plan_free(const sp_graph_plan *plan);
 
 /* What one run of a model may take. */
 typedef struct sp_run_limits {
@@ -125,17 +125,17 @@ typedef struct sp_run_limits {
 
 /* May a run have the plan's arena and outputs? `max_bytes` of 0 is any number. Errors: SP_EXHAUSTED
  * naming both numbers. */
-sp_status sp__plan_check_bytes(const sp_plan *plan, uint64_t max_bytes);
+sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes);
 
 /* Executes a plan on the calling thread, the plain way: what every other way of running it must
  * equal bit for bit. `inputs` and `outputs` in the plan's order; `arena` may be NULL if the plan
  * needs none. */
-sp_status sp__plan_run_reference(const sp_plan *plan, const void *const *inputs,
+sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *inputs,
                                  void *const *outputs, void *arena);
 
 /* Does the plan keep its invariants? Bindings within their memories, no overlap of living values,
  * nothing read before it is written. For tests and debug builds; SP_INTERNAL says what is broken.
  */
-sp_status sp__plan_check(const sp_plan *plan);
+sp_status sp__plan_check(const sp_graph_plan *plan);
 
 #endif

@@ -45,7 +45,7 @@ typedef struct sp_plan_delays {
 /* Bindings of recorded steps: SP_PLACE_WEIGHT is final; SP_PLACE_ARENA means "the root value
  * `index`, wherever it will be". */
 typedef struct sp_plan_builder {
-    sp_plan *plan;
+    sp_graph_plan *plan;
     const sp_plan_request *request;
     const sp_kernel *kernels;
     sp_plan_value *values; /* grows by scratch */

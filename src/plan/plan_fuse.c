@@ -13,7 +13,7 @@
 
 static void count_uses(sp_plan_builder *builder)
 {
-    const sp_plan *plan = builder->plan;
+    const sp_graph_plan *plan = builder->plan;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &builder->steps[s];
         for (uint32_t i = 0; i < step->binding_count; i++) {
@@ -126,7 +126,7 @@ static sp_status fuse_step(sp_plan_builder *builder, sp_plan_step *step)
 
 sp_status sp__plan_fuse(sp_plan_builder *builder)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     count_uses(builder);
     for (uint32_t s = 0; s < plan->step_count; s++) SP_TRY(fuse_step(builder, &builder->steps[s]));
     uint32_t kept = 0;

@@ -172,7 +172,7 @@ static sp_status copy_list(sp_bump *bump, const uint32_t *list, uint32_t count,
 
 sp_status sp__plan_part_end(sp_plan_builder *builder)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     const sp_plan_delays *delays = &builder->delays;
     SP_TRY(delays->node_count > 0 ? end_early(builder) : end_whole(builder));
     const uint64_t ports = (uint64_t)builder->request->input_count + builder->output_count;

@@ -99,7 +99,7 @@ static bool take_over(sp_plan_builder *builder, sp_plan_value *value, uint32_t s
 static sp_status lay_out_step(sp_plan_builder *builder, sp_arena_layout *layout, uint32_t s,
                               sp_plan_lifetime *lifetimes)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     const sp_plan_step *step = &builder->steps[s];
     for (uint32_t i = 0; i < step->binding_count; i++) {
         sp_plan_value *value = arena_value(builder, &step->bindings[i]);
@@ -135,7 +135,7 @@ static uint32_t count_arena_values(const sp_plan_builder *builder)
 
 static sp_status lay_out(sp_plan_builder *builder)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     sp_plan_lifetime *lifetimes;
     SP_TRY(
         sp__bump_array(&plan->bump, count_arena_values(builder), sizeof(*lifetimes), &lifetimes));
@@ -170,7 +170,7 @@ static void resolve_binding(const sp_plan_builder *builder, sp_plan_binding *bin
 
 static sp_status finish_steps(sp_plan_builder *builder)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     sp_plan_step *steps;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         sp_plan_binding *bindings = bindings_of(&builder->steps[s]);
@@ -198,7 +198,7 @@ static void set_tensor(const sp_plan_builder *builder, uint32_t index, sp_plan_t
 
 static sp_status finish_tensors(sp_plan_builder *builder)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     const sp_graph *graph = plan->graph;
     const sp_plan_request *request = builder->request;
     sp_plan_tensor *inputs, *outputs;

@@ -12,8 +12,8 @@
 #include "plan/plan.h"
 
 /* Kernels take what they read and what they write in one array of pointers. */
-static void *place(const sp_plan *plan, const sp_plan_binding *binding, const void *const *inputs,
-                   void *const *outputs, void *arena)
+static void *place(const sp_graph_plan *plan, const sp_plan_binding *binding,
+                   const void *const *inputs, void *const *outputs, void *arena)
 {
     switch (binding->where) {
     case SP_PLACE_INPUT:
@@ -30,8 +30,8 @@ static void *place(const sp_plan *plan, const sp_plan_binding *binding, const vo
     return NULL;
 }
 
-static sp_status run_steps(const sp_plan *plan, const void *const *inputs, void *const *outputs,
-                           void *arena)
+static sp_status run_steps(const sp_graph_plan *plan, const void *const *inputs,
+                           void *const *outputs, void *arena)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
@@ -48,7 +48,7 @@ static sp_status run_steps(const sp_plan *plan, const void *const *inputs, void 
     return SP_OK;
 }
 
-sp_status sp__plan_run_reference(const sp_plan *plan, const void *const *inputs,
+sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *inputs,
                                  void *const *outputs, void *arena)
 {
     if (arena == NULL && plan->arena_bytes > 0) {
@@ -63,7 +63,7 @@ sp_status sp__plan_run_reference(const sp_plan *plan, const void *const *inputs,
 
 /* ---- the check ---- */
 
-static uint64_t place_bytes(const sp_plan *plan, const sp_plan_binding *binding)
+static uint64_t place_bytes(const sp_graph_plan *plan, const sp_plan_binding *binding)
 {
     switch (binding->where) {
     case SP_PLACE_INPUT:
@@ -82,7 +82,7 @@ static uint64_t place_bytes(const sp_plan *plan, const sp_plan_binding *binding)
     return 0;
 }
 
-static sp_status check_step(const sp_plan *plan, uint32_t s, bool *is_written)
+static sp_status check_step(const sp_graph_plan *plan, uint32_t s, bool *is_written)
 {
     const sp_plan_step *step = &plan->steps[s];
     for (uint32_t i = 0; i < step->binding_count; i++) {
@@ -121,7 +121,7 @@ static bool do_collide(const sp_plan_lifetime *a, const sp_plan_lifetime *b)
 }
 
 /* Everything that a step touches in the arena must be a value that is alive then. */
-static sp_status check_alive(const sp_plan *plan, uint32_t s, const sp_plan_binding *binding)
+static sp_status check_alive(const sp_graph_plan *plan, uint32_t s, const sp_plan_binding *binding)
 {
     if (binding->where != SP_PLACE_ARENA || binding->bytes == 0) return SP_OK;
     for (uint32_t i = 0; i < plan->lifetime_count; i++) {
@@ -138,7 +138,7 @@ static sp_status check_alive(const sp_plan *plan, uint32_t s, const sp_plan_bind
                     s, binding->offset);
 }
 
-static sp_status check_arena(const sp_plan *plan)
+static sp_status check_arena(const sp_graph_plan *plan)
 {
     for (uint32_t i = 0; i < plan->lifetime_count; i++) {
         for (uint32_t k = i + 1; k < plan->lifetime_count; k++) {
@@ -157,7 +157,7 @@ static sp_status check_arena(const sp_plan *plan)
     return SP_OK;
 }
 
-sp_status sp__plan_check(const sp_plan *plan)
+sp_status sp__plan_check(const sp_graph_plan *plan)
 {
     bool *is_written = sp_calloc(plan->output_count, sizeof(*is_written));
     if (is_written == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to check a plan");

@@ -19,7 +19,7 @@ static sp_status no_memory(void)
 
 sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     sp_plan_step *steps =
         sp_grow(builder->steps, plan->step_count, &builder->step_capacity, sizeof(*steps));
     if (steps == NULL) return no_memory();
@@ -40,7 +40,7 @@ sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step)
 /* Takes over `array`'s data, also on an error. */
 static sp_status add_constant(sp_plan_builder *builder, const sp_array *array, uint32_t *index)
 {
-    sp_plan *plan = builder->plan;
+    sp_graph_plan *plan = builder->plan;
     sp_weight *constants = sp_grow(builder->constants, plan->constant_count,
                                    &builder->constant_capacity, sizeof(*constants));
     if (constants == NULL) {

@@ -19,7 +19,7 @@ enum { NOWHERE = 0, ON_HOST = 1, ON_DEVICE = 2 };
 #define NOT_COPIED UINT32_MAX
 
 typedef struct cutter {
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     sp_segments *out;
     uint8_t *places; /* of lifetimes, then inputs, then outputs */
     /* Lifetimes that the step at hand is in. */
@@ -30,7 +30,7 @@ typedef struct cutter {
 
 /* ---- placement ---- */
 
-uint32_t sp__segments_choose(const sp_plan *plan, const sp_kernel *own, const char *cpu_ops,
+uint32_t sp__segments_choose(const sp_graph_plan *plan, const sp_kernel *own, const char *cpu_ops,
                              bool *is_on_cpu)
 {
     uint32_t count = 0;
@@ -47,7 +47,7 @@ uint32_t sp__segments_choose(const sp_plan *plan, const sp_kernel *own, const ch
 
 static void begin_step(cutter *c, uint32_t s)
 {
-    const sp_plan *plan = c->plan;
+    const sp_graph_plan *plan = c->plan;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < c->alive_count; i++) {
         if (plan->lifetimes[c->alive[i]].last_step >= s) c->alive[kept++] = c->alive[i];
@@ -114,7 +114,7 @@ static sp_status value_of(const cutter *c, const sp_plan_binding *binding, uint3
 
 static sp_segment_copy copy_of(const cutter *c, uint32_t value)
 {
-    const sp_plan *plan = c->plan;
+    const sp_graph_plan *plan = c->plan;
     if (value < plan->lifetime_count) {
         const sp_plan_lifetime *life = &plan->lifetimes[value];
         return (sp_segment_copy){
@@ -202,7 +202,7 @@ static sp_status walk(cutter *c)
 
 /* ---- segments ---- */
 
-static uint32_t count_segments(const sp_plan *plan, const bool *is_on_cpu)
+static uint32_t count_segments(const sp_graph_plan *plan, const bool *is_on_cpu)
 {
     uint32_t count = 1; /* the device's, perhaps without steps */
     bool was_on_cpu = false;
@@ -213,7 +213,7 @@ static uint32_t count_segments(const sp_plan *plan, const bool *is_on_cpu)
     return was_on_cpu ? count + 1 : count;
 }
 
-static void fill_segments(const sp_plan *plan, const bool *is_on_cpu, sp_segments *out)
+static void fill_segments(const sp_graph_plan *plan, const bool *is_on_cpu, sp_segments *out)
 {
     sp_segment *segment = out->list;
     bool was_on_cpu = false;
@@ -228,7 +228,7 @@ static void fill_segments(const sp_plan *plan, const bool *is_on_cpu, sp_segment
 
 static sp_status cut(cutter *c, const bool *is_on_cpu)
 {
-    const sp_plan *plan = c->plan;
+    const sp_graph_plan *plan = c->plan;
     const size_t values = (size_t)plan->lifetime_count + plan->input_count + plan->output_count;
     c->out->count = count_segments(plan, is_on_cpu);
     c->out->list = sp_calloc(c->out->count, sizeof *c->out->list);
@@ -241,7 +241,7 @@ static sp_status cut(cutter *c, const bool *is_on_cpu)
     return walk(c);
 }
 
-sp_status sp__segments_cut(const sp_plan *plan, const bool *is_on_cpu, sp_segments *out)
+sp_status sp__segments_cut(const sp_graph_plan *plan, const bool *is_on_cpu, sp_segments *out)
 {
     *out = (sp_segments){0};
     cutter c = {.plan = plan, .out = out};
@@ -278,8 +278,8 @@ static bool next_cpu_step(cpu_steps *it, uint32_t *step)
     return false;
 }
 
-static uint32_t count_steps_of(const sp_segments *segments, const sp_plan *plan, const char *op,
-                               uint32_t *first)
+static uint32_t count_steps_of(const sp_segments *segments, const sp_graph_plan *plan,
+                               const char *op, uint32_t *first)
 {
     cpu_steps it = {.segments = segments, .segment = 1};
     uint32_t count = 0;
@@ -290,7 +290,7 @@ static uint32_t count_steps_of(const sp_segments *segments, const sp_plan *plan,
     return count;
 }
 
-bool sp__segments_cpu_op(const sp_segments *segments, const sp_plan *plan, uint32_t index,
+bool sp__segments_cpu_op(const sp_segments *segments, const sp_graph_plan *plan, uint32_t index,
                          const char **name, uint32_t *step_count)
 {
     cpu_steps it = {.segments = segments, .segment = 1};

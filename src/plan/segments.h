@@ -40,17 +40,17 @@ typedef struct sp_segments {
 /* Which steps of the plan run on the cpu device though the model's is another one: those for whose
  * kernel `own`, the device's table, has no entry (NULL: it has all), and
  * those whose op stands in the list `cpu_ops` (op_list.h). How many they are. */
-uint32_t sp__segments_choose(const sp_plan *plan, const sp_kernel *own, const char *cpu_ops,
+uint32_t sp__segments_choose(const sp_graph_plan *plan, const sp_kernel *own, const char *cpu_ops,
                              bool *is_on_cpu);
 
 /* Cuts the plan; is_on_cpu has an answer for each step. Errors: SP_OUT_OF_MEMORY; then there is
  * nothing to free. */
-sp_status sp__segments_cut(const sp_plan *plan, const bool *is_on_cpu, sp_segments *out);
+sp_status sp__segments_cut(const sp_graph_plan *plan, const bool *is_on_cpu, sp_segments *out);
 void sp__segments_free(sp_segments *segments);
 
 /* The `index`-th op type with steps on the cpu, in the order of their first ones, and how many of
  * its steps are. False past the end. */
-bool sp__segments_cpu_op(const sp_segments *segments, const sp_plan *plan, uint32_t index,
+bool sp__segments_cpu_op(const sp_segments *segments, const sp_graph_plan *plan, uint32_t index,
                          const char **name, uint32_t *step_count);
 
 #endif

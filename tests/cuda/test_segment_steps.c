@@ -34,14 +34,14 @@ typedef struct chain {
     sp_compiled *compiled;
 } chain;
 
-static const sp_plan *plan_of(const sp_graph *graph)
+static const sp_graph_plan *plan_of(const sp_graph *graph)
 {
     memcpy(kernels, sp__cpu_kernels(sp__cpu_isa_selected()), sizeof kernels);
     run_tanh = kernels[SP_KERNEL_ID_tanh_f32].run;
     kernels[SP_KERNEL_ID_tanh_f32].run = run_watched_tanh;
     const sp_plan_input input = {.dtype = SP_F32, .shape = {.rank = 1, .dims = {COUNT}}};
     const sp_plan_request request = {.kernels = kernels, .inputs = &input, .input_count = 1};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     return plan;
 }

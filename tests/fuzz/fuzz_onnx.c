@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a model file: an error, or a graph; and if its inputs are small, a plan that keeps
- * its invariants and runs. */
+/* Any bytes as a model file: an error, or a summary of it; an error, or a graph; and if its inputs
+ * are small, a plan that keeps its invariants and runs. */
 #include <stdlib.h>
+#include <string.h>
+
+#include <streampool/model_file.h>
 
 #include "fuzz.h"
 #include "plan/plan.h"
@@ -26,7 +29,7 @@ static bool choose_inputs(const sp_graph *graph, sp_plan_input *inputs)
 }
 
 /* Not above a few megabytes and a few thousand tiles: a fuzzer wants many short runs. */
-static bool is_small(const sp_plan *plan)
+static bool is_small(const sp_graph_plan *plan)
 {
     uint64_t bytes = plan->arena_bytes, tiles = 0;
     /* The first part of a run gives what the rest needs, however much that is. */
@@ -39,7 +42,7 @@ static bool is_small(const sp_plan *plan)
     return bytes < 4u << 20 && tiles < 4096;
 }
 
-static void run(const sp_plan *plan)
+static void run(const sp_graph_plan *plan)
 {
     void *inputs[MAX_PORTS] = {0}, *outputs[MAX_PORTS] = {0};
     /* Of exactly the sizes that the plan names, so that AddressSanitizer sees a step beyond. */
@@ -58,13 +61,30 @@ static void run(const sp_plan *plan)
     free(arena);
 }
 
+/* Every operator has a name and a count. */
+static void summarize(const uint8_t *data, size_t size)
+{
+    sp_model_file file;
+    sp_model_file_op op;
+    sp_model_file_port port;
+    if (sp_model_file_open_memory(data, size, &file) != SP_OK) return;
+    for (uint32_t i = 0; sp_model_file_get_op(file, i, &op) == SP_OK; i++) {
+        if (op.count == 0 || strlen(op.name) + strlen(op.domain) > size) abort();
+    }
+    for (uint32_t i = 0; sp_model_file_get_input(file, i, &port) == SP_OK; i++) {
+        if (port.rank > SP_MAX_RANK || strlen(port.name) > size) abort();
+    }
+    if (sp_model_file_release(file) != SP_OK) abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const sp_graph *graph;
+    summarize(data, size);
     if (sp__graph_load(data, size, &graph) != SP_OK) return 0;
     sp_plan_input inputs[MAX_PORTS];
     const sp_plan_request request = {.inputs = inputs, .input_count = graph->input_count};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     if (choose_inputs(graph, inputs) && sp__plan_compile(graph, &request, &plan) == SP_OK) {
         if (sp__plan_check(plan) != SP_OK) abort();
         if (is_small(plan)) run(plan);

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = '\0';
     for (int i = 0; i < SP_OPTION_COUNT; ++i) {
-        const sp_option_info *info = sp_option_describe((sp_option)i);
+        const sp_option_row *info = sp_option_describe((sp_option)i);
         int64_t value = 0;
         if (!sp_option_parse(info, text, &value)) continue;
         if (value < info->min || value > info->max) abort();

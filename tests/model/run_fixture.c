@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <streampool/check.h>
+#include <streampool/plan.h>
 
 #include "base/heap.h"
 #include "base/thread.h"
@@ -336,6 +337,14 @@ static sp_status call_submit(sp_model model)
     return status;
 }
 
+static sp_status call_plan_create(sp_model model)
+{
+    const sp_host_tensor x = {.dtype = SP_F32, .rank = 2, .shape = {1, 4}};
+    sp_plan plan;
+    SP_TRY(sp_plan_create(model, &x, 1, &plan));
+    return sp_plan_release(plan);
+}
+
 const model_call model_calls[] = {
     {"sp_model_retain", call_retain},
     {"sp_model_get_info", call_get_info},
@@ -347,6 +356,7 @@ const model_call model_calls[] = {
     {"sp_model_infer", call_infer},
     {"sp_model_run", call_run},
     {"sp_model_submit", call_submit},
+    {"sp_plan_create", call_plan_create},
 };
 
 const uint32_t model_call_count = SP_COUNT_OF(model_calls);

@@ -8,8 +8,8 @@
 
 #include "base/atomic.h"
 #include "support/model_data.h"
+#include "support/tensors.h"
 #include "support/test.h"
-#include "tensors.h"
 
 #define FIXTURE_PORTS 8
 

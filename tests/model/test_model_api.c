@@ -11,6 +11,7 @@
 
 #include "base/heap.h"
 #include "run_fixture.h"
+#include "support/onnx_writer.h"
 
 TEST(a_model_tells_its_inputs_and_outputs)
 {
@@ -37,6 +38,28 @@ TEST(a_model_tells_its_inputs_and_outputs)
     CHECK_EQ_U64(index, 0);
     CHECK_STATUS(sp_model_find_input(model, "z", &index), SP_NOT_FOUND);
     CHECK_MESSAGE("it has: x");
+    CHECK_OK(sp_model_release(model));
+}
+
+TEST(a_port_says_whether_the_file_gives_its_shape)
+{
+    static const int64_t dims[1] = {3};
+    writer graph = {0};
+    add_input(&graph, "scalar", 1, NULL, 0);
+    add_input(&graph, "any", 1, dims, -1);
+    add_node(&graph, make_node("Add", "scalar any", "y"));
+    add_output(&graph, "y");
+    writer file = make_model(&graph, 13);
+    sp_model model;
+    sp_port port;
+    REQUIRE_OK(sp_model_load_from_memory(file.bytes, file.len, NULL, &model));
+    writer_free(&file);
+    CHECK_OK(sp_model_get_input(model, 0, &port));
+    CHECK(port.has_shape);
+    CHECK_EQ_U64(port.rank, 0);
+    CHECK_OK(sp_model_get_input(model, 1, &port));
+    CHECK(!port.has_shape);
+    CHECK_EQ_U64(port.rank, 0);
     CHECK_OK(sp_model_release(model));
 }
 

@@ -289,7 +289,7 @@ sp_status data_run(const char *op, uint32_t version, const sp_attribute *attribu
     return data_run_op(&call, outputs);
 }
 
-sp_status data_run_plan(const sp_plan *plan, const sp_array *inputs, sp_array *outputs)
+sp_status data_run_plan(const sp_graph_plan *plan, const sp_array *inputs, sp_array *outputs)
 {
     enum { MAX = 64 };
     const void *in[MAX];

@@ -91,7 +91,7 @@ sp_attribute data_attribute_text(const char *name, const sp_text *value);
 
 /* Runs a plan on host arrays, with an arena of its own that starts as 0xff bytes (NaNs); the caller
  * frees the outputs. */
-sp_status data_run_plan(const sp_plan *plan, const sp_array *inputs, sp_array *outputs);
+sp_status data_run_plan(const sp_graph_plan *plan, const sp_array *inputs, sp_array *outputs);
 
 /* |got - want| <= tolerance + relative * |want| for f32, NaN equals NaN; other types exactly. The
  * largest difference is added to *worst (the larger is kept). */

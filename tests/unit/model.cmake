@@ -9,8 +9,8 @@ target_compile_definitions(sp_model_fixture PRIVATE
 
 foreach(suite IN ITEMS
     tensor:layout tensor:move tensor:shape
-    io:inflate io:npy io:onnx_tensor io:protobuf
-    ops:activation ops:registry ops:op_kernels ops:op_list
+    io:inflate io:npy io:onnx_tensor io:protobuf io:tensor_proto_file
+    ops:activation ops:registry ops:op_info ops:op_kernels ops:op_list
     ops/schema:op_axis ops/schema:op_cases ops/schema:op_conv ops/schema:op_elementwise
     ops/schema:op_functions ops/schema:op_gemm ops/schema:op_index ops/schema:op_move
     ops/schema:op_norm ops/schema:op_pool ops/schema:op_products ops/schema:op_rearrange

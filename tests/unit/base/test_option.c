@@ -2,6 +2,8 @@
 /* The table of options: defaults, parsing, bad values, concurrent first use. */
 #include "base/option.h"
 
+#include <streampool/option.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,15 +91,15 @@ TEST(a_bad_value_is_logged_once_and_the_default_used)
     unset_all();
 }
 
-static const sp_option_info int_row = {"X", SP_OPTION_TYPE_INT, 0, -5, 50, "", ""};
-static const sp_option_info bool_row = {"X", SP_OPTION_TYPE_BOOL, 0, 0, 1, "", ""};
-static const sp_option_info enum_row = {"X", SP_OPTION_TYPE_ENUM, 0, 0, 2, "one|two|twos", ""};
-static const sp_option_info bytes_row = {"X", SP_OPTION_TYPE_BYTES, 0, 0, INT64_MAX, "", ""};
+static const sp_option_row int_row = {"X", SP_OPTION_TYPE_INT, 0, -5, 50, "", ""};
+static const sp_option_row bool_row = {"X", SP_OPTION_TYPE_BOOL, 0, 0, 1, "", ""};
+static const sp_option_row enum_row = {"X", SP_OPTION_TYPE_ENUM, 0, 0, 2, "one|two|twos", ""};
+static const sp_option_row bytes_row = {"X", SP_OPTION_TYPE_BYTES, 0, 0, INT64_MAX, "", ""};
 
 TEST(good_values_parse)
 {
     static const struct {
-        const sp_option_info *row;
+        const sp_option_row *row;
         const char *text;
         int64_t value;
     } cases[] = {
@@ -127,7 +129,7 @@ TEST(good_values_parse)
 TEST(bad_values_do_not_parse_and_leave_the_output)
 {
     static const struct {
-        const sp_option_info *row;
+        const sp_option_row *row;
         const char *text;
     } cases[] = {
         {&int_row, "51"},       {&int_row, "-6"},
@@ -154,7 +156,7 @@ TEST(every_row_is_consistent_and_formats)
     unset_all();
     for (int i = 0; i < SP_OPTION_COUNT; ++i) {
         const sp_option option = (sp_option)i;
-        const sp_option_info *info = sp_option_describe(option);
+        const sp_option_row *info = sp_option_describe(option);
         CHECK(strncmp(info->variable, "STREAMPOOL_", 11) == 0);
         CHECK(info->min <= info->fallback && info->fallback <= info->max);
         CHECK(info->meaning[0] != '\0');
@@ -194,7 +196,7 @@ TEST(a_text_is_empty_by_default_and_else_what_the_variable_says)
     CHECK_EQ_STR(text, "/a folder|x");
     sp_option_format(SP_OPTION_NVRTC, text, sizeof text);
     CHECK_EQ_STR(text, "");
-    const sp_option_info *info = sp_option_describe(SP_OPTION_CACHE_DIR);
+    const sp_option_row *info = sp_option_describe(SP_OPTION_CACHE_DIR);
     CHECK_EQ_STR(info->variable, "STREAMPOOL_CACHE_DIR");
     CHECK_EQ_INT(info->type, SP_OPTION_TYPE_TEXT);
     unset_all();
@@ -261,6 +263,40 @@ TEST(threads_that_ask_first_together_get_the_same_answers)
     }
     CHECK_EQ_U64(sp_load_relaxed(&seen.warning_count), rounds);
     unset_all();
+}
+
+TEST(options_are_listed_with_the_values_in_use)
+{
+    unset_all();
+    setenv("STREAMPOOL_STREAMS", "8", 1);
+    setenv("STREAMPOOL_STREAM_POLICY", "fail", 1);
+    setenv("STREAMPOOL_PLANS", "no number", 1);
+    sp_option_info info;
+    CHECK_EQ_U64(sp_option_count(), SP_OPTION_COUNT);
+    for (uint32_t i = 0; i < SP_OPTION_COUNT; i++) {
+        REQUIRE_OK(sp_option_get_info(i, &info));
+        CHECK_EQ_STR(info.variable, sp_option_describe((sp_option)i)->variable);
+        CHECK(info.meaning[0] != '\0' && info.choices != NULL);
+    }
+    CHECK_OK(sp_option_get_info(SP_OPTION_STREAMS, &info));
+    CHECK_EQ_STR(info.value, "8");
+    CHECK(info.is_set);
+    CHECK_OK(sp_option_get_info(SP_OPTION_STREAM_POLICY, &info));
+    CHECK_EQ_STR(info.value, "fail");
+    CHECK_EQ_STR(info.choices, "share|wait|fail");
+    CHECK_OK(sp_option_get_info(SP_OPTION_PLANS, &info));
+    CHECK_EQ_STR(info.value, "32"); /* the default: the value is not allowed */
+    CHECK(!info.is_set);
+    unset_all();
+}
+
+TEST(a_listing_ends_behind_the_last_option)
+{
+    sp_option_info info;
+    CHECK_STATUS(sp_option_get_info(SP_OPTION_COUNT, &info), SP_NOT_FOUND);
+    CHECK_MESSAGE("none with index");
+    CHECK_STATUS(sp_option_get_info(UINT32_MAX, &info), SP_NOT_FOUND);
+    CHECK_STATUS(sp_option_get_info(0, NULL), SP_INVALID);
 }
 
 TEST_MAIN

@@ -314,7 +314,7 @@ static void try_flipped(const unsigned char *bytes, size_t len, uint64_t *loaded
     ++*loaded;
     const sp_plan_input input = {.dtype = SP_F32, .shape = {.rank = 4, .dims = {1, 128, 128, 3}}};
     const sp_plan_request request = {.inputs = &input, .input_count = 1};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     if (graph->input_count == 1 && sp__plan_compile(graph, &request, &plan) == SP_OK) {
         CHECK_OK(sp__plan_check(plan));
     }
@@ -376,7 +376,7 @@ TEST(every_failed_allocation_of_load_and_compile_is_reported)
     uint64_t failed = 0;
     for (uint64_t skip = 0;; skip++) {
         const sp_graph *loaded = NULL;
-        const sp_plan *plan = NULL;
+        const sp_graph_plan *plan = NULL;
         sp_heap_fail_after(skip);
         sp_status status = sp__graph_load(model.bytes, model.len, &loaded);
         if (status == SP_OK) status = sp__plan_compile(loaded, &request, &plan);

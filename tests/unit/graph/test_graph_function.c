@@ -51,7 +51,7 @@ static void run(const sp_graph *graph, float *y)
     for (int i = 0; i < 6; i++) ((float *)x.data)[i] = (float)(i - 2);
     const sp_plan_input input = {.dtype = SP_F32, .shape = x.shape};
     const sp_plan_request request = {.inputs = &input, .input_count = 1};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     REQUIRE_OK(sp__plan_compile(graph, &request, &plan));
     CHECK_OK(data_run_plan(plan, &x, out));
     REQUIRE_EQ_U64(out[0].bytes, 6 * sizeof *y);

@@ -130,7 +130,7 @@ static void run(const sp_graph *graph, int64_t images, sp_array *outputs)
     sp_array inputs[2] = {data_floats(&random, &SHAPE(images, INPUTS, SIDE, SIDE))};
     const sp_plan_input input = {.dtype = SP_F32, .shape = inputs[0].shape};
     const sp_plan_request request = {.inputs = &input, .input_count = 1};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     REQUIRE_OK(sp__plan_compile(graph, &request, &plan));
     CHECK_OK(sp__plan_check(plan));
     CHECK_OK(data_run_plan(plan, inputs, outputs));

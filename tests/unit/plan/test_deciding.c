@@ -56,7 +56,7 @@ TEST(a_chain_over_shapes_is_folded_when_the_plan_is_made)
     CHECK(!loaded->inputs[0].decides_shapes); /* its shape does, its values do not */
     const sp_plan_input x = {.dtype = SP_F32, .shape = {.rank = 2, .dims = {3, 8}}};
     const sp_plan_request request = {.inputs = &x, .input_count = 1};
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
     float data[24] = {0};
     sp_array in = {.dtype = SP_F32, .shape = x.shape, .bytes = sizeof(data), .data = data}, y;
@@ -89,7 +89,7 @@ TEST(inputs_behind_a_deciding_one_decide_too)
         {.dtype = SP_I64, .shape = {.rank = 1, .dims = {2}}, .data = a},
         {.dtype = SP_I64, .shape = {.rank = 1, .dims = {2}}, .data = b}};
     const sp_plan_request request = {.inputs = inputs, .input_count = 3};
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
     CHECK_EQ_STR(sp__shape_print(&plan->outputs[0].shape).text, "[2,3]");
     sp__plan_free(plan);
@@ -144,7 +144,7 @@ TEST(every_op_that_must_know_values_has_them_marked)
             CHECK_EQ_INT(graph->inputs[k].decides_shapes, is_marked);
         }
         if (cases[i].marked[0] != '\0') {
-            const sp_plan *plan;
+            const sp_graph_plan *plan;
             REQUIRE_OK(sp__plan_compile(graph, &request, &plan));
             CHECK(plan->is_partial);
             CHECK_EQ_U64(plan->stop_count, 1);

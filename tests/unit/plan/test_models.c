@@ -56,7 +56,7 @@ static bool load_array(const char *name, uint32_t set, const char *kind, uint32_
     return status == SP_OK;
 }
 
-static const sp_plan *compile(const sp_graph *graph, const sp_array *inputs, sp_cpu_isa isa)
+static const sp_graph_plan *compile(const sp_graph *graph, const sp_array *inputs, sp_cpu_isa isa)
 {
     sp_plan_input wanted[MAX_PORTS] = {0};
     for (uint32_t i = 0; i < graph->input_count; i++) {
@@ -64,7 +64,7 @@ static const sp_plan *compile(const sp_graph *graph, const sp_array *inputs, sp_
     }
     const sp_plan_request request = {
         .kernels = sp__cpu_kernels(isa), .inputs = wanted, .input_count = graph->input_count};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     return plan;
 }
@@ -82,7 +82,7 @@ static void check_set(const model_case *which, const sp_graph *graph, uint32_t s
     }
     for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
         if (sp__cpu_kernels((sp_cpu_isa)isa) == NULL) continue;
-        const sp_plan *plan = compile(graph, inputs, (sp_cpu_isa)isa);
+        const sp_graph_plan *plan = compile(graph, inputs, (sp_cpu_isa)isa);
         REQUIRE(plan != NULL);
         CHECK_OK(sp__plan_check(plan));
         CHECK_OK(data_run_plan(plan, inputs, results[isa]));
@@ -132,7 +132,7 @@ TEST(row_i_of_a_batch_has_the_bits_of_the_row_alone)
     for (int64_t batch = 1; batch <= MAX_BATCH; batch++) {
         sp_array input = rows, output = {0};
         input.shape.dims[0] = batch;
-        const sp_plan *plan = compile(graph, &input, sp__cpu_isa_selected());
+        const sp_graph_plan *plan = compile(graph, &input, sp__cpu_isa_selected());
         REQUIRE(plan != NULL);
         for (int64_t first = 0; batch == 1 && first < MAX_BATCH; first++) {
             input.data = (float *)rows.data + first * IN;
@@ -160,7 +160,7 @@ TEST(the_callers_floating_point_state_does_not_matter)
     for (int i = 0; i < 2; i++) {
         fesetround(i == 0 ? FE_TONEAREST : FE_UPWARD);
         const sp_graph *again = load("policy_go1");
-        const sp_plan *plan = compile(again, &input, sp__cpu_isa_selected());
+        const sp_graph_plan *plan = compile(again, &input, sp__cpu_isa_selected());
         CHECK_OK(data_run_plan(plan, &input, &outputs[i]));
         CHECK_EQ_INT(fegetround(), i == 0 ? FE_TONEAREST : FE_UPWARD);
         sp__plan_free(plan);
@@ -180,7 +180,7 @@ TEST(single_core_speed_of_the_reference_run)
         if (graph == NULL) continue;
         sp_array input = {0}, outputs[MAX_PORTS] = {0};
         REQUIRE(load_array(cases[i].name, 0, "input", 0, &input));
-        const sp_plan *plan = compile(graph, &input, sp__cpu_isa_selected());
+        const sp_graph_plan *plan = compile(graph, &input, sp__cpu_isa_selected());
         REQUIRE(plan != NULL);
         REQUIRE_OK(data_run_plan(plan, &input, outputs));
         const void *in[1] = {input.data};

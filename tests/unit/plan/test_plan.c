@@ -32,10 +32,10 @@ static sp_plan_input floats(uint32_t rank, int64_t a, int64_t b)
     return (sp_plan_input){.dtype = SP_F32, .shape = {.rank = rank, .dims = {a, b}}};
 }
 
-static const sp_plan *compile(const sp_graph *graph, const sp_plan_input *inputs)
+static const sp_graph_plan *compile(const sp_graph *graph, const sp_plan_input *inputs)
 {
     const sp_plan_request request = {.inputs = inputs, .input_count = graph->input_count};
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &request, &plan));
     if (plan != NULL) CHECK_OK(sp__plan_check(plan));
     return plan;
@@ -53,7 +53,7 @@ TEST(values_are_written_in_place_and_into_the_output)
     add_output(&graph, "y");
     const sp_graph *loaded = finish(&graph, 14);
     const sp_plan_input input = floats(2, 100, 4);
-    const sp_plan *plan = compile(loaded, &input);
+    const sp_graph_plan *plan = compile(loaded, &input);
     REQUIRE(plan != NULL);
     CHECK_EQ_INT(plan->step_count, 4);
     CHECK_EQ_U64(plan->arena_bytes, 1600);
@@ -76,7 +76,7 @@ TEST(a_value_that_is_still_needed_is_not_overwritten)
     add_output(&graph, "y");
     const sp_graph *loaded = finish(&graph, 14);
     const sp_plan_input wanted = floats(2, 2, 4);
-    const sp_plan *plan = compile(loaded, &wanted);
+    const sp_graph_plan *plan = compile(loaded, &wanted);
     REQUIRE(plan != NULL);
     data_random random = {41};
     sp_array x = data_floats(&random, &wanted.shape), y;
@@ -107,7 +107,7 @@ TEST(every_kind_of_output_gets_its_bytes)
     for (size_t i = 0; i < SP_COUNT_OF(outputs); i++) add_output(&graph, outputs[i]);
     const sp_graph *loaded = finish(&graph, 14);
     const sp_plan_input wanted = floats(2, 3, 4);
-    const sp_plan *plan = compile(loaded, &wanted);
+    const sp_graph_plan *plan = compile(loaded, &wanted);
     REQUIRE(plan != NULL);
     data_random random = {42};
     sp_array x = data_floats(&random, &wanted.shape), out[7];
@@ -141,7 +141,7 @@ TEST(a_tensor_in_an_attribute_is_a_value)
     add_output(&graph, "y");
     const sp_graph *loaded = finish(&graph, 14);
     const sp_plan_input wanted = floats(2, 2, 4);
-    const sp_plan *plan = compile(loaded, &wanted);
+    const sp_graph_plan *plan = compile(loaded, &wanted);
     REQUIRE(plan != NULL);
     data_random random = {46};
     sp_array x = data_floats(&random, &wanted.shape), y;
@@ -167,7 +167,7 @@ TEST(values_that_follow_from_shapes_are_folded_by_the_plan)
     add_output(&graph, "shape");
     const sp_graph *loaded = finish(&graph, 14);
     const sp_plan_input wanted = floats(2, 3, 4);
-    const sp_plan *plan = compile(loaded, &wanted);
+    const sp_graph_plan *plan = compile(loaded, &wanted);
     REQUIRE(plan != NULL);
     CHECK_EQ_INT(plan->constant_count, 2);
     CHECK_EQ_INT(plan->step_count, 2);
@@ -208,7 +208,7 @@ TEST(shape_arithmetic_through_elementwise_ops_is_folded_by_the_plan)
     add_output(&graph, "zeros");
     const sp_graph *loaded = finish(&graph, 14);
     const sp_plan_input input = floats(2, 7, 4);
-    const sp_plan *plan = compile(loaded, &input);
+    const sp_graph_plan *plan = compile(loaded, &input);
     REQUIRE(plan != NULL);
     const sp_shape want = {.rank = 2, .dims = {6, 3}};
     CHECK(sp__shape_equal(&plan->outputs[0].shape, &want));
@@ -223,7 +223,7 @@ static void check_folded(writer *graph, const sp_array *want, uint32_t count)
 {
     const sp_graph *loaded = finish(graph, 14);
     const sp_plan_input input = floats(2, 2, 4);
-    const sp_plan *plan = compile(loaded, &input);
+    const sp_graph_plan *plan = compile(loaded, &input);
     REQUIRE(plan != NULL);
     data_random random = {47};
     sp_array x = data_floats(&random, &input.shape), out[3];
@@ -346,7 +346,7 @@ static void run_rounded(int rounding, sp_array *out)
     sp_array x = data_floats(&random, &input.shape);
     CHECK_EQ_INT(fesetround(rounding), 0);
     const sp_graph *loaded = finish(&graph, 14);
-    const sp_plan *plan = compile(loaded, &input);
+    const sp_graph_plan *plan = compile(loaded, &input);
     CHECK_EQ_INT(fegetround(), rounding);
     fesetround(FE_TONEAREST);
     REQUIRE(plan != NULL);
@@ -386,7 +386,7 @@ TEST(inputs_may_give_their_values_to_the_plan)
     sp_plan_input inputs[2] = {floats(2, 3, 4),
                                {.dtype = SP_I64, .shape = {.rank = 1, .dims = {2}}}};
     sp_plan_request request = {.inputs = inputs, .input_count = 2};
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
     CHECK(plan->is_partial && plan->is_part);
     CHECK_EQ_U64(plan->stop_count, 1);
@@ -424,7 +424,7 @@ TEST(overridden_defaults_undo_folding_and_packing)
     sp_plan_request given = plain;
     given.overrides = &override;
     given.override_count = 1;
-    const sp_plan *first, *second;
+    const sp_graph_plan *first, *second;
     REQUIRE_OK(sp__plan_compile(loaded, &plain, &first));
     REQUIRE_OK(sp__plan_compile(loaded, &given, &second));
     CHECK_OK(sp__plan_check(second));
@@ -443,7 +443,7 @@ TEST(overridden_defaults_undo_folding_and_packing)
     const sp_plan_override twice[2] = {override, override};
     given.overrides = twice;
     given.override_count = 2;
-    const sp_plan *none;
+    const sp_graph_plan *none;
     CHECK_STATUS(sp__plan_compile(loaded, &given, &none), SP_INVALID);
     sp__plan_free(first);
     sp__plan_free(second);
@@ -458,7 +458,7 @@ TEST(requests_that_do_not_fit_name_the_input)
     add_node(&graph, make_node("Add", "a b", "y"));
     add_output(&graph, "y");
     const sp_graph *loaded = finish(&graph, 14);
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     sp_plan_input in[2] = {floats(2, 3, 4), floats(2, 3, 4)};
     const sp_plan_request few = {.inputs = in, .input_count = 1};
     const sp_plan_request both = {.inputs = in, .input_count = 2};
@@ -501,7 +501,7 @@ TEST(outputs_must_have_the_declared_type)
     const sp_graph *loaded = finish(&graph, 14);
     const sp_plan_input in = floats(2, 3, 4);
     const sp_plan_request request = {.inputs = &in, .input_count = 1};
-    const sp_plan *plan;
+    const sp_graph_plan *plan;
     CHECK_STATUS(sp__plan_compile(loaded, &request, &plan), SP_MISMATCH);
     CHECK_MESSAGE("output 'y' is of type f32, the file declares i64");
     sp__graph_free(loaded);
@@ -550,7 +550,7 @@ static void check_random_graph(uint64_t seed, const sp_array *x)
     writer small = random_graph(seed, false, &few), large = random_graph(seed, true, &all);
     const sp_graph *lean = finish(&small, 14), *full = finish(&large, 14);
     const sp_plan_input wanted = floats(2, 4, 4);
-    const sp_plan *lean_plan = compile(lean, &wanted), *full_plan = compile(full, &wanted);
+    const sp_graph_plan *lean_plan = compile(lean, &wanted), *full_plan = compile(full, &wanted);
     sp_array lean_out[NODES] = {0}, full_out[NODES] = {0};
     REQUIRE_OK(data_run_plan(lean_plan, x, lean_out));
     REQUIRE_OK(data_run_plan(full_plan, x, full_out));

@@ -92,18 +92,19 @@ static const sp_graph *load(const char *const *nodes, const char *const *outputs
 
 enum { MAX_PORTS = 16 };
 
-static const sp_plan *compile(const sp_graph *graph, const sp_plan_request *request,
-                              bool is_unfused)
+static const sp_graph_plan *compile(const sp_graph *graph, const sp_plan_request *request,
+                                    bool is_unfused)
 {
     sp_plan_request asked = *request;
     asked.is_unfused = is_unfused;
-    const sp_plan *plan = NULL;
+    const sp_graph_plan *plan = NULL;
     CHECK_OK(sp__plan_compile(graph, &asked, &plan));
     if (plan != NULL) CHECK_OK(sp__plan_check(plan));
     return plan;
 }
 
-static void check_same_outputs(const sp_plan *fused, const sp_plan *apart, const sp_array *inputs)
+static void check_same_outputs(const sp_graph_plan *fused, const sp_graph_plan *apart,
+                               const sp_array *inputs)
 {
     sp_array got[MAX_PORTS] = {0}, want[MAX_PORTS] = {0};
     REQUIRE_OK(data_run_plan(fused, inputs, got));
@@ -124,7 +125,8 @@ static void check_graph(const char *const *nodes, const char *const *outputs, co
     const sp_plan_input inputs[2] = {{.dtype = SP_F32, .shape = {.rank = 2, .dims = {6, 4}}},
                                      {.dtype = SP_F32, .shape = {.rank = 4, .dims = {2, 4, 5, 6}}}};
     const sp_plan_request request = {.inputs = inputs, .input_count = 2};
-    const sp_plan *fused = compile(graph, &request, false), *apart = compile(graph, &request, true);
+    const sp_graph_plan *fused = compile(graph, &request, false),
+                        *apart = compile(graph, &request, true);
     REQUIRE(fused != NULL && apart != NULL);
     char found[256] = "";
     for (uint32_t i = 0; i < fused->step_count; i++) {
@@ -275,7 +277,7 @@ TEST(the_step_has_the_name_of_the_node_that_it_begins_with)
     const sp_plan_input inputs[2] = {{.dtype = SP_F32, .shape = {.rank = 2, .dims = {6, 4}}},
                                      {.dtype = SP_F32, .shape = {.rank = 4, .dims = {2, 4, 5, 6}}}};
     const sp_plan_request request = {.inputs = inputs, .input_count = 2};
-    const sp_plan *plan = compile(graph, &request, false);
+    const sp_graph_plan *plan = compile(graph, &request, false);
     REQUIRE(plan != NULL);
     REQUIRE_EQ_INT(plan->step_count, 1);
     CHECK_EQ_STR(plan->steps[0].node_name, "first");
@@ -295,7 +297,7 @@ TEST(a_fused_step_is_written_in_place_where_the_first_could_be)
     const sp_plan_input inputs[2] = {{.dtype = SP_F32, .shape = {.rank = 2, .dims = {6, 4}}},
                                      {.dtype = SP_F32, .shape = {.rank = 4, .dims = {2, 4, 5, 6}}}};
     const sp_plan_request request = {.inputs = inputs, .input_count = 2};
-    const sp_plan *plan = compile(graph, &request, false);
+    const sp_graph_plan *plan = compile(graph, &request, false);
     REQUIRE(plan != NULL);
     CHECK_EQ_INT(plan->step_count, 3);
     CHECK_EQ_U64(plan->arena_bytes, 128); /* 96, in steps of 64 */
@@ -312,7 +314,8 @@ TEST(overridden_weights_are_multiplied_in_the_fused_step_too)
         .index = 0, .input = {.dtype = SP_F32, .shape = {.rank = 2, .dims = {4, 4}}}};
     const sp_plan_request request = {
         .inputs = inputs, .input_count = 2, .overrides = &override, .override_count = 1};
-    const sp_plan *fused = compile(graph, &request, false), *apart = compile(graph, &request, true);
+    const sp_graph_plan *fused = compile(graph, &request, false),
+                        *apart = compile(graph, &request, true);
     REQUIRE(fused != NULL && apart != NULL);
     CHECK_EQ_INT(fused->step_count, 1);
     CHECK_EQ_INT(apart->step_count, 2);
@@ -337,7 +340,7 @@ TEST(each_failing_allocation_is_reported_and_leaks_nothing)
     const sp_plan_request request = {.inputs = inputs, .input_count = 2};
     uint64_t failed = 0;
     for (uint64_t skip = 0;; skip++) {
-        const sp_plan *plan = NULL;
+        const sp_graph_plan *plan = NULL;
         sp_heap_fail_after(skip);
         const sp_status status = sp__plan_compile(graph, &request, &plan);
         const bool has_failed = sp_heap_has_failed();
@@ -392,8 +395,8 @@ TEST(fusing_never_changes_a_bit_of_a_random_graph)
         writer graph = random_graph(seed), model = make_model(&graph, 14);
         const sp_graph *loaded = NULL;
         REQUIRE_OK(sp__graph_load(model.bytes, model.len, &loaded));
-        const sp_plan *fused = compile(loaded, &request, false),
-                      *apart = compile(loaded, &request, true);
+        const sp_graph_plan *fused = compile(loaded, &request, false),
+                            *apart = compile(loaded, &request, true);
         REQUIRE(fused != NULL && apart != NULL);
         CHECK(fused->step_count <= apart->step_count);
         fewer += apart->step_count - fused->step_count;
@@ -450,8 +453,8 @@ static void check_model(const model_steps *which, const sp_graph *graph, const s
         if (kernels == NULL) continue;
         const sp_plan_request request = {
             .kernels = kernels, .inputs = wanted, .input_count = graph->input_count};
-        const sp_plan *fused = compile(graph, &request, false),
-                      *apart = compile(graph, &request, true);
+        const sp_graph_plan *fused = compile(graph, &request, false),
+                            *apart = compile(graph, &request, true);
         REQUIRE(fused != NULL && apart != NULL);
         CHECK_EQ_INT(apart->step_count, which->apart);
         CHECK_EQ_INT(fused->step_count, which->fused);

@@ -14,7 +14,7 @@ enum { MAX_STEPS = 40, MAX_BINDINGS = 4, MAX_PORTS = 4, SLOTS = 12, UNIT = 64 };
 
 /* A plan made by hand, or at random. */
 typedef struct made_plan {
-    sp_plan plan;
+    sp_graph_plan plan;
     sp_plan_step steps[MAX_STEPS];
     sp_plan_binding bindings[MAX_STEPS][MAX_BINDINGS];
     sp_plan_tensor inputs[MAX_PORTS], outputs[MAX_PORTS];
@@ -26,14 +26,14 @@ static const sp_kernel table[2] = {{.name = "a"}, {.name = "b"}};
 static void made_init(made_plan *m, uint32_t inputs, uint32_t outputs)
 {
     memset(m, 0, sizeof *m);
-    m->plan = (sp_plan){.kernels = table,
-                        .steps = m->steps,
-                        .inputs = m->inputs,
-                        .outputs = m->outputs,
-                        .lifetimes = m->lifetimes,
-                        .input_count = inputs,
-                        .output_count = outputs,
-                        .arena_bytes = SLOTS * UNIT};
+    m->plan = (sp_graph_plan){.kernels = table,
+                              .steps = m->steps,
+                              .inputs = m->inputs,
+                              .outputs = m->outputs,
+                              .lifetimes = m->lifetimes,
+                              .input_count = inputs,
+                              .output_count = outputs,
+                              .arena_bytes = SLOTS * UNIT};
     for (uint32_t i = 0; i < inputs; i++) m->inputs[i].bytes = UNIT;
     for (uint32_t i = 0; i < outputs; i++) m->outputs[i].bytes = UNIT;
 }

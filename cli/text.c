@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 104, KEPT_BYTES = 48 };
+
+static void put(char *out, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        out[i] = c >= 0x20 && c != 0x7f ? (char)c : '?';
+    }
+    out[len] = '\0';
+}
+
+shown_text show_name(const char *name)
+{
+    shown_text out;
+    const size_t len = strlen(name);
+    if (len < NAME_BYTES) {
+        put(out.text, name, len);
+    } else {
+        put(out.text, name, KEPT_BYTES);
+        put(out.text + KEPT_BYTES, "...", 3);
+        put(out.text + KEPT_BYTES + 3, name + len - KEPT_BYTES, KEPT_BYTES);
+    }
+    return out;
+}
+
+/* Each dimension has at most 20 digits and a comma. */
+shown_text show_shape(uint32_t rank, const int64_t *shape)
+{
+    shown_text out = {"["};
+    size_t used = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        const int length = snprintf(out.text + used, sizeof out.text - used, "%s%" PRId64,
+                                    i > 0 ? "," : "", shape[i]);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    snprintf(out.text + used, sizeof out.text - used, "]");
+    return out;
+}

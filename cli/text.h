@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text to be shown: names from files, and shapes. */
+#ifndef SP_CLI_TEXT_H
+#define SP_CLI_TEXT_H
+
+#include <stdint.h>
+
+typedef struct shown_text {
+    char text[192];
+} shown_text;
+
+/* A name from a file: cut in the middle if long (names differ at their ends), control characters
+ * as '?'. */
+shown_text show_name(const char *name);
+
+/* "[1,3,224,224]", "[]" for a scalar. */
+shown_text show_shape(uint32_t rank, const int64_t *shape);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/tensor_file.h"
+
+#include "base/error.h"
+#include "runtime/runtime_state.h"
+#include "tensor/tensor.h"
+
+sp_status sp__tensor_file_begin(const char *path, sp_tensor *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "a new tensor needs a place for the handle");
+    *out = (sp_tensor){0};
+    SP_TRY(sp__runtime_enter());
+    return path != NULL ? SP_OK : sp__fail(SP_INVALID, "no path of a file was given");
+}
+
+sp_status sp__tensor_from_array(sp_device device, sp_array *array, sp_tensor *out)
+{
+    const sp_status status = sp_tensor_from_host(device, array->dtype, array->shape.rank,
+                                                 array->shape.dims, array->data, array->bytes, out);
+    sp__array_deinit(array);
+    return status;
+}
+
+sp_status sp__tensor_to_array(sp_tensor handle, sp_array *out)
+{
+    sp_rt_tensor *tensor;
+    SP_TRY(sp__tensor_find(handle, &tensor));
+    sp_status status = sp__array_init(out, tensor->layout.dtype, &tensor->layout.shape);
+    if (status == SP_OK) {
+        status = sp_tensor_read(handle, out->data, out->bytes);
+        if (status != SP_OK) sp__array_deinit(out);
+    }
+    sp__tensor_drop(tensor);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors and the arrays of files: what .npy, .npz and TensorProto files share. */
+#ifndef SP_IO_TENSOR_FILE_H
+#define SP_IO_TENSOR_FILE_H
+
+#include <streampool/tensor.h>
+
+#include "tensor/array.h"
+
+/* All that is asked for before a file is read; *out is zeroed. Errors: SP_INVALID, those of
+ * sp__runtime_enter. */
+sp_status sp__tensor_file_begin(const char *path, sp_tensor *out);
+
+/* A tensor of `device` with the array's elements; the array's life ends here. Errors: those of
+ * sp_tensor_from_host. */
+sp_status sp__tensor_from_array(sp_device device, sp_array *array, sp_tensor *out);
+
+/* The elements of a tensor, which is waited for. Freed with sp__array_deinit. Errors: those of
+ * sp_tensor_read, SP_OUT_OF_MEMORY. */
+sp_status sp__tensor_to_array(sp_tensor handle, sp_array *out);
+
+#endif
