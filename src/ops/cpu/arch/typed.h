@@ -95,6 +95,13 @@ typedef uint64_t sp_element_u64;
 #define sp_store_u32(x) (x)
 #define sp_store_u64(x) (x)
 
+/* ---- one step of a chain: chain + a * b, of f32 rounded once ---- */
+
+#define sp_step_f32(chain, a, b) sp_fmaf(a, b, chain)
+#define sp_step_f64(chain, a, b) ((chain) + (a) * (b))
+#define sp_step_u32(chain, a, b) ((chain) + (a) * (b))
+#define sp_step_u64(chain, a, b) ((chain) + (a) * (b))
+
 /* ---- functions and limits by one scheme of names ---- */
 
 #define sp_canonical_f32 sp_canonical
