@@ -78,9 +78,11 @@ typedef uint64_t sp_element_u64;
 #define sp_load_f16 sp_float_of_f16
 #define sp_load_bf16 sp_float_of_bf16
 #define sp_load_i8(x) (x)
+#define sp_load_i16(x) (x)
 #define sp_load_i32(x) (x)
 #define sp_load_i64(x) (x)
 #define sp_load_u8(x) (x)
+#define sp_load_u16(x) (x)
 #define sp_load_u32(x) (x)
 #define sp_load_u64(x) (x)
 
@@ -107,6 +109,7 @@ typedef uint64_t sp_element_u64;
 #define sp_canonical_f32 sp_canonical
 #define sp_abs_f32 sp_absf
 #define sp_abs_f64 sp_abs
+#define sp_copysign_f32 sp_copysignf
 #define sp_sqrt_f32 __builtin_sqrtf
 #define sp_sqrt_f64 __builtin_sqrt
 #define sp_exp_f32 sp_expf

@@ -2,14 +2,16 @@
 /* Resize of one type, linear and cubic. y[0 .. inner) of a column hold unfinished chains while the
  * taps are added. Parameter: SP_TYPE. */
 
-typedef struct SP_OF(taps) {
+#define SP_TAP_LIST SP_OF(taps)
+
+typedef struct SP_TAP_LIST {
     int64_t count, index[TAPS];
     SP_ELEMENT weight[TAPS];
-} SP_OF(taps);
+} SP_TAP_LIST;
 
 /* The next taps whose weight is not 0, from neighbour *at on. */
 static void SP_OF(next_taps)(const sp_resize_constants *k, const neighbours *n, int64_t *at,
-                             SP_OF(taps) * out)
+                             SP_TAP_LIST *out)
 {
     out->count = 0;
     for (; *at < n->count && out->count < TAPS; (*at)++) {
@@ -20,8 +22,8 @@ static void SP_OF(next_taps)(const sp_resize_constants *k, const neighbours *n, 
     }
 }
 
-static void SP_OF(add_taps)(const sp_resize_constants *k, const SP_OF(taps) * t,
-                            const SP_ELEMENT *x, SP_ELEMENT *y)
+static void SP_OF(add_taps)(const sp_resize_constants *k, const SP_TAP_LIST *t, const SP_ELEMENT *x,
+                            SP_ELEMENT *y)
 {
     for (int64_t i = 0; i < t->count; i++) {
         const SP_ELEMENT *from = x + t->index[i] * k->inner;
@@ -47,7 +49,7 @@ static void SP_OF(blend_column)(const sp_tile *tile, int64_t first, int64_t end,
     }
     if (is_out) return;
     const neighbours n = find_neighbours(k, place);
-    SP_OF(taps) t;
+    SP_TAP_LIST t;
     for (int64_t next = 0; next < n.count;) {
         SP_OF(next_taps)(k, &n, &next, &t);
         for (int64_t o = first; o < end; o++) {
@@ -69,4 +71,5 @@ sp_status SP_KERNEL(SP_OF(resize))(const sp_tile *tile)
     return SP_OK;
 }
 
+#undef SP_TAP_LIST
 #undef SP_TYPE
