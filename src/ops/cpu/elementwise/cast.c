@@ -124,7 +124,7 @@ FROM(bool, u, uint8_t, uint64_t, x != 0)
 #define SP_NAME cast_u64
 #include "ops/cpu/elementwise/cast.inc.h"
 
-/* `bool` is a macro, which SP_TYPE cannot be. */
+/* SP_TYPE is expanded, and `bool` is a macro: the type has another name here. */
 static SP_ALWAYS_INLINE uint64_t load_bool(uint8_t x)
 {
     return x != 0;
