@@ -7,30 +7,11 @@
 
 #include "ops/cpu/arch/math_f32.h"
 #include "ops/cpu/arch/math_f64.h"
+#include "ops/cpu/arch/typed.h"
 
-#define SP_FLOAT_FUNCTIONS(suffix, type, canonical, size_of)                                       \
-    static SP_ALWAYS_INLINE type sp_softsign_##suffix(type x)                                      \
-    {                                                                                              \
-        return canonical(x / (1 + size_of(x)));                                                    \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_leaky_relu_##suffix(type x, type alpha, type beta)             \
-    {                                                                                              \
-        (void)beta;                                                                                \
-        return canonical(x < 0 ? alpha * x : x);                                                   \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_hard_sigmoid_##suffix(type x, type alpha, type beta)           \
-    {                                                                                              \
-        type y = alpha * x + beta;                                                                 \
-        y = y < 0 ? 0 : y;                                                                         \
-        return canonical(y > 1 ? 1 : y);                                                           \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type sp_thresholded_relu_##suffix(type x, type alpha, type beta)       \
-    {                                                                                              \
-        (void)beta;                                                                                \
-        return x > alpha ? x : 0;                                                                  \
-    }
-
-SP_FLOAT_FUNCTIONS(f32, float, sp_canonical, sp_absf)
-SP_FLOAT_FUNCTIONS(f64, double, sp_canonical_f64, sp_abs)
+#define SP_TYPE f32
+#include "ops/cpu/arch/float_functions.inc.h"
+#define SP_TYPE f64
+#include "ops/cpu/arch/float_functions.inc.h"
 
 #endif

@@ -28,21 +28,14 @@ static sp_tap_range clip_window(const sp_window_constants *k, int axis, int64_t 
 
 /* One tap of the whole stretch joins `lane`. Strides of 1 and 2 are constants where the loop is
  * compiled, so that it vectorises. */
-#define TAP_LOOP(name, join)                                                                       \
-    static SP_ALWAYS_INLINE void some_##name(float *lane, const float *x, const int64_t stride,    \
-                                             sp_tap_range range)                                   \
-    {                                                                                              \
-        SP_INDEPENDENT for (int64_t c = range.first; c < range.last; c++)                          \
-        {                                                                                          \
-            lane[c] = join(lane[c], x[c * stride]);                                                \
-        }                                                                                          \
-    }                                                                                              \
-    static void name(float *lane, const float *x, int64_t stride, sp_tap_range range)              \
-    {                                                                                              \
-        if (stride == 1) some_##name(lane, x, 1, range);                                           \
-        else if (stride == 2) some_##name(lane, x, 2, range);                                      \
-        else some_##name(lane, x, stride, range);                                                  \
+static SP_ALWAYS_INLINE void join_taps(float *lane, const float *x, const int64_t stride,
+                                       sp_tap_range range, float (*const join)(float, float))
+{
+    SP_INDEPENDENT for (int64_t c = range.first; c < range.last; c++)
+    {
+        lane[c] = join(lane[c], x[c * stride]);
     }
+}
 
 /* Any NaN stays; of equals the first. */
 static SP_ALWAYS_INLINE float first_max(float best, float x)
@@ -50,8 +43,19 @@ static SP_ALWAYS_INLINE float first_max(float best, float x)
     return x > best || x != x ? x : best;
 }
 
-TAP_LOOP(tap_max, first_max)
-TAP_LOOP(tap_sum, sp_add_f32)
+static void tap_max(float *lane, const float *x, int64_t stride, sp_tap_range range)
+{
+    if (stride == 1) join_taps(lane, x, 1, range, first_max);
+    else if (stride == 2) join_taps(lane, x, 2, range, first_max);
+    else join_taps(lane, x, stride, range, first_max);
+}
+
+static void tap_sum(float *lane, const float *x, int64_t stride, sp_tap_range range)
+{
+    if (stride == 1) join_taps(lane, x, 1, range, sp_add_f32);
+    else if (stride == 2) join_taps(lane, x, 2, range, sp_add_f32);
+    else join_taps(lane, x, stride, range, sp_add_f32);
+}
 
 /* Every tap of the window in order, the padding left out: tap t joins lane t % lane_count. */
 static SP_ALWAYS_INLINE void run_taps(const stretch *s, float *lanes, const int64_t lane_count,

@@ -27,7 +27,16 @@ static int64_t pow_i64(int64_t x, int64_t n)
     return n & 1 ? x : 1;
 }
 
-SP_BINARY_ROW(any_pow_f32, sp_powf, float, float)
+static SP_ALWAYS_INLINE float any_pow_f32(float x, float y)
+{
+    return sp_powf(x, y);
+}
+
+#define SP_TYPE f32
+#define SP_RESULT float
+#define SP_NAME any_pow_f32
+#include "ops/cpu/elementwise/binary_row.inc.h"
+#undef SP_NAME
 
 /* A square is what models ask for most. */
 static void row_pow_f32(const float *a, int64_t a_step, const float *b, int64_t b_step, float *y,
@@ -40,7 +49,20 @@ static void row_pow_f32(const float *a, int64_t a_step, const float *b, int64_t 
     }
 }
 
-SP_BINARY_KERNEL_OF_ROWS(pow_f32, float, float, SP_FINISH_NOTHING)
-SP_BINARY_KERNEL(pow_f64, pow_f64, double, double)
-SP_BINARY_KERNEL(pow_i64, pow_i64, int64_t, int64_t)
-SP_BINARY_KERNEL(pow_u64, pow_u64, uint64_t, uint64_t)
+#define SP_NAME pow_f32
+#define SP_FINISH(k, y, n) ((void)0)
+#include "ops/cpu/elementwise/binary_kernel.inc.h"
+#undef SP_TYPE
+
+#define SP_TYPE f64
+#define SP_NAME pow_f64
+#include "ops/cpu/elementwise/binary.inc.h"
+#undef SP_TYPE
+#define SP_TYPE i64
+#define SP_NAME pow_i64
+#include "ops/cpu/elementwise/binary.inc.h"
+#undef SP_TYPE
+#define SP_TYPE u64
+#define SP_NAME pow_u64
+#include "ops/cpu/elementwise/binary.inc.h"
+#undef SP_TYPE

@@ -4,34 +4,22 @@
 #include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 
-#define SIGNED_OPS(suffix, type)                                                                   \
-    static SP_ALWAYS_INLINE type fmod_##suffix(type a, type b)                                     \
-    {                                                                                              \
-        return b == 0 || b == -1 ? 0 : (type)(a % b);                                              \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type mod_##suffix(type a, type b)                                      \
-    {                                                                                              \
-        const type rest = fmod_##suffix(a, b);                                                     \
-        return rest != 0 && (rest < 0) != (b < 0) ? (type)(rest + b) : rest;                       \
-    }                                                                                              \
-    SP_BINARY_KERNEL(fmod_##suffix, fmod_##suffix, type, type)                                     \
-    SP_BINARY_KERNEL(mod_##suffix, mod_##suffix, type, type)
-
-#define UNSIGNED_OPS(suffix, type)                                                                 \
-    static SP_ALWAYS_INLINE type mod_##suffix(type a, type b)                                      \
-    {                                                                                              \
-        return b == 0 ? 0 : (type)(a % b);                                                         \
-    }                                                                                              \
-    SP_BINARY_KERNEL(mod_##suffix, mod_##suffix, type, type)
-
-SIGNED_OPS(i8, int8_t)
-SIGNED_OPS(i16, int16_t)
-SIGNED_OPS(i32, int32_t)
-SIGNED_OPS(i64, int64_t)
-UNSIGNED_OPS(u8, uint8_t)
-UNSIGNED_OPS(u16, uint16_t)
-UNSIGNED_OPS(u32, uint32_t)
-UNSIGNED_OPS(u64, uint64_t)
+#define SP_TYPE i8
+#include "ops/cpu/elementwise/remainder_signed.inc.h"
+#define SP_TYPE i16
+#include "ops/cpu/elementwise/remainder_signed.inc.h"
+#define SP_TYPE i32
+#include "ops/cpu/elementwise/remainder_signed.inc.h"
+#define SP_TYPE i64
+#include "ops/cpu/elementwise/remainder_signed.inc.h"
+#define SP_TYPE u8
+#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
+#define SP_TYPE u16
+#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
+#define SP_TYPE u32
+#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
+#define SP_TYPE u64
+#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
 
 /* The float of `mantissa` (below 2^53) times 2^(exponent - 1075); exponent is at least 1. */
 static inline double from_parts(uint64_t mantissa, int64_t exponent)
@@ -70,5 +58,11 @@ static float fmod_f32(float a, float b)
     return sp_canonical((float)fmod_f64((double)a, (double)b));
 }
 
-SP_BINARY_KERNEL(fmod_f32, fmod_f32, float, float)
-SP_BINARY_KERNEL(fmod_f64, fmod_f64, double, double)
+#define SP_TYPE f32
+#define SP_NAME fmod_f32
+#include "ops/cpu/elementwise/binary.inc.h"
+#undef SP_TYPE
+#define SP_TYPE f64
+#define SP_NAME fmod_f64
+#include "ops/cpu/elementwise/binary.inc.h"
+#undef SP_TYPE

@@ -6,26 +6,31 @@
 
 #include "ops/cpu/arch/math_f32.h"
 
-#define SP_ACTIVATE_ROWS(function)                                                                 \
-    for (int64_t r = 0; r < rows; r++) {                                                           \
-        float *row = y + r * stride;                                                               \
-        SP_INDEPENDENT for (int64_t i = 0; i < width; i++) row[i] =                                \
-            sp_canonical(function(row[i]));                                                        \
-    }                                                                                              \
-    return
+static SP_ALWAYS_INLINE void sp_activate_rows(float *y, int64_t rows, int64_t stride, int64_t width,
+                                              float (*const function)(float x))
+{
+    for (int64_t r = 0; r < rows; r++) {
+        float *row = y + r * stride;
+        SP_INDEPENDENT for (int64_t i = 0; i < width; i++) row[i] = sp_canonical(function(row[i]));
+    }
+}
 
 /* `rows` rows of `width` floats, one beginning `stride` floats behind the other. */
 static void sp_activate(uint8_t activation, float *y, int64_t rows, int64_t stride, int64_t width)
 {
     switch (activation) {
     case SP_ACTIVATION_RELU:
-        SP_ACTIVATE_ROWS(sp_reluf);
+        sp_activate_rows(y, rows, stride, width, sp_reluf);
+        return;
     case SP_ACTIVATION_SIGMOID:
-        SP_ACTIVATE_ROWS(sp_sigmoidf);
+        sp_activate_rows(y, rows, stride, width, sp_sigmoidf);
+        return;
     case SP_ACTIVATION_TANH:
-        SP_ACTIVATE_ROWS(sp_tanhf);
+        sp_activate_rows(y, rows, stride, width, sp_tanhf);
+        return;
     case SP_ACTIVATION_SILU:
-        SP_ACTIVATE_ROWS(sp_siluf);
+        sp_activate_rows(y, rows, stride, width, sp_siluf);
+        return;
     default:
         return;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that move or repeat elements without looking at them: all bits are kept, NaNs too. */
 #include "ops/cpu/arch/strided.h"
+#include "ops/cpu/arch/typed.h"
 
 sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
 {
@@ -21,37 +22,29 @@ typedef struct copy_side {
     int64_t offset, step;
 } copy_side;
 
-#define COPY_ROW(type)                                                                             \
-    static void copy_row_##type(copy_side from, copy_side to, int64_t n)                           \
-    {                                                                                              \
-        const type *x = (const type *)from.base + from.offset;                                     \
-        type *y = (type *)to.base + to.offset;                                                     \
-        const int64_t step = from.step, to_step = to.step;                                         \
-        if (to_step != 1)                                                                          \
-            SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i * to_step] = x[i * step];           \
-        else if (step == 1) memcpy(y, x, (size_t)n * sizeof(type));                                \
-        else SP_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = x[i * step];                    \
-    }
-
-COPY_ROW(uint8_t)
-COPY_ROW(uint16_t)
-COPY_ROW(uint32_t)
-COPY_ROW(uint64_t)
+#define SP_TYPE u8
+#include "ops/cpu/layout/copy_row.inc.h"
+#define SP_TYPE u16
+#include "ops/cpu/layout/copy_row.inc.h"
+#define SP_TYPE u32
+#include "ops/cpu/layout/copy_row.inc.h"
+#define SP_TYPE u64
+#include "ops/cpu/layout/copy_row.inc.h"
 
 static void copy_row(uint32_t element_bytes, copy_side from, copy_side to, int64_t n)
 {
     switch (element_bytes) {
     case 1:
-        copy_row_uint8_t(from, to, n);
+        copy_row_u8(from, to, n);
         break;
     case 2:
-        copy_row_uint16_t(from, to, n);
+        copy_row_u16(from, to, n);
         break;
     case 4:
-        copy_row_uint32_t(from, to, n);
+        copy_row_u32(from, to, n);
         break;
     default:
-        copy_row_uint64_t(from, to, n);
+        copy_row_u64(from, to, n);
         break;
     }
 }

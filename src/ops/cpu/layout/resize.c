@@ -2,8 +2,7 @@
 /* Resize along one axis. Where an output coordinate lies, and with which weights it takes its
  * neighbours, is computed in doubles, by operations that round the same everywhere; the weights of
  * f32 are then floats, and an output is one chain over its neighbours in order. */
-#include "ops/cpu/arch/isa.h"
-#include "ops/cpu/arch/math_f64.h"
+#include "ops/cpu/arch/typed.h"
 
 /* Neighbours whose weights are kept at a time. */
 enum { TAPS = 64 };
@@ -171,77 +170,8 @@ static neighbours find_neighbours(const sp_resize_constants *k, double place)
 }
 
 /* f32: weights are rounded to float, steps of a chain are fused. f64: products and sums are
- * rounded. y[0 .. inner) of a column hold unfinished chains while the taps are added. */
-#define FUSED_STEP(weight, x, y) sp_fmaf(weight, x, y)
-#define PLAIN_STEP(weight, x, y) ((y) + (weight) * (x))
-
-#define RESIZE_KERNEL(suffix, type, step, canonical)                                               \
-    typedef struct taps_##suffix {                                                                 \
-        int64_t count, index[TAPS];                                                                \
-        type weight[TAPS];                                                                         \
-    } taps_##suffix;                                                                               \
-                                                                                                   \
-    /* The next taps whose weight is not 0, from neighbour *at on. */                              \
-    static void next_taps_##suffix(const sp_resize_constants *k, const neighbours *n, int64_t *at, \
-                                   taps_##suffix *out)                                             \
-    {                                                                                              \
-        out->count = 0;                                                                            \
-        for (; *at < n->count && out->count < TAPS; (*at)++) {                                     \
-            const type weight = (type)(weight_of(k, n, n->first + *at) / n->total);                \
-            if (weight == 0) continue;                                                             \
-            out->index[out->count] = clamp_index(n->first + *at, k->in);                           \
-            out->weight[out->count++] = weight;                                                    \
-        }                                                                                          \
-    }                                                                                              \
-                                                                                                   \
-    static void add_taps_##suffix(const sp_resize_constants *k, const taps_##suffix *t,            \
-                                  const type *x, type *y)                                          \
-    {                                                                                              \
-        for (int64_t i = 0; i < t->count; i++) {                                                   \
-            const type *from = x + t->index[i] * k->inner;                                         \
-            const type weight = t->weight[i];                                                      \
-            SP_INDEPENDENT for (int64_t c = 0; c < k->inner; c++)                                  \
-            {                                                                                      \
-                y[c] = step(weight, from[c], y[c]);                                                \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-                                                                                                   \
-    static void blend_column_##suffix(const sp_tile *tile, int64_t first, int64_t end, int64_t at) \
-    {                                                                                              \
-        const sp_resize_constants *k = tile->constants;                                            \
-        const type *x = tile->bindings[0];                                                         \
-        type *y = (type *)tile->bindings[1] + at * k->inner;                                       \
-        const double place = bounded(place_of(k, at));                                             \
-        const bool is_out = is_outside(k, place);                                                  \
-        type start = 0;                                                                            \
-        if (is_out) memcpy(&start, &k->outside, sizeof(start));                                    \
-        for (int64_t o = first; o < end; o++) {                                                    \
-            for (int64_t c = 0; c < k->inner; c++) y[o * k->out * k->inner + c] = start;           \
-        }                                                                                          \
-        if (is_out) return;                                                                        \
-        const neighbours n = find_neighbours(k, place);                                            \
-        taps_##suffix t;                                                                           \
-        for (int64_t next = 0; next < n.count;) {                                                  \
-            next_taps_##suffix(k, &n, &next, &t);                                                  \
-            for (int64_t o = first; o < end; o++) {                                                \
-                add_taps_##suffix(k, &t, x + o * k->in * k->inner, y + o * k->out * k->inner);     \
-            }                                                                                      \
-        }                                                                                          \
-        for (int64_t o = first; o < end; o++) {                                                    \
-            type *row = y + o * k->out * k->inner;                                                 \
-            for (int64_t c = 0; c < k->inner; c++) row[c] = canonical(row[c]);                     \
-        }                                                                                          \
-    }                                                                                              \
-                                                                                                   \
-    sp_status SP_KERNEL(resize_##suffix)(const sp_tile *tile)                                      \
-    {                                                                                              \
-        const sp_resize_constants *k = tile->constants;                                            \
-        const int64_t first = tile->index[0] * k->tile_outer;                                      \
-        const int64_t end = k->outer - first < k->tile_outer ? k->outer : first + k->tile_outer;   \
-        for (int64_t at = 0; at < k->out; at++) blend_column_##suffix(tile, first, end, at);       \
-        return SP_OK;                                                                              \
-    }
-
-RESIZE_KERNEL(f32, float, FUSED_STEP, sp_canonical)
-RESIZE_KERNEL(f64, double, PLAIN_STEP, sp_canonical_f64)
+ * rounded. */
+#define SP_TYPE f32
+#include "ops/cpu/layout/resize.inc.h"
+#define SP_TYPE f64
+#include "ops/cpu/layout/resize.inc.h"

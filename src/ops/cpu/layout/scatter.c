@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of places that indices name. Several updates of one place are made in the order of the
  * indices, by one tile, so the result is one whatever runs them. */
+#include "ops/cpu/arch/typed.h"
 #include "ops/cpu/layout/index.h"
 
 static SP_ALWAYS_INLINE float add_f32(float a, float b)
@@ -52,66 +53,43 @@ static SP_ALWAYS_INLINE double min_f64(double a, double b)
     return canonical_f64(a != a || a <= b ? a : b);
 }
 
-/* Through 64 bits, so that narrow ones wrap and nothing overflows. */
-#define INT_OPS(suffix, type)                                                                      \
-    static SP_ALWAYS_INLINE type add_##suffix(type a, type b)                                      \
-    {                                                                                              \
-        return (type)((uint64_t)a + (uint64_t)b);                                                  \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type mul_##suffix(type a, type b)                                      \
-    {                                                                                              \
-        return (type)((uint64_t)a * (uint64_t)b);                                                  \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type max_##suffix(type a, type b)                                      \
-    {                                                                                              \
-        return a >= b ? a : b;                                                                     \
-    }                                                                                              \
-    static SP_ALWAYS_INLINE type min_##suffix(type a, type b)                                      \
-    {                                                                                              \
-        return a <= b ? a : b;                                                                     \
-    }
+#define SP_TYPE i8
+#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TYPE i16
+#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TYPE i32
+#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TYPE i64
+#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TYPE u8
+#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TYPE u16
+#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TYPE u32
+#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TYPE u64
+#include "ops/cpu/layout/scatter_integer.inc.h"
 
-INT_OPS(i8, int8_t)
-INT_OPS(i16, int16_t)
-INT_OPS(i32, int32_t)
-INT_OPS(i64, int64_t)
-INT_OPS(u8, uint8_t)
-INT_OPS(u16, uint16_t)
-INT_OPS(u32, uint32_t)
-INT_OPS(u64, uint64_t)
-
-/* y[i] takes in x[i]. */
-#define COMBINE(suffix, type)                                                                      \
-    static void combine_##suffix(uint32_t reduction, void *to, const void *from, int64_t n)        \
-    {                                                                                              \
-        type *y = to;                                                                              \
-        const type *x = from;                                                                      \
-        switch (reduction) {                                                                       \
-        case SP_SCATTER_ADD:                                                                       \
-            for (int64_t i = 0; i < n; i++) y[i] = add_##suffix(y[i], x[i]);                       \
-            break;                                                                                 \
-        case SP_SCATTER_MUL:                                                                       \
-            for (int64_t i = 0; i < n; i++) y[i] = mul_##suffix(y[i], x[i]);                       \
-            break;                                                                                 \
-        case SP_SCATTER_MAX:                                                                       \
-            for (int64_t i = 0; i < n; i++) y[i] = max_##suffix(y[i], x[i]);                       \
-            break;                                                                                 \
-        default:                                                                                   \
-            for (int64_t i = 0; i < n; i++) y[i] = min_##suffix(y[i], x[i]);                       \
-            break;                                                                                 \
-        }                                                                                          \
-    }
-
-COMBINE(f32, float)
-COMBINE(f64, double)
-COMBINE(i8, int8_t)
-COMBINE(i16, int16_t)
-COMBINE(i32, int32_t)
-COMBINE(i64, int64_t)
-COMBINE(u8, uint8_t)
-COMBINE(u16, uint16_t)
-COMBINE(u32, uint32_t)
-COMBINE(u64, uint64_t)
+#define SP_TYPE f32
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE f64
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE i8
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE i16
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE i32
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE i64
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE u8
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE u16
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE u32
+#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TYPE u64
+#include "ops/cpu/layout/scatter_combine.inc.h"
 
 typedef void (*combine_fn)(uint32_t reduction, void *to, const void *from, int64_t n);
 

@@ -118,11 +118,7 @@ static void multiply(const layer *l, int64_t row, int64_t rows, bool is_of_h, in
 /* ---- activations ---- */
 
 #define APPLY(expression)                                                                          \
-    SP_INDEPENDENT for (int64_t i = 0; i < n; i++)                                                 \
-    {                                                                                              \
-        const float x = from[i];                                                                   \
-        to[i] = expression;                                                                        \
-    }                                                                                              \
+    SP_INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = expression;                             \
     break
 
 static void activate(const sp_cell_activation *f, const float *from, float *to, int64_t n)
@@ -130,23 +126,23 @@ static void activate(const sp_cell_activation *f, const float *from, float *to, 
     const float alpha = f->alpha, beta = f->beta;
     switch (f->function) {
     case SP_CELL_SIGMOID:
-        APPLY(sp_sigmoidf(x));
+        APPLY(sp_sigmoidf(from[i]));
     case SP_CELL_TANH:
-        APPLY(sp_tanhf(x));
+        APPLY(sp_tanhf(from[i]));
     case SP_CELL_RELU:
-        APPLY(sp_reluf(x));
+        APPLY(sp_reluf(from[i]));
     case SP_CELL_AFFINE:
-        APPLY(alpha * x + beta);
+        APPLY(alpha * from[i] + beta);
     case SP_CELL_LEAKY_RELU:
-        APPLY(sp_leaky_relu_f32(x, alpha, beta));
+        APPLY(sp_leaky_relu_f32(from[i], alpha, beta));
     case SP_CELL_THRESHOLDED_RELU:
-        APPLY(sp_thresholded_relu_f32(x, alpha, beta));
+        APPLY(sp_thresholded_relu_f32(from[i], alpha, beta));
     case SP_CELL_SCALED_TANH:
-        APPLY(alpha * sp_tanhf(beta * x));
+        APPLY(alpha * sp_tanhf(beta * from[i]));
     case SP_CELL_HARD_SIGMOID:
-        APPLY(sp_hard_sigmoid_f32(x, alpha, beta));
+        APPLY(sp_hard_sigmoid_f32(from[i], alpha, beta));
     default:
-        APPLY(sp_softsign_f32(x));
+        APPLY(sp_softsign_f32(from[i]));
     }
 }
 

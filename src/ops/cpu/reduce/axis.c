@@ -12,48 +12,24 @@ enum { COLUMNS = SP_LANE_COLUMNS };
 #define FLOAT_IS_NAN(x) ((x) != (x))
 #define INT_IS_NAN(x) false
 
-#define ARG_KERNEL(suffix, type, is_nan)                                                           \
-    static SP_ALWAYS_INLINE void find_##suffix(const sp_axis_constants *k, const bool takes_least, \
-                                               const type *x, int64_t width, int64_t *places)      \
-    {                                                                                              \
-        type best[COLUMNS];                                                                        \
-        for (int64_t c = 0; c < width; c++) {                                                      \
-            best[c] = x[c];                                                                        \
-            places[c] = 0;                                                                         \
-        }                                                                                          \
-        for (int64_t i = 1; i < k->extent; i++) {                                                  \
-            const type *row = x + i * k->inner;                                                    \
-            SP_INDEPENDENT for (int64_t c = 0; c < width; c++)                                     \
-            {                                                                                      \
-                const type value = row[c], old = best[c];                                          \
-                const bool wins = takes_least ? value < old : value > old;                         \
-                const bool ties = value == old || (is_nan(value) && is_nan(old));                  \
-                const bool better = (wins && !is_nan(old)) || (is_nan(value) && !is_nan(old));     \
-                const bool moves = better || (ties && k->takes_last);                              \
-                best[c] = moves ? value : old;                                                     \
-                places[c] = moves ? i : places[c];                                                 \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    sp_status SP_KERNEL(arg_##suffix)(const sp_tile *tile)                                         \
-    {                                                                                              \
-        const sp_axis_constants *k = tile->constants;                                              \
-        const type *x = tile->bindings[0];                                                         \
-        int64_t *y = tile->bindings[1];                                                            \
-        if (k->takes_least) {                                                                      \
-            SP_FOR_ROWS(k, tile, find_##suffix(k, true, x + first, width, y + at));                \
-        } else {                                                                                   \
-            SP_FOR_ROWS(k, tile, find_##suffix(k, false, x + first, width, y + at));               \
-        }                                                                                          \
-        return SP_OK;                                                                              \
-    }
-
-ARG_KERNEL(f32, float, FLOAT_IS_NAN)
-ARG_KERNEL(f64, double, FLOAT_IS_NAN)
-ARG_KERNEL(i32, int32_t, INT_IS_NAN)
-ARG_KERNEL(i64, int64_t, INT_IS_NAN)
-ARG_KERNEL(i8, int8_t, INT_IS_NAN)
-ARG_KERNEL(u8, uint8_t, INT_IS_NAN)
+#define SP_TYPE f32
+#define SP_IS_NAN FLOAT_IS_NAN
+#include "ops/cpu/reduce/arg.inc.h"
+#define SP_TYPE f64
+#define SP_IS_NAN FLOAT_IS_NAN
+#include "ops/cpu/reduce/arg.inc.h"
+#define SP_TYPE i32
+#define SP_IS_NAN INT_IS_NAN
+#include "ops/cpu/reduce/arg.inc.h"
+#define SP_TYPE i64
+#define SP_IS_NAN INT_IS_NAN
+#include "ops/cpu/reduce/arg.inc.h"
+#define SP_TYPE i8
+#define SP_IS_NAN INT_IS_NAN
+#include "ops/cpu/reduce/arg.inc.h"
+#define SP_TYPE u8
+#define SP_IS_NAN INT_IS_NAN
+#include "ops/cpu/reduce/arg.inc.h"
 
 /* 1 at the first maximum, 0 elsewhere. */
 static void hardmax(const sp_axis_constants *k, const float *x, int64_t width, float *y)
@@ -76,42 +52,25 @@ sp_status SP_KERNEL(hardmax_f32)(const sp_tile *tile)
 
 /* ---- running sums, one rounded addition after the other from +0 on ---- */
 
-#define INT_ADD(type, unsigned_type, a, b) (type)((unsigned_type)(a) + (unsigned_type)(b))
-#define FLOAT_ADD(type, unsigned_type, a, b) (type)((a) + (b))
-
-#define CUMSUM_KERNEL(suffix, type, unsigned_type, add, store)                                     \
-    static void accumulate_##suffix(const sp_axis_constants *k, const type *x, int64_t width,      \
-                                    type *y)                                                       \
-    {                                                                                              \
-        type sums[COLUMNS] = {0};                                                                  \
-        for (int64_t i = 0; i < k->extent; i++) {                                                  \
-            const int64_t at = (k->is_reverse ? k->extent - 1 - i : i) * k->inner;                 \
-            SP_INDEPENDENT for (int64_t c = 0; c < width; c++)                                     \
-            {                                                                                      \
-                const type sum = add(type, unsigned_type, sums[c], x[at + c]);                     \
-                y[at + c] = store(k->is_exclusive ? sums[c] : sum);                                \
-                sums[c] = sum;                                                                     \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    sp_status SP_KERNEL(cumsum_##suffix)(const sp_tile *tile)                                      \
-    {                                                                                              \
-        const sp_axis_constants *k = tile->constants;                                              \
-        const type *x = tile->bindings[0];                                                         \
-        type *y = tile->bindings[1];                                                               \
-        SP_FOR_ROWS(k, tile, accumulate_##suffix(k, x + first, width, y + first));                 \
-        return SP_OK;                                                                              \
-    }
-
-CUMSUM_KERNEL(f32, float, float, FLOAT_ADD, sp_canonical)
-CUMSUM_KERNEL(f64, double, double, FLOAT_ADD, sp_canonical_f64)
-CUMSUM_KERNEL(i32, int32_t, uint32_t, INT_ADD, SP_PLAIN)
-CUMSUM_KERNEL(i64, int64_t, uint64_t, INT_ADD, SP_PLAIN)
+#define SP_TYPE f32
+#include "ops/cpu/reduce/cumsum.inc.h"
+#define SP_TYPE f64
+#include "ops/cpu/reduce/cumsum.inc.h"
+#define SP_TYPE i32
+#include "ops/cpu/reduce/cumsum.inc.h"
+#define SP_TYPE i64
+#include "ops/cpu/reduce/cumsum.inc.h"
 
 /* ---- x / norm; a row whose norm is 0 stays 0 ---- */
 
-SP_REDUCTION(square_f32, float, float, SP_PLAIN, sp_join_square_f32, sp_add_f32)
-SP_REDUCTION(size_f32, float, float, SP_PLAIN, sp_join_size_f32, sp_add_f32)
+#define SP_TYPE f32
+#define SP_REDUCTION square
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/reduction.inc.h"
+#define SP_REDUCTION size
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/reduction.inc.h"
+#undef SP_TYPE
 
 static void divide_by_norm(const sp_axis_constants *k, const float *x, int64_t width, float *y)
 {

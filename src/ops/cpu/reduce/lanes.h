@@ -8,33 +8,23 @@
 #ifndef SP_OPS_CPU_REDUCE_LANES_H
 #define SP_OPS_CPU_REDUCE_LANES_H
 
-#include "ops/cpu/arch/isa.h"
+#include "ops/cpu/arch/typed.h"
 
 enum {
     SP_LANES = 16,
     SP_LANE_COLUMNS = 64 /* reductions that run side by side where elements are that far apart */
 };
 
-/* Defines name(lanes, width, extent): afterwards lanes[c] is reduction c of `extent` elements. */
-#define SP_LANES_TREE(name, type, combine)                                                         \
-    static SP_ALWAYS_INLINE void name(type *lanes, int64_t width, int64_t extent)                  \
-    {                                                                                              \
-        for (int64_t step = SP_LANES / 2; step > 0; step /= 2) {                                   \
-            for (int64_t l = 0; l < step && l + step < extent; l++) {                              \
-                type *to = lanes + l * width;                                                      \
-                const type *from = to + step * width;                                              \
-                SP_INDEPENDENT for (int64_t c = 0; c < width; c++) to[c] =                         \
-                    combine(to[c], from[c]);                                                       \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
 static SP_ALWAYS_INLINE float sp_add_f32(float a, float b)
 {
     return a + b;
 }
 
-SP_LANES_TREE(sp_lanes_sum_f32, float, sp_add_f32)
+#define SP_TYPE f32
+#define SP_TREE sp_lanes_sum_f32
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/lanes_tree.inc.h"
+#undef SP_TYPE
 
 /* The larger one: NaN if one of them is, +0 above -0. Order does not matter to it. */
 static SP_ALWAYS_INLINE float sp_max_f32(float a, float b)
@@ -50,6 +40,10 @@ static SP_ALWAYS_INLINE float sp_min_f32(float a, float b)
     return a == b ? sp_float_from_bits(sp_float_bits(a) | sp_float_bits(b)) : smaller;
 }
 
-SP_LANES_TREE(sp_lanes_max_f32, float, sp_max_f32)
+#define SP_TYPE f32
+#define SP_TREE sp_lanes_max_f32
+#define SP_COMBINE sp_max
+#include "ops/cpu/reduce/lanes_tree.inc.h"
+#undef SP_TYPE
 
 #endif

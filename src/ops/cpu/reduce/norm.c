@@ -3,8 +3,14 @@
  * the variance is that of the distances from the rounded mean. Each step below is rounded. */
 #include "ops/cpu/reduce/reduction.h"
 
-SP_REDUCTION(sum_f32, float, float, SP_PLAIN, sp_join_sum_f32, sp_add_f32)
-SP_REDUCTION(square_f32, float, float, SP_PLAIN, sp_join_square_f32, sp_add_f32)
+#define SP_TYPE f32
+#define SP_REDUCTION sum
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/reduction.inc.h"
+#define SP_REDUCTION square
+#define SP_COMBINE sp_add
+#include "ops/cpu/reduce/reduction.inc.h"
+#undef SP_TYPE
 
 /* (x - mean) * (scale / sqrt(variance + epsilon)) + bias */
 static SP_ALWAYS_INLINE float normal(float x, float mean, float factor, float bias)

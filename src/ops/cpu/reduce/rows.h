@@ -7,7 +7,8 @@
 #include "ops/cpu/reduce/lanes.h"
 
 /* Runs the statement `run` for each stretch of rows of the tile, with `at` the number of its first
- * row, `first` the place of that row's first element, and `width` rows. */
+ * row, `first` the place of that row's first element, and `width` rows. A macro: with an iterator
+ * of a struct compilers no longer see the range of `width`. */
 #define SP_FOR_ROWS(k, tile, run)                                                                  \
     do {                                                                                           \
         int64_t at = (tile)->index[0] * (k)->tile_rows;                                            \

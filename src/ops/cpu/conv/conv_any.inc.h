@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel of one type. Parameter: SP_TYPE. */
+
+static SP_WIDE SP_OF(chain)(const sp_conv_3d_constants *d, const SP_ELEMENT *x, const SP_ELEMENT *w,
+                            int64_t taps, int64_t pixel)
+{
+    SP_WIDE chain = 0;
+    for (int64_t tap = 0; tap < taps; tap++) {
+        const int64_t place = place_of(d, pixel, tap);
+        const SP_WIDE value = place < 0 ? 0 : (SP_WIDE)SP_LOAD(x[place]);
+        chain = SP_WIDE_OF(sp_step)(chain, (SP_WIDE)SP_LOAD(w[tap]), value);
+    }
+    return chain;
+}
+
+sp_status SP_KERNEL(SP_OF(conv_any))(const sp_tile *tile)
+{
+    const sp_conv_3d_constants *d = tile->constants;
+    const sp_conv_constants *k = &d->plane;
+    const conv_sizes sizes = sizes_of(d);
+    const int64_t group = tile->index[1];
+    const int64_t index = tile->index[2] * k->groups + group;
+    const SP_ELEMENT *x = (const SP_ELEMENT *)tile->bindings[0] + index * k->channels * sizes.in;
+    const SP_ELEMENT *w = (const SP_ELEMENT *)tile->bindings[1] + group * k->filters * sizes.taps;
+    const SP_ELEMENT *bias =
+        k->has_bias ? (const SP_ELEMENT *)tile->bindings[2] + group * k->filters : NULL;
+    SP_ELEMENT *y =
+        (SP_ELEMENT *)tile->bindings[k->has_bias ? 3 : 2] + index * k->filters * sizes.out;
+    const int64_t first = tile->index[0] * k->tile_pixels;
+    const int64_t left = sizes.out - first;
+    const int64_t last = left < k->tile_pixels ? sizes.out : first + k->tile_pixels;
+    for (int64_t f = 0; f < k->filters; f++) {
+        for (int64_t pixel = first; pixel < last; pixel++) {
+            SP_WIDE out = SP_OF(chain)(d, x, w + f * sizes.taps, sizes.taps, pixel);
+            if (bias) out += (SP_WIDE)SP_LOAD(bias[f]);
+            y[f * sizes.out + pixel] = SP_STORE(out);
+        }
+    }
+    return SP_OK;
+}
+
+#undef SP_TYPE

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What reductions of integers are made of; sums and products wrap. Part of other texts. */
+
+static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_add)(SP_ELEMENT a, SP_ELEMENT b)
+{
+    return (SP_ELEMENT)((SP_WRAPPING)a + (SP_WRAPPING)b);
+}
+
+static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_mul)(SP_ELEMENT a, SP_ELEMENT b)
+{
+    return (SP_ELEMENT)((SP_WRAPPING)a * (SP_WRAPPING)b);
+}
+
+static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_max)(SP_ELEMENT a, SP_ELEMENT b)
+{
+    return b > a ? b : a;
+}
+
+static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_min)(SP_ELEMENT a, SP_ELEMENT b)
+{
+    return b < a ? b : a;
+}
+
+#include "ops/cpu/reduce/joins.inc.h"
+
+/* A mean is rounded towards 0. */
+static SP_ELEMENT SP_OF(finish)(const sp_reduce_constants *k, SP_ELEMENT sum, SP_ELEMENT shift)
+{
+    (void)shift;
+    return k->reduction == SP_REDUCE_MEAN ? (SP_ELEMENT)(sum / k->extent) : sum;
+}

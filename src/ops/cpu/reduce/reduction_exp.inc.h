@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sum of exponentials: as the reduction `sum`, which it needs. Part of other texts. */
+#define SP_REDUCTION exp
+#define SP_COMBINE sp_add
+#define SP_MAP sp_map_exp
+#define SP_BASE sum
+#include "ops/cpu/reduce/reduction_mapped.inc.h"
