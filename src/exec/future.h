@@ -45,11 +45,10 @@ typedef struct sp_rt_future {
     const void **data; /* addresses in the plan's order: here, or a block of the heap */
     void **outputs;    /* behind them */
     void *inline_ports[SP_FUTURE_PORTS];
-    sp_slot_waiter slot_waiter;
+    sp_wait_entry wait_entry; /* for a slot */
     sp_session_waiter session_waiter;
-    sp_waiter waiter;          /* for the last point */
-    struct sp_rt_future *next; /* among those to be started now */
-    sp_host_job job;           /* where the model ends with the run */
+    sp_waiter waiter; /* for the last point */
+    sp_host_job job;  /* where the model ends with the run */
 } sp_rt_future;
 
 /* A future that nobody knows yet, not done; its run is the caller's to fill in. */

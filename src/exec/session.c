@@ -296,7 +296,7 @@ void sp__compiled_make_spares(sp_compiled *compiled)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     for (sp_session *session; session_new(compiled, true, &session) == SP_OK;) {
-        sp__submitted_go_on(hand_on(session), NULL);
+        sp__submitted_go_on(hand_on(session));
     }
     sp__error_put_back(&scope);
 }
