@@ -5,7 +5,6 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "exec/model_object.h"
-#include "exec/submitted.h"
 
 /* ---- run slots of devices ---- */
 
@@ -59,7 +58,7 @@ static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
                                 : sp__session_run(session, stream, inputs, outputs);
         sp_fetch_sub_relaxed(&model->in_flight, 1);
     }
-    sp__submitted_go_on(sp__session_give(session));
+    sp__wait_entry_resume(sp__session_give(session));
     return status;
 }
 
