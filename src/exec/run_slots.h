@@ -36,7 +36,7 @@ void sp__run_slots_deinit(sp_run_slots *slots);
 sp_status sp__run_slots_take(sp_run_slots *slots);
 /* Releases the slot. If entries wait, the oldest one has the slot now and is returned: the caller
  * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
-sp_wait_entry *sp__run_slots_give(sp_run_slots *slots);
+SP_NODISCARD sp_wait_entry *sp__run_slots_give(sp_run_slots *slots);
 
 /* Around the life of a submitted run. SP_BUSY if there are as many as may be. */
 sp_status sp__run_slots_admit(sp_run_slots *slots);

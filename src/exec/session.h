@@ -74,7 +74,7 @@ bool sp__compiled_give_session(sp_compiled *compiled);
 sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out);
 /* Releases it. If entries wait, the oldest one has it now (`granted`) and is returned: the caller
  * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
-sp_wait_entry *sp__session_give(sp_session *session);
+SP_NODISCARD sp_wait_entry *sp__session_give(sp_session *session);
 
 /* Without waiting: an idle session or a new one, or *out is NULL and the entry is queued. */
 sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_wait_entry *entry,

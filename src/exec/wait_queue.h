@@ -21,6 +21,7 @@
 
 #include <streampool/status.h>
 
+#include "base/macros.h"
 #include "base/wait.h"
 
 typedef struct sp_wait_entry sp_wait_entry;
@@ -50,13 +51,13 @@ typedef struct sp_wait_queue {
 void sp__wait_queue_init(sp_wait_queue *queue);
 void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry);
 /* The oldest entry that is not cancelled, which is the caller's to resume; NULL: none. */
-sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue);
+SP_NODISCARD sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue);
 /* Unlinks an entry that the caller has claimed. */
 void sp__wait_queue_remove(sp_wait_queue *queue, sp_wait_entry *entry);
 
 /* Cancels the wait, without the lock: true if the waiter is the caller's now. False: it is not
  * queued, or was popped. The entry itself must be kept alive by the caller. */
-bool sp__wait_entry_claim(sp_wait_entry *entry);
+SP_NODISCARD bool sp__wait_entry_claim(sp_wait_entry *entry);
 
 /* Resumes a popped entry and everything that becomes ready through it, one after the other. NULL:
  * nothing. No lock may be held. */
