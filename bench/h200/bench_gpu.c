@@ -78,7 +78,7 @@ static void submit_model(void *ctx, uint64_t count)
         if (i % 32 == 31) bench_check(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "wait");
     }
     bench_check(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "wait");
-    sp__session_give(session);
+    sp__wait_entry_resume(sp__session_give(session));
 }
 
 /* ---- the bare driver ---- */
@@ -110,7 +110,7 @@ static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
     }
     wait_bare(c->streams[place], c->events[place], BARE_SYNCHRONIZE); /* nothing is left behind */
     sp__cuda_leave();
-    sp__session_give(session);
+    sp__wait_entry_resume(sp__session_give(session));
 }
 
 static void run_bare_synchronize(void *ctx, uint64_t count)

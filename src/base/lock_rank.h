@@ -52,8 +52,9 @@
       "the checker's clocks and histories (only with STREAMPOOL_CHECK=1)")                         \
     X(LEAF, PLAN_CACHE, "sp_plan_cache.lock", "exec/plan_cache.h",                                 \
       "builds that are going on, beginnings and ends of plans")                                    \
-    X(LEAF, COMPILED, "sp_compiled.lock", "exec/session.h", "idle sessions of a plan")             \
-    X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "those who wait for a run slot")   \
+    X(LEAF, COMPILED, "sp_compiled.lock", "exec/session.h",                                        \
+      "idle sessions of a plan, the wait queue for one")                                           \
+    X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "the wait queue for a run slot")   \
     X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
     X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")
 

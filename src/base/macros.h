@@ -9,6 +9,8 @@
 #define SP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define SP_NOINLINE __attribute__((noinline))
+/* A call whose result is ignored is a warning. */
+#define SP_NODISCARD __attribute__((warn_unused_result))
 #define SP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define SP_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define SP_CONTAINER_OF(ptr, type, member)                                                         \

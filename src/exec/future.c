@@ -59,7 +59,7 @@ sp_status sp__future_new(sp_rt_future **out)
     future->value = sp_load_relaxed(&future->timeline.done) + 1;
     future->fault = SP_NO_FAULT;
     sp_store_relaxed(&future->is_started, 0);
-    sp_store_relaxed(&future->session_waiter.is_waiting, 0);
+    sp_store_relaxed(&future->wait_entry.is_queued, 0);
     future->session = NULL;
     future->has_slot = future->has_queue = future->is_counted = false;
     *out = future;

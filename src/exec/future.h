@@ -2,11 +2,12 @@
 /* A future with the run behind it. The future is a timeline that the host advances, one value for
  * each life of the slot: so waits, time-outs and callbacks are those of points.
  *
- * The run belongs to one party at a time: the submitter, the line that it stands in, whoever hands
- * it what it waits for, its last point, and whoever that fires on. That party alone touches the
- * fields of the run; it has one hold on the future, and drops it when the run has ended:
+ * The run belongs to one party at a time: the submitter, the wait queue that has its entry, the
+ * thread that pops or claims the entry, its last point, and whoever that fires on. That party alone
+ * touches the fields of the run; it has one hold on the future, and drops it when the run has
+ * ended:
  *
- *     in line for a slot -> [in line for a session] -> on a queue -> ended
+ *     waits for a slot -> [waits for a session] -> on a queue -> ended
  *
  * Timelines are never taken down, since points may be looked at for ever after. */
 #ifndef SP_EXEC_FUTURE_H
@@ -45,11 +46,9 @@ typedef struct sp_rt_future {
     const void **data; /* addresses in the plan's order: here, or a block of the heap */
     void **outputs;    /* behind them */
     void *inline_ports[SP_FUTURE_PORTS];
-    sp_slot_waiter slot_waiter;
-    sp_session_waiter session_waiter;
-    sp_waiter waiter;          /* for the last point */
-    struct sp_rt_future *next; /* among those to be started now */
-    sp_host_job job;           /* where the model ends with the run */
+    sp_wait_entry wait_entry; /* for a slot, then for a session */
+    sp_waiter waiter;         /* for the last point */
+    sp_host_job job;          /* where the model ends with the run */
 } sp_rt_future;
 
 /* A future that nobody knows yet, not done; its run is the caller's to fill in. */

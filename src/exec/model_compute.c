@@ -5,7 +5,6 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "exec/model_object.h"
-#include "exec/submitted.h"
 
 /* ---- run slots of devices ---- */
 
@@ -59,7 +58,7 @@ static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
                                 : sp__session_run(session, stream, inputs, outputs);
         sp_fetch_sub_relaxed(&model->in_flight, 1);
     }
-    sp__submitted_go_on(sp__session_give(session), NULL);
+    sp__wait_entry_resume(sp__session_give(session));
     return status;
 }
 
@@ -71,7 +70,7 @@ sp_status sp__model_compute(sp_rt_model *model, sp_compiled *compiled, const voi
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_take(slots));
     const sp_status status = run_in_session(model, compiled, inputs, outputs, stream);
-    sp__submitted_go_on(NULL, sp__run_slots_give(slots));
+    sp__wait_entry_resume(sp__run_slots_give(slots));
     return status;
 }
 

@@ -8,9 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "device/thread_record.h"
 #include "exec/partition.h"
-#include "exec/submitted.h"
 
 /* ---- compiled plans ---- */
 
@@ -65,7 +63,7 @@ sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
     compiled->weights = weights;
     sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
     sp_mutex_lock(&compiled->lock);
-    compiled->end = &compiled->first;
+    sp__wait_queue_init(&compiled->queue);
     sp_mutex_unlock(&compiled->lock);
     sp_status status = make_labels(compiled);
     if (status == SP_OK) {
@@ -102,46 +100,21 @@ static sp_session *take_idle(sp_compiled *compiled)
     return session;
 }
 
-static void unlink_locked(sp_compiled *compiled, sp_session_waiter **place)
-    SP_REQUIRES(&compiled->lock)
-{
-    *place = (*place)->next;
-    if (*place == NULL) compiled->end = place;
-}
-
-/* The first in line that is still there to be served. */
-static sp_session_waiter *next_in_line_locked(sp_compiled *compiled) SP_REQUIRES(&compiled->lock)
-{
-    for (;;) {
-        sp_session_waiter *waiter = compiled->first;
-        if (SP_LIKELY(waiter == NULL)) return NULL;
-        unlink_locked(compiled, &compiled->first);
-        uint32_t is_waiting = 1;
-        if (waiter->parker != NULL || sp_cas_relaxed(&waiter->is_waiting, &is_waiting, 0)) {
-            return waiter;
-        }
-    }
-}
-
-/* To the next in line, or to the idle ones. Afterwards the model may be released, and this pool
- * with it. */
-static sp_session_waiter *hand_on(sp_session *session)
+/* To the oldest waiter, which is returned, or to the idle ones. Afterwards the model may be
+ * released, and this pool with it. */
+static sp_wait_entry *hand_on(sp_session *session)
 {
     sp_compiled *compiled = session->compiled;
     sp_mutex_lock(&compiled->lock);
-    sp_session_waiter *waiter = next_in_line_locked(compiled);
-    if (SP_LIKELY(waiter == NULL)) {
+    sp_wait_entry *entry = sp__wait_queue_pop(&compiled->queue);
+    if (SP_LIKELY(entry == NULL)) {
         session->next = compiled->idle;
         compiled->idle = session;
+    } else {
+        entry->granted = session;
     }
     sp_mutex_unlock(&compiled->lock);
-    if (SP_LIKELY(waiter == NULL)) return NULL;
-    waiter->session = session;
-    sp_parker *parker = waiter->parker; /* type-stable: outlives the node */
-    if (parker == NULL) return waiter;
-    sp_store_release(&waiter->is_waiting, 0);
-    sp_parker_unpark(parker);
-    return NULL;
+    return entry;
 }
 
 void sp__compiled_destroy(sp_compiled *compiled)
@@ -287,7 +260,7 @@ void sp__compiled_make_spares(sp_compiled *compiled)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     for (sp_session *session; session_new(compiled, true, &session) == SP_OK;) {
-        sp__submitted_go_on(hand_on(session), NULL);
+        sp__wait_entry_resume(hand_on(session));
     }
     sp__error_put_back(&scope);
 }
@@ -310,22 +283,15 @@ bool sp__compiled_give_session(sp_compiled *compiled)
     return true;
 }
 
-/* Stands in line, unless a session has come back meanwhile: then takes that. */
-static sp_session *stand_in_line(sp_compiled *compiled, sp_session_waiter *waiter)
+/* A session that has come back since, or NULL: the entry is queued. */
+static sp_session *take_or_queue(sp_compiled *compiled, sp_wait_entry *entry)
 {
     sp_mutex_lock(&compiled->lock);
     sp_session *session = compiled->idle;
     if (session != NULL) {
         compiled->idle = session->next;
     } else {
-        waiter->next = NULL;
-        if (SP_PLANTED(relaxed_line)) {
-            sp_store_relaxed(&waiter->is_waiting, 1);
-        } else {
-            sp_store_release(&waiter->is_waiting, 1);
-        }
-        *compiled->end = waiter;
-        compiled->end = &waiter->next;
+        sp__wait_queue_push(&compiled->queue, entry);
     }
     sp_mutex_unlock(&compiled->lock);
     return session;
@@ -333,15 +299,12 @@ static sp_session *stand_in_line(sp_compiled *compiled, sp_session_waiter *waite
 
 static sp_status wait_for_session(sp_compiled *compiled, sp_session **out)
 {
-    sp_thread_record *record = sp__thread_record();
-    if (record == NULL) return SP_OUT_OF_MEMORY;
-    sp_session_waiter waiter = {.parker = &record->parker};
-    *out = stand_in_line(compiled, &waiter);
+    sp_thread_waiter waiter;
+    SP_TRY(sp__thread_waiter_init(&waiter));
+    *out = take_or_queue(compiled, &waiter.entry);
     if (*out != NULL) return SP_OK;
-    while (sp_load_acquire(&waiter.is_waiting) != 0) {
-        sp_parker_park(&record->parker, SP_NO_DEADLINE);
-    }
-    *out = waiter.session;
+    sp__thread_waiter_wait(&waiter);
+    *out = waiter.entry.granted;
     return SP_OK;
 }
 
@@ -357,8 +320,7 @@ static SP_NOINLINE sp_status take_slow(sp_compiled *compiled, bool may_wait, sp_
     return sp__error_settle(&scope, status);
 }
 
-sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *waiter,
-                                      sp_session **out)
+sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_wait_entry *entry, sp_session **out)
 {
     *out = take_idle(compiled);
     if (SP_LIKELY(*out != NULL)) return SP_OK;
@@ -367,18 +329,15 @@ sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *
     sp_status status = session_new(compiled, true, out);
     if (status == SP_OUT_OF_MEMORY) {
         status = SP_OK;
-        waiter->parker = NULL;
-        *out = stand_in_line(compiled, waiter);
+        *out = take_or_queue(compiled, entry);
     }
     return sp__error_settle(&scope, status);
 }
 
-void sp__session_leave_line(sp_compiled *compiled, sp_session_waiter *waiter)
+void sp__session_leave_line(sp_compiled *compiled, sp_wait_entry *entry)
 {
     sp_mutex_lock(&compiled->lock);
-    sp_session_waiter **place = &compiled->first;
-    while (*place != NULL && *place != waiter) place = &(*place)->next;
-    if (*place != NULL) unlink_locked(compiled, place);
+    sp__wait_queue_remove(&compiled->queue, entry);
     sp_mutex_unlock(&compiled->lock);
 }
 
@@ -386,11 +345,13 @@ sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **ou
 {
     *out = take_idle(compiled);
     if (SP_UNLIKELY(*out == NULL)) return take_slow(compiled, may_wait, out);
-    if (SP_PLANTED(shared_session)) (void)hand_on(*out); /* free to be taken by others too */
+    if (SP_PLANTED(shared_session)) { /* free to be taken by others too */
+        sp__wait_entry_resume(hand_on(*out));
+    }
     return SP_OK;
 }
 
-sp_session_waiter *sp__session_give(sp_session *session)
+sp_wait_entry *sp__session_give(sp_session *session)
 {
     return SP_PLANTED(shared_session) ? NULL : hand_on(session);
 }

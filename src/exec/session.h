@@ -8,10 +8,10 @@
 #ifndef SP_EXEC_SESSION_H
 #define SP_EXEC_SESSION_H
 
-#include "base/wait.h"
 #include "device/command.h"
 #include "exec/staging.h"
 #include "exec/upload.h"
+#include "exec/wait_queue.h"
 #include "plan/segments.h"
 
 typedef struct sp_compiled sp_compiled;
@@ -31,17 +31,6 @@ typedef struct sp_session {
     struct sp_session *next; /* in the pool */
 } sp_session;
 
-/* Who waits for a session: a thread that sleeps, or a run that was submitted. Nobody waits there,
- * and whoever hands it the session starts it. */
-typedef struct sp_session_waiter {
-    struct sp_session_waiter *next; /* guarded by the lock while it stands in line */
-    sp_parker *parker;              /* NULL: a submitted run */
-    sp_session *session;            /* what it was handed */
-    /* 1 in the line. Of a thread: 0, with release, is the last access to the node. Of a submitted
-     * run: who makes it 0 owns the run (release when it lines up; acquire without the lock). */
-    sp_atomic_u32 is_waiting;
-} sp_session_waiter;
-
 struct sp_compiled {
     const sp_graph_plan *plan; /* owned */
     sp_rt_device *device;
@@ -58,9 +47,9 @@ struct sp_compiled {
     /* Sessions, idle or not: one at least, once it is prepared. And with those being made. */
     uint32_t alive SP_GUARDED_BY(lock);
     uint32_t wanted SP_GUARDED_BY(lock);
-    /* Runs that found no memory for one more session, oldest first; none while one is idle. */
-    sp_session_waiter *first SP_GUARDED_BY(lock);
-    sp_session_waiter **end SP_GUARDED_BY(lock);
+    /* Runs that found no memory for one more session; none while one is idle, but cancelled ones.
+     */
+    sp_wait_queue queue SP_GUARDED_BY(lock);
     sp_atomic_u32 session_count; /* as `alive`, for information */
 };
 
@@ -83,16 +72,15 @@ bool sp__compiled_give_session(sp_compiled *compiled);
  * next one that comes back, or, for a caller that must not wait for other runs, one of its own or
  * SP_OUT_OF_MEMORY. */
 sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out);
-/* Hands it to the next in line. That may be a submitted run: then it is returned, with the session,
- * and the caller starts it; else NULL. */
-sp_session_waiter *sp__session_give(sp_session *session);
+/* Releases it. If entries wait, the oldest one has it now (`granted`) and is returned: the caller
+ * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
+SP_NODISCARD sp_wait_entry *sp__session_give(sp_session *session);
 
-/* For a submitted run, without waiting: an idle session or a new one, or *out is NULL and the
- * waiter in line; from then on the run belongs to whoever makes its is_waiting 0. */
-sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_session_waiter *waiter,
+/* Without waiting: an idle session or a new one, or *out is NULL and the entry is queued. */
+sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_wait_entry *entry,
                                       sp_session **out);
-/* Takes a waiter whose run is the caller's out of the line. */
-void sp__session_leave_line(sp_compiled *compiled, sp_session_waiter *waiter);
+/* Removes an entry that the caller has claimed. */
+void sp__session_leave_line(sp_compiled *compiled, sp_wait_entry *entry);
 
 /* Memory of the session for every output whose address is NULL: for kernels that write into the
  * caller's memory. `is_spare`: the caller must wait for nothing. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs that are submitted: each goes from line to line by itself. Whoever completes a run gives
- * back what it had and starts those that get it; that is the thread that drains or watches the
- * device, or a helper, so nothing here waits, and nothing depends on host functions or callbacks,
- * which may wait for runs. */
+/* Runs that are submitted: each goes from wait queue to wait queue by itself. The thread that
+ * completes a run releases what it had and resumes the waiters that get it; that is the thread that
+ * drains or watches the device, or a helper, so nothing here waits, and nothing depends on host
+ * functions or callbacks, which may wait for runs. */
 #include "exec/submitted.h"
 
 #include "base/error.h"
@@ -10,34 +10,6 @@
 #include "device/wait.h"
 #include "runtime/run_queue.h"
 #include "runtime/submit.h"
-
-/* Runs to be started, newest first: a list and not a call inside a call, since a run that is
- * refused hands on what it had at once. */
-typedef struct ready_runs {
-    sp_rt_future *first;
-} ready_runs;
-
-static void add_ready(ready_runs *ready, sp_rt_future *run)
-{
-    run->next = ready->first;
-    ready->first = run;
-}
-
-static void add_with_session(ready_runs *ready, sp_session_waiter *waiter)
-{
-    if (waiter == NULL) return;
-    sp_rt_future *run = SP_CONTAINER_OF(waiter, sp_rt_future, session_waiter);
-    run->session = waiter->session;
-    add_ready(ready, run);
-}
-
-static void add_with_slot(ready_runs *ready, sp_slot_waiter *waiter)
-{
-    if (waiter == NULL) return;
-    sp_rt_future *run = SP_CONTAINER_OF(waiter, sp_rt_future, slot_waiter);
-    run->has_slot = true;
-    add_ready(ready, run);
-}
 
 /* ---- the end of a run ---- */
 
@@ -66,21 +38,21 @@ static void free_ports(sp_rt_future *run)
 
 /* The run has ended, with the fault that stands in the future. Everything goes back before anybody
  * is told. */
-static void end_run(sp_rt_future *run, ready_runs *ready)
+static void end_run(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_rt_model *model = run->model;
     if (run->session != NULL) {
         /* A run that was on no queue was computed in the caller's memory. */
         const bool is_to_copy = run->fault == SP_NO_FAULT && run->has_queue;
         if (is_to_copy) sp__session_end(run->session, run->outputs);
-        add_with_session(ready, sp__session_give(run->session));
+        sp__resume_list_add(ready, sp__session_give(run->session));
     }
     if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
     if (run->has_queue) sp__run_queue_give(model->device, run->queue);
     sp__plan_cache_drop(&model->plans, run->place);
     free_ports(run);
     sp__run_slots_retire(run->slots);
-    if (run->has_slot) add_with_slot(ready, sp__run_slots_give(run->slots));
+    if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_give(run->slots));
     sp__future_complete(run);
     let_go(run);
 }
@@ -123,7 +95,7 @@ static sp_status take_session(sp_rt_future *run, sp_session **out)
 {
     sp_compiled *compiled = run->place->compiled;
     if (run->place->is_private) return sp__session_take(compiled, false, out);
-    return sp__session_take_or_line_up(compiled, &run->session_waiter, out);
+    return sp__session_take_or_line_up(compiled, &run->wait_entry, out);
 }
 
 /* With a slot, or a session too. True if the run has ended; else it belongs to somebody else now.
@@ -149,15 +121,15 @@ static void note_outcome(sp_rt_future *run)
     if (run->fault == SP_NO_FAULT) run->fault = sp__point_fault(run->point);
 }
 
-static void start_all(ready_runs *ready)
+/* The run was given what it waits for: the slot, then the session. */
+static void resume_run(sp_wait_entry *entry, sp_resume_list *ready)
 {
-    if (SP_LIKELY(ready->first == NULL)) return;
+    sp_rt_future *run = SP_CONTAINER_OF(entry, sp_rt_future, wait_entry);
+    if (run->has_slot) run->session = entry->granted;
+    run->has_slot = true;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    while (ready->first != NULL) {
-        sp_rt_future *run = ready->first;
-        ready->first = run->next;
-        if (!start(run)) continue;
+    if (start(run)) {
         if (sp_load_relaxed(&run->is_started) != 0) note_outcome(run);
         end_run(run, ready);
     }
@@ -168,18 +140,10 @@ static void start_all(ready_runs *ready)
 static void run_is_through(sp_waiter *waiter)
 {
     sp_rt_future *run = SP_CONTAINER_OF(waiter, sp_rt_future, waiter);
-    ready_runs ready = {0};
+    sp_resume_list ready = {0};
     note_outcome(run);
     end_run(run, &ready);
-    start_all(&ready);
-}
-
-void sp__submitted_go_on(sp_session_waiter *session, sp_slot_waiter *slot)
-{
-    ready_runs ready = {0};
-    add_with_session(&ready, session);
-    add_with_slot(&ready, slot);
-    start_all(&ready);
+    sp__resume_list_run(&ready);
 }
 
 /* ---- in callbacks ---- */
@@ -193,24 +157,29 @@ static sp_status run_here(sp_rt_future *run)
     return sp__session_run_inline(run->session, run->data, run->outputs);
 }
 
+static void note_no_memory(sp_rt_future *run)
+{
+    run->fault = sp__fault_new(sp__fail(SP_OUT_OF_MEMORY,
+                                        "no memory for one more run at a time, and a host function "
+                                        "or callback waits for this one"));
+}
+
 void sp__submitted_hurry(sp_rt_future *run)
 {
-    ready_runs ready = {0};
+    if (!sp__wait_entry_claim(&run->wait_entry)) return;
+    sp_resume_list ready = {0};
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    uint32_t is_waiting = 1;
-    if (sp__run_slots_leave_line(run->slots, &run->slot_waiter)) {
+    if (run->has_slot) {
+        sp__session_leave_line(run->place->compiled, &run->wait_entry);
+        note_no_memory(run);
+    } else {
+        sp__run_slots_leave_line(run->slots, &run->wait_entry);
         const sp_status status = run_here(run);
         if (status != SP_OK) run->fault = sp__fault_new(status);
-        end_run(run, &ready);
-    } else if (sp_cas_acquire(&run->session_waiter.is_waiting, &is_waiting, 0)) {
-        sp__session_leave_line(run->place->compiled, &run->session_waiter);
-        run->fault = sp__fault_new(sp__fail(SP_OUT_OF_MEMORY,
-                                            "no memory for one more run at a time, and a host "
-                                            "function or callback waits for this one"));
-        end_run(run, &ready);
     }
-    start_all(&ready);
+    end_run(run, &ready);
+    sp__resume_list_run(&ready);
     sp__error_put_back(&scope);
 }
 
@@ -247,6 +216,7 @@ sp_status sp__submitted_make(sp_rt_device *device, const sp_compiled *compiled,
     sp_status status = sp__future_new(out);
     if (status == SP_OK) {
         (*out)->slots = slots;
+        (*out)->wait_entry.resume = resume_run;
         status = copy_ports(*out, compiled->plan, ports);
         if (status != SP_OK) sp__future_discard(*out);
     }
@@ -261,8 +231,8 @@ sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_pl
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
     sp__object_hold(&model->object);
     const sp_future handle = sp__future_publish(run);
-    if (sp__run_slots_take_or_line_up(run->slots, &run->slot_waiter)) {
-        sp__submitted_go_on(NULL, &run->slot_waiter);
+    if (sp__run_slots_take_or_line_up(run->slots, &run->wait_entry)) {
+        sp__wait_entry_resume(&run->wait_entry);
     }
     return handle;
 }

@@ -14,10 +14,6 @@ sp_status sp__submitted_make(sp_rt_device *device, const sp_compiled *compiled,
 /* From now on the run has a hold on the model, and the plan. It is started, or in line. */
 sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_place *place);
 
-/* Starts submitted runs that were handed a session or a slot; NULL: none. The thread's last error
- * stays as it is. */
-void sp__submitted_go_on(sp_session_waiter *session, sp_slot_waiter *slot);
-
 /* For a wait inside a host function or callback. A run that stands in line for a slot is computed
  * now; one that waits for memory fails with SP_OUT_OF_MEMORY: those in front of it may be waiting
  * for the calling thread. The caller has a hold. */

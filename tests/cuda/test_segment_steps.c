@@ -103,7 +103,7 @@ static sp_status chain_run(const chain *c, const float *x, float *y)
     SP_TRY(sp__current_stream(c->device, &stream));
     SP_TRY(sp__session_take(c->compiled, true, &session));
     const sp_status status = sp__session_run(session, &stream, &input, &output);
-    sp__session_give(session);
+    sp__wait_entry_resume(sp__session_give(session));
     return status;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "exec/model_object.h"
 #include "run_fixture.h"
 #include "support/child.h"
 
@@ -119,6 +120,45 @@ TEST(a_device_closed_beside_futures_lets_each_finish_or_refuses_it)
     for (uint64_t i = 0; i < test_count(200, 10); i++) {
         CHECK_EQ_INT(child_run(close_beside_futures, NULL), 0);
     }
+}
+
+enum { REFUSED = 20000 };
+
+/* All wait for a slot when the device is closed. The first to get one is refused, and so passes the
+ * slot to the next. */
+static int refuse_those_that_wait(void *arg)
+{
+    (void)arg;
+    static sp_future futures[REFUSED]; /* process-wide: of one child */
+    sp_model_options options = {0};
+    sp_device_info info = {0};
+    small_row out;
+    if (sp_device_open("null", &options.device) != SP_OK) return failed("open");
+    if (sp_device_get_info(options.device, &info) != SP_OK) return failed("info");
+    const sp_model model = small_model(&options);
+    sp_rt_model *object = sp__model_hold(model);
+    sp_run_slots *slots = sp__device_run_slots(object->device);
+    for (uint32_t i = 0; i < info.run_slots; i++) {
+        if (sp__run_slots_take(slots) != SP_OK) return failed("take a slot");
+    }
+    for (int i = 0; i < REFUSED; i++) {
+        if (small_submit(model, &out, &futures[i]) != SP_OK) return failed("submit");
+    }
+    if (sp_device_close(options.device) != SP_OK) return failed("close");
+    for (uint32_t i = 0; i < info.run_slots; i++) {
+        sp__wait_entry_resume(sp__run_slots_give(slots));
+    }
+    for (int i = 0; i < REFUSED; i++) {
+        if (sp_future_query(futures[i]) != SP_CLOSED) return failed("outcome");
+        if (sp_future_release(futures[i]) != SP_OK) return failed("release");
+    }
+    sp__model_drop(object);
+    return sp_model_release(model) == SP_OK ? 0 : failed("release of the model");
+}
+
+TEST(runs_that_are_refused_in_a_row_use_no_stack)
+{
+    CHECK_EQ_INT(child_run(refuse_those_that_wait, NULL), 0);
 }
 
 static void never(void *ctx, sp_status status)

@@ -142,7 +142,7 @@ TEST(kinds_of_devices_say_which_kernels_they_have)
     CHECK_OK(sp_plan_step_has_kernel(plan, 0, "cuda", &has)); /* whether there is a GPU or not */
     CHECK(has);
     CHECK_STATUS(sp_plan_step_has_kernel(plan, 0, "vulkan", &has), SP_NOT_FOUND);
-    CHECK_MESSAGE("'vulkan'");
+    CHECK_MESSAGE("\"vulkan\"");
     CHECK_STATUS(sp_plan_step_has_kernel(plan, 0, NULL, &has), SP_INVALID);
     CHECK_STATUS(sp_plan_step_has_kernel(plan, 99, "cpu", &has), SP_NOT_FOUND);
     CHECK_STATUS(sp_plan_step_has_kernel(plan, 0, "cpu", NULL), SP_INVALID);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests of src/tensor, src/io, src/ops, src/graph and src/plan: make test L=ops
+# The tests of src/tensor, src/io, src/ops, src/graph, src/plan and src/exec: make test L=ops
 add_library(sp_model_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/model_data.c
     ${PROJECT_SOURCE_DIR}/tests/support/onnx_writer.c)
@@ -21,7 +21,8 @@ foreach(suite IN ITEMS
     ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
     plan:arena_layout plan:deciding plan:models plan:part_needs plan:plan plan:plan_fuse
-    plan:plan_key plan:segments)
+    plan:plan_key plan:segments
+    exec:wait_queue)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 folder)
     string(REGEX MATCH "^[a-z]+" label ${folder})

@@ -173,7 +173,7 @@ static void use_session(sp_session *session)
     SP_SCHED_ASSERT(session->next != session);
     session->next = session;
     session->next = NULL;
-    sp__session_give(session);
+    sp__wait_entry_resume(sp__session_give(session));
 }
 
 static void take_session(void *arg)
@@ -276,15 +276,22 @@ static void subject_sessions_in_vain(void *arg)
 typedef struct line_world {
     cache_world cache;
     sp_session *session; /* the only one, in use until give_the_session */
-    sp_session_waiter waiter;
+    sp_wait_entry entry;
     uint32_t input;  /* plain: of the run that stands in line */
     uint32_t owners; /* plain */
 } line_world;
 
-static void own(line_world *w)
+static void own(line_world *w, sp_session *session)
 {
     SP_SCHED_ASSERT(w->input == 7);
     w->owners++;
+    if (session != NULL) SP_SCHED_ASSERT(sp__session_give(session) == NULL);
+}
+
+static void resume_in_line(sp_wait_entry *entry, sp_resume_list *ready)
+{
+    (void)ready;
+    own(SP_CONTAINER_OF(entry, line_world, entry), entry->granted);
 }
 
 static void line_up(void *arg)
@@ -292,30 +299,25 @@ static void line_up(void *arg)
     line_world *w = arg;
     sp_session *session;
     w->input = 7;
+    w->entry.resume = resume_in_line;
     sp_compiled *compiled = w->cache.found[0]->compiled;
-    SP_SCHED_ASSERT(sp__session_take_or_line_up(compiled, &w->waiter, &session) == SP_OK);
-    if (session == NULL) return;
-    own(w);
-    SP_SCHED_ASSERT(sp__session_give(session) == NULL);
+    SP_SCHED_ASSERT(sp__session_take_or_line_up(compiled, &w->entry, &session) == SP_OK);
+    if (session != NULL) own(w, session);
 }
 
 static void give_the_session(void *arg)
 {
     line_world *w = arg;
-    sp_session_waiter *waiter = sp__session_give(w->session);
-    if (waiter == NULL) return;
-    own(w);
-    SP_SCHED_ASSERT(sp__session_give(waiter->session) == NULL);
+    sp__wait_entry_resume(sp__session_give(w->session));
 }
 
 /* What a thread does that cannot wait for the run's turn. */
 static void run_without(void *arg)
 {
     line_world *w = arg;
-    uint32_t is_waiting = 1;
-    if (!sp_cas_acquire(&w->waiter.is_waiting, &is_waiting, 0)) return;
-    own(w);
-    sp__session_leave_line(w->cache.found[0]->compiled, &w->waiter);
+    if (!sp__wait_entry_claim(&w->entry)) return;
+    own(w, NULL);
+    sp__session_leave_line(w->cache.found[0]->compiled, &w->entry);
 }
 
 static void subject_sessions_line(void *arg)

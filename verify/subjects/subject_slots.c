@@ -14,7 +14,7 @@ typedef struct slots_world {
     uint32_t order[3];
     uint32_t count;
     sp_atomic_u32 now;
-    sp_slot_waiter submitted;
+    sp_wait_entry submitted;
     uint32_t started; /* plain: once, by whoever has the run */
 } slots_world;
 
@@ -26,7 +26,7 @@ static void enter_and_leave(void *arg)
     w->inside = 1;
     w->count++;
     w->inside = 0;
-    sp__run_slots_give(&w->slots);
+    sp__wait_entry_resume(sp__run_slots_give(&w->slots));
 }
 
 static void enter_and_leave_twice(void *arg)
@@ -65,7 +65,7 @@ static void enter_one_of_two(void *arg)
     SP_SCHED_ASSERT(sp__run_slots_take(&w->slots) == SP_OK);
     SP_SCHED_ASSERT(sp_fetch_add_relaxed(&w->now, 1) < 2);
     sp_fetch_sub_relaxed(&w->now, 1);
-    sp__run_slots_give(&w->slots);
+    sp__wait_entry_resume(sp__run_slots_give(&w->slots));
 }
 
 static void subject_slots_two(void *arg)
@@ -88,7 +88,7 @@ static void come_first(void *arg)
     slots_world *w = arg;
     SP_SCHED_ASSERT(sp__run_slots_take(&w->slots) == SP_OK);
     w->order[w->count++] = 1;
-    sp__run_slots_give(&w->slots);
+    sp__wait_entry_resume(sp__run_slots_give(&w->slots));
 }
 
 static void come_second(void *arg)
@@ -97,14 +97,14 @@ static void come_second(void *arg)
     wait_until_in_line(w, 1);
     SP_SCHED_ASSERT(sp__run_slots_take(&w->slots) == SP_OK);
     w->order[w->count++] = 2;
-    sp__run_slots_give(&w->slots);
+    sp__wait_entry_resume(sp__run_slots_give(&w->slots));
 }
 
 static void leave_last(void *arg)
 {
     slots_world *w = arg;
     wait_until_in_line(w, 2);
-    sp__run_slots_give(&w->slots);
+    sp__wait_entry_resume(sp__run_slots_give(&w->slots));
 }
 
 static void subject_slots_order(void *arg)
@@ -120,33 +120,38 @@ static void subject_slots_order(void *arg)
 
 /* ---- submitted runs ---- */
 
-/* Starts the run that got the slot, if it did, and gives the slot back. */
-static void give_slot(slots_world *w)
+/* Starts the run and releases its slot. */
+static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
 {
-    sp_slot_waiter *next = sp__run_slots_give(&w->slots);
-    if (next == NULL) return;
-    SP_SCHED_ASSERT(next == &w->submitted);
+    slots_world *w = SP_CONTAINER_OF(entry, slots_world, submitted);
     w->started++;
-    SP_SCHED_ASSERT(sp__run_slots_give(&w->slots) == NULL);
+    sp_wait_entry *next = sp__run_slots_give(&w->slots);
+    SP_SCHED_ASSERT(next == NULL);
+    sp__resume_list_add(ready, next);
 }
 
 static void leave_and_give(void *arg)
 {
-    give_slot(arg);
+    slots_world *w = arg;
+    sp_wait_entry *next = sp__run_slots_give(&w->slots);
+    SP_SCHED_ASSERT(next == NULL || next == &w->submitted);
+    sp__wait_entry_resume(next);
 }
 
 static void submit_one(void *arg)
 {
     slots_world *w = arg;
+    w->submitted.resume = start_submitted;
     if (!sp__run_slots_take_or_line_up(&w->slots, &w->submitted)) return;
-    w->started++;
-    give_slot(w);
+    sp__wait_entry_resume(&w->submitted);
 }
 
 static void take_out_of_line(void *arg)
 {
     slots_world *w = arg;
-    if (sp__run_slots_leave_line(&w->slots, &w->submitted)) w->started++;
+    if (!sp__wait_entry_claim(&w->submitted)) return;
+    sp__run_slots_leave_line(&w->slots, &w->submitted);
+    w->started++;
 }
 
 static void subject_slots_submitted(void *arg)
