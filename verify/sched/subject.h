@@ -60,7 +60,7 @@ typedef struct sp_subject {
 /* clang-format off */
 #define SP_SUBJECT_TABLES(X) \
     X(tagged_stack) X(handle) X(queue) X(timeline) X(park) \
-    X(host) X(host_exit) X(tiles) X(throttle) X(pool) \
+    X(host) X(host_exit) X(gpu) X(tiles) X(throttle) X(pool) \
     X(event) X(hazard) X(wait_graph) X(faults) X(allocator) \
     X(wait_queue) X(slots) X(plan_cache) X(base) X(word_lock) X(close) X(runtime) X(future)
 /* clang-format on */

@@ -32,7 +32,7 @@ static bool look_after(sp_gpu_queue *queue)
     if (is_needed(queue)) return true;
     sp_store_seq_cst(&queue->is_watched, 0);
     sp_delay_point();
-    if (!is_needed(queue)) return false;
+    if (SP_PLANTED(no_second_poll) || !is_needed(queue)) return false;
     sp_store_seq_cst(&queue->is_watched, 1);
     return true;
 }
@@ -74,7 +74,8 @@ static void sleep_until_watched(sp_gpu_device *device)
 {
     sp_store_seq_cst(&device->is_poller_asleep, 1);
     sp_delay_point();
-    if (!is_any_watched(device) && sp_load_seq_cst(&device->is_stopping) == 0) {
+    const bool is_any = !SP_PLANTED(poller_sleeps_blindly) && is_any_watched(device);
+    if (!is_any && sp_load_seq_cst(&device->is_stopping) == 0) {
         sp_parker_park(&device->poller_parker, SP_NO_DEADLINE);
     }
     sp_store_seq_cst(&device->is_poller_asleep, 0);

@@ -78,7 +78,7 @@ bool sp__gpu_settle(sp_command_queue *commands)
     sp_store_relaxed(&commands->parked_on, NULL);
     sp__queue_become_parked(commands);
     sp_store_seq_cst(&queue->must_settle, 1);
-    sp__gpu_watch(&commands->base);
+    if (!SP_PLANTED(settle_unwatched)) sp__gpu_watch(&commands->base);
     return false;
 }
 
@@ -87,6 +87,7 @@ void sp__gpu_finish(sp_command_queue *commands, uint64_t value)
     /* Both sequentially consistent: a thread may have gone to sleep that found the submission not
      * issued yet; see gpu_poller.c. */
     sp_store_seq_cst(&commands->drained, value);
+    if (SP_PLANTED(issued_unwatched)) return;
     if (SP_UNLIKELY(sp_load_seq_cst(&commands->base.timeline.wanted) <= value)) {
         sp__gpu_watch(&commands->base);
     }

@@ -96,7 +96,9 @@ static void settle_if_done(sp_gpu_queue *queue, bool is_lost)
     if (sp_load_acquire(&queue->must_settle) == 0) return;
     if (!is_lost && driver_of(queue)->event_query(queue->settle) == SP_GPU_NOT_READY) return;
     /* Acquire and release: one of several that see the event done unparks the queue. */
-    if (sp_exchange_acq_rel(&queue->must_settle, 0) == 1) sp__queue_unpark(&queue->common);
+    if (sp_exchange_acq_rel(&queue->must_settle, 0) == 1 || SP_PLANTED(settled_twice)) {
+        sp__queue_unpark(&queue->common);
+    }
 }
 
 static bool is_lost(const sp_gpu_queue *queue)
@@ -154,7 +156,9 @@ sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, u
 
 bool sp__gpu_is_busy(sp_gpu_queue *queue)
 {
-    return sp_load_seq_cst(&queue->common.drained) >
-               sp_load_acquire(&queue->common.base.timeline.done) ||
-           sp_load_acquire(&queue->must_settle) != 0;
+    const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
+    if (drained > sp_load_acquire(&queue->common.base.timeline.done)) return true;
+    /* Sequentially consistent: the poller's last look after it has lowered the queue's flag. */
+    return (SP_PLANTED(stale_settle) ? sp_load_acquire(&queue->must_settle)
+                                     : sp_load_seq_cst(&queue->must_settle)) != 0;
 }
