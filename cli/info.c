@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <streampool/device.h>
@@ -13,16 +14,42 @@
 #include <streampool/option.h>
 #include <streampool/runtime.h>
 
+static bool is_option(const char *variable, size_t length)
+{
+    sp_option_info info;
+    for (uint32_t i = 0; sp_option_get_info(i, &info) == SP_OK; i++) {
+        if (strlen(info.variable) == length && memcmp(info.variable, variable, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_unknown_variables(void)
+{
+    static const char prefix[] = "STREAMPOOL_";
+    for (char *const *variable = environ; *variable != NULL; variable++) {
+        const size_t length = strcspn(*variable, "=");
+        if (strncmp(*variable, prefix, sizeof prefix - 1) != 0) continue;
+        if (is_option(*variable, length)) continue;
+        printf("! %.*s is no option\n", (int)length, *variable);
+    }
+}
+
 static void print_options(void)
 {
     sp_option_info info;
-    printf("options (environment variables; * = set)\n");
+    printf("options (environment variables; * = set, ! = set to what is not allowed)\n");
     for (uint32_t i = 0; sp_option_get_info(i, &info) == SP_OK; i++) {
-        printf("%c %-28s %-9.31s %s", info.is_set ? '*' : ' ', info.variable, info.value,
-               info.meaning);
+        const char mark = info.origin == SP_OPTION_REFUSED   ? '!'
+                          : info.origin == SP_OPTION_DEFAULT ? ' '
+                                                             : '*';
+        printf("%c %-28s %-9.31s %s", mark, info.variable, info.value, info.meaning);
         if (info.choices[0] != '\0') printf(" (%s)", info.choices);
+        if (mark == '!') printf("; allowed: %s", info.allowed);
         printf("\n");
     }
+    print_unknown_variables();
 }
 
 /* Those that the process may run on. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log messages: what the library noticed that no call could return, such as a bad environment
- * variable. Nothing is logged by default; STREAMPOOL_LOG or sp_log_set_level turn it on. */
+ * variable. Errors and warnings are logged by default, to stderr; STREAMPOOL_LOG or
+ * sp_log_set_level change the level. */
 #ifndef STREAMPOOL_LOG_H
 #define STREAMPOOL_LOG_H
 
@@ -11,15 +12,18 @@ SP_EXTERN_C_BEGIN
 /* Each level includes those above it. */
 typedef enum sp_log_level {
     SP_LOG_OFF,
-    SP_LOG_ERROR, /* work was lost: a command or a device failed and nobody may be waiting for it */
-    SP_LOG_WARN,  /* something was ignored or replaced by a default */
-    SP_LOG_INFO,  /* rare events of the life cycle */
-    SP_LOG_DEBUG  /* everything else; may be slow */
+    /* Work was lost: a device, at once; and, when a device closes or the library is shut down,
+     * failed commands that no call has reported. Unordered uses of a storage (STREAMPOOL_CHECK). */
+    SP_LOG_ERROR,
+    SP_LOG_WARN, /* something was ignored or replaced by a default */
+    SP_LOG_INFO, /* rare events of the life cycle: devices opened, models loaded, plans made */
+    SP_LOG_DEBUG /* everything else; may be slow */
 } sp_log_level;
 
-/* Gets one message without a newline. May be called from any thread, also from several at once, and
- * may call the library; what the library would log during that call is dropped. One that ends its
- * thread counts as returned; the call that logged is then left unfinished, with what it holds. */
+/* Gets one message without a newline. May be called from any thread, also from several at once. May
+ * call the library, but must not run models, since the call that logs may be a run; what the
+ * library would log during that call is dropped. One that ends its thread counts as returned; the
+ * call that logged is then left unfinished, with what it holds. */
 typedef void (*sp_log_fn)(void *ctx, sp_log_level level, const char *message);
 
 /* Sends messages to `fn(ctx, ...)` instead of stderr; NULL goes back to stderr. When it returns,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the library: environment variables STREAMPOOL_..., for listings.
+/* The options of the library: environment variables STREAMPOOL_..., or sp_set_option.
  *
- * All are read together by the first call that needs one, and never change afterwards. A value that
- * is not allowed is logged, and the default used. These calls may be made from any thread, and need
- * no device. */
+ * All are read together by the first call that needs one, and never change afterwards. A variable
+ * with a value that is not allowed, and one that is no option, are logged as warnings; the default
+ * is used. These calls may be made from any thread, and need no device. */
 #ifndef STREAMPOOL_OPTION_H
 #define STREAMPOOL_OPTION_H
 
@@ -16,19 +16,34 @@ SP_EXTERN_C_BEGIN
 
 #define SP_OPTION_VALUE_BYTES 512
 
+typedef enum sp_option_origin {
+    SP_OPTION_DEFAULT,
+    SP_OPTION_BY_ENVIRONMENT,
+    SP_OPTION_BY_PROGRAM, /* sp_set_option */
+    SP_OPTION_REFUSED     /* the environment's value is not allowed: the default is in use */
+} sp_option_origin;
+
 typedef struct sp_option_info {
     const char *variable; /* "STREAMPOOL_STREAMS" */
     const char *meaning;  /* one line */
     const char *choices;  /* words with | between them; "" if any number or text will do */
-    bool is_set;          /* by the environment, to a value that is allowed */
+    char allowed[128];    /* in words: "1 to 64" */
+    sp_option_origin origin;
     char value[SP_OPTION_VALUE_BYTES]; /* in use; numbers in decimal, sizes in bytes */
 } sp_option_info;
+
+/* Sets an option by its name, "STREAMS" or "STREAMPOOL_STREAMS", to what the variable would be set
+ * to; it goes before the variable. NULL: as if it had never been set here. Before the first use of
+ * the library only: calls of log.h are uses, those of this header but the listing are none.
+ * Errors: SP_NOT_FOUND for a name that is no option, SP_INVALID for a value that is not allowed,
+ * with what is; SP_BUSY once the options are in use, SP_FORKED in a child. */
+SP_API sp_status sp_set_option(const char *name, const char *value);
 
 /* How many options there are. */
 SP_API uint32_t sp_option_count(void);
 
-/* The `index`-th option. The strings live as long as the library is loaded. SP_NOT_FOUND past the
- * end, SP_INVALID for NULL. */
+/* The `index`-th option; the options are in use from then on. The strings live as long as the
+ * library is loaded. SP_NOT_FOUND past the end, SP_INVALID for NULL. */
 SP_API sp_status sp_option_get_info(uint32_t index, sp_option_info *out);
 
 SP_EXTERN_C_END

@@ -35,6 +35,7 @@
     X(LEAF, CUDA_CLOCK, "sp_cuda_device.clock_lock", "device/cuda/cuda_device.h",                  \
       "the newest moment at which both clocks are known, references to older ones")                \
     X(LEAF, CUDA_GRAPH, "cuda_graph.lock", "device/cuda/cuda_graph.c", "launches of one graph")    \
+    X(LEAF, OPTIONS, "given.lock", "base/option.c", "options that a program has set")              \
     X(LEAF, RECORDS, "records.lock", "device/thread_record.c",                                     \
       "free thread records, the last number given")                                                \
     X(LEAF, FAULTS, "ring.lock", "device/fault.c", "messages of faults")                           \

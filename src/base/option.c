@@ -4,23 +4,27 @@
 
 #include <streampool/option.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/macros.h"
+#include "base/mutex.h"
 #include "base/thread.h"
+
+#define PREFIX "STREAMPOOL_"
 
 static const sp_option_row rows[SP_OPTION_COUNT] = {
 #define OPTION_ROW(name, type, fallback, min, max, choices, meaning)                               \
-    [SP_OPTION_##name] = {                                                                         \
-        "STREAMPOOL_" #name, SP_OPTION_TYPE_##type, fallback, min, max, choices, meaning},
+    [SP_OPTION_##                                                                                  \
+        name] = {PREFIX #name, SP_OPTION_TYPE_##type, fallback, min, max, choices, meaning},
     SP_OPTION_LIST(OPTION_ROW)
 #undef OPTION_ROW
 };
@@ -29,142 +33,149 @@ static const sp_option_row rows[SP_OPTION_COUNT] = {
  * them. Written by the one run of load_all, whose end (sp_once) publishes them to every reader. */
 static sp_once loaded;
 static sp_atomic_i64 values[SP_OPTION_COUNT];
-static sp_atomic_u32 was_set[SP_OPTION_COUNT];
+static sp_atomic_u32 origins[SP_OPTION_COUNT]; /* sp_option_origin */
 static char texts[SP_OPTION_COUNT][SP_OPTION_TEXT_BYTES];
 
-/* What load_all tells the thread that ran it: the options to complain about, one bit each. */
-typedef struct load_report {
-    uint64_t bad_mask;
-} load_report;
+/* What sp_set_option was given before the options were read. */
+static struct {
+    sp_mutex lock;
+    bool is_read SP_GUARDED_BY(lock); /* too late */
+    bool is_given[SP_OPTION_COUNT] SP_GUARDED_BY(lock);
+    char texts[SP_OPTION_COUNT][SP_OPTION_TEXT_BYTES] SP_GUARDED_BY(lock);
+} given = {.lock = SP_MUTEX_INIT(SP_LOCK_OPTIONS)}; /* process-wide: see sp__option_reset */
 
-_Static_assert(SP_OPTION_COUNT <= 64, "load_report has one bit per option");
+/* ---- reading ---- */
 
-static bool parse_bool(const char *text, int64_t *out)
+/* An empty variable counts as unset, as shells make it easy to leave one behind. getenv is safe
+ * beside other readers; a program that calls setenv beside any library's getenv is wrong already.
+ * Hence the exceptions. */
+static const char *text_in_environment(size_t i)
 {
-    static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
-    for (size_t i = 0; i < SP_COUNT_OF(words); ++i) {
-        if (strcmp(text, words[i]) == 0) {
-            *out = (int64_t)(i % 2);
-            return true;
+    const char *text = getenv(rows[i].variable); /* NOLINT(concurrency-mt-unsafe) */
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+static void load_one(size_t i, const char *text, sp_option_origin origin)
+{
+    int64_t value = rows[i].fallback;
+    const bool is_good = text != NULL && sp_option_parse(&rows[i], text, &value);
+    if (text == NULL) origin = SP_OPTION_DEFAULT;
+    if (text != NULL && !is_good) origin = SP_OPTION_REFUSED;
+    const bool is_text = rows[i].type == SP_OPTION_TYPE_TEXT;
+    snprintf(texts[i], sizeof texts[i], "%s", is_text && is_good ? text : "");
+    sp_store_relaxed(&values[i], value);
+    sp_store_relaxed(&origins[i], (uint32_t)origin);
+}
+
+static sp_status load_all(void *is_first)
+{
+    sp_mutex_lock(&given.lock);
+    given.is_read = true;
+    for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
+        if (given.is_given[i]) {
+            load_one(i, given.texts[i], SP_OPTION_BY_PROGRAM);
+        } else {
+            load_one(i, text_in_environment(i), SP_OPTION_BY_ENVIRONMENT);
         }
+    }
+    sp_mutex_unlock(&given.lock);
+    *(bool *)is_first = true;
+    return SP_OK;
+}
+
+static void log_refused(size_t i)
+{
+    char used[SP_OPTION_TEXT_BYTES], allowed[128];
+    sp_option_format((sp_option)i, used, sizeof used);
+    sp_option_format_allowed(&rows[i], allowed, sizeof allowed);
+    const char *text = text_in_environment(i);
+    SP_LOG(SP_LOG_WARN, "%s=%s is not allowed: %s; using '%s' (%s)", rows[i].variable,
+           text != NULL ? text : "", allowed, used, rows[i].meaning);
+}
+
+/* Is it one of ours, or none of the library's? The tests of this repository have some of their own.
+ */
+static bool is_known(const char *variable)
+{
+    static const char *const of_tests[] = {PREFIX "TEST_", PREFIX "DATA="};
+    if (strncmp(variable, PREFIX, strlen(PREFIX)) != 0) return true;
+    for (size_t i = 0; i < SP_COUNT_OF(of_tests); ++i) {
+        if (strncmp(variable, of_tests[i], strlen(of_tests[i])) == 0) return true;
+    }
+    const size_t length = strcspn(variable, "=");
+    for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
+        const char *own = rows[i].variable;
+        if (strlen(own) == length && memcmp(own, variable, length) == 0) return true;
     }
     return false;
 }
 
-static bool parse_choice(const char *choices, const char *text, int64_t *out)
+static void log_unknown(void)
 {
-    const size_t length = strlen(text);
-    int64_t index = 0;
-    for (const char *word = choices;; ++index) {
-        const size_t word_length = strcspn(word, "|");
-        if (word_length == length && memcmp(word, text, length) == 0) {
-            *out = index;
-            return true;
-        }
-        if (word[word_length] == '\0') return false;
-        word += word_length + 1;
-    }
-}
-
-static unsigned unit_shift(char unit)
-{
-    switch (unit) {
-    case 'K':
-        return 10;
-    case 'M':
-        return 20;
-    case 'G':
-        return 30;
-    default:
-        return 0;
-    }
-}
-
-static bool parse_number(const char *text, bool has_unit, int64_t *out)
-{
-    /* strtoll would also skip spaces and take a plus sign. */
-    const char first = text[0] == '-' ? text[1] : text[0];
-    if (first < '0' || first > '9') return false;
-    char *end = NULL;
-    errno = 0;
-    const long long number = strtoll(text, &end, 10);
-    if (errno != 0) return false;
-    const unsigned shift = has_unit ? unit_shift(*end) : 0;
-    if (shift > 0) ++end;
-    int64_t scaled;
-    if (*end != '\0' || __builtin_mul_overflow((int64_t)number, INT64_C(1) << shift, &scaled)) {
-        return false;
-    }
-    *out = scaled;
-    return true;
-}
-
-bool sp_option_parse(const sp_option_row *info, const char *text, int64_t *out)
-{
-    int64_t value = 0;
-    bool is_parsed = false;
-    switch (info->type) {
-    case SP_OPTION_TYPE_INT:
-        is_parsed = parse_number(text, false, &value);
-        break;
-    case SP_OPTION_TYPE_BYTES:
-        is_parsed = parse_number(text, true, &value);
-        break;
-    case SP_OPTION_TYPE_BOOL:
-        is_parsed = parse_bool(text, &value);
-        break;
-    case SP_OPTION_TYPE_ENUM:
-        is_parsed = parse_choice(info->choices, text, &value);
-        break;
-    case SP_OPTION_TYPE_TEXT:
-        if (strlen(text) >= SP_OPTION_TEXT_BYTES) return false;
-        *out = (int64_t)strlen(text);
-        return true;
-    }
-    if (!is_parsed || value < info->min || value > info->max) return false;
-    *out = value;
-    return true;
-}
-
-/* getenv is safe beside other readers; a program that calls setenv beside any library's getenv is
- * wrong already. Hence the exceptions. */
-static sp_status load_all(void *opaque)
-{
-    load_report *report = opaque;
-    for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
-        const char *text = getenv(rows[i].variable); /* NOLINT(concurrency-mt-unsafe) */
-        int64_t value = rows[i].fallback;
-        /* An empty variable counts as unset, as shells make it easy to leave one behind. */
-        const bool is_given = text != NULL && text[0] != '\0';
-        const bool is_good = is_given && sp_option_parse(&rows[i], text, &value);
-        if (is_given && !is_good) report->bad_mask |= UINT64_C(1) << i;
-        const bool is_text = rows[i].type == SP_OPTION_TYPE_TEXT;
-        snprintf(texts[i], sizeof texts[i], "%s", is_text && is_good ? text : "");
-        sp_store_relaxed(&values[i], value);
-        sp_store_relaxed(&was_set[i], is_good ? 1u : 0u);
-    }
-    return SP_OK;
-}
-
-static void log_bad_values(uint64_t bad_mask)
-{
-    for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
-        if ((bad_mask >> i & 1) == 0) continue;
-        char used[32];
-        sp_option_format((sp_option)i, used, sizeof used);
-        const char *text = getenv(rows[i].variable); /* NOLINT(concurrency-mt-unsafe) */
-        SP_LOG(SP_LOG_WARN, "%s=%s is not allowed; using %s (%s)", rows[i].variable,
-               text != NULL ? text : "", used, rows[i].meaning);
+    for (char *const *variable = environ; variable != NULL && *variable != NULL; ++variable) {
+        if (is_known(*variable)) continue;
+        SP_LOG(SP_LOG_WARN, "%.*s is no option of streampool: `streampool info` lists them",
+               (int)strcspn(*variable, "="), *variable);
     }
 }
 
 void sp_option_load(void)
 {
-    load_report report = {0};
-    (void)sp_once_run(&loaded, load_all, &report); /* load_all cannot fail */
+    bool is_first = false;
+    (void)sp_once_run(&loaded, load_all, &is_first); /* load_all cannot fail */
+    if (SP_LIKELY(!is_first)) return;
     /* After the once, since the log asks for its own option. */
-    if (SP_UNLIKELY(report.bad_mask != 0)) log_bad_values(report.bad_mask);
+    for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
+        if (sp_load_relaxed(&origins[i]) == SP_OPTION_REFUSED) log_refused(i);
+    }
+    log_unknown();
 }
+
+/* ---- setting ---- */
+
+/* "STREAMS", or with the prefix; SP_OPTION_COUNT: there is none. */
+static size_t find_option(const char *name)
+{
+    const size_t skip = strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0;
+    size_t i = 0;
+    while (i < SP_OPTION_COUNT && strcmp(rows[i].variable + strlen(PREFIX), name + skip) != 0) ++i;
+    return i;
+}
+
+static bool give(size_t i, const char *value)
+{
+    sp_mutex_lock(&given.lock);
+    const bool is_in_time = !given.is_read;
+    if (is_in_time) {
+        given.is_given[i] = value != NULL;
+        snprintf(given.texts[i], sizeof given.texts[i], "%s", value != NULL ? value : "");
+    }
+    sp_mutex_unlock(&given.lock);
+    return is_in_time;
+}
+
+sp_status sp_set_option(const char *name, const char *value)
+{
+    if (sp_fork_is_child()) return sp__fail(SP_FORKED, "options are set before a fork");
+    if (name == NULL) return sp__fail(SP_INVALID, "sp_set_option needs the name of an option");
+    const size_t i = find_option(name);
+    if (i == SP_OPTION_COUNT) {
+        return sp__fail(SP_NOT_FOUND, "there is no option '%s': sp_option_get_info lists them",
+                        name);
+    }
+    int64_t parsed;
+    if (value != NULL && !sp_option_parse(&rows[i], value, &parsed)) {
+        char allowed[128];
+        sp_option_format_allowed(&rows[i], allowed, sizeof allowed);
+        return sp__fail(SP_INVALID, "the option %s cannot be '%s': %s", name, value, allowed);
+    }
+    if (give(i, value)) return SP_OK;
+    return sp__fail(SP_BUSY,
+                    "the options are in use: set %s before the first call that uses the library",
+                    name);
+}
+
+/* ---- asking ---- */
 
 static int64_t value_of(sp_option option)
 {
@@ -224,10 +235,10 @@ void sp_option_format(sp_option option, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%.*s", (int)strcspn(word, "|"), word);
 }
 
-bool sp_option_is_set(sp_option option)
+sp_option_origin sp_option_origin_of(sp_option option)
 {
     (void)value_of(option);
-    return sp_load_relaxed(&was_set[option]) != 0;
+    return (sp_option_origin)sp_load_relaxed(&origins[option]);
 }
 
 uint32_t sp_option_count(void)
@@ -248,12 +259,17 @@ sp_status sp_option_get_info(uint32_t index, sp_option_info *out)
     *out = (sp_option_info){.variable = rows[index].variable,
                             .meaning = rows[index].meaning,
                             .choices = rows[index].choices,
-                            .is_set = sp_option_is_set(option)};
+                            .origin = sp_option_origin_of(option)};
     sp_option_format(option, out->value, sizeof out->value);
+    sp_option_format_allowed(&rows[index], out->allowed, sizeof out->allowed);
     return SP_OK;
 }
 
 void sp__option_reset(void)
 {
     loaded = (sp_once){0};
+    sp_mutex_lock(&given.lock);
+    given.is_read = false;
+    memset(given.is_given, 0, sizeof given.is_given);
+    sp_mutex_unlock(&given.lock);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one table of options. An option is an environment variable with a type, a default, bounds and
  * a meaning. All are read together at the first question and then never change, so a program sets
- * them before it first calls the library. A bad value is logged and the default used. */
+ * them, or their variables, before it first calls the library. A value that is not allowed and a
+ * variable that is no option are warned about; then the default is used. */
 #ifndef SP_BASE_OPTION_H
 #define SP_BASE_OPTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <streampool/option.h>
 
 typedef enum sp_option_type {
     SP_OPTION_TYPE_INT,
@@ -44,7 +47,7 @@ typedef enum sp_option_type {
     X(NVRTC, TEXT, 0, 0, 0, "", "file of CUDA's run-time compiler; none is the system's libnvrtc") \
     X(CACHE_DIR, TEXT, 0, 0, 0, "",                                                                \
       "folder for compiled kernels; none is streampool in the user's cache folder")                \
-    X(LOG, ENUM, 0, 0, 4, "off|error|warn|info|debug", "highest level that is logged")
+    X(LOG, ENUM, 2, 0, 4, "off|error|warn|info|debug", "highest level that is logged")
 
 typedef enum sp_option {
 #define SP_OPTION_ENUMERATOR(name, ...) SP_OPTION_##name,
@@ -85,14 +88,16 @@ uint32_t sp_option_enum(sp_option option);
 uint64_t sp_option_bytes(sp_option option);
 const char *sp_option_text(sp_option option);
 
-/* For listings: the option's row, its value as text, and whether the environment gave it. */
+/* For listings: the option's row, its value as text, and where the value comes from. */
 const sp_option_row *sp_option_describe(sp_option option);
 void sp_option_format(sp_option option, char *out, size_t out_bytes);
-bool sp_option_is_set(sp_option option);
+sp_option_origin sp_option_origin_of(sp_option option);
 
 /* Parses a value by the rules of the row; false, and *out untouched, if it breaks them. The value
  * of a text is its length. */
 bool sp_option_parse(const sp_option_row *info, const char *text, int64_t *out);
+/* What the row allows, in words: "1 to 64", "share, wait or fail". */
+void sp_option_format_allowed(const sp_option_row *row, char *out, size_t out_bytes);
 
 /* Test hook: the environment is read again at the next question. No other thread may be asking. */
 void sp__option_reset(void);

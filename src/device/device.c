@@ -3,6 +3,7 @@
 #include "device/device.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/option.h"
 
 uint32_t sp__quirk_limit(const sp_quirk *quirk)
@@ -16,8 +17,20 @@ sp_status sp__device_check(sp_dev *device)
     return SP_LIKELY(fault == SP_NO_FAULT) ? SP_OK : sp__fault_report(fault);
 }
 
+static void log_lost(sp_host_job *job)
+{
+    sp_dev *device = SP_CONTAINER_OF(job, sp_dev, lost_job);
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    (void)sp__fault_report(sp_load_relaxed(&device->lost));
+    SP_LOG(SP_LOG_ERROR, "device %s is lost: %s", device->limits.name, sp_last_error());
+    sp__error_put_back(&scope);
+}
+
 void sp__device_lose(sp_dev *device, sp_fault fault)
 {
     sp_fault none = SP_NO_FAULT;
-    sp_cas_relaxed(&device->lost, &none, fault);
+    if (!sp_cas_relaxed(&device->lost, &none, fault)) return;
+    device->lost_job = (sp_host_job){.run = log_lost};
+    (void)sp__host_executor_post(&device->lost_job); /* refused once the runtime is down */
 }

@@ -20,6 +20,7 @@
 #include <streampool/status.h>
 
 #include "device/command.h"
+#include "device/host_executor.h"
 #include "device/kind.h"
 #include "device/lease_faults.h"
 #include "device/timeline.h"
@@ -120,6 +121,7 @@ struct sp_dev {
     /* The fault that lost the device, or SP_NO_FAULT. Written once, relaxed: its message is behind
      * the lock of the ring. */
     SP_ATOMIC(sp_fault) lost;
+    sp_host_job lost_job; /* logs that; posted by whoever wrote `lost` */
 };
 
 /* How many commands with the quirk may run at once: its limit, or 1 under FORCE_SAFE_PATHS. */
@@ -128,7 +130,8 @@ uint32_t sp__quirk_limit(const sp_quirk *quirk);
 /* SP_OK, or the latched fault of a lost device as this thread's error. */
 sp_status sp__device_check(sp_dev *device);
 
-/* Latches `fault`: the first one wins. */
+/* Latches `fault`: the first one wins, and is logged by the host executor, since the log's callback
+ * may call the library. Any thread, no lock held. */
 void sp__device_lose(sp_dev *device, sp_fault fault);
 
 #endif

@@ -148,6 +148,18 @@ sp_fault sp__failure_log_take(sp_failure_log *log, uint64_t value, uint64_t thre
     return failure->fault;
 }
 
+uint32_t sp__failure_log_unreported(const sp_failure_log *log, sp_fault *first)
+{
+    uint32_t count = 0;
+    *first = SP_NO_FAULT;
+    for (uint32_t i = 0; i < log->count; i++) {
+        const sp_failure *failure = &log->ring[place_of(log, i)];
+        if (failure->is_reported) continue;
+        if (count++ == 0) *first = failure->fault;
+    }
+    return count;
+}
+
 void *sp__failure_log_clear(sp_failure_log *log)
 {
     void *memory = log->ring;

@@ -52,6 +52,10 @@ uint32_t sp__failure_log_count(const sp_failure_log *log, uint64_t after, uint64
  * SP_NO_FAULT if there is none. */
 sp_fault sp__failure_log_take(sp_failure_log *log, uint64_t value, uint64_t thread);
 
+/* How many failures no call has taken; *first is the oldest one's fault, SP_NO_FAULT if there is
+ * none. */
+uint32_t sp__failure_log_unreported(const sp_failure_log *log, sp_fault *first);
+
 /* The memory to free; the log is empty then. */
 void *sp__failure_log_clear(sp_failure_log *log);
 

@@ -181,3 +181,13 @@ sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint6
     sp_mutex_unlock(&timeline->lock);
     return first;
 }
+
+uint32_t sp__timeline_unreported(sp_timeline *timeline, sp_fault *first)
+{
+    *first = SP_NO_FAULT;
+    if (sp_load_relaxed(&timeline->failure_total) == 0) return 0;
+    sp_mutex_lock(&timeline->lock);
+    const uint32_t count = sp__failure_log_unreported(&timeline->failures, first);
+    sp_mutex_unlock(&timeline->lock);
+    return count;
+}

@@ -112,5 +112,7 @@ sp_fault sp__point_fault(sp_point point);
 /* Takes the failures with a value up to `value` that `thread` submitted and no earlier call has
  * taken. The first one, SP_NO_FAULT if there is none. */
 sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread);
+/* How many failures no call has taken, of any thread; *first is the oldest one's fault. */
+uint32_t sp__timeline_unreported(sp_timeline *timeline, sp_fault *first);
 
 #endif

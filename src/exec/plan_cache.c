@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/plan_cache.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/log.h"
 
 #define IS_LIVE ((uint64_t)1 << 63)
 
@@ -299,6 +301,14 @@ static sp_plan_place *find_locked(sp_plan_cache *cache, const sp_plan_key *key, 
     return found;
 }
 
+/* At the end, since the log's callback may call the library. */
+static void log_plan(const sp_plan_cache *cache, const sp_graph_plan *plan, bool has_evicted)
+{
+    SP_LOG(SP_LOG_INFO, "a plan was made for %s: %u steps, an arena of %" PRIu64 " bytes%s",
+           cache->device->dev->limits.name, plan->step_count, plan->arena_bytes,
+           has_evicted ? "; it has evicted another" : "");
+}
+
 static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_request *request,
                                            const sp_plan_key *key, bool may_wait,
                                            sp_plan_place **out)
@@ -329,6 +339,7 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     if (status != SP_OK) return status;
     sp__compiled_make_spares(place->compiled); /* in use already: others may end them again */
     *out = place;
+    log_plan(cache, place->compiled->plan, left.compiled != NULL);
     return SP_OK;
 }
 
@@ -362,6 +373,10 @@ bool sp__plan_cache_give_plan(sp_plan_cache *cache)
     const bool is_given = victim_locked(cache, &left) != NULL;
     sp_mutex_unlock(&cache->lock);
     leavings_free(&left);
+    if (is_given) {
+        SP_LOG(SP_LOG_INFO, "a plan was evicted since %s needs its memory",
+               cache->device->dev->limits.name);
+    }
     return is_given;
 }
 

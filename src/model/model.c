@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/log.h"
 #include "base/option.h"
 #include "exec/model_object.h"
 #include "ops/device_kernels.h"
@@ -43,7 +44,11 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
     sp__allocator_set_give_way(sp__models_give_way);
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
-    return sp__model_create(graph, device, &wanted, out);
+    const uint32_t weight_count = graph->weight_count;
+    SP_TRY(sp__model_create(graph, device, &wanted, out));
+    SP_LOG(SP_LOG_INFO, "a model of %zu bytes was loaded for %s, with %u weights", len,
+           device->dev->limits.name, weight_count);
+    return SP_OK;
 }
 
 sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,

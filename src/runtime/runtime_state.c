@@ -18,6 +18,7 @@
 #include "runtime/current_stream.h"
 #include "runtime/event.h"
 #include "runtime/host_memory.h"
+#include "runtime/life_log.h"
 #include "runtime/storage.h"
 
 sp_atomic_u32 sp__runtime_phase;  /* process-wide: the runtime is; see sp__runtime_reset */
@@ -313,7 +314,12 @@ sp_status sp_shutdown(void)
     }
     sp_mutex_unlock(&runtime.lock);
     /* A second caller returns when it is down, not before. */
-    return sp_once_run(&runtime.down, take_down, NULL);
+    SP_TRY(sp_once_run(&runtime.down, take_down, NULL));
+    const uint32_t count = sp_load_acquire(&runtime.device_count);
+    for (uint32_t i = 0; i < count; i++) {
+        sp__log_unreported(sp_load_relaxed(&runtime.devices[i]));
+    }
+    return SP_OK;
 }
 
 uint32_t sp_device_count(void)
@@ -431,6 +437,8 @@ sp_status sp_device_open(const char *kind, sp_device *out)
     if (out->bits != 0) return SP_OK;
     const sp_status status = open_and_add(&wanted, out);
     opening_end(&self);
+    sp_rt_device *opened;
+    if (status == SP_OK && sp__rt_device_find(*out, &opened) == SP_OK) sp__log_opened(opened);
     return status;
 }
 
@@ -449,6 +457,7 @@ sp_status sp_device_close(sp_device handle)
     }
     const sp_status status = sp_once_run(&device->stopped, stop_device, device);
     /* All that was accepted has completed. */
+    sp__log_unreported(device);
     sp__allocator_close(&device->allocator);
     sp__allocator_close(&device->staging);
     return status;

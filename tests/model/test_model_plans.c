@@ -2,6 +2,7 @@
 /* How many plans a model keeps, and which. */
 #include <string.h>
 
+#include <streampool/log.h>
 #include <streampool/storage.h>
 #include <streampool/stream.h>
 
@@ -30,6 +31,35 @@ TEST(a_model_keeps_as_many_plans_as_it_is_told_to)
     CHECK_EQ_U64(info.plan_builds, 10);
     CHECK_EQ_U64(info.plan_evictions, 7);
     CHECK_OK(sp_model_release(model));
+}
+
+typedef struct told {
+    uint32_t loads, plans, evictions;
+} told;
+
+static void count_lines(void *ctx, sp_log_level level, const char *message)
+{
+    told *self = ctx;
+    if (level != SP_LOG_INFO) return;
+    if (strstr(message, "was loaded for cpu") != NULL) self->loads++;
+    if (strstr(message, "a plan was made for cpu") != NULL) self->plans++;
+    if (strstr(message, "has evicted another") != NULL) self->evictions++;
+}
+
+TEST(loads_plans_and_evictions_are_infos)
+{
+    told lines = {0};
+    sp_log_set_level(SP_LOG_INFO);
+    sp_log_set_callback(count_lines, &lines);
+    const sp_model model = small_model(&(sp_model_options){.max_plans = 1});
+    for (int i = 0; i < 2; i++) run(model, 1);
+    run(model, 2);
+    CHECK_OK(sp_model_release(model));
+    sp_log_set_callback(NULL, NULL);
+    sp_log_set_level(SP_LOG_WARN);
+    CHECK_EQ_U64(lines.loads, 1);
+    CHECK_EQ_U64(lines.plans, 2);
+    CHECK_EQ_U64(lines.evictions, 1);
 }
 
 TEST(the_plan_that_was_not_used_for_longest_gives_way)

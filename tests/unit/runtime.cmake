@@ -12,7 +12,7 @@ foreach(suite IN ITEMS
     runtime:adopt runtime:adopt_ready runtime:allocator runtime:block_pool runtime:call_order
     runtime:command_list runtime:current_stream runtime:event runtime:event_time
     runtime:frontier runtime:run_queue runtime:host_access runtime:host_exit runtime:host_memory
-    runtime:host_streams runtime:null_faults runtime:runtime_state
+    runtime:host_streams runtime:life_log runtime:null_faults runtime:runtime_state
     runtime:runtime_state_faults runtime:runtime_state_memory runtime:runtime_state_process
     runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
     runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_ranges

@@ -51,10 +51,21 @@ static int evaluate(void)
     return ++evaluations;
 }
 
-TEST(nothing_is_logged_or_evaluated_by_default)
+TEST(warnings_are_logged_by_default)
 {
     recorder seen = {0};
     begin(NULL, record, &seen);
+    SP_LOG(SP_LOG_INFO, "the first message reads the option");
+    CHECK_EQ_U64(sp_load_relaxed(&seen.count), 0);
+    SP_LOG(SP_LOG_WARN, "seen");
+    CHECK_EQ_STR(seen.message, "seen");
+    reset(NULL);
+}
+
+TEST(what_is_not_logged_is_not_evaluated)
+{
+    recorder seen = {0};
+    begin("off", record, &seen);
     SP_LOG(SP_LOG_ERROR, "the first message reads the option");
     evaluations = 0;
     SP_LOG(SP_LOG_ERROR, "%d", evaluate());

@@ -32,8 +32,8 @@ TEST(the_defaults_hold_when_nothing_is_set)
     CHECK(!sp_option_bool(SP_OPTION_FORCE_SAFE_PATHS));
     CHECK(!sp_option_bool(SP_OPTION_CHECK));
     CHECK_EQ_U64(sp_option_enum(SP_OPTION_ISA), SP_OPTION_ISA_AUTO);
-    CHECK_EQ_U64(sp_option_enum(SP_OPTION_LOG), SP_LOG_OFF);
-    CHECK(!sp_option_is_set(SP_OPTION_STREAMS));
+    CHECK_EQ_U64(sp_option_enum(SP_OPTION_LOG), SP_LOG_WARN);
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_STREAMS), SP_OPTION_DEFAULT);
 }
 
 TEST(the_environment_is_read_once)
@@ -43,7 +43,7 @@ TEST(the_environment_is_read_once)
     setenv("STREAMPOOL_STREAM_POLICY", "fail", 1);
     setenv("STREAMPOOL_CHECK", "on", 1);
     CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 8);
-    CHECK(sp_option_is_set(SP_OPTION_STREAMS));
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_STREAMS), SP_OPTION_BY_ENVIRONMENT);
     CHECK_EQ_U64(sp_option_enum(SP_OPTION_STREAM_POLICY), SP_OPTION_POLICY_FAIL);
     CHECK(sp_option_bool(SP_OPTION_CHECK));
     setenv("STREAMPOOL_STREAMS", "9", 1);
@@ -58,7 +58,7 @@ TEST(an_empty_variable_counts_as_unset)
     unset_all();
     setenv("STREAMPOOL_STREAMS", "", 1);
     CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 32);
-    CHECK(!sp_option_is_set(SP_OPTION_STREAMS));
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_STREAMS), SP_OPTION_DEFAULT);
     unset_all();
 }
 
@@ -84,10 +84,86 @@ TEST(a_bad_value_is_logged_once_and_the_default_used)
     sp_log_set_callback(keep_warning, &seen);
     CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 32);
     CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 32);
-    CHECK(!sp_option_is_set(SP_OPTION_STREAMS));
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_STREAMS), SP_OPTION_REFUSED);
     CHECK_EQ_INT(seen.count, 1);
-    CHECK(strstr(seen.last, "STREAMPOOL_STREAMS=65") != NULL);
-    CHECK(strstr(seen.last, "32") != NULL);
+    CHECK(strstr(seen.last, "STREAMPOOL_STREAMS=65 is not allowed: 1 to 64; using '32'") != NULL);
+    unset_all();
+}
+
+TEST(a_variable_that_is_no_option_is_warned_about)
+{
+    unset_all();
+    warnings seen = {0};
+    setenv("STREAMPOOL_STREMS", "8", 1);
+    setenv("STREAMPOOLS", "is somebody else's", 1);
+    sp_log_set_callback(keep_warning, &seen);
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 32);
+    CHECK_EQ_INT(seen.count, 1);
+    CHECK(strstr(seen.last, "STREAMPOOL_STREMS is no option") != NULL);
+    unsetenv("STREAMPOOL_STREMS");
+    unsetenv("STREAMPOOLS");
+    unset_all();
+}
+
+TEST(a_program_sets_options_until_they_are_in_use)
+{
+    unset_all();
+    setenv("STREAMPOOL_STREAMS", "8", 1);
+    CHECK_OK(sp_set_option("STREAMS", "9"));
+    CHECK_OK(sp_set_option("STREAMPOOL_STREAM_POLICY", "wait"));
+    CHECK_OK(sp_set_option("PLANS", "7"));
+    CHECK_OK(sp_set_option("PLANS", NULL));
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 9);
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_STREAMS), SP_OPTION_BY_PROGRAM);
+    CHECK_EQ_U64(sp_option_enum(SP_OPTION_STREAM_POLICY), SP_OPTION_POLICY_WAIT);
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_PLANS), 32);
+    CHECK_STATUS(sp_set_option("STREAMS", "10"), SP_BUSY);
+    CHECK_MESSAGE("before the first call");
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 9);
+    unset_all();
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 32);
+}
+
+TEST(options_that_there_are_not_and_values_that_are_not_allowed_cannot_be_set)
+{
+    unset_all();
+    CHECK_STATUS(sp_set_option(NULL, "1"), SP_INVALID);
+    CHECK_STATUS(sp_set_option("STREMS", "1"), SP_NOT_FOUND);
+    CHECK_MESSAGE("no option 'STREMS'");
+    CHECK_STATUS(sp_set_option("STREAMPOOL_", "1"), SP_NOT_FOUND);
+    CHECK_STATUS(sp_set_option("STREAMS", "0"), SP_INVALID);
+    CHECK_MESSAGE("cannot be '0': 1 to 64");
+    CHECK_STATUS(sp_set_option("STREAM_POLICY", "never"), SP_INVALID);
+    CHECK_MESSAGE("share, wait or fail");
+    CHECK_STATUS(sp_set_option("CHECK", ""), SP_INVALID);
+    CHECK_MESSAGE("0 or 1");
+    CHECK_STATUS(sp_set_option("CACHE", "much"), SP_INVALID);
+    CHECK_MESSAGE("0 or more, as in 64M");
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 32);
+    unset_all();
+}
+
+static void set_streams(void *arg, uint32_t index)
+{
+    (void)arg;
+    if (index == 0) {
+        const sp_status status = sp_set_option("STREAMS", "5");
+        CHECK(status == SP_OK || status == SP_BUSY);
+        CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), status == SP_OK ? 5 : 32);
+    } else {
+        const int64_t streams = sp_option_int(SP_OPTION_STREAMS);
+        CHECK(streams == 5 || streams == 32);
+        CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), streams);
+    }
+}
+
+TEST(setting_beside_the_first_use_comes_before_it_or_is_refused)
+{
+    const uint64_t rounds = test_count(2000, 100);
+    for (uint64_t i = 0; i < rounds; ++i) {
+        unset_all();
+        test_threads(3, set_streams, NULL);
+    }
     unset_all();
 }
 
@@ -185,11 +261,11 @@ TEST(a_text_is_empty_by_default_and_else_what_the_variable_says)
 {
     unset_all();
     CHECK_EQ_STR(sp_option_text(SP_OPTION_CACHE_DIR), "");
-    CHECK(!sp_option_is_set(SP_OPTION_CACHE_DIR));
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_CACHE_DIR), SP_OPTION_DEFAULT);
     setenv("STREAMPOOL_CACHE_DIR", "/a folder|x", 1);
     sp__option_reset();
     CHECK_EQ_STR(sp_option_text(SP_OPTION_CACHE_DIR), "/a folder|x");
-    CHECK(sp_option_is_set(SP_OPTION_CACHE_DIR));
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_CACHE_DIR), SP_OPTION_BY_ENVIRONMENT);
     CHECK_EQ_STR(sp_option_text(SP_OPTION_NVRTC), "");
     char text[32];
     sp_option_format(SP_OPTION_CACHE_DIR, text, sizeof text);
@@ -224,7 +300,7 @@ TEST(a_text_that_is_too_long_is_refused_and_one_that_just_fits_is_not)
     setenv("STREAMPOOL_NVRTC", text, 1);
     sp_log_set_callback(keep_warning, &seen);
     CHECK_EQ_STR(sp_option_text(SP_OPTION_NVRTC), "");
-    CHECK(!sp_option_is_set(SP_OPTION_NVRTC));
+    CHECK_EQ_INT(sp_option_origin_of(SP_OPTION_NVRTC), SP_OPTION_REFUSED);
     CHECK_EQ_INT(seen.count, 1);
     CHECK(strstr(seen.last, "STREAMPOOL_NVRTC=xxx") != NULL);
     unset_all();
@@ -280,13 +356,14 @@ TEST(options_are_listed_with_the_values_in_use)
     }
     CHECK_OK(sp_option_get_info(SP_OPTION_STREAMS, &info));
     CHECK_EQ_STR(info.value, "8");
-    CHECK(info.is_set);
+    CHECK_EQ_INT(info.origin, SP_OPTION_BY_ENVIRONMENT);
+    CHECK_EQ_STR(info.allowed, "1 to 64");
     CHECK_OK(sp_option_get_info(SP_OPTION_STREAM_POLICY, &info));
     CHECK_EQ_STR(info.value, "fail");
     CHECK_EQ_STR(info.choices, "share|wait|fail");
     CHECK_OK(sp_option_get_info(SP_OPTION_PLANS, &info));
     CHECK_EQ_STR(info.value, "32"); /* the default: the value is not allowed */
-    CHECK(!info.is_set);
+    CHECK_EQ_INT(info.origin, SP_OPTION_REFUSED);
     unset_all();
 }
 
