@@ -31,7 +31,7 @@ typedef struct sp_binding {
     const sp_memory *memory;
     uint64_t offset;
     uint64_t bytes;
-    sp_cell *cell; /* the storage's poison, or NULL for memory that has none */
+    sp_poison *poison; /* the storage's, or NULL for memory that has none */
     uint32_t epoch;
     uint16_t slot;
     uint8_t access;

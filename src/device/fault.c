@@ -51,28 +51,28 @@ sp_status sp__fault_report(sp_fault fault)
     return sp__fail(status, "%s", text);
 }
 
-sp_fault sp__cell_fault(const sp_cell *cell, uint32_t epoch)
+sp_fault sp__poison_fault(const sp_poison *poison, uint32_t epoch)
 {
-    const uint64_t poison = sp_load_relaxed(&cell->poison);
-    return (uint32_t)(poison >> 32) == epoch ? (sp_fault)poison : SP_NO_FAULT;
+    const uint64_t word = sp_load_relaxed(&poison->word);
+    return (uint32_t)(word >> 32) == epoch ? (sp_fault)word : SP_NO_FAULT;
 }
 
 /* Replaces the poison unless a later life of the memory has written its own. */
-static void cell_replace(sp_cell *cell, uint32_t epoch, sp_fault fault)
+static void poison_replace(sp_poison *poison, uint32_t epoch, sp_fault fault)
 {
     const uint64_t mine = (uint64_t)epoch << 32 | fault;
-    uint64_t seen = sp_load_relaxed(&cell->poison);
+    uint64_t seen = sp_load_relaxed(&poison->word);
     do {
         if ((int32_t)((uint32_t)(seen >> 32) - epoch) > 0) return;
-    } while (!sp_cas_relaxed(&cell->poison, &seen, mine));
+    } while (!sp_cas_relaxed(&poison->word, &seen, mine));
 }
 
-void sp__cell_poison(sp_cell *cell, uint32_t epoch, sp_fault fault)
+void sp__poison_set(sp_poison *poison, uint32_t epoch, sp_fault fault)
 {
-    cell_replace(cell, epoch, fault);
+    poison_replace(poison, epoch, fault);
 }
 
-void sp__cell_clear(sp_cell *cell, uint32_t epoch)
+void sp__poison_clear(sp_poison *poison, uint32_t epoch)
 {
-    if (sp_load_relaxed(&cell->poison) != 0) cell_replace(cell, epoch, SP_NO_FAULT);
+    if (sp_load_relaxed(&poison->word) != 0) poison_replace(poison, epoch, SP_NO_FAULT);
 }

@@ -33,13 +33,13 @@ static inline sp_status sp__fault_status(sp_fault fault)
  * of recycled memory apart: poison of an earlier life does not count and never replaces that of a
  * later one. Relaxed: executors write and read it in the order that hazards, or for untracked
  * memory the user, give to the commands, and the text of a fault has a lock of its own. */
-typedef struct sp_cell {
-    sp_atomic_u64 poison;
-} sp_cell;
+typedef struct sp_poison {
+    sp_atomic_u64 word;
+} sp_poison;
 
-sp_fault sp__cell_fault(const sp_cell *cell, uint32_t epoch);
-void sp__cell_poison(sp_cell *cell, uint32_t epoch, sp_fault fault);
+sp_fault sp__poison_fault(const sp_poison *poison, uint32_t epoch);
+void sp__poison_set(sp_poison *poison, uint32_t epoch, sp_fault fault);
 /* A command has overwritten the whole storage: what was wrong is gone. */
-void sp__cell_clear(sp_cell *cell, uint32_t epoch);
+void sp__poison_clear(sp_poison *poison, uint32_t epoch);
 
 #endif

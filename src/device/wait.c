@@ -27,7 +27,7 @@ void sp__point_flush(sp_point point)
     if (owner != NULL) owner->device->vtable->flush(owner);
 }
 
-bool sp__point_look(sp_point point)
+bool sp__point_poll(sp_point point)
 {
     if (!sp__point_has_passed(point)) {
         sp__point_flush(point);
@@ -123,7 +123,7 @@ static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record
 static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
 {
     if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {
-        if (sp__point_look(point)) return SP_OK;
+        if (sp__point_poll(point)) return SP_OK;
         return sp__fail(SP_TIMEOUT, "the point was not reached in time");
     }
     sp_thread_record *record = sp__thread_record();

@@ -49,6 +49,6 @@ void sp__point_observed(sp_point point);
 void sp__point_flush(sp_point point);
 
 /* Whether the point has passed, seen without waiting: a device may learn it only by the flush. */
-bool sp__point_look(sp_point point);
+bool sp__point_poll(sp_point point);
 
 #endif

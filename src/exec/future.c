@@ -158,7 +158,7 @@ sp_status sp__future_wait(sp_rt_future *future, uint64_t deadline_ns)
 static bool is_done(sp_rt_future *future)
 {
     if (!sp__point_has_passed(end_of(future)) && sp_load_acquire(&future->is_started) != 0) {
-        (void)sp__point_look(future->point);
+        (void)sp__point_poll(future->point);
     }
     return sp__point_has_passed(end_of(future));
 }

@@ -66,7 +66,7 @@ bool sp__adopted_is_ready_locked(sp_rt_storage *storage)
     const sp_fault fault = sp__point_fault(ready);
     /* In order: what overwrites all of it ends `ready`, so no such command was submitted yet. */
     if (fault != SP_NO_FAULT && !SP_PLANTED(ready_is_forgotten)) {
-        sp__cell_poison(&storage->cell, storage->epoch, fault);
+        sp__poison_set(&storage->poison, storage->epoch, fault);
     }
     storage->ready = (sp_point){0};
     return true;

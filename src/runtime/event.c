@@ -311,7 +311,7 @@ sp_status sp_event_query(sp_event event)
 {
     sp_point point;
     SP_TRY(sp__event_point(event, &point));
-    if (!sp__point_look(point)) return SP_NOT_READY;
+    if (!sp__point_poll(point)) return SP_NOT_READY;
     return sp__fault_report(sp__point_fault(point));
 }
 

@@ -130,7 +130,7 @@ static void ticket_give(sp_host_ticket *ticket)
 static void poison_unwritten(const sp_host_ticket *ticket)
 {
     const sp_fault fault = sp__point_fault(ticket->ready);
-    if (fault != SP_NO_FAULT) sp__cell_poison(&ticket->storage->cell, ticket->epoch, fault);
+    if (fault != SP_NO_FAULT) sp__poison_set(&ticket->storage->poison, ticket->epoch, fault);
 }
 
 /* The access is over: device work behind it goes on. */
@@ -360,13 +360,13 @@ static void unlink_locked(sp_rt_storage *storage, const sp_host_ticket *ticket)
 static void forget_fault_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock)
 {
     storage->ready = (sp_point){0};
-    sp__cell_clear(&storage->cell, storage->epoch);
+    sp__poison_clear(&storage->poison, storage->epoch);
 }
 
 /* Why the host cannot read the storage, which it was to have at `epoch` behind `ready`. */
 static sp_status look_for_fault(const sp_rt_storage *storage, uint32_t epoch, sp_point ready)
 {
-    const sp_fault fault = sp__cell_fault(&storage->cell, epoch);
+    const sp_fault fault = sp__poison_fault(&storage->poison, epoch);
     return sp__fault_report(fault != SP_NO_FAULT ? fault : sp__point_fault(ready));
 }
 

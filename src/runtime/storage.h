@@ -38,8 +38,8 @@ typedef struct sp_rt_storage {
      * submitters, read by the destroyer, which comes after them; relaxed. What the destroyer has no
      * memory to put into the frontier stays here until it has been waited for. */
     sp_atomic_u64 used_streams;
-    sp_cell cell;
-    uint32_t epoch; /* life of the cell; changed by the destroyer */
+    sp_poison poison;
+    uint32_t epoch; /* life of the memory; changed by the destroyer */
     sp_rt_device *device SP_GUARDED_BY(lock);
     const sp_memory *memory SP_GUARDED_BY(lock); /* of the slab, or `adopted` */
     uint64_t offset SP_GUARDED_BY(lock);

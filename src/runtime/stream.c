@@ -41,7 +41,7 @@ sp_status sp_stream_query(sp_stream stream)
 {
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
-    return sp__point_look(sp__queue_last_point(ref.queue)) ? SP_OK : SP_NOT_READY;
+    return sp__point_poll(sp__queue_last_point(ref.queue)) ? SP_OK : SP_NOT_READY;
 }
 
 sp_status sp_stream_flush(sp_stream stream)

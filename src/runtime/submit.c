@@ -234,7 +234,7 @@ static sp_status bind_locked(sp_rt_storage *storage, const sp_use *use, sp_bindi
         .memory = storage->memory,
         .offset = storage->offset + use->offset,
         .bytes = use->bytes,
-        .cell = &storage->cell,
+        .poison = &storage->poison,
         .epoch = storage->epoch,
         .access = (uint8_t)use->access,
         .covers_all = !use->is_partial && use->bytes == storage->bytes,

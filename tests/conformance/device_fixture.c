@@ -96,12 +96,12 @@ uint32_t *words_of(const sp_memory *memory)
 }
 
 sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access,
-                     sp_cell *cell)
+                     sp_poison *cell)
 {
     return (sp_binding){.memory = memory,
                         .offset = first * sizeof(uint32_t),
                         .bytes = count * sizeof(uint32_t),
-                        .cell = cell,
+                        .poison = cell,
                         .epoch = 1,
                         .access = (uint8_t)access,
                         .covers_all = count * sizeof(uint32_t) == memory->bytes};

@@ -49,7 +49,7 @@ TEST(poison_follows_the_data_across_streams_until_it_is_overwritten)
     fixture f = fixture_open();
     sp_memory a = fixture_words(&f, 4);
     sp_memory b = fixture_words(&f, 4);
-    sp_cell cells[2] = {0};
+    sp_poison cells[2] = {0};
     const uint32_t seven = 7;
     const sp_binding write_a = bind_cell(&a, 0, 4, SP_WRITE, &cells[0]);
     const sp_command bad = command_dispatch(&kernel_fail, 1, &write_a, 1, NULL, 0);
@@ -78,16 +78,16 @@ TEST(poison_follows_the_data_across_streams_until_it_is_overwritten)
 
 TEST(poison_of_an_earlier_life_of_the_memory_does_not_count)
 {
-    sp_cell cell = {0};
+    sp_poison cell = {0};
     const sp_fault fault = sp__fault_new(SP_FAILED);
-    sp__cell_poison(&cell, 4, fault);
-    CHECK_EQ_U64(sp__cell_fault(&cell, 4), fault);
-    CHECK_EQ_U64(sp__cell_fault(&cell, 5), SP_NO_FAULT);
-    sp__cell_poison(&cell, 6, fault);
-    sp__cell_poison(&cell, 5, sp__fault_new(SP_FAILED)); /* comes late: the memory lives on */
-    CHECK_EQ_U64(sp__cell_fault(&cell, 6), fault);
-    sp__cell_clear(&cell, 6);
-    CHECK_EQ_U64(sp__cell_fault(&cell, 6), SP_NO_FAULT);
+    sp__poison_set(&cell, 4, fault);
+    CHECK_EQ_U64(sp__poison_fault(&cell, 4), fault);
+    CHECK_EQ_U64(sp__poison_fault(&cell, 5), SP_NO_FAULT);
+    sp__poison_set(&cell, 6, fault);
+    sp__poison_set(&cell, 5, sp__fault_new(SP_FAILED)); /* comes late: the memory lives on */
+    CHECK_EQ_U64(sp__poison_fault(&cell, 6), fault);
+    sp__poison_clear(&cell, 6);
+    CHECK_EQ_U64(sp__poison_fault(&cell, 6), SP_NO_FAULT);
 }
 
 TEST(untracked_commands_of_a_lease_consume_its_faults)

@@ -110,7 +110,7 @@ TEST(a_failure_inside_a_list_poisons_the_slots_it_writes)
 {
     fixture f = fixture_open();
     sp_memory a = fixture_words(&f, 4);
-    sp_cell cell = {0};
+    sp_poison cell = {0};
     const sp_binding out = slot_words(0, 0, 4, SP_WRITE);
     const sp_command commands[2] = {command_dispatch(&kernel_fail, 1, NULL, 0, NULL, 0),
                                     command_dispatch(&kernel_add_one, 4, &out, 1, NULL, 0)};
@@ -120,13 +120,13 @@ TEST(a_failure_inside_a_list_poisons_the_slots_it_writes)
     const sp_command replay_bad = command_list(bad, &slot, 1);
     const sp_command replay_good = command_list(good, &slot, 1);
     CHECK_STATUS(wait_point(submit(f.queues[0], &replay_bad, 1)), SP_FAILED);
-    CHECK(sp__cell_fault(&cell, 1) != SP_NO_FAULT);
+    CHECK(sp__poison_fault(&cell, 1) != SP_NO_FAULT);
     CHECK_EQ_U64(words_of(&a)[0], 0);
     CHECK_OK(wait_point(submit(f.queues[0], &replay_good, 1)));
-    CHECK_EQ_U64(sp__cell_fault(&cell, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(sp__poison_fault(&cell, 1), SP_NO_FAULT);
 
     /* A list does not start on poisoned input. */
-    sp__cell_poison(&cell, 1, sp__fault_new(SP_FAILED));
+    sp__poison_set(&cell, 1, sp__fault_new(SP_FAILED));
     sp_binding input = slot;
     input.access = SP_READ;
     const sp_command consume = command_list(good, &input, 1);

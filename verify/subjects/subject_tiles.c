@@ -109,7 +109,7 @@ static void submit_and_wait(void *arg)
     check(w);
 }
 
-/* A worker that is rung while the submitter helps, or the other way round. */
+/* A worker that is woken_for while the submitter helps, or the other way round. */
 static void subject_tiles_worker(void *arg)
 {
     (void)arg;

@@ -135,7 +135,7 @@ static bool has_graph(const sp_command *commands, uint32_t count, uint32_t slot_
         if (commands[i].type == SP_COMMAND_TIMESTAMP) return false;
         for (uint32_t k = 0; k < commands[i].binding_count; k++) {
             /* Poison is looked at for each command: it belongs to storages, not to sessions. */
-            if (commands[i].bindings[k].cell != NULL) return false;
+            if (commands[i].bindings[k].poison != NULL) return false;
         }
     }
     return true;

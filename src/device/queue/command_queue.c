@@ -285,7 +285,7 @@ sp_status sp__queue_submit(sp_queue *base, const sp_submission *submission, sp_p
     sp_delay_point();
     if (device->options.engine->is_drained_by_submitters) return SP_OK; /* see kick */
     if ((before & SP_CLAIM_MASK) == SP_FREE && sp__queue_notify(device)) {
-        sp_store_relaxed(&queue->rung, value);
+        sp_store_relaxed(&queue->woken_for, value);
     }
     if (must_flush) sp__queue_flush(base);
     return SP_OK;
@@ -296,8 +296,8 @@ void sp__queue_flush(sp_queue *base)
     sp_command_queue *queue = sp__command_queue(base);
     sp__queue_note_commit(queue);
     const uint64_t last = sp__queue_last_value(base);
-    if (sp_load_relaxed(&queue->rung) >= last || !sp__queue_has_work(queue)) return;
-    if (sp__queue_ring(sp__queue_device_of(queue), 1)) sp_store_relaxed(&queue->rung, last);
+    if (sp_load_relaxed(&queue->woken_for) >= last || !sp__queue_has_work(queue)) return;
+    if (sp__queue_wake(sp__queue_device_of(queue), 1)) sp_store_relaxed(&queue->woken_for, last);
 }
 
 uint64_t sp__queue_last_value(sp_queue *queue)

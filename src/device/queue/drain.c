@@ -60,7 +60,7 @@ void sp__queue_give_up_with_work(sp_command_queue *queue)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_RUNNING);
-    sp__queue_ring(device, 1);
+    sp__queue_wake(device, 1);
 }
 
 void sp__queue_unpark(sp_command_queue *queue)
@@ -71,7 +71,7 @@ void sp__queue_unpark(sp_command_queue *queue)
     /* Release: hands over what this thread wrote to the queue (a host function's outcome). */
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_PARKED);
     sp_delay_point();
-    if (!SP_PLANTED(quiet_unpark)) sp__queue_ring(device, 1);
+    if (!SP_PLANTED(quiet_unpark)) sp__queue_wake(device, 1);
     sp_fetch_sub_release(&device->visitors, 1);
 }
 
@@ -240,7 +240,7 @@ static bool run_list(sp_command_queue *queue, const sp_record *record, const sp_
     }
     cursor->in_list = NULL;
     if (cursor->fault == SP_NO_FAULT) {
-        sp__queue_cure(slots, record->count);
+        sp__queue_clear_poison(slots, record->count);
     } else {
         sp__queue_skip(record, NULL, cursor->fault);
     }

@@ -16,7 +16,7 @@ static sp_binding resolve(const sp_binding *binding, const sp_binding *slots)
         const sp_binding *slot = &slots[binding->slot];
         resolved.memory = slot->memory;
         resolved.offset = slot->offset + binding->offset;
-        resolved.cell = NULL; /* the list as a whole looks after the slot's poison */
+        resolved.poison = NULL; /* the list as a whole looks after the slot's poison */
     }
     return resolved;
 }
@@ -27,22 +27,22 @@ sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const sp_binding *binding = &bindings[i];
-        if (binding->cell == NULL) continue;
+        if (binding->poison == NULL) continue;
         /* A write that leaves part of a bad storage as it was leaves it bad, but can itself run. */
         if ((binding->access & SP_READ) == 0) continue;
-        const sp_fault fault = sp__cell_fault(binding->cell, binding->epoch);
+        const sp_fault fault = sp__poison_fault(binding->poison, binding->epoch);
         if (SP_UNLIKELY(fault != SP_NO_FAULT)) return fault;
     }
     return SP_NO_FAULT;
 }
 
-void sp__queue_cure(const sp_binding *bindings, uint32_t count)
+void sp__queue_clear_poison(const sp_binding *bindings, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const sp_binding *binding = &bindings[i];
         const bool is_overwritten = binding->access == SP_WRITE && binding->covers_all;
-        if (binding->cell != NULL && is_overwritten) {
-            sp__cell_clear(binding->cell, binding->epoch);
+        if (binding->poison != NULL && is_overwritten) {
+            sp__poison_clear(binding->poison, binding->epoch);
         }
     }
 }
@@ -53,8 +53,8 @@ void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault f
     for (uint32_t i = 0; i < record->count; i++) {
         const sp_binding binding = resolve(&bindings[i], slots);
         if (SP_PLANTED(no_poison)) continue;
-        if (binding.cell != NULL && (binding.access & SP_WRITE) != 0) {
-            sp__cell_poison(binding.cell, binding.epoch, fault);
+        if (binding.poison != NULL && (binding.access & SP_WRITE) != 0) {
+            sp__poison_set(binding.poison, binding.epoch, fault);
         }
     }
     if (record->type == SP_COMMAND_TIMESTAMP) {
@@ -124,7 +124,7 @@ sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
     if (SP_LIKELY(fault == SP_NO_FAULT)) {
         const sp_status status = run(queue, record, bindings);
         if (SP_LIKELY(status == SP_OK)) {
-            sp__queue_cure(bindings, count);
+            sp__queue_clear_poison(bindings, count);
             return SP_NO_FAULT;
         }
         fault = make_fault(queue, record, status);

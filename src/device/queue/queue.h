@@ -111,7 +111,7 @@ typedef struct sp_command_queue {
     sp_atomic_u64 commits;   /* statistics, they order nothing */
     /* Newest value for which a worker was woken after it was published: that worker looks here, so
      * nobody need be woken for it again. Only saves wake-ups. */
-    sp_atomic_u64 rung;
+    sp_atomic_u64 woken_for;
     /* Chunks this queue holds. Raised by producers, lowered by the claim's holder. */
     sp_atomic_u32 chunk_count;
     /* Empty chunks on their way from the holder, which pushes (release), to the producers, who
@@ -279,7 +279,7 @@ void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault f
 /* The fault of anything the bindings read. */
 sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count);
 /* What the bindings overwrite as a whole is good again. */
-void sp__queue_cure(const sp_binding *bindings, uint32_t count);
+void sp__queue_clear_poison(const sp_binding *bindings, uint32_t count);
 
 /* tiles.c: the dispatch in queue->tiles */
 sp_status sp__queue_run_tiles(sp_command_queue *queue);
@@ -296,7 +296,7 @@ void sp__queue_workers_stop(sp_queue_device *device);
  * it woke one. */
 bool sp__queue_notify(sp_queue_device *device);
 /* Wakes up to `count` idle workers at once; true if any. */
-bool sp__queue_ring(sp_queue_device *device, uint32_t count);
+bool sp__queue_wake(sp_queue_device *device, uint32_t count);
 /* The helper side of the table. */
 void sp__queue_help(sp_queue *queue, uint64_t value);
 /* Issues what can be issued, on the calling thread: of devices with an engine. A thread that waits

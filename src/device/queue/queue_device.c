@@ -49,7 +49,8 @@ void sp__queue_device_stop(sp_dev *base)
         sp_command_queue *queue = sp_load_relaxed(&device->queues[i]);
         if (queue != NULL) drain_queue(queue);
     }
-    /* Whoever unparked one of our queues may still be ringing. Bounded: it is past its last wait.
+    /* Whoever unparked one of our queues may still be waking a worker. Bounded: it is past its last
+     * wait.
      */
     sp_backoff backoff = {0};
     while (!SP_PLANTED(close_before_visitors) && sp_load_acquire(&device->visitors) != 0) {

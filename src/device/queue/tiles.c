@@ -62,7 +62,7 @@ sp_status sp__queue_run_tiles(sp_command_queue *queue)
     /* Publishes the job; sequentially consistent because an idle worker looks at it after it has
      * set its bit, and the ring below looks at the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
-    sp__queue_ring(sp__queue_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
+    sp__queue_wake(sp__queue_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
     sp_delay_point();
     run_claimed(tiles);
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);

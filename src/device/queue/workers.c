@@ -30,7 +30,7 @@ static bool wake_one(sp_queue_device *device, sp_atomic_u64 *mask)
     return false;
 }
 
-bool sp__queue_ring(sp_queue_device *device, uint32_t count)
+bool sp__queue_wake(sp_queue_device *device, uint32_t count)
 {
     bool is_any = false;
     while (count > 0 &&
@@ -79,7 +79,7 @@ static bool drain_if_free(sp_command_queue *queue)
 {
     if (!sp__queue_claim(queue)) return false;
     sp_queue_device *device = sp__queue_device_of(queue);
-    if (!SP_PLANTED(keeps_work) && is_more_work(device, queue)) sp__queue_ring(device, 1);
+    if (!SP_PLANTED(keeps_work) && is_more_work(device, queue)) sp__queue_wake(device, 1);
     const sp_executor executor = {.kind = SP_WORKER, .until = UINT64_MAX, .budget = WORKER_BUDGET};
     sp_delay_point();
     sp__queue_drain(queue, &executor);
