@@ -4,7 +4,8 @@
  *
  * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
  * file, input_J.pb and output_J.pb. Models with an INFO.txt are compared as its reference allows
- * (four times the difference of two correct builds), others as ONNX's own cases are. */
+ * (four times the difference of two correct builds), others as ONNX's own cases are. Symbolic links
+ * are followed, and each folder below a path is visited once. */
 #include <streampool/device.h>
 
 #include <dirent.h>
@@ -181,6 +182,12 @@ static void report(const char *path, sp_status status, double largest, verify_ru
     }
 }
 
+static void fail_folder(const char *folder, const char *why, verify_run *totals)
+{
+    printf("FAILED   %s: %s\n", folder, why);
+    totals->failed++;
+}
+
 static void verify_case(const char *folder, verify_run *totals)
 {
     char path[PATH_BYTES];
@@ -216,7 +223,36 @@ static bool is_case(const char *folder)
     return exists(model) && exists(set);
 }
 
-static void verify_below(const char *folder, verify_run *totals)
+/* Links may lead to a folder from several places, also from below itself. */
+typedef struct visited_folders {
+    struct visited_folder {
+        dev_t device;
+        ino_t inode;
+    } *list;
+    uint32_t count, capacity;
+} visited_folders;
+
+/* False if `path` is not a folder, or one that was visited before. */
+static bool visit(visited_folders *visited, const char *path, verify_run *totals)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    for (uint32_t i = 0; i < visited->count; i++) {
+        const struct visited_folder *known = &visited->list[i];
+        if (known->device == info.st_dev && known->inode == info.st_ino) return false;
+    }
+    struct visited_folder *grown =
+        sp_grow(visited->list, visited->count, &visited->capacity, sizeof *grown);
+    if (grown == NULL) {
+        fail_folder(path, "no memory to visit it", totals);
+        return false;
+    }
+    visited->list = grown;
+    grown[visited->count++] = (struct visited_folder){info.st_dev, info.st_ino};
+    return true;
+}
+
+static void verify_below(const char *folder, visited_folders *visited, verify_run *totals)
 {
     if (is_case(folder)) {
         verify_case(folder, totals);
@@ -225,16 +261,14 @@ static void verify_below(const char *folder, verify_run *totals)
     struct dirent **entries;
     const int count = scandir(folder, &entries, NULL, alphasort);
     if (count < 0) {
-        printf("FAILED   %s: cannot be read\n", folder);
-        totals->failed++;
+        fail_folder(folder, "cannot be read", totals);
         return;
     }
     for (int i = 0; i < count; i++) {
         char path[PATH_BYTES];
-        struct stat info;
         join(path, folder, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.' && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-            verify_below(path, totals);
+        if (entries[i]->d_name[0] != '.' && visit(visited, path, totals)) {
+            verify_below(path, visited, totals);
         }
         free(entries[i]); /* primitive: scandir's own memory */
     }
@@ -245,12 +279,14 @@ static void verify_below(const char *folder, verify_run *totals)
 static void verify_path(const char *path, verify_run *totals)
 {
     const verify_run before = *totals;
-    verify_below(path, totals);
+    visited_folders visited = {0};
+    (void)visit(&visited, path, totals);
+    verify_below(path, &visited, totals);
+    sp_free(visited.list);
     const bool is_any = totals->passed > before.passed || totals->failed > before.failed ||
                         totals->skipped > before.skipped;
     if (is_any) return;
-    printf("FAILED   %s: no folder with model.onnx and test_data_set_0 in it or below\n", path);
-    totals->failed++;
+    fail_folder(path, "no folder with model.onnx and test_data_set_0 in it or below", totals);
 }
 
 /* Up to the first path; its place in *first. */
