@@ -86,10 +86,20 @@ static sp_status run_set(sp_model model, test_set *set)
     return sp_model_run(model, inputs, set->input_count, outputs, set->output_count);
 }
 
-static sp_status compare_set(const test_set *set, sp_tolerance tolerance, double *largest)
+/* How far output values of a type may be from what is expected. `stated` is of the set, negative if
+ * nothing is stated. */
+static sp_tolerance tolerance_of(double stated, sp_dtype dtype)
+{
+    if (stated >= 0) return (sp_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
+    const bool is_half = dtype == SP_F16 || dtype == SP_BF16;
+    return is_half ? (sp_tolerance){1e-3, 1e-2} : (sp_tolerance){1e-5, 1e-3};
+}
+
+static sp_status compare_set(const test_set *set, double stated, double *largest)
 {
     *largest = 0;
     for (uint32_t i = 0; i < set->output_count; i++) {
+        const sp_tolerance tolerance = tolerance_of(stated, set->wanted[i].dtype);
         sp_difference difference;
         if (!tensor_compare(&set->got[i], &set->wanted[i], tolerance, &difference)) {
             return sp__fail_prefix(SP_MISMATCH, "output %u: ", i);
@@ -121,17 +131,6 @@ static double stated_difference(const char *info, unsigned set_number)
     return strtod(mark + strlen("optimised| max "), NULL);
 }
 
-static sp_tolerance tolerance_of(const char *info, unsigned set_number, const test_set *set)
-{
-    if (info != NULL) {
-        const double stated = 4 * stated_difference(info, set_number);
-        return (sp_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
-    }
-    const bool is_half = set->output_count > 0 &&
-                         (set->wanted[0].dtype == SP_F16 || set->wanted[0].dtype == SP_BF16);
-    return is_half ? (sp_tolerance){1e-3, 1e-2} : (sp_tolerance){1e-5, 1e-3};
-}
-
 static sp_status verify_set(sp_model model, const char *folder, const char *info,
                             unsigned set_number, double *largest)
 {
@@ -143,9 +142,8 @@ static sp_status verify_set(sp_model model, const char *folder, const char *info
         status = sp__fail(SP_IO, "%s has no output_0.pb", folder);
     }
     if (status == SP_OK) status = run_set(model, set);
-    if (status == SP_OK) {
-        status = compare_set(set, tolerance_of(info, set_number, set), largest);
-    }
+    const double stated = info != NULL ? 4 * stated_difference(info, set_number) : -1;
+    if (status == SP_OK) status = compare_set(set, stated, largest);
     set_free(set);
     return status;
 }

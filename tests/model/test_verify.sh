@@ -59,5 +59,14 @@ ln -s nowhere "$work/links/dangling"
 expect 0 '^2 passed, 0 failed, 0 skipped$' "$program" verify "$work/links"
 expect 0 '^4 passed, 0 failed, 0 skipped$' "$program" verify "$work/links" "$work/links"
 
+# The tolerance of an output is that of its type: -1.005 for -1 is too far in f32, and
+# 1.005 for 1 is not in f16.
+make_case "$work/far"
+tensor "$work/far/test_data_set_0/output_1.pb" 01 10 '\xd7\xa3\x80\xbf'
+expect 1 '^FAILED   .*output 1: 4 elements differ too much' "$program" verify "$work/far"
+make_case "$work/near"
+tensor "$work/near/test_data_set_0/output_0.pb" 0a 08 '\x05\x3c'
+expect 0 '^1 passed, 0 failed, 0 skipped$' "$program" verify "$work/near"
+
 [[ $failures -eq 0 ]] && echo "verify visits and compares what it should"
 exit $((failures > 0))
