@@ -42,8 +42,8 @@ SP_API sp_status sp_storage_retain(sp_storage storage);
 SP_API sp_status sp_storage_release(sp_storage storage);
 
 /* Called once when the library has done with adopted memory: on a host thread of the library,
- * after the last queued use; never after sp_shutdown has returned. What callbacks may do: see
- * sp_host_function. */
+ * after the last queued use; never after sp_shutdown has returned. What callbacks may do, and that
+ * signals are blocked in them: see sp_host_function. */
 typedef void (*sp_storage_release_function)(void *ctx, void *data);
 
 typedef struct sp_adopt_options {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callbacks and the process: children that they fork. */
+/* Callbacks and what they share with the process: the signals of their thread, children that they
+ * fork.
+ * primitive: the signal mask belongs to the system's threads. */
 #include "runtime_fixture.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -97,6 +100,59 @@ static int result_in_place(void (*body)(callback *self))
     CHECK_OK(sp_stream_release(stream));
     runtime_end();
     return self.result;
+}
+
+/* ---- signals ---- */
+
+static bool is_blocked(int signal)
+{
+    sigset_t mask;
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0);
+    return sigismember(&mask, signal) == 1;
+}
+
+static void look_at_signals(callback *self)
+{
+    self->result = (is_blocked(SIGTERM) ? 1 : 0) + (is_blocked(SIGUSR1) ? 2 : 0);
+}
+
+TEST(a_callback_on_a_thread_of_the_library_has_all_signals_blocked)
+{
+    CHECK_EQ_INT(result_of(look_at_signals), 3);
+}
+
+TEST(a_function_in_place_has_the_signals_of_its_thread)
+{
+    sigset_t one;
+    sigset_t before;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    CHECK(pthread_sigmask(SIG_SETMASK, &one, &before) == 0);
+    CHECK_EQ_INT(result_in_place(look_at_signals), 2);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+}
+
+/* As stream.h says it has to. */
+static int unblock_and_terminate(void *arg)
+{
+    sigset_t none;
+    (void)arg;
+    signal(SIGTERM, SIG_DFL);
+    if (!is_blocked(SIGTERM)) return 1;
+    if (raise(SIGTERM) != 0) return 2; /* is pending now */
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    return 3;
+}
+
+static void fork_to_terminate(callback *self)
+{
+    self->result = child_run(unblock_and_terminate, NULL);
+}
+
+TEST(a_child_of_a_callback_inherits_the_blocked_signals_and_may_unblock_them)
+{
+    CHECK_EQ_INT(result_of(fork_to_terminate), 1000 + SIGTERM);
 }
 
 /* ---- children that end their thread ---- */
