@@ -90,8 +90,10 @@ typedef struct sp_storage_info {
 SP_API sp_status sp_storage_get_info(sp_storage storage, sp_storage_info *out);
 
 /* Nobody writes the storage any more: from now on its uses cost nothing. Waits for its last write.
- * Writes to it are SP_INVALID. Cannot be undone. SP_BUSY, and not frozen, if another thread writes
- * it meanwhile. */
+ * Writes to it are SP_INVALID. Cannot be undone. The status of a failed command that wrote it is
+ * that of the call; SP_BUSY if another thread writes it meanwhile; SP_DEADLOCK as in
+ * sp_storage_host_begin: if the calling thread has a write access to it open, for instance, or is
+ * inside a host function that the last write comes after. It is not frozen then. */
 SP_API sp_status sp_storage_freeze(sp_storage storage);
 
 /* Gives the host access: waits for the storage's own uses that matter, and makes later device work
