@@ -3,8 +3,11 @@
  * data and compares.
  *
  * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
- * file, input_J.pb and output_J.pb. Models with an INFO.txt are compared as its reference allows
- * (four times the difference of two correct builds), others as ONNX's own cases are. */
+ * file, input_J.pb and output_J.pb. Numbers begin with 0; one that is missing before another fails
+ * the set or the case. With fewer expected files than outputs the first outputs are compared, and
+ * the report says how many. Models with an INFO.txt are compared as its reference allows
+ * (four times the difference of two correct builds), others as ONNX's own cases are. Symbolic links
+ * are followed, and each folder below a path is visited once. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +24,11 @@
 
 #define PATH_BYTES 4096
 #define MAX_TENSORS 64
+#define VERIFY_HELP                                                                                \
+    "  a case is a folder with model.onnx, in or below a PATH, and test_data_set_K/input_J.pb "    \
+    "and\n"                                                                                        \
+    "  output_J.pb, numbered from 0 on. A gap in the numbers fails. With fewer such files than\n"  \
+    "  outputs the first outputs are compared; the line says how many\n"
 
 typedef struct verify_run {
     sp_model_options options;
@@ -34,6 +42,11 @@ typedef struct test_set {
     uint32_t input_count, output_count;
 } test_set;
 
+typedef struct comparison {
+    double largest;                  /* difference */
+    uint32_t compared, output_count; /* fewer files than outputs: these are compared */
+} comparison;
+
 static bool exists(const char *path)
 {
     struct stat info;
@@ -43,6 +56,13 @@ static bool exists(const char *path)
 static void join(char *out, const char *folder, const char *name)
 {
     snprintf(out, PATH_BYTES, "%s/%s", folder, name);
+}
+
+/* `pattern` has one %u. */
+static void numbered(char out[64], const char *pattern, unsigned number)
+{
+    const size_t prefix = strcspn(pattern, "%");
+    snprintf(out, 64, "%.*s%u%s", (int)prefix, pattern, number, pattern + prefix + 2);
 }
 
 /* ---- one set ---- */
@@ -57,15 +77,48 @@ static void set_free(test_set *set)
     free(set);
 }
 
-static sp_status read_tensors(const char *folder, const char *prefix, sp_host_tensor *arrays,
+/* Is `name` that of `pattern`, which has one %u, with a number? */
+static bool has_number(const char *name, const char *pattern, unsigned *number)
+{
+    char again[64];
+    const size_t prefix = strcspn(pattern, "%");
+    if (strncmp(name, pattern, prefix) != 0) return false;
+    *number = (unsigned)strtoul(name + prefix, NULL, 10);
+    numbered(again, pattern, *number);
+    return strcmp(name, again) == 0;
+}
+
+/* Names are numbered from 0 on. There is none of number `count`, so one of a higher number would
+ * not be looked at: SP_IO. */
+static sp_status check_last(const char *folder, const char *pattern, unsigned count)
+{
+    DIR *entries = opendir(folder);
+    if (entries == NULL) return fail(SP_IO, "the folder cannot be read");
+    unsigned number;
+    unsigned least = UINT32_MAX;
+    const struct dirent *entry;
+    while ((entry = readdir(entries)) != NULL) {
+        const bool is_beyond = has_number(entry->d_name, pattern, &number) && number > count;
+        if (is_beyond && number < least) least = number;
+    }
+    closedir(entries);
+    if (least == UINT32_MAX) return SP_OK;
+    char name[64];
+    char missing[64];
+    numbered(name, pattern, least);
+    numbered(missing, pattern, count);
+    return fail(SP_IO, "%s without %s", name, missing);
+}
+
+static sp_status read_tensors(const char *folder, const char *pattern, sp_host_tensor *arrays,
                               uint32_t *count)
 {
     for (*count = 0; *count < MAX_TENSORS; (*count)++) {
         char name[64];
         char path[PATH_BYTES];
-        snprintf(name, sizeof name, "%s_%u.pb", prefix, *count);
+        numbered(name, pattern, *count);
         join(path, folder, name);
-        if (!exists(path)) return SP_OK;
+        if (!exists(path)) return check_last(folder, pattern, *count);
         TRY(tensor_read(path, &arrays[*count]));
     }
     return fail(SP_UNSUPPORTED, "%s has more than %d tensors", folder, MAX_TENSORS);
@@ -82,10 +135,19 @@ static sp_status run_set(sp_model model, test_set *set)
         sp_model_run(model, set->inputs, set->input_count, set->got, set->output_count));
 }
 
-static sp_status compare_set(const test_set *set, tensor_tolerance tolerance, double *largest)
+/* How far output values of a type may be from what is expected. `stated` is of the set, negative if
+ * nothing is stated. */
+static tensor_tolerance tolerance_of(double stated, sp_dtype dtype)
 {
-    *largest = 0;
+    if (stated >= 0) return (tensor_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
+    const bool is_half = dtype == SP_F16 || dtype == SP_BF16;
+    return is_half ? (tensor_tolerance){1e-3, 1e-2} : (tensor_tolerance){1e-5, 1e-3};
+}
+
+static sp_status compare_set(const test_set *set, double stated, comparison *out)
+{
     for (uint32_t i = 0; i < set->output_count; i++) {
+        const tensor_tolerance tolerance = tolerance_of(stated, set->wanted[i].dtype);
         tensor_difference difference;
         if (tensor_compare(&set->got[i], &set->wanted[i], tolerance, &difference) != SP_OK) {
             return fail_prefix(SP_MISMATCH, "output %u: ", i);
@@ -97,7 +159,8 @@ static sp_status compare_set(const test_set *set, tensor_tolerance tolerance, do
                         i, (unsigned long long)difference.bad_count,
                         (unsigned long long)difference.first_bad, difference.got, difference.want);
         }
-        if (difference.largest > *largest) *largest = difference.largest;
+        if (difference.largest > out->largest) out->largest = difference.largest;
+        out->compared++;
     }
     return SP_OK;
 }
@@ -116,31 +179,21 @@ static double stated_difference(const char *info, unsigned set_number)
     return strtod(mark + strlen("optimised| max "), NULL);
 }
 
-static tensor_tolerance tolerance_of(const char *info, unsigned set_number, const test_set *set)
-{
-    if (info != NULL) {
-        const double stated = 4 * stated_difference(info, set_number);
-        return (tensor_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
-    }
-    const bool is_half = set->output_count > 0 &&
-                         (set->wanted[0].dtype == SP_F16 || set->wanted[0].dtype == SP_BF16);
-    return is_half ? (tensor_tolerance){1e-3, 1e-2} : (tensor_tolerance){1e-5, 1e-3};
-}
-
 static sp_status verify_set(sp_model model, const char *folder, const char *info,
-                            unsigned set_number, double *largest)
+                            unsigned set_number, comparison *out)
 {
     test_set *set = calloc(1, sizeof *set);
     if (set == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for a test set");
-    sp_status status = read_tensors(folder, "input", set->inputs, &set->input_count);
-    if (status == SP_OK) status = read_tensors(folder, "output", set->wanted, &set->output_count);
+    sp_status status = read_tensors(folder, "input_%u.pb", set->inputs, &set->input_count);
+    if (status == SP_OK) {
+        status = read_tensors(folder, "output_%u.pb", set->wanted, &set->output_count);
+    }
     if (status == SP_OK && set->output_count == 0) {
         status = fail(SP_IO, "%s has no output_0.pb", folder);
     }
     if (status == SP_OK) status = run_set(model, set);
-    if (status == SP_OK) {
-        status = compare_set(set, tolerance_of(info, set_number, set), largest);
-    }
+    const double stated = info != NULL ? 4 * stated_difference(info, set_number) : -1;
+    if (status == SP_OK) status = compare_set(set, stated, out);
     set_free(set);
     return status;
 }
@@ -170,10 +223,19 @@ static char *read_info(const char *folder)
     return text;
 }
 
-static void report(const char *path, sp_status status, double largest, verify_run *totals)
+static void report_passed(const char *path, const comparison *seen)
+{
+    printf("passed   %s (", path);
+    if (seen->compared < seen->output_count) {
+        printf("compared %u of %u outputs, ", seen->compared, seen->output_count);
+    }
+    printf("largest difference %.3g)\n", seen->largest);
+}
+
+static void report(const char *path, sp_status status, const comparison *seen, verify_run *totals)
 {
     if (status == SP_OK) {
-        printf("passed   %s (largest difference %.3g)\n", path, largest);
+        report_passed(path, seen);
         totals->passed++;
     } else if (status == SP_UNSUPPORTED) {
         printf("skipped  %s: %s\n", path, failure_message());
@@ -184,6 +246,32 @@ static void report(const char *path, sp_status status, double largest, verify_ru
     }
 }
 
+static void fail_folder(const char *folder, const char *why, verify_run *totals)
+{
+    printf("FAILED   %s: %s\n", folder, why);
+    totals->failed++;
+}
+
+static void verify_sets(const char *folder, sp_model model, const char *info, verify_run *totals)
+{
+    static const char pattern[] = "test_data_set_%u";
+    sp_model_info about = {0};
+    (void)sp_model_get_info(model, &about);
+    unsigned count = 0;
+    for (;; count++) {
+        char name[64];
+        char path[PATH_BYTES];
+        numbered(name, pattern, count);
+        join(path, folder, name);
+        if (!exists(path)) break;
+        comparison seen = {.output_count = about.output_count};
+        const sp_status status = verify_set(model, path, info, count, &seen);
+        report(path, status, &seen, totals);
+    }
+    const sp_status status = check_last(folder, pattern, count);
+    if (status != SP_OK) report(folder, status, NULL, totals);
+}
+
 static void verify_case(const char *folder, verify_run *totals)
 {
     char path[PATH_BYTES];
@@ -191,19 +279,11 @@ static void verify_case(const char *folder, verify_run *totals)
     sp_model model;
     const sp_status status = from_library(sp_model_load(path, &totals->options, &model));
     if (status != SP_OK) {
-        report(folder, status, 0, totals);
+        report(folder, status, NULL, totals);
         return;
     }
     char *info = read_info(folder);
-    for (unsigned i = 0;; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "test_data_set_%u", i);
-        join(path, folder, name);
-        if (!exists(path)) break;
-        double largest = 0;
-        const sp_status result = verify_set(model, path, info, i, &largest);
-        report(path, result, largest, totals);
-    }
+    verify_sets(folder, model, info, totals);
     free(info);
     sp_model_release(model);
 }
@@ -219,7 +299,39 @@ static bool is_case(const char *folder)
     return exists(model) && exists(set);
 }
 
-static void verify_below(const char *folder, verify_run *totals)
+/* Links may lead to a folder from several places, also from below itself. */
+typedef struct visited_folders {
+    struct visited_folder {
+        dev_t device;
+        ino_t inode;
+    } *list;
+    uint32_t count, capacity;
+} visited_folders;
+
+/* False if `path` is not a folder, or one that was visited before. */
+static bool visit(visited_folders *visited, const char *path, verify_run *totals)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    for (uint32_t i = 0; i < visited->count; i++) {
+        const struct visited_folder *known = &visited->list[i];
+        if (known->device == info.st_dev && known->inode == info.st_ino) return false;
+    }
+    if (visited->count == visited->capacity) {
+        const uint32_t capacity = 2 * visited->capacity + 16;
+        struct visited_folder *grown = realloc(visited->list, capacity * sizeof *grown);
+        if (grown == NULL) {
+            fail_folder(path, "no memory to visit it", totals);
+            return false;
+        }
+        visited->list = grown;
+        visited->capacity = capacity;
+    }
+    visited->list[visited->count++] = (struct visited_folder){info.st_dev, info.st_ino};
+    return true;
+}
+
+static void verify_below(const char *folder, visited_folders *visited, verify_run *totals)
 {
     if (is_case(folder)) {
         verify_case(folder, totals);
@@ -228,16 +340,14 @@ static void verify_below(const char *folder, verify_run *totals)
     struct dirent **entries;
     const int count = scandir(folder, &entries, NULL, alphasort);
     if (count < 0) {
-        printf("FAILED   %s: cannot be read\n", folder);
-        totals->failed++;
+        fail_folder(folder, "cannot be read", totals);
         return;
     }
     for (int i = 0; i < count; i++) {
         char path[PATH_BYTES];
-        struct stat info;
         join(path, folder, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.' && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-            verify_below(path, totals);
+        if (entries[i]->d_name[0] != '.' && visit(visited, path, totals)) {
+            verify_below(path, visited, totals);
         }
         free(entries[i]);
     }
@@ -248,12 +358,14 @@ static void verify_below(const char *folder, verify_run *totals)
 static void verify_path(const char *path, verify_run *totals)
 {
     const verify_run before = *totals;
-    verify_below(path, totals);
+    visited_folders visited = {0};
+    (void)visit(&visited, path, totals);
+    verify_below(path, &visited, totals);
+    free(visited.list);
     const bool is_any = totals->passed > before.passed || totals->failed > before.failed ||
                         totals->skipped > before.skipped;
     if (is_any) return;
-    printf("FAILED   %s: no folder with model.onnx and test_data_set_0 in it or below\n", path);
-    totals->failed++;
+    fail_folder(path, "no folder with model.onnx and test_data_set_0 in it or below", totals);
 }
 
 /* Up to the first path; its place in *first. */
@@ -280,7 +392,7 @@ int sp__command_verify(int argc, char **argv)
     int first;
     if (!parse_options(argc, argv, &device, &totals.options, &first)) {
         fprintf(stderr, "usage: streampool verify [--device NAME] " SP_LIMITS_USAGE
-                        " PATH...\n" SP_LIMITS_HELP);
+                        " PATH...\n" VERIFY_HELP SP_LIMITS_HELP);
         return SP_EXIT_USAGE;
     }
     if (sp_device_open(device, &totals.options.device) != SP_OK) {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lists: commands recorded once and submitted as one unit, any number of times, to any
  * stream of the device. Two threads that share a stream interleave whole submissions, so what must
- * stay together goes into a list. For hazards a list is one command that uses all its storages. */
+ * stay together goes into a list. For hazards a list is one command that uses all its storages. For
+ * the failures of earlier commands it is what its commands are one by one: a storage that the list
+ * overwrites whole, by one of its commands, before it reads any of it, may be one that a failed
+ * command should have written, and is good again once the list has succeeded. Any other storage
+ * that the list reads must be good when the list begins. */
 #ifndef STREAMPOOL_COMMAND_LIST_H
 #define STREAMPOOL_COMMAND_LIST_H
 
@@ -35,8 +39,10 @@ SP_API sp_status sp_command_list_copy(sp_command_list list, sp_storage_range des
 SP_API sp_status sp_command_list_fill(sp_command_list list, sp_storage_range destination,
                                       const void *pattern, uint32_t pattern_bytes);
 
-/* Submits the whole list to a stream of its device. If one of its commands fails the rest is
- * skipped and everything the list writes is poisoned. SP_INVALID on another device's stream;
+/* Submits the whole list to a stream of its device. If one of its commands fails, or the list reads
+ * a storage that is not good, the rest is skipped and everything that the list writes is poisoned:
+ * whoever reads it gets the failure, until all of it is overwritten. SP_INVALID on another device's
+ * stream;
  * SP_BUSY if the stream is full. */
 SP_API sp_status sp_stream_submit_list(sp_stream stream, sp_command_list list);
 

@@ -61,7 +61,7 @@ SP_API sp_status sp_stream_wait_event(sp_stream stream, sp_event event);
 SP_API sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns);
 
 /* `status` is what sp_event_query would say of the record that was waited for. What callbacks may
- * do: see sp_host_function. */
+ * do, and that signals are blocked in them: see sp_host_function. */
 typedef void (*sp_event_function)(void *ctx, sp_status status);
 
 /* Has `fn(ctx, status)` called once, on a host thread of the library, when the event's last record

@@ -15,7 +15,9 @@ SP_EXTERN_C_BEGIN
 SP_API const char *sp_version(void);
 
 /* Brings the runtime up; any other call does the same. SP_CLOSED after sp_shutdown, SP_FORKED in a
- * child process of one that used streampool: start anew there with exec. */
+ * child process of one that used streampool: start anew there with exec. In such a child calls that
+ * only give something back do nothing and are SP_OK, so that code that cleans up does no harm:
+ * every release, sp_thread_release_stream, sp_host_free, sp_device_close and sp_shutdown. */
 SP_API sp_status sp_init(void);
 
 /* Stops accepting work, ends the waits for a stream (SP_CLOSED), waits for what was accepted

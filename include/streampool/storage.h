@@ -42,8 +42,8 @@ SP_API sp_status sp_storage_retain(sp_storage storage);
 SP_API sp_status sp_storage_release(sp_storage storage);
 
 /* Called once when the library has done with adopted memory: on a host thread of the library,
- * after the last queued use; never after sp_shutdown has returned. What callbacks may do: see
- * sp_host_function. */
+ * after the last queued use; never after sp_shutdown has returned. What callbacks may do, and that
+ * signals are blocked in them: see sp_host_function. */
 typedef void (*sp_storage_release_function)(void *ctx, void *data);
 
 typedef struct sp_adopt_options {
@@ -90,8 +90,10 @@ typedef struct sp_storage_info {
 SP_API sp_status sp_storage_get_info(sp_storage storage, sp_storage_info *out);
 
 /* Nobody writes the storage any more: from now on its uses cost nothing. Waits for its last write.
- * Writes to it are SP_INVALID. Cannot be undone. SP_BUSY, and not frozen, if another thread writes
- * it meanwhile. */
+ * Writes to it are SP_INVALID. Cannot be undone. The status of a failed command that wrote it is
+ * that of the call; SP_BUSY if another thread writes it meanwhile; SP_DEADLOCK as in
+ * sp_storage_host_begin: if the calling thread has a write access to it open, for instance, or is
+ * inside a host function that the last write comes after. It is not frozen then. */
 SP_API sp_status sp_storage_freeze(sp_storage storage);
 
 /* Gives the host access: waits for the storage's own uses that matter, and makes later device work

@@ -135,7 +135,15 @@ SP_API sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out);
  * a callback only; its calls are no cancellation points, but for the callbacks that they make. Only
  * deferred cancellation is supported. No C++ exception may leave it. Where there are no more
  * threads to be had, a thread of the library that a function ends goes on, and runs no destructors
- * then. */
+ * then.
+ *
+ * The threads of the library have all signals blocked, also inside callbacks, so that signals of
+ * the process are handled on the application's threads. What a callback starts there inherits that,
+ * like all children: a program run by fork and exec, posix_spawn or system ignores SIGTERM unless
+ * the child empties its mask (sigprocmask before exec, POSIX_SPAWN_SETSIGMASK) or the callback
+ * changes its own around the call and restores it. A function that runs on the submitting thread
+ * has that thread's mask. A child that is forked inside a callback must not return from it: it
+ * leaves by exec, exit or _exit, or ends its thread, which exits. */
 typedef void (*sp_host_function)(void *ctx, sp_status status);
 
 /* Has `fn(ctx, status)` called once, in stream order, on a host thread of the library, or on the

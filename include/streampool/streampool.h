@@ -9,8 +9,9 @@
  * - Option structs may be NULL; zero in a field is its default.
  * - A call that can fail returns an sp_status; sp_last_error says what was wrong. On failure
  *   outputs are the zero handle and nothing has changed.
- * - Any call may be SP_CLOSED after sp_shutdown, SP_FORKED in a forked child, SP_INVALID for a NULL
- *   or a handle that does not work, SP_OUT_OF_MEMORY.
+ * - Any call may be SP_CLOSED after sp_shutdown, SP_FORKED in a forked child (not those that give
+ *   something back: see sp_init), SP_INVALID for a NULL or a handle that does not work,
+ *   SP_OUT_OF_MEMORY.
  * - A call that submits to a stream may be SP_BUSY, if the stream is full (wait for some of its
  *   work), and SP_DEVICE_LOST. A call that needs the thread's own stream for the first time may be
  *   SP_EXHAUSTED or SP_TIMEOUT, as STREAMPOOL_STREAM_POLICY says. */

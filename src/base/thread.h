@@ -34,7 +34,8 @@ typedef bool (*sp_thread_ended_fn)(void *arg);
  * cancellation. Then `ended(arg)` is called on the thread's way out, the innermost guard first and
  * all before the destructors of the slots. The frames outside of the guard are still there, and are
  * returned to only if `ended` is true; such a thread can end again, but not by a cancellation.
- * `ended` does not end the thread itself. A cancellation that is pending when `fn`
+ * `ended` does not end the thread itself. It is not called in a forked child, where the thread, the
+ * only one there, just ends. A cancellation that is pending when `fn`
  * returns acts then, also if `fn` has disabled it; on a thread that was not made by
  * sp_thread_create, or inside another guard, only if cancellation was enabled before the call. The
  * state of before is restored. */

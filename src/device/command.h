@@ -35,7 +35,9 @@ typedef struct sp_binding {
     uint32_t epoch;
     uint16_t slot;
     uint8_t access;
-    bool covers_all; /* the whole storage: a write makes it good again */
+    /* All of the storage is written before any of it is read: old poison does not matter to the
+     * command, which ends it. For hazards `access` counts alone. */
+    bool is_overwritten;
 } sp_binding;
 
 typedef enum sp_command_type {

@@ -96,9 +96,7 @@ static sp_access access_of(const sp_operand *operand, bool *is_written)
 
 static sp_use use_of(sp_eager *eager, const sp_operand *operand)
 {
-    sp_use use = {.bytes = operand->bytes,
-                  .access = SP_READ,
-                  .is_partial = operand->is_write && eager->lowering.dispatch_count > 1};
+    sp_use use = {.bytes = operand->bytes, .access = SP_READ};
     if (operand->kind == SP_OPERAND_OUTPUT) {
         sp_eager_output *output = &eager->outputs[operand->index];
         use.storage = output->storage;
@@ -111,6 +109,8 @@ static sp_use use_of(sp_eager *eager, const sp_operand *operand)
         use.storage = eager->inputs[operand->index].storage;
         use.offset = eager->inputs[operand->index].offset;
     }
+    /* Of several dispatches each may write a part only. */
+    use.is_overwritten = use.access == SP_WRITE && eager->lowering.dispatch_count == 1;
     return use;
 }
 

@@ -18,11 +18,12 @@
 static sp_use use_of(const sp_rt_tensor *tensor, sp_access access)
 {
     const sp_storage_range range = sp__tensor_range(tensor);
+    const bool has_gaps = range.bytes != sp__layout_bytes(&tensor->layout);
     return (sp_use){.storage = range.storage,
                     .offset = range.offset,
                     .bytes = range.bytes,
                     .access = access,
-                    .is_partial = range.bytes != sp__layout_bytes(&tensor->layout)};
+                    .is_overwritten = access == SP_WRITE && !has_gaps};
 }
 
 static sp_status submit_plain(const sp_stream_ref *stream, const sp_rt_tensor *to,

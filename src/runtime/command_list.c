@@ -122,17 +122,19 @@ static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, ui
         return sp__fail(SP_EXHAUSTED, "a command list uses at most %d storages",
                         SP_COMMAND_LIST_STORAGES);
     }
-    list->uses[list->use_count++] = (sp_use){range->storage, 0, info.bytes, 0, .is_partial = true};
+    list->uses[list->use_count++] = (sp_use){.storage = range->storage, .bytes = info.bytes};
     return SP_OK;
 }
 
-/* The slot's use widens to what the list does with it: only once the whole command is accepted. */
+/* The slot's use widens to what the list does with it: only once the whole command is accepted.
+ * What is written whole before its first read stays overwritten, whatever reads it afterwards. */
 static void bind_locked(sp_rt_list *list, uint32_t slot, const sp_storage_range *range,
                         sp_access access, sp_binding *out) SP_REQUIRES(&list->lock)
 {
     sp_use *use = &list->uses[slot];
+    const bool is_whole_write = access == SP_WRITE && range->bytes == use->bytes;
+    if (is_whole_write && (use->access & SP_READ) == 0) use->is_overwritten = true;
     use->access |= access;
-    if (access == SP_WRITE && range->bytes == use->bytes) use->is_partial = false;
     *out = (sp_binding){.offset = range->offset,
                         .bytes = range->bytes,
                         .slot = (uint16_t)slot,
@@ -165,12 +167,10 @@ static sp_status append_locked(sp_rt_list *list, recorded_command *command,
         list->use_count = use_count;
         return status;
     }
+    /* The source first: a copy within one storage reads before it writes. */
+    if (source != NULL) bind_locked(list, slots[1], source, SP_READ, &command->bindings[1]);
     bind_locked(list, slots[0], destination, SP_WRITE, &command->bindings[0]);
-    command->binding_count = 1;
-    if (source != NULL) {
-        bind_locked(list, slots[1], source, SP_READ, &command->bindings[1]);
-        command->binding_count = 2;
-    }
+    command->binding_count = source != NULL ? 2 : 1;
     list->commands[list->command_count++] = *command;
     return SP_OK;
 }

@@ -9,8 +9,11 @@
 
 static sp_use use_of(sp_storage_range range, sp_access access)
 {
-    return (sp_use){
-        .storage = range.storage, .offset = range.offset, .bytes = range.bytes, .access = access};
+    return (sp_use){.storage = range.storage,
+                    .offset = range.offset,
+                    .bytes = range.bytes,
+                    .access = access,
+                    .is_overwritten = access == SP_WRITE};
 }
 
 sp_status sp__copy_check(const sp_storage_range *destination, const sp_storage_range *source)

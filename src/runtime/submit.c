@@ -122,29 +122,39 @@ static sp_status spill_waits(step *s)
     return SP_OK;
 }
 
-/* Does the command leave nothing of the storage as it was? */
+static bool is_overwrite_locked(const sp_use *use, const sp_rt_storage *storage)
+    SP_REQUIRES(&storage->lock)
+{
+    return use->is_overwritten && use->bytes == storage->bytes;
+}
+
+/* Does the command write all of the storage before it reads any of it? */
 static bool overwrites_locked(const step *s, const used_storage *used)
     SP_REQUIRES(&used->storage->lock)
 {
     bool is_all = false;
     for (uint32_t i = 0; i < s->use_count; i++) {
         const sp_use *use = &s->uses[i];
-        if (s->by_use[i] != used->storage || use->is_partial) continue;
-        is_all = is_all || use->bytes == used->storage->bytes;
+        if (s->by_use[i] != used->storage) continue;
+        const bool is_this = is_overwrite_locked(use, used->storage);
+        if (!is_this && (use->access & SP_READ) != 0) return false;
+        is_all = is_all || is_this;
     }
-    return is_all && used->access == SP_WRITE;
+    return is_all;
 }
 
-/* Adopted memory that is not ready: every use follows the point, what reads takes its fault. */
+/* Adopted memory that is not ready: every use follows the point, and what reads the memory as it
+ * was takes the point's fault. */
 static sp_status follow_ready_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
 {
     const sp_point ready = used->storage->ready;
     if (sp__adopted_is_ready_locked(used->storage)) return SP_OK;
-    if ((used->access & SP_READ) != 0 && !SP_PLANTED(ready_without_fault)) {
+    used->ends_ready = overwrites_locked(s, used);
+    const bool reads_old = (used->access & SP_READ) != 0 && !used->ends_ready;
+    if (reads_old && !SP_PLANTED(ready_without_fault)) {
         s->points[SP_MAX_USES - ++s->fault_count] = ready;
         return SP_OK;
     }
-    used->ends_ready = overwrites_locked(s, used);
     const sp_timeline *own = &s->stream->queue->timeline;
     while (!sp__wait_set_add(&s->waits, ready, own)) SP_TRY(spill_waits(s));
     return SP_OK;
@@ -237,7 +247,7 @@ static sp_status bind_locked(sp_rt_storage *storage, const sp_use *use, sp_bindi
         .poison = &storage->poison,
         .epoch = storage->epoch,
         .access = (uint8_t)use->access,
-        .covers_all = !use->is_partial && use->bytes == storage->bytes,
+        .is_overwritten = is_overwrite_locked(use, storage),
     };
     return SP_OK;
 }

@@ -18,7 +18,7 @@ typedef struct sp_use {
     uint64_t offset;
     uint64_t bytes;
     sp_access access;
-    bool is_partial; /* a write that may leave some of these bytes as they are */
+    bool is_overwritten; /* all of these bytes are written before any of them is read */
 } sp_use;
 
 /* Most uses of one command, a list's included. */

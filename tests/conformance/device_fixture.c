@@ -104,7 +104,8 @@ sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp
                         .poison = cell,
                         .epoch = 1,
                         .access = (uint8_t)access,
-                        .covers_all = count * sizeof(uint32_t) == memory->bytes};
+                        .is_overwritten =
+                            access == SP_WRITE && count * sizeof(uint32_t) == memory->bytes};
 }
 
 sp_binding bind_words(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access)

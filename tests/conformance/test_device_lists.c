@@ -127,14 +127,42 @@ TEST(a_failure_inside_a_list_poisons_the_slots_it_writes)
 
     /* A list does not start on poisoned input. */
     sp__poison_set(&cell, 1, sp__fault_new(SP_FAILED));
-    sp_binding input = slot;
-    input.access = SP_READ;
+    const sp_binding input = bind_cell(&a, 0, 4, SP_READ, &cell);
     const sp_command consume = command_list(good, &input, 1);
     CHECK_STATUS(wait_point(submit(f.queues[0], &consume, 1)), SP_FAILED);
     CHECK_EQ_U64(words_of(&a)[0], 1);
     f.device->vtable->list_release(bad);
     f.device->vtable->list_release(good);
     fixture_free(&a);
+    fixture_close(&f);
+}
+
+TEST(a_slot_that_a_list_overwrites_before_it_reads_it_may_be_poisoned)
+{
+    fixture f = fixture_open();
+    const uint32_t seven = 7;
+    sp_memory words = fixture_words(&f, 8);
+    sp_memory copy = fixture_words(&f, 8);
+    sp_poison cells[2] = {0};
+    const sp_binding target = slot_words(0, 0, 8, SP_WRITE);
+    const sp_binding pair[2] = {slot_words(1, 0, 8, SP_WRITE), slot_words(0, 0, 8, SP_READ)};
+    const sp_command commands[2] = {command_fill(&target, &seven), command_copy(pair)};
+    sp_list *list = list_of(&f, commands, 2, 2);
+    sp_binding slots[2] = {bind_cell(&words, 0, 8, SP_READ_WRITE, &cells[0]),
+                           bind_cell(&copy, 0, 8, SP_WRITE, &cells[1])};
+    const sp_command replay_it = command_list(list, slots, 2);
+    sp__poison_set(&cells[0], 1, sp__fault_new(SP_FAILED));
+    CHECK_STATUS(wait_point(submit(f.queues[0], &replay_it, 1)), SP_FAILED);
+    CHECK(sp__poison_fault(&cells[0], 1) != SP_NO_FAULT);
+    CHECK(sp__poison_fault(&cells[1], 1) != SP_NO_FAULT);
+    slots[0].is_overwritten = true;
+    CHECK_OK(wait_point(submit(f.queues[0], &replay_it, 1)));
+    CHECK_EQ_U64(sp__poison_fault(&cells[0], 1), SP_NO_FAULT);
+    CHECK_EQ_U64(sp__poison_fault(&cells[1], 1), SP_NO_FAULT);
+    CHECK_EQ_U64(words_of(&copy)[7], 7);
+    f.device->vtable->list_release(list);
+    fixture_free(&words);
+    fixture_free(&copy);
     fixture_close(&f);
 }
 

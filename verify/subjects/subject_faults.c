@@ -220,7 +220,10 @@ static sp_point submit(world *w, uint32_t stream, const sp_kernel *kernel, const
 
 static sp_use use_of(sp_storage storage, sp_access access)
 {
-    return (sp_use){.storage = storage, .bytes = sizeof(uint32_t), .access = access};
+    return (sp_use){.storage = storage,
+                    .bytes = sizeof(uint32_t),
+                    .access = access,
+                    .is_overwritten = access == SP_WRITE};
 }
 
 static sp_point write_x(world *w, uint32_t stream, const sp_kernel *kernel)

@@ -97,7 +97,10 @@ static const sp_kernel write_one_kernel = {.name = "write one", .run = write_one
 
 static sp_use use_of(sp_storage storage, sp_access access)
 {
-    return (sp_use){.storage = storage, .bytes = sizeof(uint32_t), .access = access};
+    return (sp_use){.storage = storage,
+                    .bytes = sizeof(uint32_t),
+                    .access = access,
+                    .is_overwritten = access == SP_WRITE};
 }
 
 static sp_point submit(world *w, uint32_t stream, const sp_kernel *kernel, const sp_use *uses,

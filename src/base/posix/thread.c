@@ -12,6 +12,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/heap.h"
 
 typedef struct start_record {
@@ -86,6 +87,7 @@ typedef struct guard {
 static void thread_ended(void *arg)
 {
     guard *self = arg;
+    if (sp_fork_is_child()) return; /* there are no other threads to hand anything to */
     if (self->ended(self->arg)) longjmp(self->stay, 1);
 }
 

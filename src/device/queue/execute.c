@@ -27,7 +27,7 @@ sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const sp_binding *binding = &bindings[i];
-        if (binding->poison == NULL) continue;
+        if (binding->poison == NULL || binding->is_overwritten) continue;
         /* A write that leaves part of a bad storage as it was leaves it bad, but can itself run. */
         if ((binding->access & SP_READ) == 0) continue;
         const sp_fault fault = sp__poison_fault(binding->poison, binding->epoch);
@@ -40,8 +40,7 @@ void sp__queue_clear_poison(const sp_binding *bindings, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const sp_binding *binding = &bindings[i];
-        const bool is_overwritten = binding->access == SP_WRITE && binding->covers_all;
-        if (binding->poison != NULL && is_overwritten) {
+        if (binding->poison != NULL && binding->is_overwritten) {
             sp__poison_clear(binding->poison, binding->epoch);
         }
     }

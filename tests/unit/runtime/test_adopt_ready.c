@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <streampool/command_list.h>
 #include <streampool/null_device.h>
 
 #include "base/clock.h"
@@ -169,6 +170,40 @@ TEST(a_write_of_all_that_was_submitted_before_the_failure_ends_it)
     CHECK_OK(sp_stream_release(stream));
     producer_end(&from);
     runtime_end();
+}
+
+TEST(a_list_that_overwrites_all_of_the_memory_before_it_reads_it_ends_the_failure)
+{
+    for (int i = 0; i < 4; i++) { /* all of it or a part; before the failure or after it */
+        runtime_begin();
+        producer from;
+        producer_begin(&from, true);
+        const sp_storage storage = adopt(&from, false);
+        const sp_stream stream = new_stream();
+        const sp_storage to = new_storage(64);
+        const uint8_t value = 6;
+        const sp_status status = i % 2 == 0 ? SP_OK : SP_FAILED;
+        sp_command_list list;
+        CHECK_OK(sp_command_list_create(CPU, &list));
+        const sp_storage_range filled = {storage, 0, status == SP_OK ? 64 : 32};
+        CHECK_OK(sp_command_list_fill(list, filled, &value, 1));
+        CHECK_OK(sp_command_list_copy(list, (sp_storage_range){to, 0, 64},
+                                      (sp_storage_range){storage, 0, 64}));
+        if (i >= 2) gate_open(&from.blocker);
+        if (i >= 2) CHECK_STATUS(sp_event_synchronize(from.event), SP_FAILED);
+        CHECK_OK(sp_stream_submit_list(stream, list));
+        if (i < 2) CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);
+        if (i < 2) gate_open(&from.blocker);
+        CHECK_STATUS(sp_stream_synchronize(stream), status);
+        CHECK_STATUS(host_read(storage), status);
+        CHECK_STATUS(host_read(to), status);
+        CHECK_OK(sp_command_list_release(list));
+        CHECK_OK(sp_storage_release(to));
+        CHECK_OK(sp_storage_release(storage));
+        CHECK_OK(sp_stream_release(stream));
+        producer_end(&from);
+        runtime_end();
+    }
 }
 
 TEST(a_host_access_that_writes_all_ends_the_failure)

@@ -134,6 +134,102 @@ TEST(only_a_list_that_writes_all_of_a_poisoned_storage_makes_it_good)
     runtime_end();
 }
 
+/* A list that fills the first `before` words of `words`, copies all of them to `to`, and fills the
+ * first `after`. */
+static sp_command_list list_around_a_read(const spoilt *s, sp_storage to, uint32_t before,
+                                          uint32_t after)
+{
+    sp_command_list list;
+    CHECK_OK(sp_command_list_create(s->device, &list));
+    if (before > 0) CHECK_OK(sp_command_list_fill(list, part(s->words, 0, before), &one, 4));
+    CHECK_OK(sp_command_list_copy(list, part(to, 0, 8), part(s->words, 0, 8)));
+    if (after > 0) CHECK_OK(sp_command_list_fill(list, part(s->words, 0, after), &one, 4));
+    return list;
+}
+
+TEST(a_list_that_overwrites_all_of_a_poisoned_storage_before_it_reads_it_makes_it_good)
+{
+    runtime_begin();
+    const spoilt s = spoilt_open();
+    const sp_storage to = new_storage_on(s.device, 32, false);
+    sp_command_list lists[4] = {
+        list_around_a_read(&s, to, 0, 8), /* the read comes first */
+        list_around_a_read(&s, to, 4, 0), /* some of it would be read as it was */
+        list_around_a_read(&s, to, 4, 8),
+        list_around_a_read(&s, to, 8, 4),
+    };
+    CHECK_STATUS(sp_stream_synchronize(s.stream), SP_FAILED);
+    sp_command_list onto_itself;
+    CHECK_OK(sp_command_list_create(s.device, &onto_itself));
+    CHECK_OK(sp_command_list_copy(onto_itself, part(s.words, 0, 8), part(s.words, 0, 8)));
+    CHECK_OK(sp_stream_submit_list(s.stream, onto_itself));
+    CHECK_STATUS(sp_stream_synchronize(s.stream), SP_FAILED);
+    CHECK_OK(sp_command_list_release(onto_itself));
+    for (int i = 0; i < 4; i++) {
+        const sp_status status = i < 3 ? SP_FAILED : SP_OK;
+        CHECK_OK(sp_stream_submit_list(s.stream, lists[i]));
+        CHECK_STATUS(sp_stream_synchronize(s.stream), status);
+        CHECK_STATUS(read_spoilt(&s), status);
+        CHECK_OK(sp_command_list_release(lists[i]));
+    }
+    CHECK_EQ_U64(word_at(to, 7), 1);
+    CHECK_OK(sp_storage_release(to));
+    spoilt_close(&s);
+    runtime_end();
+}
+
+TEST(parts_that_a_list_writes_before_all_of_a_storage_do_not_matter)
+{
+    runtime_begin();
+    const spoilt s = spoilt_open();
+    const sp_storage to = new_storage_on(s.device, 32, false);
+    sp_command_list list;
+    CHECK_OK(sp_command_list_create(s.device, &list));
+    CHECK_OK(sp_command_list_fill(list, part(s.words, 0, 4), &one, 4));
+    CHECK_OK(sp_command_list_fill(list, part(s.words, 0, 8), &one, 4));
+    CHECK_OK(sp_command_list_copy(list, part(to, 0, 8), part(s.words, 0, 8)));
+    CHECK_STATUS(sp_stream_synchronize(s.stream), SP_FAILED);
+    CHECK_OK(sp_stream_submit_list(s.stream, list));
+    CHECK_OK(sp_stream_synchronize(s.stream));
+    CHECK_OK(read_spoilt(&s));
+    CHECK_EQ_U64(word_at(to, 7), 1);
+    CHECK_OK(sp_command_list_release(list));
+    CHECK_OK(sp_storage_release(to));
+    spoilt_close(&s);
+    runtime_end();
+}
+
+TEST(a_list_with_a_scratch_recovers_from_a_failure_at_its_next_submission)
+{
+    runtime_begin();
+    const spoilt s = spoilt_open();
+    const sp_storage scratch = new_storage_on(s.device, 32, false);
+    const sp_storage to = new_storage_on(s.device, 32, false);
+    sp_command_list list;
+    fill(s.stream, s.words, 5); /* good again */
+    CHECK_STATUS(sp_stream_synchronize(s.stream), SP_FAILED);
+    CHECK_OK(sp_command_list_create(s.device, &list));
+    CHECK_OK(sp_command_list_copy(list, part(scratch, 0, 8), part(s.words, 0, 8)));
+    CHECK_OK(sp_command_list_copy(list, part(to, 0, 8), part(scratch, 0, 8)));
+    for (uint64_t at = 0; at < 2; at++) { /* which of the two fails */
+        sp__null_fail_command(rt_device(s.device)->dev, at);
+        CHECK_OK(sp_stream_submit_list(s.stream, list));
+        CHECK_STATUS(sp_stream_synchronize(s.stream), SP_FAILED);
+        void *data;
+        CHECK_STATUS(sp_storage_host_begin(scratch, SP_READ, &data), SP_FAILED);
+        CHECK_STATUS(sp_storage_host_begin(to, SP_READ, &data), SP_FAILED);
+        CHECK_OK(sp_stream_submit_list(s.stream, list));
+        CHECK_OK(sp_stream_synchronize(s.stream));
+        CHECK_EQ_INT(first_other(scratch, 5), -1);
+        CHECK_EQ_INT(first_other(to, 5), -1);
+    }
+    CHECK_OK(sp_command_list_release(list));
+    CHECK_OK(sp_storage_release(scratch));
+    CHECK_OK(sp_storage_release(to));
+    spoilt_close(&s);
+    runtime_end();
+}
+
 TEST(a_refused_command_changes_nothing_of_what_a_list_does)
 {
     runtime_begin();

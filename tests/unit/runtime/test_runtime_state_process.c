@@ -20,7 +20,8 @@ static bool is_silent(call_context *context)
            sp_storage_release(context->a) == SP_OK && sp_storage_release(context->b) == SP_OK &&
            sp_tensor_release(context->tensor) == SP_OK &&
            sp_command_list_release(context->list) == SP_OK && sp_thread_release_stream() == SP_OK &&
-           sp_device_close(CPU) == SP_OK && sp_shutdown() == SP_OK;
+           sp_host_free(context) == SP_OK && sp_device_close(CPU) == SP_OK &&
+           sp_shutdown() == SP_OK;
 }
 
 /* 0: all is as it should be; else which call was not. */

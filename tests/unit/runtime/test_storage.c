@@ -224,6 +224,21 @@ TEST(a_frozen_storage_is_read_and_never_written_again)
     runtime_end();
 }
 
+TEST(freezing_a_storage_that_the_thread_itself_writes_is_a_deadlock_and_freezes_nothing)
+{
+    runtime_begin();
+    const sp_storage storage = new_storage(64);
+    void *data;
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data));
+    CHECK_STATUS(sp_storage_freeze(storage), SP_DEADLOCK);
+    CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
+    fill(current_stream(), storage, 4);
+    CHECK_OK(sp_storage_freeze(storage));
+    CHECK_EQ_INT(first_other(storage, 4), -1);
+    CHECK_OK(sp_storage_release(storage));
+    runtime_end();
+}
+
 TEST(freezing_a_storage_that_a_failed_command_wrote_tells_the_failure)
 {
     runtime_begin();

@@ -82,7 +82,7 @@ typedef struct inside {
     sp_stream stream;
     sp_storage storage;
     sp_device device;
-    sp_status status[10];
+    sp_status status[11];
     sp_atomic_u32 is_done;
 } inside;
 
@@ -152,6 +152,7 @@ static void wait_for_ever(void *ctx, sp_status status)
     self->status[7] = sp_event_wait_any(&event, 1, SP_FOREVER, &which);
     self->status[8] = sp_event_wait_all(&event, 1, SP_FOREVER);
     self->status[9] = sp_stream_synchronize_for(self->stream, 0);
+    self->status[10] = sp_storage_freeze(self->storage);
     CHECK_OK(sp_event_release(event));
     raise_by_one(&self->is_done);
 }
@@ -159,6 +160,7 @@ static void wait_for_ever(void *ctx, sp_status status)
 static void expect_deadlocks(const inside *self)
 {
     for (int i = 0; i < 9; i++) CHECK_STATUS(self->status[i], SP_DEADLOCK);
+    CHECK_STATUS(self->status[10], SP_DEADLOCK);
     CHECK(self->status[9] == SP_TIMEOUT || self->status[9] == SP_DEADLOCK);
 }
 

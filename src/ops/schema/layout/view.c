@@ -33,7 +33,13 @@ sp_status sp__reshape_infer(sp_op_call *call)
     }
     uint64_t bytes;
     SP_TRY(sp__shape_bytes(&y, x->dtype, &bytes));
-    if (free_axis >= 0 && bytes > 0) y.dims[free_axis] = (int64_t)(x->bytes / bytes);
+    if (free_axis >= 0 && bytes == 0) {
+        return sp__fail(SP_MISMATCH,
+                        "shape %s cannot become one with -1 beside a dimension of 0: any size "
+                        "would fit",
+                        sp__shape_print(&x->shape).text);
+    }
+    if (free_axis >= 0) y.dims[free_axis] = (int64_t)(x->bytes / bytes);
     SP_TRY(sp__shape_bytes(&y, x->dtype, &bytes));
     if (bytes != x->bytes) {
         return sp__fail(SP_MISMATCH, "shape %s cannot become %s", sp__shape_print(&x->shape).text,

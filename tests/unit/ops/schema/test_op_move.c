@@ -256,6 +256,21 @@ TEST(reshape_takes_0_and_minus_1)
     CHECK_STATUS(reshape(14, &no, SHAPE(2, 3), (int64_t[]){INT64_MAX, 2, -1}, 3, &y), SP_EXHAUSTED);
 }
 
+TEST(reshape_refuses_minus_1_beside_a_0_where_any_size_would_fit)
+{
+    const int64_t no = 0, yes = 1;
+    sp_shape y;
+    CHECK_STATUS(reshape(14, &no, SHAPE(0, 4), (int64_t[]){0, -1}, 2, &y), SP_MISMATCH);
+    CHECK_MESSAGE("-1 beside a dimension of 0");
+    CHECK_STATUS(reshape(5, &no, SHAPE(2, 0), (int64_t[]){-1, 0}, 2, &y), SP_MISMATCH);
+    CHECK_STATUS(reshape(14, &yes, SHAPE(2, 3), (int64_t[]){0, -1}, 2, &y), SP_MISMATCH);
+    CHECK_STATUS(reshape(14, &yes, SHAPE(0, 3), (int64_t[]){3, 0, -1}, 3, &y), SP_MISMATCH);
+    CHECK_OK(reshape(14, &no, SHAPE(0, 4), (int64_t[]){-1, 4}, 2, &y));
+    CHECK_EQ_STR(sp__shape_print(&y).text, "[0,4]");
+    CHECK_OK(reshape(14, &no, SHAPE(0, 4), (int64_t[]){-1}, 1, &y));
+    CHECK_EQ_STR(sp__shape_print(&y).text, "[0]");
+}
+
 TEST(flatten_makes_two_dimensions)
 {
     static const int64_t axes[] = {0, 1, 3, -1, -3};
