@@ -28,7 +28,7 @@ static sp_status check_file(const output_files *files, uint32_t index, const cha
     return SP_OK;
 }
 
-static sp_status add_file(output_files *files, uint32_t index, const char *path)
+static sp_status add_file(output_files *files, uint32_t index, const char *path, bool is_in_folder)
 {
     TRY(check_file(files, index, path));
     output_file *grown = realloc(files->list, (files->count + (size_t)1) * sizeof *grown);
@@ -36,7 +36,7 @@ static sp_status add_file(output_files *files, uint32_t index, const char *path)
     files->list = grown;
     char *copy = strdup(path);
     if (copy == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for the path %s", path);
-    grown[files->count++] = (output_file){.index = index, .path = copy};
+    grown[files->count++] = (output_file){index, is_in_folder, copy};
     return SP_OK;
 }
 
@@ -54,7 +54,7 @@ static sp_status add_argument(sp_model model, const char *text, output_files *ou
     const char *path = "";
     const sp_status status =
         port_split(model, sp_model_find_output, "--output", text, &index, &path);
-    if (status == SP_OK) return add_file(out, index, path);
+    if (status == SP_OK) return add_file(out, index, path, false);
     /* An archive's path may hold an '='; then it is ./NAME=FILE.npz, for NAME alone is an output.
      */
     const bool is_archive = status == SP_NOT_FOUND && text_ends_in(text, ".npz");
@@ -62,7 +62,7 @@ static sp_status add_argument(sp_model model, const char *text, output_files *ou
     const char *slash = strchr(text, '/');
     if (!is_archive || (equals != NULL && (slash == NULL || slash > equals))) return status;
     TRY(output_count(model, &count));
-    for (index = 0; index < count; index++) TRY(add_file(out, index, text));
+    for (index = 0; index < count; index++) TRY(add_file(out, index, text, false));
     return SP_OK;
 }
 
@@ -79,11 +79,9 @@ static sp_status add_in_folder(sp_model model, const char *folder, uint32_t inde
     for (char *c = path + strlen(folder) + 1; *c != '\0'; c++) {
         if (*c == '/' || (unsigned char)*c < 0x20 || *c == 0x7f) *c = '_';
     }
-    const sp_status status = add_file(out, index, path);
+    const sp_status status = add_file(out, index, path, true);
     free(path);
-    if (status != SP_OK) return fail_prefix(status, "--output-dir: ");
-    out->list[out->count - 1].is_in_folder = true;
-    return SP_OK;
+    return status == SP_OK ? SP_OK : fail_prefix(status, "--output-dir: ");
 }
 
 static sp_status add_folder(sp_model model, const char *folder, output_files *out)
