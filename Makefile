@@ -7,7 +7,8 @@
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
 #   make soak       the tests with their full counts, the stress tests also with delays
 #   make coverage   line coverage of src/, at least 90 %
-#   make docs       docs/operators.md, from the table of ops
+#   make docs       docs/operators.md, from the table of ops; the manual page and the completion, from
+#                   the tables of commands
 #   make install    into PREFIX (/usr/local), below DESTDIR
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
@@ -70,6 +71,8 @@ bench: release
 
 docs: release
 	@build/release/streampool ops > docs/operators.md
+	@build/release/streampool help --man > docs/streampool.1
+	@build/release/streampool help --bash-completion > docs/streampool.bash
 
 format:
 	@scripts/check-format --fix

@@ -1,16 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of the program. Each gets its own name as argv[0] and returns the exit code. */
+/* The commands of the program, as tables: what each takes and what it says about it. Arguments are
+ * parsed by the tables (arguments.h); --help, the manual page and the completion are printed from
+ * them (help.h). */
 #ifndef SP_CLI_COMMAND_H
 #define SP_CLI_COMMAND_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes beside EXIT_SUCCESS and EXIT_FAILURE: the command line is wrong. */
 #define SP_EXIT_USAGE 2
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-int sp__command_info(int argc, char **argv);
-int sp__command_inspect(int argc, char **argv);
-int sp__command_ops(int argc, char **argv);
-int sp__command_run(int argc, char **argv);
-int sp__command_verify(int argc, char **argv);
+/* The digits of a macro's number, for texts of limits. */
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number) TEXT_OF_(number)
+
+/* What the shell completes a value with. */
+typedef enum cli_completion {
+    COMPLETE_NOTHING,
+    COMPLETE_FILE,
+    COMPLETE_FOLDER,
+    COMPLETE_DEVICE,
+    COMPLETE_COMMAND
+} cli_completion;
+
+/* Takes a value into the command's own arguments. False: it is outside of the limits. */
+typedef bool (*cli_take)(void *arguments, const char *value);
+
+typedef struct cli_option {
+    const char *name;   /* "--threads" */
+    const char *value;  /* "N"; NULL: the option has none, and `take` gets "" */
+    const char *limits; /* of the value: "a number from 1 to 1024" */
+    const char *help;   /* sentences */
+    cli_take take;
+    cli_completion completion;
+    bool is_repeatable;
+} cli_option;
+
+typedef struct cli_example {
+    const char *line; /* behind "streampool " */
+    const char *help;
+} cli_example;
+
+typedef struct cli_command {
+    const char *name;
+    const char *summary;     /* behind the name in a list */
+    const char *description; /* sentences; paragraphs are separated by \n */
+    const char *operand;     /* "MODEL"; NULL: there is none */
+    const char *operand_help;
+    cli_take take_operand; /* of each */
+    uint32_t min_operands, max_operands;
+    cli_completion operand_completion;
+    const cli_option *options; /* --help and --version belong to every command beside these */
+    size_t option_count;
+    const cli_example *examples;
+    size_t example_count;
+    int (*run)(int argc, char **argv); /* gets its own name as argv[0]; returns the exit code */
+} cli_command;
+
+extern const cli_command sp__command_help;
+extern const cli_command sp__command_info;
+extern const cli_command sp__command_inspect;
+extern const cli_command sp__command_ops;
+extern const cli_command sp__command_run;
+extern const cli_command sp__command_verify;
+
+/* All of them, in the order of lists. */
+extern const cli_command *const sp__commands[];
+extern const size_t sp__command_count;
+
+/* The command of that name, or NULL. */
+const cli_command *sp__command_find(const char *name);
 
 #endif

@@ -14,6 +14,8 @@
 #include <streampool/option.h>
 #include <streampool/runtime.h>
 
+#include "arguments.h"
+
 static bool is_option(const char *variable, size_t length)
 {
     sp_option_info info;
@@ -115,15 +117,28 @@ static void print_devices(void)
     }
 }
 
-int sp__command_info(int argc, char **argv)
+static int info_run(int argc, char **argv)
 {
-    if (argc > 1) {
-        fprintf(stderr, "streampool %s takes no arguments\n", argv[0]);
-        return SP_EXIT_USAGE;
-    }
+    int code;
+    if (!arguments_parse(&sp__command_info, argc, argv, NULL, &code)) return code;
     printf("streampool %s\n", sp_version());
     printf("processors %u\n", processor_count());
     print_devices();
     print_options();
     return EXIT_SUCCESS;
 }
+
+static const cli_example examples[] = {
+    {"info", "The devices of this machine, and all options with their values."},
+    {"info | grep STREAMPOOL_STREAMS", "The value of one option."},
+};
+
+const cli_command sp__command_info = {
+    .name = "info",
+    .summary = "this build, the machine, and all options",
+    .description = "Prints the version, the processors, the devices that can be opened, and the "
+                   "options of the library: environment variables, with their values and meanings.",
+    .examples = examples,
+    .example_count = COUNT_OF(examples),
+    .run = info_run,
+};

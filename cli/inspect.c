@@ -10,43 +10,11 @@
 
 #include <streampool/model_file.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "failure.h"
+#include "source.h"
 #include "text.h"
-
-static void print_usage(void)
-{
-    fprintf(stderr, "usage: streampool inspect MODEL [--dim NAME=SIZE]...\n"
-                    "  the plan is made for these sizes of free dimensions; those not named are "
-                    "1\n");
-}
-
-static bool parse_dim(char *text, sp_inspect_dims *dims)
-{
-    char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || dims->count == SP_INSPECT_MAX_DIMS) return false;
-    char *end;
-    const long long size = strtoll(equals + 1, &end, 10);
-    if (end == equals + 1 || *end != '\0' || size < 0) return false;
-    *equals = '\0';
-    dims->names[dims->count] = text;
-    dims->sizes[dims->count++] = size;
-    return true;
-}
-
-static bool parse_arguments(int argc, char **argv, const char **path, sp_inspect_dims *dims)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--dim") == 0) {
-            i++;
-            if (i == argc || !parse_dim(argv[i], dims)) return false;
-        } else {
-            if (*path != NULL) return false;
-            *path = argv[i];
-        }
-    }
-    return *path != NULL;
-}
 
 /* ---- the file ---- */
 
@@ -114,45 +82,78 @@ static sp_status inspect_file(const char *path, sp_model_file file)
 
 /* ---- the model ---- */
 
-static sp_status inspect_model(const char *path, const sp_inspect_dims *dims)
+static sp_status inspect_model(const model_source *source, model_arguments *arguments)
 {
     sp_model model;
-    CALL(sp_model_load(path, NULL, &model));
-    const sp_status status = sp__inspect_plan(model, dims);
+    TRY(device_arguments_open(&arguments->device));
+    TRY(source_load(source, &arguments->device.options, &model));
+    const sp_status status = sp__inspect_plan(model, arguments);
     CALL(sp_model_release(model));
     return status;
 }
 
-static sp_status inspect(const char *path, const sp_inspect_dims *dims)
+static sp_status inspect_source(const model_source *source, model_arguments *arguments)
 {
     sp_model_file file;
-    CALL(sp_model_file_open(path, &file));
-    const sp_status status = inspect_file(path, file);
+    TRY(source_open_file(source, &file));
+    const sp_status status = inspect_file(source->name, file);
     CALL(sp_model_file_release(file));
     TRY(status);
-    return inspect_model(path, dims);
+    return inspect_model(source, arguments);
 }
 
-/* The message, without the path that the library puts in front: the command is about one file. */
-static const char *message_without(const char *path)
+static sp_status inspect(model_arguments *arguments)
 {
-    const char *message = failure_message();
-    const size_t len = strlen(path);
-    const bool has_path = strncmp(message, path, len) == 0 && strncmp(message + len, ": ", 2) == 0;
-    return has_path ? message + len + 2 : message;
+    model_source source;
+    sp_status status = source_open(arguments->path, &source);
+    if (status == SP_OK) status = inspect_source(&source, arguments);
+    source_close(&source);
+    return status;
 }
 
-int sp__command_inspect(int argc, char **argv)
+/* ---- the command ---- */
+
+static const cli_option options[] = {MODEL_OPTIONS, DEVICE_OPTIONS};
+
+static const cli_example examples[] = {
+    {"inspect model.onnx", "Inputs, outputs, operators, and the plan for small inputs."},
+    {"inspect model.onnx --dim batch=8 --dim seq=128",
+     "The plan for these sizes, with its memory."},
+    {"inspect model.onnx --shape image=1x3x224x224", "The same for the shape of an input."},
+};
+
+static int inspect_run(int argc, char **argv)
 {
-    const char *path = NULL;
-    sp_inspect_dims dims = {0};
-    if (!parse_arguments(argc, argv, &path, &dims)) {
-        print_usage();
-        return SP_EXIT_USAGE;
+    model_arguments arguments = {0};
+    int code;
+    if (arguments_parse(&sp__command_inspect, argc, argv, &arguments, &code)) {
+        const sp_status status = inspect(&arguments);
+        if (status != SP_OK) {
+            fflush(stdout); /* before the message, where both go to one file */
+            failure_print(status);
+        }
+        code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     }
-    const sp_status status = inspect(path, &dims);
-    if (status == SP_OK) return EXIT_SUCCESS;
-    fflush(stdout);
-    fprintf(stderr, "streampool: %s: %s\n", sp_status_name(status), message_without(path));
-    return EXIT_FAILURE;
+    model_arguments_free(&arguments);
+    return code;
 }
+
+const cli_command sp__command_inspect = {
+    .name = "inspect",
+    .summary = "what a model holds, and its plan",
+    .description = "Prints what a file holds, what of it is not supported, and the plan for inputs "
+                   "of some sizes: the steps with their kernels, and the memory of a run. Fails "
+                   "where streampool run with the same arguments would, as far as that is known "
+                   "without a run.",
+    .operand = "MODEL",
+    .operand_help = MODEL_OPERAND_HELP,
+    .take_operand = take_model,
+    .min_operands = 1,
+    .max_operands = 1,
+    .operand_completion = COMPLETE_FILE,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .examples = examples,
+    .example_count = COUNT_OF(examples),
+    .run = inspect_run,
+};

@@ -3,18 +3,10 @@
 #ifndef SP_CLI_INSPECT_H
 #define SP_CLI_INSPECT_H
 
-#include <streampool/model.h>
+#include "inputs.h"
 
-/* Sizes of named free dimensions, as --dim NAME=SIZE gives them; the others are 1. */
-#define SP_INSPECT_MAX_DIMS 32
-typedef struct sp_inspect_dims {
-    const char *names[SP_INSPECT_MAX_DIMS];
-    int64_t sizes[SP_INSPECT_MAX_DIMS];
-    uint32_t count;
-} sp_inspect_dims;
-
-/* Makes the model's plan for these sizes and prints it. Errors: as sp_plan_create; SP_UNSUPPORTED
- * for an input whose type or shape the file does not say. */
-sp_status sp__inspect_plan(sp_model model, const sp_inspect_dims *dims);
+/* Makes the model's plan for inputs of these arguments and prints it. Errors: those of inputs_open
+ * and sp_plan_create; of a run, as far as they are known without one. */
+sp_status sp__inspect_plan(sp_model model, const model_arguments *arguments);
 
 #endif

@@ -9,50 +9,7 @@
 
 #include "failure.h"
 #include "inspect.h"
-#include "tensors.h"
 #include "text.h"
-
-/* Values of inputs up to this size may decide what the plan is. */
-#define DECIDING_BYTES 512
-
-static int64_t size_of(const sp_inspect_dims *dims, const char *name)
-{
-    for (uint32_t i = 0; i < dims->count; i++) {
-        if (strcmp(dims->names[i], name) == 0) return dims->sizes[i];
-    }
-    return 1;
-}
-
-/* The input as the plan needs it. What decides shapes is made up of zeroes, in `data`, which the
- * caller frees. */
-static sp_status set_input(const sp_port *port, const sp_inspect_dims *dims, sp_host_tensor *out)
-{
-    *out = (sp_host_tensor){.dtype = port->dtype, .rank = port->rank};
-    for (uint32_t i = 0; i < port->rank; i++) {
-        const bool is_free = port->shape[i] < 0;
-        out->shape[i] = is_free ? size_of(dims, port->dim_names[i]) : port->shape[i];
-    }
-    if (port->dtype == SP_DTYPE_NONE || !port->has_shape) {
-        return fail(SP_UNSUPPORTED, "the file does not say what input '%s' is", port->name);
-    }
-    TRY(tensor_bytes(out->dtype, out->rank, out->shape, &out->bytes));
-    if (!port->decides_shapes || out->bytes > DECIDING_BYTES) return SP_OK;
-    out->data = calloc(1, out->bytes > 0 ? out->bytes : 1);
-    if (out->data == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for input '%s'", port->name);
-    printf("  input %s decides shapes; its values are taken to be 0\n", port->name);
-    return SP_OK;
-}
-
-static sp_status make_plan(sp_model model, uint32_t count, const sp_inspect_dims *dims,
-                           sp_host_tensor *inputs, sp_plan *out)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        sp_port port;
-        CALL(sp_model_get_input(model, i, &port));
-        TRY(set_input(&port, dims, &inputs[i]));
-    }
-    return from_library(sp_plan_create(model, inputs, count, out));
-}
 
 static void print_steps(sp_plan plan, uint32_t count)
 {
@@ -84,7 +41,7 @@ static void print_parts(sp_plan plan, const sp_plan_info *info)
 
 static void print_tensor(const char *noun, const sp_host_tensor *tensor)
 {
-    printf("  %s %s: %s %s\n", noun, tensor->name, sp_dtype_name(tensor->dtype),
+    printf("  %s %s: %s %s\n", noun, show_name(tensor->name).text, sp_dtype_name(tensor->dtype),
            show_shape(tensor->rank, tensor->shape).text);
 }
 
@@ -107,18 +64,53 @@ static sp_status print_plan(sp_plan plan)
     return SP_OK;
 }
 
-sp_status sp__inspect_plan(sp_model model, const sp_inspect_dims *dims)
+/* Of shapes that a file does not say the values are made up. */
+static void print_shape_determining(const model_inputs *inputs)
 {
-    sp_model_info info;
-    sp_plan plan = {0};
-    CALL(sp_model_get_info(model, &info));
-    const uint32_t count = info.input_count;
-    sp_host_tensor *inputs = calloc((size_t)count + 1, sizeof *inputs);
-    if (inputs == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for %u inputs", count);
-    sp_status status = make_plan(model, count, dims, inputs, &plan);
-    if (status == SP_OK) status = print_plan(plan);
-    for (uint32_t i = 0; i < count; i++) free(inputs[i].data);
-    free(inputs);
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const model_input *input = &inputs->list[i];
+        const sp_host_tensor *tensor = &inputs->tensors[i];
+        if (input->is_file || !input->port.decides_shapes || tensor->data == NULL) continue;
+        const bool is_one = tensor->dtype == SP_F32 || tensor->dtype == SP_F64 ||
+                            tensor->dtype == SP_F16 || tensor->dtype == SP_BF16;
+        printf("  input %s decides shapes; its values are taken to be %d\n",
+               show_name(input->port.name).text, is_one ? 1 : 0);
+    }
+}
+
+/* What a run would be refused for: more than --max-memory. A partial plan has no end yet. */
+static sp_status check_limits(const model_inputs *inputs, sp_plan plan)
+{
+    sp_plan_info info;
+    sp_model_info model;
+    CALL(sp_plan_get_info(plan, &info));
+    CALL(sp_model_get_info(inputs->model, &model));
+    if (info.is_partial || inputs->arguments->device.options.max_run_bytes == 0) return SP_OK;
+    sp_host_tensor *outputs = calloc((size_t)model.output_count + 1, sizeof *outputs);
+    if (outputs == NULL)
+        return fail(SP_OUT_OF_MEMORY, "no memory for %u outputs", model.output_count);
+    const sp_status status = from_library(
+        sp_model_infer(inputs->model, inputs->tensors, inputs->count, outputs, model.output_count));
+    free(outputs);
+    return status;
+}
+
+static sp_status inspect_inputs(const model_inputs *inputs)
+{
+    sp_plan plan;
+    print_shape_determining(inputs);
+    CALL(sp_plan_create(inputs->model, inputs->tensors, inputs->count, &plan));
+    sp_status status = print_plan(plan);
+    if (status == SP_OK) status = check_limits(inputs, plan);
     CALL(sp_plan_release(plan));
+    return status;
+}
+
+sp_status sp__inspect_plan(sp_model model, const model_arguments *arguments)
+{
+    model_inputs inputs;
+    sp_status status = inputs_open(model, arguments, &inputs);
+    if (status == SP_OK) status = inspect_inputs(&inputs);
+    inputs_close(&inputs);
     return status;
 }

@@ -1,47 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program: finds the command that its first argument names. */
+/* The program: finds the command that its first argument names, and says at the end whether all of
+ * its output was written. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "arguments.h"
 #include "command.h"
+#include "help.h"
+#include "manual.h"
+#include "text.h"
 
-typedef struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} command;
+const cli_command *const sp__commands[] = {
+    &sp__command_help, &sp__command_info, &sp__command_inspect,
+    &sp__command_ops,  &sp__command_run,  &sp__command_verify,
+};
+const size_t sp__command_count = COUNT_OF(sp__commands);
 
-static const command commands[] = {
-    {"info", sp__command_info, "this build, the machine, and all options"},
-    {"inspect", sp__command_inspect, "what a model holds, and its plan"},
-    {"ops", sp__command_ops, "the operators, as a page of Markdown"},
-    {"run", sp__command_run, "run a model from some threads at the same time"},
-    {"verify", sp__command_verify, "run models on their test data and compare"},
+const cli_command *sp__command_find(const char *name)
+{
+    for (size_t i = 0; i < sp__command_count; i++) {
+        if (strcmp(sp__commands[i]->name, name) == 0) return sp__commands[i];
+    }
+    return NULL;
+}
+
+/* ---- help ---- */
+
+typedef struct help_arguments {
+    const cli_command *command;
+    bool is_page, is_completion;
+} help_arguments;
+
+static bool take_page(void *arguments, const char *value)
+{
+    (void)value;
+    ((help_arguments *)arguments)->is_page = true;
+    return true;
+}
+
+static bool take_completion(void *arguments, const char *value)
+{
+    (void)value;
+    ((help_arguments *)arguments)->is_completion = true;
+    return true;
+}
+
+static bool take_command(void *arguments, const char *value)
+{
+    help_arguments *out = arguments;
+    out->command = sp__command_find(value);
+    return out->command != NULL;
+}
+
+static int help_run(int argc, char **argv)
+{
+    help_arguments arguments = {0};
+    int code;
+    if (!arguments_parse(&sp__command_help, argc, argv, &arguments, &code)) return code;
+    if (arguments.is_page) manual_print_page();
+    else if (arguments.is_completion) manual_print_completion();
+    else if (arguments.command != NULL) help_print_command(arguments.command);
+    else help_print_program(stdout);
+    return EXIT_SUCCESS;
+}
+
+static const cli_option help_options[] = {
+    {.name = "--man", .help = "Print the manual page, in roff.", .take = take_page},
+    {.name = "--bash-completion",
+     .help = "Print the completion of bash, which the shell reads with source.",
+     .take = take_completion},
 };
 
-static void print_usage(FILE *out)
+static const cli_example help_examples[] = {
+    {"help run", "What streampool run takes; the same as streampool run --help."},
+    {"help --man | man -l -", "The manual page without an installation."},
+};
+
+const cli_command sp__command_help = {
+    .name = "help",
+    .summary = "what a command takes, with examples",
+    .description = "Prints the list of commands, or what one of them takes.",
+    .operand = "COMMAND",
+    .operand_help = "the name of a command, as streampool help lists them",
+    .take_operand = take_command,
+    .max_operands = 1,
+    .operand_completion = COMPLETE_COMMAND,
+    .options = help_options,
+    .option_count = COUNT_OF(help_options),
+    .examples = help_examples,
+    .example_count = COUNT_OF(help_examples),
+    .run = help_run,
+};
+
+/* ---- standard output ---- */
+
+/* A file that is opened must not become standard output: a stream that is closed at the start is
+ * opened so that its use fails. */
+static void reserve_standard_streams(void)
 {
-    fprintf(out, "usage: streampool COMMAND [ARGUMENTS]\n");
-    for (size_t i = 0; i < COUNT_OF(commands); ++i) {
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    for (int descriptor = 0; descriptor < 3; descriptor++) {
+        if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+        if (open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) return;
     }
+}
+
+/* What was printed may still fail to be written: to a full disk, or to a pipe that is closed. */
+static int finish(int code)
+{
+    const bool had_error = ferror(stdout) != 0;
+    const int error = fclose(stdout) == 0 ? 0 : errno;
+    if (error == 0 && !had_error) return code;
+    fprintf(stderr, "streampool: cannot write to standard output%s%s\n", error != 0 ? ": " : "",
+            error != 0 ? show_error(error).text : "");
+    return code == EXIT_SUCCESS ? EXIT_FAILURE : code;
+}
+
+static int run_command(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_print_program(stderr);
+        return SP_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        help_print_program(stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        help_print_version();
+        return EXIT_SUCCESS;
+    }
+    const cli_command *command = sp__command_find(argv[1]);
+    if (command != NULL) return command->run(argc - 1, argv + 1);
+    fprintf(stderr, "streampool: there is no command '%s'\n", argv[1]);
+    help_print_program(stderr);
+    return SP_EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        print_usage(stderr);
-        return SP_EXIT_USAGE;
-    }
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0) {
-        print_usage(stdout);
-        return EXIT_SUCCESS;
-    }
-    for (size_t i = 0; i < COUNT_OF(commands); ++i) {
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    }
-    fprintf(stderr, "streampool: no command '%s'\n", argv[1]);
-    print_usage(stderr);
-    return SP_EXIT_USAGE;
+    reserve_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, as a full disk is */
+    return finish(run_command(argc, argv));
 }

@@ -8,6 +8,8 @@
 
 #include <streampool/operators.h>
 
+#include "arguments.h"
+
 static const sp_dtype dtypes[] = {
 #define DTYPE(code, value, name, bytes) code,
     SP_DTYPE_LIST(DTYPE)
@@ -103,13 +105,10 @@ static void print_rows(void)
     }
 }
 
-int sp__command_ops(int argc, char **argv)
+static int ops_run(int argc, char **argv)
 {
-    (void)argv;
-    if (argc > 1) {
-        fprintf(stderr, "usage: streampool ops\n");
-        return SP_EXIT_USAGE;
-    }
+    int code;
+    if (!arguments_parse(&sp__command_ops, argc, argv, NULL, &code)) return code;
     printf("# Operators\n\n"
            "Written by `streampool ops` from the table of ops (`make docs`); a test compares the "
            "two.\n\n"
@@ -128,3 +127,17 @@ int sp__command_ops(int argc, char **argv)
     print_rows();
     return EXIT_SUCCESS;
 }
+
+static const cli_example examples[] = {
+    {"ops | grep Conv", "The versions and types of convolutions."},
+};
+
+const cli_command sp__command_ops = {
+    .name = "ops",
+    .summary = "the operators, as a page of Markdown",
+    .description = "Prints the operators that models may use, with versions, types, and the kinds "
+                   "of devices that have kernels for them.",
+    .examples = examples,
+    .example_count = COUNT_OF(examples),
+    .run = ops_run,
+};

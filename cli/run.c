@@ -12,41 +12,33 @@
 #include <streampool/device.h>
 #include <streampool/model.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "failure.h"
-#include "limits.h"
+#include "inputs.h"
+#include "outputs.h"
+#include "sizes.h"
+#include "source.h"
 #include "tensors.h"
 #include "text.h"
 
-#define MAX_PORTS 64
-/* Values of inputs up to this size may decide what the plan is. */
-#define DECIDING_BYTES 512
 #define MAX_THREADS 1024
-
-/* The NAME=FILE of one kind of option. */
-typedef struct run_files {
-    const char *names[MAX_PORTS];
-    const char *files[MAX_PORTS];
-    uint32_t count;
-} run_files;
+#define MAX_REPEAT 4294967295
 
 typedef struct run_arguments {
-    const char *path;
-    run_files inputs;
-    run_files outputs;
-    const char *device;
-    sp_model_options options;
-    uint32_t threads;
-    uint32_t repeat;
+    model_arguments model; /* first */
+    text_list outputs;     /* NAME=FILE, or FILE.npz */
+    const char *output_folder;
+    uint64_t threads;
+    uint64_t repeat;
 } run_arguments;
 
 typedef struct run_job {
     sp_model model;
-    sp_host_tensor inputs[MAX_PORTS];
-    uint32_t input_count;
-    sp_host_tensor expected[MAX_PORTS]; /* of the first run */
+    model_inputs inputs;
+    sp_host_tensor *expected; /* of the first run */
     uint32_t output_count;
-    uint32_t repeat;
+    uint64_t repeat;
     atomic_uint failures;
     atomic_uint differing;
     char message[FAILURE_BYTES]; /* of the first failure; written by the thread that counted it */
@@ -54,171 +46,145 @@ typedef struct run_job {
 
 /* ---- arguments ---- */
 
-static void print_usage(void)
+static bool take_output(void *arguments, const char *value)
 {
-    fprintf(stderr,
-            "usage: streampool run MODEL [--device NAME] [--input NAME=FILE]... "
-            "[--output NAME=FILE]... [--threads N] [--repeat K] " SP_LIMITS_USAGE "\n"
-            "  a device is cpu or cuda:N; a FILE is one array of NumPy (.npy) or one ONNX "
-            "TensorProto (.pb);\n"
-            "  inputs not given are made up; outputs are those of the first run\n" SP_LIMITS_HELP);
+    const bool is_good = has_name_and_value(value) || text_ends_in(value, ".npz");
+    return is_good && text_list_add(&((run_arguments *)arguments)->outputs, value);
 }
 
-static bool parse_count(const char *text, uint32_t max, uint32_t *out)
+static bool take_output_folder(void *arguments, const char *value)
 {
-    char *end;
-    const unsigned long value = strtoul(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || value < 1 || value > max) return false;
-    *out = (uint32_t)value;
-    return true;
+    ((run_arguments *)arguments)->output_folder = value;
+    return value[0] != '\0';
 }
 
-static bool parse_file(char *text, run_files *out)
+static bool take_threads(void *arguments, const char *value)
 {
-    char *equals = strchr(text, '=');
-    if (equals == NULL || out->count == MAX_PORTS) return false;
-    *equals = '\0';
-    out->names[out->count] = text;
-    out->files[out->count] = equals + 1;
-    out->count++;
-    return true;
+    return number_parse(value, 1, MAX_THREADS, &((run_arguments *)arguments)->threads);
 }
 
-static bool parse_arguments(int argc, char **argv, run_arguments *out)
+static bool take_repeat(void *arguments, const char *value)
 {
-    *out = (run_arguments){.device = "cpu", .threads = 1, .repeat = 1};
-    for (int i = 1; i < argc; i++) {
-        const bool has_value = i + 1 < argc;
-        const sp_limits_match limit = sp__limits_parse(argc, argv, &i, &out->options);
-        if (limit == SP_LIMITS_WRONG) return false;
-        if (limit == SP_LIMITS_TAKEN) continue;
-        if (strcmp(argv[i], "--input") == 0 && has_value) {
-            if (!parse_file(argv[++i], &out->inputs)) return false;
-        } else if (strcmp(argv[i], "--output") == 0 && has_value) {
-            if (!parse_file(argv[++i], &out->outputs)) return false;
-        } else if (strcmp(argv[i], "--device") == 0 && has_value) {
-            out->device = argv[++i];
-        } else if (strcmp(argv[i], "--threads") == 0 && has_value) {
-            if (!parse_count(argv[++i], MAX_THREADS, &out->threads)) return false;
-        } else if (strcmp(argv[i], "--repeat") == 0 && has_value) {
-            if (!parse_count(argv[++i], UINT32_MAX, &out->repeat)) return false;
-        } else if (argv[i][0] != '-' && out->path == NULL) {
-            out->path = argv[i];
-        } else {
-            return false;
-        }
-    }
-    return out->path != NULL;
+    return number_parse(value, 1, MAX_REPEAT, &((run_arguments *)arguments)->repeat);
 }
+
+static const cli_option options[] = {
+    MODEL_OPTIONS,
+    {.name = "--output",
+     .value = "NAME=FILE",
+     .limits = "an output's name and a file named " WRITABLE_FILES
+               "; or FILE.npz alone, an archive of all outputs",
+     .help = "Write an output of the first run to a file. An old file is replaced and keeps its "
+             "mode. Outputs with the same .npz file share it.",
+     .take = take_output,
+     .completion = COMPLETE_FILE,
+     .is_repeatable = true},
+    {.name = "--output-dir",
+     .value = "DIR",
+     .limits = "a folder, which is made if it is not there",
+     .help = "Write all outputs of the first run, each to DIR/NAME.npy; bf16, which NumPy does not "
+             "have, to DIR/NAME.pb.",
+     .take = take_output_folder,
+     .completion = COMPLETE_FOLDER},
+    {.name = "--threads",
+     .value = "N",
+     .limits = "a number from 1 to " TEXT_OF(MAX_THREADS),
+     .help = "How many threads run the model at the same time; 1 unless a number is given.",
+     .take = take_threads},
+    {.name = "--repeat",
+     .value = "K",
+     .limits = "a number from 1 to " TEXT_OF(MAX_REPEAT),
+     .help = "How often each thread runs the model; 1 unless a number is given.",
+     .take = take_repeat},
+    DEVICE_OPTIONS,
+};
+
+static const cli_example examples[] = {
+    {"run model.onnx --threads 8 --repeat 100",
+     "Eight threads run the model on made-up inputs; tells runs per second, and whether all runs "
+     "gave the same bits."},
+    {"run model.onnx --input image=cat.npy --output scores=scores.npy",
+     "Runs the model on a file and writes a file."},
+    {"run model.onnx --shape image=1x3x224x224 --seed 7 --output-dir out",
+     "Makes up an input of this shape and writes all outputs."},
+    {"run - --dim batch=4 <model.onnx", "Reads the model from standard input."},
+};
 
 /* ---- inputs and outputs ---- */
 
-static const char *file_of(const run_files *given, const char *name)
-{
-    for (uint32_t i = 0; i < given->count; i++) {
-        if (strcmp(given->names[i], name) == 0) return given->files[i];
-    }
-    return NULL;
-}
-
-/* What the plan depends on: files, and what is made up and small. `out` describes all inputs, with
- * the data of those that are there. */
-static sp_status load_deciding(const run_arguments *arguments, run_job *job, sp_host_tensor *out)
-{
-    for (uint32_t i = 0; i < job->input_count; i++) {
-        sp_port port;
-        CALL(sp_model_get_input(job->model, i, &port));
-        const char *file = file_of(&arguments->inputs, port.name);
-        TRY(tensor_describe(&port, &out[i]));
-        if (file != NULL) TRY(tensor_read(file, &job->inputs[i]));
-        else if (port.decides_shapes && out[i].bytes <= DECIDING_BYTES) {
-            TRY(tensor_make(&port, &job->inputs[i]));
-        } else {
-            continue;
-        }
-        out[i] = job->inputs[i];
-    }
-    return SP_OK;
-}
-
-static sp_status check_made_up(const sp_host_tensor *inputs, uint32_t count, uint64_t max_bytes)
+static sp_status check_made_up(const model_inputs *inputs, uint64_t max_bytes)
 {
     uint64_t bytes = 0; /* each has at most 2^40 */
-    for (uint32_t i = 0; i < count; i++) bytes += inputs[i].data == NULL ? inputs[i].bytes : 0;
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        bytes += inputs->tensors[i].data == NULL ? inputs->tensors[i].bytes : 0;
+    }
     if (max_bytes == 0 || bytes <= max_bytes) return SP_OK;
     return fail(SP_EXHAUSTED, "the inputs to be made up have %llu bytes; --max-memory allows %llu",
                 (unsigned long long)bytes, (unsigned long long)max_bytes);
 }
 
+static sp_status make_tensors(uint32_t count, sp_host_tensor **out)
+{
+    *out = calloc((size_t)count + 1, sizeof **out);
+    return *out != NULL ? SP_OK : fail(SP_OUT_OF_MEMORY, "no memory for %u outputs", count);
+}
+
+static void free_tensors(sp_host_tensor *tensors, uint32_t count)
+{
+    for (uint32_t i = 0; tensors != NULL && i < count; i++) tensor_free(&tensors[i]);
+    free(tensors);
+}
+
 /* A plan that is refused is refused before inputs of any size are made up. Where shapes depend on
  * values that the model computes this checks the first plan, and the run checks the others. */
-static sp_status check_plan(const run_arguments *arguments, const run_job *job,
-                            const sp_host_tensor *inputs)
+static sp_status check_plan(const run_arguments *arguments, const run_job *job)
 {
-    sp_host_tensor outputs[MAX_PORTS] = {0};
-    const sp_status status = from_library(
-        sp_model_infer(job->model, inputs, job->input_count, outputs, job->output_count));
+    sp_host_tensor *outputs;
+    TRY(make_tensors(job->output_count, &outputs));
+    const sp_status status = from_library(sp_model_infer(
+        job->model, job->inputs.tensors, job->inputs.count, outputs, job->output_count));
+    free(outputs);
     if (status != SP_OK && status != SP_UNSUPPORTED) return status;
-    return check_made_up(inputs, job->input_count, arguments->options.max_run_bytes);
+    return check_made_up(&job->inputs, arguments->model.device.options.max_run_bytes);
 }
 
 static sp_status load_inputs(const run_arguments *arguments, run_job *job)
 {
-    sp_host_tensor inputs[MAX_PORTS] = {0};
-    sp_model_info info;
-    CALL(sp_model_get_info(job->model, &info));
-    for (uint32_t i = 0; i < arguments->inputs.count; i++) {
-        uint32_t index;
-        CALL(sp_model_find_input(job->model, arguments->inputs.names[i], &index));
-    }
-    job->input_count = info.input_count;
-    job->output_count = info.output_count;
-    TRY(load_deciding(arguments, job, inputs));
-    TRY(check_plan(arguments, job, inputs));
-    for (uint32_t i = 0; i < info.input_count; i++) {
-        sp_port port;
-        if (job->inputs[i].data != NULL) continue;
-        CALL(sp_model_get_input(job->model, i, &port));
-        TRY(tensor_make(&port, &job->inputs[i]));
-    }
-    return SP_OK;
+    TRY(inputs_open(job->model, &arguments->model, &job->inputs));
+    TRY(check_plan(arguments, job));
+    return inputs_fill(&job->inputs);
 }
 
-/* Before anything runs. */
-static sp_status check_outputs(const run_files *asked, sp_model model)
+/* Ends with free_tensors, also after a failure. */
+static sp_status make_outputs(const run_job *job, sp_host_tensor **out)
 {
-    for (uint32_t i = 0; i < asked->count; i++) {
-        uint32_t index;
-        CALL(sp_model_find_output(model, asked->names[i], &index));
-        TRY(tensor_check_name(asked->files[i]));
+    sp_host_tensor *described;
+    TRY(make_tensors(job->output_count, out));
+    TRY(make_tensors(job->output_count, &described));
+    sp_status status = from_library(sp_model_infer(
+        job->model, job->inputs.tensors, job->inputs.count, described, job->output_count));
+    for (uint32_t i = 0; i < job->output_count && status == SP_OK; i++) {
+        status = tensor_room(&described[i], &(*out)[i]);
     }
-    return SP_OK;
-}
-
-static sp_status write_outputs(const run_files *asked, const run_job *job)
-{
-    for (uint32_t i = 0; i < asked->count; i++) {
-        uint32_t index;
-        CALL(sp_model_find_output(job->model, asked->names[i], &index));
-        TRY(tensor_write(asked->files[i], asked->names[i], &job->expected[index]));
-    }
-    return SP_OK;
-}
-
-static sp_status make_outputs(const run_job *job, sp_host_tensor *outputs)
-{
-    sp_host_tensor described[MAX_PORTS] = {0};
-    CALL(sp_model_infer(job->model, job->inputs, job->input_count, described, job->output_count));
-    for (uint32_t i = 0; i < job->output_count; i++) {
-        TRY(tensor_room(&described[i], &outputs[i]));
-    }
-    return SP_OK;
+    free(described);
+    return status;
 }
 
 static sp_status run_once(const run_job *job, sp_host_tensor *outputs)
 {
-    return from_library(
-        sp_model_run(job->model, job->inputs, job->input_count, outputs, job->output_count));
+    return from_library(sp_model_run(job->model, job->inputs.tensors, job->inputs.count, outputs,
+                                     job->output_count));
+}
+
+/* Sizes are chosen by the first plan; where a later one depends on values, it may refuse them. */
+static sp_status first_run(run_job *job)
+{
+    sp_status status = make_outputs(job, &job->expected);
+    if (status == SP_OK) status = run_once(job, job->expected);
+    if (status != SP_MISMATCH || !sizes_are_chosen(&job->inputs)) return status;
+    char message[FAILURE_BYTES - 64];
+    snprintf(message, sizeof message, "%s", failure_message());
+    return fail(status, "%s (with the sizes chosen; --dim and --shape give others)", message);
 }
 
 /* ---- threads ---- */
@@ -240,16 +206,16 @@ static void note_failure(run_job *job)
 static void *run_thread(void *arg)
 {
     run_job *job = arg;
-    sp_host_tensor outputs[MAX_PORTS] = {0};
-    if (make_outputs(job, outputs) != SP_OK) note_failure(job);
-    for (uint32_t i = 0; i < job->repeat && atomic_load(&job->failures) == 0; i++) {
+    sp_host_tensor *outputs = NULL;
+    if (make_outputs(job, &outputs) != SP_OK) note_failure(job);
+    for (uint64_t i = 0; i < job->repeat && atomic_load(&job->failures) == 0; i++) {
         if (run_once(job, outputs) != SP_OK) {
             note_failure(job);
         } else if (!is_equal(job, outputs)) {
             atomic_fetch_add(&job->differing, 1);
         }
     }
-    for (uint32_t i = 0; i < job->output_count; i++) tensor_free(&outputs[i]);
+    free_tensors(outputs, job->output_count);
     return NULL;
 }
 
@@ -293,33 +259,28 @@ static void print_cpu_steps(sp_model model, const sp_model_info *info)
     printf("; a run has %u segments\n", info->segment_count);
 }
 
-static sp_status run_job_all(const run_arguments *arguments, run_job *job)
+static sp_status print_outputs(const run_job *job)
 {
-    sp_model_options options = arguments->options;
-    CALL(sp_device_open(arguments->device, &options.device));
-    CALL(sp_model_load(arguments->path, &options, &job->model));
-    TRY(check_outputs(&arguments->outputs, job->model));
-    TRY(load_inputs(arguments, job));
-    TRY(make_outputs(job, job->expected));
-    TRY(run_once(job, job->expected));
-    TRY(write_outputs(&arguments->outputs, job));
-    job->repeat = arguments->repeat;
-    double seconds = 0;
-    TRY(run_threads(job, arguments->threads, &seconds));
-    if (atomic_load(&job->failures) > 0) return fail(SP_FAILED, "%s", job->message);
-
-    sp_model_info info;
-    CALL(sp_model_get_info(job->model, &info));
-    const uint64_t runs = (uint64_t)arguments->threads * arguments->repeat;
     for (uint32_t i = 0; i < job->output_count; i++) {
         sp_port port;
         CALL(sp_model_get_output(job->model, i, &port));
-        printf("output %s: %s %s\n", port.name, sp_dtype_name(job->expected[i].dtype),
+        printf("output %s: %s %s\n", show_name(port.name).text,
+               sp_dtype_name(job->expected[i].dtype),
                show_shape(job->expected[i].rank, job->expected[i].shape).text);
     }
+    return SP_OK;
+}
+
+/* After the runs. */
+static sp_status report(const run_arguments *arguments, run_job *job, double seconds)
+{
+    sp_model_info info;
+    CALL(sp_model_get_info(job->model, &info));
+    const uint64_t runs = arguments->threads * arguments->repeat;
+    TRY(print_outputs(job));
     print_cpu_steps(job->model, &info);
     printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u sessions\n",
-           arguments->threads, (unsigned long long)runs, (double)runs / seconds,
+           (unsigned)arguments->threads, (unsigned long long)runs, (double)runs / seconds,
            info.most_in_flight, info.session_count);
     const uint32_t differing = atomic_load(&job->differing);
     if (differing > 0) return fail(SP_INTERNAL, "%u runs gave other bits", differing);
@@ -327,22 +288,78 @@ static sp_status run_job_all(const run_arguments *arguments, run_job *job)
     return SP_OK;
 }
 
-int sp__command_run(int argc, char **argv)
+static sp_status run_model(const run_arguments *arguments, const output_files *files, run_job *job)
 {
-    run_arguments arguments;
-    if (!parse_arguments(argc, argv, &arguments)) {
-        print_usage();
-        return SP_EXIT_USAGE;
-    }
-    run_job *job = calloc(1, sizeof *job);
-    if (job == NULL) return EXIT_FAILURE;
-    const sp_status status = run_job_all(&arguments, job);
-    if (status != SP_OK) failure_print(status);
-    for (uint32_t i = 0; i < MAX_PORTS; i++) {
-        tensor_free(&job->inputs[i]);
-        tensor_free(&job->expected[i]);
-    }
-    sp_model_release(job->model);
-    free(job);
-    return status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    sp_model_info info;
+    double seconds = 0;
+    CALL(sp_model_get_info(job->model, &info));
+    job->output_count = info.output_count;
+    TRY(load_inputs(arguments, job));
+    TRY(first_run(job));
+    TRY(output_files_write(job->model, files, job->expected));
+    job->repeat = arguments->repeat;
+    TRY(run_threads(job, (uint32_t)arguments->threads, &seconds));
+    if (atomic_load(&job->failures) > 0) return fail(SP_FAILED, "%s", job->message);
+    return report(arguments, job, seconds);
 }
+
+static sp_status load_model(run_arguments *arguments, sp_model *out)
+{
+    model_source source;
+    TRY(device_arguments_open(&arguments->model.device));
+    sp_status status = source_open(arguments->model.path, &source);
+    if (status == SP_OK) {
+        status = source_load(&source, &arguments->model.device.options, out);
+    }
+    source_close(&source);
+    return status;
+}
+
+static sp_status run_all(run_arguments *arguments, run_job *job)
+{
+    output_files files;
+    TRY(load_model(arguments, &job->model));
+    sp_status status =
+        output_files_open(job->model, &arguments->outputs, arguments->output_folder, &files);
+    if (status == SP_OK) status = run_model(arguments, &files, job);
+    output_files_close(&files);
+    return status;
+}
+
+static int run_command(int argc, char **argv)
+{
+    run_arguments arguments = {.threads = 1, .repeat = 1};
+    int code;
+    if (arguments_parse(&sp__command_run, argc, argv, &arguments, &code)) {
+        run_job job = {0};
+        const sp_status status = run_all(&arguments, &job);
+        if (status != SP_OK) failure_print(status);
+        free_tensors(job.expected, job.output_count);
+        inputs_close(&job.inputs);
+        sp_model_release(job.model);
+        code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+    model_arguments_free(&arguments.model);
+    text_list_free(&arguments.outputs);
+    return code;
+}
+
+const cli_command sp__command_run = {
+    .name = "run",
+    .summary = "run a model from some threads at the same time",
+    .description = "Runs a model once and writes its outputs, then from some threads at the same "
+                   "time. Prints the outputs' types and shapes, runs per second, and whether every "
+                   "run gave the bits of the first one, which else is a failure. Inputs without a "
+                   "file are made up.",
+    .operand = "MODEL",
+    .operand_help = MODEL_OPERAND_HELP,
+    .take_operand = take_model,
+    .min_operands = 1,
+    .max_operands = 1,
+    .operand_completion = COMPLETE_FILE,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .examples = examples,
+    .example_count = COUNT_OF(examples),
+    .run = run_command,
+};

@@ -11,6 +11,7 @@
 #include <streampool/tensor_proto.h>
 
 #include "failure.h"
+#include "source.h"
 #include "text.h"
 
 #define ALIGNMENT 64
@@ -64,12 +65,6 @@ static sp_status tensor_init(sp_dtype dtype, uint32_t rank, const int64_t *shape
 
 /* ---- files ---- */
 
-static bool ends_in(const char *path, const char *ending)
-{
-    const size_t len = strlen(path), ending_len = strlen(ending);
-    return len >= ending_len && strcmp(path + len - ending_len, ending) == 0;
-}
-
 static const sp_device cpu; /* the zero handle */
 
 static sp_status copy_out(sp_tensor tensor, sp_host_tensor *out)
@@ -82,33 +77,94 @@ static sp_status copy_out(sp_tensor tensor, sp_host_tensor *out)
     return status;
 }
 
-sp_status tensor_read(const char *path, sp_host_tensor *out)
+/* Ends the tensor. */
+static sp_status take_out(sp_tensor tensor, sp_host_tensor *out)
 {
-    sp_tensor tensor;
-    const bool is_npy = ends_in(path, ".npy");
-    CALL(is_npy ? sp_npy_read(cpu, path, &tensor) : sp_tensor_proto_read(cpu, path, &tensor));
     const sp_status status = copy_out(tensor, out);
     CALL(sp_tensor_release(tensor));
     return status;
 }
 
-sp_status tensor_check_name(const char *path)
+sp_status tensor_read(const char *path, sp_host_tensor *out)
 {
-    if (ends_in(path, ".npy") || ends_in(path, ".pb")) return SP_OK;
-    return fail(SP_INVALID, "%s: an output's file is named .npy or .pb", path);
+    sp_tensor tensor;
+    const bool is_npy = text_ends_in(path, ".npy");
+    CALL(is_npy ? sp_npy_read(cpu, path, &tensor) : sp_tensor_proto_read(cpu, path, &tensor));
+    return take_out(tensor, out);
+}
+
+static sp_status tensor_of_bytes(const char *bytes, size_t len, sp_host_tensor *out)
+{
+    static const char npy_begin[] = "\x93NUMPY", zip_begin[] = "PK\x03\x04";
+    const bool is_npy = len >= 6 && memcmp(bytes, npy_begin, 6) == 0;
+    sp_tensor tensor;
+    if (len >= 4 && memcmp(bytes, zip_begin, 4) == 0) {
+        return fail(SP_UNSUPPORTED, "an archive is read from a file, as in --input FILE.npz");
+    }
+    CALL(is_npy ? sp_npy_read_from_memory(cpu, bytes, len, &tensor)
+                : sp_tensor_proto_read_from_memory(cpu, bytes, len, &tensor));
+    return take_out(tensor, out);
+}
+
+static sp_status tensor_read_standard_input(sp_host_tensor *out)
+{
+    void *bytes;
+    size_t len;
+    TRY(standard_input_read(&bytes, &len));
+    const sp_status status = tensor_of_bytes(bytes, len, out);
+    free(bytes);
+    return status == SP_OK ? SP_OK : fail_prefix(status, STANDARD_INPUT ": ");
+}
+
+sp_status tensor_read_named(const char *path, const char *name, sp_host_tensor *out)
+{
+    sp_tensor tensor;
+    if (is_standard_input(path)) return tensor_read_standard_input(out);
+    if (!text_ends_in(path, ".npz")) return tensor_read(path, out);
+    CALL(sp_npz_read(cpu, path, name, &tensor));
+    return take_out(tensor, out);
+}
+
+bool tensor_is_writable(const char *path)
+{
+    return text_ends_in(path, ".npy") || text_ends_in(path, ".npz") || text_ends_in(path, ".pb");
+}
+
+static sp_status take_in(const sp_host_tensor *tensor, sp_tensor *out)
+{
+    return from_library(sp_tensor_from_host(cpu, tensor->dtype, tensor->rank, tensor->shape,
+                                            tensor->data, tensor->bytes, out));
+}
+
+/* The library's message names the file only where that is at fault. */
+static sp_status written(const char *path, sp_status status)
+{
+    if (status == SP_OK || status == SP_IO) return status;
+    return fail_prefix(status, "%s: ", path);
 }
 
 sp_status tensor_write(const char *path, const char *name, const sp_host_tensor *tensor)
 {
     sp_tensor made;
-    TRY(tensor_check_name(path));
-    CALL(sp_tensor_from_host(cpu, tensor->dtype, tensor->rank, tensor->shape, tensor->data,
-                             tensor->bytes, &made));
-    const sp_status status = from_library(
-        ends_in(path, ".npy") ? sp_npy_write(path, made) : sp_tensor_proto_write(path, name, made));
+    TRY(take_in(tensor, &made));
+    const sp_status status =
+        from_library(text_ends_in(path, ".npy") ? sp_npy_write(path, made)
+                                                : sp_tensor_proto_write(path, name, made));
     CALL(sp_tensor_release(made));
-    if (status == SP_OK || status == SP_IO) return status; /* which names the file */
-    return fail_prefix(status, "%s: ", path);
+    return written(path, status);
+}
+
+sp_status tensors_write(const char *path, const char *const *names, const sp_host_tensor *tensors,
+                        uint32_t count)
+{
+    sp_tensor *made = calloc((size_t)count + 1, sizeof *made);
+    if (made == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for %u arrays", count);
+    sp_status status = SP_OK;
+    for (uint32_t i = 0; i < count && status == SP_OK; i++) status = take_in(&tensors[i], &made[i]);
+    if (status == SP_OK) status = from_library(sp_npz_write(path, names, made, count));
+    for (uint32_t i = 0; i < count; i++) sp_tensor_release(made[i]);
+    free(made);
+    return written(path, status);
 }
 
 /* ---- made up ---- */
@@ -118,24 +174,77 @@ sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out)
     return tensor_init(output->dtype, output->rank, output->shape, out);
 }
 
-sp_status tensor_describe(const sp_port *port, sp_host_tensor *out)
+/* Numerators of values in [-1, 1) with 2^bits steps up to 1, from the stream of `seed`: the mixing
+ * function of splitmix64. */
+static int64_t random_step(uint64_t seed, uint64_t index, unsigned bits)
 {
-    *out = (sp_host_tensor){.dtype = port->dtype, .rank = port->rank};
-    for (uint32_t i = 0; i < port->rank; i++) {
-        out->shape[i] = port->shape[i] < 0 ? 1 : port->shape[i];
-    }
-    return tensor_bytes(out->dtype, out->rank, out->shape, &out->bytes);
+    uint64_t z = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + index * UINT64_C(0xd1342543de82ef95);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    return (int64_t)(z >> (63 - bits)) - (INT64_C(1) << bits);
 }
 
-sp_status tensor_make(const sp_port *port, sp_host_tensor *out)
+/* k / 1024 for |k| <= 1024, which is exact. */
+static uint16_t half_of(int64_t k)
 {
-    TRY(tensor_describe(port, out));
-    TRY(data_make(out));
-    if (port->dtype != SP_F32) return SP_OK; /* zeroes */
-    float *values = out->data;
-    for (uint64_t i = 0; i < out->bytes / sizeof *values; i++) {
-        values[i] = (float)((i * 7919) % 1000) / 500.0f - 1.0f;
+    const uint32_t magnitude = (uint32_t)(k < 0 ? -k : k);
+    if (magnitude == 0) return 0;
+    const uint32_t top = 31 - (uint32_t)__builtin_clz(magnitude);
+    const uint32_t mantissa = (magnitude << (10 - top)) & 1023;
+    return (uint16_t)((k < 0 ? 0x8000u : 0u) | ((top + 5) << 10) | mantissa);
+}
+
+/* k / 128 for |k| <= 128, which is exact. */
+static uint16_t bfloat_of(int64_t k)
+{
+    const float value = (float)k / 128.0f;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+static void set_element(sp_host_tensor *tensor, uint64_t index, uint64_t seed)
+{
+    switch (tensor->dtype) {
+    case SP_F32:
+        ((float *)tensor->data)[index] = (float)random_step(seed, index, 23) * 0x1p-23f;
+        break;
+    case SP_F64:
+        ((double *)tensor->data)[index] = (double)random_step(seed, index, 52) * 0x1p-52;
+        break;
+    case SP_F16:
+        ((uint16_t *)tensor->data)[index] = half_of(random_step(seed, index, 10));
+        break;
+    case SP_BF16:
+        ((uint16_t *)tensor->data)[index] = bfloat_of(random_step(seed, index, 7));
+        break;
+    default:
+        break; /* 0 */
     }
+}
+
+sp_status tensor_make_up(sp_host_tensor *tensor, uint64_t seed)
+{
+    TRY(data_make(tensor));
+    const uint64_t count = tensor->bytes / sp_dtype_bytes(tensor->dtype);
+    for (uint64_t i = 0; i < count; i++) set_element(tensor, i, seed);
+    return SP_OK;
+}
+
+static void set_one(sp_host_tensor *tensor, uint64_t index)
+{
+    if (tensor->dtype == SP_F32) ((float *)tensor->data)[index] = 1;
+    if (tensor->dtype == SP_F64) ((double *)tensor->data)[index] = 1;
+    if (tensor->dtype == SP_F16) ((uint16_t *)tensor->data)[index] = half_of(1024);
+    if (tensor->dtype == SP_BF16) ((uint16_t *)tensor->data)[index] = bfloat_of(128);
+}
+
+sp_status tensor_make_neutral(sp_host_tensor *tensor)
+{
+    TRY(data_make(tensor));
+    const uint64_t count = tensor->bytes / sp_dtype_bytes(tensor->dtype);
+    for (uint64_t i = 0; i < count; i++) set_one(tensor, i);
     return SP_OK;
 }
 

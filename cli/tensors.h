@@ -12,11 +12,20 @@ void tensor_free(sp_host_tensor *tensor);
 /* Reads a file: .npy is an array of NumPy, any other name one ONNX TensorProto. */
 sp_status tensor_read(const char *path, sp_host_tensor *out);
 
-/* Can a file of that name be written, by its ending: .npy or .pb? Else SP_INVALID. */
-sp_status tensor_check_name(const char *path);
+/* The same; of a .npz archive the array called `name`. The path "-" is standard input, which holds
+ * a .npy file or a TensorProto. */
+sp_status tensor_read_named(const char *path, const char *name, sp_host_tensor *out);
 
-/* Writes a file as its name says. `name` is the tensor's. */
+/* Can a file of that name be written, by its ending? */
+#define WRITABLE_FILES ".npy, .npz or .pb"
+bool tensor_is_writable(const char *path);
+
+/* Writes a .npy file or a TensorProto, as the path says. `name` is the tensor's. */
 sp_status tensor_write(const char *path, const char *name, const sp_host_tensor *tensor);
+
+/* Writes a .npz archive. */
+sp_status tensors_write(const char *path, const char *const *names, const sp_host_tensor *tensors,
+                        uint32_t count);
 
 /* Room for an output that sp_model_infer has described: type, shape and size, no name. */
 sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out);
@@ -24,11 +33,13 @@ sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out);
 /* Bytes of the elements: SP_EXHAUSTED above 2^40, as in the library. */
 sp_status tensor_bytes(sp_dtype dtype, uint32_t rank, const int64_t *shape, uint64_t *out);
 
-/* What tensor_make gives, without data. */
-sp_status tensor_describe(const sp_port *port, sp_host_tensor *out);
+/* Data for a tensor that is described. Values that decide shapes: 1 if floating, as a scale that
+ * changes nothing; else 0. */
+sp_status tensor_make_neutral(sp_host_tensor *tensor);
 
-/* A tensor of the port's type with some values: free dimensions are 1. The same each time. */
-sp_status tensor_make(const sp_port *port, sp_host_tensor *out);
+/* The same with made-up values: floating-point ones in [-1, 1), others 0. The same for the same
+ * seed. */
+sp_status tensor_make_up(sp_host_tensor *tensor, uint64_t seed);
 
 /* How far apart two tensors may be: |got - want| <= absolute + relative * |want|. Integers must be
  * equal, NaN equals NaN. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { NAME_BYTES = 104, KEPT_BYTES = 48 };
 
@@ -27,6 +28,38 @@ shown_text show_name(const char *name)
         put(out.text + KEPT_BYTES, "...", 3);
         put(out.text + KEPT_BYTES + 3, name + len - KEPT_BYTES, KEPT_BYTES);
     }
+    return out;
+}
+
+/* An apostrophe inside of quotes would need more; such a name is shown as it is. */
+shown_text quote_name(const char *name)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./:,+@%";
+    const shown_text shown = show_name(name);
+    if (shown.text[strspn(shown.text, plain)] == '\0') return shown;
+    shown_text out;
+    snprintf(out.text, sizeof out.text, "'%.180s'", shown.text);
+    return out;
+}
+
+bool text_ends_in(const char *text, const char *ending)
+{
+    const size_t len = strlen(text), ending_len = strlen(ending);
+    return len >= ending_len && strcmp(text + len - ending_len, ending) == 0;
+}
+
+bool file_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+shown_text show_error(int error)
+{
+    shown_text out;
+    char text[128];
+    snprintf(out.text, sizeof out.text, "%s", strerror_r(error, text, sizeof text));
     return out;
 }
 

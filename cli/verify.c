@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool verify [--device NAME] [LIMITS] PATH...: runs every model below the paths on its test
+/* streampool verify PATH...: runs every model below the paths on its test
  * data and compares.
  *
  * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
@@ -9,6 +9,7 @@
  * (four times the difference of two correct builds), others as ONNX's own cases are. Symbolic links
  * are followed, and each folder below a path is visited once. */
 #include <dirent.h>
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +18,18 @@
 #include <streampool/device.h>
 #include <streampool/model.h>
 
+#include "arguments.h"
 #include "command.h"
+#include "device_options.h"
 #include "failure.h"
-#include "limits.h"
 #include "tensors.h"
 
 #define PATH_BYTES 4096
 #define MAX_TENSORS 64
-#define VERIFY_HELP                                                                                \
-    "  a case is a folder with model.onnx, in or below a PATH, and test_data_set_K/input_J.pb "    \
-    "and\n"                                                                                        \
-    "  output_J.pb, numbered from 0 on. A gap in the numbers fails. With fewer such files than\n"  \
-    "  outputs the first outputs are compared; the line says how many\n"
 
 typedef struct verify_run {
     sp_model_options options;
+    const tensor_tolerance *tolerance; /* of all outputs; NULL: what the case says */
     unsigned passed, failed, skipped;
 } verify_run;
 
@@ -144,10 +142,12 @@ static tensor_tolerance tolerance_of(double stated, sp_dtype dtype)
     return is_half ? (tensor_tolerance){1e-3, 1e-2} : (tensor_tolerance){1e-5, 1e-3};
 }
 
-static sp_status compare_set(const test_set *set, double stated, comparison *out)
+static sp_status compare_set(const test_set *set, const tensor_tolerance *asked, double stated,
+                             comparison *out)
 {
     for (uint32_t i = 0; i < set->output_count; i++) {
-        const tensor_tolerance tolerance = tolerance_of(stated, set->wanted[i].dtype);
+        const tensor_tolerance tolerance =
+            asked != NULL ? *asked : tolerance_of(stated, set->wanted[i].dtype);
         tensor_difference difference;
         if (tensor_compare(&set->got[i], &set->wanted[i], tolerance, &difference) != SP_OK) {
             return fail_prefix(SP_MISMATCH, "output %u: ", i);
@@ -180,7 +180,7 @@ static double stated_difference(const char *info, unsigned set_number)
 }
 
 static sp_status verify_set(sp_model model, const char *folder, const char *info,
-                            unsigned set_number, comparison *out)
+                            const tensor_tolerance *asked, unsigned set_number, comparison *out)
 {
     test_set *set = calloc(1, sizeof *set);
     if (set == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for a test set");
@@ -193,7 +193,7 @@ static sp_status verify_set(sp_model model, const char *folder, const char *info
     }
     if (status == SP_OK) status = run_set(model, set);
     const double stated = info != NULL ? 4 * stated_difference(info, set_number) : -1;
-    if (status == SP_OK) status = compare_set(set, stated, out);
+    if (status == SP_OK) status = compare_set(set, asked, stated, out);
     set_free(set);
     return status;
 }
@@ -265,7 +265,7 @@ static void verify_sets(const char *folder, sp_model model, const char *info, ve
         join(path, folder, name);
         if (!exists(path)) break;
         comparison seen = {.output_count = about.output_count};
-        const sp_status status = verify_set(model, path, info, count, &seen);
+        const sp_status status = verify_set(model, path, info, totals->tolerance, count, &seen);
         report(path, status, &seen, totals);
     }
     const sp_status status = check_last(folder, pattern, count);
@@ -368,38 +368,105 @@ static void verify_path(const char *path, verify_run *totals)
     fail_folder(path, "no folder with model.onnx and test_data_set_0 in it or below", totals);
 }
 
-/* Up to the first path; its place in *first. */
-static bool parse_options(int argc, char **argv, const char **device, sp_model_options *options,
-                          int *first)
+/* ---- the command ---- */
+
+typedef struct verify_arguments {
+    device_arguments device; /* first */
+    bool has_tolerance;
+    tensor_tolerance tolerance;
+    text_list paths;
+} verify_arguments;
+
+/* A number of 0 or more, ended by `end`. */
+static bool parse_bound(const char *text, char end, const char **behind, double *out)
 {
-    int at = 1;
-    for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
-        const sp_limits_match limit = sp__limits_parse(argc, argv, &at, options);
-        if (limit == SP_LIMITS_TAKEN) continue;
-        if (limit == SP_LIMITS_WRONG || strcmp(argv[at], "--device") != 0 || at + 1 == argc) {
-            return false;
-        }
-        *device = argv[++at];
-    }
-    *first = at;
-    return at < argc;
+    char *stop;
+    if ((text[0] < '0' || text[0] > '9') && text[0] != '.') return false; /* no sign, no nan */
+    *out = strtod(text, &stop);
+    *behind = stop + 1;
+    return stop > text && *stop == end && *out <= DBL_MAX;
 }
 
-int sp__command_verify(int argc, char **argv)
+static bool take_tolerance(void *arguments, const char *value)
+{
+    verify_arguments *out = arguments;
+    const char *rest;
+    const char *comma = strchr(value, ',');
+    out->has_tolerance = true;
+    if (!parse_bound(value, comma != NULL ? ',' : '\0', &rest, &out->tolerance.absolute)) {
+        return false;
+    }
+    return comma == NULL || parse_bound(rest, '\0', &rest, &out->tolerance.relative);
+}
+
+static bool take_path(void *arguments, const char *value)
+{
+    return value[0] != '\0' && text_list_add(&((verify_arguments *)arguments)->paths, value);
+}
+
+static const cli_option options[] = {
+    {.name = "--tolerance",
+     .value = "ABSOLUTE[,RELATIVE]",
+     .limits = "a bound, or two with a comma between them, each a decimal number of 0 or more; the "
+               "second is 0 if it is left out",
+     .help = "Elements of floating-point outputs pass if |got - expected| <= ABSOLUTE + RELATIVE * "
+             "|expected|, in place of the bounds of each case.",
+     .take = take_tolerance},
+    DEVICE_OPTIONS,
+};
+
+static const cli_example examples[] = {
+    {"verify models", "Every case in or below the folder, with a line for each set."},
+    {"verify --device cuda:0 --tolerance 1e-3,1e-2 models/bert",
+     "One case on a GPU, with bounds of your own."},
+};
+
+static int verify_run_all(verify_arguments *arguments)
 {
     verify_run totals = {0};
-    const char *device = "cpu";
-    int first;
-    if (!parse_options(argc, argv, &device, &totals.options, &first)) {
-        fprintf(stderr, "usage: streampool verify [--device NAME] " SP_LIMITS_USAGE
-                        " PATH...\n" VERIFY_HELP SP_LIMITS_HELP);
-        return SP_EXIT_USAGE;
-    }
-    if (sp_device_open(device, &totals.options.device) != SP_OK) {
-        fprintf(stderr, "streampool: %s\n", sp_last_error());
+    const sp_status status = device_arguments_open(&arguments->device);
+    if (status != SP_OK) {
+        failure_print(status);
         return EXIT_FAILURE;
     }
-    for (int i = first; i < argc; i++) verify_path(argv[i], &totals);
+    totals.options = arguments->device.options;
+    totals.tolerance = arguments->has_tolerance ? &arguments->tolerance : NULL;
+    for (uint32_t i = 0; i < arguments->paths.count; i++) {
+        verify_path(arguments->paths.texts[i], &totals);
+    }
     printf("%u passed, %u failed, %u skipped\n", totals.passed, totals.failed, totals.skipped);
     return totals.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
+
+static int verify_command(int argc, char **argv)
+{
+    verify_arguments arguments = {0};
+    int code;
+    if (arguments_parse(&sp__command_verify, argc, argv, &arguments, &code)) {
+        code = verify_run_all(&arguments);
+    }
+    text_list_free(&arguments.paths);
+    return code;
+}
+
+const cli_command sp__command_verify = {
+    .name = "verify",
+    .summary = "run models on their test data and compare",
+    .description =
+        "Runs every model below the paths on its test data and compares. A case is a "
+        "folder with model.onnx and folders test_data_set_K, each with input_J.pb and "
+        "output_J.pb, numbered from 0 on. A gap in the numbers fails. With fewer expected "
+        "files than outputs the first outputs are compared, and the line says how many. "
+        "Prints a line for each set, and fails if one of them does.",
+    .operand = "PATH",
+    .operand_help = "a folder with cases in it or below",
+    .take_operand = take_path,
+    .min_operands = 1,
+    .max_operands = UINT32_MAX,
+    .operand_completion = COMPLETE_FOLDER,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .examples = examples,
+    .example_count = COUNT_OF(examples),
+    .run = verify_command,
+};

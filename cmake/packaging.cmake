@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where: program, headers, libraries, pkg-config file, CMake package.
+# What `cmake --install` puts where: program with its manual page and completion, headers, libraries,
+# pkg-config file, CMake package.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/streampool)
 
 install(TARGETS sp_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+# The file is found by the command's name.
+install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.bash
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME streampool)
 install(TARGETS sp_shared sp_static EXPORT streampoolTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

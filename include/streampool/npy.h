@@ -5,6 +5,8 @@
 #ifndef STREAMPOOL_NPY_H
 #define STREAMPOOL_NPY_H
 
+#include <stddef.h>
+
 #include <streampool/tensor.h>
 
 SP_EXTERN_C_BEGIN
@@ -14,8 +16,13 @@ SP_EXTERN_C_BEGIN
  * SP_UNSUPPORTED. Further errors: those of sp_tensor_from_host. */
 SP_API sp_status sp_npy_read(sp_device device, const char *path, sp_tensor *out);
 
+/* The same from the bytes of a .npy file, which are not needed afterwards. */
+SP_API sp_status sp_npy_read_from_memory(sp_device device, const void *bytes, size_t len,
+                                         sp_tensor *out);
+
 /* Writes a tensor as a .npy file. Waits for the tensor. An old file of that name is replaced by the
- * whole new one, or stays. */
+ * whole new one, or stays. Symbolic links are followed; a new file has the mode that the umask
+ * leaves, a replaced one keeps its own. */
 SP_API sp_status sp_npy_write(const char *path, sp_tensor tensor);
 
 /* Gets the name of an array of a .npz file; it is valid during the call. */

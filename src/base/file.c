@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +71,68 @@ sp_status sp_file_write(const char *path, const void *bytes, size_t len)
     return status;
 }
 
-/* `beside` is a template for mkostemp. */
-static sp_status replace_through(char *beside, const char *path, const void *bytes, size_t len)
+/* ---- replacing ---- */
+
+enum { MOST_LINKS = 40, MOST_ATTEMPTS = 1000, MODE_BITS = 07777, NEW_MODE = 0666 };
+
+/* What the symbolic link `path` names, seen from where the link is. NULL without memory. */
+static char *link_target(const char *path, const char *text)
 {
-    const int descriptor = mkostemp(beside, O_CLOEXEC);
+    const char *slash = strrchr(path, '/');
+    if (text[0] == '/' || slash == NULL) return sp_strdup(text);
+    const size_t folder_len = (size_t)(slash - path) + 1;
+    const size_t text_bytes = strlen(text) + 1;
+    char *target = sp_malloc(folder_len + text_bytes);
+    if (target == NULL) return NULL;
+    memcpy(target, path, folder_len);
+    memcpy(target + folder_len, text, text_bytes);
+    return target;
+}
+
+/* The path that symbolic links lead to, whether a file is there or not. The caller frees it. */
+static sp_status resolve_links(const char *path, char **out)
+{
+    char text[PATH_MAX];
+    char *at = sp_strdup(path);
+    for (int i = 0; at != NULL && i < MOST_LINKS; i++) {
+        const ssize_t len = readlink(at, text, sizeof text - 1);
+        if (len < 0) { /* no link, or nothing yet */
+            *out = at;
+            return SP_OK;
+        }
+        text[len] = '\0';
+        char *target = link_target(at, text);
+        sp_free(at);
+        at = target;
+    }
+    if (at == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the path %s", path);
+    sp_free(at);
+    return sp__fail(SP_IO, "cannot replace %s: more than %d symbolic links", path, MOST_LINKS);
+}
+
+/* A new file beside `path`, whose name is put into `beside`. Its mode is what the umask leaves,
+ * where mkstemp would make it private. Threads and processes that replace one file at once find
+ * each other's names taken. */
+static int create_beside(const char *path, char *beside, size_t room)
+{
+    for (unsigned attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+        snprintf(beside, room, "%s.%x-%x", path, (unsigned)getpid(), attempt);
+        const int descriptor = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, NEW_MODE);
+        if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    }
+    return -1;
+}
+
+/* `old` is of the file that is replaced, NULL if there is none: its mode stays. */
+static sp_status replace_through(char *beside, size_t room, const char *path,
+                                 const struct stat *old, const void *bytes, size_t len)
+{
+    const int descriptor = create_beside(path, beside, room);
     if (descriptor < 0) return fail_with_reason("create", beside);
-    FILE *file = fdopen(descriptor, "wb");
+    FILE *file = NULL;
+    if (old == NULL || fchmod(descriptor, old->st_mode & MODE_BITS) == 0) {
+        file = fdopen(descriptor, "wb");
+    }
     if (file == NULL) {
         const sp_status status = fail_with_reason("create", beside);
         close(descriptor);
@@ -88,18 +145,33 @@ static sp_status replace_through(char *beside, const char *path, const void *byt
     return status;
 }
 
+/* `path` is no link. */
+static sp_status replace_target(const char *path, const void *bytes, size_t len)
+{
+    struct stat old;
+    const bool is_there = stat(path, &old) == 0;
+    if (is_there && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode)) {
+        return sp_file_write(path, bytes, len); /* a device or pipe stays what it is */
+    }
+    const size_t room = strlen(path) + sizeof ".12345678-12345678";
+    char *beside = sp_malloc(room);
+    if (beside == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the path %s", path);
+    const sp_status status = replace_through(
+        beside, room, path, is_there && S_ISREG(old.st_mode) ? &old : NULL, bytes, len);
+    sp_free(beside);
+    return status;
+}
+
 sp_status sp_file_replace(const char *path, const void *bytes, size_t len)
 {
-    static const char suffix[] = ".XXXXXX";
-    const size_t path_bytes = strlen(path);
-    char *beside = sp_malloc(path_bytes + sizeof suffix);
-    if (beside == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the path %s", path);
-    memcpy(beside, path, path_bytes);
-    memcpy(beside + path_bytes, suffix, sizeof suffix);
+    char *target = NULL;
     const int state = sp_cancel_defer();
-    const sp_status status = replace_through(beside, path, bytes, len);
+    sp_status status = resolve_links(path, &target);
+    if (status == SP_OK) {
+        status = replace_target(target, bytes, len);
+        sp_free(target);
+    }
     sp_cancel_restore(state);
-    sp_free(beside);
     return status;
 }
 

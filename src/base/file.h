@@ -16,7 +16,9 @@ sp_status sp_file_write(const char *path, const void *bytes, size_t len);
 
 /* The same, but whoever opens the file meanwhile finds the old one or the whole new one, also when
  * several threads or processes replace it at once: it is written beside and renamed. On failure the
- * old one is as it was. */
+ * old one is as it was. Symbolic links are followed, also to a file that is not there yet. A new
+ * file has the mode that the umask leaves of 0666, one that is replaced keeps its mode. A device or
+ * pipe of that name is written to. */
 sp_status sp_file_replace(const char *path, const void *bytes, size_t len);
 
 /* The folder that a file stands in: what is before the last slash, or ".". The caller frees it with

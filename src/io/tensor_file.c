@@ -5,11 +5,24 @@
 #include "runtime/runtime_state.h"
 #include "tensor/tensor.h"
 
-sp_status sp__tensor_file_begin(const char *path, sp_tensor *out)
+static sp_status begin(sp_tensor *out)
 {
     if (out == NULL) return sp__fail(SP_INVALID, "a new tensor needs a place for the handle");
     *out = (sp_tensor){0};
-    SP_TRY(sp__runtime_enter());
+    return sp__runtime_enter();
+}
+
+sp_status sp__tensor_bytes_begin(const void *bytes, size_t len, sp_tensor *out)
+{
+    SP_TRY(begin(out));
+    if (bytes == NULL) return sp__fail(SP_INVALID, "no bytes of a file were given");
+    if (len <= PTRDIFF_MAX) return SP_OK;
+    return sp__fail(SP_INVALID, "%zu bytes were given, which no file has", len);
+}
+
+sp_status sp__tensor_file_begin(const char *path, sp_tensor *out)
+{
+    SP_TRY(begin(out));
     return path != NULL ? SP_OK : sp__fail(SP_INVALID, "no path of a file was given");
 }
 

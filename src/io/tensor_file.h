@@ -11,6 +11,10 @@
  * sp__runtime_enter. */
 sp_status sp__tensor_file_begin(const char *path, sp_tensor *out);
 
+/* The same for a file in memory. SP_INVALID also for NULL bytes, or more than an object can have.
+ */
+sp_status sp__tensor_bytes_begin(const void *bytes, size_t len, sp_tensor *out);
+
 /* A tensor of `device` with the array's elements; the array's life ends here. Errors: those of
  * sp_tensor_from_host. */
 sp_status sp__tensor_from_array(sp_device device, sp_array *array, sp_tensor *out);

@@ -16,6 +16,13 @@ static sp_status tensor_of_bytes(sp_device device, const void *bytes, size_t len
     return sp__tensor_from_array(device, &array, out);
 }
 
+sp_status sp_tensor_proto_read_from_memory(sp_device device, const void *bytes, size_t len,
+                                           sp_tensor *out)
+{
+    SP_TRY(sp__tensor_bytes_begin(bytes, len, out));
+    return tensor_of_bytes(device, bytes, len, out);
+}
+
 sp_status sp_tensor_proto_read(sp_device device, const char *path, sp_tensor *out)
 {
     void *bytes;

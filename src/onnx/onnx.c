@@ -37,14 +37,24 @@ sp_status sp__onnx_read_opset(sp_proto proto, sp_onnx_opset *out)
     return proto.status;
 }
 
+/* Counts the outermost fields. A text, a picture or a TensorProto is called no ONNX model; one that
+ * is cut off, which has its version at the begin, is called malformed. */
+static sp_status count_fields(const sp_proto *proto, uint64_t counts[SP_PROTO_COUNTED])
+{
+    const sp_status status = sp__proto_counts(proto, counts);
+    if (status != SP_OK && counts[MODEL_IR_VERSION] > 0) return status;
+    if (status != SP_OK) return sp__fail_prefix(status, "this is no ONNX model: ");
+    if (counts[MODEL_GRAPH] == 1) return SP_OK;
+    if (counts[MODEL_GRAPH] > 1) {
+        return sp__fail(SP_CORRUPT, "malformed file: ModelProto holds more than one graph");
+    }
+    return sp__fail(SP_CORRUPT, "this is no ONNX model: it holds no graph");
+}
+
 static sp_status read_model(sp_onnx_reader *reader, sp_proto proto, sp_onnx_model *out)
 {
     uint64_t counts[SP_PROTO_COUNTED];
-    SP_TRY(sp__proto_counts(&proto, counts));
-    if (counts[MODEL_GRAPH] != 1) {
-        return sp__fail(SP_CORRUPT, "malformed file: ModelProto holds %s graph",
-                        counts[MODEL_GRAPH] == 0 ? "no" : "more than one");
-    }
+    SP_TRY(count_fields(&proto, counts));
     sp_onnx_opset *opsets = NULL;
     SP_TRY(SP_ONNX_ARRAY(reader, counts[MODEL_OPSET], opsets, &out->opset_count));
     out->opsets = opsets;

@@ -64,7 +64,7 @@ expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
 expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
     --input obs="$policy/test_data_set_1/input_0.pb" --output continuous_actions="$work/a.pb"
 expect 1 "no output 'nonsense'" "$program" run "$policy/model.onnx" --output nonsense="$work/b.pb"
-expect 1 'named .npy or .pb' "$program" run "$policy/model.onnx" --output continuous_actions="$work/b.txt"
+expect 1 'named .npy, .npz or .pb' "$program" run "$policy/model.onnx" --output continuous_actions="$work/b.txt"
 expect 1 'SP_IO' "$program" run "$policy/model.onnx" --output continuous_actions="$work/nowhere/b.npy"
 expect 1 'SP_MISMATCH' "$program" run "$policy/model.onnx" --input obs="$work/a.npy"
 echo nonsense >"$work/c.npy"

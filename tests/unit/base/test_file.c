@@ -129,6 +129,66 @@ TEST(a_file_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it)
     scratch_close(&s);
 }
 
+static unsigned mode_of(const char *path)
+{
+    struct stat info = {0};
+    CHECK_EQ_INT(stat(path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+TEST(a_new_file_has_the_mode_of_the_umask_and_a_replaced_one_keeps_its_own)
+{
+    const scratch s = scratch_open();
+    const mode_t before = umask(027);
+    CHECK_OK(sp_file_replace(s.file, "new", 3));
+    umask(before);
+    CHECK_EQ_INT(mode_of(s.file), 0640);
+    REQUIRE_EQ_INT(chmod(s.file, 0604), 0);
+    CHECK_OK(sp_file_replace(s.file, "newer", 5));
+    CHECK_EQ_INT(mode_of(s.file), 0604);
+    scratch_close(&s);
+}
+
+TEST(a_symbolic_link_stays_and_its_target_is_replaced)
+{
+    const scratch s = scratch_open();
+    char link[128], folder[128], target[192];
+    struct stat info;
+    snprintf(link, sizeof link, "%s/link", s.folder);
+    snprintf(folder, sizeof folder, "%s/inner", s.folder);
+    snprintf(target, sizeof target, "%s/target", folder);
+    REQUIRE_OK(sp_folder_create(folder));
+    REQUIRE_EQ_INT(symlink("inner/target", s.file), 0); /* relative, and to nothing yet */
+    REQUIRE_EQ_INT(symlink(s.file, link), 0);
+    for (size_t len = 1; len < 3; len++) {
+        CHECK_OK(sp_file_replace(link, "xyz", len));
+        REQUIRE_EQ_INT(stat(target, &info), 0);
+        CHECK_EQ_INT(info.st_size, (int64_t)len);
+    }
+    REQUIRE_EQ_INT(lstat(link, &info), 0);
+    CHECK(S_ISLNK(info.st_mode));
+    CHECK_EQ_U64(count_files(folder), 1);
+    CHECK_EQ_INT(unlink(link), 0);
+    CHECK_EQ_INT(unlink(target), 0);
+    CHECK_EQ_INT(rmdir(folder), 0);
+    scratch_close(&s);
+}
+
+TEST(a_circle_of_links_is_an_error_and_a_device_is_written_to)
+{
+    const scratch s = scratch_open();
+    REQUIRE_EQ_INT(symlink(s.file, s.file), 0);
+    CHECK_STATUS(sp_file_replace(s.file, "x", 1), SP_IO);
+    CHECK_MESSAGE("symbolic links");
+    REQUIRE_EQ_INT(unlink(s.file), 0);
+    REQUIRE_EQ_INT(symlink("/dev/null", s.file), 0);
+    CHECK_OK(sp_file_replace(s.file, "x", 1));
+    struct stat info;
+    REQUIRE_EQ_INT(stat("/dev/null", &info), 0);
+    CHECK(S_ISCHR(info.st_mode));
+    scratch_close(&s);
+}
+
 static void replace_or_read(void *arg, uint32_t index)
 {
     const scratch *s = arg;

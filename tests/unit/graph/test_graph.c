@@ -196,10 +196,16 @@ TEST(files_without_their_parts_are_refused)
 {
     const sp_graph *graph;
     CHECK_STATUS(sp__graph_load("", 0, &graph), SP_CORRUPT);
-    CHECK_MESSAGE("holds no graph");
+    CHECK_MESSAGE("no ONNX model: it holds no graph");
     CHECK_STATUS(sp__graph_load(NULL, 0, &graph), SP_CORRUPT);
     CHECK_STATUS(sp__graph_load(NULL, 5, &graph), SP_INVALID);
     CHECK_STATUS(sp__graph_load("this is no model at all", 23, &graph), SP_CORRUPT);
+    CHECK_MESSAGE("no ONNX model");
+    CHECK_STATUS(sp__graph_load("some text or picture", 20, &graph), SP_CORRUPT);
+    CHECK_MESSAGE("no ONNX model");
+    /* A version, and a graph that is cut off. */
+    CHECK_STATUS(sp__graph_load("\x08\x08\x3a\x7fgraph", 9, &graph), SP_CORRUPT);
+    CHECK_MESSAGE("malformed file: ModelProto field 7");
     writer no_opset = {0}, inner = {0};
     add_input(&inner, "x", 1, (int64_t[]){1}, 1);
     add_node(&inner, make_node("Relu", "x", "y"));

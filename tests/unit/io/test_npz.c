@@ -123,6 +123,32 @@ static void note_name(void *ctx, const char *name)
     strncat(self->text, ";", sizeof self->text - strlen(self->text) - 1);
 }
 
+TEST(a_file_in_memory_is_read_as_one_with_a_name)
+{
+    const folder self = folder_make();
+    const int16_t values[3] = {7, -8, 9};
+    int16_t back[3] = {0};
+    sp_tensor tensor, read;
+    void *bytes = NULL;
+    size_t len = 0;
+    REQUIRE_OK(sp_tensor_from_host((sp_device){0}, SP_I16, 1, (int64_t[]){3}, values, sizeof values,
+                                   &tensor));
+    REQUIRE_OK(sp_npy_write(self.file, tensor));
+    REQUIRE_OK(sp_file_read(self.file, &bytes, &len));
+    REQUIRE_OK(sp_npy_read_from_memory((sp_device){0}, bytes, len, &read));
+    CHECK_OK(sp_tensor_read(read, back, sizeof back));
+    CHECK_EQ_MEM(back, values, sizeof back);
+    CHECK_OK(sp_tensor_release(read));
+    CHECK_STATUS(sp_npy_read_from_memory((sp_device){0}, bytes, len - 1, &read), SP_CORRUPT);
+    CHECK_EQ_U64(read.bits, 0);
+    CHECK_STATUS(sp_npy_read_from_memory((sp_device){0}, NULL, 3, &read), SP_INVALID);
+    CHECK_STATUS(sp_npy_read_from_memory((sp_device){0}, bytes, SIZE_MAX, &read), SP_INVALID);
+    CHECK_STATUS(sp_npy_read_from_memory((sp_device){0}, bytes, len, NULL), SP_INVALID);
+    sp_free(bytes);
+    CHECK_OK(sp_tensor_release(tensor));
+    folder_remove(&self);
+}
+
 TEST(an_archive_of_another_program_is_read_by_name)
 {
     runtime_begin();

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/macros.h"
 #include "support/test.h"
@@ -70,6 +71,31 @@ TEST(every_dtype_is_written_and_read_again)
         CHECK_OK(sp_tensor_release(read));
         CHECK_OK(sp_tensor_release(tensor));
     }
+    folder_remove(&f);
+}
+
+TEST(a_file_in_memory_is_read_as_one_with_a_name)
+{
+    const folder f = folder_make();
+    const unsigned char data[6] = {1, 2, 3, 4, 5, 6};
+    unsigned char back[6] = {0};
+    const sp_tensor tensor = tensor_make(SP_U8, shape23, data);
+    sp_tensor read;
+    void *bytes = NULL;
+    size_t len = 0;
+    CHECK_OK(sp_tensor_proto_write(f.file, "t", tensor));
+    REQUIRE_OK(sp_file_read(f.file, &bytes, &len));
+    REQUIRE_OK(sp_tensor_proto_read_from_memory(cpu, bytes, len, &read));
+    CHECK_OK(sp_tensor_read(read, back, sizeof back));
+    CHECK_EQ_MEM(back, data, sizeof back);
+    CHECK_OK(sp_tensor_release(read));
+    CHECK_STATUS(sp_tensor_proto_read_from_memory(cpu, bytes, len - 1, &read), SP_CORRUPT);
+    CHECK_EQ_U64(read.bits, 0);
+    CHECK_STATUS(sp_tensor_proto_read_from_memory(cpu, NULL, 3, &read), SP_INVALID);
+    CHECK_STATUS(sp_tensor_proto_read_from_memory(cpu, bytes, SIZE_MAX, &read), SP_INVALID);
+    CHECK_STATUS(sp_tensor_proto_read_from_memory(cpu, bytes, len, NULL), SP_INVALID);
+    sp_free(bytes);
+    CHECK_OK(sp_tensor_release(tensor));
     folder_remove(&f);
 }
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of commands that load models: the device, and what bounds a run. */
+#ifndef SP_CLI_DEVICE_OPTIONS_H
+#define SP_CLI_DEVICE_OPTIONS_H
+
+#include <streampool/model.h>
+
+#include "command.h"
+
+/* The first member of a command's arguments. */
+typedef struct device_arguments {
+    const char *device; /* NULL: cpu */
+    sp_model_options options;
+} device_arguments;
+
+bool take_device(void *arguments, const char *value);
+bool take_max_memory(void *arguments, const char *value);
+bool take_max_trips(void *arguments, const char *value);
+
+/* Their rows of a command's table. */
+/* clang-format off */
+#define DEVICE_OPTIONS                                                                             \
+    {.name = "--device", .value = "NAME", .limits = "cpu, cuda:N or null",                         \
+     .help = "The device that the model is loaded on; cpu unless one is given.",                   \
+     .take = take_device, .completion = COMPLETE_DEVICE},                                          \
+    {.name = "--max-memory", .value = "BYTES",                                                     \
+     .limits = "a number from 1 to 2^63 - 1, or one followed by K, M or G",                        \
+     .help = "A run that would take more for its arena, its outputs and what it keeps between its "\
+             "parts is refused.",                                                                  \
+     .take = take_max_memory},                                                                     \
+    {.name = "--max-trips", .value = "N", .limits = "a number from 1 to 2^63 - 1",                 \
+     .help = "A run that goes more often through bodies of Loop and Scan, all of them together, "  \
+             "fails.",                                                                             \
+     .take = take_max_trips}
+/* clang-format on */
+
+/* Opens the device for `options`. */
+sp_status device_arguments_open(device_arguments *arguments);
+
+#endif
