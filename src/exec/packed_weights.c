@@ -197,7 +197,8 @@ static void end_packing(sp_packed_weights *table, const sp_packed_request *reque
     sp_mutex_lock(&table->lock);
     table->packers--;
     /* Another packer, which did not wait either, may have been quicker. */
-    if (batch != NULL && !find_all_locked(table, request, out)) {
+    const bool is_there = find_all_locked(table, request, out);
+    if (batch != NULL && (!is_there || SP_PLANTED(keep_second_copy))) {
         add_batch_locked(table, batch);
         (void)find_all_locked(table, request, out);
         batch = NULL;
