@@ -24,7 +24,7 @@ typedef struct sp_packed_copy sp_packed_copy;
 typedef struct sp_packed_weights {
     const sp_graph *graph; /* NULL: not initialised */
     sp_mutex lock;
-    sp_cond changed; /* a packer has ended */
+    sp_cond changed;                             /* a packer has ended */
     sp_packed_copy **copies SP_GUARDED_BY(lock); /* lists, by weight */
     sp_packed_batch *batches SP_GUARDED_BY(lock);
     uint32_t packers SP_GUARDED_BY(lock);

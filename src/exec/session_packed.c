@@ -21,8 +21,8 @@ static void mark_needed(const sp_compiled *compiled, uint32_t first, bool *is_ne
 }
 
 /* The copies on one device; `first` is 0 for the model's device, 1 for cpu beside it. */
-static sp_status get_copies(const sp_compiled *compiled, uint32_t first,
-                            sp_packed_weights *table, bool may_wait, sp_memory **out)
+static sp_status get_copies(const sp_compiled *compiled, uint32_t first, sp_packed_weights *table,
+                            bool may_wait, sp_memory **out)
 {
     const uint32_t count = compiled->plan->packing_count;
     bool *is_needed = sp_calloc(count, sizeof *is_needed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph keeps of a file: the weights that something reads, as they are, and attributes, which
- * move out of the file's tables. */
+/* What a graph keeps of a file: the weights that something reads, as they are, and attributes,
+ * which move out of the file's tables. */
 #include <string.h>
 
 #include "base/error.h"

@@ -9,8 +9,9 @@
  *
  * A run gives one memory for each input and output and an arena of `arena_bytes`, and executes the
  * steps in order; a step sees the writes of those before it. Inputs, weights, packed weights and
- * constants are only read. Outputs may be read by later steps after they have been written. No alignment is needed but
- * that of the elements, for inputs and outputs; the arena starts at a multiple of 64. */
+ * constants are only read. Outputs may be read by later steps after they have been written. No
+ * alignment is needed but that of the elements, for inputs and outputs; the arena starts at a
+ * multiple of 64. */
 #ifndef SP_PLAN_PLAN_H
 #define SP_PLAN_PLAN_H
 
@@ -45,8 +46,8 @@ typedef struct sp_plan_step {
     const char *node_name, *op_name;
 } sp_plan_step;
 
-/* A weight in the layout that kernels want. It depends on nothing else, so one copy serves all plans
- * and runs; whoever runs the plan makes it, since the plan has no memory. */
+/* A weight in the layout that kernels want. It depends on nothing else, so one copy serves all
+ * plans and runs; whoever runs the plan makes it, since the plan has no memory. */
 typedef struct sp_packing {
     uint32_t weight;     /* of the graph */
     sp_kernel_id kernel; /* lays it out: reads the weight, writes the copy */

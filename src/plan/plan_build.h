@@ -24,7 +24,7 @@ typedef struct sp_plan_value {
     bool is_laid_out;    /* it has its offset */
     sp_place_kind where; /* of one that is not computed */
     uint32_t index;
-    uint32_t root; /* the value whose bytes these are: itself, or what it is a view of */
+    uint32_t root;    /* the value whose bytes these are: itself, or what it is a view of */
     uint32_t packing; /* of a constant: the newest packing of it, or SP_NO_PACKING */
     /* The rest is about roots that are computed. */
     uint32_t output;                /* the output that is its memory, or SP_NO_OUTPUT */

@@ -42,8 +42,8 @@ static sp_status add_packing(sp_plan_builder *builder, sp_plan_value *value, sp_
     return SP_OK;
 }
 
-static sp_status find_or_add(sp_plan_builder *builder, sp_plan_value *value,
-                             const sp_packing *what, uint32_t *index)
+static sp_status find_or_add(sp_plan_builder *builder, sp_plan_value *value, const sp_packing *what,
+                             uint32_t *index)
 {
     for (uint32_t i = value->packing; i != SP_NO_PACKING; i = builder->packings[i].next) {
         if (!sp__packing_equal(&builder->packings[i].what, what)) continue;

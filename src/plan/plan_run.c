@@ -78,9 +78,8 @@ static sp_status pack_all(const sp_graph_plan *plan, void **packed)
     for (uint32_t i = 0; i < plan->packing_count && status == SP_OK; i++) {
         const sp_packing *packing = &plan->packings[i];
         packed[i] = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)packing->bytes);
-        status = packed[i] != NULL
-                     ? sp__packing_run(plan->graph, packing, plan->kernels, packed[i])
-                     : sp__fail(SP_OUT_OF_MEMORY, "no memory to pack a weight");
+        status = packed[i] != NULL ? sp__packing_run(plan->graph, packing, plan->kernels, packed[i])
+                                   : sp__fail(SP_OUT_OF_MEMORY, "no memory to pack a weight");
     }
     sp_fpenv_leave(before);
     return status;

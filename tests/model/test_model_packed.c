@@ -130,7 +130,8 @@ static void run_here_or_in_function(void *arg, uint32_t index)
     else run_in_function(arg);
 }
 
-/* Those inside wait for no other thread: in the worst case each makes a copy, of which one stays. */
+/* Those inside wait for no other thread: in the worst case each makes a copy, of which one stays.
+ */
 TEST(first_runs_inside_and_outside_of_host_functions_share_the_copies)
 {
     small_load load;

@@ -72,8 +72,8 @@ static void world_end(world *w)
     runtime_end();
 }
 
-static sp_status get(world *w, const sp_graph_plan *plan, sp_device device,
-                     const bool *is_needed, sp_memory *out)
+static sp_status get(world *w, const sp_graph_plan *plan, sp_device device, const bool *is_needed,
+                     sp_memory *out)
 {
     static const bool all[MOST_PACKINGS] = {true, true, true, true, true, true, true, true};
     CHECK(plan->packing_count <= MOST_PACKINGS);
@@ -220,8 +220,7 @@ TEST(threads_that_ask_at_the_same_time_get_the_same_copies)
         crowd c = {.w = &w};
         test_threads(8, get_all, &c);
         for (uint32_t t = 1; t < 8; t++) {
-            CHECK(memcmp(c.copies[t], c.copies[0], w.plan->packing_count * sizeof(sp_memory)) ==
-                  0);
+            CHECK(memcmp(c.copies[t], c.copies[0], w.plan->packing_count * sizeof(sp_memory)) == 0);
         }
         sp__packed_weights_deinit(&w.table);
         REQUIRE_OK(sp__packed_weights_init(&w.table, w.graph));
