@@ -54,10 +54,10 @@ sp_status sp__compiled_pack(sp_compiled *compiled, sp_packed_weights *table, boo
     }
     compiled->host_packed = sp_calloc(count, sizeof *compiled->host_packed);
     if (compiled->host_packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    /* What an op asks for and its steps do not read, of tensors without elements, is on neither. */
     for (uint32_t i = 0; i < count; i++) {
-        const bool is_on_device = compiled->packed[i].device != NULL;
-        compiled->host_packed[i] =
-            is_on_device ? compiled->packed[i].host : compiled->cpu_packed[i].host;
+        const bool is_on_cpu = compiled->packed[i].device == NULL && compiled->cpu_packed != NULL;
+        compiled->host_packed[i] = (is_on_cpu ? compiled->cpu_packed : compiled->packed)[i].host;
     }
     return SP_OK;
 }

@@ -95,6 +95,18 @@ TEST(plans_that_were_evicted_find_the_copies_again)
     CHECK_OK(sp_model_release(load.model));
 }
 
+TEST(a_plan_without_rows_packs_nothing)
+{
+    small_load load;
+    small_load_init(&load);
+    load.model = small_model(NULL);
+    CHECK_OK(small_run_rows(load.model, load.x, 0, load.want));
+    CHECK_EQ_U64(model_info_of(load.model).packed_bytes, 0);
+    run_own_rows(&load, 1);
+    CHECK_EQ_U64(model_info_of(load.model).packed_bytes, SMALL_PACKED);
+    CHECK_OK(sp_model_release(load.model));
+}
+
 /* ---- host functions ---- */
 
 static void run_inside(void *ctx, sp_status status)
