@@ -12,11 +12,13 @@
 
 #define ACTION_INPUTS 48
 #define ACTION_OUTPUTS 12
+#define MOST_PACKINGS 8
 
 typedef struct model_run {
     sp_model model;
     const sp_graph_plan *plan;
     void *arena;
+    void *packed[MOST_PACKINGS];
     float input[ACTION_INPUTS];
     float output[ACTION_OUTPUTS];
 } model_run;
@@ -43,9 +45,22 @@ static void run_kernels(void *ctx, uint64_t count)
     void *outputs[1] = {run->output};
     bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
-        is_right &= sp__plan_run_reference(run->plan, inputs, outputs, run->arena) == SP_OK;
+        is_right &=
+            sp__plan_run_packed(run->plan, inputs, outputs, run->arena, run->packed) == SP_OK;
     }
     bench_check(is_right, "the kernels");
+}
+
+static void pack_weights(model_run *run)
+{
+    const sp_graph_plan *plan = run->plan;
+    bench_check(plan->packing_count <= MOST_PACKINGS, "few packings");
+    for (uint32_t i = 0; i < plan->packing_count; i++) {
+        const sp_packing *packing = &plan->packings[i];
+        run->packed[i] = sp_aligned_malloc(64, packing->bytes);
+        bench_check(sp__packing_run(plan->graph, packing, plan->kernels, run->packed[i]) == SP_OK,
+                    "sp__packing_run");
+    }
 }
 
 void bench_model(void)
@@ -65,11 +80,13 @@ void bench_model(void)
     const sp_plan_request request = {.inputs = &input, .input_count = 1};
     bench_check(sp__plan_compile(graph, &request, &run.plan) == SP_OK, "sp__plan_compile");
     run.arena = sp_aligned_malloc(64, run.plan->arena_bytes);
+    pack_weights(&run);
     const bench_pair pair = bench_pair_ns(run_model, run_kernels, &run);
     /* The same kernels beside themselves: what a round costs beyond its neighbour's kernels. */
     const bench_figure figure = bench_shifted(pair.extra, pair.peer.median);
     bench_print("model_run_policy_go1", &figure, "its kernels", pair.peer.median,
                 pair.peer.median + 1000);
+    for (uint32_t i = 0; i < MOST_PACKINGS; i++) sp_free(run.packed[i]);
     sp_free(run.arena);
     sp__plan_free(run.plan);
     sp__graph_free(graph);

@@ -33,9 +33,9 @@ typedef struct sp_model_options {
      * arena of its plan and its outputs, those that are left out too; where a run goes through
      * several plans, what it keeps between them and the arena of the plan that computes. Checked
      * when a plan is made, before its memory is taken, and when a value between two plans is made.
-     * Inputs and weights do not count, nor constants that are computed ahead of runs (256 MiB at
-     * most when the file is loaded, and as much for each plan), nor the copies of inputs and
-     * outputs that a device with memory of its own needs. */
+     * Inputs and weights, packed or not, do not count, nor constants that are computed ahead of
+     * runs (256 MiB at most when the file is loaded, and as much for each plan), nor the copies of
+     * inputs and outputs that a device with memory of its own needs. */
     uint64_t max_run_bytes;
     /* Most times that one run may go through bodies of Loop and Scan, all of them together; zero:
      * as STREAMPOOL_LOOP_TRIPS says, 2^30 by default. */
@@ -77,8 +77,8 @@ typedef struct sp_model_info {
     uint32_t input_count;
     uint32_t output_count;
     uint32_t node_count;
-    uint32_t opset; /* of ONNX's own domain; 0: the file names none */
-    uint64_t weight_bytes;
+    uint32_t opset;        /* of ONNX's own domain; 0: the file names none */
+    uint64_t weight_bytes; /* as the file has them */
     sp_device device;
     uint64_t runs;           /* that have begun */
     uint32_t plan_count;     /* sets of input shapes that are compiled now */
@@ -93,6 +93,9 @@ typedef struct sp_model_info {
     uint32_t step_count;     /* launches of a kernel in a run */
     uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
     uint32_t segment_count;  /* parts of a run, in turns on the device and on cpu; 1: all on it */
+    /* Copies of weights in the layouts that kernels want, on all devices. The first plan that needs
+     * one makes it, for all plans; they end with the model. */
+    uint64_t packed_bytes;
 } sp_model_info;
 
 /* Counts and figures of the model; those that change are read one by one. */

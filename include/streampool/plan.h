@@ -54,7 +54,7 @@ typedef struct sp_plan_info {
     uint32_t buffer_count;   /* places in the arena */
     uint64_t arena_bytes;    /* that each run takes */
     uint64_t constant_bytes; /* computed when the plan is compiled, shared by its runs */
-    uint64_t weight_bytes;   /* of the model, shared by all plans */
+    uint64_t weight_bytes;   /* of the model as the file has them, shared by all plans */
     /* A partial plan is the first of several that a run goes through: shapes, branches or loops
      * follow from values that the run computes. It ends before its stops. */
     bool is_partial;

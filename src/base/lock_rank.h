@@ -53,6 +53,8 @@
       "the checker's clocks and histories (only with STREAMPOOL_CHECK=1)")                         \
     X(LEAF, PLAN_CACHE, "sp_plan_cache.lock", "exec/plan_cache.h",                                 \
       "builds that are going on, beginnings and ends of plans")                                    \
+    X(LEAF, PACKED_WEIGHTS, "sp_packed_weights.lock", "exec/packed_weights.h",                     \
+      "packed weights of a model, packers that are at it")                                         \
     X(LEAF, COMPILED, "sp_compiled.lock", "exec/session.h",                                        \
       "idle sessions of a plan, the wait queue for one")                                           \
     X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "the wait queue for a run slot")   \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model inside the library: the graph, its weights on the device, its plans. Immutable after the
- * load but for the plan cache and the counters; internally synchronised. */
+ * load but for the plan cache, the packed weights and the counters; internally synchronised. */
 #ifndef SP_EXEC_MODEL_OBJECT_H
 #define SP_EXEC_MODEL_OBJECT_H
 
@@ -14,7 +14,8 @@ typedef struct sp_rt_model {
     SP_CACHE_ALIGNED sp_object object;
     const sp_graph *graph;
     sp_rt_device *device;
-    sp_upload weights;
+    sp_upload weights; /* as the file has them */
+    sp_packed_weights packed;
     sp_plan_cache plans;
     sp_run_limits limits;
     /* Figures for sp_model_get_info; they order nothing. */

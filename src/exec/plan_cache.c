@@ -218,7 +218,7 @@ static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *requ
 /* Outside of every lock: a build takes long, and builds of other keys go on beside it. What it
  * makes stands in the place, which is the builder's alone. */
 static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, const sp_plan_key *key,
-                       sp_plan_place *place)
+                       bool may_wait, sp_plan_place *place)
 {
     sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
     const size_t bytes = key->count * sizeof *place->words;
@@ -229,14 +229,15 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
     place->words = sp_malloc(bytes);
     if (place->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
     memcpy(place->words, key->words, bytes);
+    SP_TRY(sp__compiled_pack(place->compiled, cache->packed, may_wait));
     return sp__compiled_prepare(place->compiled);
 }
 
 /* What there is of it goes, if the build failed. */
 static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
-                                const sp_plan_key *key, sp_plan_place *place)
+                                const sp_plan_key *key, bool may_wait, sp_plan_place *place)
 {
-    const sp_status status = build(cache, request, key, place);
+    const sp_status status = build(cache, request, key, may_wait, place);
     if (status == SP_OK) return SP_OK;
     const leavings left = {place->compiled, place->words};
     place->compiled = NULL;
@@ -262,7 +263,7 @@ static sp_status build_private(sp_plan_cache *cache, const sp_plan_request *requ
     if (place == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     memset(place, 0, sizeof *place);
     place->is_private = true;
-    const sp_status status = build_or_clear(cache, request, key, place);
+    const sp_status status = build_or_clear(cache, request, key, false, place);
     if (status != SP_OK) {
         private_free(place);
         return status;
@@ -328,7 +329,7 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
 
     leavings_free(&left);
     sp_delay_point();
-    const sp_status status = build_or_clear(cache, request, key, place);
+    const sp_status status = build_or_clear(cache, request, key, may_wait, place);
 
     sp_mutex_lock(&cache->lock);
     end_building_locked(cache, &mine);

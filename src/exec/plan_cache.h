@@ -40,7 +40,8 @@ typedef struct sp_plan_cache {
     const sp_graph *graph;
     sp_rt_device *device;
     const sp_memory *weights;
-    uint64_t max_run_bytes; /* no plan is kept whose run would take more; 0: any number */
+    sp_packed_weights *packed; /* the model's; may be NULL if no plan has packings */
+    uint64_t max_run_bytes;    /* no plan is kept whose run would take more; 0: any number */
     uint32_t place_count;
     sp_plan_place *places;
     /* Hash of the plan in each place, or 0. Written under the lock, by look-ups only compared:

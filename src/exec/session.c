@@ -127,6 +127,7 @@ void sp__compiled_destroy(sp_compiled *compiled)
     sp__upload_free(compiled->device, &compiled->constants);
     sp__upload_free(compiled->cpu, &compiled->cpu_weights);
     sp__upload_free(compiled->cpu, &compiled->cpu_constants);
+    sp__compiled_unpack(compiled);
     sp__segments_free(&compiled->segments);
     sp__plan_free(compiled->plan);
     sp_mutex_deinit(&compiled->lock);

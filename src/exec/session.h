@@ -9,6 +9,7 @@
 #define SP_EXEC_SESSION_H
 
 #include "device/command.h"
+#include "exec/packed_weights.h"
 #include "exec/staging.h"
 #include "exec/upload.h"
 #include "exec/wait_queue.h"
@@ -41,6 +42,10 @@ struct sp_compiled {
      * there are none. */
     sp_rt_device *cpu;
     sp_upload cpu_weights, cpu_constants;
+    /* Packed weights, by packing of the plan: as steps on the device and on cpu find them (NULL if
+     * there are none), and for runs on the calling thread. */
+    sp_memory *packed, *cpu_packed;
+    void **host_packed;
     char **labels; /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);
@@ -56,6 +61,11 @@ struct sp_compiled {
 /* Takes the plan over, also when it fails. */
 sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
                               const sp_memory *weights, sp_compiled **out);
+/* Finds the plan's packed weights in the model's table, which makes those that are missing. Before
+ * sp__compiled_prepare. `may_wait` is false for callers that must not wait for other threads.
+ * Errors: SP_OUT_OF_MEMORY; the executable can only be destroyed then. */
+sp_status sp__compiled_pack(sp_compiled *compiled, sp_packed_weights *table, bool may_wait);
+void sp__compiled_unpack(sp_compiled *compiled);
 /* No session is out. */
 void sp__compiled_destroy(sp_compiled *compiled);
 

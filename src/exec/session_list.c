@@ -62,6 +62,10 @@ static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
         bound.memory = r->is_on_cpu ? &compiled->cpu_weights.memories[binding->index]
                                     : &compiled->weights[binding->index];
         break;
+    case SP_PLACE_PACKED:
+        bound.memory = r->is_on_cpu ? &compiled->cpu_packed[binding->index]
+                                    : &compiled->packed[binding->index];
+        break;
     case SP_PLACE_CONSTANT:
         bound.memory = r->is_on_cpu ? &compiled->cpu_constants.memories[binding->index]
                                     : &compiled->constants.memories[binding->index];

@@ -133,5 +133,6 @@ sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
 {
     const sp_block *arena = session->arena;
     void *memory = arena != NULL ? (char *)arena->slab->memory.host + arena->offset : NULL;
-    return sp__plan_run_reference(session->compiled->plan, inputs, outputs, memory);
+    return sp__plan_run_packed(session->compiled->plan, inputs, outputs, memory,
+                               session->compiled->host_packed);
 }

@@ -13,6 +13,7 @@ static sp_status room_for(const sp_weight *weights, uint32_t count, uint64_t *ou
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
+        if (weights[i].is_only_packed) continue;
         if (!sp_size_add(bytes, weights[i].bytes, &bytes) ||
             !sp_size_add(bytes, ALIGNMENT, &bytes)) {
             return sp__fail(SP_EXHAUSTED, "the weights have more bytes than can be counted");
@@ -32,6 +33,7 @@ static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32
     SP_TRY(sp__allocator_take(&device->allocator, bytes, NULL, &out->block));
     char *next = (char *)out->block->slab->memory.host + out->block->offset;
     for (uint32_t i = 0; i < count; i++) {
+        if (weights[i].is_only_packed) continue;
         if (weights[i].bytes > 0) memcpy(next, weights[i].data, weights[i].bytes);
         out->memories[i].host = next;
         next += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -43,11 +45,13 @@ sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t co
 {
     *out = (sp_upload){.memories = sp_calloc(count, sizeof *out->memories)};
     if (out->memories == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+    const bool is_shared = device->dev->vtable->staging_create == NULL;
     for (uint32_t i = 0; i < count; i++) {
-        out->memories[i] =
-            (sp_memory){.device = device->dev, .bytes = weights[i].bytes, .host = weights[i].data};
+        out->memories[i] = (sp_memory){.device = device->dev,
+                                       .bytes = weights[i].bytes,
+                                       .host = is_shared ? weights[i].data : NULL};
     }
-    if (device->dev->vtable->staging_create == NULL) return SP_OK;
+    if (is_shared) return SP_OK;
     const sp_status status = copy_all(device, weights, count, out);
     if (status != SP_OK) sp__upload_free(device, out);
     return status;

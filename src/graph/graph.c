@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading: read the file's tables, import, mark live, fold, join, pack, keep what plans need. */
+/* Loading: read the file's tables, import, mark live, fold, join, keep what plans need. */
 #include "graph/graph.h"
 
 #include <string.h>
@@ -77,7 +77,7 @@ static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
     SP_TRY(sp__graph_mark_deciding(builder));
     SP_TRY(sp__graph_fold(builder));
     SP_TRY(sp__graph_fold_norms(builder));
-    SP_TRY(sp__graph_pack(builder));
+    SP_TRY(sp__graph_keep_weights(builder));
     return sp__graph_keep_attributes(builder);
 }
 

@@ -4,7 +4,8 @@
  *
  * Loading refuses what cannot run whatever the shapes are (unknown ops, wrong counts, cycles,
  * duplicate names), drops nodes that no output needs, computes nodes whose inputs are all constant,
- * makes normalisations parts of convolutions, and packs weights. Shapes are left to plans.
+ * and makes normalisations parts of convolutions. Shapes are left to plans. Weights stay as
+ * the file has them; plans say in which layouts their kernels want them.
  *
  * Calls of functions of the file's own are replaced by the functions' nodes, named "call/node".
  *
@@ -31,11 +32,12 @@
 #define SP_NO_WEIGHT UINT32_MAX
 #define SP_NO_REGION UINT32_MAX
 
-/* A constant, 64-byte aligned, owned by the graph: an initializer or a folded value as it is, or
- * the packed form of one. */
+/* A constant, 64-byte aligned, owned by the graph: an initializer as the file has it, or a folded
+ * value. */
 typedef struct sp_weight {
     void *data;
     uint64_t bytes;
+    bool is_only_packed; /* no step of any plan reads it in this layout (sp__lower_pack) */
 } sp_weight;
 
 typedef struct sp_graph_value {
@@ -44,7 +46,7 @@ typedef struct sp_graph_value {
     bool is_default;  /* a constant that a run may override */
     sp_dtype dtype;
     sp_shape shape;
-    uint32_t weight; /* of a constant that is needed unpacked */
+    uint32_t weight; /* of a constant that something reads, or SP_NO_WEIGHT */
 } sp_graph_value;
 
 /* What an input or output of a body is, as far as the file says. */
@@ -98,16 +100,7 @@ typedef struct sp_graph_node {
     bool is_folded;            /* its outputs are constants, unless a default is overridden */
     uint32_t region;           /* the branch or body that it stands in, or SP_NO_REGION */
     const sp_graph_body *body; /* of a Loop or Scan, or NULL */
-    /* Inputs 1 and on as the op's `pack` laid them out, or SP_NO_WEIGHT. */
-    uint32_t packed_weights[SP_OP_PACKED_INPUTS];
 } sp_graph_node;
-
-/* The weight that is input `index` in the op's own layout, or SP_NO_WEIGHT. */
-static inline uint32_t sp__graph_packed(const sp_graph_node *node, uint32_t index)
-{
-    const bool is_one = index >= 1 && index <= SP_OP_PACKED_INPUTS;
-    return is_one ? node->packed_weights[index - 1] : SP_NO_WEIGHT;
-}
 
 /* An input or output of the model, as the file declares it. */
 typedef struct sp_graph_port {
@@ -133,7 +126,7 @@ typedef struct sp_graph {
     uint32_t value_count, node_count, region_count, weight_count;
     uint32_t input_count, default_count, output_count;
     uint32_t max_operands; /* most inputs, or outputs, that any node has */
-    uint64_t weight_bytes; /* of all weights */
+    uint64_t weight_bytes; /* of all weights, as the file has them */
     int64_t ir_version;
     uint32_t opset; /* of ONNX's own domain; 0: the file names none */
     const char *producer;

@@ -143,8 +143,8 @@ sp_status sp__graph_fold(sp_graph_builder *builder);
 /* Makes each BatchNormalization that can be a part of the Conv before it. After folding. */
 sp_status sp__graph_fold_norms(sp_graph_builder *builder);
 
-/* Packs weights, then drops the ones that nobody reads unpacked. */
-sp_status sp__graph_pack(sp_graph_builder *builder);
+/* Drops the weights that nothing reads; marks those that are read packed only. */
+sp_status sp__graph_keep_weights(sp_graph_builder *builder);
 
 /* Copies the attributes that plans need out of the file's tables. */
 sp_status sp__graph_keep_attributes(sp_graph_builder *builder);

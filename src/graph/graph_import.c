@@ -222,7 +222,6 @@ sp_status sp__graph_import_node(sp_graph_builder *builder, const sp_onnx_node *f
     int64_t version = 0;
     sp_graph_node made = {.region = builder->scope->region};
     sp_graph_node *node = &made;
-    for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) node->packed_weights[i] = SP_NO_WEIGHT;
     SP_TRY(sp__graph_node_name(builder, file, &node->name));
     sp_status status = sp__graph_opset_version(builder, file->domain, &version);
     if (status == SP_OK) status = sp__op_find(file->domain, file->op_type, version, &node->op);

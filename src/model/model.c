@@ -115,6 +115,7 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .session_count = sp__plan_cache_sessions(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
         .part_count = sp_load_relaxed(&model->last_parts),
+        .packed_bytes = sp_load_relaxed(&model->packed.bytes),
     };
     sp_plan_place *newest = sp__plan_cache_newest(&model->plans);
     if (newest != NULL) {

@@ -88,20 +88,3 @@ sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_arra
     }
     return status;
 }
-
-sp_status sp__evaluate_pack_plan(const sp_op_call *call, uint32_t input, sp_lowering *lowering,
-                                 uint64_t *bytes)
-{
-    *bytes = 0;
-    sp__lowering_reset(lowering);
-    SP_TRY(call->op->pack(call, input, lowering));
-    if (lowering->dispatch_count > 0) *bytes = lowering->scratch_bytes[0];
-    return SP_OK;
-}
-
-sp_status sp__evaluate_pack(const sp_op_call *call, const sp_lowering *lowering,
-                            const sp_kernel *kernels, void *out)
-{
-    operands all = {.call = call, .scratch = {out}};
-    return sp__lowering_run(lowering, kernels, place_operand, &all);
-}

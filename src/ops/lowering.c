@@ -90,6 +90,22 @@ void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes
     sp__lower_bind(dispatch, (sp_operand){SP_OPERAND_PACKED, index, false, bytes});
 }
 
+sp_status sp__lower_pack(const sp_op_call *call, uint32_t index, sp_lowering *lowering,
+                         uint64_t *bytes)
+{
+    *bytes = 0;
+    sp__lowering_reset(lowering);
+    if (call->op->pack == NULL || index < 1 || index > SP_OP_PACKED_INPUTS) return SP_OK;
+    SP_TRY(call->op->pack(call, index, lowering));
+    if (lowering->dispatch_count == 0) return SP_OK;
+    const sp_dispatch *dispatch = &lowering->dispatches[0];
+    SP_ASSERT(lowering->dispatch_count == 1 && dispatch->binding_count == 2);
+    SP_ASSERT(dispatch->bindings[0].kind == SP_OPERAND_INPUT);
+    SP_ASSERT(dispatch->bindings[1].kind == SP_OPERAND_SCRATCH);
+    *bytes = lowering->scratch_bytes[0];
+    return SP_OK;
+}
+
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes)
 {
     SP_ASSERT(lowering->scratch_count < SP_LOWERING_MAX_SCRATCH);

@@ -64,6 +64,11 @@ void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, 
 /* Input `index` as the op's `pack` lays it out, in `bytes` bytes. */
 void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes);
 
+/* How the op wants constant input `index` laid out: one dispatch that reads the input and writes a
+ * scratch of *bytes, empty and 0 if as it is. */
+sp_status sp__lower_pack(const sp_op_call *call, uint32_t index, sp_lowering *lowering,
+                         uint64_t *bytes);
+
 /* A new scratch of `bytes`; its number. */
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes);
 

@@ -24,7 +24,7 @@ typedef struct sp_op_value {
     sp_shape shape;
     uint64_t bytes;
     const void *data; /* the elements, if they are known before the run; NULL otherwise */
-    bool is_packed;   /* a constant that the op's `pack` has laid out once for all plans */
+    bool is_packed;   /* a constant that dispatches find as the op's `pack` lays it out */
     int64_t number;   /* of an output: room for the one integer that a shape rule knows */
 } sp_op_value;
 
@@ -76,8 +76,8 @@ typedef struct sp_op {
     sp_status (*lower)(const sp_op_call *call, sp_lowering *lowering);
 
     /* NULL, or: emits the one dispatch that lays out constant input `input`, from 1 to
-     * SP_OP_PACKED_INPUTS, as `lower` wants it. Depends on that input and the attributes only.
-     * Emits nothing if the input is better left as it is. */
+     * SP_OP_PACKED_INPUTS, as `lower` wants it: it reads the input and writes a scratch. Depends on
+     * that input and the attributes only. Emits nothing if the input is better left as it is. */
     sp_status (*pack)(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 } sp_op;
 

@@ -112,6 +112,7 @@ static void free_builder(sp_plan_builder *builder)
     sp__plan_part_free(builder);
     sp_free(builder->values);
     sp_free(builder->steps);
+    sp_free(builder->packings);
     sp_free(builder->operands);
     sp_free(builder->arrays);
 }
@@ -122,6 +123,7 @@ static sp_status build(sp_plan_builder *builder)
     SP_TRY(sp__plan_part_begin(builder));
     SP_TRY(sp__plan_record(builder));
     SP_TRY(sp__plan_part_end(builder));
+    SP_TRY(sp__plan_finish_packings(builder));
     if (!builder->request->is_unfused) SP_TRY(sp__plan_fuse(builder));
     return sp__plan_place(builder);
 }

@@ -8,9 +8,10 @@
  * where, and its outputs are what the rest needs of it.
  *
  * A run gives one memory for each input and output and an arena of `arena_bytes`, and executes the
- * steps in order; a step sees the writes of those before it. Inputs, weights and constants are only
- * read. Outputs may be read by later steps after they have been written. No alignment is needed but
- * that of the elements, for inputs and outputs; the arena starts at a multiple of 64. */
+ * steps in order; a step sees the writes of those before it. Inputs, weights, packed weights and
+ * constants are only read. Outputs may be read by later steps after they have been written. No
+ * alignment is needed but that of the elements, for inputs and outputs; the arena starts at a
+ * multiple of 64. */
 #ifndef SP_PLAN_PLAN_H
 #define SP_PLAN_PLAN_H
 
@@ -20,6 +21,7 @@ typedef enum sp_place_kind {
     SP_PLACE_INPUT,    /* the run's input `index`: graph inputs, then overridden defaults */
     SP_PLACE_OUTPUT,   /* the run's output `index` */
     SP_PLACE_WEIGHT,   /* the graph's weights[index] */
+    SP_PLACE_PACKED,   /* what the plan's packings[index] makes */
     SP_PLACE_CONSTANT, /* the plan's constants[index] */
     SP_PLACE_ARENA
 } sp_place_kind;
@@ -44,6 +46,17 @@ typedef struct sp_plan_step {
     const char *node_name, *op_name;
 } sp_plan_step;
 
+/* A weight in the layout that kernels want. It depends on nothing else, so one copy serves all
+ * plans and runs; whoever runs the plan makes it, since the plan has no memory. */
+typedef struct sp_packing {
+    uint32_t weight;     /* of the graph */
+    sp_kernel_id kernel; /* lays it out: reads the weight, writes the copy */
+    uint32_t grid[3];
+    uint32_t constant_bytes;
+    const void *constants; /* 16-byte aligned */
+    uint64_t bytes;        /* of the copy, which begins at a multiple of 64 */
+} sp_packing;
+
 typedef struct sp_plan_tensor {
     const char *name;
     uint32_t value; /* of the graph */
@@ -66,8 +79,10 @@ typedef struct sp_graph_plan {
     const sp_plan_step *steps;
     const sp_plan_tensor *inputs, *outputs;
     const sp_weight *constants; /* folded for these shapes */
+    const sp_packing *packings; /* no two are equal */
     const sp_plan_lifetime *lifetimes;
     uint32_t step_count, input_count, output_count, constant_count, lifetime_count;
+    uint32_t packing_count;
     uint64_t arena_bytes;
     /* All of the model unless one of these is true. */
     bool is_part;          /* begins elsewhere than the model, or ends elsewhere */
@@ -127,11 +142,23 @@ typedef struct sp_run_limits {
  * naming both numbers. */
 sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes);
 
+/* Do both make the same of one weight? */
+bool sp__packing_equal(const sp_packing *a, const sp_packing *b);
+
+/* Makes what a packing of the graph describes at `out`, with kernels of the CPU. Needs the FP state
+ * of kernels (sp_fpenv_enter). */
+sp_status sp__packing_run(const sp_graph *graph, const sp_packing *packing,
+                          const sp_kernel *kernels, void *out);
+
 /* Executes a plan on the calling thread, the plain way: what every other way of running it must
  * equal bit for bit. `inputs` and `outputs` in the plan's order; `arena` may be NULL if the plan
- * needs none. */
+ * needs none. Packs weights for this one run. */
 sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *inputs,
                                  void *const *outputs, void *arena);
+
+/* The same with the plan's packed weights, in the order of its packings. */
+sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inputs,
+                              void *const *outputs, void *arena, void *const *packed);
 
 /* Does the plan keep its invariants? Bindings within their memories, no overlap of living values,
  * nothing read before it is written. For tests and debug builds; SP_INTERNAL says what is broken.

@@ -9,6 +9,7 @@
 
 #define SP_NO_STEP UINT32_MAX
 #define SP_NO_OUTPUT UINT32_MAX
+#define SP_NO_PACKING UINT32_MAX
 
 /* A value of the graph, or (behind those) a scratch of one node. */
 typedef struct sp_plan_value {
@@ -23,7 +24,8 @@ typedef struct sp_plan_value {
     bool is_laid_out;    /* it has its offset */
     sp_place_kind where; /* of one that is not computed */
     uint32_t index;
-    uint32_t root; /* the value whose bytes these are: itself, or what it is a view of */
+    uint32_t root;    /* the value whose bytes these are: itself, or what it is a view of */
+    uint32_t packing; /* of a constant: the newest packing of it, or SP_NO_PACKING */
     /* The rest is about roots that are computed. */
     uint32_t output;                /* the output that is its memory, or SP_NO_OUTPUT */
     uint32_t first_step, last_step; /* SP_NO_STEP: none */
@@ -42,7 +44,13 @@ typedef struct sp_plan_delays {
     uint32_t node_capacity, stop_capacity, asked_capacity;
 } sp_plan_delays;
 
-/* Bindings of recorded steps: SP_PLACE_WEIGHT is final; SP_PLACE_ARENA means "the root value
+/* A packing that steps have asked for, and the one of the same value before it. */
+typedef struct sp_plan_packing {
+    sp_packing what;
+    uint32_t next; /* or SP_NO_PACKING */
+} sp_plan_packing;
+
+/* Bindings of recorded steps: SP_PLACE_PACKED is final; SP_PLACE_ARENA means "the root value
  * `index`, wherever it will be". */
 typedef struct sp_plan_builder {
     sp_graph_plan *plan;
@@ -54,6 +62,9 @@ typedef struct sp_plan_builder {
     uint32_t step_capacity;
     sp_weight *constants; /* grows */
     uint32_t constant_capacity;
+    sp_plan_packing *packings; /* grows; copied into the plan at the end */
+    uint32_t packing_count, packing_capacity;
+    uint32_t packed[SP_OP_PACKED_INPUTS]; /* packings of the node at hand, inputs 1 and on */
     uint64_t folded_work;
     const sp_graph_body *body; /* whose nodes are recorded */
     bool *is_needed;           /* by node of the body; NULL: all that are live */
@@ -69,6 +80,16 @@ typedef struct sp_plan_builder {
 
 /* Values of inputs, overrides and constants, then a step for every dispatch. */
 sp_status sp__plan_record(sp_plan_builder *builder);
+
+/* ---- plan_packing.c ---- */
+
+/* Which inputs of the node its op wants packed: marks them in the call's `inputs`, notes their
+ * packings in builder->packed. */
+sp_status sp__plan_pack_inputs(sp_plan_builder *builder, const sp_graph_node *node,
+                               const sp_op_call *call, sp_op_value *inputs);
+
+/* After the recording: the packings become the plan's. */
+sp_status sp__plan_finish_packings(sp_plan_builder *builder);
 
 /* ---- plan_part.c ---- */
 

@@ -11,33 +11,41 @@
 #include "ops/lowering.h"
 #include "plan/plan.h"
 
+/* The memory of one run. */
+typedef struct run_places {
+    const void *const *inputs;
+    void *const *outputs;
+    void *const *packed;
+    void *arena;
+} run_places;
+
 /* Kernels take what they read and what they write in one array of pointers. */
-static void *place(const sp_graph_plan *plan, const sp_plan_binding *binding,
-                   const void *const *inputs, void *const *outputs, void *arena)
+static void *place(const sp_graph_plan *plan, const sp_plan_binding *binding, const run_places *run)
 {
     switch (binding->where) {
     case SP_PLACE_INPUT:
-        return (void *)(uintptr_t)inputs[binding->index];
+        return (void *)(uintptr_t)run->inputs[binding->index];
     case SP_PLACE_OUTPUT:
-        return outputs[binding->index];
+        return run->outputs[binding->index];
     case SP_PLACE_WEIGHT:
         return plan->graph->weights[binding->index].data;
+    case SP_PLACE_PACKED:
+        return run->packed[binding->index];
     case SP_PLACE_CONSTANT:
         return plan->constants[binding->index].data;
     case SP_PLACE_ARENA:
-        return arena == NULL ? NULL : (char *)arena + binding->offset;
+        return run->arena == NULL ? NULL : (char *)run->arena + binding->offset;
     }
     return NULL;
 }
 
-static sp_status run_steps(const sp_graph_plan *plan, const void *const *inputs,
-                           void *const *outputs, void *arena)
+static sp_status run_steps(const sp_graph_plan *plan, const run_places *run)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         void *bindings[SP_MAX_BINDINGS];
         for (uint32_t i = 0; i < step->binding_count; i++) {
-            bindings[i] = place(plan, &step->bindings[i], inputs, outputs, arena);
+            bindings[i] = place(plan, &step->bindings[i], run);
         }
         const sp_status status = sp__kernel_run_grid(&plan->kernels[step->kernel], step->grid,
                                                      bindings, step->constants);
@@ -48,20 +56,55 @@ static sp_status run_steps(const sp_graph_plan *plan, const void *const *inputs,
     return SP_OK;
 }
 
-sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *inputs,
-                                 void *const *outputs, void *arena)
+sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inputs,
+                              void *const *outputs, void *arena, void *const *packed)
 {
     if (arena == NULL && plan->arena_bytes > 0) {
         return sp__fail(SP_INVALID, "the plan needs an arena of %" PRIu64 " bytes",
                         plan->arena_bytes);
     }
+    const run_places run = {.inputs = inputs, .outputs = outputs, .packed = packed, .arena = arena};
     const sp_fpenv before = sp_fpenv_enter();
-    const sp_status status = run_steps(plan, inputs, outputs, arena);
+    const sp_status status = run_steps(plan, &run);
     sp_fpenv_leave(before);
     return status;
 }
 
+/* With `packed` zeroed before: on an error the caller frees what is there. */
+static sp_status pack_all(const sp_graph_plan *plan, void **packed)
+{
+    sp_status status = SP_OK;
+    const sp_fpenv before = sp_fpenv_enter();
+    for (uint32_t i = 0; i < plan->packing_count && status == SP_OK; i++) {
+        const sp_packing *packing = &plan->packings[i];
+        packed[i] = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, (size_t)packing->bytes);
+        status = packed[i] != NULL ? sp__packing_run(plan->graph, packing, plan->kernels, packed[i])
+                                   : sp__fail(SP_OUT_OF_MEMORY, "no memory to pack a weight");
+    }
+    sp_fpenv_leave(before);
+    return status;
+}
+
+sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *inputs,
+                                 void *const *outputs, void *arena)
+{
+    void **packed = sp_calloc(plan->packing_count, sizeof *packed);
+    if (packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to run a plan");
+    sp_status status = pack_all(plan, packed);
+    if (status == SP_OK) status = sp__plan_run_packed(plan, inputs, outputs, arena, packed);
+    for (uint32_t i = 0; i < plan->packing_count; i++) sp_free(packed[i]);
+    sp_free((void *)packed);
+    return status;
+}
+
 /* ---- the check ---- */
+
+/* Devices with memory of their own have no weight there that is only read packed. */
+static uint64_t weight_bytes(const sp_graph *graph, uint32_t index)
+{
+    const bool is_there = index < graph->weight_count && !graph->weights[index].is_only_packed;
+    return is_there ? graph->weights[index].bytes : 0;
+}
 
 static uint64_t place_bytes(const sp_graph_plan *plan, const sp_plan_binding *binding)
 {
@@ -71,9 +114,9 @@ static uint64_t place_bytes(const sp_graph_plan *plan, const sp_plan_binding *bi
     case SP_PLACE_OUTPUT:
         return binding->index < plan->output_count ? plan->outputs[binding->index].bytes : 0;
     case SP_PLACE_WEIGHT:
-        return binding->index < plan->graph->weight_count
-                   ? plan->graph->weights[binding->index].bytes
-                   : 0;
+        return weight_bytes(plan->graph, binding->index);
+    case SP_PLACE_PACKED:
+        return binding->index < plan->packing_count ? plan->packings[binding->index].bytes : 0;
     case SP_PLACE_CONSTANT:
         return binding->index < plan->constant_count ? plan->constants[binding->index].bytes : 0;
     case SP_PLACE_ARENA:

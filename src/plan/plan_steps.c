@@ -66,7 +66,8 @@ static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
                                              .root = index,
                                              .output = SP_NO_OUTPUT,
                                              .first_step = SP_NO_STEP,
-                                             .in_place = SP_NO_VALUE};
+                                             .in_place = SP_NO_VALUE,
+                                             .packing = SP_NO_PACKING};
     return SP_OK;
 }
 
@@ -91,8 +92,11 @@ static sp_status make_values(sp_plan_builder *builder)
     for (uint32_t i = 0; i < graph->value_count; i++) {
         const sp_graph_value *from = &graph->values[i];
         sp_plan_value *value = &builder->values[i];
-        *value = (sp_plan_value){
-            .root = i, .output = SP_NO_OUTPUT, .first_step = SP_NO_STEP, .in_place = SP_NO_VALUE};
+        *value = (sp_plan_value){.root = i,
+                                 .output = SP_NO_OUTPUT,
+                                 .first_step = SP_NO_STEP,
+                                 .in_place = SP_NO_VALUE,
+                                 .packing = SP_NO_PACKING};
         if (!from->is_constant) continue;
         value->is_there = true;
         value->dtype = from->dtype;
@@ -151,7 +155,6 @@ static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
         inputs[i].shape = value->shape;
         inputs[i].bytes = value->bytes;
         inputs[i].data = value->data;
-        inputs[i].is_packed = sp__graph_packed(node, i) != SP_NO_WEIGHT && !value->is_tainted;
     }
     return sp__graph_node_call(node, inputs, outputs);
 }
@@ -177,10 +180,8 @@ static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
     return true;
 }
 
-/* Also of a weight that steps read packed, the plain form is what is here to compute with. */
 static sp_status fold(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
 {
-    for (uint32_t i = 0; i < node->input_count; i++) builder->operands[i].is_packed = false;
     SP_TRY(sp__evaluate(call, builder->kernels, builder->arrays));
     sp_status status = SP_OK;
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -196,7 +197,7 @@ static sp_status fold(sp_plan_builder *builder, const sp_graph_node *node, const
     return status;
 }
 
-/* The value (or the final place of a packed weight) behind an operand. */
+/* The value, or the packing, behind an operand. */
 static sp_plan_binding bind_operand(const sp_plan_builder *builder, const sp_graph_node *node,
                                     const sp_operand *operand, uint32_t first_scratch)
 {
@@ -213,8 +214,8 @@ static sp_plan_binding bind_operand(const sp_plan_builder *builder, const sp_gra
         binding.index = first_scratch + operand->index;
         break;
     case SP_OPERAND_PACKED:
-        binding.where = SP_PLACE_WEIGHT;
-        binding.index = sp__graph_packed(node, operand->index);
+        binding.where = SP_PLACE_PACKED;
+        binding.index = builder->packed[operand->index - 1];
         break;
     }
     return binding;
@@ -261,6 +262,7 @@ static void alias_outputs(sp_plan_builder *builder, const sp_graph_node *node, u
 static sp_status lower(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
 {
     sp_lowering *lowering = &builder->lowering;
+    SP_TRY(sp__plan_pack_inputs(builder, node, call, builder->operands));
     sp__lowering_reset(lowering);
     SP_TRY(call->op->lower(call, lowering));
     if (lowering->alias_input != SP_NO_INPUT) {

@@ -85,7 +85,8 @@ static uint32_t output_value(const cutter *c, uint32_t index)
     return c->plan->lifetime_count + c->plan->input_count + index;
 }
 
-/* NOT_COPIED: a weight, a constant, nothing at all; or the arena, of a plan in one segment. */
+/* NOT_COPIED: a weight, packed or not, a constant, nothing at all; or the arena, of a plan in one
+ * segment. */
 static sp_status value_of(const cutter *c, const sp_plan_binding *binding, uint32_t s,
                           uint32_t *value)
 {
@@ -106,6 +107,7 @@ static sp_status value_of(const cutter *c, const sp_plan_binding *binding, uint3
                         "step %u touches arena bytes at %" PRIu64 " that hold no value", s,
                         binding->offset);
     case SP_PLACE_WEIGHT:
+    case SP_PLACE_PACKED:
     case SP_PLACE_CONSTANT:
         break;
     }

@@ -194,10 +194,11 @@ static sp_status pack(op_memory *memory, sp_op_value *inputs, sp_lowering *lower
     for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < memory->call->input_count; i++) {
         uint64_t bytes;
         if (!inputs[i].is_present) continue;
-        SP_TRY(sp__evaluate_pack_plan(memory->call, i, lowering, &bytes));
+        SP_TRY(sp__lower_pack(memory->call, i, lowering, &bytes));
         if (lowering->dispatch_count == 0) continue;
         memory->packed[i - 1] = malloc(bytes > 0 ? (size_t)bytes : 1);
-        SP_TRY(sp__evaluate_pack(memory->call, lowering, memory->kernels, memory->packed[i - 1]));
+        memory->scratch[0] = memory->packed[i - 1];
+        SP_TRY(sp__lowering_run(lowering, memory->kernels, op_place, memory));
         inputs[i].is_packed = true;
     }
     return SP_OK;

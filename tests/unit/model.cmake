@@ -32,6 +32,9 @@ foreach(suite IN ITEMS
         LINKS sp_model_fixture TIMEOUT 120)
 endforeach()
 
+sp_add_test(test_packed_weights SOURCES exec/test_packed_weights.c LABELS exec
+    LINKS sp_model_fixture sp_runtime_fixture TIMEOUT 120)
+
 # Ops by themselves, against models of one node.
 add_library(sp_eager_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/eager_case.c

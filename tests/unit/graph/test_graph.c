@@ -97,10 +97,35 @@ TEST(constants_fold_and_weights_that_nobody_reads_go)
     add_output(&graph, "y");
     REQUIRE_OK(load_model(&graph, 14, &loaded));
     CHECK(loaded->nodes[0].is_folded);
-    CHECK(loaded->nodes[1].packed_weights[0] != SP_NO_WEIGHT);
-    /* Only the packed matrix is left: 4 x 16 floats. */
+    /* Only the matrix is left. */
     CHECK_EQ_INT(loaded->weight_count, 1);
-    CHECK_EQ_U64(loaded->weight_bytes, 4 * 16 * sizeof(float));
+    CHECK_EQ_U64(loaded->weight_bytes, 4 * 3 * sizeof(float));
+    sp__graph_free(loaded);
+}
+
+TEST(weights_stay_as_the_file_has_them_and_say_who_reads_them)
+{
+    writer graph = {0};
+    const sp_graph *loaded;
+    const float w[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    add_input(&graph, "x", 1, dims_n4, 2);
+    add_floats(&graph, "packed", (int64_t[]){4, 3}, 2, w, 12);
+    add_floats(&graph, "both", (int64_t[]){3, 4}, 2, w, 12);
+    add_floats(&graph, "plain", (int64_t[]){4}, 1, w, 4);
+    add_node(&graph, make_node("MatMul", "x packed", "a"));
+    add_node(&graph, make_node("MatMul", "a both", "b"));
+    add_node(&graph, make_node("Relu", "b", "c"));
+    add_node(&graph, make_node("Add", "c plain", "y"));
+    add_output(&graph, "y");
+    add_output(&graph, "both");
+    REQUIRE_OK(load_model(&graph, 14, &loaded));
+    const bool want[3] = {true, false, false};
+    REQUIRE(loaded->weight_count == 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const sp_weight *weight = &loaded->weights[i];
+        CHECK(weight->is_only_packed == want[i]);
+        CHECK_EQ_MEM(weight->data, w, (size_t)weight->bytes);
+    }
     sp__graph_free(loaded);
 }
 

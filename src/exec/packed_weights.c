@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/packed_weights.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fpenv.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "base/size.h"
+
+#define ALIGNMENT 256u
+
+struct sp_packed_copy {
+    sp_packed_copy *next; /* of the same weight */
+    const sp_rt_device *device;
+    const sp_kernel *kernels;
+    sp_packing what; /* with constants of its own */
+    sp_memory memory;
+    _Alignas(16) unsigned char constants[SP_MAX_CONSTANT_BYTES];
+};
+
+struct sp_packed_batch {
+    sp_packed_batch *next;
+    sp_rt_device *device;
+    sp_block *block; /* the device's memory, or NULL: */
+    void *heap;
+    uint64_t bytes;
+    uint32_t count;
+    sp_packed_copy *copies;
+};
+
+/* ---- looking ---- */
+
+static const sp_packed_copy *find_locked(const sp_packed_weights *table,
+                                         const sp_packed_request *request,
+                                         const sp_packing *packing) SP_REQUIRES(&table->lock)
+{
+    const sp_packed_copy *copy = table->copies[packing->weight];
+    for (; copy != NULL; copy = copy->next) {
+        if (copy->device == request->device && copy->kernels == request->plan->kernels &&
+            sp__packing_equal(&copy->what, packing)) {
+            return copy;
+        }
+    }
+    return NULL;
+}
+
+/* What there is; true if that is all. */
+static bool find_all_locked(const sp_packed_weights *table, const sp_packed_request *request,
+                            sp_memory *out) SP_REQUIRES(&table->lock)
+{
+    bool is_all = true;
+    for (uint32_t i = 0; i < request->plan->packing_count; i++) {
+        out[i] = (sp_memory){0};
+        if (!request->is_needed[i]) continue;
+        const sp_packed_copy *copy = find_locked(table, request, &request->plan->packings[i]);
+        if (copy != NULL) out[i] = copy->memory;
+        else is_all = false;
+    }
+    return is_all;
+}
+
+/* ---- making ---- */
+
+static bool is_missing(const sp_packed_request *request, const sp_memory *found, uint32_t i)
+{
+    return request->is_needed[i] && found[i].device == NULL;
+}
+
+static sp_status count_missing(const sp_packed_request *request, const sp_memory *found,
+                               sp_packed_batch *batch)
+{
+    for (uint32_t i = 0; i < request->plan->packing_count; i++) {
+        if (!is_missing(request, found, i)) continue;
+        batch->count++;
+        if (!sp_size_add(batch->bytes, request->plan->packings[i].bytes, &batch->bytes) ||
+            !sp_size_align(batch->bytes, ALIGNMENT, &batch->bytes)) {
+            return sp__fail(SP_EXHAUSTED, "packed weights have more bytes than can be counted");
+        }
+    }
+    return SP_OK;
+}
+
+/* Where the batch's copies go. */
+static sp_status take_memory(sp_packed_batch *batch, char **out)
+{
+    sp_rt_device *device = batch->device;
+    if (device->dev->vtable->staging_create != NULL) {
+        SP_TRY(sp__allocator_take(&device->allocator, batch->bytes, NULL, &batch->block));
+        *out = (char *)batch->block->slab->memory.host + batch->block->offset;
+        return SP_OK;
+    }
+    batch->heap = sp_aligned_malloc(ALIGNMENT, (size_t)batch->bytes);
+    if (batch->heap == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
+    *out = batch->heap;
+    return SP_OK;
+}
+
+static sp_status make_copy(const sp_packed_weights *table, const sp_packed_request *request,
+                           const sp_packing *packing, char *to, sp_packed_copy *out)
+{
+    const sp_graph_plan *plan = request->plan;
+    *out = (sp_packed_copy){
+        .device = request->device,
+        .kernels = plan->kernels,
+        .what = *packing,
+        .memory = {.device = request->device->dev, .bytes = packing->bytes, .host = to}};
+    if (packing->constant_bytes > 0) {
+        memcpy(out->constants, packing->constants, packing->constant_bytes);
+    }
+    out->what.constants = out->constants;
+    return sp__packing_run(table->graph, packing, plan->kernels, to);
+}
+
+static sp_status fill_batch(const sp_packed_weights *table, const sp_packed_request *request,
+                            const sp_memory *found, sp_packed_batch *batch)
+{
+    char *next = NULL;
+    SP_TRY(count_missing(request, found, batch));
+    batch->copies =
+        sp_aligned_malloc(_Alignof(sp_packed_copy), batch->count * sizeof *batch->copies);
+    if (batch->copies == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
+    SP_TRY(take_memory(batch, &next));
+    const sp_fpenv before = sp_fpenv_enter();
+    sp_status status = SP_OK;
+    sp_packed_copy *copy = batch->copies;
+    for (uint32_t i = 0; i < request->plan->packing_count && status == SP_OK; i++) {
+        if (!is_missing(request, found, i)) continue;
+        const sp_packing *packing = &request->plan->packings[i];
+        status = make_copy(table, request, packing, next, copy++);
+        next += (packing->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    sp_fpenv_leave(before);
+    return status;
+}
+
+static void batch_destroy(sp_packed_batch *batch)
+{
+    if (batch == NULL) return;
+    if (batch->block != NULL) sp__allocator_give(&batch->device->allocator, batch->block);
+    sp_free(batch->heap);
+    sp_free(batch->copies);
+    sp_free(batch);
+}
+
+/* What is missing, in memory that is all there or not at all. */
+static sp_status batch_create(const sp_packed_weights *table, const sp_packed_request *request,
+                              const sp_memory *found, sp_packed_batch **out)
+{
+    sp_packed_batch *batch = sp_calloc(1, sizeof *batch);
+    if (batch == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
+    batch->device = request->device;
+    const sp_status status = fill_batch(table, request, found, batch);
+    if (status != SP_OK) {
+        batch_destroy(batch);
+        return status;
+    }
+    *out = batch;
+    return SP_OK;
+}
+
+static void add_batch_locked(sp_packed_weights *table, sp_packed_batch *batch)
+    SP_REQUIRES(&table->lock)
+{
+    batch->next = table->batches;
+    table->batches = batch;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        sp_packed_copy **first = &table->copies[batch->copies[i].what.weight];
+        batch->copies[i].next = *first;
+        *first = &batch->copies[i];
+    }
+    sp_fetch_add_relaxed(&table->bytes, batch->bytes);
+}
+
+/* ---- the table ---- */
+
+/* False: the caller is a packer now, and makes what `out` lacks. */
+static bool find_or_begin(sp_packed_weights *table, const sp_packed_request *request,
+                          sp_memory *out)
+{
+    sp_mutex_lock(&table->lock);
+    bool is_all = find_all_locked(table, request, out);
+    while (!is_all && table->packers > 0 && request->may_wait && !SP_PLANTED(pack_twice)) {
+        sp_cond_wait(&table->changed, &table->lock);
+        is_all = find_all_locked(table, request, out);
+    }
+    if (!is_all) table->packers++;
+    sp_mutex_unlock(&table->lock);
+    return is_all;
+}
+
+/* Ends being a packer, with a batch or, after a failure, NULL. */
+static void end_packing(sp_packed_weights *table, const sp_packed_request *request,
+                        sp_packed_batch *batch, sp_memory *out)
+{
+    sp_mutex_lock(&table->lock);
+    table->packers--;
+    /* Another packer, which did not wait either, may have been quicker. */
+    const bool is_there = find_all_locked(table, request, out);
+    if (batch != NULL && (!is_there || SP_PLANTED(keep_second_copy))) {
+        add_batch_locked(table, batch);
+        (void)find_all_locked(table, request, out);
+        batch = NULL;
+    }
+    if (!SP_PLANTED(quiet_packer)) sp_cond_broadcast(&table->changed);
+    sp_mutex_unlock(&table->lock);
+    batch_destroy(batch);
+}
+
+sp_status sp__packed_weights_get(sp_packed_weights *table, const sp_packed_request *request,
+                                 sp_memory *out)
+{
+    if (find_or_begin(table, request, out)) return SP_OK;
+    sp_packed_batch *batch = NULL;
+    const sp_status status = batch_create(table, request, out, &batch);
+    end_packing(table, request, batch, out);
+    return status;
+}
+
+sp_status sp__packed_weights_init(sp_packed_weights *table, const sp_graph *graph)
+{
+    *table = (sp_packed_weights){.graph = graph};
+    sp_mutex_init(&table->lock, SP_LOCK_PACKED_WEIGHTS);
+    sp_cond_init(&table->changed);
+    sp_mutex_lock(&table->lock);
+    table->copies = sp_calloc(graph->weight_count, sizeof *table->copies);
+    const bool is_there = table->copies != NULL;
+    sp_mutex_unlock(&table->lock);
+    return is_there ? SP_OK : sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+}
+
+void sp__packed_weights_deinit(sp_packed_weights *table)
+{
+    if (table->graph == NULL) return;
+    sp_mutex_lock(&table->lock);
+    sp_packed_batch *batch = table->batches;
+    sp_packed_copy **copies = table->copies;
+    sp_mutex_unlock(&table->lock);
+    while (batch != NULL) {
+        sp_packed_batch *next = batch->next;
+        batch_destroy(batch);
+        batch = next;
+    }
+    sp_free((void *)copies);
+    sp_cond_deinit(&table->changed);
+    sp_mutex_deinit(&table->lock);
+}

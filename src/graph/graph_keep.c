@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a graph keeps of a file: the weights that something reads, as they are, and attributes,
+ * which move out of the file's tables. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "graph/graph_build.h"
+#include "ops/lowering.h"
+
+/* ---- weights ---- */
+
+typedef struct weight_use {
+    bool is_read;  /* in any layout */
+    bool is_plain; /* as it is */
+} weight_use;
+
+typedef struct keeper {
+    sp_graph_builder *builder;
+    sp_lowering lowering;
+    sp_op_value *inputs, *outputs; /* room for a call of any node */
+    weight_use *uses;              /* by weight */
+    uint32_t *new_index;
+} keeper;
+
+static void use_value(const keeper *k, uint32_t value, bool is_packed)
+{
+    const sp_graph *graph = k->builder->graph;
+    if (value == SP_NO_VALUE || graph->values[value].weight == SP_NO_WEIGHT) return;
+    weight_use *use = &k->uses[graph->values[value].weight];
+    use->is_read = true;
+    use->is_plain = use->is_plain || !is_packed;
+}
+
+/* What a body captures, its own nodes read. */
+static sp_status use_inputs(keeper *k, const sp_graph_node *node)
+{
+    const sp_graph *graph = k->builder->graph;
+    const sp_op_call call = sp__graph_call(graph, node, k->inputs, k->outputs);
+    const uint32_t captures = node->body != NULL ? node->body->capture_count : 0;
+    for (uint32_t i = 0; i < node->input_count - captures; i++) {
+        const uint32_t value = node->inputs[i];
+        uint64_t bytes = 0;
+        if (value == SP_NO_VALUE || !graph->values[value].is_constant) continue;
+        SP_TRY(sp__lower_pack(&call, i, &k->lowering, &bytes));
+        use_value(k, value, bytes > 0);
+    }
+    return SP_OK;
+}
+
+static sp_status use_all(keeper *k)
+{
+    const sp_graph *graph = k->builder->graph;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const sp_graph_node *node = &graph->nodes[n];
+        /* A folded node runs again if a default that it depends on is overridden. */
+        if (!node->is_live || (node->is_folded && graph->default_count == 0)) continue;
+        const sp_graph_body *body = node->body;
+        for (uint32_t i = 0; body != NULL && i < body->output_count; i++) {
+            use_value(k, body->outputs[i].value, false);
+        }
+        const sp_status status = use_inputs(k, node);
+        if (status != SP_OK) return sp__graph_fail_node(status, node);
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        use_value(k, graph->outputs[i].value, false);
+    }
+    return SP_OK;
+}
+
+/* Closes the gaps; `new_index` is where each weight is now. */
+static void drop_unread(keeper *k)
+{
+    sp_graph_builder *builder = k->builder;
+    sp_graph *graph = builder->graph;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < graph->weight_count; i++) {
+        const weight_use *use = &k->uses[i];
+        k->new_index[i] = use->is_read ? kept : SP_NO_WEIGHT;
+        builder->weights[i].is_only_packed = !use->is_plain;
+        if (use->is_read) builder->weights[kept++] = builder->weights[i];
+        else sp_free(builder->weights[i].data);
+    }
+    graph->weight_count = kept;
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        uint32_t *weight = &builder->values[i].weight;
+        if (*weight != SP_NO_WEIGHT) *weight = k->new_index[*weight];
+    }
+}
+
+sp_status sp__graph_keep_weights(sp_graph_builder *builder)
+{
+    const uint32_t count = builder->graph->weight_count;
+    const size_t operands = builder->graph->max_operands;
+    keeper k = {.builder = builder,
+                .inputs = sp_calloc(operands, sizeof(*k.inputs)),
+                .outputs = sp_calloc(operands, sizeof(*k.outputs)),
+                .uses = sp_calloc(count, sizeof(*k.uses)),
+                .new_index = sp_calloc(count, sizeof(*k.new_index))};
+    sp__lowering_init(&k.lowering);
+    sp_status status = SP_OK;
+    if (k.inputs == NULL || k.outputs == NULL || k.uses == NULL || k.new_index == NULL) {
+        status = sp__fail(SP_OUT_OF_MEMORY, "no memory for the table of weights");
+    }
+    if (status == SP_OK) status = use_all(&k);
+    if (status == SP_OK) drop_unread(&k);
+    sp__lowering_deinit(&k.lowering);
+    sp_free(k.inputs);
+    sp_free(k.outputs);
+    sp_free(k.uses);
+    sp_free(k.new_index);
+    return status;
+}
+
+/* ---- attributes ---- */
+
+static sp_status keep_bytes(sp_bump *bump, const void *from, uint64_t bytes, const void **out)
+{
+    void *copy;
+    SP_TRY(sp__bump_array(bump, bytes, 1, &copy));
+    if (bytes > 0) memcpy(copy, from, (size_t)bytes);
+    *out = copy;
+    return SP_OK;
+}
+
+static sp_status keep_text(sp_bump *bump, sp_text *text)
+{
+    const void *copy;
+    SP_TRY(keep_bytes(bump, text->ptr, text->len, &copy));
+    text->ptr = copy;
+    return SP_OK;
+}
+
+static sp_status keep_strings(sp_bump *bump, sp_attribute *attribute)
+{
+    sp_text *copy;
+    SP_TRY(sp__bump_array(bump, attribute->count, sizeof(*copy), &copy));
+    for (uint32_t i = 0; i < attribute->count; i++) {
+        copy[i] = attribute->as.strings[i];
+        SP_TRY(keep_text(bump, &copy[i]));
+    }
+    attribute->as.strings = copy;
+    return SP_OK;
+}
+
+static sp_status keep_tensors(sp_bump *bump, sp_attribute *attribute)
+{
+    sp_array_view *copy;
+    SP_TRY(sp__bump_array(bump, attribute->count, sizeof(*copy), &copy));
+    for (uint32_t i = 0; i < attribute->count; i++) {
+        copy[i] = attribute->as.tensors[i];
+        uint64_t bytes;
+        SP_TRY(sp__shape_bytes(&copy[i].shape, copy[i].dtype, &bytes));
+        SP_TRY(keep_bytes(bump, copy[i].data, bytes, &copy[i].data));
+    }
+    attribute->as.tensors = copy;
+    return SP_OK;
+}
+
+static sp_status keep_attribute(sp_bump *bump, sp_attribute *attribute)
+{
+    const void *copy;
+    SP_TRY(keep_text(bump, &attribute->name));
+    switch (attribute->type) {
+    case SP_ATTRIBUTE_FLOAT:
+    case SP_ATTRIBUTE_FLOATS:
+        SP_TRY(keep_bytes(bump, attribute->as.floats, attribute->count * sizeof(float), &copy));
+        attribute->as.floats = copy;
+        return SP_OK;
+    case SP_ATTRIBUTE_INT:
+    case SP_ATTRIBUTE_INTS:
+        SP_TRY(keep_bytes(bump, attribute->as.ints, attribute->count * sizeof(int64_t), &copy));
+        attribute->as.ints = copy;
+        return SP_OK;
+    case SP_ATTRIBUTE_STRING:
+    case SP_ATTRIBUTE_STRINGS:
+        return keep_strings(bump, attribute);
+    case SP_ATTRIBUTE_TENSOR:
+    case SP_ATTRIBUTE_TENSORS:
+        return keep_tensors(bump, attribute);
+    default:
+        break;
+    }
+    return sp__fail(SP_UNSUPPORTED, "an attribute of type %s",
+                    sp__attribute_type_name(attribute->type));
+}
+
+sp_status sp__graph_keep_attributes(sp_graph_builder *builder)
+{
+    sp_graph *graph = builder->graph;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        sp_graph_node *node = &builder->nodes[n];
+        const sp_attribute_list from = node->attributes;
+        node->attributes = (sp_attribute_list){0};
+        const bool runs_again = graph->default_count > 0 && node->input_count > 0;
+        if (!node->is_live || (node->is_folded && !runs_again)) continue;
+        sp_attribute *items;
+        SP_TRY(sp__bump_array(&graph->bump, from.count, sizeof(*items), &items));
+        for (uint32_t i = 0; i < from.count; i++) {
+            items[i] = from.items[i];
+            SP_TRY(keep_attribute(&graph->bump, &items[i]));
+        }
+        node->attributes = (sp_attribute_list){.items = items, .count = from.count};
+    }
+    return SP_OK;
+}

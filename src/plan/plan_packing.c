@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packings: which weights the steps of a plan read in a layout of their kernels' own, each once. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/macros.h"
+#include "plan/plan_build.h"
+
+bool sp__packing_equal(const sp_packing *a, const sp_packing *b)
+{
+    return a->weight == b->weight && a->kernel == b->kernel && a->bytes == b->bytes &&
+           memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+           a->constant_bytes == b->constant_bytes &&
+           memcmp(a->constants, b->constants, a->constant_bytes) == 0;
+}
+
+sp_status sp__packing_run(const sp_graph *graph, const sp_packing *packing,
+                          const sp_kernel *kernels, void *out)
+{
+    void *const bindings[2] = {graph->weights[packing->weight].data, out};
+    return sp__kernel_run_grid(&kernels[packing->kernel], packing->grid, bindings,
+                               packing->constants);
+}
+
+/* ---- what steps ask for ---- */
+
+static sp_status add_packing(sp_plan_builder *builder, sp_plan_value *value, sp_packing what,
+                             uint32_t *index)
+{
+    sp_plan_packing *packings = sp_grow(builder->packings, builder->packing_count,
+                                        &builder->packing_capacity, sizeof *packings);
+    if (packings == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
+    builder->packings = packings;
+    void *constants;
+    SP_TRY(sp__bump_array(&builder->plan->bump, what.constant_bytes, 1, &constants));
+    if (what.constant_bytes > 0) memcpy(constants, what.constants, what.constant_bytes);
+    what.constants = constants;
+    *index = builder->packing_count++;
+    packings[*index] = (sp_plan_packing){.what = what, .next = value->packing};
+    value->packing = *index;
+    return SP_OK;
+}
+
+static sp_status find_or_add(sp_plan_builder *builder, sp_plan_value *value, const sp_packing *what,
+                             uint32_t *index)
+{
+    for (uint32_t i = value->packing; i != SP_NO_PACKING; i = builder->packings[i].next) {
+        if (!sp__packing_equal(&builder->packings[i].what, what)) continue;
+        *index = i;
+        return SP_OK;
+    }
+    return add_packing(builder, value, *what, index);
+}
+
+sp_status sp__plan_pack_inputs(sp_plan_builder *builder, const sp_graph_node *node,
+                               const sp_op_call *call, sp_op_value *inputs)
+{
+    const sp_lowering *lowering = &builder->lowering;
+    for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < node->input_count; i++) {
+        if (node->inputs[i] == SP_NO_VALUE) continue;
+        sp_plan_value *value = &builder->values[node->inputs[i]];
+        const bool is_weight = builder->plan->graph->values[node->inputs[i]].is_constant;
+        if (!is_weight || value->is_tainted) continue;
+        uint64_t bytes;
+        SP_TRY(sp__lower_pack(call, i, &builder->lowering, &bytes));
+        if (bytes == 0) continue;
+        const sp_dispatch *dispatch = &lowering->dispatches[0];
+        const sp_packing what = {.weight = value->index,
+                                 .kernel = dispatch->kernel,
+                                 .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
+                                 .constant_bytes = dispatch->constant_bytes,
+                                 .constants = dispatch->constants,
+                                 .bytes = bytes};
+        SP_TRY(find_or_add(builder, value, &what, &builder->packed[i - 1]));
+        inputs[i].is_packed = true;
+    }
+    return SP_OK;
+}
+
+/* ---- the finished plan ---- */
+
+sp_status sp__plan_finish_packings(sp_plan_builder *builder)
+{
+    sp_graph_plan *plan = builder->plan;
+    sp_packing *packings;
+    SP_TRY(sp__bump_array(&plan->bump, builder->packing_count, sizeof *packings, &packings));
+    for (uint32_t i = 0; i < builder->packing_count; i++) packings[i] = builder->packings[i].what;
+    plan->packings = packings;
+    plan->packing_count = builder->packing_count;
+    return SP_OK;
+}
