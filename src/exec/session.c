@@ -402,7 +402,9 @@ sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **
     for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;
     if (session->unwanted == NULL) SP_TRY(take_unwanted(session, is_spare));
-    char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
+    void *room;
+    SP_TRY(sp__block_host(session->unwanted, &room));
+    char *next = room;
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (outputs[i] == NULL) outputs[i] = next;
         next += room_of(&plan->outputs[i]);

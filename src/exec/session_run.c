@@ -12,10 +12,8 @@
 static void name_port(sp_session *session, uint32_t port, const void *data, uint64_t bytes,
                       sp_access access)
 {
-    session->ports[port] =
-        (sp_memory){.device = session->compiled->targets[SP_SEGMENT_MODEL].device->dev,
-                    .bytes = bytes,
-                    .host = (void *)(uintptr_t)data};
+    sp_dev *dev = session->compiled->targets[SP_SEGMENT_MODEL].device->dev;
+    session->ports[port] = sp__memory_at_host(dev, data, bytes);
     session->slots[port] =
         (sp_binding){.memory = &session->ports[port], .bytes = bytes, .access = (uint8_t)access};
 }
@@ -137,6 +135,7 @@ sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
                                  void *const *outputs)
 {
     const sp_block *arena = session->arenas[SP_SEGMENT_MODEL];
-    void *memory = arena != NULL ? (char *)arena->slab->memory.host + arena->offset : NULL;
+    void *memory = NULL;
+    if (arena != NULL) SP_TRY(sp__block_host(arena, &memory));
     return sp__plan_run_reference(session->compiled->plan, inputs, outputs, memory);
 }

@@ -21,7 +21,8 @@ typedef struct staged_port {
 struct sp_staging {
     const sp_target *targets;
     uint32_t target_count;
-    sp_block *pinned;                 /* of the host */
+    sp_block *pinned; /* of the host, and where the host has it */
+    void *host;
     sp_block *blocks[SP_MAX_TARGETS]; /* NULL if no port is copied, and of the fallback */
     uint32_t input_count, port_count;
     staged_port *ports;
@@ -72,6 +73,7 @@ static sp_status fill_staging(sp_staging *staging, const sp_graph_plan *plan, bo
     lay_out(staging, plan, &pinned_bytes, &device_bytes);
     SP_TRY(sp__allocator_take_any(&targets[SP_SEGMENT_MODEL].device->staging, pinned_bytes,
                                   is_spare, &staging->pinned));
+    SP_TRY(sp__block_host(staging->pinned, &staging->host));
     for (uint32_t t = 0; device_bytes > 0 && t < staging->target_count; t++) {
         if (t == SP_SEGMENT_FALLBACK) continue;
         SP_TRY(sp__allocator_take_any(&targets[t].device->allocator, device_bytes, is_spare,
@@ -124,8 +126,7 @@ sp_binding sp__staging_bind(const sp_staging *staging, uint32_t target, uint32_t
 
 static char *pinned_address(const sp_staging *staging, uint32_t port)
 {
-    const sp_block *pinned = staging->pinned;
-    return (char *)pinned->slab->memory.host + pinned->offset + staging->ports[port].pinned_offset;
+    return (char *)staging->host + staging->ports[port].pinned_offset;
 }
 
 void sp__staging_take(const sp_staging *staging, const void *const *inputs)

@@ -22,7 +22,7 @@ static sp_status room_for(const sp_weight *weights, uint32_t count, uint64_t *ou
     return SP_OK;
 }
 
-/* The host sees the device's memory, so copying is the host's. */
+/* The host copies, so it has to reach the device's memory. */
 static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32_t count,
                           sp_upload *out)
 {
@@ -30,11 +30,14 @@ static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32
     SP_TRY(room_for(weights, count, &bytes));
     if (bytes == 0) return SP_OK;
     SP_TRY(sp__allocator_take(&device->allocator, bytes, NULL, &out->block));
-    char *next = (char *)out->block->slab->memory.host + out->block->offset;
+    const sp_memory *memory = &out->block->slab->memory;
+    uint64_t at = out->block->offset;
     for (uint32_t i = 0; i < count; i++) {
-        if (weights[i].bytes > 0) memcpy(next, weights[i].data, weights[i].bytes);
-        out->memories[i].host = next;
-        next += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        sp_memory *copy = &out->memories[i];
+        SP_TRY(sp__memory_host(memory, at, &copy->host));
+        copy->address = (char *)memory->address + at;
+        if (weights[i].bytes > 0) memcpy(copy->host, weights[i].data, weights[i].bytes);
+        at += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     return SP_OK;
 }
@@ -44,8 +47,7 @@ sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t co
     *out = (sp_upload){.memories = sp_calloc(count, sizeof *out->memories)};
     if (out->memories == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
     for (uint32_t i = 0; i < count; i++) {
-        out->memories[i] =
-            (sp_memory){.device = device->dev, .bytes = weights[i].bytes, .host = weights[i].data};
+        out->memories[i] = sp__memory_at_host(device->dev, weights[i].data, weights[i].bytes);
     }
     if (device->dev->vtable->staging_create == NULL) return SP_OK;
     const sp_status status = copy_all(device, weights, count, out);
