@@ -92,7 +92,7 @@ typedef struct sp_model_info {
     /* Of the plan compiled last; 0 before the first. */
     uint32_t step_count;     /* launches of a kernel in a run */
     uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
-    uint32_t segment_count;  /* parts of a run, in turns on the device and on cpu; 1: all on it */
+    uint32_t segment_count;  /* parts of a run, each on one device; 1: all on the model's */
     /* Copies of weights in the layouts that kernels want, on all devices. The first plan that needs
      * one makes it, for all plans; they end with the model. */
     uint64_t packed_bytes;

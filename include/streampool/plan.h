@@ -102,8 +102,8 @@ typedef struct sp_plan_segment_info {
     uint64_t copy_in_bytes, copy_out_bytes;
 } sp_plan_segment_info;
 
-/* The `index`-th segment, in order of execution. Even ones are of the model's device, odd ones of
- * cpu. */
+/* The `index`-th segment, in order of execution. Neighbours are on different devices; the first and
+ * the last one are on the model's. */
 SP_API sp_status sp_plan_get_segment(sp_plan plan, uint32_t index, sp_plan_segment_info *out);
 
 /* A part of the arena that holds one value between the first and the last step that use it. Two

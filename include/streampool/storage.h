@@ -101,7 +101,7 @@ SP_API sp_status sp_storage_freeze(sp_storage storage);
  * earlier accesses that conflict. `*data` is valid until the end. A failed command that wrote the
  * storage is the status of a read; SP_WRITE promises to write all of it. SP_DEADLOCK, and no access
  * is open, if the wait depends on an access that the calling thread has open, or on the host
- * function that it is inside of. */
+ * function that it is inside of. SP_UNSUPPORTED if the host cannot reach the device's memory. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
 /* Ends one open access of that kind, one that the calling thread began before any other; the data
  * must not be touched any more. Any thread may end an access. Where a thread ends one that it did

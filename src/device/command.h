@@ -13,18 +13,10 @@
 
 #include "device/fault.h"
 #include "device/kernel.h"
+#include "device/memory.h"
 #include "device/timeline.h"
 
-typedef struct sp_dev sp_dev;
 typedef struct sp_list sp_list;
-
-/* A block of device memory, as its kind allocates it. Filled in by the kind, then constant. */
-typedef struct sp_memory {
-    sp_dev *device;
-    uint64_t bytes;
-    void *host;    /* where the host sees it, or NULL */
-    void *private; /* the kind's own */
-} sp_memory;
 
 typedef struct sp_binding {
     /* NULL in a command list: the memory of the list's slot `slot`, at that slot's offset. */

@@ -75,8 +75,9 @@ typedef struct sp_device_vtable {
 
     sp_status (*memory_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*memory_destroy)(sp_memory *memory);
-    /* Memory of the host that the device reaches fast, for what goes in and out; NULL: that is all
-     * of the device's memory, and commands may name any memory of the host. */
+    /* Memory of the host, with host pointers, that the device reaches fast, for what goes in and
+     * out; NULL: that is all of the device's memory, and commands may name any memory of the host.
+     */
     sp_status (*staging_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*staging_destroy)(sp_memory *memory);
 

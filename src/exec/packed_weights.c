@@ -82,30 +82,37 @@ static sp_status count_missing(const sp_packed_request *request, const sp_memory
     return SP_OK;
 }
 
-/* Where the batch's copies go. */
-static sp_status take_memory(sp_packed_batch *batch, char **out)
+/* Where the batch's copies go, one behind the other; the host writes them. */
+static sp_status take_memory(sp_packed_batch *batch, sp_memory *out)
 {
     sp_rt_device *device = batch->device;
     if (device->dev->vtable->staging_create != NULL) {
         SP_TRY(sp__allocator_take(&device->allocator, batch->bytes, NULL, &batch->block));
-        *out = (char *)batch->block->slab->memory.host + batch->block->offset;
-        return SP_OK;
+        const sp_memory *memory = &batch->block->slab->memory;
+        *out = (sp_memory){.device = device->dev,
+                           .bytes = batch->bytes,
+                           .address = (char *)memory->address + batch->block->offset};
+        return sp__block_host(batch->block, &out->host);
     }
     batch->heap = sp_aligned_malloc(ALIGNMENT, (size_t)batch->bytes);
     if (batch->heap == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
-    *out = batch->heap;
+    *out = sp__memory_at_host(device->dev, batch->heap, batch->bytes);
     return SP_OK;
 }
 
 static sp_status make_copy(const sp_packed_weights *table, const sp_packed_request *request,
-                           const sp_packing *packing, char *to, sp_packed_copy *out)
+                           const sp_packing *packing, const sp_memory *room, uint64_t at,
+                           sp_packed_copy *out)
 {
     const sp_graph_plan *plan = request->plan;
-    *out = (sp_packed_copy){
-        .device = request->device,
-        .kernels = plan->kernels,
-        .what = *packing,
-        .memory = {.device = request->device->dev, .bytes = packing->bytes, .host = to}};
+    char *to = (char *)room->host + at;
+    *out = (sp_packed_copy){.device = request->device,
+                            .kernels = plan->kernels,
+                            .what = *packing,
+                            .memory = {.device = room->device,
+                                       .bytes = packing->bytes,
+                                       .address = (char *)room->address + at,
+                                       .host = to}};
     if (packing->constant_bytes > 0) {
         memcpy(out->constants, packing->constants, packing->constant_bytes);
     }
@@ -116,20 +123,21 @@ static sp_status make_copy(const sp_packed_weights *table, const sp_packed_reque
 static sp_status fill_batch(const sp_packed_weights *table, const sp_packed_request *request,
                             const sp_memory *found, sp_packed_batch *batch)
 {
-    char *next = NULL;
+    sp_memory room = {0};
+    uint64_t at = 0;
     SP_TRY(count_missing(request, found, batch));
     batch->copies =
         sp_aligned_malloc(_Alignof(sp_packed_copy), batch->count * sizeof *batch->copies);
     if (batch->copies == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
-    SP_TRY(take_memory(batch, &next));
+    SP_TRY(take_memory(batch, &room));
     const sp_fpenv before = sp_fpenv_enter();
     sp_status status = SP_OK;
     sp_packed_copy *copy = batch->copies;
     for (uint32_t i = 0; i < request->plan->packing_count && status == SP_OK; i++) {
         if (!is_missing(request, found, i)) continue;
         const sp_packing *packing = &request->plan->packings[i];
-        status = make_copy(table, request, packing, next, copy++);
-        next += (packing->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        status = make_copy(table, request, packing, &room, at, copy++);
+        at += (packing->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     sp_fpenv_leave(before);
     return status;

@@ -61,6 +61,16 @@ static sp_status no_memory(uint64_t bytes)
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for a value of %" PRIu64 " bytes", bytes);
 }
 
+static sp_status block_take(sp_allocator *allocator, uint64_t bytes, sp_block **out, void **data)
+{
+    sp_block *block;
+    SP_TRY(sp__allocator_take(allocator, bytes, NULL, &block));
+    const sp_status status = sp__block_host(block, data);
+    if (status == SP_OK) *out = block;
+    else sp__allocator_give(allocator, block);
+    return status;
+}
+
 static sp_status memory_fill(sp_part_values *values, uint64_t bytes, sp_part_memory **out,
                              void **data)
 {
@@ -71,13 +81,11 @@ static sp_status memory_fill(sp_part_values *values, uint64_t bytes, sp_part_mem
     *memory = (sp_part_memory){.references = 1, .bytes = bytes};
     *data = memory + 1;
     if (!is_small) {
-        const sp_status status =
-            sp__allocator_take(allocator_of(values), bytes, NULL, &memory->block);
+        const sp_status status = block_take(allocator_of(values), bytes, &memory->block, data);
         if (status != SP_OK) {
             sp_free(memory);
             return status;
         }
-        *data = (char *)memory->block->slab->memory.host + memory->block->offset;
     }
     *out = memory;
     return SP_OK;

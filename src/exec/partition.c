@@ -8,13 +8,13 @@
 
 sp_status sp__partition(const sp_graph_plan *plan, const sp_rt_device *device, sp_segments *out)
 {
-    bool *is_on_cpu = sp_calloc(plan->step_count, sizeof *is_on_cpu);
-    if (is_on_cpu == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    uint8_t *devices = sp_calloc(plan->step_count, sizeof *devices);
+    if (devices == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     if (!device->dev->vtable->kind->is_fallback) {
-        sp__segments_choose(plan, sp__device_kernels(device->dev),
-                            sp_option_text(SP_OPTION_CPU_OPS), is_on_cpu);
+        sp__segments_assign(plan, sp__device_kernels(device->dev),
+                            sp_option_text(SP_OPTION_CPU_OPS), devices);
     }
-    const sp_status status = sp__segments_cut(plan, is_on_cpu, out);
-    sp_free(is_on_cpu);
+    const sp_status status = sp__segments_partition(plan, devices, out);
+    sp_free(devices);
     return status;
 }

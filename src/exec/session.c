@@ -27,24 +27,35 @@ static sp_status make_labels(sp_compiled *compiled)
     return SP_OK;
 }
 
-/* What the cpu's steps need there. */
-static sp_status reach_cpu(sp_compiled *compiled)
+static sp_rt_device *model_device(const sp_compiled *compiled)
 {
-    const sp_graph *graph = compiled->plan->graph;
-    const sp_graph_plan *plan = compiled->plan;
-    SP_TRY(sp__rt_device_find((sp_device){0}, &compiled->cpu));
-    SP_TRY(sp__side_queues_make(compiled->cpu, compiled->device));
-    SP_TRY(sp__upload(compiled->cpu, graph->weights, graph->weight_count, &compiled->cpu_weights));
-    return sp__upload(compiled->cpu, plan->constants, plan->constant_count,
-                      &compiled->cpu_constants);
+    return compiled->targets[SP_SEGMENT_MODEL].device;
 }
 
-static sp_status cut_plan(sp_compiled *compiled)
+static sp_status upload_constants(const sp_compiled *compiled, sp_target *target)
 {
-    SP_TRY(sp__partition(compiled->plan, compiled->device, &compiled->segments));
-    const uint32_t count = compiled->segments.cpu_step_count;
+    const sp_graph_plan *plan = compiled->plan;
+    return sp__upload(target->device, plan->constants, plan->constant_count, &target->constants);
+}
+
+static sp_status fallback_init(sp_compiled *compiled)
+{
+    const sp_graph *graph = compiled->plan->graph;
+    sp_target *target = &compiled->targets[SP_SEGMENT_FALLBACK];
+    SP_TRY(sp__rt_device_find((sp_device){0}, &target->device));
+    compiled->target_count = SP_SEGMENT_FALLBACK + 1;
+    SP_TRY(sp__side_queues_make(target->device, model_device(compiled)));
+    SP_TRY(sp__upload(target->device, graph->weights, graph->weight_count, &target->own_weights));
+    target->weights = target->own_weights.memories;
+    return upload_constants(compiled, target);
+}
+
+static sp_status plan_partition(sp_compiled *compiled)
+{
+    SP_TRY(sp__partition(compiled->plan, model_device(compiled), &compiled->segments));
+    const uint32_t count = compiled->segments.fallback_step_count;
     if (count == 0) return SP_OK;
-    const sp_status status = reach_cpu(compiled);
+    const sp_status status = fallback_init(compiled);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count,
                            compiled->plan->step_count);
@@ -59,17 +70,15 @@ sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
     compiled->plan = plan;
-    compiled->device = device;
-    compiled->weights = weights;
+    compiled->targets[SP_SEGMENT_MODEL] = (sp_target){.device = device, .weights = weights};
+    compiled->target_count = 1;
     sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
     sp_mutex_lock(&compiled->lock);
     sp__wait_queue_init(&compiled->queue);
     sp_mutex_unlock(&compiled->lock);
     sp_status status = make_labels(compiled);
-    if (status == SP_OK) {
-        status = sp__upload(device, plan->constants, plan->constant_count, &compiled->constants);
-    }
-    if (status == SP_OK) status = cut_plan(compiled);
+    if (status == SP_OK) status = upload_constants(compiled, &compiled->targets[SP_SEGMENT_MODEL]);
+    if (status == SP_OK) status = plan_partition(compiled);
     if (status != SP_OK) {
         sp__compiled_destroy(compiled);
         return status;
@@ -78,12 +87,39 @@ sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
     return SP_OK;
 }
 
+static bool has_staging(const sp_rt_device *device)
+{
+    return device->dev->vtable->staging_create != NULL;
+}
+
+/* The host arena is pinned for the model's device, which copies between it and its own. */
+static sp_allocator *arena_allocator(const sp_compiled *compiled, uint32_t target)
+{
+    return target == SP_SEGMENT_FALLBACK ? &model_device(compiled)->staging
+                                         : &compiled->targets[target].device->allocator;
+}
+
+/* Is the fallback's arena the model's device's? */
+static bool shares_arena(const sp_compiled *compiled, uint32_t target)
+{
+    return target == SP_SEGMENT_FALLBACK && !has_staging(model_device(compiled));
+}
+
+static void arenas_free(const sp_session *session)
+{
+    const sp_compiled *compiled = session->compiled;
+    for (uint32_t t = 0; t < compiled->target_count; t++) {
+        sp_block *arena = session->arenas[t];
+        if (arena == NULL || shares_arena(compiled, t)) continue;
+        sp__allocator_give(arena_allocator(compiled, t), arena);
+    }
+}
+
 static void session_destroy(sp_session *session)
 {
-    sp_rt_device *device = session->compiled->device;
+    sp_rt_device *device = model_device(session->compiled);
     sp__session_lists_free(session);
-    if (session->mirror != NULL) sp__allocator_give(&device->staging, session->mirror);
-    if (session->arena != NULL) sp__allocator_give(&device->allocator, session->arena);
+    arenas_free(session);
     if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
     sp__staging_destroy(session->staging);
     sp_free(session->ports);
@@ -124,9 +160,11 @@ void sp__compiled_destroy(sp_compiled *compiled)
         sp_free(compiled->labels[i]);
     }
     sp_free(compiled->labels);
-    sp__upload_free(compiled->device, &compiled->constants);
-    sp__upload_free(compiled->cpu, &compiled->cpu_weights);
-    sp__upload_free(compiled->cpu, &compiled->cpu_constants);
+    for (uint32_t t = 0; t < compiled->target_count; t++) {
+        sp_target *target = &compiled->targets[t];
+        sp__upload_free(target->device, &target->own_weights);
+        sp__upload_free(target->device, &target->constants);
+    }
     sp__compiled_unpack(compiled);
     sp__segments_free(&compiled->segments);
     sp__plan_free(compiled->plan);
@@ -147,7 +185,7 @@ static sp_status take_unwanted(sp_session *session, bool is_spare)
     const sp_graph_plan *plan = compiled->plan;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
-    return sp__allocator_take_any(&compiled->device->allocator, bytes, is_spare,
+    return sp__allocator_take_any(&model_device(compiled)->allocator, bytes, is_spare,
                                   &session->unwanted);
 }
 
@@ -166,10 +204,11 @@ static bool has_arena(const sp_graph_plan *plan)
 /* How the caller's tensors will get to the lists. */
 static sp_status make_ports(sp_session *session)
 {
-    sp_rt_device *device = session->compiled->device;
-    const sp_graph_plan *plan = session->compiled->plan;
-    if (device->dev->vtable->staging_create != NULL) {
-        return sp__staging_create(device, plan, session->is_spare, &session->staging);
+    const sp_compiled *compiled = session->compiled;
+    const sp_graph_plan *plan = compiled->plan;
+    if (has_staging(model_device(compiled))) {
+        return sp__staging_create(compiled->targets, compiled->target_count, plan,
+                                  session->is_spare, &session->staging);
     }
     const uint32_t port_count = plan->input_count + plan->output_count;
     session->ports = sp_calloc(port_count, sizeof *session->ports);
@@ -183,27 +222,27 @@ static sp_status make_ports(sp_session *session)
     return take_unwanted(session, session->is_spare);
 }
 
-/* The arena where the cpu's steps find it, if that is another memory. */
-static sp_status make_mirror(sp_session *session)
+static sp_status arenas_make(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
-    const uint64_t bytes = compiled->plan->arena_bytes;
-    if (compiled->cpu == NULL || session->staging == NULL || bytes == 0) return SP_OK;
-    return sp__allocator_take_any(&compiled->device->staging, bytes, session->is_spare,
-                                  &session->mirror);
+    const sp_graph_plan *plan = compiled->plan;
+    if (!has_arena(plan)) return SP_OK;
+    for (uint32_t t = 0; t < compiled->target_count; t++) {
+        if (shares_arena(compiled, t)) {
+            session->arenas[t] = session->arenas[SP_SEGMENT_MODEL];
+            continue;
+        }
+        /* No stream's: the session goes from stream to stream, and its maker may have none. */
+        SP_TRY(sp__allocator_take_any(arena_allocator(compiled, t), plan->arena_bytes,
+                                      session->is_spare, &session->arenas[t]));
+    }
+    return SP_OK;
 }
 
 static sp_status session_fill(sp_session *session)
 {
-    const sp_compiled *compiled = session->compiled;
-    const sp_graph_plan *plan = compiled->plan;
-    if (has_arena(plan)) {
-        /* No stream's: the session goes from stream to stream, and its maker may have none. */
-        SP_TRY(sp__allocator_take_any(&compiled->device->allocator, plan->arena_bytes,
-                                      session->is_spare, &session->arena));
-    }
+    SP_TRY(arenas_make(session));
     SP_TRY(make_ports(session));
-    SP_TRY(make_mirror(session));
     return sp__session_lists_make(session);
 }
 
@@ -231,7 +270,7 @@ static void count_locked(sp_compiled *compiled, int change) SP_REQUIRES(&compile
 /* Spare ones only as many as runs can be going on. */
 static sp_status session_new(sp_compiled *compiled, bool is_spare, sp_session **out)
 {
-    const uint32_t most = is_spare ? compiled->device->dev->limits.run_slots : UINT32_MAX;
+    const uint32_t most = is_spare ? model_device(compiled)->dev->limits.run_slots : UINT32_MAX;
     sp_mutex_lock(&compiled->lock);
     const bool is_enough = compiled->wanted >= most;
     if (!is_enough) compiled->wanted++;
@@ -364,7 +403,9 @@ sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **
     for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;
     if (session->unwanted == NULL) SP_TRY(take_unwanted(session, is_spare));
-    char *next = (char *)session->unwanted->slab->memory.host + session->unwanted->offset;
+    void *room;
+    SP_TRY(sp__block_host(session->unwanted, &room));
+    char *next = room;
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (outputs[i] == NULL) outputs[i] = next;
         next += room_of(&plan->outputs[i]);

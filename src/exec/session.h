@@ -2,28 +2,28 @@
 /* Compiled plans and sessions: how a plan gets onto a device.
  *
  * A compiled plan belongs to a model and is immutable but for its pool of sessions. A session is
- * the mutable memory of one run: an arena, the command lists recorded over it, one for each segment
- * of the plan (segments.h), and the names of the caller's tensors while it runs. A session is used
- * by one run at a time. */
+ * the mutable memory of one run: an arena on each target, the command lists recorded over these,
+ * one for each segment of the plan (segments.h), and the names of the caller's tensors while it
+ * runs. A session is used by one run at a time. */
 #ifndef SP_EXEC_SESSION_H
 #define SP_EXEC_SESSION_H
 
 #include "device/command.h"
 #include "exec/packed_weights.h"
 #include "exec/staging.h"
-#include "exec/upload.h"
+#include "exec/target.h"
 #include "exec/wait_queue.h"
-#include "plan/segments.h"
 
 typedef struct sp_compiled sp_compiled;
 
 typedef struct sp_session {
     sp_compiled *compiled;
-    bool is_spare;    /* made from memory that nobody else needed: others take turns without it */
-    sp_block *arena;  /* NULL if no step names it */
-    sp_block *mirror; /* the arena as the cpu's steps find it, if that is another memory */
-    sp_list **lists;  /* one per segment */
-    sp_point *points; /* theirs, of the run that is going on */
+    bool is_spare; /* made from memory that nobody else needed: others take turns without it */
+    /* By target; NULL if no step names it. That of the fallback, the host arena, is the model's
+     * device's own if that works in the host's memory. */
+    sp_block *arenas[SP_MAX_TARGETS];
+    sp_list **lists;     /* one per segment */
+    sp_point *points;    /* theirs, of the run that is going on */
     sp_staging *staging; /* NULL on devices that see the caller's memory: */
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;
@@ -34,19 +34,11 @@ typedef struct sp_session {
 
 struct sp_compiled {
     const sp_graph_plan *plan; /* owned */
-    sp_rt_device *device;
-    const sp_memory *weights; /* the model's, one per weight of the graph */
-    sp_upload constants;      /* one per constant of the plan */
     sp_segments segments;
-    /* What runs the cpu's segments, and weights and constants as they find them; NULL and empty if
-     * there are none. */
-    sp_rt_device *cpu;
-    sp_upload cpu_weights, cpu_constants;
-    /* Packed weights, by packing of the plan: as steps on the device and on cpu find them (NULL if
-     * there are none), and for runs on the calling thread. */
-    sp_memory *packed, *cpu_packed;
-    void **host_packed;
-    char **labels; /* one per step: "node 'x' (Conv)" */
+    sp_target targets[SP_MAX_TARGETS]; /* by sp_segment.device */
+    uint32_t target_count;
+    void **host_packed; /* packed weights, by packing of the plan, for runs on the calling thread */
+    char **labels;      /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_session *idle SP_GUARDED_BY(lock);
     /* Sessions, idle or not: one at least, once it is prepared. And with those being made. */
@@ -105,12 +97,13 @@ void sp__session_lists_free(sp_session *session);
 sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
                           const void *const *inputs, void *const *outputs);
 
-/* The parts of it, for runs that nobody waits for. Names the caller's tensors, or takes the inputs
- * in; submits all lists, those of the cpu to `cpu_queue`: *last is the point of the last one that
- * was accepted, also where the next one was refused, or has no timeline; hands the outputs out. */
+/* The parts of it, for runs that no thread waits for. Names the caller's tensors, or takes the
+ * inputs in; submits all lists, those of the model's device to the stream, the others to the queue
+ * in `queues` of their target: *last is the point of the last one that was accepted, also where the
+ * next one was refused, or has no timeline; hands the outputs out. */
 void sp__session_begin(sp_session *session, const void *const *inputs, void *const *outputs);
 sp_status sp__session_submit(const sp_session *session, const sp_stream_ref *stream,
-                             sp_queue *cpu_queue, sp_point *last);
+                             sp_queue *const *queues, sp_point *last);
 void sp__session_end(const sp_session *session, void *const *outputs);
 
 /* Runs on the calling thread, past all streams: for host functions, which must not wait for the

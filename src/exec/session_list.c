@@ -15,7 +15,7 @@ typedef struct record_room {
 /* The list that is being recorded. */
 typedef struct recorder {
     const sp_session *session;
-    bool is_on_cpu;
+    uint32_t target;
     record_room room;
     uint32_t command_count, binding_count;
 } recorder;
@@ -30,17 +30,14 @@ static void bind_port(const recorder *r, uint32_t port, sp_binding *bound)
         bound->slot = (uint16_t)port;
         return;
     }
-    const sp_binding place =
-        r->is_on_cpu ? sp__staging_bind_host(staging, port) : sp__staging_bind(staging, port);
+    const sp_binding place = sp__staging_bind(staging, r->target, port);
     bound->memory = place.memory;
     bound->offset += place.offset;
 }
 
 static void bind_arena(const recorder *r, sp_binding *bound)
 {
-    const sp_session *session = r->session;
-    const bool is_mirror = r->is_on_cpu && session->staging != NULL;
-    const sp_block *block = is_mirror ? session->mirror : session->arena;
+    const sp_block *block = r->session->arenas[r->target];
     bound->memory = &block->slab->memory;
     bound->offset += block->offset;
 }
@@ -48,6 +45,7 @@ static void bind_arena(const recorder *r, sp_binding *bound)
 static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
 {
     const sp_compiled *compiled = r->session->compiled;
+    const sp_target *target = &compiled->targets[r->target];
     sp_binding bound = {.offset = binding->offset,
                         .bytes = binding->bytes,
                         .access = binding->is_write ? SP_READ_WRITE : SP_READ};
@@ -59,16 +57,13 @@ static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
         bind_port(r, compiled->plan->input_count + binding->index, &bound);
         break;
     case SP_PLACE_WEIGHT:
-        bound.memory = r->is_on_cpu ? &compiled->cpu_weights.memories[binding->index]
-                                    : &compiled->weights[binding->index];
+        bound.memory = &target->weights[binding->index];
         break;
     case SP_PLACE_PACKED:
-        bound.memory = r->is_on_cpu ? &compiled->cpu_packed[binding->index]
-                                    : &compiled->packed[binding->index];
+        bound.memory = &target->packed[binding->index];
         break;
     case SP_PLACE_CONSTANT:
-        bound.memory = r->is_on_cpu ? &compiled->cpu_constants.memories[binding->index]
-                                    : &compiled->constants.memories[binding->index];
+        bound.memory = &target->constants.memories[binding->index];
         break;
     case SP_PLACE_ARENA:
         bind_arena(r, &bound);
@@ -89,14 +84,14 @@ static void add(recorder *r, const sp_command *command, const sp_binding *bindin
     }
 }
 
-/* Nothing where the cpu and the device find it in one place. */
+/* Nothing where the fallback and the device find it in one place. */
 static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
 {
     const sp_plan_binding what = {
         .where = copy->where, .index = copy->index, .offset = copy->offset, .bytes = copy->bytes};
-    recorder cpu = *r;
-    cpu.is_on_cpu = true;
-    sp_binding pair[2] = {bind(r, &what), bind(&cpu, &what)};
+    recorder host = *r;
+    host.target = SP_SEGMENT_FALLBACK;
+    sp_binding pair[2] = {bind(r, &what), bind(&host, &what)};
     if (pair[0].memory == pair[1].memory) return;
     if (!is_in) {
         const sp_binding target = pair[1];
@@ -110,11 +105,11 @@ static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
     add(r, &command, pair);
 }
 
-/* The device's form of a kernel. */
+/* The target's form of a kernel. */
 static const sp_kernel *kernel_for(const recorder *r, sp_kernel_id kernel)
 {
     const sp_compiled *compiled = r->session->compiled;
-    const sp_kernel *own = r->is_on_cpu ? NULL : sp__device_kernels(compiled->device->dev);
+    const sp_kernel *own = sp__device_kernels(compiled->targets[r->target].device->dev);
     return &(own != NULL ? own : compiled->plan->kernels)[kernel];
 }
 
@@ -143,13 +138,13 @@ static sp_status record_segment(const sp_session *session, const record_room *ro
     const sp_compiled *compiled = session->compiled;
     const sp_graph_plan *plan = compiled->plan;
     const sp_segment *segment = &compiled->segments.list[g];
-    recorder r = {.session = session, .is_on_cpu = g % 2 != 0, .room = *room};
+    recorder r = {.session = session, .target = segment->device, .room = *room};
     for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(&r, &segment->copies[i], true);
     for (uint32_t i = 0; i < segment->step_count; i++) add_step(&r, segment->first_step + i);
     for (uint32_t i = 0; i < segment->copies_out; i++) {
         add_copy(&r, &segment->copies[segment->copies_in + i], false);
     }
-    sp_dev *dev = r.is_on_cpu ? compiled->cpu->dev : compiled->device->dev;
+    sp_dev *dev = compiled->targets[segment->device].device->dev;
     const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
     return dev->vtable->list_create(dev, room->commands, r.command_count, slots, out);
 }
@@ -192,7 +187,7 @@ void sp__session_lists_free(sp_session *session)
 {
     const sp_compiled *compiled = session->compiled;
     for (uint32_t g = 0; session->lists != NULL && g < compiled->segments.count; g++) {
-        const sp_dev *dev = g % 2 != 0 ? compiled->cpu->dev : compiled->device->dev;
+        const sp_dev *dev = compiled->targets[compiled->segments.list[g].device].device->dev;
         if (session->lists[g] != NULL) dev->vtable->list_release(session->lists[g]);
     }
     sp_free(session->lists);

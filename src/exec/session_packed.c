@@ -4,12 +4,13 @@
 #include "base/heap.h"
 #include "exec/session.h"
 
-/* Which packings do the steps of every other segment read, from `first` on? */
-static void mark_needed(const sp_compiled *compiled, uint32_t first, bool *is_needed)
+/* Which packings do the steps of the target's segments read? */
+static void mark_needed(const sp_compiled *compiled, uint32_t target, bool *is_needed)
 {
     const sp_graph_plan *plan = compiled->plan;
-    for (uint32_t g = first; g < compiled->segments.count; g += 2) {
+    for (uint32_t g = 0; g < compiled->segments.count; g++) {
         const sp_segment *segment = &compiled->segments.list[g];
+        if (segment->device != target) continue;
         for (uint32_t s = 0; s < segment->step_count; s++) {
             const sp_plan_step *step = &plan->steps[segment->first_step + s];
             for (uint32_t i = 0; i < step->binding_count; i++) {
@@ -20,51 +21,58 @@ static void mark_needed(const sp_compiled *compiled, uint32_t first, bool *is_ne
     }
 }
 
-/* The copies on one device; `first` is 0 for the model's device, 1 for cpu beside it. */
-static sp_status get_copies(const sp_compiled *compiled, uint32_t first, sp_packed_weights *table,
-                            bool may_wait, sp_memory **out)
+static sp_status get_copies(sp_compiled *compiled, uint32_t t, sp_packed_weights *table,
+                            bool may_wait)
 {
     const uint32_t count = compiled->plan->packing_count;
+    sp_target *target = &compiled->targets[t];
     bool *is_needed = sp_calloc(count, sizeof *is_needed);
-    *out = sp_calloc(count, sizeof **out);
+    target->packed = sp_calloc(count, sizeof *target->packed);
     sp_status status = SP_OK;
-    if (is_needed == NULL || *out == NULL) {
+    if (is_needed == NULL || target->packed == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     } else {
-        mark_needed(compiled, first, is_needed);
+        mark_needed(compiled, t, is_needed);
         const sp_packed_request request = {
             .plan = compiled->plan,
-            .device = first == 0 ? compiled->device : compiled->cpu,
+            .device = target->device,
             .is_needed = is_needed,
             .may_wait = may_wait,
         };
-        status = sp__packed_weights_get(table, &request, *out);
+        status = sp__packed_weights_get(table, &request, target->packed);
     }
     sp_free(is_needed);
     return status;
 }
 
-sp_status sp__compiled_pack(sp_compiled *compiled, sp_packed_weights *table, bool may_wait)
+/* For runs on the calling thread; NULL for what an op asks for and its steps do not read, of
+ * tensors without elements. */
+static sp_status find_host_pointers(sp_compiled *compiled)
 {
     const uint32_t count = compiled->plan->packing_count;
-    if (count == 0) return SP_OK;
-    SP_TRY(get_copies(compiled, 0, table, may_wait, &compiled->packed));
-    if (compiled->cpu != NULL) {
-        SP_TRY(get_copies(compiled, 1, table, may_wait, &compiled->cpu_packed));
-    }
     compiled->host_packed = sp_calloc(count, sizeof *compiled->host_packed);
     if (compiled->host_packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    /* What an op asks for and its steps do not read, of tensors without elements, is on neither. */
-    for (uint32_t i = 0; i < count; i++) {
-        const bool is_on_cpu = compiled->packed[i].device == NULL && compiled->cpu_packed != NULL;
-        compiled->host_packed[i] = (is_on_cpu ? compiled->cpu_packed : compiled->packed)[i].host;
+    for (uint32_t t = compiled->target_count; t-- > 0;) {
+        for (uint32_t i = 0; i < count; i++) {
+            const sp_memory *memory = &compiled->targets[t].packed[i];
+            if (memory->device == NULL) continue;
+            SP_TRY(sp__memory_host(memory, 0, &compiled->host_packed[i]));
+        }
     }
     return SP_OK;
 }
 
+sp_status sp__compiled_pack(sp_compiled *compiled, sp_packed_weights *table, bool may_wait)
+{
+    if (compiled->plan->packing_count == 0) return SP_OK;
+    for (uint32_t t = 0; t < compiled->target_count; t++) {
+        SP_TRY(get_copies(compiled, t, table, may_wait));
+    }
+    return find_host_pointers(compiled);
+}
+
 void sp__compiled_unpack(sp_compiled *compiled)
 {
-    sp_free(compiled->packed);
-    sp_free(compiled->cpu_packed);
+    for (uint32_t t = 0; t < compiled->target_count; t++) sp_free(compiled->targets[t].packed);
     sp_free((void *)compiled->host_packed);
 }

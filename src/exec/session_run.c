@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a session: its lists go to a stream, and to a queue of cpu beside it. */
+/* Running a session: its lists go to a stream, and to queues of the other targets beside it. */
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -12,8 +12,8 @@
 static void name_port(sp_session *session, uint32_t port, const void *data, uint64_t bytes,
                       sp_access access)
 {
-    session->ports[port] = (sp_memory){
-        .device = session->compiled->device->dev, .bytes = bytes, .host = (void *)(uintptr_t)data};
+    sp_dev *dev = session->compiled->targets[SP_SEGMENT_MODEL].device->dev;
+    session->ports[port] = sp__memory_at_host(dev, data, bytes);
     session->slots[port] =
         (sp_binding){.memory = &session->ports[port], .bytes = bytes, .access = (uint8_t)access};
 }
@@ -29,11 +29,10 @@ static void name_ports(sp_session *session, const void *const *inputs, void *con
     }
 }
 
-/* The lists of the cpu go to a queue beside the stream. Each but the first waits for the one
- * before it, which has been accepted: every wait is for something older, so they close no circle.
- */
+/* Each list but the first waits for the one before it, which has been accepted: every wait is for
+ * something older, so there is no wait cycle. */
 static sp_status submit_segment(const sp_session *session, const sp_stream_ref *stream,
-                                sp_queue *cpu_queue, uint32_t g)
+                                sp_queue *const *queues, uint32_t g)
 {
     const sp_compiled *compiled = session->compiled;
     const sp_graph_plan *plan = compiled->plan;
@@ -49,8 +48,9 @@ static sp_status submit_segment(const sp_session *session, const sp_stream_ref *
                                       .command_count = 1,
                                       .fault_count = is_first ? 0 : 1};
     sp_stream_ref to = *stream;
-    if (g % 2 != 0) {
-        to.queue = cpu_queue;
+    const uint32_t target = compiled->segments.list[g].device;
+    if (target != SP_SEGMENT_MODEL) {
+        to.queue = queues[target];
         to.lease = 0; /* which is of the stream's own queue */
     }
     return sp__submit_plain(&to, &submission, &session->points[g]);
@@ -80,12 +80,12 @@ void sp__session_begin(sp_session *session, const void *const *inputs, void *con
 }
 
 sp_status sp__session_submit(const sp_session *session, const sp_stream_ref *stream,
-                             sp_queue *cpu_queue, sp_point *last)
+                             sp_queue *const *queues, sp_point *last)
 {
     sp_status status = SP_OK;
     uint32_t count = 0;
     while (status == SP_OK && count < session->compiled->segments.count) {
-        status = submit_segment(session, stream, cpu_queue, count);
+        status = submit_segment(session, stream, queues, count);
         if (status == SP_OK) count++;
     }
     /* Nobody comes to help: what was gathered gets going now. */
@@ -105,9 +105,12 @@ static sp_status run_lists(const sp_session *session, const sp_stream_ref *strea
 {
     const sp_compiled *compiled = session->compiled;
     const uint32_t last = compiled->segments.count - 1;
-    sp_queue *cpu_queue = last > 0 ? sp__side_queue(compiled->cpu, stream->stream) : NULL;
+    sp_queue *queues[SP_MAX_TARGETS] = {stream->queue};
+    for (uint32_t t = 1; t < compiled->target_count; t++) {
+        queues[t] = sp__side_queue(compiled->targets[t].device, stream->stream);
+    }
     for (uint32_t g = 0; g <= last; g++) {
-        const sp_status status = submit_segment(session, stream, cpu_queue, g);
+        const sp_status status = submit_segment(session, stream, queues, g);
         if (SP_LIKELY(status == SP_OK)) continue;
         sp_error_scope scope;
         sp__error_set_aside(&scope);
@@ -131,8 +134,9 @@ sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
 sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
                                  void *const *outputs)
 {
-    const sp_block *arena = session->arena;
-    void *memory = arena != NULL ? (char *)arena->slab->memory.host + arena->offset : NULL;
+    const sp_block *arena = session->arenas[SP_SEGMENT_MODEL];
+    void *memory = NULL;
+    if (arena != NULL) SP_TRY(sp__block_host(arena, &memory));
     return sp__plan_run_packed(session->compiled->plan, inputs, outputs, memory,
                                session->compiled->host_packed);
 }

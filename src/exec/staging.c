@@ -14,14 +14,16 @@
 typedef struct staged_port {
     uint64_t bytes;
     uint64_t pinned_offset;
-    uint64_t device_offset; /* in the block; of ports that are copied */
-    bool is_copied;         /* has a place on the device */
+    uint64_t device_offset; /* in the blocks; of ports that are copied */
+    bool is_copied;         /* has places on the devices */
 } staged_port;
 
 struct sp_staging {
-    sp_rt_device *device;
-    sp_block *pinned; /* of the host */
-    sp_block *block;  /* of the device; NULL if no port is copied */
+    const sp_target *targets;
+    uint32_t target_count;
+    sp_block *pinned; /* of the host, and where the host has it */
+    void *host;
+    sp_block *blocks[SP_MAX_TARGETS]; /* NULL if no port is copied, and of the fallback */
     uint32_t input_count, port_count;
     staged_port *ports;
 };
@@ -37,7 +39,7 @@ static const sp_plan_tensor *tensor_at(const sp_graph_plan *plan, uint32_t port)
                                     : &plan->outputs[port - plan->input_count];
 }
 
-/* Places for all ports; how many bytes of each memory they need. */
+/* Places for all ports; how many bytes they need in memory of the host, and of each device. */
 static void lay_out(sp_staging *staging, const sp_graph_plan *plan, uint64_t *pinned,
                     uint64_t *device)
 {
@@ -61,35 +63,32 @@ static sp_binding place_in(const sp_block *block, uint64_t offset, uint64_t byte
         .memory = &block->slab->memory, .offset = block->offset + offset, .bytes = bytes};
 }
 
-static sp_binding pinned_place(const sp_staging *staging, const staged_port *port)
-{
-    return place_in(staging->pinned, port->pinned_offset, port->bytes);
-}
-
-static sp_binding device_place(const sp_staging *staging, const staged_port *port)
-{
-    return place_in(staging->block, port->device_offset, port->bytes);
-}
-
 static sp_status fill_staging(sp_staging *staging, const sp_graph_plan *plan, bool is_spare)
 {
-    sp_rt_device *device = staging->device;
+    const sp_target *targets = staging->targets;
     staging->ports = sp_calloc(staging->port_count, sizeof *staging->ports);
     if (staging->ports == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
     uint64_t pinned_bytes = 0;
     uint64_t device_bytes = 0;
     lay_out(staging, plan, &pinned_bytes, &device_bytes);
-    SP_TRY(sp__allocator_take_any(&device->staging, pinned_bytes, is_spare, &staging->pinned));
-    if (device_bytes == 0) return SP_OK;
-    return sp__allocator_take_any(&device->allocator, device_bytes, is_spare, &staging->block);
+    SP_TRY(sp__allocator_take_any(&targets[SP_SEGMENT_MODEL].device->staging, pinned_bytes,
+                                  is_spare, &staging->pinned));
+    SP_TRY(sp__block_host(staging->pinned, &staging->host));
+    for (uint32_t t = 0; device_bytes > 0 && t < staging->target_count; t++) {
+        if (t == SP_SEGMENT_FALLBACK) continue;
+        SP_TRY(sp__allocator_take_any(&targets[t].device->allocator, device_bytes, is_spare,
+                                      &staging->blocks[t]));
+    }
+    return SP_OK;
 }
 
-sp_status sp__staging_create(sp_rt_device *device, const sp_graph_plan *plan, bool is_spare,
-                             sp_staging **out)
+sp_status sp__staging_create(const sp_target *targets, uint32_t target_count,
+                             const sp_graph_plan *plan, bool is_spare, sp_staging **out)
 {
     sp_staging *staging = sp_calloc(1, sizeof *staging);
     if (staging == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
-    staging->device = device;
+    staging->targets = targets;
+    staging->target_count = target_count;
     staging->input_count = plan->input_count;
     staging->port_count = plan->input_count + plan->output_count;
     const sp_status status = fill_staging(staging, plan, is_spare);
@@ -104,28 +103,30 @@ sp_status sp__staging_create(sp_rt_device *device, const sp_graph_plan *plan, bo
 void sp__staging_destroy(sp_staging *staging)
 {
     if (staging == NULL) return;
-    sp_rt_device *device = staging->device;
-    if (staging->block != NULL) sp__allocator_give(&device->allocator, staging->block);
-    if (staging->pinned != NULL) sp__allocator_give(&device->staging, staging->pinned);
+    const sp_target *targets = staging->targets;
+    for (uint32_t t = 0; t < staging->target_count; t++) {
+        sp_block *block = staging->blocks[t];
+        if (block != NULL) sp__allocator_give(&targets[t].device->allocator, block);
+    }
+    if (staging->pinned != NULL) {
+        sp__allocator_give(&targets[SP_SEGMENT_MODEL].device->staging, staging->pinned);
+    }
     sp_free(staging->ports);
     sp_free(staging);
 }
 
-sp_binding sp__staging_bind(const sp_staging *staging, uint32_t port)
+sp_binding sp__staging_bind(const sp_staging *staging, uint32_t target, uint32_t port)
 {
     const staged_port *place = &staging->ports[port];
-    return place->is_copied ? device_place(staging, place) : pinned_place(staging, place);
-}
-
-sp_binding sp__staging_bind_host(const sp_staging *staging, uint32_t port)
-{
-    return pinned_place(staging, &staging->ports[port]);
+    if (place->is_copied && target != SP_SEGMENT_FALLBACK) {
+        return place_in(staging->blocks[target], place->device_offset, place->bytes);
+    }
+    return place_in(staging->pinned, place->pinned_offset, place->bytes);
 }
 
 static char *pinned_address(const sp_staging *staging, uint32_t port)
 {
-    const sp_block *pinned = staging->pinned;
-    return (char *)pinned->slab->memory.host + pinned->offset + staging->ports[port].pinned_offset;
+    return (char *)staging->host + staging->ports[port].pinned_offset;
 }
 
 void sp__staging_take(const sp_staging *staging, const void *const *inputs)

@@ -65,17 +65,19 @@ static void run_is_through(sp_waiter *waiter);
 static bool launch(sp_rt_future *run)
 {
     sp_rt_model *model = run->model;
-    sp_compiled *compiled = run->place->compiled;
+    const sp_compiled *compiled = run->place->compiled;
     sp__model_count_in(model);
     run->is_counted = true;
     run->queue = sp__run_queue_take(model->device);
     run->has_queue = true;
-    const sp_stream_ref stream = {.queue = sp__run_queue_at(model->device, run->queue)};
-    sp_queue *cpu_queue =
-        compiled->cpu != NULL ? sp__run_queue_at(compiled->cpu, run->queue) : NULL;
+    sp_queue *queues[SP_MAX_TARGETS] = {NULL};
+    for (uint32_t t = 0; t < compiled->target_count; t++) {
+        queues[t] = sp__run_queue_at(compiled->targets[t].device, run->queue);
+    }
+    const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
     sp__session_begin(run->session, run->data, run->outputs);
     sp_point point = {0};
-    const sp_status status = sp__session_submit(run->session, &stream, cpu_queue, &point);
+    const sp_status status = sp__session_submit(run->session, &stream, queues, &point);
     if (status != SP_OK) run->fault = sp__fault_new(status);
     if (point.timeline == NULL) return true;
     run->waiter = (sp_waiter){.value = point.value, .fire = run_is_through};
@@ -202,8 +204,10 @@ static sp_status copy_ports(sp_rt_future *run, const sp_graph_plan *plan, const 
 static sp_status make_queues(sp_rt_device *device, const sp_compiled *compiled)
 {
     SP_TRY(sp__device_check(device->dev));
-    SP_TRY(sp__run_queues_make(device));
-    return compiled->cpu != NULL ? sp__run_queues_make(compiled->cpu) : SP_OK;
+    for (uint32_t t = 0; t < compiled->target_count; t++) {
+        SP_TRY(sp__run_queues_make(compiled->targets[t].device));
+    }
+    return SP_OK;
 }
 
 sp_status sp__submitted_make(sp_rt_device *device, const sp_compiled *compiled,

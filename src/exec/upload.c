@@ -23,7 +23,7 @@ static sp_status room_for(const sp_weight *weights, uint32_t count, uint64_t *ou
     return SP_OK;
 }
 
-/* The host sees the device's memory, so copying is the host's. */
+/* The host copies, so it has to reach the device's memory. */
 static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32_t count,
                           sp_upload *out)
 {
@@ -31,12 +31,15 @@ static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32
     SP_TRY(room_for(weights, count, &bytes));
     if (bytes == 0) return SP_OK;
     SP_TRY(sp__allocator_take(&device->allocator, bytes, NULL, &out->block));
-    char *next = (char *)out->block->slab->memory.host + out->block->offset;
+    const sp_memory *memory = &out->block->slab->memory;
+    uint64_t at = out->block->offset;
     for (uint32_t i = 0; i < count; i++) {
         if (weights[i].is_only_packed) continue;
-        if (weights[i].bytes > 0) memcpy(next, weights[i].data, weights[i].bytes);
-        out->memories[i].host = next;
-        next += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        sp_memory *copy = &out->memories[i];
+        SP_TRY(sp__memory_host(memory, at, &copy->host));
+        copy->address = (char *)memory->address + at;
+        if (weights[i].bytes > 0) memcpy(copy->host, weights[i].data, weights[i].bytes);
+        at += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     return SP_OK;
 }
@@ -47,9 +50,8 @@ sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t co
     if (out->memories == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
     const bool is_shared = device->dev->vtable->staging_create == NULL;
     for (uint32_t i = 0; i < count; i++) {
-        out->memories[i] = (sp_memory){.device = device->dev,
-                                       .bytes = weights[i].bytes,
-                                       .host = is_shared ? weights[i].data : NULL};
+        const void *data = is_shared ? weights[i].data : NULL;
+        out->memories[i] = sp__memory_at_host(device->dev, data, weights[i].bytes);
     }
     if (is_shared) return SP_OK;
     const sp_status status = copy_all(device, weights, count, out);

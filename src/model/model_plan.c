@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as objects of their own, to be read. One has a plan of the plan layer, its partition over
- * the model's device and cpu, and a hold on the model, whose graph the plan borrows. Constant from
- * publish to destroy. */
+ * the model's device and the fallback, and a hold on the model, whose graph the plan borrows.
+ * Constant from publish to destroy. */
 #include <streampool/plan.h>
 
 #include <string.h>
@@ -166,7 +166,7 @@ sp_status sp_plan_get_info(sp_plan handle, sp_plan_info *out)
     *out = (sp_plan_info){
         .device = sp__rt_device_handle(p->model->device),
         .step_count = plan->step_count,
-        .cpu_step_count = p->segments.cpu_step_count,
+        .cpu_step_count = p->segments.fallback_step_count,
         .segment_count = p->segments.count,
         .input_count = plan->input_count,
         .output_count = plan->output_count,
@@ -290,13 +290,15 @@ static uint64_t copy_bytes(const sp_segment *segment, uint32_t first, uint32_t e
 sp_status sp_plan_get_segment(sp_plan handle, uint32_t index, sp_plan_segment_info *out)
 {
     sp_rt_plan *p;
-    sp_device cpu;
+    sp_device fallback;
     SP_TRY(plan_hold_at(handle, out, index, segment_count, "segments", &p));
-    const sp_status status = sp_device_at(0, &cpu);
+    const sp_status status = sp_device_at(0, &fallback);
     if (status == SP_OK) {
         const sp_segment *segment = &p->segments.list[index];
         *out = (sp_plan_segment_info){
-            .device = index % 2 == 0 ? sp__rt_device_handle(p->model->device) : cpu,
+            .device = segment->device == SP_SEGMENT_FALLBACK
+                          ? fallback
+                          : sp__rt_device_handle(p->model->device),
             .first_step = segment->first_step,
             .step_count = segment->step_count,
             .copy_in_count = segment->copies_in,

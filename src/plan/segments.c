@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting. One walk over the steps keeps for each value where its newest bytes are: on the host, on
- * the device, or on both. A step that needs them where they are not asks for a copy, which stands
- * at the end or at the beginning of the device's segment next to the step's: the value was alive
- * there already, so on both sides the place is its own. */
+/* Partitioning. One walk over the steps keeps for each value the set of devices that have its
+ * newest bytes. A step that needs them where they are not requests a copy in, at the beginning of
+ * its segment, and before that, if the host has them not, a copy out, at the end of the newest
+ * segment of the one device that has them. The value is alive at all of these places and in
+ * between, so its place is its own in each memory. */
 #include "plan/segments.h"
 
 #include <inttypes.h>
@@ -13,95 +14,103 @@
 #include "base/macros.h"
 #include "ops/op_list.h"
 
-/* Where the newest bytes of a value are. Nowhere: nothing has written it yet. */
-enum { NOWHERE = 0, ON_HOST = 1, ON_DEVICE = 2 };
-
 #define NOT_COPIED UINT32_MAX
 
-typedef struct cutter {
+/* Of all copies into, or out of, the device in one segment. */
+typedef struct copy_request {
+    uint32_t bucket; /* 2 * segment, + 1 for a copy out */
+    sp_segment_copy copy;
+} copy_request;
+
+typedef struct partitioner {
     const sp_graph_plan *plan;
     sp_segments *out;
-    uint8_t *places; /* of lifetimes, then inputs, then outputs */
+    /* Bits of the devices that have the newest bytes; of lifetimes, then inputs, then outputs.
+     * None: nothing has written the value yet. Without the host's bit there is one at most. */
+    uint32_t *places;
     /* Lifetimes that the step at hand is in. */
     uint32_t *alive;
     uint32_t alive_count, next_lifetime;
-    uint32_t copy_capacity;
-} cutter;
+    uint32_t newest[SP_SEGMENT_DEVICES]; /* segment of the device, as far as the walk has come */
+    copy_request *requests;              /* in the order of the walk */
+    uint32_t request_count, request_capacity;
+} partitioner;
 
 /* ---- placement ---- */
 
-uint32_t sp__segments_choose(const sp_graph_plan *plan, const sp_kernel *own, const char *cpu_ops,
-                             bool *is_on_cpu)
+uint32_t sp__segments_assign(const sp_graph_plan *plan, const sp_kernel *own, const char *cpu_ops,
+                             uint8_t *devices)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         const sp_kernel *kernel = &(own != NULL ? own : plan->kernels)[step->kernel];
-        is_on_cpu[s] = !sp__kernel_is_there(kernel) || sp__op_list_has(cpu_ops, step->op_name);
-        if (is_on_cpu[s]) count++;
+        const bool is_own = sp__kernel_is_there(kernel) && !sp__op_list_has(cpu_ops, step->op_name);
+        devices[s] = is_own ? SP_SEGMENT_MODEL : SP_SEGMENT_FALLBACK;
+        if (!is_own) count++;
     }
     return count;
 }
 
 /* ---- values ---- */
 
-static void begin_step(cutter *c, uint32_t s)
+static void begin_step(partitioner *p, uint32_t s)
 {
-    const sp_graph_plan *plan = c->plan;
+    const sp_graph_plan *plan = p->plan;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < c->alive_count; i++) {
-        if (plan->lifetimes[c->alive[i]].last_step >= s) c->alive[kept++] = c->alive[i];
+    for (uint32_t i = 0; i < p->alive_count; i++) {
+        if (plan->lifetimes[p->alive[i]].last_step >= s) p->alive[kept++] = p->alive[i];
     }
-    c->alive_count = kept;
-    /* They stand in the order of their first steps. */
-    for (; c->next_lifetime < plan->lifetime_count; c->next_lifetime++) {
-        const sp_plan_lifetime *life = &plan->lifetimes[c->next_lifetime];
+    p->alive_count = kept;
+    /* They are in the order of their first steps. */
+    for (; p->next_lifetime < plan->lifetime_count; p->next_lifetime++) {
+        const sp_plan_lifetime *life = &plan->lifetimes[p->next_lifetime];
         if (life->first_step > s) break;
-        if (life->bytes > 0) c->alive[c->alive_count++] = c->next_lifetime;
+        if (life->bytes > 0) p->alive[p->alive_count++] = p->next_lifetime;
     }
 }
 
 /* The value that a binding of step `s` means. Two are alive in one place where a step writes its
  * result over an operand: it reads the old one and writes the new one. */
-static uint32_t value_in_arena(const cutter *c, const sp_plan_binding *binding, uint32_t s)
+static uint32_t value_in_arena(const partitioner *p, const sp_plan_binding *binding, uint32_t s)
 {
     uint32_t found = NOT_COPIED;
-    for (uint32_t i = 0; i < c->alive_count; i++) {
-        const sp_plan_lifetime *life = &c->plan->lifetimes[c->alive[i]];
+    for (uint32_t i = 0; i < p->alive_count; i++) {
+        const sp_plan_lifetime *life = &p->plan->lifetimes[p->alive[i]];
         if (life->offset != binding->offset || life->bytes < binding->bytes) continue;
         const bool is_new = life->first_step == s;
-        if (is_new ? binding->is_write : found == NOT_COPIED) found = c->alive[i];
+        if (is_new ? binding->is_write : found == NOT_COPIED) found = p->alive[i];
     }
     return found;
 }
 
-static uint32_t input_value(const cutter *c, uint32_t index)
+static uint32_t input_value(const partitioner *p, uint32_t index)
 {
-    return c->plan->lifetime_count + index;
+    return p->plan->lifetime_count + index;
 }
 
-static uint32_t output_value(const cutter *c, uint32_t index)
+static uint32_t output_value(const partitioner *p, uint32_t index)
 {
-    return c->plan->lifetime_count + c->plan->input_count + index;
+    return p->plan->lifetime_count + p->plan->input_count + index;
 }
 
 /* NOT_COPIED: a weight, packed or not, a constant, nothing at all; or the arena, of a plan in one
  * segment. */
-static sp_status value_of(const cutter *c, const sp_plan_binding *binding, uint32_t s,
+static sp_status value_of(const partitioner *p, const sp_plan_binding *binding, uint32_t s,
                           uint32_t *value)
 {
     *value = NOT_COPIED;
     if (binding->bytes == 0) return SP_OK;
     switch (binding->where) {
     case SP_PLACE_INPUT:
-        *value = input_value(c, binding->index);
+        *value = input_value(p, binding->index);
         break;
     case SP_PLACE_OUTPUT:
-        *value = output_value(c, binding->index);
+        *value = output_value(p, binding->index);
         break;
     case SP_PLACE_ARENA:
-        if (c->out->count == 1) break;
-        *value = value_in_arena(c, binding, s);
+        if (p->out->count == 1) break;
+        *value = value_in_arena(p, binding, s);
         if (*value != NOT_COPIED) break;
         return sp__fail(SP_INTERNAL,
                         "step %u touches arena bytes at %" PRIu64 " that hold no value", s,
@@ -114,9 +123,9 @@ static sp_status value_of(const cutter *c, const sp_plan_binding *binding, uint3
     return SP_OK;
 }
 
-static sp_segment_copy copy_of(const cutter *c, uint32_t value)
+static sp_segment_copy copy_of(const partitioner *p, uint32_t value)
 {
-    const sp_graph_plan *plan = c->plan;
+    const sp_graph_plan *plan = p->plan;
     if (value < plan->lifetime_count) {
         const sp_plan_lifetime *life = &plan->lifetimes[value];
         return (sp_segment_copy){
@@ -134,122 +143,171 @@ static sp_segment_copy copy_of(const cutter *c, uint32_t value)
 
 /* ---- copies ---- */
 
-static sp_status add_copy(cutter *c, uint32_t value)
+static uint32_t bit_of(uint32_t device)
 {
-    sp_segments *out = c->out;
-    sp_segment_copy *grown =
-        sp_grow(out->copies, out->copy_count, &c->copy_capacity, sizeof *grown);
+    return (uint32_t)1 << device;
+}
+
+static sp_status request_copy(partitioner *p, uint32_t g, bool is_out, uint32_t value)
+{
+    copy_request *grown =
+        sp_grow(p->requests, p->request_count, &p->request_capacity, sizeof *grown);
     if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    out->copies = grown;
-    out->copies[out->copy_count++] = copy_of(c, value);
+    p->requests = grown;
+    p->requests[p->request_count++] =
+        (copy_request){.bucket = 2 * g + (is_out ? 1 : 0), .copy = copy_of(p, value)};
     return SP_OK;
 }
 
-/* The newest bytes of the value, if it has any, will be at `place` when segment `g` begins. */
-static sp_status need(cutter *c, uint32_t g, uint32_t value, uint8_t place)
+/* The newest bytes of the value, if it has any, will be in the host's memory behind the newest
+ * segment of the device that has them. */
+static sp_status need_on_host(partitioner *p, uint32_t value)
 {
-    if (c->places[value] == NOWHERE || (c->places[value] & place) != 0) return SP_OK;
-    SP_TRY(add_copy(c, value));
-    c->places[value] |= place;
-    if (place == ON_DEVICE) {
-        c->out->list[g].copies_in++;
-    } else {
-        c->out->list[g - 1].copies_out++;
-    }
+    const uint32_t places = p->places[value];
+    if (places == 0 || (places & bit_of(SP_SEGMENT_FALLBACK)) != 0) return SP_OK;
+    const uint32_t owner = (uint32_t)__builtin_ctz(places);
+    SP_TRY(request_copy(p, p->newest[owner], true, value));
+    p->places[value] |= bit_of(SP_SEGMENT_FALLBACK);
     return SP_OK;
 }
 
-static sp_status walk_step(cutter *c, uint32_t g, uint32_t s)
+/* The same in the memory of the device of segment `g`, when its steps begin. */
+static sp_status need(partitioner *p, uint32_t g, uint32_t value)
 {
-    const sp_plan_step *step = &c->plan->steps[s];
-    const uint8_t place = g % 2 == 0 ? ON_DEVICE : ON_HOST;
+    const uint32_t device = p->out->list[g].device;
+    if (p->places[value] == 0 || (p->places[value] & bit_of(device)) != 0) return SP_OK;
+    SP_TRY(need_on_host(p, value));
+    if (device == SP_SEGMENT_FALLBACK) return SP_OK;
+    SP_TRY(request_copy(p, g, false, value));
+    p->places[value] |= bit_of(device);
+    return SP_OK;
+}
+
+static sp_status walk_step(partitioner *p, uint32_t g, uint32_t s)
+{
+    const sp_plan_step *step = &p->plan->steps[s];
+    const uint32_t own = bit_of(p->out->list[g].device);
     uint32_t value;
-    if (c->out->count > 1) begin_step(c, s);
+    if (p->out->count > 1) begin_step(p, s);
     /* What a step writes it may leave in part as it was. */
     for (uint32_t i = 0; i < step->binding_count; i++) {
-        SP_TRY(value_of(c, &step->bindings[i], s, &value));
-        if (value != NOT_COPIED) SP_TRY(need(c, g, value, place));
+        SP_TRY(value_of(p, &step->bindings[i], s, &value));
+        if (value != NOT_COPIED) SP_TRY(need(p, g, value));
     }
     for (uint32_t i = 0; i < step->binding_count; i++) {
         if (!step->bindings[i].is_write) continue;
-        SP_TRY(value_of(c, &step->bindings[i], s, &value));
+        SP_TRY(value_of(p, &step->bindings[i], s, &value));
         if (value == NOT_COPIED) continue;
-        c->places[value] = SP_PLANTED(stale_copy) ? (uint8_t)(c->places[value] | place) : place;
+        p->places[value] = SP_PLANTED(stale_copy) ? p->places[value] | own : own;
     }
     return SP_OK;
 }
 
-/* The copies of a segment are those that were asked for in it and in the next one: one stretch. */
-static sp_status walk(cutter *c)
+static sp_status walk(partitioner *p)
 {
-    sp_segments *out = c->out;
-    for (uint32_t i = 0; i < c->plan->input_count; i++) c->places[input_value(c, i)] = ON_HOST;
+    const sp_segments *out = p->out;
+    for (uint32_t i = 0; i < p->plan->input_count; i++) {
+        p->places[input_value(p, i)] = bit_of(SP_SEGMENT_FALLBACK);
+    }
     for (uint32_t g = 0; g < out->count; g++) {
         const sp_segment *segment = &out->list[g];
+        p->newest[segment->device] = g;
         for (uint32_t s = 0; s < segment->step_count; s++) {
-            SP_TRY(walk_step(c, g, segment->first_step + s));
+            SP_TRY(walk_step(p, g, segment->first_step + s));
         }
     }
-    /* The caller takes the outputs, as a cpu segment behind the last one would. */
-    for (uint32_t i = 0; i < c->plan->output_count; i++) {
-        SP_TRY(need(c, out->count, output_value(c, i), ON_HOST));
+    for (uint32_t i = 0; i < p->plan->output_count; i++) {
+        SP_TRY(need_on_host(p, output_value(p, i)));
     }
-    const sp_segment_copy *next = out->copies;
-    for (uint32_t g = 0; g < out->count; g += 2) {
-        out->list[g].copies = next;
-        if (next != NULL) next += out->list[g].copies_in + out->list[g].copies_out;
+    return SP_OK;
+}
+
+/* Sorts the requests by bucket; those of one bucket keep their order. */
+static sp_status place_copies(partitioner *p)
+{
+    sp_segments *out = p->out;
+    const uint32_t bucket_count = 2 * out->count;
+    uint32_t *starts = sp_calloc((size_t)bucket_count + 1, sizeof *starts);
+    out->copies = sp_calloc(p->request_count, sizeof *out->copies);
+    if (starts == NULL || out->copies == NULL) {
+        sp_free(starts);
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
+    out->copy_count = p->request_count;
+    for (uint32_t i = 0; i < p->request_count; i++) starts[p->requests[i].bucket + 1]++;
+    for (uint32_t b = 0; b < bucket_count; b++) starts[b + 1] += starts[b];
+    for (uint32_t g = 0; g < out->count; g++) {
+        const uint32_t *of = &starts[2 * g];
+        out->list[g].copies = &out->copies[of[0]];
+        out->list[g].copies_in = of[1] - of[0];
+        out->list[g].copies_out = of[2] - of[1];
+    }
+    for (uint32_t i = 0; i < p->request_count; i++) {
+        out->copies[starts[p->requests[i].bucket]++] = p->requests[i].copy;
+    }
+    sp_free(starts);
     return SP_OK;
 }
 
 /* ---- segments ---- */
 
-static uint32_t count_segments(const sp_graph_plan *plan, const bool *is_on_cpu)
+static uint32_t count_segments(const sp_graph_plan *plan, const uint8_t *devices)
 {
-    uint32_t count = 1; /* the device's, perhaps without steps */
-    bool was_on_cpu = false;
+    uint32_t count = 1; /* the model's, perhaps without steps */
+    uint32_t device = SP_SEGMENT_MODEL;
     for (uint32_t s = 0; s < plan->step_count; s++) {
-        if (is_on_cpu[s] != was_on_cpu) count++;
-        was_on_cpu = is_on_cpu[s];
+        if (devices[s] != device) count++;
+        device = devices[s];
     }
-    return was_on_cpu ? count + 1 : count;
+    return device == SP_SEGMENT_MODEL ? count : count + 1;
 }
 
-static void fill_segments(const sp_graph_plan *plan, const bool *is_on_cpu, sp_segments *out)
+static sp_status fill_segments(const sp_graph_plan *plan, const uint8_t *devices, sp_segments *out)
 {
     sp_segment *segment = out->list;
-    bool was_on_cpu = false;
+    segment->device = SP_SEGMENT_MODEL;
     for (uint32_t s = 0; s < plan->step_count; s++) {
-        if (is_on_cpu[s] != was_on_cpu) (++segment)->first_step = s;
-        was_on_cpu = is_on_cpu[s];
+        if (devices[s] >= SP_SEGMENT_DEVICES) {
+            return sp__fail(SP_INTERNAL, "step %u is on device %u of %u at most", s, devices[s],
+                            SP_SEGMENT_DEVICES);
+        }
+        if (devices[s] != segment->device) {
+            *++segment = (sp_segment){.device = devices[s], .first_step = s};
+        }
         segment->step_count++;
-        if (was_on_cpu) out->cpu_step_count++;
+        if (devices[s] == SP_SEGMENT_FALLBACK) out->fallback_step_count++;
     }
-    if (was_on_cpu) (++segment)->first_step = plan->step_count;
+    if (segment->device != SP_SEGMENT_MODEL) {
+        *++segment = (sp_segment){.device = SP_SEGMENT_MODEL, .first_step = plan->step_count};
+    }
+    return SP_OK;
 }
 
-static sp_status cut(cutter *c, const bool *is_on_cpu)
+static sp_status partition(partitioner *p, const uint8_t *devices)
 {
-    const sp_graph_plan *plan = c->plan;
+    const sp_graph_plan *plan = p->plan;
     const size_t values = (size_t)plan->lifetime_count + plan->input_count + plan->output_count;
-    c->out->count = count_segments(plan, is_on_cpu);
-    c->out->list = sp_calloc(c->out->count, sizeof *c->out->list);
-    c->places = sp_calloc(values, sizeof *c->places);
-    c->alive = sp_calloc(plan->lifetime_count, sizeof *c->alive);
-    if (c->out->list == NULL || c->places == NULL || c->alive == NULL) {
+    p->out->count = count_segments(plan, devices);
+    p->out->list = sp_calloc(p->out->count, sizeof *p->out->list);
+    p->places = sp_calloc(values, sizeof *p->places);
+    p->alive = sp_calloc(plan->lifetime_count, sizeof *p->alive);
+    if (p->out->list == NULL || p->places == NULL || p->alive == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
-    fill_segments(plan, is_on_cpu, c->out);
-    return walk(c);
+    SP_TRY(fill_segments(plan, devices, p->out));
+    SP_TRY(walk(p));
+    return place_copies(p);
 }
 
-sp_status sp__segments_cut(const sp_graph_plan *plan, const bool *is_on_cpu, sp_segments *out)
+sp_status sp__segments_partition(const sp_graph_plan *plan, const uint8_t *devices,
+                                 sp_segments *out)
 {
     *out = (sp_segments){0};
-    cutter c = {.plan = plan, .out = out};
-    const sp_status status = cut(&c, is_on_cpu);
-    sp_free(c.places);
-    sp_free(c.alive);
+    partitioner p = {.plan = plan, .out = out};
+    const sp_status status = partition(&p, devices);
+    sp_free(p.places);
+    sp_free(p.alive);
+    sp_free(p.requests);
     if (status != SP_OK) sp__segments_free(out);
     return status;
 }
@@ -263,17 +321,17 @@ void sp__segments_free(sp_segments *segments)
 
 /* ---- figures ---- */
 
-typedef struct cpu_steps {
+typedef struct fallback_steps {
     const sp_segments *segments;
     uint32_t segment, step; /* of the next one */
-} cpu_steps;
+} fallback_steps;
 
-/* The steps on the cpu in order; false past the end. */
-static bool next_cpu_step(cpu_steps *it, uint32_t *step)
+/* The steps on the fallback in order; false past the end. */
+static bool next_fallback_step(fallback_steps *it, uint32_t *step)
 {
-    for (; it->segment < it->segments->count; it->segment += 2, it->step = 0) {
+    for (; it->segment < it->segments->count; it->segment++, it->step = 0) {
         const sp_segment *segment = &it->segments->list[it->segment];
-        if (it->step == segment->step_count) continue;
+        if (segment->device != SP_SEGMENT_FALLBACK || it->step == segment->step_count) continue;
         *step = segment->first_step + it->step++;
         return true;
     }
@@ -283,20 +341,20 @@ static bool next_cpu_step(cpu_steps *it, uint32_t *step)
 static uint32_t count_steps_of(const sp_segments *segments, const sp_graph_plan *plan,
                                const char *op, uint32_t *first)
 {
-    cpu_steps it = {.segments = segments, .segment = 1};
+    fallback_steps it = {.segments = segments};
     uint32_t count = 0;
-    for (uint32_t s; next_cpu_step(&it, &s);) {
+    for (uint32_t s; next_fallback_step(&it, &s);) {
         if (strcmp(plan->steps[s].op_name, op) != 0) continue;
         if (count++ == 0) *first = s;
     }
     return count;
 }
 
-bool sp__segments_cpu_op(const sp_segments *segments, const sp_graph_plan *plan, uint32_t index,
-                         const char **name, uint32_t *step_count)
+bool sp__segments_fallback_op(const sp_segments *segments, const sp_graph_plan *plan,
+                              uint32_t index, const char **name, uint32_t *step_count)
 {
-    cpu_steps it = {.segments = segments, .segment = 1};
-    for (uint32_t s; next_cpu_step(&it, &s);) {
+    fallback_steps it = {.segments = segments};
+    for (uint32_t s; next_fallback_step(&it, &s);) {
         uint32_t first = s;
         const uint32_t count = count_steps_of(segments, plan, plan->steps[s].op_name, &first);
         if (first != s || index-- > 0) continue;

@@ -14,7 +14,7 @@
 static void call_owner(sp_host_job *job)
 {
     sp_rt_storage *storage = SP_CONTAINER_OF(job, sp_rt_storage, retire_job);
-    void *data = storage->adopted.host;
+    void *data = storage->adopted.address;
     const sp_storage_release_function release = storage->release;
     void *ctx = storage->release_ctx;
     sp__storage_recycle(storage);
@@ -113,7 +113,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     if (is_frozen) SP_TRY(sp__point_wait(ready, SP_NO_DEADLINE));
     sp_rt_storage *storage;
     SP_TRY(sp__storage_object_new(&storage));
-    storage->adopted = (sp_memory){.device = on->dev, .bytes = bytes, .host = data};
+    storage->adopted = sp__memory_at_host(on->dev, data, bytes);
     storage->release = options != NULL ? options->release : NULL;
     storage->release_ctx = options != NULL ? options->ctx : NULL;
     sp_mutex_lock(&storage->lock);

@@ -60,6 +60,12 @@ struct sp_slab {
     sp_slab *previous, *next;
 };
 
+/* Where the host has the block; SP_UNSUPPORTED if it cannot reach the slab's memory. */
+static inline sp_status sp__block_host(const sp_block *block, void **out)
+{
+    return sp__memory_host(&block->slab->memory, block->offset, out);
+}
+
 typedef struct sp_pool_lane {
     sp_waiter_heap alone, others;
 } sp_pool_lane;

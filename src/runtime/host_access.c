@@ -335,11 +335,7 @@ static sp_status enter_locked(sp_rt_storage *storage, sp_access access, access_s
     if (storage->is_frozen && (access & SP_WRITE) != 0) {
         return sp__fail(SP_INVALID, "a frozen storage cannot be written");
     }
-    if (storage->memory->host == NULL) {
-        return sp__fail(SP_UNSUPPORTED, "memory of %s is not visible to the host: copy it",
-                        storage->device->dev->limits.name);
-    }
-    step->data = (char *)storage->memory->host + storage->offset;
+    SP_TRY(sp__memory_host(storage->memory, storage->offset, &step->data));
     const sp_status status = storage->is_frozen ? SP_OK : take_ticket_locked(storage, access, step);
     if (SP_LIKELY(!sp__check_is_on())) return status;
     if (storage->is_tracked || storage->is_frozen) sp__check_met(&storage->history);

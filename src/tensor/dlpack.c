@@ -182,21 +182,30 @@ static sp_dlpack_device device_of(const sp_rt_device *device)
 
 /* Of the storage, under its lock. */
 typedef struct storage_facts {
-    char *data;
+    void *data;
     bool is_frozen;
     sp_dlpack_device device;
 } storage_facts;
+
+/* What a consumer takes memory of this type by: the host's pointer or the device's address. */
+static sp_status find_data(const sp_memory *memory, uint64_t offset, int32_t dlpack_type,
+                           void **out)
+{
+    if (dlpack_type == SP_DLPACK_CPU) return sp__memory_host(memory, offset, out);
+    *out = (char *)memory->address + offset;
+    return SP_OK;
+}
 
 static sp_status find_facts(sp_storage handle, storage_facts *out)
 {
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
-    out->data = (char *)storage->memory->host;
-    if (out->data != NULL) out->data += storage->offset;
     out->is_frozen = storage->is_frozen;
     out->device = device_of(storage->device);
+    const sp_status status =
+        find_data(storage->memory, storage->offset, out->device.device_type, &out->data);
     sp_mutex_unlock(&storage->lock);
-    return SP_OK;
+    return status;
 }
 
 static sp_status wait_on_host(sp_storage storage, const storage_facts *facts)
@@ -226,7 +235,7 @@ static void describe(const sp_rt_tensor *tensor, const storage_facts *facts, exp
         .version = {SP_DLPACK_MAJOR, SP_DLPACK_MINOR},
         .deleter = delete_exported,
         .flags = facts->is_frozen ? SP_DLPACK_READ_ONLY : 0,
-        .dl_tensor = {.data = facts->data != NULL ? facts->data + layout->offset : NULL,
+        .dl_tensor = {.data = facts->data != NULL ? (char *)facts->data + layout->offset : NULL,
                       .device = facts->device,
                       .ndim = (int32_t)rank,
                       .dtype = dtypes[layout->dtype],

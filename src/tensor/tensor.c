@@ -151,7 +151,7 @@ sp_status sp_tensor_from_host(sp_device device, sp_dtype dtype, uint32_t rank, c
 typedef struct storage_facts {
     sp_device device;
     uint64_t bytes;
-    uintptr_t address; /* on the host; 0 if it is not there */
+    uintptr_t address; /* as the device's kernels have it */
 } storage_facts;
 
 static sp_status find_facts(sp_storage handle, storage_facts *out)
@@ -160,7 +160,7 @@ static sp_status find_facts(sp_storage handle, storage_facts *out)
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     *out = (storage_facts){.device = sp__rt_device_handle(storage->device),
                            .bytes = storage->bytes,
-                           .address = (uintptr_t)storage->memory->host + storage->offset};
+                           .address = (uintptr_t)storage->memory->address + storage->offset};
     sp_mutex_unlock(&storage->lock);
     return SP_OK;
 }

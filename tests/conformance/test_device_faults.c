@@ -234,7 +234,7 @@ TEST(a_submission_that_does_not_fit_leaves_no_trace)
     CHECK_OK(device->vtable->queue_create(device, 0, &(sp_queue_options){true}, &queue));
     enum { COUNT = 600 };
     uint32_t word = 0;
-    const sp_memory memory = {.host = &word, .bytes = sizeof word};
+    const sp_memory memory = sp__memory_at_host(device, &word, sizeof word);
     const sp_binding binding = bind_words(&memory, 0, 1, SP_READ_WRITE);
     sp_command *commands = sp_calloc(COUNT, sizeof *commands);
     for (int i = 0; i < COUNT; i++) {

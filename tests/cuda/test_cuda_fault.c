@@ -61,7 +61,7 @@ TEST(a_kernel_that_faults_loses_the_gpu_and_nothing_else)
 
     uint32_t word = 0;
     const uint32_t seven = 7;
-    const sp_memory memory = {.host = &word, .bytes = sizeof word};
+    const sp_memory memory = sp__memory_at_host(cpu, &word, sizeof word);
     const sp_binding binding = {.memory = &memory, .bytes = sizeof word, .access = SP_WRITE};
     const sp_command fill = {.type = SP_COMMAND_FILL,
                              .bindings = &binding,

@@ -15,7 +15,7 @@ foreach(suite IN ITEMS
     runtime:frontier runtime:run_queue runtime:host_access runtime:host_exit runtime:host_memory
     runtime:host_streams runtime:life_log runtime:null_faults runtime:runtime_state
     runtime:runtime_state_faults runtime:runtime_state_memory runtime:runtime_state_process
-    runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
+    runtime:own_memory runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
     runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_ranges
     tensor:dlpack tensor:tensor
     io:npz
@@ -37,3 +37,4 @@ foreach(suite IN ITEMS
     endif()
 endforeach()
 target_link_libraries(test_eager PRIVATE m) # rounding
+target_link_libraries(test_own_memory PRIVATE sp_own_memory)

@@ -35,7 +35,7 @@ static sp_status memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
     const uint64_t real = bytes / PAGES_PER_MEMORY_BYTES + 64;
     void *host = sp_aligned_malloc(SP_CACHE_LINE, real);
     if (host == NULL) return SP_OUT_OF_MEMORY;
-    *out = (sp_memory){.device = device, .bytes = bytes, .host = host};
+    *out = sp__memory_at_host(device, host, bytes);
     return SP_OK;
 }
 

@@ -43,7 +43,7 @@ static sp_status create(sp_dev *dev, uint64_t bytes, bool is_managed, sp_memory 
         is_managed ? alloc_managed(device, bytes, &address) : alloc_mapped(bytes, &address);
     sp__cuda_leave();
     SP_TRY(status);
-    *out = (sp_memory){.device = dev, .bytes = bytes, .host = address};
+    *out = sp__memory_at_host(dev, address, bytes);
     return SP_OK;
 }
 
@@ -51,9 +51,9 @@ static void destroy(sp_memory *memory, bool is_managed)
 {
     sp__cuda_enter(sp__cuda_device(memory->device));
     if (is_managed) {
-        SP_CUDA(cuMemFree)((CUdeviceptr)(uintptr_t)memory->host);
+        SP_CUDA(cuMemFree)((CUdeviceptr)(uintptr_t)memory->address);
     } else {
-        SP_CUDA(cuMemFreeHost)(memory->host);
+        SP_CUDA(cuMemFreeHost)(memory->address);
     }
     sp__cuda_leave();
     *memory = (sp_memory){0};

@@ -24,10 +24,9 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
                                const uint32_t grid[3], const sp_binding *bindings, uint32_t count,
                                const void *constants, sp_cuda_launch *out);
 
-/* Memory of a cuda device has one address for host and GPU. */
 static inline CUdeviceptr sp__cuda_address(const sp_binding *binding)
 {
-    return (CUdeviceptr)(uintptr_t)binding->memory->host + binding->offset;
+    return (CUdeviceptr)(uintptr_t)binding->memory->address + binding->offset;
 }
 
 static inline bool sp__cuda_launch_is_empty(const sp_cuda_launch *launch)

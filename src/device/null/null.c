@@ -31,6 +31,7 @@ typedef struct null_device {
     sp_atomic_u32 is_lost;
     sp_atomic_u64 bytes_in_use;
     uint64_t memory_bytes;
+    bool has_own_memory, hides_staging;
     sp_quirk quirk;
 } null_device;
 
@@ -90,6 +91,7 @@ static sp_status null_memory_create(sp_dev *base, uint64_t bytes, sp_memory *out
     } while (!sp_cas_relaxed(&device->bytes_in_use, &used, used + bytes));
     const sp_status status = sp__page_memory_create(base, bytes, out);
     if (status != SP_OK) sp_fetch_sub_relaxed(&device->bytes_in_use, bytes);
+    else if (device->has_own_memory) out->host = NULL;
     return status;
 }
 
@@ -97,6 +99,14 @@ static void null_memory_destroy(sp_memory *memory)
 {
     sp_fetch_sub_relaxed(&null_of(memory->device)->bytes_in_use, memory->bytes);
     sp__page_memory_destroy(memory);
+}
+
+/* Memory of the host: none of the device's. */
+static sp_status null_staging_create(sp_dev *base, uint64_t bytes, sp_memory *out)
+{
+    SP_TRY(sp__page_memory_create(base, bytes, out));
+    if (null_of(base)->hides_staging) out->host = NULL;
+    return SP_OK;
 }
 
 static sp_status open_kind(const sp_device_open_options *options, sp_dev **out)
@@ -128,10 +138,22 @@ static const sp_device_vtable null_vtable = {
     .memory_destroy = null_memory_destroy,
 };
 
+static const sp_device_vtable own_memory_vtable = {
+    SP_QUEUE_VTABLE,
+    .kind = &sp__null_kind,
+    .close = null_close,
+    .memory_create = null_memory_create,
+    .memory_destroy = null_memory_destroy,
+    .staging_create = null_staging_create,
+    .staging_destroy = sp__page_memory_destroy,
+};
+
 static void set_up(null_device *device, const sp_null_options *options)
 {
     *device = (null_device){0};
     device->memory_bytes = options->memory_bytes > 0 ? options->memory_bytes : DEFAULT_MEMORY_BYTES;
+    device->has_own_memory = options->has_own_memory;
+    device->hides_staging = options->hides_staging;
     device->quirk = (sp_quirk){.name = "pretend library call",
                                .since = "always",
                                .measure = "at most so many at once",
@@ -150,7 +172,7 @@ static void set_up(null_device *device, const sp_null_options *options)
 
 sp_status sp__null_check(const sp_dev *device)
 {
-    if (device->vtable == &null_vtable) return SP_OK;
+    if (device->vtable->kind == &sp__null_kind) return SP_OK;
     return sp__fail(SP_INVALID, "%s is no null device: only those fail on request",
                     device->limits.name);
 }
@@ -168,7 +190,8 @@ sp_status sp__null_open(const sp_null_options *options, sp_dev **out)
         .nap_ns = NAP_NS,
         .before_command = before_command,
     };
-    const sp_status status = sp__queue_device_init(&device->common, &null_vtable, &queues);
+    const sp_status status = sp__queue_device_init(
+        &device->common, options->has_own_memory ? &own_memory_vtable : &null_vtable, &queues);
     if (status != SP_OK) {
         sp_free(device);
         return status;

@@ -14,6 +14,10 @@ typedef struct sp_null_options {
     uint32_t max_in_flight; /* submissions per device; 0: no limit */
     uint64_t memory_bytes;  /* memory of the device; 0: 1 GiB */
     uint32_t quirk_limit;   /* kernels with quirk 1 that may run at once; 0: no limit */
+    /* Memory of its own, without host pointers, as a GPU may have it; the host reaches what
+     * staging_create makes. DLPack's type stays that of cpu. */
+    bool has_own_memory;
+    bool hides_staging; /* and not even that: a broken device */
 } sp_null_options;
 
 extern const sp_device_kind sp__null_kind;

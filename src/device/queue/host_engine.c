@@ -13,7 +13,7 @@
 
 static void *address_of(const sp_binding *binding)
 {
-    return (char *)binding->memory->host + binding->offset;
+    return (char *)binding->memory->address + binding->offset;
 }
 
 static void announce(const sp_binding *binding)

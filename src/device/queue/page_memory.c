@@ -12,13 +12,13 @@ sp_status sp__page_memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
         return sp__fail(SP_OUT_OF_MEMORY, "%s: the system has no %llu bytes more",
                         device->limits.name, (unsigned long long)bytes);
     }
-    *out = (sp_memory){.device = device, .bytes = bytes, .host = host};
+    *out = sp__memory_at_host(device, host, bytes);
     return SP_OK;
 }
 
 void sp__page_memory_destroy(sp_memory *memory)
 {
-    sp_pages_unmap(memory->host, memory->bytes);
+    sp_pages_unmap(memory->address, memory->bytes);
     *memory = (sp_memory){0};
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting a plan: where segments begin and end, and which copies a run in two memories needs to
- * compute what a run in one memory does. */
+/* Partitioning a plan: where segments begin and end, and which copies a run in several memories
+ * needs to compute what a run in one memory does. */
 #include "plan/segments.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-enum { MAX_STEPS = 40, MAX_BINDINGS = 4, MAX_PORTS = 4, SLOTS = 12, UNIT = 64 };
+enum { MAX_STEPS = 40, MAX_BINDINGS = 4, MAX_PORTS = 4, SLOTS = 12, UNIT = 64, DEVICES = 4 };
 
 /* A plan made by hand, or at random. */
 typedef struct made_plan {
@@ -67,13 +67,21 @@ static uint32_t begin_value(made_plan *m, uint32_t slot)
     return m->plan.lifetime_count++;
 }
 
-/* x -> slot 0 -> slot 1 -> ... -> y, as many steps as `places` has letters; c is the cpu. */
-static void make_chain(made_plan *m, const char *places, bool *is_on_cpu)
+/* d is the model's device, c the cpu, e and f further devices with memory of their own. */
+static const char letters[] = "dcef";
+
+static uint8_t device_of(char letter)
+{
+    return (uint8_t)(strchr(letters, letter) - letters);
+}
+
+/* x -> slot 0 -> slot 1 -> ... -> y, as many steps as `places` has letters. */
+static void make_chain(made_plan *m, const char *places, uint8_t *devices)
 {
     const uint32_t count = (uint32_t)strlen(places);
     made_init(m, 1, 1);
     for (uint32_t s = 0; s < count; s++) {
-        is_on_cpu[s] = places[s] == 'c';
+        devices[s] = device_of(places[s]);
         add_step(m);
         if (s == 0) bind(m, SP_PLACE_INPUT, 0, false);
         else bind(m, SP_PLACE_ARENA, s - 1, false);
@@ -87,20 +95,43 @@ static void make_chain(made_plan *m, const char *places, bool *is_on_cpu)
     }
 }
 
-/* As "d2(1,1) c3 d0(0,0)": who, how many steps, copies in and out. */
+/* As "d2(1,1) c3 d0(0,0)": device, number of steps, copies in and out. */
 static void describe(const sp_segments *segments, char *out, size_t room)
 {
     size_t used = 0;
     for (uint32_t g = 0; g < segments->count && used < room; g++) {
         const sp_segment *segment = &segments->list[g];
         const char *gap = g > 0 ? " " : "";
-        const int length =
-            g % 2 == 0 ? snprintf(out + used, room - used, "%sd%u(%u,%u)", gap, segment->step_count,
-                                  segment->copies_in, segment->copies_out)
-                       : snprintf(out + used, room - used, "%sc%u", gap, segment->step_count);
-        used += (size_t)length;
-        if (g % 2 == 1) CHECK(segment->copies_in + segment->copies_out == 0);
+        REQUIRE(segment->device < sizeof letters - 1);
+        used += (size_t)snprintf(out + used, room - used, "%s%c%u", gap, letters[segment->device],
+                                 segment->step_count);
+        if (segment->device == SP_SEGMENT_FALLBACK) {
+            CHECK(segment->copies_in + segment->copies_out == 0);
+        } else if (used < room) {
+            used += (size_t)snprintf(out + used, room - used, "(%u,%u)", segment->copies_in,
+                                     segment->copies_out);
+        }
     }
+}
+
+static void check_chain(const char *places, const char *wanted)
+{
+    static made_plan m;
+    uint8_t devices[MAX_STEPS];
+    sp_segments segments;
+    char text[256] = "";
+    make_chain(&m, places, devices);
+    if (places[0] == '\0') made_init(&m, 1, 0);
+    REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
+    describe(&segments, text, sizeof text);
+    CHECK_EQ_STR(text, wanted);
+    uint32_t next = 0;
+    for (uint32_t g = 0; g < segments.count; g++) {
+        CHECK_EQ_U64(segments.list[g].first_step, next);
+        next += segments.list[g].step_count;
+    }
+    CHECK_EQ_U64(next, m.plan.step_count);
+    sp__segments_free(&segments);
 }
 
 TEST(segments_take_turns_and_begin_and_end_on_the_device)
@@ -118,24 +149,20 @@ TEST(segments_take_turns_and_begin_and_end_on_the_device)
         {"dcdcd", "d1(1,1) c1 d1(1,1) c1 d1(1,1)"},
         {"dccdccd", "d1(1,1) c2 d1(1,1) c2 d1(1,1)"},
     };
-    static made_plan m;
-    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
-        bool is_on_cpu[MAX_STEPS];
-        sp_segments segments;
-        char text[256] = "";
-        make_chain(&m, cases[i][0], is_on_cpu);
-        if (cases[i][0][0] == '\0') made_init(&m, 1, 0);
-        REQUIRE_OK(sp__segments_cut(&m.plan, is_on_cpu, &segments));
-        describe(&segments, text, sizeof text);
-        CHECK_EQ_STR(text, cases[i][1]);
-        uint32_t next = 0;
-        for (uint32_t g = 0; g < segments.count; g++) {
-            CHECK_EQ_U64(segments.list[g].first_step, next);
-            next += segments.list[g].step_count;
-        }
-        CHECK_EQ_U64(next, m.plan.step_count);
-        sp__segments_free(&segments);
-    }
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) check_chain(cases[i][0], cases[i][1]);
+}
+
+TEST(a_value_goes_from_device_to_device_through_the_host)
+{
+    static const char *const cases[][2] = {
+        {"e", "d0(0,0) e1(1,1) d0(0,0)"},
+        {"deed", "d1(1,1) e2(1,1) d1(1,1)"},
+        {"dce", "d1(1,1) c1 e1(1,1) d0(0,0)"},
+        {"ecd", "d0(0,0) e1(1,1) c1 d1(1,1)"},
+        {"dede", "d1(1,1) e1(1,1) d1(1,1) e1(1,1) d0(0,0)"},
+        {"defced", "d1(1,1) e1(1,1) f1(1,1) c1 e1(1,1) d1(1,1)"},
+    };
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) check_chain(cases[i][0], cases[i][1]);
 }
 
 TEST(a_value_that_both_sides_read_is_copied_once)
@@ -154,16 +181,77 @@ TEST(a_value_that_both_sides_read_is_copied_once)
     m.lifetimes[value].last_step = 4;
     add_step(&m);
     bind(&m, SP_PLACE_OUTPUT, 0, true);
-    const bool is_on_cpu[] = {false, true, false, true, false, false};
+    const uint8_t devices[] = {0, 1, 0, 1, 0, 0};
     sp_segments segments;
     char text[256] = "";
-    REQUIRE_OK(sp__segments_cut(&m.plan, is_on_cpu, &segments));
+    REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
     describe(&segments, text, sizeof text);
     CHECK_EQ_STR(text, "d1(1,1) c1 d1(0,0) c1 d2(0,1)");
     CHECK_EQ_INT(segments.list[0].copies[1].where, SP_PLACE_ARENA);
     CHECK_EQ_U64(segments.list[0].copies[1].offset, 3 * UNIT);
     CHECK_EQ_U64(segments.list[0].copies[1].bytes, UNIT);
-    CHECK_EQ_U64(segments.cpu_step_count, 2);
+    CHECK_EQ_U64(segments.fallback_step_count, 2);
+    sp__segments_free(&segments);
+}
+
+TEST(a_value_is_copied_out_behind_the_newest_segment_of_the_device_that_has_it)
+{
+    static made_plan m;
+    made_init(&m, 1, 1);
+    const uint8_t devices[] = {2, 3, 2, 0, 3, 2};
+    for (uint32_t s = 0; s < SP_COUNT_OF(devices); s++) {
+        add_step(&m);
+        if (s == 0) {
+            bind(&m, SP_PLACE_INPUT, 0, false);
+            begin_value(&m, 5);
+            bind(&m, SP_PLACE_ARENA, 5, true);
+        } else if (s == 2 || s >= 4) {
+            bind(&m, SP_PLACE_ARENA, 5, false);
+        }
+    }
+    m.lifetimes[0].last_step = 5;
+    bind(&m, SP_PLACE_OUTPUT, 0, true);
+    sp_segments segments;
+    char text[256] = "";
+    REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
+    describe(&segments, text, sizeof text);
+    /* Step 4 needs what step 0 wrote; both devices have it for step 5. */
+    CHECK_EQ_STR(text, "d0(0,0) e1(1,0) f1(0,0) e1(0,1) d1(0,0) f1(1,0) e1(0,1) d0(0,0)");
+    CHECK_EQ_INT(segments.list[3].copies[0].where, SP_PLACE_ARENA);
+    CHECK_EQ_U64(segments.list[3].copies[0].offset, 5 * UNIT);
+    CHECK_EQ_INT(segments.list[5].copies[0].where, SP_PLACE_ARENA);
+    CHECK_EQ_INT(segments.list[6].copies[0].where, SP_PLACE_OUTPUT);
+    CHECK_EQ_U64(segments.fallback_step_count, 0);
+    sp__segments_free(&segments);
+}
+
+/* The first two steps read input 1, then 0; the last one, on another device, output 1, then 0. */
+TEST(copies_of_one_segment_are_in_the_order_of_the_steps_that_need_them)
+{
+    static made_plan m;
+    made_init(&m, 2, 2);
+    const uint8_t devices[] = {2, 2, 0};
+    for (uint32_t s = 0; s < 2; s++) {
+        add_step(&m);
+        bind(&m, SP_PLACE_INPUT, 1 - s, false);
+        bind(&m, SP_PLACE_OUTPUT, s, true);
+    }
+    add_step(&m);
+    bind(&m, SP_PLACE_OUTPUT, 1, false);
+    bind(&m, SP_PLACE_OUTPUT, 0, false);
+    sp_segments segments;
+    REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
+    const sp_segment *e = &segments.list[1];
+    REQUIRE(e->copies_in == 2 && e->copies_out == 2);
+    const sp_place_kind where[] = {SP_PLACE_INPUT, SP_PLACE_INPUT, SP_PLACE_OUTPUT,
+                                   SP_PLACE_OUTPUT};
+    const uint32_t index[] = {1, 0, 1, 0};
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK_EQ_INT(e->copies[i].where, where[i]);
+        CHECK_EQ_U64(e->copies[i].index, index[i]);
+    }
+    CHECK_EQ_U64(segments.list[2].copies_in, 2);
+    CHECK(segments.list[2].copies == e->copies + 4);
     sp__segments_free(&segments);
 }
 
@@ -171,7 +259,7 @@ TEST(an_output_that_is_read_again_is_copied_where_it_is_read)
 {
     static made_plan m;
     made_init(&m, 1, 2);
-    const bool is_on_cpu[] = {true, false};
+    const uint8_t devices[] = {1, 0};
     add_step(&m);
     bind(&m, SP_PLACE_INPUT, 0, false);
     bind(&m, SP_PLACE_OUTPUT, 0, true);
@@ -180,7 +268,7 @@ TEST(an_output_that_is_read_again_is_copied_where_it_is_read)
     bind(&m, SP_PLACE_OUTPUT, 1, true);
     sp_segments segments;
     char text[256] = "";
-    REQUIRE_OK(sp__segments_cut(&m.plan, is_on_cpu, &segments));
+    REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
     describe(&segments, text, sizeof text);
     CHECK_EQ_STR(text, "d0(0,0) c1 d1(1,1)"); /* output 0 in, output 1 out */
     CHECK_EQ_INT(segments.list[2].copies[0].where, SP_PLACE_OUTPUT);
@@ -189,21 +277,36 @@ TEST(an_output_that_is_read_again_is_copied_where_it_is_read)
     sp__segments_free(&segments);
 }
 
+TEST(a_device_past_the_last_one_is_refused)
+{
+    static made_plan m;
+    uint8_t devices[MAX_STEPS];
+    sp_segments segments;
+    make_chain(&m, "ded", devices);
+    devices[1] = SP_SEGMENT_DEVICES - 1;
+    REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
+    CHECK_EQ_U64(segments.list[1].device, SP_SEGMENT_DEVICES - 1);
+    sp__segments_free(&segments);
+    devices[1] = SP_SEGMENT_DEVICES;
+    CHECK_STATUS(sp__segments_partition(&m.plan, devices, &segments), SP_INTERNAL);
+    CHECK(segments.list == NULL && segments.copies == NULL);
+}
+
 TEST(a_broken_plan_is_refused)
 {
     static made_plan m;
     made_init(&m, 1, 1);
-    const bool is_on_cpu[] = {false, true};
+    const uint8_t devices[] = {0, 1};
     for (int i = 0; i < 2; i++) {
         add_step(&m);
         bind(&m, SP_PLACE_ARENA, 0, i == 0); /* no lifetime says what that is */
     }
     sp_segments segments;
-    CHECK_STATUS(sp__segments_cut(&m.plan, is_on_cpu, &segments), SP_INTERNAL);
+    CHECK_STATUS(sp__segments_partition(&m.plan, devices, &segments), SP_INTERNAL);
     CHECK(segments.list == NULL && segments.copies == NULL);
 }
 
-/* ---- random plans in two memories ---- */
+/* ---- random plans in several memories ---- */
 
 /* A value is two words; a step that writes one that was written before may write half of it. */
 typedef struct word_pair {
@@ -216,7 +319,7 @@ typedef struct memories {
 
 typedef struct random_plan {
     made_plan m;
-    bool is_on_cpu[MAX_STEPS];
+    uint8_t devices[MAX_STEPS];
     uint8_t halves[MAX_STEPS][MAX_BINDINGS]; /* of writes: bits of the words */
     uint32_t owner[SLOTS];                   /* the lifetime in each slot, or NOBODY */
     bool is_written[MAX_PORTS];
@@ -305,7 +408,8 @@ static void write_something(random_plan *p, data_random *random)
     if (p->owner[slot] == NOBODY) write_new(p, slot);
 }
 
-static void make_random(random_plan *p, data_random *random)
+/* `device_count`: 2, or more for devices beside the model's and the cpu. */
+static void make_random(random_plan *p, uint32_t device_count, data_random *random)
 {
     memset(p, 0, sizeof *p);
     made_init(&p->m, MAX_PORTS, MAX_PORTS);
@@ -314,7 +418,11 @@ static void make_random(random_plan *p, data_random *random)
     const uint64_t share = data_next(random) % 5; /* of four steps on the cpu */
     for (uint32_t s = 0; s < count; s++) {
         add_step(&p->m);
-        p->is_on_cpu[s] = data_next(random) % 4 < share;
+        const bool is_on_cpu = data_next(random) % 4 < share;
+        p->devices[s] = is_on_cpu ? SP_SEGMENT_FALLBACK : SP_SEGMENT_MODEL;
+        if (device_count > 2 && data_next(random) % 2 == 0) {
+            p->devices[s] = (uint8_t)(data_next(random) % device_count);
+        }
         if (data_next(random) % 4 > 0) read_something(p, random);
         write_something(p, random);
         const uint32_t slot = (uint32_t)(data_next(random) % SLOTS);
@@ -351,20 +459,24 @@ static void run_copies(const sp_segment_copy *copies, uint32_t count, memories *
     }
 }
 
-static void run_segments(const random_plan *p, const sp_segments *segments, memories *host,
-                         memories *device)
+/* `memories`: of each device. */
+static void run_segments(const random_plan *p, const sp_segments *segments, memories *all)
 {
+    memories *host = &all[SP_SEGMENT_FALLBACK];
     for (uint32_t g = 0; g < segments->count; g++) {
         const sp_segment *segment = &segments->list[g];
-        run_copies(segment->copies, segment->copies_in, device, host);
+        memories *own = &all[segment->device];
+        const bool is_edge = g == 0 || g + 1 == segments->count;
+        CHECK(!is_edge || segment->device == SP_SEGMENT_MODEL);
+        CHECK(g == 0 || segment->device != segments->list[g - 1].device);
+        CHECK(is_edge || segment->step_count > 0);
+        run_copies(segment->copies, segment->copies_in, own, host);
         for (uint32_t i = 0; i < segment->step_count; i++) {
             const uint32_t s = segment->first_step + i;
-            CHECK_EQ_INT(p->is_on_cpu[s], g % 2 == 1);
-            run_step(p, s, g % 2 == 0 ? device : host);
+            CHECK_EQ_U64(p->devices[s], segment->device);
+            run_step(p, s, own);
         }
-        if (segment->copies_out > 0) {
-            run_copies(segment->copies + segment->copies_in, segment->copies_out, host, device);
-        }
+        run_copies(segment->copies + segment->copies_in, segment->copies_out, host, own);
     }
 }
 
@@ -374,48 +486,63 @@ static void fill_memories(memories *m, data_random *random)
     for (size_t i = 0; i < sizeof *m / sizeof *words; i++) words[i] = data_next(random);
 }
 
-TEST(random_plans_in_two_memories_compute_what_they_do_in_one)
+static void check_random(uint32_t device_count)
 {
     random_plan *p = sp_malloc(sizeof *p);
-    uint64_t copies = 0, cut = 0;
+    uint64_t copies = 0, partitioned = 0;
     const uint64_t rounds = test_count(200000, 5000);
     for (uint64_t seed = 0; seed < rounds; seed++) {
         data_random random = {seed};
-        memories one, host, device;
+        memories one, all[DEVICES];
         sp_segments segments;
-        make_random(p, &random);
+        make_random(p, device_count, &random);
         fill_memories(&one, &random);
-        fill_memories(&host, &random);
-        fill_memories(&device, &random);
-        memcpy(host.inputs, one.inputs, sizeof one.inputs);
+        for (uint32_t i = 0; i < device_count; i++) fill_memories(&all[i], &random);
+        memories *host = &all[SP_SEGMENT_FALLBACK];
+        memcpy(host->inputs, one.inputs, sizeof one.inputs);
         for (uint32_t s = 0; s < p->m.plan.step_count; s++) run_step(p, s, &one);
-        REQUIRE_OK(sp__segments_cut(&p->m.plan, p->is_on_cpu, &segments));
-        run_segments(p, &segments, &host, &device);
+        REQUIRE_OK(sp__segments_partition(&p->m.plan, p->devices, &segments));
+        run_segments(p, &segments, all);
         for (uint32_t i = 0; i < MAX_PORTS; i++) {
             if (!p->is_written[i]) continue;
-            REQUIRE_EQ_MEM(&host.outputs[i], &one.outputs[i], sizeof one.outputs[i]);
+            REQUIRE_EQ_MEM(&host->outputs[i], &one.outputs[i], sizeof one.outputs[i]);
         }
-        if (segments.count > 1) cut++;
+        if (segments.count > 1) partitioned++;
         copies += segments.copy_count;
         sp__segments_free(&segments);
     }
-    CHECK(cut > rounds / 4);
-    test_note("%llu plans were cut, %llu copies", (unsigned long long)cut,
+    CHECK(partitioned > rounds / 4);
+    test_note("%llu plans of several segments, %llu copies", (unsigned long long)partitioned,
               (unsigned long long)copies);
     sp_free(p);
 }
 
-TEST(every_allocation_of_a_cut_may_fail)
+TEST(random_plans_in_two_memories_compute_what_they_do_in_one)
+{
+    check_random(2);
+}
+
+TEST(random_plans_in_three_memories_compute_what_they_do_in_one)
+{
+    check_random(3);
+}
+
+TEST(random_plans_in_four_memories_compute_what_they_do_in_one)
+{
+    check_random(DEVICES);
+}
+
+TEST(every_allocation_of_a_partition_may_fail)
 {
     static made_plan m;
-    bool is_on_cpu[MAX_STEPS];
-    make_chain(&m, "dcdcdcdcdcdcdcdcdcdcdcd", is_on_cpu);
+    uint8_t devices[MAX_STEPS];
+    make_chain(&m, "dcdcdedcdcdcdedcdcdcdcd", devices);
     sp_status status = SP_OUT_OF_MEMORY;
     uint64_t skip = 0;
     for (; status != SP_OK; skip++) {
         sp_segments segments;
         sp_heap_fail_after(skip);
-        status = sp__segments_cut(&m.plan, is_on_cpu, &segments);
+        status = sp__segments_partition(&m.plan, devices, &segments);
         sp_heap_fail_after(UINT64_MAX);
         if (status != SP_OK) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         if (status != SP_OK) CHECK(segments.list == NULL && segments.copies == NULL);
@@ -435,31 +562,31 @@ static sp_status run_nothing(const sp_tile *tile)
 TEST(a_step_is_on_the_cpu_if_the_device_lacks_its_kernel_or_the_list_has_its_op)
 {
     static made_plan m;
-    bool is_on_cpu[MAX_STEPS];
-    make_chain(&m, "dddd", is_on_cpu); /* kernels a b a b, ops A B A B */
+    uint8_t on[MAX_STEPS];      /* 1: the cpu */
+    make_chain(&m, "dddd", on); /* kernels a b a b, ops A B A B */
     const sp_kernel both[2] = {{.name = "a", .run = run_nothing},
                                {.name = "b", .run = run_nothing}};
     const sp_kernel first[2] = {{.name = "a", .run = run_nothing}, {.name = "b"}};
-    CHECK_EQ_U64(sp__segments_choose(&m.plan, both, "", is_on_cpu), 0);
-    CHECK_EQ_U64(sp__segments_choose(&m.plan, first, "", is_on_cpu), 2);
-    CHECK(!is_on_cpu[0] && is_on_cpu[1] && !is_on_cpu[2] && is_on_cpu[3]);
-    CHECK_EQ_U64(sp__segments_choose(&m.plan, both, "X, A", is_on_cpu), 2);
-    CHECK(is_on_cpu[0] && !is_on_cpu[1] && is_on_cpu[2] && !is_on_cpu[3]);
-    CHECK_EQ_U64(sp__segments_choose(&m.plan, first, "A", is_on_cpu), 4);
+    CHECK_EQ_U64(sp__segments_assign(&m.plan, both, "", on), 0);
+    CHECK_EQ_U64(sp__segments_assign(&m.plan, first, "", on), 2);
+    CHECK(on[0] == 0 && on[1] == 1 && on[2] == 0 && on[3] == 1);
+    CHECK_EQ_U64(sp__segments_assign(&m.plan, both, "X, A", on), 2);
+    CHECK(on[0] == 1 && on[1] == 0 && on[2] == 1 && on[3] == 0);
+    CHECK_EQ_U64(sp__segments_assign(&m.plan, first, "A", on), 4);
 
     sp_segments segments;
     const char *name = NULL;
     uint32_t count = 0;
-    CHECK_EQ_U64(sp__segments_choose(&m.plan, first, "A", is_on_cpu), 4);
-    is_on_cpu[2] = false;
-    REQUIRE_OK(sp__segments_cut(&m.plan, is_on_cpu, &segments));
-    CHECK(sp__segments_cpu_op(&segments, &m.plan, 0, &name, &count));
+    CHECK_EQ_U64(sp__segments_assign(&m.plan, first, "A", on), 4);
+    on[2] = 0;
+    REQUIRE_OK(sp__segments_partition(&m.plan, on, &segments));
+    CHECK(sp__segments_fallback_op(&segments, &m.plan, 0, &name, &count));
     CHECK_EQ_STR(name, "A");
     CHECK_EQ_U64(count, 1);
-    CHECK(sp__segments_cpu_op(&segments, &m.plan, 1, &name, &count));
+    CHECK(sp__segments_fallback_op(&segments, &m.plan, 1, &name, &count));
     CHECK_EQ_STR(name, "B");
     CHECK_EQ_U64(count, 2);
-    CHECK(!sp__segments_cpu_op(&segments, &m.plan, 2, &name, &count));
+    CHECK(!sp__segments_fallback_op(&segments, &m.plan, 2, &name, &count));
     sp__segments_free(&segments);
 }
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A null device with memory that the host cannot reach. */
+#ifndef SP_TESTS_SUPPORT_OWN_MEMORY_H
+#define SP_TESTS_SUPPORT_OWN_MEMORY_H
+
+#include <streampool/device.h>
+
+/* Opens one in the runtime. `hides_staging`: the host reaches not even the memory for what goes in
+ * and out, which breaks the contract of a device. */
+sp_device open_own_memory(bool hides_staging);
+
+/* The last call failed since the host cannot reach the memory. */
+#define CHECK_UNREACHABLE(call)                                                                    \
+    do {                                                                                           \
+        CHECK_STATUS(call, SP_UNSUPPORTED);                                                        \
+        CHECK_MESSAGE("memory of null");                                                           \
+        CHECK_MESSAGE("cannot be reached from the host");                                          \
+    } while (0)
+
+#endif
