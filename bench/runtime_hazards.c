@@ -35,7 +35,7 @@ static void submit_no_use(void *ctx, uint64_t count)
 {
     const tracked_use *use = ctx;
     uint32_t word = 0;
-    const sp_memory memory = {.host = &word, .bytes = sizeof word};
+    const sp_memory memory = sp__memory_at_host(NULL, &word, sizeof word);
     const sp_binding binding = {.memory = &memory, .access = SP_WRITE};
     const uint32_t pattern = 0;
     sp_command command = {.type = SP_COMMAND_FILL,

@@ -108,7 +108,7 @@ static const sp_kernel append_kernel = {.name = "append", .run = append};
 sp_command sp__subject_dispatch(const sp_kernel *kernel, sp_binding *binding, sp_memory *memory,
                                 void *data, uint64_t bytes, const uint32_t *constant)
 {
-    *memory = (sp_memory){.bytes = bytes, .host = data};
+    *memory = sp__memory_at_host(NULL, data, bytes);
     *binding = (sp_binding){.memory = memory, .bytes = bytes, .access = SP_READ_WRITE};
     return (sp_command){.type = SP_COMMAND_DISPATCH,
                         .kernel = kernel,
