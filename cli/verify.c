@@ -95,7 +95,8 @@ static sp_status check_last(const char *folder, const char *pattern, unsigned co
     unsigned number;
     unsigned least = UINT32_MAX;
     const struct dirent *entry;
-    while ((entry = readdir(entries)) != NULL) {
+    /* The stream is this thread's alone. */
+    while ((entry = readdir(entries)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
         const bool is_beyond = has_number(entry->d_name, pattern, &number) && number > count;
         if (is_beyond && number < least) least = number;
     }

@@ -17,9 +17,10 @@ static const sp_device_kind *const kinds[] = {&sp__cpu_kind, &sp__null_kind, &sp
 
 const sp_device_kind *sp__device_kind_fallback(void)
 {
-    uint32_t i = 0;
-    while (!kinds[i]->is_fallback) i++;
-    return kinds[i];
+    for (size_t i = 0; i < SP_COUNT_OF(kinds); i++) {
+        if (kinds[i]->is_fallback) return kinds[i];
+    }
+    return NULL; /* not reached: one kind is */
 }
 
 /* Digits up to the end of the text, or up to MAX_ORDINAL. */

@@ -38,7 +38,8 @@ static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32
         sp_memory *copy = &out->memories[i];
         SP_TRY(sp__memory_host(memory, at, &copy->host));
         copy->address = (char *)memory->address + at;
-        if (weights[i].bytes > 0) memcpy(copy->host, weights[i].data, weights[i].bytes);
+        if (copy->host != NULL && weights[i].bytes > 0)
+            memcpy(copy->host, weights[i].data, weights[i].bytes);
         at += (weights[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     return SP_OK;

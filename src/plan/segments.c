@@ -237,7 +237,7 @@ static sp_status place_copies(partitioner *p)
     for (uint32_t i = 0; i < p->request_count; i++) starts[p->requests[i].bucket + 1]++;
     for (uint32_t b = 0; b < bucket_count; b++) starts[b + 1] += starts[b];
     for (uint32_t g = 0; g < out->count; g++) {
-        const uint32_t *of = &starts[2 * g];
+        const uint32_t *of = &starts[2 * (size_t)g];
         out->list[g].copies = &out->copies[of[0]];
         out->list[g].copies_in = of[1] - of[0];
         out->list[g].copies_out = of[2] - of[1];

@@ -60,7 +60,8 @@ static chain_run *chain_new(sp_device device)
 {
     chain_run *r = calloc(1, sizeof *r);
     CHECK_OK(load_chain(device, &r->model));
-    for (int i = 0; i < COUNT; i++) r->x[i] = (float)(i - COUNT / 3) * 0.001f;
+    const int zero = COUNT / 3;
+    for (int i = 0; i < COUNT; i++) r->x[i] = (float)(i - zero) * 0.001f;
     r->wants_z = true;
     return r;
 }
