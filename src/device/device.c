@@ -2,6 +2,7 @@
 /* What all device kinds share: the latch of a lost device. */
 #include "device/device.h"
 
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/option.h"
@@ -25,6 +26,7 @@ static void log_lost(sp_host_job *job)
     (void)sp__fault_report(sp_load_relaxed(&device->lost));
     SP_LOG(SP_LOG_ERROR, "device %s is lost: %s", device->limits.name, sp_last_error());
     sp__error_put_back(&scope);
+    sp_store_release(&device->is_logging, 0);
 }
 
 void sp__device_lose(sp_dev *device, sp_fault fault)
@@ -32,5 +34,13 @@ void sp__device_lose(sp_dev *device, sp_fault fault)
     sp_fault none = SP_NO_FAULT;
     if (!sp_cas_relaxed(&device->lost, &none, fault)) return;
     device->lost_job = (sp_host_job){.run = log_lost};
-    (void)sp__host_executor_post(&device->lost_job); /* refused once the runtime is down */
+    /* Relaxed: the executor's lock orders it before the job, and the device's end before deinit. */
+    sp_store_relaxed(&device->is_logging, 1);
+    if (!sp__host_executor_post(&device->lost_job)) sp_store_relaxed(&device->is_logging, 0);
+}
+
+void sp__device_deinit(sp_dev *device)
+{
+    sp_backoff backoff = {0};
+    while (sp_load_acquire(&device->is_logging) != 0) sp_backoff_turn(&backoff);
 }

@@ -123,6 +123,9 @@ struct sp_dev {
      * the lock of the ring. */
     SP_ATOMIC(sp_fault) lost;
     sp_host_job lost_job; /* logs that; posted by whoever wrote `lost` */
+    /* 1 while the job may run: the device is not freed then. Release by the job, its last access;
+     * acquire in sp__device_deinit. */
+    sp_atomic_u32 is_logging;
 };
 
 /* How many commands with the quirk may run at once: its limit, or 1 under FORCE_SAFE_PATHS. */
@@ -134,5 +137,8 @@ sp_status sp__device_check(sp_dev *device);
 /* Latches `fault`: the first one wins, and is logged by the host executor, since the log's callback
  * may call the library. Any thread, no lock held. */
 void sp__device_lose(sp_dev *device, sp_fault fault);
+
+/* Before the memory of a stopped device goes. */
+void sp__device_deinit(sp_dev *device);
 
 #endif

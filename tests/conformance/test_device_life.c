@@ -4,6 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <streampool/log.h>
+
+#include "base/clock.h"
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/option.h"
 #include "base/thread.h"
@@ -255,6 +259,36 @@ TEST(the_null_device_has_the_memory_it_was_given_and_no_more)
     device->vtable->memory_destroy(&half);
     device->vtable->memory_destroy(&rest);
     device->vtable->close(device);
+}
+
+typedef struct slow_log {
+    sp_atomic_u32 has_begun, has_ended;
+} slow_log;
+
+static void log_slowly(void *ctx, sp_log_level level, const char *message)
+{
+    slow_log *self = ctx;
+    (void)level;
+    if (strstr(message, "is lost") == NULL) return;
+    sp_store_release(&self->has_begun, 1);
+    sp_clock_sleep(20000000);
+    sp_store_release(&self->has_ended, 1);
+}
+
+TEST(a_lost_device_is_freed_after_its_loss_was_logged)
+{
+    slow_log log = {0};
+    sp_dev *device = NULL;
+    REQUIRE_OK(open_default(&device));
+    sp_log_set_level(SP_LOG_ERROR);
+    sp_log_set_callback(log_slowly, &log);
+    (void)sp__fail(SP_DEVICE_LOST, "on request");
+    sp__device_lose(device, sp__fault_new(SP_DEVICE_LOST));
+    while (sp_load_acquire(&log.has_begun) == 0) sp_thread_yield();
+    device->vtable->close(device);
+    CHECK_EQ_U64(sp_load_acquire(&log.has_ended), 1);
+    sp_log_set_callback(NULL, NULL);
+    sp_log_set_level(SP_LOG_WARN);
 }
 
 TEST_MAIN

@@ -62,6 +62,7 @@ void sp__queue_device_stop(sp_dev *base)
 void sp__queue_device_deinit(sp_queue_device *device)
 {
     sp__queue_device_stop(&device->base);
+    sp__device_deinit(&device->base);
     for (uint32_t i = 0; i < SP_DEVICE_QUEUES; i++) {
         sp_command_queue *queue = sp_load_relaxed(&device->queues[i]);
         sp_store_relaxed(&device->queues[i], NULL);
