@@ -25,6 +25,11 @@ static const exploration portfolio[] = {
     {SP_RUN_WALK_WEAK, SP_SEARCH_WALK, SP_LEVEL_WEAK, 4},
 };
 
+static bool is_random(const exploration *e)
+{
+    return e->search == SP_SEARCH_PCT || e->search == SP_SEARCH_WALK;
+}
+
 static sp_explore_options options_for(const sp_subject *subject, const exploration *e,
                                       const sp_portfolio_options *given)
 {
@@ -37,7 +42,7 @@ static sp_explore_options options_for(const sp_subject *subject, const explorati
     double seconds = subject->seconds > 0 ? subject->seconds : 1.0;
     if (e->search == SP_SEARCH_DPOR && subject->dpor_seconds > 0) seconds = subject->dpor_seconds;
     options.max_seconds = seconds * given->scale;
-    if (e->search == SP_SEARCH_PCT || e->search == SP_SEARCH_WALK) {
+    if (is_random(e)) {
         const uint64_t schedules = subject->random_schedules;
         options.max_schedules =
             (uint64_t)((double)(schedules != 0 ? schedules : 20000) * given->scale) + 1;
@@ -175,22 +180,38 @@ bool sp__portfolio_run(const sp_subject *subject, const sp_portfolio_options *gi
     return is_right;
 }
 
+/* Explores once; takes the time used from *seconds_left. */
+static bool finds_bug(const sp_subject *subject, const exploration *e,
+                      const sp_portfolio_options *given, double *seconds_left)
+{
+    sp_explore_options options = options_for(subject, e, given);
+    if (options.max_seconds > *seconds_left) options.max_seconds = *seconds_left;
+    sp_explore_result result;
+    sp_explore(subject->test, subject->arg, &options, &result);
+    *seconds_left -= result.seconds;
+    print_line(subject, e, &result);
+    if (result.verdict == SP_SCHED_OK) return false;
+    printf("  %s\nfound by %s: %s\n", result.message, subject->name,
+           sp_sched_verdict_name(result.verdict));
+    return true;
+}
+
+/* What a search finds in its time depends on the machine: the random ones go on, each round with
+ * another seed. */
 bool sp__portfolio_finds_bug(const sp_subject *subject, const sp_portfolio_options *given)
 {
+    sp_portfolio_options options = *given;
     double seconds_left = BUG_SECONDS;
-    for (uint32_t i = 0; i < SP_COUNT_OF(portfolio) && seconds_left > 0; i++) {
-        const exploration *e = &portfolio[i];
-        if (!belongs(subject, e, given)) continue;
-        sp_explore_options options = options_for(subject, e, given);
-        if (options.max_seconds > seconds_left) options.max_seconds = seconds_left;
-        sp_explore_result result;
-        sp_explore(subject->test, subject->arg, &options, &result);
-        seconds_left -= result.seconds;
-        print_line(subject, e, &result);
-        if (result.verdict == SP_SCHED_OK) continue;
-        printf("  %s\nfound by %s: %s\n", result.message, subject->name,
-               sp_sched_verdict_name(result.verdict));
-        return true;
+    bool is_searching = true;
+    for (uint32_t round = 0; is_searching; round++) {
+        options.seed = given->seed + round;
+        is_searching = false;
+        for (uint32_t i = 0; i < SP_COUNT_OF(portfolio) && seconds_left > 0; i++) {
+            const exploration *e = &portfolio[i];
+            if (!belongs(subject, e, given) || (round > 0 && !is_random(e))) continue;
+            if (finds_bug(subject, e, &options, &seconds_left)) return true;
+            is_searching = true;
+        }
     }
     printf("survived %s\n", subject->name);
     return false;
