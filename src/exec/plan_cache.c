@@ -327,6 +327,7 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     if (*out != NULL) return SP_OK;
     if (place == NULL) return build_private(cache, request, key, out);
 
+    const bool has_evicted = left.compiled != NULL;
     leavings_free(&left);
     sp_delay_point();
     const sp_status status = build_or_clear(cache, request, key, may_wait, place);
@@ -340,7 +341,7 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     if (status != SP_OK) return status;
     sp__compiled_make_spares(place->compiled); /* in use already: others may end them again */
     *out = place;
-    log_plan(cache, place->compiled->plan, left.compiled != NULL);
+    log_plan(cache, place->compiled->plan, has_evicted);
     return SP_OK;
 }
 
