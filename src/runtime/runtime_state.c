@@ -18,7 +18,7 @@
 #include "runtime/current_stream.h"
 #include "runtime/event.h"
 #include "runtime/host_memory.h"
-#include "runtime/life_log.h"
+#include "runtime/device_log.h"
 #include "runtime/storage.h"
 
 sp_atomic_u32 sp__runtime_phase;  /* process-wide: the runtime is; see sp__runtime_reset */
@@ -406,18 +406,13 @@ static void opening_end(opening *self)
 
 /* Without the lock, since a GPU takes its time. A device that comes too late for a shutdown, which
  * waits for the end of this, is closed again. */
-static sp_status open_and_add(const wanted_device *wanted, sp_device *out)
+static sp_status open_and_add(const wanted_device *wanted, sp_rt_device **out)
 {
     const sp_device_open_options options = open_options(wanted->ordinal);
     sp_dev *dev;
-    sp_rt_device *device;
     SP_TRY(wanted->kind->open(&options, &dev));
-    const sp_status status = sp__runtime_add_device(dev, &device);
-    if (status == SP_OK) {
-        *out = sp__rt_device_handle(device);
-    } else {
-        dev->vtable->close(dev);
-    }
+    const sp_status status = sp__runtime_add_device(dev, out);
+    if (status != SP_OK) dev->vtable->close(dev);
     return status;
 }
 
@@ -435,11 +430,13 @@ sp_status sp_device_open(const char *kind, sp_device *out)
         return sp__runtime_enter_slow(); /* with the message */
     }
     if (out->bits != 0) return SP_OK;
-    const sp_status status = open_and_add(&wanted, out);
-    opening_end(&self);
     sp_rt_device *opened;
-    if (status == SP_OK && sp__rt_device_find(*out, &opened) == SP_OK) sp__log_opened(opened);
-    return status;
+    const sp_status status = open_and_add(&wanted, &opened);
+    opening_end(&self);
+    SP_TRY(status);
+    *out = sp__rt_device_handle(opened);
+    sp__log_opened(opened);
+    return SP_OK;
 }
 
 sp_status sp_device_close(sp_device handle)

@@ -10,10 +10,10 @@ target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
 foreach(suite IN ITEMS
     device:wait_graph
     runtime:adopt runtime:adopt_ready runtime:allocator runtime:block_pool runtime:call_order
-    runtime:callback_process runtime:command_list runtime:current_stream runtime:event
+    runtime:callback_process runtime:command_list runtime:current_stream runtime:device_log runtime:event
     runtime:event_time
     runtime:frontier runtime:run_queue runtime:host_access runtime:host_exit runtime:host_memory
-    runtime:host_streams runtime:life_log runtime:null_faults runtime:runtime_state
+    runtime:host_streams runtime:null_faults runtime:runtime_state
     runtime:runtime_state_faults runtime:runtime_state_memory runtime:runtime_state_process
     runtime:own_memory runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
     runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_ranges

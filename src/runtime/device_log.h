@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log messages on the life of devices. The log's callback may call the library: no lock is held,
  * and the caller is not inside a sp_once. */
-#ifndef SP_RUNTIME_LIFE_LOG_H
-#define SP_RUNTIME_LIFE_LOG_H
+#ifndef SP_RUNTIME_DEVICE_LOG_H
+#define SP_RUNTIME_DEVICE_LOG_H
 
 #include "runtime/runtime_state.h"
 

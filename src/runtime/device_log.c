@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/life_log.h"
+#include "runtime/device_log.h"
 
 #include <inttypes.h>
 
