@@ -5,6 +5,8 @@
  *     #define SP_TYPE f16
  *     #include "ops/cpu/reduce/softmax.inc.h"
  *
+ * arch/each_integer.inc.h and its like include a text for all types of a class.
+ *
  * In it SP_OF(name) is name_f16, SP_ELEMENT an element in memory, SP_WIDE what it is computed in,
  * and SP_WIDE_OF(name) name_f32. A text undefines its parameters at its end; one that is a part
  * of other texts leaves SP_TYPE to them. */

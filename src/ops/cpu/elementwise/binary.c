@@ -23,19 +23,7 @@
 #include "ops/cpu/elementwise/arithmetic.inc.h"
 #undef SP_TYPE
 
-#define SP_TYPE i8
-#include "ops/cpu/elementwise/arithmetic_signed.inc.h"
-#define SP_TYPE i16
-#include "ops/cpu/elementwise/arithmetic_signed.inc.h"
-#define SP_TYPE i32
-#include "ops/cpu/elementwise/arithmetic_signed.inc.h"
-#define SP_TYPE i64
-#include "ops/cpu/elementwise/arithmetic_signed.inc.h"
-#define SP_TYPE u8
-#include "ops/cpu/elementwise/arithmetic_unsigned.inc.h"
-#define SP_TYPE u16
-#include "ops/cpu/elementwise/arithmetic_unsigned.inc.h"
-#define SP_TYPE u32
-#include "ops/cpu/elementwise/arithmetic_unsigned.inc.h"
-#define SP_TYPE u64
-#include "ops/cpu/elementwise/arithmetic_unsigned.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/arithmetic_signed.inc.h"
+#include "ops/cpu/arch/each_signed.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/arithmetic_unsigned.inc.h"
+#include "ops/cpu/arch/each_unsigned.inc.h"

@@ -9,35 +9,15 @@
 #include "ops/cpu/elementwise/compare_float.inc.h"
 #define SP_TYPE f64
 #include "ops/cpu/elementwise/compare_float.inc.h"
-#define SP_TYPE i8
-#include "ops/cpu/elementwise/compare_integer.inc.h"
-#define SP_TYPE i16
-#include "ops/cpu/elementwise/compare_integer.inc.h"
-#define SP_TYPE i32
-#include "ops/cpu/elementwise/compare_integer.inc.h"
-#define SP_TYPE i64
-#include "ops/cpu/elementwise/compare_integer.inc.h"
-#define SP_TYPE u8
-#include "ops/cpu/elementwise/compare_integer.inc.h"
-#define SP_TYPE u16
-#include "ops/cpu/elementwise/compare_integer.inc.h"
-#define SP_TYPE u32
-#include "ops/cpu/elementwise/compare_integer.inc.h"
-#define SP_TYPE u64
-#include "ops/cpu/elementwise/compare_integer.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/compare_integer.inc.h"
+#include "ops/cpu/arch/each_integer.inc.h"
 
 #define SP_TYPE f32
 #include "ops/cpu/elementwise/equal.inc.h"
 #define SP_TYPE f64
 #include "ops/cpu/elementwise/equal.inc.h"
-#define SP_TYPE i8
-#include "ops/cpu/elementwise/equal.inc.h"
-#define SP_TYPE i16
-#include "ops/cpu/elementwise/equal.inc.h"
-#define SP_TYPE i32
-#include "ops/cpu/elementwise/equal.inc.h"
-#define SP_TYPE i64
-#include "ops/cpu/elementwise/equal.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/equal.inc.h"
+#include "ops/cpu/arch/each_signed.inc.h"
 
 static SP_ALWAYS_INLINE uint8_t and_bool(uint8_t a, uint8_t b)
 {

@@ -4,22 +4,10 @@
 #include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 
-#define SP_TYPE i8
-#include "ops/cpu/elementwise/remainder_signed.inc.h"
-#define SP_TYPE i16
-#include "ops/cpu/elementwise/remainder_signed.inc.h"
-#define SP_TYPE i32
-#include "ops/cpu/elementwise/remainder_signed.inc.h"
-#define SP_TYPE i64
-#include "ops/cpu/elementwise/remainder_signed.inc.h"
-#define SP_TYPE u8
-#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
-#define SP_TYPE u16
-#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
-#define SP_TYPE u32
-#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
-#define SP_TYPE u64
-#include "ops/cpu/elementwise/remainder_unsigned.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/remainder_signed.inc.h"
+#include "ops/cpu/arch/each_signed.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/remainder_unsigned.inc.h"
+#include "ops/cpu/arch/each_unsigned.inc.h"
 
 /* The float of `mantissa` (below 2^53) times 2^(exponent - 1075); exponent is at least 1. */
 static inline double from_parts(uint64_t mantissa, int64_t exponent)

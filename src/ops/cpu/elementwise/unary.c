@@ -123,22 +123,10 @@ static SP_ALWAYS_INLINE double log_f64(double x)
 
 /* ---- integers and bools ---- */
 
-#define SP_TYPE i8
-#include "ops/cpu/elementwise/unary_signed.inc.h"
-#define SP_TYPE i16
-#include "ops/cpu/elementwise/unary_signed.inc.h"
-#define SP_TYPE i32
-#include "ops/cpu/elementwise/unary_signed.inc.h"
-#define SP_TYPE i64
-#include "ops/cpu/elementwise/unary_signed.inc.h"
-#define SP_TYPE u8
-#include "ops/cpu/elementwise/unary_unsigned.inc.h"
-#define SP_TYPE u16
-#include "ops/cpu/elementwise/unary_unsigned.inc.h"
-#define SP_TYPE u32
-#include "ops/cpu/elementwise/unary_unsigned.inc.h"
-#define SP_TYPE u64
-#include "ops/cpu/elementwise/unary_unsigned.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/unary_signed.inc.h"
+#include "ops/cpu/arch/each_signed.inc.h"
+#define SP_TEXT "ops/cpu/elementwise/unary_unsigned.inc.h"
+#include "ops/cpu/arch/each_unsigned.inc.h"
 
 static SP_ALWAYS_INLINE uint8_t not_bool(uint8_t x)
 {

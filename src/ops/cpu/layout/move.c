@@ -22,14 +22,8 @@ typedef struct copy_side {
     int64_t offset, step;
 } copy_side;
 
-#define SP_TYPE u8
-#include "ops/cpu/layout/copy_row.inc.h"
-#define SP_TYPE u16
-#include "ops/cpu/layout/copy_row.inc.h"
-#define SP_TYPE u32
-#include "ops/cpu/layout/copy_row.inc.h"
-#define SP_TYPE u64
-#include "ops/cpu/layout/copy_row.inc.h"
+#define SP_TEXT "ops/cpu/layout/copy_row.inc.h"
+#include "ops/cpu/arch/each_unsigned.inc.h"
 
 static void copy_row(uint32_t element_bytes, copy_side from, copy_side to, int64_t n)
 {

@@ -53,43 +53,15 @@ static SP_ALWAYS_INLINE double min_f64(double a, double b)
     return canonical_f64(a != a || a <= b ? a : b);
 }
 
-#define SP_TYPE i8
-#include "ops/cpu/layout/scatter_integer.inc.h"
-#define SP_TYPE i16
-#include "ops/cpu/layout/scatter_integer.inc.h"
-#define SP_TYPE i32
-#include "ops/cpu/layout/scatter_integer.inc.h"
-#define SP_TYPE i64
-#include "ops/cpu/layout/scatter_integer.inc.h"
-#define SP_TYPE u8
-#include "ops/cpu/layout/scatter_integer.inc.h"
-#define SP_TYPE u16
-#include "ops/cpu/layout/scatter_integer.inc.h"
-#define SP_TYPE u32
-#include "ops/cpu/layout/scatter_integer.inc.h"
-#define SP_TYPE u64
-#include "ops/cpu/layout/scatter_integer.inc.h"
+#define SP_TEXT "ops/cpu/layout/scatter_integer.inc.h"
+#include "ops/cpu/arch/each_integer.inc.h"
 
 #define SP_TYPE f32
 #include "ops/cpu/layout/scatter_combine.inc.h"
 #define SP_TYPE f64
 #include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE i8
-#include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE i16
-#include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE i32
-#include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE i64
-#include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE u8
-#include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE u16
-#include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE u32
-#include "ops/cpu/layout/scatter_combine.inc.h"
-#define SP_TYPE u64
-#include "ops/cpu/layout/scatter_combine.inc.h"
+#define SP_TEXT "ops/cpu/layout/scatter_combine.inc.h"
+#include "ops/cpu/arch/each_integer.inc.h"
 
 typedef void (*combine_fn)(uint32_t reduction, void *to, const void *from, int64_t n);
 
