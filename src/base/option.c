@@ -93,15 +93,11 @@ static void log_refused(size_t i)
            text != NULL ? text : "", allowed, used, rows[i].meaning);
 }
 
-/* Is it one of ours, or none of the library's? The tests of this repository have some of their own.
- */
+/* STREAMPOOL_TEST_... are reserved for tests. */
 static bool is_known(const char *variable)
 {
-    static const char *const of_tests[] = {PREFIX "TEST_", PREFIX "DATA="};
     if (strncmp(variable, PREFIX, strlen(PREFIX)) != 0) return true;
-    for (size_t i = 0; i < SP_COUNT_OF(of_tests); ++i) {
-        if (strncmp(variable, of_tests[i], strlen(of_tests[i])) == 0) return true;
-    }
+    if (strncmp(variable, PREFIX "TEST_", strlen(PREFIX "TEST_")) == 0) return true;
     const size_t length = strcspn(variable, "=");
     for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
         const char *own = rows[i].variable;

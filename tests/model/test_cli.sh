@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The program: verify counts, fails on one changed value, and run reports equal bits.
-# usage: test_cli.sh PROGRAM DATA; STREAMPOOL_DATA is instead of DATA
+# usage: test_cli.sh PROGRAM DATA; STREAMPOOL_TEST_DATA is instead of DATA
 set -u
 program=$1
-data=${STREAMPOOL_DATA:-$2}
+data=${STREAMPOOL_TEST_DATA:-$2}
 [[ -d $data/models ]] || { echo "no shared data: skipped"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

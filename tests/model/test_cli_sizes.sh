@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sizes of free dimensions that are chosen: small ones that work, the same for run and inspect, and
 # a message with the flags where there are none.
-# usage: test_cli_sizes.sh PROGRAM DATA; STREAMPOOL_DATA is instead of DATA
+# usage: test_cli_sizes.sh PROGRAM DATA; STREAMPOOL_TEST_DATA is instead of DATA
 set -u
 program=$1
-data=${STREAMPOOL_DATA:-$2}
+data=${STREAMPOOL_TEST_DATA:-$2}
 . "$(dirname "$0")/cli_fixture.sh"
 cd "$work" || exit 1
 

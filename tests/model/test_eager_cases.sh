@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_eager_cases.sh PROGRAM DATA: unpacks ONNX's development cases and gives them to the program.
 set -euo pipefail
-data=${STREAMPOOL_DATA:-$2}
+data=${STREAMPOOL_TEST_DATA:-$2}
 archive=$data/onnx-node/onnx-node-dev.tar.gz
 [[ -f $archive ]] || { echo "skipped: $archive is not there"; exit 77; }
 folder=$(mktemp -d)

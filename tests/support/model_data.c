@@ -17,7 +17,7 @@
 
 bool data_path(char out[DATA_PATH_BYTES], const char *format, ...)
 {
-    const char *root = getenv("STREAMPOOL_DATA");
+    const char *root = getenv("STREAMPOOL_TEST_DATA");
     if (root == NULL || root[0] == '\0') root = SP_TEST_DATA_DIR;
     const int used = snprintf(out, DATA_PATH_BYTES, "%s/", root);
     va_list args;

@@ -13,8 +13,8 @@
 #include "plan/plan.h"
 #include "tensor/array.h"
 
-/* The path of a file below shared/data: from STREAMPOOL_DATA, or ../shared/data beside the source.
- * False if it is not there. */
+/* The path of a file below shared/data: from STREAMPOOL_TEST_DATA, or ../shared/data beside the
+ * source. False if it is not there. */
 #define DATA_PATH_BYTES 1024
 bool data_path(char out[DATA_PATH_BYTES], const char *format, ...) SP_PRINTF(2, 3);
 

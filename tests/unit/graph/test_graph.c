@@ -315,7 +315,7 @@ TEST(a_model_cut_at_any_length_is_refused)
 {
     size_t len;
     unsigned char *bytes = read_blazeface(&len);
-    if (bytes == NULL) SKIP("shared/data is not there (set STREAMPOOL_DATA)");
+    if (bytes == NULL) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");
     uint64_t loaded = 0;
     for (size_t cut = 0; cut < len; cut++) {
         const sp_graph *graph = NULL;
@@ -357,7 +357,7 @@ TEST(a_model_with_flipped_bytes_loads_or_is_refused)
 {
     size_t len;
     unsigned char *bytes = read_blazeface(&len);
-    if (bytes == NULL) SKIP("shared/data is not there (set STREAMPOOL_DATA)");
+    if (bytes == NULL) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");
     data_random random = {31};
     const uint64_t count = test_count(100000, 10000);
     uint64_t loaded = 0;

@@ -117,13 +117,13 @@ TEST(real_models_match_their_references_with_equal_bits_on_every_isa)
         checked++;
         sp__graph_free(graph);
     }
-    if (checked == 0) SKIP("shared/data is not there (set STREAMPOOL_DATA)");
+    if (checked == 0) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");
 }
 
 TEST(row_i_of_a_batch_has_the_bits_of_the_row_alone)
 {
     const sp_graph *graph = load("torch_mlp");
-    if (graph == NULL) SKIP("shared/data is not there (set STREAMPOOL_DATA)");
+    if (graph == NULL) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");
     enum { MAX_BATCH = 64, IN = 256, OUT = 128 };
     data_random random = {7};
     const sp_shape all = {.rank = 2, .dims = {MAX_BATCH, IN}};
@@ -154,7 +154,7 @@ TEST(row_i_of_a_batch_has_the_bits_of_the_row_alone)
 TEST(the_callers_floating_point_state_does_not_matter)
 {
     const sp_graph *graph = load("policy_go1");
-    if (graph == NULL) SKIP("shared/data is not there (set STREAMPOOL_DATA)");
+    if (graph == NULL) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");
     sp_array input = {0}, outputs[2] = {0};
     REQUIRE(load_array("policy_go1", 0, "input", 0, &input));
     for (int i = 0; i < 2; i++) {

@@ -477,7 +477,7 @@ TEST(real_models_have_fewer_steps_and_the_same_bits)
         sp__graph_free(graph);
         checked++;
     }
-    if (checked == 0) SKIP("shared/data is not there (set STREAMPOOL_DATA)");
+    if (checked == 0) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");
 }
 
 TEST_MAIN
