@@ -6,12 +6,13 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
-find_package(Threads REQUIRED)
+# Visible in a parent project too, which links it with the libraries.
+find_package(Threads REQUIRED GLOBAL)
 
 add_library(sp_flags INTERFACE)
 target_compile_options(sp_flags INTERFACE
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-    -Werror
+    $<$<BOOL:${SP_WERROR}>:-Werror>
     # No contraction of a*b+c: the same bits on every instruction set.
     -ffp-contract=off)
 target_compile_definitions(sp_flags INTERFACE _GNU_SOURCE)

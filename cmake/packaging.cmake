@@ -5,7 +5,9 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/streampool)
 
-install(TARGETS sp_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(STREAMPOOL_BUILD_PROGRAM)
+    install(TARGETS sp_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS sp_shared sp_static EXPORT streampoolTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
