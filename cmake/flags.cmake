@@ -6,8 +6,7 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
-# Visible in a parent project too, which links it with the libraries.
-find_package(Threads REQUIRED GLOBAL)
+find_package(Threads REQUIRED)
 
 add_library(sp_flags INTERFACE)
 target_compile_options(sp_flags INTERFACE
