@@ -29,8 +29,10 @@ static inline void sp_tsan_acquire(const volatile void *address)
     (void)address;
 }
 #else
+/* NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): TSan's names */
 void __tsan_release(void *address) __attribute__((weak));
 void __tsan_acquire(void *address) __attribute__((weak));
+/* NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming) */
 
 /* What the calling thread did so far happens before what follows an acquire of the address. */
 static inline void sp_tsan_release(const volatile void *address)
