@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Short names for what CMake, CTest and scripts/ do. Every build stands in build/<preset>.
 #
-#   make            build/release/streampool and the libraries
+#   make            build/release/streampool and the two libraries
 #   make test       build and run the tests; L=device runs one label and shows its figures
 #   make check      what CI requires beyond the tests; STEPS="tidy tsan" runs some
 #   make test-cuda  the tests that need a GPU, with what a bare GPU machine has
@@ -10,13 +10,27 @@
 #   make docs       docs/operators.md, from the table of ops; the manual page and the completion, from
 #                   the tables of commands
 #   make install    into PREFIX (/usr/local), below DESTDIR
+#
+# CC and CXX choose the compilers: make CC=clang. WERROR=ON makes warnings errors, as CI does.
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 L ?=
 STEPS ?=
-TARGET = all
+WERROR ?=
+TARGET = sp_program sp_shared sp_static
+
+# CMake reads CC only when it first configures, so it is named each time; a second word, as in
+# CC="ccache gcc", makes a list. A changed compiler makes CMake forget all else that is named beside it,
+# hence twice.
+chosen = $(filter-out default undefined,$(origin $(1)))
+space := $(subst ,, )
+COMPILERS = $(strip $(if $(call chosen,CC),-DCMAKE_C_COMPILER="$(subst $(space),;,$(strip $(CC)))") \
+	$(if $(call chosen,CXX),-DCMAKE_CXX_COMPILER="$(subst $(space),;,$(strip $(CXX)))"))
+CONFIGURE = $(if $(COMPILERS),cmake --preset release $(COMPILERS) >/dev/null && ) \
+	cmake --preset release $(COMPILERS) \
+	$(if $(WERROR),-DSP_WERROR=$(WERROR))
 
 # Ninja where it is installed; plain make builds too.
 ifndef CMAKE_GENERATOR
@@ -33,12 +47,12 @@ CTEST = ctest $(if $(L),--verbose,--output-on-failure) --no-tests=error --parall
 all: release
 
 release:
-	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=1 >/dev/null
+	@$(CONFIGURE) -DSP_TEST_TIMEOUT_FACTOR=1 >/dev/null
 	@cmake --build build/release --parallel $(JOBS) --target $(TARGET)
 
 test:
 	@scripts/install-deps build
-	@$(MAKE) release
+	@$(MAKE) release TARGET=all
 	@start=$$SECONDS; (cd build/release && $(CTEST)) && \
 		echo "test: $$((SECONDS - start)) s, of 300 planned"
 
@@ -58,14 +72,15 @@ check:
 soak: export STREAMPOOL_TEST_SCALE ?= 1000000
 soak:
 	@scripts/install-deps build
-	@cmake --preset release -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
+	@$(CONFIGURE) -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
 	@cmake --build build/release --parallel $(JOBS)
 	@cd build/release && ctest --verbose --parallel $(JOBS) --no-tests=error $(LABEL)
 	@cmake --preset dev -B build/soak -DSP_TEST_TIMEOUT_FACTOR=60 >/dev/null
 	@cmake --build build/soak --parallel $(JOBS) --target sp_delayed
 	@cd build/soak && ctest --verbose --parallel $(JOBS) --no-tests=$(if $(L),ignore,error) -L '^delayed$$' $(LABEL)
 
-bench: release
+bench:
+	@$(MAKE) release TARGET=all
 	@shopt -s nullglob; for bench in build/release/bench/bench_*; do \
 		if [[ -f $$bench && -x $$bench ]]; then $$bench || exit 1; fi; done
 

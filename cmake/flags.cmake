@@ -11,7 +11,7 @@ find_package(Threads REQUIRED)
 add_library(sp_flags INTERFACE)
 target_compile_options(sp_flags INTERFACE
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-    -Werror
+    $<$<BOOL:${SP_WERROR}>:-Werror>
     # No contraction of a*b+c: the same bits on every instruction set.
     -ffp-contract=off)
 target_compile_definitions(sp_flags INTERFACE _GNU_SOURCE)

@@ -17,6 +17,10 @@ set_target_properties(sp_shared PROPERTIES
 add_library(sp_static STATIC ${objects})
 set_target_properties(sp_static PROPERTIES EXPORT_NAME static)
 
+# The names of the installed package, also inside of a parent project.
+add_library(streampool::shared ALIAS sp_shared)
+add_library(streampool::static ALIAS sp_static)
+
 foreach(library sp_shared sp_static)
     set_target_properties(${library} PROPERTIES
         LINKER_LANGUAGE C

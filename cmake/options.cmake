@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything a preset may set.
-option(SP_BUILD_TESTS "Build the tests" ON)
+# Everything a preset or a parent project may set. Inside of a parent project (add_subdirectory,
+# FetchContent) only the libraries are built, and nothing is installed, unless it says otherwise.
+option(STREAMPOOL_BUILD_PROGRAM "Build the program streampool" ${PROJECT_IS_TOP_LEVEL})
+option(STREAMPOOL_BUILD_TESTS "Build the tests, examples and benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(STREAMPOOL_INSTALL "Add to what `cmake --install` installs" ${PROJECT_IS_TOP_LEVEL})
 option(SP_ANALYZE "Clang's thread-safety analysis, findings are errors (clang 19)" OFF)
 option(SP_SCHED "Build for the controlled scheduler instead of the operating system" OFF)
 option(SP_FUZZ "Build the fuzz targets with libFuzzer (clang)" OFF)
@@ -8,10 +11,12 @@ option(SP_COVERAGE "Count executed lines" OFF)
 option(SP_DELAYS "Compile in the delay injector" OFF)
 set(SP_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
 set(SP_PLANT "" CACHE STRING "Name of a planted bug to compile in")
+# On in every preset but release, where `make WERROR=ON` sets it.
+option(SP_WERROR "Warnings are errors" OFF)
 set(STREAMPOOL_NVCC "" CACHE STRING
     "nvcc to compile the CUDA kernels with; empty: the one that is found; OFF: none")
 set(SP_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Multiplies the time-out of every test")
 
-if(NOT CMAKE_BUILD_TYPE)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()

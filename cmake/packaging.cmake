@@ -6,11 +6,13 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/streampool)
 
-install(TARGETS sp_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-# The file is found by the command's name.
-install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.bash
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME streampool)
+if(STREAMPOOL_BUILD_PROGRAM)
+    install(TARGETS sp_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    # The file is found by the command's name.
+    install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.bash
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME streampool)
+endif()
 install(TARGETS sp_shared sp_static EXPORT streampoolTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/tsan.h"
 
 #define ONE_HOLD ((uint64_t)1)
 #define ONE_USER ((uint64_t)1 << SP_HOLD_BITS)
@@ -107,6 +108,7 @@ static uint64_t publish(const sp_handle_table *table, sp_object *object, uint64_
 {
     const uint64_t word = sp_load_relaxed(&object->word);
     SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0 && generation_of(word) != 0);
+    sp_tsan_release(&object->word);
     /* Pairs with the acquire in look-up: the object's contents are visible with its handle. */
     if (SP_PLANTED(handle_early_publish)) {
         sp_store_relaxed(&object->word, word + ONE_USER + holds);
@@ -178,6 +180,7 @@ bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out
     while (holds_of(word) > 0 && holds_of(word) < HOLD_MAX) {
         /* Acquire pairs with the release in publish. */
         if (!sp_cas_acquire(&object->word, &word, word + ONE_HOLD)) continue;
+        sp_tsan_acquire(&object->word);
         *out = object;
         break;
     }
@@ -191,9 +194,17 @@ void sp__object_hold(sp_object *object)
     (void)before;
 }
 
+/* The last hold has gone: its holder destroys, after what every earlier one did. */
+static void destroy(sp_handle_table *table, sp_object *object)
+{
+    sp_tsan_acquire(&object->word);
+    table->destroy(object);
+}
+
 /* Takes `amount` off the word; the last hold starts the next life and destroys. */
 static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint64_t amount)
 {
+    sp_tsan_release(&object->word);
     for (;;) {
         uint64_t next = word - amount;
         const bool is_last = holds_of(next) == 0;
@@ -203,7 +214,7 @@ static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint6
         const bool is_done = SP_PLANTED(relaxed_drop) ? sp_cas_relaxed(&object->word, &word, next)
                                                       : sp_cas_seq_cst(&object->word, &word, next);
         if (!is_done) continue;
-        if (is_last) table->destroy(object);
+        if (is_last) destroy(table, object);
         return;
     }
 }
@@ -216,6 +227,7 @@ void sp__object_drop(sp_handle_table *table, sp_object *object)
 bool sp__object_drop_unless_last(sp_object *object)
 {
     uint64_t word = sp_load_relaxed(&object->word);
+    sp_tsan_release(&object->word);
     while (holds_of(word) > 1) {
         const uint64_t less = word - ONE_HOLD;
         if (SP_PLANTED(relaxed_leave)) {
@@ -254,8 +266,9 @@ sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char
         if (is_last) next = next_life(word);
         /* Orders as in drop(), and sequentially consistent for those who look whether a handle is
          * still current after they have left a mark for the destroyer. */
+        sp_tsan_release(&object->word);
         if (!sp_cas_seq_cst(&object->word, &word, next)) continue;
-        if (is_last) table->destroy(object);
+        if (is_last) destroy(table, object);
         return SP_OK;
     }
     return SP_INVALID;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/thread.h"
+#include "base/tsan.h"
 #include "base/wait.h"
 
 enum { NOT_RUN = 0, RUNNING = 1, RUNNING_WITH_SLEEPERS = 2, DONE = 3 };
@@ -10,6 +11,7 @@ enum { NOT_RUN = 0, RUNNING = 1, RUNNING_WITH_SLEEPERS = 2, DONE = 3 };
 static sp_status run_as_first(sp_once *once, sp_status (*fn)(void *arg), void *arg)
 {
     const sp_status status = fn(arg);
+    sp_tsan_release(&once->state);
     /* Publishes what fn wrote to the acquires in sp_once_run and below. */
     const uint32_t after = status == SP_OK ? (uint32_t)DONE : (uint32_t)NOT_RUN;
     const uint32_t before = SP_PLANTED(relaxed_once) ? sp_exchange_relaxed(&once->state, after)
@@ -26,10 +28,14 @@ sp_status sp_once_run_slow(sp_once *once, sp_status (*fn)(void *arg), void *arg)
 {
     for (;;) {
         uint32_t seen = sp_load_acquire(&once->state);
-        if (seen == DONE) return SP_OK;
+        if (seen == DONE) {
+            sp_tsan_acquire(&once->state);
+            return SP_OK;
+        }
         if (seen == NOT_RUN) {
-            if (sp_cas_acquire(&once->state, &seen, RUNNING)) return run_as_first(once, fn, arg);
-            continue;
+            if (!sp_cas_acquire(&once->state, &seen, RUNNING)) continue;
+            sp_tsan_acquire(&once->state); /* of a run that failed */
+            return run_as_first(once, fn, arg);
         }
         if (seen == RUNNING && !sp_cas_relaxed(&once->state, &seen, RUNNING_WITH_SLEEPERS))
             continue;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/lock_check.h"
 #include "base/macros.h"
+#include "base/tsan.h"
 #include "base/wait.h"
 
 enum { EMPTY = 0, TOKEN = 1, ASLEEP = 2 };
@@ -13,7 +14,10 @@ bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
     for (;;) {
         uint32_t seen = TOKEN;
         /* Pairs with the release exchange in unpark. */
-        if (sp_cas_acquire(&parker->word, &seen, EMPTY)) return true;
+        if (sp_cas_acquire(&parker->word, &seen, EMPTY)) {
+            sp_tsan_acquire(&parker->word);
+            return true;
+        }
         if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {
             seen = ASLEEP;
             /* Relaxed: no token was taken. */
@@ -27,6 +31,7 @@ bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
 
 void sp_parker_unpark(sp_parker *parker)
 {
+    sp_tsan_release(&parker->word);
     /* Publishes what the caller wrote to the acquire in park. After the exchange the owner may
      * return and its parker may be gone: only the address is used below. */
     if (SP_PLANTED(look_before_token)) {

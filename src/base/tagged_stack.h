@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 #include "base/thread.h"
+#include "base/tsan.h"
 
 typedef struct sp_tagged_stack {
     /* tag << 32 | slot + 1; zero is the empty stack. The release in push publishes the slot's link
@@ -28,6 +29,7 @@ static inline void sp_tagged_stack_push(sp_tagged_stack *stack, sp_link_fn link,
                                         uint32_t slot)
 {
     uint64_t head = sp_load_relaxed(&stack->head);
+    sp_tsan_release(&stack->head);
     for (;;) {
         sp_store_relaxed(link(ctx, slot), (uint32_t)head);
         const uint64_t next = (head & ~(uint64_t)UINT32_MAX) | ((uint64_t)slot + 1);
@@ -51,6 +53,7 @@ static inline bool sp_tagged_stack_pop(sp_tagged_stack *stack, sp_link_fn link, 
         const bool done = SP_PLANTED(relaxed_pop) ? sp_cas_relaxed(&stack->head, &head, next)
                                                   : sp_cas_acquire(&stack->head, &head, next);
         if (done) {
+            sp_tsan_acquire(&stack->head);
             *slot = top;
             return true;
         }

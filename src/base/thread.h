@@ -10,6 +10,7 @@
 
 #include "backend_types.h"
 #include "base/atomic.h"
+#include "base/tsan.h"
 
 typedef struct sp_thread {
     sp_thread_impl impl;
@@ -87,8 +88,9 @@ sp_status sp_once_run_slow(sp_once *once, sp_status (*fn)(void *arg), void *arg)
 static inline sp_status sp_once_run(sp_once *once, sp_status (*fn)(void *arg), void *arg)
 {
     /* Pairs with the release that ends a successful run: what fn wrote is visible. */
-    if (sp_load_acquire(&once->state) == 3) return SP_OK;
-    return sp_once_run_slow(once, fn, arg);
+    if (sp_load_acquire(&once->state) != 3) return sp_once_run_slow(once, fn, arg);
+    sp_tsan_acquire(&once->state);
+    return SP_OK;
 }
 
 #include "backend_inline.h"

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/tsan.h"
 #include "base/wait.h"
 
 void sp__word_lock_slow(sp_word_lock *lock)
@@ -12,6 +13,7 @@ void sp__word_lock_slow(sp_word_lock *lock)
         sp__word_sleep(&lock->word, mark, SP_NO_DEADLINE);
         if (SP_PLANTED(held_after_sleep)) mark = SP_WORD_HELD;
     }
+    sp_tsan_acquire(&lock->word);
 }
 
 void sp__word_unlock_slow(sp_word_lock *lock)

@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 #include "base/macros.h"
+#include "base/tsan.h"
 
 enum { SP_WORD_FREE = 0, SP_WORD_HELD = 1, SP_WORD_WAITED = 2 };
 
@@ -42,7 +43,9 @@ void sp__word_unlock_slow(sp_word_lock *lock);
 static inline bool sp_word_try_lock(sp_word_lock *lock)
 {
     uint32_t seen = SP_WORD_FREE;
-    return sp_cas_acquire(&lock->word, &seen, SP_WORD_HELD);
+    if (!sp_cas_acquire(&lock->word, &seen, SP_WORD_HELD)) return false;
+    sp_tsan_acquire(&lock->word);
+    return true;
 }
 
 static inline void sp_word_lock_take(sp_word_lock *lock)
@@ -54,6 +57,7 @@ static inline void sp_word_lock_take(sp_word_lock *lock)
  * after the exchange. */
 static inline void sp_word_lock_give(sp_word_lock *lock)
 {
+    sp_tsan_release(&lock->word);
     const uint32_t former = SP_PLANTED(relaxed_unlock)
                                 ? sp_exchange_relaxed(&lock->word, SP_WORD_FREE)
                                 : sp_exchange_release(&lock->word, SP_WORD_FREE);

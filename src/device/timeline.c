@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/lock_check.h"
+#include "base/tsan.h"
 #include "device/device.h"
 
 void sp__timeline_init(sp_timeline *timeline, sp_queue *owner)
@@ -54,6 +55,7 @@ static SP_NOINLINE void fire_up_to(sp_timeline *timeline, uint64_t value)
 void sp__timeline_publish(sp_timeline *timeline, uint64_t value)
 {
     SP_ASSERT(value > sp_load_relaxed(&timeline->done));
+    if (!SP_PLANTED(untold_done)) sp_tsan_release(&timeline->done);
     sp_delay_point();
     if (SP_PLANTED(relaxed_done)) {
         sp_store_relaxed(&timeline->done, value);
@@ -88,6 +90,7 @@ bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter)
     /* The second look: an advance that did not see `wanted` is seen here. */
     bool is_registered = true;
     if (!SP_PLANTED(check_before_register) && sp_load_seq_cst(&timeline->done) >= waiter->value) {
+        sp_tsan_acquire(&timeline->done);
         sp__waiter_heap_remove(&timeline->waiters, waiter);
         update_wanted_locked(timeline);
         is_registered = false;

@@ -21,6 +21,7 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 #include "base/mutex.h"
+#include "base/tsan.h"
 #include "device/failure_log.h"
 #include "device/fault.h"
 #include "device/waiter_heap.h"
@@ -103,7 +104,10 @@ bool sp__timeline_cancel(sp_timeline *timeline, sp_waiter *waiter);
 static inline bool sp__point_has_passed(sp_point point)
 {
     /* Pairs with the write in advance: what the completed commands wrote is visible. */
-    return point.timeline == NULL || sp_load_acquire(&point.timeline->done) >= point.value;
+    if (point.timeline == NULL) return true;
+    if (sp_load_acquire(&point.timeline->done) < point.value) return false;
+    sp_tsan_acquire(&point.timeline->done);
+    return true;
 }
 
 /* The fault of a point that has passed; SP_NO_FAULT if all went well. */

@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "base/lock_check.h"
 #include "base/thread.h"
+#include "base/tsan.h"
 #include "device/device.h"
 #include "device/host_executor.h"
 #include "device/thread_record.h"
@@ -47,6 +48,8 @@ void sp__point_set_observer(sp_point_observer fn)
 
 void sp__point_observed(sp_point point)
 {
+    /* A waiter that has slept knows by its node alone that the point has passed. */
+    if (point.timeline != NULL) sp_tsan_acquire(&point.timeline->done);
     const sp_point_observer fn = sp_load_relaxed(&observer);
     if (SP_UNLIKELY(fn != NULL)) fn(point);
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/tsan.h"
 
 #define IS_LIVE ((uint64_t)1 << 63)
 
@@ -28,6 +29,7 @@ static bool hold(sp_plan_place *place)
         if ((word & IS_LIVE) == 0) return false;
         /* Pairs with the release in publish_locked: the plan and its key are complete. */
     } while (!sp_cas_acquire(&place->word, &word, word + 1));
+    sp_tsan_acquire(&place->word);
     return true;
 }
 
@@ -44,6 +46,7 @@ void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place)
         private_free(place);
         return;
     }
+    sp_tsan_release(&place->word);
     /* Publishes what the user did with the plan to whoever ends its life; see also `waiting`. */
     const uint64_t before = sp_fetch_sub_seq_cst(&place->word, (uint64_t)1);
     const bool is_last = before == (IS_LIVE | 1);
@@ -144,6 +147,7 @@ static bool evict_locked(sp_plan_cache *cache, sp_plan_place *place, leavings *l
     uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&place->word) : IS_LIVE;
     /* Acquire: the drop of the last user. */
     if (!sp_cas_acquire(&place->word, &word, 0)) return false;
+    sp_tsan_acquire(&place->word);
     *left = (leavings){place->compiled, place->words};
     place->compiled = NULL;
     place->words = NULL;
@@ -251,6 +255,7 @@ static void publish_locked(sp_plan_cache *cache, sp_plan_place *place, const sp_
 {
     sp_store_relaxed(&place->last_use, sp_fetch_add_relaxed(&newest_era, (uint64_t)1));
     sp_store_relaxed(&cache->hashes[place - cache->places], key->hash);
+    sp_tsan_release(&place->word);
     sp_store_release(&place->word, IS_LIVE | 1); /* in use by its builder */
     sp_store_relaxed(&cache->newest, place);
     sp_fetch_add_relaxed(&cache->plan_count, 1);

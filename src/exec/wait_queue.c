@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/delay.h"
 #include "base/lock_check.h"
+#include "base/tsan.h"
 #include "device/thread_record.h"
 
 /* ---- the queue ---- */
@@ -79,6 +80,7 @@ static void wake_thread(sp_wait_entry *entry, sp_resume_list *ready)
     sp_thread_waiter *waiter = SP_CONTAINER_OF(entry, sp_thread_waiter, entry);
     (void)ready;
     sp_parker *parker = waiter->parker; /* type-stable: outlives the waiter */
+    sp_tsan_release(&waiter->is_resumed);
     if (SP_PLANTED(relaxed_resume)) {
         sp_store_relaxed(&waiter->is_resumed, 1);
     } else {
@@ -101,6 +103,7 @@ void sp__thread_waiter_wait(sp_thread_waiter *waiter)
     while (sp_load_acquire(&waiter->is_resumed) == 0) {
         sp_parker_park(waiter->parker, SP_NO_DEADLINE);
     }
+    sp_tsan_acquire(&waiter->is_resumed);
 }
 
 /* ---- resuming ---- */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/pages.h"
+#include "base/tsan.h"
 #include "device/wait.h"
 #include "runtime/slab.h"
 #include "runtime/storage.h"
@@ -63,12 +64,15 @@ static bool cache_enter(sp_stream_cache *cache)
 {
     if (SP_PLANTED(two_in_cache)) return cache != NULL;
     uint32_t seen = SP_CACHE_FREE;
-    return cache != NULL && sp_load_relaxed(&cache->state) == SP_CACHE_FREE &&
-           sp_cas_acquire(&cache->state, &seen, SP_CACHE_BUSY);
+    if (cache == NULL || sp_load_relaxed(&cache->state) != SP_CACHE_FREE) return false;
+    if (!sp_cas_acquire(&cache->state, &seen, SP_CACHE_BUSY)) return false;
+    sp_tsan_acquire(&cache->state);
+    return true;
 }
 
 static void cache_leave(sp_stream_cache *cache)
 {
+    sp_tsan_release(&cache->state);
     sp_store_release(&cache->state, SP_CACHE_FREE);
 }
 

@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "base/tsan.h"
 #include "device/kind.h"
 #include "device/thread_record.h"
 #include "runtime/checker.h"
@@ -64,6 +65,7 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
     const uint64_t index = sp__rt_device_index(handle);
     /* Pairs with the release in add_device_locked. */
     sp_rt_device *device = index < SP_MAX_DEVICES ? sp_load_acquire(&runtime.devices[index]) : NULL;
+    sp_tsan_acquire(&runtime.devices);
     if (device == NULL) {
         return sp__fail(SP_INVALID, "handle %#llx is no device: ask sp_device_at or sp_device_open",
                         (unsigned long long)handle.bits);
@@ -133,6 +135,7 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
         sp_free(device);
         return status;
     }
+    sp_tsan_release(&runtime.devices);
     if (SP_PLANTED(count_before_device)) sp_store_release(&runtime.device_count, index + 1);
     if (SP_PLANTED(relaxed_device)) {
         sp_store_relaxed(&runtime.devices[index], device);

@@ -9,6 +9,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/tsan.h"
 #include "device/queue/engine.h"
 
 /* ---- chunks ---- */
@@ -22,6 +23,7 @@ static sp_chunk *chunk_take_locked(sp_command_queue *queue) SP_REQUIRES(&queue->
     if (queue->pool == NULL) {
         /* Pairs with the release in retire: the holder has done with these chunks. */
         queue->pool = sp_exchange_acquire(&queue->spares, NULL);
+        sp_tsan_acquire(&queue->spares);
         sp_store_relaxed(&queue->spare_count, 0);
     }
     sp_chunk *chunk = queue->pool;
@@ -45,6 +47,7 @@ void sp__queue_chunk_retire(sp_command_queue *queue, sp_chunk *chunk)
     }
     sp_fetch_add_relaxed(&queue->spare_count, 1);
     chunk->next = sp_load_relaxed(&queue->spares);
+    sp_tsan_release(&queue->spares);
     while (!(SP_PLANTED(relaxed_retire) ? sp_cas_relaxed(&queue->spares, &chunk->next, chunk)
                                         : sp_cas_release(&queue->spares, &chunk->next, chunk))) {
     }
@@ -270,6 +273,7 @@ sp_status sp__queue_submit(sp_queue *base, const sp_submission *submission, sp_p
     const uint64_t value = queue->last;
     const bool must_flush = !queue->is_batching || is_batch_full(queue, value);
     if (status == SP_OK && !SP_PLANTED(publish_before_data)) {
+        sp_tsan_release(&queue->word);
         /* Publishes the records to the next claim. Sequentially consistent: the other half of the
          * pair is a worker that sets its idle bit and then reads this word. */
         before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);

@@ -7,6 +7,7 @@
 #include "base/delay.h"
 #include "base/error.h"
 #include "base/fpenv.h"
+#include "base/tsan.h"
 #include "device/queue/engine.h"
 #include "device/queue/record.h"
 #include "device/wait.h"
@@ -39,7 +40,10 @@ bool sp__queue_claim(sp_command_queue *queue)
             return true;
         }
         /* Acquire: the records of producers, and the fields that the last holder left. */
-        if (sp_cas_acquire(&queue->word, &word, word + SP_RUNNING)) return true;
+        if (sp_cas_acquire(&queue->word, &word, word + SP_RUNNING)) {
+            sp_tsan_acquire(&queue->word);
+            return true;
+        }
     }
     return false;
 }
@@ -52,6 +56,7 @@ static bool give_up_if_empty(sp_command_queue *queue, uint64_t drained)
         sp_fetch_and_acq_rel(&queue->word, ~SP_CLAIM_MASK);
         return true;
     }
+    sp_tsan_release(&queue->word);
     /* Release: hands the holder's fields to the next claim. */
     return sp_cas_release(&queue->word, &word, word - SP_RUNNING);
 }
@@ -59,6 +64,7 @@ static bool give_up_if_empty(sp_command_queue *queue, uint64_t drained)
 void sp__queue_give_up_with_work(sp_command_queue *queue)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
+    sp_tsan_release(&queue->word);
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_RUNNING);
     sp__queue_wake(device, 1);
 }
@@ -68,6 +74,7 @@ void sp__queue_unpark(sp_command_queue *queue)
     sp_queue_device *device = sp__queue_device_of(queue);
     /* Keeps the device open until the ring is over, though the queue may drain meanwhile. */
     sp_fetch_add_relaxed(&device->visitors, 1);
+    sp_tsan_release(&queue->word);
     /* Release: hands over what this thread wrote to the queue (a host function's outcome). */
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_PARKED);
     sp_delay_point();
@@ -283,6 +290,7 @@ void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor)
         const uint64_t drained = sp_load_relaxed(&queue->drained);
         /* Acquire: the records up to what was published. */
         const uint64_t published = sp_load_acquire(&queue->word) / SP_ONE_SUBMISSION;
+        sp_tsan_acquire(&queue->word);
         if (drained == published && give_up_if_empty(queue, drained)) break;
         if (drained == published) continue;
         if (budget == 0 || is_over(executor, drained)) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/tsan.h"
 #include "device/queue/record.h"
 
 static sp_status check_command(const sp_command *command, uint32_t slot_count)
@@ -59,8 +60,10 @@ void sp__queue_list_retain(sp_list *list)
 
 void sp__queue_list_release(sp_list *list)
 {
+    sp_tsan_release(&list->references);
     /* Release and acquire: every reader is done before the block goes. */
     if (sp_fetch_sub_acq_rel(&list->references, 1) != 1) return;
+    sp_tsan_acquire(&list->references);
     if (list->issued != NULL) list->issued_free(list->issued);
     sp_free(list);
 }

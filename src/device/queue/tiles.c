@@ -8,6 +8,7 @@
 #include "base/delay.h"
 #include "base/fpenv.h"
 #include "base/lock_check.h"
+#include "base/tsan.h"
 
 #define OPEN 0x80000000u
 /* Turns of looking before the executor sleeps for the last joiners: they are inside a tile. */
@@ -45,13 +46,14 @@ static void wait_for_joiners(sp_tile_job *tiles)
     for (int turn = 0;; turn++) {
         /* Pairs with the release of the last one to leave: its tiles' bytes are visible. */
         const uint32_t state = sp_load_acquire(&tiles->state);
-        if (state == 0) return;
+        if (state == 0) break;
         if (turn < SP_SPIN_TURNS(SPIN_TURNS)) {
             sp_spin_hint();
         } else {
             sp_word_wait(&tiles->state, state, SP_NO_DEADLINE);
         }
     }
+    sp_tsan_acquire(&tiles->state);
 }
 
 sp_status sp__queue_run_tiles(sp_command_queue *queue)
@@ -59,6 +61,7 @@ sp_status sp__queue_run_tiles(sp_command_queue *queue)
     sp_tile_job *tiles = &queue->tiles;
     sp_store_relaxed(&tiles->next, 0);
     sp_store_relaxed(&tiles->failed, SP_NO_FAULT);
+    sp_tsan_release(&tiles->state);
     /* Publishes the job; sequentially consistent because an idle worker looks at it after it has
      * set its bit, and the ring below looks at the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
@@ -83,7 +86,9 @@ static bool join(sp_tile_job *tiles)
     uint32_t state = sp_load_relaxed(&tiles->state); /* an idle worker looks once more */
     while ((state & OPEN) != 0) {
         /* Acquire: the job's fields. They stay as they are until we leave. */
-        if (sp_cas_acquire(&tiles->state, &state, state + 1)) return true;
+        if (!sp_cas_acquire(&tiles->state, &state, state + 1)) continue;
+        sp_tsan_acquire(&tiles->state);
+        return true;
     }
     return false;
 }
@@ -97,6 +102,7 @@ bool sp__queue_join_tiles(sp_command_queue *queue)
     sp_fpenv_leave(fpenv);
     if (count > 0) sp_fetch_add_relaxed(&queue->tiles_shared, (uint64_t)count);
     sp_delay_point();
+    sp_tsan_release(&tiles->state);
     /* Release: our tiles' bytes. If we were the last inside a closed job, its executor may sleep;
      * the word belongs to the queue and outlives the job. */
     if (sp_fetch_sub_acq_rel(&tiles->state, 1) == 1) sp_word_wake(&tiles->state, 1);
