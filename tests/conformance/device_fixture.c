@@ -95,13 +95,13 @@ uint32_t *words_of(const sp_memory *memory)
     return memory->host;
 }
 
-sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access,
-                     sp_poison *cell)
+sp_binding bind_poison(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access,
+                       sp_poison *poison)
 {
     return (sp_binding){.memory = memory,
                         .offset = first * sizeof(uint32_t),
                         .bytes = count * sizeof(uint32_t),
-                        .poison = cell,
+                        .poison = poison,
                         .epoch = 1,
                         .access = (uint8_t)access,
                         .is_overwritten =
@@ -110,7 +110,7 @@ sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp
 
 sp_binding bind_words(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access)
 {
-    return bind_cell(memory, first, count, access, NULL);
+    return bind_poison(memory, first, count, access, NULL);
 }
 
 sp_command command_fill(const sp_binding *target, const uint32_t *value)

@@ -33,9 +33,9 @@ void fixture_free(sp_memory *memory);
 uint32_t *words_of(const sp_memory *memory);
 
 sp_binding bind_words(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access);
-/* The same over a cell, for poison. */
-sp_binding bind_cell(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access,
-                     sp_poison *cell);
+/* The same with a poison word. */
+sp_binding bind_poison(const sp_memory *memory, uint32_t first, uint32_t count, sp_access access,
+                       sp_poison *poison);
 
 sp_command command_fill(const sp_binding *target, const uint32_t *value);
 sp_command command_copy(const sp_binding *target_and_source);

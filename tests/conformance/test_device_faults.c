@@ -51,19 +51,19 @@ TEST(poison_follows_the_data_across_streams_until_it_is_overwritten)
     sp_memory b = fixture_words(&f, 4);
     sp_poison cells[2] = {0};
     const uint32_t seven = 7;
-    const sp_binding write_a = bind_cell(&a, 0, 4, SP_WRITE, &cells[0]);
+    const sp_binding write_a = bind_poison(&a, 0, 4, SP_WRITE, &cells[0]);
     const sp_command bad = command_dispatch(&kernel_fail, 1, &write_a, 1, NULL, 0);
     const sp_point failed = submit(f.queues[0], &bad, 1);
 
-    const sp_binding copy[2] = {bind_cell(&b, 0, 4, SP_WRITE, &cells[1]),
-                                bind_cell(&a, 0, 4, SP_READ, &cells[0])};
+    const sp_binding copy[2] = {bind_poison(&b, 0, 4, SP_WRITE, &cells[1]),
+                                bind_poison(&a, 0, 4, SP_READ, &cells[0])};
     const sp_command consume = command_copy(copy);
     const sp_point consumed = submit_after(f.queues[1], &failed, 1, &consume, 1);
     CHECK_STATUS(wait_point(consumed), SP_FAILED);
     CHECK_MESSAGE(fixture_failure());
 
     /* A write of a part leaves it bad, a write of all makes it good. */
-    const sp_binding part = bind_cell(&a, 0, 2, SP_WRITE, &cells[0]);
+    const sp_binding part = bind_poison(&a, 0, 2, SP_WRITE, &cells[0]);
     const sp_command fill_part = command_fill(&part, &seven);
     CHECK_OK(wait_point(submit(f.queues[0], &fill_part, 1)));
     CHECK_STATUS(wait_point(submit(f.queues[0], &consume, 1)), SP_FAILED);
@@ -78,16 +78,16 @@ TEST(poison_follows_the_data_across_streams_until_it_is_overwritten)
 
 TEST(poison_of_an_earlier_life_of_the_memory_does_not_count)
 {
-    sp_poison cell = {0};
+    sp_poison poison = {0};
     const sp_fault fault = sp__fault_new(SP_FAILED);
-    sp__poison_set(&cell, 4, fault);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 4), fault);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 5), SP_NO_FAULT);
-    sp__poison_set(&cell, 6, fault);
-    sp__poison_set(&cell, 5, sp__fault_new(SP_FAILED)); /* comes late: the memory lives on */
-    CHECK_EQ_U64(sp__poison_fault(&cell, 6), fault);
-    sp__poison_clear(&cell, 6);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 6), SP_NO_FAULT);
+    sp__poison_set(&poison, 4, fault);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 4), fault);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 5), SP_NO_FAULT);
+    sp__poison_set(&poison, 6, fault);
+    sp__poison_set(&poison, 5, sp__fault_new(SP_FAILED)); /* comes late: the memory lives on */
+    CHECK_EQ_U64(sp__poison_fault(&poison, 6), fault);
+    sp__poison_clear(&poison, 6);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 6), SP_NO_FAULT);
 }
 
 TEST(untracked_commands_of_a_lease_consume_its_faults)

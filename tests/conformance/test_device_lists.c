@@ -110,24 +110,24 @@ TEST(a_failure_inside_a_list_poisons_the_slots_it_writes)
 {
     fixture f = fixture_open();
     sp_memory a = fixture_words(&f, 4);
-    sp_poison cell = {0};
+    sp_poison poison = {0};
     const sp_binding out = slot_words(0, 0, 4, SP_WRITE);
     const sp_command commands[2] = {command_dispatch(&kernel_fail, 1, NULL, 0, NULL, 0),
                                     command_dispatch(&kernel_add_one, 4, &out, 1, NULL, 0)};
     sp_list *bad = list_of(&f, commands, 2, 1);
     sp_list *good = list_of(&f, &commands[1], 1, 1);
-    const sp_binding slot = bind_cell(&a, 0, 4, SP_WRITE, &cell);
+    const sp_binding slot = bind_poison(&a, 0, 4, SP_WRITE, &poison);
     const sp_command replay_bad = command_list(bad, &slot, 1);
     const sp_command replay_good = command_list(good, &slot, 1);
     CHECK_STATUS(wait_point(submit(f.queues[0], &replay_bad, 1)), SP_FAILED);
-    CHECK(sp__poison_fault(&cell, 1) != SP_NO_FAULT);
+    CHECK(sp__poison_fault(&poison, 1) != SP_NO_FAULT);
     CHECK_EQ_U64(words_of(&a)[0], 0);
     CHECK_OK(wait_point(submit(f.queues[0], &replay_good, 1)));
-    CHECK_EQ_U64(sp__poison_fault(&cell, 1), SP_NO_FAULT);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 1), SP_NO_FAULT);
 
     /* A list does not start on poisoned input. */
-    sp__poison_set(&cell, 1, sp__fault_new(SP_FAILED));
-    const sp_binding input = bind_cell(&a, 0, 4, SP_READ, &cell);
+    sp__poison_set(&poison, 1, sp__fault_new(SP_FAILED));
+    const sp_binding input = bind_poison(&a, 0, 4, SP_READ, &poison);
     const sp_command consume = command_list(good, &input, 1);
     CHECK_STATUS(wait_point(submit(f.queues[0], &consume, 1)), SP_FAILED);
     CHECK_EQ_U64(words_of(&a)[0], 1);
@@ -148,8 +148,8 @@ TEST(a_slot_that_a_list_overwrites_before_it_reads_it_may_be_poisoned)
     const sp_binding pair[2] = {slot_words(1, 0, 8, SP_WRITE), slot_words(0, 0, 8, SP_READ)};
     const sp_command commands[2] = {command_fill(&target, &seven), command_copy(pair)};
     sp_list *list = list_of(&f, commands, 2, 2);
-    sp_binding slots[2] = {bind_cell(&words, 0, 8, SP_READ_WRITE, &cells[0]),
-                           bind_cell(&copy, 0, 8, SP_WRITE, &cells[1])};
+    sp_binding slots[2] = {bind_poison(&words, 0, 8, SP_READ_WRITE, &cells[0]),
+                           bind_poison(&copy, 0, 8, SP_WRITE, &cells[1])};
     const sp_command replay_it = command_list(list, slots, 2);
     sp__poison_set(&cells[0], 1, sp__fault_new(SP_FAILED));
     CHECK_STATUS(wait_point(submit(f.queues[0], &replay_it, 1)), SP_FAILED);

@@ -26,7 +26,7 @@ typedef struct outside_granule {
     uint32_t numbers[GRANULE];
 } outside_granule;
 
-static sp_poison *cells; /* [0] stands for nothing */
+static sp_cell *cells; /* [0] stands for nothing */
 static uint32_t cell_count;
 static sp_loc *locs;
 static uint32_t loc_count;
@@ -119,10 +119,10 @@ static inline uint32_t *numbers_at(uintptr_t addr)
     return outside_numbers(addr) + addr % GRANULE;
 }
 
-static inline sp_poison *cell_at(uintptr_t addr, uint32_t number)
+static inline sp_cell *cell_at(uintptr_t addr, uint32_t number)
 {
     if (number >= cell_count) return NULL;
-    sp_poison *cell = &cells[number];
+    sp_cell *cell = &cells[number];
     return addr - cell->start < cell->size ? cell : NULL;
 }
 
@@ -133,13 +133,13 @@ static _Noreturn void fail_memory(sp_sched_verdict verdict, const sp_sched_threa
                     (unsigned long)(addr - (uintptr_t)sp__engine.region), sp__pc_offset(pc), what);
 }
 
-static sp_poison *new_cell(sp_sched_thread *self, uintptr_t addr, uint32_t size, const void *pc)
+static sp_cell *new_cell(sp_sched_thread *self, uintptr_t addr, uint32_t size, const void *pc)
 {
     if (cell_count == CELLS_MAX) {
         sp__engine_fail(SP_SCHED_TOO_BIG, "more than %u variables touched in one run", CELLS_MAX);
     }
-    sp_poison *cell = &cells[cell_count];
-    memset(cell, 0, offsetof(sp_poison, read_pc));
+    sp_cell *cell = &cells[cell_count];
+    memset(cell, 0, offsetof(sp_cell, read_pc));
     const uintptr_t offset = addr - (uintptr_t)sp__engine.region;
     if (offset < SP_SCHED_REGION_BYTES && offset >= SP_SCHED_MAX_THREADS * SP_SCHED_STACK_BYTES) {
         sp_block *block = sp__heap_block_at(addr);
@@ -164,11 +164,11 @@ static sp_poison *new_cell(sp_sched_thread *self, uintptr_t addr, uint32_t size,
 }
 
 /* Cuts `cell` in two at `addr`; a cell with an atomic stays whole. */
-static void split(sp_poison *cell, uintptr_t addr)
+static void split(sp_cell *cell, uintptr_t addr)
 {
     if (cell->loc != 0) return;
     if (cell_count == CELLS_MAX) sp__engine_fail(SP_SCHED_TOO_BIG, "too many variables");
-    sp_poison *upper = &cells[cell_count];
+    sp_cell *upper = &cells[cell_count];
     *upper = *cell;
     upper->start = addr;
     upper->size = (uint32_t)(cell->start + cell->size - addr);
@@ -186,7 +186,7 @@ static uint32_t first_above(const sp_vclock *a, const sp_vclock *b)
     return i;
 }
 
-static _Noreturn SP_NOINLINE void fail_race(const sp_sched_thread *self, const sp_poison *cell,
+static _Noreturn SP_NOINLINE void fail_race(const sp_sched_thread *self, const sp_cell *cell,
                                             const char *access, const void *pc, uint32_t other,
                                             const char *other_access, uint32_t other_pc)
 {
@@ -196,14 +196,14 @@ static _Noreturn SP_NOINLINE void fail_race(const sp_sched_thread *self, const s
                     self->id, access, cell->size, sp__pc_offset(pc), other, other_access, other_pc);
 }
 
-static inline void check_write_before(const sp_sched_thread *self, const sp_poison *cell,
+static inline void check_write_before(const sp_sched_thread *self, const sp_cell *cell,
                                       const char *access, const void *pc)
 {
     if (SP_LIKELY(cell->write_epoch <= self->clock.at[cell->writer])) return;
     fail_race(self, cell, access, pc, cell->writer, "write", cell->write_pc);
 }
 
-static inline void check_reads_before(const sp_sched_thread *self, const sp_poison *cell,
+static inline void check_reads_before(const sp_sched_thread *self, const sp_cell *cell,
                                       const char *access, const void *pc)
 {
     if (SP_LIKELY(!sp__vclock_exceeds(&cell->reads, &self->clock))) return;
@@ -211,7 +211,7 @@ static inline void check_reads_before(const sp_sched_thread *self, const sp_pois
     fail_race(self, cell, access, pc, other, "read", cell->read_pc[other]);
 }
 
-static void check_atomics_before(const sp_sched_thread *self, const sp_poison *cell, bool is_write,
+static void check_atomics_before(const sp_sched_thread *self, const sp_cell *cell, bool is_write,
                                  const void *pc)
 {
     const sp_loc *loc = &locs[cell->loc];
@@ -226,7 +226,7 @@ static void check_atomics_before(const sp_sched_thread *self, const sp_poison *c
 }
 
 /* A plain access to the whole cell. */
-static inline void touch(sp_sched_thread *self, sp_poison *cell, bool is_write, const void *pc)
+static inline void touch(sp_sched_thread *self, sp_cell *cell, bool is_write, const void *pc)
 {
     if (SP_UNLIKELY(cell->is_freed)) {
         fail_memory(SP_SCHED_USE_AFTER_FREE, self, cell->start, pc, "which was freed");
@@ -255,10 +255,10 @@ static inline void touch(sp_sched_thread *self, sp_poison *cell, bool is_write, 
 }
 
 /* The cell of `addr`, cut so that it ends at `end` or before; made if there is none. */
-static sp_poison *piece_at(sp_sched_thread *self, uintptr_t addr, uintptr_t end, const void *pc)
+static sp_cell *piece_at(sp_sched_thread *self, uintptr_t addr, uintptr_t end, const void *pc)
 {
     const uint32_t *numbers = numbers_at(addr);
-    sp_poison *cell = cell_at(addr, numbers[0]);
+    sp_cell *cell = cell_at(addr, numbers[0]);
     if (cell == NULL) {
         uint32_t gap = 1;
         while (addr + gap < end && cell_at(addr + gap, numbers[gap]) == NULL) gap++;
@@ -278,7 +278,7 @@ static SP_NOINLINE void access_pieces(sp_sched_thread *self, uintptr_t addr, uin
 {
     const uintptr_t end = addr + size;
     while (addr < end) {
-        sp_poison *cell = piece_at(self, addr, end, pc);
+        sp_cell *cell = piece_at(self, addr, end, pc);
         touch(self, cell, is_write, pc);
         addr = cell->start + cell->size;
     }
@@ -289,7 +289,7 @@ static inline void access_granule(sp_sched_thread *self, uintptr_t addr, uint32_
 {
     const uint32_t number = *numbers_at(addr);
     if (SP_LIKELY(number < cell_count)) {
-        sp_poison *cell = &cells[number];
+        sp_cell *cell = &cells[number];
         if (SP_LIKELY(cell->start == addr && cell->size == size)) {
             touch(self, cell, is_write, pc);
             return;
@@ -312,7 +312,7 @@ static void check_block_before(const sp_sched_thread *self, const sp_block *bloc
                                const char *access, const void *pc)
 {
     if (block->epoch <= self->clock.at[block->writer]) return;
-    const sp_poison whole = {.start = block->start, .size = (uint32_t)block->size};
+    const sp_cell whole = {.start = block->start, .size = (uint32_t)block->size};
     fail_race(self, &whole, access, pc, block->writer, "allocation", sp__pc_offset(block->pc));
 }
 
@@ -352,12 +352,12 @@ void sp__shadow_access(sp_sched_thread *self, uintptr_t addr, size_t bytes, bool
 }
 
 /* One cell for what is known of these bytes: all reads, and the write of the last piece. */
-static sp_poison *merge_pieces(sp_sched_thread *self, uintptr_t addr, uint32_t size, const void *pc)
+static sp_cell *merge_pieces(sp_sched_thread *self, uintptr_t addr, uint32_t size, const void *pc)
 {
     const uintptr_t end = addr + size;
     sp_vclock reads = {{0}};
     uintptr_t at = addr;
-    sp_poison *cell;
+    sp_cell *cell;
     do {
         cell = piece_at(self, at, end, pc);
         if (cell->is_freed) {
@@ -379,7 +379,7 @@ static SP_NOINLINE sp_loc *new_loc(sp_sched_thread *self, uintptr_t addr, uint32
                                    const void *pc)
 {
     const uint32_t cell_size = size < GRANULE ? size : GRANULE;
-    sp_poison *cell = merge_pieces(self, addr, cell_size, pc);
+    sp_cell *cell = merge_pieces(self, addr, cell_size, pc);
     if (loc_count == LOCS_MAX) sp__engine_fail(SP_SCHED_TOO_BIG, "too many atomics in one run");
     sp_loc *loc = &locs[loc_count];
     memset(loc, 0, sizeof *loc);
@@ -390,7 +390,7 @@ static SP_NOINLINE sp_loc *new_loc(sp_sched_thread *self, uintptr_t addr, uint32
     return loc;
 }
 
-const sp_poison *sp__shadow_cell_of(const sp_loc *loc)
+const sp_cell *sp__shadow_cell_of(const sp_loc *loc)
 {
     return &cells[*numbers_at(loc->addr)];
 }
@@ -398,7 +398,7 @@ const sp_poison *sp__shadow_cell_of(const sp_loc *loc)
 sp_loc *sp__shadow_atomic(sp_sched_thread *self, uintptr_t addr, uint32_t size, bool is_write,
                           const void *pc)
 {
-    sp_poison *cell = cell_at(addr, *numbers_at(addr));
+    sp_cell *cell = cell_at(addr, *numbers_at(addr));
     sp_loc *loc = cell != NULL && cell->loc != 0 ? &locs[cell->loc] : NULL;
     if (SP_UNLIKELY(loc == NULL || loc->addr != addr || loc->size != size)) {
         loc = new_loc(self, addr, size, pc);

@@ -34,7 +34,7 @@ typedef struct sp_loc {
 } sp_loc;
 
 /* The accesses to [start, start + size), which lies within one aligned 8-byte granule. */
-typedef struct sp_poison {
+typedef struct sp_cell {
     uintptr_t start;
     uint32_t size;
     uint32_t loc; /* index; 0 none */
@@ -45,7 +45,7 @@ typedef struct sp_poison {
     uint32_t write_pc;
     sp_vclock reads;
     uint32_t read_pc[SP_SCHED_MAX_THREADS];
-} sp_poison;
+} sp_cell;
 
 void sp__shadow_setup(void);
 /* Puts back the globals that the last run changed (restores_globals). */
@@ -60,7 +60,7 @@ void sp__shadow_access(sp_sched_thread *self, uintptr_t addr, size_t bytes, bool
 sp_loc *sp__shadow_atomic(sp_sched_thread *self, uintptr_t addr, uint32_t size, bool is_write,
                           const void *pc);
 /* The cell under an atomic, for its last plain write. */
-const sp_poison *sp__shadow_cell_of(const sp_loc *loc);
+const sp_cell *sp__shadow_cell_of(const sp_loc *loc);
 
 /* --- backend_heap.c --- */
 typedef struct sp_block {

@@ -34,7 +34,7 @@ static bool has_seen(const sp_sched_thread *self, const sp_store *store)
 /* The first store is what memory holds: written plainly, or before the run. */
 static void begin(sp_sched_thread *self, sp_loc *loc, uint64_t value, bool is_known)
 {
-    const sp_poison *cell = sp__shadow_cell_of(loc);
+    const sp_cell *cell = sp__shadow_cell_of(loc);
     sp_store *store = &loc->history[0];
     memset(store, 0, sizeof *store);
     store->value = value;

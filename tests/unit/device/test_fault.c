@@ -95,49 +95,49 @@ TEST(messages_of_many_threads_are_never_mixed_up)
 
 TEST(poison_counts_in_its_own_life_only)
 {
-    sp_poison cell = {{0}};
+    sp_poison poison = {{0}};
     const sp_fault fault = make(SP_FAILED, 1);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 0), SP_NO_FAULT);
-    sp__poison_set(&cell, 3, fault);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 3), fault);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 2), SP_NO_FAULT);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 4), SP_NO_FAULT);
-    sp__poison_clear(&cell, 3);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 3), SP_NO_FAULT);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 0), SP_NO_FAULT);
+    sp__poison_set(&poison, 3, fault);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 3), fault);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 2), SP_NO_FAULT);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 4), SP_NO_FAULT);
+    sp__poison_clear(&poison, 3);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 3), SP_NO_FAULT);
 }
 
 TEST(a_command_of_an_earlier_life_neither_poisons_nor_cures_a_later_one)
 {
-    sp_poison cell = {{0}};
+    sp_poison poison = {{0}};
     const sp_fault fault = make(SP_FAILED, 1);
     const sp_fault late = make(SP_FAILED, 2);
-    sp__poison_set(&cell, 8, fault);
-    sp__poison_set(&cell, 7, late);
-    sp__poison_clear(&cell, 7);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 8), fault);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 7), SP_NO_FAULT);
+    sp__poison_set(&poison, 8, fault);
+    sp__poison_set(&poison, 7, late);
+    sp__poison_clear(&poison, 7);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 8), fault);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 7), SP_NO_FAULT);
 }
 
 TEST(lives_may_wrap_around)
 {
-    sp_poison cell = {{0}};
+    sp_poison poison = {{0}};
     const sp_fault before = make(SP_FAILED, 1);
     const sp_fault after = make(SP_FAILED, 2);
-    sp__poison_set(&cell, UINT32_MAX, before);
-    sp__poison_set(&cell, 0, after); /* the next life */
-    CHECK_EQ_U64(sp__poison_fault(&cell, 0), after);
-    sp__poison_set(&cell, UINT32_MAX, before);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 0), after);
+    sp__poison_set(&poison, UINT32_MAX, before);
+    sp__poison_set(&poison, 0, after); /* the next life */
+    CHECK_EQ_U64(sp__poison_fault(&poison, 0), after);
+    sp__poison_set(&poison, UINT32_MAX, before);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 0), after);
 }
 
 TEST(the_newest_poison_of_a_life_is_the_one_that_counts)
 {
-    sp_poison cell = {{0}};
+    sp_poison poison = {{0}};
     const sp_fault first = make(SP_FAILED, 1);
     const sp_fault second = make(SP_CANCELLED, 2);
-    sp__poison_set(&cell, 1, first);
-    sp__poison_set(&cell, 1, second);
-    CHECK_EQ_U64(sp__poison_fault(&cell, 1), second);
+    sp__poison_set(&poison, 1, first);
+    sp__poison_set(&poison, 1, second);
+    CHECK_EQ_U64(sp__poison_fault(&poison, 1), second);
 }
 
 TEST_MAIN
