@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One compiled plan, computed for a caller that waits: in a run slot of the device, in a session.
+/* One executable, computed for a caller that waits: in a run slot of the device, in a session.
  */
 #include "base/error.h"
 #include "base/heap.h"
@@ -41,12 +41,12 @@ void sp__model_count_in(sp_rt_model *model)
 }
 
 /* On the stream, or, if there is none, here and now. */
-static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
+static sp_status run_in_session(sp_rt_model *model, sp_executable *executable,
                                 const void *const *inputs, void **outputs,
                                 const sp_stream_ref *stream)
 {
     sp_session *session;
-    SP_TRY(sp__session_take(compiled, stream != NULL, &session));
+    SP_TRY(sp__session_take(executable, stream != NULL, &session));
     sp_status status = SP_OK;
     /* Where outputs are copied at the end, those that nobody wants are not. */
     if (stream == NULL || session->staging == NULL) {
@@ -62,14 +62,14 @@ static sp_status run_in_session(sp_rt_model *model, sp_compiled *compiled,
     return status;
 }
 
-sp_status sp__model_compute(sp_rt_model *model, sp_compiled *compiled, const void *const *inputs,
-                            void **outputs, const sp_stream_ref *stream)
+sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,
+                            const void *const *inputs, void **outputs, const sp_stream_ref *stream)
 {
-    if (stream == NULL) return run_in_session(model, compiled, inputs, outputs, NULL);
+    if (stream == NULL) return run_in_session(model, executable, inputs, outputs, NULL);
     sp_run_slots *slots = sp__device_run_slots(model->device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_take(slots));
-    const sp_status status = run_in_session(model, compiled, inputs, outputs, stream);
+    const sp_status status = run_in_session(model, executable, inputs, outputs, stream);
     sp__wait_entry_resume(sp__run_slots_give(slots));
     return status;
 }

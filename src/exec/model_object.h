@@ -53,11 +53,11 @@ void sp__model_count_in(sp_rt_model *model);
  * other runs have. */
 sp_status sp__is_inside_callback(bool *out);
 
-/* Runs a compiled plan of the model in a session and, on a stream, in a run slot. Without a stream:
+/* Runs an executable of the model in a session and, on a stream, in a run slot. Without a stream:
  * here and now, for host functions. `inputs` and `outputs` are addresses in the plan's order; an
  * output of NULL gets one. */
-sp_status sp__model_compute(sp_rt_model *model, sp_compiled *compiled, const void *const *inputs,
-                            void **outputs, const sp_stream_ref *stream);
+sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,
+                            const void *const *inputs, void **outputs, const sp_stream_ref *stream);
 
 /* The slots of a device; the first question makes them. */
 sp_run_slots *sp__device_run_slots(const sp_rt_device *device);

@@ -134,9 +134,9 @@ static sp_status next_place(const sp_parts *parts, const sp_graph_body *body, sp
 /* ---- one plan ---- */
 
 /* `made` has room for the outputs. */
-static sp_status compute(sp_parts *parts, sp_compiled *compiled, sp_part_value *made)
+static sp_status compute(sp_parts *parts, sp_executable *executable, sp_part_value *made)
 {
-    const sp_graph_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = executable->plan;
     const void *inputs[SP_PLAN_PART_PORTS + SP_MODEL_MAX_PORTS];
     void *outputs[SP_PLAN_PART_PORTS];
     for (uint32_t i = 0; i < plan->input_count; i++) {
@@ -150,16 +150,16 @@ static sp_status compute(sp_parts *parts, sp_compiled *compiled, sp_part_value *
     if (plan->step_count == 0) return SP_OK;
     SP_TRY(sp__part_check_arena(&parts->values, plan->arena_bytes));
     parts->plan_count++;
-    return sp__model_compute(parts->model, compiled, inputs, outputs, parts->stream);
+    return sp__model_compute(parts->model, executable, inputs, outputs, parts->stream);
 }
 
 /* Its arrays are large, and what is called next may be a body in a body: not of its stack. */
-static SP_NOINLINE sp_status run_plan(sp_parts *parts, sp_compiled *compiled)
+static SP_NOINLINE sp_status run_plan(sp_parts *parts, sp_executable *executable)
 {
-    const sp_graph_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = executable->plan;
     sp_part_value made[SP_PLAN_PART_PORTS];
     memset(made, 0, plan->output_count * sizeof(*made));
-    const sp_status status = compute(parts, compiled, made);
+    const sp_status status = compute(parts, executable, made);
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (status == SP_OK) sp__part_set(&parts->values, plan->outputs[i].value, &made[i]);
         else sp__part_drop(&parts->values, &made[i]);
@@ -182,10 +182,10 @@ static sp_status compute_stop(sp_parts *parts, const sp_graph_node *node)
 /* The plan's use ends before what comes after it is computed. */
 static sp_status run_place(sp_parts *parts, sp_plan_place *place)
 {
-    const sp_graph_plan *plan = place->compiled->plan;
+    const sp_graph_plan *plan = place->executable->plan;
     const uint32_t count = plan->stop_count;
     uint32_t *stops = sp_calloc(count, sizeof(*stops));
-    sp_status status = stops != NULL ? run_plan(parts, place->compiled)
+    sp_status status = stops != NULL ? run_plan(parts, place->executable)
                                      : sp__fail(SP_OUT_OF_MEMORY, "no memory for a part of a run");
     for (uint32_t i = 0; stops != NULL && i < count; i++) stops[i] = plan->stops[i];
     sp__plan_cache_drop(&parts->model->plans, place);
@@ -282,7 +282,7 @@ sp_status sp__parts_run(sp_rt_model *model, sp_plan_place *place, const void *co
     parts->model = model;
     parts->graph = parts->made.graph = model->graph;
     parts->stream = stream;
-    sp_status status = prepare(parts, place->compiled->plan, data);
+    sp_status status = prepare(parts, place->executable->plan, data);
     if (status == SP_OK) status = sp__parts_run_body(parts, model->graph->main, place);
     else sp__plan_cache_drop(&model->plans, place);
     if (status == SP_OK) status = describe_outputs(parts);

@@ -35,7 +35,7 @@ static bool hold(sp_plan_place *place)
 
 static void private_free(sp_plan_place *place)
 {
-    if (place->compiled != NULL) sp__compiled_destroy(place->compiled);
+    if (place->executable != NULL) sp__executable_release(place->executable);
     sp_free(place->words);
     sp_free(place);
 }
@@ -113,13 +113,13 @@ static sp_plan_place *look_up_locked(sp_plan_cache *cache, const sp_plan_key *ke
 
 /* What a plan leaves behind when its life has ended, freed without the lock. */
 typedef struct leavings {
-    sp_compiled *compiled;
+    sp_executable *executable;
     uint64_t *words;
 } leavings;
 
 static void leavings_free(const leavings *left)
 {
-    if (left->compiled != NULL) sp__compiled_destroy(left->compiled);
+    if (left->executable != NULL) sp__executable_release(left->executable);
     sp_free(left->words);
 }
 
@@ -148,8 +148,8 @@ static bool evict_locked(sp_plan_cache *cache, sp_plan_place *place, leavings *l
     /* Acquire: the drop of the last user. */
     if (!sp_cas_acquire(&place->word, &word, 0)) return false;
     sp_tsan_acquire(&place->word);
-    *left = (leavings){place->compiled, place->words};
-    place->compiled = NULL;
+    *left = (leavings){place->executable, place->words};
+    place->executable = NULL;
     place->words = NULL;
     sp_store_relaxed(&cache->hashes[place - cache->places], 0);
     sp_fetch_sub_relaxed(&cache->plan_count, 1);
@@ -228,13 +228,13 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
     const size_t bytes = key->count * sizeof *place->words;
     const sp_graph_plan *plan;
     SP_TRY(compile(cache, request, &plan));
-    SP_TRY(sp__compiled_create(plan, cache->device, cache->weights, &place->compiled));
+    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, &place->executable));
     place->word_count = key->count;
     place->words = sp_malloc(bytes);
     if (place->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
     memcpy(place->words, key->words, bytes);
-    SP_TRY(sp__compiled_pack(place->compiled, cache->packed, may_wait));
-    return sp__compiled_prepare(place->compiled);
+    SP_TRY(sp__executable_pack(place->executable, cache->packed, may_wait));
+    return sp__executable_prepare(place->executable);
 }
 
 /* What there is of it goes, if the build failed. */
@@ -243,8 +243,8 @@ static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *req
 {
     const sp_status status = build(cache, request, key, may_wait, place);
     if (status == SP_OK) return SP_OK;
-    const leavings left = {place->compiled, place->words};
-    place->compiled = NULL;
+    const leavings left = {place->executable, place->words};
+    place->executable = NULL;
     place->words = NULL;
     leavings_free(&left);
     return status;
@@ -332,7 +332,7 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     if (*out != NULL) return SP_OK;
     if (place == NULL) return build_private(cache, request, key, out);
 
-    const bool has_evicted = left.compiled != NULL;
+    const bool has_evicted = left.executable != NULL;
     leavings_free(&left);
     sp_delay_point();
     const sp_status status = build_or_clear(cache, request, key, may_wait, place);
@@ -344,9 +344,9 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     if (status == SP_OK || !SP_PLANTED(quiet_failure)) sp_cond_broadcast(&cache->changed);
     sp_mutex_unlock(&cache->lock);
     if (status != SP_OK) return status;
-    sp__compiled_make_spares(place->compiled); /* in use already: others may end them again */
+    sp__executable_preallocate(place->executable); /* in use already: others may end them again */
     *out = place;
-    log_plan(cache, place->compiled->plan, has_evicted);
+    log_plan(cache, place->executable->plan, has_evicted);
     return SP_OK;
 }
 
@@ -393,7 +393,7 @@ bool sp__plan_cache_give_session(sp_plan_cache *cache)
     for (uint32_t i = 0; i < cache->place_count && !is_given; i++) {
         sp_plan_place *place = &cache->places[i];
         if (!hold(place)) continue;
-        is_given = sp__compiled_give_session(place->compiled);
+        is_given = sp__executable_reclaim_session(place->executable);
         sp__plan_cache_drop(cache, place);
     }
     return is_given;
@@ -427,7 +427,7 @@ void sp__plan_cache_deinit(sp_plan_cache *cache)
     for (uint32_t i = 0; i < count; i++) {
         const sp_plan_place *place = &cache->places[i];
         SP_ASSERT((sp_load_relaxed(&place->word) & ~IS_LIVE) == 0);
-        leavings_free(&(leavings){place->compiled, place->words});
+        leavings_free(&(leavings){place->executable, place->words});
     }
     sp_free(cache->places);
     sp_free(cache->hashes);
@@ -450,7 +450,7 @@ uint32_t sp__plan_cache_sessions(sp_plan_cache *cache)
     for (uint32_t i = 0; i < cache->place_count; i++) {
         const sp_plan_place *place = &cache->places[i];
         if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
-        count += sp_load_relaxed(&place->compiled->session_count);
+        count += sp_load_relaxed(&place->executable->session_count);
     }
     sp_mutex_unlock(&cache->lock);
     return count;

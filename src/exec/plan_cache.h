@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compiled plans of one model, by key, at most a given number of them. A hit takes no lock; a
+/* The executables of one model, by key, at most a given number of them. A hit takes no lock; a
  * miss builds once, however many threads ask for the key at the same time: the others wait for the
  * builder. A build that fails leaves nothing behind and is tried again by the next who asks.
  *
@@ -29,7 +29,7 @@ typedef struct sp_plan_place {
     sp_atomic_u64 last_use; /* the era then; relaxed, a hint for the choice of victims */
     bool is_reserved;       /* a build is for here; guarded by the cache's lock */
     bool is_private;        /* not in the table: it ends with its one user. Constant */
-    sp_compiled *compiled;
+    sp_executable *executable;
     uint32_t word_count;
     uint64_t *words; /* of the key */
 } sp_plan_place;
@@ -67,7 +67,7 @@ sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt
 /* No plan is in use. A cache whose init failed, and a zeroed one, are fine. */
 void sp__plan_cache_deinit(sp_plan_cache *cache);
 
-/* The compiled plan for these inputs, in use from now on. `may_wait` is false for callers that must
+/* The executable for these inputs, in use from now on. `may_wait` is false for callers that must
  * not wait for other runs. */
 sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request, bool may_wait,
                               sp_plan_place **out);

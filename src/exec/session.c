@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled plans, their sessions, and runs. The lists that a session replays are made in
+/* Executables, their sessions, and runs. The lists that a session replays are made in
  * session_list.c. */
 #include "exec/session.h"
 
@@ -10,80 +10,82 @@
 #include "base/heap.h"
 #include "exec/partition.h"
 
-/* ---- compiled plans ---- */
+/* ---- executables ---- */
 
-static sp_status make_labels(sp_compiled *compiled)
+static sp_status make_labels(sp_executable *executable)
 {
-    const sp_graph_plan *plan = compiled->plan;
-    compiled->labels = sp_calloc(plan->step_count, sizeof *compiled->labels);
-    if (compiled->labels == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    const sp_graph_plan *plan = executable->plan;
+    executable->labels = sp_calloc(plan->step_count, sizeof *executable->labels);
+    if (executable->labels == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const sp_plan_step *step = &plan->steps[i];
         char label[128];
         snprintf(label, sizeof label, "node '%.80s' (%.24s)", step->node_name, step->op_name);
-        compiled->labels[i] = sp_strdup(label);
-        if (compiled->labels[i] == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+        executable->labels[i] = sp_strdup(label);
+        if (executable->labels[i] == NULL)
+            return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
     return SP_OK;
 }
 
-static sp_rt_device *model_device(const sp_compiled *compiled)
+static sp_rt_device *model_device(const sp_executable *executable)
 {
-    return compiled->targets[SP_SEGMENT_MODEL].device;
+    return executable->targets[SP_SEGMENT_MODEL].device;
 }
 
-static sp_status upload_constants(const sp_compiled *compiled, sp_target *target)
+static sp_status upload_constants(const sp_executable *executable, sp_target *target)
 {
-    const sp_graph_plan *plan = compiled->plan;
+    const sp_graph_plan *plan = executable->plan;
     return sp__upload(target->device, plan->constants, plan->constant_count, &target->constants);
 }
 
-static sp_status fallback_init(sp_compiled *compiled)
+static sp_status fallback_init(sp_executable *executable)
 {
-    const sp_graph *graph = compiled->plan->graph;
-    sp_target *target = &compiled->targets[SP_SEGMENT_FALLBACK];
+    const sp_graph *graph = executable->plan->graph;
+    sp_target *target = &executable->targets[SP_SEGMENT_FALLBACK];
     SP_TRY(sp__rt_device_find((sp_device){0}, &target->device));
-    compiled->target_count = SP_SEGMENT_FALLBACK + 1;
-    SP_TRY(sp__side_queues_make(target->device, model_device(compiled)));
+    executable->target_count = SP_SEGMENT_FALLBACK + 1;
+    SP_TRY(sp__side_queues_make(target->device, model_device(executable)));
     SP_TRY(sp__upload(target->device, graph->weights, graph->weight_count, &target->own_weights));
     target->weights = target->own_weights.memories;
-    return upload_constants(compiled, target);
+    return upload_constants(executable, target);
 }
 
-static sp_status plan_partition(sp_compiled *compiled)
+static sp_status plan_partition(sp_executable *executable)
 {
-    SP_TRY(sp__partition(compiled->plan, model_device(compiled), &compiled->segments));
-    const uint32_t count = compiled->segments.fallback_step_count;
+    SP_TRY(sp__partition(executable->plan, model_device(executable), &executable->segments));
+    const uint32_t count = executable->segments.fallback_step_count;
     if (count == 0) return SP_OK;
-    const sp_status status = fallback_init(compiled);
+    const sp_status status = fallback_init(executable);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "%u of %u steps run on the cpu: ", count,
-                           compiled->plan->step_count);
+                           executable->plan->step_count);
 }
 
-sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
-                              const sp_memory *weights, sp_compiled **out)
+sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
+                                const sp_memory *weights, sp_executable **out)
 {
-    sp_compiled *compiled = sp_calloc(1, sizeof *compiled);
-    if (compiled == NULL) {
+    sp_executable *executable = sp_calloc(1, sizeof *executable);
+    if (executable == NULL) {
         sp__plan_free(plan);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
-    compiled->plan = plan;
-    compiled->targets[SP_SEGMENT_MODEL] = (sp_target){.device = device, .weights = weights};
-    compiled->target_count = 1;
-    sp_mutex_init(&compiled->lock, SP_LOCK_COMPILED);
-    sp_mutex_lock(&compiled->lock);
-    sp__wait_queue_init(&compiled->queue);
-    sp_mutex_unlock(&compiled->lock);
-    sp_status status = make_labels(compiled);
-    if (status == SP_OK) status = upload_constants(compiled, &compiled->targets[SP_SEGMENT_MODEL]);
-    if (status == SP_OK) status = plan_partition(compiled);
+    executable->plan = plan;
+    executable->targets[SP_SEGMENT_MODEL] = (sp_target){.device = device, .weights = weights};
+    executable->target_count = 1;
+    sp_mutex_init(&executable->lock, SP_LOCK_EXECUTABLE);
+    sp_mutex_lock(&executable->lock);
+    sp__wait_queue_init(&executable->queue);
+    sp_mutex_unlock(&executable->lock);
+    sp_status status = make_labels(executable);
+    if (status == SP_OK)
+        status = upload_constants(executable, &executable->targets[SP_SEGMENT_MODEL]);
+    if (status == SP_OK) status = plan_partition(executable);
     if (status != SP_OK) {
-        sp__compiled_destroy(compiled);
+        sp__executable_release(executable);
         return status;
     }
-    *out = compiled;
+    *out = executable;
     return SP_OK;
 }
 
@@ -93,31 +95,31 @@ static bool has_staging(const sp_rt_device *device)
 }
 
 /* The host arena is pinned for the model's device, which copies between it and its own. */
-static sp_allocator *arena_allocator(const sp_compiled *compiled, uint32_t target)
+static sp_allocator *arena_allocator(const sp_executable *executable, uint32_t target)
 {
-    return target == SP_SEGMENT_FALLBACK ? &model_device(compiled)->staging
-                                         : &compiled->targets[target].device->allocator;
+    return target == SP_SEGMENT_FALLBACK ? &model_device(executable)->staging
+                                         : &executable->targets[target].device->allocator;
 }
 
 /* Is the fallback's arena the model's device's? */
-static bool shares_arena(const sp_compiled *compiled, uint32_t target)
+static bool shares_arena(const sp_executable *executable, uint32_t target)
 {
-    return target == SP_SEGMENT_FALLBACK && !has_staging(model_device(compiled));
+    return target == SP_SEGMENT_FALLBACK && !has_staging(model_device(executable));
 }
 
 static void arenas_free(const sp_session *session)
 {
-    const sp_compiled *compiled = session->compiled;
-    for (uint32_t t = 0; t < compiled->target_count; t++) {
+    const sp_executable *executable = session->executable;
+    for (uint32_t t = 0; t < executable->target_count; t++) {
         sp_block *arena = session->arenas[t];
-        if (arena == NULL || shares_arena(compiled, t)) continue;
-        sp__allocator_give(arena_allocator(compiled, t), arena);
+        if (arena == NULL || shares_arena(executable, t)) continue;
+        sp__allocator_give(arena_allocator(executable, t), arena);
     }
 }
 
 static void session_destroy(sp_session *session)
 {
-    sp_rt_device *device = model_device(session->compiled);
+    sp_rt_device *device = model_device(session->executable);
     sp__session_lists_free(session);
     arenas_free(session);
     if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
@@ -127,12 +129,12 @@ static void session_destroy(sp_session *session)
     sp_free(session);
 }
 
-static sp_session *take_idle(sp_compiled *compiled)
+static sp_session *take_idle(sp_executable *executable)
 {
-    sp_mutex_lock(&compiled->lock);
-    sp_session *session = compiled->idle;
-    if (session != NULL) compiled->idle = session->next;
-    sp_mutex_unlock(&compiled->lock);
+    sp_mutex_lock(&executable->lock);
+    sp_session *session = executable->idle;
+    if (session != NULL) executable->idle = session->next;
+    sp_mutex_unlock(&executable->lock);
     return session;
 }
 
@@ -140,36 +142,36 @@ static sp_session *take_idle(sp_compiled *compiled)
  * released, and this pool with it. */
 static sp_wait_entry *hand_on(sp_session *session)
 {
-    sp_compiled *compiled = session->compiled;
-    sp_mutex_lock(&compiled->lock);
-    sp_wait_entry *entry = sp__wait_queue_pop(&compiled->queue);
+    sp_executable *executable = session->executable;
+    sp_mutex_lock(&executable->lock);
+    sp_wait_entry *entry = sp__wait_queue_pop(&executable->queue);
     if (SP_LIKELY(entry == NULL)) {
-        session->next = compiled->idle;
-        compiled->idle = session;
+        session->next = executable->idle;
+        executable->idle = session;
     } else {
         entry->granted = session;
     }
-    sp_mutex_unlock(&compiled->lock);
+    sp_mutex_unlock(&executable->lock);
     return entry;
 }
 
-void sp__compiled_destroy(sp_compiled *compiled)
+void sp__executable_release(sp_executable *executable)
 {
-    for (sp_session *session; (session = take_idle(compiled)) != NULL;) session_destroy(session);
-    for (uint32_t i = 0; compiled->labels != NULL && i < compiled->plan->step_count; i++) {
-        sp_free(compiled->labels[i]);
+    for (sp_session *session; (session = take_idle(executable)) != NULL;) session_destroy(session);
+    for (uint32_t i = 0; executable->labels != NULL && i < executable->plan->step_count; i++) {
+        sp_free(executable->labels[i]);
     }
-    sp_free(compiled->labels);
-    for (uint32_t t = 0; t < compiled->target_count; t++) {
-        sp_target *target = &compiled->targets[t];
+    sp_free(executable->labels);
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        sp_target *target = &executable->targets[t];
         sp__upload_free(target->device, &target->own_weights);
         sp__upload_free(target->device, &target->constants);
     }
-    sp__compiled_unpack(compiled);
-    sp__segments_free(&compiled->segments);
-    sp__plan_free(compiled->plan);
-    sp_mutex_deinit(&compiled->lock);
-    sp_free(compiled);
+    sp__executable_unpack(executable);
+    sp__segments_free(&executable->segments);
+    sp__plan_free(executable->plan);
+    sp_mutex_deinit(&executable->lock);
+    sp_free(executable);
 }
 
 /* ---- making ---- */
@@ -181,11 +183,11 @@ static uint64_t room_of(const sp_plan_tensor *output)
 
 static sp_status take_unwanted(sp_session *session, bool is_spare)
 {
-    const sp_compiled *compiled = session->compiled;
-    const sp_graph_plan *plan = compiled->plan;
+    const sp_executable *executable = session->executable;
+    const sp_graph_plan *plan = executable->plan;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
-    return sp__allocator_take_any(&model_device(compiled)->allocator, bytes, is_spare,
+    return sp__allocator_take_any(&model_device(executable)->allocator, bytes, is_spare,
                                   &session->unwanted);
 }
 
@@ -204,10 +206,10 @@ static bool has_arena(const sp_graph_plan *plan)
 /* How the caller's tensors will get to the lists. */
 static sp_status make_ports(sp_session *session)
 {
-    const sp_compiled *compiled = session->compiled;
-    const sp_graph_plan *plan = compiled->plan;
-    if (has_staging(model_device(compiled))) {
-        return sp__staging_create(compiled->targets, compiled->target_count, plan,
+    const sp_executable *executable = session->executable;
+    const sp_graph_plan *plan = executable->plan;
+    if (has_staging(model_device(executable))) {
+        return sp__staging_create(executable->targets, executable->target_count, plan,
                                   session->is_spare, &session->staging);
     }
     const uint32_t port_count = plan->input_count + plan->output_count;
@@ -224,16 +226,16 @@ static sp_status make_ports(sp_session *session)
 
 static sp_status arenas_make(sp_session *session)
 {
-    const sp_compiled *compiled = session->compiled;
-    const sp_graph_plan *plan = compiled->plan;
+    const sp_executable *executable = session->executable;
+    const sp_graph_plan *plan = executable->plan;
     if (!has_arena(plan)) return SP_OK;
-    for (uint32_t t = 0; t < compiled->target_count; t++) {
-        if (shares_arena(compiled, t)) {
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        if (shares_arena(executable, t)) {
             session->arenas[t] = session->arenas[SP_SEGMENT_MODEL];
             continue;
         }
         /* No stream's: the session goes from stream to stream, and its maker may have none. */
-        SP_TRY(sp__allocator_take_any(arena_allocator(compiled, t), plan->arena_bytes,
+        SP_TRY(sp__allocator_take_any(arena_allocator(executable, t), plan->arena_bytes,
                                       session->is_spare, &session->arenas[t]));
     }
     return SP_OK;
@@ -246,11 +248,11 @@ static sp_status session_fill(sp_session *session)
     return sp__session_lists_make(session);
 }
 
-static sp_status session_make(sp_compiled *compiled, bool is_spare, sp_session **out)
+static sp_status session_make(sp_executable *executable, bool is_spare, sp_session **out)
 {
     sp_session *session = sp_calloc(1, sizeof *session);
     if (session == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
-    session->compiled = compiled;
+    session->executable = executable;
     session->is_spare = is_spare;
     const sp_status status = session_fill(session);
     if (status != SP_OK) {
@@ -261,130 +263,132 @@ static sp_status session_make(sp_compiled *compiled, bool is_spare, sp_session *
     return SP_OK;
 }
 
-static void count_locked(sp_compiled *compiled, int change) SP_REQUIRES(&compiled->lock)
+static void count_locked(sp_executable *executable, int change) SP_REQUIRES(&executable->lock)
 {
-    compiled->alive += (uint32_t)change;
-    sp_store_relaxed(&compiled->session_count, compiled->alive);
+    executable->alive += (uint32_t)change;
+    sp_store_relaxed(&executable->session_count, executable->alive);
 }
 
 /* Spare ones only as many as runs can be going on. */
-static sp_status session_new(sp_compiled *compiled, bool is_spare, sp_session **out)
+static sp_status session_new(sp_executable *executable, bool is_spare, sp_session **out)
 {
-    const uint32_t most = is_spare ? model_device(compiled)->dev->limits.run_slots : UINT32_MAX;
-    sp_mutex_lock(&compiled->lock);
-    const bool is_enough = compiled->wanted >= most;
-    if (!is_enough) compiled->wanted++;
-    sp_mutex_unlock(&compiled->lock);
+    const uint32_t most = is_spare ? model_device(executable)->dev->limits.run_slots : UINT32_MAX;
+    sp_mutex_lock(&executable->lock);
+    const bool is_enough = executable->wanted >= most;
+    if (!is_enough) executable->wanted++;
+    sp_mutex_unlock(&executable->lock);
     if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its session");
-    const sp_status status = session_make(compiled, is_spare, out);
-    sp_mutex_lock(&compiled->lock);
+    const sp_status status = session_make(executable, is_spare, out);
+    sp_mutex_lock(&executable->lock);
     if (status == SP_OK) {
-        count_locked(compiled, 1);
+        count_locked(executable, 1);
     } else {
-        compiled->wanted--;
+        executable->wanted--;
     }
-    sp_mutex_unlock(&compiled->lock);
+    sp_mutex_unlock(&executable->lock);
     return status;
 }
 
-sp_status sp__compiled_prepare(sp_compiled *compiled)
+sp_status sp__executable_prepare(sp_executable *executable)
 {
     sp_session *session;
-    SP_TRY(session_new(compiled, false, &session));
+    SP_TRY(session_new(executable, false, &session));
     (void)hand_on(session); /* nobody waits yet */
     return SP_OK;
 }
 
-void sp__compiled_make_spares(sp_compiled *compiled)
+void sp__executable_preallocate(sp_executable *executable)
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    for (sp_session *session; session_new(compiled, true, &session) == SP_OK;) {
+    for (sp_session *session; session_new(executable, true, &session) == SP_OK;) {
         sp__wait_entry_resume(hand_on(session));
     }
     sp__error_put_back(&scope);
 }
 
-bool sp__compiled_give_session(sp_compiled *compiled)
+bool sp__executable_reclaim_session(sp_executable *executable)
 {
     sp_session *session = NULL;
-    sp_mutex_lock(&compiled->lock);
+    sp_mutex_lock(&executable->lock);
     /* Whoever finds none idle waits for one in a run: so there is one. */
-    const uint32_t count = SP_PLANTED(unmade_session_counts) ? compiled->wanted : compiled->alive;
-    if (count > 1 || SP_PLANTED(last_session_given)) session = compiled->idle;
+    const uint32_t count =
+        SP_PLANTED(unmade_session_counts) ? executable->wanted : executable->alive;
+    if (count > 1 || SP_PLANTED(last_session_given)) session = executable->idle;
     if (session != NULL) {
-        compiled->idle = session->next;
-        compiled->wanted--;
-        count_locked(compiled, -1);
+        executable->idle = session->next;
+        executable->wanted--;
+        count_locked(executable, -1);
     }
-    sp_mutex_unlock(&compiled->lock);
+    sp_mutex_unlock(&executable->lock);
     if (session == NULL) return false;
     session_destroy(session);
     return true;
 }
 
 /* A session that has come back since, or NULL: the entry is queued. */
-static sp_session *take_or_queue(sp_compiled *compiled, sp_wait_entry *entry)
+static sp_session *take_or_queue(sp_executable *executable, sp_wait_entry *entry)
 {
-    sp_mutex_lock(&compiled->lock);
-    sp_session *session = compiled->idle;
+    sp_mutex_lock(&executable->lock);
+    sp_session *session = executable->idle;
     if (session != NULL) {
-        compiled->idle = session->next;
+        executable->idle = session->next;
     } else {
-        sp__wait_queue_push(&compiled->queue, entry);
+        sp__wait_queue_push(&executable->queue, entry);
     }
-    sp_mutex_unlock(&compiled->lock);
+    sp_mutex_unlock(&executable->lock);
     return session;
 }
 
-static sp_status wait_for_session(sp_compiled *compiled, sp_session **out)
+static sp_status wait_for_session(sp_executable *executable, sp_session **out)
 {
     sp_thread_waiter waiter;
     SP_TRY(sp__thread_waiter_init(&waiter));
-    *out = take_or_queue(compiled, &waiter.entry);
+    *out = take_or_queue(executable, &waiter.entry);
     if (*out != NULL) return SP_OK;
     sp__thread_waiter_wait(&waiter);
     *out = waiter.entry.granted;
     return SP_OK;
 }
 
-static SP_NOINLINE sp_status take_slow(sp_compiled *compiled, bool may_wait, sp_session **out)
+static SP_NOINLINE sp_status take_slow(sp_executable *executable, bool may_wait, sp_session **out)
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp_status status = session_new(compiled, may_wait, out);
+    sp_status status = session_new(executable, may_wait, out);
     if (status == SP_OUT_OF_MEMORY && may_wait) {
         /* There is one at least, in a run that waits for nobody here. */
-        status = wait_for_session(compiled, out);
+        status = wait_for_session(executable, out);
     }
     return sp__error_settle(&scope, status);
 }
 
-sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_wait_entry *entry, sp_session **out)
+sp_status sp__session_take_or_line_up(sp_executable *executable, sp_wait_entry *entry,
+                                      sp_session **out)
 {
-    *out = take_idle(compiled);
+    *out = take_idle(executable);
     if (SP_LIKELY(*out != NULL)) return SP_OK;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp_status status = session_new(compiled, true, out);
+    sp_status status = session_new(executable, true, out);
     if (status == SP_OUT_OF_MEMORY) {
         status = SP_OK;
-        *out = take_or_queue(compiled, entry);
+        *out = take_or_queue(executable, entry);
     }
     return sp__error_settle(&scope, status);
 }
 
-void sp__session_leave_line(sp_compiled *compiled, sp_wait_entry *entry)
+void sp__session_leave_line(sp_executable *executable, sp_wait_entry *entry)
 {
-    sp_mutex_lock(&compiled->lock);
-    sp__wait_queue_remove(&compiled->queue, entry);
-    sp_mutex_unlock(&compiled->lock);
+    sp_mutex_lock(&executable->lock);
+    sp__wait_queue_remove(&executable->queue, entry);
+    sp_mutex_unlock(&executable->lock);
 }
 
-sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out)
+sp_status sp__session_take(sp_executable *executable, bool may_wait, sp_session **out)
 {
-    *out = take_idle(compiled);
-    if (SP_UNLIKELY(*out == NULL)) return take_slow(compiled, may_wait, out);
+    *out = take_idle(executable);
+    if (SP_UNLIKELY(*out == NULL)) return take_slow(executable, may_wait, out);
     if (SP_PLANTED(shared_session)) { /* free to be taken by others too */
         sp__wait_entry_resume(hand_on(*out));
     }
@@ -398,7 +402,7 @@ sp_wait_entry *sp__session_give(sp_session *session)
 
 sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs)
 {
-    const sp_graph_plan *plan = session->compiled->plan;
+    const sp_graph_plan *plan = session->executable->plan;
     bool is_any = false;
     for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;

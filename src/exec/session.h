@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled plans and sessions: how a plan gets onto a device.
+/* Executables and sessions: how a plan gets onto a device.
  *
- * A compiled plan belongs to a model and is immutable but for its pool of sessions. A session is
+ * An executable belongs to a model and is immutable but for its pool of sessions. A session is
  * the mutable memory of one run: an arena on each target, the command lists recorded over these,
  * one for each segment of the plan (segments.h), and the names of the caller's tensors while it
  * runs. A session is used by one run at a time. */
@@ -14,10 +14,10 @@
 #include "exec/target.h"
 #include "exec/wait_queue.h"
 
-typedef struct sp_compiled sp_compiled;
+typedef struct sp_executable sp_executable;
 
 typedef struct sp_session {
-    sp_compiled *compiled;
+    sp_executable *executable;
     bool is_spare; /* made from memory that nobody else needed: others take turns without it */
     /* By target; NULL if no step names it. That of the fallback, the host arena, is the model's
      * device's own if that works in the host's memory. */
@@ -32,7 +32,7 @@ typedef struct sp_session {
     struct sp_session *next; /* in the pool */
 } sp_session;
 
-struct sp_compiled {
+struct sp_executable {
     const sp_graph_plan *plan; /* owned */
     sp_segments segments;
     sp_target targets[SP_MAX_TARGETS]; /* by sp_segment.device */
@@ -51,38 +51,38 @@ struct sp_compiled {
 };
 
 /* Takes the plan over, also when it fails. */
-sp_status sp__compiled_create(const sp_graph_plan *plan, sp_rt_device *device,
-                              const sp_memory *weights, sp_compiled **out);
+sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
+                                const sp_memory *weights, sp_executable **out);
 /* Finds the plan's packed weights in the model's table, which makes those that are missing. Before
- * sp__compiled_prepare. `may_wait` is false for callers that must not wait for other threads.
+ * sp__executable_prepare. `may_wait` is false for callers that must not wait for other threads.
  * Errors: SP_OUT_OF_MEMORY; the executable can only be destroyed then. */
-sp_status sp__compiled_pack(sp_compiled *compiled, sp_packed_weights *table, bool may_wait);
-void sp__compiled_unpack(sp_compiled *compiled);
+sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait);
+void sp__executable_unpack(sp_executable *executable);
 /* No session is out. */
-void sp__compiled_destroy(sp_compiled *compiled);
+void sp__executable_release(sp_executable *executable);
 
 /* Makes the first session, without which there are no runs. */
-sp_status sp__compiled_prepare(sp_compiled *compiled);
+sp_status sp__executable_prepare(sp_executable *executable);
 /* Makes as many more as runs can be going on, so that no later run makes one, or as there is memory
  * for: runs take turns then. Others may use the plan already. */
-void sp__compiled_make_spares(sp_compiled *compiled);
+void sp__executable_preallocate(sp_executable *executable);
 
 /* Ends an idle session for others who need its memory, unless it is the last one alive. */
-bool sp__compiled_give_session(sp_compiled *compiled);
+bool sp__executable_reclaim_session(sp_executable *executable);
 
 /* An idle session, or a new one. Without memory for that, and where there are as many as runs: the
  * next one that comes back, or, for a caller that must not wait for other runs, one of its own or
  * SP_OUT_OF_MEMORY. */
-sp_status sp__session_take(sp_compiled *compiled, bool may_wait, sp_session **out);
+sp_status sp__session_take(sp_executable *executable, bool may_wait, sp_session **out);
 /* Releases it. If entries wait, the oldest one has it now (`granted`) and is returned: the caller
  * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
 SP_NODISCARD sp_wait_entry *sp__session_give(sp_session *session);
 
 /* Without waiting: an idle session or a new one, or *out is NULL and the entry is queued. */
-sp_status sp__session_take_or_line_up(sp_compiled *compiled, sp_wait_entry *entry,
+sp_status sp__session_take_or_line_up(sp_executable *executable, sp_wait_entry *entry,
                                       sp_session **out);
 /* Removes an entry that the caller has claimed. */
-void sp__session_leave_line(sp_compiled *compiled, sp_wait_entry *entry);
+void sp__session_leave_line(sp_executable *executable, sp_wait_entry *entry);
 
 /* Memory of the session for every output whose address is NULL: for kernels that write into the
  * caller's memory. `is_spare`: the caller must wait for nothing. */

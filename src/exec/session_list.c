@@ -44,8 +44,8 @@ static void bind_arena(const recorder *r, sp_binding *bound)
 
 static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
 {
-    const sp_compiled *compiled = r->session->compiled;
-    const sp_target *target = &compiled->targets[r->target];
+    const sp_executable *executable = r->session->executable;
+    const sp_target *target = &executable->targets[r->target];
     sp_binding bound = {.offset = binding->offset,
                         .bytes = binding->bytes,
                         .access = binding->is_write ? SP_READ_WRITE : SP_READ};
@@ -54,7 +54,7 @@ static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
         bind_port(r, binding->index, &bound);
         break;
     case SP_PLACE_OUTPUT:
-        bind_port(r, compiled->plan->input_count + binding->index, &bound);
+        bind_port(r, executable->plan->input_count + binding->index, &bound);
         break;
     case SP_PLACE_WEIGHT:
         bound.memory = &target->weights[binding->index];
@@ -108,17 +108,17 @@ static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
 /* The target's form of a kernel. */
 static const sp_kernel *kernel_for(const recorder *r, sp_kernel_id kernel)
 {
-    const sp_compiled *compiled = r->session->compiled;
-    const sp_kernel *own = sp__device_kernels(compiled->targets[r->target].device->dev);
-    return &(own != NULL ? own : compiled->plan->kernels)[kernel];
+    const sp_executable *executable = r->session->executable;
+    const sp_kernel *own = sp__device_kernels(executable->targets[r->target].device->dev);
+    return &(own != NULL ? own : executable->plan->kernels)[kernel];
 }
 
 static void add_step(recorder *r, uint32_t s)
 {
-    const sp_compiled *compiled = r->session->compiled;
-    const sp_plan_step *step = &compiled->plan->steps[s];
+    const sp_executable *executable = r->session->executable;
+    const sp_plan_step *step = &executable->plan->steps[s];
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
-                                .label = compiled->labels[s],
+                                .label = executable->labels[s],
                                 .kernel = kernel_for(r, step->kernel),
                                 .grid = {step->grid[0], step->grid[1], step->grid[2]},
                                 .binding_count = step->binding_count,
@@ -135,16 +135,16 @@ static void add_step(recorder *r, uint32_t s)
 static sp_status record_segment(const sp_session *session, const record_room *room, uint32_t g,
                                 sp_list **out)
 {
-    const sp_compiled *compiled = session->compiled;
-    const sp_graph_plan *plan = compiled->plan;
-    const sp_segment *segment = &compiled->segments.list[g];
+    const sp_executable *executable = session->executable;
+    const sp_graph_plan *plan = executable->plan;
+    const sp_segment *segment = &executable->segments.list[g];
     recorder r = {.session = session, .target = segment->device, .room = *room};
     for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(&r, &segment->copies[i], true);
     for (uint32_t i = 0; i < segment->step_count; i++) add_step(&r, segment->first_step + i);
     for (uint32_t i = 0; i < segment->copies_out; i++) {
         add_copy(&r, &segment->copies[segment->copies_in + i], false);
     }
-    sp_dev *dev = compiled->targets[segment->device].device->dev;
+    sp_dev *dev = executable->targets[segment->device].device->dev;
     const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
     return dev->vtable->list_create(dev, room->commands, r.command_count, slots, out);
 }
@@ -153,7 +153,7 @@ static sp_status record_segment(const sp_session *session, const record_room *ro
 
 static sp_status record_all(sp_session *session, const record_room *room)
 {
-    const uint32_t count = session->compiled->segments.count;
+    const uint32_t count = session->executable->segments.count;
     for (uint32_t g = 0; g < count; g++) {
         SP_TRY(record_segment(session, room, g, &session->lists[g]));
     }
@@ -162,8 +162,8 @@ static sp_status record_all(sp_session *session, const record_room *room)
 
 sp_status sp__session_lists_make(sp_session *session)
 {
-    const sp_graph_plan *plan = session->compiled->plan;
-    const sp_segments *segments = &session->compiled->segments;
+    const sp_graph_plan *plan = session->executable->plan;
+    const sp_segments *segments = &session->executable->segments;
     session->lists = sp_calloc(segments->count, sizeof(sp_list *));
     session->points = sp_calloc(segments->count, sizeof *session->points);
     size_t binding_count = 2 * (size_t)segments->copy_count;
@@ -185,9 +185,9 @@ sp_status sp__session_lists_make(sp_session *session)
 
 void sp__session_lists_free(sp_session *session)
 {
-    const sp_compiled *compiled = session->compiled;
-    for (uint32_t g = 0; session->lists != NULL && g < compiled->segments.count; g++) {
-        const sp_dev *dev = compiled->targets[compiled->segments.list[g].device].device->dev;
+    const sp_executable *executable = session->executable;
+    for (uint32_t g = 0; session->lists != NULL && g < executable->segments.count; g++) {
+        const sp_dev *dev = executable->targets[executable->segments.list[g].device].device->dev;
         if (session->lists[g] != NULL) dev->vtable->list_release(session->lists[g]);
     }
     sp_free(session->lists);

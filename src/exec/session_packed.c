@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights of a compiled plan, on each device that has steps of it. */
+/* Packed weights of an executable, on each device that has steps of it. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/session.h"
 
 /* Which packings do the steps of the target's segments read? */
-static void mark_needed(const sp_compiled *compiled, uint32_t target, bool *is_needed)
+static void mark_needed(const sp_executable *executable, uint32_t target, bool *is_needed)
 {
-    const sp_graph_plan *plan = compiled->plan;
-    for (uint32_t g = 0; g < compiled->segments.count; g++) {
-        const sp_segment *segment = &compiled->segments.list[g];
+    const sp_graph_plan *plan = executable->plan;
+    for (uint32_t g = 0; g < executable->segments.count; g++) {
+        const sp_segment *segment = &executable->segments.list[g];
         if (segment->device != target) continue;
         for (uint32_t s = 0; s < segment->step_count; s++) {
             const sp_plan_step *step = &plan->steps[segment->first_step + s];
@@ -21,20 +21,20 @@ static void mark_needed(const sp_compiled *compiled, uint32_t target, bool *is_n
     }
 }
 
-static sp_status get_copies(sp_compiled *compiled, uint32_t t, sp_packed_weights *table,
+static sp_status get_copies(sp_executable *executable, uint32_t t, sp_packed_weights *table,
                             bool may_wait)
 {
-    const uint32_t count = compiled->plan->packing_count;
-    sp_target *target = &compiled->targets[t];
+    const uint32_t count = executable->plan->packing_count;
+    sp_target *target = &executable->targets[t];
     bool *is_needed = sp_calloc(count, sizeof *is_needed);
     target->packed = sp_calloc(count, sizeof *target->packed);
     sp_status status = SP_OK;
     if (is_needed == NULL || target->packed == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     } else {
-        mark_needed(compiled, t, is_needed);
+        mark_needed(executable, t, is_needed);
         const sp_packed_request request = {
-            .plan = compiled->plan,
+            .plan = executable->plan,
             .device = target->device,
             .is_needed = is_needed,
             .may_wait = may_wait,
@@ -47,32 +47,32 @@ static sp_status get_copies(sp_compiled *compiled, uint32_t t, sp_packed_weights
 
 /* For runs on the calling thread; NULL for what an op asks for and its steps do not read, of
  * tensors without elements. */
-static sp_status find_host_pointers(sp_compiled *compiled)
+static sp_status find_host_pointers(sp_executable *executable)
 {
-    const uint32_t count = compiled->plan->packing_count;
-    compiled->host_packed = sp_calloc(count, sizeof *compiled->host_packed);
-    if (compiled->host_packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    for (uint32_t t = compiled->target_count; t-- > 0;) {
+    const uint32_t count = executable->plan->packing_count;
+    executable->host_packed = sp_calloc(count, sizeof *executable->host_packed);
+    if (executable->host_packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    for (uint32_t t = executable->target_count; t-- > 0;) {
         for (uint32_t i = 0; i < count; i++) {
-            const sp_memory *memory = &compiled->targets[t].packed[i];
+            const sp_memory *memory = &executable->targets[t].packed[i];
             if (memory->device == NULL) continue;
-            SP_TRY(sp__memory_host(memory, 0, &compiled->host_packed[i]));
+            SP_TRY(sp__memory_host(memory, 0, &executable->host_packed[i]));
         }
     }
     return SP_OK;
 }
 
-sp_status sp__compiled_pack(sp_compiled *compiled, sp_packed_weights *table, bool may_wait)
+sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait)
 {
-    if (compiled->plan->packing_count == 0) return SP_OK;
-    for (uint32_t t = 0; t < compiled->target_count; t++) {
-        SP_TRY(get_copies(compiled, t, table, may_wait));
+    if (executable->plan->packing_count == 0) return SP_OK;
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        SP_TRY(get_copies(executable, t, table, may_wait));
     }
-    return find_host_pointers(compiled);
+    return find_host_pointers(executable);
 }
 
-void sp__compiled_unpack(sp_compiled *compiled)
+void sp__executable_unpack(sp_executable *executable)
 {
-    for (uint32_t t = 0; t < compiled->target_count; t++) sp_free(compiled->targets[t].packed);
-    sp_free((void *)compiled->host_packed);
+    for (uint32_t t = 0; t < executable->target_count; t++) sp_free(executable->targets[t].packed);
+    sp_free((void *)executable->host_packed);
 }

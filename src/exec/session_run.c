@@ -12,7 +12,7 @@
 static void name_port(sp_session *session, uint32_t port, const void *data, uint64_t bytes,
                       sp_access access)
 {
-    sp_dev *dev = session->compiled->targets[SP_SEGMENT_MODEL].device->dev;
+    sp_dev *dev = session->executable->targets[SP_SEGMENT_MODEL].device->dev;
     session->ports[port] = sp__memory_at_host(dev, data, bytes);
     session->slots[port] =
         (sp_binding){.memory = &session->ports[port], .bytes = bytes, .access = (uint8_t)access};
@@ -20,7 +20,7 @@ static void name_port(sp_session *session, uint32_t port, const void *data, uint
 
 static void name_ports(sp_session *session, const void *const *inputs, void *const *outputs)
 {
-    const sp_graph_plan *plan = session->compiled->plan;
+    const sp_graph_plan *plan = session->executable->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
         name_port(session, i, inputs[i], plan->inputs[i].bytes, SP_READ);
     }
@@ -34,8 +34,8 @@ static void name_ports(sp_session *session, const void *const *inputs, void *con
 static sp_status submit_segment(const sp_session *session, const sp_stream_ref *stream,
                                 sp_queue *const *queues, uint32_t g)
 {
-    const sp_compiled *compiled = session->compiled;
-    const sp_graph_plan *plan = compiled->plan;
+    const sp_executable *executable = session->executable;
+    const sp_graph_plan *plan = executable->plan;
     const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
     const sp_command command = {.type = SP_COMMAND_LIST,
                                 .list = session->lists[g],
@@ -48,7 +48,7 @@ static sp_status submit_segment(const sp_session *session, const sp_stream_ref *
                                       .command_count = 1,
                                       .fault_count = is_first ? 0 : 1};
     sp_stream_ref to = *stream;
-    const uint32_t target = compiled->segments.list[g].device;
+    const uint32_t target = executable->segments.list[g].device;
     if (target != SP_SEGMENT_MODEL) {
         to.queue = queues[target];
         to.lease = 0; /* which is of the stream's own queue */
@@ -84,7 +84,7 @@ sp_status sp__session_submit(const sp_session *session, const sp_stream_ref *str
 {
     sp_status status = SP_OK;
     uint32_t count = 0;
-    while (status == SP_OK && count < session->compiled->segments.count) {
+    while (status == SP_OK && count < session->executable->segments.count) {
         status = submit_segment(session, stream, queues, count);
         if (status == SP_OK) count++;
     }
@@ -103,11 +103,11 @@ void sp__session_end(const sp_session *session, void *const *outputs)
  * also where a later list is refused. */
 static sp_status run_lists(const sp_session *session, const sp_stream_ref *stream)
 {
-    const sp_compiled *compiled = session->compiled;
-    const uint32_t last = compiled->segments.count - 1;
+    const sp_executable *executable = session->executable;
+    const uint32_t last = executable->segments.count - 1;
     sp_queue *queues[SP_MAX_TARGETS] = {stream->queue};
-    for (uint32_t t = 1; t < compiled->target_count; t++) {
-        queues[t] = sp__side_queue(compiled->targets[t].device, stream->stream);
+    for (uint32_t t = 1; t < executable->target_count; t++) {
+        queues[t] = sp__side_queue(executable->targets[t].device, stream->stream);
     }
     for (uint32_t g = 0; g <= last; g++) {
         const sp_status status = submit_segment(session, stream, queues, g);
@@ -137,6 +137,6 @@ sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
     const sp_block *arena = session->arenas[SP_SEGMENT_MODEL];
     void *memory = NULL;
     if (arena != NULL) SP_TRY(sp__block_host(arena, &memory));
-    return sp__plan_run_packed(session->compiled->plan, inputs, outputs, memory,
-                               session->compiled->host_packed);
+    return sp__plan_run_packed(session->executable->plan, inputs, outputs, memory,
+                               session->executable->host_packed);
 }

@@ -65,14 +65,14 @@ static void run_is_through(sp_waiter *waiter);
 static bool launch(sp_rt_future *run)
 {
     sp_rt_model *model = run->model;
-    const sp_compiled *compiled = run->place->compiled;
+    const sp_executable *executable = run->place->executable;
     sp__model_count_in(model);
     run->is_counted = true;
     run->queue = sp__run_queue_take(model->device);
     run->has_queue = true;
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
-    for (uint32_t t = 0; t < compiled->target_count; t++) {
-        queues[t] = sp__run_queue_at(compiled->targets[t].device, run->queue);
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        queues[t] = sp__run_queue_at(executable->targets[t].device, run->queue);
     }
     const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
     sp__session_begin(run->session, run->data, run->outputs);
@@ -95,9 +95,9 @@ static bool fail_run(sp_rt_future *run, sp_status status)
  * session that came with the plan is idle. */
 static sp_status take_session(sp_rt_future *run, sp_session **out)
 {
-    sp_compiled *compiled = run->place->compiled;
-    if (run->place->is_private) return sp__session_take(compiled, false, out);
-    return sp__session_take_or_line_up(compiled, &run->wait_entry, out);
+    sp_executable *executable = run->place->executable;
+    if (run->place->is_private) return sp__session_take(executable, false, out);
+    return sp__session_take_or_line_up(executable, &run->wait_entry, out);
 }
 
 /* With a slot, or a session too. True if the run has ended; else it belongs to somebody else now.
@@ -152,7 +152,7 @@ static void run_is_through(sp_waiter *waiter)
 
 static sp_status run_here(sp_rt_future *run)
 {
-    SP_TRY(sp__session_take(run->place->compiled, false, &run->session));
+    SP_TRY(sp__session_take(run->place->executable, false, &run->session));
     SP_TRY(sp__session_cover_unwanted(run->session, false, run->outputs));
     sp__model_count_in(run->model);
     run->is_counted = true;
@@ -173,7 +173,7 @@ void sp__submitted_hurry(sp_rt_future *run)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     if (run->has_slot) {
-        sp__session_leave_line(run->place->compiled, &run->wait_entry);
+        sp__session_leave_line(run->place->executable, &run->wait_entry);
         note_no_memory(run);
     } else {
         sp__run_slots_leave_line(run->slots, &run->wait_entry);
@@ -201,19 +201,19 @@ static sp_status copy_ports(sp_rt_future *run, const sp_graph_plan *plan, const 
 }
 
 /* What the run needs of its devices, made before it is accepted. */
-static sp_status make_queues(sp_rt_device *device, const sp_compiled *compiled)
+static sp_status make_queues(sp_rt_device *device, const sp_executable *executable)
 {
     SP_TRY(sp__device_check(device->dev));
-    for (uint32_t t = 0; t < compiled->target_count; t++) {
-        SP_TRY(sp__run_queues_make(compiled->targets[t].device));
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        SP_TRY(sp__run_queues_make(executable->targets[t].device));
     }
     return SP_OK;
 }
 
-sp_status sp__submitted_make(sp_rt_device *device, const sp_compiled *compiled,
+sp_status sp__submitted_make(sp_rt_device *device, const sp_executable *executable,
                              const sp_run_ports *ports, sp_rt_future **out)
 {
-    SP_TRY(make_queues(device, compiled));
+    SP_TRY(make_queues(device, executable));
     sp_run_slots *slots = sp__device_run_slots(device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_admit(slots));
@@ -221,7 +221,7 @@ sp_status sp__submitted_make(sp_rt_device *device, const sp_compiled *compiled,
     if (status == SP_OK) {
         (*out)->slots = slots;
         (*out)->wait_entry.resume = resume_run;
-        status = copy_ports(*out, compiled->plan, ports);
+        status = copy_ports(*out, executable->plan, ports);
         if (status != SP_OK) sp__future_discard(*out);
     }
     if (status != SP_OK) sp__run_slots_retire(slots);

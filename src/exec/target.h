@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device that a compiled plan runs on, with what its kernels need there. Those of a plan are in
+/* A device that an executable runs on, with what its kernels need there. Those of a plan are in
  * an array by sp_segment.device: SP_SEGMENT_MODEL, and SP_SEGMENT_FALLBACK if it has steps. */
 #ifndef SP_EXEC_TARGET_H
 #define SP_EXEC_TARGET_H

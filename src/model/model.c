@@ -119,9 +119,9 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
     };
     sp_plan_place *newest = sp__plan_cache_newest(&model->plans);
     if (newest != NULL) {
-        out->step_count = newest->compiled->plan->step_count;
-        out->cpu_step_count = newest->compiled->segments.fallback_step_count;
-        out->segment_count = newest->compiled->segments.count;
+        out->step_count = newest->executable->plan->step_count;
+        out->cpu_step_count = newest->executable->segments.fallback_step_count;
+        out->segment_count = newest->executable->segments.count;
         sp__plan_cache_drop(&model->plans, newest);
     }
     sp__model_drop(model);
@@ -132,9 +132,9 @@ static bool get_cpu_op(sp_plan_cache *plans, uint32_t index, sp_model_cpu_op *ou
 {
     sp_plan_place *newest = sp__plan_cache_newest(plans);
     if (newest == NULL) return false;
-    const sp_compiled *compiled = newest->compiled;
+    const sp_executable *executable = newest->executable;
     const char *name;
-    const bool is_found = sp__segments_fallback_op(&compiled->segments, compiled->plan, index,
+    const bool is_found = sp__segments_fallback_op(&executable->segments, executable->plan, index,
                                                    &name, &out->step_count);
     if (is_found) snprintf(out->name, sizeof out->name, "%s", name);
     sp__plan_cache_drop(plans, newest);

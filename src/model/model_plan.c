@@ -53,11 +53,11 @@ static sp_status plan_compile(const sp_rt_model *model, const sp_host_tensor *in
 }
 
 /* Takes the plan over, and the caller's hold on the model, if it succeeds. */
-static sp_status plan_publish(sp_rt_model *model, const sp_graph_plan *compiled, sp_plan *out)
+static sp_status plan_publish(sp_rt_model *model, const sp_graph_plan *executable, sp_plan *out)
 {
     sp_segments segments;
     sp_object *object;
-    SP_TRY(sp__partition(compiled, model->device, &segments));
+    SP_TRY(sp__partition(executable, model->device, &segments));
     const sp_status status = sp__handle_take(&plans, &object);
     if (status != SP_OK) {
         sp__segments_free(&segments);
@@ -65,7 +65,7 @@ static sp_status plan_publish(sp_rt_model *model, const sp_graph_plan *compiled,
     }
     sp_rt_plan *plan = SP_CONTAINER_OF(object, sp_rt_plan, object);
     plan->model = model;
-    plan->plan = compiled;
+    plan->plan = executable;
     plan->segments = segments;
     out->bits = sp__handle_publish(&plans, object);
     return SP_OK;
@@ -75,11 +75,11 @@ static sp_status plan_create(sp_rt_model *model, const sp_host_tensor *inputs, u
                              sp_plan *out)
 {
     sp_rt_device *device;
-    const sp_graph_plan *compiled;
+    const sp_graph_plan *executable;
     SP_TRY(sp__rt_device_find(sp__rt_device_handle(model->device), &device));
-    SP_TRY(plan_compile(model, inputs, input_count, &compiled));
-    const sp_status status = plan_publish(model, compiled, out);
-    if (status != SP_OK) sp__plan_free(compiled);
+    SP_TRY(plan_compile(model, inputs, input_count, &executable));
+    const sp_status status = plan_publish(model, executable, out);
+    if (status != SP_OK) sp__plan_free(executable);
     return status;
 }
 

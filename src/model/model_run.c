@@ -7,14 +7,14 @@
 #include "exec/submitted.h"
 #include "runtime/current_stream.h"
 
-static sp_status run_plan(sp_rt_model *model, sp_compiled *compiled, sp_run_ports *ports,
+static sp_status run_plan(sp_rt_model *model, sp_executable *executable, sp_run_ports *ports,
                           const sp_stream_ref *stream, sp_host_tensor *outputs,
                           uint32_t output_count)
 {
-    SP_TRY(sp__run_ports_take_outputs(compiled->plan, outputs, output_count, ports));
+    SP_TRY(sp__run_ports_take_outputs(executable->plan, outputs, output_count, ports));
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
-    SP_TRY(sp__model_compute(model, compiled, ports->data, ports->outputs, stream));
-    sp__run_ports_describe(compiled->plan, outputs, output_count);
+    SP_TRY(sp__model_compute(model, executable, ports->data, ports->outputs, stream));
+    sp__run_ports_describe(executable->plan, outputs, output_count);
     return SP_OK;
 }
 
@@ -64,12 +64,12 @@ static sp_status run_held(sp_rt_model *model, const sp_host_tensor *inputs, uint
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
     if (!is_inside) SP_TRY(sp__current_stream(model->device, &stream));
     SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    if (SP_UNLIKELY(place->compiled->plan->is_partial)) {
+    if (SP_UNLIKELY(place->executable->plan->is_partial)) {
         return run_parts(model, place, &ports, is_inside ? NULL : &stream, outputs, output_count,
                          true);
     }
-    const sp_status status =
-        run_plan(model, place->compiled, &ports, is_inside ? NULL : &stream, outputs, output_count);
+    const sp_status status = run_plan(model, place->executable, &ports, is_inside ? NULL : &stream,
+                                      outputs, output_count);
     sp__plan_cache_drop(&model->plans, place);
     return status;
 }
@@ -114,11 +114,11 @@ static sp_status infer_held(sp_rt_model *model, const sp_host_tensor *inputs, ui
     SP_TRY(sp__is_inside_callback(&is_inside));
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, false, &ports));
     SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    if (SP_UNLIKELY(place->compiled->plan->is_partial)) {
+    if (SP_UNLIKELY(place->executable->plan->is_partial)) {
         sp__plan_cache_drop(&model->plans, place);
         return infer_by_run(model, inputs, input_count, is_inside, outputs, output_count);
     }
-    sp__run_ports_describe(place->compiled->plan, outputs, output_count);
+    sp__run_ports_describe(place->executable->plan, outputs, output_count);
     sp__plan_cache_drop(&model->plans, place);
     return SP_OK;
 }
@@ -156,13 +156,13 @@ static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, u
     SP_TRY(sp__is_inside_callback(&is_inside));
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
     SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    const sp_graph_plan *plan = place->compiled->plan;
+    const sp_graph_plan *plan = place->executable->plan;
     sp_status status = check_whole(plan);
     if (status == SP_OK) {
         status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);
     }
     sp_rt_future *run;
-    if (status == SP_OK) status = sp__submitted_make(device, place->compiled, &ports, &run);
+    if (status == SP_OK) status = sp__submitted_make(device, place->executable, &ports, &run);
     if (status != SP_OK) {
         sp__plan_cache_drop(&model->plans, place);
         return status;

@@ -31,7 +31,7 @@ typedef struct chain {
     sp_rt_device *device;
     const sp_graph *graph;
     sp_upload weights;
-    sp_compiled *compiled;
+    sp_executable *compiled;
 } chain;
 
 static const sp_graph_plan *plan_of(const sp_graph *graph)
@@ -75,14 +75,14 @@ static chain chain_open(sp_device device, const char *ops)
     segment_set_ops("Tanh");
     chain c = {.device = rt_device(device), .graph = graph_of(ops)};
     CHECK_OK(sp__upload(c.device, c.graph->weights, c.graph->weight_count, &c.weights));
-    CHECK_OK(sp__compiled_create(plan_of(c.graph), c.device, c.weights.memories, &c.compiled));
-    CHECK_OK(sp__compiled_prepare(c.compiled));
+    CHECK_OK(sp__executable_create(plan_of(c.graph), c.device, c.weights.memories, &c.compiled));
+    CHECK_OK(sp__executable_prepare(c.compiled));
     return c;
 }
 
 static void chain_close(chain *c)
 {
-    sp__compiled_destroy(c->compiled);
+    sp__executable_release(c->compiled);
     sp__upload_free(c->device, &c->weights);
     sp__graph_free(c->graph);
     segment_set_ops(NULL);

@@ -178,7 +178,7 @@ TEST(plans_give_way_to_storages)
     end(&f);
 }
 
-static uint32_t sessions_alive(sp_compiled *compiled)
+static uint32_t sessions_alive(sp_executable *compiled)
 {
     sp_mutex_lock(&compiled->lock);
     const uint32_t alive = compiled->alive;

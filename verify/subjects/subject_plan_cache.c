@@ -43,7 +43,7 @@ static sp_plan_place *find_plan(cache_world *w, const sp_kernel *kernels, bool m
     sp_plan_place *place;
     *status = sp__plan_cache_find(&w->cache, &request, may_wait, &place);
     if (*status != SP_OK) return NULL;
-    SP_SCHED_ASSERT(place->compiled->plan->kernels == kernels);
+    SP_SCHED_ASSERT(place->executable->plan->kernels == kernels);
     return place;
 }
 
@@ -121,7 +121,7 @@ static void use_plan(cache_world *w, const sp_kernel *kernels, bool may_wait)
     sp_status status;
     sp_plan_place *place = find_plan(w, kernels, may_wait, &status);
     SP_SCHED_ASSERT(status == SP_OK);
-    SP_SCHED_ASSERT(place->compiled->plan->kernels == kernels); /* it has not been freed */
+    SP_SCHED_ASSERT(place->executable->plan->kernels == kernels); /* it has not been freed */
     sp__plan_cache_drop(&w->cache, place);
 }
 
@@ -180,7 +180,7 @@ static void take_session(void *arg)
 {
     cache_world *w = arg;
     sp_session *session;
-    SP_SCHED_ASSERT(sp__session_take(w->found[0]->compiled, true, &session) == SP_OK);
+    SP_SCHED_ASSERT(sp__session_take(w->found[0]->executable, true, &session) == SP_OK);
     use_session(session);
 }
 
@@ -212,7 +212,7 @@ static void run_a(void *arg)
     sp_session *session;
     sp_plan_place *place = find_plan(w, &kernels_a, true, &status);
     SP_SCHED_ASSERT(status == SP_OK);
-    SP_SCHED_ASSERT(sp__session_take(place->compiled, true, &session) == SP_OK);
+    SP_SCHED_ASSERT(sp__session_take(place->executable, true, &session) == SP_OK);
     use_session(session);
     sp__plan_cache_drop(&w->cache, place);
 }
@@ -241,7 +241,7 @@ static void make_spare_in_vain(void *arg)
 {
     cache_world *w = arg;
     sp_heap_fail_after(0);
-    sp__compiled_make_spares(w->found[0]->compiled);
+    sp__executable_preallocate(w->found[0]->executable);
     sp_heap_fail_after(UINT64_MAX);
 }
 
@@ -263,7 +263,7 @@ static void subject_sessions_in_vain(void *arg)
     SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) == 1);
     /* What was given away may be made again. */
     for (int i = 0; i < 2; i++) {
-        sp__compiled_make_spares(w.found[0]->compiled);
+        sp__executable_preallocate(w.found[0]->executable);
         SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) == 2);
         SP_SCHED_ASSERT(sp__plan_cache_give_session(&w.cache));
     }
@@ -300,8 +300,8 @@ static void line_up(void *arg)
     sp_session *session;
     w->input = 7;
     w->entry.resume = resume_in_line;
-    sp_compiled *compiled = w->cache.found[0]->compiled;
-    SP_SCHED_ASSERT(sp__session_take_or_line_up(compiled, &w->entry, &session) == SP_OK);
+    sp_executable *executable = w->cache.found[0]->executable;
+    SP_SCHED_ASSERT(sp__session_take_or_line_up(executable, &w->entry, &session) == SP_OK);
     if (session != NULL) own(w, session);
 }
 
@@ -317,7 +317,7 @@ static void run_without(void *arg)
     line_world *w = arg;
     if (!sp__wait_entry_claim(&w->entry)) return;
     own(w, NULL);
-    sp__session_leave_line(w->cache.found[0]->compiled, &w->entry);
+    sp__session_leave_line(w->cache.found[0]->executable, &w->entry);
 }
 
 static void subject_sessions_line(void *arg)
@@ -327,8 +327,8 @@ static void subject_sessions_line(void *arg)
     memset(&w, 0, sizeof w);
     begin_cache(&w.cache, 1);
     find_a(&w.cache);
-    sp_compiled *compiled = w.cache.found[0]->compiled;
-    SP_SCHED_ASSERT(sp__session_take(compiled, true, &w.session) == SP_OK);
+    sp_executable *executable = w.cache.found[0]->executable;
+    SP_SCHED_ASSERT(sp__session_take(executable, true, &w.session) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){line_up, run_without, give_the_session}, threads, &w);
     if (threads == 2) give_the_session(&w);
     SP_SCHED_ASSERT(w.owners == 1);
