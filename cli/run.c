@@ -279,9 +279,9 @@ static sp_status report(const run_arguments *arguments, run_job *job, double sec
     const uint64_t runs = arguments->threads * arguments->repeat;
     TRY(print_outputs(job));
     print_cpu_steps(job->model, &info);
-    printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u sessions\n",
+    printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u contexts\n",
            (unsigned)arguments->threads, (unsigned long long)runs, (double)runs / seconds,
-           info.most_in_flight, info.session_count);
+           info.most_in_flight, info.context_count);
     const uint32_t differing = atomic_load(&job->differing);
     if (differing > 0) return fail(SP_INTERNAL, "%u runs gave other bits", differing);
     printf("bits equal\n");

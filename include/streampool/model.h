@@ -2,7 +2,7 @@
 /* Models: an ONNX file, loaded once and run from any number of threads at the same time.
  *
  * A model is immutable. What a run needs is compiled once for each set of input shapes (a plan) and
- * kept; the memory that one run needs (a session) is pooled. Outputs are bit-identical whatever
+ * kept; the memory that one run needs (a context) is pooled. Outputs are bit-identical whatever
  * else runs. */
 #ifndef STREAMPOOL_MODEL_H
 #define STREAMPOOL_MODEL_H
@@ -84,7 +84,7 @@ typedef struct sp_model_info {
     uint32_t plan_count;     /* sets of input shapes that are compiled now */
     uint64_t plan_builds;    /* that were begun, failed ones too */
     uint64_t plan_evictions; /* plans that gave their place to others */
-    uint32_t session_count;  /* memories for one run each */
+    uint32_t context_count;  /* memories for one run each */
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
     /* Plans that the last run went through which needed several, since sizes, branches or loops
      * followed from values that it computed; each time through a loop counts. 0: no run did. */

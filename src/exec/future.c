@@ -60,7 +60,7 @@ sp_status sp__future_new(sp_rt_future **out)
     future->fault = SP_NO_FAULT;
     sp_store_relaxed(&future->is_started, 0);
     sp_store_relaxed(&future->wait_entry.is_queued, 0);
-    future->session = NULL;
+    future->context = NULL;
     future->has_slot = future->has_queue = future->is_counted = false;
     *out = future;
     return SP_OK;

@@ -7,7 +7,7 @@
  * touches the fields of the run; it has one hold on the future, and drops it when the run has
  * ended:
  *
- *     waits for a slot -> [waits for a session] -> on a queue -> ended
+ *     waits for a slot -> [waits for a context] -> on a queue -> ended
  *
  * Timelines are never taken down, since points may be looked at for ever after. */
 #ifndef SP_EXEC_FUTURE_H
@@ -20,7 +20,7 @@
 #include "device/host_executor.h"
 #include "device/timeline.h"
 #include "exec/run_slots.h"
-#include "exec/session.h"
+#include "exec/context.h"
 
 #define SP_FUTURE_PORTS 8 /* that need no memory of their own */
 
@@ -40,13 +40,13 @@ typedef struct sp_rt_future {
     /* The run. */
     sp_rt_model *model;   /* held */
     sp_plan_place *place; /* in use */
-    sp_session *session;
+    sp_exec_context *context;
     bool has_slot, has_queue, is_counted;
     uint32_t queue;    /* its place */
     const void **data; /* addresses in the plan's order: here, or a block of the heap */
     void **outputs;    /* behind them */
     void *inline_ports[SP_FUTURE_PORTS];
-    sp_wait_entry wait_entry; /* for a slot, then for a session */
+    sp_wait_entry wait_entry; /* for a slot, then for a context */
     sp_waiter waiter;         /* for the last point */
     sp_host_job job;          /* where the model ends with the run */
 } sp_rt_future;

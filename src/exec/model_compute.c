@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One executable, computed for a caller that waits: in a run slot of the device, in a session.
+/* One executable, computed for a caller that waits: in a run slot of the device, in a context.
  */
 #include "base/error.h"
 #include "base/heap.h"
@@ -41,36 +41,36 @@ void sp__model_count_in(sp_rt_model *model)
 }
 
 /* On the stream, or, if there is none, here and now. */
-static sp_status run_in_session(sp_rt_model *model, sp_executable *executable,
-                                const void *const *inputs, void **outputs,
-                                const sp_stream_ref *stream)
+static sp_status context_compute(sp_rt_model *model, sp_executable *executable,
+                                 const void *const *inputs, void **outputs,
+                                 const sp_stream_ref *stream)
 {
-    sp_session *session;
-    SP_TRY(sp__session_take(executable, stream != NULL, &session));
+    sp_exec_context *context;
+    SP_TRY(sp__exec_context_acquire(executable, stream != NULL, &context));
     sp_status status = SP_OK;
     /* Where outputs are copied at the end, those that nobody wants are not. */
-    if (stream == NULL || session->staging == NULL) {
-        status = sp__session_cover_unwanted(session, false, outputs);
+    if (stream == NULL || context->staging == NULL) {
+        status = sp__exec_context_cover_unrequested(context, false, outputs);
     }
     if (status == SP_OK) {
         sp__model_count_in(model);
-        status = stream == NULL ? sp__session_run_inline(session, inputs, outputs)
-                                : sp__session_run(session, stream, inputs, outputs);
+        status = stream == NULL ? sp__exec_context_run_inline(context, inputs, outputs)
+                                : sp__exec_context_run(context, stream, inputs, outputs);
         sp_fetch_sub_relaxed(&model->in_flight, 1);
     }
-    sp__wait_entry_resume(sp__session_give(session));
+    sp__wait_entry_resume(sp__exec_context_release(context));
     return status;
 }
 
 sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,
                             const void *const *inputs, void **outputs, const sp_stream_ref *stream)
 {
-    if (stream == NULL) return run_in_session(model, executable, inputs, outputs, NULL);
+    if (stream == NULL) return context_compute(model, executable, inputs, outputs, NULL);
     sp_run_slots *slots = sp__device_run_slots(model->device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
-    SP_TRY(sp__run_slots_take(slots));
-    const sp_status status = run_in_session(model, executable, inputs, outputs, stream);
-    sp__wait_entry_resume(sp__run_slots_give(slots));
+    SP_TRY(sp__run_slots_acquire(slots));
+    const sp_status status = context_compute(model, executable, inputs, outputs, stream);
+    sp__wait_entry_resume(sp__run_slots_release(slots));
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What models give up for those who find no memory: plans and sessions can be made again. */
+/* What models give up for those who find no memory: plans and contexts can be made again. */
 #include "exec/model_object.h"
 
 /* A model of the device in a walk over all models, with a hold; NULL behind the last one. */
@@ -44,11 +44,11 @@ static bool give_plan(const sp_rt_device *device)
     return false;
 }
 
-static bool give_session(const sp_rt_device *device)
+static bool release_context(const sp_rt_device *device)
 {
     uint32_t slot = 0;
     for (sp_rt_model *model; (model = next_of(device, &slot)) != NULL;) {
-        const bool is_given = sp__plan_cache_give_session(&model->plans);
+        const bool is_given = sp__plan_cache_reclaim_context(&model->plans);
         sp__model_drop(model);
         if (is_given) return true;
     }
@@ -57,5 +57,5 @@ static bool give_session(const sp_rt_device *device)
 
 bool sp__models_give_way(sp_rt_device *device)
 {
-    return give_plan(device) || give_session(device);
+    return give_plan(device) || release_context(device);
 }

@@ -43,7 +43,7 @@ bool sp__model_drop_unless_last(sp_rt_model *model);
 bool sp__model_hold_slot(uint32_t slot, sp_rt_model **out);
 
 /* Ends the plan of any of the device's models that was not used for longest, or, if all are in use,
- * a session that waits for a run in vain; false if there is neither. See sp_give_way_fn. */
+ * a context that waits for a run in vain; false if there is neither. See sp_give_way_fn. */
 bool sp__models_give_way(sp_rt_device *device);
 
 /* One more run has begun. */
@@ -53,7 +53,7 @@ void sp__model_count_in(sp_rt_model *model);
  * other runs have. */
 sp_status sp__is_inside_callback(bool *out);
 
-/* Runs an executable of the model in a session and, on a stream, in a run slot. Without a stream:
+/* Runs an executable of the model in a context and, on a stream, in a run slot. Without a stream:
  * here and now, for host functions. `inputs` and `outputs` are addresses in the plan's order; an
  * output of NULL gets one. */
 sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,

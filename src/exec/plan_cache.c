@@ -387,13 +387,13 @@ bool sp__plan_cache_give_plan(sp_plan_cache *cache)
     return is_given;
 }
 
-bool sp__plan_cache_give_session(sp_plan_cache *cache)
+bool sp__plan_cache_reclaim_context(sp_plan_cache *cache)
 {
     bool is_given = false;
     for (uint32_t i = 0; i < cache->place_count && !is_given; i++) {
         sp_plan_place *place = &cache->places[i];
         if (!hold(place)) continue;
-        is_given = sp__executable_reclaim_session(place->executable);
+        is_given = sp__executable_reclaim_context(place->executable);
         sp__plan_cache_drop(cache, place);
     }
     return is_given;
@@ -442,7 +442,7 @@ sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache)
     return place != NULL && hold(place) ? place : NULL;
 }
 
-uint32_t sp__plan_cache_sessions(sp_plan_cache *cache)
+uint32_t sp__plan_cache_context_count(sp_plan_cache *cache)
 {
     uint32_t count = 0;
     /* Uses none, since a plan in use gives nothing up. */
@@ -450,7 +450,7 @@ uint32_t sp__plan_cache_sessions(sp_plan_cache *cache)
     for (uint32_t i = 0; i < cache->place_count; i++) {
         const sp_plan_place *place = &cache->places[i];
         if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
-        count += sp_load_relaxed(&place->executable->session_count);
+        count += sp_load_relaxed(&place->executable->context_count);
     }
     sp_mutex_unlock(&cache->lock);
     return count;

@@ -18,7 +18,7 @@
 #ifndef SP_EXEC_PLAN_CACHE_H
 #define SP_EXEC_PLAN_CACHE_H
 
-#include "exec/session.h"
+#include "exec/context.h"
 #include "plan/plan_key.h"
 
 #define SP_PLAN_CACHE_MOST 4096
@@ -80,11 +80,11 @@ sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache);
 /* For who needs memory. The last use of the plan that was not used for longest and is not in use;
  * UINT64_MAX if there is none. */
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache);
-/* Ends that plan's life; a session that no run of a plan in use has. False: there is none. */
+/* Ends that plan's life; a context that no run of a plan in use has. False: there is none. */
 bool sp__plan_cache_give_plan(sp_plan_cache *cache);
-bool sp__plan_cache_give_session(sp_plan_cache *cache);
+bool sp__plan_cache_reclaim_context(sp_plan_cache *cache);
 
-/* Sessions of all plans. */
-uint32_t sp__plan_cache_sessions(sp_plan_cache *cache);
+/* contexts of all plans. */
+uint32_t sp__plan_cache_context_count(sp_plan_cache *cache);
 
 #endif

@@ -61,7 +61,7 @@ static SP_NOINLINE sp_status wait_for_slot(sp_run_slots *slots)
     return SP_OK;
 }
 
-sp_status sp__run_slots_take(sp_run_slots *slots)
+sp_status sp__run_slots_acquire(sp_run_slots *slots)
 {
     return SP_LIKELY(take_free(slots)) ? SP_OK : wait_for_slot(slots);
 }
@@ -79,12 +79,12 @@ void sp__run_slots_retire(sp_run_slots *slots)
     sp_fetch_sub_relaxed(&slots->submitted, 1);
 }
 
-bool sp__run_slots_take_or_line_up(sp_run_slots *slots, sp_wait_entry *entry)
+bool sp__run_slots_acquire_or_queue(sp_run_slots *slots, sp_wait_entry *entry)
 {
     return SP_LIKELY(take_free(slots)) || take_or_queue(slots, entry);
 }
 
-void sp__run_slots_leave_line(sp_run_slots *slots, sp_wait_entry *entry)
+void sp__run_slots_dequeue(sp_run_slots *slots, sp_wait_entry *entry)
 {
     sp_mutex_lock(&slots->lock);
     sp__wait_queue_remove(&slots->queue, entry);
@@ -105,11 +105,11 @@ static SP_NOINLINE sp_wait_entry *pass_on(sp_run_slots *slots)
     return entry;
 }
 
-sp_wait_entry *sp__run_slots_give(sp_run_slots *slots)
+sp_wait_entry *sp__run_slots_release(sp_run_slots *slots)
 {
     uint32_t word = sp_load_relaxed(&slots->word);
     while (word < ONE_WAITING) {
-        /* Release: the session that the run has released is there for the next taker. */
+        /* Release: the context that the run has released is there for the next taker. */
         if (sp_cas_release(&slots->word, &word, word + ONE_FREE)) return NULL;
     }
     return pass_on(slots);

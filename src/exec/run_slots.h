@@ -33,10 +33,10 @@ void sp__run_slots_init(sp_run_slots *slots, uint32_t count);
 void sp__run_slots_deinit(sp_run_slots *slots);
 
 /* Takes a slot, waiting for as long as it takes. */
-sp_status sp__run_slots_take(sp_run_slots *slots);
+sp_status sp__run_slots_acquire(sp_run_slots *slots);
 /* Releases the slot. If entries wait, the oldest one has the slot now and is returned: the caller
  * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
-SP_NODISCARD sp_wait_entry *sp__run_slots_give(sp_run_slots *slots);
+SP_NODISCARD sp_wait_entry *sp__run_slots_release(sp_run_slots *slots);
 
 /* Around the life of a submitted run. SP_BUSY if there are as many as may be. */
 sp_status sp__run_slots_admit(sp_run_slots *slots);
@@ -44,8 +44,8 @@ void sp__run_slots_retire(sp_run_slots *slots);
 
 /* Without waiting: takes a slot, or false and the entry is queued. Its resume means that it has the
  * slot. */
-bool sp__run_slots_take_or_line_up(sp_run_slots *slots, sp_wait_entry *entry);
+bool sp__run_slots_acquire_or_queue(sp_run_slots *slots, sp_wait_entry *entry);
 /* Removes an entry that the caller has claimed. */
-void sp__run_slots_leave_line(sp_run_slots *slots, sp_wait_entry *entry);
+void sp__run_slots_dequeue(sp_run_slots *slots, sp_wait_entry *entry);
 
 #endif

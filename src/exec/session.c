@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executables, their sessions, and runs. The lists that a session replays are made in
- * session_list.c. */
-#include "exec/session.h"
+/* Executables, their contexts, and runs. The lists that a context replays are made in
+ * context_lists.c. */
+#include "exec/context.h"
 
 #include <stdio.h>
 
@@ -107,49 +107,49 @@ static bool shares_arena(const sp_executable *executable, uint32_t target)
     return target == SP_SEGMENT_FALLBACK && !has_staging(model_device(executable));
 }
 
-static void arenas_free(const sp_session *session)
+static void arenas_free(const sp_exec_context *context)
 {
-    const sp_executable *executable = session->executable;
+    const sp_executable *executable = context->executable;
     for (uint32_t t = 0; t < executable->target_count; t++) {
-        sp_block *arena = session->arenas[t];
+        sp_block *arena = context->arenas[t];
         if (arena == NULL || shares_arena(executable, t)) continue;
         sp__allocator_give(arena_allocator(executable, t), arena);
     }
 }
 
-static void session_destroy(sp_session *session)
+static void context_free(sp_exec_context *context)
 {
-    sp_rt_device *device = model_device(session->executable);
-    sp__session_lists_free(session);
-    arenas_free(session);
-    if (session->unwanted != NULL) sp__allocator_give(&device->allocator, session->unwanted);
-    sp__staging_destroy(session->staging);
-    sp_free(session->ports);
-    sp_free(session->slots);
-    sp_free(session);
+    sp_rt_device *device = model_device(context->executable);
+    sp__exec_context_release_lists(context);
+    arenas_free(context);
+    if (context->unrequested != NULL) sp__allocator_give(&device->allocator, context->unrequested);
+    sp__staging_destroy(context->staging);
+    sp_free(context->ports);
+    sp_free(context->slots);
+    sp_free(context);
 }
 
-static sp_session *take_idle(sp_executable *executable)
+static sp_exec_context *take_idle(sp_executable *executable)
 {
     sp_mutex_lock(&executable->lock);
-    sp_session *session = executable->idle;
-    if (session != NULL) executable->idle = session->next;
+    sp_exec_context *context = executable->idle;
+    if (context != NULL) executable->idle = context->next;
     sp_mutex_unlock(&executable->lock);
-    return session;
+    return context;
 }
 
 /* To the oldest waiter, which is returned, or to the idle ones. Afterwards the model may be
  * released, and this pool with it. */
-static sp_wait_entry *hand_on(sp_session *session)
+static sp_wait_entry *hand_on(sp_exec_context *context)
 {
-    sp_executable *executable = session->executable;
+    sp_executable *executable = context->executable;
     sp_mutex_lock(&executable->lock);
     sp_wait_entry *entry = sp__wait_queue_pop(&executable->queue);
     if (SP_LIKELY(entry == NULL)) {
-        session->next = executable->idle;
-        executable->idle = session;
+        context->next = executable->idle;
+        executable->idle = context;
     } else {
-        entry->granted = session;
+        entry->granted = context;
     }
     sp_mutex_unlock(&executable->lock);
     return entry;
@@ -157,7 +157,8 @@ static sp_wait_entry *hand_on(sp_session *session)
 
 void sp__executable_release(sp_executable *executable)
 {
-    for (sp_session *session; (session = take_idle(executable)) != NULL;) session_destroy(session);
+    for (sp_exec_context *context; (context = take_idle(executable)) != NULL;)
+        context_free(context);
     for (uint32_t i = 0; executable->labels != NULL && i < executable->plan->step_count; i++) {
         sp_free(executable->labels[i]);
     }
@@ -181,14 +182,14 @@ static uint64_t room_of(const sp_plan_tensor *output)
     return (output->bytes + 63) & ~(uint64_t)63;
 }
 
-static sp_status take_unwanted(sp_session *session, bool is_spare)
+static sp_status acquire_unrequested(sp_exec_context *context, bool is_spare)
 {
-    const sp_executable *executable = session->executable;
+    const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
     return sp__allocator_take_any(&model_device(executable)->allocator, bytes, is_spare,
-                                  &session->unwanted);
+                                  &context->unrequested);
 }
 
 /* True also for an arena of 0 bytes: values without bytes have their place in it too. */
@@ -204,81 +205,81 @@ static bool has_arena(const sp_graph_plan *plan)
 }
 
 /* How the caller's tensors will get to the lists. */
-static sp_status make_ports(sp_session *session)
+static sp_status make_ports(sp_exec_context *context)
 {
-    const sp_executable *executable = session->executable;
+    const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
     if (has_staging(model_device(executable))) {
         return sp__staging_create(executable->targets, executable->target_count, plan,
-                                  session->is_spare, &session->staging);
+                                  context->is_spare, &context->staging);
     }
     const uint32_t port_count = plan->input_count + plan->output_count;
-    session->ports = sp_calloc(port_count, sizeof *session->ports);
-    session->slots = sp_calloc(port_count, sizeof *session->slots);
-    if (session->ports == NULL || session->slots == NULL) {
-        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
+    context->ports = sp_calloc(port_count, sizeof *context->ports);
+    context->slots = sp_calloc(port_count, sizeof *context->slots);
+    if (context->ports == NULL || context->slots == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
     }
     /* Who leaves the only output out is rare: that run may allocate. Of parts, all are asked for.
      */
     if (plan->output_count <= 1 || plan->is_part) return SP_OK;
-    return take_unwanted(session, session->is_spare);
+    return acquire_unrequested(context, context->is_spare);
 }
 
-static sp_status arenas_make(sp_session *session)
+static sp_status arenas_make(sp_exec_context *context)
 {
-    const sp_executable *executable = session->executable;
+    const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
     if (!has_arena(plan)) return SP_OK;
     for (uint32_t t = 0; t < executable->target_count; t++) {
         if (shares_arena(executable, t)) {
-            session->arenas[t] = session->arenas[SP_SEGMENT_MODEL];
+            context->arenas[t] = context->arenas[SP_SEGMENT_MODEL];
             continue;
         }
-        /* No stream's: the session goes from stream to stream, and its maker may have none. */
+        /* No stream's: the context goes from stream to stream, and its maker may have none. */
         SP_TRY(sp__allocator_take_any(arena_allocator(executable, t), plan->arena_bytes,
-                                      session->is_spare, &session->arenas[t]));
+                                      context->is_spare, &context->arenas[t]));
     }
     return SP_OK;
 }
 
-static sp_status session_fill(sp_session *session)
+static sp_status context_fill(sp_exec_context *context)
 {
-    SP_TRY(arenas_make(session));
-    SP_TRY(make_ports(session));
-    return sp__session_lists_make(session);
+    SP_TRY(arenas_make(context));
+    SP_TRY(make_ports(context));
+    return sp__exec_context_create_lists(context);
 }
 
-static sp_status session_make(sp_executable *executable, bool is_spare, sp_session **out)
+static sp_status context_make(sp_executable *executable, bool is_spare, sp_exec_context **out)
 {
-    sp_session *session = sp_calloc(1, sizeof *session);
-    if (session == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
-    session->executable = executable;
-    session->is_spare = is_spare;
-    const sp_status status = session_fill(session);
+    sp_exec_context *context = sp_calloc(1, sizeof *context);
+    if (context == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
+    context->executable = executable;
+    context->is_spare = is_spare;
+    const sp_status status = context_fill(context);
     if (status != SP_OK) {
-        session_destroy(session);
+        context_free(context);
         return status;
     }
-    *out = session;
+    *out = context;
     return SP_OK;
 }
 
 static void count_locked(sp_executable *executable, int change) SP_REQUIRES(&executable->lock)
 {
     executable->alive += (uint32_t)change;
-    sp_store_relaxed(&executable->session_count, executable->alive);
+    sp_store_relaxed(&executable->context_count, executable->alive);
 }
 
 /* Spare ones only as many as runs can be going on. */
-static sp_status session_new(sp_executable *executable, bool is_spare, sp_session **out)
+static sp_status context_create(sp_executable *executable, bool is_spare, sp_exec_context **out)
 {
     const uint32_t most = is_spare ? model_device(executable)->dev->limits.run_slots : UINT32_MAX;
     sp_mutex_lock(&executable->lock);
     const bool is_enough = executable->wanted >= most;
     if (!is_enough) executable->wanted++;
     sp_mutex_unlock(&executable->lock);
-    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its session");
-    const sp_status status = session_make(executable, is_spare, out);
+    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its context");
+    const sp_status status = context_make(executable, is_spare, out);
     sp_mutex_lock(&executable->lock);
     if (status == SP_OK) {
         count_locked(executable, 1);
@@ -291,9 +292,9 @@ static sp_status session_new(sp_executable *executable, bool is_spare, sp_sessio
 
 sp_status sp__executable_prepare(sp_executable *executable)
 {
-    sp_session *session;
-    SP_TRY(session_new(executable, false, &session));
-    (void)hand_on(session); /* nobody waits yet */
+    sp_exec_context *context;
+    SP_TRY(context_create(executable, false, &context));
+    (void)hand_on(context); /* nobody waits yet */
     return SP_OK;
 }
 
@@ -301,46 +302,46 @@ void sp__executable_preallocate(sp_executable *executable)
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    for (sp_session *session; session_new(executable, true, &session) == SP_OK;) {
-        sp__wait_entry_resume(hand_on(session));
+    for (sp_exec_context *context; context_create(executable, true, &context) == SP_OK;) {
+        sp__wait_entry_resume(hand_on(context));
     }
     sp__error_put_back(&scope);
 }
 
-bool sp__executable_reclaim_session(sp_executable *executable)
+bool sp__executable_reclaim_context(sp_executable *executable)
 {
-    sp_session *session = NULL;
+    sp_exec_context *context = NULL;
     sp_mutex_lock(&executable->lock);
     /* Whoever finds none idle waits for one in a run: so there is one. */
     const uint32_t count =
-        SP_PLANTED(unmade_session_counts) ? executable->wanted : executable->alive;
-    if (count > 1 || SP_PLANTED(last_session_given)) session = executable->idle;
-    if (session != NULL) {
-        executable->idle = session->next;
+        SP_PLANTED(unmade_context_counts) ? executable->wanted : executable->alive;
+    if (count > 1 || SP_PLANTED(last_context_reclaimed)) context = executable->idle;
+    if (context != NULL) {
+        executable->idle = context->next;
         executable->wanted--;
         count_locked(executable, -1);
     }
     sp_mutex_unlock(&executable->lock);
-    if (session == NULL) return false;
-    session_destroy(session);
+    if (context == NULL) return false;
+    context_free(context);
     return true;
 }
 
-/* A session that has come back since, or NULL: the entry is queued. */
-static sp_session *take_or_queue(sp_executable *executable, sp_wait_entry *entry)
+/* A context that has come back since, or NULL: the entry is queued. */
+static sp_exec_context *take_or_queue(sp_executable *executable, sp_wait_entry *entry)
 {
     sp_mutex_lock(&executable->lock);
-    sp_session *session = executable->idle;
-    if (session != NULL) {
-        executable->idle = session->next;
+    sp_exec_context *context = executable->idle;
+    if (context != NULL) {
+        executable->idle = context->next;
     } else {
         sp__wait_queue_push(&executable->queue, entry);
     }
     sp_mutex_unlock(&executable->lock);
-    return session;
+    return context;
 }
 
-static sp_status wait_for_session(sp_executable *executable, sp_session **out)
+static sp_status context_wait(sp_executable *executable, sp_exec_context **out)
 {
     sp_thread_waiter waiter;
     SP_TRY(sp__thread_waiter_init(&waiter));
@@ -351,26 +352,27 @@ static sp_status wait_for_session(sp_executable *executable, sp_session **out)
     return SP_OK;
 }
 
-static SP_NOINLINE sp_status take_slow(sp_executable *executable, bool may_wait, sp_session **out)
+static SP_NOINLINE sp_status take_slow(sp_executable *executable, bool may_wait,
+                                       sp_exec_context **out)
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp_status status = session_new(executable, may_wait, out);
+    sp_status status = context_create(executable, may_wait, out);
     if (status == SP_OUT_OF_MEMORY && may_wait) {
         /* There is one at least, in a run that waits for nobody here. */
-        status = wait_for_session(executable, out);
+        status = context_wait(executable, out);
     }
     return sp__error_settle(&scope, status);
 }
 
-sp_status sp__session_take_or_line_up(sp_executable *executable, sp_wait_entry *entry,
-                                      sp_session **out)
+sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_entry *entry,
+                                            sp_exec_context **out)
 {
     *out = take_idle(executable);
     if (SP_LIKELY(*out != NULL)) return SP_OK;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    sp_status status = session_new(executable, true, out);
+    sp_status status = context_create(executable, true, out);
     if (status == SP_OUT_OF_MEMORY) {
         status = SP_OK;
         *out = take_or_queue(executable, entry);
@@ -378,37 +380,38 @@ sp_status sp__session_take_or_line_up(sp_executable *executable, sp_wait_entry *
     return sp__error_settle(&scope, status);
 }
 
-void sp__session_leave_line(sp_executable *executable, sp_wait_entry *entry)
+void sp__exec_context_dequeue(sp_executable *executable, sp_wait_entry *entry)
 {
     sp_mutex_lock(&executable->lock);
     sp__wait_queue_remove(&executable->queue, entry);
     sp_mutex_unlock(&executable->lock);
 }
 
-sp_status sp__session_take(sp_executable *executable, bool may_wait, sp_session **out)
+sp_status sp__exec_context_acquire(sp_executable *executable, bool may_wait, sp_exec_context **out)
 {
     *out = take_idle(executable);
     if (SP_UNLIKELY(*out == NULL)) return take_slow(executable, may_wait, out);
-    if (SP_PLANTED(shared_session)) { /* free to be taken by others too */
+    if (SP_PLANTED(shared_context)) { /* free to be taken by others too */
         sp__wait_entry_resume(hand_on(*out));
     }
     return SP_OK;
 }
 
-sp_wait_entry *sp__session_give(sp_session *session)
+sp_wait_entry *sp__exec_context_release(sp_exec_context *context)
 {
-    return SP_PLANTED(shared_session) ? NULL : hand_on(session);
+    return SP_PLANTED(shared_context) ? NULL : hand_on(context);
 }
 
-sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs)
+sp_status sp__exec_context_cover_unrequested(sp_exec_context *context, bool is_spare,
+                                             void **outputs)
 {
-    const sp_graph_plan *plan = session->executable->plan;
+    const sp_graph_plan *plan = context->executable->plan;
     bool is_any = false;
     for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
     if (SP_LIKELY(!is_any)) return SP_OK;
-    if (session->unwanted == NULL) SP_TRY(take_unwanted(session, is_spare));
+    if (context->unrequested == NULL) SP_TRY(acquire_unrequested(context, is_spare));
     void *room;
-    SP_TRY(sp__block_host(session->unwanted, &room));
+    SP_TRY(sp__block_host(context->unrequested, &room));
     char *next = room;
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (outputs[i] == NULL) outputs[i] = next;

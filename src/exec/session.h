@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executables and sessions: how a plan gets onto a device.
+/* Executables and contexts: how a plan gets onto a device.
  *
- * An executable belongs to a model and is immutable but for its pool of sessions. A session is
+ * An executable belongs to a model and is immutable but for its pool of contexts. A context is
  * the mutable memory of one run: an arena on each target, the command lists recorded over these,
  * one for each segment of the plan (segments.h), and the names of the caller's tensors while it
- * runs. A session is used by one run at a time. */
+ * runs. A context is used by one run at a time. */
 #ifndef SP_EXEC_SESSION_H
 #define SP_EXEC_SESSION_H
 
@@ -16,7 +16,7 @@
 
 typedef struct sp_executable sp_executable;
 
-typedef struct sp_session {
+typedef struct sp_exec_context {
     sp_executable *executable;
     bool is_spare; /* made from memory that nobody else needed: others take turns without it */
     /* By target; NULL if no step names it. That of the fallback, the host arena, is the model's
@@ -28,9 +28,9 @@ typedef struct sp_session {
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;
     sp_binding *slots;
-    sp_block *unwanted;      /* where outputs go that nobody asks for; NULL if there is one only */
-    struct sp_session *next; /* in the pool */
-} sp_session;
+    sp_block *unrequested; /* where outputs go that nobody asks for; NULL if there is one only */
+    struct sp_exec_context *next; /* in the pool */
+} sp_exec_context;
 
 struct sp_executable {
     const sp_graph_plan *plan; /* owned */
@@ -40,14 +40,14 @@ struct sp_executable {
     void **host_packed; /* packed weights, by packing of the plan, for runs on the calling thread */
     char **labels;      /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
-    sp_session *idle SP_GUARDED_BY(lock);
-    /* Sessions, idle or not: one at least, once it is prepared. And with those being made. */
+    sp_exec_context *idle SP_GUARDED_BY(lock);
+    /* contexts, idle or not: one at least, once it is prepared. And with those being made. */
     uint32_t alive SP_GUARDED_BY(lock);
     uint32_t wanted SP_GUARDED_BY(lock);
-    /* Runs that found no memory for one more session; none while one is idle, but cancelled ones.
+    /* Runs that found no memory for one more context; none while one is idle, but cancelled ones.
      */
     sp_wait_queue queue SP_GUARDED_BY(lock);
-    sp_atomic_u32 session_count; /* as `alive`, for information */
+    sp_atomic_u32 context_count; /* as `alive`, for information */
 };
 
 /* Takes the plan over, also when it fails. */
@@ -58,57 +58,59 @@ sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
  * Errors: SP_OUT_OF_MEMORY; the executable can only be destroyed then. */
 sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait);
 void sp__executable_unpack(sp_executable *executable);
-/* No session is out. */
+/* No context is out. */
 void sp__executable_release(sp_executable *executable);
 
-/* Makes the first session, without which there are no runs. */
+/* Makes the first context, without which there are no runs. */
 sp_status sp__executable_prepare(sp_executable *executable);
 /* Makes as many more as runs can be going on, so that no later run makes one, or as there is memory
  * for: runs take turns then. Others may use the plan already. */
 void sp__executable_preallocate(sp_executable *executable);
 
-/* Ends an idle session for others who need its memory, unless it is the last one alive. */
-bool sp__executable_reclaim_session(sp_executable *executable);
+/* Ends an idle context for others who need its memory, unless it is the last one alive. */
+bool sp__executable_reclaim_context(sp_executable *executable);
 
-/* An idle session, or a new one. Without memory for that, and where there are as many as runs: the
+/* An idle context, or a new one. Without memory for that, and where there are as many as runs: the
  * next one that comes back, or, for a caller that must not wait for other runs, one of its own or
  * SP_OUT_OF_MEMORY. */
-sp_status sp__session_take(sp_executable *executable, bool may_wait, sp_session **out);
+sp_status sp__exec_context_acquire(sp_executable *executable, bool may_wait, sp_exec_context **out);
 /* Releases it. If entries wait, the oldest one has it now (`granted`) and is returned: the caller
  * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
-SP_NODISCARD sp_wait_entry *sp__session_give(sp_session *session);
+SP_NODISCARD sp_wait_entry *sp__exec_context_release(sp_exec_context *context);
 
-/* Without waiting: an idle session or a new one, or *out is NULL and the entry is queued. */
-sp_status sp__session_take_or_line_up(sp_executable *executable, sp_wait_entry *entry,
-                                      sp_session **out);
+/* Without waiting: an idle context or a new one, or *out is NULL and the entry is queued. */
+sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_entry *entry,
+                                            sp_exec_context **out);
 /* Removes an entry that the caller has claimed. */
-void sp__session_leave_line(sp_executable *executable, sp_wait_entry *entry);
+void sp__exec_context_dequeue(sp_executable *executable, sp_wait_entry *entry);
 
-/* Memory of the session for every output whose address is NULL: for kernels that write into the
+/* Memory of the context for every output whose address is NULL: for kernels that write into the
  * caller's memory. `is_spare`: the caller must wait for nothing. */
-sp_status sp__session_cover_unwanted(sp_session *session, bool is_spare, void **outputs);
+sp_status sp__exec_context_cover_unrequested(sp_exec_context *context, bool is_spare,
+                                             void **outputs);
 
-/* The lists of a new session whose memory is there; free: also where making failed. */
-sp_status sp__session_lists_make(sp_session *session);
-void sp__session_lists_free(sp_session *session);
+/* The lists of a new context whose memory is there; free: also where making failed. */
+sp_status sp__exec_context_create_lists(sp_exec_context *context);
+void sp__exec_context_release_lists(sp_exec_context *context);
 
 /* Runs on the stream and waits, for all that it has submitted also where it fails. `inputs` and
  * `outputs` are addresses in the plan's order. */
-sp_status sp__session_run(sp_session *session, const sp_stream_ref *stream,
-                          const void *const *inputs, void *const *outputs);
+sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *stream,
+                               const void *const *inputs, void *const *outputs);
 
 /* The parts of it, for runs that no thread waits for. Names the caller's tensors, or takes the
  * inputs in; submits all lists, those of the model's device to the stream, the others to the queue
  * in `queues` of their target: *last is the point of the last one that was accepted, also where the
  * next one was refused, or has no timeline; hands the outputs out. */
-void sp__session_begin(sp_session *session, const void *const *inputs, void *const *outputs);
-sp_status sp__session_submit(const sp_session *session, const sp_stream_ref *stream,
-                             sp_queue *const *queues, sp_point *last);
-void sp__session_end(const sp_session *session, void *const *outputs);
+void sp__exec_context_begin(sp_exec_context *context, const void *const *inputs,
+                            void *const *outputs);
+sp_status sp__exec_context_submit(const sp_exec_context *context, const sp_stream_ref *stream,
+                                  sp_queue *const *queues, sp_point *last);
+void sp__exec_context_end(const sp_exec_context *context, void *const *outputs);
 
 /* Runs on the calling thread, past all streams: for host functions, which must not wait for the
  * stream that waits for them. The same kernels, the same bits. */
-sp_status sp__session_run_inline(sp_session *session, const void *const *inputs,
-                                 void *const *outputs);
+sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,
+                                      void *const *outputs);
 
 #endif

@@ -67,7 +67,7 @@ static sp_status fill_staging(sp_staging *staging, const sp_graph_plan *plan, bo
 {
     const sp_target *targets = staging->targets;
     staging->ports = sp_calloc(staging->port_count, sizeof *staging->ports);
-    if (staging->ports == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
+    if (staging->ports == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
     uint64_t pinned_bytes = 0;
     uint64_t device_bytes = 0;
     lay_out(staging, plan, &pinned_bytes, &device_bytes);
@@ -86,7 +86,7 @@ sp_status sp__staging_create(const sp_target *targets, uint32_t target_count,
                              const sp_graph_plan *plan, bool is_spare, sp_staging **out)
 {
     sp_staging *staging = sp_calloc(1, sizeof *staging);
-    if (staging == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a session");
+    if (staging == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
     staging->targets = targets;
     staging->target_count = target_count;
     staging->input_count = plan->input_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's tensors on a device that does not see the caller's memory: a session keeps a place
+/* The caller's tensors on a device that does not see the caller's memory: a context keeps a place
  * for each of them in memory of the host that the device reaches. Small ones are read and written
  * there by the kernels themselves, which is faster than any copy; large ones have a second place in
  * memory of each device that has its own, and the lists copy between the two. All places are fixed,

@@ -41,18 +41,18 @@ static void free_ports(sp_rt_future *run)
 static void end_run(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_rt_model *model = run->model;
-    if (run->session != NULL) {
+    if (run->context != NULL) {
         /* A run that was on no queue was computed in the caller's memory. */
         const bool is_to_copy = run->fault == SP_NO_FAULT && run->has_queue;
-        if (is_to_copy) sp__session_end(run->session, run->outputs);
-        sp__resume_list_add(ready, sp__session_give(run->session));
+        if (is_to_copy) sp__exec_context_end(run->context, run->outputs);
+        sp__resume_list_add(ready, sp__exec_context_release(run->context));
     }
     if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
     if (run->has_queue) sp__run_queue_give(model->device, run->queue);
     sp__plan_cache_drop(&model->plans, run->place);
     free_ports(run);
     sp__run_slots_retire(run->slots);
-    if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_give(run->slots));
+    if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_release(run->slots));
     sp__future_complete(run);
     let_go(run);
 }
@@ -75,9 +75,9 @@ static bool launch(sp_rt_future *run)
         queues[t] = sp__run_queue_at(executable->targets[t].device, run->queue);
     }
     const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
-    sp__session_begin(run->session, run->data, run->outputs);
+    sp__exec_context_begin(run->context, run->data, run->outputs);
     sp_point point = {0};
-    const sp_status status = sp__session_submit(run->session, &stream, queues, &point);
+    const sp_status status = sp__exec_context_submit(run->context, &stream, queues, &point);
     if (status != SP_OK) run->fault = sp__fault_new(status);
     if (point.timeline == NULL) return true;
     run->waiter = (sp_waiter){.value = point.value, .fire = run_is_through};
@@ -92,28 +92,28 @@ static bool fail_run(sp_rt_future *run, sp_status status)
 }
 
 /* NULL if the run is in line now. In that of a plan of its own nobody would come by; but there the
- * session that came with the plan is idle. */
-static sp_status take_session(sp_rt_future *run, sp_session **out)
+ * context that came with the plan is idle. */
+static sp_status acquire_context(sp_rt_future *run, sp_exec_context **out)
 {
     sp_executable *executable = run->place->executable;
-    if (run->place->is_private) return sp__session_take(executable, false, out);
-    return sp__session_take_or_line_up(executable, &run->wait_entry, out);
+    if (run->place->is_private) return sp__exec_context_acquire(executable, false, out);
+    return sp__exec_context_acquire_or_queue(executable, &run->wait_entry, out);
 }
 
-/* With a slot, or a session too. True if the run has ended; else it belongs to somebody else now.
+/* With a slot, or a context too. True if the run has ended; else it belongs to somebody else now.
  */
 static bool start(sp_rt_future *run)
 {
     sp_status status = SP_OK;
-    if (run->session == NULL) {
-        sp_session *session;
-        status = take_session(run, &session);
+    if (run->context == NULL) {
+        sp_exec_context *context;
+        status = acquire_context(run, &context);
         if (status != SP_OK) return fail_run(run, status);
-        if (session == NULL) return false;
-        run->session = session;
+        if (context == NULL) return false;
+        run->context = context;
     }
-    if (run->session->staging == NULL) {
-        status = sp__session_cover_unwanted(run->session, true, run->outputs);
+    if (run->context->staging == NULL) {
+        status = sp__exec_context_cover_unrequested(run->context, true, run->outputs);
     }
     return status == SP_OK ? launch(run) : fail_run(run, status);
 }
@@ -123,11 +123,11 @@ static void note_outcome(sp_rt_future *run)
     if (run->fault == SP_NO_FAULT) run->fault = sp__point_fault(run->point);
 }
 
-/* The run was given what it waits for: the slot, then the session. */
+/* The run was given what it waits for: the slot, then the context. */
 static void resume_run(sp_wait_entry *entry, sp_resume_list *ready)
 {
     sp_rt_future *run = SP_CONTAINER_OF(entry, sp_rt_future, wait_entry);
-    if (run->has_slot) run->session = entry->granted;
+    if (run->has_slot) run->context = entry->granted;
     run->has_slot = true;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
@@ -152,11 +152,11 @@ static void run_is_through(sp_waiter *waiter)
 
 static sp_status run_here(sp_rt_future *run)
 {
-    SP_TRY(sp__session_take(run->place->executable, false, &run->session));
-    SP_TRY(sp__session_cover_unwanted(run->session, false, run->outputs));
+    SP_TRY(sp__exec_context_acquire(run->place->executable, false, &run->context));
+    SP_TRY(sp__exec_context_cover_unrequested(run->context, false, run->outputs));
     sp__model_count_in(run->model);
     run->is_counted = true;
-    return sp__session_run_inline(run->session, run->data, run->outputs);
+    return sp__exec_context_run_inline(run->context, run->data, run->outputs);
 }
 
 static void note_no_memory(sp_rt_future *run)
@@ -173,10 +173,10 @@ void sp__submitted_hurry(sp_rt_future *run)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     if (run->has_slot) {
-        sp__session_leave_line(run->place->executable, &run->wait_entry);
+        sp__exec_context_dequeue(run->place->executable, &run->wait_entry);
         note_no_memory(run);
     } else {
-        sp__run_slots_leave_line(run->slots, &run->wait_entry);
+        sp__run_slots_dequeue(run->slots, &run->wait_entry);
         const sp_status status = run_here(run);
         if (status != SP_OK) run->fault = sp__fault_new(status);
     }
@@ -235,7 +235,7 @@ sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_pl
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
     sp__object_hold(&model->object);
     const sp_future handle = sp__future_publish(run);
-    if (sp__run_slots_take_or_line_up(run->slots, &run->wait_entry)) {
+    if (sp__run_slots_acquire_or_queue(run->slots, &run->wait_entry)) {
         sp__wait_entry_resume(&run->wait_entry);
     }
     return handle;

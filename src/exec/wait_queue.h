@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wait queue: the waiters for a shared resource (run slots, sessions) in order of arrival. A waiter
+/* Wait queue: the waiters for a shared resource (run slots, contexts) in order of arrival. A waiter
  * is an entry with a function that resumes it: it wakes a thread, or continues a run that has no
  * thread.
  *

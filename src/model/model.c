@@ -112,7 +112,7 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .plan_count = sp_load_relaxed(&model->plans.plan_count),
         .plan_builds = sp_load_relaxed(&model->plans.build_count),
         .plan_evictions = sp_load_relaxed(&model->plans.evictions),
-        .session_count = sp__plan_cache_sessions(&model->plans),
+        .context_count = sp__plan_cache_context_count(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
         .part_count = sp_load_relaxed(&model->last_parts),
         .packed_bytes = sp_load_relaxed(&model->packed.bytes),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On a GPU: a row has the bits that it has alone in a batch of every size, whatever the scale of
- * the tests. Each size is a plan of its own, which makes as many sessions as can run at once: so
+ * the tests. Each size is a plan of its own, which makes as many contexts as can run at once: so
  * the test runs with few streams and a bound of few plans. Skipped without. */
 #include <streampool/device.h>
 

@@ -48,8 +48,8 @@ TEST(models_from_31_threads_give_the_bits_of_the_cpu)
         CHECK_EQ_U64(sp_load_relaxed(&l.differing), 0);
         sp_model_info info;
         CHECK_OK(sp_model_get_info(c.model, &info));
-        test_note("%s: %llu runs, at most %u at once, %u sessions", fixture_models[i],
-                  (unsigned long long)info.runs, info.most_in_flight, info.session_count);
+        test_note("%s: %llu runs, at most %u at once, %u contexts", fixture_models[i],
+                  (unsigned long long)info.runs, info.most_in_flight, info.context_count);
         case_close(&c);
     }
 }

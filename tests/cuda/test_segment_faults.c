@@ -110,7 +110,7 @@ TEST(every_allocation_of_compiling_and_running_may_fail)
         const sp_status status = run_model(model, y);
         is_done = !sp_heap_has_failed();
         sp_heap_fail_after(UINT64_MAX);
-        /* A session more is no must. */
+        /* A context more is no must. */
         if (status != SP_OK) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         if (status != SP_OK) refused++;
         CHECK_OK(run_model(model, y));

@@ -17,7 +17,7 @@ static sp_run_slots *take_all_slots(sp_model handle, uint32_t count)
 {
     sp_rt_model *model = sp__model_hold(handle);
     sp_run_slots *slots = sp__device_run_slots(model->device);
-    for (uint32_t i = 0; i < count; i++) CHECK_OK(sp__run_slots_take(slots));
+    for (uint32_t i = 0; i < count; i++) CHECK_OK(sp__run_slots_acquire(slots));
     sp__model_drop(model);
     return slots;
 }
@@ -29,7 +29,7 @@ TEST(a_run_that_a_host_function_computes_leaves_its_results)
     const small_row wanted = small_run(model);
     sp_device_info info = {0};
     CHECK_OK(sp_device_get_info(device, &info));
-    /* Another result in the session's memory, with which that of the run must not be overwritten.
+    /* Another result in the context's memory, with which that of the run must not be overwritten.
      */
     float other[3], values[4] = {9, 8, 7, 6};
     sp_host_tensor x = input_x(1);
@@ -48,7 +48,7 @@ TEST(a_run_that_a_host_function_computes_leaves_its_results)
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_future_query(future));
     CHECK(small_is_same(&out, &wanted));
-    for (uint32_t i = 0; i < info.run_slots; i++) CHECK(sp__run_slots_give(slots) == NULL);
+    for (uint32_t i = 0; i < info.run_slots; i++) CHECK(sp__run_slots_release(slots) == NULL);
     CHECK_OK(sp_future_release(future));
     CHECK_OK(sp_stream_release(stream));
     CHECK_OK(sp_model_release(model));

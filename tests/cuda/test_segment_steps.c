@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions whose steps on the cpu are watched: what fails, what waits for what, which queue they
+/* contexts whose steps on the cpu are watched: what fails, what waits for what, which queue they
  * are on. The plans are chains of Relu (on the device) and Tanh (on the cpu); a Tanh of an input
  * that begins with 77 fails. */
 #include <streampool/model.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "device/wait.h"
-#include "exec/session.h"
+#include "exec/context.h"
 #include "runtime/current_stream.h"
 #include "segment_fixture.h"
 #include "support/onnx_writer.h"
@@ -97,13 +97,13 @@ static void fill_input(float *x, float first)
 static sp_status chain_run(const chain *c, const float *x, float *y)
 {
     sp_stream_ref stream;
-    sp_session *session;
+    sp_exec_context *context;
     const void *input = x;
     void *output = y;
     SP_TRY(sp__current_stream(c->device, &stream));
-    SP_TRY(sp__session_take(c->compiled, true, &session));
-    const sp_status status = sp__session_run(session, &stream, &input, &output);
-    sp__wait_entry_resume(sp__session_give(session));
+    SP_TRY(sp__exec_context_acquire(c->compiled, true, &context));
+    const sp_status status = sp__exec_context_run(context, &stream, &input, &output);
+    sp__wait_entry_resume(sp__exec_context_release(context));
     return status;
 }
 
@@ -300,7 +300,7 @@ TEST(a_full_queue_refuses_the_run_and_leaves_nothing_behind)
     for (int i = 0; i < 3; i++) {
         CHECK_STATUS(chain_run(&c, x, y), SP_BUSY);
         CHECK_MESSAGE("is full");
-        /* Its first segment is over: the session is not in use. */
+        /* Its first segment is over: the context is not in use. */
         CHECK(sp__point_has_passed(sp__queue_last_point(stream.queue)));
     }
     sp__timeline_advance(&door, 1);

@@ -57,7 +57,7 @@ TEST(one_thread_keeps_hundreds_of_runs_under_way)
     sp_device_info device;
     CHECK_OK(sp_model_get_info(model, &info));
     CHECK_OK(sp_device_get_info((sp_device){0}, &device));
-    CHECK(info.session_count <= device.run_slots);
+    CHECK(info.context_count <= device.run_slots);
     CHECK(info.most_in_flight <= device.run_slots);
     CHECK_OK(sp_model_release(model));
 }

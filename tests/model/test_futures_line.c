@@ -152,7 +152,7 @@ TEST(a_host_function_waits_for_runs_in_line_behind_runs_that_wait_for_it)
     end_blockade(&e.b);
 }
 
-/* ---- where memory holds one session ---- */
+/* ---- where memory holds one context ---- */
 
 enum { BURST = 6 };
 
@@ -185,11 +185,11 @@ static void submit_in_turns(void *arg, uint32_t index)
             CHECK_OK(sp_future_release(futures[k]));
         }
     }
-    CHECK_EQ_STR(sp_last_error(), ""); /* a session that there is no memory for is no error */
+    CHECK_EQ_STR(sp_last_error(), ""); /* a context that there is no memory for is no error */
     for (int k = 0; k < BURST; k++) outputs_free(c, outputs[k]);
 }
 
-TEST(where_memory_holds_one_session_submitted_runs_take_turns)
+TEST(where_memory_holds_one_context_submitted_runs_take_turns)
 {
     model_case c;
     sp_model_options options = {0};

@@ -20,7 +20,7 @@ static void check_models(const char *const *names, uint32_t count, uint32_t thre
         CHECK_OK(sp_model_get_info(l.cases[i].model, &info));
         CHECK_EQ_U64(info.plan_count, 1);
         CHECK_EQ_U64(info.runs, (uint64_t)threads * rounds + 1);
-        CHECK(info.session_count <= device.run_slots);
+        CHECK(info.context_count <= device.run_slots);
     }
     test_note("%u threads, %u runs each of %u models", threads, rounds, count);
     cases_close(&l);

@@ -166,11 +166,11 @@ static void run_in_turns(void *arg, uint32_t index)
         CHECK_OK(case_run(c, outputs));
         CHECK(case_is_same(c, outputs));
     }
-    CHECK_EQ_STR(sp_last_error(), ""); /* a session that there is no memory for is no error */
+    CHECK_EQ_STR(sp_last_error(), ""); /* a context that there is no memory for is no error */
     outputs_free(c, outputs);
 }
 
-TEST(where_memory_holds_one_session_runs_take_turns)
+TEST(where_memory_holds_one_context_runs_take_turns)
 {
     null_fixture f = null_open();
     model_case c;
@@ -194,8 +194,8 @@ TEST(where_memory_holds_one_session_runs_take_turns)
     sp_device_info device;
     CHECK_OK(sp_model_get_info(c.model, &info));
     CHECK_OK(sp_device_get_info(f.device, &device));
-    test_note("%u sessions for %u run slots", info.session_count, device.run_slots);
-    CHECK(device.run_slots == 1 || info.session_count < device.run_slots);
+    test_note("%u contexts for %u run slots", info.context_count, device.run_slots);
+    CHECK(device.run_slots == 1 || info.context_count < device.run_slots);
     test_threads(8, run_in_turns, &c);
     CHECK_OK(sp_model_release(on_cpu));
     case_close(&c);

@@ -99,24 +99,24 @@ static uint64_t reserved(const memory_fixture *f)
     return stats.reserved_bytes;
 }
 
-/* What one session of the model's plans takes. */
-static uint64_t session_bytes(const memory_fixture *f)
+/* What one context of the model's plans takes. */
+static uint64_t context_bytes(const memory_fixture *f)
 {
     const uint64_t before = reserved(f);
     const sp_model model = small_model(&f->options);
     run_right(f, model, 0);
-    CHECK_EQ_U64(model_info_of(model).session_count, f->slots);
+    CHECK_EQ_U64(model_info_of(model).context_count, f->slots);
     const uint64_t bytes = (reserved(f) - before) / f->slots;
     CHECK(bytes >= ROWS * SMALL_OUT * sizeof(float));
     CHECK_OK(sp_model_release(model));
     return bytes;
 }
 
-/* Room for so many sessions beside what is in use now. */
-static void leave_room_for(const memory_fixture *f, uint32_t sessions)
+/* Room for so many contexts beside what is in use now. */
+static void leave_room_for(const memory_fixture *f, uint32_t contexts)
 {
-    const uint64_t bytes = session_bytes(f);
-    CHECK_OK(sp_device_set_memory_limit(f->device, reserved(f) + sessions * bytes));
+    const uint64_t bytes = context_bytes(f);
+    CHECK_OK(sp_device_set_memory_limit(f->device, reserved(f) + contexts * bytes));
 }
 
 TEST(plans_that_nobody_uses_give_way_to_new_ones)
@@ -161,7 +161,7 @@ TEST(plans_give_way_to_storages)
 {
     memory_fixture f = begin();
     leave_room_for(&f, 2 * f.slots);
-    const uint64_t bytes = session_bytes(&f);
+    const uint64_t bytes = context_bytes(&f);
     const sp_model model = small_model(&f.options);
     run_right(&f, model, 0);
     run_right(&f, model, 1);
@@ -178,7 +178,7 @@ TEST(plans_give_way_to_storages)
     end(&f);
 }
 
-static uint32_t sessions_alive(sp_executable *compiled)
+static uint32_t contexts_alive(sp_executable *compiled)
 {
     sp_mutex_lock(&compiled->lock);
     const uint32_t alive = compiled->alive;
@@ -186,22 +186,22 @@ static uint32_t sessions_alive(sp_executable *compiled)
     return alive;
 }
 
-/* A plan in use keeps one session, so that its runs can take turns. */
-TEST(sessions_of_a_plan_in_use_give_way_but_for_the_last)
+/* A plan in use keeps one context, so that its runs can take turns. */
+TEST(contexts_of_a_plan_in_use_are_reclaimed_but_for_the_last)
 {
     memory_fixture f = begin();
     leave_room_for(&f, f.slots);
-    const uint64_t bytes = session_bytes(&f);
+    const uint64_t bytes = context_bytes(&f);
     const sp_model model = small_model(&f.options);
     run_right(&f, model, 0);
     sp_rt_model *held = sp__model_hold(model);
     sp_plan_place *place = sp__plan_cache_newest(&held->plans);
     REQUIRE(place != NULL);
-    CHECK_EQ_U64(sessions_alive(place->compiled), f.slots);
+    CHECK_EQ_U64(contexts_alive(place->compiled), f.slots);
     sp_storage storages[MOST_STORAGES];
     const uint32_t count = fill_up(&f, bytes / 2, storages);
     CHECK(count >= f.slots - 1);
-    REQUIRE_EQ_U64(sessions_alive(place->compiled), 1);
+    REQUIRE_EQ_U64(contexts_alive(place->compiled), 1);
     run_right(&f, model, 0);
     CHECK_EQ_U64(model_info_of(model).plan_builds, 1);
     sp__plan_cache_drop(&held->plans, place);
@@ -211,7 +211,7 @@ TEST(sessions_of_a_plan_in_use_give_way_but_for_the_last)
     end(&f);
 }
 
-TEST(nothing_gives_way_to_sessions_that_only_make_runs_quicker)
+TEST(nothing_is_reclaimed_for_contexts_that_only_make_runs_quicker)
 {
     memory_fixture f = begin();
     leave_room_for(&f, f.slots + 1);
@@ -223,7 +223,7 @@ TEST(nothing_gives_way_to_sessions_that_only_make_runs_quicker)
     }
     CHECK_EQ_U64(model_info_of(first).plan_builds, 1);
     CHECK_EQ_U64(model_info_of(second).plan_builds, 1);
-    CHECK_EQ_U64(model_info_of(second).session_count, 1);
+    CHECK_EQ_U64(model_info_of(second).context_count, 1);
     CHECK_OK(sp_model_release(first));
     CHECK_OK(sp_model_release(second));
     end(&f);
@@ -275,7 +275,7 @@ TEST(a_run_in_a_host_function_does_not_wait_for_a_build_that_waits_for_the_funct
 {
     memory_fixture f = begin();
     leave_room_for(&f, f.slots);
-    const uint64_t bytes = session_bytes(&f) / 2;
+    const uint64_t bytes = context_bytes(&f) / 2;
     held_memory held = {.f = &f, .model = small_model(&f.options)};
     hold_memory(&held, run_while_it_is_built, bytes);
     run_right(&f, held.model, 0); /* waits for the memory, so for the function */
@@ -291,7 +291,7 @@ TEST(a_submitted_run_waits_for_no_memory_where_it_is_started)
 {
     memory_fixture f = begin();
     leave_room_for(&f, f.slots + 2);
-    const uint64_t bytes = session_bytes(&f) / 2;
+    const uint64_t bytes = context_bytes(&f) / 2;
     held_memory held = {.f = &f, .model = small_model(&f.options)};
     run_right(&f, held.model, 0); /* the plan is there */
     sp_rt_model *model = sp__model_hold(held.model);
@@ -340,7 +340,7 @@ static void run_short(void *arg, uint32_t index)
     }
 }
 
-/* Each thread uses one plan at a time, and needs one session of it: there is room for twice that.
+/* Each thread uses one plan at a time, and needs one context of it: there is room for twice that.
  */
 TEST(threads_share_too_little_memory)
 {

@@ -104,7 +104,7 @@ static void run_beside_others(void *arg, uint32_t index)
     CHECK_OK(run_one(r->model, r->in[index], r->out[index]));
 }
 
-TEST(two_runs_compute_at_the_same_time_each_in_a_session_of_its_own)
+TEST(two_runs_compute_at_the_same_time_each_in_a_context_of_its_own)
 {
     sp_model_options options = {0};
     CHECK_OK(sp_init());
@@ -126,7 +126,7 @@ TEST(two_runs_compute_at_the_same_time_each_in_a_session_of_its_own)
     sp_model_info info;
     CHECK_OK(sp_model_get_info(r.model, &info));
     CHECK_EQ_U64(info.most_in_flight, RUNNERS);
-    CHECK_EQ_U64(info.session_count, RUNNERS);
+    CHECK_EQ_U64(info.context_count, RUNNERS);
     CHECK_OK(sp_model_release(r.model));
     CHECK_OK(sp_device_close(options.device));
 }

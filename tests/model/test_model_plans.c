@@ -120,7 +120,7 @@ typedef struct shapes_load {
     uint64_t rounds; /* shapes of each thread, that no other thread has */
     float *x, *y;    /* all rows, and what one run of all of them gave */
     sp_atomic_u64 wrong;
-    sp_atomic_u64 most_plans, most_sessions, most_bytes;
+    sp_atomic_u64 most_plans, most_contexts, most_bytes;
 } shapes_load;
 
 static void raise(sp_atomic_u64 *most, uint64_t now)
@@ -150,7 +150,7 @@ static void run_shapes(void *arg, uint32_t index)
         if (memcmp(y, l->y, bytes) != 0) sp_fetch_add_relaxed(&l->wrong, (uint64_t)1);
         const sp_model_info info = model_info_of(l->model);
         raise(&l->most_plans, info.plan_count);
-        raise(&l->most_sessions, info.session_count);
+        raise(&l->most_contexts, info.context_count);
         raise(&l->most_bytes, bytes_in_use());
     }
     sp_free(y);
@@ -176,7 +176,7 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
     CHECK_EQ_U64(info.plan_evictions, most - BOUND);
     CHECK(sp_load_relaxed(&l.most_plans) <= BOUND);
     const uint64_t slots = sp_thread_core_count();
-    CHECK(sp_load_relaxed(&l.most_sessions) <= BOUND * slots);
+    CHECK(sp_load_relaxed(&l.most_contexts) <= BOUND * slots);
     /* Who ends a plan frees it before the next one is built. */
     CHECK(sp_load_relaxed(&l.most_bytes) - before <= BOUND * largest);
     CHECK_OK(sp_model_release(l.model));

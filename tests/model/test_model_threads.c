@@ -25,7 +25,7 @@ TEST(all_models_from_31_threads_give_the_bits_of_one)
         sp_model_info info;
         CHECK_OK(sp_model_get_info(l.cases[i].model, &info));
         CHECK_EQ_U64(info.plan_count, 1);
-        CHECK(info.session_count <= device.run_slots);
+        CHECK(info.context_count <= device.run_slots);
         CHECK(info.most_in_flight <= device.run_slots);
         most = info.most_in_flight > most ? info.most_in_flight : most;
     }
@@ -128,7 +128,7 @@ TEST(a_plan_is_built_once_however_many_threads_ask_first)
 
 /* ---- beside the allocator ---- */
 
-/* Takes memory, writes to it, gives it back, and empties the device's cache: whatever a session
+/* Takes memory, writes to it, gives it back, and empties the device's cache: whatever a context
  * keeps must be neither given away nor handed back to the system. */
 static void churn(uint32_t round)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of plans and the pools of sessions. The plans are of a graph without nodes, so without
- * kernels; keys, builds, places and sessions are real. */
+/* The cache of plans and the pools of contexts. The plans are of a graph without nodes, so without
+ * kernels; keys, builds, places and contexts are real. */
 #include "support.h"
 
 #include <string.h>
@@ -165,40 +165,40 @@ static void subject_plan_cache_private(void *arg)
     end_cache(&w);
 }
 
-/* ---- sessions ---- */
+/* ---- contexts ---- */
 
-/* Plain accesses: a session that two have is a race. */
-static void use_session(sp_session *session)
+/* Plain accesses: a context that two have is a race. */
+static void use_context(sp_exec_context *context)
 {
-    SP_SCHED_ASSERT(session->next != session);
-    session->next = session;
-    session->next = NULL;
-    sp__wait_entry_resume(sp__session_give(session));
+    SP_SCHED_ASSERT(context->next != context);
+    context->next = context;
+    context->next = NULL;
+    sp__wait_entry_resume(sp__exec_context_release(context));
 }
 
-static void take_session(void *arg)
+static void acquire_context(void *arg)
 {
     cache_world *w = arg;
-    sp_session *session;
-    SP_SCHED_ASSERT(sp__session_take(w->found[0]->executable, true, &session) == SP_OK);
-    use_session(session);
+    sp_exec_context *context;
+    SP_SCHED_ASSERT(sp__exec_context_acquire(w->found[0]->executable, true, &context) == SP_OK);
+    use_context(context);
 }
 
-static void take_session_twice(void *arg)
+static void acquire_context_twice(void *arg)
 {
-    take_session(arg);
-    take_session(arg);
+    acquire_context(arg);
+    acquire_context(arg);
 }
 
-static void subject_sessions(void *arg)
+static void subject_contexts(void *arg)
 {
     (void)arg;
     cache_world w;
     begin_cache(&w, 1);
     find_a(&w);
     SP_SCHED_ASSERT(w.status[0] == SP_OK);
-    sp__subject_run((const sp_thread_fn[]){take_session_twice, take_session}, 2, &w);
-    SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) <= 2);
+    sp__subject_run((const sp_thread_fn[]){acquire_context_twice, acquire_context}, 2, &w);
+    SP_SCHED_ASSERT(sp__plan_cache_context_count(&w.cache) <= 2);
     drop_found(&w, 1);
     end_cache(&w);
 }
@@ -209,23 +209,23 @@ static void run_a(void *arg)
 {
     cache_world *w = arg;
     sp_status status;
-    sp_session *session;
+    sp_exec_context *context;
     sp_plan_place *place = find_plan(w, &kernels_a, true, &status);
     SP_SCHED_ASSERT(status == SP_OK);
-    SP_SCHED_ASSERT(sp__session_take(place->executable, true, &session) == SP_OK);
-    use_session(session);
+    SP_SCHED_ASSERT(sp__exec_context_acquire(place->executable, true, &context) == SP_OK);
+    use_context(context);
     sp__plan_cache_drop(&w->cache, place);
 }
 
 static void give_way(void *arg)
 {
     cache_world *w = arg;
-    sp__plan_cache_give_session(&w->cache);
+    sp__plan_cache_reclaim_context(&w->cache);
     sp__plan_cache_give_plan(&w->cache);
 }
 
-/* A run finds a session, and its plan again, whatever is given up beside it. */
-static void subject_sessions_give(void *arg)
+/* A run finds a context, and its plan again, whatever is given up beside it. */
+static void subject_contexts_reclaim(void *arg)
 {
     (void)arg;
     cache_world w;
@@ -245,27 +245,27 @@ static void make_spare_in_vain(void *arg)
     sp_heap_fail_after(UINT64_MAX);
 }
 
-static void give_session(void *arg)
+static void release_context(void *arg)
 {
     cache_world *w = arg;
-    sp__plan_cache_give_session(&w->cache);
+    sp__plan_cache_reclaim_context(&w->cache);
 }
 
-/* A session that is being made, and may not be made in the end, is none that can be relied on. */
-static void subject_sessions_in_vain(void *arg)
+/* A context that is being made, and may not be made in the end, is none that can be relied on. */
+static void subject_contexts_in_vain(void *arg)
 {
     (void)arg;
     cache_world w;
     begin_cache(&w, 1);
     find_a(&w);
-    w.device->dev->limits.run_slots = 2; /* one more than there are sessions */
-    sp__subject_run((const sp_thread_fn[]){make_spare_in_vain, give_session}, 2, &w);
-    SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) == 1);
+    w.device->dev->limits.run_slots = 2; /* one more than there are contexts */
+    sp__subject_run((const sp_thread_fn[]){make_spare_in_vain, release_context}, 2, &w);
+    SP_SCHED_ASSERT(sp__plan_cache_context_count(&w.cache) == 1);
     /* What was given away may be made again. */
     for (int i = 0; i < 2; i++) {
         sp__executable_preallocate(w.found[0]->executable);
-        SP_SCHED_ASSERT(sp__plan_cache_sessions(&w.cache) == 2);
-        SP_SCHED_ASSERT(sp__plan_cache_give_session(&w.cache));
+        SP_SCHED_ASSERT(sp__plan_cache_context_count(&w.cache) == 2);
+        SP_SCHED_ASSERT(sp__plan_cache_reclaim_context(&w.cache));
     }
     drop_found(&w, 1);
     end_cache(&w);
@@ -275,17 +275,17 @@ static void subject_sessions_in_vain(void *arg)
 
 typedef struct line_world {
     cache_world cache;
-    sp_session *session; /* the only one, in use until give_the_session */
+    sp_exec_context *context; /* the only one, in use until release_the_context */
     sp_wait_entry entry;
     uint32_t input;  /* plain: of the run that stands in line */
     uint32_t owners; /* plain */
 } line_world;
 
-static void own(line_world *w, sp_session *session)
+static void own(line_world *w, sp_exec_context *context)
 {
     SP_SCHED_ASSERT(w->input == 7);
     w->owners++;
-    if (session != NULL) SP_SCHED_ASSERT(sp__session_give(session) == NULL);
+    if (context != NULL) SP_SCHED_ASSERT(sp__exec_context_release(context) == NULL);
 }
 
 static void resume_in_line(sp_wait_entry *entry, sp_resume_list *ready)
@@ -297,18 +297,18 @@ static void resume_in_line(sp_wait_entry *entry, sp_resume_list *ready)
 static void line_up(void *arg)
 {
     line_world *w = arg;
-    sp_session *session;
+    sp_exec_context *context;
     w->input = 7;
     w->entry.resume = resume_in_line;
     sp_executable *executable = w->cache.found[0]->executable;
-    SP_SCHED_ASSERT(sp__session_take_or_line_up(executable, &w->entry, &session) == SP_OK);
-    if (session != NULL) own(w, session);
+    SP_SCHED_ASSERT(sp__exec_context_acquire_or_queue(executable, &w->entry, &context) == SP_OK);
+    if (context != NULL) own(w, context);
 }
 
-static void give_the_session(void *arg)
+static void release_the_context(void *arg)
 {
     line_world *w = arg;
-    sp__wait_entry_resume(sp__session_give(w->session));
+    sp__wait_entry_resume(sp__exec_context_release(w->context));
 }
 
 /* What a thread does that cannot wait for the run's turn. */
@@ -317,10 +317,10 @@ static void run_without(void *arg)
     line_world *w = arg;
     if (!sp__wait_entry_claim(&w->entry)) return;
     own(w, NULL);
-    sp__session_leave_line(w->cache.found[0]->executable, &w->entry);
+    sp__exec_context_dequeue(w->cache.found[0]->executable, &w->entry);
 }
 
-static void subject_sessions_line(void *arg)
+static void subject_contexts_line(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     line_world w;
@@ -328,9 +328,9 @@ static void subject_sessions_line(void *arg)
     begin_cache(&w.cache, 1);
     find_a(&w.cache);
     sp_executable *executable = w.cache.found[0]->executable;
-    SP_SCHED_ASSERT(sp__session_take(executable, true, &w.session) == SP_OK);
-    sp__subject_run((const sp_thread_fn[]){line_up, run_without, give_the_session}, threads, &w);
-    if (threads == 2) give_the_session(&w);
+    SP_SCHED_ASSERT(sp__exec_context_acquire(executable, true, &w.context) == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){line_up, run_without, release_the_context}, threads, &w);
+    if (threads == 2) release_the_context(&w);
     SP_SCHED_ASSERT(w.owners == 1);
     drop_found(&w.cache, 1);
     end_cache(&w.cache);
@@ -371,24 +371,24 @@ const sp_subject sp__subjects_plan_cache[] = {
      .thread_count = 2,
      .planted = "evict_in_use",
      .seconds = 0.5},
-    {.name = "sessions", .test = subject_sessions, .thread_count = 2, .planted = "shared_session"},
-    {.name = "sessions_give",
-     .test = subject_sessions_give,
+    {.name = "contexts", .test = subject_contexts, .thread_count = 2, .planted = "shared_context"},
+    {.name = "contexts_reclaim",
+     .test = subject_contexts_reclaim,
      .thread_count = 2,
      .planted = "evict_in_use"},
-    {.name = "sessions_line_2",
-     .test = subject_sessions_line,
+    {.name = "contexts_line_2",
+     .test = subject_contexts_line,
      .arg = SP_SUBJECT_ARG(2),
      .thread_count = 2,
      .planted = "relaxed_line"},
-    {.name = "sessions_line_3",
-     .test = subject_sessions_line,
+    {.name = "contexts_line_3",
+     .test = subject_contexts_line,
      .arg = SP_SUBJECT_ARG(3),
      .thread_count = 3,
      .planted = "relaxed_line"},
-    {.name = "sessions_in_vain",
-     .test = subject_sessions_in_vain,
+    {.name = "contexts_in_vain",
+     .test = subject_contexts_in_vain,
      .thread_count = 2,
-     .planted = "unmade_session_counts"},
+     .planted = "unmade_context_counts"},
     {0},
 };

@@ -2,7 +2,7 @@
 /* Packed weights of an executable, on each device that has steps of it. */
 #include "base/error.h"
 #include "base/heap.h"
-#include "exec/session.h"
+#include "exec/context.h"
 
 /* Which packings do the steps of the target's segments read? */
 static void mark_needed(const sp_executable *executable, uint32_t target, bool *is_needed)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording: one list for each segment of the plan, over the memory of one session. */
+/* Recording: one list for each segment of the plan, over the memory of one context. */
 #include "base/error.h"
 #include "base/heap.h"
-#include "exec/session.h"
+#include "exec/context.h"
 #include "ops/device_kernels.h"
 
 /* Room for the commands of any segment, which point into `bindings` until a list has copied them.
@@ -14,7 +14,7 @@ typedef struct record_room {
 
 /* The list that is being recorded. */
 typedef struct recorder {
-    const sp_session *session;
+    const sp_exec_context *context;
     uint32_t target;
     record_room room;
     uint32_t command_count, binding_count;
@@ -25,7 +25,7 @@ typedef struct recorder {
 /* A port of the run: one fixed place, or whatever the submission says. */
 static void bind_port(const recorder *r, uint32_t port, sp_binding *bound)
 {
-    const sp_staging *staging = r->session->staging;
+    const sp_staging *staging = r->context->staging;
     if (staging == NULL) {
         bound->slot = (uint16_t)port;
         return;
@@ -37,14 +37,14 @@ static void bind_port(const recorder *r, uint32_t port, sp_binding *bound)
 
 static void bind_arena(const recorder *r, sp_binding *bound)
 {
-    const sp_block *block = r->session->arenas[r->target];
+    const sp_block *block = r->context->arenas[r->target];
     bound->memory = &block->slab->memory;
     bound->offset += block->offset;
 }
 
 static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
 {
-    const sp_executable *executable = r->session->executable;
+    const sp_executable *executable = r->context->executable;
     const sp_target *target = &executable->targets[r->target];
     sp_binding bound = {.offset = binding->offset,
                         .bytes = binding->bytes,
@@ -108,14 +108,14 @@ static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
 /* The target's form of a kernel. */
 static const sp_kernel *kernel_for(const recorder *r, sp_kernel_id kernel)
 {
-    const sp_executable *executable = r->session->executable;
+    const sp_executable *executable = r->context->executable;
     const sp_kernel *own = sp__device_kernels(executable->targets[r->target].device->dev);
     return &(own != NULL ? own : executable->plan->kernels)[kernel];
 }
 
 static void add_step(recorder *r, uint32_t s)
 {
-    const sp_executable *executable = r->session->executable;
+    const sp_executable *executable = r->context->executable;
     const sp_plan_step *step = &executable->plan->steps[s];
     const sp_command command = {.type = SP_COMMAND_DISPATCH,
                                 .label = executable->labels[s],
@@ -132,64 +132,64 @@ static void add_step(recorder *r, uint32_t s)
 }
 
 /* Copies in, steps, copies out. */
-static sp_status record_segment(const sp_session *session, const record_room *room, uint32_t g,
+static sp_status record_segment(const sp_exec_context *context, const record_room *room, uint32_t g,
                                 sp_list **out)
 {
-    const sp_executable *executable = session->executable;
+    const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
     const sp_segment *segment = &executable->segments.list[g];
-    recorder r = {.session = session, .target = segment->device, .room = *room};
+    recorder r = {.context = context, .target = segment->device, .room = *room};
     for (uint32_t i = 0; i < segment->copies_in; i++) add_copy(&r, &segment->copies[i], true);
     for (uint32_t i = 0; i < segment->step_count; i++) add_step(&r, segment->first_step + i);
     for (uint32_t i = 0; i < segment->copies_out; i++) {
         add_copy(&r, &segment->copies[segment->copies_in + i], false);
     }
     sp_dev *dev = executable->targets[segment->device].device->dev;
-    const uint32_t slots = session->staging == NULL ? plan->input_count + plan->output_count : 0;
+    const uint32_t slots = context->staging == NULL ? plan->input_count + plan->output_count : 0;
     return dev->vtable->list_create(dev, room->commands, r.command_count, slots, out);
 }
 
 /* ---- lists ---- */
 
-static sp_status record_all(sp_session *session, const record_room *room)
+static sp_status record_all(sp_exec_context *context, const record_room *room)
 {
-    const uint32_t count = session->executable->segments.count;
+    const uint32_t count = context->executable->segments.count;
     for (uint32_t g = 0; g < count; g++) {
-        SP_TRY(record_segment(session, room, g, &session->lists[g]));
+        SP_TRY(record_segment(context, room, g, &context->lists[g]));
     }
     return SP_OK;
 }
 
-sp_status sp__session_lists_make(sp_session *session)
+sp_status sp__exec_context_create_lists(sp_exec_context *context)
 {
-    const sp_graph_plan *plan = session->executable->plan;
-    const sp_segments *segments = &session->executable->segments;
-    session->lists = sp_calloc(segments->count, sizeof(sp_list *));
-    session->points = sp_calloc(segments->count, sizeof *session->points);
+    const sp_graph_plan *plan = context->executable->plan;
+    const sp_segments *segments = &context->executable->segments;
+    context->lists = sp_calloc(segments->count, sizeof(sp_list *));
+    context->points = sp_calloc(segments->count, sizeof *context->points);
     size_t binding_count = 2 * (size_t)segments->copy_count;
     for (uint32_t i = 0; i < plan->step_count; i++) binding_count += plan->steps[i].binding_count;
     const size_t command_count = (size_t)plan->step_count + segments->copy_count;
     const record_room room = {.commands = sp_calloc(command_count, sizeof *room.commands),
                               .bindings = sp_calloc(binding_count, sizeof *room.bindings)};
     sp_status status = SP_OK;
-    if (session->lists == NULL || session->points == NULL || room.commands == NULL ||
+    if (context->lists == NULL || context->points == NULL || room.commands == NULL ||
         room.bindings == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
     } else {
-        status = record_all(session, &room);
+        status = record_all(context, &room);
     }
     sp_free(room.commands);
     sp_free(room.bindings);
     return status;
 }
 
-void sp__session_lists_free(sp_session *session)
+void sp__exec_context_release_lists(sp_exec_context *context)
 {
-    const sp_executable *executable = session->executable;
-    for (uint32_t g = 0; session->lists != NULL && g < executable->segments.count; g++) {
+    const sp_executable *executable = context->executable;
+    for (uint32_t g = 0; context->lists != NULL && g < executable->segments.count; g++) {
         const sp_dev *dev = executable->targets[executable->segments.list[g].device].device->dev;
-        if (session->lists[g] != NULL) dev->vtable->list_release(session->lists[g]);
+        if (context->lists[g] != NULL) dev->vtable->list_release(context->lists[g]);
     }
-    sp_free(session->lists);
-    sp_free(session->points);
+    sp_free(context->lists);
+    sp_free(context->points);
 }
