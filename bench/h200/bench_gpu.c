@@ -68,9 +68,10 @@ static void submit_model(void *ctx, uint64_t count)
     sp_stream_ref ref;
     bench_check(sp_stream_current(c->device, &stream) == SP_OK, "stream");
     bench_check(sp__stream_find(stream, &ref) == SP_OK, "stream");
-    sp_exec_context *session;
-    bench_check(sp__exec_context_acquire(c->place->compiled, true, &session) == SP_OK, "session");
-    const sp_command command = {.type = SP_COMMAND_LIST, .list = session->lists[0]};
+    sp_exec_context *context;
+    bench_check(sp__exec_context_acquire(c->place->executable, true, &context) == SP_OK,
+                "execution context");
+    const sp_command command = {.type = SP_COMMAND_LIST, .list = context->lists[0]};
     const sp_submission submission = {.commands = &command, .command_count = 1};
     sp_point point = {0};
     for (uint64_t i = 0; i < count; i++) {
@@ -78,7 +79,7 @@ static void submit_model(void *ctx, uint64_t count)
         if (i % 32 == 31) bench_check(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "wait");
     }
     bench_check(sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "wait");
-    sp__wait_entry_resume(sp__exec_context_release(session));
+    sp__wait_entry_resume(sp__exec_context_release(context));
 }
 
 /* ---- the bare driver ---- */
@@ -97,9 +98,10 @@ static void wait_bare(CUstream stream, CUevent event, bare_wait how)
 
 static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
 {
-    sp_exec_context *session;
-    bench_check(sp__exec_context_acquire(c->place->compiled, true, &session) == SP_OK, "session");
-    const CUgraphExec graph = sp__cuda_list_graph(session->lists[0]);
+    sp_exec_context *context;
+    bench_check(sp__exec_context_acquire(c->place->executable, true, &context) == SP_OK,
+                "execution context");
+    const CUgraphExec graph = sp__cuda_list_graph(context->lists[0]);
     const uint32_t place = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;
     sp__cuda_enter(c->gpu);
     for (uint64_t i = 0; i < count; i++) {
@@ -110,7 +112,7 @@ static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
     }
     wait_bare(c->streams[place], c->events[place], BARE_SYNCHRONIZE); /* nothing is left behind */
     sp__cuda_leave();
-    sp__wait_entry_resume(sp__exec_context_release(session));
+    sp__wait_entry_resume(sp__exec_context_release(context));
 }
 
 static void run_bare_synchronize(void *ctx, uint64_t count)

@@ -55,8 +55,8 @@
       "builds that are going on, beginnings and ends of plans")                                    \
     X(LEAF, PACKED_WEIGHTS, "sp_packed_weights.lock", "exec/packed_weights.h",                     \
       "packed weights of a model, packers that are at it")                                         \
-    X(LEAF, COMPILED, "sp_executable.lock", "exec/session.h",                                      \
-      "idle sessions of a plan, the wait queue for one")                                           \
+    X(LEAF, EXECUTABLE, "sp_executable.lock", "exec/executable.h",                                     \
+      "idle contexts of an executable, the wait queue for one")                                           \
     X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "the wait queue for a run slot")   \
     X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
     X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")

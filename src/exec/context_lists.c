@@ -183,7 +183,7 @@ sp_status sp__exec_context_create_lists(sp_exec_context *context)
     return status;
 }
 
-void sp__exec_context_release_lists(sp_exec_context *context)
+void sp__exec_context_destroy_lists(sp_exec_context *context)
 {
     const sp_executable *executable = context->executable;
     for (uint32_t g = 0; context->lists != NULL && g < executable->segments.count; g++) {

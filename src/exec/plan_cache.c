@@ -35,7 +35,7 @@ static bool hold(sp_plan_place *place)
 
 static void private_free(sp_plan_place *place)
 {
-    if (place->executable != NULL) sp__executable_release(place->executable);
+    if (place->executable != NULL) sp__executable_destroy(place->executable);
     sp_free(place->words);
     sp_free(place);
 }
@@ -119,7 +119,7 @@ typedef struct leavings {
 
 static void leavings_free(const leavings *left)
 {
-    if (left->executable != NULL) sp__executable_release(left->executable);
+    if (left->executable != NULL) sp__executable_destroy(left->executable);
     sp_free(left->words);
 }
 

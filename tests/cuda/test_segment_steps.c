@@ -82,7 +82,7 @@ static chain chain_open(sp_device device, const char *ops)
 
 static void chain_close(chain *c)
 {
-    sp__executable_release(c->compiled);
+    sp__executable_destroy(c->compiled);
     sp__upload_free(c->device, &c->weights);
     sp__graph_free(c->graph);
     segment_set_ops(NULL);

@@ -197,11 +197,11 @@ TEST(contexts_of_a_plan_in_use_are_reclaimed_but_for_the_last)
     sp_rt_model *held = sp__model_hold(model);
     sp_plan_place *place = sp__plan_cache_newest(&held->plans);
     REQUIRE(place != NULL);
-    CHECK_EQ_U64(contexts_alive(place->compiled), f.slots);
+    CHECK_EQ_U64(contexts_alive(place->executable), f.slots);
     sp_storage storages[MOST_STORAGES];
     const uint32_t count = fill_up(&f, bytes / 2, storages);
     CHECK(count >= f.slots - 1);
-    REQUIRE_EQ_U64(contexts_alive(place->compiled), 1);
+    REQUIRE_EQ_U64(contexts_alive(place->executable), 1);
     run_right(&f, model, 0);
     CHECK_EQ_U64(model_info_of(model).plan_builds, 1);
     sp__plan_cache_drop(&held->plans, place);

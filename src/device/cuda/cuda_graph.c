@@ -134,7 +134,7 @@ static bool has_graph(const sp_command *commands, uint32_t count, uint32_t slot_
     for (uint32_t i = 0; i < count; i++) {
         if (commands[i].type == SP_COMMAND_TIMESTAMP) return false;
         for (uint32_t k = 0; k < commands[i].binding_count; k++) {
-            /* Poison is looked at for each command: it belongs to storages, not to sessions. */
+            /* Poison is looked at for each command: it belongs to storages, not to execution contexts. */
             if (commands[i].bindings[k].poison != NULL) return false;
         }
     }

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory of a context: arenas, ports, and room for unrequested outputs. */
+#include "exec/context.h"
+
+#include "base/error.h"
+#include "base/heap.h"
+
+static bool has_staging(const sp_rt_device *device)
+{
+    return device->dev->vtable->staging_create != NULL;
+}
+
+/* The host arena is pinned for the model's device, which copies between it and its own. */
+static sp_allocator *arena_allocator(const sp_executable *executable, uint32_t target)
+{
+    return target == SP_SEGMENT_FALLBACK ? &sp__executable_device(executable)->staging
+                                         : &executable->targets[target].device->allocator;
+}
+
+/* Is the fallback's arena the model's device's? */
+static bool shares_arena(const sp_executable *executable, uint32_t target)
+{
+    return target == SP_SEGMENT_FALLBACK && !has_staging(sp__executable_device(executable));
+}
+
+static void arenas_release(const sp_exec_context *context)
+{
+    const sp_executable *executable = context->executable;
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        sp_block *arena = context->arenas[t];
+        if (arena == NULL || shares_arena(executable, t)) continue;
+        sp__allocator_give(arena_allocator(executable, t), arena);
+    }
+}
+
+void sp__exec_context_destroy(sp_exec_context *context)
+{
+    sp_rt_device *device = sp__executable_device(context->executable);
+    sp__exec_context_destroy_lists(context);
+    arenas_release(context);
+    if (context->unrequested != NULL) sp__allocator_give(&device->allocator, context->unrequested);
+    sp__staging_destroy(context->staging);
+    sp_free(context->ports);
+    sp_free(context->slots);
+    sp_free(context);
+}
+
+static uint64_t room_of(const sp_plan_tensor *output)
+{
+    return (output->bytes + 63) & ~(uint64_t)63;
+}
+
+static sp_status unrequested_acquire(sp_exec_context *context, bool is_spare)
+{
+    const sp_executable *executable = context->executable;
+    const sp_graph_plan *plan = executable->plan;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
+    return sp__allocator_take_any(&sp__executable_device(executable)->allocator, bytes, is_spare,
+                                  &context->unrequested);
+}
+
+/* True also for an arena of 0 bytes: values without bytes have their place in it too. */
+static bool has_arena(const sp_graph_plan *plan)
+{
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const sp_plan_step *step = &plan->steps[s];
+        for (uint32_t i = 0; i < step->binding_count; i++) {
+            if (step->bindings[i].where == SP_PLACE_ARENA) return true;
+        }
+    }
+    return false;
+}
+
+/* How the caller's tensors will get to the lists. */
+static sp_status ports_create(sp_exec_context *context)
+{
+    const sp_executable *executable = context->executable;
+    const sp_graph_plan *plan = executable->plan;
+    if (has_staging(sp__executable_device(executable))) {
+        return sp__staging_create(executable->targets, executable->target_count, plan,
+                                  context->is_spare, &context->staging);
+    }
+    const uint32_t port_count = plan->input_count + plan->output_count;
+    context->ports = sp_calloc(port_count, sizeof *context->ports);
+    context->slots = sp_calloc(port_count, sizeof *context->slots);
+    if (context->ports == NULL || context->slots == NULL) {
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
+    }
+    /* Who leaves the only output out is rare: that run may allocate. Of parts, all are asked for.
+     */
+    if (plan->output_count <= 1 || plan->is_part) return SP_OK;
+    return unrequested_acquire(context, context->is_spare);
+}
+
+static sp_status arenas_create(sp_exec_context *context)
+{
+    const sp_executable *executable = context->executable;
+    const sp_graph_plan *plan = executable->plan;
+    if (!has_arena(plan)) return SP_OK;
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        if (shares_arena(executable, t)) {
+            context->arenas[t] = context->arenas[SP_SEGMENT_MODEL];
+            continue;
+        }
+        /* No stream's: the context goes from stream to stream, and its maker may have none. */
+        SP_TRY(sp__allocator_take_any(arena_allocator(executable, t), plan->arena_bytes,
+                                      context->is_spare, &context->arenas[t]));
+    }
+    return SP_OK;
+}
+
+static sp_status context_fill(sp_exec_context *context)
+{
+    SP_TRY(arenas_create(context));
+    SP_TRY(ports_create(context));
+    return sp__exec_context_create_lists(context);
+}
+
+sp_status sp__exec_context_create(sp_executable *executable, bool is_spare, sp_exec_context **out)
+{
+    sp_exec_context *context = sp_calloc(1, sizeof *context);
+    if (context == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
+    context->executable = executable;
+    context->is_spare = is_spare;
+    const sp_status status = context_fill(context);
+    if (status != SP_OK) {
+        sp__exec_context_destroy(context);
+        return status;
+    }
+    *out = context;
+    return SP_OK;
+}
+
+sp_status sp__exec_context_cover_unrequested(sp_exec_context *context, bool is_spare,
+                                             void **outputs)
+{
+    const sp_graph_plan *plan = context->executable->plan;
+    bool is_any = false;
+    for (uint32_t i = 0; i < plan->output_count; i++) is_any = is_any || outputs[i] == NULL;
+    if (SP_LIKELY(!is_any)) return SP_OK;
+    if (context->unrequested == NULL) SP_TRY(unrequested_acquire(context, is_spare));
+    void *room;
+    SP_TRY(sp__block_host(context->unrequested, &room));
+    char *next = room;
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        if (outputs[i] == NULL) outputs[i] = next;
+        next += room_of(&plan->outputs[i]);
+    }
+    return SP_OK;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of an executable's contexts, and the runs that wait for one. */
+#include "exec/context.h"
+
+#include "base/error.h"
+
+static sp_exec_context *idle_pop(sp_executable *executable)
+{
+    sp_mutex_lock(&executable->lock);
+    sp_exec_context *context = executable->idle;
+    if (context != NULL) executable->idle = context->next;
+    sp_mutex_unlock(&executable->lock);
+    return context;
+}
+
+/* To the oldest waiter, which is returned, or to the idle ones. Afterwards the model may be
+ * released, and this pool with it. */
+static sp_wait_entry *context_hand_over(sp_exec_context *context)
+{
+    sp_executable *executable = context->executable;
+    sp_mutex_lock(&executable->lock);
+    sp_wait_entry *entry = sp__wait_queue_pop(&executable->queue);
+    if (SP_LIKELY(entry == NULL)) {
+        context->next = executable->idle;
+        executable->idle = context;
+    } else {
+        entry->granted = context;
+    }
+    sp_mutex_unlock(&executable->lock);
+    return entry;
+}
+
+void sp__executable_destroy_contexts(sp_executable *executable)
+{
+    for (sp_exec_context *context; (context = idle_pop(executable)) != NULL;) {
+        sp__exec_context_destroy(context);
+    }
+}
+
+static void count_locked(sp_executable *executable, int change) SP_REQUIRES(&executable->lock)
+{
+    executable->alive += (uint32_t)change;
+    sp_store_relaxed(&executable->context_count, executable->alive);
+}
+
+/* Spare ones only as many as runs can be going on. */
+static sp_status context_add(sp_executable *executable, bool is_spare, sp_exec_context **out)
+{
+    const uint32_t most =
+        is_spare ? sp__executable_device(executable)->dev->limits.run_slots : UINT32_MAX;
+    sp_mutex_lock(&executable->lock);
+    const bool is_enough = executable->wanted >= most;
+    if (!is_enough) executable->wanted++;
+    sp_mutex_unlock(&executable->lock);
+    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its context");
+    const sp_status status = sp__exec_context_create(executable, is_spare, out);
+    sp_mutex_lock(&executable->lock);
+    if (status == SP_OK) {
+        count_locked(executable, 1);
+    } else {
+        executable->wanted--;
+    }
+    sp_mutex_unlock(&executable->lock);
+    return status;
+}
+
+sp_status sp__executable_prepare(sp_executable *executable)
+{
+    sp_exec_context *context;
+    SP_TRY(context_add(executable, false, &context));
+    (void)context_hand_over(context); /* nobody waits yet */
+    return SP_OK;
+}
+
+void sp__executable_preallocate(sp_executable *executable)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    for (sp_exec_context *context; context_add(executable, true, &context) == SP_OK;) {
+        sp__wait_entry_resume(context_hand_over(context));
+    }
+    sp__error_put_back(&scope);
+}
+
+bool sp__executable_reclaim_context(sp_executable *executable)
+{
+    sp_exec_context *context = NULL;
+    sp_mutex_lock(&executable->lock);
+    /* Whoever finds none idle waits for one in a run: so there is one. */
+    const uint32_t count =
+        SP_PLANTED(unmade_context_counts) ? executable->wanted : executable->alive;
+    if (count > 1 || SP_PLANTED(last_context_reclaimed)) context = executable->idle;
+    if (context != NULL) {
+        executable->idle = context->next;
+        executable->wanted--;
+        count_locked(executable, -1);
+    }
+    sp_mutex_unlock(&executable->lock);
+    if (context == NULL) return false;
+    sp__exec_context_destroy(context);
+    return true;
+}
+
+/* A context that has come back since, or NULL: the entry is queued. */
+static sp_exec_context *idle_pop_or_queue(sp_executable *executable, sp_wait_entry *entry)
+{
+    sp_mutex_lock(&executable->lock);
+    sp_exec_context *context = executable->idle;
+    if (context != NULL) {
+        executable->idle = context->next;
+    } else {
+        sp__wait_queue_push(&executable->queue, entry);
+    }
+    sp_mutex_unlock(&executable->lock);
+    return context;
+}
+
+static sp_status context_wait(sp_executable *executable, sp_exec_context **out)
+{
+    sp_thread_waiter waiter;
+    SP_TRY(sp__thread_waiter_init(&waiter));
+    *out = idle_pop_or_queue(executable, &waiter.entry);
+    if (*out != NULL) return SP_OK;
+    sp__thread_waiter_wait(&waiter);
+    *out = waiter.entry.granted;
+    return SP_OK;
+}
+
+static SP_NOINLINE sp_status context_acquire_slow(sp_executable *executable, bool may_wait,
+                                                  sp_exec_context **out)
+{
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp_status status = context_add(executable, may_wait, out);
+    if (status == SP_OUT_OF_MEMORY && may_wait) {
+        /* There is one at least, in a run that waits for nobody here. */
+        status = context_wait(executable, out);
+    }
+    return sp__error_settle(&scope, status);
+}
+
+sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_entry *entry,
+                                            sp_exec_context **out)
+{
+    *out = idle_pop(executable);
+    if (SP_LIKELY(*out != NULL)) return SP_OK;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp_status status = context_add(executable, true, out);
+    if (status == SP_OUT_OF_MEMORY) {
+        status = SP_OK;
+        *out = idle_pop_or_queue(executable, entry);
+    }
+    return sp__error_settle(&scope, status);
+}
+
+void sp__exec_context_dequeue(sp_executable *executable, sp_wait_entry *entry)
+{
+    sp_mutex_lock(&executable->lock);
+    sp__wait_queue_remove(&executable->queue, entry);
+    sp_mutex_unlock(&executable->lock);
+}
+
+sp_status sp__exec_context_acquire(sp_executable *executable, bool may_wait, sp_exec_context **out)
+{
+    *out = idle_pop(executable);
+    if (SP_UNLIKELY(*out == NULL)) return context_acquire_slow(executable, may_wait, out);
+    if (SP_PLANTED(shared_context)) { /* free to be taken by others too */
+        sp__wait_entry_resume(context_hand_over(*out));
+    }
+    return SP_OK;
+}
+
+sp_wait_entry *sp__exec_context_release(sp_exec_context *context)
+{
+    return SP_PLANTED(shared_context) ? NULL : context_hand_over(context);
+}

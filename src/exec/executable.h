@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executables: a plan on a device. An executable belongs to a model and is immutable but for its
+ * pool of execution contexts (context.h). Any thread; created and destroyed by the plan cache. */
+#ifndef SP_EXEC_EXECUTABLE_H
+#define SP_EXEC_EXECUTABLE_H
+
+#include "exec/packed_weights.h"
+#include "exec/target.h"
+#include "exec/wait_queue.h"
+
+typedef struct sp_exec_context sp_exec_context;
+
+typedef struct sp_executable {
+    const sp_graph_plan *plan; /* owned */
+    sp_segments segments;
+    sp_target targets[SP_MAX_TARGETS]; /* by sp_segment.device */
+    uint32_t target_count;
+    void **host_packed; /* packed weights, by packing of the plan, for runs on the calling thread */
+    char **labels;      /* one per step: "node 'x' (Conv)" */
+    sp_mutex lock;
+    sp_exec_context *idle SP_GUARDED_BY(lock);
+    /* Contexts that exist, idle or in a run: at least one, once prepared. */
+    uint32_t alive SP_GUARDED_BY(lock);
+    /* Those, and contexts that are being created. */
+    uint32_t wanted SP_GUARDED_BY(lock);
+    /* Runs that found no memory for another context. Empty, but for cancelled entries, while a
+     * context is idle. */
+    sp_wait_queue queue SP_GUARDED_BY(lock);
+    sp_atomic_u32 context_count; /* as `alive`; relaxed, for information */
+} sp_executable;
+
+/* Takes over the plan, also on an error. Errors: SP_OUT_OF_MEMORY, SP_CLOSED. */
+sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
+                                const sp_memory *weights, sp_executable **out);
+/* No context is in use. */
+void sp__executable_destroy(sp_executable *executable);
+
+/* Finds the plan's packed weights in the model's table, which creates the missing ones. Before
+ * sp__executable_prepare. `may_wait` is false for callers that must not wait for other threads.
+ * Errors: SP_OUT_OF_MEMORY; the executable can only be destroyed then. */
+sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait);
+void sp__executable_unpack(sp_executable *executable);
+
+/* Creates the first context, without which there are no runs. */
+sp_status sp__executable_prepare(sp_executable *executable);
+/* Preallocates one context per run slot, or as many as memory allows: with fewer, runs take turns.
+ * Other threads may use the executable already. */
+void sp__executable_preallocate(sp_executable *executable);
+
+/* Destroys an idle context for the sake of its memory, unless it is the last one. */
+bool sp__executable_reclaim_context(sp_executable *executable);
+
+/* The device of the model. */
+static inline sp_rt_device *sp__executable_device(const sp_executable *executable)
+{
+    return executable->targets[SP_SEGMENT_MODEL].device;
+}
+
+#endif
