@@ -32,7 +32,7 @@ typedef struct gpu_case {
     sp_host_tensor inputs[8];
     uint32_t input_count, output_count;
     uint64_t output_bytes[8], output_at[8]; /* of a thread's room, in floats */
-    sp_plan_place *place;                   /* in use until the case ends */
+    sp_plan_entry *entry;                   /* in use until the case ends */
     /* Streams of the bare driver, each with an event. */
     sp_cuda_device *gpu;
     CUstream streams[STREAMS];
@@ -69,7 +69,7 @@ static void submit_model(void *ctx, uint64_t count)
     bench_check(sp_stream_current(c->device, &stream) == SP_OK, "stream");
     bench_check(sp__stream_find(stream, &ref) == SP_OK, "stream");
     sp_exec_context *context;
-    bench_check(sp__exec_context_acquire(c->place->executable, true, &context) == SP_OK,
+    bench_check(sp__exec_context_acquire(c->entry->executable, true, &context) == SP_OK,
                 "execution context");
     const sp_command command = {.type = SP_COMMAND_LIST, .list = context->lists[0]};
     const sp_submission submission = {.commands = &command, .command_count = 1};
@@ -99,18 +99,18 @@ static void wait_bare(CUstream stream, CUevent event, bare_wait how)
 static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
 {
     sp_exec_context *context;
-    bench_check(sp__exec_context_acquire(c->place->executable, true, &context) == SP_OK,
+    bench_check(sp__exec_context_acquire(c->entry->executable, true, &context) == SP_OK,
                 "execution context");
     const CUgraphExec graph = sp__cuda_list_graph(context->lists[0]);
-    const uint32_t place = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;
+    const uint32_t entry = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;
     sp__cuda_enter(c->gpu);
     for (uint64_t i = 0; i < count; i++) {
-        bench_check(sp__cuda_api.cuGraphLaunch(graph, c->streams[place]) == CUDA_SUCCESS, "launch");
+        bench_check(sp__cuda_api.cuGraphLaunch(graph, c->streams[entry]) == CUDA_SUCCESS, "launch");
         if (how != BARE_EVERY_32 || i % 32 == 31) {
-            wait_bare(c->streams[place], c->events[place], how);
+            wait_bare(c->streams[entry], c->events[entry], how);
         }
     }
-    wait_bare(c->streams[place], c->events[place], BARE_SYNCHRONIZE); /* nothing is left behind */
+    wait_bare(c->streams[entry], c->events[entry], BARE_SYNCHRONIZE); /* nothing is left behind */
     sp__cuda_leave();
     sp__wait_entry_resume(sp__exec_context_release(context));
 }
@@ -244,7 +244,7 @@ static bool open_case(gpu_case *c, const char *data)
     bench_check(next * sizeof(float) <= MAX_BYTES, "outputs are larger than their room");
     const sp_plan_request request = {.inputs = plan_inputs, .input_count = c->input_count};
     sp_rt_model *model = sp__model_hold(c->model);
-    bench_check(sp__plan_cache_find(&model->plans, &request, true, &c->place) == SP_OK, "plan");
+    bench_check(sp__plan_cache_acquire(&model->plans, &request, true, &c->entry) == SP_OK, "plan");
     sp__model_drop(model);
     return true;
 }
@@ -279,7 +279,7 @@ static void bench_case(gpu_case *c, double wanted)
     bench_print(name, &pair.ours, "bare driver", pair.peer.median, pair.peer.median / wanted);
     close_streams(c);
     sp_rt_model *model = sp__model_hold(c->model);
-    sp__plan_cache_drop(&model->plans, c->place);
+    sp__plan_cache_release(&model->plans, c->entry);
     sp__model_drop(model);
     sp_model_release(c->model);
 }

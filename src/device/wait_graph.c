@@ -190,8 +190,8 @@ static void put_in_locked(sp_graph_wait *wait) SP_REQUIRES(&graph.lock)
     graph.waits = wait;
     sp_graph_wait **list = &graph.of_holder[wait->holder % HOLDER_LISTS];
     wait->next_of_holder = *list;
-    wait->place_of_holder = list;
-    if (*list != NULL) (*list)->place_of_holder = &wait->next_of_holder;
+    wait->entry_of_holder = list;
+    if (*list != NULL) (*list)->entry_of_holder = &wait->next_of_holder;
     *list = wait;
 }
 
@@ -199,9 +199,9 @@ static void take_out_locked(const sp_graph_wait *wait) SP_REQUIRES(&graph.lock)
 {
     *wait->place = wait->next;
     if (wait->next != NULL) wait->next->place = wait->place;
-    *wait->place_of_holder = wait->next_of_holder;
+    *wait->entry_of_holder = wait->next_of_holder;
     if (wait->next_of_holder != NULL) {
-        wait->next_of_holder->place_of_holder = wait->place_of_holder;
+        wait->next_of_holder->entry_of_holder = wait->entry_of_holder;
     }
 }
 

@@ -34,7 +34,7 @@ typedef struct sp_graph_wait {
     bool has_deadline; /* ends by itself, so that none that depends on it is stuck */
     /* Of the graph, and of the search that runs: */
     struct sp_graph_wait *next, **place;
-    struct sp_graph_wait *next_of_holder, **place_of_holder;
+    struct sp_graph_wait *next_of_holder, **entry_of_holder;
     bool can_end; /* as far as the search has found out */
     bool is_seen, is_todo;
     struct sp_graph_wait *next_todo;

@@ -25,7 +25,7 @@
 #define SP_FUTURE_PORTS 8 /* that need no memory of their own */
 
 typedef struct sp_rt_model sp_rt_model;
-typedef struct sp_plan_place sp_plan_place;
+typedef struct sp_plan_entry sp_plan_entry;
 
 typedef struct sp_rt_future {
     SP_CACHE_ALIGNED sp_object object;
@@ -38,8 +38,8 @@ typedef struct sp_rt_future {
     sp_point point;      /* the run's last */
     sp_run_slots *slots; /* the device's; constant in a life */
     /* The run. */
-    sp_rt_model *model;   /* held */
-    sp_plan_place *place; /* in use */
+    sp_rt_model *model;        /* held */
+    sp_plan_entry *plan_entry; /* in use */
     sp_exec_context *context;
     bool has_slot, has_queue, is_counted;
     uint32_t queue;    /* its place */

@@ -36,7 +36,7 @@ static sp_rt_model *with_oldest_plan(const sp_rt_device *device)
 static bool give_plan(const sp_rt_device *device)
 {
     for (sp_rt_model *model; (model = with_oldest_plan(device)) != NULL;) {
-        const bool is_given = sp__plan_cache_give_plan(&model->plans);
+        const bool is_given = sp__plan_cache_reclaim_plan(&model->plans);
         sp__model_drop(model);
         if (is_given) return true;
         /* Somebody uses it again: there may be another one. */

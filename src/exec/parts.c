@@ -105,7 +105,7 @@ static sp_status describe_given(const sp_parts *parts, part_request *request)
 
 /* The plan of what is left; NULL if nothing is. */
 static sp_status find_next(const sp_parts *parts, const sp_graph_body *body, part_request *request,
-                           sp_plan_place **out)
+                           sp_plan_entry **out)
 {
     *out = NULL;
     SP_TRY(request_alloc(request, body));
@@ -120,10 +120,10 @@ static sp_status find_next(const sp_parts *parts, const sp_graph_body *body, par
                                .wanted_count = request->wanted_count};
     const sp_plan_request plan = {
         .part = &part, .inputs = request->inputs, .input_count = request->given_count};
-    return sp__plan_cache_find(&parts->model->plans, &plan, parts->stream != NULL, out);
+    return sp__plan_cache_acquire(&parts->model->plans, &plan, parts->stream != NULL, out);
 }
 
-static sp_status next_place(const sp_parts *parts, const sp_graph_body *body, sp_plan_place **out)
+static sp_status entry_next(const sp_parts *parts, const sp_graph_body *body, sp_plan_entry **out)
 {
     part_request request = {0};
     const sp_status status = find_next(parts, body, &request, out);
@@ -180,15 +180,15 @@ static sp_status compute_stop(sp_parts *parts, const sp_graph_node *node)
 }
 
 /* The plan's use ends before what comes after it is computed. */
-static sp_status run_place(sp_parts *parts, sp_plan_place *place)
+static sp_status entry_run(sp_parts *parts, sp_plan_entry *entry)
 {
-    const sp_graph_plan *plan = place->executable->plan;
+    const sp_graph_plan *plan = entry->executable->plan;
     const uint32_t count = plan->stop_count;
     uint32_t *stops = sp_calloc(count, sizeof(*stops));
-    sp_status status = stops != NULL ? run_plan(parts, place->executable)
+    sp_status status = stops != NULL ? run_plan(parts, entry->executable)
                                      : sp__fail(SP_OUT_OF_MEMORY, "no memory for a part of a run");
     for (uint32_t i = 0; stops != NULL && i < count; i++) stops[i] = plan->stops[i];
-    sp__plan_cache_drop(&parts->model->plans, place);
+    sp__plan_cache_release(&parts->model->plans, entry);
     for (uint32_t i = 0; i < count && status == SP_OK; i++) {
         status = compute_stop(parts, &parts->graph->nodes[stops[i]]);
     }
@@ -197,15 +197,15 @@ static sp_status run_place(sp_parts *parts, sp_plan_place *place)
 }
 
 /* Each plan gets further than the one before it: what it stopped at is computed, or known. */
-sp_status sp__parts_run_body(sp_parts *parts, const sp_graph_body *body, sp_plan_place *first)
+sp_status sp__parts_run_body(sp_parts *parts, const sp_graph_body *body, sp_plan_entry *first)
 {
-    sp_plan_place *place = first;
+    sp_plan_entry *entry = first;
     sp_status status = SP_OK;
-    if (place == NULL) status = next_place(parts, body, &place);
-    while (status == SP_OK && place != NULL) {
-        status = run_place(parts, place);
+    if (entry == NULL) status = entry_next(parts, body, &entry);
+    while (status == SP_OK && entry != NULL) {
+        status = entry_run(parts, entry);
         if (status == SP_OK) status = sp__parts_check(parts);
-        if (status == SP_OK) status = next_place(parts, body, &place);
+        if (status == SP_OK) status = entry_next(parts, body, &entry);
     }
     return status;
 }
@@ -271,20 +271,20 @@ static sp_status prepare(sp_parts *parts, const sp_graph_plan *plan, const void 
     return copy_inputs(parts, plan);
 }
 
-sp_status sp__parts_run(sp_rt_model *model, sp_plan_place *place, const void *const *data,
+sp_status sp__parts_run(sp_rt_model *model, sp_plan_entry *entry, const void *const *data,
                         const sp_stream_ref *stream, sp_parts **out)
 {
     sp_parts *parts = sp_calloc(1, sizeof(*parts));
     if (parts == NULL) {
-        sp__plan_cache_drop(&model->plans, place);
+        sp__plan_cache_release(&model->plans, entry);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a run");
     }
     parts->model = model;
     parts->graph = parts->made.graph = model->graph;
     parts->stream = stream;
-    sp_status status = prepare(parts, place->executable->plan, data);
-    if (status == SP_OK) status = sp__parts_run_body(parts, model->graph->main, place);
-    else sp__plan_cache_drop(&model->plans, place);
+    sp_status status = prepare(parts, entry->executable->plan, data);
+    if (status == SP_OK) status = sp__parts_run_body(parts, model->graph->main, entry);
+    else sp__plan_cache_release(&model->plans, entry);
     if (status == SP_OK) status = describe_outputs(parts);
     if (status != SP_OK) {
         sp__parts_free(parts);

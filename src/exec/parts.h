@@ -13,7 +13,7 @@ typedef struct sp_parts sp_parts;
 /* Computes all outputs. `place` holds the model's first plan, which is partial; its use ends here,
  * also on an error. `data` are the addresses of its inputs. Without a stream: here and now.
  * Errors: as a run's; SP_CLOSED when the device is closed meanwhile. */
-sp_status sp__parts_run(sp_rt_model *model, sp_plan_place *place, const void *const *data,
+sp_status sp__parts_run(sp_rt_model *model, sp_plan_entry *entry, const void *const *data,
                         const sp_stream_ref *stream, sp_parts **out);
 void sp__parts_free(sp_parts *parts);
 

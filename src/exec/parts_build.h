@@ -22,7 +22,7 @@ sp_status sp__parts_check(const sp_parts *parts);
 
 /* Computes the outputs of a body whose inputs, and what it captures, are there. `first` is the plan
  * to begin with, whose use ends here, or NULL. */
-sp_status sp__parts_run_body(sp_parts *parts, const sp_graph_body *body, sp_plan_place *first);
+sp_status sp__parts_run_body(sp_parts *parts, const sp_graph_body *body, sp_plan_entry *first);
 
 /* The value, which is there; its node has been a stop. */
 sp_status sp__parts_look(const sp_parts *parts, uint32_t index, sp_part_value *out);

@@ -21,34 +21,34 @@ struct sp_plan_building {
 
 /* ---- use ---- */
 
-/* Uses the place's plan, whichever it is, if there is one. */
-static bool hold(sp_plan_place *place)
+/* Uses the entry's plan, whichever it is, if there is one. */
+static bool hold(sp_plan_entry *entry)
 {
-    uint64_t word = sp_load_relaxed(&place->word);
+    uint64_t word = sp_load_relaxed(&entry->word);
     do {
         if ((word & IS_LIVE) == 0) return false;
         /* Pairs with the release in publish_locked: the plan and its key are complete. */
-    } while (!sp_cas_acquire(&place->word, &word, word + 1));
-    sp_tsan_acquire(&place->word);
+    } while (!sp_cas_acquire(&entry->word, &word, word + 1));
+    sp_tsan_acquire(&entry->word);
     return true;
 }
 
-static void private_free(sp_plan_place *place)
+static void private_free(sp_plan_entry *entry)
 {
-    if (place->executable != NULL) sp__executable_destroy(place->executable);
-    sp_free(place->words);
-    sp_free(place);
+    if (entry->executable != NULL) sp__executable_destroy(entry->executable);
+    sp_free(entry->words);
+    sp_free(entry);
 }
 
-void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place)
+void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry)
 {
-    if (SP_UNLIKELY(place->is_private)) {
-        private_free(place);
+    if (SP_UNLIKELY(entry->is_private)) {
+        private_free(entry);
         return;
     }
-    sp_tsan_release(&place->word);
+    sp_tsan_release(&entry->word);
     /* Publishes what the user did with the plan to whoever ends its life; see also `waiting`. */
-    const uint64_t before = sp_fetch_sub_seq_cst(&place->word, (uint64_t)1);
+    const uint64_t before = sp_fetch_sub_seq_cst(&entry->word, (uint64_t)1);
     const bool is_last = before == (IS_LIVE | 1);
     if (SP_LIKELY(!is_last || sp_load_seq_cst(&cache->waiting) == 0)) return;
     if (SP_PLANTED(quiet_drop)) return;
@@ -63,48 +63,48 @@ void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place)
 static sp_atomic_u64 newest_era;
 
 /* One write an era, so that threads do not take the line from each other. */
-static void note_use(sp_plan_place *place)
+static void note_use(sp_plan_entry *entry)
 {
     const uint64_t era = sp_load_relaxed(&newest_era);
-    if (sp_load_relaxed(&place->last_use) != era) sp_store_relaxed(&place->last_use, era);
+    if (sp_load_relaxed(&entry->last_use) != era) sp_store_relaxed(&entry->last_use, era);
 }
 
 /* Place number `step` on the way of a search that begins where the key's hash says. */
 static uint32_t place_of(const sp_plan_cache *cache, const sp_plan_key *key, uint32_t step)
 {
-    return (uint32_t)((key->hash + step) % cache->place_count);
+    return (uint32_t)((key->hash + step) % cache->entry_count);
 }
 
 /* The key's plan, in use by the caller now, or NULL. */
-static sp_plan_place *look_up(sp_plan_cache *cache, const sp_plan_key *key)
+static sp_plan_entry *look_up(sp_plan_cache *cache, const sp_plan_key *key)
 {
-    for (uint32_t i = 0; i < cache->place_count; i++) {
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
         const uint32_t at = place_of(cache, key, i);
-        sp_plan_place *place = &cache->places[at];
-        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !hold(place)) continue;
-        if (sp__plan_key_is(key, place->words, place->word_count)) {
-            note_use(place);
-            return place;
+        sp_plan_entry *entry = &cache->entries[at];
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !hold(entry)) continue;
+        if (sp__plan_key_is(key, entry->words, entry->word_count)) {
+            note_use(entry);
+            return entry;
         }
-        sp__plan_cache_drop(cache, place); /* of another life, or of a key with this hash */
+        sp__plan_cache_release(cache, entry); /* of another life, or of a key with this hash */
     }
     return NULL;
 }
 
 /* The same under the lock, where plans keep their places: so no other plan is used meanwhile, whose
  * drop might want the lock. */
-static sp_plan_place *look_up_locked(sp_plan_cache *cache, const sp_plan_key *key)
+static sp_plan_entry *look_up_locked(sp_plan_cache *cache, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
-    for (uint32_t i = 0; i < cache->place_count; i++) {
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
         const uint32_t at = place_of(cache, key, i);
-        sp_plan_place *place = &cache->places[at];
+        sp_plan_entry *entry = &cache->entries[at];
         if (sp_load_relaxed(&cache->hashes[at]) != key->hash) continue;
-        if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
-        if (!sp__plan_key_is(key, place->words, place->word_count)) continue;
-        (void)hold(place); /* it is live */
-        note_use(place);
-        return place;
+        if ((sp_load_relaxed(&entry->word) & IS_LIVE) == 0) continue;
+        if (!sp__plan_key_is(key, entry->words, entry->word_count)) continue;
+        (void)hold(entry); /* it is live */
+        note_use(entry);
+        return entry;
     }
     return NULL;
 }
@@ -123,70 +123,70 @@ static void leavings_free(const leavings *left)
     sp_free(left->words);
 }
 
-static sp_plan_place *empty_place_locked(sp_plan_cache *cache, const sp_plan_key *key)
+static sp_plan_entry *free_entry_locked(sp_plan_cache *cache, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
-    for (uint32_t i = 0; i < cache->place_count; i++) {
-        sp_plan_place *place = &cache->places[place_of(cache, key, i)];
-        if (!place->is_reserved && sp_load_relaxed(&place->word) == 0) return place;
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        sp_plan_entry *entry = &cache->entries[place_of(cache, key, i)];
+        if (!entry->is_reserved && sp_load_relaxed(&entry->word) == 0) return entry;
     }
     return NULL;
 }
 
-static bool is_idle(const sp_plan_place *place)
+static bool is_idle(const sp_plan_entry *entry)
 {
     /* Sequentially consistent: see `waiting`. */
-    const uint64_t word = sp_load_seq_cst(&place->word);
+    const uint64_t word = sp_load_seq_cst(&entry->word);
     return SP_PLANTED(evict_in_use) ? word != 0 : word == IS_LIVE;
 }
 
 /* Ends the life of a plan, unless somebody has begun to use it. */
-static bool evict_locked(sp_plan_cache *cache, sp_plan_place *place, leavings *left)
+static bool evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, leavings *left)
     SP_REQUIRES(&cache->lock)
 {
-    uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&place->word) : IS_LIVE;
+    uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&entry->word) : IS_LIVE;
     /* Acquire: the drop of the last user. */
-    if (!sp_cas_acquire(&place->word, &word, 0)) return false;
-    sp_tsan_acquire(&place->word);
-    *left = (leavings){place->executable, place->words};
-    place->executable = NULL;
-    place->words = NULL;
-    sp_store_relaxed(&cache->hashes[place - cache->places], 0);
+    if (!sp_cas_acquire(&entry->word, &word, 0)) return false;
+    sp_tsan_acquire(&entry->word);
+    *left = (leavings){entry->executable, entry->words};
+    entry->executable = NULL;
+    entry->words = NULL;
+    sp_store_relaxed(&cache->hashes[entry - cache->entries], 0);
     sp_fetch_sub_relaxed(&cache->plan_count, 1);
     sp_fetch_add_relaxed(&cache->evictions, (uint64_t)1);
     return true;
 }
 
-static sp_plan_place *oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cache->lock)
+static sp_plan_entry *oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cache->lock)
 {
-    sp_plan_place *oldest = NULL;
+    sp_plan_entry *oldest = NULL;
     uint64_t oldest_use = UINT64_MAX;
-    for (uint32_t i = 0; i < cache->place_count; i++) {
-        sp_plan_place *place = &cache->places[i];
-        const uint64_t use = sp_load_relaxed(&place->last_use);
-        if (place->is_reserved || use >= oldest_use || !is_idle(place)) continue;
-        oldest = place;
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        sp_plan_entry *entry = &cache->entries[i];
+        const uint64_t use = sp_load_relaxed(&entry->last_use);
+        if (entry->is_reserved || use >= oldest_use || !is_idle(entry)) continue;
+        oldest = entry;
         oldest_use = use;
     }
     return oldest;
 }
 
 /* The place of a plan that nobody uses and whose life has ended here, or NULL. */
-static sp_plan_place *victim_locked(sp_plan_cache *cache, leavings *left) SP_REQUIRES(&cache->lock)
+static sp_plan_entry *victim_locked(sp_plan_cache *cache, leavings *left) SP_REQUIRES(&cache->lock)
 {
     for (;;) {
-        sp_plan_place *place = oldest_idle_locked(cache);
-        if (place == NULL || evict_locked(cache, place, left)) return place;
+        sp_plan_entry *entry = oldest_idle_locked(cache);
+        if (entry == NULL || evict_locked(cache, entry, left)) return entry;
     }
 }
 
-static sp_plan_place *reserve_locked(sp_plan_cache *cache, const sp_plan_key *key, leavings *left)
+static sp_plan_entry *reserve_locked(sp_plan_cache *cache, const sp_plan_key *key, leavings *left)
     SP_REQUIRES(&cache->lock)
 {
-    sp_plan_place *place = empty_place_locked(cache, key);
-    if (place == NULL) place = victim_locked(cache, left);
-    if (place != NULL) place->is_reserved = true;
-    return place;
+    sp_plan_entry *entry = free_entry_locked(cache, key);
+    if (entry == NULL) entry = victim_locked(cache, left);
+    if (entry != NULL) entry->is_reserved = true;
+    return entry;
 }
 
 /* ---- builds ---- */
@@ -204,9 +204,9 @@ static bool is_building_locked(sp_plan_cache *cache, const sp_plan_key *key)
 static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mine)
     SP_REQUIRES(&cache->lock)
 {
-    sp_plan_building **place = &cache->building;
-    while (*place != mine) place = &(*place)->next;
-    *place = mine->next;
+    sp_plan_building **entry = &cache->building;
+    while (*entry != mine) entry = &(*entry)->next;
+    *entry = mine->next;
 }
 
 /* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would take more than it may. */
@@ -222,58 +222,58 @@ static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *requ
 /* Outside of every lock: a build takes long, and builds of other keys go on beside it. What it
  * makes stands in the place, which is the builder's alone. */
 static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, const sp_plan_key *key,
-                       bool may_wait, sp_plan_place *place)
+                       bool may_wait, sp_plan_entry *entry)
 {
     sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
-    const size_t bytes = key->count * sizeof *place->words;
+    const size_t bytes = key->count * sizeof *entry->words;
     const sp_graph_plan *plan;
     SP_TRY(compile(cache, request, &plan));
-    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, &place->executable));
-    place->word_count = key->count;
-    place->words = sp_malloc(bytes);
-    if (place->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
-    memcpy(place->words, key->words, bytes);
-    SP_TRY(sp__executable_pack(place->executable, cache->packed, may_wait));
-    return sp__executable_prepare(place->executable);
+    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, &entry->executable));
+    entry->word_count = key->count;
+    entry->words = sp_malloc(bytes);
+    if (entry->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
+    memcpy(entry->words, key->words, bytes);
+    SP_TRY(sp__executable_pack(entry->executable, cache->packed, may_wait));
+    return sp__executable_prepare(entry->executable);
 }
 
 /* What there is of it goes, if the build failed. */
 static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
-                                const sp_plan_key *key, bool may_wait, sp_plan_place *place)
+                                const sp_plan_key *key, bool may_wait, sp_plan_entry *entry)
 {
-    const sp_status status = build(cache, request, key, may_wait, place);
+    const sp_status status = build(cache, request, key, may_wait, entry);
     if (status == SP_OK) return SP_OK;
-    const leavings left = {place->executable, place->words};
-    place->executable = NULL;
-    place->words = NULL;
+    const leavings left = {entry->executable, entry->words};
+    entry->executable = NULL;
+    entry->words = NULL;
     leavings_free(&left);
     return status;
 }
 
-static void publish_locked(sp_plan_cache *cache, sp_plan_place *place, const sp_plan_key *key)
+static void publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
-    sp_store_relaxed(&place->last_use, sp_fetch_add_relaxed(&newest_era, (uint64_t)1));
-    sp_store_relaxed(&cache->hashes[place - cache->places], key->hash);
-    sp_tsan_release(&place->word);
-    sp_store_release(&place->word, IS_LIVE | 1); /* in use by its builder */
-    sp_store_relaxed(&cache->newest, place);
+    sp_store_relaxed(&entry->last_use, sp_fetch_add_relaxed(&newest_era, (uint64_t)1));
+    sp_store_relaxed(&cache->hashes[entry - cache->entries], key->hash);
+    sp_tsan_release(&entry->word);
+    sp_store_release(&entry->word, IS_LIVE | 1); /* in use by its builder */
+    sp_store_relaxed(&cache->newest, entry);
     sp_fetch_add_relaxed(&cache->plan_count, 1);
 }
 
 static sp_status build_private(sp_plan_cache *cache, const sp_plan_request *request,
-                               const sp_plan_key *key, sp_plan_place **out)
+                               const sp_plan_key *key, sp_plan_entry **out)
 {
-    sp_plan_place *place = sp_aligned_malloc(_Alignof(sp_plan_place), sizeof *place);
-    if (place == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    memset(place, 0, sizeof *place);
-    place->is_private = true;
-    const sp_status status = build_or_clear(cache, request, key, false, place);
+    sp_plan_entry *entry = sp_aligned_malloc(_Alignof(sp_plan_entry), sizeof *entry);
+    if (entry == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    memset(entry, 0, sizeof *entry);
+    entry->is_private = true;
+    const sp_status status = build_or_clear(cache, request, key, false, entry);
     if (status != SP_OK) {
-        private_free(place);
+        private_free(entry);
         return status;
     }
-    *out = place;
+    *out = entry;
     return SP_OK;
 }
 
@@ -281,11 +281,11 @@ static sp_status build_private(sp_plan_cache *cache, const sp_plan_request *requ
 
 /* Until the key's plan is there, or the caller is to build it in *place; NULL for both if there is
  * no place and the caller must not wait for one. */
-static sp_plan_place *find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
-                                  sp_plan_place **place, leavings *left) SP_REQUIRES(&cache->lock)
+static sp_plan_entry *find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
+                                  sp_plan_entry **entry, leavings *left) SP_REQUIRES(&cache->lock)
 {
-    sp_plan_place *found = NULL;
-    *place = NULL;
+    sp_plan_entry *found = NULL;
+    *entry = NULL;
     for (;;) {
         if (!SP_PLANTED(build_twice)) {
             found = look_up_locked(cache, key);
@@ -296,13 +296,13 @@ static sp_plan_place *find_locked(sp_plan_cache *cache, const sp_plan_key *key, 
                 continue;
             }
         }
-        *place = reserve_locked(cache, key, left);
-        if (*place != NULL || !may_wait) break;
+        *entry = reserve_locked(cache, key, left);
+        if (*entry != NULL || !may_wait) break;
         sp_fetch_add_seq_cst(&cache->waiting, 1);
-        *place = reserve_locked(cache, key, left);
-        if (*place == NULL) sp_cond_wait(&cache->changed, &cache->lock);
+        *entry = reserve_locked(cache, key, left);
+        if (*entry == NULL) sp_cond_wait(&cache->changed, &cache->lock);
         sp_fetch_sub_relaxed(&cache->waiting, 1);
-        if (*place != NULL) break;
+        if (*entry != NULL) break;
     }
     return found;
 }
@@ -317,41 +317,41 @@ static void log_plan(const sp_plan_cache *cache, const sp_graph_plan *plan, bool
 
 static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_request *request,
                                            const sp_plan_key *key, bool may_wait,
-                                           sp_plan_place **out)
+                                           sp_plan_entry **out)
 {
     sp_plan_building mine = {.key = key};
     leavings left = {0};
-    sp_plan_place *place;
+    sp_plan_entry *entry;
     sp_mutex_lock(&cache->lock);
-    *out = find_locked(cache, key, may_wait, &place, &left);
-    if (place != NULL) {
+    *out = find_locked(cache, key, may_wait, &entry, &left);
+    if (entry != NULL) {
         mine.next = cache->building;
         cache->building = &mine;
     }
     sp_mutex_unlock(&cache->lock);
     if (*out != NULL) return SP_OK;
-    if (place == NULL) return build_private(cache, request, key, out);
+    if (entry == NULL) return build_private(cache, request, key, out);
 
     const bool has_evicted = left.executable != NULL;
     leavings_free(&left);
     sp_delay_point();
-    const sp_status status = build_or_clear(cache, request, key, may_wait, place);
+    const sp_status status = build_or_clear(cache, request, key, may_wait, entry);
 
     sp_mutex_lock(&cache->lock);
     end_building_locked(cache, &mine);
-    place->is_reserved = false;
-    if (status == SP_OK) publish_locked(cache, place, key);
+    entry->is_reserved = false;
+    if (status == SP_OK) publish_locked(cache, entry, key);
     if (status == SP_OK || !SP_PLANTED(quiet_failure)) sp_cond_broadcast(&cache->changed);
     sp_mutex_unlock(&cache->lock);
     if (status != SP_OK) return status;
-    sp__executable_preallocate(place->executable); /* in use already: others may end them again */
-    *out = place;
-    log_plan(cache, place->executable->plan, has_evicted);
+    sp__executable_preallocate(entry->executable); /* in use already: others may end them again */
+    *out = entry;
+    log_plan(cache, entry->executable->plan, has_evicted);
     return SP_OK;
 }
 
-sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request, bool may_wait,
-                              sp_plan_place **out)
+sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *request,
+                                 bool may_wait, sp_plan_entry **out)
 {
     sp_plan_key key;
     SP_TRY(sp__plan_key_make(&key, request));
@@ -367,13 +367,13 @@ sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *reque
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache)
 {
     sp_mutex_lock(&cache->lock);
-    const sp_plan_place *place = oldest_idle_locked(cache);
-    const uint64_t use = place != NULL ? sp_load_relaxed(&place->last_use) : UINT64_MAX;
+    const sp_plan_entry *entry = oldest_idle_locked(cache);
+    const uint64_t use = entry != NULL ? sp_load_relaxed(&entry->last_use) : UINT64_MAX;
     sp_mutex_unlock(&cache->lock);
     return use;
 }
 
-bool sp__plan_cache_give_plan(sp_plan_cache *cache)
+bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache)
 {
     leavings left = {0};
     sp_mutex_lock(&cache->lock);
@@ -390,11 +390,11 @@ bool sp__plan_cache_give_plan(sp_plan_cache *cache)
 bool sp__plan_cache_reclaim_context(sp_plan_cache *cache)
 {
     bool is_given = false;
-    for (uint32_t i = 0; i < cache->place_count && !is_given; i++) {
-        sp_plan_place *place = &cache->places[i];
-        if (!hold(place)) continue;
-        is_given = sp__executable_reclaim_context(place->executable);
-        sp__plan_cache_drop(cache, place);
+    for (uint32_t i = 0; i < cache->entry_count && !is_given; i++) {
+        sp_plan_entry *entry = &cache->entries[i];
+        if (!hold(entry)) continue;
+        is_given = sp__executable_reclaim_context(entry->executable);
+        sp__plan_cache_release(cache, entry);
     }
     return is_given;
 }
@@ -402,44 +402,44 @@ bool sp__plan_cache_reclaim_context(sp_plan_cache *cache)
 /* ---- life ---- */
 
 sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
-                              const sp_memory *weights, uint32_t place_count)
+                              const sp_memory *weights, uint32_t entry_count)
 {
     cache->graph = graph;
     cache->device = device;
     cache->weights = weights;
-    cache->place_count = place_count;
+    cache->entry_count = entry_count;
     sp_mutex_init(&cache->lock, SP_LOCK_PLAN_CACHE);
     sp_cond_init(&cache->changed);
-    const size_t bytes = place_count * sizeof *cache->places;
-    cache->places = sp_aligned_malloc(_Alignof(sp_plan_place), bytes);
-    cache->hashes = sp_calloc(place_count, sizeof *cache->hashes);
-    if (cache->places == NULL || cache->hashes == NULL) {
+    const size_t bytes = entry_count * sizeof *cache->entries;
+    cache->entries = sp_aligned_malloc(_Alignof(sp_plan_entry), bytes);
+    cache->hashes = sp_calloc(entry_count, sizeof *cache->hashes);
+    if (cache->entries == NULL || cache->hashes == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model's plans");
     }
-    memset(cache->places, 0, bytes);
+    memset(cache->entries, 0, bytes);
     return SP_OK;
 }
 
 void sp__plan_cache_deinit(sp_plan_cache *cache)
 {
     /* With no places, or no hashes, no plan was ever made. */
-    const uint32_t count = cache->hashes != NULL && cache->places != NULL ? cache->place_count : 0;
+    const uint32_t count = cache->hashes != NULL && cache->entries != NULL ? cache->entry_count : 0;
     for (uint32_t i = 0; i < count; i++) {
-        const sp_plan_place *place = &cache->places[i];
-        SP_ASSERT((sp_load_relaxed(&place->word) & ~IS_LIVE) == 0);
-        leavings_free(&(leavings){place->executable, place->words});
+        const sp_plan_entry *entry = &cache->entries[i];
+        SP_ASSERT((sp_load_relaxed(&entry->word) & ~IS_LIVE) == 0);
+        leavings_free(&(leavings){entry->executable, entry->words});
     }
-    sp_free(cache->places);
+    sp_free(cache->entries);
     sp_free(cache->hashes);
     if (cache->graph == NULL) return; /* never initialised */
     sp_cond_deinit(&cache->changed);
     sp_mutex_deinit(&cache->lock);
 }
 
-sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache)
+sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache)
 {
-    sp_plan_place *place = sp_load_relaxed(&cache->newest);
-    return place != NULL && hold(place) ? place : NULL;
+    sp_plan_entry *entry = sp_load_relaxed(&cache->newest);
+    return entry != NULL && hold(entry) ? entry : NULL;
 }
 
 uint32_t sp__plan_cache_context_count(sp_plan_cache *cache)
@@ -447,10 +447,10 @@ uint32_t sp__plan_cache_context_count(sp_plan_cache *cache)
     uint32_t count = 0;
     /* Uses none, since a plan in use gives nothing up. */
     sp_mutex_lock(&cache->lock);
-    for (uint32_t i = 0; i < cache->place_count; i++) {
-        const sp_plan_place *place = &cache->places[i];
-        if ((sp_load_relaxed(&place->word) & IS_LIVE) == 0) continue;
-        count += sp_load_relaxed(&place->executable->context_count);
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        const sp_plan_entry *entry = &cache->entries[i];
+        if ((sp_load_relaxed(&entry->word) & IS_LIVE) == 0) continue;
+        count += sp_load_relaxed(&entry->executable->context_count);
     }
     sp_mutex_unlock(&cache->lock);
     return count;

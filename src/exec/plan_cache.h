@@ -3,12 +3,12 @@
  * miss builds once, however many threads ask for the key at the same time: the others wait for the
  * builder. A build that fails leaves nothing behind and is tried again by the next who asks.
  *
- * A plan is used between find and drop, and stays while it is used. A new plan takes the place of
+ * A plan is used between find and drop, and stays while it is used. A new plan replaces
  * the one that was not used for longest, counted in eras, which are builds of all caches: uses
  * write nothing but the first one after a build. If all are in use, the builder waits until one is
  * not; a caller who must not wait for other runs gets a plan of its own.
  *
- *     place->word = is_live:1 | users:63
+ *     entry->word = is_live:1 | users:63
  *
  *     is_live            the plan and its key are complete, and constant
  *     users > 0          it stays live
@@ -23,7 +23,7 @@
 
 #define SP_PLAN_CACHE_MOST 4096
 
-typedef struct sp_plan_place {
+typedef struct sp_plan_entry {
     /* As above. Release when a life begins: pairs with the acquire of whoever uses the plan. */
     SP_CACHE_ALIGNED sp_atomic_u64 word;
     sp_atomic_u64 last_use; /* the era then; relaxed, a hint for the choice of victims */
@@ -32,7 +32,7 @@ typedef struct sp_plan_place {
     sp_executable *executable;
     uint32_t word_count;
     uint64_t *words; /* of the key */
-} sp_plan_place;
+} sp_plan_entry;
 
 typedef struct sp_plan_building sp_plan_building;
 
@@ -42,46 +42,46 @@ typedef struct sp_plan_cache {
     const sp_memory *weights;
     sp_packed_weights *packed; /* the model's; may be NULL if no plan has packings */
     uint64_t max_run_bytes;    /* no plan is kept whose run would take more; 0: any number */
-    uint32_t place_count;
-    sp_plan_place *places;
-    /* Hash of the plan in each place, or 0. Written under the lock, by look-ups only compared:
-     * relaxed, since a place's word and key decide. */
+    uint32_t entry_count;
+    sp_plan_entry *entries;
+    /* Hash of the plan in each entry, or 0. Written under the lock, by look-ups only compared:
+     * relaxed, since an entry's word and key decide. */
     sp_atomic_u64 *hashes;
     sp_mutex lock;
     sp_cond changed; /* a build has ended, or a plan that somebody waits for is not used any more */
     sp_plan_building *building SP_GUARDED_BY(lock);
-    /* Builders that wait for a place. Raised, under the lock, before they look at the places'
+    /* Builders that wait for an entry. Raised, under the lock, before they look at the places'
      * words; read after a word was lowered: sequentially consistent on both sides, so one sees the
      * other. */
     sp_atomic_u32 waiting;
     sp_atomic_u32 plan_count;
-    /* Of the plan that was built last, for figures. Relaxed: the place's word decides. */
-    SP_ATOMIC(sp_plan_place *) newest;
+    /* Of the plan that was built last, for figures. Relaxed: the entry's word decides. */
+    SP_ATOMIC(sp_plan_entry *) newest;
     sp_atomic_u64 build_count; /* builds that were begun; for information */
     sp_atomic_u64 evictions;   /* plans that gave way to others; for information */
 } sp_plan_cache;
 
 /* For at most `place_count` plans, 1 to SP_PLAN_CACHE_MOST. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
-                              const sp_memory *weights, uint32_t place_count);
+                              const sp_memory *weights, uint32_t entry_count);
 /* No plan is in use. A cache whose init failed, and a zeroed one, are fine. */
 void sp__plan_cache_deinit(sp_plan_cache *cache);
 
 /* The executable for these inputs, in use from now on. `may_wait` is false for callers that must
  * not wait for other runs. */
-sp_status sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_request *request, bool may_wait,
-                              sp_plan_place **out);
+sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *request,
+                                 bool may_wait, sp_plan_entry **out);
 /* The caller does not use it any more. */
-void sp__plan_cache_drop(sp_plan_cache *cache, sp_plan_place *place);
+void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry);
 
 /* The plan that was built last, in use from now on; NULL if it is not kept. */
-sp_plan_place *sp__plan_cache_newest(sp_plan_cache *cache);
+sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache);
 
 /* For who needs memory. The last use of the plan that was not used for longest and is not in use;
  * UINT64_MAX if there is none. */
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache);
 /* Ends that plan's life; a context that no run of a plan in use has. False: there is none. */
-bool sp__plan_cache_give_plan(sp_plan_cache *cache);
+bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache);
 bool sp__plan_cache_reclaim_context(sp_plan_cache *cache);
 
 /* contexts of all plans. */

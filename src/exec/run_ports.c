@@ -77,10 +77,10 @@ static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tens
     return SP_OK;
 }
 
-static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor, uint32_t place,
+static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor, uint32_t position,
                             bool needs_data, sp_run_ports *ports)
 {
-    uint32_t index = place;
+    uint32_t index = position;
     if (tensor->name != NULL) {
         index = sp__graph_port_find(graph->inputs, graph->input_count, tensor->name);
         if (index >= graph->input_count) return take_override(graph, tensor, needs_data, ports);
@@ -88,8 +88,8 @@ static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor,
     if (index >= graph->input_count) {
         return sp__fail(SP_MISMATCH,
                         "the model has %u inputs; a tensor without a name stands at "
-                        "place %u",
-                        graph->input_count, place);
+                        "position %u",
+                        graph->input_count, position);
     }
     const char *name = graph->inputs[index].name;
     if (ports->is_given[index]) return sp__fail(SP_INVALID, "input '%s' was given twice", name);
@@ -121,21 +121,21 @@ sp_status sp__run_ports_take_inputs(const sp_graph *graph, const sp_host_tensor 
 }
 
 sp_status sp__run_ports_find_plan(sp_plan_cache *plans, const sp_run_ports *ports, bool may_wait,
-                                  sp_plan_place **out)
+                                  sp_plan_entry **out)
 {
     const sp_plan_request request = {.inputs = ports->inputs,
                                      .input_count = plans->graph->input_count,
                                      .overrides = ports->overrides,
                                      .override_count = ports->override_count};
-    return sp__plan_cache_find(plans, &request, may_wait, out);
+    return sp__plan_cache_acquire(plans, &request, may_wait, out);
 }
 
 /* ---- outputs ---- */
 
 sp_status sp__run_ports_output_index(const sp_graph *graph, const sp_host_tensor *tensor,
-                                     uint32_t place, uint32_t *index)
+                                     uint32_t position, uint32_t *index)
 {
-    *index = place;
+    *index = position;
     if (tensor->name != NULL) {
         *index = sp__graph_port_find(graph->outputs, graph->output_count, tensor->name);
     }
@@ -145,8 +145,8 @@ sp_status sp__run_ports_output_index(const sp_graph *graph, const sp_host_tensor
     }
     return sp__fail(SP_MISMATCH,
                     "the model has %u outputs; a tensor without a name stands at "
-                    "place %u",
-                    graph->output_count, place);
+                    "position %u",
+                    graph->output_count, position);
 }
 
 static void describe_output(const sp_plan_tensor *from, sp_host_tensor *to)

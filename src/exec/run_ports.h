@@ -27,7 +27,7 @@ sp_status sp__run_ports_take_inputs(const sp_graph *graph, const sp_host_tensor 
 
 /* The plan for the inputs, in use from now on. */
 sp_status sp__run_ports_find_plan(sp_plan_cache *plans, const sp_run_ports *ports, bool may_wait,
-                                  sp_plan_place **out);
+                                  sp_plan_entry **out);
 
 /* Where the plan writes; NULL for outputs that are left out. */
 sp_status sp__run_ports_take_outputs(const sp_graph_plan *plan, const sp_host_tensor *outputs,
@@ -35,7 +35,7 @@ sp_status sp__run_ports_take_outputs(const sp_graph_plan *plan, const sp_host_te
 
 /* Which output the tensor at `place` of the caller's array is. */
 sp_status sp__run_ports_output_index(const sp_graph *graph, const sp_host_tensor *tensor,
-                                     uint32_t place, uint32_t *index);
+                                     uint32_t position, uint32_t *index);
 
 /* Fills in dtype, rank, shape and bytes. */
 void sp__run_ports_describe(const sp_graph_plan *plan, sp_host_tensor *outputs, uint32_t count);

@@ -49,7 +49,7 @@ static void end_run(sp_rt_future *run, sp_resume_list *ready)
     }
     if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
     if (run->has_queue) sp__run_queue_give(model->device, run->queue);
-    sp__plan_cache_drop(&model->plans, run->place);
+    sp__plan_cache_release(&model->plans, run->plan_entry);
     free_ports(run);
     sp__run_slots_retire(run->slots);
     if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_release(run->slots));
@@ -65,7 +65,7 @@ static void run_is_through(sp_waiter *waiter);
 static bool launch(sp_rt_future *run)
 {
     sp_rt_model *model = run->model;
-    const sp_executable *executable = run->place->executable;
+    const sp_executable *executable = run->plan_entry->executable;
     sp__model_count_in(model);
     run->is_counted = true;
     run->queue = sp__run_queue_take(model->device);
@@ -95,8 +95,8 @@ static bool fail_run(sp_rt_future *run, sp_status status)
  * context that came with the plan is idle. */
 static sp_status acquire_context(sp_rt_future *run, sp_exec_context **out)
 {
-    sp_executable *executable = run->place->executable;
-    if (run->place->is_private) return sp__exec_context_acquire(executable, false, out);
+    sp_executable *executable = run->plan_entry->executable;
+    if (run->plan_entry->is_private) return sp__exec_context_acquire(executable, false, out);
     return sp__exec_context_acquire_or_queue(executable, &run->wait_entry, out);
 }
 
@@ -152,7 +152,7 @@ static void run_is_through(sp_waiter *waiter)
 
 static sp_status run_here(sp_rt_future *run)
 {
-    SP_TRY(sp__exec_context_acquire(run->place->executable, false, &run->context));
+    SP_TRY(sp__exec_context_acquire(run->plan_entry->executable, false, &run->context));
     SP_TRY(sp__exec_context_cover_unrequested(run->context, false, run->outputs));
     sp__model_count_in(run->model);
     run->is_counted = true;
@@ -173,7 +173,7 @@ void sp__submitted_hurry(sp_rt_future *run)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     if (run->has_slot) {
-        sp__exec_context_dequeue(run->place->executable, &run->wait_entry);
+        sp__exec_context_dequeue(run->plan_entry->executable, &run->wait_entry);
         note_no_memory(run);
     } else {
         sp__run_slots_dequeue(run->slots, &run->wait_entry);
@@ -228,10 +228,10 @@ sp_status sp__submitted_make(sp_rt_device *device, const sp_executable *executab
     return status;
 }
 
-sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_place *place)
+sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *plan_entry)
 {
     run->model = model;
-    run->place = place;
+    run->plan_entry = plan_entry;
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
     sp__object_hold(&model->object);
     const sp_future handle = sp__future_publish(run);

@@ -12,7 +12,7 @@
 sp_status sp__submitted_make(sp_rt_device *device, const sp_executable *executable,
                              const sp_run_ports *ports, sp_rt_future **out);
 /* From now on the run has a hold on the model, and the plan. It is started, or in line. */
-sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_place *place);
+sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *entry);
 
 /* For a wait inside a host function or callback. A run that stands in line for a slot is computed
  * now; one that waits for memory fails with SP_OUT_OF_MEMORY: those in front of it may be waiting

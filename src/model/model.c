@@ -117,12 +117,12 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .part_count = sp_load_relaxed(&model->last_parts),
         .packed_bytes = sp_load_relaxed(&model->packed.bytes),
     };
-    sp_plan_place *newest = sp__plan_cache_newest(&model->plans);
+    sp_plan_entry *newest = sp__plan_cache_acquire_newest(&model->plans);
     if (newest != NULL) {
         out->step_count = newest->executable->plan->step_count;
         out->cpu_step_count = newest->executable->segments.fallback_step_count;
         out->segment_count = newest->executable->segments.count;
-        sp__plan_cache_drop(&model->plans, newest);
+        sp__plan_cache_release(&model->plans, newest);
     }
     sp__model_drop(model);
     return SP_OK;
@@ -130,14 +130,14 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
 
 static bool get_cpu_op(sp_plan_cache *plans, uint32_t index, sp_model_cpu_op *out)
 {
-    sp_plan_place *newest = sp__plan_cache_newest(plans);
+    sp_plan_entry *newest = sp__plan_cache_acquire_newest(plans);
     if (newest == NULL) return false;
     const sp_executable *executable = newest->executable;
     const char *name;
     const bool is_found = sp__segments_fallback_op(&executable->segments, executable->plan, index,
                                                    &name, &out->step_count);
     if (is_found) snprintf(out->name, sizeof out->name, "%s", name);
-    sp__plan_cache_drop(plans, newest);
+    sp__plan_cache_release(plans, newest);
     return is_found;
 }
 

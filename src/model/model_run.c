@@ -30,18 +30,18 @@ static sp_status check_names(const sp_graph *graph, const sp_host_tensor *output
 
 /* Where one plan is not enough: how large the outputs are is known at the end. The place's use ends
  * here. `is_run` is false for who only asks for the outputs' shapes. */
-static SP_NOINLINE sp_status run_parts(sp_rt_model *model, sp_plan_place *place,
+static SP_NOINLINE sp_status run_parts(sp_rt_model *model, sp_plan_entry *entry,
                                        sp_run_ports *ports, const sp_stream_ref *stream,
                                        sp_host_tensor *outputs, uint32_t output_count, bool is_run)
 {
     sp_parts *parts;
     sp_status status = check_names(model->graph, outputs, output_count);
     if (status != SP_OK) {
-        sp__plan_cache_drop(&model->plans, place);
+        sp__plan_cache_release(&model->plans, entry);
         return status;
     }
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
-    SP_TRY(sp__parts_run(model, place, ports->data, stream, &parts));
+    SP_TRY(sp__parts_run(model, entry, ports->data, stream, &parts));
     const sp_graph_plan *made = sp__parts_made(parts);
     if (is_run) status = sp__run_ports_take_outputs(made, outputs, output_count, ports);
     if (is_run && status == SP_OK) sp__parts_copy(parts, ports->outputs);
@@ -58,19 +58,19 @@ static sp_status run_held(sp_rt_model *model, const sp_host_tensor *inputs, uint
 {
     sp_run_ports ports;
     bool is_inside;
-    sp_plan_place *place;
+    sp_plan_entry *entry;
     sp_stream_ref stream;
     SP_TRY(sp__is_inside_callback(&is_inside));
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
     if (!is_inside) SP_TRY(sp__current_stream(model->device, &stream));
-    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    if (SP_UNLIKELY(place->executable->plan->is_partial)) {
-        return run_parts(model, place, &ports, is_inside ? NULL : &stream, outputs, output_count,
+    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &entry));
+    if (SP_UNLIKELY(entry->executable->plan->is_partial)) {
+        return run_parts(model, entry, &ports, is_inside ? NULL : &stream, outputs, output_count,
                          true);
     }
-    const sp_status status = run_plan(model, place->executable, &ports, is_inside ? NULL : &stream,
+    const sp_status status = run_plan(model, entry->executable, &ports, is_inside ? NULL : &stream,
                                       outputs, output_count);
-    sp__plan_cache_drop(&model->plans, place);
+    sp__plan_cache_release(&model->plans, entry);
     return status;
 }
 
@@ -92,15 +92,15 @@ static sp_status infer_by_run(sp_rt_model *model, const sp_host_tensor *inputs,
                               uint32_t output_count)
 {
     sp_run_ports ports;
-    sp_plan_place *place;
+    sp_plan_entry *entry;
     sp_stream_ref stream;
     if (sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports) != SP_OK) {
         return sp__fail_prefix(SP_UNSUPPORTED,
                                "shapes depend on values that the model computes from all inputs: ");
     }
     if (!is_inside) SP_TRY(sp__current_stream(model->device, &stream));
-    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    return run_parts(model, place, &ports, is_inside ? NULL : &stream, outputs, output_count,
+    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &entry));
+    return run_parts(model, entry, &ports, is_inside ? NULL : &stream, outputs, output_count,
                      false);
 }
 
@@ -109,17 +109,17 @@ static sp_status infer_held(sp_rt_model *model, const sp_host_tensor *inputs, ui
 {
     sp_run_ports ports;
     bool is_inside;
-    sp_plan_place *place;
+    sp_plan_entry *entry;
     SP_TRY(check_names(model->graph, outputs, output_count));
     SP_TRY(sp__is_inside_callback(&is_inside));
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, false, &ports));
-    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    if (SP_UNLIKELY(place->executable->plan->is_partial)) {
-        sp__plan_cache_drop(&model->plans, place);
+    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &entry));
+    if (SP_UNLIKELY(entry->executable->plan->is_partial)) {
+        sp__plan_cache_release(&model->plans, entry);
         return infer_by_run(model, inputs, input_count, is_inside, outputs, output_count);
     }
-    sp__run_ports_describe(place->executable->plan, outputs, output_count);
-    sp__plan_cache_drop(&model->plans, place);
+    sp__run_ports_describe(entry->executable->plan, outputs, output_count);
+    sp__plan_cache_release(&model->plans, entry);
     return SP_OK;
 }
 
@@ -151,24 +151,24 @@ static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, u
     sp_run_ports ports;
     bool is_inside;
     sp_rt_device *device;
-    sp_plan_place *place;
+    sp_plan_entry *entry;
     SP_TRY(sp__rt_device_find(sp__rt_device_handle(model->device), &device));
     SP_TRY(sp__is_inside_callback(&is_inside));
     SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, true, &ports));
-    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &place));
-    const sp_graph_plan *plan = place->executable->plan;
+    SP_TRY(sp__run_ports_find_plan(&model->plans, &ports, !is_inside, &entry));
+    const sp_graph_plan *plan = entry->executable->plan;
     sp_status status = check_whole(plan);
     if (status == SP_OK) {
         status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);
     }
     sp_rt_future *run;
-    if (status == SP_OK) status = sp__submitted_make(device, place->executable, &ports, &run);
+    if (status == SP_OK) status = sp__submitted_make(device, entry->executable, &ports, &run);
     if (status != SP_OK) {
-        sp__plan_cache_drop(&model->plans, place);
+        sp__plan_cache_release(&model->plans, entry);
         return status;
     }
     sp__run_ports_describe(plan, outputs, output_count);
-    *out = sp__submitted_accept(run, model, place);
+    *out = sp__submitted_accept(run, model, entry);
     return SP_OK;
 }
 

@@ -195,16 +195,16 @@ TEST(contexts_of_a_plan_in_use_are_reclaimed_but_for_the_last)
     const sp_model model = small_model(&f.options);
     run_right(&f, model, 0);
     sp_rt_model *held = sp__model_hold(model);
-    sp_plan_place *place = sp__plan_cache_newest(&held->plans);
-    REQUIRE(place != NULL);
-    CHECK_EQ_U64(contexts_alive(place->executable), f.slots);
+    sp_plan_entry *entry = sp__plan_cache_acquire_newest(&held->plans);
+    REQUIRE(entry != NULL);
+    CHECK_EQ_U64(contexts_alive(entry->executable), f.slots);
     sp_storage storages[MOST_STORAGES];
     const uint32_t count = fill_up(&f, bytes / 2, storages);
     CHECK(count >= f.slots - 1);
-    REQUIRE_EQ_U64(contexts_alive(place->executable), 1);
+    REQUIRE_EQ_U64(contexts_alive(entry->executable), 1);
     run_right(&f, model, 0);
     CHECK_EQ_U64(model_info_of(model).plan_builds, 1);
-    sp__plan_cache_drop(&held->plans, place);
+    sp__plan_cache_release(&held->plans, entry);
     release_all(storages, count);
     sp__model_drop(held);
     CHECK_OK(sp_model_release(model));
@@ -295,7 +295,7 @@ TEST(a_submitted_run_waits_for_no_memory_where_it_is_started)
     held_memory held = {.f = &f, .model = small_model(&f.options)};
     run_right(&f, held.model, 0); /* the plan is there */
     sp_rt_model *model = sp__model_hold(held.model);
-    sp_plan_place *place = sp__plan_cache_newest(&model->plans); /* and stays */
+    sp_plan_entry *entry = sp__plan_cache_acquire_newest(&model->plans); /* and stays */
     hold_memory(&held, wait_until_open, bytes);
     const sp_host_tensor x = {.data = f.x,
                               .bytes = ROWS * SMALL_IN * sizeof *f.x,
@@ -310,7 +310,7 @@ TEST(a_submitted_run_waits_for_no_memory_where_it_is_started)
     sp_store_release(&held.is_open, 1);
     CHECK_OK(sp_stream_synchronize(held.stream));
     CHECK_OK(sp_future_release(future));
-    sp__plan_cache_drop(&model->plans, place);
+    sp__plan_cache_release(&model->plans, entry);
     sp__model_drop(model);
     CHECK_OK(sp_stream_release(held.stream));
     CHECK_OK(sp_model_release(held.model));

@@ -12,7 +12,7 @@
 typedef struct cache_world {
     sp_plan_cache cache;
     sp_rt_device *device;
-    sp_plan_place *found[3];
+    sp_plan_entry *found[3];
     sp_status status[3];
     sp_atomic_u32 next;
 } cache_world;
@@ -21,11 +21,11 @@ static const sp_graph_body no_nodes;
 static const sp_graph graph = {.main = &no_nodes};
 static const sp_kernel kernels_a, kernels_b;
 
-static void begin_cache(cache_world *w, uint32_t places)
+static void begin_cache(cache_world *w, uint32_t entries)
 {
     memset(w, 0, sizeof *w);
     w->device = sp__subject_bare_device();
-    SP_SCHED_ASSERT(sp__plan_cache_init(&w->cache, &graph, w->device, NULL, places) == SP_OK);
+    SP_SCHED_ASSERT(sp__plan_cache_init(&w->cache, &graph, w->device, NULL, entries) == SP_OK);
 }
 
 static void end_cache(cache_world *w)
@@ -36,15 +36,15 @@ static void end_cache(cache_world *w)
 }
 
 /* The plan for these kernels, which are its key; it must be of that key. */
-static sp_plan_place *find_plan(cache_world *w, const sp_kernel *kernels, bool may_wait,
+static sp_plan_entry *find_plan(cache_world *w, const sp_kernel *kernels, bool may_wait,
                                 sp_status *status)
 {
     const sp_plan_request request = {.kernels = kernels};
-    sp_plan_place *place;
-    *status = sp__plan_cache_find(&w->cache, &request, may_wait, &place);
+    sp_plan_entry *entry;
+    *status = sp__plan_cache_acquire(&w->cache, &request, may_wait, &entry);
     if (*status != SP_OK) return NULL;
-    SP_SCHED_ASSERT(place->executable->plan->kernels == kernels);
-    return place;
+    SP_SCHED_ASSERT(entry->executable->plan->kernels == kernels);
+    return entry;
 }
 
 /* ---- one build for a key ---- */
@@ -68,7 +68,7 @@ static void find_b(void *arg)
 static void drop_found(cache_world *w, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (w->found[i] != NULL) sp__plan_cache_drop(&w->cache, w->found[i]);
+        if (w->found[i] != NULL) sp__plan_cache_release(&w->cache, w->found[i]);
     }
 }
 
@@ -119,10 +119,10 @@ static void subject_plan_cache_retry(void *arg)
 static void use_plan(cache_world *w, const sp_kernel *kernels, bool may_wait)
 {
     sp_status status;
-    sp_plan_place *place = find_plan(w, kernels, may_wait, &status);
+    sp_plan_entry *entry = find_plan(w, kernels, may_wait, &status);
     SP_SCHED_ASSERT(status == SP_OK);
-    SP_SCHED_ASSERT(place->executable->plan->kernels == kernels); /* it has not been freed */
-    sp__plan_cache_drop(&w->cache, place);
+    SP_SCHED_ASSERT(entry->executable->plan->kernels == kernels); /* it has not been freed */
+    sp__plan_cache_release(&w->cache, entry);
 }
 
 static void use_a(void *arg)
@@ -153,7 +153,7 @@ static void subject_plan_cache_bound(void *arg)
     end_cache(&w);
 }
 
-/* Who must not wait gets a plan, whether there is a place or not. */
+/* Who must not wait gets a plan, whether there is an entry or not. */
 static void subject_plan_cache_private(void *arg)
 {
     (void)arg;
@@ -210,18 +210,18 @@ static void run_a(void *arg)
     cache_world *w = arg;
     sp_status status;
     sp_exec_context *context;
-    sp_plan_place *place = find_plan(w, &kernels_a, true, &status);
+    sp_plan_entry *entry = find_plan(w, &kernels_a, true, &status);
     SP_SCHED_ASSERT(status == SP_OK);
-    SP_SCHED_ASSERT(sp__exec_context_acquire(place->executable, true, &context) == SP_OK);
+    SP_SCHED_ASSERT(sp__exec_context_acquire(entry->executable, true, &context) == SP_OK);
     use_context(context);
-    sp__plan_cache_drop(&w->cache, place);
+    sp__plan_cache_release(&w->cache, entry);
 }
 
 static void give_way(void *arg)
 {
     cache_world *w = arg;
     sp__plan_cache_reclaim_context(&w->cache);
-    sp__plan_cache_give_plan(&w->cache);
+    sp__plan_cache_reclaim_plan(&w->cache);
 }
 
 /* A run finds a context, and its plan again, whatever is given up beside it. */
