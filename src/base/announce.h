@@ -18,8 +18,10 @@
 
 #if defined(SP_HAS_TSAN)
 #define SP_NO_TSAN __attribute__((no_sanitize("thread")))
+/* NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): TSan's names */
 void __tsan_read_range(void *address, size_t bytes);
 void __tsan_write_range(void *address, size_t bytes);
+/* NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming) */
 static inline void sp_announce_read(const void *address, uint64_t bytes)
 {
     __tsan_read_range((void *)(uintptr_t)address, (size_t)bytes);
