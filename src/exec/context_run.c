@@ -108,7 +108,7 @@ static sp_status run_lists(const sp_exec_context *context, const sp_stream_ref *
     const uint32_t last = executable->segments.count - 1;
     sp_queue *queues[SP_MAX_TARGETS] = {stream->queue};
     for (uint32_t t = 1; t < executable->target_count; t++) {
-        queues[t] = sp__side_queue(executable->targets[t].device, stream->stream);
+        queues[t] = sp__fallback_queue(executable->targets[t].device, stream->stream);
     }
     for (uint32_t g = 0; g <= last; g++) {
         const sp_status status = submit_segment(context, stream, queues, g);

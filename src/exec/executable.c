@@ -36,7 +36,7 @@ static sp_status fallback_init(sp_executable *executable)
     sp_target *target = &executable->targets[SP_SEGMENT_FALLBACK];
     SP_TRY(sp__rt_device_find((sp_device){0}, &target->device));
     executable->target_count = SP_SEGMENT_FALLBACK + 1;
-    SP_TRY(sp__side_queues_make(target->device, sp__executable_device(executable)));
+    SP_TRY(sp__fallback_queues_open(target->device, sp__executable_device(executable)));
     SP_TRY(sp__upload(target->device, graph->weights, graph->weight_count, &target->own_weights));
     target->weights = target->own_weights.memories;
     return constants_upload(executable, target);

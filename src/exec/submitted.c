@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/wait.h"
-#include "runtime/run_queue.h"
+#include "runtime/submit_queue.h"
 #include "runtime/submit.h"
 
 /* ---- the end of a run ---- */
@@ -48,7 +48,7 @@ static void end_run(sp_rt_future *run, sp_resume_list *ready)
         sp__resume_list_add(ready, sp__exec_context_release(run->context));
     }
     if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
-    if (run->has_queue) sp__run_queue_give(model->device, run->queue);
+    if (run->has_queue) sp__submit_queue_release(model->device, run->queue);
     sp__plan_cache_release(&model->plans, run->plan_entry);
     free_ports(run);
     sp__run_slots_retire(run->slots);
@@ -68,11 +68,11 @@ static bool launch(sp_rt_future *run)
     const sp_executable *executable = run->plan_entry->executable;
     sp__model_count_in(model);
     run->is_counted = true;
-    run->queue = sp__run_queue_take(model->device);
+    run->queue = sp__submit_queue_acquire(model->device);
     run->has_queue = true;
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
     for (uint32_t t = 0; t < executable->target_count; t++) {
-        queues[t] = sp__run_queue_at(executable->targets[t].device, run->queue);
+        queues[t] = sp__submit_queue_at(executable->targets[t].device, run->queue);
     }
     const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
     sp__exec_context_begin(run->context, run->data, run->outputs);
@@ -205,7 +205,7 @@ static sp_status make_queues(sp_rt_device *device, const sp_executable *executab
 {
     SP_TRY(sp__device_check(device->dev));
     for (uint32_t t = 0; t < executable->target_count; t++) {
-        SP_TRY(sp__run_queues_make(executable->targets[t].device));
+        SP_TRY(sp__submit_queues_open(executable->targets[t].device));
     }
     return SP_OK;
 }

@@ -331,7 +331,7 @@ void sp__allocator_give(sp_allocator *allocator, sp_block *block)
         const sp_timeline *only = sp__frontier_only_timeline(&block->frontier);
         is_one_stream = only != NULL && only->owner != NULL &&
                         only->owner->device == allocator->dev &&
-                        only->owner->index < SP_ALLOCATOR_STREAMS; /* not a run or side queue */
+                        only->owner->index < SP_ALLOCATOR_STREAMS; /* not a run or fallback queue */
         if (is_one_stream) home = only->owner->index;
     }
     if (SP_LIKELY(is_one_stream) && cache_give(allocator, home, block)) return;

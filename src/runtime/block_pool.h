@@ -28,7 +28,7 @@
 #include "device/waiter_heap.h"
 #include "runtime/frontier.h"
 
-#define SP_POOL_LANES 192 /* queues of a device: streams, side queues, run queues */
+#define SP_POOL_LANES 192 /* queues of a device: streams, fallback queues, submit queues */
 
 typedef struct sp_slab sp_slab;
 typedef struct sp_block sp_block;

@@ -9,8 +9,8 @@
 
 #include "base/atomic.h"
 #include "runtime/allocator.h"
-#include "runtime/run_queue.h"
-#include "runtime/side_queue.h"
+#include "runtime/submit_queue.h"
+#include "runtime/fallback_queue.h"
 #include "runtime/stream_pool.h"
 
 #define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
@@ -31,9 +31,9 @@ struct sp_rt_device {
     sp_atomic_u32 is_unreported_logged; /* by whoever made it 1; see device_log.h */
     sp_stream_pool pool;
     sp_allocator allocator;
-    sp_allocator staging; /* used where dev->vtable has staging_create */
-    sp_side_queues sides; /* of cpu: see side_queue.h */
-    sp_run_queues runs;   /* see run_queue.h */
+    sp_allocator staging;               /* used where dev->vtable has staging_create */
+    sp_fallback_queues fallback_queues; /* of cpu: see fallback_queue.h */
+    sp_submit_queues submit_queues;     /* see submit_queue.h */
 };
 
 /* Written by whoever brings the runtime up or down and by the fork handler, which makes FORKED of

@@ -274,8 +274,8 @@ TEST(a_run_follows_its_stream_and_one_that_is_stuck_holds_up_no_other)
 
 /* ---- a full queue ---- */
 
-/* Fills the stream's side queue, behind a wait that the test ends. */
-static sp_point fill_side_queue(sp_queue *queue, sp_timeline *door)
+/* Fills the stream's fallback queue, behind a wait that the test ends. */
+static sp_point fill_fallback_queue(sp_queue *queue, sp_timeline *door)
 {
     const sp_point wait = {door, 1};
     sp_submission submission = {.waits = &wait, .wait_count = 1};
@@ -296,7 +296,8 @@ TEST(a_full_queue_refuses_the_run_and_leaves_nothing_behind)
     CHECK_OK(sp__current_stream(c.device, &stream));
     static sp_timeline door;
     sp__timeline_init(&door, NULL);
-    const sp_point last = fill_side_queue(sp__side_queue(rt_device(CPU), stream.stream), &door);
+    const sp_point last =
+        fill_fallback_queue(sp__fallback_queue(rt_device(CPU), stream.stream), &door);
     for (int i = 0; i < 3; i++) {
         CHECK_STATUS(chain_run(&c, x, y), SP_BUSY);
         CHECK_MESSAGE("is full");

@@ -12,7 +12,7 @@
 /* ---- by hand: queues that the test advances, and an allocator of its own ---- */
 
 enum { QUEUES = 5, BLOCKS = 64, POINTS = 3 };
-/* Two streams, a side queue, a run queue, and no queue of the device. */
+/* Two streams, a fallback queue, a submit queue, and no queue of the device. */
 static const uint32_t queue_indices[QUEUES] = {0, 63, 64, 191, 192};
 
 typedef struct bench {
