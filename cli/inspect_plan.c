@@ -70,7 +70,7 @@ static void print_shape_determining(const model_inputs *inputs)
     for (uint32_t i = 0; i < inputs->count; i++) {
         const model_input *input = &inputs->list[i];
         const sp_host_tensor *tensor = &inputs->tensors[i];
-        if (input->is_file || !input->port.decides_shapes || tensor->data == NULL) continue;
+        if (input->is_file || !input->port.determines_shapes || tensor->data == NULL) continue;
         const bool is_one = tensor->dtype == SP_F32 || tensor->dtype == SP_F64 ||
                             tensor->dtype == SP_F16 || tensor->dtype == SP_BF16;
         printf("  input %s decides shapes; its values are taken to be %d\n",

@@ -208,7 +208,7 @@ static sp_status describe(model_inputs *inputs, uint32_t index)
     }
     TRY(tensor_bytes(tensor->dtype, tensor->rank, tensor->shape, &tensor->bytes));
     const bool is_small = tensor->bytes <= SHAPE_DETERMINING_BYTES;
-    return port->decides_shapes && is_small ? tensor_make_neutral(tensor) : SP_OK;
+    return port->determines_shapes && is_small ? tensor_make_neutral(tensor) : SP_OK;
 }
 
 static sp_status try_sizes(model_inputs *inputs)

@@ -67,7 +67,7 @@ typedef struct sp_port {
     const char *dim_names[SP_MAX_RANK]; /* of free dimensions, "" if unnamed */
     /* An input from which sizes or branches of the graph follow. Its values, up to 512 bytes,
      * belong to what a plan is made for, like the shapes; sp_model_infer needs them too. */
-    bool decides_shapes;
+    bool determines_shapes;
     bool has_shape; /* false: the file does not say; rank is 0 and a run may give any shape */
 } sp_port;
 
@@ -145,7 +145,7 @@ typedef struct sp_host_tensor {
 
 /* Fills in dtype, rank, shape and bytes of the outputs that a run on these inputs would give.
  * `data` of outputs is not looked at, that of inputs only where shapes or branches depend on its
- * values (sp_port's decides_shapes): the sizes that go to a Reshape, the bounds of a Slice. If
+ * values (sp_port's determines_shapes): the sizes that go to a Reshape, the bounds of a Slice. If
  * shapes depend on values that the model computes (NonZero, Loop), this call is a run, and needs
  * the data of all inputs: SP_UNSUPPORTED without. */
 SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,

@@ -134,7 +134,7 @@ static sp_status wait_for_end(sp_rt_future *future, uint64_t deadline_ns)
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     if (deadline_ns == SP_NO_DEADLINE && sp__thread_is_inside_callback(record)) {
-        sp__submitted_hurry(future);
+        sp__submitted_run_inline(future);
     }
     if (sp_load_acquire(&future->is_started) != 0) {
         SP_TRY(sp__point_wait_passed(future->point, deadline_ns));

@@ -55,7 +55,7 @@ static bool release_context(const sp_rt_device *device)
     return false;
 }
 
-bool sp__models_give_way(sp_rt_device *device)
+bool sp__models_reclaim(sp_rt_device *device)
 {
     return give_plan(device) || release_context(device);
 }

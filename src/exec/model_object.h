@@ -43,8 +43,8 @@ bool sp__model_drop_unless_last(sp_rt_model *model);
 bool sp__model_hold_slot(uint32_t slot, sp_rt_model **out);
 
 /* Ends the plan of any of the device's models that was not used for longest, or, if all are in use,
- * a context that waits for a run in vain; false if there is neither. See sp_give_way_fn. */
-bool sp__models_give_way(sp_rt_device *device);
+ * a context that waits for a run in vain; false if there is neither. See sp_reclaim_fn. */
+bool sp__models_reclaim(sp_rt_device *device);
 
 /* One more run has begun. */
 void sp__model_count_in(sp_rt_model *model);

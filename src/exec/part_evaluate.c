@@ -18,9 +18,9 @@ typedef struct evaluation {
     sp_array *arrays;
 } evaluation;
 
-static bool is_deciding(const sp_graph_node *node, uint32_t input)
+static bool is_shape_input(const sp_graph_node *node, uint32_t input)
 {
-    return input < 32 && (node->op->traits->deciding_inputs >> input & 1) != 0;
+    return input < 32 && (node->op->traits->shape_inputs >> input & 1) != 0;
 }
 
 static sp_status look_at_inputs(const evaluation *e)
@@ -42,7 +42,7 @@ static sp_status look_at_inputs(const evaluation *e)
 static bool is_for_a_plan(const evaluation *e, const sp_op_call *call)
 {
     for (uint32_t i = 0; i < e->node->input_count; i++) {
-        if (is_deciding(e->node, i) && e->inputs[i].bytes > SP_DECIDING_BYTES) return false;
+        if (is_shape_input(e->node, i) && e->inputs[i].bytes > SP_SHAPE_INPUT_BYTES) return false;
     }
     return sp__op_work(call) > SMALL_WORK;
 }
@@ -51,7 +51,7 @@ static void make_known(const evaluation *e)
 {
     for (uint32_t i = 0; i < e->node->input_count; i++) {
         const uint32_t value = e->node->inputs[i];
-        if (!is_deciding(e->node, i) || value == SP_NO_VALUE) continue;
+        if (!is_shape_input(e->node, i) || value == SP_NO_VALUE) continue;
         e->parts->values.list[value].is_known = true;
     }
 }

@@ -132,12 +132,12 @@ static sp_status enter(scan *s, int64_t step)
         SP_TRY(sp__parts_body_give(s->parts, &body->inputs[i], &s->states[i]));
     }
     for (uint32_t i = 0; i < s->input_count; i++) {
-        const sp_graph_walk *walk = &body->input_walks[i];
+        const sp_scan_axis *scan_axis = &body->input_axes[i];
         sp_part_value element;
         uint32_t axis;
-        SP_TRY(sp__shape_axis(&s->inputs[i].shape, walk->axis, &axis));
+        SP_TRY(sp__shape_axis(&s->inputs[i].shape, scan_axis->axis, &axis));
         SP_TRY(take_element(s->parts, &s->inputs[i], axis,
-                            walk->is_reversed ? s->length - 1 - step : step, &element));
+                            scan_axis->is_reversed ? s->length - 1 - step : step, &element));
         SP_TRY(sp__parts_body_give(s->parts, &body->inputs[s->state_count + i], &element));
     }
     return SP_OK;
@@ -151,7 +151,7 @@ static sp_status leave(scan *s, int64_t step)
     }
     for (uint32_t i = 0; i < s->output_count; i++) {
         const uint32_t value = body->outputs[s->state_count + i].value;
-        const bool is_reversed = body->output_walks[i].is_reversed;
+        const bool is_reversed = body->output_axes[i].is_reversed;
         sp_part_value element;
         SP_TRY(sp__parts_look(s->parts, value, &element));
         SP_TRY(stack_put(s->parts, &s->outputs[i], is_reversed ? s->length - 1 - step : step,
@@ -175,7 +175,7 @@ static sp_status find_extent(scan *s)
     for (uint32_t i = 0; i < s->input_count; i++) {
         const sp_shape *shape = &s->inputs[i].shape;
         uint32_t axis;
-        SP_TRY(sp__shape_axis(shape, s->body->input_walks[i].axis, &axis));
+        SP_TRY(sp__shape_axis(shape, s->body->input_axes[i].axis, &axis));
         if (i == 0) s->extent = shape->dims[axis];
         if (shape->dims[axis] == s->extent) continue;
         return sp__fail(SP_MISMATCH,
@@ -198,7 +198,7 @@ static sp_status run_scan(scan *s, int64_t length)
     SP_TRY(sp__parts_check_trips(s->parts, (uint64_t)s->length)); /* all of them will be made */
     for (uint32_t i = 0; i < s->output_count; i++) {
         s->outputs[i] = (stack){.slot = &s->body->outputs[s->state_count + i],
-                                .axis = s->body->output_walks[i].axis,
+                                .axis = s->body->output_axes[i].axis,
                                 .count = s->extent};
     }
     for (int64_t step = 0; step < s->length; step++) SP_TRY(go_through(s, step));

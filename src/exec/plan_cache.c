@@ -60,13 +60,13 @@ void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry)
 
 /* Plans published so far; relaxed, see last_use. process-wide: plans of all models are compared by
  * their last use. */
-static sp_atomic_u64 newest_era;
+static sp_atomic_u64 newest_tick;
 
-/* One write an era, so that threads do not take the line from each other. */
+/* One write an tick, so that threads do not take the line from each other. */
 static void note_use(sp_plan_entry *entry)
 {
-    const uint64_t era = sp_load_relaxed(&newest_era);
-    if (sp_load_relaxed(&entry->last_use) != era) sp_store_relaxed(&entry->last_use, era);
+    const uint64_t tick = sp_load_relaxed(&newest_tick);
+    if (sp_load_relaxed(&entry->last_use) != tick) sp_store_relaxed(&entry->last_use, tick);
 }
 
 /* Place number `step` on the way of a search that begins where the key's hash says. */
@@ -112,15 +112,15 @@ static sp_plan_entry *look_up_locked(sp_plan_cache *cache, const sp_plan_key *ke
 /* ---- places ---- */
 
 /* What a plan leaves behind when its life has ended, freed without the lock. */
-typedef struct leavings {
+typedef struct evicted_plan {
     sp_executable *executable;
     uint64_t *words;
-} leavings;
+} evicted_plan;
 
-static void leavings_free(const leavings *left)
+static void evicted_plan_destroy(const evicted_plan *evicted)
 {
-    if (left->executable != NULL) sp__executable_destroy(left->executable);
-    sp_free(left->words);
+    if (evicted->executable != NULL) sp__executable_destroy(evicted->executable);
+    sp_free(evicted->words);
 }
 
 static sp_plan_entry *free_entry_locked(sp_plan_cache *cache, const sp_plan_key *key)
@@ -141,14 +141,14 @@ static bool is_idle(const sp_plan_entry *entry)
 }
 
 /* Ends the life of a plan, unless somebody has begun to use it. */
-static bool evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, leavings *left)
+static bool evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, evicted_plan *evicted)
     SP_REQUIRES(&cache->lock)
 {
     uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&entry->word) : IS_LIVE;
     /* Acquire: the drop of the last user. */
     if (!sp_cas_acquire(&entry->word, &word, 0)) return false;
     sp_tsan_acquire(&entry->word);
-    *left = (leavings){entry->executable, entry->words};
+    *evicted = (evicted_plan){entry->executable, entry->words};
     entry->executable = NULL;
     entry->words = NULL;
     sp_store_relaxed(&cache->hashes[entry - cache->entries], 0);
@@ -172,19 +172,20 @@ static sp_plan_entry *oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cach
 }
 
 /* The place of a plan that nobody uses and whose life has ended here, or NULL. */
-static sp_plan_entry *victim_locked(sp_plan_cache *cache, leavings *left) SP_REQUIRES(&cache->lock)
+static sp_plan_entry *victim_locked(sp_plan_cache *cache, evicted_plan *evicted)
+    SP_REQUIRES(&cache->lock)
 {
     for (;;) {
         sp_plan_entry *entry = oldest_idle_locked(cache);
-        if (entry == NULL || evict_locked(cache, entry, left)) return entry;
+        if (entry == NULL || evict_locked(cache, entry, evicted)) return entry;
     }
 }
 
-static sp_plan_entry *reserve_locked(sp_plan_cache *cache, const sp_plan_key *key, leavings *left)
-    SP_REQUIRES(&cache->lock)
+static sp_plan_entry *reserve_locked(sp_plan_cache *cache, const sp_plan_key *key,
+                                     evicted_plan *evicted) SP_REQUIRES(&cache->lock)
 {
     sp_plan_entry *entry = free_entry_locked(cache, key);
-    if (entry == NULL) entry = victim_locked(cache, left);
+    if (entry == NULL) entry = victim_locked(cache, evicted);
     if (entry != NULL) entry->is_reserved = true;
     return entry;
 }
@@ -243,17 +244,17 @@ static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *req
 {
     const sp_status status = build(cache, request, key, may_wait, entry);
     if (status == SP_OK) return SP_OK;
-    const leavings left = {entry->executable, entry->words};
+    const evicted_plan evicted = {entry->executable, entry->words};
     entry->executable = NULL;
     entry->words = NULL;
-    leavings_free(&left);
+    evicted_plan_destroy(&evicted);
     return status;
 }
 
 static void publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
-    sp_store_relaxed(&entry->last_use, sp_fetch_add_relaxed(&newest_era, (uint64_t)1));
+    sp_store_relaxed(&entry->last_use, sp_fetch_add_relaxed(&newest_tick, (uint64_t)1));
     sp_store_relaxed(&cache->hashes[entry - cache->entries], key->hash);
     sp_tsan_release(&entry->word);
     sp_store_release(&entry->word, IS_LIVE | 1); /* in use by its builder */
@@ -282,7 +283,8 @@ static sp_status build_private(sp_plan_cache *cache, const sp_plan_request *requ
 /* Until the key's plan is there, or the caller is to build it in *place; NULL for both if there is
  * no place and the caller must not wait for one. */
 static sp_plan_entry *find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
-                                  sp_plan_entry **entry, leavings *left) SP_REQUIRES(&cache->lock)
+                                  sp_plan_entry **entry, evicted_plan *evicted)
+    SP_REQUIRES(&cache->lock)
 {
     sp_plan_entry *found = NULL;
     *entry = NULL;
@@ -296,10 +298,10 @@ static sp_plan_entry *find_locked(sp_plan_cache *cache, const sp_plan_key *key, 
                 continue;
             }
         }
-        *entry = reserve_locked(cache, key, left);
+        *entry = reserve_locked(cache, key, evicted);
         if (*entry != NULL || !may_wait) break;
         sp_fetch_add_seq_cst(&cache->waiting, 1);
-        *entry = reserve_locked(cache, key, left);
+        *entry = reserve_locked(cache, key, evicted);
         if (*entry == NULL) sp_cond_wait(&cache->changed, &cache->lock);
         sp_fetch_sub_relaxed(&cache->waiting, 1);
         if (*entry != NULL) break;
@@ -320,10 +322,10 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
                                            sp_plan_entry **out)
 {
     sp_plan_building mine = {.key = key};
-    leavings left = {0};
+    evicted_plan evicted = {0};
     sp_plan_entry *entry;
     sp_mutex_lock(&cache->lock);
-    *out = find_locked(cache, key, may_wait, &entry, &left);
+    *out = find_locked(cache, key, may_wait, &entry, &evicted);
     if (entry != NULL) {
         mine.next = cache->building;
         cache->building = &mine;
@@ -332,8 +334,8 @@ static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_r
     if (*out != NULL) return SP_OK;
     if (entry == NULL) return build_private(cache, request, key, out);
 
-    const bool has_evicted = left.executable != NULL;
-    leavings_free(&left);
+    const bool has_evicted = evicted.executable != NULL;
+    evicted_plan_destroy(&evicted);
     sp_delay_point();
     const sp_status status = build_or_clear(cache, request, key, may_wait, entry);
 
@@ -375,11 +377,11 @@ uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache)
 
 bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache)
 {
-    leavings left = {0};
+    evicted_plan evicted = {0};
     sp_mutex_lock(&cache->lock);
-    const bool is_given = victim_locked(cache, &left) != NULL;
+    const bool is_given = victim_locked(cache, &evicted) != NULL;
     sp_mutex_unlock(&cache->lock);
-    leavings_free(&left);
+    evicted_plan_destroy(&evicted);
     if (is_given) {
         SP_LOG(SP_LOG_INFO, "a plan was evicted since %s needs its memory",
                cache->device->dev->limits.name);
@@ -427,7 +429,7 @@ void sp__plan_cache_deinit(sp_plan_cache *cache)
     for (uint32_t i = 0; i < count; i++) {
         const sp_plan_entry *entry = &cache->entries[i];
         SP_ASSERT((sp_load_relaxed(&entry->word) & ~IS_LIVE) == 0);
-        leavings_free(&(leavings){entry->executable, entry->words});
+        evicted_plan_destroy(&(evicted_plan){entry->executable, entry->words});
     }
     sp_free(cache->entries);
     sp_free(cache->hashes);

@@ -4,7 +4,7 @@
  * builder. A build that fails leaves nothing behind and is tried again by the next who asks.
  *
  * A plan is used between find and drop, and stays while it is used. A new plan replaces
- * the one that was not used for longest, counted in eras, which are builds of all caches: uses
+ * the one that was not used for longest, counted in ticks, which are builds of all caches: uses
  * write nothing but the first one after a build. If all are in use, the builder waits until one is
  * not; a caller who must not wait for other runs gets a plan of its own.
  *
@@ -26,7 +26,7 @@
 typedef struct sp_plan_entry {
     /* As above. Release when a life begins: pairs with the acquire of whoever uses the plan. */
     SP_CACHE_ALIGNED sp_atomic_u64 word;
-    sp_atomic_u64 last_use; /* the era then; relaxed, a hint for the choice of victims */
+    sp_atomic_u64 last_use; /* the tick then; relaxed, a hint for the choice of victims */
     bool is_reserved;       /* a build is for here; guarded by the cache's lock */
     bool is_private;        /* not in the table: it ends with its one user. Constant */
     sp_executable *executable;

@@ -41,9 +41,9 @@ static void take_values(const sp_graph_port *port, const sp_host_tensor *tensor,
 {
     const uint64_t size = sp_dtype_bytes(out->dtype);
     const uint64_t bytes = sp__shape_count(&out->shape) * size;
-    const bool is_small = bytes <= SP_DECIDING_BYTES && tensor->bytes == bytes;
+    const bool is_small = bytes <= SP_SHAPE_INPUT_BYTES && tensor->bytes == bytes;
     const bool is_aligned = (uintptr_t)tensor->data % size == 0;
-    if (port->decides_shapes && is_small && is_aligned) out->data = tensor->data;
+    if (port->determines_shapes && is_small && is_aligned) out->data = tensor->data;
 }
 
 /* An input without bytes may have no address; kernels get one all the same, and read nothing. */

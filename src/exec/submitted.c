@@ -166,7 +166,7 @@ static void note_no_memory(sp_rt_future *run)
                                         "or callback waits for this one"));
 }
 
-void sp__submitted_hurry(sp_rt_future *run)
+void sp__submitted_run_inline(sp_rt_future *run)
 {
     if (!sp__wait_entry_claim(&run->wait_entry)) return;
     sp_resume_list ready = {0};

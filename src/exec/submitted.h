@@ -17,6 +17,6 @@ sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_en
 /* For a wait inside a host function or callback. A run that stands in line for a slot is computed
  * now; one that waits for memory fails with SP_OUT_OF_MEMORY: those in front of it may be waiting
  * for the calling thread. The caller has a hold. */
-void sp__submitted_hurry(sp_rt_future *future);
+void sp__submitted_run_inline(sp_rt_future *future);
 
 #endif

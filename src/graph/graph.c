@@ -74,7 +74,7 @@ static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
     builder->scope = &builder->main;
     SP_TRY(sp__graph_import(builder));
     SP_TRY(sp__graph_mark_live(builder));
-    SP_TRY(sp__graph_mark_deciding(builder));
+    SP_TRY(sp__graph_mark_shape_inputs(builder));
     SP_TRY(sp__graph_fold(builder));
     SP_TRY(sp__graph_fold_norms(builder));
     SP_TRY(sp__graph_keep_weights(builder));

@@ -57,10 +57,10 @@ typedef struct sp_graph_slot {
 } sp_graph_slot;
 
 /* How a Scan walks along one of its inputs or outputs. */
-typedef struct sp_graph_walk {
+typedef struct sp_scan_axis {
     int64_t axis;
     bool is_reversed;
-} sp_graph_walk;
+} sp_scan_axis;
 
 /* What is computed as often as its Loop or Scan says; the model itself is one too, computed once.
  * Its nodes stand together in the list, before the node that it is of, and the bodies inside among
@@ -72,7 +72,7 @@ typedef struct sp_graph_body {
     const uint32_t *captures; /* values around it that it uses, bodies inside included */
     uint32_t input_count, output_count, capture_count;
     /* Of a Scan: the last inputs and outputs are walked along. */
-    const sp_graph_walk *input_walks, *output_walks;
+    const sp_scan_axis *input_axes, *output_axes;
     uint32_t scan_input_count, scan_output_count;
 } sp_graph_body;
 
@@ -111,7 +111,7 @@ typedef struct sp_graph_port {
     uint32_t rank;
     int64_t dims[SP_MAX_RANK];          /* -1 is free */
     const char *dim_names[SP_MAX_RANK]; /* of free dimensions, or "" */
-    bool decides_shapes;                /* an input whose values shapes, or branches, depend on */
+    bool determines_shapes;             /* an input whose values shapes, or branches, depend on */
 } sp_graph_port;
 
 typedef struct sp_graph {

@@ -123,12 +123,13 @@ static sp_status find_captures(sp_graph_builder *builder, sp_graph_body *body, s
 
 /* ---- how a Scan walks ---- */
 
-static sp_status read_walks(sp_graph_builder *builder, const sp_graph_node *node, const char *axes,
-                            const char *directions, uint32_t count, const sp_graph_walk **out)
+static sp_status read_scan_axes(sp_graph_builder *builder, const sp_graph_node *node,
+                                const char *axes, const char *directions, uint32_t count,
+                                const sp_scan_axis **out)
 {
-    sp_graph_walk *walks;
-    SP_TRY(sp__bump_array(&builder->graph->bump, count, sizeof(*walks), &walks));
-    *out = walks;
+    sp_scan_axis *scan_axes;
+    SP_TRY(sp__bump_array(&builder->graph->bump, count, sizeof(*scan_axes), &scan_axes));
+    *out = scan_axes;
     const sp_attribute *axis = axes != NULL ? sp__attribute_find(node->attributes, axes) : NULL;
     const sp_attribute *direction = sp__attribute_find(node->attributes, directions);
     if ((axis != NULL && axis->count != count) ||
@@ -141,8 +142,8 @@ static sp_status read_walks(sp_graph_builder *builder, const sp_graph_node *node
         if (way != 0 && way != 1) {
             return sp__fail(SP_CORRUPT, "%s: %" PRId64 " is neither 0 nor 1", directions, way);
         }
-        walks[i] =
-            (sp_graph_walk){.axis = axis != NULL ? axis->as.ints[i] : 0, .is_reversed = way == 1};
+        scan_axes[i] =
+            (sp_scan_axis){.axis = axis != NULL ? axis->as.ints[i] : 0, .is_reversed = way == 1};
     }
     return SP_OK;
 }
@@ -169,11 +170,11 @@ static sp_status check_scan(sp_graph_builder *builder, const sp_graph_node *node
     }
     body->scan_input_count = (uint32_t)scans;
     body->scan_output_count = body->output_count - states;
-    SP_TRY(read_walks(builder, node, has_batch ? NULL : "scan_input_axes",
-                      has_batch ? "directions" : "scan_input_directions", body->scan_input_count,
-                      &body->input_walks));
-    return read_walks(builder, node, has_batch ? NULL : "scan_output_axes",
-                      "scan_output_directions", body->scan_output_count, &body->output_walks);
+    SP_TRY(read_scan_axes(builder, node, has_batch ? NULL : "scan_input_axes",
+                          has_batch ? "directions" : "scan_input_directions",
+                          body->scan_input_count, &body->input_axes));
+    return read_scan_axes(builder, node, has_batch ? NULL : "scan_output_axes",
+                          "scan_output_directions", body->scan_output_count, &body->output_axes);
 }
 
 /* ---- the body ---- */

@@ -135,7 +135,7 @@ sp_status sp__graph_import_branches(sp_graph_builder *builder, const sp_onnx_nod
 sp_status sp__graph_mark_live(sp_graph_builder *builder);
 
 /* Marks the inputs whose values decide shapes or branches. */
-sp_status sp__graph_mark_deciding(sp_graph_builder *builder);
+sp_status sp__graph_mark_shape_inputs(sp_graph_builder *builder);
 
 /* Computes constant nodes. */
 sp_status sp__graph_fold(sp_graph_builder *builder);

@@ -41,7 +41,7 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
                         "sp_model_load_from_memory was given %zu bytes, which no file has", len);
     }
     check_cpu_ops();
-    sp__allocator_set_give_way(sp__models_give_way);
+    sp__allocator_set_reclaim(sp__models_reclaim);
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
     const uint32_t weight_count = graph->weight_count;
@@ -170,7 +170,7 @@ static void describe(const sp_graph_port *port, sp_port *out)
     *out = (sp_port){.name = port->name,
                      .dtype = port->dtype,
                      .rank = port->rank,
-                     .decides_shapes = port->decides_shapes,
+                     .determines_shapes = port->determines_shapes,
                      .has_shape = port->has_shape};
     for (uint32_t i = 0; i < port->rank; i++) {
         out->shape[i] = port->dims[i];

@@ -83,12 +83,12 @@ sp_status sp__eager_allocate(const sp_eager *eager, uint64_t bytes, void **out)
 }
 
 /* The values that decide shapes come to the host: this waits for whoever writes them. */
-static sp_status read_deciding(sp_eager *eager)
+static sp_status read_shape_inputs(sp_eager *eager)
 {
-    const uint32_t deciding = eager->call.op->traits->deciding_inputs;
+    const uint32_t shape_inputs = eager->call.op->traits->shape_inputs;
     for (uint32_t i = 0; i < eager->request->input_count && i < 32; i++) {
         sp_op_value *value = &eager->values[i];
-        if ((deciding >> i & 1) == 0 || !value->is_present) continue;
+        if ((shape_inputs >> i & 1) == 0 || !value->is_present) continue;
         void **values = &eager->inputs[i].values;
         SP_TRY(sp__eager_allocate(eager, value->bytes, values));
         const sp_status status = sp_tensor_read(eager->request->inputs[i], *values, value->bytes);
@@ -137,7 +137,7 @@ static sp_status describe(sp_eager *eager)
     for (uint32_t i = 0; i < request->input_count; i++) SP_TRY(find_input(eager, i));
     for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(find_into(eager, i));
     SP_TRY(find_device(eager));
-    SP_TRY(read_deciding(eager));
+    SP_TRY(read_shape_inputs(eager));
     SP_TRY(infer(eager));
     for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(check_into(eager, i));
     return SP_OK;

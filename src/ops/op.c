@@ -159,7 +159,7 @@ sp_status sp__op_require_known(const sp_op_call *call, uint32_t index)
                     "the values of input %" PRIu32
                     " decide a shape and must be known: constant, or an input of the model of at "
                     "most %d bytes",
-                    index, SP_DECIDING_BYTES);
+                    index, SP_SHAPE_INPUT_BYTES);
 }
 
 /* A list of at most `max` numbers, which must be known. */

@@ -49,11 +49,11 @@ typedef struct sp_attribute_schema {
 
 /* What holds for an op whatever its version. */
 typedef struct sp_op_traits {
-    const char *kernels;      /* op_kernels.h */
-    uint32_t deciding_inputs; /* bits of those whose values decide shapes, an axis, or a branch */
-    bool hides_values;        /* its outputs depend on the shapes of its inputs only */
-    bool is_if;               /* its branches' nodes stand in the graph that it stands in */
-    bool has_body;            /* Loop and Scan: it holds a graph that a run computes many times */
+    const char *kernels;   /* op_kernels.h */
+    uint32_t shape_inputs; /* bits of those whose values decide shapes, an axis, or a branch */
+    bool hides_values;     /* its outputs depend on the shapes of its inputs only */
+    bool is_if;            /* its branches' nodes stand in the graph that it stands in */
+    bool has_body;         /* Loop and Scan: it holds a graph that a run computes many times */
 } sp_op_traits;
 
 typedef struct sp_op {
@@ -129,7 +129,7 @@ uint64_t sp__op_work(const sp_op_call *call);
 
 /* Inputs of a model that decide shapes are part of a plan's key by their values, up to this size.
  */
-#define SP_DECIDING_BYTES 512
+#define SP_SHAPE_INPUT_BYTES 512
 
 /* For shape rules: SP_UNSUPPORTED unless the elements of input `index` are known. */
 sp_status sp__op_require_known(const sp_op_call *call, uint32_t index);

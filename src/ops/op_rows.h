@@ -60,7 +60,7 @@ ROW(Constant, NO_KERNELS, NO_TRAITS,
        ATTRIBUTE("value", TENSOR), ATTRIBUTE("value_float", FLOAT),
        ATTRIBUTE("value_floats", FLOATS), ATTRIBUTE("value_int", INT),
        ATTRIBUTE("value_ints", INTS)))
-ROW(ConstantOfShape, "fill", TRAITS(.deciding_inputs = INPUT(0)),
+ROW(ConstantOfShape, "fill", TRAITS(.shape_inputs = INPUT(0)),
     OP(ConstantOfShape, 9, NEWEST, 1, 1, 1, 1, INTS, sp__constant_of_shape_infer,
        sp__constant_of_shape_lower, NULL, ATTRIBUTE("value", TENSOR)))
 ROW(Conv, "conv_f32, conv_depthwise_f32, ?conv_3d_*, ?conv_any_*", NO_TRAITS,
@@ -71,7 +71,7 @@ ROW(ConvTranspose, "conv_transpose_*", NO_TRAITS,
        sp__conv_transpose_lower, NULL, WINDOW_ATTRIBUTES, ATTRIBUTE("group", INT),
        ATTRIBUTE("kernel_shape", INTS), ATTRIBUTE("output_padding", INTS),
        ATTRIBUTE("output_shape", INTS)))
-ROW(CumSum, "cumsum_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(CumSum, "cumsum_*", TRAITS(.shape_inputs = INPUT(1)),
     OP(CumSum, 11, NEWEST, 2, 2, 1, 1, TYPES(F32 | F64 | INTS, INTS), sp__cumsum_infer, sp__cumsum_lower, NULL,
        ATTRIBUTE("exclusive", INT), ATTRIBUTE("reverse", INT)))
 ROW(DepthToSpace, "copy_strided", NO_TRAITS,
@@ -81,7 +81,7 @@ ROW(DepthToSpace, "copy_strided", NO_TRAITS,
        sp__depth_to_space_lower, NULL, REQUIRED("blocksize", INT), ATTRIBUTE("mode", STRING)))
 ROW(Div, "div_*, ?cast_*", NO_TRAITS,
     BINARY(Div, NUMBERS, sp__binary_infer, sp__div_lower))
-ROW(Dropout, "copy_bytes, fill", TRAITS(.deciding_inputs = INPUT(1) | INPUT(2)),
+ROW(Dropout, "copy_bytes, fill", TRAITS(.shape_inputs = INPUT(1) | INPUT(2)),
     OP(Dropout, 7, 11, 1, 1, 1, 2, FLOATS, sp__dropout_infer, sp__dropout_lower, NULL,
        ATTRIBUTE("ratio", FLOAT)),
     OP(Dropout, 12, NEWEST, 1, 3, 1, 2, TYPES(FLOATS, FLOATS, BOOLS), sp__dropout_infer, sp__dropout_lower, NULL,
@@ -94,7 +94,7 @@ ROW(Erf, "erf_f32, ?cast_*", NO_TRAITS,
     UNARY(Erf, 9, F32_AND_HALVES, sp__erf_lower, NO_ATTRIBUTES))
 ROW(Exp, "exp_*, ?cast_*", NO_TRAITS,
     UNARY(Exp, 6, FLOATS, sp__exp_lower, NO_ATTRIBUTES))
-ROW(Expand, "copy_strided", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Expand, "copy_strided", TRAITS(.shape_inputs = INPUT(1)),
     OP(Expand, 8, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__expand_infer, sp__expand_lower, NULL,
        NO_ATTRIBUTES))
 ROW(EyeLike, "eye", NO_TRAITS,
@@ -155,7 +155,7 @@ ROW(Hardmax, "hardmax_*", NO_TRAITS,
 ROW(Identity, NO_KERNELS, NO_TRAITS,
     OP(Identity, 1, NEWEST, 1, 1, 1, 1, ANY, sp__op_infer_same, sp__view_lower, NULL,
        NO_ATTRIBUTES))
-ROW(If, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(0), .is_if = true),
+ROW(If, NO_KERNELS, TRAITS(.shape_inputs = INPUT(0), .is_if = true),
     OP(If, 1, NEWEST, 1, 1, 1, SP_OP_VARIADIC, TYPES(BOOLS, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE, ANY_OR_NONE), sp__if_infer,
        sp__if_lower, NULL, REQUIRED("then_branch", GRAPH), REQUIRED("else_branch", GRAPH)))
 ROW(InstanceNormalization, "norm_*", NO_TRAITS,
@@ -219,12 +219,12 @@ ROW(Mul, "mul_*, ?cast_*", NO_TRAITS,
     BINARY(Mul, NUMBERS, sp__binary_infer, sp__mul_lower))
 ROW(Neg, "neg_*, ?cast_*", NO_TRAITS,
     UNARY(Neg, 6, FLOATS | SIGNED_INTS, sp__neg_lower, NO_ATTRIBUTES))
-ROW(NonZero, "non_zero", TRAITS(.deciding_inputs = INPUT(0)),
+ROW(NonZero, "non_zero", TRAITS(.shape_inputs = INPUT(0)),
     OP(NonZero, 9, NEWEST, 1, 1, 1, 1, ANY, sp__non_zero_infer, sp__non_zero_lower, NULL,
        NO_ATTRIBUTES))
 ROW(Not, "not_bool", NO_TRAITS,
     UNARY(Not, 1, BOOLS, sp__not_lower, NO_ATTRIBUTES))
-ROW(OneHot, "one_hot", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(OneHot, "one_hot", TRAITS(.shape_inputs = INPUT(1)),
     OP(OneHot, 9, NEWEST, 3, 3, 1, 1, TYPES(F32 | INTS, F32 | INTS, ANY), sp__one_hot_infer, sp__one_hot_lower, NULL,
        ATTRIBUTE("axis", INT)))
 ROW(Or, "or_bool", NO_TRAITS,
@@ -232,7 +232,7 @@ ROW(Or, "or_bool", NO_TRAITS,
 ROW(PRelu, "prelu_*, ?cast_*", NO_TRAITS,
     OP(PRelu, 6, NEWEST, 2, 2, 1, 1, FLOATS | INTS | SP_DTYPE_BIT(SP_U32) | SP_DTYPE_BIT(SP_U64),
        sp__prelu_infer, sp__prelu_lower, NULL, NO_ATTRIBUTES))
-ROW(Pad, "pad", TRAITS(.deciding_inputs = INPUT(1) | INPUT(3)),
+ROW(Pad, "pad", TRAITS(.shape_inputs = INPUT(1) | INPUT(3)),
     OP(Pad, 2, 10, 1, 1, 1, 1, F32 | F64, sp__pad_infer, sp__pad_lower, NULL,
        ATTRIBUTE("mode", STRING), REQUIRED("pads", INTS), ATTRIBUTE("value", FLOAT)),
     OP(Pad, 11, 17, 2, 3, 1, 1, TYPES(ANY, INTS, SAME), sp__pad_infer, sp__pad_lower, NULL,
@@ -248,38 +248,38 @@ ROW(Pow, "pow_*, ?cast_*", NO_TRAITS,
 ROW(RNN, "gemm_f32, gemm_pack_f32, rnn_f32", NO_TRAITS,
     RECURRENT(RNN, 7, 13, 6, 2, NO_ATTRIBUTES),
     RECURRENT(RNN, 14, NEWEST, 6, 2, ATTRIBUTE("layout", INT)))
-ROW(Range, "range", TRAITS(.deciding_inputs = INPUT(0) | INPUT(1) | INPUT(2)),
+ROW(Range, "range", TRAITS(.shape_inputs = INPUT(0) | INPUT(1) | INPUT(2)),
     OP(Range, 11, NEWEST, 3, 3, 1, 1, F32 | F64 | INTS | I16, sp__range_infer, sp__range_lower,
        NULL, NO_ATTRIBUTES))
 ROW(Reciprocal, "reciprocal_*, ?cast_*", NO_TRAITS,
     UNARY(Reciprocal, 6, FLOATS, sp__reciprocal_lower, NO_ATTRIBUTES))
-ROW(ReduceL1, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceL1, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceL1, 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_l1_lower))
-ROW(ReduceL2, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceL2, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceL2, 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_l2_lower))
-ROW(ReduceLogSum, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceLogSum, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceLogSum, 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_lower))
-ROW(ReduceLogSumExp, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceLogSumExp, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceLogSumExp, 18, LANE_FLOATS, sp__reduce_infer, sp__reduce_log_sum_exp_lower))
-ROW(ReduceMax, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceMax, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE_ORDER(ReduceMax, sp__reduce_max_lower))
-ROW(ReduceMean, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceMean, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceMean, 18, LANE_FLOATS | INTS, sp__reduce_mean_infer, sp__reduce_mean_lower))
-ROW(ReduceMin, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceMin, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE_ORDER(ReduceMin, sp__reduce_min_lower))
-ROW(ReduceProd, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceProd, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceProd, 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_prod_lower))
-ROW(ReduceSum, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceSum, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceSum, 13, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_lower))
-ROW(ReduceSumSquare, "reduce_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(ReduceSumSquare, "reduce_*", TRAITS(.shape_inputs = INPUT(1)),
     REDUCE(ReduceSumSquare, 18, LANE_FLOATS | INTS, sp__reduce_infer, sp__reduce_sum_square_lower))
 ROW(Relu, "relu_*, ?cast_*", NO_TRAITS,
     UNARY(Relu, 6, FLOATS | SIGNED_INTS, sp__relu_lower, NO_ATTRIBUTES))
-ROW(Reshape, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Reshape, NO_KERNELS, TRAITS(.shape_inputs = INPUT(1)),
     OP(Reshape, 5, 13, 2, 2, 1, 1, TYPES(ANY, INTS), sp__reshape_infer, sp__view_lower, NULL, NO_ATTRIBUTES),
     OP(Reshape, 14, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__reshape_infer, sp__view_lower, NULL,
        ATTRIBUTE("allowzero", INT)))
-ROW(Resize, "resize_nearest, resize_*, ?cast_*", TRAITS(.deciding_inputs = INPUT(1) | INPUT(2) | INPUT(3)),
+ROW(Resize, "resize_nearest, resize_*, ?cast_*", TRAITS(.shape_inputs = INPUT(1) | INPUT(2) | INPUT(3)),
     OP(Resize, 10, 10, 2, 2, 1, 1, TYPES(ANY, F32), sp__resize_infer, sp__resize_lower, NULL,
        RESIZE_MODE),
     OP(Resize, 11, 17, 1, 4, 1, 1, RESIZE_TYPES, sp__resize_infer, sp__resize_lower, NULL,
@@ -323,7 +323,7 @@ ROW(Sign, "sign_*, ?cast_*", NO_TRAITS,
     UNARY(Sign, 9, NUMBERS, sp__sign_lower, NO_ATTRIBUTES))
 ROW(Size, NO_KERNELS, TRAITS(.hides_values = true),
     OP(Size, 1, NEWEST, 1, 1, 1, 1, ANY, sp__size_infer, sp__known_lower, NULL, NO_ATTRIBUTES))
-ROW(Slice, "copy_strided", TRAITS(.deciding_inputs = INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
+ROW(Slice, "copy_strided", TRAITS(.shape_inputs = INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
     OP(Slice, 1, 9, 1, 1, 1, 1, ANY, sp__slice_infer, sp__slice_lower, NULL,
        REQUIRED("starts", INTS), REQUIRED("ends", INTS), ATTRIBUTE("axes", INTS)),
     OP(Slice, 10, NEWEST, 3, 5, 1, 1, TYPES(ANY, INTS, INTS, INTS, INTS), sp__slice_infer, sp__slice_lower, NULL, NO_ATTRIBUTES))
@@ -337,7 +337,7 @@ ROW(Softsign, "softsign_*, ?cast_*", NO_TRAITS,
 ROW(SpaceToDepth, "copy_strided", NO_TRAITS,
     OP(SpaceToDepth, 1, NEWEST, 1, 1, 1, 1, ANY, sp__space_to_depth_infer,
        sp__space_to_depth_lower, NULL, REQUIRED("blocksize", INT)))
-ROW(Split, "split", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Split, "split", TRAITS(.shape_inputs = INPUT(1)),
     OP(Split, 2, 12, 1, 1, 1, SP_OP_VARIADIC, ANY, sp__split_infer, sp__split_lower, NULL,
        ATTRIBUTE("axis", INT), ATTRIBUTE("split", INTS)),
     OP(Split, 13, 17, 1, 2, 1, SP_OP_VARIADIC, TYPES(ANY, I64), sp__split_infer, sp__split_lower, NULL,
@@ -346,7 +346,7 @@ ROW(Split, "split", TRAITS(.deciding_inputs = INPUT(1)),
        ATTRIBUTE("axis", INT), ATTRIBUTE("num_outputs", INT)))
 ROW(Sqrt, "sqrt_*, ?cast_*", NO_TRAITS,
     UNARY(Sqrt, 6, FLOATS, sp__sqrt_lower, NO_ATTRIBUTES))
-ROW(Squeeze, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Squeeze, NO_KERNELS, TRAITS(.shape_inputs = INPUT(1)),
     OP(Squeeze, 1, 12, 1, 1, 1, 1, ANY, sp__squeeze_infer, sp__view_lower, NULL,
        ATTRIBUTE("axes", INTS)),
     OP(Squeeze, 13, NEWEST, 1, 2, 1, 1, TYPES(ANY, INTS), sp__squeeze_infer, sp__view_lower, NULL,
@@ -359,9 +359,9 @@ ROW(Tanh, "tanh_f32, ?cast_*", NO_TRAITS,
     UNARY(Tanh, 6, F32_AND_HALVES, sp__tanh_lower, NO_ATTRIBUTES))
 ROW(ThresholdedRelu, "thresholded_relu_*, ?cast_*", NO_TRAITS,
     UNARY(ThresholdedRelu, 10, FLOATS, sp__thresholded_relu_lower, ATTRIBUTE("alpha", FLOAT)))
-ROW(Tile, "copy_strided", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Tile, "copy_strided", TRAITS(.shape_inputs = INPUT(1)),
     OP(Tile, 6, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__tile_infer, sp__tile_lower, NULL, NO_ATTRIBUTES))
-ROW(TopK, "top_k", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(TopK, "top_k", TRAITS(.shape_inputs = INPUT(1)),
     OP(TopK, 1, 9, 1, 1, 2, 2, F32 | F64, sp__top_k_infer, sp__top_k_lower, NULL,
        ATTRIBUTE("axis", INT), REQUIRED("k", INT)),
     OP(TopK, 10, 10, 2, 2, 2, 2, TYPES(F32 | F64, INTS), sp__top_k_infer, sp__top_k_lower, NULL,
@@ -371,15 +371,15 @@ ROW(TopK, "top_k", TRAITS(.deciding_inputs = INPUT(1)),
 ROW(Transpose, "copy_strided", NO_TRAITS,
     OP(Transpose, 1, NEWEST, 1, 1, 1, 1, ANY, sp__transpose_infer, sp__transpose_lower, NULL,
        ATTRIBUTE("perm", INTS)))
-ROW(Trilu, "trilu", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Trilu, "trilu", TRAITS(.shape_inputs = INPUT(1)),
     OP(Trilu, 14, NEWEST, 1, 2, 1, 1, TYPES(ANY, INTS), sp__trilu_infer, sp__trilu_lower, NULL,
        ATTRIBUTE("upper", INT)))
-ROW(Unsqueeze, NO_KERNELS, TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Unsqueeze, NO_KERNELS, TRAITS(.shape_inputs = INPUT(1)),
     OP(Unsqueeze, 1, 12, 1, 1, 1, 1, ANY, sp__unsqueeze_infer, sp__view_lower, NULL,
        REQUIRED("axes", INTS)),
     OP(Unsqueeze, 13, NEWEST, 2, 2, 1, 1, TYPES(ANY, INTS), sp__unsqueeze_infer, sp__view_lower, NULL,
        NO_ATTRIBUTES))
-ROW(Upsample, "resize_nearest, resize_*, ?cast_*", TRAITS(.deciding_inputs = INPUT(1)),
+ROW(Upsample, "resize_nearest, resize_*, ?cast_*", TRAITS(.shape_inputs = INPUT(1)),
     OP(Upsample, 7, 8, 1, 1, 1, 1, ANY, sp__resize_infer, sp__resize_lower, NULL,
        RESIZE_MODE, REQUIRED("scales", FLOATS)),
     OP(Upsample, 9, 9, 2, 2, 1, 1, TYPES(ANY, F32), sp__resize_infer, sp__resize_lower, NULL,

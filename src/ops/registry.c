@@ -134,7 +134,7 @@
 /* ---- the columns of the rows ---- */
 
 #define TRAITS(...) __VA_ARGS__
-#define NO_TRAITS .deciding_inputs = 0
+#define NO_TRAITS .shape_inputs = 0
 #define NO_KERNELS ""
 #define INPUT(index) (1u << (index))
 

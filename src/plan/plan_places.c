@@ -193,7 +193,7 @@ static void set_tensor(const sp_plan_builder *builder, uint32_t index, sp_plan_t
                             .shape = value->shape};
     /* Accepted before; the value's own count is spent by the layout. */
     (void)sp__shape_bytes(&value->shape, value->dtype, &out->bytes);
-    out->is_known = value->data != NULL && out->bytes <= SP_DECIDING_BYTES;
+    out->is_known = value->data != NULL && out->bytes <= SP_SHAPE_INPUT_BYTES;
 }
 
 static sp_status finish_tensors(sp_plan_builder *builder)

@@ -355,10 +355,10 @@ static bool are_inputs_there(const sp_plan_builder *builder, const sp_graph_node
 /* Is there an input whose values decide, and which the run has yet to compute? */
 static bool depends_on_run(const sp_plan_builder *builder, const sp_graph_node *node)
 {
-    const uint32_t deciding = node->op->traits->deciding_inputs;
+    const uint32_t shape_inputs = node->op->traits->shape_inputs;
     for (uint32_t i = 0; i < node->input_count && i < 32; i++) {
         const uint32_t value = node->inputs[i];
-        if ((deciding >> i & 1) == 0 || value == SP_NO_VALUE) continue;
+        if ((shape_inputs >> i & 1) == 0 || value == SP_NO_VALUE) continue;
         if (builder->values[value].data == NULL && builder->values[value].bytes > 0) return true;
     }
     return false;

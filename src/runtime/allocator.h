@@ -15,7 +15,7 @@
  * a time, while the others allocate.
  *
  * Out of memory: give unused slabs back, then wait until some pending blocks have become ready,
- * then let what can be made again give way (sp__allocator_set_give_way), then wait for the rest,
+ * then let what can be made again give way (sp__allocator_set_reclaim), then wait for the rest,
  * then fail with the sizes. Each wait is for the first of the points that pending blocks are
  * behind. A closed allocator keeps nothing: a slab goes back to its source when its last block is
  * ready. Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
@@ -110,9 +110,9 @@ void sp__allocator_give(sp_allocator *allocator, sp_block *block);
 
 /* Ends something that holds memory of the device and can be made again, if need be; false if there
  * is nothing of that kind. Called without locks, by whoever found no memory. */
-typedef bool (*sp_give_way_fn)(sp_rt_device *device);
+typedef bool (*sp_reclaim_fn)(sp_rt_device *device);
 /* Who is asked, of all devices; NULL: nobody. */
-void sp__allocator_set_give_way(sp_give_way_fn fn);
+void sp__allocator_set_reclaim(sp_reclaim_fn fn);
 
 /* Gives slabs back of which nothing is used, at most `max_bytes` of them and one more; how many
  * bytes. `is_deep` empties the streams' caches first. */

@@ -294,12 +294,12 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
         (unsigned long long)stats.reserved_bytes, (unsigned long long)limit_of(allocator));
 }
 
-static SP_ATOMIC(sp_give_way_fn) give_way; /* process-wide: a layer above, which never changes.
+static SP_ATOMIC(sp_reclaim_fn) reclaim; /* process-wide: a layer above, which never changes.
                                               Relaxed: it names code only */
 
-void sp__allocator_set_give_way(sp_give_way_fn fn)
+void sp__allocator_set_reclaim(sp_reclaim_fn fn)
 {
-    sp_store_relaxed(&give_way, fn);
+    sp_store_relaxed(&reclaim, fn);
 }
 
 /* Waits that a taker has patience for before others give way: while some stream is busy there is
@@ -312,9 +312,9 @@ static void flush_caches(sp_allocator *allocator)
     end_giving(allocator, sp__allocator_flush_caches(allocator));
 }
 
-static bool others_give_way(sp_allocator *allocator)
+static bool reclaim_others(sp_allocator *allocator)
 {
-    const sp_give_way_fn fn = sp_load_relaxed(&give_way);
+    const sp_reclaim_fn fn = sp_load_relaxed(&reclaim);
     if (fn == NULL) return false;
     begin_giving(allocator);
     const bool is_given = fn(allocator->device);
@@ -357,7 +357,7 @@ static bool more_comes(sp_allocator *allocator, const sp_block_wish *wish, uint3
         (*patience)--;
         return true;
     }
-    return others_give_way(allocator) || wait_for_pending(allocator, wish) ||
+    return reclaim_others(allocator) || wait_for_pending(allocator, wish) ||
            others_have_given(allocator, gifts);
 }
 

@@ -72,7 +72,7 @@ TEST(axes_that_a_run_gives_decide_what_is_summed)
     CHECK_EQ_U64(info.plan_count, SP_COUNT_OF(cases));
     sp_port port;
     CHECK_OK(sp_model_get_input(model, 1, &port));
-    CHECK(port.decides_shapes);
+    CHECK(port.determines_shapes);
     const int64_t outside = 2;
     CHECK_STATUS(run(model, &outside, 1, 1, y, &output), SP_MISMATCH);
     CHECK_OK(sp_model_release(model));

@@ -126,9 +126,9 @@ TEST(the_condition_chooses_the_branch)
     CHECK_EQ_U64(model_info_of(model).plan_count, 2);
     sp_port port;
     CHECK_OK(sp_model_get_input(model, 0, &port));
-    CHECK(!port.decides_shapes);
+    CHECK(!port.determines_shapes);
     CHECK_OK(sp_model_get_input(model, 1, &port));
-    CHECK(port.decides_shapes);
+    CHECK(port.determines_shapes);
     CHECK_OK(sp_model_release(model));
 }
 

@@ -119,7 +119,7 @@ static void leave_room_for(const memory_fixture *f, uint32_t contexts)
     CHECK_OK(sp_device_set_memory_limit(f->device, reserved(f) + contexts * bytes));
 }
 
-TEST(plans_that_nobody_uses_give_way_to_new_ones)
+TEST(unused_plans_are_reclaimed_for_new_ones)
 {
     memory_fixture f = begin();
     leave_room_for(&f, 2 * f.slots);
@@ -157,7 +157,7 @@ TEST(the_plan_that_was_not_used_for_longest_gives_way_whichever_model_has_it)
     end(&f);
 }
 
-TEST(plans_give_way_to_storages)
+TEST(plans_are_reclaimed_for_storages)
 {
     memory_fixture f = begin();
     leave_room_for(&f, 2 * f.slots);

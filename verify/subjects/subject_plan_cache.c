@@ -217,7 +217,7 @@ static void run_a(void *arg)
     sp__plan_cache_release(&w->cache, entry);
 }
 
-static void give_way(void *arg)
+static void reclaim(void *arg)
 {
     cache_world *w = arg;
     sp__plan_cache_reclaim_context(&w->cache);
@@ -232,7 +232,7 @@ static void subject_contexts_reclaim(void *arg)
     begin_cache(&w, 1);
     w.device->dev->limits.run_slots = 2;
     run_a(&w);
-    sp__subject_run((const sp_thread_fn[]){run_a, give_way}, 2, &w);
+    sp__subject_run((const sp_thread_fn[]){run_a, reclaim}, 2, &w);
     SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.build_count) <= 2);
     end_cache(&w);
 }

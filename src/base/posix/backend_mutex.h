@@ -10,7 +10,7 @@ static inline void sp_mutex_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
     sp__lock_check_taken(SP_LOCK_STATE(mutex));
 }
 
-/* In any order: whoever does not wait closes no circle. */
+/* In any order: whoever does not wait closes no cycle. */
 static inline bool sp_mutex_try_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
 {
     if (!sp_word_try_lock(&mutex->impl)) return false;

@@ -174,7 +174,7 @@ TEST(a_symbolic_link_stays_and_its_target_is_replaced)
     scratch_close(&s);
 }
 
-TEST(a_circle_of_links_is_an_error_and_a_device_is_written_to)
+TEST(a_cycle_of_links_is_an_error_and_a_device_is_written_to)
 {
     const scratch s = scratch_open();
     REQUIRE_EQ_INT(symlink(s.file, s.file), 0);

@@ -53,7 +53,7 @@ TEST(a_chain_over_shapes_is_folded_when_the_plan_is_made)
     add_node(&graph, both);
     const sp_graph *loaded = finish(&graph);
     REQUIRE(loaded != NULL);
-    CHECK(!loaded->inputs[0].decides_shapes); /* its shape does, its values do not */
+    CHECK(!loaded->inputs[0].determines_shapes); /* its shape does, its values do not */
     const sp_plan_input x = {.dtype = SP_F32, .shape = {.rank = 2, .dims = {3, 8}}};
     const sp_plan_request request = {.inputs = &x, .input_count = 1};
     const sp_graph_plan *plan;
@@ -70,7 +70,7 @@ TEST(a_chain_over_shapes_is_folded_when_the_plan_is_made)
 }
 
 /* Everything that a Reshape's shape is computed from decides; what is only reshaped does not. */
-TEST(inputs_behind_a_deciding_one_decide_too)
+TEST(inputs_behind_a_shape_determining_one_are_too)
 {
     writer graph = {0};
     add_input(&graph, "x", ONNX_FLOAT, NULL, -1);
@@ -80,9 +80,9 @@ TEST(inputs_behind_a_deciding_one_decide_too)
     add_node(&graph, make_node("Reshape", "x shape", "y"));
     const sp_graph *loaded = finish(&graph);
     REQUIRE(loaded != NULL);
-    CHECK(!loaded->inputs[0].decides_shapes);
-    CHECK(loaded->inputs[1].decides_shapes);
-    CHECK(loaded->inputs[2].decides_shapes);
+    CHECK(!loaded->inputs[0].determines_shapes);
+    CHECK(loaded->inputs[1].determines_shapes);
+    CHECK(loaded->inputs[2].determines_shapes);
     static const int64_t a[] = {1, 2}, b[] = {1, 1};
     const sp_plan_input inputs[] = {
         {.dtype = SP_F32, .shape = {.rank = 2, .dims = {1, 6}}},
@@ -98,7 +98,7 @@ TEST(inputs_behind_a_deciding_one_decide_too)
 
 /* One node over inputs x (data), i (integers) and f (floats). `marked` are those whose values
  * decide; without them the plan stops before the node. */
-static const struct deciding_case {
+static const struct shape_input_case {
     const char *op, *inputs, *marked;
 } cases[] = {
     {"ConstantOfShape", "i", "i"},
@@ -120,7 +120,7 @@ static const struct deciding_case {
     {"ScatterElements", "x i f", ""},
 };
 
-static const sp_graph *graph_of(const struct deciding_case *c)
+static const sp_graph *graph_of(const struct shape_input_case *c)
 {
     writer graph = {0};
     add_input(&graph, "x", ONNX_FLOAT, NULL, -1);
@@ -141,7 +141,7 @@ TEST(every_op_that_must_know_values_has_them_marked)
         REQUIRE(graph != NULL);
         for (uint32_t k = 0; k < graph->input_count; k++) {
             const bool is_marked = strstr(cases[i].marked, graph->inputs[k].name) != NULL;
-            CHECK_EQ_INT(graph->inputs[k].decides_shapes, is_marked);
+            CHECK_EQ_INT(graph->inputs[k].determines_shapes, is_marked);
         }
         if (cases[i].marked[0] != '\0') {
             const sp_graph_plan *plan;
