@@ -88,7 +88,7 @@ typedef struct sp_model_info {
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
     /* Plans that the last run went through which needed several, since sizes, branches or loops
      * followed from values that it computed; each time through a loop counts. 0: no run did. */
-    uint64_t part_count;
+    uint64_t partial_plan_count;
     /* Of the plan compiled last; 0 before the first. */
     uint32_t step_count;     /* launches of a kernel in a run */
     uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
@@ -161,7 +161,7 @@ SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, ui
  * record and its stream are made then (or earlier, by sp_stream_current and sp_stream_synchronize).
  * Where shapes, branches or loops follow from values that the run computes, it goes through several
  * plans, one after the other, and keeps what is between them in memory of the device's allocator,
- * at most STREAMPOOL_PART_MEMORY bytes (SP_EXHAUSTED); closing the device ends such a run
+ * at most STREAMPOOL_PARTIAL_MEMORY bytes (SP_EXHAUSTED); closing the device ends such a run
  * (SP_CLOSED). SP_EXHAUSTED also past the model's max_run_bytes and max_loop_trips. A run inside a
  * host function or callback takes no slot. Steps that the model's device has no kernel for run on
  * cpu in between, in the order of the stream: see sp_model_get_cpu_op. Errors: SP_MISMATCH naming

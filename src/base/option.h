@@ -35,7 +35,7 @@ typedef enum sp_option_type {
     X(CACHE, BYTES, 0, 0, INT64_MAX, "",                                                           \
       "free memory that a device's allocator keeps before it gives some back; 0 is no bound")      \
     X(PLANS, INT, 32, 1, 4096, "", "plans that a model keeps, one for each set of input shapes")   \
-    X(PART_MEMORY, BYTES, INT64_C(4) << 30, 1, INT64_MAX, "",                                      \
+    X(PARTIAL_MEMORY, BYTES, INT64_C(4) << 30, 1, INT64_MAX, "",                                   \
       "most that one run keeps between the parts of a model, as of a Loop that grows a tensor")    \
     X(LOOP_TRIPS, INT, INT64_C(1) << 30, 1, INT64_MAX, "",                                         \
       "most times that one run goes through bodies of Loop and Scan, all of them together")        \

@@ -89,7 +89,7 @@ static sp_status ports_create(sp_exec_context *context)
     }
     /* Who leaves the only output out is rare: that run may allocate. Of parts, all are asked for.
      */
-    if (plan->output_count <= 1 || plan->is_part) return SP_OK;
+    if (plan->output_count <= 1 || plan->is_subgraph) return SP_OK;
     return unrequested_acquire(context, context->is_spare);
 }
 

@@ -22,7 +22,7 @@ typedef struct sp_rt_model {
     SP_CACHE_ALIGNED sp_atomic_u64 runs;
     sp_atomic_u32 in_flight;
     sp_atomic_u32 most_in_flight;
-    sp_atomic_u64 last_parts; /* plans of the last run that needed several */
+    sp_atomic_u64 last_partial_plans; /* plans of the last run that needed several */
 } sp_rt_model;
 
 /* A model of the graph, which is taken over, also on an error. Errors: SP_UNSUPPORTED,

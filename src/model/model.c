@@ -114,7 +114,7 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .plan_evictions = sp_load_relaxed(&model->plans.evictions),
         .context_count = sp__plan_cache_context_count(&model->plans),
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
-        .part_count = sp_load_relaxed(&model->last_parts),
+        .partial_plan_count = sp_load_relaxed(&model->last_partial_plans),
         .packed_bytes = sp_load_relaxed(&model->packed.bytes),
     };
     sp_plan_entry *newest = sp__plan_cache_acquire_newest(&model->plans);

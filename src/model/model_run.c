@@ -2,7 +2,7 @@
 /* The calls that run a model: from the caller's tensors to a plan, its run, and back. */
 #include "base/error.h"
 #include "exec/model_object.h"
-#include "exec/parts.h"
+#include "exec/partial_run.h"
 #include "exec/run_ports.h"
 #include "exec/submitted.h"
 #include "runtime/current_stream.h"
@@ -34,19 +34,19 @@ static SP_NOINLINE sp_status run_parts(sp_rt_model *model, sp_plan_entry *entry,
                                        sp_run_ports *ports, const sp_stream_ref *stream,
                                        sp_host_tensor *outputs, uint32_t output_count, bool is_run)
 {
-    sp_parts *parts;
+    sp_partial_run *parts;
     sp_status status = check_names(model->graph, outputs, output_count);
     if (status != SP_OK) {
         sp__plan_cache_release(&model->plans, entry);
         return status;
     }
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
-    SP_TRY(sp__parts_run(model, entry, ports->data, stream, &parts));
-    const sp_graph_plan *made = sp__parts_made(parts);
+    SP_TRY(sp__partial_run_execute(model, entry, ports->data, stream, &parts));
+    const sp_graph_plan *made = sp__partial_run_made(parts);
     if (is_run) status = sp__run_ports_take_outputs(made, outputs, output_count, ports);
-    if (is_run && status == SP_OK) sp__parts_copy(parts, ports->outputs);
+    if (is_run && status == SP_OK) sp__partial_run_copy_outputs(parts, ports->outputs);
     if (status == SP_OK) sp__run_ports_describe(made, outputs, output_count);
-    sp__parts_free(parts);
+    sp__partial_run_destroy(parts);
     return status;
 }
 

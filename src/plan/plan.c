@@ -69,7 +69,7 @@ static sp_status check_dim_names(const sp_graph *graph, const sp_plan_request *r
 
 static sp_status check_request(const sp_graph *graph, const sp_plan_request *request)
 {
-    if (request->part != NULL) return SP_OK; /* the run has made these values itself */
+    if (request->subgraph != NULL) return SP_OK; /* the run has made these values itself */
     if (request->input_count != graph->input_count) {
         return sp__fail(SP_MISMATCH, "%" PRIu32 " inputs, the model wants %" PRIu32,
                         request->input_count, graph->input_count);
@@ -109,7 +109,7 @@ static sp_status make_builder(sp_plan_builder *builder)
 static void free_builder(sp_plan_builder *builder)
 {
     sp__lowering_deinit(&builder->lowering);
-    sp__plan_part_free(builder);
+    sp__plan_subgraph_deinit(builder);
     sp_free(builder->values);
     sp_free(builder->steps);
     sp_free(builder->packings);
@@ -120,9 +120,9 @@ static void free_builder(sp_plan_builder *builder)
 static sp_status build(sp_plan_builder *builder)
 {
     SP_TRY(make_builder(builder));
-    SP_TRY(sp__plan_part_begin(builder));
+    SP_TRY(sp__plan_subgraph_begin(builder));
     SP_TRY(sp__plan_record(builder));
-    SP_TRY(sp__plan_part_end(builder));
+    SP_TRY(sp__plan_subgraph_end(builder));
     SP_TRY(sp__plan_finish_packings(builder));
     if (!builder->request->is_unfused) SP_TRY(sp__plan_fuse(builder));
     return sp__plan_place(builder);

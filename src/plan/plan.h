@@ -85,7 +85,7 @@ typedef struct sp_graph_plan {
     uint32_t packing_count;
     uint64_t arena_bytes;
     /* All of the model unless one of these is true. */
-    bool is_part;          /* begins elsewhere than the model, or ends elsewhere */
+    bool is_subgraph;      /* begins elsewhere than the model, or ends elsewhere */
     bool is_partial;       /* more is to be computed, after what follows: */
     const uint32_t *stops; /* nodes whose inputs are there, for the run to compute one by one */
     const uint32_t *asked; /* conditions whose values must be known to the next plan */
@@ -107,18 +107,18 @@ typedef struct sp_plan_override {
 
 /* What a plan computes if not all of the model: of one body, the values `wanted` from the values
  * `given`. What the nodes of a body capture must be given, unless it is constant. */
-typedef struct sp_plan_part {
+typedef struct sp_plan_subgraph {
     const sp_graph_body *body;
     const uint32_t *given, *wanted;
     uint32_t given_count, wanted_count;
-} sp_plan_part;
+} sp_plan_subgraph;
 
 /* Values that go into and out of a plan of a part. */
-#define SP_PLAN_PART_PORTS 256
+#define SP_PLAN_SUBGRAPH_PORTS 256
 
 typedef struct sp_plan_request {
-    const sp_kernel *kernels; /* NULL: those of the selected instruction set */
-    const sp_plan_part *part; /* NULL: all; else the inputs are those of `given` */
+    const sp_kernel *kernels;         /* NULL: those of the selected instruction set */
+    const sp_plan_subgraph *subgraph; /* NULL: all; else the inputs are those of `given` */
     const sp_plan_input *inputs;
     const sp_plan_override *overrides;
     uint32_t input_count, override_count;

@@ -91,10 +91,10 @@ sp_status sp__plan_pack_inputs(sp_plan_builder *builder, const sp_graph_node *no
 /* After the recording: the packings become the plan's. */
 sp_status sp__plan_finish_packings(sp_plan_builder *builder);
 
-/* ---- plan_part.c ---- */
+/* ---- plan_subgraph.c ---- */
 
 /* Before the recording: which nodes the wanted values of a part need. */
-sp_status sp__plan_part_begin(sp_plan_builder *builder);
+sp_status sp__plan_subgraph_begin(sp_plan_builder *builder);
 
 /* Is the node one of those that are to be recorded? */
 bool sp__plan_has_node(const sp_plan_builder *builder, uint32_t index);
@@ -103,8 +103,8 @@ bool sp__plan_has_node(const sp_plan_builder *builder, uint32_t index);
 sp_status sp__plan_delay(sp_plan_builder *builder, uint32_t index, bool is_stop);
 
 /* After the recording: what the plan gives, and where it ends. */
-sp_status sp__plan_part_end(sp_plan_builder *builder);
-void sp__plan_part_free(sp_plan_builder *builder);
+sp_status sp__plan_subgraph_end(sp_plan_builder *builder);
+void sp__plan_subgraph_deinit(sp_plan_builder *builder);
 
 /* ---- plan_places.c ---- */
 

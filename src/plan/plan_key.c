@@ -32,22 +32,22 @@ static void key_tensor(sp_plan_key *key, uint64_t place, const sp_plan_input *in
 }
 
 /* Which part of the model; the first word tells such keys from those of all of it. */
-static void key_part(sp_plan_key *key, const sp_plan_part *part)
+static void key_part(sp_plan_key *key, const sp_plan_subgraph *subgraph)
 {
-    if (part == NULL) return;
-    key_word(key, part->body->first_node);
-    key_word(key, part->body->end_value);
-    key_word(key, (uint64_t)part->given_count << 32 | part->wanted_count);
-    for (uint32_t i = 0; i < part->given_count; i++) key_word(key, part->given[i]);
-    for (uint32_t i = 0; i < part->wanted_count; i++) key_word(key, part->wanted[i]);
+    if (subgraph == NULL) return;
+    key_word(key, subgraph->body->first_node);
+    key_word(key, subgraph->body->end_value);
+    key_word(key, (uint64_t)subgraph->given_count << 32 | subgraph->wanted_count);
+    for (uint32_t i = 0; i < subgraph->given_count; i++) key_word(key, subgraph->given[i]);
+    for (uint32_t i = 0; i < subgraph->wanted_count; i++) key_word(key, subgraph->wanted[i]);
 }
 
 static void key_write(sp_plan_key *key, const sp_plan_request *request)
 {
     key->count = 0;
     key_word(key, (uint64_t)(uintptr_t)request->kernels);
-    key_word(key, (uint64_t)(request->part != NULL) << 1 | request->is_unfused);
-    key_part(key, request->part);
+    key_word(key, (uint64_t)(request->subgraph != NULL) << 1 | request->is_unfused);
+    key_part(key, request->subgraph);
     for (uint32_t i = 0; i < request->input_count; i++) key_tensor(key, i, &request->inputs[i]);
     for (uint32_t i = 0; i < request->override_count; i++) {
         const sp_plan_override *override = &request->overrides[i];

@@ -18,7 +18,8 @@ static sp_status place_output(sp_plan_builder *builder, uint32_t output)
     const char *name = graph->values[builder->outputs[output]].name;
     const sp_plan_value *value = &builder->values[builder->outputs[output]];
     sp_plan_value *root = &builder->values[value->root];
-    const sp_dtype declared = builder->plan->is_part ? SP_DTYPE_NONE : graph->outputs[output].dtype;
+    const sp_dtype declared =
+        builder->plan->is_subgraph ? SP_DTYPE_NONE : graph->outputs[output].dtype;
     if (declared != SP_DTYPE_NONE && declared != value->dtype) {
         return sp__fail(SP_MISMATCH, "output '%s' is of type %s, the file declares %s", name,
                         sp_dtype_name(value->dtype), sp_dtype_name(declared));
@@ -209,8 +210,9 @@ static sp_status finish_tensors(sp_plan_builder *builder)
     plan->inputs = inputs;
     plan->outputs = outputs;
     for (uint32_t i = 0; i < request->input_count; i++) {
-        const sp_plan_part *part = request->part;
-        set_tensor(builder, part != NULL ? part->given[i] : graph->inputs[i].value, inputs++);
+        const sp_plan_subgraph *subgraph = request->subgraph;
+        set_tensor(builder, subgraph != NULL ? subgraph->given[i] : graph->inputs[i].value,
+                   inputs++);
     }
     for (uint32_t i = 0; i < request->override_count; i++) {
         set_tensor(builder, graph->defaults[request->overrides[i].index].value, inputs++);

@@ -114,8 +114,8 @@ static sp_status make_inputs(sp_plan_builder *builder)
     const sp_graph *graph = builder->plan->graph;
     const sp_plan_request *request = builder->request;
     for (uint32_t i = 0; i < request->input_count; i++) {
-        const sp_plan_part *part = request->part;
-        const uint32_t value = part != NULL ? part->given[i] : graph->inputs[i].value;
+        const sp_plan_subgraph *subgraph = request->subgraph;
+        const uint32_t value = subgraph != NULL ? subgraph->given[i] : graph->inputs[i].value;
         /* A constant is given only where it is not what the graph has. */
         builder->values[value].is_tainted = graph->values[value].is_constant;
         SP_TRY(set_input(builder, value, &request->inputs[i], i));

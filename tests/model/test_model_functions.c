@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the file around loops, and inside of them. */
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 
 static const int64_t dims[1] = {2};
 
@@ -18,8 +18,8 @@ static void check_run(sp_model model, int64_t times, float first, float second)
 {
     const float x[2] = {1, 2};
     float y[2] = {0, 0};
-    const sp_host_tensor inputs[2] = {parts_floats("x", x, 2), parts_ints("n", &times, -1)};
-    sp_host_tensor output = parts_room("y", y, sizeof y);
+    const sp_host_tensor inputs[2] = {partial_floats("x", x, 2), partial_ints("n", &times, -1)};
+    sp_host_tensor output = partial_room("y", y, sizeof y);
     CHECK_OK(sp_model_run(model, inputs, 2, &output, 1));
     CHECK(y[0] == first && y[1] == second);
 }
@@ -35,10 +35,10 @@ static writer begin_graph(void)
 /* A body that gives v + what `node` makes of it, w. */
 static writer body_with(writer node)
 {
-    writer body = parts_body(1);
+    writer body = partial_body(1);
     add_node(&body, node);
     add_output(&body, "on");
-    parts_add_result(&body, "w", ONNX_FLOAT, dims, 1);
+    partial_add_result(&body, "w", ONNX_FLOAT, dims, 1);
     return body;
 }
 
@@ -47,7 +47,7 @@ static void add_repeat(writer *functions)
 {
     writer function = make_function("Repeat", "times start step", "end");
     writer body = body_with(make_node("Add", "v step", "w"));
-    add_function_node(&function, parts_loop("times - start", "end", &body));
+    add_function_node(&function, partial_loop("times - start", "end", &body));
     add_function(functions, function);
 }
 
@@ -74,7 +74,7 @@ TEST(a_body_calls_functions_and_sees_what_they_give)
     add_function_node(&function, make_node("Add", "a a", "b"));
     add_function(&functions, function);
     writer body = body_with(make_call("Twice", "v", "w"));
-    add_node(&graph, parts_loop("n - x", "y", &body));
+    add_node(&graph, partial_loop("n - x", "y", &body));
     add_output(&graph, "y");
     const sp_model model = load(&functions, &graph);
     check_run(model, 4, 16, 32);
@@ -90,7 +90,7 @@ TEST(a_scan_in_a_function_takes_its_attributes_from_the_call)
     writer body = {0};
     add_input(&body, "row", ONNX_FLOAT, NULL, 0);
     add_node(&body, make_node("Add", "row row", "twice"));
-    parts_add_result(&body, "twice", ONNX_FLOAT, NULL, 0);
+    partial_add_result(&body, "twice", ONNX_FLOAT, NULL, 0);
     writer scan = make_node("Scan", "rows", "sums");
     add_attribute_graph(&scan, "body", &body);
     add_reference(&scan, "num_scan_inputs", "walked", 2);
@@ -99,7 +99,7 @@ TEST(a_scan_in_a_function_takes_its_attributes_from_the_call)
     writer call = make_call("Sums", "x", "s");
     add_attribute_int(&call, "walked", 1);
     add_node(&graph, call);
-    add_node(&graph, parts_node_int("Cast", "n", "f", "to", ONNX_FLOAT));
+    add_node(&graph, partial_node_int("Cast", "n", "f", "to", ONNX_FLOAT));
     add_node(&graph, make_node("Add", "s f", "y"));
     add_output(&graph, "y");
     const sp_model model = load(&functions, &graph);

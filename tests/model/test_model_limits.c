@@ -9,7 +9,7 @@
 #include <streampool/storage.h>
 
 #include "base/macros.h"
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -41,7 +41,7 @@ static void add_output_of(writer *graph, bool is_reduced)
 static writer constant_of_shape(bool is_reduced)
 {
     writer graph = {0};
-    parts_add_ints(&graph, "dims", (const int64_t[]){INT64_C(1) << 30, 8}, 2);
+    partial_add_ints(&graph, "dims", (const int64_t[]){INT64_C(1) << 30, 8}, 2);
     add_node(&graph, make_node("ConstantOfShape", "dims", "y"));
     add_output_of(&graph, is_reduced);
     return graph;
@@ -50,9 +50,9 @@ static writer constant_of_shape(bool is_reduced)
 static writer range(bool is_reduced)
 {
     writer graph = {0};
-    parts_add_ints(&graph, "start", (const int64_t[]){0}, -1);
-    parts_add_ints(&graph, "limit", (const int64_t[]){INT64_C(1) << 32}, -1);
-    parts_add_ints(&graph, "delta", (const int64_t[]){1}, -1);
+    partial_add_ints(&graph, "start", (const int64_t[]){0}, -1);
+    partial_add_ints(&graph, "limit", (const int64_t[]){INT64_C(1) << 32}, -1);
+    partial_add_ints(&graph, "delta", (const int64_t[]){1}, -1);
     add_node(&graph, make_node("Range", "start limit delta", "y"));
     add_output_of(&graph, is_reduced);
     return graph;
@@ -68,7 +68,7 @@ static writer conv(bool is_reduced)
     add_input(&graph, "x", ONNX_FLOAT, image, 4);
     writer weights = make_tensor("w", ONNX_FLOAT, image, 4, &one, sizeof one);
     write_message(&graph, GRAPH_INITIALIZER_FIELD, &weights);
-    add_node(&graph, parts_node_ints("Conv", "x w", "y", "pads", pads, 4));
+    add_node(&graph, partial_node_ints("Conv", "x w", "y", "pads", pads, 4));
     add_output_of(&graph, is_reduced);
     return graph;
 }
@@ -78,7 +78,7 @@ static sp_status run_bomb(sp_model model, sp_host_tensor *output)
     float pixel = 1;
     const sp_host_tensor x = {
         .data = &pixel, .bytes = sizeof pixel, .dtype = SP_F32, .rank = 4, .shape = {1, 1, 1, 1}};
-    const uint32_t inputs = parts_info(model).input_count;
+    const uint32_t inputs = partial_info(model).input_count;
     const sp_host_tensor *in = inputs > 0 ? &x : NULL;
     const sp_status inferred = sp_model_infer(model, in, inputs, output, 1);
     if (inferred != SP_OK) return inferred;
@@ -99,7 +99,7 @@ TEST(a_few_bytes_that_ask_for_gigabytes_are_refused)
         const sp_memory_stats before = stats();
         writer graph = bombs[i / 2].make(is_reduced);
         sp_model model;
-        REQUIRE_OK(parts_load(&graph, &options, &model));
+        REQUIRE_OK(partial_load(&graph, &options, &model));
         sp_host_tensor y = {0};
         CHECK_STATUS(run_bomb(model, &y), SP_EXHAUSTED);
         CHECK_MESSAGE("max_run_bytes allows 10485760");
@@ -122,9 +122,9 @@ static sp_status load_pair(uint64_t max_run_bytes, sp_model *out)
     writer graph = {0};
     add_input(&graph, "x", ONNX_FLOAT, dims, 2);
     add_node(&graph, make_node("Transpose", "x", "t"));
-    add_node(&graph, parts_node_int("Concat", "t t", "y", "axis", 0));
+    add_node(&graph, partial_node_int("Concat", "t t", "y", "axis", 0));
     add_output(&graph, "y");
-    return parts_load(&graph, &options, out);
+    return partial_load(&graph, &options, out);
 }
 
 static sp_status run_pair(sp_model model)
@@ -132,7 +132,7 @@ static sp_status run_pair(sp_model model)
     static float x[64 * 64], y[2 * 64 * 64];
     const sp_host_tensor in = {
         .data = x, .bytes = sizeof x, .dtype = SP_F32, .rank = 2, .shape = {64, 64}};
-    sp_host_tensor out = parts_room("y", y, sizeof y);
+    sp_host_tensor out = partial_room("y", y, sizeof y);
     for (int i = 0; i < 64 * 64; i++) x[i] = (float)i;
     SP_TRY(sp_model_run(model, &in, 1, &out, 1));
     CHECK(y[1] == 64.0f && y[64 * 64 + 1] == 64.0f);
@@ -150,7 +150,7 @@ TEST(a_model_runs_at_its_exact_limit_and_not_a_byte_below)
     CHECK_STATUS(run_pair(model), SP_EXHAUSTED);
     CHECK_MESSAGE("a run would take 49152 bytes of memory (16384 between its steps, 32768 of "
                   "outputs); max_run_bytes allows 49151");
-    CHECK_EQ_U64(parts_info(model).plan_count, 0);
+    CHECK_EQ_U64(partial_info(model).plan_count, 0);
     CHECK_OK(sp_model_release(model));
     REQUIRE_OK(load_pair(0, &model));
     CHECK_OK(run_pair(model));
@@ -168,16 +168,16 @@ TEST(a_refused_plan_does_not_hinder_others)
     add_input(&graph, "x", ONNX_FLOAT, free_dims, 1);
     add_node(&graph, make_node("Relu", "x", "y"));
     add_output(&graph, "y");
-    REQUIRE_OK(parts_load(&graph, &options, &model));
+    REQUIRE_OK(partial_load(&graph, &options, &model));
     for (int64_t n = 15; n <= 17; n++) {
-        const sp_host_tensor in = parts_floats("x", x, n);
-        sp_host_tensor out = parts_room("y", y, sizeof y);
+        const sp_host_tensor in = partial_floats("x", x, n);
+        sp_host_tensor out = partial_room("y", y, sizeof y);
         CHECK_STATUS(sp_model_run(model, &in, 1, &out, 1), n > 16 ? SP_EXHAUSTED : SP_OK);
     }
     CHECK_MESSAGE("a run would take 68 bytes");
     sp_future future;
-    const sp_host_tensor in = parts_floats("x", x, 17);
-    sp_host_tensor out = parts_room("y", y, sizeof y);
+    const sp_host_tensor in = partial_floats("x", x, 17);
+    sp_host_tensor out = partial_room("y", y, sizeof y);
     CHECK_STATUS(sp_model_submit(model, &in, 1, &out, 1, &future), SP_EXHAUSTED);
     CHECK_OK(sp_model_release(model));
 }
@@ -193,30 +193,30 @@ static sp_status load_loop(writer *body, bool collects, const sp_model_options *
     writer graph = {0};
     add_input(&graph, "n", ONNX_INT64, NULL, 0);
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    add_node(&graph, parts_loop("n - x", collects ? "y s" : "y", body));
+    add_node(&graph, partial_loop("n - x", collects ? "y s" : "y", body));
     add_output(&graph, "y");
     if (collects) add_output(&graph, "s");
-    return parts_load(&graph, options, out);
+    return partial_load(&graph, options, out);
 }
 
 static sp_status run_loop(sp_model model, int64_t n, int64_t count)
 {
     static float x[1024], y[1024], s[1 << 16];
-    const sp_host_tensor in[2] = {parts_ints("n", &n, -1), parts_floats("x", x, count)};
-    sp_host_tensor out[2] = {parts_room("y", y, sizeof y), parts_room("s", s, sizeof s)};
-    return sp_model_run(model, in, 2, out, parts_info(model).output_count);
+    const sp_host_tensor in[2] = {partial_ints("n", &n, -1), partial_floats("x", x, count)};
+    sp_host_tensor out[2] = {partial_room("y", y, sizeof y), partial_room("s", s, sizeof s)};
+    return sp_model_run(model, in, 2, out, partial_info(model).output_count);
 }
 
 /* v stays as it is, and is collected each time if that is wanted. */
 static writer still_body(bool collects)
 {
-    writer body = parts_body(1);
+    writer body = partial_body(1);
     add_node(&body, make_node("Neg", "v", "w"));
     add_output(&body, "on");
     add_output(&body, "w");
     if (collects) {
         add_node(&body, make_node("Identity", "w", "each"));
-        parts_add_result(&body, "each", ONNX_FLOAT, (const int64_t[]){-1}, 1);
+        partial_add_result(&body, "each", ONNX_FLOAT, (const int64_t[]){-1}, 1);
     }
     return body;
 }
@@ -242,7 +242,7 @@ TEST(trips_of_loops_in_loops_are_counted_together)
     const int64_t inner = 40;
     for (uint64_t most = 1229; most <= 1230; most++) {
         const sp_model_options options = {.max_loop_trips = most};
-        writer body = parts_body(1);
+        writer body = partial_body(1);
         writer nested = {0};
         add_input(&nested, "j", ONNX_INT64, NULL, 0);
         add_input(&nested, "go", ONNX_BOOL, NULL, 0);
@@ -250,8 +250,8 @@ TEST(trips_of_loops_in_loops_are_counted_together)
         add_node(&nested, make_node("Neg", "a", "b"));
         add_output(&nested, "go");
         add_output(&nested, "b");
-        parts_add_ints(&body, "forty", &inner, -1);
-        add_node(&body, parts_loop("forty - v", "w", &nested));
+        partial_add_ints(&body, "forty", &inner, -1);
+        add_node(&body, partial_loop("forty - v", "w", &nested));
         add_output(&body, "on");
         add_output(&body, "w");
         sp_model model;
@@ -282,10 +282,10 @@ TEST(a_plan_of_a_body_is_refused_when_it_is_made)
 {
     const sp_model_options options = {.max_run_bytes = MIB};
     const sp_memory_stats before = stats();
-    writer body = parts_body(1);
-    parts_add_ints(&body, "many", (const int64_t[]){INT64_C(1) << 32, 1}, 2);
+    writer body = partial_body(1);
+    partial_add_ints(&body, "many", (const int64_t[]){INT64_C(1) << 32, 1}, 2);
     add_node(&body, make_node("Expand", "v many", "large"));
-    add_node(&body, parts_node_ints("ReduceMax", "large", "w", "axes", (const int64_t[]){0}, 1));
+    add_node(&body, partial_node_ints("ReduceMax", "large", "w", "axes", (const int64_t[]){0}, 1));
     add_output(&body, "on");
     add_output(&body, "w");
     sp_model model;
@@ -301,11 +301,11 @@ TEST(a_plan_of_a_body_is_refused_when_it_is_made)
 static sp_status load_doubling(uint64_t max_run_bytes, sp_model *out)
 {
     const sp_model_options options = {.max_run_bytes = max_run_bytes};
-    writer body = parts_body(1);
-    parts_add_ints(&body, "rows", (const int64_t[]){2, -1}, 2);
-    add_node(&body, parts_node_int("Concat", "v v", "vv", "axis", 0));
+    writer body = partial_body(1);
+    partial_add_ints(&body, "rows", (const int64_t[]){2, -1}, 2);
+    add_node(&body, partial_node_int("Concat", "v v", "vv", "axis", 0));
     add_node(&body, make_node("Reshape", "vv rows", "two"));
-    writer node = parts_node_ints("ReduceMax", "two", "w", "axes", (const int64_t[]){0}, 1);
+    writer node = partial_node_ints("ReduceMax", "two", "w", "axes", (const int64_t[]){0}, 1);
     add_attribute_int(&node, "keepdims", 0);
     add_node(&body, node);
     add_output(&body, "on");
@@ -350,16 +350,16 @@ static sp_status load_scan(int64_t element, const sp_model_options *options, sp_
     writer graph = {0}, body = {0};
     add_input(&graph, "x", ONNX_FLOAT, NULL, -1);
     add_input(&body, "e", ONNX_FLOAT, any_dims, 1);
-    parts_add_ints(&body, "wide", &element, 1);
+    partial_add_ints(&body, "wide", &element, 1);
     add_node(&body, make_node("ReduceSum", "e", "t"));
     add_node(&body, make_node("Expand", "t wide", "each"));
-    parts_add_result(&body, "each", ONNX_FLOAT, &element, 1);
+    partial_add_result(&body, "each", ONNX_FLOAT, &element, 1);
     writer node = make_node("Scan", "x", "y");
     add_attribute_graph(&node, "body", &body);
     add_attribute_int(&node, "num_scan_inputs", 1);
     add_node(&graph, node);
     add_output(&graph, "y");
-    return parts_load(&graph, options, out);
+    return partial_load(&graph, options, out);
 }
 
 static sp_status run_scan(sp_model model, int64_t steps, int64_t width)
@@ -371,7 +371,7 @@ static sp_status run_scan(sp_model model, int64_t steps, int64_t width)
                                .dtype = SP_F32,
                                .rank = 2,
                                .shape = {steps, width}};
-    sp_host_tensor out = parts_room("y", y, sizeof y);
+    sp_host_tensor out = partial_room("y", y, sizeof y);
     return sp_model_run(model, &in, 1, &out, 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loop: how often, with what, and what comes of it. The program runs with STREAMPOOL_PART_MEMORY
+/* Loop: how often, with what, and what comes of it. The program runs with STREAMPOOL_PARTIAL_MEMORY
  * set to 4 MiB, so that loops which would grow for ever end. */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "base/heap.h"
 #include "base/thread.h"
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 
 static const int64_t any_dims[2] = {-1, -1};
 
@@ -30,7 +30,7 @@ static sp_model finish(writer *graph, const char *outputs)
         add_output(graph, name);
     }
     sp_model model = {0};
-    CHECK_OK(parts_load(graph, NULL, &model));
+    CHECK_OK(partial_load(graph, NULL, &model));
     return model;
 }
 
@@ -45,12 +45,12 @@ static sp_status run(sp_model model, int64_t n, bool c, int64_t count, result *r
 {
     float x[16];
     for (int i = 0; i < 16; i++) x[i] = (float)(i + 1);
-    const sp_host_tensor inputs[3] = {parts_ints("n", &n, -1), parts_bool("c", &c),
-                                      parts_floats("x", x, count)};
-    sp_model_info info = parts_info(model);
+    const sp_host_tensor inputs[3] = {partial_ints("n", &n, -1), partial_bool("c", &c),
+                                      partial_floats("x", x, count)};
+    sp_model_info info = partial_info(model);
     memset(r, 0xff, sizeof *r);
-    r->outputs[0] = parts_room("y", r->y, sizeof r->y);
-    r->outputs[1] = parts_room("s", r->s, sizeof r->s);
+    r->outputs[0] = partial_room("y", r->y, sizeof r->y);
+    r->outputs[1] = partial_room("s", r->s, sizeof r->s);
     return sp_model_run(model, inputs, 3, r->outputs, info.output_count);
 }
 
@@ -58,15 +58,15 @@ static sp_status run(sp_model model, int64_t n, bool c, int64_t count, result *r
 static sp_model for_model(void)
 {
     writer graph = begin_graph();
-    writer body = parts_body(1);
+    writer body = partial_body(1);
     const int64_t two = 2;
-    add_node(&body, parts_node_int("Cast", "i", "f", "to", ONNX_FLOAT));
+    add_node(&body, partial_node_int("Cast", "i", "f", "to", ONNX_FLOAT));
     add_node(&body, make_node("Add", "v f", "w"));
     add_node(&body, make_node("Identity", "w", "each"));
     add_output(&body, "on");
     add_output(&body, "w");
-    parts_add_result(&body, "each", ONNX_FLOAT, &two, 1);
-    add_node(&graph, parts_loop("n c x", "y s", &body));
+    partial_add_result(&body, "each", ONNX_FLOAT, &two, 1);
+    add_node(&graph, partial_loop("n c x", "y s", &body));
     return finish(&graph, "ys");
 }
 
@@ -90,7 +90,7 @@ TEST(a_trip_count_says_how_often)
     CHECK_OK(run(model, 5, false, 2, &r)); /* the condition of the beginning */
     CHECK_EQ_INT(r.outputs[1].shape[0], 0);
     /* One plan for the body, whatever goes through it. */
-    CHECK(parts_info(model).plan_builds < 12);
+    CHECK(partial_info(model).plan_builds < 12);
     CHECK_OK(sp_model_release(model));
 }
 
@@ -98,15 +98,15 @@ TEST(a_trip_count_says_how_often)
 static sp_model while_model(const char *inputs)
 {
     writer graph = begin_graph();
-    writer body = parts_body(1);
-    parts_add_floats(&graph, "limit", (const float[]){100}, 1);
-    parts_add_bool(&graph, "yes", true);
+    writer body = partial_body(1);
+    partial_add_floats(&graph, "limit", (const float[]){100}, 1);
+    partial_add_bool(&graph, "yes", true);
     add_node(&body, make_node("Add", "v v", "w"));
-    add_node(&body, parts_node_int("ReduceMax", "w", "most", "keepdims", 1));
+    add_node(&body, partial_node_int("ReduceMax", "w", "most", "keepdims", 1));
     add_node(&body, make_node("Less", "most limit", "goes_on"));
     add_output(&body, "goes_on");
     add_output(&body, "w");
-    add_node(&graph, parts_loop(inputs, "y", &body));
+    add_node(&graph, partial_loop(inputs, "y", &body));
     return finish(&graph, "y");
 }
 
@@ -130,11 +130,11 @@ TEST(a_computed_condition_ends_the_loop)
 TEST(what_is_carried_may_change_its_shape)
 {
     writer graph = begin_graph();
-    writer body = parts_body(1);
-    add_node(&body, parts_node_int("Concat", "v x", "w", "axis", 0)); /* x is captured */
+    writer body = partial_body(1);
+    add_node(&body, partial_node_int("Concat", "v x", "w", "axis", 0)); /* x is captured */
     add_output(&body, "on");
     add_output(&body, "w");
-    add_node(&graph, parts_loop("n c x", "y", &body));
+    add_node(&graph, partial_loop("n c x", "y", &body));
     const sp_model model = finish(&graph, "y");
     result r;
     CHECK_OK(run(model, 4, true, 3, &r));
@@ -148,23 +148,23 @@ TEST(what_is_carried_may_change_its_shape)
 TEST(a_place_that_is_computed_each_time_makes_no_plans)
 {
     writer graph = begin_graph();
-    writer body = parts_body(1);
+    writer body = partial_body(1);
     const int64_t one = 1;
-    parts_add_ints(&graph, "list", &one, 1);
+    partial_add_ints(&graph, "list", &one, 1);
     add_node(&body, make_node("Reshape", "i list", "from"));
     add_node(&body, make_node("Add", "from list", "to"));
     add_node(&body, make_node("Slice", "v from to", "piece"));
     add_node(&body, make_node("Mul", "piece piece", "square"));
     add_output(&body, "on");
     add_output(&body, "v");
-    parts_add_result(&body, "square", ONNX_FLOAT, &one, 1);
-    add_node(&graph, parts_loop("n c x", "y s", &body));
+    partial_add_result(&body, "square", ONNX_FLOAT, &one, 1);
+    add_node(&graph, partial_loop("n c x", "y s", &body));
     const sp_model model = finish(&graph, "ys");
     result r;
     CHECK_OK(run(model, 16, true, 16, &r));
     CHECK_EQ_INT(r.outputs[1].shape[0], 16);
     for (int i = 0; i < 16; i++) CHECK(r.s[i] == (float)((i + 1) * (i + 1)));
-    CHECK(parts_info(model).plan_builds <= 4);
+    CHECK(partial_info(model).plan_builds <= 4);
     CHECK_OK(sp_model_release(model));
 }
 
@@ -172,13 +172,13 @@ TEST(a_place_that_is_computed_each_time_makes_no_plans)
 static sp_model nested_model(void)
 {
     writer graph = begin_graph();
-    writer outer = parts_body(0);
+    writer outer = partial_body(0);
     writer inner = {0};
     writer then_branch = {0};
     writer else_branch = {0};
-    parts_add_ints(&graph, "one", (const int64_t[]){1}, -1);
-    parts_add_floats(&graph, "hundred", (const float[]){100}, -1);
-    parts_add_floats(&graph, "start", (const float[]){0}, -1);
+    partial_add_ints(&graph, "one", (const int64_t[]){1}, -1);
+    partial_add_floats(&graph, "hundred", (const float[]){100}, -1);
+    partial_add_floats(&graph, "start", (const float[]){0}, -1);
     add_input(&inner, "k", ONNX_INT64, NULL, 0);
     add_input(&inner, "k_on", ONNX_BOOL, NULL, 0);
     add_input(&inner, "u", ONNX_FLOAT, NULL, 0);
@@ -187,16 +187,16 @@ static sp_model nested_model(void)
     add_output(&inner, "k_on");
     add_output(&inner, "u_next");
     add_node(&outer, make_node("Add", "i one", "count"));
-    add_node(&outer, parts_loop("count on v", "sum", &inner));
+    add_node(&outer, partial_loop("count on v", "sum", &inner));
     add_node(&outer, make_node("Equal", "i one", "is_one"));
     add_node(&then_branch, make_node("Add", "sum hundred", "more"));
     add_output(&then_branch, "more");
     add_output(&else_branch, "sum");
-    add_node(&outer, parts_if("is_one", "w", &then_branch, &else_branch));
+    add_node(&outer, partial_if("is_one", "w", &then_branch, &else_branch));
     add_output(&outer, "on");
     add_output(&outer, "w");
-    parts_add_result(&outer, "sum", ONNX_FLOAT, NULL, 0);
-    add_node(&graph, parts_loop("n c start", "y s", &outer));
+    partial_add_result(&outer, "sum", ONNX_FLOAT, NULL, 0);
+    add_node(&graph, partial_loop("n c start", "y s", &outer));
     return finish(&graph, "ys");
 }
 
@@ -220,14 +220,14 @@ TEST(loops_and_branches_stand_in_loops)
 TEST(an_error_in_a_body_says_where_and_when)
 {
     writer graph = begin_graph();
-    writer body = parts_body(1);
-    add_node(&body, parts_node_int("Concat", "v v", "w", "axis", 0));
+    writer body = partial_body(1);
+    add_node(&body, partial_node_int("Concat", "v v", "w", "axis", 0));
     add_node(&body, make_node("Add", "w x", "sum")); /* x has one element, or four */
     add_output(&body, "on");
     add_output(&body, "w");
-    parts_add_result(&body, "sum", ONNX_FLOAT, any_dims, 1);
-    parts_add_floats(&graph, "start", (const float[]){1}, 1);
-    add_node(&graph, parts_loop("n c start", "y s", &body));
+    partial_add_result(&body, "sum", ONNX_FLOAT, any_dims, 1);
+    partial_add_floats(&graph, "start", (const float[]){1}, 1);
+    add_node(&graph, partial_loop("n c start", "y s", &body));
     const sp_model model = finish(&graph, "ys");
     result r;
     CHECK_STATUS(run(model, 3, true, 4, &r), SP_MISMATCH);
@@ -244,35 +244,35 @@ TEST(an_error_in_a_body_says_where_and_when)
 static sp_status load_body(writer *body, const char *outputs, sp_model *model)
 {
     writer graph = begin_graph();
-    add_node(&graph, parts_loop("n c x", outputs, body));
+    add_node(&graph, partial_loop("n c x", outputs, body));
     add_output(&graph, "y");
-    return parts_load(&graph, NULL, model);
+    return partial_load(&graph, NULL, model);
 }
 
 TEST(bodies_that_do_not_fit_are_refused)
 {
     sp_model model;
-    writer body = parts_body(1);
+    writer body = partial_body(1);
     add_output(&body, "on");
     CHECK_STATUS(load_body(&body, "y", &model), SP_CORRUPT);
     CHECK_MESSAGE("node 'y' (Loop): the body has 1 outputs: wanted a condition, 1 values");
-    body = parts_body(1);
+    body = partial_body(1);
     add_input(&body, "more", ONNX_FLOAT, any_dims, 1);
     add_output(&body, "on");
     add_output(&body, "v");
     CHECK_STATUS(load_body(&body, "y", &model), SP_CORRUPT);
     CHECK_MESSAGE("the body has 4 inputs, wanted 3");
-    body = parts_body(1);
+    body = partial_body(1);
     add_output(&body, "on");
     add_output(&body, "v");
     CHECK_STATUS(load_body(&body, "y s", &model), SP_CORRUPT);
     CHECK_MESSAGE("for each of the 2 outputs of the node");
-    body = parts_body(1);
+    body = partial_body(1);
     add_output(&body, "on");
     add_output(&body, "nowhere");
     CHECK_STATUS(load_body(&body, "y", &model), SP_CORRUPT);
     CHECK_MESSAGE("nothing produces output 'nowhere' of a body");
-    body = parts_body(1);
+    body = partial_body(1);
     add_output(&body, "v"); /* no condition */
     add_output(&body, "v");
     REQUIRE_OK(load_body(&body, "y", &model));
@@ -288,18 +288,18 @@ TEST(a_loop_that_grows_for_ever_is_refused)
     result r;
     CHECK_STATUS(run(model, (int64_t)1 << 62, true, 16, &r), SP_EXHAUSTED);
     CHECK_MESSAGE("node 'y' (Loop): iteration ");
-    CHECK_MESSAGE("STREAMPOOL_PART_MEMORY allows 4194304");
+    CHECK_MESSAGE("STREAMPOOL_PARTIAL_MEMORY allows 4194304");
     CHECK_OK(run(model, 1, true, 2, &r)); /* nothing is left of it */
     CHECK_OK(sp_model_release(model));
 
-    writer body = parts_body(1);
-    add_node(&body, parts_node_int("Concat", "v v", "w", "axis", 0));
+    writer body = partial_body(1);
+    add_node(&body, partial_node_int("Concat", "v v", "w", "axis", 0));
     add_output(&body, "on");
     add_output(&body, "w");
     sp_model doubling;
     REQUIRE_OK(load_body(&body, "y", &doubling));
     CHECK_STATUS(run(doubling, (int64_t)1 << 62, true, 16, &r), SP_EXHAUSTED);
-    CHECK_MESSAGE("STREAMPOOL_PART_MEMORY");
+    CHECK_MESSAGE("STREAMPOOL_PARTIAL_MEMORY");
     CHECK_OK(sp_model_release(doubling));
 }
 
@@ -308,11 +308,11 @@ TEST(closing_the_device_ends_an_endless_loop)
 {
     for (int has_node = 0; has_node < 2; has_node++) {
         sp_model_options options = {0};
-        parts_endless e;
+        partial_endless e;
         REQUIRE_OK(sp_device_open("null", &options.device));
-        parts_endless_begin(&e, &options, has_node != 0);
+        partial_endless_begin(&e, &options, has_node != 0);
         CHECK_OK(sp_device_close(options.device));
-        const sp_status status = parts_endless_join(&e);
+        const sp_status status = partial_endless_join(&e);
         CHECK(status == SP_CLOSED || status == SP_DEVICE_LOST);
     }
 }

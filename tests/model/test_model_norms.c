@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 
 enum { LENGTH = 200 }; /* floats: more bytes than values that decide may have in a plan's key */
 
@@ -23,7 +23,7 @@ static float pair_of(float v)
 
 static void add_list(writer *graph, const char *name, float value)
 {
-    parts_add_floats(graph, name, &value, 1);
+    partial_add_floats(graph, name, &value, 1);
 }
 
 /* What x is: here and there a number. The sum is negative. */
@@ -46,7 +46,7 @@ static void add_pair(writer *graph, const char *v)
     add_list(graph, "shift", 5);
     add_list(graph, "mean", 3);
     add_list(graph, "variance", 4);
-    parts_add_ints(graph, "image", (const int64_t[]){1, 1, -1}, 3);
+    partial_add_ints(graph, "image", (const int64_t[]){1, 1, -1}, 3);
     (void)snprintf(inputs, sizeof inputs, "%s image", v);
     add_node(graph, make_node("Reshape", inputs, "row"));
     add_node(graph, make_node("Conv", "row w bias", "c"));
@@ -67,12 +67,12 @@ static void check_run(writer *graph, const float *want, const uint32_t *counts, 
     float y[2][2 * LENGTH];
     sp_model model = {0};
     for (int i = 0; i < LENGTH; i++) x[i] = x_of(i);
-    REQUIRE_OK(parts_load(graph, NULL, &model));
-    const sp_host_tensor input = parts_floats("x", x, LENGTH);
-    sp_host_tensor outputs[2] = {parts_room("y", y[0], sizeof y[0]),
-                                 parts_room("z", y[1], sizeof y[1])};
+    REQUIRE_OK(partial_load(graph, NULL, &model));
+    const sp_host_tensor input = partial_floats("x", x, LENGTH);
+    sp_host_tensor outputs[2] = {partial_room("y", y[0], sizeof y[0]),
+                                 partial_room("z", y[1], sizeof y[1])};
     REQUIRE_OK(sp_model_run(model, &input, 1, outputs, count));
-    CHECK(parts_info(model).part_count > 0);
+    CHECK(partial_info(model).partial_plan_count > 0);
     for (uint32_t i = 0; i < count; i++) {
         CHECK_EQ_U64(outputs[i].bytes, counts[i] * sizeof(float));
         for (uint32_t k = 0; k < counts[i]; k++) CHECK(is_near(y[i][k], *want++));
@@ -83,7 +83,7 @@ static void check_run(writer *graph, const float *want, const uint32_t *counts, 
 TEST(a_pair_after_a_computed_shape)
 {
     writer graph = {0};
-    parts_add_found(&graph, "v");
+    partial_add_found(&graph, "v");
     add_pair(&graph, "v");
     add_node(&graph, make_node("Identity", "b", "y"));
     add_output(&graph, "y");
@@ -96,16 +96,16 @@ static void check_branch(const char *op)
 {
     writer graph = {0}, chosen = {0}, other = {0};
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_floats(&graph, "nothing", (const float[]){0}, -1);
-    add_node(&graph, parts_node_int("ReduceSum", "x", "sum", "keepdims", 0));
+    partial_add_floats(&graph, "nothing", (const float[]){0}, -1);
+    add_node(&graph, partial_node_int("ReduceSum", "x", "sum", "keepdims", 0));
     add_node(&graph, make_node(op, "sum nothing", "condition"));
     add_pair(&chosen, "x");
     add_output(&chosen, "b");
     add_node(&other, make_node("Neg", "x", "negative"));
     add_output(&other, "negative");
     const bool is_then = op[0] == 'L'; /* Less */
-    add_node(&graph, is_then ? parts_if("condition", "y", &chosen, &other)
-                             : parts_if("condition", "y", &other, &chosen));
+    add_node(&graph, is_then ? partial_if("condition", "y", &chosen, &other)
+                             : partial_if("condition", "y", &other, &chosen));
     add_output(&graph, "y");
     float want[LENGTH];
     for (int i = 0; i < LENGTH; i++) want[i] = pair_of(x_of(i));
@@ -121,18 +121,18 @@ TEST(a_pair_in_a_branch_of_a_computed_condition)
 /* Two times; y is what comes out in the end, z what the Conv gave each time, if that is seen. */
 static void check_body(bool shows_conv)
 {
-    writer graph = {0}, body = parts_body(1);
+    writer graph = {0}, body = partial_body(1);
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_ints(&graph, "n", (const int64_t[]){2}, -1);
-    parts_add_bool(&graph, "on", true);
+    partial_add_ints(&graph, "n", (const int64_t[]){2}, -1);
+    partial_add_bool(&graph, "on", true);
     add_pair(&body, "v");
-    parts_add_ints(&body, "list", (const int64_t[]){-1}, 1);
+    partial_add_ints(&body, "list", (const int64_t[]){-1}, 1);
     add_node(&body, make_node("Reshape", "b list", "next"));
     add_output(&body, "on");
     add_output(&body, "next");
     if (shows_conv) add_output(&body, "c");
     if (shows_conv) add_output(&body, "b");
-    add_node(&graph, parts_loop("n on x", shows_conv ? "end z y" : "y", &body));
+    add_node(&graph, partial_loop("n on x", shows_conv ? "end z y" : "y", &body));
     add_output(&graph, "y");
     if (shows_conv) add_output(&graph, "z");
     float want[4 * LENGTH];

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/option.h"
-#include "exec/part_values.h"
-#include "parts_fixture.h"
+#include "exec/run_values.h"
+#include "partial_fixture.h"
 #include "runtime/runtime_state.h"
 #include "support/own_memory.h"
 
@@ -38,14 +38,14 @@ static sp_status load_chain(sp_device device, sp_model *out)
     add_node(&graph, make_node("Abs", "y", "z"));
     add_output(&graph, "y");
     add_output(&graph, "z");
-    return parts_load(&graph, &options, out);
+    return partial_load(&graph, &options, out);
 }
 
 static void run_chain(chain_run *r)
 {
-    const sp_host_tensor x = parts_floats("x", r->x, COUNT);
-    sp_host_tensor outputs[2] = {parts_room("y", r->y, sizeof r->y),
-                                 parts_room("z", r->z, sizeof r->z)};
+    const sp_host_tensor x = partial_floats("x", r->x, COUNT);
+    sp_host_tensor outputs[2] = {partial_room("y", r->y, sizeof r->y),
+                                 partial_room("z", r->z, sizeof r->z)};
     r->status = sp_model_run(r->model, &x, 1, outputs, r->wants_z ? 2 : 1);
     snprintf(r->message, sizeof r->message, "%s", r->status == SP_OK ? "" : sp_last_error());
 }
@@ -95,7 +95,7 @@ static void check_bits(const char *cpu_ops, uint32_t segment_count)
         CHECK_EQ_MEM(r->y, wanted->y, sizeof r->y);
         if (r->wants_z) CHECK_EQ_MEM(r->z, wanted->z, sizeof r->z);
     }
-    CHECK_EQ_U64(parts_info(r->model).segment_count, segment_count);
+    CHECK_EQ_U64(partial_info(r->model).segment_count, segment_count);
     chain_free(r);
     chain_free(wanted);
     CHECK_OK(sp_device_close(device));
@@ -155,10 +155,10 @@ TEST(weights_cannot_be_put_there)
     writer graph = {0};
     sp_model model;
     add_input(&graph, "x", ONNX_FLOAT, dims, 1);
-    parts_add_floats(&graph, "bias", bias, 3);
+    partial_add_floats(&graph, "bias", bias, 3);
     add_node(&graph, make_node("Add", "x bias", "y"));
     add_output(&graph, "y");
-    CHECK_UNREACHABLE(parts_load(&graph, &options, &model));
+    CHECK_UNREACHABLE(partial_load(&graph, &options, &model));
     CHECK_EQ_U64(model.bits, 0);
     CHECK_OK(sp_device_close(device));
 }
@@ -176,7 +176,7 @@ TEST(a_device_that_hides_what_goes_in_and_out_runs_nothing)
     CHECK_OK(sp_device_close(device));
 }
 
-TEST(values_between_parts_need_memory_that_the_host_reaches)
+TEST(values_between_partial_plans_need_memory_that_the_host_reaches)
 {
     const sp_shape large = {.rank = 1, .dims = {COUNT}};
     const sp_shape small = {.rank = 1, .dims = {4}};
@@ -184,17 +184,17 @@ TEST(values_between_parts_need_memory_that_the_host_reaches)
         const sp_device handle = open_own_memory(hides == 1);
         sp_rt_device *device = NULL;
         CHECK_OK(sp__rt_device_find(handle, &device));
-        sp_part_values values = {.device = device, .most_bytes = UINT64_MAX};
-        sp_part_value value;
+        sp_run_values values = {.device = device, .most_bytes = UINT64_MAX};
+        sp_run_value value;
         void *data = NULL;
-        CHECK_OK(sp__part_make(&values, SP_F32, &small, &value, &data)); /* of the heap */
-        sp__part_drop(&values, &value);
+        CHECK_OK(sp__run_value_create(&values, SP_F32, &small, &value, &data)); /* of the heap */
+        sp__run_value_release(&values, &value);
         if (hides == 1) {
-            CHECK_UNREACHABLE(sp__part_make(&values, SP_F32, &large, &value, &data));
+            CHECK_UNREACHABLE(sp__run_value_create(&values, SP_F32, &large, &value, &data));
         } else {
-            CHECK_OK(sp__part_make(&values, SP_F32, &large, &value, &data));
+            CHECK_OK(sp__run_value_create(&values, SP_F32, &large, &value, &data));
             memset(data, 1, COUNT * sizeof(float));
-            sp__part_drop(&values, &value);
+            sp__run_value_release(&values, &value);
         }
         CHECK_EQ_U64(values.bytes, 0);
         CHECK_OK(sp_device_close(handle));

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/thread.h"
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 #include "run_fixture.h"
 #include "support/child.h"
 
@@ -236,10 +236,10 @@ TEST(a_shutdown_beside_runs_lets_each_finish_or_refuses_it)
 
 static int shut_down_beside_an_endless_loop(void *arg)
 {
-    parts_endless e;
-    parts_endless_begin(&e, NULL, *(const bool *)arg);
+    partial_endless e;
+    partial_endless_begin(&e, NULL, *(const bool *)arg);
     if (sp_shutdown() != SP_OK) return failed("shutdown");
-    return parts_endless_join(&e) == SP_CLOSED ? 0 : failed("the loop's end");
+    return partial_endless_join(&e) == SP_CLOSED ? 0 : failed("the loop's end");
 }
 
 TEST(a_shutdown_ends_an_endless_loop)

@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/heap.h"
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 
 /* How a scan walks; all of the body is: s += x, and s is given each time. */
 typedef struct way {
@@ -23,7 +23,7 @@ static writer sum_body(void)
     add_node(&body, make_node("Add", "s e", "t"));
     add_node(&body, make_node("Identity", "t", "each"));
     add_output(&body, "t");
-    parts_add_result(&body, "each", ONNX_FLOAT, (const int64_t[]){2}, 1);
+    partial_add_result(&body, "each", ONNX_FLOAT, (const int64_t[]){2}, 1);
     return body;
 }
 
@@ -51,7 +51,7 @@ static sp_status load_way(const way *w, sp_model *model)
     add_node(&graph, node);
     add_output(&graph, "y");
     add_output(&graph, "z");
-    return parts_load(&graph, NULL, model);
+    return partial_load(&graph, NULL, model);
 }
 
 #define STEPS 5
@@ -65,14 +65,14 @@ typedef struct result {
 static sp_status run(sp_model model, const float *x, int64_t rows, int64_t columns, result *r)
 {
     static const float start[WIDTH] = {10, 20};
-    sp_host_tensor inputs[2] = {parts_floats("s", start, WIDTH),
-                                parts_floats("x", x, rows * columns)};
+    sp_host_tensor inputs[2] = {partial_floats("s", start, WIDTH),
+                                partial_floats("x", x, rows * columns)};
     inputs[1].rank = 2;
     inputs[1].shape[0] = rows;
     inputs[1].shape[1] = columns;
     memset(r, 0xff, sizeof *r);
-    r->outputs[0] = parts_room("y", r->y, sizeof r->y);
-    r->outputs[1] = parts_room("z", r->z, sizeof r->z);
+    r->outputs[0] = partial_room("y", r->y, sizeof r->y);
+    r->outputs[1] = partial_room("z", r->z, sizeof r->z);
     return sp_model_run(model, inputs, 2, r->outputs, 2);
 }
 
@@ -154,7 +154,7 @@ TEST(states_and_inputs_may_be_several)
                            : "qs",
                   ONNX_FLOAT, NULL, -1);
     }
-    parts_add_floats(&graph, "half", (const float[]){0.5f}, -1);
+    partial_add_floats(&graph, "half", (const float[]){0.5f}, -1);
     add_node(&graph, make_node("Mul", "half a0", "factor"));
     add_node(&body, make_node("Add", "a p", "a1"));
     add_node(&body, make_node("Mul", "q factor", "q1"));
@@ -169,16 +169,16 @@ TEST(states_and_inputs_may_be_several)
     add_output(&graph, "d");
     add_output(&graph, "b_end");
     sp_model model;
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     const float a0 = 4;
     const float b0 = 1;
     const float ps[3] = {1, 2, 3};
     const float qs[3] = {10, 20, 30};
-    const sp_host_tensor inputs[4] = {parts_floats("a0", &a0, -1), parts_floats("b0", &b0, -1),
-                                      parts_floats("ps", ps, 3), parts_floats("qs", qs, 3)};
+    const sp_host_tensor inputs[4] = {partial_floats("a0", &a0, -1), partial_floats("b0", &b0, -1),
+                                      partial_floats("ps", ps, 3), partial_floats("qs", qs, 3)};
     float d[3];
     float b_end;
-    sp_host_tensor outputs[2] = {parts_room("d", d, sizeof d), parts_room("b_end", &b_end, 4)};
+    sp_host_tensor outputs[2] = {partial_room("d", d, sizeof d), partial_room("b_end", &b_end, 4)};
     CHECK_OK(sp_model_run(model, inputs, 4, outputs, 2));
     /* a: 5, 7, 10; b: 61, 101, 121 */
     CHECK(d[0] == 5 - 61 && d[1] == 7 - 101 && d[2] == 10 - 121 && b_end == 121);
@@ -200,7 +200,7 @@ static sp_status load_batch(bool has_lengths, int64_t direction, sp_model *model
     add_node(&graph, node);
     add_output(&graph, "y");
     add_output(&graph, "z");
-    return parts_load_opset(&graph, 8, model);
+    return partial_load_opset(&graph, 8, model);
 }
 
 #define BATCH 3
@@ -212,16 +212,16 @@ static sp_status run_batch(sp_model model, const int64_t *lengths, float y[BATCH
     float x[BATCH * STEPS * WIDTH];
     for (int i = 0; i < BATCH * STEPS * WIDTH; i++) x[i] = (float)i;
     for (int i = 0; i < BATCH * WIDTH; i++) s[i] = 1000 * (float)i;
-    sp_host_tensor inputs[3] = {parts_floats("s", s, BATCH * WIDTH),
-                                parts_floats("x", x, BATCH * STEPS * WIDTH)};
+    sp_host_tensor inputs[3] = {partial_floats("s", s, BATCH * WIDTH),
+                                partial_floats("x", x, BATCH * STEPS * WIDTH)};
     inputs[0].rank = 2;
     inputs[0].shape[0] = inputs[1].shape[0] = BATCH;
     inputs[0].shape[1] = inputs[1].shape[2] = WIDTH;
     inputs[1].rank = 3;
     inputs[1].shape[1] = STEPS;
-    if (lengths != NULL) inputs[2] = parts_ints("l", lengths, BATCH);
-    sp_host_tensor outputs[2] = {parts_room("y", y, BATCH * WIDTH * sizeof *y),
-                                 parts_room("z", z, BATCH * STEPS * WIDTH * sizeof *z)};
+    if (lengths != NULL) inputs[2] = partial_ints("l", lengths, BATCH);
+    sp_host_tensor outputs[2] = {partial_room("y", y, BATCH * WIDTH * sizeof *y),
+                                 partial_room("z", z, BATCH * STEPS * WIDTH * sizeof *z)};
     return sp_model_run(model, inputs, lengths != NULL ? 3 : 2, outputs, 2);
 }
 
@@ -297,17 +297,17 @@ static void check_high_rank(int64_t axis, int64_t steps)
     writer body = {0};
     sp_model model;
     add_input(&graph, "x", ONNX_FLOAT, one_dim, 1);
-    parts_add_ints(&body, "ones", ones, 8);
+    partial_add_ints(&body, "ones", ones, 8);
     add_input(&body, "e", ONNX_FLOAT, NULL, 0);
     add_node(&body, make_node("Reshape", "e ones", "each"));
-    parts_add_result(&body, "each", ONNX_FLOAT, ones, 8);
+    partial_add_result(&body, "each", ONNX_FLOAT, ones, 8);
     writer node = scan_node("x", "z", &body, 1);
     add_attribute_ints(&node, "scan_output_axes", &axis, 1);
     add_node(&graph, node);
     add_output(&graph, "z");
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
-    const sp_host_tensor input = parts_floats("x", &x, steps);
-    sp_host_tensor output = parts_room("z", &z, sizeof z);
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
+    const sp_host_tensor input = partial_floats("x", &x, steps);
+    sp_host_tensor output = partial_room("z", &z, sizeof z);
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_UNSUPPORTED);
     CHECK_MESSAGE("outputs of rank 8 cannot be put one after the other");
     CHECK_OK(sp_model_release(model));
@@ -345,7 +345,7 @@ static void check_refused(int64_t scans, const char *attribute, const int64_t *v
     if (attribute != NULL) add_attribute_ints(&node, attribute, values, count);
     add_node(&graph, node);
     add_output(&graph, "y");
-    CHECK_STATUS(parts_load(&graph, NULL, &model), SP_CORRUPT);
+    CHECK_STATUS(partial_load(&graph, NULL, &model), SP_CORRUPT);
     CHECK_MESSAGE(message);
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 #include "run_fixture.h"
 
 static sp_plan_info info_of(sp_plan plan)
@@ -161,7 +161,7 @@ TEST(a_kind_without_a_kernel_says_so)
     sp_model model;
     sp_plan plan;
     bool has = true;
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     const sp_host_tensor x = {.dtype = SP_F64, .rank = 1, .shape = {4}};
     REQUIRE_OK(sp_plan_create(model, &x, 1, &plan));
     CHECK_OK(sp_plan_step_has_kernel(plan, 0, "cuda", &has));
@@ -231,11 +231,11 @@ TEST(segments_say_which_steps_run_on_cpu_and_what_is_copied)
 TEST(a_partial_plan_names_where_it_ends)
 {
     writer graph = {0};
-    parts_add_found(&graph, "values");
+    partial_add_found(&graph, "values");
     add_node(&graph, make_node("Relu", "values", "y"));
     add_output(&graph, "y");
     sp_model model;
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     const sp_host_tensor x = {.dtype = SP_F32, .rank = 1, .shape = {8}};
     sp_plan plan;
     REQUIRE_OK(sp_plan_create(model, &x, 1, &plan));
@@ -263,13 +263,13 @@ TEST(a_partial_plan_names_the_condition_that_it_needs)
     add_node(&else_branch, make_node("Tanh", "x", "result"));
     add_output(&else_branch, "result");
     add_input(&graph, "x", ONNX_FLOAT, dims, 1);
-    parts_add_floats(&graph, "zero", (const float[]){0}, -1);
-    add_node(&graph, parts_node_int("ReduceMax", "x", "most", "keepdims", 0));
+    partial_add_floats(&graph, "zero", (const float[]){0}, -1);
+    add_node(&graph, partial_node_int("ReduceMax", "x", "most", "keepdims", 0));
     add_node(&graph, make_node("Greater", "most zero", "is_above"));
-    add_node(&graph, parts_if("is_above", "y", &then_branch, &else_branch));
+    add_node(&graph, partial_if("is_above", "y", &then_branch, &else_branch));
     add_output(&graph, "y");
     sp_model model;
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     const sp_host_tensor x = {.dtype = SP_F32, .rank = 1, .shape = {4}};
     sp_plan plan;
     sp_plan_stop_info stop;

@@ -21,7 +21,7 @@ foreach(suite IN ITEMS
     ops/cpu:kernel_bits ops/cpu:reduce_rows
     ops/cuda:cuda_kernels
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
-    plan:arena_layout plan:shape_inputs plan:models plan:part_needs plan:plan plan:plan_fuse
+    plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
     plan:plan_key plan:segments
     exec:wait_queue)
     string(REPLACE ":" ";" suite ${suite})

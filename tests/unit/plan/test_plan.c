@@ -388,14 +388,14 @@ TEST(inputs_may_give_their_values_to_the_plan)
     sp_plan_request request = {.inputs = inputs, .input_count = 2};
     const sp_graph_plan *plan;
     REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
-    CHECK(plan->is_partial && plan->is_part);
+    CHECK(plan->is_partial && plan->is_subgraph);
     CHECK_EQ_U64(plan->stop_count, 1);
     CHECK_EQ_STR(loaded->nodes[plan->stops[0]].name, "y");
     sp__plan_free(plan);
     const int64_t shape[2] = {6, -1};
     inputs[1].data = shape;
     REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
-    CHECK(!plan->is_partial && !plan->is_part);
+    CHECK(!plan->is_partial && !plan->is_subgraph);
     CHECK_OK(sp__plan_check(plan));
     CHECK_EQ_STR(sp__shape_print(&plan->outputs[0].shape).text, "[6,2]");
     sp__plan_free(plan);

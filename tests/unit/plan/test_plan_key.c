@@ -33,13 +33,13 @@ TEST(a_request_has_one_key)
 
 /* The second gives one value more. Its number, that of what is wanted, and its shapes are chosen
  * to be the words that the first one has for what it wants and for its shape. */
-TEST(parts_that_are_given_more_values_have_another_key)
+TEST(subgraphs_that_are_given_more_values_have_another_key)
 {
     const sp_graph_body body = {.end_node = 2, .end_value = 3};
     const uint32_t given[2] = {1, 2}, wanted[1] = {2}, other_wanted[1] = {(uint32_t)header(0, 3)};
-    const sp_plan_part part = {
+    const sp_plan_subgraph part = {
         .body = &body, .given = given, .given_count = 1, .wanted = wanted, .wanted_count = 1};
-    const sp_plan_part other_part = {
+    const sp_plan_subgraph other_part = {
         .body = &body, .given = given, .given_count = 2, .wanted = other_wanted, .wanted_count = 1};
     const sp_plan_input input = {
         .dtype = SP_F32,

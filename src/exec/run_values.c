@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/part_values.h"
+#include "exec/run_values.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define PART_VALUE_SMALL 4096u
 
 /* Of the block's allocator, of an array, or `data` lies behind this struct. */
-struct sp_part_memory {
+struct sp_run_memory {
     _Alignas(SP_ARRAY_ALIGNMENT) uint32_t references;
     uint64_t bytes;
     sp_block *block;
@@ -21,14 +21,14 @@ struct sp_part_memory {
 
 /* ---- memory ---- */
 
-static sp_allocator *allocator_of(const sp_part_values *values)
+static sp_allocator *allocator_of(const sp_run_values *values)
 {
     sp_rt_device *device = values->device;
     const bool is_staged = device->dev->vtable->staging_create != NULL;
     return is_staged ? &device->staging : &device->allocator;
 }
 
-sp_status sp__part_check_room(const sp_part_values *values, uint64_t bytes)
+sp_status sp__run_values_check_room(const sp_run_values *values, uint64_t bytes)
 {
     if (bytes <= values->most_bytes - values->bytes) return SP_OK;
     return sp__fail(SP_EXHAUSTED,
@@ -36,11 +36,11 @@ sp_status sp__part_check_room(const sp_part_values *values, uint64_t bytes)
                     " bytes; %s allows %" PRIu64,
                     values->bytes + bytes,
                     values->most_bytes == values->run_bytes ? "max_run_bytes"
-                                                            : "STREAMPOOL_PART_MEMORY",
+                                                            : "STREAMPOOL_PARTIAL_MEMORY",
                     values->most_bytes);
 }
 
-sp_status sp__part_check_arena(const sp_part_values *values, uint64_t bytes)
+sp_status sp__run_values_check_arena(const sp_run_values *values, uint64_t bytes)
 {
     if (values->run_bytes == 0 || bytes <= values->run_bytes - values->bytes) return SP_OK;
     return sp__fail(SP_EXHAUSTED,
@@ -49,9 +49,9 @@ sp_status sp__part_check_arena(const sp_part_values *values, uint64_t bytes)
                     values->bytes + bytes, bytes, values->bytes, values->run_bytes);
 }
 
-static sp_status count_bytes(sp_part_values *values, uint64_t bytes)
+static sp_status count_bytes(sp_run_values *values, uint64_t bytes)
 {
-    SP_TRY(sp__part_check_room(values, bytes));
+    SP_TRY(sp__run_values_check_room(values, bytes));
     values->bytes += bytes;
     return SP_OK;
 }
@@ -71,14 +71,14 @@ static sp_status block_take(sp_allocator *allocator, uint64_t bytes, sp_block **
     return status;
 }
 
-static sp_status memory_fill(sp_part_values *values, uint64_t bytes, sp_part_memory **out,
+static sp_status memory_fill(sp_run_values *values, uint64_t bytes, sp_run_memory **out,
                              void **data)
 {
     const bool is_small = bytes <= PART_VALUE_SMALL;
-    const size_t size = sizeof(sp_part_memory) + (is_small ? (size_t)bytes : 0);
-    sp_part_memory *memory = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, size);
+    const size_t size = sizeof(sp_run_memory) + (is_small ? (size_t)bytes : 0);
+    sp_run_memory *memory = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, size);
     if (memory == NULL) return no_memory(bytes);
-    *memory = (sp_part_memory){.references = 1, .bytes = bytes};
+    *memory = (sp_run_memory){.references = 1, .bytes = bytes};
     *data = memory + 1;
     if (!is_small) {
         const sp_status status = block_take(allocator_of(values), bytes, &memory->block, data);
@@ -91,10 +91,10 @@ static sp_status memory_fill(sp_part_values *values, uint64_t bytes, sp_part_mem
     return SP_OK;
 }
 
-void sp__part_drop(sp_part_values *values, sp_part_value *value)
+void sp__run_value_release(sp_run_values *values, sp_run_value *value)
 {
-    sp_part_memory *memory = value->memory;
-    *value = (sp_part_value){0};
+    sp_run_memory *memory = value->memory;
+    *value = (sp_run_value){0};
     if (memory == NULL || --memory->references > 0) return;
     values->bytes -= memory->bytes;
     if (memory->block != NULL) sp__allocator_give(allocator_of(values), memory->block);
@@ -102,10 +102,10 @@ void sp__part_drop(sp_part_values *values, sp_part_value *value)
     sp_free(memory);
 }
 
-sp_status sp__part_make(sp_part_values *values, sp_dtype dtype, const sp_shape *shape,
-                        sp_part_value *out, void **data)
+sp_status sp__run_value_create(sp_run_values *values, sp_dtype dtype, const sp_shape *shape,
+                               sp_run_value *out, void **data)
 {
-    *out = (sp_part_value){.dtype = dtype, .shape = *shape};
+    *out = (sp_run_value){.dtype = dtype, .shape = *shape};
     uint64_t bytes;
     SP_TRY(sp__shape_bytes(shape, dtype, &bytes));
     SP_TRY(count_bytes(values, bytes));
@@ -119,10 +119,10 @@ sp_status sp__part_make(sp_part_values *values, sp_dtype dtype, const sp_shape *
     return SP_OK;
 }
 
-sp_status sp__part_adopt(sp_part_values *values, sp_array *array, sp_part_value *out)
+sp_status sp__run_value_adopt(sp_run_values *values, sp_array *array, sp_run_value *out)
 {
     sp_status status = count_bytes(values, array->bytes);
-    sp_part_memory *memory = NULL;
+    sp_run_memory *memory = NULL;
     if (status == SP_OK) {
         memory = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, sizeof(*memory));
         if (memory == NULL) {
@@ -134,49 +134,49 @@ sp_status sp__part_adopt(sp_part_values *values, sp_array *array, sp_part_value 
         sp__array_deinit(array);
         return status;
     }
-    *memory = (sp_part_memory){.references = 1, .bytes = array->bytes, .array = array->data};
-    *out = (sp_part_value){.dtype = array->dtype,
-                           .shape = array->shape,
-                           .bytes = array->bytes,
-                           .data = array->data,
-                           .memory = memory};
+    *memory = (sp_run_memory){.references = 1, .bytes = array->bytes, .array = array->data};
+    *out = (sp_run_value){.dtype = array->dtype,
+                          .shape = array->shape,
+                          .bytes = array->bytes,
+                          .data = array->data,
+                          .memory = memory};
     return SP_OK;
 }
 
 /* ---- values ---- */
 
-sp_status sp__part_values_init(sp_part_values *values, const sp_graph *graph, sp_rt_device *device,
-                               uint64_t run_bytes)
+sp_status sp__run_values_init(sp_run_values *values, const sp_graph *graph, sp_rt_device *device,
+                              uint64_t run_bytes)
 {
-    const uint64_t most_bytes = sp_option_bytes(SP_OPTION_PART_MEMORY);
+    const uint64_t most_bytes = sp_option_bytes(SP_OPTION_PARTIAL_MEMORY);
     const bool is_run_less = run_bytes != 0 && run_bytes < most_bytes;
-    *values = (sp_part_values){.graph = graph,
-                               .device = device,
-                               .most_bytes = is_run_less ? run_bytes : most_bytes,
-                               .run_bytes = run_bytes,
-                               .list = sp_calloc(graph->value_count, sizeof(sp_part_value))};
+    *values = (sp_run_values){.graph = graph,
+                              .device = device,
+                              .most_bytes = is_run_less ? run_bytes : most_bytes,
+                              .run_bytes = run_bytes,
+                              .list = sp_calloc(graph->value_count, sizeof(sp_run_value))};
     if (values->list != NULL) return SP_OK;
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for the values of a run");
 }
 
-void sp__part_values_deinit(sp_part_values *values)
+void sp__run_values_deinit(sp_run_values *values)
 {
     for (uint32_t i = 0; values->list != NULL && i < values->graph->value_count; i++) {
-        sp__part_drop(values, &values->list[i]);
+        sp__run_value_release(values, &values->list[i]);
     }
     sp_free(values->list);
     sp_free(values->is_stale);
 }
 
 /* Folded nodes come after those that they use. */
-sp_status sp__part_values_find_stale(sp_part_values *values)
+sp_status sp__run_values_find_stale(sp_run_values *values)
 {
     const sp_graph *graph = values->graph;
     bool *is_stale = sp_calloc(graph->value_count, sizeof(*is_stale));
     if (is_stale == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the values of a run");
     values->is_stale = is_stale;
     for (uint32_t i = 0; i < graph->default_count; i++) {
-        is_stale[graph->defaults[i].value] = sp__part_has(values, graph->defaults[i].value);
+        is_stale[graph->defaults[i].value] = sp__run_values_has(values, graph->defaults[i].value);
     }
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const sp_graph_node *node = &graph->nodes[n];
@@ -191,41 +191,41 @@ sp_status sp__part_values_find_stale(sp_part_values *values)
     return SP_OK;
 }
 
-bool sp__part_has(const sp_part_values *values, uint32_t index)
+bool sp__run_values_has(const sp_run_values *values, uint32_t index)
 {
     return values->list[index].data != NULL;
 }
 
-const sp_part_value *sp__part_look(const sp_part_values *values, uint32_t index,
-                                   sp_part_value *room)
+const sp_run_value *sp__run_values_find(const sp_run_values *values, uint32_t index,
+                                        sp_run_value *room)
 {
-    if (sp__part_has(values, index)) return &values->list[index];
+    if (sp__run_values_has(values, index)) return &values->list[index];
     const sp_graph_value *constant = &values->graph->values[index];
     const bool is_stale = values->is_stale != NULL && values->is_stale[index];
     if (!constant->is_constant || constant->weight == SP_NO_WEIGHT || is_stale) return NULL;
     const sp_weight *weight = &values->graph->weights[constant->weight];
-    *room = (sp_part_value){.dtype = constant->dtype,
-                            .shape = constant->shape,
-                            .bytes = weight->bytes,
-                            .data = weight->data};
+    *room = (sp_run_value){.dtype = constant->dtype,
+                           .shape = constant->shape,
+                           .bytes = weight->bytes,
+                           .data = weight->data};
     return room;
 }
 
-void sp__part_set(sp_part_values *values, uint32_t index, const sp_part_value *value)
+void sp__run_values_set(sp_run_values *values, uint32_t index, const sp_run_value *value)
 {
-    sp__part_drop(values, &values->list[index]);
+    sp__run_value_release(values, &values->list[index]);
     values->list[index] = *value;
 }
 
-sp_part_value sp__part_share(const sp_part_value *value)
+sp_run_value sp__run_value_retain(const sp_run_value *value)
 {
     if (value->memory != NULL) value->memory->references++;
     return *value;
 }
 
-void sp__part_clear(sp_part_values *values, const sp_graph_body *body)
+void sp__run_values_clear(sp_run_values *values, const sp_graph_body *body)
 {
     for (uint32_t i = body->first_value; i < body->end_value; i++) {
-        if (values->list[i].data != NULL) sp__part_drop(values, &values->list[i]);
+        if (values->list[i].data != NULL) sp__run_value_release(values, &values->list[i]);
     }
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/part_needs.h"
+#include "plan/subgraph_needs.h"
 
 #include "base/error.h"
 #include "base/heap.h"
 #include "ops/registry.h"
 
-sp_status sp__part_needs_init(sp_part_needs *needs, const sp_graph_body *body)
+sp_status sp__subgraph_needs_init(sp_subgraph_needs *needs, const sp_graph_body *body)
 {
     const uint32_t nodes = body->end_node - body->first_node;
     const uint32_t values = body->end_value - body->first_value;
-    *needs = (sp_part_needs){.body = body,
-                             .nodes = sp_calloc(nodes, sizeof(bool)),
-                             .wanted = sp_calloc(values, sizeof(bool)),
-                             .is_stop = sp_calloc(values, sizeof(bool)),
-                             .known = (const void **)sp_calloc(values, sizeof(void *))};
+    *needs = (sp_subgraph_needs){.body = body,
+                                 .nodes = sp_calloc(nodes, sizeof(bool)),
+                                 .wanted = sp_calloc(values, sizeof(bool)),
+                                 .is_stop = sp_calloc(values, sizeof(bool)),
+                                 .known = (const void **)sp_calloc(values, sizeof(void *))};
     const bool is_made = needs->nodes != NULL && needs->wanted != NULL && needs->is_stop != NULL;
     if (is_made && needs->known != NULL) return SP_OK;
-    sp__part_needs_deinit(needs);
+    sp__subgraph_needs_deinit(needs);
     return sp__fail(SP_OUT_OF_MEMORY, "no memory to find out what is needed");
 }
 
-void sp__part_needs_deinit(sp_part_needs *needs)
+void sp__subgraph_needs_deinit(sp_subgraph_needs *needs)
 {
     sp_free(needs->nodes);
     sp_free(needs->wanted);
@@ -28,30 +28,30 @@ void sp__part_needs_deinit(sp_part_needs *needs)
     sp_free((void *)needs->known);
 }
 
-static bool is_own(const sp_part_needs *needs, uint32_t value)
+static bool is_own(const sp_subgraph_needs *needs, uint32_t value)
 {
     return value >= needs->body->first_value && value < needs->body->end_value;
 }
 
-void sp__part_needs_stop(sp_part_needs *needs, uint32_t value)
+void sp__subgraph_needs_stop(sp_subgraph_needs *needs, uint32_t value)
 {
     if (is_own(needs, value)) needs->is_stop[value - needs->body->first_value] = true;
 }
 
-void sp__part_needs_know(sp_part_needs *needs, uint32_t value, sp_dtype dtype,
-                         const sp_shape *shape, const void *data)
+void sp__subgraph_needs_know(sp_subgraph_needs *needs, uint32_t value, sp_dtype dtype,
+                             const sp_shape *shape, const void *data)
 {
-    sp__part_needs_stop(needs, value);
+    sp__subgraph_needs_stop(needs, value);
     const bool is_condition = dtype == SP_BOOL && sp__shape_count(shape) == 1;
     if (is_own(needs, value) && is_condition) needs->known[value - needs->body->first_value] = data;
 }
 
-void sp__part_needs_want(sp_part_needs *needs, uint32_t value)
+void sp__subgraph_needs_want(sp_subgraph_needs *needs, uint32_t value)
 {
     if (is_own(needs, value)) needs->wanted[value - needs->body->first_value] = true;
 }
 
-static bool gives_wanted(const sp_part_needs *needs, const sp_graph_node *node)
+static bool gives_wanted(const sp_subgraph_needs *needs, const sp_graph_node *node)
 {
     for (uint32_t i = 0; i < node->output_count; i++) {
         const uint32_t value = node->outputs[i] - needs->body->first_value;
@@ -61,22 +61,22 @@ static bool gives_wanted(const sp_part_needs *needs, const sp_graph_node *node)
 }
 
 /* Of an If whose condition is known, what the other branch gives is not read. */
-static void want_inputs(sp_part_needs *needs, const sp_graph_node *node)
+static void want_inputs(sp_subgraph_needs *needs, const sp_graph_node *node)
 {
     uint32_t first = 0, last = node->input_count;
     if (node->op->traits->is_if && is_own(needs, node->inputs[0])) {
         const unsigned char *chosen = needs->known[node->inputs[0] - needs->body->first_value];
         if (chosen != NULL) {
-            sp__part_needs_want(needs, node->inputs[0]);
+            sp__subgraph_needs_want(needs, node->inputs[0]);
             first = chosen[0] != 0 ? 1 : 1 + node->output_count;
             last = first + node->output_count;
         }
     }
-    for (uint32_t i = first; i < last; i++) sp__part_needs_want(needs, node->inputs[i]);
+    for (uint32_t i = first; i < last; i++) sp__subgraph_needs_want(needs, node->inputs[i]);
 }
 
 /* Users come after what they use. The nodes of bodies inside are not this body's. */
-void sp__part_needs_find(sp_part_needs *needs, const sp_graph *graph)
+void sp__subgraph_needs_find(sp_subgraph_needs *needs, const sp_graph *graph)
 {
     const sp_graph_body *body = needs->body;
     for (uint32_t n = body->end_node; n-- > body->first_node;) {
@@ -89,12 +89,12 @@ void sp__part_needs_find(sp_part_needs *needs, const sp_graph *graph)
         want_inputs(needs, node);
         for (uint32_t i = node->region; i != SP_NO_REGION && graph->regions[i].is_branch;
              i = graph->regions[i].parent) {
-            sp__part_needs_want(needs, graph->regions[i].condition);
+            sp__subgraph_needs_want(needs, graph->regions[i].condition);
         }
     }
 }
 
-bool *sp__part_needs_take_nodes(sp_part_needs *needs)
+bool *sp__subgraph_needs_take_nodes(sp_subgraph_needs *needs)
 {
     bool *nodes = needs->nodes;
     needs->nodes = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 
 static void add_tensor(writer *graph, const char *name, int64_t type, const void *data,
                        int64_t count, size_t element)
@@ -9,53 +9,53 @@ static void add_tensor(writer *graph, const char *name, int64_t type, const void
     write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
 }
 
-void parts_add_floats(writer *graph, const char *name, const float *data, int64_t count)
+void partial_add_floats(writer *graph, const char *name, const float *data, int64_t count)
 {
     add_tensor(graph, name, ONNX_FLOAT, data, count, sizeof *data);
 }
 
-void parts_add_ints(writer *graph, const char *name, const int64_t *data, int64_t count)
+void partial_add_ints(writer *graph, const char *name, const int64_t *data, int64_t count)
 {
     add_tensor(graph, name, ONNX_INT64, data, count, sizeof *data);
 }
 
-void parts_add_bool(writer *graph, const char *name, bool value)
+void partial_add_bool(writer *graph, const char *name, bool value)
 {
     add_tensor(graph, name, ONNX_BOOL, &value, -1, 1);
 }
 
-void parts_add_result(writer *graph, const char *name, int64_t data_type, const int64_t *dims,
-                      int rank)
+void partial_add_result(writer *graph, const char *name, int64_t data_type, const int64_t *dims,
+                        int rank)
 {
     writer value = make_value(name, data_type, dims, rank);
     write_message(graph, GRAPH_OUTPUT_FIELD, &value);
 }
 
-writer parts_node_ints(const char *op, const char *inputs, const char *outputs, const char *name,
-                       const int64_t *values, uint32_t count)
+writer partial_node_ints(const char *op, const char *inputs, const char *outputs, const char *name,
+                         const int64_t *values, uint32_t count)
 {
     writer node = make_node(op, inputs, outputs);
     add_attribute_ints(&node, name, values, count);
     return node;
 }
 
-writer parts_node_int(const char *op, const char *inputs, const char *outputs, const char *name,
-                      int64_t value)
+writer partial_node_int(const char *op, const char *inputs, const char *outputs, const char *name,
+                        int64_t value)
 {
     writer node = make_node(op, inputs, outputs);
     add_attribute_int(&node, name, value);
     return node;
 }
 
-writer parts_loop(const char *inputs, const char *outputs, writer *body)
+writer partial_loop(const char *inputs, const char *outputs, writer *body)
 {
     writer node = make_node("Loop", inputs, outputs);
     add_attribute_graph(&node, "body", body);
     return node;
 }
 
-writer parts_if(const char *condition, const char *outputs, writer *then_branch,
-                writer *else_branch)
+writer partial_if(const char *condition, const char *outputs, writer *then_branch,
+                  writer *else_branch)
 {
     writer node = make_node("If", condition, outputs);
     add_attribute_graph(&node, "then_branch", then_branch);
@@ -63,7 +63,7 @@ writer parts_if(const char *condition, const char *outputs, writer *then_branch,
     return node;
 }
 
-writer parts_body(int v_rank)
+writer partial_body(int v_rank)
 {
     static const int64_t free_dims[4] = {-1, -1, -1, -1};
     writer body = {0};
@@ -81,22 +81,22 @@ static sp_status load(writer *graph, int64_t opset, const sp_model_options *opti
     return status;
 }
 
-sp_status parts_load(writer *graph, const sp_model_options *options, sp_model *out)
+sp_status partial_load(writer *graph, const sp_model_options *options, sp_model *out)
 {
     return load(graph, 13, options, out);
 }
 
-void parts_add_found(writer *graph, const char *out)
+void partial_add_found(writer *graph, const char *out)
 {
     static const int64_t any_dims[1] = {-1};
     add_input(graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_ints(graph, "flat", (const int64_t[]){-1}, 1);
+    partial_add_ints(graph, "flat", (const int64_t[]){-1}, 1);
     add_node(graph, make_node("NonZero", "x", "found"));
     add_node(graph, make_node("Reshape", "found flat", "places"));
     add_node(graph, make_node("Gather", "x places", out));
 }
 
-sp_status parts_load_opset(writer *graph, int64_t opset, sp_model *out)
+sp_status partial_load_opset(writer *graph, int64_t opset, sp_model *out)
 {
     return load(graph, opset, NULL, out);
 }
@@ -111,27 +111,27 @@ static sp_host_tensor tensor_of(const char *name, const void *data, sp_dtype dty
                             .shape = {count < 0 ? 0 : count}};
 }
 
-sp_host_tensor parts_floats(const char *name, const float *data, int64_t count)
+sp_host_tensor partial_floats(const char *name, const float *data, int64_t count)
 {
     return tensor_of(name, data, SP_F32, count);
 }
 
-sp_host_tensor parts_ints(const char *name, const int64_t *data, int64_t count)
+sp_host_tensor partial_ints(const char *name, const int64_t *data, int64_t count)
 {
     return tensor_of(name, data, SP_I64, count);
 }
 
-sp_host_tensor parts_bool(const char *name, const bool *value)
+sp_host_tensor partial_bool(const char *name, const bool *value)
 {
     return tensor_of(name, value, SP_BOOL, -1);
 }
 
-sp_host_tensor parts_room(const char *name, void *data, uint64_t bytes)
+sp_host_tensor partial_room(const char *name, void *data, uint64_t bytes)
 {
     return (sp_host_tensor){.name = name, .data = data, .bytes = bytes};
 }
 
-sp_model_info parts_info(sp_model model)
+sp_model_info partial_info(sp_model model)
 {
     sp_model_info info = {0};
     CHECK_OK(sp_model_get_info(model, &info));
@@ -140,34 +140,34 @@ sp_model_info parts_info(sp_model model)
 
 static void run_endless(void *arg)
 {
-    parts_endless *e = arg;
+    partial_endless *e = arg;
     const float x[2] = {1, 2};
     float y[2];
-    const sp_host_tensor input = parts_floats("x", x, 2);
-    sp_host_tensor output = parts_room("y", y, sizeof y);
+    const sp_host_tensor input = partial_floats("x", x, 2);
+    sp_host_tensor output = partial_room("y", y, sizeof y);
     e->status = sp_model_run(e->model, &input, 1, &output, 1);
 }
 
-void parts_endless_begin(parts_endless *e, const sp_model_options *options, bool has_node)
+void partial_endless_begin(partial_endless *e, const sp_model_options *options, bool has_node)
 {
     static const int64_t any_dims[1] = {-1};
     writer graph = {0};
-    writer body = parts_body(1);
+    writer body = partial_body(1);
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_ints(&graph, "n", (const int64_t[]){(int64_t)1 << 62}, -1);
-    parts_add_bool(&graph, "c", true);
+    partial_add_ints(&graph, "n", (const int64_t[]){(int64_t)1 << 62}, -1);
+    partial_add_bool(&graph, "c", true);
     if (has_node) add_node(&body, make_node("Neg", "v", "w"));
     add_output(&body, "on");
     add_output(&body, has_node ? "w" : "v");
-    add_node(&graph, parts_loop("n c x", "y", &body));
+    add_node(&graph, partial_loop("n c x", "y", &body));
     add_output(&graph, "y");
-    *e = (parts_endless){0};
-    REQUIRE_OK(parts_load(&graph, options, &e->model));
+    *e = (partial_endless){0};
+    REQUIRE_OK(partial_load(&graph, options, &e->model));
     REQUIRE_OK(sp_thread_create(&e->thread, "endless", run_endless, e));
-    while (parts_info(e->model).runs == 0) sp_thread_yield();
+    while (partial_info(e->model).runs == 0) sp_thread_yield();
 }
 
-sp_status parts_endless_join(parts_endless *e)
+sp_status partial_endless_join(partial_endless *e)
 {
     sp_thread_join(&e->thread);
     CHECK_OK(sp_model_release(e->model));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes a part takes: backwards from what is wanted, and of an If what the condition leaves.
  */
-#include "plan/part_needs.h"
+#include "plan/subgraph_needs.h"
 
 #include <string.h>
 
@@ -36,7 +36,7 @@ static const sp_graph *load(void)
 }
 
 /* Is there a node of that op among the needed ones? */
-static bool needs_op(const sp_part_needs *needs, const sp_graph *graph, const char *op)
+static bool needs_op(const sp_subgraph_needs *needs, const sp_graph *graph, const char *op)
 {
     for (uint32_t n = 0; n < graph->node_count; n++) {
         if (needs->nodes[n] && strcmp(graph->nodes[n].op->name, op) == 0) return true;
@@ -47,19 +47,19 @@ static bool needs_op(const sp_part_needs *needs, const sp_graph *graph, const ch
 static void check_needs(const bool *condition, sp_dtype dtype, bool needs_abs, bool needs_exp)
 {
     const sp_graph *graph = load();
-    sp_part_needs needs;
+    sp_subgraph_needs needs;
     const sp_shape scalar = {0}, list = {.rank = 1, .dims = {3}};
     REQUIRE(graph != NULL);
-    REQUIRE_OK(sp__part_needs_init(&needs, graph->main));
-    sp__part_needs_know(&needs, graph->inputs[0].value, SP_F32, &list, NULL);
-    sp__part_needs_know(&needs, graph->inputs[1].value, dtype, &scalar, condition);
-    sp__part_needs_want(&needs, graph->outputs[0].value);
-    sp__part_needs_find(&needs, graph);
+    REQUIRE_OK(sp__subgraph_needs_init(&needs, graph->main));
+    sp__subgraph_needs_know(&needs, graph->inputs[0].value, SP_F32, &list, NULL);
+    sp__subgraph_needs_know(&needs, graph->inputs[1].value, dtype, &scalar, condition);
+    sp__subgraph_needs_want(&needs, graph->outputs[0].value);
+    sp__subgraph_needs_find(&needs, graph);
     CHECK(needs_op(&needs, graph, "If") && needs_op(&needs, graph, "Neg"));
     CHECK_EQ_INT(needs_op(&needs, graph, "Abs"), needs_abs);
     CHECK_EQ_INT(needs_op(&needs, graph, "Exp"), needs_exp);
     CHECK(needs.wanted[graph->inputs[1].value]);
-    sp__part_needs_deinit(&needs);
+    sp__subgraph_needs_deinit(&needs);
     sp__graph_free(graph);
 }
 

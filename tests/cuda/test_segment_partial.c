@@ -116,13 +116,13 @@ static void check_threads(uint32_t threads, const char *cpu_ops)
     segment_end();
 }
 
-TEST(parts_on_a_device_give_the_bits_of_the_cpu)
+TEST(partial_plans_on_a_device_give_the_bits_of_the_cpu)
 {
     check_threads(1, "");
     check_threads(1, "Tanh");
 }
 
-TEST(parts_from_31_threads_give_the_bits_of_the_cpu)
+TEST(partial_plans_from_31_threads_give_the_bits_of_the_cpu)
 {
     check_threads(31, "");
     check_threads(31, "Tanh,Sigmoid");

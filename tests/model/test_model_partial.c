@@ -6,7 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/heap.h"
-#include "parts_fixture.h"
+#include "partial_fixture.h"
 
 #define LONG 200 /* floats: more bytes than values that decide may have in a plan's key */
 
@@ -25,13 +25,13 @@ static void fill_sparse(float *x, int64_t ones)
 static sp_model sparse_model(const sp_model_options *options)
 {
     writer graph = {0};
-    parts_add_found(&graph, "values");
+    partial_add_found(&graph, "values");
     add_node(&graph, make_node("Add", "values values", "y"));
     add_node(&graph, make_node("Shape", "values", "count"));
     add_output(&graph, "y");
     add_output(&graph, "count");
     sp_model model = {0};
-    CHECK_OK(parts_load(&graph, options, &model));
+    CHECK_OK(partial_load(&graph, options, &model));
     return model;
 }
 
@@ -41,9 +41,9 @@ static void check_sparse(sp_model model, int64_t ones)
     float y[LONG];
     int64_t count = -1;
     fill_sparse(x, ones);
-    const sp_host_tensor input = parts_floats(NULL, x, LONG);
-    sp_host_tensor outputs[2] = {parts_room("y", y, sizeof y),
-                                 parts_room("count", &count, sizeof count)};
+    const sp_host_tensor input = partial_floats(NULL, x, LONG);
+    sp_host_tensor outputs[2] = {partial_room("y", y, sizeof y),
+                                 partial_room("count", &count, sizeof count)};
     CHECK_OK(sp_model_run(model, &input, 1, outputs, 2));
     CHECK_EQ_INT(outputs[0].rank, 1);
     CHECK_EQ_INT(outputs[0].shape[0], ones);
@@ -57,9 +57,9 @@ TEST(what_non_zero_finds_decides_the_shapes_after_it)
     const sp_model model = sparse_model(NULL);
     static const int64_t counts[] = {3, 0, 1, 50, 3, LONG};
     for (size_t i = 0; i < SP_COUNT_OF(counts); i++) check_sparse(model, counts[i]);
-    const sp_model_info info = parts_info(model);
+    const sp_model_info info = partial_info(model);
     CHECK_EQ_U64(info.runs, 6);
-    CHECK(info.part_count > 0);
+    CHECK(info.partial_plan_count > 0);
     CHECK_EQ_U64(info.plan_count, 6); /* the first part, and one for each count after it */
     CHECK_OK(sp_model_release(model));
 }
@@ -68,18 +68,18 @@ TEST(other_values_of_the_same_shapes_need_no_other_plans)
 {
     const sp_model model = sparse_model(NULL);
     check_sparse(model, 7);
-    const uint64_t builds = parts_info(model).plan_builds;
+    const uint64_t builds = partial_info(model).plan_builds;
     float x[LONG];
     float y[LONG];
     for (int round = 0; round < 20; round++) {
         fill_sparse(x, 0);
         for (int i = 0; i < 7; i++) x[(round + 1) * (i + 1)] = (float)round + 0.5f;
-        const sp_host_tensor input = parts_floats(NULL, x, LONG);
-        sp_host_tensor output = parts_room("y", y, sizeof y);
+        const sp_host_tensor input = partial_floats(NULL, x, LONG);
+        sp_host_tensor output = partial_room("y", y, sizeof y);
         CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
         CHECK_EQ_INT(output.shape[0], 7);
     }
-    CHECK_EQ_U64(parts_info(model).plan_builds, builds);
+    CHECK_EQ_U64(partial_info(model).plan_builds, builds);
     CHECK_OK(sp_model_release(model));
 }
 
@@ -87,8 +87,8 @@ TEST(a_bound_of_two_plans_is_kept_while_shapes_change)
 {
     const sp_model model = sparse_model(&(sp_model_options){.max_plans = 2});
     for (int64_t ones = 0; ones < 12; ones++) check_sparse(model, ones);
-    CHECK(parts_info(model).plan_count <= 2);
-    CHECK(parts_info(model).plan_evictions > 0);
+    CHECK(partial_info(model).plan_count <= 2);
+    CHECK(partial_info(model).plan_evictions > 0);
     CHECK_OK(sp_model_release(model));
 }
 
@@ -97,7 +97,7 @@ TEST(infer_runs_what_it_cannot_know_otherwise)
     const sp_model model = sparse_model(NULL);
     float x[LONG];
     fill_sparse(x, 5);
-    sp_host_tensor input = parts_floats(NULL, x, LONG);
+    sp_host_tensor input = partial_floats(NULL, x, LONG);
     sp_host_tensor outputs[2] = {0};
     CHECK_OK(sp_model_infer(model, &input, 1, outputs, 2));
     CHECK_EQ_INT(outputs[0].shape[0], 5);
@@ -115,11 +115,11 @@ TEST(an_output_that_turns_out_too_large_is_refused_with_its_size)
     float x[LONG];
     float y[4];
     fill_sparse(x, 5);
-    const sp_host_tensor input = parts_floats(NULL, x, LONG);
-    sp_host_tensor output = parts_room("y", y, sizeof y);
+    const sp_host_tensor input = partial_floats(NULL, x, LONG);
+    sp_host_tensor output = partial_room("y", y, sizeof y);
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_MISMATCH);
     CHECK_MESSAGE("output 'y' is f32 of shape [5], 20 bytes; there is room for 16");
-    output = parts_room("z", y, sizeof y);
+    output = partial_room("z", y, sizeof y);
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_NOT_FOUND);
     CHECK_OK(sp_model_release(model));
 }
@@ -130,20 +130,20 @@ static sp_model sized_model(const char *op, const char *inputs, const char *outp
 {
     writer graph = {0};
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_ints(&graph, "zero", (const int64_t[]){0}, -1);
-    parts_add_ints(&graph, "one", (const int64_t[]){1}, -1);
-    parts_add_ints(&graph, "zeros", (const int64_t[]){0}, 1);
-    parts_add_ints(&graph, "list", (const int64_t[]){1}, 1);
-    parts_add_floats(&graph, "three", (const float[]){3, 2, 1}, 3);
+    partial_add_ints(&graph, "zero", (const int64_t[]){0}, -1);
+    partial_add_ints(&graph, "one", (const int64_t[]){1}, -1);
+    partial_add_ints(&graph, "zeros", (const int64_t[]){0}, 1);
+    partial_add_ints(&graph, "list", (const int64_t[]){1}, 1);
+    partial_add_floats(&graph, "three", (const float[]){3, 2, 1}, 3);
     add_node(&graph, make_node("Sign", "x", "sign"));
-    add_node(&graph, parts_node_int("ReduceSum", "sign", "sum", "keepdims", 0));
-    add_node(&graph, parts_node_int("Cast", "sum", "n", "to", ONNX_INT64));
+    add_node(&graph, partial_node_int("ReduceSum", "sign", "sum", "keepdims", 0));
+    add_node(&graph, partial_node_int("Cast", "sum", "n", "to", ONNX_INT64));
     add_node(&graph, make_node("Reshape", "n list", "ns"));
-    add_node(&graph, parts_node_int("Concat", "ns list", "n_by_1", "axis", 0));
+    add_node(&graph, partial_node_int("Concat", "ns list", "n_by_1", "axis", 0));
     add_node(&graph, make_node(op, inputs, outputs));
     add_output(&graph, "y");
     sp_model model = {0};
-    CHECK_OK(parts_load(&graph, NULL, &model));
+    CHECK_OK(partial_load(&graph, NULL, &model));
     return model;
 }
 
@@ -163,8 +163,8 @@ TEST(sizes_of_every_kind_may_be_computed)
         const sp_model model = sized_model(cases[i].op, cases[i].inputs, cases[i].outputs);
         for (int64_t n = 1; n <= 20; n += 19) {
             fill_sparse(x, n);
-            const sp_host_tensor input = parts_floats(NULL, x, LONG);
-            sp_host_tensor output = parts_room("y", y, sizeof y);
+            const sp_host_tensor input = partial_floats(NULL, x, LONG);
+            sp_host_tensor output = partial_room("y", y, sizeof y);
             CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
             const uint64_t count = output.bytes / sp_dtype_bytes(output.dtype);
             CHECK_EQ_U64(count, (uint64_t)(cases[i].per_n * n));
@@ -180,34 +180,34 @@ TEST(sizes_of_large_values_become_known_to_the_next_plan)
     enum { ROWS = 600, COLUMNS = 512, COUNT = ROWS * COLUMNS };
     writer graph = {0};
     add_input(&graph, "x", ONNX_FLOAT, NULL, -1);
-    parts_add_ints(&graph, "rest", (const int64_t[]){-1}, 1);
-    parts_add_ints(&graph, "list", (const int64_t[]){1}, 1);
-    add_node(&graph, parts_node_int("ReduceMax", "x", "max", "keepdims", 0));
-    add_node(&graph, parts_node_int("Cast", "max", "n", "to", ONNX_INT64));
+    partial_add_ints(&graph, "rest", (const int64_t[]){-1}, 1);
+    partial_add_ints(&graph, "list", (const int64_t[]){1}, 1);
+    add_node(&graph, partial_node_int("ReduceMax", "x", "max", "keepdims", 0));
+    add_node(&graph, partial_node_int("Cast", "max", "n", "to", ONNX_INT64));
     add_node(&graph, make_node("Reshape", "n list", "ns"));
-    add_node(&graph, parts_node_int("Concat", "ns rest", "shape", "axis", 0));
+    add_node(&graph, partial_node_int("Concat", "ns rest", "shape", "axis", 0));
     add_node(&graph, make_node("Reshape", "x shape", "reshaped"));
     add_node(&graph, make_node("Add", "reshaped reshaped", "y"));
     add_output(&graph, "y");
     sp_model model = {0};
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     float *x = sp_calloc(COUNT, sizeof *x);
     float *y = sp_calloc(COUNT, sizeof *y);
     REQUIRE(x != NULL && y != NULL);
     for (int round = 0; round < 4; round++) {
         const int64_t n = round % 2 == 0 ? 8 : 300;
         x[77] = (float)n;
-        sp_host_tensor input = parts_floats(NULL, x, ROWS);
+        sp_host_tensor input = partial_floats(NULL, x, ROWS);
         input.rank = 2;
         input.shape[1] = COLUMNS;
         input.bytes = COUNT * sizeof *x;
-        sp_host_tensor output = parts_room("y", y, COUNT * sizeof *y);
+        sp_host_tensor output = partial_room("y", y, COUNT * sizeof *y);
         CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
         CHECK_EQ_INT(output.shape[0], n);
         CHECK_EQ_INT(output.shape[1], COUNT / n);
         CHECK(y[77] == 2 * (float)n && y[78] == 0);
     }
-    CHECK_EQ_U64(parts_info(model).plan_builds, 3);
+    CHECK_EQ_U64(partial_info(model).plan_builds, 3);
     sp_free(x);
     sp_free(y);
     CHECK_OK(sp_model_release(model));
@@ -226,15 +226,15 @@ TEST(computed_sizes_do_not_depend_on_the_rounding_of_the_calling_thread)
                          make_tensor("third", ONNX_DOUBLE, NULL, 0, &third, 8)};
     for (int i = 0; i < 2; i++) write_message(&graph, GRAPH_INITIALIZER_FIELD, &tensors[i]);
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    add_node(&graph, parts_node_int("ReduceMax", "x", "most", "keepdims", 0));
-    add_node(&graph, parts_node_int("Cast", "most", "n", "to", ONNX_DOUBLE));
+    add_node(&graph, partial_node_int("ReduceMax", "x", "most", "keepdims", 0));
+    add_node(&graph, partial_node_int("Cast", "most", "n", "to", ONNX_DOUBLE));
     add_node(&graph, make_node("Range", "zero n third", "y"));
     add_output(&graph, "y");
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     fill_sparse(x, 6);
     for (size_t i = 0; i < SP_COUNT_OF(roundings); i++) {
-        const sp_host_tensor input = parts_floats(NULL, x, LONG);
-        sp_host_tensor output = parts_room("y", y, sizeof y);
+        const sp_host_tensor input = partial_floats(NULL, x, LONG);
+        sp_host_tensor output = partial_room("y", y, sizeof y);
         CHECK_EQ_INT(fesetround(roundings[i]), 0);
         const sp_status status = sp_model_run(model, &input, 1, &output, 1);
         fesetround(FE_TONEAREST);
@@ -261,16 +261,16 @@ TEST(a_value_that_turns_out_too_large_takes_no_memory)
     add_input(&graph, "x", ONNX_BOOL, NULL, -1);
     add_node(&graph, make_node("NonZero", "x", "y"));
     add_output(&graph, "y");
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     bool *x = sp_malloc(COUNT);
     REQUIRE(x != NULL);
     memset(x, 1, COUNT);
     sp_host_tensor input = {.name = "x", .data = x, .bytes = COUNT, .dtype = SP_BOOL, .rank = 8};
     for (int i = 0; i < 8; i++) input.shape[i] = i < 7 ? 1 : COUNT;
-    sp_host_tensor output = parts_room("y", &y, sizeof y);
+    sp_host_tensor output = partial_room("y", &y, sizeof y);
     const long before = most_kilobytes();
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_EXHAUSTED);
-    CHECK_MESSAGE("STREAMPOOL_PART_MEMORY allows 4194304");
+    CHECK_MESSAGE("STREAMPOOL_PARTIAL_MEMORY allows 4194304");
     CHECK(most_kilobytes() - before < 64 << 10);
     sp_free(x);
     CHECK_OK(sp_model_release(model));
@@ -285,8 +285,8 @@ static sp_model branch_model(void)
     writer then_branch = {0};
     writer else_branch = {0};
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_floats(&graph, "nothing", (const float[]){0}, -1);
-    add_node(&graph, parts_node_int("ReduceSum", "x", "sum", "keepdims", 0));
+    partial_add_floats(&graph, "nothing", (const float[]){0}, -1);
+    add_node(&graph, partial_node_int("ReduceSum", "x", "sum", "keepdims", 0));
     add_node(&graph, make_node("Greater", "sum nothing", "is_more"));
     add_node(&graph, make_node("Tanh", "x", "t"));
     add_node(&then_branch, make_node("Relu", "t", "r"));
@@ -294,19 +294,19 @@ static sp_model branch_model(void)
     add_output(&then_branch, "result");
     add_node(&else_branch, make_node("Neg", "t", "result"));
     add_output(&else_branch, "result");
-    add_node(&graph, parts_if("is_more", "chosen", &then_branch, &else_branch));
+    add_node(&graph, partial_if("is_more", "chosen", &then_branch, &else_branch));
     add_node(&graph, make_node("Abs", "chosen", "y"));
     add_output(&graph, "y");
     sp_model model = {0};
-    CHECK_OK(parts_load(&graph, NULL, &model));
+    CHECK_OK(partial_load(&graph, NULL, &model));
     return model;
 }
 
 static void run_branch(sp_model model, float first, float *y)
 {
     float x[LONG] = {first};
-    const sp_host_tensor input = parts_floats(NULL, x, LONG);
-    sp_host_tensor output = parts_room("y", y, LONG * sizeof *y);
+    const sp_host_tensor input = partial_floats(NULL, x, LONG);
+    sp_host_tensor output = partial_room("y", y, LONG * sizeof *y);
     memset(y, 0xff, LONG * sizeof *y);
     CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
 }
@@ -323,7 +323,7 @@ TEST(a_computed_condition_chooses_the_branch)
         CHECK(y[0] > 0.96f && y[0] < 0.97f);
         CHECK(y[1] == 0);
     }
-    CHECK_EQ_U64(parts_info(model).plan_builds, 3); /* before it, and for each branch */
+    CHECK_EQ_U64(partial_info(model).plan_builds, 3); /* before it, and for each branch */
     CHECK_OK(sp_model_release(model));
 }
 
@@ -334,21 +334,21 @@ TEST(only_the_chosen_branch_is_computed)
     writer then_branch = {0};
     writer else_branch = {0};
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_floats(&graph, "nothing", (const float[]){0}, -1);
-    parts_add_ints(&graph, "seven", (const int64_t[]){7}, 1);
-    add_node(&graph, parts_node_int("ReduceSum", "x", "sum", "keepdims", 0));
+    partial_add_floats(&graph, "nothing", (const float[]){0}, -1);
+    partial_add_ints(&graph, "seven", (const int64_t[]){7}, 1);
+    add_node(&graph, partial_node_int("ReduceSum", "x", "sum", "keepdims", 0));
     add_node(&graph, make_node("Greater", "sum nothing", "is_more"));
     add_output(&then_branch, "x"); /* a branch without nodes */
     add_node(&else_branch, make_node("Reshape", "x seven", "broken"));
     add_output(&else_branch, "broken");
-    add_node(&graph, parts_if("is_more", "y", &then_branch, &else_branch));
+    add_node(&graph, partial_if("is_more", "y", &then_branch, &else_branch));
     add_output(&graph, "y");
     sp_model model = {0};
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     float x[LONG] = {1};
     float y[LONG];
-    const sp_host_tensor input = parts_floats(NULL, x, LONG);
-    sp_host_tensor output = parts_room("y", y, sizeof y);
+    const sp_host_tensor input = partial_floats(NULL, x, LONG);
+    sp_host_tensor output = partial_room("y", y, sizeof y);
     CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
     CHECK_EQ_MEM(y, x, sizeof x);
     x[0] = -1;
@@ -357,22 +357,22 @@ TEST(only_the_chosen_branch_is_computed)
     CHECK_OK(sp_model_release(model));
 }
 
-TEST(an_error_after_a_part_names_node_and_op)
+TEST(an_error_after_a_partial_plan_names_node_and_op)
 {
     writer graph = {0};
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
-    parts_add_floats(&graph, "four", (const float[]){1, 2, 3, 4}, 4);
+    partial_add_floats(&graph, "four", (const float[]){1, 2, 3, 4}, 4);
     add_node(&graph, make_node("NonZero", "x", "found"));
-    add_node(&graph, parts_node_int("Cast", "found", "f", "to", ONNX_FLOAT));
+    add_node(&graph, partial_node_int("Cast", "found", "f", "to", ONNX_FLOAT));
     add_node(&graph, make_node("Add", "f four", "y"));
     add_output(&graph, "y");
     sp_model model = {0};
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     float x[LONG];
     float y[LONG];
     fill_sparse(x, 4);
-    const sp_host_tensor input = parts_floats(NULL, x, LONG);
-    sp_host_tensor output = parts_room("y", y, sizeof y);
+    const sp_host_tensor input = partial_floats(NULL, x, LONG);
+    sp_host_tensor output = partial_room("y", y, sizeof y);
     CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
     fill_sparse(x, 3);
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_MISMATCH);
@@ -381,14 +381,14 @@ TEST(an_error_after_a_part_names_node_and_op)
 }
 
 /* A default that is overridden, and what was folded from it, are not the graph's constants. */
-TEST(overridden_defaults_hold_in_every_part)
+TEST(overridden_defaults_hold_in_every_partial_plan)
 {
     writer graph = {0};
     const int64_t one = 1;
     add_input(&graph, "x", ONNX_FLOAT, any_dims, 1);
     add_input(&graph, "w", ONNX_FLOAT, &one, 1);
-    parts_add_floats(&graph, "w", (const float[]){10}, 1);
-    parts_add_ints(&graph, "flat", (const int64_t[]){-1}, 1);
+    partial_add_floats(&graph, "w", (const float[]){10}, 1);
+    partial_add_ints(&graph, "flat", (const int64_t[]){-1}, 1);
     add_node(&graph, make_node("Neg", "w", "minus"));
     add_node(&graph, make_node("NonZero", "x", "found"));
     add_node(&graph, make_node("Reshape", "found flat", "places"));
@@ -398,17 +398,17 @@ TEST(overridden_defaults_hold_in_every_part)
     add_output(&graph, "y");
     add_output(&graph, "minus");
     sp_model model = {0};
-    REQUIRE_OK(parts_load(&graph, NULL, &model));
+    REQUIRE_OK(partial_load(&graph, NULL, &model));
     float x[LONG];
     float y[LONG];
     float minus;
     const float w = 100;
     fill_sparse(x, 3);
-    const sp_host_tensor inputs[2] = {parts_floats("x", x, LONG), parts_floats("w", &w, 1)};
-    sp_host_tensor outputs[2] = {parts_room("y", y, sizeof y), parts_room("minus", &minus, 4)};
+    const sp_host_tensor inputs[2] = {partial_floats("x", x, LONG), partial_floats("w", &w, 1)};
+    sp_host_tensor outputs[2] = {partial_room("y", y, sizeof y), partial_room("minus", &minus, 4)};
     CHECK_OK(sp_model_run(model, inputs, 1, outputs, 2));
     CHECK(y[0] == 0 && y[1] == 10 && y[2] == 20 && minus == -10);
-    outputs[0] = parts_room("y", y, sizeof y);
+    outputs[0] = partial_room("y", y, sizeof y);
     CHECK_OK(sp_model_run(model, inputs, 2, outputs, 2));
     CHECK(y[0] == 0 && y[1] == 100 && y[2] == 200 && minus == -100);
     CHECK_OK(sp_model_release(model));
@@ -454,8 +454,8 @@ TEST(an_allocation_that_fails_leaks_nothing)
         float x[LONG];
         float y[LONG];
         fill_sparse(x, 9);
-        const sp_host_tensor input = parts_floats(NULL, x, LONG);
-        sp_host_tensor output = parts_room("y", y, sizeof y);
+        const sp_host_tensor input = partial_floats(NULL, x, LONG);
+        sp_host_tensor output = partial_room("y", y, sizeof y);
         sp_heap_fail_after(skip);
         const sp_status status = sp_model_run(model, &input, 1, &output, 1);
         is_done = !sp_heap_has_failed();
@@ -468,14 +468,14 @@ TEST(an_allocation_that_fails_leaks_nothing)
 }
 
 /* Nobody could be told the sizes of the outputs. */
-TEST(a_run_in_parts_cannot_be_submitted)
+TEST(a_run_of_partial_plans_cannot_be_submitted)
 {
     const sp_model model = sparse_model(NULL);
     float x[LONG];
     float y[LONG];
     fill_sparse(x, 3);
-    const sp_host_tensor input = parts_floats(NULL, x, LONG);
-    sp_host_tensor output = parts_room("y", y, sizeof y);
+    const sp_host_tensor input = partial_floats(NULL, x, LONG);
+    sp_host_tensor output = partial_room("y", y, sizeof y);
     sp_future future = {1};
     CHECK_STATUS(sp_model_submit(model, &input, 1, &output, 1, &future), SP_UNSUPPORTED);
     CHECK_MESSAGE("sp_model_run runs it");

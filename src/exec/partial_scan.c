@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "exec/parts_build.h"
+#include "exec/partial_build.h"
 
 /* A tensor that is put together from `count` equal elements along an axis. */
 typedef struct stack {
-    sp_part_value whole; /* made with the first element */
+    sp_run_value whole; /* made with the first element */
     char *data;
     const sp_graph_slot *slot; /* what an element is */
     int64_t axis, count;
@@ -20,11 +20,11 @@ typedef struct stack {
 
 /* One scan: states and inputs before, states and stacks after. */
 typedef struct scan {
-    sp_parts *parts;
+    sp_partial_run *run;
     const sp_graph_node *node;
     const sp_graph_body *body;
     uint32_t state_count, input_count, output_count;
-    sp_part_value *states, *inputs;
+    sp_run_value *states, *inputs;
     stack *outputs;
     int64_t length; /* steps */
     int64_t extent; /* of the inputs along their axis: at least as much */
@@ -47,8 +47,8 @@ static blocks blocks_of(const sp_shape *shape, uint32_t axis, sp_dtype dtype)
 }
 
 /* Element `index` of `from` along the axis: the same bytes if they stand together, else a copy. */
-static sp_status take_element(sp_parts *parts, const sp_part_value *from, uint32_t axis,
-                              int64_t index, sp_part_value *out)
+static sp_status take_element(sp_partial_run *run, const sp_run_value *from, uint32_t axis,
+                              int64_t index, sp_run_value *out)
 {
     const blocks b = blocks_of(&from->shape, axis, from->dtype);
     sp_shape shape = {.rank = from->shape.rank - 1};
@@ -57,14 +57,14 @@ static sp_status take_element(sp_parts *parts, const sp_part_value *from, uint32
     }
     const char *first = (const char *)from->data + (uint64_t)index * b.bytes;
     if (b.count == 1) {
-        *out = sp__part_share(from);
+        *out = sp__run_value_retain(from);
         out->shape = shape;
         out->bytes = b.bytes;
         out->data = first;
         return SP_OK;
     }
     void *data;
-    SP_TRY(sp__part_make(&parts->values, from->dtype, &shape, out, &data));
+    SP_TRY(sp__run_value_create(&run->values, from->dtype, &shape, out, &data));
     for (uint64_t i = 0; i < b.count && b.bytes > 0; i++) {
         memcpy((char *)data + i * b.bytes, first + i * b.stride, (size_t)b.bytes);
     }
@@ -73,14 +73,14 @@ static sp_status take_element(sp_parts *parts, const sp_part_value *from, uint32
 
 /* ---- stacks ---- */
 
-static sp_status stack_begin(sp_parts *parts, stack *s, const sp_part_value *element)
+static sp_status stack_begin(sp_partial_run *run, stack *s, const sp_run_value *element)
 {
     sp_shape shape;
     uint32_t axis;
     void *data;
-    SP_TRY(sp__parts_widened_axis(&element->shape, s->axis, &axis));
-    SP_TRY(sp__parts_widen(&element->shape, axis, s->count, &shape));
-    SP_TRY(sp__part_make(&parts->values, element->dtype, &shape, &s->whole, &data));
+    SP_TRY(sp__partial_body_widened_axis(&element->shape, s->axis, &axis));
+    SP_TRY(sp__partial_body_widen(&element->shape, axis, s->count, &shape));
+    SP_TRY(sp__run_value_create(&run->values, element->dtype, &shape, &s->whole, &data));
     memset(data, 0, (size_t)s->whole.bytes); /* what no step reaches */
     s->data = data;
     s->axis = axis;
@@ -88,13 +88,14 @@ static sp_status stack_begin(sp_parts *parts, stack *s, const sp_part_value *ele
     return SP_OK;
 }
 
-static sp_status stack_put(sp_parts *parts, stack *s, int64_t index, const sp_part_value *element)
+static sp_status stack_put(sp_partial_run *run, stack *s, int64_t index,
+                           const sp_run_value *element)
 {
-    if (s->data == NULL) SP_TRY(stack_begin(parts, s, element));
+    if (s->data == NULL) SP_TRY(stack_begin(run, s, element));
     if (element->dtype != s->whole.dtype || !sp__shape_equal(&element->shape, &s->element)) {
         return sp__fail(SP_MISMATCH,
                         "output '%s' of the body is %s of shape %s, before it was %s of %s",
-                        parts->graph->values[s->slot->value].name, sp_dtype_name(element->dtype),
+                        run->graph->values[s->slot->value].name, sp_dtype_name(element->dtype),
                         sp__shape_print(&element->shape).text, sp_dtype_name(s->whole.dtype),
                         sp__shape_print(&s->element).text);
     }
@@ -107,17 +108,17 @@ static sp_status stack_put(sp_parts *parts, stack *s, int64_t index, const sp_pa
 }
 
 /* The tensor, also if nothing was put into it. */
-static sp_status stack_take(sp_parts *parts, stack *s, sp_part_value *out)
+static sp_status stack_take(sp_partial_run *run, stack *s, sp_run_value *out)
 {
     if (s->data == NULL) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who makes a stack says of what */
         const sp_shape *element = &s->slot->shape;
         uint32_t axis;
-        SP_TRY(sp__parts_widened_axis(element, s->axis, &axis));
-        return sp__parts_make_none(parts, s->slot, s->count, axis, out);
+        SP_TRY(sp__partial_body_widened_axis(element, s->axis, &axis));
+        return sp__partial_body_empty_output(run, s->slot, s->count, axis, out);
     }
     *out = s->whole;
-    s->whole = (sp_part_value){0};
+    s->whole = (sp_run_value){0};
     s->data = NULL;
     return SP_OK;
 }
@@ -127,18 +128,18 @@ static sp_status stack_take(sp_parts *parts, stack *s, sp_part_value *out)
 static sp_status enter(scan *s, int64_t step)
 {
     const sp_graph_body *body = s->body;
-    SP_TRY(sp__parts_body_begin(s->parts, body));
+    SP_TRY(sp__partial_body_begin(s->run, body));
     for (uint32_t i = 0; i < s->state_count; i++) {
-        SP_TRY(sp__parts_body_give(s->parts, &body->inputs[i], &s->states[i]));
+        SP_TRY(sp__partial_body_set_input(s->run, &body->inputs[i], &s->states[i]));
     }
     for (uint32_t i = 0; i < s->input_count; i++) {
         const sp_scan_axis *scan_axis = &body->input_axes[i];
-        sp_part_value element;
+        sp_run_value element;
         uint32_t axis;
         SP_TRY(sp__shape_axis(&s->inputs[i].shape, scan_axis->axis, &axis));
-        SP_TRY(take_element(s->parts, &s->inputs[i], axis,
+        SP_TRY(take_element(s->run, &s->inputs[i], axis,
                             scan_axis->is_reversed ? s->length - 1 - step : step, &element));
-        SP_TRY(sp__parts_body_give(s->parts, &body->inputs[s->state_count + i], &element));
+        SP_TRY(sp__partial_body_set_input(s->run, &body->inputs[s->state_count + i], &element));
     }
     return SP_OK;
 }
@@ -147,15 +148,15 @@ static sp_status leave(scan *s, int64_t step)
 {
     const sp_graph_body *body = s->body;
     for (uint32_t i = 0; i < s->state_count; i++) {
-        SP_TRY(sp__parts_take(s->parts, body->outputs[i].value, &s->states[i]));
+        SP_TRY(sp__partial_body_output(s->run, body->outputs[i].value, &s->states[i]));
     }
     for (uint32_t i = 0; i < s->output_count; i++) {
         const uint32_t value = body->outputs[s->state_count + i].value;
         const bool is_reversed = body->output_axes[i].is_reversed;
-        sp_part_value element;
-        SP_TRY(sp__parts_look(s->parts, value, &element));
-        SP_TRY(stack_put(s->parts, &s->outputs[i], is_reversed ? s->length - 1 - step : step,
-                         &element));
+        sp_run_value element;
+        SP_TRY(sp__partial_run_value(s->run, value, &element));
+        SP_TRY(
+            stack_put(s->run, &s->outputs[i], is_reversed ? s->length - 1 - step : step, &element));
     }
     return SP_OK;
 }
@@ -163,7 +164,7 @@ static sp_status leave(scan *s, int64_t step)
 static sp_status go_through(scan *s, int64_t step)
 {
     sp_status status = enter(s, step);
-    if (status == SP_OK) status = sp__parts_run_body(s->parts, s->body, NULL);
+    if (status == SP_OK) status = sp__partial_run_body(s->run, s->body, NULL);
     if (status == SP_OK) status = leave(s, step);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "step %" PRId64 ": ", step);
@@ -195,7 +196,8 @@ static sp_status run_scan(scan *s, int64_t length)
                         length, s->extent);
     }
     s->length = length >= 0 ? length : s->extent;
-    SP_TRY(sp__parts_check_trips(s->parts, (uint64_t)s->length)); /* all of them will be made */
+    SP_TRY(
+        sp__partial_body_check_trips(s->run, (uint64_t)s->length)); /* all of them will be made */
     for (uint32_t i = 0; i < s->output_count; i++) {
         s->outputs[i] = (stack){.slot = &s->body->outputs[s->state_count + i],
                                 .axis = s->body->output_axes[i].axis,
@@ -210,21 +212,21 @@ static sp_status run_scan(scan *s, int64_t length)
 static sp_status run_plain(scan *s)
 {
     for (uint32_t i = 0; i < s->state_count; i++) {
-        SP_TRY(sp__parts_take(s->parts, s->node->inputs[i], &s->states[i]));
+        SP_TRY(sp__partial_body_output(s->run, s->node->inputs[i], &s->states[i]));
     }
     for (uint32_t i = 0; i < s->input_count; i++) {
-        SP_TRY(sp__parts_take(s->parts, s->node->inputs[s->state_count + i], &s->inputs[i]));
+        SP_TRY(sp__partial_body_output(s->run, s->node->inputs[s->state_count + i], &s->inputs[i]));
     }
     SP_TRY(run_scan(s, -1));
     for (uint32_t i = 0; i < s->node->output_count; i++) {
-        sp_part_value value;
+        sp_run_value value;
         if (i < s->state_count) {
             value = s->states[i];
-            s->states[i] = (sp_part_value){0};
+            s->states[i] = (sp_run_value){0};
         } else {
-            SP_TRY(stack_take(s->parts, &s->outputs[i - s->state_count], &value));
+            SP_TRY(stack_take(s->run, &s->outputs[i - s->state_count], &value));
         }
-        sp__part_set(&s->parts->values, s->node->outputs[i], &value);
+        sp__run_values_set(&s->run->values, s->node->outputs[i], &value);
     }
     return SP_OK;
 }
@@ -233,15 +235,15 @@ static sp_status run_plain(scan *s)
 
 /* Rows `row` of what the node is given. */
 static sp_status take_row(const scan *s, int64_t row, int64_t rows, uint32_t input,
-                          sp_part_value *out)
+                          sp_run_value *out)
 {
-    sp_part_value whole;
-    SP_TRY(sp__parts_look(s->parts, s->node->inputs[1 + input], &whole));
+    sp_run_value whole;
+    SP_TRY(sp__partial_run_value(s->run, s->node->inputs[1 + input], &whole));
     if (whole.shape.rank == 0 || whole.shape.dims[0] != rows) {
         return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s, wanted a batch of %" PRId64,
                         1 + input, sp__shape_print(&whole.shape).text, rows);
     }
-    SP_TRY(take_element(s->parts, &whole, 0, row, out));
+    SP_TRY(take_element(s->run, &whole, 0, row, out));
     out->is_known = false;
     return SP_OK;
 }
@@ -251,8 +253,8 @@ static sp_status length_of(const scan *s, int64_t row, int64_t rows, int64_t *ou
 {
     *out = -1;
     if (s->node->inputs[0] == SP_NO_VALUE) return SP_OK;
-    sp_part_value lengths;
-    SP_TRY(sp__parts_look(s->parts, s->node->inputs[0], &lengths));
+    sp_run_value lengths;
+    SP_TRY(sp__partial_run_value(s->run, s->node->inputs[0], &lengths));
     if (lengths.dtype != SP_I64 || lengths.shape.rank != 1 || lengths.shape.dims[0] != rows) {
         return sp__fail(SP_MISMATCH, "the lengths are %s of shape %s, wanted [%" PRId64 "] of i64",
                         sp_dtype_name(lengths.dtype), sp__shape_print(&lengths.shape).text, rows);
@@ -274,27 +276,27 @@ static sp_status run_row(scan *s, int64_t row, int64_t rows, stack *results)
     }
     SP_TRY(run_scan(s, length));
     for (uint32_t i = 0; i < s->body->output_count; i++) {
-        sp_part_value value;
+        sp_run_value value;
         if (i < s->state_count) {
             value = s->states[i];
-            s->states[i] = (sp_part_value){0};
+            s->states[i] = (sp_run_value){0};
         } else {
-            SP_TRY(stack_take(s->parts, &s->outputs[i - s->state_count], &value));
+            SP_TRY(stack_take(s->run, &s->outputs[i - s->state_count], &value));
         }
-        const sp_status status = stack_put(s->parts, &results[i], row, &value);
-        sp__part_drop(&s->parts->values, &value);
+        const sp_status status = stack_put(s->run, &results[i], row, &value);
+        sp__run_value_release(&s->run->values, &value);
         SP_TRY(status);
     }
     for (uint32_t i = 0; i < s->input_count; i++) {
-        sp__part_drop(&s->parts->values, &s->inputs[i]);
+        sp__run_value_release(&s->run->values, &s->inputs[i]);
     }
     return SP_OK;
 }
 
 static sp_status run_rows(scan *s, stack *results)
 {
-    sp_part_value first;
-    SP_TRY(sp__parts_look(s->parts, s->node->inputs[1], &first));
+    sp_run_value first;
+    SP_TRY(sp__partial_run_value(s->run, s->node->inputs[1], &first));
     const int64_t rows = first.shape.rank > 0 ? first.shape.dims[0] : 0;
     if (rows == 0) return sp__fail(SP_MISMATCH, "input 1 has no batch in front, or an empty one");
     for (uint32_t i = 0; i < s->body->output_count; i++) {
@@ -302,9 +304,9 @@ static sp_status run_rows(scan *s, stack *results)
     }
     for (int64_t row = 0; row < rows; row++) SP_TRY(run_row(s, row, rows, results));
     for (uint32_t i = 0; i < s->node->output_count; i++) {
-        sp_part_value value;
-        SP_TRY(stack_take(s->parts, &results[i], &value));
-        sp__part_set(&s->parts->values, s->node->outputs[i], &value);
+        sp_run_value value;
+        SP_TRY(stack_take(s->run, &results[i], &value));
+        sp__run_values_set(&s->run->values, s->node->outputs[i], &value);
     }
     return SP_OK;
 }
@@ -315,7 +317,7 @@ static sp_status run_batch(scan *s)
     if (results == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a scan");
     const sp_status status = run_rows(s, results);
     for (uint32_t i = 0; i < s->body->output_count; i++) {
-        sp__part_drop(&s->parts->values, &results[i].whole);
+        sp__run_value_release(&s->run->values, &results[i].whole);
     }
     sp_free(results);
     return status;
@@ -326,24 +328,24 @@ static sp_status run_batch(scan *s)
 static void scan_free(const scan *s)
 {
     for (uint32_t i = 0; s->states != NULL && i < s->state_count; i++) {
-        sp__part_drop(&s->parts->values, &s->states[i]);
+        sp__run_value_release(&s->run->values, &s->states[i]);
     }
     for (uint32_t i = 0; s->inputs != NULL && i < s->input_count; i++) {
-        sp__part_drop(&s->parts->values, &s->inputs[i]);
+        sp__run_value_release(&s->run->values, &s->inputs[i]);
     }
     for (uint32_t i = 0; s->outputs != NULL && i < s->output_count; i++) {
-        sp__part_drop(&s->parts->values, &s->outputs[i].whole);
+        sp__run_value_release(&s->run->values, &s->outputs[i].whole);
     }
     sp_free(s->states);
     sp_free(s->inputs);
     sp_free(s->outputs);
 }
 
-sp_status sp__parts_scan(sp_parts *parts, const sp_graph_node *node)
+sp_status sp__partial_scan(sp_partial_run *run, const sp_graph_node *node)
 {
     const sp_graph_body *body = node->body;
     const uint32_t states = body->input_count - body->scan_input_count;
-    scan s = {.parts = parts,
+    scan s = {.run = run,
               .node = node,
               .body = body,
               .state_count = states,
@@ -358,7 +360,7 @@ sp_status sp__parts_scan(sp_parts *parts, const sp_graph_node *node)
     } else {
         status = node->version < 9 ? run_batch(&s) : run_plain(&s);
     }
-    sp__part_clear(&parts->values, body);
+    sp__run_values_clear(&run->values, body);
     scan_free(&s);
     return status;
 }

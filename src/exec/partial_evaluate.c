@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
-#include "exec/parts_build.h"
+#include "exec/partial_build.h"
 #include "ops/evaluate.h"
 #include "ops/registry.h"
 
@@ -12,7 +12,7 @@
 #define SMALL_WORK (UINT64_C(1) << 20)
 
 typedef struct evaluation {
-    sp_parts *parts;
+    sp_partial_run *run;
     const sp_graph_node *node;
     sp_op_value *inputs, *outputs;
     sp_array *arrays;
@@ -27,8 +27,8 @@ static sp_status look_at_inputs(const evaluation *e)
 {
     for (uint32_t i = 0; i < e->node->input_count; i++) {
         if (e->node->inputs[i] == SP_NO_VALUE) continue;
-        sp_part_value value;
-        SP_TRY(sp__parts_look(e->parts, e->node->inputs[i], &value));
+        sp_run_value value;
+        SP_TRY(sp__partial_run_value(e->run, e->node->inputs[i], &value));
         e->inputs[i] = (sp_op_value){.is_present = true,
                                      .dtype = value.dtype,
                                      .shape = value.shape,
@@ -52,7 +52,7 @@ static void make_known(const evaluation *e)
     for (uint32_t i = 0; i < e->node->input_count; i++) {
         const uint32_t value = e->node->inputs[i];
         if (!is_shape_input(e->node, i) || value == SP_NO_VALUE) continue;
-        e->parts->values.list[value].is_known = true;
+        e->run->values.list[value].is_known = true;
     }
 }
 
@@ -62,7 +62,7 @@ static sp_status check_room(const evaluation *e, const sp_op_call *call)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < call->output_count; i++) {
         bytes += call->outputs[i].bytes; /* no overflow: what there is room for, and one more */
-        SP_TRY(sp__part_check_room(&e->parts->values, bytes));
+        SP_TRY(sp__run_values_check_room(&e->run->values, bytes));
     }
     return SP_OK;
 }
@@ -75,9 +75,9 @@ static sp_status set_outputs(const evaluation *e)
             sp__array_deinit(&e->arrays[i]);
             continue;
         }
-        sp_part_value value;
-        status = sp__part_adopt(&e->parts->values, &e->arrays[i], &value);
-        if (status == SP_OK) sp__part_set(&e->parts->values, e->node->outputs[i], &value);
+        sp_run_value value;
+        status = sp__run_value_adopt(&e->run->values, &e->arrays[i], &value);
+        if (status == SP_OK) sp__run_values_set(&e->run->values, e->node->outputs[i], &value);
     }
     return status;
 }
@@ -96,9 +96,9 @@ static sp_status evaluate(const evaluation *e)
     return set_outputs(e);
 }
 
-sp_status sp__parts_evaluate(sp_parts *parts, const sp_graph_node *node)
+sp_status sp__partial_evaluate(sp_partial_run *run, const sp_graph_node *node)
 {
-    const evaluation e = {.parts = parts,
+    const evaluation e = {.run = run,
                           .node = node,
                           .inputs = sp_calloc(node->input_count, sizeof(*e.inputs)),
                           .outputs = sp_calloc(node->output_count, sizeof(*e.outputs)),

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "ops/registry.h"
-#include "plan/part_needs.h"
+#include "plan/subgraph_needs.h"
 #include "plan/plan_build.h"
 
 static sp_status no_memory(void)
@@ -18,23 +18,25 @@ static sp_status no_memory(void)
 
 /* ---- before ---- */
 
-sp_status sp__plan_part_begin(sp_plan_builder *builder)
+sp_status sp__plan_subgraph_begin(sp_plan_builder *builder)
 {
     const sp_graph *graph = builder->plan->graph;
-    const sp_plan_part *part = builder->request->part;
-    builder->body = part != NULL ? part->body : graph->main;
-    builder->plan->is_part = part != NULL;
-    if (part == NULL) return SP_OK;
-    sp_part_needs needs;
-    SP_TRY(sp__part_needs_init(&needs, part->body));
-    for (uint32_t i = 0; i < part->given_count; i++) {
+    const sp_plan_subgraph *subgraph = builder->request->subgraph;
+    builder->body = subgraph != NULL ? subgraph->body : graph->main;
+    builder->plan->is_subgraph = subgraph != NULL;
+    if (subgraph == NULL) return SP_OK;
+    sp_subgraph_needs needs;
+    SP_TRY(sp__subgraph_needs_init(&needs, subgraph->body));
+    for (uint32_t i = 0; i < subgraph->given_count; i++) {
         const sp_plan_input *input = &builder->request->inputs[i];
-        sp__part_needs_know(&needs, part->given[i], input->dtype, &input->shape, input->data);
+        sp__subgraph_needs_know(&needs, subgraph->given[i], input->dtype, &input->shape,
+                                input->data);
     }
-    for (uint32_t i = 0; i < part->wanted_count; i++) sp__part_needs_want(&needs, part->wanted[i]);
-    sp__part_needs_find(&needs, graph);
-    builder->is_needed = sp__part_needs_take_nodes(&needs);
-    sp__part_needs_deinit(&needs);
+    for (uint32_t i = 0; i < subgraph->wanted_count; i++)
+        sp__subgraph_needs_want(&needs, subgraph->wanted[i]);
+    sp__subgraph_needs_find(&needs, graph);
+    builder->is_needed = sp__subgraph_needs_take_nodes(&needs);
+    sp__subgraph_needs_deinit(&needs);
     return SP_OK;
 }
 
@@ -122,14 +124,14 @@ static sp_status end_early(sp_plan_builder *builder)
 {
     const sp_graph *graph = builder->plan->graph;
     const sp_graph_body *body = builder->body;
-    const sp_plan_part *part = builder->request->part;
+    const sp_plan_subgraph *subgraph = builder->request->subgraph;
     const sp_plan_delays *delays = &builder->delays;
     for (uint32_t i = 0; i < delays->node_count; i++) {
         SP_TRY(keep_for(builder, &graph->nodes[delays->nodes[i]]));
     }
-    const uint32_t wanted = part != NULL ? part->wanted_count : body->output_count;
+    const uint32_t wanted = subgraph != NULL ? subgraph->wanted_count : body->output_count;
     for (uint32_t i = 0; i < wanted; i++) {
-        keep(builder, part != NULL ? part->wanted[i] : body->outputs[i].value);
+        keep(builder, subgraph != NULL ? subgraph->wanted[i] : body->outputs[i].value);
     }
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->value_count; i++) count += builder->values[i].is_kept;
@@ -137,7 +139,7 @@ static sp_status end_early(sp_plan_builder *builder)
     for (uint32_t i = 0; i < graph->value_count; i++) {
         if (builder->values[i].is_kept) builder->outputs[builder->output_count++] = i;
     }
-    builder->plan->is_part = true;
+    builder->plan->is_subgraph = true;
     builder->plan->is_partial = true;
     return SP_OK;
 }
@@ -145,12 +147,12 @@ static sp_status end_early(sp_plan_builder *builder)
 static sp_status end_whole(sp_plan_builder *builder)
 {
     const sp_graph *graph = builder->plan->graph;
-    const sp_plan_part *part = builder->request->part;
-    const uint32_t count = part != NULL ? part->wanted_count : graph->output_count;
+    const sp_plan_subgraph *subgraph = builder->request->subgraph;
+    const uint32_t count = subgraph != NULL ? subgraph->wanted_count : graph->output_count;
     SP_TRY(make_outputs(builder, count));
     builder->output_count = count;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t value = part != NULL ? part->wanted[i] : graph->outputs[i].value;
+        const uint32_t value = subgraph != NULL ? subgraph->wanted[i] : graph->outputs[i].value;
         if (!builder->values[value].is_there) {
             return sp__fail(SP_INTERNAL, "nothing in the plan makes '%s'",
                             graph->values[value].name);
@@ -170,17 +172,17 @@ static sp_status copy_list(sp_bump *bump, const uint32_t *list, uint32_t count,
     return SP_OK;
 }
 
-sp_status sp__plan_part_end(sp_plan_builder *builder)
+sp_status sp__plan_subgraph_end(sp_plan_builder *builder)
 {
     sp_graph_plan *plan = builder->plan;
     const sp_plan_delays *delays = &builder->delays;
     SP_TRY(delays->node_count > 0 ? end_early(builder) : end_whole(builder));
     const uint64_t ports = (uint64_t)builder->request->input_count + builder->output_count;
-    if (plan->is_part && ports > SP_PLAN_PART_PORTS) {
+    if (plan->is_subgraph && ports > SP_PLAN_SUBGRAPH_PORTS) {
         return sp__fail(SP_EXHAUSTED,
                         "%" PRIu64 " values go into and out of one part of the model, at most %d "
                         "are supported",
-                        ports, SP_PLAN_PART_PORTS);
+                        ports, SP_PLAN_SUBGRAPH_PORTS);
     }
     if (plan->is_partial && delays->stop_count + delays->asked_count == 0) {
         return sp__fail(SP_INTERNAL, "a part of the model ends at nothing");
@@ -191,7 +193,7 @@ sp_status sp__plan_part_end(sp_plan_builder *builder)
     return copy_list(&plan->bump, delays->asked, delays->asked_count, &plan->asked);
 }
 
-void sp__plan_part_free(sp_plan_builder *builder)
+void sp__plan_subgraph_deinit(sp_plan_builder *builder)
 {
     sp_free(builder->is_needed);
     sp_free(builder->outputs);

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From plan to plan. No plan is in use while another one is looked for, so a run that waits for a
+ * place in the cache holds its stream and nothing else (docs/decisions/0020). */
+#include "exec/partial_run.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "exec/partial_build.h"
+#include "plan/subgraph_needs.h"
+
+sp_status sp__partial_run_check(const sp_partial_run *run)
+{
+    sp_rt_device *device;
+    return sp__rt_device_find_working(sp__rt_device_handle(run->model->device), &device);
+}
+
+sp_status sp__partial_run_value(const sp_partial_run *run, uint32_t index, sp_run_value *out)
+{
+    sp_run_value room;
+    const sp_run_value *value = sp__run_values_find(&run->values, index, &room);
+    if (value == NULL) {
+        return sp__fail(SP_INTERNAL, "value '%s' is not there", run->graph->values[index].name);
+    }
+    *out = *value;
+    return SP_OK;
+}
+
+/* ---- what the next plan is asked for ---- */
+
+typedef struct subgraph_request {
+    uint32_t *given, *wanted;
+    sp_plan_input *inputs;
+    uint32_t given_count, wanted_count;
+} subgraph_request;
+
+static void request_free(const subgraph_request *request)
+{
+    sp_free(request->given);
+    sp_free(request->wanted);
+    sp_free(request->inputs);
+}
+
+static sp_status request_alloc(subgraph_request *request, const sp_graph_body *body)
+{
+    const size_t most = (size_t)body->capture_count + (body->end_value - body->first_value);
+    request->given = sp_calloc(most, sizeof(*request->given));
+    request->wanted = sp_calloc(body->output_count, sizeof(*request->wanted));
+    if (request->given != NULL && request->wanted != NULL) return SP_OK;
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory for a partial plan");
+}
+
+/* The outputs that are not there yet. */
+static void find_wanted(const sp_partial_run *run, const sp_graph_body *body,
+                        subgraph_request *request)
+{
+    for (uint32_t i = 0; i < body->output_count; i++) {
+        sp_run_value room;
+        const uint32_t value = body->outputs[i].value;
+        if (sp__run_values_find(&run->values, value, &room) != NULL) continue;
+        request->wanted[request->wanted_count++] = value;
+    }
+}
+
+/* What the nodes that are left read, of what is there. */
+static sp_status find_given(const sp_partial_run *run, const sp_graph_body *body,
+                            subgraph_request *request)
+{
+    const sp_run_values *values = &run->values;
+    sp_subgraph_needs needs;
+    SP_TRY(sp__subgraph_needs_init(&needs, body));
+    for (uint32_t v = body->first_value; v < body->end_value; v++) {
+        if (!sp__run_values_has(values, v)) continue;
+        const sp_run_value *value = &values->list[v];
+        sp__subgraph_needs_know(&needs, v, value->dtype, &value->shape,
+                                value->is_known ? value->data : NULL);
+    }
+    for (uint32_t i = 0; i < request->wanted_count; i++) {
+        sp__subgraph_needs_want(&needs, request->wanted[i]);
+    }
+    sp__subgraph_needs_find(&needs, run->graph);
+    for (uint32_t i = 0; i < body->capture_count; i++) {
+        if (!sp__run_values_has(values, body->captures[i])) continue;
+        request->given[request->given_count++] = body->captures[i];
+    }
+    for (uint32_t v = body->first_value; v < body->end_value; v++) {
+        const uint32_t own = v - body->first_value;
+        if (needs.wanted[own] && needs.is_stop[own]) request->given[request->given_count++] = v;
+    }
+    sp__subgraph_needs_deinit(&needs);
+    return SP_OK;
+}
+
+static sp_status describe_given(const sp_partial_run *run, subgraph_request *request)
+{
+    request->inputs = sp_calloc(request->given_count, sizeof(*request->inputs));
+    if (request->inputs == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a partial plan");
+    for (uint32_t i = 0; i < request->given_count; i++) {
+        const sp_run_value *value = &run->values.list[request->given[i]];
+        request->inputs[i] = (sp_plan_input){.dtype = value->dtype,
+                                             .shape = value->shape,
+                                             .data = value->is_known ? value->data : NULL};
+    }
+    return SP_OK;
+}
+
+/* The plan of what is left; NULL if nothing is. */
+static sp_status find_next(const sp_partial_run *run, const sp_graph_body *body,
+                           subgraph_request *request, sp_plan_entry **out)
+{
+    *out = NULL;
+    SP_TRY(request_alloc(request, body));
+    find_wanted(run, body, request);
+    if (request->wanted_count == 0) return SP_OK;
+    SP_TRY(find_given(run, body, request));
+    SP_TRY(describe_given(run, request));
+    const sp_plan_subgraph subgraph = {.body = body,
+                                       .given = request->given,
+                                       .wanted = request->wanted,
+                                       .given_count = request->given_count,
+                                       .wanted_count = request->wanted_count};
+    const sp_plan_request plan = {
+        .subgraph = &subgraph, .inputs = request->inputs, .input_count = request->given_count};
+    return sp__plan_cache_acquire(&run->model->plans, &plan, run->stream != NULL, out);
+}
+
+static sp_status entry_next(const sp_partial_run *run, const sp_graph_body *body,
+                            sp_plan_entry **out)
+{
+    subgraph_request request = {0};
+    const sp_status status = find_next(run, body, &request, out);
+    request_free(&request);
+    return status;
+}
+
+/* ---- one plan ---- */
+
+/* `made` has room for the outputs. */
+static sp_status compute(sp_partial_run *run, sp_executable *executable, sp_run_value *made)
+{
+    const sp_graph_plan *plan = executable->plan;
+    const void *inputs[SP_PLAN_SUBGRAPH_PORTS + SP_MODEL_MAX_PORTS];
+    void *outputs[SP_PLAN_SUBGRAPH_PORTS];
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        inputs[i] = run->values.list[plan->inputs[i].value].data;
+    }
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        const sp_plan_tensor *output = &plan->outputs[i];
+        SP_TRY(sp__run_value_create(&run->values, output->dtype, &output->shape, &made[i],
+                                    &outputs[i]));
+        made[i].is_known = output->is_known;
+    }
+    if (plan->step_count == 0) return SP_OK;
+    SP_TRY(sp__run_values_check_arena(&run->values, plan->arena_bytes));
+    run->plan_count++;
+    return sp__model_compute(run->model, executable, inputs, outputs, run->stream);
+}
+
+/* Its arrays are large, and what is called next may be a body in a body: not of its stack. */
+static SP_NOINLINE sp_status run_plan(sp_partial_run *run, sp_executable *executable)
+{
+    const sp_graph_plan *plan = executable->plan;
+    sp_run_value made[SP_PLAN_SUBGRAPH_PORTS];
+    memset(made, 0, plan->output_count * sizeof(*made));
+    const sp_status status = compute(run, executable, made);
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        if (status == SP_OK) sp__run_values_set(&run->values, plan->outputs[i].value, &made[i]);
+        else sp__run_value_release(&run->values, &made[i]);
+    }
+    if (status != SP_OK) return status;
+    for (uint32_t i = 0; i < plan->asked_count; i++) {
+        run->values.list[plan->asked[i]].is_known = true;
+    }
+    return SP_OK;
+}
+
+static sp_status compute_stop(sp_partial_run *run, const sp_graph_node *node)
+{
+    if (node->body == NULL) return sp__partial_evaluate(run, node);
+    const bool is_scan = node->body->scan_input_count > 0;
+    const sp_status status = is_scan ? sp__partial_scan(run, node) : sp__partial_loop(run, node);
+    return status == SP_OK ? SP_OK : sp__graph_fail_node(status, node);
+}
+
+/* The plan's use ends before what comes after it is computed. */
+static sp_status entry_run(sp_partial_run *run, sp_plan_entry *entry)
+{
+    const sp_graph_plan *plan = entry->executable->plan;
+    const uint32_t count = plan->stop_count;
+    uint32_t *stops = sp_calloc(count, sizeof(*stops));
+    sp_status status = stops != NULL ? run_plan(run, entry->executable)
+                                     : sp__fail(SP_OUT_OF_MEMORY, "no memory for a partial plan");
+    for (uint32_t i = 0; stops != NULL && i < count; i++) stops[i] = plan->stops[i];
+    sp__plan_cache_release(&run->model->plans, entry);
+    for (uint32_t i = 0; i < count && status == SP_OK; i++) {
+        status = compute_stop(run, &run->graph->nodes[stops[i]]);
+    }
+    sp_free(stops);
+    return status;
+}
+
+/* Each plan gets further than the one before it: what it stopped at is computed, or known. */
+sp_status sp__partial_run_body(sp_partial_run *run, const sp_graph_body *body, sp_plan_entry *first)
+{
+    sp_plan_entry *entry = first;
+    sp_status status = SP_OK;
+    if (entry == NULL) status = entry_next(run, body, &entry);
+    while (status == SP_OK && entry != NULL) {
+        status = entry_run(run, entry);
+        if (status == SP_OK) status = sp__partial_run_check(run);
+        if (status == SP_OK) status = entry_next(run, body, &entry);
+    }
+    return status;
+}
+
+/* ---- the whole run ---- */
+
+static sp_status set_ports(sp_partial_run *run, const sp_graph_plan *plan, const void *const *data)
+{
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        const sp_plan_tensor *input = &plan->inputs[i];
+        const sp_run_value value = {.dtype = input->dtype,
+                                    .shape = input->shape,
+                                    .bytes = input->bytes,
+                                    .data = data[i],
+                                    .is_known = input->is_known};
+        sp__run_values_set(&run->values, input->value, &value);
+    }
+    const bool has_overrides = plan->input_count > run->graph->input_count;
+    return has_overrides ? sp__run_values_find_stale(&run->values) : SP_OK;
+}
+
+static sp_status copy_inputs(sp_partial_run *run, const sp_graph_plan *plan)
+{
+    sp_graph_plan *made = &run->made;
+    SP_TRY(sp__bump_array(&made->bump, plan->input_count, sizeof(*made->inputs), &made->inputs));
+    memcpy((void *)(uintptr_t)made->inputs, plan->inputs,
+           plan->input_count * sizeof(*made->inputs));
+    made->input_count = plan->input_count;
+    return SP_OK;
+}
+
+static sp_status describe_outputs(sp_partial_run *run)
+{
+    const sp_graph *graph = run->graph;
+    sp_plan_tensor *outputs;
+    SP_TRY(sp__bump_array(&run->made.bump, graph->output_count, sizeof(*outputs), &outputs));
+    run->made.outputs = outputs;
+    run->made.output_count = graph->output_count;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const sp_graph_port *port = &graph->outputs[i];
+        sp_run_value value;
+        SP_TRY(sp__partial_run_value(run, port->value, &value));
+        if (port->dtype != SP_DTYPE_NONE && port->dtype != value.dtype) {
+            return sp__fail(SP_MISMATCH, "output '%s' is of type %s, the file declares %s",
+                            port->name, sp_dtype_name(value.dtype), sp_dtype_name(port->dtype));
+        }
+        outputs[i] = (sp_plan_tensor){.name = port->name,
+                                      .value = port->value,
+                                      .dtype = value.dtype,
+                                      .shape = value.shape,
+                                      .bytes = value.bytes};
+    }
+    return SP_OK;
+}
+
+/* Until the first plan is run, its use is the caller's. */
+static sp_status prepare(sp_partial_run *run, const sp_graph_plan *plan, const void *const *data)
+{
+    SP_TRY(sp__run_values_init(&run->values, run->graph, run->model->device,
+                               run->model->limits.bytes));
+    sp__bump_init(&run->made.bump, UINT64_MAX);
+    SP_TRY(set_ports(run, plan, data));
+    return copy_inputs(run, plan);
+}
+
+sp_status sp__partial_run_execute(sp_rt_model *model, sp_plan_entry *entry, const void *const *data,
+                                  const sp_stream_ref *stream, sp_partial_run **out)
+{
+    sp_partial_run *run = sp_calloc(1, sizeof(*run));
+    if (run == NULL) {
+        sp__plan_cache_release(&model->plans, entry);
+        return sp__fail(SP_OUT_OF_MEMORY, "no memory for a run");
+    }
+    run->model = model;
+    run->graph = run->made.graph = model->graph;
+    run->stream = stream;
+    sp_status status = prepare(run, entry->executable->plan, data);
+    if (status == SP_OK) status = sp__partial_run_body(run, model->graph->main, entry);
+    else sp__plan_cache_release(&model->plans, entry);
+    if (status == SP_OK) status = describe_outputs(run);
+    if (status != SP_OK) {
+        sp__partial_run_destroy(run);
+        return status;
+    }
+    sp_store_relaxed(&model->last_partial_plans, run->plan_count);
+    *out = run;
+    return SP_OK;
+}
+
+void sp__partial_run_destroy(sp_partial_run *run)
+{
+    sp__run_values_deinit(&run->values);
+    sp__bump_deinit(&run->made.bump);
+    sp_free(run);
+}
+
+const sp_graph_plan *sp__partial_run_made(const sp_partial_run *run)
+{
+    return &run->made;
+}
+
+void sp__partial_run_copy_outputs(const sp_partial_run *run, void *const *outputs)
+{
+    for (uint32_t i = 0; i < run->made.output_count; i++) {
+        sp_run_value room;
+        const sp_run_value *value =
+            sp__run_values_find(&run->values, run->graph->outputs[i].value, &room);
+        /* An output may be an input as it was given, and the caller may want it there. */
+        if (outputs[i] != NULL && value->bytes > 0) memmove(outputs[i], value->data, value->bytes);
+    }
+}
