@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "exec/partial_build.h"
+#include "exec/partial_run_build.h"
 
 /* An output with one element for each time through the body. */
 typedef struct growth {

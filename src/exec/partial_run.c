@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "exec/partial_build.h"
+#include "exec/partial_run_build.h"
 #include "plan/subgraph_needs.h"
 
 sp_status sp__partial_run_check(const sp_partial_run *run)

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "exec/partial_build.h"
+#include "exec/partial_run_build.h"
 
 /* A tensor that is put together from `count` equal elements along an axis. */
 typedef struct stack {

@@ -46,8 +46,8 @@ TEST(subgraphs_that_are_given_more_values_have_another_key)
         .shape = {.rank = 3, .dims = {(int64_t)header(0, 0), (int64_t)header(1, 1), 7}}};
     const sp_plan_input other_inputs[2] = {{.dtype = SP_F32},
                                            {.dtype = SP_F32, .shape = {.rank = 1, .dims = {7}}}};
-    const sp_plan_request a = {.part = &part, .inputs = &input, .input_count = 1};
-    const sp_plan_request b = {.part = &other_part, .inputs = other_inputs, .input_count = 2};
+    const sp_plan_request a = {.subgraph = &part, .inputs = &input, .input_count = 1};
+    const sp_plan_request b = {.subgraph = &other_part, .inputs = other_inputs, .input_count = 2};
     CHECK(is_same_key(&a, &a));
     CHECK(!is_same_key(&a, &b));
 }
