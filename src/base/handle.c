@@ -81,7 +81,7 @@ static sp_status slot_new(sp_handle_table *table, sp_object **out)
     return status;
 }
 
-sp_status sp__handle_take(sp_handle_table *table, sp_object **out)
+sp_status sp__handle_acquire(sp_handle_table *table, sp_object **out)
 {
     uint32_t slot;
     if (!sp_tagged_stack_pop(&table->free_slots, link_of, table, &slot)) {

@@ -76,7 +76,7 @@ typedef struct sp_handle_table {
 } sp_handle_table;
 
 /* An object without users: zeroed if its slot is new, else as its destroyer left it. */
-sp_status sp__handle_take(sp_handle_table *table, sp_object **out);
+sp_status sp__handle_acquire(sp_handle_table *table, sp_object **out);
 
 /* Has the slot had its last life? Asked of an unpublished or destroyed object, which is not
  * published then. */

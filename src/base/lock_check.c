@@ -85,7 +85,7 @@ void sp__lock_check_taken(sp_lock_state *lock)
     (void)sp_tls_set(SP_TLS_LOCKS, lock, NULL);
 }
 
-void sp__lock_check_given(sp_lock_state *lock)
+void sp__lock_check_released(sp_lock_state *lock)
 {
     if (lock->rank == SP_LOCK_FOREIGN) return;
     sp_lock_state *held = sp_tls_get(SP_TLS_LOCKS);

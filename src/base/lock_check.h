@@ -32,7 +32,7 @@ void sp__lock_check_init(sp_lock_state *lock, sp_lock_rank rank);
 void sp__lock_check_order(const sp_lock_state *lock);
 /* The thread has it now, or is about to let go of it. */
 void sp__lock_check_taken(sp_lock_state *lock);
-void sp__lock_check_given(sp_lock_state *lock);
+void sp__lock_check_released(sp_lock_state *lock);
 
 /* Asserts that the calling thread holds no lock; `what` says, for the message, what it must not do
  * with one: "a wait for a point". */
@@ -56,7 +56,7 @@ static inline void sp__lock_check_taken(sp_lock_state *lock)
 {
     (void)lock;
 }
-static inline void sp__lock_check_given(sp_lock_state *lock)
+static inline void sp__lock_check_released(sp_lock_state *lock)
 {
     (void)lock;
 }

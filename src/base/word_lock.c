@@ -25,7 +25,7 @@ bool sp_word_cond_wait(sp_word_cond *cond, sp_word_lock *lock, uint64_t deadline
 {
     uint32_t seen = sp_load_relaxed(&cond->signals);
     sp_fetch_add_relaxed(&cond->waiters, 1);
-    sp_word_lock_give(lock);
+    sp_word_lock_release(lock);
     if (SP_PLANTED(look_after_unlock)) seen = sp_load_relaxed(&cond->signals);
     const bool is_in_time = sp__word_sleep(&cond->signals, seen, deadline_ns);
     /* As WAITED: a broadcast wakes several, of whom all but one sleep for the lock now. */

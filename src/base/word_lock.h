@@ -48,14 +48,14 @@ static inline bool sp_word_try_lock(sp_word_lock *lock)
     return true;
 }
 
-static inline void sp_word_lock_take(sp_word_lock *lock)
+static inline void sp_word_lock_acquire(sp_word_lock *lock)
 {
     if (SP_UNLIKELY(!sp_word_try_lock(lock))) sp__word_lock_slow(lock);
 }
 
 /* The lock's memory may be gone once another thread can have taken it: only its address is used
  * after the exchange. */
-static inline void sp_word_lock_give(sp_word_lock *lock)
+static inline void sp_word_lock_release(sp_word_lock *lock)
 {
     sp_tsan_release(&lock->word);
     const uint32_t former = SP_PLANTED(relaxed_unlock)

@@ -39,7 +39,7 @@ static void update_wanted_locked(sp_timeline *timeline) SP_REQUIRES(&timeline->l
 static SP_NOINLINE void fire_up_to(sp_timeline *timeline, uint64_t value)
 {
     sp_mutex_lock(&timeline->lock);
-    sp_waiter *due = sp__waiter_heap_take(&timeline->waiters, value);
+    sp_waiter *due = sp__waiter_heap_pop(&timeline->waiters, value);
     update_wanted_locked(timeline);
     sp_mutex_unlock(&timeline->lock);
     while (due != NULL) {

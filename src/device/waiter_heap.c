@@ -71,7 +71,7 @@ bool sp__waiter_heap_remove(sp_waiter_heap *heap, sp_waiter *waiter)
     return true;
 }
 
-sp_waiter *sp__waiter_heap_take(sp_waiter_heap *heap, uint64_t value)
+sp_waiter *sp__waiter_heap_pop(sp_waiter_heap *heap, uint64_t value)
 {
     sp_waiter *taken = NULL;
     sp_waiter **end = &taken;

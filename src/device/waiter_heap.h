@@ -38,6 +38,6 @@ void sp__waiter_heap_add(sp_waiter_heap *heap, sp_waiter *waiter);
 bool sp__waiter_heap_remove(sp_waiter_heap *heap, sp_waiter *waiter);
 
 /* Takes all waiters up to `value` off: a list by `next`, in order, or NULL. */
-sp_waiter *sp__waiter_heap_take(sp_waiter_heap *heap, uint64_t value);
+sp_waiter *sp__waiter_heap_pop(sp_waiter_heap *heap, uint64_t value);
 
 #endif

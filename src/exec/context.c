@@ -29,7 +29,7 @@ static void arenas_release(const sp_exec_context *context)
     for (uint32_t t = 0; t < executable->target_count; t++) {
         sp_block *arena = context->arenas[t];
         if (arena == NULL || shares_arena(executable, t)) continue;
-        sp__allocator_give(arena_allocator(executable, t), arena);
+        sp__allocator_release(arena_allocator(executable, t), arena);
     }
 }
 
@@ -38,7 +38,8 @@ void sp__exec_context_destroy(sp_exec_context *context)
     sp_rt_device *device = sp__executable_device(context->executable);
     sp__exec_context_destroy_lists(context);
     arenas_release(context);
-    if (context->unrequested != NULL) sp__allocator_give(&device->allocator, context->unrequested);
+    if (context->unrequested != NULL)
+        sp__allocator_release(&device->allocator, context->unrequested);
     sp__staging_destroy(context->staging);
     sp_free(context->ports);
     sp_free(context->slots);
@@ -56,8 +57,8 @@ static sp_status unrequested_acquire(sp_exec_context *context, bool is_spare)
     const sp_graph_plan *plan = executable->plan;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
-    return sp__allocator_take_any(&sp__executable_device(executable)->allocator, bytes, is_spare,
-                                  &context->unrequested);
+    return sp__allocator_acquire_any(&sp__executable_device(executable)->allocator, bytes, is_spare,
+                                     &context->unrequested);
 }
 
 /* True also for an arena of 0 bytes: values without bytes have their place in it too. */
@@ -104,8 +105,8 @@ static sp_status arenas_create(sp_exec_context *context)
             continue;
         }
         /* No stream's: the context goes from stream to stream, and its maker may have none. */
-        SP_TRY(sp__allocator_take_any(arena_allocator(executable, t), plan->arena_bytes,
-                                      context->is_spare, &context->arenas[t]));
+        SP_TRY(sp__allocator_acquire_any(arena_allocator(executable, t), plan->arena_bytes,
+                                         context->is_spare, &context->arenas[t]));
     }
     return SP_OK;
 }

@@ -76,7 +76,7 @@ void sp__exec_context_begin(sp_exec_context *context, const void *const *inputs,
     if (context->staging == NULL) {
         name_ports(context, inputs, outputs);
     } else {
-        sp__staging_take(context->staging, inputs);
+        sp__staging_copy_in(context->staging, inputs);
     }
 }
 
@@ -97,7 +97,7 @@ sp_status sp__exec_context_submit(const sp_exec_context *context, const sp_strea
 
 void sp__exec_context_end(const sp_exec_context *context, void *const *outputs)
 {
-    if (context->staging != NULL) sp__staging_give(context->staging, outputs);
+    if (context->staging != NULL) sp__staging_copy_out(context->staging, outputs);
 }
 
 /* Submits all lists, then waits. What was accepted uses the context's memory, so it is waited for

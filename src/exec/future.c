@@ -54,7 +54,7 @@ static void future_destroy(sp_object *object)
 sp_status sp__future_new(sp_rt_future **out)
 {
     sp_object *object;
-    SP_TRY(sp__handle_take(&futures, &object));
+    SP_TRY(sp__handle_acquire(&futures, &object));
     sp_rt_future *future = future_of(object);
     future->value = sp_load_relaxed(&future->timeline.done) + 1;
     future->fault = SP_NO_FAULT;

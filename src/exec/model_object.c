@@ -56,7 +56,7 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
         options->max_plans != 0 ? options->max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
     sp_object *object;
     sp_status status = check_ports(graph);
-    if (status == SP_OK) status = sp__handle_take(&models, &object);
+    if (status == SP_OK) status = sp__handle_acquire(&models, &object);
     if (status != SP_OK) {
         sp__graph_free(graph);
         return status;

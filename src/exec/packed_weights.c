@@ -87,7 +87,7 @@ static sp_status take_memory(sp_packed_batch *batch, sp_memory *out)
 {
     sp_rt_device *device = batch->device;
     if (device->dev->vtable->staging_create != NULL) {
-        SP_TRY(sp__allocator_take(&device->allocator, batch->bytes, NULL, &batch->block));
+        SP_TRY(sp__allocator_acquire(&device->allocator, batch->bytes, NULL, &batch->block));
         const sp_memory *memory = &batch->block->slab->memory;
         *out = (sp_memory){.device = device->dev,
                            .bytes = batch->bytes,
@@ -146,7 +146,7 @@ static sp_status fill_batch(const sp_packed_weights *table, const sp_packed_requ
 static void batch_destroy(sp_packed_batch *batch)
 {
     if (batch == NULL) return;
-    if (batch->block != NULL) sp__allocator_give(&batch->device->allocator, batch->block);
+    if (batch->block != NULL) sp__allocator_release(&batch->device->allocator, batch->block);
     sp_free(batch->heap);
     sp_free(batch->copies);
     sp_free(batch);

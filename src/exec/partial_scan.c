@@ -108,7 +108,7 @@ static sp_status stack_put(sp_partial_run *run, stack *s, int64_t index,
 }
 
 /* The tensor, also if nothing was put into it. */
-static sp_status stack_take(sp_partial_run *run, stack *s, sp_run_value *out)
+static sp_status stack_finish(sp_partial_run *run, stack *s, sp_run_value *out)
 {
     if (s->data == NULL) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who makes a stack says of what */
@@ -224,7 +224,7 @@ static sp_status run_plain(scan *s)
             value = s->states[i];
             s->states[i] = (sp_run_value){0};
         } else {
-            SP_TRY(stack_take(s->run, &s->outputs[i - s->state_count], &value));
+            SP_TRY(stack_finish(s->run, &s->outputs[i - s->state_count], &value));
         }
         sp__run_values_set(&s->run->values, s->node->outputs[i], &value);
     }
@@ -281,7 +281,7 @@ static sp_status run_row(scan *s, int64_t row, int64_t rows, stack *results)
             value = s->states[i];
             s->states[i] = (sp_run_value){0};
         } else {
-            SP_TRY(stack_take(s->run, &s->outputs[i - s->state_count], &value));
+            SP_TRY(stack_finish(s->run, &s->outputs[i - s->state_count], &value));
         }
         const sp_status status = stack_put(s->run, &results[i], row, &value);
         sp__run_value_release(&s->run->values, &value);
@@ -305,7 +305,7 @@ static sp_status run_rows(scan *s, stack *results)
     for (int64_t row = 0; row < rows; row++) SP_TRY(run_row(s, row, rows, results));
     for (uint32_t i = 0; i < s->node->output_count; i++) {
         sp_run_value value;
-        SP_TRY(stack_take(s->run, &results[i], &value));
+        SP_TRY(stack_finish(s->run, &results[i], &value));
         sp__run_values_set(&s->run->values, s->node->outputs[i], &value);
     }
     return SP_OK;

@@ -61,13 +61,13 @@ static sp_status no_memory(uint64_t bytes)
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for a value of %" PRIu64 " bytes", bytes);
 }
 
-static sp_status block_take(sp_allocator *allocator, uint64_t bytes, sp_block **out, void **data)
+static sp_status block_acquire(sp_allocator *allocator, uint64_t bytes, sp_block **out, void **data)
 {
     sp_block *block;
-    SP_TRY(sp__allocator_take(allocator, bytes, NULL, &block));
+    SP_TRY(sp__allocator_acquire(allocator, bytes, NULL, &block));
     const sp_status status = sp__block_host(block, data);
     if (status == SP_OK) *out = block;
-    else sp__allocator_give(allocator, block);
+    else sp__allocator_release(allocator, block);
     return status;
 }
 
@@ -81,7 +81,7 @@ static sp_status memory_fill(sp_run_values *values, uint64_t bytes, sp_run_memor
     *memory = (sp_run_memory){.references = 1, .bytes = bytes};
     *data = memory + 1;
     if (!is_small) {
-        const sp_status status = block_take(allocator_of(values), bytes, &memory->block, data);
+        const sp_status status = block_acquire(allocator_of(values), bytes, &memory->block, data);
         if (status != SP_OK) {
             sp_free(memory);
             return status;
@@ -97,7 +97,7 @@ void sp__run_value_release(sp_run_values *values, sp_run_value *value)
     *value = (sp_run_value){0};
     if (memory == NULL || --memory->references > 0) return;
     values->bytes -= memory->bytes;
-    if (memory->block != NULL) sp__allocator_give(allocator_of(values), memory->block);
+    if (memory->block != NULL) sp__allocator_release(allocator_of(values), memory->block);
     sp_free(memory->array);
     sp_free(memory);
 }

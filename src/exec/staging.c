@@ -71,13 +71,13 @@ static sp_status fill_staging(sp_staging *staging, const sp_graph_plan *plan, bo
     uint64_t pinned_bytes = 0;
     uint64_t device_bytes = 0;
     lay_out(staging, plan, &pinned_bytes, &device_bytes);
-    SP_TRY(sp__allocator_take_any(&targets[SP_SEGMENT_MODEL].device->staging, pinned_bytes,
-                                  is_spare, &staging->pinned));
+    SP_TRY(sp__allocator_acquire_any(&targets[SP_SEGMENT_MODEL].device->staging, pinned_bytes,
+                                     is_spare, &staging->pinned));
     SP_TRY(sp__block_host(staging->pinned, &staging->host));
     for (uint32_t t = 0; device_bytes > 0 && t < staging->target_count; t++) {
         if (t == SP_SEGMENT_FALLBACK) continue;
-        SP_TRY(sp__allocator_take_any(&targets[t].device->allocator, device_bytes, is_spare,
-                                      &staging->blocks[t]));
+        SP_TRY(sp__allocator_acquire_any(&targets[t].device->allocator, device_bytes, is_spare,
+                                         &staging->blocks[t]));
     }
     return SP_OK;
 }
@@ -106,10 +106,10 @@ void sp__staging_destroy(sp_staging *staging)
     const sp_target *targets = staging->targets;
     for (uint32_t t = 0; t < staging->target_count; t++) {
         sp_block *block = staging->blocks[t];
-        if (block != NULL) sp__allocator_give(&targets[t].device->allocator, block);
+        if (block != NULL) sp__allocator_release(&targets[t].device->allocator, block);
     }
     if (staging->pinned != NULL) {
-        sp__allocator_give(&targets[SP_SEGMENT_MODEL].device->staging, staging->pinned);
+        sp__allocator_release(&targets[SP_SEGMENT_MODEL].device->staging, staging->pinned);
     }
     sp_free(staging->ports);
     sp_free(staging);
@@ -129,7 +129,7 @@ static char *pinned_address(const sp_staging *staging, uint32_t port)
     return (char *)staging->host + staging->ports[port].pinned_offset;
 }
 
-void sp__staging_take(const sp_staging *staging, const void *const *inputs)
+void sp__staging_copy_in(const sp_staging *staging, const void *const *inputs)
 {
     for (uint32_t i = 0; i < staging->input_count; i++) {
         if (staging->ports[i].bytes == 0) continue;
@@ -137,7 +137,7 @@ void sp__staging_take(const sp_staging *staging, const void *const *inputs)
     }
 }
 
-void sp__staging_give(const sp_staging *staging, void *const *outputs)
+void sp__staging_copy_out(const sp_staging *staging, void *const *outputs)
 {
     for (uint32_t i = staging->input_count; i < staging->port_count; i++) {
         void *output = outputs[i - staging->input_count];

@@ -23,7 +23,7 @@ void sp__staging_destroy(sp_staging *staging);
 sp_binding sp__staging_bind(const sp_staging *staging, uint32_t target, uint32_t port);
 
 /* Before and after a run: the caller's bytes. An output may be NULL. */
-void sp__staging_take(const sp_staging *staging, const void *const *inputs);
-void sp__staging_give(const sp_staging *staging, void *const *outputs);
+void sp__staging_copy_in(const sp_staging *staging, const void *const *inputs);
+void sp__staging_copy_out(const sp_staging *staging, void *const *outputs);
 
 #endif

@@ -30,7 +30,7 @@ static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32
     uint64_t bytes = 0;
     SP_TRY(room_for(weights, count, &bytes));
     if (bytes == 0) return SP_OK;
-    SP_TRY(sp__allocator_take(&device->allocator, bytes, NULL, &out->block));
+    SP_TRY(sp__allocator_acquire(&device->allocator, bytes, NULL, &out->block));
     const sp_memory *memory = &out->block->slab->memory;
     uint64_t at = out->block->offset;
     for (uint32_t i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t co
 
 void sp__upload_free(sp_rt_device *device, sp_upload *upload)
 {
-    if (upload->block != NULL) sp__allocator_give(&device->allocator, upload->block);
+    if (upload->block != NULL) sp__allocator_release(&device->allocator, upload->block);
     sp_free(upload->memories);
     *upload = (sp_upload){0};
 }

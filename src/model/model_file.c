@@ -154,7 +154,7 @@ static sp_status bytes_open(const void *bytes, size_t len, sp_model_file *out)
     file_tables tables = {0};
     sp_object *object;
     SP_TRY(bytes_read(bytes, len, &tables));
-    const sp_status status = sp__handle_take(&files, &object);
+    const sp_status status = sp__handle_acquire(&files, &object);
     if (status != SP_OK) {
         sp__bump_deinit(&tables.bump);
         return status;

@@ -58,7 +58,7 @@ static sp_status plan_publish(sp_rt_model *model, const sp_graph_plan *executabl
     sp_segments segments;
     sp_object *object;
     SP_TRY(sp__partition(executable, model->device, &segments));
-    const sp_status status = sp__handle_take(&plans, &object);
+    const sp_status status = sp__handle_acquire(&plans, &object);
     if (status != SP_OK) {
         sp__segments_free(&segments);
         return status;

@@ -30,7 +30,7 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + SP_ARENA_ALIGNMENT - 1) / SP_ARENA_ALIGNMENT * SP_ARENA_ALIGNMENT;
 }
 
-sp_status sp__arena_layout_take(sp_arena_layout *layout, uint64_t bytes, uint64_t *offset)
+sp_status sp__arena_layout_acquire(sp_arena_layout *layout, uint64_t bytes, uint64_t *offset)
 {
     uint64_t end;
     *offset = 0;
@@ -69,7 +69,7 @@ static sp_status insert_gap(sp_arena_layout *layout, uint32_t at, sp_arena_gap g
     return SP_OK;
 }
 
-sp_status sp__arena_layout_give(sp_arena_layout *layout, uint64_t offset, uint64_t bytes)
+sp_status sp__arena_layout_release(sp_arena_layout *layout, uint64_t offset, uint64_t bytes)
 {
     sp_arena_gap gap = {.offset = offset, .bytes = rounded(bytes)};
     if (gap.bytes == 0) return SP_OK;

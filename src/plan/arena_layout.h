@@ -26,9 +26,9 @@ typedef struct sp_arena_layout {
 void sp__arena_layout_deinit(sp_arena_layout *layout);
 
 /* Errors: SP_EXHAUSTED above SP_MAX_TENSOR_BYTES in all. */
-sp_status sp__arena_layout_take(sp_arena_layout *layout, uint64_t bytes, uint64_t *offset);
+sp_status sp__arena_layout_acquire(sp_arena_layout *layout, uint64_t bytes, uint64_t *offset);
 
 /* Of an offset that take gave for as many bytes. Errors: SP_OUT_OF_MEMORY. */
-sp_status sp__arena_layout_give(sp_arena_layout *layout, uint64_t offset, uint64_t bytes);
+sp_status sp__arena_layout_release(sp_arena_layout *layout, uint64_t offset, uint64_t bytes);
 
 #endif

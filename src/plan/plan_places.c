@@ -107,7 +107,7 @@ static sp_status lay_out_step(sp_plan_builder *builder, sp_arena_layout *layout,
         if (value == NULL || value->is_laid_out) continue;
         const uint64_t bytes = value->bytes;
         if (!take_over(builder, value, s)) {
-            SP_TRY(sp__arena_layout_take(layout, bytes, &value->offset));
+            SP_TRY(sp__arena_layout_acquire(layout, bytes, &value->offset));
             value->is_laid_out = true;
         }
         lifetimes[plan->lifetime_count++] = (sp_plan_lifetime){.offset = value->offset,
@@ -118,7 +118,7 @@ static sp_status lay_out_step(sp_plan_builder *builder, sp_arena_layout *layout,
     for (uint32_t i = 0; i < step->binding_count; i++) {
         sp_plan_value *value = arena_value(builder, &step->bindings[i]);
         if (value == NULL || value->last_step != s || value->bytes == 0) continue;
-        SP_TRY(sp__arena_layout_give(layout, value->offset, value->bytes));
+        SP_TRY(sp__arena_layout_release(layout, value->offset, value->bytes));
         value->bytes = 0; /* a value may stand in two bindings */
     }
     return SP_OK;

@@ -89,14 +89,14 @@ static bool cache_enter_slow(sp_stream_cache *cache)
 }
 
 /* Counters have one writer at a time here, so a load and a store do. */
-static void count_take(sp_allocator_counts *counts, int64_t bytes)
+static void count_acquire(sp_allocator_counts *counts, int64_t bytes)
 {
     sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) + bytes);
     sp_store_relaxed(&counts->cached_bytes, sp_load_relaxed(&counts->cached_bytes) - bytes);
     sp_store_relaxed(&counts->allocations, sp_load_relaxed(&counts->allocations) + 1);
 }
 
-static void count_give(sp_allocator_counts *counts, int64_t bytes)
+static void count_release(sp_allocator_counts *counts, int64_t bytes)
 {
     sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) - bytes);
     sp_store_relaxed(&counts->cached_bytes, sp_load_relaxed(&counts->cached_bytes) + bytes);
@@ -108,10 +108,10 @@ static void cache_remove(sp_stream_cache *cache, const sp_block *block)
 {
     cache->first[block->size_class] = block->next;
     cache->count[block->size_class]--;
-    count_take(&cache->counts, (int64_t)block->bytes);
+    count_acquire(&cache->counts, (int64_t)block->bytes);
 }
 
-static sp_block *cache_take(sp_allocator *allocator, uint32_t stream, uint32_t size_class)
+static sp_block *cache_acquire(sp_allocator *allocator, uint32_t stream, uint32_t size_class)
 {
     sp_stream_cache *cache = cache_of(allocator, stream);
     if (!cache_enter(cache)) return NULL;
@@ -121,7 +121,7 @@ static sp_block *cache_take(sp_allocator *allocator, uint32_t stream, uint32_t s
     return block;
 }
 
-static bool cache_give(sp_allocator *allocator, uint32_t stream, sp_block *block)
+static bool cache_release(sp_allocator *allocator, uint32_t stream, sp_block *block)
 {
     sp_stream_cache *cache = cache_of(allocator, stream);
     if (!cache_enter(cache)) return false;
@@ -132,7 +132,7 @@ static bool cache_give(sp_allocator *allocator, uint32_t stream, sp_block *block
         block->next = cache->first[block->size_class];
         cache->first[block->size_class] = block;
         cache->count[block->size_class]++;
-        count_give(&cache->counts, (int64_t)block->bytes);
+        count_release(&cache->counts, (int64_t)block->bytes);
     }
     cache_leave(cache);
     return has_room;
@@ -140,9 +140,9 @@ static bool cache_give(sp_allocator *allocator, uint32_t stream, sp_block *block
 
 /* ---- class pools ---- */
 
-sp_block *sp__pool_take(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own)
+sp_block *sp__pool_acquire(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own)
 {
-    sp_block *block = sp__class_pool_take(&allocator->pools[size_class], own);
+    sp_block *block = sp__class_pool_acquire(&allocator->pools[size_class], own);
     if (block != NULL) {
         sp_fetch_sub_relaxed(&allocator->shared.cached_bytes, (int64_t)block->bytes);
     }
@@ -174,14 +174,14 @@ static void give_when_passed(sp_block *block)
         if (sp__timeline_register(point.timeline, &block->waiter)) return;
     }
     sp_class_pool *pool = &block->slab->allocator->pools[block->size_class];
-    if (sp__class_pool_put(pool, block) == SP_PUT_CLOSED) trim_class(pool);
+    if (sp__class_pool_release(pool, block) == SP_PUT_CLOSED) trim_class(pool);
 }
 
-void sp__pool_give(sp_allocator *allocator, sp_block *block)
+void sp__pool_release(sp_allocator *allocator, sp_block *block)
 {
     sp_class_pool *pool = &allocator->pools[block->size_class];
     sp_fetch_add_relaxed(&allocator->shared.cached_bytes, (int64_t)block->bytes);
-    switch (sp__class_pool_put(pool, block)) {
+    switch (sp__class_pool_release(pool, block)) {
     case SP_PUT_DONE:
         break;
     case SP_PUT_CLOSED:
@@ -229,7 +229,7 @@ static void give_chain(sp_allocator *allocator, sp_block *block)
 {
     while (block != NULL) {
         sp_block *next = block->next;
-        sp__pool_give(allocator, block);
+        sp__pool_release(allocator, block);
         block = next;
     }
 }
@@ -265,7 +265,7 @@ static void reclaim(sp_allocator *allocator)
     sp_store_relaxed(&allocator->is_trimming, 0);
 }
 
-static void count_shared_take(sp_allocator *allocator, const sp_block *block)
+static void count_shared_acquire(sp_allocator *allocator, const sp_block *block)
 {
     sp_fetch_add_relaxed(&allocator->shared.in_use_bytes, (int64_t)block->bytes);
     sp_fetch_add_relaxed(&allocator->shared.allocations, (uint64_t)1);
@@ -275,13 +275,13 @@ static SP_NOINLINE sp_status take_slow(sp_allocator *allocator, const sp_block_w
                                        sp_block **out)
 {
     const uint32_t size_class = wish->size_class;
-    *out = sp__pool_take(allocator, size_class, wish->own);
+    *out = sp__pool_acquire(allocator, size_class, wish->own);
     if (*out == NULL) {
         *out = steal(allocator, size_class);
         if (*out != NULL) return SP_OK; /* counted there */
         SP_TRY(sp__slab_block(allocator, wish, out));
     }
-    count_shared_take(allocator, *out);
+    count_shared_acquire(allocator, *out);
     reclaim(allocator);
     return SP_OK;
 }
@@ -293,20 +293,20 @@ static sp_status size_of(uint64_t bytes, sp_block_wish *wish)
                     (unsigned long long)bytes);
 }
 
-sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
-                             sp_block **out)
+sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
+                                sp_block **out)
 {
     sp_block_wish wish = {.own = queue != NULL ? &queue->timeline : NULL};
     SP_TRY(size_of(bytes, &wish));
-    *out = queue != NULL ? cache_take(allocator, queue->index, wish.size_class) : NULL;
+    *out = queue != NULL ? cache_acquire(allocator, queue->index, wish.size_class) : NULL;
     if (SP_UNLIKELY(*out == NULL)) SP_TRY(take_slow(allocator, &wish, out));
     sp__frontier_become_origin(&(*out)->frontier);
     (*out)->home = queue != NULL ? queue->index : 0;
     return SP_OK;
 }
 
-sp_status sp__allocator_take_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,
-                                 sp_block **out)
+sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,
+                                    sp_block **out)
 {
     sp_block_wish wish = {.is_spare = is_spare};
     SP_TRY(size_of(bytes, &wish));
@@ -320,7 +320,7 @@ sp_status sp__allocator_take_any(sp_allocator *allocator, uint64_t bytes, bool i
     return SP_OK;
 }
 
-void sp__allocator_give(sp_allocator *allocator, sp_block *block)
+void sp__allocator_release(sp_allocator *allocator, sp_block *block)
 {
     (void)sp__frontier_prune(&block->frontier);
     if (SP_PLANTED(early_reuse)) sp__frontier_clear(&block->frontier);
@@ -334,10 +334,10 @@ void sp__allocator_give(sp_allocator *allocator, sp_block *block)
                         only->owner->index < SP_ALLOCATOR_STREAMS; /* not a run or fallback queue */
         if (is_one_stream) home = only->owner->index;
     }
-    if (SP_LIKELY(is_one_stream) && cache_give(allocator, home, block)) return;
+    if (SP_LIKELY(is_one_stream) && cache_release(allocator, home, block)) return;
     sp_fetch_sub_relaxed(&allocator->shared.in_use_bytes, (int64_t)block->bytes);
     sp_fetch_add_relaxed(&allocator->shared.frees, (uint64_t)1);
-    sp__pool_give(allocator, block);
+    sp__pool_release(allocator, block);
     reclaim(allocator);
 }
 

@@ -99,14 +99,14 @@ void sp__allocator_close(sp_allocator *allocator);
 
 /* A block of at least `bytes` for use on stream `queue`. Its frontier holds at most one point, of
  * that stream. NULL: for use anywhere at once, with an empty frontier. */
-sp_status sp__allocator_take(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
-                             sp_block **out);
+sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
+                                sp_block **out);
 /* The same for use anywhere. `is_spare`: for what its user can do without, so that it waits for
  * nothing, and nothing gives way for it. */
-sp_status sp__allocator_take_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,
-                                 sp_block **out);
+sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,
+                                    sp_block **out);
 /* Gives a block back with the frontier of its last life. Never fails, never waits. */
-void sp__allocator_give(sp_allocator *allocator, sp_block *block);
+void sp__allocator_release(sp_allocator *allocator, sp_block *block);
 
 /* Ends something that holds memory of the device and can be made again, if need be; false if there
  * is nothing of that kind. Called without locks, by whoever found no memory. */

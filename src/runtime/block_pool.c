@@ -212,9 +212,9 @@ static sp_block *own_pop_locked(sp_class_pool *pool, const sp_timeline *own)
 
 /* ---- put and take ---- */
 
-sp_pool_put sp__class_pool_put(sp_class_pool *pool, sp_block *block)
+sp_pool_release sp__class_pool_release(sp_class_pool *pool, sp_block *block)
 {
-    sp_pool_put done = SP_PUT_DONE;
+    sp_pool_release done = SP_PUT_DONE;
     sp_mutex_lock(&pool->lock);
     if (SP_UNLIKELY(pool->is_closed)) {
         done = sp__frontier_prune(&block->frontier) ? SP_PUT_CLOSED : SP_PUT_REFUSED;
@@ -224,7 +224,7 @@ sp_pool_put sp__class_pool_put(sp_class_pool *pool, sp_block *block)
     return done;
 }
 
-sp_block *sp__class_pool_take(sp_class_pool *pool, const sp_timeline *own)
+sp_block *sp__class_pool_acquire(sp_class_pool *pool, const sp_timeline *own)
 {
     sp_mutex_lock(&pool->lock);
     sp_block *block = ready_pop_locked(pool);

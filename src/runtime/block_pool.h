@@ -90,16 +90,16 @@ void sp__class_pool_deinit(sp_class_pool *pool);
 /* Before the first put: SP_OUT_OF_MEMORY if there is none for the lanes. */
 sp_status sp__class_pool_prepare(sp_class_pool *pool);
 
-typedef enum sp_pool_put {
+typedef enum sp_pool_release {
     SP_PUT_DONE,
     SP_PUT_CLOSED, /* done, and the pool is closed: what is unused has to go */
     SP_PUT_REFUSED /* the pool is closed and the block pending: not put */
-} sp_pool_put;
+} sp_pool_release;
 
-sp_pool_put sp__class_pool_put(sp_class_pool *pool, sp_block *block);
+sp_pool_release sp__class_pool_release(sp_class_pool *pool, sp_block *block);
 
 /* A block that is ready, or that has only points of `own` (may be NULL); NULL if none is found. */
-sp_block *sp__class_pool_take(sp_class_pool *pool, const sp_timeline *own);
+sp_block *sp__class_pool_acquire(sp_class_pool *pool, const sp_timeline *own);
 
 /* Makes ready whatever has become so, foreign blocks included. */
 void sp__class_pool_settle(sp_class_pool *pool);

@@ -80,7 +80,7 @@ sp_status sp_command_list_create(sp_device device, sp_command_list *out)
     sp_rt_device *on;
     SP_TRY(sp__rt_device_find(device, &on));
     sp_object *object;
-    SP_TRY(sp__handle_take(&lists, &object));
+    SP_TRY(sp__handle_acquire(&lists, &object));
     list_of(object)->device = on;
     out->bits = sp__handle_publish(&lists, object);
     return SP_OK;

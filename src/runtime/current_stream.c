@@ -74,7 +74,7 @@ static SP_NOINLINE sp_status lease_own(sp_rt_device *device, sp_stream *out)
     } else if (sp_thread_is_main()) {
         *out = device->pool.default_stream;
     } else {
-        SP_TRY(sp__stream_pool_take(&device->pool, out));
+        SP_TRY(sp__stream_pool_acquire(&device->pool, out));
         streams->own[index] = *out;
     }
     streams->current[index] = *out;
@@ -161,7 +161,7 @@ sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *op
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find_working(handle, &device));
     if (options != NULL) SP_TRY(check_options(options));
-    SP_TRY(sp__stream_pool_take(&device->pool, out));
+    SP_TRY(sp__stream_pool_acquire(&device->pool, out));
     if (options == NULL || !options->is_unbatched) return SP_OK;
     const sp_status status = sp_stream_set_batching(*out, false);
     if (status == SP_OK) return SP_OK;

@@ -101,7 +101,7 @@ static bool has_completed_or_watch(sp_stamp *stamp)
     return !sp__timeline_register(stamp->point.timeline, &stamp->waiter);
 }
 
-static sp_stamp *stamp_take(void)
+static sp_stamp *stamp_acquire(void)
 {
     for (int look = 0; look < TAKE_LOOKS; look++) {
         sp_mutex_lock(&stamps.lock);
@@ -114,7 +114,7 @@ static sp_stamp *stamp_take(void)
     return sp_malloc(sizeof(sp_stamp));
 }
 
-static void stamp_give(sp_stamp *stamp)
+static void stamp_release(sp_stamp *stamp)
 {
     if (sp__point_has_passed(stamp->point)) {
         ready_push(stamp);
@@ -134,7 +134,7 @@ static void stamp_give(sp_stamp *stamp)
 /* One user less; NULL is fine. */
 static void stamp_drop(sp_stamp *stamp)
 {
-    if (stamp != NULL && sp_fetch_sub_acq_rel(&stamp->users, 1) == 1) stamp_give(stamp);
+    if (stamp != NULL && sp_fetch_sub_acq_rel(&stamp->users, 1) == 1) stamp_release(stamp);
 }
 
 /* ---- life ---- */
@@ -167,7 +167,7 @@ sp_status sp_event_create(const sp_event_options *options, sp_event *out)
     *out = (sp_event){0};
     SP_TRY(sp__runtime_enter());
     sp_object *object;
-    SP_TRY(sp__handle_take(&events, &object));
+    SP_TRY(sp__handle_acquire(&events, &object));
     sp_rt_event *event = event_of(object);
     sp_mutex_lock(&event->lock);
     event->has_timing = options != NULL && options->enable_timing;
@@ -234,7 +234,7 @@ sp_status sp__event_point(sp_event handle, sp_point *out)
  * the failure, as without timing. */
 static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_stamp **out)
 {
-    sp_stamp *stamp = stamp_take();
+    sp_stamp *stamp = stamp_acquire();
     if (stamp == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a timestamp");
     sp_store_relaxed(&stamp->time, 0);
     const sp_command command = {.type = SP_COMMAND_TIMESTAMP, .timestamp = &stamp->time};

@@ -85,7 +85,7 @@ static uint64_t each_wait(sp_timeline *timeline, uint64_t value, sp_point_visito
 
 static const sp_timeline_source ticket_source = {.each_wait = each_wait};
 
-static sp_host_ticket *ticket_take(sp_access access)
+static sp_host_ticket *ticket_acquire(sp_access access)
 {
     sp_mutex_lock(&tickets.lock);
     sp_host_ticket *ticket = tickets.free;
@@ -116,7 +116,7 @@ static void ticket_show(sp_host_ticket *ticket, uint64_t value, uint64_t holder)
 }
 
 /* Needs a ticket that searches do not see. */
-static void ticket_give(sp_host_ticket *ticket)
+static void ticket_release(sp_host_ticket *ticket)
 {
     if (ticket->behind.points != ticket->inline_points) sp_free(ticket->behind.points);
     sp_mutex_lock(&tickets.lock);
@@ -143,7 +143,7 @@ static void ticket_close(sp_host_ticket *ticket)
     ticket->record = NULL;
     sp__timeline_advance(point.timeline, point.value);
     sp__point_observed(point); /* by the host, which ended it: what comes now is ordered behind */
-    ticket_give(ticket);
+    ticket_release(ticket);
 }
 
 static void ticket_drop_points(sp_host_ticket *ticket, uint32_t count)
@@ -285,12 +285,12 @@ static sp_status take_ticket_locked(sp_rt_storage *storage, sp_access access, ac
     SP_REQUIRES(&storage->lock)
 {
     SP_TRY(sp__frontier_reserve(&storage->block.frontier));
-    sp_host_ticket *ticket = ticket_take(access);
+    sp_host_ticket *ticket = ticket_acquire(access);
     if (ticket == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a host access");
     const sp_status status = collect_waits_locked(storage, ticket);
     if (status != SP_OK) {
         ticket->value--; /* it was never published */
-        ticket_give(ticket);
+        ticket_release(ticket);
         return status;
     }
     /* The checker has refused accesses in its history, so there they stay what later ones follow.

@@ -136,7 +136,7 @@ static sp_status slab_make(sp_allocator *allocator, uint32_t size_class, uint64_
     block = block->next;
     while (block != NULL) {
         sp_block *next = block->next;
-        sp__pool_give(allocator, block);
+        sp__pool_release(allocator, block);
         block = next;
     }
     return SP_OK;
@@ -343,7 +343,7 @@ static sp_status make_or_find_block(sp_allocator *allocator, const sp_block_wish
         if (status != SP_OUT_OF_MEMORY) return status;
         flush_caches(allocator);
         sp__class_pool_settle(&allocator->pools[wish->size_class]);
-        *out = sp__pool_take(allocator, wish->size_class, wish->own);
+        *out = sp__pool_acquire(allocator, wish->size_class, wish->own);
     } while (*out == NULL && sp__allocator_trim(allocator, UINT64_MAX, false) > 0);
     return SP_OK;
 }

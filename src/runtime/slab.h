@@ -21,9 +21,9 @@ sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_
 uint64_t sp__slab_release(sp_slab *slab);
 
 /* A pooled block of the class that `own` may use without waiting, or NULL. */
-sp_block *sp__pool_take(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own);
+sp_block *sp__pool_acquire(sp_allocator *allocator, uint32_t size_class, const sp_timeline *own);
 
-void sp__pool_give(sp_allocator *allocator, sp_block *block);
+void sp__pool_release(sp_allocator *allocator, sp_block *block);
 /* Every stream cache empties into the pools; false if there was nothing in them. */
 bool sp__allocator_flush_caches(sp_allocator *allocator);
 

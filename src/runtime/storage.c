@@ -36,7 +36,7 @@ static void storage_make(sp_object *object)
 sp_status sp__storage_object_new(sp_rt_storage **out)
 {
     sp_object *object;
-    SP_TRY(sp__handle_take(&sp__storages, &object));
+    SP_TRY(sp__handle_acquire(&sp__storages, &object));
     *out = storage_of(object);
     return SP_OK;
 }
@@ -102,13 +102,13 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
     sp_stream_ref stream;
     SP_TRY(sp__current_stream(on, &stream));
     sp_block *block;
-    SP_TRY(sp__allocator_take(&on->allocator, bytes, stream.queue, &block));
+    SP_TRY(sp__allocator_acquire(&on->allocator, bytes, stream.queue, &block));
 
     sp_rt_storage *storage = SP_CONTAINER_OF(block, sp_rt_storage, block);
     if (SP_UNLIKELY(sp__handle_is_spent(&storage->object))) {
         const sp_status status = replace_spent(&storage);
         if (status != SP_OK) {
-            sp__allocator_give(&on->allocator, block);
+            sp__allocator_release(&on->allocator, block);
             return status;
         }
     }
@@ -123,7 +123,7 @@ static void retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
     if (storage->is_adopted) {
         sp__adopted_retire(storage);
     } else {
-        sp__allocator_give(&storage->device->allocator, &storage->block);
+        sp__allocator_release(&storage->device->allocator, &storage->block);
     }
 }
 

@@ -283,7 +283,7 @@ static sp_status lease_new(sp_rt_stream *stream, sp_stream *out)
 {
     sp_object *object;
     SP_TRY(sp_once_run(&stream->once, make_queue, stream));
-    SP_TRY(sp__handle_take(&leases, &object));
+    SP_TRY(sp__handle_acquire(&leases, &object));
     sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
     forget_ended_leases(sp__stream_queue_if_made(stream));
     /* Release: a peek that reads this also sees that the former life has ended. */
@@ -292,7 +292,7 @@ static sp_status lease_new(sp_rt_stream *stream, sp_stream *out)
     return SP_OK;
 }
 
-sp_status sp__stream_pool_take(sp_stream_pool *pool, sp_stream *out)
+sp_status sp__stream_pool_acquire(sp_stream_pool *pool, sp_stream *out)
 {
     sp_rt_stream *stream;
     SP_TRY(take_stream(pool, &stream));

@@ -91,7 +91,7 @@ void sp__stream_pool_deinit(sp_stream_pool *pool);
 void sp__stream_pool_close(sp_stream_pool *pool);
 
 /* A lease by the pool's policy. SP_CLOSED once the pool is closed. */
-sp_status sp__stream_pool_take(sp_stream_pool *pool, sp_stream *out);
+sp_status sp__stream_pool_acquire(sp_stream_pool *pool, sp_stream *out);
 
 /* Ends a lease of any pool; the zero handle is fine. */
 sp_status sp__stream_lease_release(sp_stream stream);

@@ -146,7 +146,7 @@ sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed, const sp_dlpack_impo
     /* The adoption comes last: nothing may fail once it has taken the memory. */
     sp_rt_tensor *tensor;
     sp_storage storage;
-    SP_TRY(sp__tensor_take(&tensor));
+    SP_TRY(sp__tensor_acquire(&tensor));
     const sp_status status =
         sp_storage_adopt(options->device, place.data, place.bytes, &adopt, &storage);
     if (status != SP_OK) {

@@ -48,10 +48,10 @@ void sp__tensor_drop(sp_rt_tensor *tensor)
     sp__object_drop(&tensors, &tensor->object);
 }
 
-sp_status sp__tensor_take(sp_rt_tensor **out)
+sp_status sp__tensor_acquire(sp_rt_tensor **out)
 {
     sp_object *object;
-    SP_TRY(sp__handle_take(&tensors, &object));
+    SP_TRY(sp__handle_acquire(&tensors, &object));
     *out = tensor_of(object);
     return SP_OK;
 }
@@ -83,7 +83,7 @@ static sp_status publish_over(sp_storage storage, sp_device device, uint64_t sto
                               const sp_layout *layout, sp_tensor *out)
 {
     sp_rt_tensor *tensor;
-    SP_TRY(sp__tensor_take(&tensor));
+    SP_TRY(sp__tensor_acquire(&tensor));
     const sp_status status = sp_storage_retain(storage);
     if (status != SP_OK) {
         sp__tensor_forget(tensor);
@@ -123,7 +123,7 @@ sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t rank, cons
     SP_TRY(find_shape(rank, shape, &sizes));
     SP_TRY(sp__layout_init_contiguous(&layout, dtype, &sizes));
     sp_rt_tensor *tensor;
-    SP_TRY(sp__tensor_take(&tensor));
+    SP_TRY(sp__tensor_acquire(&tensor));
     const uint64_t bytes = sp__layout_bytes(&layout);
     sp_storage storage;
     const sp_status status = sp_storage_create(device, bytes, NULL, &storage);

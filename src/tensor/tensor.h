@@ -27,7 +27,7 @@ sp_status sp__tensor_share(const sp_rt_tensor *tensor, const sp_layout *layout, 
 
 /* An object that nobody sees yet, for callers that must not fail later; given back with
  * sp__tensor_forget, or published over a storage whose reference it takes over. */
-sp_status sp__tensor_take(sp_rt_tensor **out);
+sp_status sp__tensor_acquire(sp_rt_tensor **out);
 void sp__tensor_forget(sp_rt_tensor *tensor);
 sp_tensor sp__tensor_publish(sp_rt_tensor *tensor, sp_storage storage, sp_device device,
                              uint64_t storage_bytes, const sp_layout *layout);

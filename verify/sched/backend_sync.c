@@ -66,7 +66,7 @@ static void give(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
         sp__engine_fail(SP_SCHED_MISUSE, "thread %u unlocks a mutex that it does not hold, pc %#x",
                         self->id, sp__pc_offset(pc));
     }
-    sp__lock_check_given(SP_LOCK_STATE(mutex));
+    sp__lock_check_released(SP_LOCK_STATE(mutex));
     sp__sync_release(self, (uintptr_t)mutex, pc);
     mutex->impl.owner = 0;
     update_lockers(self, (uintptr_t)mutex, true);

@@ -26,14 +26,14 @@ static uint64_t *words_of(const sp_block *block)
 static sp_block *take(world *w, uint32_t stream)
 {
     sp_block *block;
-    SP_SCHED_ASSERT(sp__allocator_take(&w->device->allocator, BLOCK_BYTES, &w->queues[stream]->base,
-                                       &block) == SP_OK);
+    SP_SCHED_ASSERT(sp__allocator_acquire(&w->device->allocator, BLOCK_BYTES,
+                                          &w->queues[stream]->base, &block) == SP_OK);
     return block;
 }
 
 static void give(world *w, sp_block *block)
 {
-    sp__allocator_give(&w->device->allocator, block);
+    sp__allocator_release(&w->device->allocator, block);
 }
 
 static void give_both(world *w)
@@ -269,7 +269,7 @@ static void use_anywhere(void *arg)
 {
     world *w = arg;
     sp_block *block;
-    SP_SCHED_ASSERT(sp__allocator_take_any(&w->device->allocator, BLOCK_BYTES, false, &block) ==
+    SP_SCHED_ASSERT(sp__allocator_acquire_any(&w->device->allocator, BLOCK_BYTES, false, &block) ==
                     SP_OK);
     words_of(block)[0] = words_of(block)[1] = 1;
     give(w, block);

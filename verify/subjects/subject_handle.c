@@ -35,7 +35,7 @@ static void destroy(sp_object *object)
 static thing *make(sp_handle_table *table, uint32_t life, uint64_t *handle)
 {
     sp_object *object;
-    SP_SCHED_ASSERT(sp__handle_take(table, &object) == SP_OK);
+    SP_SCHED_ASSERT(sp__handle_acquire(table, &object) == SP_OK);
     thing *self = (thing *)object;
     SP_SCHED_ASSERT(self->life == 0);
     self->life = life;

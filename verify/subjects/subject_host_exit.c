@@ -117,7 +117,7 @@ static void poll(world *w, sp_point point)
 static void take_the_stream(world *w)
 {
     sp_stream stream;
-    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &stream) == SP_OK);
     SP_SCHED_ASSERT(sp__stream_lease_release(stream) == SP_OK);
 }
 

@@ -40,9 +40,9 @@ static void end(world *w, uint32_t streams)
     w->device->pool.policy = SP_OPTION_POLICY_FAIL;
     SP_SCHED_ASSERT(sp_load_relaxed(&w->device->pool.waiting) == 0);
     for (uint32_t i = 0; i < streams; i++) {
-        SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &taken[i]) == SP_OK);
+        SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &taken[i]) == SP_OK);
     }
-    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &taken[2]) == SP_EXHAUSTED);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &taken[2]) == SP_EXHAUSTED);
     for (uint32_t i = 0; i < streams; i++) release(taken[i]);
     for (uint32_t i = 1; i <= streams; i++) {
         SP_SCHED_ASSERT(sp_load_relaxed(&w->device->pool.streams[i].holders) == 0);
@@ -58,7 +58,7 @@ static void use_once(void *arg)
     world *w = arg;
     sp_stream stream;
     sp_stream_ref ref;
-    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &stream) == SP_OK);
     SP_SCHED_ASSERT(sp__stream_find(stream, &ref) == SP_OK);
     SP_SCHED_ASSERT(ref.stream->index > 0 && ref.queue != NULL);
     w->uses[ref.stream->index]++;
@@ -95,7 +95,7 @@ static void use_in_time(void *arg)
 {
     world *w = arg;
     sp_stream stream;
-    const sp_status status = sp__stream_pool_take(&w->device->pool, &stream);
+    const sp_status status = sp__stream_pool_acquire(&w->device->pool, &stream);
     SP_SCHED_ASSERT(status == SP_OK || status == SP_TIMEOUT);
     if (status != SP_OK) return;
     w->uses[1]++;
@@ -117,7 +117,7 @@ static void share_once(void *arg)
     world *w = arg;
     sp_stream stream;
     sp_stream_ref ref;
-    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &stream) == SP_OK);
     SP_SCHED_ASSERT(sp__stream_find(stream, &ref) == SP_OK);
     SP_SCHED_ASSERT(sp_load_relaxed(&ref.stream->holders) > 0);
     release(stream);
@@ -138,7 +138,7 @@ static void subject_pool_share(void *arg)
 static uint32_t take_turn(world *w)
 {
     sp_stream stream;
-    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &stream) == SP_OK);
     const uint32_t turn = ++w->served;
     release(stream);
     return turn;
@@ -192,7 +192,7 @@ static void take_until_closed(void *arg)
 {
     world *w = arg;
     sp_stream stream;
-    const sp_status status = sp__stream_pool_take(&w->device->pool, &stream);
+    const sp_status status = sp__stream_pool_acquire(&w->device->pool, &stream);
     SP_SCHED_ASSERT(status == SP_OK || status == SP_CLOSED);
     if (status != SP_OK) return;
     w->uses[1]++;
@@ -204,7 +204,7 @@ static void close_pool(void *arg)
     world *w = arg;
     sp_stream stream;
     sp__stream_pool_close(&w->device->pool);
-    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_CLOSED);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &stream) == SP_CLOSED);
 }
 
 static void release_lease(void *arg)
@@ -235,14 +235,14 @@ static void subject_pool_close(void *arg)
 
 static void keep_one(void *arg)
 {
-    SP_SCHED_ASSERT(sp__stream_pool_take(&((world *)arg)->device->pool, &((world *)arg)->kept[0]) ==
-                    SP_OK);
+    SP_SCHED_ASSERT(
+        sp__stream_pool_acquire(&((world *)arg)->device->pool, &((world *)arg)->kept[0]) == SP_OK);
 }
 
 static void keep_another(void *arg)
 {
-    SP_SCHED_ASSERT(sp__stream_pool_take(&((world *)arg)->device->pool, &((world *)arg)->kept[1]) ==
-                    SP_OK);
+    SP_SCHED_ASSERT(
+        sp__stream_pool_acquire(&((world *)arg)->device->pool, &((world *)arg)->kept[1]) == SP_OK);
 }
 
 static void subject_pool_keep(void *arg)
@@ -274,7 +274,7 @@ static void release_and_take(void *arg)
     world *w = arg;
     sp_stream stream;
     release(w->lease);
-    SP_SCHED_ASSERT(sp__stream_pool_take(&w->device->pool, &stream) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&w->device->pool, &stream) == SP_OK);
     SP_SCHED_ASSERT(stream.bits != w->lease.bits);
     release(stream);
 }

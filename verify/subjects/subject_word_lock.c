@@ -22,9 +22,9 @@ typedef struct world {
 static void count_up(void *arg)
 {
     world *w = arg;
-    sp_word_lock_take(&w->lock);
+    sp_word_lock_acquire(&w->lock);
     w->count++;
-    sp_word_lock_give(&w->lock);
+    sp_word_lock_release(&w->lock);
 }
 
 static void subject_word_lock(void *arg)
@@ -42,18 +42,18 @@ static void subject_word_lock(void *arg)
 static void pass(void *arg)
 {
     world *w = arg;
-    sp_word_lock_take(&w->lock);
+    sp_word_lock_acquire(&w->lock);
     while (!w->is_open) sp_word_cond_wait(&w->changed, &w->lock, SP_NO_DEADLINE);
     w->count++;
-    sp_word_lock_give(&w->lock);
+    sp_word_lock_release(&w->lock);
 }
 
 static void open_gate(void *arg)
 {
     world *w = arg;
-    sp_word_lock_take(&w->lock);
+    sp_word_lock_acquire(&w->lock);
     w->is_open = true;
-    sp_word_lock_give(&w->lock);
+    sp_word_lock_release(&w->lock);
     sp_word_cond_broadcast(&w->changed);
 }
 
@@ -71,19 +71,19 @@ static void subject_word_cond(void *arg)
 static void put(void *arg)
 {
     world *w = arg;
-    sp_word_lock_take(&w->lock);
+    sp_word_lock_acquire(&w->lock);
     w->items++;
-    sp_word_lock_give(&w->lock);
+    sp_word_lock_release(&w->lock);
     sp_word_cond_signal(&w->changed);
 }
 
 static void get(void *arg)
 {
     world *w = arg;
-    sp_word_lock_take(&w->lock);
+    sp_word_lock_acquire(&w->lock);
     while (w->items == 0) sp_word_cond_wait(&w->changed, &w->lock, SP_NO_DEADLINE);
     w->items--;
-    sp_word_lock_give(&w->lock);
+    sp_word_lock_release(&w->lock);
 }
 
 static void put_two(void *arg)
@@ -106,14 +106,14 @@ static void get_in_time(void *arg)
 {
     world *w = arg;
     const uint64_t deadline = sp_clock_now() + 1000;
-    sp_word_lock_take(&w->lock);
+    sp_word_lock_acquire(&w->lock);
     while (w->items == 0 && sp_word_cond_wait(&w->changed, &w->lock, deadline)) {
     }
     if (w->items > 0) {
         w->items--;
         w->count++;
     }
-    sp_word_lock_give(&w->lock);
+    sp_word_lock_release(&w->lock);
 }
 
 static void subject_word_cond_timeout(void *arg)

@@ -196,7 +196,7 @@ void sp__subject_bare_device_free(sp_rt_device *device)
 sp_stream_ref sp__subject_stream(sp_rt_device *device, sp_stream *out)
 {
     sp_stream_ref ref;
-    SP_SCHED_ASSERT(sp__stream_pool_take(&device->pool, out) == SP_OK);
+    SP_SCHED_ASSERT(sp__stream_pool_acquire(&device->pool, out) == SP_OK);
     SP_SCHED_ASSERT(sp__stream_find(*out, &ref) == SP_OK);
     return ref;
 }

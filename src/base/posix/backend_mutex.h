@@ -6,7 +6,7 @@
 static inline void sp_mutex_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
 {
     sp__lock_check_order(SP_LOCK_STATE(mutex));
-    sp_word_lock_take(&mutex->impl);
+    sp_word_lock_acquire(&mutex->impl);
     sp__lock_check_taken(SP_LOCK_STATE(mutex));
 }
 
@@ -20,8 +20,8 @@ static inline bool sp_mutex_try_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
 
 static inline void sp_mutex_unlock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
 {
-    sp__lock_check_given(SP_LOCK_STATE(mutex));
-    sp_word_lock_give(&mutex->impl);
+    sp__lock_check_released(SP_LOCK_STATE(mutex));
+    sp_word_lock_release(&mutex->impl);
 }
 
 #endif

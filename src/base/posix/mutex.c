@@ -37,7 +37,7 @@ bool sp_cond_wait_until(sp_cond *cond, sp_mutex *mutex, uint64_t deadline_ns)
 {
     /* Of all its locks the thread may sleep with this one only, which it does not hold meanwhile.
      */
-    sp__lock_check_given(SP_LOCK_STATE(mutex));
+    sp__lock_check_released(SP_LOCK_STATE(mutex));
     sp_lock_check_none("a wait for a condition");
     const bool is_in_time = sp_word_cond_wait(&cond->impl, &mutex->impl, deadline_ns);
     sp__lock_check_taken(SP_LOCK_STATE(mutex));

@@ -116,7 +116,7 @@ void sp__cuda_stamps_init(sp_cuda_queue *queue)
     sp_mutex_unlock(&queue->gpu.lock);
 }
 
-static sp_cuda_stamp *stamp_take(sp_cuda_queue *queue)
+static sp_cuda_stamp *stamp_acquire(sp_cuda_queue *queue)
 {
     sp_mutex_lock(&queue->gpu.lock);
     sp_cuda_stamp *stamp = stamps_locked(queue)->free;
@@ -148,7 +148,7 @@ static sp_status stamp_begin(sp_cuda_queue *queue, sp_cuda_stamp *stamp)
 
 sp_status sp__cuda_stamp(sp_cuda_queue *queue, sp_atomic_u64 *target)
 {
-    sp_cuda_stamp *stamp = stamp_take(queue);
+    sp_cuda_stamp *stamp = stamp_acquire(queue);
     if (stamp == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a timestamp");
     const sp_status status = stamp_begin(queue, stamp);
     sp_mutex_lock(&queue->gpu.lock);

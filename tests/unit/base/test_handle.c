@@ -50,7 +50,7 @@ static void start(void)
 static uint64_t make(void)
 {
     sp_object *object = NULL;
-    CHECK_OK(sp__handle_take(&things, &object));
+    CHECK_OK(sp__handle_acquire(&things, &object));
     if (object == NULL) return 0;
     thing *t = thing_of(object);
     t->plain = 42;
@@ -179,7 +179,7 @@ TEST(a_slot_is_spent_after_its_last_generation_and_no_handle_comes_twice)
     const uint64_t first = make();
     CHECK_OK(sp__handle_release(&things, first, "thing"));
     sp_object *object = NULL;
-    REQUIRE_OK(sp__handle_take(&things, &object));
+    REQUIRE_OK(sp__handle_acquire(&things, &object));
     CHECK(!sp__handle_is_spent(object));
     age(object);
     const uint64_t last = sp__handle_publish(&things, object);
@@ -279,7 +279,7 @@ TEST(a_hold_that_comes_with_the_handle_survives_every_release)
 {
     start();
     sp_object *object;
-    REQUIRE_OK(sp__handle_take(&things, &object));
+    REQUIRE_OK(sp__handle_acquire(&things, &object));
     const uint64_t handle = sp__handle_publish_held(&things, object);
     CHECK_OK(sp__handle_release(&things, handle, "thing"));
     CHECK_EQ_U64(destroyed(), 0);
@@ -357,13 +357,13 @@ TEST(without_memory_or_slots_there_is_no_object_and_nothing_changed)
     start();
     sp_object *object = NULL;
     sp_heap_fail_after(0);
-    CHECK_STATUS(sp__handle_take(&things, &object), SP_OUT_OF_MEMORY);
+    CHECK_STATUS(sp__handle_acquire(&things, &object), SP_OUT_OF_MEMORY);
     sp_heap_fail_after(UINT64_MAX);
     CHECK(object == NULL);
     sp_mutex_lock(&things.lock);
     things.slot_count = (1u << 28) - 64; /* as if so many were alive */
     sp_mutex_unlock(&things.lock);
-    CHECK_STATUS(sp__handle_take(&things, &object), SP_EXHAUSTED);
+    CHECK_STATUS(sp__handle_acquire(&things, &object), SP_EXHAUSTED);
     CHECK_MESSAGE("are alive");
     sp_mutex_lock(&things.lock);
     things.slot_count = 0;

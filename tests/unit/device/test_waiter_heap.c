@@ -47,7 +47,7 @@ static void add(model *m, uint32_t node, uint64_t value)
 
 static void take(model *m, uint64_t value)
 {
-    const sp_waiter *taken = sp__waiter_heap_take(&m->heap, value);
+    const sp_waiter *taken = sp__waiter_heap_pop(&m->heap, value);
     for (; taken != NULL; taken = taken->next) {
         const uint32_t expected = first_of(m);
         REQUIRE(expected < NODES);
@@ -107,7 +107,7 @@ TEST(what_is_not_in_the_heap_is_not_removed)
     CHECK(!sp__waiter_heap_remove(&heap, &out));
     sp__waiter_heap_add(&heap, &in);
     CHECK(!sp__waiter_heap_remove(&heap, &out));
-    CHECK(sp__waiter_heap_take(&heap, 0) == NULL);
+    CHECK(sp__waiter_heap_pop(&heap, 0) == NULL);
     CHECK(sp__waiter_heap_remove(&heap, &in));
     CHECK(!sp__waiter_heap_remove(&heap, &in));
 }

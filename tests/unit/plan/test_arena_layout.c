@@ -13,9 +13,9 @@ TEST(equal_sizes_reuse_one_region)
     sp_arena_layout layout = {0};
     uint64_t offset;
     for (int i = 0; i < 34; i++) {
-        REQUIRE_OK(sp__arena_layout_take(&layout, 1000, &offset));
+        REQUIRE_OK(sp__arena_layout_acquire(&layout, 1000, &offset));
         CHECK_EQ_U64(offset, 0);
-        REQUIRE_OK(sp__arena_layout_give(&layout, offset, 1000));
+        REQUIRE_OK(sp__arena_layout_release(&layout, offset, 1000));
     }
     CHECK_EQ_U64(layout.bytes, 1024);
     CHECK_EQ_U64(layout.end, 0);
@@ -26,13 +26,13 @@ TEST(gaps_join_their_neighbours)
 {
     sp_arena_layout layout = {0};
     uint64_t at[4], offset;
-    for (int i = 0; i < 4; i++) REQUIRE_OK(sp__arena_layout_take(&layout, 64, &at[i]));
-    REQUIRE_OK(sp__arena_layout_give(&layout, at[0], 64));
-    REQUIRE_OK(sp__arena_layout_give(&layout, at[2], 64));
+    for (int i = 0; i < 4; i++) REQUIRE_OK(sp__arena_layout_acquire(&layout, 64, &at[i]));
+    REQUIRE_OK(sp__arena_layout_release(&layout, at[0], 64));
+    REQUIRE_OK(sp__arena_layout_release(&layout, at[2], 64));
     CHECK_EQ_INT(layout.gap_count, 2);
-    REQUIRE_OK(sp__arena_layout_give(&layout, at[1], 64));
+    REQUIRE_OK(sp__arena_layout_release(&layout, at[1], 64));
     CHECK_EQ_INT(layout.gap_count, 1);
-    REQUIRE_OK(sp__arena_layout_take(&layout, 192, &offset));
+    REQUIRE_OK(sp__arena_layout_acquire(&layout, 192, &offset));
     CHECK_EQ_U64(offset, 0);
     sp__arena_layout_deinit(&layout);
 }
@@ -41,11 +41,11 @@ TEST(limits_are_refused)
 {
     sp_arena_layout layout = {0};
     uint64_t offset;
-    CHECK_STATUS(sp__arena_layout_take(&layout, UINT64_MAX, &offset), SP_EXHAUSTED);
-    CHECK_STATUS(sp__arena_layout_take(&layout, SP_MAX_TENSOR_BYTES + 1, &offset), SP_EXHAUSTED);
-    CHECK_OK(sp__arena_layout_take(&layout, SP_MAX_TENSOR_BYTES, &offset));
-    CHECK_STATUS(sp__arena_layout_take(&layout, 1, &offset), SP_EXHAUSTED);
-    CHECK_OK(sp__arena_layout_take(&layout, 0, &offset));
+    CHECK_STATUS(sp__arena_layout_acquire(&layout, UINT64_MAX, &offset), SP_EXHAUSTED);
+    CHECK_STATUS(sp__arena_layout_acquire(&layout, SP_MAX_TENSOR_BYTES + 1, &offset), SP_EXHAUSTED);
+    CHECK_OK(sp__arena_layout_acquire(&layout, SP_MAX_TENSOR_BYTES, &offset));
+    CHECK_STATUS(sp__arena_layout_acquire(&layout, 1, &offset), SP_EXHAUSTED);
+    CHECK_OK(sp__arena_layout_acquire(&layout, 0, &offset));
     sp__arena_layout_deinit(&layout);
 }
 
@@ -64,12 +64,12 @@ TEST(living_blocks_never_overlap)
         const bool takes = count == 0 || (count < MAX && data_next(&random) % 2 == 0);
         if (!takes) {
             const int at = (int)(data_next(&random) % (uint64_t)count);
-            REQUIRE_OK(sp__arena_layout_give(&layout, blocks[at].offset, blocks[at].bytes));
+            REQUIRE_OK(sp__arena_layout_release(&layout, blocks[at].offset, blocks[at].bytes));
             blocks[at] = blocks[--count];
             continue;
         }
         block taken = {.bytes = data_next(&random) % 5000 + 1};
-        REQUIRE_OK(sp__arena_layout_take(&layout, taken.bytes, &taken.offset));
+        REQUIRE_OK(sp__arena_layout_acquire(&layout, taken.bytes, &taken.offset));
         REQUIRE(taken.offset % 64 == 0 && taken.offset + taken.bytes <= layout.bytes);
         for (int k = 0; k < count; k++) {
             REQUIRE(taken.offset >= blocks[k].offset + blocks[k].bytes ||
@@ -79,7 +79,7 @@ TEST(living_blocks_never_overlap)
     }
     while (count > 0) {
         count--;
-        REQUIRE_OK(sp__arena_layout_give(&layout, blocks[count].offset, blocks[count].bytes));
+        REQUIRE_OK(sp__arena_layout_release(&layout, blocks[count].offset, blocks[count].bytes));
     }
     CHECK_EQ_U64(layout.end, 0);
     CHECK_EQ_INT(layout.gap_count, 0);

@@ -52,7 +52,7 @@ static void bench_free(bench *self)
 static sp_block *take_any(bench *self, uint64_t bytes)
 {
     sp_block *block = NULL;
-    CHECK_OK(sp__allocator_take_any(&self->allocator, bytes, false, &block));
+    CHECK_OK(sp__allocator_acquire_any(&self->allocator, bytes, false, &block));
     return block;
 }
 
@@ -110,7 +110,7 @@ static void give_with_random_points(bench *self, known *of, uint64_t *random)
         of->behind[queue] = self->done[queue] + 1 + random_below(random, 6);
         add_use(of->block, &self->queues[queue].timeline, of->behind[queue]);
     }
-    sp__allocator_give(&self->allocator, of->block);
+    sp__allocator_release(&self->allocator, of->block);
 }
 
 /* Takes while there is anything; each block that comes has to be ready by what the test knows. */
@@ -118,7 +118,7 @@ static int take_all_ready(bench *self, known *all, uint64_t bytes)
 {
     for (int count = 0;; count++) {
         sp_block *block = NULL;
-        if (sp__allocator_take_any(&self->allocator, bytes, true, &block) != SP_OK) return count;
+        if (sp__allocator_acquire_any(&self->allocator, bytes, true, &block) != SP_OK) return count;
         int at = 0;
         while (at < BLOCKS - 1 && all[at].block != block) at++;
         CHECK(all[at].block == block && is_ready(self, &all[at]));
@@ -154,7 +154,7 @@ TEST(exactly_the_blocks_whose_points_have_all_passed_are_taken)
             if (left % 16 == 0) CHECK(sp__allocator_check(&self->allocator));
         }
     }
-    for (int i = 0; i < BLOCKS; i++) sp__allocator_give(&self->allocator, blocks[i]);
+    for (int i = 0; i < BLOCKS; i++) sp__allocator_release(&self->allocator, blocks[i]);
     bench_free(self);
     runtime_end();
 }
@@ -168,7 +168,7 @@ TEST(one_ready_block_among_many_that_wait_for_the_host_is_found_within_some_take
     for (int i = 0; i < BLOCKS; i++) blocks[i] = take_any(self, 2 * MEGABYTE);
     for (int i = 0; i < BLOCKS; i++) {
         add_use(blocks[i], &self->foreign, i == BLOCKS / 2 ? 1 : 2);
-        sp__allocator_give(&self->allocator, blocks[i]);
+        sp__allocator_release(&self->allocator, blocks[i]);
     }
     sp__timeline_advance(&self->foreign, 1);
     sp_block *taken[BLOCKS / 8];
@@ -180,7 +180,7 @@ TEST(one_ready_block_among_many_that_wait_for_the_host_is_found_within_some_take
     }
     CHECK(is_found);
     sp__timeline_advance(&self->foreign, 2);
-    for (int i = 0; i < count; i++) sp__allocator_give(&self->allocator, taken[i]);
+    for (int i = 0; i < count; i++) sp__allocator_release(&self->allocator, taken[i]);
     bench_free(self);
     runtime_end();
 }
@@ -194,21 +194,22 @@ TEST(a_stream_takes_back_at_once_what_is_pending_on_itself_alone)
     for (int i = 0; i < COUNT; i++) blocks[i] = take_any(self, 16 * MEGABYTE);
     for (uint64_t i = 0; i < COUNT; i++) {
         add_use(blocks[i], &self->queues[1].timeline, i + 1);
-        sp__allocator_give(&self->allocator, blocks[i]);
+        sp__allocator_release(&self->allocator, blocks[i]);
     }
     const uint64_t reserved = reserved_of(&self->allocator);
     for (int i = 0; i < COUNT; i++) {
-        CHECK_OK(sp__allocator_take(&self->allocator, 16 * MEGABYTE, &self->queues[1], &blocks[i]));
+        CHECK_OK(
+            sp__allocator_acquire(&self->allocator, 16 * MEGABYTE, &self->queues[1], &blocks[i]));
         CHECK(blocks[i]->frontier.write.timeline == &self->queues[1].timeline);
     }
     CHECK_EQ_U64(reserved_of(&self->allocator), reserved);
-    for (int i = 0; i < COUNT; i++) sp__allocator_give(&self->allocator, blocks[i]);
+    for (int i = 0; i < COUNT; i++) sp__allocator_release(&self->allocator, blocks[i]);
     /* Another stream does not. */
     sp_block *other;
-    CHECK_OK(sp__allocator_take(&self->allocator, 16 * MEGABYTE, &self->queues[0], &other));
+    CHECK_OK(sp__allocator_acquire(&self->allocator, 16 * MEGABYTE, &self->queues[0], &other));
     CHECK(reserved_of(&self->allocator) > reserved);
     CHECK(sp__frontier_is_empty(&other->frontier));
-    sp__allocator_give(&self->allocator, other);
+    sp__allocator_release(&self->allocator, other);
     while (self->done[1] < COUNT) advance(self, 1);
     bench_free(self);
     runtime_end();
@@ -458,12 +459,12 @@ TEST(memory_of_a_closed_allocator_that_waits_for_others_goes_when_these_are_done
     add_use(before, &self->foreign, 1);
     add_use(before, &self->queues[4].timeline, 1);
     add_use(after, &self->foreign, 2);
-    sp__allocator_give(&self->allocator, before);
+    sp__allocator_release(&self->allocator, before);
     sp__allocator_close(&self->allocator);
     CHECK_EQ_U64(reserved_of(&self->allocator), 6 * MEGABYTE);
-    sp__allocator_give(&self->allocator, idle);
+    sp__allocator_release(&self->allocator, idle);
     CHECK_EQ_U64(reserved_of(&self->allocator), 4 * MEGABYTE);
-    sp__allocator_give(&self->allocator, after);
+    sp__allocator_release(&self->allocator, after);
     sp__timeline_advance(&self->foreign, 1);
     CHECK_EQ_U64(reserved_of(&self->allocator), 4 * MEGABYTE);
     advance(self, 4);
