@@ -88,8 +88,8 @@ void bench_model(void)
                 pair.peer.median + 1000);
     for (uint32_t i = 0; i < MOST_PACKINGS; i++) sp_free(run.packed[i]);
     sp_free(run.arena);
-    sp__plan_free(run.plan);
-    sp__graph_free(graph);
+    sp__plan_destroy(run.plan);
+    sp__graph_destroy(graph);
     sp_free(bytes);
     sp_model_release(run.model);
 }

@@ -22,7 +22,7 @@ typedef struct fault_ring {
 /* process-wide: faults cross devices. */
 static fault_ring ring = {.lock = SP_MUTEX_INIT(SP_LOCK_FAULTS)};
 
-sp_fault sp__fault_new(sp_status status)
+sp_fault sp__fault_create(sp_status status)
 {
     const char *text = sp_last_error();
     sp_mutex_lock(&ring.lock);

@@ -19,7 +19,7 @@ typedef uint32_t sp_fault;
 #define SP_FAULT_MESSAGES 4096
 
 /* Makes a fault of `status` from this thread's last error, which names the command. */
-sp_fault sp__fault_new(sp_status status);
+sp_fault sp__fault_create(sp_status status);
 
 /* Makes the fault's message the calling thread's last error and returns its status. */
 sp_status sp__fault_report(sp_fault fault);

@@ -67,7 +67,7 @@ void sp__thread_forget_accesses(sp_thread_record *record)
     sp_mutex_unlock(&records.lock);
 }
 
-void sp__thread_records_free(void)
+void sp__thread_records_deinit(void)
 {
     /* The caller's own number starts anew with the others: numbers differ. */
     sp_thread_record *own = sp_tls_get(SP_TLS_WAITER);

@@ -48,6 +48,6 @@ void sp__thread_forget_accesses(sp_thread_record *record);
 
 /* Frees the records of threads that have ended, and the caller's own: only when no unpark can be on
  * its way (tests and the controlled scheduler). */
-void sp__thread_records_free(void);
+void sp__thread_records_deinit(void);
 
 #endif

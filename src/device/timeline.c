@@ -158,7 +158,7 @@ static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value
              "the outcome of point %llu is no longer known: more than %d later commands "
              "failed on its stream; wait for points sooner",
              (unsigned long long)value, SP_TIMELINE_FAILURES);
-    fault = sp__fault_new(SP_FAILED);
+    fault = sp__fault_create(SP_FAILED);
     sp__error_put_back(&scope);
     return fault;
 }

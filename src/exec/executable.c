@@ -27,7 +27,8 @@ static sp_status labels_create(sp_executable *executable)
 static sp_status constants_upload(const sp_executable *executable, sp_target *target)
 {
     const sp_graph_plan *plan = executable->plan;
-    return sp__upload(target->device, plan->constants, plan->constant_count, &target->constants);
+    return sp__upload_init(target->device, plan->constants, plan->constant_count,
+                           &target->constants);
 }
 
 static sp_status fallback_init(sp_executable *executable)
@@ -37,7 +38,8 @@ static sp_status fallback_init(sp_executable *executable)
     SP_TRY(sp__rt_device_find((sp_device){0}, &target->device));
     executable->target_count = SP_SEGMENT_FALLBACK + 1;
     SP_TRY(sp__fallback_queues_open(target->device, sp__executable_device(executable)));
-    SP_TRY(sp__upload(target->device, graph->weights, graph->weight_count, &target->own_weights));
+    SP_TRY(
+        sp__upload_init(target->device, graph->weights, graph->weight_count, &target->own_weights));
     target->weights = target->own_weights.memories;
     return constants_upload(executable, target);
 }
@@ -59,7 +61,7 @@ sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
 {
     sp_executable *executable = sp_calloc(1, sizeof *executable);
     if (executable == NULL) {
-        sp__plan_free(plan);
+        sp__plan_destroy(plan);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
     executable->plan = plan;
@@ -90,12 +92,12 @@ void sp__executable_destroy(sp_executable *executable)
     sp_free(executable->labels);
     for (uint32_t t = 0; t < executable->target_count; t++) {
         sp_target *target = &executable->targets[t];
-        sp__upload_free(target->device, &target->own_weights);
-        sp__upload_free(target->device, &target->constants);
+        sp__upload_deinit(target->device, &target->own_weights);
+        sp__upload_deinit(target->device, &target->constants);
     }
     sp__executable_unpack(executable);
-    sp__segments_free(&executable->segments);
-    sp__plan_free(executable->plan);
+    sp__segments_deinit(&executable->segments);
+    sp__plan_destroy(executable->plan);
     sp_mutex_deinit(&executable->lock);
     sp_free(executable);
 }

@@ -51,7 +51,7 @@ static void future_destroy(sp_object *object)
     if (!sp__runtime_is_forked()) sp__handle_recycle(&futures, object);
 }
 
-sp_status sp__future_new(sp_rt_future **out)
+sp_status sp__future_create(sp_rt_future **out)
 {
     sp_object *object;
     SP_TRY(sp__handle_acquire(&futures, &object));
@@ -96,7 +96,7 @@ void sp__future_drop(sp_rt_future *future)
     sp__object_drop(&futures, &future->object);
 }
 
-void sp__futures_free(void)
+void sp__futures_deinit(void)
 {
     sp__handle_table_reset(&futures);
 }

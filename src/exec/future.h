@@ -52,7 +52,7 @@ typedef struct sp_rt_future {
 } sp_rt_future;
 
 /* A future that nobody knows yet, not done; its run is the caller's to fill in. */
-sp_status sp__future_new(sp_rt_future **out);
+sp_status sp__future_create(sp_rt_future **out);
 /* Gives it back instead. */
 void sp__future_discard(sp_rt_future *future);
 /* Makes its handle work, with a hold for the run. */
@@ -78,6 +78,6 @@ sp_status sp__future_query(sp_rt_future *future);
 sp_status sp__future_call_later(sp_rt_future *future, sp_future_function fn, void *ctx);
 
 /* Frees the table: for tests, when no handle is in use. */
-void sp__futures_free(void);
+void sp__futures_deinit(void);
 
 #endif

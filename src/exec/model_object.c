@@ -25,8 +25,8 @@ static void model_destroy(sp_object *object)
     if (sp__runtime_is_forked()) return;
     sp__plan_cache_deinit(&model->plans);
     sp__packed_weights_deinit(&model->packed);
-    sp__upload_free(model->device, &model->weights);
-    sp__graph_free(model->graph);
+    sp__upload_deinit(model->device, &model->weights);
+    sp__graph_destroy(model->graph);
     sp__handle_recycle(&models, object);
 }
 
@@ -58,7 +58,7 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
     sp_status status = check_ports(graph);
     if (status == SP_OK) status = sp__handle_acquire(&models, &object);
     if (status != SP_OK) {
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
         return status;
     }
     sp_rt_model *model = model_of(object);
@@ -67,7 +67,7 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
     model->limits = limits_of(options);
     model->plans = (sp_plan_cache){.max_run_bytes = model->limits.bytes, .packed = &model->packed};
     model->packed = (sp_packed_weights){0};
-    status = sp__upload(device, graph->weights, graph->weight_count, &model->weights);
+    status = sp__upload_init(device, graph->weights, graph->weight_count, &model->weights);
     if (status == SP_OK) status = sp__packed_weights_init(&model->packed, graph);
     if (status == SP_OK) {
         status =

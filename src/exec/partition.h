@@ -8,7 +8,7 @@
 
 /* The segments of the plan on `device`, which is SP_SEGMENT_MODEL in them: on the fallback are the
  * steps that the device has no kernel for, and those that STREAMPOOL_CPU_OPS names. Freed with
- * sp__segments_free. Errors: SP_OUT_OF_MEMORY; then there is nothing to free. */
+ * sp__segments_deinit. Errors: SP_OUT_OF_MEMORY; then there is nothing to free. */
 sp_status sp__partition(const sp_graph_plan *plan, const sp_rt_device *device, sp_segments *out);
 
 #endif

@@ -216,7 +216,7 @@ static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *requ
 {
     SP_TRY(sp__plan_compile(cache->graph, request, out));
     const sp_status status = sp__plan_check_bytes(*out, cache->max_run_bytes);
-    if (status != SP_OK) sp__plan_free(*out);
+    if (status != SP_OK) sp__plan_destroy(*out);
     return status;
 }
 
@@ -356,11 +356,11 @@ sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *re
                                  bool may_wait, sp_plan_entry **out)
 {
     sp_plan_key key;
-    SP_TRY(sp__plan_key_make(&key, request));
+    SP_TRY(sp__plan_key_init(&key, request));
     sp_status status = SP_OK;
     *out = look_up(cache, &key);
     if (SP_UNLIKELY(*out == NULL)) status = find_or_build(cache, request, &key, may_wait, out);
-    sp__plan_key_free(&key);
+    sp__plan_key_deinit(&key);
     return status;
 }
 

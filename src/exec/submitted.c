@@ -78,7 +78,7 @@ static bool launch(sp_rt_future *run)
     sp__exec_context_begin(run->context, run->data, run->outputs);
     sp_point point = {0};
     const sp_status status = sp__exec_context_submit(run->context, &stream, queues, &point);
-    if (status != SP_OK) run->fault = sp__fault_new(status);
+    if (status != SP_OK) run->fault = sp__fault_create(status);
     if (point.timeline == NULL) return true;
     run->waiter = (sp_waiter){.value = point.value, .fire = run_is_through};
     sp__future_start(run, point);
@@ -87,7 +87,7 @@ static bool launch(sp_rt_future *run)
 
 static bool fail_run(sp_rt_future *run, sp_status status)
 {
-    run->fault = sp__fault_new(status);
+    run->fault = sp__fault_create(status);
     return true;
 }
 
@@ -161,9 +161,9 @@ static sp_status run_here(sp_rt_future *run)
 
 static void note_no_memory(sp_rt_future *run)
 {
-    run->fault = sp__fault_new(sp__fail(SP_OUT_OF_MEMORY,
-                                        "no memory for one more run at a time, and a host function "
-                                        "or callback waits for this one"));
+    run->fault = sp__fault_create(
+        sp__fail(SP_OUT_OF_MEMORY, "no memory for one more run at a time, and a host function "
+                                   "or callback waits for this one"));
 }
 
 void sp__submitted_run_inline(sp_rt_future *run)
@@ -178,7 +178,7 @@ void sp__submitted_run_inline(sp_rt_future *run)
     } else {
         sp__run_slots_dequeue(run->slots, &run->wait_entry);
         const sp_status status = run_here(run);
-        if (status != SP_OK) run->fault = sp__fault_new(status);
+        if (status != SP_OK) run->fault = sp__fault_create(status);
     }
     end_run(run, &ready);
     sp__resume_list_run(&ready);
@@ -210,14 +210,14 @@ static sp_status make_queues(sp_rt_device *device, const sp_executable *executab
     return SP_OK;
 }
 
-sp_status sp__submitted_make(sp_rt_device *device, const sp_executable *executable,
-                             const sp_run_ports *ports, sp_rt_future **out)
+sp_status sp__submitted_create(sp_rt_device *device, const sp_executable *executable,
+                               const sp_run_ports *ports, sp_rt_future **out)
 {
     SP_TRY(make_queues(device, executable));
     sp_run_slots *slots = sp__device_run_slots(device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_admit(slots));
-    sp_status status = sp__future_new(out);
+    sp_status status = sp__future_create(out);
     if (status == SP_OK) {
         (*out)->slots = slots;
         (*out)->wait_entry.resume = resume_run;

@@ -9,8 +9,8 @@
 
 /* A run that lacks only its model and plan. Errors: SP_BUSY if too many are not done,
  * SP_OUT_OF_MEMORY, SP_CLOSED. */
-sp_status sp__submitted_make(sp_rt_device *device, const sp_executable *executable,
-                             const sp_run_ports *ports, sp_rt_future **out);
+sp_status sp__submitted_create(sp_rt_device *device, const sp_executable *executable,
+                               const sp_run_ports *ports, sp_rt_future **out);
 /* From now on the run has a hold on the model, and the plan. It is started, or in line. */
 sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *entry);
 

@@ -45,7 +45,8 @@ static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32
     return SP_OK;
 }
 
-sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t count, sp_upload *out)
+sp_status sp__upload_init(sp_rt_device *device, const sp_weight *weights, uint32_t count,
+                          sp_upload *out)
 {
     *out = (sp_upload){.memories = sp_calloc(count, sizeof *out->memories)};
     if (out->memories == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
@@ -56,11 +57,11 @@ sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t co
     }
     if (is_shared) return SP_OK;
     const sp_status status = copy_all(device, weights, count, out);
-    if (status != SP_OK) sp__upload_free(device, out);
+    if (status != SP_OK) sp__upload_deinit(device, out);
     return status;
 }
 
-void sp__upload_free(sp_rt_device *device, sp_upload *upload)
+void sp__upload_deinit(sp_rt_device *device, sp_upload *upload)
 {
     if (upload->block != NULL) sp__allocator_release(&device->allocator, upload->block);
     sp_free(upload->memories);

@@ -14,8 +14,8 @@ typedef struct sp_upload {
 } sp_upload;
 
 /* Borrows the weights' data. Errors: SP_OUT_OF_MEMORY; then there is nothing to free. */
-sp_status sp__upload(sp_rt_device *device, const sp_weight *weights, uint32_t count,
-                     sp_upload *out);
-void sp__upload_free(sp_rt_device *device, sp_upload *upload);
+sp_status sp__upload_init(sp_rt_device *device, const sp_weight *weights, uint32_t count,
+                          sp_upload *out);
+void sp__upload_deinit(sp_rt_device *device, sp_upload *upload);
 
 #endif

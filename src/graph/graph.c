@@ -102,9 +102,9 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
     sp__name_map_deinit(&builder.main.names);
     sp_free(builder.is_captured);
     sp__name_map_deinit(&builder.function_names);
-    sp__onnx_free(builder.model);
+    sp__onnx_destroy(builder.model);
     if (status != SP_OK) {
-        sp__graph_free(builder.graph);
+        sp__graph_destroy(builder.graph);
         return status;
     }
     for (uint32_t i = 0; i < builder.graph->weight_count; i++) {
@@ -114,7 +114,7 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
     return SP_OK;
 }
 
-void sp__graph_free(const sp_graph *graph)
+void sp__graph_destroy(const sp_graph *graph)
 {
     if (graph == NULL) return;
     sp_graph *owned = (sp_graph *)(uintptr_t)graph; /* const only towards its users */

@@ -140,7 +140,7 @@ sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out);
  * NULL is no folder. */
 sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len,
                             const sp_graph **out);
-void sp__graph_free(const sp_graph *graph);
+void sp__graph_destroy(const sp_graph *graph);
 
 /* The call of a node on operands that the caller has room for: the inputs are filled in, the
  * outputs are zeroed here. */

@@ -145,7 +145,7 @@ static sp_status bytes_read(const void *bytes, size_t len, file_tables *out)
     sp__bump_init(&out->bump, (uint64_t)len * BYTES_PER_BYTE + BYTES_FREE);
     const sp_status status = tables_make(model, out);
     if (status != SP_OK) sp__bump_deinit(&out->bump);
-    sp__onnx_free(model);
+    sp__onnx_destroy(model);
     return status;
 }
 

@@ -34,8 +34,8 @@ static void plan_destroy(sp_object *object)
 {
     sp_rt_plan *plan = SP_CONTAINER_OF(object, sp_rt_plan, object);
     if (sp__runtime_is_forked()) return;
-    sp__segments_free(&plan->segments);
-    sp__plan_free(plan->plan);
+    sp__segments_deinit(&plan->segments);
+    sp__plan_destroy(plan->plan);
     sp__model_drop(plan->model);
     sp__handle_recycle(&plans, object);
 }
@@ -60,7 +60,7 @@ static sp_status plan_publish(sp_rt_model *model, const sp_graph_plan *executabl
     SP_TRY(sp__partition(executable, model->device, &segments));
     const sp_status status = sp__handle_acquire(&plans, &object);
     if (status != SP_OK) {
-        sp__segments_free(&segments);
+        sp__segments_deinit(&segments);
         return status;
     }
     sp_rt_plan *plan = SP_CONTAINER_OF(object, sp_rt_plan, object);
@@ -79,7 +79,7 @@ static sp_status plan_create(sp_rt_model *model, const sp_host_tensor *inputs, u
     SP_TRY(sp__rt_device_find(sp__rt_device_handle(model->device), &device));
     SP_TRY(plan_compile(model, inputs, input_count, &executable));
     const sp_status status = plan_publish(model, executable, out);
-    if (status != SP_OK) sp__plan_free(executable);
+    if (status != SP_OK) sp__plan_destroy(executable);
     return status;
 }
 

@@ -162,7 +162,7 @@ static sp_status submit_held(sp_rt_model *model, const sp_host_tensor *inputs, u
         status = sp__run_ports_take_outputs(plan, outputs, output_count, &ports);
     }
     sp_rt_future *run;
-    if (status == SP_OK) status = sp__submitted_make(device, entry->executable, &ports, &run);
+    if (status == SP_OK) status = sp__submitted_create(device, entry->executable, &ports, &run);
     if (status != SP_OK) {
         sp__plan_cache_release(&model->plans, entry);
         return status;

@@ -101,14 +101,14 @@ sp_status sp__onnx_read(const void *bytes, size_t len, const sp_onnx_model **out
     const sp_status status =
         read_model(&reader, sp__proto_open(bytes, len, "ModelProto"), &tables->model);
     if (status != SP_OK) {
-        sp__onnx_free(&tables->model);
+        sp__onnx_destroy(&tables->model);
         return status;
     }
     *out = &tables->model;
     return SP_OK;
 }
 
-void sp__onnx_free(const sp_onnx_model *model)
+void sp__onnx_destroy(const sp_onnx_model *model)
 {
     if (!model) return;
     /* Only sp__onnx_read makes models, always inside these tables. */

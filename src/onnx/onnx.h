@@ -77,7 +77,7 @@ typedef struct sp_onnx_model {
  * sparse initializers, external data of attributes), SP_EXHAUSTED (limits), SP_OUT_OF_MEMORY; the
  * message says what and at which byte. */
 sp_status sp__onnx_read(const void *bytes, size_t len, const sp_onnx_model **out);
-void sp__onnx_free(const sp_onnx_model *model);
+void sp__onnx_destroy(const sp_onnx_model *model);
 
 /* External data: `folder` is the model's. Does the file hold that much? To be asked before memory
  * is taken, since nothing in the model's own file bounds it. Errors: as sp_file_read_below;

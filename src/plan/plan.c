@@ -147,7 +147,7 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     sp_fpenv_leave(before);
     free_builder(&builder);
     if (status != SP_OK) {
-        sp__plan_free(builder.plan);
+        sp__plan_destroy(builder.plan);
         return status;
     }
     *out = builder.plan;
@@ -166,7 +166,7 @@ sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes)
                     plan->arena_bytes + outputs, plan->arena_bytes, outputs, max_bytes);
 }
 
-void sp__plan_free(const sp_graph_plan *plan)
+void sp__plan_destroy(const sp_graph_plan *plan)
 {
     if (plan == NULL) return;
     sp_graph_plan *owned = (sp_graph_plan *)(uintptr_t)plan; /* const only towards its users */

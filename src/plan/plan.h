@@ -129,7 +129,7 @@ typedef struct sp_plan_request {
  * SP_EXHAUSTED for absurd sizes, SP_OUT_OF_MEMORY. */
 sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
                            const sp_graph_plan **out);
-void sp__plan_free(const sp_graph_plan *plan);
+void sp__plan_destroy(const sp_graph_plan *plan);
 
 /* What one run of a model may take. */
 typedef struct sp_run_limits {

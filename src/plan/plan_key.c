@@ -65,7 +65,7 @@ static uint64_t hash_of(const sp_plan_key *key)
     return hash != 0 ? hash : 1;
 }
 
-sp_status sp__plan_key_make(sp_plan_key *key, const sp_plan_request *request)
+sp_status sp__plan_key_init(sp_plan_key *key, const sp_plan_request *request)
 {
     key->words = key->inline_words;
     key->capacity = SP_PLAN_KEY_INLINE_WORDS;
@@ -80,7 +80,7 @@ sp_status sp__plan_key_make(sp_plan_key *key, const sp_plan_request *request)
     return SP_OK;
 }
 
-void sp__plan_key_free(sp_plan_key *key)
+void sp__plan_key_deinit(sp_plan_key *key)
 {
     if (key->words != key->inline_words) sp_free(key->words);
 }

@@ -27,8 +27,8 @@ typedef struct sp_plan_key {
 } sp_plan_key;
 
 /* Writes the key of a request. Errors: SP_OUT_OF_MEMORY. */
-sp_status sp__plan_key_make(sp_plan_key *key, const sp_plan_request *request);
-void sp__plan_key_free(sp_plan_key *key);
+sp_status sp__plan_key_init(sp_plan_key *key, const sp_plan_request *request);
+void sp__plan_key_deinit(sp_plan_key *key);
 
 /* Are these the words of the key? */
 bool sp__plan_key_is(const sp_plan_key *key, const uint64_t *words, uint32_t count);

@@ -308,11 +308,11 @@ sp_status sp__segments_partition(const sp_graph_plan *plan, const uint8_t *devic
     sp_free(p.places);
     sp_free(p.alive);
     sp_free(p.requests);
-    if (status != SP_OK) sp__segments_free(out);
+    if (status != SP_OK) sp__segments_deinit(out);
     return status;
 }
 
-void sp__segments_free(sp_segments *segments)
+void sp__segments_deinit(sp_segments *segments)
 {
     sp_free(segments->list);
     sp_free(segments->copies);

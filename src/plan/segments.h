@@ -57,7 +57,7 @@ uint32_t sp__segments_assign(const sp_graph_plan *plan, const sp_kernel *own, co
  * then there is nothing to free. */
 sp_status sp__segments_partition(const sp_graph_plan *plan, const uint8_t *devices,
                                  sp_segments *out);
-void sp__segments_free(sp_segments *segments);
+void sp__segments_deinit(sp_segments *segments);
 
 /* The `index`-th op type with steps on the fallback, in the order of their first ones, and how many
  * of its steps are. False past the end. */

@@ -112,7 +112,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     /* Uses of frozen storages wait for nothing. */
     if (is_frozen) SP_TRY(sp__point_wait(ready, SP_NO_DEADLINE));
     sp_rt_storage *storage;
-    SP_TRY(sp__storage_object_new(&storage));
+    SP_TRY(sp__storage_object_create(&storage));
     storage->adopted = sp__memory_at_host(on->dev, data, bytes);
     storage->release = options != NULL ? options->release : NULL;
     storage->release_ctx = options != NULL ? options->ctx : NULL;

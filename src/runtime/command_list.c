@@ -98,7 +98,7 @@ sp_status sp_command_list_release(sp_command_list list)
     return sp__handle_release(&lists, list.bits, "command list");
 }
 
-void sp__command_lists_free(void)
+void sp__command_lists_deinit(void)
 {
     sp__handle_table_reset(&lists);
 }

@@ -4,6 +4,6 @@
 #define SP_RUNTIME_COMMAND_LIST_H
 
 /* Frees the table of lists: tests, when nobody has a handle. */
-void sp__command_lists_free(void);
+void sp__command_lists_deinit(void);
 
 #endif

@@ -490,7 +490,7 @@ sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
     return sp__fail(SP_CLOSED, "streampool was shut down (sp_shutdown) during the call");
 }
 
-void sp__events_free(void)
+void sp__events_deinit(void)
 {
     sp__handle_table_reset(&events);
     sp_mutex_lock(&stamps.lock);

@@ -11,6 +11,6 @@
 sp_status sp__event_point(sp_event event, sp_point *out);
 
 /* Frees the tables: tests, when nobody has a handle. */
-void sp__events_free(void);
+void sp__events_deinit(void);
 
 #endif

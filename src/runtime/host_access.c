@@ -205,7 +205,7 @@ void sp__host_tickets_close(sp_host_ticket *open)
     }
 }
 
-void sp__host_tickets_free(void)
+void sp__host_tickets_deinit(void)
 {
     sp_mutex_lock(&tickets.lock);
     sp_host_ticket *ticket = tickets.free;

@@ -136,7 +136,7 @@ bool sp_host_is_pinned(const void *data, uint64_t bytes)
     return is_inside;
 }
 
-void sp__host_memory_free(void)
+void sp__host_memory_deinit(void)
 {
     sp_mutex_lock(&pinned.lock);
     for (uint32_t i = 0; i < pinned.count; i++) {

@@ -4,6 +4,6 @@
 #define SP_RUNTIME_HOST_MEMORY_H
 
 /* Frees what is left, and the table: tests, when nobody uses it any more. */
-void sp__host_memory_free(void);
+void sp__host_memory_deinit(void);
 
 #endif

@@ -481,13 +481,13 @@ void sp__runtime_reset(void)
     sp_store_relaxed(&runtime.device_count, 0);
     sp_store_relaxed(&sp__closed_devices, 0);
     runtime.down = (sp_once){0};
-    sp__stream_leases_free();
-    sp__storages_free();
-    sp__command_lists_free();
-    sp__events_free();
-    sp__host_tickets_free();
-    sp__host_memory_free();
+    sp__stream_leases_deinit();
+    sp__storages_deinit();
+    sp__command_lists_deinit();
+    sp__events_deinit();
+    sp__host_tickets_deinit();
+    sp__host_memory_deinit();
     sp__check_reset();
-    sp__thread_records_free();
+    sp__thread_records_deinit();
     sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_NEW);
 }

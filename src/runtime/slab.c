@@ -74,11 +74,11 @@ static sp_block *make_blocks(sp_slab *slab, uint32_t size_class, uint64_t rounde
 {
     sp_block *chain = NULL;
     for (uint32_t i = slab->block_count; i-- > 0;) {
-        sp_block *block = sp__storage_block_new();
+        sp_block *block = sp__storage_block_create();
         if (block == NULL) {
             while (chain != NULL) {
                 sp_block *next = chain->next;
-                sp__storage_block_free(chain);
+                sp__storage_block_destroy(chain);
                 chain = next;
             }
             return NULL;
@@ -160,7 +160,7 @@ uint64_t sp__slab_release(sp_slab *slab)
     sp_fetch_sub_relaxed(&slab->allocator->shared.cached_bytes, (int64_t)bytes);
     for (sp_block *block = slab->ready; block != NULL;) {
         sp_block *next = block->next;
-        sp__storage_block_free(block);
+        sp__storage_block_destroy(block);
         block = next;
     }
     slab_destroy(slab->allocator, slab);

@@ -33,7 +33,7 @@ static void storage_make(sp_object *object)
 
 /* ---- objects ---- */
 
-sp_status sp__storage_object_new(sp_rt_storage **out)
+sp_status sp__storage_object_create(sp_rt_storage **out)
 {
     sp_object *object;
     SP_TRY(sp__handle_acquire(&sp__storages, &object));
@@ -41,15 +41,15 @@ sp_status sp__storage_object_new(sp_rt_storage **out)
     return SP_OK;
 }
 
-sp_block *sp__storage_block_new(void)
+sp_block *sp__storage_block_create(void)
 {
     sp_rt_storage *storage;
-    if (sp__storage_object_new(&storage) != SP_OK) return NULL;
+    if (sp__storage_object_create(&storage) != SP_OK) return NULL;
     storage->block = (sp_block){0};
     return &storage->block;
 }
 
-void sp__storage_block_free(sp_block *block)
+void sp__storage_block_destroy(sp_block *block)
 {
     sp__storage_recycle(SP_CONTAINER_OF(block, sp_rt_storage, block));
 }
@@ -85,7 +85,7 @@ static void fill_unpublished(sp_rt_storage *storage, sp_rt_device *device, uint6
 static SP_NOINLINE sp_status replace_spent(sp_rt_storage **storage)
 {
     sp_rt_storage *spent = *storage;
-    SP_TRY(sp__storage_object_new(storage));
+    SP_TRY(sp__storage_object_create(storage));
     (*storage)->block = spent->block;
     spent->block = (sp_block){0};
     sp__storage_recycle(spent);
@@ -289,7 +289,7 @@ sp_status sp_storage_record_stream(sp_storage handle, sp_stream stream)
     return status;
 }
 
-void sp__storages_free(void)
+void sp__storages_deinit(void)
 {
     sp__handle_table_reset(&sp__storages);
 }

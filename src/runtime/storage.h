@@ -76,8 +76,8 @@ static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
     SP_TRY_ACQUIRE(true, &storage->lock);
 
 /* Objects for fresh blocks, and back; of the allocator. */
-sp_block *sp__storage_block_new(void);
-void sp__storage_block_free(sp_block *block);
+sp_block *sp__storage_block_create(void);
+void sp__storage_block_destroy(sp_block *block);
 
 /* Adopted memory whose last user has gone: the callback follows its last use (adopt.c). */
 void sp__adopted_retire(sp_rt_storage *storage);
@@ -87,7 +87,7 @@ bool sp__adopted_is_ready_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->l
 /* After the callback: the object is free. */
 void sp__storage_recycle(sp_rt_storage *storage);
 /* A fresh object for adopted memory. */
-sp_status sp__storage_object_new(sp_rt_storage **out);
+sp_status sp__storage_object_create(sp_rt_storage **out);
 sp_storage sp__storage_publish(sp_rt_storage *storage);
 
 /* The last user has gone: takes the host accesses off the storage, and later, without the lock,
@@ -95,10 +95,10 @@ sp_storage sp__storage_publish(sp_rt_storage *storage);
 sp_host_ticket *sp__host_tickets_detach_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
 void sp__host_tickets_close(sp_host_ticket *tickets);
 /* Frees pooled tickets: tests. */
-void sp__host_tickets_free(void);
+void sp__host_tickets_deinit(void);
 
 /* Frees the table of storages: tests, when nobody has a handle. */
-void sp__storages_free(void);
+void sp__storages_deinit(void);
 
 static inline sp_rt_storage *sp__storage_peek(sp_storage handle)
 {

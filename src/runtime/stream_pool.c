@@ -357,7 +357,7 @@ void sp__stream_pool_deinit(sp_stream_pool *pool)
     sp_mutex_deinit(&pool->lock);
 }
 
-void sp__stream_leases_free(void)
+void sp__stream_leases_deinit(void)
 {
     sp__handle_table_reset(&leases);
 }

@@ -123,6 +123,6 @@ sp_dev *sp__rt_device_dev(sp_rt_device *device);
 sp_stream_pool *sp__rt_device_pool(sp_rt_device *device);
 
 /* Frees the table of leases: tests and the controlled scheduler, when nobody has a handle. */
-void sp__stream_leases_free(void);
+void sp__stream_leases_deinit(void);
 
 #endif

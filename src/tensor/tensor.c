@@ -71,7 +71,7 @@ sp_tensor sp__tensor_publish(sp_rt_tensor *tensor, sp_storage storage, sp_device
     return (sp_tensor){sp__handle_publish(&tensors, &tensor->object)};
 }
 
-void sp__tensors_free(void)
+void sp__tensors_deinit(void)
 {
     sp__handle_table_reset(&tensors);
 }

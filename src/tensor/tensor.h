@@ -40,7 +40,7 @@ sp_storage_range sp__tensor_range(const sp_rt_tensor *tensor);
 sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, void **lowest);
 
 /* Frees the table of tensors: tests, when nobody has a handle. */
-void sp__tensors_free(void);
+void sp__tensors_deinit(void);
 
 /* SP_INVALID, with the reason, if elements share memory, so that none of them can be written. */
 sp_status sp__tensor_check_writable(const sp_rt_tensor *tensor);

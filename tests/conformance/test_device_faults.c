@@ -79,12 +79,12 @@ TEST(poison_follows_the_data_across_streams_until_it_is_overwritten)
 TEST(poison_of_an_earlier_life_of_the_memory_does_not_count)
 {
     sp_poison poison = {0};
-    const sp_fault fault = sp__fault_new(SP_FAILED);
+    const sp_fault fault = sp__fault_create(SP_FAILED);
     sp__poison_set(&poison, 4, fault);
     CHECK_EQ_U64(sp__poison_fault(&poison, 4), fault);
     CHECK_EQ_U64(sp__poison_fault(&poison, 5), SP_NO_FAULT);
     sp__poison_set(&poison, 6, fault);
-    sp__poison_set(&poison, 5, sp__fault_new(SP_FAILED)); /* comes late: the memory lives on */
+    sp__poison_set(&poison, 5, sp__fault_create(SP_FAILED)); /* comes late: the memory lives on */
     CHECK_EQ_U64(sp__poison_fault(&poison, 6), fault);
     sp__poison_clear(&poison, 6);
     CHECK_EQ_U64(sp__poison_fault(&poison, 6), SP_NO_FAULT);

@@ -283,7 +283,7 @@ TEST(a_lost_device_is_freed_after_its_loss_was_logged)
     sp_log_set_level(SP_LOG_ERROR);
     sp_log_set_callback(log_slowly, &log);
     (void)sp__fail(SP_DEVICE_LOST, "on request");
-    sp__device_lose(device, sp__fault_new(SP_DEVICE_LOST));
+    sp__device_lose(device, sp__fault_create(SP_DEVICE_LOST));
     while (sp_load_acquire(&log.has_begun) == 0) sp_thread_yield();
     device->vtable->close(device);
     CHECK_EQ_U64(sp_load_acquire(&log.has_ended), 1);

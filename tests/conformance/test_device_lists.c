@@ -126,7 +126,7 @@ TEST(a_failure_inside_a_list_poisons_the_slots_it_writes)
     CHECK_EQ_U64(sp__poison_fault(&poison, 1), SP_NO_FAULT);
 
     /* A list does not start on poisoned input. */
-    sp__poison_set(&poison, 1, sp__fault_new(SP_FAILED));
+    sp__poison_set(&poison, 1, sp__fault_create(SP_FAILED));
     const sp_binding input = bind_poison(&a, 0, 4, SP_READ, &poison);
     const sp_command consume = command_list(good, &input, 1);
     CHECK_STATUS(wait_point(submit(f.queues[0], &consume, 1)), SP_FAILED);
@@ -151,7 +151,7 @@ TEST(a_slot_that_a_list_overwrites_before_it_reads_it_may_be_poisoned)
     sp_binding slots[2] = {bind_poison(&words, 0, 8, SP_READ_WRITE, &cells[0]),
                            bind_poison(&copy, 0, 8, SP_WRITE, &cells[1])};
     const sp_command replay_it = command_list(list, slots, 2);
-    sp__poison_set(&cells[0], 1, sp__fault_new(SP_FAILED));
+    sp__poison_set(&cells[0], 1, sp__fault_create(SP_FAILED));
     CHECK_STATUS(wait_point(submit(f.queues[0], &replay_it, 1)), SP_FAILED);
     CHECK(sp__poison_fault(&cells[0], 1) != SP_NO_FAULT);
     CHECK(sp__poison_fault(&cells[1], 1) != SP_NO_FAULT);

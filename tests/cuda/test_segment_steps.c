@@ -74,7 +74,7 @@ static chain chain_open(sp_device device, const char *ops)
 {
     segment_set_ops("Tanh");
     chain c = {.device = rt_device(device), .graph = graph_of(ops)};
-    CHECK_OK(sp__upload(c.device, c.graph->weights, c.graph->weight_count, &c.weights));
+    CHECK_OK(sp__upload_init(c.device, c.graph->weights, c.graph->weight_count, &c.weights));
     CHECK_OK(sp__executable_create(plan_of(c.graph), c.device, c.weights.memories, &c.compiled));
     CHECK_OK(sp__executable_prepare(c.compiled));
     return c;
@@ -83,8 +83,8 @@ static chain chain_open(sp_device device, const char *ops)
 static void chain_close(chain *c)
 {
     sp__executable_destroy(c->compiled);
-    sp__upload_free(c->device, &c->weights);
-    sp__graph_free(c->graph);
+    sp__upload_deinit(c->device, &c->weights);
+    sp__graph_destroy(c->graph);
     segment_set_ops(NULL);
 }
 

@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (sp__plan_check(plan) != SP_OK) abort();
         if (is_small(plan)) run(plan);
     }
-    sp__plan_free(plan);
-    sp__graph_free(graph);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
     return 0;
 }

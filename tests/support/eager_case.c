@@ -176,7 +176,7 @@ void eager_case_close(eager_case *c)
     }
     data_free(c->given, CASE_OPERANDS);
     data_free(c->constants, CASE_OPERANDS);
-    if (c->file != NULL) sp__onnx_free(c->file);
+    if (c->file != NULL) sp__onnx_destroy(c->file);
     free(c->bytes);
 }
 

@@ -276,6 +276,6 @@ void check_load_without_memory(const writer *file)
         has_failed = sp_heap_has_failed();
         sp_heap_fail_after(UINT64_MAX);
         CHECK_STATUS(status, has_failed ? SP_OUT_OF_MEMORY : SP_OK);
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
     }
 }

@@ -64,7 +64,7 @@ static void end(world *w)
     SP_SCHED_ASSERT(stats.in_use_bytes == 0);
     sp__allocator_deinit(&w->device->allocator);
     sp__subject_bare_device_free(w->device);
-    sp__storages_free();
+    sp__storages_deinit();
     sp__subject_end();
 }
 

@@ -23,7 +23,7 @@ static void begin(world *w)
     memset(w, 0, sizeof *w);
     w->common = sp__subject_device(0);
     w->queue = sp__subject_queue(w->common, 0, false);
-    SP_SCHED_ASSERT(sp__future_new(&w->run) == SP_OK);
+    SP_SCHED_ASSERT(sp__future_create(&w->run) == SP_OK);
     w->future = sp__future_publish(w->run);
 }
 
@@ -33,7 +33,7 @@ static void end(world *w)
     SP_SCHED_ASSERT(sp_future_query(w->future) == SP_OK);
     SP_SCHED_ASSERT(sp_future_release(w->future) == SP_OK);
     sp__subject_device_free(w->common);
-    sp__futures_free();
+    sp__futures_deinit();
     sp__subject_end();
 }
 

@@ -175,7 +175,7 @@ static void begin(world *w, uint32_t worker_count)
                                                 .queue_bytes = (uint64_t)1 << 20,
                                                 .nap_ns = 1000000};
     if (worker_count > 0) SP_SCHED_ASSERT(sp__host_executor_start() == SP_OK);
-    SP_SCHED_ASSERT(sp__queue_throttles_create(common) == SP_OK);
+    SP_SCHED_ASSERT(sp__queue_throttles_init(common) == SP_OK);
     sp_mutex_init(&common->lock, SP_LOCK_QUEUE_DEVICE);
     SP_SCHED_ASSERT(sp__queue_workers_start(common) == SP_OK);
     w->device.driver = &driver;

@@ -127,7 +127,7 @@ static void end_queues(world *w)
     sp__queue_device_stop(w->device->dev);
     sp__host_executor_stop();
     sp__stream_pool_deinit(&w->device->pool);
-    sp__stream_leases_free();
+    sp__stream_leases_deinit();
     sp__subject_bare_device_free(w->device);
     sp__subject_end();
 }

@@ -48,7 +48,7 @@ static void end(world *w, uint32_t streams)
         SP_SCHED_ASSERT(sp_load_relaxed(&w->device->pool.streams[i].holders) == 0);
     }
     sp__stream_pool_deinit(&w->device->pool);
-    sp__stream_leases_free();
+    sp__stream_leases_deinit();
     sp__subject_bare_device_free(w->device);
     sp__subject_end();
 }

@@ -21,7 +21,7 @@ void sp__subject_run(const sp_thread_fn *fns, uint32_t count, void *arg)
 
 void sp__subject_end(void)
 {
-    sp__thread_records_free();
+    sp__thread_records_deinit();
 }
 
 /* ---- devices ---- */
@@ -75,7 +75,7 @@ sp_queue_device *sp__subject_device(uint32_t worker_count)
                                                 .can_help = true,
                                                 .queue_bytes = (uint64_t)1 << 20,
                                                 .nap_ns = 1000000};
-    SP_SCHED_ASSERT(sp__queue_throttles_create(device) == SP_OK);
+    SP_SCHED_ASSERT(sp__queue_throttles_init(device) == SP_OK);
     sp_mutex_init(&device->lock, SP_LOCK_QUEUE_DEVICE);
     SP_SCHED_ASSERT(sp__queue_workers_start(device) == SP_OK);
     return device;

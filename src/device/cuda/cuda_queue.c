@@ -27,7 +27,7 @@ sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char 
     if (SP_LIKELY(result == CUDA_SUCCESS)) return SP_OK;
     const sp_status status = sp__cuda_check(result, call, what);
     if (status == SP_DEVICE_LOST) {
-        sp__device_lose(&device->gpu.common.base, sp__fault_new(SP_DEVICE_LOST));
+        sp__device_lose(&device->gpu.common.base, sp__fault_create(SP_DEVICE_LOST));
     }
     return status;
 }

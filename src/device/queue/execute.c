@@ -98,7 +98,7 @@ static SP_NOINLINE sp_fault make_fault(sp_command_queue *queue, const sp_record 
     sp__fail_prefix(status, "%s%s%s on stream %u of %s: ", label != NULL ? label : "",
                     label != NULL ? ": " : "", name_of(record), queue->base.index,
                     queue->base.device->limits.name);
-    const sp_fault fault = sp__fault_new(status);
+    const sp_fault fault = sp__fault_create(status);
     if (status == SP_DEVICE_LOST) sp__device_lose(queue->base.device, fault);
     return fault;
 }

@@ -32,7 +32,7 @@ static void leave(host_call *call, sp_status status)
 {
     sp_cursor *cursor = &call->queue->cursor;
     /* Here, on the thread whose last error says what went wrong. */
-    cursor->host_fault = status == SP_OK ? SP_NO_FAULT : sp__fault_new(status);
+    cursor->host_fault = status == SP_OK ? SP_NO_FAULT : sp__fault_create(status);
     cursor->is_host_done = true;
     if (call->thread != NULL) call->thread->inside = NULL;
 }

@@ -304,8 +304,8 @@ void sp__queue_help(sp_queue *queue, uint64_t value);
 void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record);
 
 /* throttle.c: quirks that limit how many commands run at once */
-sp_status sp__queue_throttles_create(sp_queue_device *device);
-void sp__queue_throttles_destroy(sp_queue_device *device);
+sp_status sp__queue_throttles_init(sp_queue_device *device);
+void sp__queue_throttles_deinit(sp_queue_device *device);
 /* True: go on, and leave afterwards. False: the queue is parked and gone; it comes back, with
  * cursor.has_permit, when it may go on. */
 bool sp__queue_throttle_enter(sp_command_queue *queue, uint32_t quirk);

@@ -13,12 +13,12 @@ sp_status sp__queue_device_init(sp_queue_device *device, const sp_device_vtable 
     device->base.vtable = vtable;
     device->options = *options;
     SP_TRY(sp__host_executor_start());
-    SP_TRY(sp__queue_throttles_create(device));
+    SP_TRY(sp__queue_throttles_init(device));
     sp_mutex_init(&device->lock, SP_LOCK_QUEUE_DEVICE);
     const sp_status status = sp__queue_workers_start(device);
     if (status == SP_OK) return SP_OK;
     sp_mutex_deinit(&device->lock);
-    sp__queue_throttles_destroy(device);
+    sp__queue_throttles_deinit(device);
     return status;
 }
 
@@ -68,7 +68,7 @@ void sp__queue_device_deinit(sp_queue_device *device)
         sp_store_relaxed(&device->queues[i], NULL);
         if (queue != NULL) sp__command_queue_destroy(&queue->base);
     }
-    sp__queue_throttles_destroy(device);
+    sp__queue_throttles_deinit(device);
     sp_mutex_deinit(&device->lock);
     sp_free(device->workers);
 }

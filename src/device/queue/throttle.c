@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-sp_status sp__queue_throttles_create(sp_queue_device *device)
+sp_status sp__queue_throttles_init(sp_queue_device *device)
 {
     const uint32_t count = device->base.limits.quirk_count;
     if (count == 0) return SP_OK;
@@ -25,7 +25,7 @@ sp_status sp__queue_throttles_create(sp_queue_device *device)
     return SP_OK;
 }
 
-void sp__queue_throttles_destroy(sp_queue_device *device)
+void sp__queue_throttles_deinit(sp_queue_device *device)
 {
     for (uint32_t i = 0; i < device->base.limits.quirk_count && device->throttles != NULL; i++) {
         sp_mutex_deinit(&device->throttles[i].lock);

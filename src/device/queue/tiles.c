@@ -28,7 +28,7 @@ static void run_one(sp_tile_job *tiles, uint32_t number)
     if (SP_LIKELY(status == SP_OK)) return;
     uint32_t none = SP_NO_FAULT;
     /* Relaxed: the executor reads it after it has seen every joiner leave. */
-    sp_cas_relaxed(&tiles->failed, &none, sp__fault_new(status));
+    sp_cas_relaxed(&tiles->failed, &none, sp__fault_create(status));
 }
 
 /* Claims and runs tiles until none is left; how many. */

@@ -11,7 +11,7 @@
 static sp_fault make(sp_status status, uint32_t number)
 {
     sp__fail(status, "fault number %u", number);
-    return sp__fault_new(status);
+    return sp__fault_create(status);
 }
 
 TEST(no_fault_is_a_success_and_leaves_the_last_error)
@@ -65,7 +65,7 @@ TEST(the_newest_faults_keep_their_messages_and_older_ones_their_status)
 TEST(a_fault_of_a_thread_without_an_error_says_what_its_status_means)
 {
     sp__fail(SP_FAILED, "%s", "");
-    CHECK_STATUS(sp__fault_report(sp__fault_new(SP_TIMEOUT)), SP_TIMEOUT);
+    CHECK_STATUS(sp__fault_report(sp__fault_create(SP_TIMEOUT)), SP_TIMEOUT);
     CHECK_MESSAGE(sp_status_text(SP_TIMEOUT));
 }
 
@@ -76,7 +76,7 @@ static void make_and_report(void *arg, uint32_t index)
         char expected[64];
         snprintf(expected, sizeof expected, "thread %u round %llu", index, (unsigned long long)i);
         sp__fail(SP_FAILED, "%s", expected);
-        const sp_fault fault = sp__fault_new(SP_FAILED);
+        const sp_fault fault = sp__fault_create(SP_FAILED);
         sp__fail(SP_IO, "something else");
         REQUIRE_STATUS(sp__fault_report(fault), SP_FAILED);
         /* Its own message, or none: never somebody else's, never half of two. */

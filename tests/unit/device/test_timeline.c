@@ -241,7 +241,7 @@ TEST(each_waiter_is_either_fired_once_or_cancelled)
 static sp_fault fault_of(uint64_t value)
 {
     sp__fail(SP_FAILED, "value %llu", (unsigned long long)value);
-    return sp__fault_new(SP_FAILED);
+    return sp__fault_create(SP_FAILED);
 }
 
 static sp_fault fail_value(sp_timeline *timeline, uint64_t value, uint64_t thread)

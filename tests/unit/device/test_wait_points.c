@@ -42,7 +42,7 @@ static sp_point point_of(lines *l, int index, uint64_t value)
 static sp_fault fail_value(lines *l, int index, uint64_t value, const char *why)
 {
     sp__fail(SP_FAILED, "%s", why);
-    const sp_fault fault = sp__fault_new(SP_FAILED);
+    const sp_fault fault = sp__fault_create(SP_FAILED);
     sp__timeline_fail(&l->timelines[index], value, 1, fault);
     return fault;
 }
@@ -155,7 +155,7 @@ TEST(a_thread_without_memory_for_its_record_does_not_wait)
 {
     lines l;
     open_lines(&l);
-    sp__thread_records_free(); /* those of former threads would do */
+    sp__thread_records_deinit(); /* those of former threads would do */
     test_threads(1, wait_without_memory, &l);
     close_lines(&l);
 }

@@ -67,8 +67,8 @@ static world world_begin(void)
 static void world_end(world *w)
 {
     sp__packed_weights_deinit(&w->table);
-    sp__plan_free(w->plan);
-    sp__graph_free(w->graph);
+    sp__plan_destroy(w->plan);
+    sp__graph_destroy(w->graph);
     runtime_end();
 }
 
@@ -139,7 +139,7 @@ TEST(all_plans_of_a_model_share_the_copies)
     REQUIRE_OK(get(&w, other, CPU, NULL, second));
     CHECK_EQ_U64(table_bytes(&w), bytes);
     for (uint32_t i = 0; i < other->packing_count; i++) CHECK(first[i].host == second[i].host);
-    sp__plan_free(other);
+    sp__plan_destroy(other);
     world_end(&w);
 }
 
@@ -162,7 +162,7 @@ TEST(devices_and_instruction_sets_have_copies_of_their_own)
         CHECK(on_cpu[i].host != on_null[i].host && on_cpu[i].host != by_other[i].host);
         CHECK_EQ_MEM(on_cpu[i].host, on_null[i].host, (size_t)on_cpu[i].bytes);
     }
-    sp__plan_free(other);
+    sp__plan_destroy(other);
     world_end(&w);
 }
 

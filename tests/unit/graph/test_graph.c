@@ -41,7 +41,7 @@ static sp_status load_model(writer *graph, int64_t opset, const sp_graph **out)
     free(exact);
     writer_free(&model);
     if (out != NULL) *out = loaded;
-    else sp__graph_free(loaded);
+    else sp__graph_destroy(loaded);
     return status;
 }
 
@@ -80,7 +80,7 @@ TEST(ports_values_and_names_are_what_the_file_says)
     CHECK_EQ_STR(loaded->nodes[1].name, "y");
     CHECK_EQ_INT(sp__graph_port_find(loaded->inputs, 2, "free"), 1);
     CHECK(sp__graph_port_find(loaded->inputs, 2, "y") == SP_NO_VALUE);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 TEST(constants_fold_and_weights_that_nobody_reads_go)
@@ -100,7 +100,7 @@ TEST(constants_fold_and_weights_that_nobody_reads_go)
     /* Only the matrix is left. */
     CHECK_EQ_INT(loaded->weight_count, 1);
     CHECK_EQ_U64(loaded->weight_bytes, 4 * 3 * sizeof(float));
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 TEST(weights_stay_as_the_file_has_them_and_say_who_reads_them)
@@ -126,7 +126,7 @@ TEST(weights_stay_as_the_file_has_them_and_say_who_reads_them)
         CHECK(weight->is_only_packed == want[i]);
         CHECK_EQ_MEM(weight->data, w, (size_t)weight->bytes);
     }
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 TEST(initializers_that_are_inputs_are_defaults)
@@ -143,7 +143,7 @@ TEST(initializers_that_are_inputs_are_defaults)
     CHECK_EQ_INT(loaded->input_count, 1);
     CHECK_EQ_INT(loaded->default_count, 1);
     CHECK_EQ_STR(loaded->defaults[0].name, "b");
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 static writer one_node(const char *op, const char *inputs, const char *outputs)
@@ -268,7 +268,7 @@ TEST(nesting_is_bounded)
         const sp_status want = depth < SP_ONNX_MAX_DEPTH ? SP_OK : SP_EXHAUSTED;
         const sp_status status = sp__onnx_read(file.bytes, file.len, &model);
         CHECK_STATUS(status, want);
-        if (status == SP_OK) sp__onnx_free(model);
+        if (status == SP_OK) sp__onnx_destroy(model);
         writer_free(&file);
     }
 }
@@ -299,7 +299,7 @@ TEST(a_weight_without_elements_is_packed_in_no_time_however_wide_it_is)
     add_output(&graph, "y");
     const sp_graph *loaded;
     REQUIRE_OK(load_model(&graph, 14, &loaded));
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* ---- blazeface, cut and flipped ---- */
@@ -326,7 +326,7 @@ TEST(a_model_cut_at_any_length_is_refused)
         const sp_status status = sp__graph_load(is_exact ? exact : bytes, cut, &graph);
         loaded += status == SP_OK;
         if (status != SP_OK) CHECK(status == SP_CORRUPT && sp_last_error()[0] != '\0');
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
         free(exact);
     }
     CHECK_EQ_U64(loaded, 0);
@@ -349,8 +349,8 @@ static void try_flipped(const unsigned char *bytes, size_t len, uint64_t *loaded
     if (graph->input_count == 1 && sp__plan_compile(graph, &request, &plan) == SP_OK) {
         CHECK_OK(sp__plan_check(plan));
     }
-    sp__plan_free(plan);
-    sp__graph_free(graph);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
 }
 
 TEST(a_model_with_flipped_bytes_loads_or_is_refused)
@@ -415,8 +415,8 @@ TEST(every_failed_allocation_of_load_and_compile_is_reported)
         sp_heap_fail_after(UINT64_MAX);
         CHECK_STATUS(status, has_failed ? SP_OUT_OF_MEMORY : SP_OK);
         if (plan != NULL) CHECK_OK(sp__plan_check(plan));
-        sp__plan_free(plan);
-        sp__graph_free(loaded);
+        sp__plan_destroy(plan);
+        sp__graph_destroy(loaded);
         if (!has_failed) break;
         failed++;
     }
@@ -441,7 +441,7 @@ TEST(a_list_attribute_with_an_empty_packed_field_has_no_values)
     writer file = make_model(&graph, 13);
     const sp_graph *loaded = NULL;
     CHECK_OK(sp__graph_load(file.bytes, file.len, &loaded));
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
     writer_free(&file);
 }
 

@@ -36,7 +36,7 @@ TEST(folding_is_bounded)
     REQUIRE_OK(load_model(&graph, 14, &loaded));
     CHECK(!loaded->nodes[0].is_folded && !loaded->nodes[1].is_folded);
     CHECK(loaded->weight_bytes < 100);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
     writer chain = {0};
     add_longs(&chain, "shape", (int64_t[]){1 << 20}, 1);
     char from[8] = "c0", to[8];
@@ -49,7 +49,7 @@ TEST(folding_is_bounded)
     add_output(&chain, to);
     REQUIRE_OK(load_model(&chain, 14, &loaded));
     CHECK(!loaded->nodes[199].is_folded);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* A few bytes of file that would cost hours if they were folded. */
@@ -74,7 +74,7 @@ TEST(folding_is_bounded_by_its_work)
     CHECK_EQ_U64(loaded->node_count, 4);
     CHECK(loaded->nodes[0].is_folded);
     for (int i = 1; i < 4; i++) CHECK(!loaded->nodes[i].is_folded);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* What an output element costs is not its inputs and itself: a sum over all channels, an axis that
@@ -105,7 +105,7 @@ TEST(folding_is_bounded_by_work_that_no_tensor_shows)
     CHECK(loaded->nodes[0].is_folded && !loaded->nodes[1].is_folded);
     CHECK(loaded->nodes[2].is_folded && !loaded->nodes[3].is_folded);
     CHECK(loaded->nodes[4].is_folded);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* The window of an LRN is as wide as there are channels, if not less. */
@@ -121,7 +121,7 @@ TEST(a_small_sum_over_channels_folds_however_wide_its_window_is)
     add_output(&graph, "l");
     REQUIRE_OK(load_model(&graph, 13, &loaded));
     CHECK(loaded->nodes[1].is_folded);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 TEST(a_constant_under_a_window_of_too_many_taps_is_refused)
@@ -140,7 +140,7 @@ TEST(a_constant_under_a_window_of_too_many_taps_is_refused)
     CHECK_STATUS(load_model(&graph, 11, &loaded), SP_UNSUPPORTED);
     CHECK_MESSAGE("node 'y' (AveragePool)");
     CHECK_MESSAGE("a window of 3 x 2147483647 x 2147483647");
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 TEST_MAIN

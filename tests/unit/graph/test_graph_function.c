@@ -38,7 +38,7 @@ static void check_refused(writer functions, writer node, sp_status wanted, const
     writer graph = graph_of(node);
     CHECK_STATUS(load(&functions, &graph, &loaded), wanted);
     CHECK_MESSAGE(message);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* ---- running ---- */
@@ -56,7 +56,7 @@ static void run(const sp_graph *graph, float *y)
     CHECK_OK(data_run_plan(plan, &x, out));
     REQUIRE_EQ_U64(out[0].bytes, 6 * sizeof *y);
     memcpy(y, out[0].data, out[0].bytes);
-    sp__plan_free(plan);
+    sp__plan_destroy(plan);
     data_free(&x, 1);
     data_free(out, 1);
 }
@@ -70,7 +70,7 @@ static void check_run(writer functions, writer node, const float *wanted)
     CHECK_EQ_STR(loaded->outputs[0].name, "y");
     run(loaded, y);
     for (int i = 0; i < 6; i++) CHECK(data_is_same(y[i], wanted[i]));
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* ---- what calls do ---- */
@@ -106,7 +106,7 @@ TEST(nodes_are_named_after_their_call)
     CHECK_EQ_INT(loaded->node_count, 2);
     CHECK_EQ_STR(loaded->nodes[0].name, "outer/sum/sum");
     CHECK_EQ_STR(loaded->nodes[1].name, "outer/b/sum");
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* leak(a; alpha = 0.5) = LeakyRelu(a, alpha), which outer(a; slope) calls with its own. */
@@ -202,7 +202,7 @@ TEST(an_output_may_be_an_input_and_have_several_names)
     CHECK_EQ_STR(loaded->outputs[0].name, "y");
     CHECK_EQ_STR(loaded->outputs[1].name, "z");
     CHECK_EQ_INT(loaded->outputs[0].value, loaded->outputs[1].value);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 TEST(a_function_goes_before_an_op_of_its_name_and_has_opsets_of_its_own)
@@ -253,7 +253,7 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
     run(loaded, y);
     const float wanted[6] = {-6, -3, 0, 1, 2, 3};
     for (int i = 0; i < 6; i++) CHECK(data_is_same(y[i], wanted[i]));
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* Whose nodes are all calls, so whose file need not name ai.onnx; the functions do. */
@@ -275,7 +275,7 @@ TEST(a_model_of_calls_alone_names_no_version_of_onnx)
     CHECK_EQ_INT(loaded->opset, 0);
     run(loaded, y);
     for (int i = 0; i < 6; i++) CHECK(y[i] == (float)(2 * (i - 2)));
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* ---- what is refused ---- */
@@ -444,7 +444,7 @@ static sp_status load_big_tower(uint32_t height, big_form form)
     add_output(&graph, "y");
     const sp_graph *loaded = NULL;
     const sp_status status = load(&functions, &graph, &loaded);
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
     return status;
 }
 
@@ -479,7 +479,7 @@ TEST(a_small_file_cannot_ask_for_many_looks_at_attributes)
     add_output(&graph, "y");
     const sp_graph *loaded = NULL;
     CHECK_OK(load(&functions, &graph, &loaded)); /* a few hundred thousand are nothing */
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 
     functions = (writer){0};
     f = make_function("leak", "a", "b");
@@ -526,7 +526,7 @@ TEST(every_cut_and_every_flipped_byte_gives_an_error_or_a_graph)
         memcpy(cut, file.bytes, len);
         const sp_graph *loaded = NULL;
         (void)sp__graph_load(cut, len, &loaded);
-        sp__graph_free(loaded);
+        sp__graph_destroy(loaded);
         free(cut);
     }
     uint32_t loads = 0;
@@ -535,7 +535,7 @@ TEST(every_cut_and_every_flipped_byte_gives_an_error_or_a_graph)
             file.bytes[at] ^= (unsigned char)(1 << bit);
             const sp_graph *loaded = NULL;
             loads += sp__graph_load(file.bytes, file.len, &loaded) == SP_OK;
-            sp__graph_free(loaded);
+            sp__graph_destroy(loaded);
             file.bytes[at] ^= (unsigned char)(1 << bit);
         }
     }

@@ -134,7 +134,7 @@ static void run(const sp_graph *graph, int64_t images, sp_array *outputs)
     REQUIRE_OK(sp__plan_compile(graph, &request, &plan));
     CHECK_OK(sp__plan_check(plan));
     CHECK_OK(data_run_plan(plan, inputs, outputs));
-    sp__plan_free(plan);
+    sp__plan_destroy(plan);
     data_free(inputs, 1);
 }
 
@@ -147,12 +147,12 @@ static double difference(pair_form form)
     CHECK(!has_norm(graph));
     CHECK_EQ_STR(graph->values[graph->outputs[0].value].name, "y");
     run(graph, 3, joined);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
     form.reads_conv = true;
     graph = load(&form);
     CHECK(has_norm(graph));
     run(graph, 3, apart);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
     const uint32_t y = form.shares_weights;
     CHECK(data_is_close(&joined[y], &apart[y], 2e-5, 1e-5, &worst));
     data_free(joined, 3);
@@ -184,7 +184,7 @@ TEST(a_row_of_a_batch_has_the_bits_of_the_row_alone)
     CHECK_EQ_MEM(many[0].data, one[0].data, one[0].bytes);
     data_free(one, 1);
     data_free(many, 1);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
 }
 
 TEST(the_old_weights_go_and_no_others_come)
@@ -193,7 +193,7 @@ TEST(the_old_weights_go_and_no_others_come)
     const sp_graph *graph = load(&form);
     /* Packed weights and a bias for each channel. */
     CHECK_EQ_U64(graph->weight_count, 2);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
 }
 
 TEST(a_pair_stays_where_joining_would_change_more_than_roundings)
@@ -206,11 +206,11 @@ TEST(a_pair_stays_where_joining_would_change_more_than_roundings)
     for (size_t i = 0; i < SP_COUNT_OF(forms); i++) {
         const sp_graph *graph = load(&forms[i]);
         CHECK(has_norm(graph));
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
     }
     const sp_graph *graph = load(&(pair_form){.default_shift = true});
     CHECK(!has_norm(graph)); /* what a run may override is not the pair's */
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
 }
 
 TEST(each_allocation_that_fails_fails_the_load)

@@ -86,7 +86,7 @@ static void check_set(const model_case *which, const sp_graph *graph, uint32_t s
         REQUIRE(plan != NULL);
         CHECK_OK(sp__plan_check(plan));
         CHECK_OK(data_run_plan(plan, inputs, results[isa]));
-        sp__plan_free(plan);
+        sp__plan_destroy(plan);
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         sp_array want = {0};
@@ -115,7 +115,7 @@ TEST(real_models_match_their_references_with_equal_bits_on_every_isa)
         }
         test_note("%s: %u sets, largest difference %.3g", cases[i].name, cases[i].sets, worst);
         checked++;
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
     }
     if (checked == 0) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");
 }
@@ -144,10 +144,10 @@ TEST(row_i_of_a_batch_has_the_bits_of_the_row_alone)
         REQUIRE_OK(data_run_plan(plan, &input, &output));
         REQUIRE_EQ_MEM(output.data, alone, (size_t)batch * sizeof(alone[0]));
         sp__array_deinit(&output);
-        sp__plan_free(plan);
+        sp__plan_destroy(plan);
     }
     sp__array_deinit(&rows);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
 }
 
 /* Loading folds and packs, running computes: neither takes the caller's rounding. */
@@ -163,14 +163,14 @@ TEST(the_callers_floating_point_state_does_not_matter)
         const sp_graph_plan *plan = compile(again, &input, sp__cpu_isa_selected());
         CHECK_OK(data_run_plan(plan, &input, &outputs[i]));
         CHECK_EQ_INT(fegetround(), i == 0 ? FE_TONEAREST : FE_UPWARD);
-        sp__plan_free(plan);
-        sp__graph_free(again);
+        sp__plan_destroy(plan);
+        sp__graph_destroy(again);
     }
     fesetround(FE_TONEAREST);
     CHECK_EQ_MEM(outputs[1].data, outputs[0].data, (size_t)outputs[0].bytes);
     free_arrays(outputs, 2);
     sp__array_deinit(&input);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
 }
 
 TEST(single_core_speed_of_the_reference_run)
@@ -199,10 +199,10 @@ TEST(single_core_speed_of_the_reference_run)
                   plan->step_count, (unsigned long long)plan->arena_bytes / 1024,
                   (unsigned long long)graph->weight_bytes / 1024);
         free(arena);
-        sp__plan_free(plan);
+        sp__plan_destroy(plan);
         sp__array_deinit(&input);
         free_arrays(outputs, MAX_PORTS);
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
     }
 }
 

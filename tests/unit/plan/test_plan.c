@@ -62,8 +62,8 @@ TEST(values_are_written_in_place_and_into_the_output)
     CHECK_EQ_INT(plan->steps[3].bindings[1].where, SP_PLACE_OUTPUT);
     CHECK_EQ_STR(plan->steps[3].node_name, "y");
     CHECK_EQ_STR(plan->steps[3].op_name, "Relu");
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 TEST(a_value_that_is_still_needed_is_not_overwritten)
@@ -87,8 +87,8 @@ TEST(a_value_that_is_still_needed_is_not_overwritten)
     }
     sp__array_deinit(&x);
     sp__array_deinit(&y);
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* Outputs that are views, inputs, constants, each other. */
@@ -125,8 +125,8 @@ TEST(every_kind_of_output_gets_its_bytes)
     }
     CHECK_EQ_STR(sp__shape_print(&plan->outputs[3].shape).text, "[12]");
     sp__array_deinit(&x);
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 TEST(a_tensor_in_an_attribute_is_a_value)
@@ -151,8 +151,8 @@ TEST(a_tensor_in_an_attribute_is_a_value)
     }
     sp__array_deinit(&x);
     sp__array_deinit(&y);
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* Shape -> ConstantOfShape is known as soon as the shapes are. */
@@ -178,8 +178,8 @@ TEST(values_that_follow_from_shapes_are_folded_by_the_plan)
     CHECK_EQ_MEM(out[1].data, ((int64_t[]){3, 4}), 16);
     sp__array_deinit(&x);
     for (int i = 0; i < 2; i++) sp__array_deinit(&out[i]);
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* What exporters make of a shape: all of it is known when the plan is made. */
@@ -213,8 +213,8 @@ TEST(shape_arithmetic_through_elementwise_ops_is_folded_by_the_plan)
     const sp_shape want = {.rank = 2, .dims = {6, 3}};
     CHECK(sp__shape_equal(&plan->outputs[0].shape, &want));
     CHECK_EQ_INT(plan->step_count, 1); /* the copy to the output */
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* What the plan knows of a weight that the graph also packs: the plain form is what it folds with.
@@ -235,8 +235,8 @@ static void check_folded(writer *graph, const sp_array *want, uint32_t count)
     }
     data_free(out, count);
     sp__array_deinit(&x);
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 static writer graph_of_sizes(const char *sizes)
@@ -352,8 +352,8 @@ static void run_rounded(int rounding, sp_array *out)
     REQUIRE(plan != NULL);
     REQUIRE_OK(data_run_plan(plan, &x, out));
     sp__array_deinit(&x);
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 TEST(shapes_and_constants_do_not_depend_on_the_rounding_of_the_thread_that_compiles)
@@ -391,15 +391,15 @@ TEST(inputs_may_give_their_values_to_the_plan)
     CHECK(plan->is_partial && plan->is_subgraph);
     CHECK_EQ_U64(plan->stop_count, 1);
     CHECK_EQ_STR(loaded->nodes[plan->stops[0]].name, "y");
-    sp__plan_free(plan);
+    sp__plan_destroy(plan);
     const int64_t shape[2] = {6, -1};
     inputs[1].data = shape;
     REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
     CHECK(!plan->is_partial && !plan->is_subgraph);
     CHECK_OK(sp__plan_check(plan));
     CHECK_EQ_STR(sp__shape_print(&plan->outputs[0].shape).text, "[6,2]");
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* mnist_8's form: weights that are inputs too, reshaped before use, so folded and packed. */
@@ -445,9 +445,9 @@ TEST(overridden_defaults_undo_folding_and_packing)
     given.override_count = 2;
     const sp_graph_plan *none;
     CHECK_STATUS(sp__plan_compile(loaded, &given, &none), SP_INVALID);
-    sp__plan_free(first);
-    sp__plan_free(second);
-    sp__graph_free(loaded);
+    sp__plan_destroy(first);
+    sp__plan_destroy(second);
+    sp__graph_destroy(loaded);
 }
 
 TEST(requests_that_do_not_fit_name_the_input)
@@ -484,11 +484,11 @@ TEST(requests_that_do_not_fit_name_the_input)
     in[0] = in[1] = floats(2, 0, 4);
     CHECK_OK(sp__plan_compile(loaded, &both, &plan));
     CHECK_EQ_U64(plan->arena_bytes, 0);
-    sp__plan_free(plan);
+    sp__plan_destroy(plan);
     in[0] = in[1] = floats(2, INT64_C(1) << 36, 4);
     CHECK_OK(sp__plan_compile(loaded, &both, &plan)); /* only numbers so far */
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* A declared output type that the graph does not give. */
@@ -504,7 +504,7 @@ TEST(outputs_must_have_the_declared_type)
     const sp_graph_plan *plan;
     CHECK_STATUS(sp__plan_compile(loaded, &request, &plan), SP_MISMATCH);
     CHECK_MESSAGE("output 'y' is of type f32, the file declares i64");
-    sp__graph_free(loaded);
+    sp__graph_destroy(loaded);
 }
 
 /* Random graphs of ops that split, join, view and overwrite: bits equal a plan in which every value
@@ -563,10 +563,10 @@ static void check_random_graph(uint64_t seed, const sp_array *x)
         sp__array_deinit(&lean_out[i]);
         sp__array_deinit(&full_out[i]);
     }
-    sp__plan_free(lean_plan);
-    sp__plan_free(full_plan);
-    sp__graph_free(lean);
-    sp__graph_free(full);
+    sp__plan_destroy(lean_plan);
+    sp__plan_destroy(full_plan);
+    sp__graph_destroy(lean);
+    sp__graph_destroy(full);
 }
 
 TEST(sharing_memory_never_changes_a_result)

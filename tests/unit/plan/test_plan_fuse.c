@@ -140,9 +140,9 @@ static void check_graph(const char *const *nodes, const char *const *outputs, co
                      data_floats(&random, &inputs[1].shape)};
     check_same_outputs(fused, apart, x);
     for (int i = 0; i < 2; i++) sp__array_deinit(&x[i]);
-    sp__plan_free(fused);
-    sp__plan_free(apart);
-    sp__graph_free(graph);
+    sp__plan_destroy(fused);
+    sp__plan_destroy(apart);
+    sp__graph_destroy(graph);
 }
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -285,8 +285,8 @@ TEST(the_step_has_the_name_of_the_node_that_it_begins_with)
     CHECK_EQ_U64(plan->steps[0].kernel, SP_KERNEL_ID_gemm_f32);
     CHECK_EQ_INT(plan->steps[0].bindings[2].where, SP_PLACE_OUTPUT);
     CHECK_EQ_U64(plan->arena_bytes, 0); /* there is nothing between any more */
-    sp__plan_free(plan);
-    sp__graph_free(graph);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
 }
 
 /* A sum that may be written over its operand still is. */
@@ -301,8 +301,8 @@ TEST(a_fused_step_is_written_in_place_where_the_first_could_be)
     REQUIRE(plan != NULL);
     CHECK_EQ_INT(plan->step_count, 3);
     CHECK_EQ_U64(plan->arena_bytes, 128); /* 96, in steps of 64 */
-    sp__plan_free(plan);
-    sp__graph_free(graph);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(graph);
 }
 
 TEST(overridden_weights_are_multiplied_in_the_fused_step_too)
@@ -325,9 +325,9 @@ TEST(overridden_weights_are_multiplied_in_the_fused_step_too)
                       data_floats(&random, &override.input.shape)};
     check_same_outputs(fused, apart, in);
     for (int i = 0; i < 3; i++) sp__array_deinit(&in[i]);
-    sp__plan_free(fused);
-    sp__plan_free(apart);
-    sp__graph_free(graph);
+    sp__plan_destroy(fused);
+    sp__plan_destroy(apart);
+    sp__graph_destroy(graph);
 }
 
 TEST(each_failing_allocation_is_reported_and_leaks_nothing)
@@ -347,12 +347,12 @@ TEST(each_failing_allocation_is_reported_and_leaks_nothing)
         sp_heap_fail_after(UINT64_MAX);
         CHECK_STATUS(status, has_failed ? SP_OUT_OF_MEMORY : SP_OK);
         if (plan != NULL) CHECK_EQ_INT(plan->step_count, 2);
-        sp__plan_free(plan);
+        sp__plan_destroy(plan);
         if (!has_failed) break;
         failed++;
     }
     CHECK(failed > 3);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
 }
 
 /* ---- random graphs ---- */
@@ -401,9 +401,9 @@ TEST(fusing_never_changes_a_bit_of_a_random_graph)
         CHECK(fused->step_count <= apart->step_count);
         fewer += apart->step_count - fused->step_count;
         if (fused->output_count <= MAX_PORTS) check_same_outputs(fused, apart, &x);
-        sp__plan_free(fused);
-        sp__plan_free(apart);
-        sp__graph_free(loaded);
+        sp__plan_destroy(fused);
+        sp__plan_destroy(apart);
+        sp__graph_destroy(loaded);
         writer_free(&model);
     }
     CHECK(fewer > count);
@@ -460,8 +460,8 @@ static void check_model(const model_steps *which, const sp_graph *graph, const s
         CHECK_EQ_INT(fused->step_count, which->fused);
         CHECK(fused->arena_bytes <= apart->arena_bytes);
         check_same_outputs(fused, apart, inputs);
-        sp__plan_free(fused);
-        sp__plan_free(apart);
+        sp__plan_destroy(fused);
+        sp__plan_destroy(apart);
     }
 }
 
@@ -474,7 +474,7 @@ TEST(real_models_have_fewer_steps_and_the_same_bits)
         if (!load_model(models[i].name, &graph, inputs)) continue;
         check_model(&models[i], graph, inputs);
         for (int k = 0; k < MAX_PORTS; k++) sp__array_deinit(&inputs[k]);
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
         checked++;
     }
     if (checked == 0) SKIP("shared/data is not there (set STREAMPOOL_TEST_DATA)");

@@ -12,11 +12,11 @@ static uint64_t header(uint64_t place, uint32_t rank)
 static bool is_same_key(const sp_plan_request *a, const sp_plan_request *b)
 {
     static sp_plan_key keys[2];
-    CHECK_OK(sp__plan_key_make(&keys[0], a));
-    CHECK_OK(sp__plan_key_make(&keys[1], b));
+    CHECK_OK(sp__plan_key_init(&keys[0], a));
+    CHECK_OK(sp__plan_key_init(&keys[1], b));
     const bool is_same = sp__plan_key_is(&keys[0], keys[1].words, keys[1].count);
-    sp__plan_key_free(&keys[0]);
-    sp__plan_key_free(&keys[1]);
+    sp__plan_key_deinit(&keys[0]);
+    sp__plan_key_deinit(&keys[1]);
     return is_same;
 }
 

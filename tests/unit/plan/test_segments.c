@@ -131,7 +131,7 @@ static void check_chain(const char *places, const char *wanted)
         next += segments.list[g].step_count;
     }
     CHECK_EQ_U64(next, m.plan.step_count);
-    sp__segments_free(&segments);
+    sp__segments_deinit(&segments);
 }
 
 TEST(segments_take_turns_and_begin_and_end_on_the_device)
@@ -191,7 +191,7 @@ TEST(a_value_that_both_sides_read_is_copied_once)
     CHECK_EQ_U64(segments.list[0].copies[1].offset, 3 * UNIT);
     CHECK_EQ_U64(segments.list[0].copies[1].bytes, UNIT);
     CHECK_EQ_U64(segments.fallback_step_count, 2);
-    sp__segments_free(&segments);
+    sp__segments_deinit(&segments);
 }
 
 TEST(a_value_is_copied_out_behind_the_newest_segment_of_the_device_that_has_it)
@@ -222,7 +222,7 @@ TEST(a_value_is_copied_out_behind_the_newest_segment_of_the_device_that_has_it)
     CHECK_EQ_INT(segments.list[5].copies[0].where, SP_PLACE_ARENA);
     CHECK_EQ_INT(segments.list[6].copies[0].where, SP_PLACE_OUTPUT);
     CHECK_EQ_U64(segments.fallback_step_count, 0);
-    sp__segments_free(&segments);
+    sp__segments_deinit(&segments);
 }
 
 /* The first two steps read input 1, then 0; the last one, on another device, output 1, then 0. */
@@ -252,7 +252,7 @@ TEST(copies_of_one_segment_are_in_the_order_of_the_steps_that_need_them)
     }
     CHECK_EQ_U64(segments.list[2].copies_in, 2);
     CHECK(segments.list[2].copies == e->copies + 4);
-    sp__segments_free(&segments);
+    sp__segments_deinit(&segments);
 }
 
 TEST(an_output_that_is_read_again_is_copied_where_it_is_read)
@@ -274,7 +274,7 @@ TEST(an_output_that_is_read_again_is_copied_where_it_is_read)
     CHECK_EQ_INT(segments.list[2].copies[0].where, SP_PLACE_OUTPUT);
     CHECK_EQ_U64(segments.list[2].copies[0].index, 0);
     CHECK_EQ_U64(segments.list[2].copies[1].index, 1);
-    sp__segments_free(&segments);
+    sp__segments_deinit(&segments);
 }
 
 TEST(a_device_past_the_last_one_is_refused)
@@ -286,7 +286,7 @@ TEST(a_device_past_the_last_one_is_refused)
     devices[1] = SP_SEGMENT_DEVICES - 1;
     REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
     CHECK_EQ_U64(segments.list[1].device, SP_SEGMENT_DEVICES - 1);
-    sp__segments_free(&segments);
+    sp__segments_deinit(&segments);
     devices[1] = SP_SEGMENT_DEVICES;
     CHECK_STATUS(sp__segments_partition(&m.plan, devices, &segments), SP_INTERNAL);
     CHECK(segments.list == NULL && segments.copies == NULL);
@@ -509,7 +509,7 @@ static void check_random(uint32_t device_count)
         }
         if (segments.count > 1) partitioned++;
         copies += segments.copy_count;
-        sp__segments_free(&segments);
+        sp__segments_deinit(&segments);
     }
     CHECK(partitioned > rounds / 4);
     test_note("%llu plans of several segments, %llu copies", (unsigned long long)partitioned,
@@ -546,7 +546,7 @@ TEST(every_allocation_of_a_partition_may_fail)
         sp_heap_fail_after(UINT64_MAX);
         if (status != SP_OK) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         if (status != SP_OK) CHECK(segments.list == NULL && segments.copies == NULL);
-        sp__segments_free(&segments);
+        sp__segments_deinit(&segments);
     }
     CHECK(skip > 4);
 }
@@ -587,7 +587,7 @@ TEST(a_step_is_on_the_cpu_if_the_device_lacks_its_kernel_or_the_list_has_its_op)
     CHECK_EQ_STR(name, "B");
     CHECK_EQ_U64(count, 2);
     CHECK(!sp__segments_fallback_op(&segments, &m.plan, 2, &name, &count));
-    sp__segments_free(&segments);
+    sp__segments_deinit(&segments);
 }
 
 TEST_MAIN

@@ -65,8 +65,8 @@ TEST(a_chain_over_shapes_is_folded_when_the_plan_is_made)
     CHECK_EQ_U64(y.bytes, sizeof(want));
     CHECK_EQ_MEM(y.data, want, sizeof(want));
     sp__array_deinit(&y);
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* Everything that a Reshape's shape is computed from decides; what is only reshaped does not. */
@@ -92,8 +92,8 @@ TEST(inputs_behind_a_shape_determining_one_are_too)
     const sp_graph_plan *plan;
     REQUIRE_OK(sp__plan_compile(loaded, &request, &plan));
     CHECK_EQ_STR(sp__shape_print(&plan->outputs[0].shape).text, "[2,3]");
-    sp__plan_free(plan);
-    sp__graph_free(loaded);
+    sp__plan_destroy(plan);
+    sp__graph_destroy(loaded);
 }
 
 /* One node over inputs x (data), i (integers) and f (floats). `marked` are those whose values
@@ -149,9 +149,9 @@ TEST(every_op_that_must_know_values_has_them_marked)
             CHECK(plan->is_partial);
             CHECK_EQ_U64(plan->stop_count, 1);
             CHECK_EQ_U64(plan->step_count + plan->output_count, 0);
-            sp__plan_free(plan);
+            sp__plan_destroy(plan);
         }
-        sp__graph_free(graph);
+        sp__graph_destroy(graph);
     }
 }
 

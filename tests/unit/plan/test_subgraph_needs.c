@@ -60,7 +60,7 @@ static void check_needs(const bool *condition, sp_dtype dtype, bool needs_abs, b
     CHECK_EQ_INT(needs_op(&needs, graph, "Exp"), needs_exp);
     CHECK(needs.wanted[graph->inputs[1].value]);
     sp__subgraph_needs_deinit(&needs);
-    sp__graph_free(graph);
+    sp__graph_destroy(graph);
 }
 
 TEST(what_a_known_condition_leaves_out_is_not_needed)
