@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 #include "base/text.h"
-#include "tensor/move.h"
+#include "tensor/strided_copy.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files of this machine say '<'");
 
@@ -220,7 +220,7 @@ static sp_status copy_elements(const npy_head *head, const char *from, sp_array 
     sp_shape reversed = {.rank = rank};
     int64_t axes[SP_MAX_RANK];
     sp_layout file, array;
-    sp_move move;
+    sp_strided_copy move;
     for (uint32_t i = 0; i < rank; i++) {
         axes[i] = head->is_fortran ? rank - 1 - i : i;
         reversed.dims[i] = head->shape.dims[axes[i]];
@@ -228,8 +228,8 @@ static sp_status copy_elements(const npy_head *head, const char *from, sp_array 
     SP_TRY(sp__layout_init_contiguous(&file, head->dtype, &reversed));
     SP_TRY(sp__layout_permute(&file, axes, rank, &file));
     SP_TRY(sp__layout_init_contiguous(&array, head->dtype, &head->shape));
-    sp__move_plan(&array, &file, &move);
-    sp__move_on_host(&move, to->data, from);
+    sp__strided_copy_plan(&array, &file, &move);
+    sp__strided_copy_on_host(&move, to->data, from);
     if (head->is_swapped) swap_bytes(to->data, to->bytes, sp_dtype_bytes(head->dtype));
     if (head->dtype != SP_BOOL) return SP_OK;
     unsigned char *bools = to->data; /* one that is neither 0 nor 1 must not reach code */

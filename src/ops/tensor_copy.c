@@ -13,7 +13,7 @@
 #include "runtime/checker.h"
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
-#include "tensor/move.h"
+#include "tensor/strided_copy.h"
 
 static sp_use use_of(const sp_rt_tensor *tensor, sp_access access)
 {
@@ -35,30 +35,30 @@ static sp_status submit_plain(const sp_stream_ref *stream, const sp_rt_tensor *t
     return sp__submit_command(stream, &command, uses, 2, call_site, &point);
 }
 
-static void fill_constants(const sp_move *move, sp_copy_constants *out)
+static void fill_constants(const sp_strided_copy *copy, sp_copy_constants *out)
 {
-    *out = (sp_copy_constants){.rank = move->rank,
-                               .element_bytes = move->element_bytes,
-                               .count = move->count,
+    *out = (sp_copy_constants){.rank = copy->rank,
+                               .element_bytes = copy->element_bytes,
+                               .count = copy->count,
                                .tile_count = SP_TILE_ELEMENTS,
-                               .x_first = move->from_first,
-                               .y_first = move->to_first};
-    memcpy(out->dims, move->dims, sizeof out->dims);
-    memcpy(out->x, move->from, sizeof out->x);
-    memcpy(out->y, move->to, sizeof out->y);
+                               .x_first = copy->from_first,
+                               .y_first = copy->to_first};
+    memcpy(out->dims, copy->dims, sizeof out->dims);
+    memcpy(out->x, copy->from, sizeof out->x);
+    memcpy(out->y, copy->to, sizeof out->y);
 }
 
 static sp_status submit_strided(const sp_stream_ref *stream, const sp_rt_tensor *to,
-                                const sp_rt_tensor *from, const sp_move *move,
+                                const sp_rt_tensor *from, const sp_strided_copy *copy,
                                 const void *call_site)
 {
     const sp_kernel *kernels = sp__device_kernels(stream->queue->device);
     if (kernels == NULL) kernels = sp__cpu_kernels(sp__cpu_isa_selected());
     _Alignas(16) sp_copy_constants constants;
-    fill_constants(move, &constants);
+    fill_constants(copy, &constants);
     const sp_use uses[2] = {use_of(from, SP_READ), use_of(to, SP_WRITE)};
     /* 2^40 bytes are at most 2^24 tiles. */
-    const uint64_t tiles = sp__lower_tiles((uint64_t)move->count, SP_TILE_ELEMENTS);
+    const uint64_t tiles = sp__lower_tiles((uint64_t)copy->count, SP_TILE_ELEMENTS);
     sp_command command = {.type = SP_COMMAND_DISPATCH,
                           .kernel = &kernels[SP_KERNEL_ID_copy_strided],
                           .grid = {(uint32_t)tiles, 1, 1},
@@ -73,12 +73,12 @@ static sp_status submit_copy(const sp_rt_tensor *to, const sp_rt_tensor *from,
 {
     sp_rt_device *device;
     sp_stream_ref stream;
-    sp_move move;
+    sp_strided_copy copy;
     SP_TRY(sp__rt_device_find_working(to->device, &device));
     SP_TRY(sp__current_stream(device, &stream));
-    sp__move_plan(&to->layout, &from->layout, &move);
-    return sp__move_is_plain(&move) ? submit_plain(&stream, to, from, call_site)
-                                    : submit_strided(&stream, to, from, &move, call_site);
+    sp__strided_copy_plan(&to->layout, &from->layout, &copy);
+    return sp__strided_copy_is_plain(&copy) ? submit_plain(&stream, to, from, call_site)
+                                            : submit_strided(&stream, to, from, &copy, call_site);
 }
 
 /* ---- copy ---- */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "tensor/move.h"
+#include "tensor/strided_copy.h"
 
 sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, void **lowest)
 {
@@ -34,12 +34,12 @@ static sp_status read_held(const sp_rt_tensor *tensor, void *data, uint64_t byte
     SP_TRY(check_host(tensor, data, bytes));
     if (bytes == 0) return SP_OK;
     sp_layout host;
-    sp_move move;
+    sp_strided_copy copy;
     void *lowest;
     SP_TRY(sp__layout_init_contiguous(&host, tensor->layout.dtype, &tensor->layout.shape));
-    sp__move_plan(&host, &tensor->layout, &move);
+    sp__strided_copy_plan(&host, &tensor->layout, &copy);
     SP_TRY(sp__tensor_host_begin(tensor, SP_READ, &lowest));
-    sp__move_on_host(&move, data, lowest);
+    sp__strided_copy_on_host(&copy, data, lowest);
     return sp_storage_host_end(tensor->storage, SP_READ);
 }
 
@@ -49,14 +49,14 @@ static sp_status write_held(const sp_rt_tensor *tensor, const void *data, uint64
     SP_TRY(sp__tensor_check_writable(tensor));
     if (bytes == 0) return SP_OK;
     sp_layout host;
-    sp_move move;
+    sp_strided_copy copy;
     void *lowest;
     SP_TRY(sp__layout_init_contiguous(&host, tensor->layout.dtype, &tensor->layout.shape));
-    sp__move_plan(&tensor->layout, &host, &move);
+    sp__strided_copy_plan(&tensor->layout, &host, &copy);
     /* As no two elements share a byte, so many bytes are all of them. */
     const sp_access access = bytes == tensor->storage_bytes ? SP_WRITE : SP_READ_WRITE;
     SP_TRY(sp__tensor_host_begin(tensor, access, &lowest));
-    sp__move_on_host(&move, lowest, data);
+    sp__strided_copy_on_host(&copy, lowest, data);
     return sp_storage_host_end(tensor->storage, access);
 }
 

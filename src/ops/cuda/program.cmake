@@ -9,7 +9,7 @@ set(parts
     cuda/arch/tiles.h
     cuda/arch/math.cuh
     cuda/elementwise/elementwise.cu
-    cuda/layout/move.cu
+    cuda/layout/copy.cu
     cuda/conv/window.cu
     cuda/gemm/product.cuh
     cuda/gemm/gemm.cu

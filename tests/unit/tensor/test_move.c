@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves between any two layouts, against copying element by element. */
-#include "tensor/move.h"
+#include "tensor/strided_copy.h"
 
 #include <string.h>
 
@@ -77,12 +77,12 @@ TEST(a_move_puts_each_element_to_its_place_and_touches_nothing_else)
         }
         sp_layout_reach ra, rb;
         REQUIRE(sp__layout_reach(&a, &ra) && sp__layout_reach(&b, &rb));
-        sp_move move;
-        sp__move_plan(&b, &a, &move);
-        sp__move_on_host(&move, to + b.offset - rb.below, from + a.offset - ra.below);
+        sp_strided_copy move;
+        sp__strided_copy_plan(&b, &a, &move);
+        sp__strided_copy_on_host(&move, to + b.offset - rb.below, from + a.offset - ra.below);
         REQUIRE_EQ_MEM(to, want, sizeof to);
         moves++;
-        plain += sp__move_is_plain(&move);
+        plain += sp__strided_copy_is_plain(&move);
     }
     CHECK(moves > 0 && plain > 0 && plain < moves);
 }
@@ -92,16 +92,16 @@ TEST(dimensions_that_both_sides_walk_alike_become_one)
     const sp_shape shape = {.rank = 3, .dims = {4, 5, 6}};
     const int64_t axes[] = {2, 0, 1};
     sp_layout a, b;
-    sp_move move;
+    sp_strided_copy move;
     CHECK_OK(sp__layout_init_contiguous(&a, SP_F32, &shape));
     CHECK_OK(sp__layout_permute(&a, axes, 3, &b));
-    sp__move_plan(&b, &b, &move); /* both transposed: the bytes are in order */
-    CHECK(sp__move_is_plain(&move));
+    sp__strided_copy_plan(&b, &b, &move); /* both transposed: the bytes are in order */
+    CHECK(sp__strided_copy_is_plain(&move));
     sp_layout packed;
     CHECK_OK(sp__layout_init_contiguous(&packed, SP_F32, &b.shape));
-    sp__move_plan(&packed, &b, &move);
+    sp__strided_copy_plan(&packed, &b, &move);
     CHECK_EQ_U64(move.rank, 2);
-    CHECK(!sp__move_is_plain(&move));
+    CHECK(!sp__strided_copy_is_plain(&move));
 }
 
 TEST_MAIN

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planning of moves, and moving on the host, where nothing is assumed about alignment. */
-#include "tensor/move.h"
+#include "tensor/strided_copy.h"
 
 #include <string.h>
 
 #include "tensor/collapse.h"
 
 /* Walks dimension i from its other end. */
-static void reverse(sp_move *move, uint32_t i)
+static void reverse(sp_strided_copy *copy, uint32_t i)
 {
-    const int64_t far = move->dims[i] - 1;
-    move->from_first += move->from[i] * far;
-    move->to_first += move->to[i] * far;
-    move->from[i] = -move->from[i];
-    move->to[i] = -move->to[i];
+    const int64_t far = copy->dims[i] - 1;
+    copy->from_first += copy->from[i] * far;
+    copy->to_first += copy->to[i] * far;
+    copy->from[i] = -copy->from[i];
+    copy->to[i] = -copy->to[i];
 }
 
 static void swap(int64_t *a, int64_t *b)
@@ -24,13 +24,13 @@ static void swap(int64_t *a, int64_t *b)
 }
 
 /* Largest steps of the destination outermost; equal ones stay as they are. */
-static void sort(sp_move *move)
+static void sort(sp_strided_copy *copy)
 {
-    for (uint32_t i = 1; i < move->rank; i++) {
-        for (uint32_t k = i; k > 0 && move->to[k - 1] < move->to[k]; k--) {
-            swap(&move->dims[k - 1], &move->dims[k]);
-            swap(&move->from[k - 1], &move->from[k]);
-            swap(&move->to[k - 1], &move->to[k]);
+    for (uint32_t i = 1; i < copy->rank; i++) {
+        for (uint32_t k = i; k > 0 && copy->to[k - 1] < copy->to[k]; k--) {
+            swap(&copy->dims[k - 1], &copy->dims[k]);
+            swap(&copy->from[k - 1], &copy->from[k]);
+            swap(&copy->to[k - 1], &copy->to[k]);
         }
     }
 }
@@ -42,13 +42,13 @@ static int64_t below(const sp_layout *layout)
     return (int64_t)(reach.below / sp_dtype_bytes(layout->dtype));
 }
 
-void sp__move_plan(const sp_layout *to, const sp_layout *from, sp_move *out)
+void sp__strided_copy_plan(const sp_layout *to, const sp_layout *from, sp_strided_copy *out)
 {
-    *out = (sp_move){.rank = to->shape.rank,
-                     .element_bytes = (uint32_t)sp_dtype_bytes(to->dtype),
-                     .count = (int64_t)sp__shape_count(&to->shape),
-                     .from_first = below(from),
-                     .to_first = below(to)};
+    *out = (sp_strided_copy){.rank = to->shape.rank,
+                             .element_bytes = (uint32_t)sp_dtype_bytes(to->dtype),
+                             .count = (int64_t)sp__shape_count(&to->shape),
+                             .from_first = below(from),
+                             .to_first = below(to)};
     if (out->count == 0) {
         out->rank = 1;
         return;
@@ -63,10 +63,10 @@ void sp__move_plan(const sp_layout *to, const sp_layout *from, sp_move *out)
     out->rank = sp__collapse(out->rank, out->dims, out->from, out->to);
 }
 
-bool sp__move_is_plain(const sp_move *move)
+bool sp__strided_copy_is_plain(const sp_strided_copy *copy)
 {
-    if (move->count <= 1) return true;
-    return move->rank == 1 && move->from[0] == 1 && move->to[0] == 1;
+    if (copy->count <= 1) return true;
+    return copy->rank == 1 && copy->from[0] == 1 && copy->to[0] == 1;
 }
 
 /* A row of elements of `bytes`, a constant where this is called, so each copy is one instruction.
@@ -79,11 +79,11 @@ static inline void move_row(size_t bytes, char *to, int64_t to_step, const char 
     }
 }
 
-static void move_any_row(const sp_move *move, char *to, const char *from)
+static void move_any_row(const sp_strided_copy *copy, char *to, const char *from)
 {
-    const uint32_t last = move->rank - 1;
-    const int64_t bytes = move->element_bytes, n = move->dims[last];
-    const int64_t to_step = move->to[last] * bytes, from_step = move->from[last] * bytes;
+    const uint32_t last = copy->rank - 1;
+    const int64_t bytes = copy->element_bytes, n = copy->dims[last];
+    const int64_t to_step = copy->to[last] * bytes, from_step = copy->from[last] * bytes;
     if (to_step == bytes && from_step == bytes) {
         memcpy(to, from, (size_t)(n * bytes));
         return;
@@ -104,22 +104,22 @@ static void move_any_row(const sp_move *move, char *to, const char *from)
     }
 }
 
-void sp__move_on_host(const sp_move *move, void *to, const void *from)
+void sp__strided_copy_on_host(const sp_strided_copy *copy, void *to, const void *from)
 {
-    if (move->count == 0) return;
-    const int64_t bytes = move->element_bytes;
+    if (copy->count == 0) return;
+    const int64_t bytes = copy->element_bytes;
     int64_t at[SP_MAX_RANK] = {0};
-    int64_t from_at = move->from_first, to_at = move->to_first;
+    int64_t from_at = copy->from_first, to_at = copy->to_first;
     for (;;) {
-        move_any_row(move, (char *)to + to_at * bytes, (const char *)from + from_at * bytes);
-        uint32_t i = move->rank - 1;
+        move_any_row(copy, (char *)to + to_at * bytes, (const char *)from + from_at * bytes);
+        uint32_t i = copy->rank - 1;
         for (;;) { /* to the next row: the innermost outer dimension that is not at its end */
             if (i-- == 0) return;
-            from_at += move->from[i];
-            to_at += move->to[i];
-            if (++at[i] < move->dims[i]) break;
-            from_at -= move->from[i] * at[i];
-            to_at -= move->to[i] * at[i];
+            from_at += copy->from[i];
+            to_at += copy->to[i];
+            if (++at[i] < copy->dims[i]) break;
+            from_at -= copy->from[i] * at[i];
+            to_at -= copy->to[i] * at[i];
             at[i] = 0;
         }
     }
