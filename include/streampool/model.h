@@ -40,6 +40,12 @@ typedef struct sp_model_options {
     /* Most times that one run may go through bodies of Loop and Scan, all of them together; zero:
      * as STREAMPOOL_LOOP_TRIPS says, 2^30 by default. */
     uint64_t max_loop_trips;
+    /* Most bytes that one run may keep between its plans, where it goes through several; zero: the
+     * value of STREAMPOOL_PARTIAL_MEMORY, 4 GiB by default. */
+    uint64_t max_partial_bytes;
+    /* ONNX ops, as in "Conv,Tanh", whose steps run on cpu though the model's device is another one;
+     * "" is none, NULL the value of STREAMPOOL_CPU_OPS. Copied by the load. */
+    const char *cpu_ops;
 } sp_model_options;
 
 /* Loads an ONNX file. The data of initializers may stand in other files of its folder, or below it;
@@ -101,8 +107,8 @@ typedef struct sp_model_info {
 /* Counts and figures of the model; those that change are read one by one. */
 SP_API sp_status sp_model_get_info(sp_model model, sp_model_info *out);
 
-/* An op type whose steps run on cpu, with copies to there and back, though the model's device is
- * another one: that has no kernel for it, or STREAMPOOL_CPU_OPS names it. */
+/* An op type whose steps run on cpu, with copies in both directions, though the model's device is
+ * another one: that has no kernel for it, or cpu_ops of sp_model_options names it. */
 typedef struct sp_model_cpu_op {
     char name[64]; /* ONNX's, or several with a + between them that run as one step */
     uint32_t step_count;

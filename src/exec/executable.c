@@ -44,10 +44,10 @@ static sp_status fallback_init(sp_executable *executable)
     return constants_upload(executable, target);
 }
 
-static sp_status plan_partition(sp_executable *executable)
+static sp_status plan_partition(sp_executable *executable, const char *cpu_ops)
 {
-    SP_TRY(
-        sp__partition(executable->plan, sp__executable_device(executable), &executable->segments));
+    SP_TRY(sp__partition(executable->plan, sp__executable_device(executable), cpu_ops,
+                         &executable->segments));
     const uint32_t count = executable->segments.fallback_step_count;
     if (count == 0) return SP_OK;
     const sp_status status = fallback_init(executable);
@@ -57,7 +57,7 @@ static sp_status plan_partition(sp_executable *executable)
 }
 
 sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
-                                const sp_memory *weights, sp_executable **out)
+                                const sp_memory *weights, const char *cpu_ops, sp_executable **out)
 {
     sp_executable *executable = sp_calloc(1, sizeof *executable);
     if (executable == NULL) {
@@ -74,7 +74,7 @@ sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
     sp_status status = labels_create(executable);
     if (status == SP_OK)
         status = constants_upload(executable, &executable->targets[SP_SEGMENT_MODEL]);
-    if (status == SP_OK) status = plan_partition(executable);
+    if (status == SP_OK) status = plan_partition(executable, cpu_ops);
     if (status != SP_OK) {
         sp__executable_destroy(executable);
         return status;

@@ -29,9 +29,10 @@ typedef struct sp_executable {
     sp_atomic_u32 context_count; /* as `alive`; relaxed, for information */
 } sp_executable;
 
-/* Takes over the plan, also on an error. Errors: SP_OUT_OF_MEMORY, SP_CLOSED. */
+/* Takes over the plan, also on an error. The steps of `cpu_ops` (op_list.h) run on the fallback.
+ * Errors: SP_OUT_OF_MEMORY, SP_CLOSED. */
 sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
-                                const sp_memory *weights, sp_executable **out);
+                                const sp_memory *weights, const char *cpu_ops, sp_executable **out);
 /* No context is in use. */
 void sp__executable_destroy(sp_executable *executable);
 

@@ -27,36 +27,47 @@ static void model_destroy(sp_object *object)
     sp__packed_weights_deinit(&model->packed);
     sp__upload_deinit(model->device, &model->weights);
     sp__graph_destroy(model->graph);
+    sp_free(model->cpu_ops);
     sp__handle_recycle(&models, object);
-}
-
-static sp_status check_ports(const sp_graph *graph)
-{
-    if (graph->input_count <= SP_MODEL_MAX_PORTS && graph->output_count <= SP_MODEL_MAX_PORTS) {
-        return SP_OK;
-    }
-    return sp__fail(SP_UNSUPPORTED, "the model has %u inputs and %u outputs; at most %d of each",
-                    graph->input_count, graph->output_count, SP_MODEL_MAX_PORTS);
 }
 
 static sp_run_limits limits_of(const sp_model_options *options)
 {
-    const sp_option_row *trips = sp_option_describe(SP_OPTION_LOOP_TRIPS);
-    const bool has_trips = options->max_loop_trips != 0;
-    return (sp_run_limits){.bytes = options->max_run_bytes,
-                           .trips = has_trips ? options->max_loop_trips
-                                              : (uint64_t)sp_option_int(SP_OPTION_LOOP_TRIPS),
-                           .trips_name = has_trips ? "max_loop_trips" : trips->variable};
+    sp_run_limits limits = {.bytes = options->max_run_bytes,
+                            .trips = options->max_loop_trips,
+                            .partial_bytes = options->max_partial_bytes,
+                            .trips_name = "max_loop_trips",
+                            .partial_name = "max_partial_bytes"};
+    if (limits.trips == 0) {
+        limits.trips = (uint64_t)sp_option_int(SP_OPTION_LOOP_TRIPS);
+        limits.trips_name = sp_option_describe(SP_OPTION_LOOP_TRIPS)->variable;
+    }
+    if (limits.partial_bytes == 0) {
+        limits.partial_bytes = sp_option_bytes(SP_OPTION_PARTIAL_MEMORY);
+        limits.partial_name = sp_option_describe(SP_OPTION_PARTIAL_MEMORY)->variable;
+    }
+    return limits;
+}
+
+static sp_status plans_init(sp_rt_model *model, const sp_model_options *options)
+{
+    const bool has_ops = options->cpu_ops != NULL;
+    if (has_ops) {
+        model->cpu_ops = sp_strdup(options->cpu_ops);
+        if (model->cpu_ops == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a model");
+    }
+    model->plans.cpu_ops = has_ops ? model->cpu_ops : sp_option_text(SP_OPTION_CPU_OPS);
+    const uint32_t max_plans =
+        options->max_plans != 0 ? options->max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
+    return sp__plan_cache_init(&model->plans, model->graph, model->device, model->weights.memories,
+                               max_plans);
 }
 
 sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
                            const sp_model_options *options, sp_model *out)
 {
-    const uint32_t max_plans =
-        options->max_plans != 0 ? options->max_plans : (uint32_t)sp_option_int(SP_OPTION_PLANS);
     sp_object *object;
-    sp_status status = check_ports(graph);
-    if (status == SP_OK) status = sp__handle_acquire(&models, &object);
+    sp_status status = sp__handle_acquire(&models, &object);
     if (status != SP_OK) {
         sp__graph_destroy(graph);
         return status;
@@ -67,12 +78,10 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
     model->limits = limits_of(options);
     model->plans = (sp_plan_cache){.max_run_bytes = model->limits.bytes, .packed = &model->packed};
     model->packed = (sp_packed_weights){0};
+    model->cpu_ops = NULL;
     status = sp__upload_init(device, graph->weights, graph->weight_count, &model->weights);
     if (status == SP_OK) status = sp__packed_weights_init(&model->packed, graph);
-    if (status == SP_OK) {
-        status =
-            sp__plan_cache_init(&model->plans, graph, device, model->weights.memories, max_plans);
-    }
+    if (status == SP_OK) status = plans_init(model, options);
     if (status != SP_OK) {
         model_destroy(object);
         return status;

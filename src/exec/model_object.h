@@ -18,6 +18,7 @@ typedef struct sp_rt_model {
     sp_packed_weights packed;
     sp_plan_cache plans;
     sp_run_limits limits;
+    char *cpu_ops; /* the model's own list, or NULL: see plans.cpu_ops */
     /* Figures for sp_model_get_info; they order nothing. */
     SP_CACHE_ALIGNED sp_atomic_u64 runs;
     sp_atomic_u32 in_flight;

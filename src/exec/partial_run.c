@@ -268,8 +268,7 @@ static sp_status describe_outputs(sp_partial_run *run)
 /* Until the first plan is run, its use is the caller's. */
 static sp_status prepare(sp_partial_run *run, const sp_graph_plan *plan, const void *const *data)
 {
-    SP_TRY(sp__run_values_init(&run->values, run->graph, run->model->device,
-                               run->model->limits.bytes));
+    SP_TRY(sp__run_values_init(&run->values, run->graph, run->model->device, &run->model->limits));
     sp__bump_init(&run->made.bump, UINT64_MAX);
     SP_TRY(set_ports(run, plan, data));
     return copy_inputs(run, plan);

@@ -229,7 +229,8 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
     const size_t bytes = key->count * sizeof *entry->words;
     const sp_graph_plan *plan;
     SP_TRY(compile(cache, request, &plan));
-    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, &entry->executable));
+    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, cache->cpu_ops,
+                                 &entry->executable));
     entry->word_count = key->count;
     entry->words = sp_malloc(bytes);
     if (entry->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");

@@ -42,6 +42,7 @@ typedef struct sp_plan_cache {
     const sp_memory *weights;
     sp_packed_weights *packed; /* the model's; may be NULL if no plan has packings */
     uint64_t max_run_bytes;    /* no plan is kept whose run would take more; 0: any number */
+    const char *cpu_ops;       /* list of op types for the fallback (op_list.h) */
     uint32_t entry_count;
     sp_plan_entry *entries;
     /* Hash of the plan in each entry, or 0. Written under the lock, by look-ups only compared:

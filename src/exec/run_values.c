@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "base/option.h"
 
 #define PART_VALUE_SMALL 4096u
 
@@ -34,10 +33,7 @@ sp_status sp__run_values_check_room(const sp_run_values *values, uint64_t bytes)
     return sp__fail(SP_EXHAUSTED,
                     "what the run keeps between the parts of the model would take %" PRIu64
                     " bytes; %s allows %" PRIu64,
-                    values->bytes + bytes,
-                    values->most_bytes == values->run_bytes ? "max_run_bytes"
-                                                            : "STREAMPOOL_PARTIAL_MEMORY",
-                    values->most_bytes);
+                    values->bytes + bytes, values->most_name, values->most_bytes);
 }
 
 sp_status sp__run_values_check_arena(const sp_run_values *values, uint64_t bytes)
@@ -146,14 +142,14 @@ sp_status sp__run_value_adopt(sp_run_values *values, sp_array *array, sp_run_val
 /* ---- values ---- */
 
 sp_status sp__run_values_init(sp_run_values *values, const sp_graph *graph, sp_rt_device *device,
-                              uint64_t run_bytes)
+                              const sp_run_limits *limits)
 {
-    const uint64_t most_bytes = sp_option_bytes(SP_OPTION_PARTIAL_MEMORY);
-    const bool is_run_less = run_bytes != 0 && run_bytes < most_bytes;
+    const bool is_run_less = limits->bytes != 0 && limits->bytes < limits->partial_bytes;
     *values = (sp_run_values){.graph = graph,
                               .device = device,
-                              .most_bytes = is_run_less ? run_bytes : most_bytes,
-                              .run_bytes = run_bytes,
+                              .most_bytes = is_run_less ? limits->bytes : limits->partial_bytes,
+                              .most_name = is_run_less ? "max_run_bytes" : limits->partial_name,
+                              .run_bytes = limits->bytes,
                               .list = sp_calloc(graph->value_count, sizeof(sp_run_value))};
     if (values->list != NULL) return SP_OK;
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for the values of a run");

@@ -8,7 +8,7 @@
 #ifndef SP_EXEC_RUN_VALUES_H
 #define SP_EXEC_RUN_VALUES_H
 
-#include "graph/graph.h"
+#include "plan/plan.h"
 #include "runtime/runtime_state.h"
 #include "tensor/array.h"
 
@@ -27,17 +27,17 @@ typedef struct sp_run_value {
 typedef struct sp_run_values {
     const sp_graph *graph;
     sp_rt_device *device;
-    sp_run_value *list;  /* by number */
-    bool *is_stale;      /* constants that follow from an overridden default; NULL: none do */
-    uint64_t bytes;      /* of all memory that is there */
-    uint64_t most_bytes; /* the smaller one of STREAMPOOL_PARTIAL_MEMORY and the run's limit */
-    uint64_t run_bytes; /* that limit, which counts the arena of the plan that runs, too; 0: none */
+    sp_run_value *list;    /* by number */
+    bool *is_stale;        /* constants that follow from an overridden default; NULL: none do */
+    uint64_t bytes;        /* of all memory that is there */
+    uint64_t most_bytes;   /* the smaller one of the two limits, partial_bytes and bytes */
+    const char *most_name; /* of the option that says so */
+    uint64_t run_bytes;    /* the limit `bytes`, which counts the arena of the plan too; 0: none */
 } sp_run_values;
 
-/* `run_bytes`: all that the run may take; 0 is any number. Errors: SP_OUT_OF_MEMORY. Nothing is
- * there at first but what the graph has as constants. */
+/* No values but the constants of the graph. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__run_values_init(sp_run_values *values, const sp_graph *graph, sp_rt_device *device,
-                              uint64_t run_bytes);
+                              const sp_run_limits *limits);
 void sp__run_values_deinit(sp_run_values *values);
 
 /* After the values of overridden defaults were set: which constants of the graph do not hold. */

@@ -42,6 +42,7 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
     }
     check_cpu_ops();
     sp__allocator_set_reclaim(sp__models_reclaim);
+    if (wanted.cpu_ops != NULL) sp__op_list_check("cpu_ops", wanted.cpu_ops);
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
     const uint32_t weight_count = graph->weight_count;

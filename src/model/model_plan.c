@@ -57,7 +57,7 @@ static sp_status plan_publish(sp_rt_model *model, const sp_graph_plan *executabl
 {
     sp_segments segments;
     sp_object *object;
-    SP_TRY(sp__partition(executable, model->device, &segments));
+    SP_TRY(sp__partition(executable, model->device, model->plans.cpu_ops, &segments));
     const sp_status status = sp__handle_acquire(&plans, &object);
     if (status != SP_OK) {
         sp__segments_deinit(&segments);

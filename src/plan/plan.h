@@ -135,7 +135,9 @@ void sp__plan_destroy(const sp_graph_plan *plan);
 typedef struct sp_run_limits {
     uint64_t bytes;         /* see sp_model_options; 0: any number */
     uint64_t trips;         /* through bodies of Loop and Scan */
-    const char *trips_name; /* of the option that says so, for errors */
+    uint64_t partial_bytes; /* of the values between partial plans */
+    /* Of the options that say so, for errors. */
+    const char *trips_name, *partial_name;
 } sp_run_limits;
 
 /* May a run have the plan's arena and outputs? `max_bytes` of 0 is any number. Errors: SP_EXHAUSTED

@@ -72,10 +72,10 @@ static const sp_graph *graph_of(const char *ops)
 
 static chain chain_open(sp_device device, const char *ops)
 {
-    segment_set_ops("Tanh");
     chain c = {.device = rt_device(device), .graph = graph_of(ops)};
     CHECK_OK(sp__upload_init(c.device, c.graph->weights, c.graph->weight_count, &c.weights));
-    CHECK_OK(sp__executable_create(plan_of(c.graph), c.device, c.weights.memories, &c.compiled));
+    CHECK_OK(
+        sp__executable_create(plan_of(c.graph), c.device, c.weights.memories, "Tanh", &c.compiled));
     CHECK_OK(sp__executable_prepare(c.compiled));
     return c;
 }
