@@ -32,7 +32,7 @@ static void run_model(void *ctx, uint64_t count)
                                .rank = 2,
                                .shape = {1, ACTION_INPUTS}};
     for (uint64_t i = 0; i < count; i++) {
-        sp_host_tensor out = {.data = run->output, .bytes = sizeof run->output};
+        sp_host_tensor out = {.data = run->output, .capacity = sizeof run->output};
         bench_check(sp_model_run(run->model, &in, 1, &out, 1) == SP_OK, "sp_model_run");
     }
 }

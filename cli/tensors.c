@@ -169,11 +169,6 @@ sp_status tensors_write(const char *path, const char *const *names, const sp_hos
 
 /* ---- made up ---- */
 
-sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out)
-{
-    return tensor_init(output->dtype, output->rank, output->shape, out);
-}
-
 /* Numerators of values in [-1, 1) with 2^bits steps up to 1, from the stream of `seed`: the mixing
  * function of splitmix64. */
 static int64_t random_step(uint64_t seed, uint64_t index, unsigned bits)

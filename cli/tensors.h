@@ -27,9 +27,6 @@ sp_status tensor_write(const char *path, const char *name, const sp_host_tensor 
 sp_status tensors_write(const char *path, const char *const *names, const sp_host_tensor *tensors,
                         uint32_t count);
 
-/* Room for an output that sp_model_infer has described: type, shape and size, no name. */
-sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out);
-
 /* Bytes of the elements: SP_EXHAUSTED above 2^40, as in the library. */
 sp_status tensor_bytes(sp_dtype dtype, uint32_t rank, const int64_t *shape, uint64_t *out);
 

@@ -25,7 +25,6 @@
 #include "tensors.h"
 
 #define PATH_BYTES 4096
-#define MAX_TENSORS 64
 
 typedef struct verify_run {
     sp_model_options options;
@@ -33,11 +32,15 @@ typedef struct verify_run {
     unsigned passed, failed, skipped;
 } verify_run;
 
+/* Tensors that are read from the files of a set. */
+typedef struct tensor_list {
+    sp_host_tensor *list;
+    uint32_t count;
+} tensor_list;
+
 typedef struct test_set {
-    sp_host_tensor inputs[MAX_TENSORS];
-    sp_host_tensor wanted[MAX_TENSORS];
-    sp_host_tensor got[MAX_TENSORS];
-    uint32_t input_count, output_count;
+    tensor_list inputs, wanted;
+    sp_host_tensor *got; /* as many as `wanted`; allocated by the run */
 } test_set;
 
 typedef struct comparison {
@@ -65,14 +68,20 @@ static void numbered(char out[64], const char *pattern, unsigned number)
 
 /* ---- one set ---- */
 
+static void tensors_free(tensor_list *tensors)
+{
+    for (uint32_t i = 0; i < tensors->count; i++) tensor_free(&tensors->list[i]);
+    free(tensors->list);
+}
+
 static void set_free(test_set *set)
 {
-    for (uint32_t i = 0; i < MAX_TENSORS; i++) {
-        tensor_free(&set->inputs[i]);
-        tensor_free(&set->wanted[i]);
-        tensor_free(&set->got[i]);
+    for (uint32_t i = 0; set->got != NULL && i < set->wanted.count; i++) {
+        sp_host_tensor_free(&set->got[i]);
     }
-    free(set);
+    free(set->got);
+    tensors_free(&set->inputs);
+    tensors_free(&set->wanted);
 }
 
 /* Is `name` that of `pattern`, which has one %u, with a number? */
@@ -109,29 +118,34 @@ static sp_status check_last(const char *folder, const char *pattern, unsigned co
     return fail(SP_IO, "%s without %s", name, missing);
 }
 
-static sp_status read_tensors(const char *folder, const char *pattern, sp_host_tensor *arrays,
-                              uint32_t *count)
+static sp_status tensors_add(const char *path, tensor_list *out)
 {
-    for (*count = 0; *count < MAX_TENSORS; (*count)++) {
+    sp_host_tensor *grown = realloc(out->list, (out->count + (size_t)1) * sizeof *grown);
+    if (grown == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for a test set");
+    out->list = grown;
+    TRY(tensor_read(path, &grown[out->count]));
+    out->count++;
+    return SP_OK;
+}
+
+static sp_status read_tensors(const char *folder, const char *pattern, tensor_list *out)
+{
+    for (;;) {
         char name[64];
         char path[PATH_BYTES];
-        numbered(name, pattern, *count);
+        numbered(name, pattern, out->count);
         join(path, folder, name);
-        if (!exists(path)) return check_last(folder, pattern, *count);
-        TRY(tensor_read(path, &arrays[*count]));
+        if (!exists(path)) return check_last(folder, pattern, out->count);
+        TRY(tensors_add(path, out));
     }
-    return fail(SP_UNSUPPORTED, "%s has more than %d tensors", folder, MAX_TENSORS);
 }
 
 static sp_status run_set(sp_model model, test_set *set)
 {
-    sp_host_tensor described[MAX_TENSORS] = {0};
-    CALL(sp_model_infer(model, set->inputs, set->input_count, described, set->output_count));
-    for (uint32_t i = 0; i < set->output_count; i++) {
-        TRY(tensor_room(&described[i], &set->got[i]));
-    }
+    set->got = calloc((size_t)set->wanted.count + 1, sizeof *set->got);
+    if (set->got == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for a test set");
     return from_library(
-        sp_model_run(model, set->inputs, set->input_count, set->got, set->output_count));
+        sp_model_run(model, set->inputs.list, set->inputs.count, set->got, set->wanted.count));
 }
 
 /* How far output values of a type may be from what is expected. `stated` is of the set, negative if
@@ -146,11 +160,11 @@ static tensor_tolerance tolerance_of(double stated, sp_dtype dtype)
 static sp_status compare_set(const test_set *set, const tensor_tolerance *asked, double stated,
                              comparison *out)
 {
-    for (uint32_t i = 0; i < set->output_count; i++) {
+    for (uint32_t i = 0; i < set->wanted.count; i++) {
         const tensor_tolerance tolerance =
-            asked != NULL ? *asked : tolerance_of(stated, set->wanted[i].dtype);
+            asked != NULL ? *asked : tolerance_of(stated, set->wanted.list[i].dtype);
         tensor_difference difference;
-        if (tensor_compare(&set->got[i], &set->wanted[i], tolerance, &difference) != SP_OK) {
+        if (tensor_compare(&set->got[i], &set->wanted.list[i], tolerance, &difference) != SP_OK) {
             return fail_prefix(SP_MISMATCH, "output %u: ", i);
         }
         if (difference.bad_count > 0) {
@@ -183,19 +197,16 @@ static double stated_difference(const char *info, unsigned set_number)
 static sp_status verify_set(sp_model model, const char *folder, const char *info,
                             const tensor_tolerance *asked, unsigned set_number, comparison *out)
 {
-    test_set *set = calloc(1, sizeof *set);
-    if (set == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for a test set");
-    sp_status status = read_tensors(folder, "input_%u.pb", set->inputs, &set->input_count);
-    if (status == SP_OK) {
-        status = read_tensors(folder, "output_%u.pb", set->wanted, &set->output_count);
-    }
-    if (status == SP_OK && set->output_count == 0) {
+    test_set set = {0};
+    sp_status status = read_tensors(folder, "input_%u.pb", &set.inputs);
+    if (status == SP_OK) status = read_tensors(folder, "output_%u.pb", &set.wanted);
+    if (status == SP_OK && set.wanted.count == 0) {
         status = fail(SP_IO, "%s has no output_0.pb", folder);
     }
-    if (status == SP_OK) status = run_set(model, set);
+    if (status == SP_OK) status = run_set(model, &set);
     const double stated = info != NULL ? 4 * stated_difference(info, set_number) : -1;
-    if (status == SP_OK) status = compare_set(set, asked, stated, out);
-    set_free(set);
+    if (status == SP_OK) status = compare_set(&set, asked, stated, out);
+    set_free(&set);
     return status;
 }
 

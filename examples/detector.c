@@ -30,10 +30,10 @@ bool detector_run(sp_model model, const detector_input *input, detector_result *
          .shape = {1, DETECTOR_SIDE, DETECTOR_SIDE, 3}},
     };
     sp_host_tensor outputs[] = {
-        {.name = "Identity:0", .data = out->fine_scores, .bytes = sizeof out->fine_scores},
-        {.name = "Identity_1:0", .data = out->coarse_scores, .bytes = sizeof out->coarse_scores},
-        {.name = "Identity_2:0", .data = out->fine_boxes, .bytes = sizeof out->fine_boxes},
-        {.name = "Identity_3:0", .data = out->coarse_boxes, .bytes = sizeof out->coarse_boxes},
+        {.name = "Identity:0", .data = out->fine_scores, .capacity = sizeof out->fine_scores},
+        {.name = "Identity_1:0", .data = out->coarse_scores, .capacity = sizeof out->coarse_scores},
+        {.name = "Identity_2:0", .data = out->fine_boxes, .capacity = sizeof out->fine_boxes},
+        {.name = "Identity_3:0", .data = out->coarse_boxes, .capacity = sizeof out->coarse_boxes},
     };
     if (sp_model_run(model, inputs, 1, outputs, 4) != SP_OK) {
         fprintf(stderr, "%s\n", sp_last_error());

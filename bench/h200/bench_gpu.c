@@ -51,7 +51,7 @@ static void run_model(void *ctx, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < c->output_count; k++) {
             outputs[k] =
-                (sp_host_tensor){.data = room + c->output_at[k], .bytes = c->output_bytes[k]};
+                (sp_host_tensor){.data = room + c->output_at[k], .capacity = c->output_bytes[k]};
         }
         bench_check(sp_model_run(c->model, c->inputs, c->input_count, outputs, c->output_count) ==
                         SP_OK,

@@ -3,7 +3,7 @@
  *
  * A model is immutable. What a run needs is compiled once for each set of input shapes (a plan) and
  * kept; the memory that one run needs (a context) is pooled. Outputs are bit-identical whatever
- * else runs. */
+ * else runs. A model may have any number of inputs and outputs, up to 65,535 in all. */
 #ifndef STREAMPOOL_MODEL_H
 #define STREAMPOOL_MODEL_H
 
@@ -23,22 +23,22 @@ typedef struct sp_model {
 
 typedef struct sp_model_options {
     sp_device device; /* zero: cpu */
-    /* Plans that are kept, 4,096 at most; zero: as STREAMPOOL_PLANS says, 32 by default. A run with
-     * other shapes than those takes the place of a plan that was not used lately. Plans that no run
-     * uses also end when their device's memory is needed, the one not used for longest first. */
+    /* Most plans that are kept, at most 4,096; zero: the value of STREAMPOOL_PLANS, 32 by default.
+     * A run with new shapes replaces a plan that was not used lately. Plans that no run uses also
+     * end when their device's memory is needed, least recently used first. */
     uint32_t max_plans;
     /* Limits for files that are not trusted; a run past them is SP_EXHAUSTED with both numbers.
      *
-     * Most bytes of memory that one run may take; zero: as much as the device has. That is the
-     * arena of its plan and its outputs, those that are left out too; where a run goes through
-     * several plans, what it keeps between them and the arena of the plan that computes. Checked
-     * when a plan is made, before its memory is taken, and when a value between two plans is made.
-     * Inputs and weights, packed or not, do not count, nor constants that are computed ahead of
-     * runs (256 MiB at most when the file is loaded, and as much for each plan), nor the copies of
-     * inputs and outputs that a device with memory of its own needs. */
+     * Most bytes of memory that one run may take; zero: as much as the device has. Counted are the
+     * arena of its plan and its outputs, unrequested ones too; where a run goes through several
+     * plans, the values between them and the arena of the plan that computes. Checked when a plan
+     * is compiled, before its memory is taken, and when a value between two plans is created. Not
+     * counted are inputs, weights, packed or not, constants that are computed ahead of runs
+     * (256 MiB at most at load, and as much for each plan), and the copies of inputs and outputs
+     * that a device with memory of its own needs. */
     uint64_t max_run_bytes;
-    /* Most times that one run may go through bodies of Loop and Scan, all of them together; zero:
-     * as STREAMPOOL_LOOP_TRIPS says, 2^30 by default. */
+    /* Most times that one run may execute bodies of Loop and Scan, all of them together; zero: the
+     * value of STREAMPOOL_LOOP_TRIPS, 2^30 by default. */
     uint64_t max_loop_trips;
     /* Most bytes that one run may keep between its plans, where it goes through several; zero: the
      * value of STREAMPOOL_PARTIAL_MEMORY, 4 GiB by default. */
@@ -48,7 +48,7 @@ typedef struct sp_model_options {
     const char *cpu_ops;
 } sp_model_options;
 
-/* Loads an ONNX file. The data of initializers may stand in other files of its folder, or below it;
+/* Loads an ONNX file. The data of initializers may be in other files of its folder, or below it;
  * nothing outside is read. NULL options are all defaults.
  * Errors: SP_IO naming the file; SP_CORRUPT, SP_UNSUPPORTED saying what and where in it. */
 SP_API sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out);
@@ -61,7 +61,7 @@ SP_API sp_status sp_model_load_from_memory(const void *bytes, size_t len,
 
 /* One more reference to the model. */
 SP_API sp_status sp_model_retain(sp_model model);
-/* Drops a reference; runs that are going on finish. The zero handle is fine. */
+/* Drops a reference; runs in flight finish. Does nothing for the zero handle. */
 SP_API sp_status sp_model_release(sp_model model);
 
 /* An input or output, as the file declares it. The strings live as long as the model. */
@@ -71,14 +71,14 @@ typedef struct sp_port {
     uint32_t rank;
     int64_t shape[SP_MAX_RANK];         /* -1 is free */
     const char *dim_names[SP_MAX_RANK]; /* of free dimensions, "" if unnamed */
-    /* An input from which sizes or branches of the graph follow. Its values, up to 512 bytes,
-     * belong to what a plan is made for, like the shapes; sp_model_infer needs them too. */
+    /* An input from which sizes or branches of the graph follow. A plan is compiled for its values,
+     * up to 512 bytes, as for the shapes; sp_model_infer needs them too. */
     bool determines_shapes;
     bool has_shape; /* false: the file does not say; rank is 0 and a run may give any shape */
 } sp_port;
 
-/* What a run takes and gives. Initializers that are also inputs are not counted; a run may override
- * them by name. */
+/* Inputs and outputs of a run, and statistics. Initializers that are also inputs are not counted; a
+ * run may override them by name. */
 typedef struct sp_model_info {
     uint32_t input_count;
     uint32_t output_count;
@@ -86,25 +86,25 @@ typedef struct sp_model_info {
     uint32_t opset;        /* of ONNX's own domain; 0: the file names none */
     uint64_t weight_bytes; /* as the file has them */
     sp_device device;
-    uint64_t runs;           /* that have begun */
+    uint64_t runs;           /* started */
     uint32_t plan_count;     /* sets of input shapes that are compiled now */
-    uint64_t plan_builds;    /* that were begun, failed ones too */
-    uint64_t plan_evictions; /* plans that gave their place to others */
+    uint64_t plan_builds;    /* started, failed ones too */
+    uint64_t plan_evictions; /* plans replaced by others */
     uint32_t context_count;  /* memories for one run each */
     uint32_t most_in_flight; /* highest number of runs that computed at the same time */
-    /* Plans that the last run went through which needed several, since sizes, branches or loops
-     * followed from values that it computed; each time through a loop counts. 0: no run did. */
+    /* Plans of the last run that needed several, since sizes, branches or loops followed from
+     * values that it computed; each iteration of a loop counts. 0: no run did. */
     uint64_t partial_plan_count;
     /* Of the plan compiled last; 0 before the first. */
-    uint32_t step_count;     /* launches of a kernel in a run */
+    uint32_t step_count;     /* kernel launches in a run */
     uint32_t cpu_step_count; /* of these, on cpu instead of the model's device */
     uint32_t segment_count;  /* parts of a run, each on one device; 1: all on the model's */
-    /* Copies of weights in the layouts that kernels want, on all devices. The first plan that needs
-     * one makes it, for all plans; they end with the model. */
+    /* Copies of weights in the layouts that kernels need, on all devices. The first plan that needs
+     * one creates it, for all plans; they end with the model. */
     uint64_t packed_bytes;
 } sp_model_info;
 
-/* Counts and figures of the model; those that change are read one by one. */
+/* Counts and statistics of the model; those that change are read one by one. */
 SP_API sp_status sp_model_get_info(sp_model model, sp_model_info *out);
 
 /* An op type whose steps run on cpu, with copies in both directions, though the model's device is
@@ -126,7 +126,7 @@ typedef struct sp_device_ops {
     uint32_t own_count;
 } sp_device_ops;
 
-/* How much of what models may use the device runs by itself. */
+/* The device's coverage of the op types that models may use. */
 SP_API sp_status sp_device_get_ops(sp_device device, sp_device_ops *out);
 
 /* The `index`-th input. SP_NOT_FOUND past the end. */
@@ -134,67 +134,95 @@ SP_API sp_status sp_model_get_input(sp_model model, uint32_t index, sp_port *out
 /* The `index`-th output. SP_NOT_FOUND past the end. */
 SP_API sp_status sp_model_get_output(sp_model model, uint32_t index, sp_port *out);
 
-/* The index of the input of that name. SP_NOT_FOUND lists the names there are. */
+/* The index of the input of that name. SP_NOT_FOUND lists the names that exist. */
 SP_API sp_status sp_model_find_input(sp_model model, const char *name, uint32_t *index);
-/* The index of the output of that name. SP_NOT_FOUND lists the names there are. */
+/* The index of the output of that name. SP_NOT_FOUND lists the names that exist. */
 SP_API sp_status sp_model_find_output(sp_model model, const char *name, uint32_t *index);
 
-/* A tensor in the caller's memory: contiguous, outermost dimension first. */
+/* A tensor in host memory: contiguous, outermost dimension first. The struct belongs to the caller;
+ * one that is zeroed, but for the name, is an output that the library allocates.
+ *
+ *            the caller sets                           the call writes
+ *   input    data, bytes, dtype, rank, shape           nothing
+ *   output   data and capacity, or leaves both zero    bytes, dtype, rank, shape; data and capacity
+ *                                                      if both were zero */
 typedef struct sp_host_tensor {
-    const char *name; /* NULL: the input or output at this place of the array */
-    void *data;       /* only read if an input; may be NULL if the shape has no elements */
-    uint64_t bytes;   /* of `data` */
+    const char
+        *name;      /* NULL: the input or output with the index that the tensor has in its array */
+    void *data;     /* of an input only read; may be NULL if the shape has no elements */
+    uint64_t bytes; /* of the elements: exactly what dtype and shape give */
+    uint64_t capacity; /* of an output: bytes at `data`, as many as needed or more. Else not read */
     sp_dtype dtype;
     uint32_t rank;
     int64_t shape[SP_MAX_RANK];
 } sp_host_tensor;
 
-/* Fills in dtype, rank, shape and bytes of the outputs that a run on these inputs would give.
- * `data` of outputs is not looked at, that of inputs only where shapes or branches depend on its
- * values (sp_port's determines_shapes): the sizes that go to a Reshape, the bounds of a Slice. If
- * shapes depend on values that the model computes (NonZero, Loop), this call is a run, and needs
- * the data of all inputs: SP_UNSUPPORTED without. */
+/* Alignment of the outputs that the library allocates. */
+#define SP_HOST_TENSOR_ALIGNMENT 64
+
+/* Frees `data` of an output that the library has allocated; then `data` is NULL and `capacity` 0,
+ * so that the next run allocates it again. Does nothing if `data` is NULL. Never for memory that
+ * the library has not allocated. Valid in any state of the library, after sp_shutdown too. */
+SP_API void sp_host_tensor_free(sp_host_tensor *tensor);
+
+/* Writes dtype, rank, shape and bytes of the outputs that a run on these inputs would have. `data`
+ * and `capacity` of outputs are not read; `data` of inputs is read only where shapes or branches
+ * depend on the values (sp_port's determines_shapes): the sizes of a Reshape, the bounds of a
+ * Slice. If shapes depend on values that the model computes (NonZero, Loop), this call is a run,
+ * and needs the data of all inputs: SP_UNSUPPORTED without. Such a model is better run with outputs
+ * that the library allocates. */
 SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                                 sp_host_tensor *outputs, uint32_t output_count);
 
-/* Runs the model on the calling thread's current stream and waits for the result. Every input must
- * be there, in order or by name; outputs that nobody asks for are left out. An output's `data` has
- * room for `bytes`, which may be more than needed; its dtype, rank, shape and bytes are filled in.
+/* Runs the model on the calling thread's current stream and waits for the result. All inputs must
+ * be given, in order or by name; outputs that are not requested are not returned. The result is in
+ * the output's `data`, which is allocated if `data` is NULL and `capacity` 0 (sp_host_tensor_free
+ * frees it; an output of 0 bytes stays NULL). An allocated output may be passed to the next run,
+ * which then writes to the same memory.
+ *
+ * If an output's capacity is too small, the run is SP_MISMATCH, which names output, needed bytes
+ * and capacity; bytes, dtype, rank and shape of all outputs are written then, and no data.
  *
  * Any number of threads may run one model. At most as many runs as the device has run slots compute
  * at the same time, the others wait in order of arrival. After the first run with the same input
- * shapes a run allocates nothing, except on a thread that has not called the library before: its
- * record and its stream are made then (or earlier, by sp_stream_current and sp_stream_synchronize).
+ * shapes, a run with at most 64 inputs and 64 outputs in the caller's memory allocates nothing,
+ * except on a thread that has not called the library before: its record and its stream are created
+ * then (or earlier, by sp_stream_current and sp_stream_synchronize).
+ *
  * Where shapes, branches or loops follow from values that the run computes, it goes through several
- * plans, one after the other, and keeps what is between them in memory of the device's allocator,
- * at most STREAMPOOL_PARTIAL_MEMORY bytes (SP_EXHAUSTED); closing the device ends such a run
- * (SP_CLOSED). SP_EXHAUSTED also past the model's max_run_bytes and max_loop_trips. A run inside a
- * host function or callback takes no slot. Steps that the model's device has no kernel for run on
- * cpu in between, in the order of the stream: see sp_model_get_cpu_op. Errors: SP_MISMATCH naming
- * the tensor (count, dtype, rank, shape, room), SP_NOT_FOUND (name); a failed kernel's status,
- * naming node and op. On failure outputs are undefined, nothing else is disturbed. Outputs overlap
- * neither inputs nor each other (SP_INVALID); all are aligned for their dtype. Further errors:
- * SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is full,
- * SP_OUT_OF_MEMORY, SP_DEVICE_LOST. */
+ * plans, one after the other, and keeps the values between them in memory of the device's
+ * allocator, at most max_partial_bytes of the model (SP_EXHAUSTED); closing the device ends such a
+ * run (SP_CLOSED). SP_EXHAUSTED also past the model's max_run_bytes and max_loop_trips. A run
+ * inside a host function or callback takes no slot. Steps that the model's device has no kernel for
+ * run on cpu in between, in the order of the stream: see sp_model_get_cpu_op.
+ *
+ * Errors: SP_MISMATCH naming the tensor (count, dtype, rank, shape, capacity), SP_NOT_FOUND for a
+ * name, with a list of the names that exist; a failed kernel's status, naming node and op;
+ * SP_INVALID for outputs that overlap inputs or each other, and for data that is not aligned for
+ * its dtype; SP_EXHAUSTED or SP_TIMEOUT from the pool of streams, SP_BUSY if the stream is full,
+ * SP_OUT_OF_MEMORY, SP_DEVICE_LOST. On failure the bytes at `data` of outputs are undefined, and
+ * nothing stays allocated. */
 SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                               sp_host_tensor *outputs, uint32_t output_count);
 
-/* Submits a run and returns: *out will be done when the run is (future.h). So one thread may keep
- * many runs under way. The arrays, shapes and names are only read during the call, and dtype, rank,
- * shape and bytes of the outputs are filled in by it; what `data` points to belongs to the run
- * until the future is done: nobody writes the inputs or touches the outputs before. After a failure
- * outputs are undefined.
+/* Submits a run and returns; *out is done when the run is (future.h). One thread can so have many
+ * runs in flight. The arrays, shapes and names are only read and written during the call: bytes,
+ * dtype, rank and shape of the outputs, and `data` of those that the library allocates, are written
+ * by it. So the structs may end before the future is done. The memory at `data` belongs to the run
+ * until then: inputs must not be written, outputs neither read, written nor freed. After a failure
+ * of the run the bytes of outputs are undefined; those that were allocated are the caller's to
+ * free.
  *
- * The call never waits for a run: if all run slots are taken the run stands in line with the others
- * that wait, in order of arrival, and starts by itself when it is its turn; SP_BUSY past 32,768 in
- * line. It may build a plan, or wait for a place for one, as sp_model_run does. The run belongs to
- * no stream: it takes none, and is ordered after nothing that was submitted to one. So whatever it
- * reads must be there at the call, and sp_device_synchronize does not wait for it. It computes the
- * same bits as sp_model_run. The model may be released at once.
+ * The call never waits for a run: if all run slots are taken the run is queued with the others that
+ * wait, in order of arrival, and starts by itself when it is its turn; SP_BUSY if 32,768 are
+ * queued. It may build a plan, or wait for a cache entry for one, as sp_model_run does. The run
+ * belongs to no stream and is not ordered after what was submitted to one: whatever it reads must
+ * be complete at the call, and sp_device_synchronize does not wait for it. It computes the same
+ * bits as sp_model_run. The model may be released at once.
  *
  * Errors of the call are those of sp_model_run but for the pool of streams, and SP_UNSUPPORTED for
- * a model whose shapes, branches or loops follow from values that it computes; then there is no
- * future. What goes wrong later is the future's status: a failed kernel's, SP_OUT_OF_MEMORY,
+ * a model whose shapes, branches or loops follow from values that it computes; then *out is the
+ * zero handle. What fails later is the future's status: a failed kernel's, SP_OUT_OF_MEMORY,
  * SP_CLOSED where the device was closed before the run's turn, SP_DEVICE_LOST. */
 SP_API sp_status sp_model_submit(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                                  sp_host_tensor *outputs, uint32_t output_count, sp_future *out);

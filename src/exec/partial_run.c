@@ -136,38 +136,57 @@ static sp_status entry_next(const sp_partial_run *run, const sp_graph_body *body
 
 /* ---- one plan ---- */
 
-/* `made` has room for the outputs. */
-static sp_status compute(sp_partial_run *run, sp_executable *executable, sp_run_value *made)
+/* Addresses and values of one plan, in one block. */
+typedef struct plan_ports {
+    sp_run_value *made; /* by output */
+    const void **inputs;
+    void **outputs;
+} plan_ports;
+
+static sp_status plan_ports_alloc(plan_ports *ports, const sp_graph_plan *plan)
+{
+    const size_t inputs = plan->input_count;
+    const size_t outputs = plan->output_count;
+    ports->made = sp_calloc(1, outputs * (sizeof *ports->made + sizeof *ports->outputs) +
+                                   inputs * sizeof *ports->inputs);
+    if (ports->made == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a partial plan");
+    ports->inputs = (void *)(ports->made + outputs);
+    ports->outputs = (void *)(ports->inputs + inputs);
+    return SP_OK;
+}
+
+static sp_status plan_compute(sp_partial_run *run, sp_executable *executable,
+                              const plan_ports *ports)
 {
     const sp_graph_plan *plan = executable->plan;
-    const void *inputs[SP_PLAN_SUBGRAPH_PORTS + SP_MODEL_MAX_PORTS];
-    void *outputs[SP_PLAN_SUBGRAPH_PORTS];
     for (uint32_t i = 0; i < plan->input_count; i++) {
-        inputs[i] = run->values.list[plan->inputs[i].value].data;
+        ports->inputs[i] = run->values.list[plan->inputs[i].value].data;
     }
     for (uint32_t i = 0; i < plan->output_count; i++) {
         const sp_plan_tensor *output = &plan->outputs[i];
-        SP_TRY(sp__run_value_create(&run->values, output->dtype, &output->shape, &made[i],
-                                    &outputs[i]));
-        made[i].is_known = output->is_known;
+        sp_run_value *made = &ports->made[i];
+        SP_TRY(sp__run_value_create(&run->values, output->dtype, &output->shape, made,
+                                    &ports->outputs[i]));
+        made->is_known = output->is_known;
     }
     if (plan->step_count == 0) return SP_OK;
     SP_TRY(sp__run_values_check_arena(&run->values, plan->arena_bytes));
     run->plan_count++;
-    return sp__model_compute(run->model, executable, inputs, outputs, run->stream);
+    return sp__model_compute(run->model, executable, ports->inputs, ports->outputs, run->stream);
 }
 
-/* Its arrays are large, and what is called next may be a body in a body: not of its stack. */
-static SP_NOINLINE sp_status run_plan(sp_partial_run *run, sp_executable *executable)
+static sp_status plan_run(sp_partial_run *run, sp_executable *executable)
 {
     const sp_graph_plan *plan = executable->plan;
-    sp_run_value made[SP_PLAN_SUBGRAPH_PORTS];
-    memset(made, 0, plan->output_count * sizeof(*made));
-    const sp_status status = compute(run, executable, made);
+    plan_ports ports = {0};
+    SP_TRY(plan_ports_alloc(&ports, plan));
+    const sp_status status = plan_compute(run, executable, &ports);
     for (uint32_t i = 0; i < plan->output_count; i++) {
-        if (status == SP_OK) sp__run_values_set(&run->values, plan->outputs[i].value, &made[i]);
-        else sp__run_value_release(&run->values, &made[i]);
+        sp_run_value *made = &ports.made[i];
+        if (status == SP_OK) sp__run_values_set(&run->values, plan->outputs[i].value, made);
+        else sp__run_value_release(&run->values, made);
     }
+    sp_free(ports.made);
     if (status != SP_OK) return status;
     for (uint32_t i = 0; i < plan->asked_count; i++) {
         run->values.list[plan->asked[i]].is_known = true;
@@ -189,7 +208,7 @@ static sp_status entry_run(sp_partial_run *run, sp_plan_entry *entry)
     const sp_graph_plan *plan = entry->executable->plan;
     const uint32_t count = plan->stop_count;
     uint32_t *stops = sp_calloc(count, sizeof(*stops));
-    sp_status status = stops != NULL ? run_plan(run, entry->executable)
+    sp_status status = stops != NULL ? plan_run(run, entry->executable)
                                      : sp__fail(SP_OUT_OF_MEMORY, "no memory for a partial plan");
     for (uint32_t i = 0; stops != NULL && i < count; i++) stops[i] = plan->stops[i];
     sp__plan_cache_release(&run->model->plans, entry);

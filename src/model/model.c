@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "exec/model_object.h"
+#include "exec/run_ports.h"
 #include "ops/device_kernels.h"
 #include "ops/op_kernels.h"
 #include "ops/op_list.h"
@@ -41,8 +42,8 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
                         "sp_model_load_from_memory was given %zu bytes, which no file has", len);
     }
     check_cpu_ops();
-    sp__allocator_set_reclaim(sp__models_reclaim);
     if (wanted.cpu_ops != NULL) sp__op_list_check("cpu_ops", wanted.cpu_ops);
+    sp__allocator_set_reclaim(sp__models_reclaim);
     const sp_graph *graph;
     SP_TRY(sp__graph_load_in(folder, bytes, len, &graph));
     const uint32_t weight_count = graph->weight_count;
@@ -208,19 +209,6 @@ sp_status sp_model_get_output(sp_model model, uint32_t index, sp_port *out)
     return get_port(model, false, index, out);
 }
 
-static sp_status no_such_port(const sp_graph_port *ports, uint32_t count, const char *noun,
-                              const char *name)
-{
-    char names[256] = "";
-    size_t used = 0;
-    for (uint32_t i = 0; i < count && used < sizeof names; i++) {
-        const int length =
-            snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", ports[i].name);
-        used += length > 0 ? (size_t)length : 0;
-    }
-    return sp__fail(SP_NOT_FOUND, "the model has no %s '%s'; it has: %s", noun, name, names);
-}
-
 static sp_status find_port(sp_model handle, bool is_input, const char *name, uint32_t *index)
 {
     if (name == NULL || index == NULL) {
@@ -237,7 +225,7 @@ static sp_status find_port(sp_model handle, bool is_input, const char *name, uin
     if (found < count) {
         *index = found;
     } else {
-        status = no_such_port(ports, count, is_input ? "input" : "output", name);
+        status = sp__ports_not_found(ports, count, is_input ? "input" : "output", name);
     }
     sp__model_drop(model);
     return status;

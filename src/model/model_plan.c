@@ -44,12 +44,17 @@ static sp_status plan_compile(const sp_rt_model *model, const sp_host_tensor *in
                               uint32_t input_count, const sp_graph_plan **out)
 {
     sp_run_ports ports;
-    SP_TRY(sp__run_ports_take_inputs(model->graph, inputs, input_count, false, &ports));
-    const sp_plan_request request = {.inputs = ports.inputs,
-                                     .input_count = model->graph->input_count,
-                                     .overrides = ports.overrides,
-                                     .override_count = ports.override_count};
-    return sp__plan_compile(model->graph, &request, out);
+    SP_TRY(sp__run_ports_init(&ports, model->graph, input_count));
+    sp_status status = sp__run_ports_take_inputs(model->graph, inputs, input_count, false, &ports);
+    if (status == SP_OK) {
+        const sp_plan_request request = {.inputs = ports.inputs,
+                                         .input_count = model->graph->input_count,
+                                         .overrides = ports.overrides,
+                                         .override_count = ports.override_count};
+        status = sp__plan_compile(model->graph, &request, out);
+    }
+    sp__run_ports_deinit(&ports);
+    return status;
 }
 
 /* Takes the plan over, and the caller's hold on the model, if it succeeds. */

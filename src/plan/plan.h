@@ -113,8 +113,9 @@ typedef struct sp_plan_subgraph {
     uint32_t given_count, wanted_count;
 } sp_plan_subgraph;
 
-/* Values that go into and out of a plan of a part. */
-#define SP_PLAN_SUBGRAPH_PORTS 256
+/* Most inputs, overrides and outputs of a plan, all together: each is a slot of a command list
+ * (sp_binding). */
+#define SP_PLAN_PORTS UINT16_MAX
 
 typedef struct sp_plan_request {
     const sp_kernel *kernels;         /* NULL: those of the selected instruction set */

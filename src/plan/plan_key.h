@@ -9,14 +9,11 @@
 
 #include "plan/plan.h"
 
-/* Most inputs, overridden initializers and outputs of a run, each. */
-#define SP_MODEL_MAX_PORTS 64
-
 /* Words per tensor: dtype and rank in one, then the dimensions. */
 #define SP_PLAN_KEY_TENSOR_WORDS (1 + SP_MAX_RANK)
-/* Enough for all the inputs and overrides of a run, of the highest rank, so that a look-up
- * allocates only where values decide shapes. */
-#define SP_PLAN_KEY_INLINE_WORDS (2 + 2 * SP_MODEL_MAX_PORTS * SP_PLAN_KEY_TENSOR_WORDS)
+/* For 128 tensors of the highest rank. A look-up allocates only for more, or where many values
+ * determine shapes. */
+#define SP_PLAN_KEY_INLINE_WORDS (2 + 128 * SP_PLAN_KEY_TENSOR_WORDS)
 
 typedef struct sp_plan_key {
     uint64_t *words; /* inline_words, or memory of its own */

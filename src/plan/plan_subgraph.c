@@ -177,12 +177,13 @@ sp_status sp__plan_subgraph_end(sp_plan_builder *builder)
     sp_graph_plan *plan = builder->plan;
     const sp_plan_delays *delays = &builder->delays;
     SP_TRY(delays->node_count > 0 ? end_early(builder) : end_whole(builder));
-    const uint64_t ports = (uint64_t)builder->request->input_count + builder->output_count;
-    if (plan->is_subgraph && ports > SP_PLAN_SUBGRAPH_PORTS) {
+    const uint64_t ports = (uint64_t)builder->request->input_count +
+                           builder->request->override_count + builder->output_count;
+    if (ports > SP_PLAN_PORTS) {
         return sp__fail(SP_EXHAUSTED,
-                        "%" PRIu64 " values go into and out of one part of the model, at most %d "
-                        "are supported",
-                        ports, SP_PLAN_SUBGRAPH_PORTS);
+                        "a plan has %" PRIu64 " inputs and outputs, at most %d are "
+                        "supported",
+                        ports, SP_PLAN_PORTS);
     }
     if (plan->is_partial && delays->stop_count + delays->asked_count == 0) {
         return sp__fail(SP_INTERNAL, "a part of the model ends at nothing");

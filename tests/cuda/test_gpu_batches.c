@@ -20,7 +20,7 @@ static void run_batch(const model_case *c, int64_t rows, const float *inputs, fl
     input.shape[0] = rows;
     input.bytes = in * (uint64_t)rows;
     input.data = (void *)(uintptr_t)inputs;
-    output.bytes = each * (uint64_t)rows;
+    output.capacity = each * (uint64_t)rows;
     output.data = out;
     CHECK_OK(sp_model_run(c->model, &input, 1, &output, 1));
 }

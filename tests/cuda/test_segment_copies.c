@@ -76,9 +76,9 @@ static sp_status run(sp_model model, const int64_t *indices, results *out)
                                       .dtype = SP_I64,
                                       .rank = 1,
                                       .shape = {PICKED}}};
-    sp_host_tensor outputs[] = {{.data = out->y, .bytes = sizeof out->y},
-                                {.data = out->last, .bytes = sizeof out->last},
-                                {.data = out->places, .bytes = sizeof out->places}};
+    sp_host_tensor outputs[] = {{.data = out->y, .capacity = sizeof out->y},
+                                {.data = out->last, .capacity = sizeof out->last},
+                                {.data = out->places, .capacity = sizeof out->places}};
     memset(out, 0xff, sizeof *out);
     return sp_model_run(model, inputs, 2, outputs, 3);
 }

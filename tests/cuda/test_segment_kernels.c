@@ -71,7 +71,7 @@ static void run(sp_model model, float first, float *y)
     for (int i = 0; i < COUNT; i++) x[i] = first + (float)i * 0.375f;
     const sp_host_tensor input = {
         .data = x, .bytes = sizeof x, .dtype = SP_F32, .rank = 2, .shape = {ROWS, 4}};
-    sp_host_tensor output = {.data = y, .bytes = sizeof x};
+    sp_host_tensor output = {.data = y, .capacity = sizeof x};
     CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
 }
 

@@ -46,7 +46,7 @@ static sp_status run_product(sp_model model, float out[NARROW])
     memset(out, 0xff, NARROW * sizeof *out);
     const sp_host_tensor in = {
         .data = x, .bytes = sizeof x, .dtype = SP_F32, .rank = 2, .shape = {1, WIDE}};
-    sp_host_tensor y = {.data = out, .bytes = NARROW * sizeof *out};
+    sp_host_tensor y = {.data = out, .capacity = NARROW * sizeof *out};
     return sp_model_run(model, &in, 1, &y, 1);
 }
 
@@ -164,7 +164,7 @@ TEST(plans_of_one_model_share_what_is_on_one_device)
     float x[2 * WIDE] = {0}, out[2 * NARROW];
     const sp_host_tensor in = {
         .data = x, .bytes = sizeof x, .dtype = SP_F32, .rank = 2, .shape = {2, WIDE}};
-    sp_host_tensor y = {.data = out, .bytes = sizeof out};
+    sp_host_tensor y = {.data = out, .capacity = sizeof out};
     CHECK_OK(sp_model_run(model, &in, 1, &y, 1));
     CHECK_EQ_U64(model_info_of(model).packed_bytes, WIDE_BYTES + 2 * NARROW_BYTES);
     CHECK_OK(sp_model_release(model));

@@ -58,8 +58,8 @@ static sp_status run(sp_model model, const float *x, int64_t count, outcome *r)
          .dtype = SP_F32,
          .rank = 1,
          .shape = {count}}};
-    r->outputs[0] = (sp_host_tensor){.data = r->y, .bytes = sizeof r->y};
-    r->outputs[1] = (sp_host_tensor){.data = r->all, .bytes = sizeof r->all};
+    r->outputs[0] = (sp_host_tensor){.data = r->y, .capacity = sizeof r->y};
+    r->outputs[1] = (sp_host_tensor){.data = r->all, .capacity = sizeof r->all};
     memset(r->y, 0xff, sizeof r->y);
     memset(r->all, 0xff, sizeof r->all);
     return sp_model_run(model, inputs, 2, r->outputs, 2);

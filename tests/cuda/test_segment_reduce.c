@@ -37,7 +37,7 @@ static sp_status run(sp_model model, const float *x, int64_t axis, float *y)
          .rank = 2,
          .shape = {ROWS, COLUMNS}},
         {.data = &axis, .bytes = sizeof axis, .dtype = SP_I64, .rank = 1, .shape = {1}}};
-    sp_host_tensor output = {.data = y, .bytes = COUNT * sizeof *y};
+    sp_host_tensor output = {.data = y, .capacity = COUNT * sizeof *y};
     memset(y, 0xff, COUNT * sizeof *y);
     return sp_model_run(model, inputs, 2, &output, 1);
 }

@@ -210,8 +210,10 @@ static const char *model_path;
 /* The input x has `rows` rows of 4, the output 3 columns. */
 static sp_host_tensor tensor_of(float *data, int64_t rows, int64_t columns)
 {
+    const uint64_t bytes = (uint64_t)(rows * columns) * sizeof *data;
     return (sp_host_tensor){.data = data,
-                            .bytes = (uint64_t)(rows * columns) * sizeof *data,
+                            .bytes = bytes,
+                            .capacity = bytes,
                             .dtype = SP_F32,
                             .rank = 2,
                             .shape = {rows, columns}};

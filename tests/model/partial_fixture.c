@@ -128,7 +128,7 @@ sp_host_tensor partial_bool(const char *name, const bool *value)
 
 sp_host_tensor partial_room(const char *name, void *data, uint64_t bytes)
 {
-    return (sp_host_tensor){.name = name, .data = data, .bytes = bytes};
+    return (sp_host_tensor){.name = name, .data = data, .capacity = bytes};
 }
 
 sp_model_info partial_info(sp_model model)

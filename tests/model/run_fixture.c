@@ -205,7 +205,7 @@ sp_status small_run_rows(sp_model model, const float *x, uint64_t rows, float *y
                                .dtype = SP_F32,
                                .rank = 2,
                                .shape = {(int64_t)rows, SMALL_IN}};
-    sp_host_tensor out = {.data = y, .bytes = rows * SMALL_OUT * sizeof *y};
+    sp_host_tensor out = {.data = y, .capacity = rows * SMALL_OUT * sizeof *y};
     return sp_model_run(model, &in, 1, &out, 1);
 }
 
@@ -228,7 +228,7 @@ sp_host_tensor input_x(int64_t rows)
 
 sp_host_tensor output_y(float *data, uint64_t count)
 {
-    return (sp_host_tensor){.data = data, .bytes = count * sizeof *data};
+    return (sp_host_tensor){.data = data, .capacity = count * sizeof *data};
 }
 
 sp_status small_submit(sp_model model, small_row *out, sp_future *future)
@@ -309,7 +309,7 @@ static sp_status infer_or_run(sp_model model, bool is_run)
     float out[3];
     const sp_host_tensor x = {
         .data = in, .bytes = sizeof in, .dtype = SP_F32, .rank = 2, .shape = {1, 4}};
-    sp_host_tensor y = {.data = out, .bytes = sizeof out};
+    sp_host_tensor y = {.data = out, .capacity = sizeof out};
     return is_run ? sp_model_run(model, &x, 1, &y, 1) : sp_model_infer(model, &x, 1, &y, 1);
 }
 
@@ -329,7 +329,7 @@ static sp_status call_submit(sp_model model)
     float out[3];
     const sp_host_tensor x = {
         .data = in, .bytes = sizeof in, .dtype = SP_F32, .rank = 2, .shape = {1, 4}};
-    sp_host_tensor y = {.data = out, .bytes = sizeof out};
+    sp_host_tensor y = {.data = out, .capacity = sizeof out};
     sp_future future;
     SP_TRY(sp_model_submit(model, &x, 1, &y, 1, &future));
     const sp_status status = sp_future_wait(future);

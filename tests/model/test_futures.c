@@ -112,9 +112,10 @@ TEST(a_wrong_call_is_refused_and_gives_no_future)
     sp_host_tensor small = output_y((float *)(void *)out.bytes, 1);
     sp_future future = {1};
     CHECK_STATUS(sp_model_submit(model, &x, 1, &small, 1, &future), SP_MISMATCH);
-    CHECK_MESSAGE("there is room for 4");
+    CHECK_MESSAGE("needs 12 bytes; its capacity is 4");
     CHECK_EQ_U64(future.bits, 0);
-    CHECK_EQ_U64(small.bytes, 4);
+    CHECK_EQ_U64(small.bytes, 12);
+    CHECK_EQ_U64(small.capacity, 4);
     CHECK_STATUS(sp_model_submit(model, NULL, 1, &small, 1, &future), SP_INVALID);
     CHECK_STATUS(sp_model_submit(model, &x, 0, &small, 1, &future), SP_MISMATCH);
     CHECK_STATUS(sp_model_submit(model, &x, 1, &small, 1, NULL), SP_INVALID);

@@ -404,9 +404,9 @@ TEST(absurd_sizes_of_tensors_are_refused_or_harmless)
     }
     y = output_y(out, 0);
     CHECK_STATUS(sp_model_run(model, &good, 1, &y, 1), SP_MISMATCH);
-    CHECK_MESSAGE("there is room for 0");
+    CHECK_MESSAGE("its capacity is 0");
     y = output_y(out, 6);
-    y.bytes = UINT64_MAX; /* room enough; what is written is the output and no more */
+    y.capacity = UINT64_MAX; /* enough; what is written is the output and no more */
     CHECK_OK(sp_model_run(model, &good, 1, &y, 1));
     CHECK_EQ_U64(y.bytes, 24);
     CHECK_EQ_MEM(out, expected, sizeof out);

@@ -42,7 +42,7 @@ static sp_status run(sp_model model, const int64_t *axes, int64_t count, int ran
                                        .dtype = SP_I64,
                                        .rank = (uint32_t)rank,
                                        .shape = {count}}};
-    *output = (sp_host_tensor){.data = y, .bytes = 8 * sizeof *y};
+    *output = (sp_host_tensor){.data = y, .capacity = 8 * sizeof *y};
     return sp_model_run(model, inputs, 2, output, 1);
 }
 
@@ -126,7 +126,7 @@ TEST(axes_may_depend_on_much_data)
     float x[200] = {7}, y;
     sp_host_tensor input = {
         .data = x, .bytes = 4 * sizeof *x, .dtype = SP_F32, .rank = 1, .shape = {4}};
-    sp_host_tensor output = {.data = &y, .bytes = sizeof y};
+    sp_host_tensor output = {.data = &y, .capacity = sizeof y};
     CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
     CHECK(y == 7);
     input.shape[0] = 200;

@@ -90,7 +90,7 @@ static sp_host_tensor tensor_bool(const char *name, const bool *value)
 static sp_status run(sp_model model, bool c, float y[8])
 {
     const sp_host_tensor inputs[2] = {tensor_x(), tensor_bool("c", &c)};
-    sp_host_tensor output = {.data = y, .bytes = 8 * sizeof *y};
+    sp_host_tensor output = {.data = y, .capacity = 8 * sizeof *y};
     memset(y, 0xff, 8 * sizeof *y);
     return sp_model_run(model, inputs, 2, &output, 1);
 }
@@ -104,7 +104,7 @@ static void run_op(const char *op, float y[8])
     sp_model model;
     REQUIRE_OK(load(&graph, &model));
     const sp_host_tensor x = tensor_x();
-    sp_host_tensor output = {.data = y, .bytes = 8 * sizeof *y};
+    sp_host_tensor output = {.data = y, .capacity = 8 * sizeof *y};
     CHECK_OK(sp_model_run(model, &x, 1, &output, 1));
     CHECK_OK(sp_model_release(model));
 }
@@ -209,7 +209,7 @@ TEST(branches_stand_in_branches)
         const sp_host_tensor inputs[3] = {tensor_x(), tensor_bool("c", &c), tensor_bool("d", &d)};
         float want[8];
         float y[8];
-        sp_host_tensor output = {.data = y, .bytes = sizeof y};
+        sp_host_tensor output = {.data = y, .capacity = sizeof y};
         run_op(ops[i], want);
         CHECK_OK(sp_model_run(model, inputs, 3, &output, 1));
         CHECK_EQ_MEM(y, want, sizeof y);
@@ -262,7 +262,7 @@ TEST(an_input_may_decide_a_shape)
     for (int i = 0; i < 2; i++) {
         const sp_host_tensor inputs[2] = {tensor_x(), tensor_sizes(sizes[i])};
         float y[8];
-        sp_host_tensor output = {.data = y, .bytes = sizeof y};
+        sp_host_tensor output = {.data = y, .capacity = sizeof y};
         CHECK_OK(sp_model_run(model, inputs, 2, &output, 1));
         CHECK_EQ_INT(output.shape[0], sizes[i][0]);
         CHECK_EQ_INT(output.shape[1], sizes[i][1]);
@@ -295,7 +295,7 @@ TEST(an_input_may_decide_how_often_x_is_repeated)
         inputs[1].shape[0] = 3;
         inputs[1].bytes = sizeof sizes;
         float y[24];
-        sp_host_tensor output = {.data = y, .bytes = sizeof y};
+        sp_host_tensor output = {.data = y, .capacity = sizeof y};
         CHECK_OK(sp_model_run(model, inputs, 2, &output, 1));
         CHECK_EQ_INT(output.rank, 3);
         CHECK_EQ_INT(output.shape[0], times);
@@ -334,7 +334,7 @@ TEST(a_condition_that_is_no_single_bool_is_refused)
     static const bool many[1024] = {true};
     sp_host_tensor inputs[2] = {tensor_x(), tensor_bool("c", many)};
     float y[8];
-    sp_host_tensor output = {.data = y, .bytes = sizeof y};
+    sp_host_tensor output = {.data = y, .capacity = sizeof y};
     set_bools(&inputs[1], 0);
     CHECK_STATUS(sp_model_run(model, inputs, 2, &output, 1), SP_MISMATCH);
     set_bools(&inputs[1], 2);

@@ -123,7 +123,7 @@ static void check_runs(sp_model model)
                                .dtype = SP_F32,
                                .rank = 2,
                                .shape = {1, 4}};
-    sp_host_tensor out = {.data = y, .bytes = sizeof y};
+    sp_host_tensor out = {.data = y, .capacity = sizeof y};
     CHECK_OK(sp_model_run(model, &in, 1, &out, 1));
     for (int i = 0; i < 3; i++) CHECK(y[i] == (float)(4 + i));
     CHECK_OK(sp_model_release(model));

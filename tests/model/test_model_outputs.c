@@ -13,7 +13,7 @@ TEST(wrong_outputs_are_refused_with_their_name)
     const sp_host_tensor x = input_x(2);
     sp_host_tensor y = output_y(out, 5);
     CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), SP_MISMATCH);
-    CHECK_MESSAGE("output 'y' is f32 of shape [2,3], 24 bytes; there is room for 20");
+    CHECK_MESSAGE("output 'y' is f32 of shape [2,3] and needs 24 bytes; its capacity is 20");
     y = output_y(NULL, 6);
     CHECK_STATUS(sp_model_run(model, &x, 1, &y, 1), SP_INVALID);
     y = output_y(out, 6);

@@ -94,7 +94,7 @@ static sp_status run_one(sp_model model, float in[ROWS][4], float out[ROWS][3])
 {
     const sp_host_tensor x = {
         .data = in, .bytes = ROWS * sizeof in[0], .dtype = SP_F32, .rank = 2, .shape = {ROWS, 4}};
-    sp_host_tensor y = {.data = out, .bytes = ROWS * sizeof out[0]};
+    sp_host_tensor y = {.data = out, .capacity = ROWS * sizeof out[0]};
     return sp_model_run(model, &x, 1, &y, 1);
 }
 

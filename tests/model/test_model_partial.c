@@ -118,7 +118,7 @@ TEST(an_output_that_turns_out_too_large_is_refused_with_its_size)
     const sp_host_tensor input = partial_floats(NULL, x, LONG);
     sp_host_tensor output = partial_room("y", y, sizeof y);
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_MISMATCH);
-    CHECK_MESSAGE("output 'y' is f32 of shape [5], 20 bytes; there is room for 16");
+    CHECK_MESSAGE("output 'y' is f32 of shape [5] and needs 20 bytes; its capacity is 16");
     output = partial_room("z", y, sizeof y);
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_NOT_FOUND);
     CHECK_OK(sp_model_release(model));

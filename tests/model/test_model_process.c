@@ -115,7 +115,7 @@ static void come_up_load_and_run(void *arg, uint32_t index)
                               .dtype = SP_F32,
                               .rank = 2,
                               .shape = {1, 48}};
-    sp_host_tensor y = {.data = self->outputs[index], .bytes = sizeof self->outputs[index]};
+    sp_host_tensor y = {.data = self->outputs[index], .capacity = sizeof self->outputs[index]};
     sp_model model = {0};
     const bool is_right = sp_model_load(self->path, NULL, &model) == SP_OK &&
                           sp_model_run(model, &x, 1, &y, 1) == SP_OK &&

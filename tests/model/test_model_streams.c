@@ -25,7 +25,7 @@ static row_bits run_row(sp_model model)
     row_bits row;
     sp_host_tensor input = {
         .data = in, .bytes = sizeof in, .dtype = SP_F32, .rank = 2, .shape = {1, COLUMNS}};
-    sp_host_tensor output = {.data = out, .bytes = sizeof out};
+    sp_host_tensor output = {.data = out, .capacity = sizeof out};
     CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
     memcpy(&row, out, sizeof row);
     return row;

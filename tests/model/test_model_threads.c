@@ -50,13 +50,13 @@ TEST(a_row_of_a_batch_has_the_bits_of_the_row_alone)
                                   .dtype = SP_F32,
                                   .rank = 2,
                                   .shape = {rows, IN}};
-        sp_host_tensor y = {.data = out, .bytes = MOST * OUT * 4};
+        sp_host_tensor y = {.data = out, .capacity = MOST * OUT * 4};
         REQUIRE_OK(sp_model_run(c.model, &x, 1, &y, 1));
         /* Row r alone, computed when it first appears. */
         const int64_t last = rows - 1;
         const sp_host_tensor row = {
             .data = in + last * IN, .bytes = IN * 4, .dtype = SP_F32, .rank = 2, .shape = {1, IN}};
-        sp_host_tensor row_out = {.data = alone + last * OUT, .bytes = OUT * 4};
+        sp_host_tensor row_out = {.data = alone + last * OUT, .capacity = OUT * 4};
         REQUIRE_OK(sp_model_run(c.model, &row, 1, &row_out, 1));
         REQUIRE_EQ_MEM(out, alone, (size_t)rows * OUT * 4);
     }
@@ -261,7 +261,7 @@ static void run_until_released(void *arg, uint32_t index)
     for (;;) {
         const sp_host_tensor x = {
             .data = x_data, .bytes = 16, .dtype = SP_F32, .rank = 2, .shape = {1, 4}};
-        sp_host_tensor y = {.data = y_data, .bytes = sizeof y_data};
+        sp_host_tensor y = {.data = y_data, .capacity = sizeof y_data};
         const sp_status status = sp_model_run(race->model, &x, 1, &y, 1);
         if (status == SP_INVALID) return;
         CHECK_OK(status);

@@ -370,6 +370,7 @@ static sp_status run_loaded(const eager_case *c, sp_model model, sp_array *outpu
         SP_TRY(sp__shape_make(outs[i].shape, outs[i].rank, &shape));
         SP_TRY(sp__array_init(&outputs[i], outs[i].dtype, &shape));
         outs[i].data = outputs[i].data;
+        outs[i].capacity = outputs[i].bytes;
         memset(outputs[i].data, 0xff, (size_t)outputs[i].bytes);
     }
     return sp_model_run(model, ins, c->given_count, outs, c->output_count);

@@ -31,6 +31,7 @@ sp_host_tensor tensor_of(const sp_array *array, const char *name)
     sp_host_tensor tensor = {.name = name,
                              .data = array->data,
                              .bytes = array->bytes,
+                             .capacity = array->bytes,
                              .dtype = array->dtype,
                              .rank = array->shape.rank};
     memcpy(tensor.shape, array->shape.dims, sizeof tensor.shape);
