@@ -172,6 +172,56 @@ TEST(a_command_larger_than_a_queue_takes_is_refused_and_leaves_no_trace)
     fixture_close(&f);
 }
 
+enum { SLOTS = 1000 };
+
+static sp_status write_slot(const sp_tile *tile)
+{
+    *(uint32_t *)tile->bindings[0] = *(const uint32_t *)tile->constants;
+    return SP_OK;
+}
+
+/* Its slots take more than a chunk of the queue. */
+static sp_list *list_of_slots(sp_dev *device)
+{
+    static const sp_kernel kernel = {.name = "write", .run = write_slot};
+    static uint32_t values[SLOTS];
+    static sp_binding bindings[SLOTS];
+    static sp_command commands[SLOTS];
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        values[i] = i + 1;
+        bindings[i] = (sp_binding){.slot = (uint16_t)i, .bytes = 4, .access = SP_WRITE};
+        commands[i] = command_dispatch(&kernel, 1, &bindings[i], 1, &values[i], 4);
+    }
+    sp_list *list = NULL;
+    CHECK_OK(device->vtable->list_create(device, commands, SLOTS, SLOTS, &list));
+    return list;
+}
+
+TEST(a_list_with_more_slots_than_a_chunk_holds_is_run)
+{
+    if (strcmp(fixture_kind(), "cuda") == 0) SKIP("the kernel is for the host");
+    fixture f = fixture_open();
+    sp_list *list = list_of_slots(f.device);
+    sp_memory memory = fixture_words(&f, SLOTS);
+    static sp_binding slots[SLOTS];
+    uint32_t *words = memory.host;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        slots[i] = (sp_binding){.memory = &memory, .offset = 4 * i, .bytes = 4, .access = SP_WRITE};
+    }
+    const sp_command command = {
+        .type = SP_COMMAND_LIST, .list = list, .bindings = slots, .binding_count = SLOTS};
+    for (int round = 0; round < 20; round++) {
+        memset(words, 0, SLOTS * sizeof *words);
+        sp_point point = {0};
+        for (int i = 0; i < 3; i++) point = submit(f.queues[0], &command, 1);
+        CHECK_OK(wait_point(point));
+        for (uint32_t i = 0; i < SLOTS; i++) CHECK_EQ_U64(words[i], i + 1);
+    }
+    f.device->vtable->list_release(list);
+    fixture_free(&memory);
+    fixture_close(&f);
+}
+
 /* ---- the null device's requests ---- */
 
 TEST(each_kind_of_command_names_itself_when_it_fails)

@@ -17,20 +17,29 @@
 /* Enough spares that a stream in steady state neither allocates nor frees. */
 #define MAX_SPARES 8
 
-/* Takes every spare at once, so no pop can meet a recycled top, and keeps the surplus. */
-static sp_chunk *chunk_take_locked(sp_command_queue *queue) SP_REQUIRES(&queue->lock)
+static sp_chunk *chunk_create(size_t capacity)
 {
-    if (queue->pool == NULL) {
+    sp_chunk *chunk = sp_aligned_malloc(16, sizeof *chunk + capacity);
+    if (chunk != NULL) chunk->capacity = (uint32_t)capacity;
+    return chunk;
+}
+
+/* Takes every spare at once, so no pop can meet a recycled top, and keeps the surplus. A record
+ * that is larger than a chunk gets one of its own. */
+static sp_chunk *chunk_take_locked(sp_command_queue *queue, size_t bytes) SP_REQUIRES(&queue->lock)
+{
+    const bool is_large = bytes > SP_CHUNK_CAPACITY;
+    if (queue->pool == NULL && !is_large) {
         /* Pairs with the release in retire: the holder has done with these chunks. */
         queue->pool = sp_exchange_acquire(&queue->spares, NULL);
         sp_tsan_acquire(&queue->spares);
         sp_store_relaxed(&queue->spare_count, 0);
     }
-    sp_chunk *chunk = queue->pool;
+    sp_chunk *chunk = is_large ? NULL : queue->pool;
     if (chunk != NULL) {
         queue->pool = chunk->next;
     } else {
-        chunk = sp_aligned_malloc(16, sizeof *chunk);
+        chunk = chunk_create(is_large ? bytes : SP_CHUNK_CAPACITY);
         if (chunk == NULL) return NULL;
     }
     chunk->next = NULL;
@@ -41,7 +50,8 @@ static sp_chunk *chunk_take_locked(sp_command_queue *queue) SP_REQUIRES(&queue->
 void sp__queue_chunk_retire(sp_command_queue *queue, sp_chunk *chunk)
 {
     sp_fetch_sub_relaxed(&queue->chunk_count, 1);
-    if (sp_load_relaxed(&queue->spare_count) >= MAX_SPARES) {
+    const bool is_large = chunk->capacity > SP_CHUNK_CAPACITY;
+    if (is_large || sp_load_relaxed(&queue->spare_count) >= MAX_SPARES) {
         sp_free(chunk);
         return;
     }
@@ -53,7 +63,7 @@ void sp__queue_chunk_retire(sp_command_queue *queue, sp_chunk *chunk)
     }
 }
 
-static sp_status tail_grow_locked(sp_command_queue *queue) SP_REQUIRES(&queue->lock)
+static sp_status tail_grow_locked(sp_command_queue *queue, uint32_t bytes) SP_REQUIRES(&queue->lock)
 {
     const uint64_t limit = sp__queue_device_of(queue)->options.queue_bytes;
     if ((uint64_t)sp_load_relaxed(&queue->chunk_count) * SP_CHUNK_BYTES >= limit) {
@@ -63,9 +73,9 @@ static sp_status tail_grow_locked(sp_command_queue *queue) SP_REQUIRES(&queue->l
                         queue->base.index, queue->base.device->limits.name,
                         (unsigned long long)limit);
     }
-    sp_chunk *chunk = chunk_take_locked(queue);
+    sp_chunk *chunk = chunk_take_locked(queue, bytes);
     if (chunk == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for more commands");
-    if (queue->tail_used < sizeof chunk->bytes) {
+    if (queue->tail_used < queue->tail->capacity) {
         sp__record_write_end(queue->tail->bytes + queue->tail_used);
     }
     queue->tail->next = chunk;
@@ -78,11 +88,7 @@ static sp_status tail_grow_locked(sp_command_queue *queue) SP_REQUIRES(&queue->l
 static sp_status tail_reserve_locked(sp_command_queue *queue, uint32_t bytes, void **place)
     SP_REQUIRES(&queue->lock)
 {
-    if (bytes > sizeof queue->tail->bytes) {
-        return sp__fail(SP_INVALID, "a command of %u bytes is larger than a queue takes (%zu)",
-                        bytes, sizeof queue->tail->bytes);
-    }
-    if (queue->tail_used + bytes > sizeof queue->tail->bytes) SP_TRY(tail_grow_locked(queue));
+    if (queue->tail_used + bytes > queue->tail->capacity) SP_TRY(tail_grow_locked(queue, bytes));
     *place = queue->tail->bytes + queue->tail_used;
     queue->tail_used += bytes;
     return SP_OK;
@@ -114,6 +120,10 @@ static sp_status write_records_locked(sp_command_queue *queue, const sp_submissi
     sp__record_write_header(place, bytes, submission);
     for (uint32_t i = 0; i < submission->command_count; i++) {
         bytes = sp__record_command_bytes(&submission->commands[i]);
+        if (bytes > SP_CHUNK_CAPACITY && submission->commands[i].type != SP_COMMAND_LIST) {
+            return sp__fail(SP_INVALID, "a command of %u bytes is larger than a queue takes (%zu)",
+                            bytes, SP_CHUNK_CAPACITY);
+        }
         SP_TRY(tail_reserve_locked(queue, bytes, &place));
         sp__record_write_command(place, bytes, &submission->commands[i]);
     }
@@ -372,10 +382,10 @@ sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_
     sp_mutex_init(&queue->lock, SP_LOCK_QUEUE);
     sp_mutex_lock(&queue->lock);
     queue->is_batching = options->is_batching;
-    queue->tail = chunk_take_locked(queue);
+    queue->tail = chunk_take_locked(queue, 0);
     queue->cursor.chunk = queue->tail;
     /* Two chunks take turns while few submissions are in flight: no more memory is needed then. */
-    sp_chunk *second = queue->tail != NULL ? chunk_take_locked(queue) : NULL;
+    sp_chunk *second = queue->tail != NULL ? chunk_take_locked(queue, 0) : NULL;
     if (second != NULL) {
         queue->pool = second;
         sp_fetch_sub_relaxed(&queue->chunk_count, 1);

@@ -117,7 +117,7 @@ static const sp_record *record_at_cursor(sp_command_queue *queue)
     sp_cursor *cursor = &queue->cursor;
     const sp_record *record =
         (const sp_record *)(const void *)(cursor->chunk->bytes + cursor->offset);
-    if (cursor->offset < sizeof cursor->chunk->bytes && !sp__record_is_end(record)) return record;
+    if (cursor->offset < cursor->chunk->capacity && !sp__record_is_end(record)) return record;
     sp_chunk *empty = cursor->chunk;
     cursor->chunk = empty->next;
     cursor->offset = 0;

@@ -38,8 +38,11 @@ typedef struct sp_record sp_record;
 /* Records, one after the other; an end mark where the next one did not fit. */
 typedef struct sp_chunk {
     struct sp_chunk *next; /* the producer writes it before it publishes what stands behind */
-    _Alignas(16) unsigned char bytes[SP_CHUNK_BYTES - 16];
+    uint32_t capacity; /* of `bytes`: SP_CHUNK_CAPACITY, or more for one larger record. Constant */
+    _Alignas(16) unsigned char bytes[];
 } sp_chunk;
+
+#define SP_CHUNK_CAPACITY (SP_CHUNK_BYTES - sizeof(sp_chunk))
 
 typedef enum sp_claim { SP_FREE = 0, SP_RUNNING = 1, SP_PARKED = 2 } sp_claim;
 
