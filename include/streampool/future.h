@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures: results that are under way. sp_model_submit gives one for each run.
+/* Futures: results of work in flight. sp_model_submit creates one for each run.
  *
- * A future is done once, with a status that does not change; what was submitted gets there whether
- * or not anybody waits. Every thread may wait for it, any number of times, and after sp_shutdown
- * too: buffers that were lent to a run are lent until it is done. */
+ * A future becomes done once, with a status that does not change; the run completes whether or not
+ * a thread waits for it. Any thread may wait for it, any number of times, after sp_shutdown too:
+ * the buffers of a run belong to it until its future is done. */
 #ifndef STREAMPOOL_FUTURE_H
 #define STREAMPOOL_FUTURE_H
 
@@ -19,17 +19,32 @@ typedef struct sp_future {
 
 /* One more reference. SP_EXHAUSTED past 65,535. */
 SP_API sp_status sp_future_retain(sp_future future);
-/* Drops a reference, also before the future is done: the run goes on, and callbacks are called. Who
- * has released the last one cannot tell any more when the run's buffers are his again, except by a
- * callback. The zero handle is fine. */
+/* Drops a reference, also before the future is done: the run continues, and callbacks are called.
+ * After the last release only a callback tells when the run's buffers are free again. Does nothing
+ * for the zero handle. */
 SP_API sp_status sp_future_release(sp_future future);
 
 /* Waits until the future is done: SP_OK, or the status of what failed, with its message as the
- * calling thread's last error. Inside a host function or callback a run that still stands in line
- * is computed there and then, since those in front of it may be waiting for that function. */
+ * calling thread's last error. Inside a host function or callback a run that is still queued is
+ * computed by the calling thread, since the runs in front of it may be waiting for that function.
+ */
 SP_API sp_status sp_future_wait(sp_future future);
-/* At most `timeout_ns`, negative for ever: SP_TIMEOUT past that, and the run goes on. */
+/* At most `timeout_ns`, negative for ever: SP_TIMEOUT past that, and the run continues. */
 SP_API sp_status sp_future_wait_for(sp_future future, int64_t timeout_ns);
+
+/* Waits until all `count` futures are done, also after one has failed; the status and message are
+ * those of the failed future with the lowest index. SP_TIMEOUT past `timeout_ns`, negative for
+ * ever. No futures are done at once. Inside a host function or callback as sp_future_wait. */
+SP_API sp_status sp_future_wait_all(const sp_future *futures, uint32_t count, int64_t timeout_ns);
+/* Waits until one of the futures is done: *which is its index, the lowest if several are done, and
+ * its status is returned. A future may be in the array more than once. At most `timeout_ns`,
+ * negative for ever. Inside a host function or callback, if no run has started, one of them is
+ * computed by the calling thread.
+ * Errors of the call, for which *which is `count`: SP_TIMEOUT; SP_INVALID for a handle that does
+ * not work, naming its index, and for a count of 0; SP_DEADLOCK inside a host function that all of
+ * the runs depend on; SP_OUT_OF_MEMORY. */
+SP_API sp_status sp_future_wait_any(const sp_future *futures, uint32_t count, int64_t timeout_ns,
+                                    uint32_t *which);
 
 /* SP_NOT_READY if the future is not done yet, else what sp_future_wait returns. */
 SP_API sp_status sp_future_query(sp_future future);
@@ -37,11 +52,11 @@ SP_API sp_status sp_future_query(sp_future future);
 /* `status` is what sp_future_wait would return; its message is the thread's last error. */
 typedef void (*sp_future_function)(void *ctx, sp_status status);
 
-/* Has `fn(ctx, status)` called once when the future is done; at once if it is. It runs on a host
- * thread of the library, one function at a time like sp_stream_host_function's, and may call
- * anything that these may: submit again, wait for other futures. Any number of them may be set.
- * Where an sp_shutdown beside the run has ended those threads, it runs on a thread of its own, for
- * which the thread that finds the run refused waits. */
+/* Calls `fn(ctx, status)` once when the future is done; at once if it is. It runs on a host thread
+ * of the library, one function at a time like sp_stream_host_function's, and may make the same
+ * calls as these: submit again, wait for other futures. A future may have any number of callbacks.
+ * If an sp_shutdown during the run has ended those threads, it runs on a thread of its own, which
+ * is joined by the thread that finds the run refused. */
 SP_API sp_status sp_future_on_complete(sp_future future, sp_future_function fn, void *ctx);
 
 SP_EXTERN_C_END

@@ -224,6 +224,7 @@ static bool sleep_for_any(const sp_point *points, host_waiter *waiters, uint32_t
         for (uint32_t i = 0; i < registered; i++) is_any = is_any || is_fired(&waiters[i]);
     }
     for (uint32_t i = 0; i < registered; i++) {
+        if (SP_PLANTED(any_keeps_nodes) && !is_fired(&waiters[i])) continue;
         if (sp__timeline_cancel(points[i].timeline, &waiters[i].base)) continue;
         is_any = true;
         while (!is_fired(&waiters[i])) sp_parker_park(&record->parker, SP_NO_DEADLINE);

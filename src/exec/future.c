@@ -142,16 +142,26 @@ static sp_status wait_for_end(sp_rt_future *future, uint64_t deadline_ns)
     return sp__point_wait_passed(end_of(future), deadline_ns);
 }
 
+/* Until the future is done, however the run went. */
+static sp_status await_future(sp_rt_future *future, uint64_t deadline_ns)
+{
+    if (sp__point_has_passed(end_of(future))) return SP_OK;
+    const sp_status status = wait_for_end(future, deadline_ns);
+    if (status != SP_TIMEOUT) return status;
+    return sp__fail(SP_TIMEOUT, "the run was not done in time; it continues");
+}
+
 sp_status sp__future_wait(sp_rt_future *future, uint64_t deadline_ns)
 {
-    sp_status status = SP_OK;
-    if (!sp__point_has_passed(end_of(future))) status = wait_for_end(future, deadline_ns);
-    if (status == SP_OK) {
-        status = sp__fault_report(future->fault);
-    } else if (status == SP_TIMEOUT) {
-        status = sp__fail(SP_TIMEOUT, "the run was not done in time; it goes on");
-    }
-    return status;
+    SP_TRY(await_future(future, deadline_ns));
+    return sp__fault_report(future->fault);
+}
+
+sp_status sp__futures_wait_all(sp_rt_future *const *list, uint32_t count, uint64_t deadline_ns)
+{
+    for (uint32_t i = 0; i < count; i++) SP_TRY(await_future(list[i], deadline_ns));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(sp__fault_report(list[i]->fault));
+    return SP_OK;
 }
 
 /* A device may learn only by the look that the run has come to its end. */
@@ -166,6 +176,55 @@ static bool is_done(sp_rt_future *future)
 sp_status sp__future_query(sp_rt_future *future)
 {
     return is_done(future) ? sp__fault_report(future->fault) : SP_NOT_READY;
+}
+
+/* ---- wait for any ---- */
+
+static uint32_t find_done(sp_rt_future *const *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_done(list[i])) return i;
+    }
+    return count;
+}
+
+static bool is_any_started(sp_rt_future *const *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sp_load_acquire(&list[i]->is_started) != 0) return true;
+    }
+    return false;
+}
+
+/* For the ends of the runs: a run may start only during the wait, so it has no other point yet. */
+static sp_status wait_for_first(sp_rt_future *const *list, uint32_t count, uint64_t deadline_ns,
+                                uint32_t *which)
+{
+    sp_point *points = sp_malloc(count * sizeof *points);
+    if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u runs", count);
+    for (uint32_t i = 0; i < count; i++) points[i] = end_of(list[i]);
+    const uint32_t waited = SP_PLANTED(any_of_first) ? 1 : count;
+    const sp_status status = sp__point_wait_any(points, waited, deadline_ns, which);
+    sp_free(points);
+    if (status != SP_TIMEOUT) return status;
+    return sp__fail(SP_TIMEOUT, "none of %u runs was done in time; they continue", count);
+}
+
+sp_status sp__futures_wait_any(sp_rt_future *const *list, uint32_t count, uint64_t deadline_ns,
+                               uint32_t *which)
+{
+    *which = count;
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    uint32_t done = find_done(list, count);
+    if (done == count) {
+        const bool is_bare =
+            deadline_ns != SP_NO_DEADLINE || !sp__thread_is_inside_callback(record);
+        if (!is_bare && !is_any_started(list, count)) sp__submitted_run_inline(list[0]);
+        SP_TRY(wait_for_first(list, count, deadline_ns, &done));
+    }
+    *which = done;
+    return sp__fault_report(list[done]->fault);
 }
 
 /* ---- callbacks ---- */

@@ -72,6 +72,12 @@ sp_status sp__future_release(sp_future handle);
 
 /* Waits for the end of the run. The status is the run's; SP_TIMEOUT at the deadline. */
 sp_status sp__future_wait(sp_rt_future *future, uint64_t deadline_ns);
+/* Waits for the end of all runs. The status is that of the first one that failed. */
+sp_status sp__futures_wait_all(sp_rt_future *const *list, uint32_t count, uint64_t deadline_ns);
+/* Waits for the end of one run of `count` > 0. *which is its index, and the status is the run's; at
+ * the deadline, and on an error of the wait itself, *which is `count`. */
+sp_status sp__futures_wait_any(sp_rt_future *const *list, uint32_t count, uint64_t deadline_ns,
+                               uint32_t *which);
 /* The run's status, or SP_NOT_READY. */
 sp_status sp__future_query(sp_rt_future *future);
 /* Calls `fn` once the run has ended. Takes the caller's hold over, unless it fails. */

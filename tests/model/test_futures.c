@@ -179,7 +179,7 @@ TEST(a_wait_ends_with_its_time_and_the_run_goes_on)
     CHECK_STATUS(sp_future_wait_for(future, 0), SP_TIMEOUT);
     const uint64_t start = sp_clock_now();
     CHECK_STATUS(sp_future_wait_for(future, 1000000), SP_TIMEOUT);
-    CHECK_MESSAGE("goes on");
+    CHECK_MESSAGE("it continues");
     CHECK(sp_clock_now() - start >= 1000000);
     CHECK_OK(sp_future_wait_for(future, -1));
     CHECK_OK(sp_future_query(future));

@@ -152,6 +152,43 @@ TEST(a_host_function_waits_for_runs_in_line_behind_runs_that_wait_for_it)
     end_blockade(&e.b);
 }
 
+/* The runs that have slots come after this function, and the futures of all are queued. */
+static void wait_for_several_in_function(void *ctx, sp_status status)
+{
+    encounter *e = ctx;
+    small_row out[3];
+    sp_future futures[4];
+    uint32_t which = 4;
+    CHECK_OK(status);
+    for (int i = 0; i < 3; i++) CHECK_OK(small_submit(e->b.model, &out[i], &futures[i]));
+    futures[3] = e->early;
+    CHECK_STATUS(sp_future_wait_any(futures, 4, 1000000, &which), SP_TIMEOUT);
+    CHECK_OK(sp_future_wait_any(futures, 4, -1, &which));
+    CHECK_EQ_U64(which, 0);
+    CHECK_STATUS(sp_future_query(futures[3]), SP_NOT_READY);
+    CHECK_OK(sp_future_wait_all(futures, 4, -1));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ_MEM(&out[i], &e->b.expected, sizeof out[i]);
+        CHECK_OK(sp_future_release(futures[i]));
+    }
+    CHECK_EQ_MEM(&e->early_out, &e->b.expected, sizeof e->early_out);
+    sp_store_release(&e->has_run, 1);
+}
+
+TEST(a_host_function_waits_for_any_or_all_of_queued_runs)
+{
+    static encounter e;
+    e = (encounter){0};
+    close_gate(&e.b);
+    CHECK_OK(sp_stream_host_function(e.b.stream, wait_for_several_in_function, &e));
+    take_all_slots(&e.b);
+    CHECK_OK(small_submit(e.b.model, &e.early_out, &e.early));
+    open_gate(&e.b);
+    while (!sp_load_acquire(&e.has_run)) sp_thread_yield();
+    CHECK_OK(sp_future_release(e.early));
+    end_blockade(&e.b);
+}
+
 /* ---- where memory holds one context ---- */
 
 enum { BURST = 6 };

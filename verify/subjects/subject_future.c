@@ -133,6 +133,99 @@ static void subject_future_search(void *arg)
     end(&w);
 }
 
+/* ---- any of two ---- */
+
+typedef struct pair {
+    sp_queue_device *common;
+    sp_command_queue *queues[2];
+    sp_subject_log logs[2]; /* plain: what each run writes */
+    sp_rt_future *runs[2];
+    sp_future futures[2];
+} pair;
+
+static void pair_begin(pair *p)
+{
+    memset(p, 0, sizeof *p);
+    p->common = sp__subject_device(0);
+    for (uint32_t i = 0; i < 2; i++) {
+        p->queues[i] = sp__subject_queue(p->common, i, false);
+        SP_SCHED_ASSERT(sp__future_create(&p->runs[i]) == SP_OK);
+        p->futures[i] = sp__future_publish(p->runs[i]);
+    }
+}
+
+static void pair_end(pair *p)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        SP_SCHED_ASSERT(p->logs[i].count == 1);
+        SP_SCHED_ASSERT(sp_future_release(p->futures[i]) == SP_OK);
+    }
+    sp__subject_device_free(p->common);
+    sp__futures_deinit();
+    sp__subject_end();
+}
+
+static void pair_run(pair *p, uint32_t i)
+{
+    sp_point point;
+    SP_SCHED_ASSERT(sp__subject_append(p->queues[i], &p->logs[i], i, NULL, 0, &point) == SP_OK);
+    sp__future_start(p->runs[i], point);
+    sp__subject_poll(p->common, 2, point);
+    sp__future_complete(p->runs[i]);
+    sp__future_drop(p->runs[i]);
+}
+
+static void run_first(void *arg)
+{
+    pair_run(arg, 0);
+}
+
+static void run_second(void *arg)
+{
+    pair_run(arg, 1);
+}
+
+static uint32_t pair_wait_any(pair *p)
+{
+    uint32_t which = 2;
+    SP_SCHED_ASSERT(sp_future_wait_any(p->futures, 2, -1, &which) == SP_OK);
+    SP_SCHED_ASSERT(which < 2 && p->logs[which].count == 1);
+    return which;
+}
+
+/* The first run is not submitted before the second one is done. */
+static void wait_any_then_run_first(void *arg)
+{
+    SP_SCHED_ASSERT(pair_wait_any(arg) == 1);
+    pair_run(arg, 0);
+}
+
+static void wait_any_then_all(void *arg)
+{
+    pair *p = arg;
+    (void)pair_wait_any(p);
+    SP_SCHED_ASSERT(sp_future_wait_all(p->futures, 2, -1) == SP_OK);
+    SP_SCHED_ASSERT(p->logs[0].count == 1 && p->logs[1].count == 1);
+}
+
+static void subject_future_any(void *arg)
+{
+    (void)arg;
+    pair p;
+    pair_begin(&p);
+    sp__subject_run((const sp_thread_fn[]){run_second, wait_any_then_run_first}, 2, &p);
+    pair_end(&p);
+}
+
+static void subject_future_any_of_both(void *arg)
+{
+    (void)arg;
+    pair p;
+    pair_begin(&p);
+    sp__subject_run((const sp_thread_fn[]){run_first, run_second, wait_any_then_all}, 3, &p);
+    pair_end(&p);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_future[] = {
@@ -158,6 +251,18 @@ const sp_subject sp__subjects_future[] = {
     {.name = "future_search",
      .test = subject_future_search,
      .thread_count = 2,
+     .planted = "relaxed_start",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_any",
+     .test = subject_future_any,
+     .thread_count = 2,
+     .planted = "relaxed_start any_of_first any_keeps_nodes",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_any_of_both",
+     .test = subject_future_any_of_both,
+     .thread_count = 3,
      .planted = "relaxed_start",
      .options = SP_SPINNERS,
      .seconds = 0.5},
