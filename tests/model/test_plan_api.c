@@ -2,6 +2,7 @@
 /* Plans through the public API: what they tell, and every way to ask wrongly. */
 #include <streampool/plan.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -419,6 +420,34 @@ TEST(wrong_inputs_make_no_plan)
     expect_refused((sp_model){0}, &x, 1, SP_INVALID, "the zero handle");
     CHECK_STATUS(sp_plan_create(model, &x, 1, NULL), SP_INVALID);
     CHECK_OK(sp_model_release(model));
+}
+
+/* Of the model y = tanh(x * w + b): its own list goes before STREAMPOOL_CPU_OPS=MatMul. */
+TEST(a_model_says_which_ops_run_on_cpu)
+{
+    static const struct {
+        const char *ops, *name;
+        uint32_t steps;
+    } cases[] = {{NULL, "MatMul", 1}, {"", "", 0}, {"Conv, Tanh", "Tanh", 1}};
+    sp_model_options options = {0};
+    REQUIRE_OK(sp_device_open("null", &options.device));
+    for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
+        char ops[16] = "";
+        if (cases[i].ops != NULL) snprintf(ops, sizeof ops, "%s", cases[i].ops);
+        options.cpu_ops = cases[i].ops != NULL ? ops : NULL;
+        const sp_model model = small_model(&options);
+        memset(ops, 'x', sizeof ops); /* the load has copied it */
+        const sp_plan plan = small_plan(model, 1);
+        CHECK_EQ_U64(info_of(plan).cpu_step_count, cases[i].steps);
+        small_run(model);
+        CHECK_EQ_U64(model_info_of(model).cpu_step_count, cases[i].steps);
+        sp_model_cpu_op op = {0};
+        CHECK_STATUS(sp_model_get_cpu_op(model, 0, &op), cases[i].steps > 0 ? SP_OK : SP_NOT_FOUND);
+        CHECK(strstr(op.name, cases[i].name) != NULL); /* Add+Tanh is one step */
+        CHECK_OK(sp_plan_release(plan));
+        CHECK_OK(sp_model_release(model));
+    }
+    CHECK_OK(sp_device_close(options.device));
 }
 
 TEST(a_plan_of_a_closed_device_is_refused)
