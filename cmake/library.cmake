@@ -2,6 +2,12 @@
 # libstreampool.so and libstreampool.a, both of the same objects.
 sp_layer_objects(objects)
 
+# Before 1.0 a minor version may change the ABI, so the SONAME names it: libstreampool.so.0.1.
+set(soversion ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(soversion 0.${PROJECT_VERSION_MINOR})
+endif()
+
 add_library(sp_shared SHARED ${objects})
 # nodelete: destructors of thread-local slots may run after dlclose.
 target_link_options(sp_shared PRIVATE -Wl,-z,nodelete)
@@ -11,7 +17,7 @@ if(NOT SP_SANITIZE)
 endif()
 set_target_properties(sp_shared PROPERTIES
     VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}
+    SOVERSION ${soversion}
     EXPORT_NAME shared)
 
 add_library(sp_static STATIC ${objects})
