@@ -27,9 +27,10 @@ static sp_rt_future *future_of(sp_object *object)
     return SP_CONTAINER_OF(object, sp_rt_future, object);
 }
 
-/* A run waits for its last point once it is submitted, before that for a run slot, which is no
- * point. Whoever waits for `value` holds the future, so the fields are those of its life. */
-static uint64_t each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
+/* A run waits for its last point once it is on a queue, before that for a run slot, which is no
+ * point. A wait for `value` holds the future, so the fields are those of its life. */
+static uint64_t future_each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit,
+                                 void *ctx)
 {
     const sp_rt_future *future = SP_CONTAINER_OF(timeline, sp_rt_future, timeline);
     (void)value;
@@ -37,7 +38,7 @@ static uint64_t each_wait(sp_timeline *timeline, uint64_t value, sp_point_visito
     return 0;
 }
 
-static const sp_timeline_source future_source = {.each_wait = each_wait};
+static const sp_timeline_source future_source = {.each_wait = future_each_wait};
 
 static void future_make(sp_object *object)
 {
@@ -122,14 +123,14 @@ sp_status sp__future_release(sp_future handle)
 
 /* ---- wait ---- */
 
-static sp_point end_of(sp_rt_future *future)
+static sp_point future_end(sp_rt_future *future)
 {
     return (sp_point){&future->timeline, future->value};
 }
 
-/* First for the run's own point: whoever waits there helps to reach it. Its completion makes the
- * future done. */
-static sp_status wait_for_end(sp_rt_future *future, uint64_t deadline_ns)
+/* Waits for the run's own point first, since that wait helps. The point's waiter makes the future
+ * done. */
+static sp_status end_wait(sp_rt_future *future, uint64_t deadline_ns)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
@@ -139,14 +140,14 @@ static sp_status wait_for_end(sp_rt_future *future, uint64_t deadline_ns)
     if (sp_load_acquire(&future->is_started) != 0) {
         SP_TRY(sp__point_wait_passed(future->point, deadline_ns));
     }
-    return sp__point_wait_passed(end_of(future), deadline_ns);
+    return sp__point_wait_passed(future_end(future), deadline_ns);
 }
 
 /* Until the future is done, however the run went. */
 static sp_status await_future(sp_rt_future *future, uint64_t deadline_ns)
 {
-    if (sp__point_has_passed(end_of(future))) return SP_OK;
-    const sp_status status = wait_for_end(future, deadline_ns);
+    if (sp__point_has_passed(future_end(future))) return SP_OK;
+    const sp_status status = end_wait(future, deadline_ns);
     if (status != SP_TIMEOUT) return status;
     return sp__fail(SP_TIMEOUT, "the run was not done in time; it continues");
 }
@@ -164,18 +165,18 @@ sp_status sp__futures_wait_all(sp_rt_future *const *list, uint32_t count, uint64
     return SP_OK;
 }
 
-/* A device may learn only by the look that the run has come to its end. */
-static bool is_done(sp_rt_future *future)
+/* Polls: a device may notice only then that the run has ended. */
+static bool future_is_done(sp_rt_future *future)
 {
-    if (!sp__point_has_passed(end_of(future)) && sp_load_acquire(&future->is_started) != 0) {
+    if (!sp__point_has_passed(future_end(future)) && sp_load_acquire(&future->is_started) != 0) {
         (void)sp__point_poll(future->point);
     }
-    return sp__point_has_passed(end_of(future));
+    return sp__point_has_passed(future_end(future));
 }
 
 sp_status sp__future_query(sp_rt_future *future)
 {
-    return is_done(future) ? sp__fault_report(future->fault) : SP_NOT_READY;
+    return future_is_done(future) ? sp__fault_report(future->fault) : SP_NOT_READY;
 }
 
 /* ---- wait for any ---- */
@@ -183,7 +184,7 @@ sp_status sp__future_query(sp_rt_future *future)
 static uint32_t find_done(sp_rt_future *const *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (is_done(list[i])) return i;
+        if (future_is_done(list[i])) return i;
     }
     return count;
 }
@@ -202,7 +203,7 @@ static sp_status wait_for_first(sp_rt_future *const *list, uint32_t count, uint6
 {
     sp_point *points = sp_malloc(count * sizeof *points);
     if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u runs", count);
-    for (uint32_t i = 0; i < count; i++) points[i] = end_of(list[i]);
+    for (uint32_t i = 0; i < count; i++) points[i] = future_end(list[i]);
     const uint32_t waited = SP_PLANTED(any_of_first) ? 1 : count;
     const sp_status status = sp__point_wait_any(points, waited, deadline_ns, which);
     sp_free(points);
@@ -237,7 +238,7 @@ typedef struct future_callback {
     void *ctx;
 } future_callback;
 
-static void call_user(sp_host_job *job)
+static void callback_call(sp_host_job *job)
 {
     future_callback *callback = SP_CONTAINER_OF(job, future_callback, job);
     const future_callback copy = *callback;
@@ -247,9 +248,9 @@ static void call_user(sp_host_job *job)
     copy.fn(copy.ctx, status);
 }
 
-/* The executor has stopped only if a run was refused after a shutdown: its slot came from a thread
- * that went on later. */
-static void fire_callback(sp_waiter *waiter)
+/* The executor has stopped only if a run was refused after a shutdown, when another thread released
+ * the slot that the run had waited for. */
+static void callback_fire(sp_waiter *waiter)
 {
     future_callback *callback = SP_CONTAINER_OF(waiter, future_callback, waiter);
     if (!sp__host_executor_post(&callback->job)) sp__host_executor_run_apart(&callback->job);
@@ -259,14 +260,14 @@ sp_status sp__future_call_later(sp_rt_future *future, sp_future_function fn, voi
 {
     future_callback *callback = sp_malloc(sizeof *callback);
     if (callback == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a callback");
-    *callback = (future_callback){.waiter = {.value = future->value, .fire = fire_callback},
-                                  .job = {.run = call_user},
+    *callback = (future_callback){.waiter = {.value = future->value, .fire = callback_fire},
+                                  .job = {.run = callback_call},
                                   .future = future,
                                   .fn = fn,
                                   .ctx = ctx};
     if (sp_load_acquire(&future->is_started) != 0) sp__point_flush(future->point);
-    /* From here on it may be called in no time. */
-    if (!is_done(future) && sp__timeline_register(&future->timeline, &callback->waiter)) {
+    /* The callback may be called, and freed, as soon as it is registered. */
+    if (!future_is_done(future) && sp__timeline_register(&future->timeline, &callback->waiter)) {
         return SP_OK;
     }
     if (sp__host_executor_post(&callback->job)) return SP_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs that are submitted: each goes from wait queue to wait queue by itself. The thread that
- * completes a run releases what it had and resumes the waiters that get it; that is the thread that
- * drains or watches the device, or a helper, so nothing here waits, and nothing depends on host
- * functions or callbacks, which may wait for runs. */
+/* Submitted runs: each goes from wait queue to wait queue without a thread of its own. The thread
+ * that completes a run, which drains or polls the device or helps, releases the run's resources and
+ * resumes the waiters that get them. So nothing here waits, and nothing depends on host functions
+ * or callbacks, which may wait for runs. */
 #include "exec/submitted.h"
 
 #include "base/error.h"
@@ -11,38 +11,38 @@
 #include "runtime/submit_queue.h"
 #include "runtime/submit.h"
 
-/* ---- the end of a run ---- */
+/* ---- end of a run ---- */
 
-static void drop_last(sp_host_job *job)
+static void holds_drop_last(sp_host_job *job)
 {
     sp_rt_future *run = SP_CONTAINER_OF(job, sp_rt_future, job);
     sp__model_drop(run->model);
     sp__future_drop(run);
 }
 
-/* Drops the run's holds. A model's end frees much, so it does not hold up a device's thread. */
-static void let_go(sp_rt_future *run)
+/* Drops the run's holds. Destroying a model takes long, so the host executor does it and not a
+ * thread of the device. */
+static void holds_drop(sp_rt_future *run)
 {
     if (sp__model_drop_unless_last(run->model)) {
         sp__future_drop(run);
         return;
     }
-    run->job = (sp_host_job){.run = drop_last};
-    if (!sp__host_executor_post(&run->job)) drop_last(&run->job);
+    run->job = (sp_host_job){.run = holds_drop_last};
+    if (!sp__host_executor_post(&run->job)) holds_drop_last(&run->job);
 }
 
-static void free_ports(sp_rt_future *run)
+static void ports_free(sp_rt_future *run)
 {
     if ((void *)run->data != (void *)run->inline_ports) sp_free((void *)run->data);
 }
 
-/* The run has ended, with the fault that stands in the future. Everything goes back before anybody
- * is told. */
-static void end_run(sp_rt_future *run, sp_resume_list *ready)
+/* The run has ended, with the future's fault. Everything is released before the future is done. */
+static void run_end(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_rt_model *model = run->model;
     if (run->context != NULL) {
-        /* A run that was on no queue was computed in the caller's memory. */
+        /* A run that was on no queue has computed in the caller's memory. */
         const bool is_to_copy = run->fault == SP_NO_FAULT && run->has_queue;
         if (is_to_copy) sp__exec_context_end(run->context, run->outputs);
         sp__resume_list_add(ready, sp__exec_context_release(run->context));
@@ -50,19 +50,19 @@ static void end_run(sp_rt_future *run, sp_resume_list *ready)
     if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
     if (run->has_queue) sp__submit_queue_release(model->device, run->queue);
     sp__plan_cache_release(&model->plans, run->plan_entry);
-    free_ports(run);
+    ports_free(run);
     sp__run_slots_retire(run->slots);
     if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_release(run->slots));
     sp__future_complete(run);
-    let_go(run);
+    holds_drop(run);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-static void run_is_through(sp_waiter *waiter);
+static void run_passed(sp_waiter *waiter);
 
-/* All lists at once, on a queue of the run's own. True if the run has ended. */
-static bool launch(sp_rt_future *run)
+/* Submits all lists, on a submit queue. True if the run has ended. */
+static bool run_launch(sp_rt_future *run)
 {
     sp_rt_model *model = run->model;
     const sp_executable *executable = run->plan_entry->executable;
@@ -80,77 +80,76 @@ static bool launch(sp_rt_future *run)
     const sp_status status = sp__exec_context_submit(run->context, &stream, queues, &point);
     if (status != SP_OK) run->fault = sp__fault_create(status);
     if (point.timeline == NULL) return true;
-    run->waiter = (sp_waiter){.value = point.value, .fire = run_is_through};
+    run->waiter = (sp_waiter){.value = point.value, .fire = run_passed};
     sp__future_start(run, point);
     return !sp__timeline_register(point.timeline, &run->waiter);
 }
 
-static bool fail_run(sp_rt_future *run, sp_status status)
+static bool run_fail(sp_rt_future *run, sp_status status)
 {
     run->fault = sp__fault_create(status);
     return true;
 }
 
-/* NULL if the run is in line now. In that of a plan of its own nobody would come by; but there the
- * context that came with the plan is idle. */
-static sp_status acquire_context(sp_rt_future *run, sp_exec_context **out)
+/* *out is NULL if the run is queued now. Not for a private plan: no other run would resume it, and
+ * the context that was created with the plan is idle. */
+static sp_status context_acquire(sp_rt_future *run, sp_exec_context **out)
 {
     sp_executable *executable = run->plan_entry->executable;
     if (run->plan_entry->is_private) return sp__exec_context_acquire(executable, false, out);
     return sp__exec_context_acquire_or_queue(executable, &run->wait_entry, out);
 }
 
-/* With a slot, or a context too. True if the run has ended; else it belongs to somebody else now.
- */
-static bool start(sp_rt_future *run)
+/* With a slot, or a context too. True if the run has ended; else it belongs to another party. */
+static bool run_start(sp_rt_future *run)
 {
     sp_status status = SP_OK;
     if (run->context == NULL) {
         sp_exec_context *context;
-        status = acquire_context(run, &context);
-        if (status != SP_OK) return fail_run(run, status);
+        status = context_acquire(run, &context);
+        if (status != SP_OK) return run_fail(run, status);
         if (context == NULL) return false;
         run->context = context;
     }
     if (run->context->staging == NULL) {
         status = sp__exec_context_cover_unrequested(run->context, true, run->outputs);
     }
-    return status == SP_OK ? launch(run) : fail_run(run, status);
+    return status == SP_OK ? run_launch(run) : run_fail(run, status);
 }
 
-static void note_outcome(sp_rt_future *run)
+static void outcome_note(sp_rt_future *run)
 {
     if (run->fault == SP_NO_FAULT) run->fault = sp__point_fault(run->point);
 }
 
-/* The run was given what it waits for: the slot, then the context. */
-static void resume_run(sp_wait_entry *entry, sp_resume_list *ready)
+/* The run was granted the slot or, later, the context. */
+static void run_resume(sp_wait_entry *entry, sp_resume_list *ready)
 {
     sp_rt_future *run = SP_CONTAINER_OF(entry, sp_rt_future, wait_entry);
     if (run->has_slot) run->context = entry->granted;
     run->has_slot = true;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    if (start(run)) {
-        if (sp_load_relaxed(&run->is_started) != 0) note_outcome(run);
-        end_run(run, ready);
+    if (run_start(run)) {
+        if (sp_load_relaxed(&run->is_started) != 0) outcome_note(run);
+        run_end(run, ready);
     }
     sp__error_put_back(&scope);
 }
 
 /* The run's last point has passed. */
-static void run_is_through(sp_waiter *waiter)
+static void run_passed(sp_waiter *waiter)
 {
     sp_rt_future *run = SP_CONTAINER_OF(waiter, sp_rt_future, waiter);
     sp_resume_list ready = {0};
-    note_outcome(run);
-    end_run(run, &ready);
+    outcome_note(run);
+    run_end(run, &ready);
     sp__resume_list_run(&ready);
 }
 
 /* ---- in callbacks ---- */
 
-static sp_status run_here(sp_rt_future *run)
+static sp_status run_inline(sp_rt_future *run)
 {
     SP_TRY(sp__exec_context_acquire(run->plan_entry->executable, false, &run->context));
     SP_TRY(sp__exec_context_cover_unrequested(run->context, false, run->outputs));
@@ -159,7 +158,7 @@ static sp_status run_here(sp_rt_future *run)
     return sp__exec_context_run_inline(run->context, run->data, run->outputs);
 }
 
-static void note_no_memory(sp_rt_future *run)
+static void run_fail_no_memory(sp_rt_future *run)
 {
     run->fault = sp__fault_create(
         sp__fail(SP_OUT_OF_MEMORY, "no memory for one more run at a time, and a host function "
@@ -174,20 +173,20 @@ void sp__submitted_run_inline(sp_rt_future *run)
     sp__error_set_aside(&scope);
     if (run->has_slot) {
         sp__exec_context_dequeue(run->plan_entry->executable, &run->wait_entry);
-        note_no_memory(run);
+        run_fail_no_memory(run);
     } else {
         sp__run_slots_dequeue(run->slots, &run->wait_entry);
-        const sp_status status = run_here(run);
+        const sp_status status = run_inline(run);
         if (status != SP_OK) run->fault = sp__fault_create(status);
     }
-    end_run(run, &ready);
+    run_end(run, &ready);
     sp__resume_list_run(&ready);
     sp__error_put_back(&scope);
 }
 
 /* ---- a new run ---- */
 
-static sp_status copy_ports(sp_rt_future *run, const sp_graph_plan *plan, const sp_run_ports *ports)
+static sp_status ports_copy(sp_rt_future *run, const sp_graph_plan *plan, const sp_run_ports *ports)
 {
     const uint32_t count = plan->input_count + plan->output_count;
     void **block = run->inline_ports;
@@ -200,8 +199,8 @@ static sp_status copy_ports(sp_rt_future *run, const sp_graph_plan *plan, const 
     return SP_OK;
 }
 
-/* What the run needs of its devices, made before it is accepted. */
-static sp_status make_queues(sp_rt_device *device, const sp_executable *executable)
+/* Creates what the run needs of its devices, before it is accepted. */
+static sp_status queues_open(sp_rt_device *device, const sp_executable *executable)
 {
     SP_TRY(sp__device_check(device->dev));
     for (uint32_t t = 0; t < executable->target_count; t++) {
@@ -213,15 +212,15 @@ static sp_status make_queues(sp_rt_device *device, const sp_executable *executab
 sp_status sp__submitted_create(sp_rt_device *device, const sp_executable *executable,
                                const sp_run_ports *ports, sp_rt_future **out)
 {
-    SP_TRY(make_queues(device, executable));
+    SP_TRY(queues_open(device, executable));
     sp_run_slots *slots = sp__device_run_slots(device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_admit(slots));
     sp_status status = sp__future_create(out);
     if (status == SP_OK) {
         (*out)->slots = slots;
-        (*out)->wait_entry.resume = resume_run;
-        status = copy_ports(*out, executable->plan, ports);
+        (*out)->wait_entry.resume = run_resume;
+        status = ports_copy(*out, executable->plan, ports);
         if (status != SP_OK) sp__future_discard(*out);
     }
     if (status != SP_OK) sp__run_slots_retire(slots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading of models, and what can be asked of them. Runs are in model_run.c. */
+/* Loading of models, and questions about them. Runs are in model_run.c. */
 #include <streampool/model.h>
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "ops/op_kernels.h"
 #include "ops/op_list.h"
 
-/* Whoever comes first warns, and nobody waits for it: the user's log callback runs in it. */
+/* The first load warns; others do not wait for it, since the user's log callback runs in it. */
 static void check_cpu_ops(void)
 {
     static sp_atomic_u32 is_checked; /* process-wide: options are. Orders nothing */
@@ -26,20 +26,20 @@ static void check_cpu_ops(void)
 }
 
 /* `folder` is that of the file, or NULL. */
-static sp_status load(const char *folder, const void *bytes, size_t len,
-                      const sp_model_options *options, sp_model *out)
+static sp_status bytes_load(const char *folder, const void *bytes, size_t len,
+                            const sp_model_options *options, sp_model *out)
 {
     sp_rt_device *device;
     const sp_model_options wanted = options != NULL ? *options : (sp_model_options){0};
     SP_TRY(sp__rt_device_find(wanted.device, &device));
     if (wanted.max_plans > SP_PLAN_CACHE_MOST) {
-        return sp__fail(SP_INVALID, "a model keeps at most %d plans, not %u", SP_PLAN_CACHE_MOST,
-                        wanted.max_plans);
+        return sp__fail(SP_INVALID, "max_plans is %u; a model keeps at most %d plans",
+                        wanted.max_plans, SP_PLAN_CACHE_MOST);
     }
-    if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory was given no bytes");
+    if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory: bytes is NULL");
     if (len > PTRDIFF_MAX) { /* no object is that large: refuse it before anything is read */
         return sp__fail(SP_INVALID,
-                        "sp_model_load_from_memory was given %zu bytes, which no file has", len);
+                        "sp_model_load_from_memory: len is %zu bytes, which no file has", len);
     }
     check_cpu_ops();
     if (wanted.cpu_ops != NULL) sp__op_list_check("cpu_ops", wanted.cpu_ops);
@@ -56,18 +56,18 @@ static sp_status load(const char *folder, const void *bytes, size_t len,
 sp_status sp_model_load_from_memory(const void *bytes, size_t len, const sp_model_options *options,
                                     sp_model *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory: out is NULL");
     *out = (sp_model){0};
-    return load(NULL, bytes, len, options, out);
+    return bytes_load(NULL, bytes, len, options, out);
 }
 
-static sp_status load_file(const char *path, const sp_model_options *options, sp_model *out)
+static sp_status file_load(const char *path, const sp_model_options *options, sp_model *out)
 {
     void *bytes;
     size_t len;
     SP_TRY(sp_file_read(path, &bytes, &len));
     char *folder = sp_file_folder(path);
-    const sp_status status = folder != NULL ? load(folder, bytes, len, options, out)
+    const sp_status status = folder != NULL ? bytes_load(folder, bytes, len, options, out)
                                             : sp__fail(SP_OUT_OF_MEMORY, "no memory for a path");
     sp_free(folder);
     sp_free(bytes);
@@ -76,11 +76,11 @@ static sp_status load_file(const char *path, const sp_model_options *options, sp
 
 sp_status sp_model_load(const char *path, const sp_model_options *options, sp_model *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_load: out is NULL");
     *out = (sp_model){0};
     SP_TRY(sp__runtime_enter());
-    if (path == NULL) return sp__fail(SP_INVALID, "sp_model_load was given no path");
-    return load_file(path, options, out);
+    if (path == NULL) return sp__fail(SP_INVALID, "sp_model_load: path is NULL");
+    return file_load(path, options, out);
 }
 
 sp_status sp_model_retain(sp_model model)
@@ -99,7 +99,7 @@ sp_status sp_model_release(sp_model model)
 
 sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_info needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_info: out is NULL");
     SP_TRY(sp__runtime_enter());
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
@@ -130,7 +130,7 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
     return SP_OK;
 }
 
-static bool get_cpu_op(sp_plan_cache *plans, uint32_t index, sp_model_cpu_op *out)
+static bool cpu_op_get(sp_plan_cache *plans, uint32_t index, sp_model_cpu_op *out)
 {
     sp_plan_entry *newest = sp__plan_cache_acquire_newest(plans);
     if (newest == NULL) return false;
@@ -145,12 +145,12 @@ static bool get_cpu_op(sp_plan_cache *plans, uint32_t index, sp_model_cpu_op *ou
 
 sp_status sp_model_get_cpu_op(sp_model handle, uint32_t index, sp_model_cpu_op *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_cpu_op needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_cpu_op: out is NULL");
     *out = (sp_model_cpu_op){0};
     SP_TRY(sp__runtime_enter());
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
-    const bool is_found = get_cpu_op(&model->plans, index, out);
+    const bool is_found = cpu_op_get(&model->plans, index, out);
     sp__model_drop(model);
     if (is_found) return SP_OK;
     return sp__fail(SP_NOT_FOUND, "no op with index %u runs on the cpu instead", index);
@@ -158,7 +158,7 @@ sp_status sp_model_get_cpu_op(sp_model handle, uint32_t index, sp_model_cpu_op *
 
 sp_status sp_device_get_ops(sp_device handle, sp_device_ops *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_ops needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_ops: out is NULL");
     *out = (sp_device_ops){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
@@ -167,7 +167,7 @@ sp_status sp_device_get_ops(sp_device handle, sp_device_ops *out)
     return SP_OK;
 }
 
-static void describe(const sp_graph_port *port, sp_port *out)
+static void port_describe(const sp_graph_port *port, sp_port *out)
 {
     *out = (sp_port){.name = port->name,
                      .dtype = port->dtype,
@@ -180,9 +180,10 @@ static void describe(const sp_graph_port *port, sp_port *out)
     }
 }
 
-static sp_status get_port(sp_model handle, bool is_input, uint32_t index, sp_port *out)
+static sp_status port_get(sp_model handle, bool is_input, uint32_t index, sp_port *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "a port needs a place to be written to");
+    if (out == NULL)
+        return sp__fail(SP_INVALID, "a question about an input or output: out is NULL");
     SP_TRY(sp__runtime_enter());
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
@@ -190,7 +191,7 @@ static sp_status get_port(sp_model handle, bool is_input, uint32_t index, sp_por
     const uint32_t count = is_input ? graph->input_count : graph->output_count;
     sp_status status = SP_OK;
     if (index < count) {
-        describe(is_input ? &graph->inputs[index] : &graph->outputs[index], out);
+        port_describe(is_input ? &graph->inputs[index] : &graph->outputs[index], out);
     } else {
         status = sp__fail(SP_NOT_FOUND, "the model has %u %s, none with index %u", count,
                           is_input ? "inputs" : "outputs", index);
@@ -201,18 +202,18 @@ static sp_status get_port(sp_model handle, bool is_input, uint32_t index, sp_por
 
 sp_status sp_model_get_input(sp_model model, uint32_t index, sp_port *out)
 {
-    return get_port(model, true, index, out);
+    return port_get(model, true, index, out);
 }
 
 sp_status sp_model_get_output(sp_model model, uint32_t index, sp_port *out)
 {
-    return get_port(model, false, index, out);
+    return port_get(model, false, index, out);
 }
 
-static sp_status find_port(sp_model handle, bool is_input, const char *name, uint32_t *index)
+static sp_status port_find(sp_model handle, bool is_input, const char *name, uint32_t *index)
 {
     if (name == NULL || index == NULL) {
-        return sp__fail(SP_INVALID, "a search by name needs a name and a place for the index");
+        return sp__fail(SP_INVALID, "a search by name: name or index is NULL");
     }
     SP_TRY(sp__runtime_enter());
     sp_rt_model *model = sp__model_hold(handle);
@@ -233,10 +234,10 @@ static sp_status find_port(sp_model handle, bool is_input, const char *name, uin
 
 sp_status sp_model_find_input(sp_model model, const char *name, uint32_t *index)
 {
-    return find_port(model, true, name, index);
+    return port_find(model, true, name, index);
 }
 
 sp_status sp_model_find_output(sp_model model, const char *name, uint32_t *index)
 {
-    return find_port(model, false, name, index);
+    return port_find(model, false, name, index);
 }

@@ -12,7 +12,7 @@
 #include "onnx/onnx.h"
 #include "runtime/runtime_state.h"
 
-/* Tables and names take at most so many bytes for each byte of the file, and some beside. */
+/* Limit of the tables and names: bytes for each byte of the file, and bytes in addition. */
 enum { BYTES_PER_BYTE = 32, BYTES_FREE = 1 << 20 };
 
 typedef struct file_tables {
@@ -166,13 +166,13 @@ static sp_status bytes_open(const void *bytes, size_t len, sp_model_file *out)
 
 sp_status sp_model_file_open_memory(const void *bytes, size_t len, sp_model_file *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "a model file needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_file_open_memory: out is NULL");
     *out = (sp_model_file){0};
     SP_TRY(sp__runtime_enter());
-    if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_file_open_memory was given no bytes");
+    if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_file_open_memory: bytes is NULL");
     if (len > PTRDIFF_MAX) { /* no object is that large: refuse it before anything is read */
         return sp__fail(SP_INVALID,
-                        "sp_model_file_open_memory was given %zu bytes, which no file has", len);
+                        "sp_model_file_open_memory: len is %zu bytes, which no file has", len);
     }
     return bytes_open(bytes, len, out);
 }
@@ -181,10 +181,10 @@ sp_status sp_model_file_open(const char *path, sp_model_file *out)
 {
     void *bytes;
     size_t len;
-    if (out == NULL) return sp__fail(SP_INVALID, "a model file needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_file_open: out is NULL");
     *out = (sp_model_file){0};
     SP_TRY(sp__runtime_enter());
-    if (path == NULL) return sp__fail(SP_INVALID, "sp_model_file_open was given no path");
+    if (path == NULL) return sp__fail(SP_INVALID, "sp_model_file_open: path is NULL");
     SP_TRY(sp_file_read(path, &bytes, &len));
     const sp_status status = bytes_open(bytes, len, out);
     sp_free(bytes);
@@ -209,7 +209,7 @@ sp_status sp_model_file_release(sp_model_file file)
 static sp_status file_hold(sp_model_file handle, const void *out, sp_rt_model_file **file)
 {
     if (out == NULL) {
-        return sp__fail(SP_INVALID, "what is asked of a model file needs a place to go to");
+        return sp__fail(SP_INVALID, "a question about a model file: out is NULL");
     }
     SP_TRY(sp__runtime_enter());
     sp_object *object = sp__handle_hold(&files, handle.bits, "model file");

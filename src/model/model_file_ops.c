@@ -92,7 +92,7 @@ static int by_count(const void *left, const void *right)
     return order != 0 ? order : (a->first > b->first) - (a->first < b->first);
 }
 
-/* Leaves one item for each operator, of its first node. */
+/* Keeps one item for each operator, that of its first node. */
 static void items_merge(op_counter *counter)
 {
     uint32_t kept = 0;
@@ -108,7 +108,7 @@ static void items_merge(op_counter *counter)
     counter->count = kept;
 }
 
-/* ---- what they are ---- */
+/* ---- description ---- */
 
 /* The version of the operator set where the operator is used first. */
 static int64_t opset_version(const sp_onnx_model *model, const sp_file_op *item)
@@ -148,7 +148,7 @@ static bool is_among(const sp_file_op *functions, uint32_t count, const sp_file_
     return low < count && op_compare(&functions[low], item) == 0;
 }
 
-/* That there is no such op is an answer here, and no failure of the call. */
+/* An unknown op is an answer here, and no failure of the call. */
 static bool is_op(const sp_file_op *item)
 {
     const sp_op *op;

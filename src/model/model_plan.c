@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as objects of their own, to be read. One has a plan of the plan layer, its partition over
- * the model's device and the fallback, and a hold on the model, whose graph the plan borrows.
- * Constant from publish to destroy. */
+/* Plans as public objects, for reading. Each has a plan of the plan layer, its partition over the
+ * model's device and the fallback, and a hold on the model, whose graph the plan borrows. Constant
+ * from publish to destroy. */
 #include <streampool/plan.h>
 
 #include <string.h>
@@ -57,7 +57,7 @@ static sp_status plan_compile(const sp_rt_model *model, const sp_host_tensor *in
     return status;
 }
 
-/* Takes the plan over, and the caller's hold on the model, if it succeeds. */
+/* On success takes over the plan and the caller's hold on the model. */
 static sp_status plan_publish(sp_rt_model *model, const sp_graph_plan *executable, sp_plan *out)
 {
     sp_segments segments;
@@ -91,7 +91,7 @@ static sp_status plan_create(sp_rt_model *model, const sp_host_tensor *inputs, u
 sp_status sp_plan_create(sp_model handle, const sp_host_tensor *inputs, uint32_t input_count,
                          sp_plan *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_plan_create needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_plan_create: out is NULL");
     *out = (sp_plan){0};
     SP_TRY(sp__runtime_enter());
     sp_rt_model *model = sp__model_hold(handle);
@@ -118,7 +118,7 @@ sp_status sp_plan_release(sp_plan plan)
 /* The plan with a hold, for a question whose answer goes to `out`. */
 static sp_status plan_hold(sp_plan handle, const void *out, sp_rt_plan **plan)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "what is asked of a plan needs a place to go to");
+    if (out == NULL) return sp__fail(SP_INVALID, "a question about a plan: out is NULL");
     SP_TRY(sp__runtime_enter());
     sp_object *object = sp__handle_hold(&plans, handle.bits, "plan");
     if (object == NULL) return SP_INVALID;
@@ -126,8 +126,8 @@ static sp_status plan_hold(sp_plan handle, const void *out, sp_rt_plan **plan)
     return SP_OK;
 }
 
-/* The same with an index: SP_NOT_FOUND if it is not below the number of `noun`, which `count` reads
- * from the plan. There is no hold then. */
+/* The same with an index: SP_NOT_FOUND, and no hold, if it is not below the number of `noun`, which
+ * `count` reads from the plan. */
 static sp_status plan_hold_at(sp_plan handle, const void *out, uint32_t index,
                               uint32_t (*count)(const sp_rt_plan *), const char *noun,
                               sp_rt_plan **plan)
@@ -230,7 +230,7 @@ static uint32_t step_count(const sp_rt_plan *p)
     return p->plan->step_count;
 }
 
-/* The first segment that ends behind the step. */
+/* The segment that has the step. */
 static uint32_t segment_of(const sp_segments *segments, uint32_t step)
 {
     uint32_t low = 0;
