@@ -11,14 +11,14 @@ unary "$work/m.onnx" Relu x y 1 batch 2
 # The three exit codes are in every --help, with examples and the limits of each value.
 for command in help info inspect ops run verify; do
     for pattern in "^usage: streampool $command" '^examples$' "^  streampool $command" \
-        '^  --help' '^  --version' '^  0  all went well' '^  1  something failed' \
+        '^  --help' '^  --version' '^  0  success' '^  1  something failed' \
         '^  2  the command line is wrong'; do
         expect 0 "$pattern" "$program" "$command" --help
     done
     expect 0 "^usage: streampool $command" "$program" help "$command"
     expect 0 '^streampool [0-9]+\.[0-9]+\.[0-9]+$' "$program" "$command" --version
     expect 2 "^streampool $command: there is no option '--nonsense'" "$program" "$command" --nonsense
-    expect 2 "streampool $command --help tells more" "$program" "$command" --nonsense
+    expect 2 "streampool $command --help prints more" "$program" "$command" --nonsense
     # No line of the help is wider than a terminal, but for examples.
     "$program" "$command" --help | grep -v '^  streampool' | grep -E '.{81}' &&
         fail "$command --help has long lines"
