@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inputs of a model, as `run` and `inspect` take them: from files, or generated, with sizes of
+/* The inputs of a model, as `run` and `inspect` take them: from files, or made up, with sizes of
  * free dimensions that are given or chosen. Both commands use these functions, so that they refuse
  * the same. */
 #ifndef SP_CLI_INPUTS_H
@@ -90,11 +90,11 @@ typedef struct model_inputs {
     uint32_t size_count;
 } model_inputs;
 
-/* Reads files, chooses sizes and generates what determines shapes; prints the sizes that were
- * chosen. Ends with inputs_close, also after a failure. */
+/* Reads files, chooses sizes and makes up what decides shapes; prints the sizes that were chosen.
+ * Ends with inputs_close, also after a failure. */
 sp_status inputs_open(sp_model model, const model_arguments *arguments, model_inputs *out);
 
-/* Generates all values that are missing. */
+/* Makes up all values that are missing. */
 sp_status inputs_fill(model_inputs *inputs);
 
 void inputs_close(model_inputs *inputs);

@@ -26,12 +26,12 @@ static void print_steps(sp_plan plan, uint32_t count)
     printf("  on a cuda device %" PRIu32 " of %" PRIu32 " steps run on the cpu\n", missing, count);
 }
 
-/* The number of partial plans is known to the run only; where the first one ends, to the plan. */
-static void print_partial(sp_plan plan, const sp_plan_info *info)
+/* How many parts there are, the run decides; where the first one ends, the plan knows. */
+static void print_parts(sp_plan plan, const sp_plan_info *info)
 {
     sp_plan_stop_info stop;
     if (!info->is_partial) return;
-    printf("the plan is partial (%" PRIu32 " nodes with a body) and ends before\n",
+    printf("the plan is the first part of a run (%" PRIu32 " nodes with a body) and ends before\n",
            info->loop_count);
     for (uint32_t i = 0; sp_plan_get_stop(plan, i, &stop) == SP_OK; i++) {
         if (stop.is_condition) printf("  an If whose condition is %s\n", stop.name);
@@ -60,11 +60,11 @@ static sp_status print_plan(sp_plan plan)
         print_tensor("output", &tensor);
     }
     print_steps(plan, info.step_count);
-    print_partial(plan, &info);
+    print_parts(plan, &info);
     return SP_OK;
 }
 
-/* Inputs without a file whose generated values determine shapes. */
+/* Of shapes that a file does not say the values are made up. */
 static void print_shape_determining(const model_inputs *inputs)
 {
     for (uint32_t i = 0; i < inputs->count; i++) {
@@ -73,7 +73,7 @@ static void print_shape_determining(const model_inputs *inputs)
         if (input->is_file || !input->port.determines_shapes || tensor->data == NULL) continue;
         const bool is_one = tensor->dtype == SP_F32 || tensor->dtype == SP_F64 ||
                             tensor->dtype == SP_F16 || tensor->dtype == SP_BF16;
-        printf("  input %s determines shapes; its values are assumed to be %d\n",
+        printf("  input %s decides shapes; its values are taken to be %d\n",
                show_name(input->port.name).text, is_one ? 1 : 0);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool run MODEL: runs a model from several threads at the same time, prints how fast, and
+/* streampool run MODEL: runs a model from some threads at the same time, tells how fast, and
  * whether every run gave the same bits.
  * primitive: threads and clock of the operating system, since this is what a user would write. */
 #include <pthread.h>
@@ -119,8 +119,7 @@ static sp_status check_made_up(const model_inputs *inputs, uint64_t max_bytes)
         bytes += inputs->tensors[i].data == NULL ? inputs->tensors[i].bytes : 0;
     }
     if (max_bytes == 0 || bytes <= max_bytes) return SP_OK;
-    return fail(SP_EXHAUSTED,
-                "the inputs to be generated have %llu bytes; --max-memory allows %llu",
+    return fail(SP_EXHAUSTED, "the inputs to be made up have %llu bytes; --max-memory allows %llu",
                 (unsigned long long)bytes, (unsigned long long)max_bytes);
 }
 
@@ -136,7 +135,7 @@ static void free_tensors(sp_host_tensor *tensors, uint32_t count)
     free(tensors);
 }
 
-/* A plan that is refused is refused before inputs of any size are generated. Where shapes depend on
+/* A plan that is refused is refused before inputs of any size are made up. Where shapes depend on
  * values that the model computes this checks the first plan, and the run checks the others. */
 static sp_status check_plan(const run_arguments *arguments, const run_job *job)
 {

@@ -191,7 +191,7 @@ sp_status sizes_take(model_inputs *inputs)
 
 /* ---- what is chosen ---- */
 
-/* The shape with the sizes of now. What determines shapes gets its values. */
+/* The shape with the sizes of now. What decides shapes gets its values. */
 static sp_status describe(model_inputs *inputs, uint32_t index)
 {
     const model_input *input = &inputs->list[index];

@@ -167,7 +167,7 @@ sp_status tensors_write(const char *path, const char *const *names, const sp_hos
     return written(path, status);
 }
 
-/* ---- generated ---- */
+/* ---- made up ---- */
 
 sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out)
 {

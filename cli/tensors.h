@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of the program: read from files, generated, compared. Those that are returned own their
+/* Tensors of the program: read from files, made up, compared. Those that are returned own their
  * `data`, which is aligned for every type and not NULL, and end with tensor_free. */
 #ifndef SP_CLI_TENSORS_H
 #define SP_CLI_TENSORS_H
@@ -37,7 +37,7 @@ sp_status tensor_bytes(sp_dtype dtype, uint32_t rank, const int64_t *shape, uint
  * changes nothing; else 0. */
 sp_status tensor_make_neutral(sp_host_tensor *tensor);
 
-/* The same with generated values: floating-point ones in [-1, 1), others 0. The same for the same
+/* The same with made-up values: floating-point ones in [-1, 1), others 0. The same for the same
  * seed. */
 sp_status tensor_make_up(sp_host_tensor *tensor, uint64_t seed);
 

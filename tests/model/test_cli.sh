@@ -82,7 +82,7 @@ expect 0 '^2 passed' "$program" verify --max-memory 64K --device cpu "$policy"
 expect 1 'max_run_bytes allows 1024$' "$program" verify --max-memory 1K "$policy"
 expect 2 'usage' "$program" run "$policy/model.onnx" --max-memory 1x
 expect 2 'usage' "$program" verify --max-trips 0 "$policy"
-# The plan is looked at before inputs are generated: t = Concat(x, x), y = ReduceMax(t), x of 32 GiB.
+# The plan is looked at before inputs are made up: t = Concat(x, x), y = ReduceMax(t), x of 32 GiB.
 bomb=
 bomb+='\x08\x08\x12\x00\x3a\x5a\x0a\x1e\x0a\x01\x78\x0a\x01\x78\x12\x01\x74\x22\x06\x43\x6f\x6e\x63\x61'
 bomb+='\x74\x2a\x0b\x0a\x04\x61\x78\x69\x73\x18\x00\xa0\x01\x02\x0a\x11\x0a\x01\x74\x12\x01\x79\x22\x09'
@@ -98,7 +98,7 @@ bomb+='\x08\x08\x12\x00\x3a\x3a\x0a\x11\x0a\x01\x78\x12\x01\x79\x22\x09\x52\x65\
 bomb+='\x78\x12\x01\x67\x5a\x17\x0a\x01\x78\x12\x12\x0a\x10\x08\x01\x12\x0c\x0a\x06\x08\x80\x80\x80\x80'
 bomb+='\x04\x0a\x02\x08\x08\x62\x09\x0a\x01\x79\x12\x04\x0a\x02\x08\x01\x42\x04\x0a\x00\x10\x0d'
 printf "$bomb" >"$work/bomb.onnx"
-expect 1 'inputs to be generated have 34359738368 bytes; --max-memory allows 1073741824$' \
+expect 1 'inputs to be made up have 34359738368 bytes; --max-memory allows 1073741824$' \
     "$program" run "$work/bomb.onnx" --max-memory 1G
 expect 1 'SP_IO' "$program" run "$work/nowhere.onnx"
 expect 2 'usage' "$program" run

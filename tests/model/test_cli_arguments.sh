@@ -18,7 +18,7 @@ for command in help info inspect ops run verify; do
     expect 0 "^usage: streampool $command" "$program" help "$command"
     expect 0 '^streampool [0-9]+\.[0-9]+\.[0-9]+$' "$program" "$command" --version
     expect 2 "^streampool $command: there is no option '--nonsense'" "$program" "$command" --nonsense
-    expect 2 "streampool $command --help prints more" "$program" "$command" --nonsense
+    expect 2 "streampool $command --help tells more" "$program" "$command" --nonsense
     # No line of the help is wider than a terminal, but for examples.
     "$program" "$command" --help | grep -v '^  streampool' | grep -E '.{81}' &&
         fail "$command --help has long lines"
