@@ -12,7 +12,7 @@
  *     class pool     a lock each
  *     slabs          only when the caches and pools have nothing
  * What the pools hold beyond a high watermark is trimmed to a low one by one of the threads that
- * release blocks, a slab at a time, while the others allocate.
+ * acquire or release blocks, a slab at a time, while the others allocate.
  *
  * Out of memory: return unused slabs, then wait until some pending blocks are ready, then reclaim
  * what can be recreated (sp__allocator_set_reclaim), then wait for the rest, then fail with the

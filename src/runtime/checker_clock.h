@@ -31,7 +31,7 @@ typedef struct sp_stream_clock {
     sp_clock_vector now;
     sp_clock_snapshot *snapshots; /* ring buffer, oldest first; created with the first wait */
     uint32_t first, count;
-    bool has_lost; /* a snapshot older than all that are kept has been dropped */
+    bool has_lost; /* a snapshot older than all that are kept is missing */
 } sp_stream_clock;
 
 typedef struct sp_thread_clock {
@@ -55,8 +55,7 @@ typedef struct sp_check_clocks {
     sp_thread_clock *threads; /* of the running threads */
     sp_clock_vector ended;    /* what ended threads had seen: all threads know it */
     sp_clock_vector all;      /* what any thread has seen: the initial clock of a new thread */
-    sp_thread_clock rest;     /* of threads without a clock of their own for lack of memory,
-                               * combined */
+    sp_thread_clock rest;     /* of all threads that could not allocate one */
     sp_check_token *tokens[SP_CHECK_TOKEN_LISTS];
     uint32_t token_count;
     sp_clock_vector other_tokens; /* of addresses beyond SP_CHECK_TOKENS, combined */

@@ -28,8 +28,7 @@ struct sp_rt_device {
     sp_dev *dev;
     uint32_t index;
     sp_once stopped;                    /* sp_device_close and sp_shutdown may run concurrently */
-    sp_atomic_u32 is_unreported_logged; /* logged by the thread that set it to 1; see
-                                         * device_log.h */
+    sp_atomic_u32 is_unreported_logged; /* 1 once logged; see device_log.h */
     sp_stream_pool pool;
     sp_allocator allocator;
     sp_allocator staging;               /* used where dev->vtable has staging_create */

@@ -53,7 +53,7 @@ typedef struct sp_stream_waiter {
     bool may_share;
     sp_rt_stream *stream; /* the result; NULL: the pool was closed */
     /* 1 once answered: the last access to the node. Release pairs with the acquire in
-     * wait_in_line. */
+     * stream_wait. */
     sp_atomic_u32 is_answered;
 } sp_stream_waiter;
 
