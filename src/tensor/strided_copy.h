@@ -22,9 +22,9 @@ typedef struct sp_strided_copy {
 void sp__strided_copy_plan(const sp_layout *to, const sp_layout *from, sp_strided_copy *out);
 
 /* Both sides are the same contiguous range of elements, in order. */
-bool sp__strided_copy_is_plain(const sp_strided_copy *move);
+bool sp__strided_copy_is_plain(const sp_strided_copy *copy);
 
 /* Copies on the host. Each address is that of the lowest element of its side, aligned or not. */
-void sp__strided_copy_on_host(const sp_strided_copy *move, void *to, const void *from);
+void sp__strided_copy_on_host(const sp_strided_copy *copy, void *to, const void *from);
 
 #endif
