@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decompression of deflate (RFC 1951), as used by zip archives. Decision 0018 says why it is our
- * own implementation. */
+/* Decompression of deflate (RFC 1951), as used by zip archives. Decision 0018 says why the
+ * library has its own implementation. */
 #ifndef SP_IO_INFLATE_H
 #define SP_IO_INFLATE_H
 
