@@ -28,7 +28,7 @@ typedef struct sp_graph_totals {
 /* A function of the file (graph_function.c). */
 typedef struct sp_graph_function sp_graph_function;
 
-/* The call whose function is being imported; lives on the stack. */
+/* The call whose function is being imported; stored on the stack. */
 typedef struct sp_graph_call_frame {
     const sp_graph_function *function;
     sp_attribute_list attributes; /* the call's */
