@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions behind the registry's rows, by family; registry.c alone refers to them. */
+/* The functions of the registry's rows, by family; referenced only by registry.c. */
 #ifndef SP_OPS_OPS_H
 #define SP_OPS_OPS_H
 
@@ -82,8 +82,8 @@ sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *low
 sp_status sp__matmul_infer(sp_op_call *call);
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
-/* For other products of that kernel. Bytes of a packed right-hand matrix; rows and columns of one
- * tile so that it does about SP_TILE_PRODUCTS multiply-adds. */
+/* For other users of the gemm kernel: bytes of a packed right-hand matrix; sets rows and columns of
+ * a tile to about SP_TILE_PRODUCTS multiply-adds. */
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
 void sp__gemm_choose_tile(sp_gemm_constants *k);
 
@@ -231,11 +231,11 @@ sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__if_infer(sp_op_call *call);
 sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_loop.c: Loop and Scan, which only runs of a model compute */
+/* op_loop.c: Loop and Scan, which are computed only in runs of a model */
 sp_status sp__loop_infer(sp_op_call *call);
 sp_status sp__loop_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_constant.c: their outputs are known from the shape rule on, or filled. */
+/* op_constant.c: their outputs are known from the shape rule, or filled. */
 sp_status sp__constant_infer(sp_op_call *call);
 sp_status sp__shape_infer(sp_op_call *call);
 sp_status sp__size_infer(sp_op_call *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize of one type, linear and cubic. y[0 .. inner) of a column hold unfinished chains while the
- * taps are added. Parameter: SP_TYPE. */
+/* Resize of one type, linear and cubic. While the taps are added, y[0 .. inner) of a column holds
+ * the partial sums. Parameter: SP_TYPE. */
 
 #define SP_TAP_LIST SP_OF(taps)
 

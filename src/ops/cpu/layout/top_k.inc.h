@@ -11,7 +11,7 @@ static SP_ALWAYS_INLINE bool SP_OF(is_before)(const line *l, int64_t a, int64_t 
     return a < b;
 }
 
-/* Puts `place` where it belongs below `root`, in a heap of `n`. */
+/* Sifts `place` down from `root` in a heap of `n`. */
 static void SP_OF(sift)(const line *l, int64_t root, int64_t n, int64_t place)
 {
     for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
