@@ -16,8 +16,8 @@ struct sp_exec_context {
     /* By target; NULL if no step names it. The fallback's is the host arena, which is the model's
      * device's own arena if that device works in host memory. */
     sp_block *arenas[SP_MAX_TARGETS];
-    sp_list **lists;  /* one per segment */
-    sp_point *points; /* of the lists, in the run that uses the context */
+    sp_list **lists;     /* one per segment */
+    sp_point *points;    /* of the lists, in the run that uses the context */
     sp_staging *staging; /* NULL on devices that access the caller's memory: */
     /* The caller's memory during a run: inputs, then outputs. */
     sp_memory *ports;

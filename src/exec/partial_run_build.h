@@ -25,7 +25,7 @@ sp_status sp__partial_run_check(const sp_partial_run *run);
 sp_status sp__partial_run_body(sp_partial_run *run, const sp_graph_body *body,
                                sp_plan_entry *first);
 
-/* A value that must be available: an input of a stop. */
+/* A value that must be available, else SP_INTERNAL. */
 sp_status sp__partial_run_value(const sp_partial_run *run, uint32_t index, sp_run_value *out);
 
 /* ---- partial_body.c: one iteration of a body ---- */

@@ -81,7 +81,8 @@ sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache);
 /* For reclaim: the last use, in ticks, of the least recently used plan that is not in use;
  * UINT64_MAX if all are. */
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache);
-/* Evicts that plan; destroys an idle context of a plan in use. False: there is none. */
+/* The first evicts that plan, the second destroys an idle context of any plan. False: there is
+ * none. */
 bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache);
 bool sp__plan_cache_reclaim_context(sp_plan_cache *cache);
 

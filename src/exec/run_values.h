@@ -3,8 +3,8 @@
  * memory that the host accesses. Values with the same bytes share counted memory, which is freed
  * with the last of them. Owned by the run's thread.
  *
- * Up to PART_VALUE_SMALL bytes come from the heap; larger ones from the device's allocator, or from
- * that of pinned memory if the device has one. */
+ * Up to SMALL_VALUE_BYTES bytes come from the heap; larger ones from the device's allocator, or
+ * from that of pinned memory if the device has one. */
 #ifndef SP_EXEC_RUN_VALUES_H
 #define SP_EXEC_RUN_VALUES_H
 
