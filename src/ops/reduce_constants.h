@@ -6,7 +6,7 @@
 
 #include "ops/kernel_constants.h"
 
-/* Bindings stand behind each name, in order; y and what follows it are written. */
+/* The comments list the bindings in order; y and those after it are written. */
 #define SP_REDUCE_KERNEL_LIST(X)                                                                   \
     X(reduce_f32) /* x, shift if has_shift, y, all of one type, down to reduce_u8 */               \
     X(reduce_f64)                                                                                  \
@@ -118,7 +118,7 @@ typedef struct sp_norm_constants {
 
 /* Windows over three dimensions, outermost first; absent ones have size 1. */
 typedef struct sp_window_constants {
-    int64_t planes, tile_rows; /* a row: one stretch of the output along its last dimension */
+    int64_t planes, tile_rows; /* a row: the output along its last dimension */
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
     int64_t pad[3], end[3]; /* before and after */
     bool counts_padding;    /* average: elements of the padding count */
