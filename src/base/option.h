@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of options. An option is an environment variable with a type, a default, bounds and
- * a meaning. All are read together at the first question and then never change, so a program sets
- * them, or their variables, before it first calls the library. A value that is not allowed and a
- * variable that is no option are warned about; then the default is used. */
+/* The table of options. An option is an environment variable with a type, a default, bounds and a
+ * meaning. All are read together at the first query and then never change, so a program sets them,
+ * or their variables, before it first calls the library. A value that is not allowed (the default
+ * is used) and an unknown variable are logged as warnings. */
 #ifndef SP_BASE_OPTION_H
 #define SP_BASE_OPTION_H
 
@@ -17,7 +17,7 @@ typedef enum sp_option_type {
     SP_OPTION_TYPE_BOOL,  /* 0 1, no yes, off on, false true */
     SP_OPTION_TYPE_ENUM,  /* one of `choices`; the value is its index */
     SP_OPTION_TYPE_BYTES, /* a number, or one followed by K, M or G (powers of 1024) */
-    SP_OPTION_TYPE_TEXT   /* of less than SP_OPTION_TEXT_BYTES; the default is the empty text */
+    SP_OPTION_TYPE_TEXT   /* shorter than SP_OPTION_TEXT_BYTES; the default is the empty text */
 } sp_option_type;
 
 #define SP_OPTION_TEXT_BYTES 512
@@ -78,28 +78,28 @@ typedef struct sp_option_row {
     const char *meaning;
 } sp_option_row;
 
-/* Reads all options now, and logs about bad values: the user's callback may run in it. */
+/* Reads all options now, and logs bad values: the user's callback may be called. */
 void sp_option_load(void);
 
-/* The value of an option of the type in the name. */
+/* The value of an option, which must have the type in the function's name. */
 int64_t sp_option_int(sp_option option);
 bool sp_option_bool(sp_option option);
 uint32_t sp_option_enum(sp_option option);
 uint64_t sp_option_bytes(sp_option option);
 const char *sp_option_text(sp_option option);
 
-/* For listings: the option's row, its value as text, and where the value comes from. */
+/* For listings: the option's row, its value as text, and the origin of the value. */
 const sp_option_row *sp_option_describe(sp_option option);
 void sp_option_format(sp_option option, char *out, size_t out_bytes);
 sp_option_origin sp_option_origin_of(sp_option option);
 
-/* Parses a value by the rules of the row; false, and *out untouched, if it breaks them. The value
- * of a text is its length. */
+/* Parses a value according to the row; if the row does not allow it, returns false with *out
+ * unchanged. The value of a text is its length. */
 bool sp_option_parse(const sp_option_row *info, const char *text, int64_t *out);
-/* What the row allows, in words: "1 to 64", "share, wait or fail". */
+/* The values that the row allows as a phrase: "1 to 64", "share, wait or fail". */
 void sp_option_format_allowed(const sp_option_row *row, char *out, size_t out_bytes);
 
-/* Test hook: the environment is read again at the next question. No other thread may be asking. */
+/* Test hook: the environment is read again at the next query. No concurrent queries. */
 void sp__option_reset(void);
 
 #endif
