@@ -25,28 +25,29 @@ typedef enum sp_option_type {
 /* name, type, default, min, max, choices, meaning. The variable is STREAMPOOL_<name>. */
 #define SP_OPTION_LIST(X)                                                                          \
     X(CPU_WORKERS, INT, 0, 0, 64, "",                                                              \
-      "worker threads of the cpu device; 0 is one per core, 64 at most")                           \
+      "worker threads of the cpu device; 0: one per core, at most 64")                             \
     X(STREAMS, INT, 32, 1, 64, "", "streams per device, the default stream included")              \
     X(STREAM_POLICY, ENUM, 0, 0, 2, "share|wait|fail",                                             \
-      "what a thread gets when all streams of a device are taken")                                 \
+      "what happens when a thread needs a stream of a device and all are leased")                  \
     X(STREAM_WAIT_MS, INT, -1, -1, INT32_MAX, "",                                                  \
-      "how long the policy wait waits, in milliseconds; -1 is for ever")                           \
+      "time limit of the policy wait, in milliseconds; -1: no limit")                              \
     X(FORCE_SAFE_PATHS, BOOL, 0, 0, 1, "", "always take the safe path of every device quirk")      \
     X(CACHE, BYTES, 0, 0, INT64_MAX, "",                                                           \
-      "free memory that a device's allocator keeps before it gives some back; 0 is no bound")      \
-    X(PLANS, INT, 32, 1, 4096, "", "plans that a model keeps, one for each set of input shapes")   \
+      "free memory that a device's allocator keeps before it returns some; 0: no limit")           \
+    X(PLANS, INT, 32, 1, 4096, "", "plans that a model caches, one for each set of input shapes")  \
     X(PARTIAL_MEMORY, BYTES, INT64_C(4) << 30, 1, INT64_MAX, "",                                   \
-      "most that one run keeps between the parts of a model, as of a Loop that grows a tensor")    \
+      "limit of what a run keeps between its partial plans, as for a Loop that grows a tensor")    \
     X(LOOP_TRIPS, INT, INT64_C(1) << 30, 1, INT64_MAX, "",                                         \
-      "most times that one run goes through bodies of Loop and Scan, all of them together")        \
+      "limit of the iterations of one run, over all Loop and Scan nodes together")                 \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
     X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
     X(CPU_OPS, TEXT, 0, 0, 0, "",                                                                  \
       "ONNX ops, as in Conv,Tanh, that models of other devices run on cpu: to debug a kernel")     \
-    X(CUDA_DRIVER, TEXT, 0, 0, 0, "", "file of the CUDA driver; none is the system's libcuda")     \
-    X(NVRTC, TEXT, 0, 0, 0, "", "file of CUDA's run-time compiler; none is the system's libnvrtc") \
+    X(CUDA_DRIVER, TEXT, 0, 0, 0, "", "file of the CUDA driver; default: the system's libcuda")    \
+    X(NVRTC, TEXT, 0, 0, 0, "",                                                                    \
+      "file of CUDA's run-time compiler; default: the system's libnvrtc")                          \
     X(CACHE_DIR, TEXT, 0, 0, 0, "",                                                                \
-      "folder for compiled kernels; none is streampool in the user's cache folder")                \
+      "folder for compiled kernels; default: streampool in the user's cache folder")               \
     X(LOG, ENUM, 2, 0, 4, "off|error|warn|info|debug", "highest level that is logged")
 
 typedef enum sp_option {

@@ -15,11 +15,11 @@
  * spuriously: check the word again. */
 bool sp_word_wait(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns);
 
-/* The same for the locks themselves: other locks may be held. */
+/* The same for the implementation of locks: other locks may be held. */
 bool sp__word_sleep(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns);
 
-/* Wakes up to `count` threads that sleep on `word`. `word` is only an address here: its memory may
- * already be gone. */
+/* Wakes up to `count` threads that sleep on `word`, which is only used as an address: its memory
+ * may be freed already. */
 void sp_word_wake(sp_atomic_u32 *word, uint32_t count);
 
 /* Parker of one thread: its owner parks, any thread unparks; an unpark before the park is kept as a

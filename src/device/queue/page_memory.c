@@ -9,7 +9,7 @@ sp_status sp__page_memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
 {
     void *host = sp_pages_map(bytes);
     if (host == NULL) {
-        return sp__fail(SP_OUT_OF_MEMORY, "%s: the system cannot allocate %llu bytes",
+        return sp__fail(SP_OUT_OF_MEMORY, "%s: the system has no memory for %llu bytes",
                         device->limits.name, (unsigned long long)bytes);
     }
     *out = sp__memory_at_host(device, host, bytes);
