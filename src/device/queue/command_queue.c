@@ -257,7 +257,8 @@ static sp_status device_enter(sp_queue_device *device)
     if (limit == 0) return SP_OK;
     if (sp_fetch_add_relaxed(&device->in_flight, (uint64_t)1) < limit) return SP_OK;
     sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
-    return sp__fail(SP_BUSY, "%u submissions are in flight on %s, the limit: wait for some of them",
+    return sp__fail(SP_BUSY,
+                    "%u submissions are in flight on %s, the limit: wait for some of its work",
                     limit, device->base.limits.name);
 }
 
