@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lists: commands recorded once and submitted as one unit, any number of times, to any
- * stream of the device. Two threads that share a stream interleave whole submissions, so what must
- * stay together goes into a list. For hazards a list is one command that uses all its storages. For
- * the failures of earlier commands it is what its commands are one by one: a storage that the list
- * overwrites whole, by one of its commands, before it reads any of it, may be one that a failed
- * command should have written, and is good again once the list has succeeded. Any other storage
- * that the list reads must be good when the list begins. */
+ * stream of the device. Threads that share a stream interleave whole submissions, so commands that
+ * must stay together go into a list. For hazards a list is one command that uses all its storages.
+ * For poison (storages that a failed command should have written) each of its commands counts by
+ * itself: a poisoned storage that one command of the list overwrites whole before the list reads
+ * any of it is allowed, and is clear again once the list has succeeded. All other storages that the
+ * list reads must not be poisoned when the list begins. */
 #ifndef STREAMPOOL_COMMAND_LIST_H
 #define STREAMPOOL_COMMAND_LIST_H
 
@@ -29,8 +29,8 @@ SP_API sp_status sp_command_list_retain(sp_command_list list);
 /* Submissions that are still queued complete. The zero handle is fine. */
 SP_API sp_status sp_command_list_release(sp_command_list list);
 
-/* Appends a copy, as sp_storage_copy_async. The list keeps no reference to storages: they must live
- * when it is submitted. SP_INVALID once the list is closed; SP_EXHAUSTED past
+/* Appends a copy, as sp_storage_copy_async. The list keeps no reference to storages: their handles
+ * must be valid when it is submitted. SP_INVALID once the list is closed; SP_EXHAUSTED past
  * SP_COMMAND_LIST_STORAGES storages. */
 SP_API sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destination,
                                       sp_storage_range source);
@@ -40,10 +40,9 @@ SP_API sp_status sp_command_list_fill(sp_command_list list, sp_storage_range des
                                       const void *pattern, uint32_t pattern_bytes);
 
 /* Submits the whole list to a stream of its device. If one of its commands fails, or the list reads
- * a storage that is not good, the rest is skipped and everything that the list writes is poisoned:
- * whoever reads it gets the failure, until all of it is overwritten. SP_INVALID on another device's
- * stream;
- * SP_BUSY if the stream is full. */
+ * a poisoned storage, the rest is skipped and everything that the list writes is poisoned: reads of
+ * it fail with the same failure until all of it is overwritten. SP_INVALID on another device's
+ * stream; SP_BUSY if the stream is full. */
 SP_API sp_status sp_stream_submit_list(sp_stream stream, sp_command_list list);
 
 SP_EXTERN_C_END

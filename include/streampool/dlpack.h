@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack: tensors that other libraries (PyTorch, NumPy, JAX, CuPy ...) made, and ours for them, in
- * the same memory. The structs are those of DLPack 1.x, byte for byte, under names of our own, so a
- * program may include the original header too and cast the pointers.
+/* DLPack: zero-copy exchange of tensors with other libraries (PyTorch, NumPy, JAX, CuPy ...). The
+ * structs are those of DLPack 1.x, byte for byte, with our own names, so a program may include the
+ * original header too and cast the pointers.
  *
- * The C structs carry no stream, so each call takes what orders the other side's work. */
+ * The C structs carry no stream, so each call takes a stream or event for the order. */
 #ifndef STREAMPOOL_DLPACK_H
 #define STREAMPOOL_DLPACK_H
 
@@ -16,13 +16,13 @@ SP_EXTERN_C_BEGIN
 #define SP_DLPACK_MAJOR 1
 #define SP_DLPACK_MINOR 0
 
-/* Kinds of devices, those that are spoken of here. */
+/* Device types (DLDeviceType); only those used here. */
 #define SP_DLPACK_CPU 1
 #define SP_DLPACK_CUDA 2
 #define SP_DLPACK_CUDA_HOST 3 /* pinned memory of the host */
 #define SP_DLPACK_CUDA_MANAGED 13
 
-/* Kinds of elements; bits of one say which. */
+/* Element type codes (DLDataTypeCode). */
 #define SP_DLPACK_INT 0
 #define SP_DLPACK_UINT 1
 #define SP_DLPACK_FLOAT 2
@@ -68,32 +68,32 @@ typedef struct sp_dlpack_managed {
 } sp_dlpack_managed;
 
 typedef struct sp_dlpack_import_options {
-    sp_device device;      /* that uses the memory; zero: cpu */
-    sp_event ready;        /* as of sp_adopt_options: when the producer has written the elements; */
-    sp_stream ready_after; /* one of them at most, none: they are ready now */
+    sp_device device;      /* that will use the memory; zero: cpu */
+    sp_event ready;        /* as in sp_adopt_options: when the producer has written the elements; */
+    sp_stream ready_after; /* at most one of the two; none: they are ready now */
 } sp_dlpack_import_options;
 
 /* A tensor in the producer's memory, without a copy. On success the library owns `managed`: it
- * calls the deleter, on a host thread of its own, when the last use of the memory has completed and
- * all tensors over it are released (never after sp_shutdown has returned). On failure it does not:
- * `managed` stays the caller's. With the read-only flag the storage is frozen, and the call waits
+ * calls the deleter, on one of its host threads, when the last use of the memory has completed and
+ * all tensors over it are released (never after sp_shutdown has returned). On failure `managed`
+ * still belongs to the caller. With the read-only flag the storage is frozen, and the call waits
  * until the elements are ready. NULL options are all defaults.
- * Errors: SP_UNSUPPORTED for another major version, memory that is not the host's (a GPU's cannot
- * be adopted: copy it), elements that have no dtype here (complex, 4 bits, several lanes);
+ * Errors: SP_UNSUPPORTED for another major version, memory that is not on the host (GPU memory
+ * cannot be adopted: copy it), elements without an sp_dtype (complex, 4 bits, several lanes);
  * SP_MISMATCH for a shape with a negative size or more than SP_MAX_RANK dimensions; SP_INVALID for
  * memory not aligned for its elements, addresses that wrap; those of sp_storage_adopt. */
 SP_API sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed,
                                        const sp_dlpack_import_options *options, sp_tensor *out);
 
 /* The tensor for a consumer, without a copy; the read-only flag says that the storage is frozen.
- * `*out` holds a reference to the tensor until its deleter is called: once, by any thread, also
+ * `*out` keeps a reference to the tensor until its deleter is called: once, by any thread, also
  * after sp_shutdown, when the consumer's work on the memory is done or ordered on our streams.
  * Memory of a cuda device is CUDA_MANAGED, all other is CPU.
  *
- * With the zero `consumer` the call waits for all uses of the storage that were submitted before,
- * so that anybody may read and write the elements at once. Otherwise it returns at once, and only
- * what is submitted to the stream `consumer` afterwards (host functions, for instance) comes after
- * those uses, and before later ones; the stream is of the tensor's device.
+ * With the zero `consumer` the call waits for all uses of the storage submitted before, so the
+ * elements may be read and written at once from anywhere. Otherwise it returns at once, and only
+ * work submitted to the stream `consumer` afterwards (host functions, for instance) is ordered
+ * after those uses, and before later ones; the stream must be of the tensor's device.
  * Errors: a failed command that wrote the storage; those of sp_storage_host_begin. */
 SP_API sp_status sp_tensor_to_dlpack(sp_tensor tensor, sp_stream consumer, sp_dlpack_managed **out);
 

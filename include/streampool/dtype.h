@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types of tensors. Values are stable: new types go to the end. Elements stand in memory in
- * the machine's byte order, without padding; f16 is IEEE binary16, bf16 the upper half of an f32, a
+/* Element types of tensors. Values are stable: new types are appended. Elements are in the
+ * machine's byte order, without padding; f16 is IEEE binary16, bf16 the upper half of an f32, a
  * bool one byte that is 0 or 1. */
 #ifndef STREAMPOOL_DTYPE_H
 #define STREAMPOOL_DTYPE_H
@@ -11,8 +11,8 @@
 
 SP_EXTERN_C_BEGIN
 
-/* The most dimensions a tensor has. Eight: ONNX's operators reach six, attention over images
- * seven, and strides and sizes of three operands of rank eight fit into a dispatch's constants. */
+/* Maximum rank of a tensor. Eight: ONNX's operators reach six, attention over images seven, and
+ * strides and sizes of three operands of rank eight fit into a dispatch's constants. */
 #define SP_MAX_RANK 8
 
 /* code, value, name, bytes of one element */
@@ -32,19 +32,19 @@ SP_EXTERN_C_BEGIN
     X(SP_BOOL, 13, "bool", 1)
 
 typedef enum sp_dtype {
-    SP_DTYPE_NONE = 0, /* zeroed memory is no element type */
+    SP_DTYPE_NONE = 0, /* not an element type: the value of zeroed memory */
 #define SP_DTYPE_ENUM(code, value, name, bytes) code = value,
     SP_DTYPE_LIST(SP_DTYPE_ENUM)
 #undef SP_DTYPE_ENUM
 } sp_dtype;
 
-/* Sets of element types are the bits of their members. */
+/* The bit of an element type in a set of them. */
 #define SP_DTYPE_BIT(dtype) (1u << (dtype))
 
-/* Bytes of one element; 0 for a value that is no element type. */
+/* Bytes of one element; 0 for an invalid value. */
 SP_API size_t sp_dtype_bytes(sp_dtype dtype);
 
-/* The short name, such as "f32"; "none" for a value that is no element type. Never NULL. */
+/* The short name, such as "f32"; "none" for an invalid value. Never NULL. */
 SP_API const char *sp_dtype_name(sp_dtype dtype);
 
 SP_EXTERN_C_END

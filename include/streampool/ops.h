@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators on tensors, one call at a time. What models are made of (docs/operators.md) runs here
- * by the same shape rules and the same kernels, so it gives the same bits; that page says which
- * element types each one has.
+/* Eager operators on tensors: the operators that models use (docs/operators.md, with the element
+ * types of each), with the same shape rules and kernels, so the results have the same bits.
  *
  * Each call runs on the calling thread's current stream of its inputs' device and returns when it
- * is submitted. What it must follow, on whichever stream and thread, it follows by itself, as all
- * commands over storages do. Inputs are borrowed: they may be released at once. Outputs are new,
- * contiguous tensors in storages of their own, released by the caller; they never share memory with
- * an input (views do: streampool/tensor.h). Inputs may be views with any strides: what a kernel
- * needs contiguous is copied first, on the stream. An optional input is left out by the zero
- * handle.
+ * is submitted. It is ordered after earlier uses of its storages on any stream and thread, as all
+ * commands are. Inputs are borrowed: they may be released at once. Outputs are new, contiguous
+ * tensors in new storages, released by the caller; they never share memory with an input (views
+ * do: streampool/tensor.h). Inputs may be views with any strides: if a kernel needs a contiguous
+ * input it is copied first, on the stream. The zero handle omits an optional input.
  *
- * Three kinds of calls wait for something, as sp_storage_host_begin does, before they return:
- * - those of operators whose output's shape, or axis, depends on the values of an input (the sizes
- *   of a Reshape, the axes of a ReduceSum, the data of a NonZero) wait for that input;
+ * Three kinds of calls wait, as sp_storage_host_begin does, before they return:
+ * - operators whose output's shape, or axis, depends on the values of an input (the sizes of a
+ *   Reshape, the axes of a ReduceSum, the data of a NonZero) wait for that input;
  * - Constant, Shape and Size write their output from the host, and wait for its memory;
- * - an operator that the device has no kernel for (or that STREAMPOOL_CPU_OPS names) is computed on
- *   the calling thread, which waits for its inputs. Only cuda devices lack kernels.
+ * - an operator without a kernel on the device (or named by STREAMPOOL_CPU_OPS) is computed on the
+ *   calling thread, which waits for its inputs. Only cuda devices lack kernels.
  *
  * Errors of all calls; messages begin with the operator and its inputs' types and shapes:
- * SP_MISMATCH for shapes and types that do not go together; SP_UNSUPPORTED for an operator, version
- * or element type that there is none of; SP_INVALID for handles that do not work, tensors of
- * several devices, and calls that are not as the operator wants them (counts, attributes);
- * SP_EXHAUSTED for absurd sizes; those of sp_storage_create and sp_storage_copy_async. A kernel
- * that fails (an index outside of its axis) makes its outputs fail whoever uses them, as every
- * failed command does. */
+ * SP_MISMATCH for incompatible shapes and types; SP_UNSUPPORTED for an unknown operator, version or
+ * element type; SP_INVALID for invalid handles, tensors of several devices, and a wrong number of
+ * inputs or wrong attributes; SP_EXHAUSTED for absurd sizes; those of sp_storage_create and
+ * sp_storage_copy_async. A kernel that fails (an index outside its axis) poisons its outputs, as
+ * every failed command does: their uses fail. */
 #ifndef STREAMPOOL_OPS_H
 #define STREAMPOOL_OPS_H
 
@@ -49,7 +46,7 @@ typedef enum sp_op_attribute_type {
     SP_OP_STRINGS = 8
 } sp_op_attribute_type;
 
-/* A named value that is part of the program, not of the data. The type says which field holds it;
+/* An attribute: a named parameter of an operator. `type` selects the field with the value;
  * everything is borrowed for the call. {.name = "axis", .type = SP_OP_INT, .i = -1} */
 typedef struct sp_op_attribute {
     const char *name;
@@ -57,7 +54,7 @@ typedef struct sp_op_attribute {
     float f;
     int64_t i;
     const char *s;
-    const sp_host_tensor *t; /* its `name` is not looked at */
+    const sp_host_tensor *t; /* its `name` is ignored */
     uint32_t count;          /* of the lists */
     const float *floats;
     const int64_t *ints;
@@ -66,27 +63,27 @@ typedef struct sp_op_attribute {
 
 typedef struct sp_op_options {
     const char *domain; /* NULL: ONNX's own */
-    uint32_t opset; /* the version of the domain that says what the operator is; 0: the newest */
+    uint32_t opset;     /* the version of the domain that defines the operator; 0: the newest */
     const sp_op_attribute *attributes;
     uint32_t attribute_count;
     sp_device device; /* for operators without inputs; else that of the inputs, or zero */
     /* NULL, or one tensor for each output, which is written instead of a new one: of exactly the
-     * output's type and shape, not frozen, any strides under which no two elements share memory. It
-     * may be an input, or overlap one: inputs are read first. The zero handle is a new tensor. */
+     * output's type and shape, not frozen, with any strides under which no two elements share
+     * memory. It may be an input, or overlap one: inputs are read first. Zero handle: a new tensor.
+     */
     const sp_tensor *into;
 } sp_op_options;
 
-/* Runs the operator `op` by its name in ONNX, with `output_count` of its outputs, the first ones.
- * Operators made of graphs (If) are SP_UNSUPPORTED. An output that was written into an own tensor
- * is that tensor, with one more reference; where several are, and the call fails, the first of them
- * may have been written. */
+/* Runs the operator with the ONNX name `op` and returns its first `output_count` outputs. Operators
+ * with subgraphs (If) are SP_UNSUPPORTED. An output given in `into` is that tensor, with one more
+ * reference; if several are given and the call fails, the first ones may have been written. */
 SP_API sp_status sp_op_run(const char *op, const sp_op_options *options, const sp_tensor *inputs,
                            uint32_t input_count, sp_tensor *outputs, uint32_t output_count);
 
 /* ---- products ---- */
 
-/* y = x * w' + b: x [..., in], w [out, in], b [out] or left out; y [..., out]. Packs w each time,
- * which models do once. */
+/* y = x * w' + b: x [..., in], w [out, in], b [out] or omitted; y [..., out]. Packs w in each call
+ * (models pack once). */
 SP_API sp_status sp_linear(sp_tensor x, sp_tensor w, sp_tensor b, sp_tensor *y);
 /* Matrix products over the last two dimensions, the others broadcast (MatMul). */
 SP_API sp_status sp_matmul(sp_tensor a, sp_tensor b, sp_tensor *y);
@@ -138,7 +135,7 @@ SP_API sp_status sp_sign(sp_tensor x, sp_tensor *y);
 SP_API sp_status sp_floor(sp_tensor x, sp_tensor *y);
 /* The nearest integer that is not smaller. */
 SP_API sp_status sp_ceil(sp_tensor x, sp_tensor *y);
-/* The nearest integer, of two the even one. */
+/* The nearest integer, ties to even. */
 SP_API sp_status sp_round(sp_tensor x, sp_tensor *y);
 /* The square root. */
 SP_API sp_status sp_sqrt(sp_tensor x, sp_tensor *y);
@@ -150,7 +147,7 @@ SP_API sp_status sp_exp(sp_tensor x, sp_tensor *y);
 SP_API sp_status sp_log(sp_tensor x, sp_tensor *y);
 /* The error function. */
 SP_API sp_status sp_erf(sp_tensor x, sp_tensor *y);
-/* Is x a NaN? As bool. */
+/* Whether x is NaN, as bool. */
 SP_API sp_status sp_is_nan(sp_tensor x, sp_tensor *y);
 /* Not x, of bools. */
 SP_API sp_status sp_logical_not(sp_tensor x, sp_tensor *y);
@@ -189,7 +186,7 @@ SP_API sp_status sp_log_softmax(sp_tensor x, int64_t axis, sp_tensor *y);
 /* ---- normalisation ---- */
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias, mean and variance over the dimensions from
- * `axis` on, whose shape `scale` and `bias` broadcast to; bias may be left out. */
+ * `axis` on, whose shape `scale` and `bias` broadcast to; bias may be omitted. */
 SP_API sp_status sp_layer_norm(sp_tensor x, sp_tensor scale, sp_tensor bias, int64_t axis,
                                float epsilon, sp_tensor *y);
 /* The same with given mean and variance for each channel: x [batch, channels, ...], the others
@@ -206,7 +203,7 @@ typedef struct sp_conv2d_options {
     int64_t groups;      /* zero: 1 */
 } sp_conv2d_options;
 
-/* w [out, channels / groups, rows, columns], b [out] or left out. */
+/* w [out, channels / groups, rows, columns], b [out] or omitted. */
 SP_API sp_status sp_conv2d(sp_tensor x, sp_tensor w, sp_tensor b, const sp_conv2d_options *options,
                            sp_tensor *y);
 
@@ -214,18 +211,19 @@ typedef struct sp_pool2d_options {
     int64_t kernel[2];   /* rows, columns; must be given */
     int64_t stride[2];   /* zero: 1 */
     int64_t padding[4];  /* top, left, bottom, right */
-    bool is_ceil;        /* one more place if the last window is cut off */
-    bool counts_padding; /* the padding's zeros belong to the average */
+    bool is_ceil;        /* round the output size up: the last window may be partial */
+    bool counts_padding; /* the average includes the padding's zeros */
 } sp_pool2d_options;
 
-/* The largest of each window; NaN if there is one in it. SP_INVALID for `counts_padding`. */
+/* The largest element of each window; NaN if the window has one. SP_INVALID for `counts_padding`.
+ */
 SP_API sp_status sp_max_pool2d(sp_tensor x, const sp_pool2d_options *options, sp_tensor *y);
 /* The mean of each window. */
 SP_API sp_status sp_avg_pool2d(sp_tensor x, const sp_pool2d_options *options, sp_tensor *y);
 
-/* ---- reductions over `axis_count` axes; 0 are all ---- */
+/* ---- reductions over `axis_count` axes; 0: all axes ---- */
 
-/* The sum. With `keeps_dims` the axes stay, of size 1; else they go. */
+/* The sum. With `keeps_dims` the axes are kept with size 1, else they are removed. */
 SP_API sp_status sp_reduce_sum(sp_tensor x, const int64_t *axes, uint32_t axis_count,
                                bool keeps_dims, sp_tensor *y);
 /* The mean. */
@@ -240,20 +238,20 @@ SP_API sp_status sp_reduce_min(sp_tensor x, const int64_t *axes, uint32_t axis_c
 /* The product. */
 SP_API sp_status sp_reduce_prod(sp_tensor x, const int64_t *axes, uint32_t axis_count,
                                 bool keeps_dims, sp_tensor *y);
-/* Where the largest is along one axis, the first of equals, as i64. */
+/* Index of the largest element along an axis, the first of equals, as i64. */
 SP_API sp_status sp_argmax(sp_tensor x, int64_t axis, bool keeps_dims, sp_tensor *y);
-/* Where the smallest is. */
+/* Index of the smallest element, likewise. */
 SP_API sp_status sp_argmin(sp_tensor x, int64_t axis, bool keeps_dims, sp_tensor *y);
 
-/* ---- moving elements. Permuting, slicing, reshaping, expanding: views, streampool/tensor.h, and
- * sp_tensor_contiguous where a copy is wanted ---- */
+/* ---- data movement. Permute, slice, reshape and expand are views (streampool/tensor.h);
+ * sp_tensor_contiguous makes a copy of a view ---- */
 
-/* One behind the other along an axis. */
+/* Concatenation along an axis. */
 SP_API sp_status sp_concat(const sp_tensor *xs, uint32_t count, int64_t axis, sp_tensor *y);
-/* `count` pieces of the sizes given, along an axis; NULL sizes are equal ones. */
+/* `count` pieces of the given sizes along an axis; NULL: equal sizes. */
 SP_API sp_status sp_split(sp_tensor x, int64_t axis, const int64_t *sizes, uint32_t count,
                           sp_tensor *ys);
-/* The slices of x along an axis that i64 or i32 indices name; negative ones count from the end. */
+/* The slices of x along an axis at i64 or i32 indices; negative ones count from the end. */
 SP_API sp_status sp_gather(sp_tensor x, sp_tensor indices, int64_t axis, sp_tensor *y);
 /* a where the bool condition is true, else b; all broadcast. */
 SP_API sp_status sp_where(sp_tensor condition, sp_tensor a, sp_tensor b, sp_tensor *y);

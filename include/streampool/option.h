@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of the library: environment variables STREAMPOOL_..., or sp_set_option.
  *
- * All are read together by the first call that needs one, and never change afterwards. A variable
- * with a value that is not allowed, and one that is no option, are logged as warnings; the default
- * is used. These calls may be made from any thread, and need no device. */
+ * All are read at once by the first call that needs one, and never change afterwards. A variable
+ * whose value is not allowed is logged as a warning and its default used; an unknown variable is
+ * logged as a warning. These calls may be made from any thread and need no device. */
 #ifndef STREAMPOOL_OPTION_H
 #define STREAMPOOL_OPTION_H
 
@@ -26,20 +26,20 @@ typedef enum sp_option_origin {
 typedef struct sp_option_info {
     const char *variable; /* "STREAMPOOL_STREAMS" */
     const char *meaning;  /* one line */
-    const char *choices;  /* words with | between them; "" if any number or text will do */
-    char allowed[128];    /* in words: "1 to 64" */
+    const char *choices;  /* words separated by |; "" for an option with a number or a text */
+    char allowed[128];    /* the allowed values as a phrase: "1 to 64" */
     sp_option_origin origin;
     char value[SP_OPTION_VALUE_BYTES]; /* in use; numbers in decimal, sizes in bytes */
 } sp_option_info;
 
-/* Sets an option by its name, "STREAMS" or "STREAMPOOL_STREAMS", to what the variable would be set
- * to; it goes before the variable. NULL: as if it had never been set here. Before the first use of
- * the library only: calls of log.h are uses, those of this header but the listing are none.
- * Errors: SP_NOT_FOUND for a name that is no option, SP_INVALID for a value that is not allowed,
- * with what is; SP_BUSY once the options are in use, SP_FORKED in a child. */
+/* Sets an option by its name, "STREAMS" or "STREAMPOOL_STREAMS", to a value in the format of the
+ * environment variable, which it overrides. A NULL value undoes an earlier call. Only allowed
+ * before the first use of the library; calls of log.h and sp_option_get_info are uses.
+ * Errors: SP_NOT_FOUND for an unknown name; SP_INVALID for a value that is not allowed (the message
+ * has the allowed ones); SP_BUSY once the options are in use; SP_FORKED in a forked child. */
 SP_API sp_status sp_set_option(const char *name, const char *value);
 
-/* How many options there are. */
+/* Number of options. */
 SP_API uint32_t sp_option_count(void);
 
 /* The `index`-th option; the options are in use from then on. The strings live as long as the

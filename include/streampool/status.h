@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status codes and the calling thread's last error message.
  *
- * Every call that can fail returns an sp_status. The message of the failure stays with the thread
- * that made the call until its next failing call. */
+ * Every call that can fail returns an sp_status. The message of a failure is kept per thread until
+ * the thread's next failing call. */
 #ifndef STREAMPOOL_STATUS_H
 #define STREAMPOOL_STATUS_H
 
@@ -10,7 +10,7 @@
 
 SP_EXTERN_C_BEGIN
 
-/* code, value, text. Values are stable: new codes go to the end. */
+/* code, value, text. Values are stable: new codes are appended. */
 #define SP_STATUS_LIST(X)                                                                          \
     X(SP_OK, 0, "ok")                                                                              \
     X(SP_INVALID, 1, "invalid argument or handle")                                                 \
@@ -38,7 +38,7 @@ typedef enum sp_status {
 #undef SP_STATUS_ENUM
 } sp_status;
 
-/* The name of a code, such as "SP_INVALID"; "SP_UNKNOWN" for a value that is none. Never NULL. */
+/* The name of a code, such as "SP_INVALID"; "SP_UNKNOWN" for any other value. Never NULL. */
 SP_API const char *sp_status_name(sp_status status);
 
 /* One short English phrase for a code. Never NULL. */

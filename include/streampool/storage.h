@@ -23,16 +23,16 @@ typedef struct sp_storage {
 typedef enum sp_access { SP_READ = 1, SP_WRITE = 2, SP_READ_WRITE = 3 } sp_access;
 
 typedef struct sp_storage_options {
-    bool is_untracked; /* the caller orders all uses himself, with events */
+    bool is_untracked; /* the caller orders all uses, with events */
 } sp_storage_options;
 
 /* `bytes` of memory on `device`, 64-byte aligned, contents undefined, ordered on the calling
  * thread's current stream. 0 bytes is fine. NULL options are all defaults.
- * Errors: SP_OUT_OF_MEMORY, with the sizes, after unused memory was given back, pending frees were
- * waited for and the plans of models that nobody uses were ended. It waits for the first of the
- * pending frees, then the next, whatever holds up the others; not if all are behind host accesses
- * that the calling thread began and nobody ended, or behind the host function that it is in;
- * SP_EXHAUSTED or SP_TIMEOUT if the thread needed a stream and got none. */
+ * Errors: SP_OUT_OF_MEMORY, with the sizes, after unused memory was returned to the device, pending
+ * frees were waited for and unused plans of models were evicted. The wait is for whichever pending
+ * free completes first, then for the next; there is none if all depend on open host accesses that
+ * the calling thread began, or on the host function that it is in. SP_EXHAUSTED or SP_TIMEOUT if
+ * the thread needed a stream and got none. */
 SP_API sp_status sp_storage_create(sp_device device, uint64_t bytes,
                                    const sp_storage_options *options, sp_storage *out);
 /* One more reference. SP_EXHAUSTED past 65,535. */
@@ -41,41 +41,41 @@ SP_API sp_status sp_storage_retain(sp_storage storage);
  * handle is fine. */
 SP_API sp_status sp_storage_release(sp_storage storage);
 
-/* Called once when the library has done with adopted memory: on a host thread of the library,
- * after the last queued use; never after sp_shutdown has returned. What callbacks may do, and that
- * signals are blocked in them: see sp_host_function. */
+/* Called once when the library no longer uses adopted memory: on a host thread of the library,
+ * after the last queued use; never after sp_shutdown has returned. Rules for callbacks: see
+ * sp_host_function. */
 typedef void (*sp_storage_release_function)(void *ctx, void *data);
 
 typedef struct sp_adopt_options {
     bool is_untracked;
     sp_event ready; /* the memory is ready when this event is reached; zero: it is ready now */
-    /* Or: when all is done that was submitted to this stream, of any device, before the call; not
-     * ready if the lease has failed (sp_stream_synchronize). It is a command: SP_BUSY if the stream
-     * is full. One of the two at most. */
+    /* Alternative to `ready`, at most one of the two: the memory is ready when everything submitted
+     * to this stream (of any device) before the call has completed; not ready if the lease has
+     * failed (sp_stream_synchronize). It is a command: SP_BUSY if the stream is full. */
     sp_stream ready_after;
     bool is_frozen; /* frozen from the start; the call waits until the memory is ready */
     sp_storage_release_function release; /* may be NULL */
     void *ctx;
 } sp_adopt_options;
 
-/* A storage over host memory that somebody else owns; it must stay valid until the release function
- * is called. Every use waits until the memory is ready, also of an untracked storage. If what makes
- * it ready fails, whatever reads the storage gets that failure, commands and host accesses, until
- * one has overwritten all of it; a frozen one is not adopted. SP_INVALID if the bytes would reach
- * round the end of the address space; SP_UNSUPPORTED on a cuda device, which uses memory of its own
- * only. */
+/* A storage over host memory of another owner, which must stay valid until the release function is
+ * called. Every use waits until the memory is ready, also of an untracked storage. If the work that
+ * makes it ready fails, commands and host accesses that read the storage get that failure until one
+ * has overwritten all of it; if `is_frozen`, the call itself fails. SP_INVALID if the range wraps
+ * around the end of the address space; SP_UNSUPPORTED on a cuda device, which uses only its own
+ * memory. */
 SP_API sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                                   const sp_adopt_options *options, sp_storage *out);
 
-/* `bytes` of zeroed host memory, aligned to a page, that `device` reaches directly: to adopt, or to
- * copy through. 0 bytes is fine. It stays until sp_host_free, whatever becomes of the device.
- * SP_UNSUPPORTED on a cuda device, whose storages the host reaches themselves. */
+/* `bytes` of zeroed, page-aligned host memory that `device` accesses directly: to adopt, or as a
+ * staging buffer. 0 bytes is fine. Valid until sp_host_free, also after the device is closed.
+ * SP_UNSUPPORTED on a cuda device, whose storages the host can access itself. */
 SP_API sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out);
-/* Frees it; nobody may use it any more, so adopted memory is freed in its release function. Works
- * after sp_shutdown. SP_INVALID for an address that sp_host_alloc did not return or that is freed
- * already; NULL is fine. */
+/* Frees memory from sp_host_alloc, which must not be in use: free adopted memory in its release
+ * function. Works after sp_shutdown. SP_INVALID for an address that sp_host_alloc did not return or
+ * that is freed already; NULL is fine. */
 SP_API sp_status sp_host_free(void *data);
-/* Are `bytes` at `data` all in one piece of memory from sp_host_alloc? */
+/* Whether the `bytes` at `data` are all in one block from sp_host_alloc. */
 SP_API bool sp_host_is_pinned(const void *data, uint64_t bytes);
 
 typedef struct sp_storage_info {
@@ -86,36 +86,36 @@ typedef struct sp_storage_info {
     bool is_adopted;
 } sp_storage_info;
 
-/* What the storage is. */
+/* Properties of the storage. */
 SP_API sp_status sp_storage_get_info(sp_storage storage, sp_storage_info *out);
 
-/* Nobody writes the storage any more: from now on its uses cost nothing. Waits for its last write.
- * Writes to it are SP_INVALID. Cannot be undone. The status of a failed command that wrote it is
- * that of the call; SP_BUSY if another thread writes it meanwhile; SP_DEADLOCK as in
- * sp_storage_host_begin: if the calling thread has a write access to it open, for instance, or is
- * inside a host function that the last write comes after. It is not frozen then. */
+/* Makes the storage read-only for ever, so that its uses need no tracking. Waits for its last
+ * write; later writes are SP_INVALID. On failure the storage is not frozen: the status of a failed
+ * command that wrote it; SP_BUSY if another thread writes it during the call; SP_DEADLOCK as in
+ * sp_storage_host_begin, for instance if the calling thread has a write access to it open, or is
+ * inside a host function that the last write is ordered after. */
 SP_API sp_status sp_storage_freeze(sp_storage storage);
 
-/* Gives the host access: waits for the storage's own uses that matter, and makes later device work
- * on it wait for sp_storage_host_end. Any number of readers, or one writer; a begin waits for
- * earlier accesses that conflict. `*data` is valid until the end. A failed command that wrote the
- * storage is the status of a read; SP_WRITE promises to write all of it. SP_DEADLOCK, and no access
- * is open, if the wait depends on an access that the calling thread has open, or on the host
- * function that it is inside of. SP_UNSUPPORTED if the host cannot reach the device's memory. */
+/* Begins a host access: waits for conflicting uses of the storage, and makes later device work on
+ * it wait for sp_storage_host_end. Any number of readers, or one writer; a begin waits for earlier
+ * accesses that conflict. `*data` is valid until the end. A read returns the status of a failed
+ * command that wrote the storage; SP_WRITE promises to write all of it. SP_DEADLOCK, without an
+ * access, if the wait depends on an access that the calling thread has open, or on the host
+ * function that it is in. SP_UNSUPPORTED if the host cannot access the device's memory. */
 SP_API sp_status sp_storage_host_begin(sp_storage storage, sp_access access, void **data);
-/* Ends one open access of that kind, one that the calling thread began before any other; the data
- * must not be touched any more. Any thread may end an access. Where a thread ends one that it did
- * not begin, and several of that kind are open, the library does not know whose it was: waits for
- * the others are no longer SP_DEADLOCK, even in the threads that began them. SP_INVALID if there is
- * none. Works while sp_shutdown runs, which waits for work behind the access, and after it. */
+/* Ends one open access of that kind, preferably one that the calling thread began; `*data` is then
+ * invalid. Any thread may end an access. If a thread ends one that it did not begin while several
+ * of that kind are open, the library cannot tell which one: waits for the others are no longer
+ * detected as SP_DEADLOCK, even in the threads that began them. SP_INVALID if none is open. Works
+ * during sp_shutdown, which waits for work behind the access, and after it. */
 SP_API sp_status sp_storage_host_end(sp_storage storage, sp_access access);
 
-/* Keeps the memory from being reused before everything has completed that was submitted to `stream`
- * until the storage is released. Needed only for uses that the library does not see. */
+/* Keeps the memory from being reused before everything submitted to `stream` until the release of
+ * the storage has completed. Needed only for uses that the library does not see. */
 SP_API sp_status sp_storage_record_stream(sp_storage storage, sp_stream stream);
 
 /* The same for every stream of the device, also those that are first used later: for a storage
- * whose address code was given that the library does not see, on streams that nobody can name. */
+ * whose address is used by foreign code on unknown streams. */
 SP_API sp_status sp_storage_record_all_streams(sp_storage storage);
 
 /* Part of a storage. */
@@ -135,33 +135,32 @@ SP_API sp_status sp_storage_copy_async(sp_stream stream, sp_storage_range destin
 SP_API sp_status sp_storage_fill_async(sp_stream stream, sp_storage_range destination,
                                        const void *pattern, uint32_t pattern_bytes);
 
-/* What the device's allocator holds; each figure is exact by itself. */
+/* Counters of the device's allocator; each is exact, but they are not one snapshot. */
 typedef struct sp_memory_stats {
     uint64_t in_use_bytes;   /* in live storages */
     uint64_t cached_bytes;   /* free, kept for reuse */
-    uint64_t reserved_bytes; /* taken from the device: in use + cached + not yet cut */
-    uint64_t peak_bytes;     /* highest reserved_bytes ever */
+    uint64_t reserved_bytes; /* allocated from the device: in use + cached + not split yet */
+    uint64_t peak_bytes;     /* highest reserved_bytes so far */
     uint64_t allocations;    /* sp_storage_create calls that succeeded */
     uint64_t frees;
-    uint64_t device_allocations; /* times the device was asked */
+    uint64_t device_allocations; /* allocations that reached the device */
     uint64_t waits;              /* allocations that had to wait for pending work */
-    uint64_t
-        pinned_bytes; /* of the host, for what runs on a cuda device get and give; 0 elsewhere */
+    uint64_t pinned_bytes; /* host memory for inputs and outputs of runs on a cuda device, else 0 */
 } sp_memory_stats;
 
-/* The figures of the device's allocator, read one by one. */
+/* The counters of the device's allocator. */
 SP_API sp_status sp_device_get_memory_stats(sp_device device, sp_memory_stats *out);
 
-/* Gives cached memory that nothing uses back to the device. SP_CLOSED on a closed device, which
- * caches nothing. */
+/* Returns unused cached memory to the device. SP_CLOSED on a closed device, which caches nothing.
+ */
 SP_API sp_status sp_device_empty_cache(sp_device device);
 
-/* Bounds reserved_bytes; 0 is no bound but the device's own, sp_device_info's memory_bytes, which
- * always holds. What is reserved already stays. */
+/* Limits reserved_bytes; 0: no limit except memory_bytes of sp_device_info, which always applies.
+ * Memory that is reserved already is kept. */
 SP_API sp_status sp_device_set_memory_limit(sp_device device, uint64_t bytes);
 
-/* When more than `high_bytes` are cached, unused memory is given back to the device, down to
- * `low_bytes`, a little at a time while others allocate. 0 for both: only when memory runs out. The
+/* When more than `high_bytes` are cached, unused memory is returned to the device, down to
+ * `low_bytes`, in small steps between other allocations. 0 for both: only when memory runs out. The
  * default is STREAMPOOL_CACHE and three quarters of it. SP_INVALID if low is above high. */
 SP_API sp_status sp_device_set_cache_watermarks(sp_device device, uint64_t low_bytes,
                                                 uint64_t high_bytes);

@@ -3,18 +3,17 @@
  *
  * This header includes all others. What holds everywhere, unless a function says otherwise:
  * - Every object may be used from any thread at any time, with no lock of yours.
- * - Handles are passed by value. What a call returns is owned by the caller and released by him;
- *   arguments are borrowed for the call. Releasing the zero handle does nothing.
- * - Sizes are bytes, times nanoseconds; a negative time-out waits for ever.
+ * - Handles are passed by value. The caller owns what a call returns and must release it; arguments
+ *   are borrowed for the call. Releasing the zero handle does nothing.
+ * - Sizes are bytes, times nanoseconds; a negative time-out means no limit.
  * - Option structs may be NULL; zero in a field is its default.
- * - A call that can fail returns an sp_status; sp_last_error says what was wrong. On failure
- *   outputs are the zero handle and nothing has changed.
- * - Any call may be SP_CLOSED after sp_shutdown, SP_FORKED in a forked child (not those that give
- *   something back: see sp_init), SP_INVALID for a NULL or a handle that does not work,
- *   SP_OUT_OF_MEMORY.
- * - A call that submits to a stream may be SP_BUSY, if the stream is full (wait for some of its
- *   work), and SP_DEVICE_LOST. A call that needs the thread's own stream for the first time may be
- *   SP_EXHAUSTED or SP_TIMEOUT, as STREAMPOOL_STREAM_POLICY says. */
+ * - A call that can fail returns an sp_status; sp_last_error gives the message. On failure outputs
+ *   are the zero handle and nothing has changed.
+ * - Any call may return SP_CLOSED after sp_shutdown, SP_FORKED in a forked child (except calls that
+ *   release something: see sp_init), SP_INVALID for NULL or an invalid handle, SP_OUT_OF_MEMORY.
+ * - A call that submits to a stream may return SP_BUSY if the stream is full (wait for some of its
+ *   work), and SP_DEVICE_LOST. A call that needs the thread's own stream for the first time may
+ *   return SP_EXHAUSTED or SP_TIMEOUT, depending on STREAMPOOL_STREAM_POLICY. */
 #ifndef STREAMPOOL_STREAMPOOL_H
 #define STREAMPOOL_STREAMPOOL_H
 

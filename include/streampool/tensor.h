@@ -3,15 +3,15 @@
  *
  * A tensor says how bytes of a storage are read as elements: their type, the shape (outermost
  * dimension first, rank 0 is one element), and how many elements to step along each dimension
- * (strides, which may be 0 or negative). It never changes after it was made; its elements do. It
- * keeps a reference to its storage, so any number of views share one memory, and all uses through
- * any of them are ordered as uses of the storage are: a tensor written by one thread and read by
- * another is right with no call from the user.
+ * (strides, which may be 0 or negative). A tensor is immutable; its elements are not. It keeps a
+ * reference to its storage: any number of views share the memory, and uses through any of them are
+ * ordered as uses of the storage are, so a tensor written by one thread and read by another is
+ * right with no call from the user.
  *
- * Errors of all calls that take a tensor: SP_INVALID for a zero, stale or foreign handle. Of all
- * that make one: SP_EXHAUSTED when a storage has 65,535 references, or for more than 2^40 bytes of
- * elements; SP_OUT_OF_MEMORY. Shapes, axes and types that do not fit are SP_MISMATCH. Negative axes
- * count from the last dimension. */
+ * Errors of all calls that take a tensor: SP_INVALID for a zero, stale or foreign handle. Of calls
+ * that create one: SP_EXHAUSTED when a storage has 65,535 references, or for more than 2^40 bytes
+ * of elements; SP_OUT_OF_MEMORY. Shapes, axes and types that do not fit are SP_MISMATCH. Negative
+ * axes count from the last dimension. */
 #ifndef STREAMPOOL_TENSOR_H
 #define STREAMPOOL_TENSOR_H
 
@@ -41,8 +41,8 @@ SP_API sp_status sp_tensor_from_host(sp_device device, sp_dtype dtype, uint32_t 
 
 /* A tensor over part of a storage, of which it takes a reference. The first element begins at byte
  * `offset`, a multiple of the element's size; `strides` counts elements, NULL is a contiguous
- * tensor. SP_INVALID if an element would stand outside of the storage, or not be aligned in memory
- * that was adopted. */
+ * tensor. SP_INVALID if an element would be outside the storage, or misaligned in adopted memory.
+ */
 SP_API sp_status sp_tensor_from_storage(sp_storage storage, uint64_t offset, sp_dtype dtype,
                                         uint32_t rank, const int64_t *shape, const int64_t *strides,
                                         sp_tensor *out);
@@ -54,7 +54,7 @@ SP_API sp_status sp_tensor_retain(sp_tensor tensor);
 SP_API sp_status sp_tensor_release(sp_tensor tensor);
 
 typedef struct sp_tensor_info {
-    sp_storage storage; /* borrowed: good while the tensor is; retain it to keep it */
+    sp_storage storage; /* borrowed: valid while the tensor lives; retain it to keep it */
     sp_device device;
     sp_dtype dtype;
     uint32_t rank;
@@ -62,37 +62,37 @@ typedef struct sp_tensor_info {
     int64_t strides[SP_MAX_RANK]; /* in elements */
     uint64_t offset;              /* of the first element in the storage, in bytes */
     uint64_t bytes;               /* of all elements; a repeated one counts each time */
-    bool is_contiguous;           /* the elements stand in order, without gaps */
+    bool is_contiguous;           /* the elements are in order, without gaps */
 } sp_tensor_info;
 
-/* What the tensor is. Strides of dimensions of size 1 are those that a contiguous tensor has. */
+/* Properties of the tensor. Dimensions of size 1 have the strides of a contiguous tensor. */
 SP_API sp_status sp_tensor_get_info(sp_tensor tensor, sp_tensor_info *out);
 
-/* ---- views: tensors over the same storage; nothing is copied, nothing is waited for ---- */
+/* ---- views: tensors over the same storage, without copies and waits ---- */
 
 /* Dimension i of the view is dimension axes[i] of the tensor: `count` axes, each once. */
 SP_API sp_status sp_tensor_permute(sp_tensor tensor, const int64_t *axes, uint32_t count,
                                    sp_tensor *out);
-/* Two dimensions change places. */
+/* Exchanges two dimensions. */
 SP_API sp_status sp_tensor_transpose(sp_tensor tensor, int64_t axis, int64_t other_axis,
                                      sp_tensor *out);
-/* The `count` elements start, start + step, start + 2 * step ... along an axis; all must be there
- * (nothing is clamped). A negative step walks backwards; SP_INVALID for step 0. */
+/* The `count` elements start, start + step, start + 2 * step ... along an axis; all must be in
+ * range (nothing is clamped). The step may be negative; SP_INVALID for step 0. */
 SP_API sp_status sp_tensor_slice(sp_tensor tensor, int64_t axis, int64_t start, int64_t count,
                                  int64_t step, sp_tensor *out);
 /* One element along an axis, without the axis. A negative index counts from the end. */
 SP_API sp_status sp_tensor_select(sp_tensor tensor, int64_t axis, int64_t index, sp_tensor *out);
-/* The same elements in the same order under another shape; one size may be -1, which is what is
- * left. SP_MISMATCH if the count differs, or if no strides give that view: then make the tensor
- * contiguous first. */
+/* The same elements in the same order with another shape; one size may be -1, which is inferred.
+ * SP_MISMATCH if the count differs, or if no strides give that view: make the tensor contiguous
+ * first. */
 SP_API sp_status sp_tensor_reshape(sp_tensor tensor, uint32_t rank, const int64_t *shape,
                                    sp_tensor *out);
 /* Dimensions of size 1 repeated (stride 0), and new ones in front, by the rule of broadcasting. */
 SP_API sp_status sp_tensor_expand(sp_tensor tensor, uint32_t rank, const int64_t *shape,
                                   sp_tensor *out);
-/* Without a dimension, which has size 1. */
+/* Removes a dimension of size 1. */
 SP_API sp_status sp_tensor_squeeze(sp_tensor tensor, int64_t axis, sp_tensor *out);
-/* With a new dimension of size 1, which is `axis` of the view. */
+/* Adds a dimension of size 1, which is `axis` of the view. */
 SP_API sp_status sp_tensor_unsqueeze(sp_tensor tensor, int64_t axis, sp_tensor *out);
 /* The same bytes as elements of another type of the same size. A bool is a byte of 0 or 1. */
 SP_API sp_status sp_tensor_view_as(sp_tensor tensor, sp_dtype dtype, sp_tensor *out);
@@ -106,15 +106,15 @@ SP_API sp_status sp_tensor_view_as(sp_tensor tensor, sp_dtype dtype, sp_tensor *
  * sp_stream_current and sp_storage_copy_async. */
 SP_API sp_status sp_tensor_copy(sp_tensor destination, sp_tensor source);
 
-/* The tensor itself, with one more reference, if it is contiguous; else a copy that is, in a
- * storage of its own, made on the current stream. */
+/* The tensor itself, with one more reference, if it is contiguous; else a contiguous copy in a new
+ * storage, made on the current stream. */
 SP_API sp_status sp_tensor_contiguous(sp_tensor tensor, sp_tensor *out);
 
-/* Copies the elements, in order, to `bytes` bytes of the host's memory, which must be their size:
- * SP_MISMATCH. Waits as sp_storage_host_begin does. */
+/* Copies the elements, in order, to host memory; `bytes` must be their size, else SP_MISMATCH.
+ * Waits as sp_storage_host_begin does. */
 SP_API sp_status sp_tensor_read(sp_tensor tensor, void *data, uint64_t bytes);
-/* The other way. Other bytes of the storage stay as they are; SP_INVALID if elements share memory.
- */
+/* The reverse of sp_tensor_read. Other bytes of the storage are unchanged; SP_INVALID if elements
+ * share memory. */
 SP_API sp_status sp_tensor_write(sp_tensor tensor, const void *data, uint64_t bytes);
 
 SP_EXTERN_C_END

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells ThreadSanitizer, or the controlled scheduler, what a command is about to touch. Kernels are
- * not instrumented (wide vector accesses never are, and scalar instrumentation is far too slow), so
- * a dispatch announces its bindings as a whole. */
+/* Announces to ThreadSanitizer, or to the controlled scheduler, the memory that a command will
+ * access. Kernels are not instrumented (wide vector accesses never are, and scalar instrumentation
+ * is far too slow), so a dispatch announces its bindings as a whole. */
 #ifndef SP_BASE_ANNOUNCE_H
 #define SP_BASE_ANNOUNCE_H
 

@@ -3,7 +3,8 @@
 #ifndef SP_BASE_ASSERT_H
 #define SP_BASE_ASSERT_H
 
-/* Prints the broken invariant and aborts; under the controlled scheduler it is a verdict. */
+/* Prints the broken invariant and aborts; under the controlled scheduler the run has then failed.
+ */
 _Noreturn void sp__assert_failed(const char *file, int line, const char *expression);
 
 #if defined(NDEBUG)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomics whose memory order stands in the name (C17 7.17.3). An atomic is a struct, so a plain
- * access by accident does not compile. Each field of these types says who writes it, who reads it,
- * and what the release publishes.
+/* Atomics with the memory order in the name (C17 7.17.3). An atomic is a struct, so an accidental
+ * plain access does not compile. Each field of these types documents its writers, its readers, and
+ * what the release publishes.
  *
- * These are the bare compiler builtins in every build; under -fsanitize=thread the compiler turns
- * them into calls that ThreadSanitizer, or our controlled scheduler, answers. */
+ * These are the plain compiler builtins in every build; under -fsanitize=thread the compiler turns
+ * them into calls that ThreadSanitizer, or our controlled scheduler, implements. */
 #ifndef SP_BASE_ATOMIC_H
 #define SP_BASE_ATOMIC_H
 
@@ -29,14 +29,14 @@ typedef SP_ATOMIC(void *) sp_atomic_ptr;
 #define sp_store_release(a, v) __atomic_store_n(&(a)->value, (v), __ATOMIC_RELEASE)
 #define sp_store_seq_cst(a, v) __atomic_store_n(&(a)->value, (v), __ATOMIC_SEQ_CST)
 
-/* Each exchange returns the value before. */
+/* Each exchange returns the previous value. */
 #define sp_exchange_relaxed(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_RELAXED)
 #define sp_exchange_acquire(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_ACQUIRE)
 #define sp_exchange_release(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_RELEASE)
 #define sp_exchange_acq_rel(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_ACQ_REL)
 #define sp_exchange_seq_cst(a, v) __atomic_exchange_n(&(a)->value, (v), __ATOMIC_SEQ_CST)
 
-/* Each fetch returns the value before. */
+/* Each fetch returns the previous value. */
 #define sp_fetch_add_relaxed(a, v) __atomic_fetch_add(&(a)->value, (v), __ATOMIC_RELAXED)
 #define sp_fetch_add_release(a, v) __atomic_fetch_add(&(a)->value, (v), __ATOMIC_RELEASE)
 #define sp_fetch_add_acq_rel(a, v) __atomic_fetch_add(&(a)->value, (v), __ATOMIC_ACQ_REL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for another thread to leave a few instructions when that thread tells nobody: some turns of
- * a spin, then sleeps. The sleeps give the processor to a thread of lower priority that was
- * preempted inside, which a spin, or a yield under a real-time policy, would never do. Where there
- * is a word or a parker to sleep on, use that. */
+/* Back-off for polling: waits until another thread has left a section of a few instructions whose
+ * end is not signalled, first by spinning, then by sleeping. The sleeps release the processor to a
+ * thread of lower priority that was preempted inside the section; a spin, or a yield under a
+ * real-time policy, would not. If there is a word or a parker to sleep on, use that instead. */
 #ifndef SP_BASE_BACKOFF_H
 #define SP_BASE_BACKOFF_H
 
@@ -18,7 +18,7 @@
 /* Zeroed for each wait. */
 typedef struct sp_backoff {
     uint32_t spins;
-    uint32_t sleep_ns; /* the last one; they double */
+    uint32_t sleep_ns; /* of the last sleep; doubles each time */
 } sp_backoff;
 
 static inline void sp_backoff_turn(sp_backoff *backoff)

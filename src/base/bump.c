@@ -20,14 +20,14 @@ struct sp_bump_chunk {
     uint64_t padding; /* the header is a multiple of ALIGNMENT */
 };
 
-static sp_status add_chunk(sp_bump *bump, uint64_t bytes)
+static sp_status bump_add_chunk(sp_bump *bump, uint64_t bytes)
 {
     const uint64_t payload = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
     uint64_t total, used;
     if (!sp_size_add(payload, sizeof(sp_bump_chunk), &total) ||
         !sp_size_add(bump->used, total, &used) || used > bump->limit || total > SIZE_MAX) {
         return sp__fail(SP_EXHAUSTED,
-                        "the file asks for tables of more than %" PRIu64 " bytes; refused",
+                        "the file needs tables of more than %" PRIu64 " bytes, the limit for it",
                         bump->limit);
     }
     sp_bump_chunk *chunk = sp_aligned_malloc(ALIGNMENT, (size_t)total);
@@ -48,7 +48,7 @@ sp_status sp__bump_array(sp_bump *bump, uint64_t count, uint64_t element_bytes, 
     if (bytes > 0) {
         const sp_bump_chunk *newest = bump->newest;
         const bool has_room = newest != NULL && bytes <= newest->bytes - newest->used;
-        if (!has_room) SP_TRY(add_chunk(bump, bytes));
+        if (!has_room) SP_TRY(bump_add_chunk(bump, bytes));
         sp_bump_chunk *chunk = bump->newest;
         SP_ASSERT(chunk != NULL);
         piece = (char *)(chunk + 1) + chunk->used;
@@ -62,7 +62,7 @@ sp_status sp__bump_array(sp_bump *bump, uint64_t count, uint64_t element_bytes, 
 sp_status sp__bump_text(sp_bump *bump, sp_text text, const char **out)
 {
     if (text.len > 0 && memchr(text.ptr, 0, text.len)) {
-        return sp__fail(SP_CORRUPT, "the name '%s' holds a NUL byte", sp__text_print(text).text);
+        return sp__fail(SP_CORRUPT, "the name '%s' has a NUL byte", sp__text_print(text).text);
     }
     char *copy;
     SP_TRY(sp__bump_array(bump, (uint64_t)text.len + 1, 1, &copy));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls into a callback that can be replaced: whoever replaces it waits until those into the former
- * one have returned. The callback itself is called with no lock held; the owner's lock guards all
- * that is here, and its condition variable tells that a call has ended. */
+/* Calls in progress of a replaceable callback: a replacement waits until all calls of the previous
+ * callback have returned. The callback itself is called with no lock held; the owner's lock guards
+ * this data, and the owner's condition variable signals that a call has ended. */
 #ifndef SP_BASE_CALLBACK_H
 #define SP_BASE_CALLBACK_H
 
@@ -42,8 +42,8 @@ static inline bool sp_callback_is_inside(const sp_callback_calls *calls, uint64_
     return false;
 }
 
-/* After a replacement: must `thread` still wait for calls into a former callback? One that is
- * inside itself would wait for its own end. */
+/* After a replacement: whether `thread` must still wait for calls of an earlier callback. Never if
+ * it is inside such a call itself, which would be a wait for its own end. */
 static inline bool sp_callback_must_wait(const sp_callback_calls *calls, uint64_t generation,
                                          uint64_t thread)
 {

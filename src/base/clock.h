@@ -10,7 +10,7 @@
 uint64_t sp_clock_now(void);
 void sp_clock_sleep(uint64_t duration_ns);
 
-/* The deadline `timeout_ns` from now: negative is never, 0 is already past. */
+/* The deadline `timeout_ns` from now; negative: none; 0: already past. */
 static inline uint64_t sp_clock_deadline(int64_t timeout_ns)
 {
     if (timeout_ns < 0) return SP_NO_DEADLINE;

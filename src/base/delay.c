@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeded delays. The sequence of sleeps depends on the seed and on how many marks were passed, so
- * a seed gives the same amount of disturbance each time, though not the same interleaving. */
+/* Seeded delays. The sequence of sleeps depends on the seed and on the number of marks passed, so a
+ * seed gives the same delays each time, but not the same interleaving. */
 #include "base/delay.h"
 
 #if defined(SP_DELAYS)
@@ -23,7 +23,7 @@ void sp_delay_configure(uint64_t seed, uint32_t per_mille, uint64_t max_ns)
 }
 
 /* splitmix64 (S. Vigna): one 64-bit mix of a counter. */
-static uint64_t mix(uint64_t x)
+static uint64_t splitmix64(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -36,7 +36,7 @@ void sp_delay_point(void)
     const uint32_t per_mille = sp_load_relaxed(&delay_per_mille);
     if (per_mille == 0) return;
     const uint64_t mark = sp_fetch_add_relaxed(&delay_marks, 1);
-    const uint64_t random = mix(sp_load_relaxed(&delay_seed) ^ mark);
+    const uint64_t random = splitmix64(sp_load_relaxed(&delay_seed) ^ mark);
     if (random % 1000 >= per_mille) return;
     const uint64_t max_ns = sp_load_relaxed(&delay_max_ns);
     const uint64_t duration = max_ns > 0 ? (random >> 10) % max_ns : 0;

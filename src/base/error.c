@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread's last error. Its buffer is made at the thread's first failure, kept in the
- * slot SP_TLS_ERROR and freed when the thread ends. A thread for which there is no memory points to
- * the constant text of the status instead, and tries again at its next failure. */
+/* The calling thread's last error. Its buffer is allocated at the thread's first failure, kept in
+ * the slot SP_TLS_ERROR and freed when the thread ends. Without memory the slot has the constant
+ * text of the status instead, and the next failure tries again. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 #include "base/heap.h"
 #include "base/thread.h"
 
-/* The analyzer's stand-ins, which would be in the way of the definitions. */
+/* Removes the analyzer's wrappers, which would apply to the definitions. */
 #undef sp__fail
 #undef sp__fail_prefix
 
-/* What SP_TLS_ERROR holds; `text` is what sp_last_error returns.
+/* Value of SP_TLS_ERROR; `text` is returned by sp_last_error.
  * Invariant: the slot owns the object  <=>  it is the head of an error_buffer. */
 typedef struct error_head {
     const char *text;
@@ -33,15 +33,15 @@ static const error_head constants[] = {
 #undef STATUS_HEAD
 };
 
-static error_head *current_head(void)
+static error_head *error_head_of_thread(void)
 {
     return sp_tls_get(SP_TLS_ERROR);
 }
 
-/* This thread's buffer, or NULL if there is no memory for it. */
-static error_buffer *thread_buffer(void)
+/* This thread's buffer, or NULL without memory. */
+static error_buffer *error_buffer_of_thread(void)
 {
-    error_head *head = current_head();
+    error_head *head = error_head_of_thread();
     if (head != NULL && head->is_heap) return SP_CONTAINER_OF(head, error_buffer, head);
     error_buffer *buffer = sp_calloc(1, sizeof *buffer);
     if (buffer == NULL) return NULL;
@@ -51,39 +51,39 @@ static error_buffer *thread_buffer(void)
     return NULL;
 }
 
-/* Before the first failure inside a scope: remembers the message that it will replace. */
-static void save_former(void)
+/* Before the first failure inside a scope: saves the message that it will replace. */
+static void scope_save_former(void)
 {
     sp_error_scope *scope = sp_tls_get(SP_TLS_ERROR_SCOPE);
     if (SP_LIKELY(scope == NULL || scope->has_failed)) return;
-    const error_head *head = current_head();
+    const error_head *head = error_head_of_thread();
     scope->has_failed = true;
     scope->former = head;
     snprintf(scope->text, sizeof scope->text, "%s", head != NULL ? head->text : "");
 }
 
-static void store_message(sp_status status, const char *message)
+static void error_store(sp_status status, const char *message)
 {
-    save_former();
-    error_buffer *buffer = thread_buffer();
+    scope_save_former();
+    error_buffer *buffer = error_buffer_of_thread();
     if (buffer != NULL) {
         memcpy(buffer->text, message, strlen(message) + 1);
         return;
     }
     const size_t index = (size_t)status < SP_COUNT_OF(constants) ? (size_t)status : SP_INTERNAL;
-    /* The slot's type is void *, but no one writes through a head that is not on the heap. */
+    /* The slot's type is void *, but a head that is not on the heap is never written. */
     (void)sp_tls_set(SP_TLS_ERROR, (void *)(uintptr_t)&constants[index], NULL);
 }
 
 sp_status sp__fail(sp_status status, const char *format, ...)
 {
-    /* Formatted aside, since an argument may be this thread's last error itself. */
+    /* Formatted into a copy, since an argument may be this thread's last error itself. */
     char message[SP_ERROR_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    store_message(status, message);
+    error_store(status, message);
     return status;
 }
 
@@ -99,13 +99,13 @@ sp_status sp__fail_prefix(sp_status status, const char *format, ...)
     if (length >= 0 && (size_t)length < sizeof message) {
         snprintf(message + length, sizeof message - (size_t)length, "%s", rest);
     }
-    store_message(status, message);
+    error_store(status, message);
     return status;
 }
 
 const char *sp_last_error(void)
 {
-    const error_head *head = current_head();
+    const error_head *head = error_head_of_thread();
     return head != NULL ? head->text : "";
 }
 
@@ -122,9 +122,9 @@ void sp__error_put_back(sp_error_scope *scope)
 {
     (void)sp_tls_set(SP_TLS_ERROR_SCOPE, scope->outer, NULL);
     if (SP_LIKELY(!scope->has_failed)) return;
-    error_head *head = current_head();
+    error_head *head = error_head_of_thread();
     if (head->is_heap) {
-        /* The buffer stays, also if the scope has made it: then it is empty again. */
+        /* The buffer is kept, also if it was allocated in the scope: it is then empty. */
         error_buffer *buffer = SP_CONTAINER_OF(head, error_buffer, head);
         memcpy(buffer->text, scope->text, sizeof buffer->text);
     } else {

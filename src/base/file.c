@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files through stdio, and a little of POSIX. */
+/* Whole files through stdio and POSIX. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -15,17 +15,17 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-static sp_status read_open(FILE *file, const char *path, void **bytes, size_t *len)
+static sp_status file_read_open(FILE *file, const char *path, void **bytes, size_t *len)
 {
     struct stat info;
     if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
-        return sp__fail(SP_IO, "%s is no regular file", path);
+        return sp__fail(SP_IO, "%s is not a regular file", path);
     }
     const size_t size = (size_t)info.st_size;
     char *buffer = sp_malloc(size);
     if (buffer == NULL)
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for the %zu bytes of %s", size, path);
-    /* One byte more than there should be tells whether the file has grown. */
+    /* Reading one byte past the end detects that the file has grown. */
     char more;
     if (fread(buffer, 1, size, file) != size || fread(&more, 1, 1, file) != 0) {
         sp_free(buffer);
@@ -36,8 +36,8 @@ static sp_status read_open(FILE *file, const char *path, void **bytes, size_t *l
     return SP_OK;
 }
 
-/* What the system said about the call that has just failed. */
-static sp_status fail_with_reason(const char *what, const char *path)
+/* SP_IO with the system's reason for the call that has just failed. */
+static sp_status fail_with_errno(const char *what, const char *path)
 {
     char text[128];
     return sp__fail(SP_IO, "cannot %s %s: %s", what, path, strerror_r(errno, text, sizeof text));
@@ -48,16 +48,16 @@ sp_status sp_file_read(const char *path, void **bytes, size_t *len)
     const int state = sp_cancel_defer();
     FILE *file = fopen(path, "rb");
     const sp_status status =
-        file != NULL ? read_open(file, path, bytes, len) : fail_with_reason("open", path);
+        file != NULL ? file_read_open(file, path, bytes, len) : fail_with_errno("open", path);
     if (file != NULL) fclose(file);
     sp_cancel_restore(state);
     return status;
 }
 
-static sp_status write_open(FILE *file, const char *path, const void *bytes, size_t len)
+static sp_status file_write_open(FILE *file, const char *path, const void *bytes, size_t len)
 {
     const size_t written = fwrite(bytes, 1, len, file);
-    if (fclose(file) != 0 || written != len) return fail_with_reason("write", path);
+    if (fclose(file) != 0 || written != len) return fail_with_errno("write", path);
     return SP_OK;
 }
 
@@ -66,7 +66,7 @@ sp_status sp_file_write(const char *path, const void *bytes, size_t len)
     const int state = sp_cancel_defer();
     FILE *file = fopen(path, "wb");
     const sp_status status =
-        file != NULL ? write_open(file, path, bytes, len) : fail_with_reason("create", path);
+        file != NULL ? file_write_open(file, path, bytes, len) : fail_with_errno("create", path);
     sp_cancel_restore(state);
     return status;
 }
@@ -75,7 +75,8 @@ sp_status sp_file_write(const char *path, const void *bytes, size_t len)
 
 enum { MOST_LINKS = 40, MOST_ATTEMPTS = 1000, MODE_BITS = 07777, NEW_MODE = 0666 };
 
-/* What the symbolic link `path` names, seen from where the link is. NULL without memory. */
+/* The target `text` of the symbolic link `path`, relative to the link's folder. NULL without
+ * memory. */
 static char *link_target(const char *path, const char *text)
 {
     const char *slash = strrchr(path, '/');
@@ -89,14 +90,15 @@ static char *link_target(const char *path, const char *text)
     return target;
 }
 
-/* The path that symbolic links lead to, whether a file is there or not. The caller frees it. */
+/* The path with symbolic links followed, whether a file exists there or not. The caller frees it.
+ */
 static sp_status resolve_links(const char *path, char **out)
 {
     char text[PATH_MAX];
     char *at = sp_strdup(path);
     for (int i = 0; at != NULL && i < MOST_LINKS; i++) {
         const ssize_t len = readlink(at, text, sizeof text - 1);
-        if (len < 0) { /* no link, or nothing yet */
+        if (len < 0) { /* no link, or no file */
             *out = at;
             return SP_OK;
         }
@@ -110,10 +112,9 @@ static sp_status resolve_links(const char *path, char **out)
     return sp__fail(SP_IO, "cannot replace %s: more than %d symbolic links", path, MOST_LINKS);
 }
 
-/* A new file beside `path`, whose name is put into `beside`. Its mode is what the umask leaves,
- * where mkstemp would make it private. Threads and processes that replace one file at once find
- * each other's names taken. */
-static int create_beside(const char *path, char *beside, size_t room)
+/* Creates a file beside `path` and writes its name to `beside`. Its mode follows the umask (mkstemp
+ * would make it private). Concurrent replacements of one file use different names. */
+static int file_create_beside(const char *path, char *beside, size_t room)
 {
     for (unsigned attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
         snprintf(beside, room, "%s.%x-%x", path, (unsigned)getpid(), attempt);
@@ -123,35 +124,35 @@ static int create_beside(const char *path, char *beside, size_t room)
     return -1;
 }
 
-/* `old` is of the file that is replaced, NULL if there is none: its mode stays. */
+/* `old` is the stat of the file that is replaced, whose mode is kept; NULL if there is none. */
 static sp_status replace_through(char *beside, size_t room, const char *path,
                                  const struct stat *old, const void *bytes, size_t len)
 {
-    const int descriptor = create_beside(path, beside, room);
-    if (descriptor < 0) return fail_with_reason("create", beside);
+    const int descriptor = file_create_beside(path, beside, room);
+    if (descriptor < 0) return fail_with_errno("create", beside);
     FILE *file = NULL;
     if (old == NULL || fchmod(descriptor, old->st_mode & MODE_BITS) == 0) {
         file = fdopen(descriptor, "wb");
     }
     if (file == NULL) {
-        const sp_status status = fail_with_reason("create", beside);
+        const sp_status status = fail_with_errno("create", beside);
         close(descriptor);
         unlink(beside);
         return status;
     }
-    sp_status status = write_open(file, beside, bytes, len);
-    if (status == SP_OK && rename(beside, path) != 0) status = fail_with_reason("replace", path);
+    sp_status status = file_write_open(file, beside, bytes, len);
+    if (status == SP_OK && rename(beside, path) != 0) status = fail_with_errno("replace", path);
     if (status != SP_OK) unlink(beside);
     return status;
 }
 
-/* `path` is no link. */
+/* `path` must not be a symbolic link. */
 static sp_status replace_target(const char *path, const void *bytes, size_t len)
 {
     struct stat old;
     const bool is_there = stat(path, &old) == 0;
     if (is_there && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode)) {
-        return sp_file_write(path, bytes, len); /* a device or pipe stays what it is */
+        return sp_file_write(path, bytes, len); /* a device or pipe is written, not replaced */
     }
     const size_t room = strlen(path) + sizeof ".12345678-12345678";
     char *beside = sp_malloc(room);
@@ -175,14 +176,14 @@ sp_status sp_file_replace(const char *path, const void *bytes, size_t len)
     return status;
 }
 
-static sp_status create_one(const char *path)
+static sp_status folder_create_one(const char *path)
 {
     if (mkdir(path, 0700) == 0) return SP_OK;
     const int error = errno;
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return SP_OK;
     errno = error;
-    return fail_with_reason("create the folder", path);
+    return fail_with_errno("create the folder", path);
 }
 
 char *sp_file_folder(const char *path)
@@ -202,10 +203,10 @@ sp_status sp_folder_create(const char *path)
     for (char *at = part; status == SP_OK && *at != '\0'; at++) {
         if (*at != '/' || at == part) continue;
         *at = '\0';
-        status = create_one(part);
+        status = folder_create_one(part);
         *at = '/';
     }
-    if (status == SP_OK) status = create_one(part);
+    if (status == SP_OK) status = folder_create_one(part);
     sp_free(part);
     return status;
 }

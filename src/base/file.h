@@ -7,26 +7,26 @@
 
 #include <streampool/status.h>
 
-/* Reads a file into memory that the caller frees with sp_free. SP_IO naming the file, also for a
- * directory; SP_OUT_OF_MEMORY. */
+/* Reads a file into memory that the caller frees with sp_free. SP_IO, with the file's name, also
+ * for a directory; SP_OUT_OF_MEMORY. */
 sp_status sp_file_read(const char *path, void **bytes, size_t *len);
 
-/* Writes a file anew. SP_IO naming it. */
+/* Creates or overwrites a file. SP_IO, with its name. */
 sp_status sp_file_write(const char *path, const void *bytes, size_t len);
 
-/* The same, but whoever opens the file meanwhile finds the old one or the whole new one, also when
- * several threads or processes replace it at once: it is written beside and renamed. On failure the
- * old one is as it was. Symbolic links are followed, also to a file that is not there yet. A new
- * file has the mode that the umask leaves of 0666, one that is replaced keeps its mode. A device or
- * pipe of that name is written to. */
+/* The same, atomically: an open finds the old file or the whole new one, also when several threads
+ * or processes replace it at once (the new file is written beside the old one and renamed). On
+ * failure the old file is unchanged. Symbolic links are followed, also dangling ones. A new file
+ * has mode 0666 without the bits of the umask, a replaced one keeps its mode. A device or pipe of
+ * that name is written to. */
 sp_status sp_file_replace(const char *path, const void *bytes, size_t len);
 
-/* The folder that a file stands in: what is before the last slash, or ".". The caller frees it with
- * sp_free; NULL without memory. */
+/* The folder of a file: the part of the path before the last slash, or ".". The caller frees it
+ * with sp_free; NULL without memory. */
 char *sp_file_folder(const char *path);
 
-/* Makes a folder for this user alone, and those above it that are missing. SP_OK if it is there,
- * SP_IO naming it. */
+/* Creates a folder, accessible to this user only, and its missing parents. SP_OK if it exists;
+ * SP_IO, with its name. */
 sp_status sp_folder_create(const char *path);
 
 #endif

@@ -12,53 +12,53 @@
 #include "base/macros.h"
 #include "base/size.h"
 
-static sp_status refuse(const char *name, const char *why)
+static sp_status name_refuse(const char *name, const char *why)
 {
-    return sp__fail(SP_CORRUPT, "file '%s' is not read: %s", name, why);
+    return sp__fail(SP_CORRUPT, "file '%s' is refused: %s", name, why);
 }
 
-static sp_status fail_open(const char *name)
+static sp_status name_fail_open(const char *name)
 {
-    if (errno == ELOOP) return refuse(name, "symbolic links are not followed");
+    if (errno == ELOOP) return name_refuse(name, "symbolic links are not followed");
     char text[128];
     return sp__fail(SP_IO, "cannot open file '%s': %s", name, strerror_r(errno, text, sizeof text));
 }
 
 /* Opens one part below `at`, which is closed. */
-static sp_status enter(const char *name, int at, const char *part, int flags, int *out)
+static sp_status part_open(const char *name, int at, const char *part, int flags, int *out)
 {
     if (part[0] == '\0' || strcmp(part, ".") == 0 || strcmp(part, "..") == 0) {
         close(at);
-        return refuse(name, "its path leaves the folder, or has empty parts");
+        return name_refuse(name, "its path leaves the folder, or has empty parts");
     }
-    /* Not blocking: a pipe without a writer is found out, not waited for. */
+    /* Non-blocking: the open of a pipe without a writer must not wait. */
     *out = openat(at, part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags);
-    const sp_status status = *out < 0 ? fail_open(name) : SP_OK;
+    const sp_status status = *out < 0 ? name_fail_open(name) : SP_OK;
     close(at);
     return status;
 }
 
-static sp_status open_below(const char *folder, const char *name, int *out)
+static sp_status name_open(const char *folder, const char *name, int *out)
 {
     char parts[SP_FILE_BELOW_BYTES];
     const size_t len = strlen(name);
-    if (len >= sizeof parts) return refuse("...", "its path is too long");
+    if (len >= sizeof parts) return name_refuse("...", "its path is too long");
     memcpy(parts, name, len + 1);
     int at = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    if (at < 0) return fail_open(folder);
+    if (at < 0) return name_fail_open(folder);
     char *part = parts;
     for (char *end; (end = strchr(part, '/')) != NULL; part = end + 1) {
         *end = '\0';
-        SP_TRY(enter(name, at, part, O_DIRECTORY, &at));
+        SP_TRY(part_open(name, at, part, O_DIRECTORY, &at));
     }
-    return enter(name, at, part, 0, out);
+    return part_open(name, at, part, 0, out);
 }
 
-static sp_status size_of(int file, const char *name, uint64_t *bytes)
+static sp_status file_size(int file, const char *name, uint64_t *bytes)
 {
     struct stat info;
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-        return refuse(name, "it is no regular file");
+        return name_refuse(name, "it is not a regular file");
     }
     *bytes = (uint64_t)info.st_size;
     return SP_OK;
@@ -68,19 +68,19 @@ sp_status sp_file_size_below(const char *folder, const char *name, uint64_t *byt
 {
     int file;
     const int state = sp_cancel_defer();
-    sp_status status = open_below(folder, name, &file);
+    sp_status status = name_open(folder, name, &file);
     if (status == SP_OK) {
-        status = size_of(file, name, bytes);
+        status = file_size(file, name, bytes);
         close(file);
     }
     sp_cancel_restore(state);
     return status;
 }
 
-static sp_status read_open(int file, const char *name, uint64_t offset, char *out, size_t len)
+static sp_status file_read_range(int file, const char *name, uint64_t offset, char *out, size_t len)
 {
     uint64_t bytes;
-    SP_TRY(size_of(file, name, &bytes));
+    SP_TRY(file_size(file, name, &bytes));
     if (!sp_size_in_range(offset, len, bytes)) {
         return sp__fail(SP_CORRUPT, "file '%s' has %llu bytes, bytes %llu + %llu are wanted", name,
                         (unsigned long long)bytes, (unsigned long long)offset,
@@ -89,7 +89,7 @@ static sp_status read_open(int file, const char *name, uint64_t offset, char *ou
     for (size_t done = 0; done < len;) {
         const ssize_t got = pread(file, out + done, len - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return sp__fail(SP_IO, "file '%s' cannot be read, or changed", name);
+        if (got <= 0) return sp__fail(SP_IO, "cannot read file '%s', or it changed", name);
         done += (size_t)got;
     }
     return SP_OK;
@@ -100,9 +100,9 @@ sp_status sp_file_read_below(const char *folder, const char *name, uint64_t offs
 {
     int file;
     const int state = sp_cancel_defer();
-    sp_status status = open_below(folder, name, &file);
+    sp_status status = name_open(folder, name, &file);
     if (status == SP_OK) {
-        status = read_open(file, name, offset, out, len);
+        status = file_read_range(file, name, offset, out, len);
         close(file);
     }
     sp_cancel_restore(state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The floating-point state under which every kernel runs: round to nearest, no flush to zero, all
- * exceptions masked. Kernels also run on callers' threads, whose state may be another; without this
- * a result would depend on who computed it. */
+ * exceptions masked. Kernels also run on callers' threads, whose state may differ; without this a
+ * result would depend on the thread that computes it. */
 #ifndef SP_BASE_FPENV_H
 #define SP_BASE_FPENV_H
 
@@ -14,7 +14,7 @@ typedef uint32_t sp_fpenv;
 #define SP_FPENV_DEFAULT 0x1f80u /* MXCSR: exceptions masked, nearest, FTZ and DAZ off */
 #define SP_FPENV_FLAGS 0x3fu     /* sticky exception flags: no influence on results */
 
-/* Returns the state to give back to sp_fpenv_leave. */
+/* Returns the previous state, for sp_fpenv_leave. */
 static inline sp_fpenv sp_fpenv_enter(void)
 {
     const uint32_t before = __builtin_ia32_stmxcsr();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handle tables: slots in chunks that double in size and never move; a tagged stack of free slots;
- * one 64-bit word per object that decides every life-cycle question with one compare-and-swap. */
+ * one 64-bit word per object, so that every life-cycle step is one compare-and-swap. */
 #include "base/handle.h"
 
 #include <string.h>
@@ -31,9 +31,9 @@ static uint64_t generation_of(uint64_t word)
     return word >> (SP_HOLD_BITS + SP_USER_BITS);
 }
 
-/* The word of a slot without users or holds whose next life is the one after `word`'s. No life has
- * generation 0, so that no handle is 0; behind the last generation the slot is spent. */
-static uint64_t next_life(uint64_t word)
+/* The word of a slot without users and holds, of the generation after `word`'s. Generation 0 is not
+ * used, so that no handle is 0: after the last generation the slot is spent. */
+static uint64_t next_generation(uint64_t word)
 {
     const uint64_t generation = generation_of(word) + (SP_PLANTED(generation_stays) ? 0 : 1);
     return (generation & (((uint64_t)1 << SP_GENERATION_BITS) - 1)) * ONE_GENERATION;
@@ -104,12 +104,12 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object)
            generation_of(sp_load_relaxed(&object->word)) << SP_SLOT_BITS | object->slot;
 }
 
-static uint64_t publish(const sp_handle_table *table, sp_object *object, uint64_t holds)
+static uint64_t object_publish(const sp_handle_table *table, sp_object *object, uint64_t holds)
 {
     const uint64_t word = sp_load_relaxed(&object->word);
     SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0 && generation_of(word) != 0);
     sp_tsan_release(&object->word);
-    /* Pairs with the acquire in look-up: the object's contents are visible with its handle. */
+    /* Pairs with the acquire in object_look_up: publishes the object's contents. */
     if (SP_PLANTED(handle_early_publish)) {
         sp_store_relaxed(&object->word, word + ONE_USER + holds);
     } else {
@@ -120,29 +120,30 @@ static uint64_t publish(const sp_handle_table *table, sp_object *object, uint64_
 
 uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object)
 {
-    return publish(table, object, ONE_HOLD);
+    return object_publish(table, object, ONE_HOLD);
 }
 
 uint64_t sp__handle_publish_held(const sp_handle_table *table, sp_object *object)
 {
-    return publish(table, object, 2 * ONE_HOLD);
+    return object_publish(table, object, 2 * ONE_HOLD);
 }
 
 sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *noun)
 {
     const unsigned long long bits = handle;
     if (handle == 0) {
-        return sp__fail(SP_INVALID, "a live %s handle is needed, not the zero handle", noun);
+        return sp__fail(SP_INVALID, "the %s handle is the zero handle", noun);
     }
     if (sp__handle_kind(handle) != kind) {
         return sp__fail(SP_INVALID, "handle %#llx is no %s handle", bits, noun);
     }
-    return sp__fail(SP_INVALID, "%s handle %#llx is stale: it was released before, or never made",
+    return sp__fail(SP_INVALID, "%s handle %#llx is stale: already released, or never created",
                     noun, bits);
 }
 
-/* The object whose word `handle` names, or NULL with the reason as last error. */
-static sp_object *look_up(sp_handle_table *table, uint64_t handle, const char *noun, uint64_t *word)
+/* The object of a valid `handle`, with its word, or NULL with the reason as last error. */
+static sp_object *object_look_up(sp_handle_table *table, uint64_t handle, const char *noun,
+                                 uint64_t *word)
 {
     sp_object *object = sp__handle_kind(handle) == table->kind
                             ? sp__handle_object_at(table, sp__handle_slot(handle))
@@ -159,13 +160,13 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
 {
     uint64_t word;
     sp_object *object;
-    while ((object = look_up(table, handle, noun, &word)) != NULL) {
+    while ((object = object_look_up(table, handle, noun, &word)) != NULL) {
         if (holds_of(word) == HOLD_MAX) {
             sp__fail(SP_EXHAUSTED, "%s handle %#llx is in use %llu times at once", noun,
                      (unsigned long long)handle, (unsigned long long)HOLD_MAX);
             return NULL;
         }
-        /* Acquire pairs with the release in publish. */
+        /* Acquire pairs with the release in object_publish. */
         if (sp_cas_acquire(&object->word, &word, word + ONE_HOLD)) return object;
     }
     return NULL;
@@ -178,7 +179,7 @@ bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out
     if (object == NULL) return false;
     uint64_t word = sp_load_relaxed(&object->word);
     while (holds_of(word) > 0 && holds_of(word) < HOLD_MAX) {
-        /* Acquire pairs with the release in publish. */
+        /* Acquire pairs with the release in object_publish. */
         if (!sp_cas_acquire(&object->word, &word, word + ONE_HOLD)) continue;
         sp_tsan_acquire(&object->word);
         *out = object;
@@ -194,34 +195,35 @@ void sp__object_hold(sp_object *object)
     (void)before;
 }
 
-/* The last hold has gone: its holder destroys, after what every earlier one did. */
-static void destroy(sp_handle_table *table, sp_object *object)
+/* After the last hold was dropped: the destruction happens after all work of earlier holders. */
+static void object_destroy(sp_handle_table *table, sp_object *object)
 {
     sp_tsan_acquire(&object->word);
     table->destroy(object);
 }
 
-/* Takes `amount` off the word; the last hold starts the next life and destroys. */
-static void drop(sp_handle_table *table, sp_object *object, uint64_t word, uint64_t amount)
+/* Subtracts `amount` from the word; dropping the last hold starts the next generation and destroys
+ * the object. */
+static void object_drop(sp_handle_table *table, sp_object *object, uint64_t word, uint64_t amount)
 {
     sp_tsan_release(&object->word);
     for (;;) {
         uint64_t next = word - amount;
         const bool is_last = holds_of(next) == 0;
-        if (is_last) next = next_life(word);
-        /* Release: what this holder did happens before the destruction; acquire: the destroyer
-         * sees what every earlier holder did; sequentially consistent: see sp__handle_release. */
+        if (is_last) next = next_generation(word);
+        /* Release: this holder's work happens before the destruction; acquire: the destroyer sees
+         * the work of all holders; sequentially consistent: see sp__handle_release. */
         const bool is_done = SP_PLANTED(relaxed_drop) ? sp_cas_relaxed(&object->word, &word, next)
                                                       : sp_cas_seq_cst(&object->word, &word, next);
         if (!is_done) continue;
-        if (is_last) destroy(table, object);
+        if (is_last) object_destroy(table, object);
         return;
     }
 }
 
 void sp__object_drop(sp_handle_table *table, sp_object *object)
 {
-    drop(table, object, sp_load_relaxed(&object->word), ONE_HOLD);
+    object_drop(table, object, sp_load_relaxed(&object->word), ONE_HOLD);
 }
 
 bool sp__object_drop_unless_last(sp_object *object)
@@ -234,7 +236,7 @@ bool sp__object_drop_unless_last(sp_object *object)
             if (sp_cas_relaxed(&object->word, &word, less)) return true;
             continue;
         }
-        /* Release: as in drop(). */
+        /* Release: as in object_drop(). */
         if (sp_cas_release(&object->word, &word, less)) return true;
     }
     return false;
@@ -244,7 +246,7 @@ sp_status sp__handle_retain(sp_handle_table *table, uint64_t handle, const char 
 {
     uint64_t word;
     sp_object *object;
-    while ((object = look_up(table, handle, noun, &word)) != NULL) {
+    while ((object = object_look_up(table, handle, noun, &word)) != NULL) {
         if (users_of(word) == USER_MAX) {
             return sp__fail(SP_EXHAUSTED, "%s handle %#llx was retained %llu times", noun,
                             (unsigned long long)handle, (unsigned long long)USER_MAX);
@@ -259,16 +261,16 @@ sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char
     if (handle == 0) return SP_OK;
     uint64_t word;
     sp_object *object;
-    while ((object = look_up(table, handle, noun, &word)) != NULL) {
+    while ((object = object_look_up(table, handle, noun, &word)) != NULL) {
         uint64_t next = word - ONE_USER;
         if (users_of(next) == 0) next -= ONE_HOLD;
         const bool is_last = holds_of(next) == 0;
-        if (is_last) next = next_life(word);
-        /* Orders as in drop(), and sequentially consistent for those who look whether a handle is
-         * still current after they have left a mark for the destroyer. */
+        if (is_last) next = next_generation(word);
+        /* Orders as in object_drop(); sequentially consistent for threads that write a mark for the
+         * destroyer and then check whether a handle is still current. */
         sp_tsan_release(&object->word);
         if (!sp_cas_seq_cst(&object->word, &word, next)) continue;
-        if (is_last) destroy(table, object);
+        if (is_last) object_destroy(table, object);
         return SP_OK;
     }
     return SP_INVALID;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles: what a public object is outside the library. A handle names a slot and a generation of
- * it; objects live in slabs that are never unmapped, so a zero, stale, forged or foreign handle is
- * found out without touching freed memory, and without a lock.
+/* Handles: the public names of objects. A handle names a slot and a generation of it; objects are
+ * in slabs that are never unmapped, so a zero, stale, forged or foreign handle is detected without
+ * access to freed memory, and without a lock.
  *
  *     handle = kind:8 | generation:28 | slot:28          never 0
  *     object->word = generation:28 | users:16 | holds:20
@@ -11,11 +11,11 @@
  *
  *     users > 0   =>   holds > 0
  *     holds == 0  =>   one owner: the free list, the creator before publish, or the destroyer
- *     a handle works  <=>  its generation is the word's, and users > 0
+ *     a handle is valid  <=>  its generation is the word's, and users > 0
  *
- * The last hold starts a new generation in the same step, so every older handle is stale before
- * the object is destroyed. A slot has 2^28 - 1 lives; then it is spent and never used again, so no
- * generation comes twice. */
+ * Dropping the last hold starts a new generation in the same step, so every older handle is stale
+ * before the object is destroyed. A slot has 2^28 - 1 generations; then it is spent and never used
+ * again, so no generation repeats. */
 #ifndef SP_BASE_HANDLE_H
 #define SP_BASE_HANDLE_H
 
@@ -31,7 +31,7 @@
 typedef enum sp_handle_kind {
     SP_KIND_NONE,
     SP_KIND_DEVICE,
-    SP_KIND_STREAM, /* a lease of one */
+    SP_KIND_STREAM, /* a lease of a stream */
     SP_KIND_EVENT,
     SP_KIND_STORAGE,
     SP_KIND_KERNEL,
@@ -61,10 +61,10 @@ typedef struct sp_object {
 typedef struct sp_handle_table {
     sp_handle_kind kind;
     uint32_t object_bytes; /* a multiple of SP_CACHE_LINE; the object starts with sp_object */
-    /* May be NULL. Called once for each new slot, when all else in it is zero: initialises what
-     * must outlast the lives of the slot's objects, such as locks. */
+    /* May be NULL. Called once for each new slot, with all other fields zero: initialises members
+     * that outlive the slot's objects, such as locks. */
     void (*make)(sp_object *object);
-    /* Called without locks when the last hold goes. It owns the object: it ends with
+    /* Called without locks when the last hold is dropped. It owns the object: it ends with
      * sp__handle_recycle, or keeps the object and, unless it is spent, publishes it again later. */
     void (*destroy)(sp_object *object);
     sp_tagged_stack free_slots;
@@ -72,27 +72,27 @@ typedef struct sp_handle_table {
      */
     SP_ATOMIC(char *) chunks[SP_HANDLE_CHUNKS];
     sp_mutex lock;                           /* initialised with SP_LOCK_HANDLE_TABLE */
-    uint32_t slot_count SP_GUARDED_BY(lock); /* slots ever made */
+    uint32_t slot_count SP_GUARDED_BY(lock); /* slots created */
 } sp_handle_table;
 
 /* An object without users: zeroed if its slot is new, else as its destroyer left it. */
 sp_status sp__handle_acquire(sp_handle_table *table, sp_object **out);
 
-/* Has the slot had its last life? Asked of an unpublished or destroyed object, which is not
+/* Whether the slot has used all its generations: the object, unpublished or destroyed, must not be
  * published then. */
 static inline bool sp__handle_is_spent(const sp_object *object)
 {
     return sp_load_relaxed(&object->word) == 0;
 }
 
-/* Gives an unpublished or destroyed object's slot back; one that is spent stays out. */
+/* Returns the slot of an unpublished or destroyed object to the free list, unless it is spent. */
 void sp__handle_recycle(sp_handle_table *table, sp_object *object);
 
-/* Makes the object's handle work, with one user, and returns it. What was written to the object
- * before is visible to everybody who looks the handle up. */
+/* Makes the object's handle valid, with one user, and returns it. Earlier writes to the object are
+ * visible to every look-up of the handle. */
 uint64_t sp__handle_publish(const sp_handle_table *table, sp_object *object);
 
-/* The same with a hold for the caller, which no release of a guessed handle can take away. */
+/* The same with a hold for the caller, which a release of a guessed handle cannot drop. */
 uint64_t sp__handle_publish_held(const sp_handle_table *table, sp_object *object);
 
 /* The handle of a published object on which the caller has a hold. */
@@ -101,40 +101,40 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object);
 /* The object with one more hold, or NULL with the reason as last error; `noun` names it there. */
 sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *noun);
 
-/* For walks over all objects: false behind the last slot. *out is the slot's object with one more
- * hold, or NULL, without an error, if nobody has one. Objects without users are met, too. */
+/* For iteration over all objects: false past the last slot. *out is the slot's object with one more
+ * hold, or NULL, without an error, if it has no hold. Includes objects without users. */
 bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out);
 
 /* The object without a hold, or NULL without an error. The caller reads only atomic fields of it,
- * with acquire, and then asks sp__handle_is_current whether they were that life's; a destroyer
- * writes them with release after the life has ended. */
+ * with acquire, and then checks with sp__handle_is_current that they were of this generation; a
+ * destroyer writes them with release after the generation has ended. */
 static inline sp_object *sp__handle_peek(sp_handle_table *table, uint64_t handle);
 static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle);
 
-/* The object of the slot that the handle names, of this life, of another, or of none yet; NULL,
- * without an error, if there is no such slot. For a caller that locks it and asks
- * sp__handle_is_current then. */
+/* The object of the slot that the handle names, of any generation, or unpublished; NULL, without an
+ * error, if there is no such slot. For a caller that locks it and then checks
+ * sp__handle_is_current. */
 static inline sp_object *sp__handle_slot_object(sp_handle_table *table, uint64_t handle);
 
-/* SP_INVALID, with the reason why `handle` names no living object of the kind: zero, of another
- * kind, or stale. */
+/* SP_INVALID, with the reason why `handle` is no valid handle of the kind: zero, of another kind,
+ * or stale. */
 sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *noun);
 
 /* One more hold, for a caller that has one. */
 void sp__object_hold(sp_object *object);
 /* Drops a hold; the last one destroys. */
 void sp__object_drop(sp_handle_table *table, sp_object *object);
-/* The same, but the last hold is kept: false, and the caller, who has it, drops it where it may
- * destroy. */
+/* The same, but does not drop the last hold: it then returns false, and the caller drops that hold
+ * where it may destroy. */
 bool sp__object_drop_unless_last(sp_object *object);
 
-/* The caller's references. Retain: SP_INVALID for a handle that does not work, SP_EXHAUSTED past
- * 65,535. Release: the zero handle is fine, a stale one is SP_INVALID. */
+/* The caller's references. Retain: SP_INVALID for an invalid handle, SP_EXHAUSTED past 65,535.
+ * Release: the zero handle is fine, a stale one is SP_INVALID. */
 sp_status sp__handle_retain(sp_handle_table *table, uint64_t handle, const char *noun);
 sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char *noun);
 
-/* Frees the slabs: only when nobody can look up any more (tests and the controlled scheduler). The
- * table is then as it began. */
+/* Frees the slabs, which resets the table; no look-up may run (tests and the controlled scheduler).
+ */
 void sp__handle_table_reset(sp_handle_table *table);
 
 static inline sp_handle_kind sp__handle_kind(uint64_t handle)
@@ -147,7 +147,7 @@ static inline uint32_t sp__handle_slot(uint64_t handle)
     return (uint32_t)(handle & (((uint64_t)1 << SP_SLOT_BITS) - 1));
 }
 
-/* Is `word` of the life that `handle` names, and does that still have users? */
+/* Whether `word` is of the generation that `handle` names and has users. */
 static inline bool sp__handle_is_life(uint64_t word, uint64_t handle)
 {
     const uint64_t mask = ((uint64_t)1 << SP_GENERATION_BITS) - 1;
@@ -155,13 +155,13 @@ static inline bool sp__handle_is_life(uint64_t word, uint64_t handle)
     return word >> (SP_HOLD_BITS + SP_USER_BITS) == ((handle >> SP_SLOT_BITS) & mask) && users > 0;
 }
 
-/* Sequentially consistent, like the step that makes the last handle stale. */
+/* Sequentially consistent, like the step that makes handles stale. */
 static inline bool sp__handle_is_current(const sp_object *object, uint64_t handle)
 {
     return sp__handle_is_life(sp_load_seq_cst(&object->word), handle);
 }
 
-/* The object of a slot, or NULL if there is none yet. */
+/* The object of a slot, or NULL if the slot does not exist. */
 static inline sp_object *sp__handle_object_at(sp_handle_table *table, uint32_t slot)
 {
     const uint64_t place = (uint64_t)slot + (1u << SP_HANDLE_FIRST_BITS);

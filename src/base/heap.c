@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation with an armed failure for tests. Off, the test costs one relaxed load. */
+/* Allocation with an injected failure for tests, which costs one relaxed load when off. */
 #include "base/heap.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "base/macros.h"
 #include "base/raw_heap.h"
 
-/* Allocations left before the one that fails; negative when it has happened, INT64_MAX when off.
- * Written by tests, counted down by every allocating thread; publishes nothing. */
+/* Allocations before the one that fails; negative after the failure, INT64_MAX when off. Written by
+ * tests, decremented by every allocating thread; publishes nothing. */
 static sp_atomic_i64 countdown = {INT64_MAX};
 
 bool sp_heap_must_fail(void)

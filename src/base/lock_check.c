@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread's slot points to the newest of the locks that it holds; each points to the one before.
- * All of it belongs to the thread, since only the holder of a mutex touches the mutex's link. */
+/* The thread's slot points to the newest lock that it holds; each lock points to the one before.
+ * The list is accessed by its thread only, since only the holder of a mutex accesses the link in
+ * it. */
 #include "base/lock_check.h"
 
 #if SP_LOCK_CHECKS
@@ -93,7 +94,7 @@ void sp__lock_check_released(sp_lock_state *lock)
         (void)sp_tls_set(SP_TLS_LOCKS, held->outer, NULL);
         return;
     }
-    /* Locks need not be given back in the order of a stack. */
+    /* Locks need not be released in stack order. */
     while (held != NULL && held->outer != lock) held = held->outer;
     SP_ASSERT(held != NULL); /* the thread holds what it unlocks */
     held->outer = lock->outer;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of locks. A lock is taken only while all that its thread holds stand above it in this
- * list, and nothing is taken inside a leaf; locks of one rank are held together only if they have
- * places among themselves (sp_mutex_set_place) and are taken in growing order of these. Debug
- * builds check it at every lock, see base/lock_check.h. docs/concurrency.md shows the list to
- * readers; scripts/check-locks compares the two, and both with the mutexes in the sources. */
+/* The order of locks. A lock is acquired only while all locks that its thread holds are above it in
+ * this list, and no lock is acquired inside a leaf; locks of one rank are held together only if
+ * they have places (sp_mutex_set_place) and are acquired in ascending order of these. Debug builds
+ * check this at every lock, see base/lock_check.h. docs/concurrency.md has the list too;
+ * scripts/check-locks compares the two, and both with the mutexes in the sources. */
 #ifndef SP_BASE_LOCK_RANK_H
 #define SP_BASE_LOCK_RANK_H
 
@@ -55,8 +55,8 @@
       "builds that are going on, beginnings and ends of plans")                                    \
     X(LEAF, PACKED_WEIGHTS, "sp_packed_weights.lock", "exec/packed_weights.h",                     \
       "packed weights of a model, packers that are at it")                                         \
-    X(LEAF, EXECUTABLE, "sp_executable.lock", "exec/executable.h",                                     \
-      "idle contexts of an executable, the wait queue for one")                                           \
+    X(LEAF, EXECUTABLE, "sp_executable.lock", "exec/executable.h",                                 \
+      "idle contexts of an executable, the wait queue for one")                                    \
     X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "the wait queue for a run slot")   \
     X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
     X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where messages go. The lock guards the choice of the callback and the list of calls into it that
- * are under way; it is not held while the callback runs. */
+/* The log's sink. The lock guards the callback and the list of its calls in progress; it is not
+ * held while the callback runs. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static log_sink sink = {.lock = SP_MUTEX_INIT(SP_LOCK_LOG)};
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 
-/* One message on its way to the callback; on the stack of the thread that logs. */
+/* One call of the callback; on the stack of the logging thread. */
 typedef struct sink_call {
     sp_log_fn fn;
     void *ctx;
@@ -39,14 +39,14 @@ typedef struct sink_call {
     sp_callback_call entry;
 } sink_call;
 
-static void call_fn(void *arg)
+static void sink_call_fn(void *arg)
 {
     const sink_call *call = arg;
     sp_lock_check_none("the log's callback");
     call->fn(call->ctx, call->level, call->message);
 }
 
-static void leave_sink(const sink_call *call)
+static void sink_leave(const sink_call *call)
 {
     sp_mutex_lock(&sink.lock);
     sp_callback_leave(&sink.calls, &call->entry);
@@ -57,18 +57,18 @@ static void leave_sink(const sink_call *call)
 /* The callback has ended its thread. */
 static bool thread_ended(void *arg)
 {
-    leave_sink(arg);
+    sink_leave(arg);
     return false;
 }
 
-static void write_to_stderr(sp_log_level level, const char *message)
+static void stderr_write(sp_log_level level, const char *message)
 {
     const int state = sp_cancel_defer();
     fprintf(stderr, "streampool: %s: %s\n", level_names[level], message);
     sp_cancel_restore(state);
 }
 
-static void call_sink(sp_log_level level, const char *message)
+static void sink_call_message(sp_log_level level, const char *message)
 {
     const uint64_t thread = sp_thread_number();
     sink_call call = {.level = level, .message = message};
@@ -81,16 +81,16 @@ static void call_sink(sp_log_level level, const char *message)
 
     if (is_nested) return;
     if (call.fn == NULL) {
-        write_to_stderr(level, message);
+        stderr_write(level, message);
         return;
     }
-    sp_thread_guard(call_fn, thread_ended, &call);
-    leave_sink(&call);
+    sp_thread_guard(sink_call_fn, thread_ended, &call);
+    sink_leave(&call);
 }
 
-/* Reads STREAMPOOL_LOG unless a level has been set meanwhile. Reading the options may log about a
- * bad value, and so come back here once; they are loaded by then. */
-static uint32_t open_gate(void)
+/* Reads STREAMPOOL_LOG unless a level has been set already. Reading the options may log a bad
+ * value, which calls this function once more; the options are loaded by then. */
+static uint32_t gate_open(void)
 {
     uint32_t gate = sp_load_relaxed(&sp__log_gate);
     if (gate != GATE_UNREAD) return gate;
@@ -100,18 +100,18 @@ static uint32_t open_gate(void)
 
 void sp__log_write(sp_log_level level, const char *format, ...)
 {
-    if ((uint32_t)level > open_gate()) return;
+    if ((uint32_t)level > gate_open()) return;
     char message[SP_LOG_MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    call_sink(level, message);
+    sink_call_message(level, message);
 }
 
 void sp_log_set_callback(sp_log_fn fn, void *ctx)
 {
-    if (sp_fork_is_child()) return; /* nothing is logged there, and the lock may be held for ever */
+    if (sp_fork_is_child()) return; /* no logging there, and the lock may be held for ever */
     sp_mutex_lock(&sink.lock);
     sink.fn = fn;
     sink.ctx = ctx;

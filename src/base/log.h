@@ -30,7 +30,8 @@ static inline bool sp__log_may_write(sp_log_level level)
 
 void sp__log_write(sp_log_level level, const char *format, ...) SP_PRINTF(2, 3);
 
-/* Test hook: no callback, and STREAMPOOL_LOG is asked again. No other thread may be logging. */
+/* Test hook: removes the callback and reads STREAMPOOL_LOG again. No other thread may be logging.
+ */
 void sp__log_reset(void);
 
 #endif

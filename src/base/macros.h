@@ -16,7 +16,7 @@
 #define SP_CONTAINER_OF(ptr, type, member)                                                         \
     ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* Fields of different writers stand on different cache lines. */
+/* Fields with different writers are on different cache lines. */
 #define SP_CACHE_LINE 64
 #define SP_CACHE_ALIGNED _Alignas(SP_CACHE_LINE)
 
@@ -27,10 +27,10 @@
         if (SP_UNLIKELY(sp_try_status_ != SP_OK)) return sp_try_status_;                           \
     } while (0)
 
-/* SP_PLANTED(name) is 1 in the build configured with -DSP_PLANT=name, which defines SP_PLANT_name
- * as 1, and a constant 0 in every other; the controlled scheduler's build has all planted bugs, and
- * sched_tests --plant switches one on. A planted bug proves that the check that guards a line can
- * fail. */
+/* SP_PLANTED(name) is 1 in a build configured with -DSP_PLANT=name, which defines SP_PLANT_name as
+ * 1, and a constant 0 in all others; the controlled scheduler's build has all planted bugs, and
+ * sched_tests --plant enables one. A planted bug proves that the check that guards a line can fail.
+ */
 #if defined(SP_SCHED)
 int sp__sched_is_planted(const char *name);
 #define SP_PLANTED(name) sp__sched_is_planted(#name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mutexes and condition variables with thread-safety annotations. A mutex is initialised, with
- * SP_MUTEX_INIT or sp_mutex_init, and has a rank, which says when it may be taken; zeroed memory is
- * a valid condition variable. Not recursive: locking twice is a bug. No callback, no kernel and no
- * wait is made while one is held; debug builds check that and the ranks. */
+ * SP_MUTEX_INIT or sp_mutex_init, and has a rank that defines when it may be locked; zeroed memory
+ * is a valid condition variable. Not recursive: locking twice is a bug. No callback, kernel or wait
+ * runs while a mutex is held; debug builds check this and the ranks. */
 #ifndef SP_BASE_MUTEX_H
 #define SP_BASE_MUTEX_H
 
@@ -40,8 +40,8 @@ SP_MUTEX_INLINE void sp_mutex_lock(sp_mutex *mutex) SP_ACQUIRE(mutex);
 SP_MUTEX_INLINE bool sp_mutex_try_lock(sp_mutex *mutex) SP_TRY_ACQUIRE(true, mutex);
 SP_MUTEX_INLINE void sp_mutex_unlock(sp_mutex *mutex) SP_RELEASE(mutex);
 
-/* Gives an initialised mutex, before it is used, a place (> 0) among those of its rank. One thread
- * may hold several of them, taken in growing order of their places. */
+/* Sets the place (> 0) of an initialised, unused mutex among those of its rank. One thread may hold
+ * several of these, locked in ascending order of place. */
 static inline void sp_mutex_set_place(sp_mutex *mutex, uint64_t place)
 {
 #if SP_LOCK_CHECKS
@@ -51,11 +51,11 @@ static inline void sp_mutex_set_place(sp_mutex *mutex, uint64_t place)
 #endif
 }
 
-/* A condition variable belongs to one mutex. Waits can end for no reason: loop on the condition. */
+/* A condition variable belongs to one mutex. Waits can end spuriously: loop on the condition. */
 void sp_cond_init(sp_cond *cond);
 void sp_cond_deinit(sp_cond *cond);
 void sp_cond_wait(sp_cond *cond, sp_mutex *mutex) SP_REQUIRES(mutex);
-/* False once `deadline_ns` (sp_clock_now) has passed; SP_NO_DEADLINE waits for ever. */
+/* False once `deadline_ns` (sp_clock_now) has passed; SP_NO_DEADLINE: no limit. */
 bool sp_cond_wait_until(sp_cond *cond, sp_mutex *mutex, uint64_t deadline_ns) SP_REQUIRES(mutex);
 void sp_cond_signal(sp_cond *cond);
 void sp_cond_broadcast(sp_cond *cond);

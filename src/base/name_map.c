@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing, half full at most. */
+/* Open addressing with linear probing, at most half full. */
 #include "base/name_map.h"
 
 #include "base/assert.h"
@@ -7,7 +7,7 @@
 #include "base/heap.h"
 
 /* One step of a 64-bit multiply-and-fold hash. */
-static uint64_t mix(uint64_t hash, uint64_t word)
+static uint64_t hash_mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ (hash >> 29);
@@ -16,15 +16,15 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t key)
 {
     const unsigned char *at = bytes;
-    uint64_t hash = mix(key, len);
+    uint64_t hash = hash_mix(key, len);
     for (; len >= 8; at += 8, len -= 8) {
         uint64_t word;
         memcpy(&word, at, sizeof(word));
-        hash = mix(hash, word);
+        hash = hash_mix(hash, word);
     }
     uint64_t rest = 0;
     if (len > 0) memcpy(&rest, at, len);
-    return mix(mix(hash, rest), key);
+    return hash_mix(hash_mix(hash, rest), key);
 }
 
 uint64_t sp__name_map_key(const void *bytes, size_t len)
@@ -50,8 +50,8 @@ void sp__name_map_deinit(sp_name_map *map)
     *map = (sp_name_map){0};
 }
 
-/* The slot that holds the name, or the free one where it belongs. */
-static sp_name_slot *probe(const sp_name_map *map, sp_text name, uint64_t hash)
+/* The slot of the name, or the free slot for it. */
+static sp_name_slot *map_probe(const sp_name_map *map, sp_text name, uint64_t hash)
 {
     for (uint64_t i = hash;; i++) {
         sp_name_slot *slot = &map->slots[i & map->mask];
@@ -62,13 +62,13 @@ static sp_name_slot *probe(const sp_name_map *map, sp_text name, uint64_t hash)
 
 uint32_t sp__name_map_find(const sp_name_map *map, sp_text name)
 {
-    return probe(map, name, hash_bytes(name.ptr, name.len, map->key))->value;
+    return map_probe(map, name, hash_bytes(name.ptr, name.len, map->key))->value;
 }
 
 bool sp__name_map_add(sp_name_map *map, sp_text name, uint32_t value)
 {
     const uint64_t hash = hash_bytes(name.ptr, name.len, map->key);
-    sp_name_slot *slot = probe(map, name, hash);
+    sp_name_slot *slot = map_probe(map, name, hash);
     if (slot->value != SP_NO_VALUE) return false;
     SP_ASSERT(map->count < map->capacity);
     map->count++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names to small numbers, for the import of a graph. A fixed number of slots, chosen at the start.
- * The hash is keyed, and the key comes from the file's whole content, so a file cannot be made
- * whose names all collide. Owned by one thread. */
+/* Hash map from names to small numbers, for the import of a graph. Its capacity is fixed at init.
+ * The hash is keyed with a hash of the file's whole content, so that no file can be crafted whose
+ * names all collide. Owned by one thread. */
 #ifndef SP_BASE_NAME_MAP_H
 #define SP_BASE_NAME_MAP_H
 
@@ -27,17 +27,17 @@ typedef struct sp_name_map {
     uint64_t count, capacity;
 } sp_name_map;
 
-/* A key for sp__name_map_init from the bytes that the names come from. */
+/* A key for sp__name_map_init from the bytes that contain the names. */
 uint64_t sp__name_map_key(const void *bytes, size_t len);
 
-/* Room for `capacity` names. Errors: SP_OUT_OF_MEMORY. */
+/* Allocates for `capacity` names. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__name_map_init(sp_name_map *map, uint64_t capacity, uint64_t key);
 void sp__name_map_deinit(sp_name_map *map);
 
-/* The number behind `name`, or SP_NO_VALUE. */
+/* The number of `name`, or SP_NO_VALUE. */
 uint32_t sp__name_map_find(const sp_name_map *map, sp_text name);
 
-/* False if the name is there already. The caller stays within the capacity. */
+/* False if the map has the name already. The caller must not exceed the capacity. */
 bool sp__name_map_add(sp_name_map *map, sp_text name, uint32_t value);
 
 #endif

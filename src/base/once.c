@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run-once with failure: the state word doubles as the word that latecomers sleep on. */
+/* Run-once with failure. Threads that come during the run sleep on the state word. */
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/thread.h"
@@ -8,11 +8,11 @@
 
 enum { NOT_RUN = 0, RUNNING = 1, RUNNING_WITH_SLEEPERS = 2, DONE = 3 };
 
-static sp_status run_as_first(sp_once *once, sp_status (*fn)(void *arg), void *arg)
+static sp_status once_run_first(sp_once *once, sp_status (*fn)(void *arg), void *arg)
 {
     const sp_status status = fn(arg);
     sp_tsan_release(&once->state);
-    /* Publishes what fn wrote to the acquires in sp_once_run and below. */
+    /* Publishes the writes of fn to the acquires in sp_once_run and below. */
     const uint32_t after = status == SP_OK ? (uint32_t)DONE : (uint32_t)NOT_RUN;
     const uint32_t before = SP_PLANTED(relaxed_once) ? sp_exchange_relaxed(&once->state, after)
                                                      : sp_exchange_acq_rel(&once->state, after);
@@ -35,7 +35,7 @@ sp_status sp_once_run_slow(sp_once *once, sp_status (*fn)(void *arg), void *arg)
         if (seen == NOT_RUN) {
             if (!sp_cas_acquire(&once->state, &seen, RUNNING)) continue;
             sp_tsan_acquire(&once->state); /* of a run that failed */
-            return run_as_first(once, fn, arg);
+            return once_run_first(once, fn, arg);
         }
         if (seen == RUNNING && !sp_cas_relaxed(&once->state, &seen, RUNNING_WITH_SLEEPERS))
             continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading of options: all at once, by the first thread that asks, then from an array. */
+/* Options: all are read at once by the first query, later queries read an array. */
 #include "base/option.h"
 
 #include <streampool/option.h>
@@ -29,33 +29,33 @@ static const sp_option_row rows[SP_OPTION_COUNT] = {
 #undef OPTION_ROW
 };
 
-/* process-wide: options belong to the process as its environment does; sp__option_reset forgets
- * them. Written by the one run of load_all, whose end (sp_once) publishes them to every reader. */
+/* process-wide: options belong to the process, like its environment; sp__option_reset clears them.
+ * Written by the one run of options_load_all, whose end (sp_once) publishes them to all readers. */
 static sp_once loaded;
 static sp_atomic_i64 values[SP_OPTION_COUNT];
 static sp_atomic_u32 origins[SP_OPTION_COUNT]; /* sp_option_origin */
 static char texts[SP_OPTION_COUNT][SP_OPTION_TEXT_BYTES];
 
-/* What sp_set_option was given before the options were read. */
+/* Values of sp_set_option before the options were read. */
 static struct {
     sp_mutex lock;
-    bool is_read SP_GUARDED_BY(lock); /* too late */
+    bool is_read SP_GUARDED_BY(lock); /* no more values are accepted */
     bool is_given[SP_OPTION_COUNT] SP_GUARDED_BY(lock);
     char texts[SP_OPTION_COUNT][SP_OPTION_TEXT_BYTES] SP_GUARDED_BY(lock);
 } given = {.lock = SP_MUTEX_INIT(SP_LOCK_OPTIONS)}; /* process-wide: see sp__option_reset */
 
 /* ---- reading ---- */
 
-/* An empty variable counts as unset, as shells make it easy to leave one behind. getenv is safe
- * beside other readers; a program that calls setenv beside any library's getenv is wrong already.
- * Hence the exceptions. */
-static const char *text_in_environment(size_t i)
+/* An empty variable counts as unset, since shells make it easy to set one by accident. getenv is
+ * safe beside other readers; a program that calls setenv beside getenv of any library has a race
+ * already. Hence the exceptions. */
+static const char *environment_text(size_t i)
 {
     const char *text = getenv(rows[i].variable); /* NOLINT(concurrency-mt-unsafe) */
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
-static void load_one(size_t i, const char *text, sp_option_origin origin)
+static void option_load_one(size_t i, const char *text, sp_option_origin origin)
 {
     int64_t value = rows[i].fallback;
     const bool is_good = text != NULL && sp_option_parse(&rows[i], text, &value);
@@ -67,15 +67,15 @@ static void load_one(size_t i, const char *text, sp_option_origin origin)
     sp_store_relaxed(&origins[i], (uint32_t)origin);
 }
 
-static sp_status load_all(void *is_first)
+static sp_status options_load_all(void *is_first)
 {
     sp_mutex_lock(&given.lock);
     given.is_read = true;
     for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
         if (given.is_given[i]) {
-            load_one(i, given.texts[i], SP_OPTION_BY_PROGRAM);
+            option_load_one(i, given.texts[i], SP_OPTION_BY_PROGRAM);
         } else {
-            load_one(i, text_in_environment(i), SP_OPTION_BY_ENVIRONMENT);
+            option_load_one(i, environment_text(i), SP_OPTION_BY_ENVIRONMENT);
         }
     }
     sp_mutex_unlock(&given.lock);
@@ -83,18 +83,18 @@ static sp_status load_all(void *is_first)
     return SP_OK;
 }
 
-static void log_refused(size_t i)
+static void option_log_refused(size_t i)
 {
     char used[SP_OPTION_TEXT_BYTES], allowed[128];
     sp_option_format((sp_option)i, used, sizeof used);
     sp_option_format_allowed(&rows[i], allowed, sizeof allowed);
-    const char *text = text_in_environment(i);
+    const char *text = environment_text(i);
     SP_LOG(SP_LOG_WARN, "%s=%s is not allowed: %s; using '%s' (%s)", rows[i].variable,
            text != NULL ? text : "", allowed, used, rows[i].meaning);
 }
 
 /* STREAMPOOL_TEST_... are reserved for tests. */
-static bool is_known(const char *variable)
+static bool variable_is_known(const char *variable)
 {
     if (strncmp(variable, PREFIX, strlen(PREFIX)) != 0) return true;
     if (strncmp(variable, PREFIX "TEST_", strlen(PREFIX "TEST_")) == 0) return true;
@@ -106,11 +106,11 @@ static bool is_known(const char *variable)
     return false;
 }
 
-static void log_unknown(void)
+static void variables_log_unknown(void)
 {
     for (char *const *variable = environ; variable != NULL && *variable != NULL; ++variable) {
-        if (is_known(*variable)) continue;
-        SP_LOG(SP_LOG_WARN, "%.*s is no option of streampool: `streampool info` lists them",
+        if (variable_is_known(*variable)) continue;
+        SP_LOG(SP_LOG_WARN, "%.*s is no option of streampool: `streampool info` lists all options",
                (int)strcspn(*variable, "="), *variable);
     }
 }
@@ -118,19 +118,19 @@ static void log_unknown(void)
 void sp_option_load(void)
 {
     bool is_first = false;
-    (void)sp_once_run(&loaded, load_all, &is_first); /* load_all cannot fail */
+    (void)sp_once_run(&loaded, options_load_all, &is_first); /* load_all cannot fail */
     if (SP_LIKELY(!is_first)) return;
-    /* After the once, since the log asks for its own option. */
+    /* After the once, since the log queries an option. */
     for (size_t i = 0; i < SP_OPTION_COUNT; ++i) {
-        if (sp_load_relaxed(&origins[i]) == SP_OPTION_REFUSED) log_refused(i);
+        if (sp_load_relaxed(&origins[i]) == SP_OPTION_REFUSED) option_log_refused(i);
     }
-    log_unknown();
+    variables_log_unknown();
 }
 
 /* ---- setting ---- */
 
-/* "STREAMS", or with the prefix; SP_OPTION_COUNT: there is none. */
-static size_t find_option(const char *name)
+/* Index of the option "STREAMS", with or without the prefix; SP_OPTION_COUNT: unknown. */
+static size_t option_find(const char *name)
 {
     const size_t skip = strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0;
     size_t i = 0;
@@ -138,7 +138,7 @@ static size_t find_option(const char *name)
     return i;
 }
 
-static bool give(size_t i, const char *value)
+static bool option_give(size_t i, const char *value)
 {
     sp_mutex_lock(&given.lock);
     const bool is_in_time = !given.is_read;
@@ -152,11 +152,13 @@ static bool give(size_t i, const char *value)
 
 sp_status sp_set_option(const char *name, const char *value)
 {
-    if (sp_fork_is_child()) return sp__fail(SP_FORKED, "options are set before a fork");
-    if (name == NULL) return sp__fail(SP_INVALID, "sp_set_option needs the name of an option");
-    const size_t i = find_option(name);
+    if (sp_fork_is_child()) {
+        return sp__fail(SP_FORKED, "sp_set_option: forked child; set options before the fork");
+    }
+    if (name == NULL) return sp__fail(SP_INVALID, "sp_set_option: name is NULL");
+    const size_t i = option_find(name);
     if (i == SP_OPTION_COUNT) {
-        return sp__fail(SP_NOT_FOUND, "there is no option '%s': sp_option_get_info lists them",
+        return sp__fail(SP_NOT_FOUND, "sp_set_option: no option '%s'; sp_option_get_info lists all",
                         name);
     }
     int64_t parsed;
@@ -165,15 +167,15 @@ sp_status sp_set_option(const char *name, const char *value)
         sp_option_format_allowed(&rows[i], allowed, sizeof allowed);
         return sp__fail(SP_INVALID, "the option %s cannot be '%s': %s", name, value, allowed);
     }
-    if (give(i, value)) return SP_OK;
+    if (option_give(i, value)) return SP_OK;
     return sp__fail(SP_BUSY,
                     "the options are in use: set %s before the first call that uses the library",
                     name);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-static int64_t value_of(sp_option option)
+static int64_t option_value(sp_option option)
 {
     sp_option_load();
     return sp_load_relaxed(&values[option]);
@@ -182,31 +184,31 @@ static int64_t value_of(sp_option option)
 int64_t sp_option_int(sp_option option)
 {
     SP_ASSERT(rows[option].type == SP_OPTION_TYPE_INT);
-    return value_of(option);
+    return option_value(option);
 }
 
 bool sp_option_bool(sp_option option)
 {
     SP_ASSERT(rows[option].type == SP_OPTION_TYPE_BOOL);
-    return value_of(option) != 0;
+    return option_value(option) != 0;
 }
 
 uint32_t sp_option_enum(sp_option option)
 {
     SP_ASSERT(rows[option].type == SP_OPTION_TYPE_ENUM);
-    return (uint32_t)value_of(option);
+    return (uint32_t)option_value(option);
 }
 
 uint64_t sp_option_bytes(sp_option option)
 {
     SP_ASSERT(rows[option].type == SP_OPTION_TYPE_BYTES);
-    return (uint64_t)value_of(option);
+    return (uint64_t)option_value(option);
 }
 
 const char *sp_option_text(sp_option option)
 {
     SP_ASSERT(rows[option].type == SP_OPTION_TYPE_TEXT);
-    (void)value_of(option);
+    (void)option_value(option);
     return texts[option];
 }
 
@@ -217,7 +219,7 @@ const sp_option_row *sp_option_describe(sp_option option)
 
 void sp_option_format(sp_option option, char *out, size_t out_bytes)
 {
-    const int64_t value = value_of(option);
+    const int64_t value = option_value(option);
     if (rows[option].type == SP_OPTION_TYPE_TEXT) {
         snprintf(out, out_bytes, "%s", texts[option]);
         return;
@@ -233,7 +235,7 @@ void sp_option_format(sp_option option, char *out, size_t out_bytes)
 
 sp_option_origin sp_option_origin_of(sp_option option)
 {
-    (void)value_of(option);
+    (void)option_value(option);
     return (sp_option_origin)sp_load_relaxed(&origins[option]);
 }
 
@@ -246,7 +248,7 @@ _Static_assert(SP_OPTION_VALUE_BYTES >= SP_OPTION_TEXT_BYTES, "every value has r
 
 sp_status sp_option_get_info(uint32_t index, sp_option_info *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_option_get_info needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_option_get_info: out is NULL");
     if (index >= SP_OPTION_COUNT) {
         return sp__fail(SP_NOT_FOUND, "there are %d options, none with index %u", SP_OPTION_COUNT,
                         index);

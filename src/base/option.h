@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of options. An option is an environment variable with a type, a default, bounds and
- * a meaning. All are read together at the first question and then never change, so a program sets
- * them, or their variables, before it first calls the library. A value that is not allowed and a
- * variable that is no option are warned about; then the default is used. */
+/* The table of options. An option is an environment variable with a type, a default, bounds and a
+ * meaning. All are read together at the first query and then never change, so a program sets them,
+ * or their variables, before it first calls the library. A value that is not allowed (the default
+ * is used) and an unknown variable are logged as warnings. */
 #ifndef SP_BASE_OPTION_H
 #define SP_BASE_OPTION_H
 
@@ -17,7 +17,7 @@ typedef enum sp_option_type {
     SP_OPTION_TYPE_BOOL,  /* 0 1, no yes, off on, false true */
     SP_OPTION_TYPE_ENUM,  /* one of `choices`; the value is its index */
     SP_OPTION_TYPE_BYTES, /* a number, or one followed by K, M or G (powers of 1024) */
-    SP_OPTION_TYPE_TEXT   /* of less than SP_OPTION_TEXT_BYTES; the default is the empty text */
+    SP_OPTION_TYPE_TEXT   /* shorter than SP_OPTION_TEXT_BYTES; the default is the empty text */
 } sp_option_type;
 
 #define SP_OPTION_TEXT_BYTES 512
@@ -25,28 +25,29 @@ typedef enum sp_option_type {
 /* name, type, default, min, max, choices, meaning. The variable is STREAMPOOL_<name>. */
 #define SP_OPTION_LIST(X)                                                                          \
     X(CPU_WORKERS, INT, 0, 0, 64, "",                                                              \
-      "worker threads of the cpu device; 0 is one per core, 64 at most")                           \
+      "worker threads of the cpu device; 0: one per core, at most 64")                             \
     X(STREAMS, INT, 32, 1, 64, "", "streams per device, the default stream included")              \
     X(STREAM_POLICY, ENUM, 0, 0, 2, "share|wait|fail",                                             \
-      "what a thread gets when all streams of a device are taken")                                 \
+      "what happens when a thread needs a stream of a device and all are leased")                  \
     X(STREAM_WAIT_MS, INT, -1, -1, INT32_MAX, "",                                                  \
-      "how long the policy wait waits, in milliseconds; -1 is for ever")                           \
+      "time limit of the policy wait, in milliseconds; -1: no limit")                              \
     X(FORCE_SAFE_PATHS, BOOL, 0, 0, 1, "", "always take the safe path of every device quirk")      \
     X(CACHE, BYTES, 0, 0, INT64_MAX, "",                                                           \
-      "free memory that a device's allocator keeps before it gives some back; 0 is no bound")      \
-    X(PLANS, INT, 32, 1, 4096, "", "plans that a model keeps, one for each set of input shapes")   \
+      "free memory that a device's allocator keeps before it returns some; 0: no limit")           \
+    X(PLANS, INT, 32, 1, 4096, "", "plans that a model caches, one for each set of input shapes")  \
     X(PARTIAL_MEMORY, BYTES, INT64_C(4) << 30, 1, INT64_MAX, "",                                   \
-      "most that one run keeps between the parts of a model, as of a Loop that grows a tensor")    \
+      "limit of what a run keeps between its partial plans, as for a Loop that grows a tensor")    \
     X(LOOP_TRIPS, INT, INT64_C(1) << 30, 1, INT64_MAX, "",                                         \
-      "most times that one run goes through bodies of Loop and Scan, all of them together")        \
+      "limit of the iterations of one run, over all Loop and Scan nodes together")                 \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
     X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
     X(CPU_OPS, TEXT, 0, 0, 0, "",                                                                  \
       "ONNX ops, as in Conv,Tanh, that models of other devices run on cpu: to debug a kernel")     \
-    X(CUDA_DRIVER, TEXT, 0, 0, 0, "", "file of the CUDA driver; none is the system's libcuda")     \
-    X(NVRTC, TEXT, 0, 0, 0, "", "file of CUDA's run-time compiler; none is the system's libnvrtc") \
+    X(CUDA_DRIVER, TEXT, 0, 0, 0, "", "file of the CUDA driver; default: the system's libcuda")    \
+    X(NVRTC, TEXT, 0, 0, 0, "",                                                                    \
+      "file of CUDA's run-time compiler; default: the system's libnvrtc")                          \
     X(CACHE_DIR, TEXT, 0, 0, 0, "",                                                                \
-      "folder for compiled kernels; none is streampool in the user's cache folder")                \
+      "folder for compiled kernels; default: streampool in the user's cache folder")               \
     X(LOG, ENUM, 2, 0, 4, "off|error|warn|info|debug", "highest level that is logged")
 
 typedef enum sp_option {
@@ -78,28 +79,28 @@ typedef struct sp_option_row {
     const char *meaning;
 } sp_option_row;
 
-/* Reads all options now, and logs about bad values: the user's callback may run in it. */
+/* Reads all options now, and logs bad values: the user's callback may be called. */
 void sp_option_load(void);
 
-/* The value of an option of the type in the name. */
+/* The value of an option, which must have the type in the function's name. */
 int64_t sp_option_int(sp_option option);
 bool sp_option_bool(sp_option option);
 uint32_t sp_option_enum(sp_option option);
 uint64_t sp_option_bytes(sp_option option);
 const char *sp_option_text(sp_option option);
 
-/* For listings: the option's row, its value as text, and where the value comes from. */
+/* For listings: the option's row, its value as text, and the origin of the value. */
 const sp_option_row *sp_option_describe(sp_option option);
 void sp_option_format(sp_option option, char *out, size_t out_bytes);
 sp_option_origin sp_option_origin_of(sp_option option);
 
-/* Parses a value by the rules of the row; false, and *out untouched, if it breaks them. The value
- * of a text is its length. */
+/* Parses a value according to the row; if the row does not allow it, returns false with *out
+ * unchanged. The value of a text is its length. */
 bool sp_option_parse(const sp_option_row *info, const char *text, int64_t *out);
-/* What the row allows, in words: "1 to 64", "share, wait or fail". */
+/* The values that the row allows as a phrase: "1 to 64", "share, wait or fail". */
 void sp_option_format_allowed(const sp_option_row *row, char *out, size_t out_bytes);
 
-/* Test hook: the environment is read again at the next question. No other thread may be asking. */
+/* Test hook: the environment is read again at the next query. No concurrent queries. */
 void sp__option_reset(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of options as text: parsing, and what is allowed in words. */
+/* Values of options as text: parsing, and the allowed values as a phrase. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static unsigned unit_shift(char unit)
 
 static bool parse_number(const char *text, bool has_unit, int64_t *out)
 {
-    /* strtoll would also skip spaces and take a plus sign. */
+    /* strtoll would also accept leading spaces and a plus sign. */
     const char first = text[0] == '-' ? text[1] : text[0];
     if (first < '0' || first > '9') return false;
     char *end = NULL;
@@ -130,7 +130,7 @@ void sp_option_format_allowed(const sp_option_row *row, char *out, size_t out_by
         format_choices(row->choices, out, out_bytes);
         break;
     case SP_OPTION_TYPE_TEXT:
-        snprintf(out, out_bytes, "a text of less than %d bytes", SP_OPTION_TEXT_BYTES);
+        snprintf(out, out_bytes, "a text shorter than %d bytes", SP_OPTION_TEXT_BYTES);
         break;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parking on a word. Only the owner moves the word to ASLEEP; anyone moves it to TOKEN. */
+/* Parking on a word. Only the owner sets ASLEEP; any thread sets TOKEN. */
 #include "base/clock.h"
 #include "base/lock_check.h"
 #include "base/macros.h"
@@ -22,7 +22,7 @@ bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
             seen = ASLEEP;
             /* Relaxed: no token was taken. */
             if (sp_cas_relaxed(&parker->word, &seen, EMPTY) || seen == EMPTY) return false;
-            continue; /* the token came just in time */
+            continue; /* the token was set before the time-out */
         }
         if (seen == EMPTY && !sp_cas_relaxed(&parker->word, &seen, ASLEEP)) continue;
         sp_word_wait(&parker->word, ASLEEP, deadline_ns);
@@ -32,8 +32,8 @@ bool sp_parker_park(sp_parker *parker, uint64_t deadline_ns)
 void sp_parker_unpark(sp_parker *parker)
 {
     sp_tsan_release(&parker->word);
-    /* Publishes what the caller wrote to the acquire in park. After the exchange the owner may
-     * return and its parker may be gone: only the address is used below. */
+    /* Publishes the caller's writes to the acquire in park. After the exchange the owner may return
+     * and its parker may be freed: only the address is used below. */
     if (SP_PLANTED(look_before_token)) {
         const bool sleeps = sp_load_relaxed(&parker->word) == ASLEEP;
         sp_store_release(&parker->word, TOKEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a back end offers to base/heap.c; nobody else calls it. */
+/* Heap of a back end. Called by base/heap.c only. */
 #ifndef SP_BASE_RAW_HEAP_H
 #define SP_BASE_RAW_HEAP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Size arithmetic that cannot wrap: false on overflow, and then *out is not written. */
+/* Size arithmetic that cannot wrap: on overflow false is returned and *out is not written. */
 #ifndef SP_BASE_SIZE_H
 #define SP_BASE_SIZE_H
 
@@ -32,7 +32,7 @@ static inline bool sp_size_align(uint64_t size, uint64_t alignment, uint64_t *ou
     return true;
 }
 
-/* True if [offset, offset + bytes) lies inside [0, total). */
+/* Whether [offset, offset + bytes) is inside [0, total). */
 static inline bool sp_size_in_range(uint64_t offset, uint64_t bytes, uint64_t total)
 {
     return offset <= total && bytes <= total - offset;

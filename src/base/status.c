@@ -16,7 +16,7 @@ static const status_entry entries[] = {
 #undef STATUS_ENTRY
 };
 
-/* NULL for a value that is no code: foreign callers may pass any integer. */
+/* NULL for an invalid code: callers may pass any integer. */
 static const status_entry *find_entry(sp_status status)
 {
     for (size_t i = 0; i < SP_COUNT_OF(entries); ++i) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lock-free stack of slot numbers (R. K. Treiber, IBM RJ 5118, 1986) with a tag against ABA.
  *
- * The links live in the slots; `link(ctx, slot)` finds the link of a slot and must stay valid for
- * ever (type-stable memory), since a slow pop may read the link of a slot that is long gone.
+ * The links are in the slots; `link(ctx, slot)` returns the link of a slot, which must stay valid
+ * for ever (type-stable memory), since a slow pop may read the link of a slot popped long before.
  * Invariant: a slot is in the stack at most once, and belongs to one thread while it is out.
  * Any thread may push and pop at any time. */
 #ifndef SP_BASE_TAGGED_STACK_H
@@ -22,7 +22,7 @@ typedef struct sp_tagged_stack {
     sp_atomic_u64 head;
 } sp_tagged_stack;
 
-/* The link of a slot: written by the pusher before it publishes, read by poppers, stale or not. */
+/* The link of a slot: written by the pusher before it publishes, read by pops, also stale ones. */
 typedef sp_atomic_u32 *(*sp_link_fn)(void *ctx, uint32_t slot);
 
 static inline void sp_tagged_stack_push(sp_tagged_stack *stack, sp_link_fn link, void *ctx,

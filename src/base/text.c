@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printing of text that may hold anything. */
+/* Printable forms of text with any bytes. */
 #include "base/text.h"
 
-static size_t put(char *out, sp_text text)
+static size_t text_put(char *out, sp_text text)
 {
     for (size_t i = 0; i < text.len; i++) {
         const unsigned char c = (unsigned char)text.ptr[i];
@@ -17,11 +17,11 @@ sp_text_print sp__text_print(sp_text text)
     sp_text_print out;
     size_t used;
     if (text.len < SP_TEXT_PRINT_BYTES) {
-        used = put(out.text, text);
+        used = text_put(out.text, text);
     } else {
-        used = put(out.text, (sp_text){text.ptr, KEPT});
-        used += put(out.text + used, sp__text("..."));
-        used += put(out.text + used, (sp_text){text.ptr + text.len - KEPT, KEPT});
+        used = text_put(out.text, (sp_text){text.ptr, KEPT});
+        used += text_put(out.text + used, sp__text("..."));
+        used += text_put(out.text + used, (sp_text){text.ptr + text.len - KEPT, KEPT});
     }
     out.text[used] = '\0';
     return out;

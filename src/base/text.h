@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Borrowed text with a length, as names stand in a model file: not terminated, any bytes. */
+/* Borrowed text with a length, like names in a model file: not terminated, any bytes. */
 #ifndef SP_BASE_TEXT_H
 #define SP_BASE_TEXT_H
 
@@ -32,7 +32,8 @@ static inline bool sp__text_is(sp_text a, const char *terminated)
     return sp__text_equal(a, sp__text(terminated));
 }
 
-/* Safe to show: cut in the middle if long (names differ at their ends), odd bytes as '?'. */
+/* Printable form: shortened in the middle if long (names differ at their ends), non-printable bytes
+ * as '?'. */
 sp_text_print sp__text_print(sp_text text);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's synchronisation, told to a user's ThreadSanitizer. A program built with
+/* Reports the library's synchronisation to a user's ThreadSanitizer. A program built with
  * -fsanitize=thread may be linked with a library that is not; ThreadSanitizer then sees the user's
  * accesses, and those of malloc, free, memcpy and the like that the library calls, but none of the
  * library's atomics. Each place where the library passes memory or control from one thread to
  * another therefore makes the pair of calls below: a release before the atomic operation that
- * publishes, and an acquire after the one that has seen it, both on the address of the atomic.
+ * publishes, and an acquire after the operation that observes it, both on the atomic's address.
  *
- * The two functions are those of <sanitizer/tsan_interface.h>, which gcc's and clang's run-time
- * libraries have. They are weak: without ThreadSanitizer a call is one predicted branch on a
- * pointer. Where the library itself is instrumented, by ThreadSanitizer or for the controlled
- * scheduler, the atomics say it all and these calls are empty. */
+ * The two functions are those of <sanitizer/tsan_interface.h>, in gcc's and clang's run-time
+ * libraries. They are weak: without ThreadSanitizer a call is one predicted branch on a pointer. If
+ * the library itself is instrumented, by ThreadSanitizer or for the controlled scheduler, the
+ * atomics suffice and these calls are empty. */
 #ifndef SP_BASE_TSAN_H
 #define SP_BASE_TSAN_H
 
@@ -34,7 +34,8 @@ void __tsan_release(void *address) __attribute__((weak));
 void __tsan_acquire(void *address) __attribute__((weak));
 /* NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming) */
 
-/* What the calling thread did so far happens before what follows an acquire of the address. */
+/* Everything the calling thread did so far happens before what follows an acquire of the address.
+ */
 static inline void sp_tsan_release(const volatile void *address)
 {
     if (SP_UNLIKELY(__tsan_release != NULL)) __tsan_release((void *)(uintptr_t)address);

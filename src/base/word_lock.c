@@ -28,13 +28,13 @@ bool sp_word_cond_wait(sp_word_cond *cond, sp_word_lock *lock, uint64_t deadline
     sp_word_lock_release(lock);
     if (SP_PLANTED(look_after_unlock)) seen = sp_load_relaxed(&cond->signals);
     const bool is_in_time = sp__word_sleep(&cond->signals, seen, deadline_ns);
-    /* As WAITED: a broadcast wakes several, of whom all but one sleep for the lock now. */
+    /* As WAITED: a broadcast wakes several threads, and all but one sleep for the lock now. */
     sp__word_lock_slow(lock);
     sp_fetch_sub_relaxed(&cond->waiters, 1);
     return is_in_time;
 }
 
-static void wake(sp_word_cond *cond, uint32_t count)
+static void cond_wake(sp_word_cond *cond, uint32_t count)
 {
     if (sp_load_relaxed(&cond->waiters) == 0) return;
     sp_fetch_add_relaxed(&cond->signals, 1);
@@ -43,10 +43,10 @@ static void wake(sp_word_cond *cond, uint32_t count)
 
 void sp_word_cond_signal(sp_word_cond *cond)
 {
-    wake(cond, 1);
+    cond_wake(cond, 1);
 }
 
 void sp_word_cond_broadcast(sp_word_cond *cond)
 {
-    wake(cond, SP_WAKE_ALL);
+    cond_wake(cond, SP_WAKE_ALL);
 }

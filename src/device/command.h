@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream is asked to do: commands over bindings, gathered into submissions.
+/* Commands over bindings, grouped into submissions to a stream.
  *
  * A binding names memory as (memory, offset, bytes, access), never as a pointer: hazards, poison,
- * the checker and the sanitizers live on it, and Metal, Vulkan and CUDA graphs need it. */
+ * the checker and the sanitizers use it, and Metal, Vulkan and CUDA graphs need it. */
 #ifndef SP_DEVICE_COMMAND_H
 #define SP_DEVICE_COMMAND_H
 
@@ -27,8 +27,8 @@ typedef struct sp_binding {
     uint32_t epoch;
     uint16_t slot;
     uint8_t access;
-    /* All of the storage is written before any of it is read: old poison does not matter to the
-     * command, which ends it. For hazards `access` counts alone. */
+    /* All of the storage is written before any of it is read: the command ignores and clears
+     * earlier poison. For hazards only `access` counts. */
     bool is_overwritten;
 } sp_binding;
 
@@ -42,8 +42,8 @@ typedef enum sp_command_type {
 } sp_command_type;
 
 /* Runs on the host executor, or on the submitting thread while it waits. A status other than SP_OK
- * is a failed command. `fault` is SP_NO_FAULT, or why the commands before it failed: a host
- * function always runs, since its owner may have to free something. */
+ * is a failed command. `fault` is SP_NO_FAULT, or the failure of an earlier command of the
+ * submission: a host function always runs, since its owner may have to free something. */
 typedef sp_status (*sp_host_fn)(void *ctx, sp_fault fault);
 
 typedef struct sp_command {
@@ -58,25 +58,25 @@ typedef struct sp_command {
     const void *constants; /* dispatch; fill: the pattern, 1, 2, 4 or 8 bytes */
     sp_host_fn host;
     void *ctx;
-    sp_atomic_u64 *timestamp; /* gets sp_clock_now, or the device's clock on the same scale */
+    sp_atomic_u64 *timestamp; /* receives sp_clock_now, or the device's clock on that scale */
     sp_list *list;
 } sp_command;
 
-/* Several commands that stay together, after `waits`, under one point. Everything is copied. */
+/* Commands that execute together, after `waits`, with one point. Everything is copied. */
 typedef struct sp_submission {
     const sp_point *waits;
     uint32_t wait_count;
-    uint32_t fault_count; /* the first so many waits hand their fault on: this submission fails */
+    uint32_t fault_count; /* number of leading waits whose fault makes this submission fail */
     const sp_command *commands;
     uint32_t command_count;
     uint64_t thread; /* number of the submitting thread */
-    uint64_t lease;  /* handle of the lease, 0: none. Failures of the lease concern its later
-                        submissions that are untracked (lease_faults.h), and no others */
+    uint64_t lease;  /* handle of the lease, 0: none. Failures of the lease affect only its later
+                        untracked submissions (lease_faults.h) */
     bool is_untracked;
 } sp_submission;
 
 #if defined(SP_SCHED)
-#define SP_MAX_WAITS 8 /* few enough for a subject to have more */
+#define SP_MAX_WAITS 8 /* small enough for a scheduler subject to exceed it */
 #else
 #define SP_MAX_WAITS 64
 #endif

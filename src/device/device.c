@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all device kinds share: the latch of a lost device. */
+/* Common to all device kinds: the latch of a lost device. */
 #include "device/device.h"
 
 #include "base/backoff.h"
@@ -18,7 +18,7 @@ sp_status sp__device_check(sp_dev *device)
     return SP_LIKELY(fault == SP_NO_FAULT) ? SP_OK : sp__fault_report(fault);
 }
 
-static void log_lost(sp_host_job *job)
+static void device_log_loss(sp_host_job *job)
 {
     sp_dev *device = SP_CONTAINER_OF(job, sp_dev, lost_job);
     sp_error_scope scope;
@@ -33,7 +33,7 @@ void sp__device_lose(sp_dev *device, sp_fault fault)
 {
     sp_fault none = SP_NO_FAULT;
     if (!sp_cas_relaxed(&device->lost, &none, fault)) return;
-    device->lost_job = (sp_host_job){.run = log_lost};
+    device->lost_job = (sp_host_job){.run = device_log_loss};
     /* Relaxed: the executor's lock orders it before the job, and the device's end before deinit. */
     sp_store_relaxed(&device->is_logging, 1);
     if (!sp__host_executor_post(&device->lost_job)) sp_store_relaxed(&device->is_logging, 0);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device interface: what a device kind fills in and everything above src/device calls.
+/* The device interface: implemented by each device kind, called by all layers above src/device.
  *
  * Contract of every kind:
- * - Progress: every submitted command completes without any further call by anyone. `flush` is a
- *   hint about latency.
+ * - Progress: every submitted command completes without further calls. `flush` is a hint about
+ *   latency.
  * - Order: a queue runs its submissions in the order of their values, each one whole.
- * - Points exist once their submission is accepted; an unmet wait stays in the runtime, no driver
- *   ever sees a wait before its signal.
+ * - Points exist once their submission is accepted; an unmet wait is kept in the library, so no
+ *   driver ever sees a wait before its signal.
  * - A failed command skips the rest of its submission, poisons what it would have written, and
  *   fails its point. Only a lost device stops a queue.
  * - submit never blocks on work; a full queue is SP_BUSY.
- * Every function may be called from any thread, except where a line says otherwise. */
+ * Every function may be called from any thread unless stated otherwise. */
 #ifndef SP_DEVICE_DEVICE_H
 #define SP_DEVICE_DEVICE_H
 
@@ -25,86 +25,84 @@
 #include "device/lease_faults.h"
 #include "device/timeline.h"
 
-/* What is unsafe in a vendor's library, and what we do about it. */
+/* A function of a vendor's library that is not thread-safe, and the workaround. */
 typedef struct sp_quirk {
     const char *name;
-    const char *since;   /* the version in which it was seen */
+    const char *since;   /* the vendor's version in which it was observed */
     const char *measure; /* "serialised", "handle per stream" or "other path" */
-    uint32_t limit;      /* how many commands with this quirk may run at once; 0: any number */
+    uint32_t limit;      /* commands with this quirk that may run at once; 0: no limit */
 } sp_quirk;
 
 typedef struct sp_device_limits {
     char name[64];
-    uint32_t ordinal; /* of kinds by ordinal; 0 elsewhere */
+    uint32_t ordinal; /* of kinds by ordinal, else 0 */
     uint64_t memory_bytes;
-    uint32_t width;                  /* streams that really run at the same time */
-    uint32_t run_slots;              /* runs that admission lets in at once */
-    uint32_t max_commands_in_flight; /* 0: no limit but the queues' own */
+    uint32_t width;                  /* streams that execute at the same time */
+    uint32_t run_slots;              /* model runs admitted at the same time */
+    uint32_t max_commands_in_flight; /* 0: no limit except those of the queues */
     uint32_t quirk_count;
     const sp_quirk *quirks;
 } sp_device_limits;
 
 typedef struct sp_queue_stats {
     uint64_t submissions;
-    uint64_t commits;      /* times that gathered submissions were handed over */
+    uint64_t commits;      /* batches of submissions passed to the workers */
     uint64_t by_workers;   /* commands run by the device's own threads */
-    uint64_t by_helpers;   /* commands run by threads that wait */
+    uint64_t by_helpers;   /* commands run by waiting threads */
     uint64_t by_host;      /* host functions run by the host executor */
-    uint64_t tiles_shared; /* tiles run by others than the dispatch's executor */
+    uint64_t tiles_shared; /* tiles run by other threads than the dispatch's executor */
 } sp_queue_stats;
 
 typedef struct sp_queue_options {
-    bool is_batching; /* gather submissions; off: every submit flushes */
+    bool is_batching; /* submissions are batched; off: every submit flushes */
 } sp_queue_options;
 
-/* A stream of the device. Each kind's queue starts with this. */
+/* A stream of the device. First member of each kind's queue. */
 struct sp_queue {
     sp_timeline timeline;
     sp_dev *device;
     uint32_t index;
-    sp_lease_faults lease_faults; /* why commands with untracked bindings fail */
+    sp_lease_faults lease_faults; /* failures that make commands with untracked bindings fail */
 };
 
 typedef struct sp_device_vtable {
     const sp_device_kind *kind;
-    /* Stops accepting (SP_CLOSED from then on), completes what was accepted, ends the device's
-     * threads. Everything else still works: points, memory, stale pointers to queues. */
+    /* Stops accepting (SP_CLOSED from then on), completes accepted work, ends the device's threads.
+     * Everything else still works: points, memory, stale pointers to queues. */
     void (*stop)(sp_dev *device);
-    /* Stops and frees everything; only when nobody can call any more. */
+    /* Stops and frees everything; no other call may run or follow. */
     void (*close)(sp_dev *device);
 
     sp_status (*memory_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*memory_destroy)(sp_memory *memory);
-    /* Memory of the host, with host pointers, that the device reaches fast, for what goes in and
-     * out; NULL: that is all of the device's memory, and commands may name any memory of the host.
-     */
+    /* Host memory, with host pointers, that the device accesses fast, for inputs and outputs. NULL:
+     * all of the device's memory is such memory, and commands may name any host memory. */
     sp_status (*staging_create)(sp_dev *device, uint64_t bytes, sp_memory *out);
     void (*staging_destroy)(sp_memory *memory);
 
     sp_status (*queue_create)(sp_dev *device, uint32_t index, const sp_queue_options *options,
                               sp_queue **out);
-    /* The queue is empty and nobody submits. */
+    /* The queue must be empty, without concurrent submits. */
     void (*queue_destroy)(sp_queue *queue);
     void (*queue_set_batching)(sp_queue *queue, bool is_batching);
     void (*queue_stats)(sp_queue *queue, sp_queue_stats *out);
 
     /* SP_BUSY when the queue is full, SP_DEVICE_LOST once the device is; else *out is the point. */
     sp_status (*submit)(sp_queue *queue, const sp_submission *submission, sp_point *out);
-    /* NULL, or: belongs to each submit, after it, on the same thread, once that holds no lock (a
-     * submit may stand inside a hazard step): a device whose commands are issued by those who
-     * submit them gets them now. Several submits may share one. */
+    /* May be NULL. Must follow each submit on the same thread, once that holds no lock (a submit
+     * may be inside a hazard step): on a device whose submitters issue the commands, issues them.
+     * One call may follow several submits. */
     void (*kick)(sp_queue *queue);
-    /* NULL, or: somebody sleeps until a point of the queue passes, so the device has to look for it
-     * by itself from now on. Any thread, no lock held. */
+    /* May be NULL. A thread sleeps until a point of the queue passes, so the device must detect
+     * completion by itself from now on. Any thread, no lock held. */
     void (*watch)(sp_queue *queue);
-    /* What was submitted gets going soon rather than late. */
+    /* Hint: start submitted work soon. */
     void (*flush)(sp_queue *queue);
-    /* The calling thread is about to wait for `value`: it may lend itself to the device. */
+    /* The calling thread is about to wait for `value`: it may run commands of the device. */
     void (*help)(sp_queue *queue, uint64_t value);
     /* Newest accepted value: the point of everything submitted so far. */
     uint64_t (*last_value)(sp_queue *queue);
-    /* Calls `visit` for the points that submissions after `after`, up to `value`, still wait for.
-     */
+    /* Calls `visit` for the unmet waits of the submissions after `after`, up to `value`. */
     void (*each_wait)(sp_queue *queue, uint64_t after, uint64_t value, sp_point_visitor visit,
                       void *ctx);
 
@@ -122,23 +120,23 @@ struct sp_dev {
     /* The fault that lost the device, or SP_NO_FAULT. Written once, relaxed: its message is behind
      * the lock of the ring. */
     SP_ATOMIC(sp_fault) lost;
-    sp_host_job lost_job; /* logs that; posted by whoever wrote `lost` */
-    /* 1 while the job may run: the device is not freed then. Release by the job, its last access;
+    sp_host_job lost_job; /* logs the loss; posted by the thread that wrote `lost` */
+    /* 1 while the job may run: the device must not be freed. Release by the job, its last access;
      * acquire in sp__device_deinit. */
     sp_atomic_u32 is_logging;
 };
 
-/* How many commands with the quirk may run at once: its limit, or 1 under FORCE_SAFE_PATHS. */
+/* Commands with the quirk that may run at once: its limit, or 1 under FORCE_SAFE_PATHS. */
 uint32_t sp__quirk_limit(const sp_quirk *quirk);
 
 /* SP_OK, or the latched fault of a lost device as this thread's error. */
 sp_status sp__device_check(sp_dev *device);
 
-/* Latches `fault`: the first one wins, and is logged by the host executor, since the log's callback
+/* Latches `fault`: the first one is kept, and logged by the host executor, since the log's callback
  * may call the library. Any thread, no lock held. */
 void sp__device_lose(sp_dev *device, sp_fault fault);
 
-/* Before the memory of a stopped device goes. */
+/* Called before the memory of a stopped device is freed. */
 void sp__device_deinit(sp_dev *device);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define FIRST_CAPACITY 16
 
-static uint32_t place_of(const sp_failure_log *log, uint32_t rank)
+static uint32_t ring_index(const sp_failure_log *log, uint32_t rank)
 {
     return (log->oldest + rank) & (log->capacity - 1);
 }
@@ -20,9 +20,9 @@ static uint32_t *chain_of(const sp_failure_log *log, uint64_t thread)
     return &log->firsts[(hash >> 32) & (log->capacity - 1)];
 }
 
-/* Where the index of the thread's first unreported failure is; the end of the chain if it has none.
+/* The link with the index of the thread's first unreported failure; the end of the chain if none.
  */
-static uint32_t *first_of(const sp_failure_log *log, uint64_t thread)
+static uint32_t *list_first(const sp_failure_log *log, uint64_t thread)
 {
     uint32_t *place = chain_of(log, thread);
     while (*place != 0 && log->ring[*place - 1].thread != thread) {
@@ -34,7 +34,7 @@ static uint32_t *first_of(const sp_failure_log *log, uint64_t thread)
 static void list_append(sp_failure_log *log, uint32_t index)
 {
     sp_failure *failure = &log->ring[index - 1];
-    uint32_t *first = first_of(log, failure->thread);
+    uint32_t *first = list_first(log, failure->thread);
     failure->next = failure->in_chain = 0;
     if (*first == 0) {
         failure->last = index;
@@ -46,7 +46,7 @@ static void list_append(sp_failure_log *log, uint32_t index)
     head->last = index;
 }
 
-/* Takes the first failure off the thread's list. */
+/* Removes the first failure of the thread's list. */
 static void list_pop(sp_failure_log *log, uint32_t *first)
 {
     const sp_failure *head = &log->ring[*first - 1];
@@ -60,25 +60,25 @@ static void list_pop(sp_failure_log *log, uint32_t *first)
     *first = head->next;
 }
 
-static void append(sp_failure_log *log, const sp_failure *failure)
+static void log_append(sp_failure_log *log, const sp_failure *failure)
 {
-    const uint32_t place = place_of(log, log->count++);
+    const uint32_t place = ring_index(log, log->count++);
     log->ring[place] = *failure;
     if (!failure->is_reported) list_append(log, place + 1);
 }
 
-static void forget_oldest(sp_failure_log *log)
+static void log_forget_oldest(sp_failure_log *log)
 {
     const sp_failure *oldest = &log->ring[log->oldest];
     log->forgotten = oldest->value;
-    /* The oldest of all is the first of its thread. */
-    if (!oldest->is_reported) list_pop(log, first_of(log, oldest->thread));
-    log->oldest = place_of(log, 1);
+    /* The oldest failure of all is the first of its thread. */
+    if (!oldest->is_reported) list_pop(log, list_first(log, oldest->thread));
+    log->oldest = ring_index(log, 1);
     log->count--;
 }
 
-/* Twice the room; false without memory or at the limit. */
-static bool grow(sp_failure_log *log, void **retired)
+/* Doubles the capacity; false without memory or at the limit. */
+static bool log_grow(sp_failure_log *log, void **retired)
 {
     const uint32_t capacity = log->capacity == 0 ? FIRST_CAPACITY : log->capacity * 2;
     if (capacity > SP_TIMELINE_FAILURES) return false;
@@ -89,7 +89,8 @@ static bool grow(sp_failure_log *log, void **retired)
                             .firsts = (uint32_t *)(void *)(ring + capacity),
                             .capacity = capacity,
                             .forgotten = former.forgotten};
-    for (uint32_t i = 0; i < former.count; i++) append(log, &former.ring[place_of(&former, i)]);
+    for (uint32_t i = 0; i < former.count; i++)
+        log_append(log, &former.ring[ring_index(&former, i)]);
     *retired = former.ring;
     return true;
 }
@@ -98,24 +99,24 @@ void sp__failure_log_add(sp_failure_log *log, uint64_t value, uint64_t thread, s
                          void **retired)
 {
     *retired = NULL;
-    if (log->count == log->capacity && !grow(log, retired)) {
+    if (log->count == log->capacity && !log_grow(log, retired)) {
         if (log->capacity == 0) {
             log->forgotten = value;
             return;
         }
-        forget_oldest(log);
+        log_forget_oldest(log);
     }
-    append(log, &(sp_failure){.value = value, .thread = thread, .fault = fault});
+    log_append(log, &(sp_failure){.value = value, .thread = thread, .fault = fault});
 }
 
-/* How many records have a value below `value`. */
-static uint32_t rank_of(const sp_failure_log *log, uint64_t value)
+/* Number of records with a value below `value`. */
+static uint32_t log_rank(const sp_failure_log *log, uint64_t value)
 {
     uint32_t low = 0;
     uint32_t high = log->count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (log->ring[place_of(log, middle)].value < value) {
+        if (log->ring[ring_index(log, middle)].value < value) {
             low = middle + 1;
         } else {
             high = middle;
@@ -126,21 +127,21 @@ static uint32_t rank_of(const sp_failure_log *log, uint64_t value)
 
 sp_fault sp__failure_log_find(const sp_failure_log *log, uint64_t value)
 {
-    const uint32_t rank = rank_of(log, value);
+    const uint32_t rank = log_rank(log, value);
     if (rank == log->count) return SP_NO_FAULT;
-    const sp_failure *found = &log->ring[place_of(log, rank)];
+    const sp_failure *found = &log->ring[ring_index(log, rank)];
     return found->value == value ? found->fault : SP_NO_FAULT;
 }
 
 uint32_t sp__failure_log_count(const sp_failure_log *log, uint64_t after, uint64_t value)
 {
-    return rank_of(log, value + 1) - rank_of(log, after + 1);
+    return log_rank(log, value + 1) - log_rank(log, after + 1);
 }
 
 sp_fault sp__failure_log_take(sp_failure_log *log, uint64_t value, uint64_t thread)
 {
     if (log->count == 0) return SP_NO_FAULT;
-    uint32_t *first = first_of(log, thread);
+    uint32_t *first = list_first(log, thread);
     if (*first == 0 || log->ring[*first - 1].value > value) return SP_NO_FAULT;
     sp_failure *failure = &log->ring[*first - 1];
     list_pop(log, first);
@@ -153,7 +154,7 @@ uint32_t sp__failure_log_unreported(const sp_failure_log *log, sp_fault *first)
     uint32_t count = 0;
     *first = SP_NO_FAULT;
     for (uint32_t i = 0; i < log->count; i++) {
-        const sp_failure *failure = &log->ring[place_of(log, i)];
+        const sp_failure *failure = &log->ring[ring_index(log, i)];
         if (failure->is_reported) continue;
         if (count++ == 0) *first = failure->fault;
     }

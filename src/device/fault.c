@@ -57,7 +57,7 @@ sp_fault sp__poison_fault(const sp_poison *poison, uint32_t epoch)
     return (uint32_t)(word >> 32) == epoch ? (sp_fault)word : SP_NO_FAULT;
 }
 
-/* Replaces the poison unless a later life of the memory has written its own. */
+/* Replaces the poison unless it is of a later epoch of the memory. */
 static void poison_replace(sp_poison *poison, uint32_t epoch, sp_fault fault)
 {
     const uint64_t mine = (uint64_t)epoch << 32 | fault;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults: what became of a command that failed on a device, long after its submitter returned.
+/* Faults: status and message of a command that failed on a device after its submit returned.
  *
- * A fault is a 32-bit number, status:8 | serial:24, so it can stand in a timeline, in the poison of
- * a storage and in a request at the cost of a word and without ownership. Messages are kept for the
- * newest SP_FAULT_MESSAGES faults; an older fault still gives its status. */
+ * A fault is a 32-bit number, status:8 | serial:24, so that timelines, the poison of a storage and
+ * requests can store it in a word, without ownership. Messages are kept for the newest
+ * SP_FAULT_MESSAGES faults; an older fault still has its status. */
 #ifndef SP_DEVICE_FAULT_H
 #define SP_DEVICE_FAULT_H
 
@@ -18,7 +18,8 @@ typedef uint32_t sp_fault;
 #define SP_NO_FAULT ((sp_fault)0)
 #define SP_FAULT_MESSAGES 4096
 
-/* Makes a fault of `status` from this thread's last error, which names the command. */
+/* Creates a fault of `status` with this thread's last error, which names the command, as message.
+ */
 sp_fault sp__fault_create(sp_status status);
 
 /* Makes the fault's message the calling thread's last error and returns its status. */
@@ -29,17 +30,17 @@ static inline sp_status sp__fault_status(sp_fault fault)
     return (sp_status)(fault >> 24);
 }
 
-/* Poison of one storage: epoch << 32 | fault, zero when it holds good data. The epoch tells lives
- * of recycled memory apart: poison of an earlier life does not count and never replaces that of a
- * later one. Relaxed: executors write and read it in the order that hazards, or for untracked
- * memory the user, give to the commands, and the text of a fault has a lock of its own. */
+/* Poison of one storage: epoch << 32 | fault; zero: the data is valid. The epoch distinguishes uses
+ * of recycled memory: poison of an earlier epoch is ignored and never replaces that of a later one.
+ * Relaxed: executors write and read it in the order of the commands, which hazards, or for
+ * untracked memory the user, define; the text of a fault has its own lock. */
 typedef struct sp_poison {
     sp_atomic_u64 word;
 } sp_poison;
 
 sp_fault sp__poison_fault(const sp_poison *poison, uint32_t epoch);
 void sp__poison_set(sp_poison *poison, uint32_t epoch, sp_fault fault);
-/* A command has overwritten the whole storage: what was wrong is gone. */
+/* Clears the poison, after a command has overwritten the whole storage. */
 void sp__poison_clear(sp_poison *poison, uint32_t epoch);
 
 #endif

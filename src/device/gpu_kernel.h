@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a GPU kernel is to the host: an entry of a program, and how to launch it. A program is one
- * piece of source, compiled ahead for the processors we know, or on the spot for others.
+/* A GPU kernel for the host: an entry of a program, and how to launch it. A program is one source
+ * text, compiled ahead of time for known architectures and at run time for others.
  *
  * Every entry has the same two parameters, by value: the addresses of the bindings in the order of
  * the dispatch, and the constants of the dispatch:
@@ -16,8 +16,8 @@
 
 typedef struct sp_gpu_program {
     const char *name;            /* in messages and names of cache files */
-    const char *source;          /* CUDA C++, one text without includes, ended by a zero */
-    const unsigned char *binary; /* a fatbinary, or NULL: this build was made without nvcc */
+    const char *source;          /* CUDA C++, one zero-terminated text without includes */
+    const unsigned char *binary; /* a fatbinary, or NULL in a build without nvcc */
     size_t binary_bytes;
 } sp_gpu_program;
 
@@ -26,8 +26,8 @@ typedef struct sp_launch_shape {
     uint32_t shared_bytes; /* of dynamic shared memory */
 } sp_launch_shape;
 
-/* Never changes the bits: shapes depend on constants alone, and every element of the result is
- * computed in one order whatever the shape. A grid with a 0 launches nothing. */
+/* Does not affect the bits of the result: shapes depend on constants alone, and every element is
+ * computed in the same order for any shape. A grid with a 0 launches nothing. */
 typedef void (*sp_launch_shape_fn)(const void *constants, sp_launch_shape *out);
 
 typedef struct sp_gpu_kernel {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A first-in-first-out list of jobs, and as many threads as there are functions that wait, plus one
- * that runs jobs and a spare. A thread ends when there is more than that, when the executor stops,
- * or when a job ends it; another one takes its place if it is needed. */
+/* A FIFO list of jobs, and as many threads as there are waiting functions, plus one that runs jobs
+ * and a spare. A thread ends when there are more than that, when the executor stops, or when a job
+ * ends it; it is then replaced if needed. */
 #include "device/host_executor.h"
 
 #include "base/delay.h"
@@ -12,13 +12,13 @@
 #include "device/thread_record.h"
 
 #define MAX_THREADS 64
-/* Threads that have no job and stay: one for the next job, and one so that functions that wait now
- * and then do not start a thread each time. */
+/* Idle threads that are kept: one for the next job, and one so that functions that wait
+ * occasionally do not start a thread each time. */
 #define MAX_IDLE 2
 
 typedef struct executor_thread {
     sp_thread thread;
-    bool is_live; /* will look at the list again */
+    bool is_live; /* will poll the list again */
 } executor_thread;
 
 /* process-wide: host functions cross devices. */
@@ -32,7 +32,7 @@ static struct {
     uint32_t live_count SP_GUARDED_BY(lock);
     uint32_t busy_count SP_GUARDED_BY(lock);    /* threads inside a job */
     uint32_t blocked_count SP_GUARDED_BY(lock); /* of those, threads whose job waits */
-    /* A thread that has ended. A thread without a job joins it, or the next one that ends, or stop.
+    /* A thread that has ended, joined by a thread without a job, the next one that ends, or stop.
      */
     sp_thread ended SP_GUARDED_BY(lock);
     bool has_ended SP_GUARDED_BY(lock);
@@ -44,7 +44,7 @@ static struct {
 static void executor_main(void *arg);
 static bool thread_ended(void *arg);
 
-static sp_status add_thread_locked(void) SP_REQUIRES(&executor.lock)
+static sp_status thread_add_locked(void) SP_REQUIRES(&executor.lock)
 {
     for (uint32_t i = 0; i < MAX_THREADS; i++) {
         executor_thread *place = &executor.threads[i];
@@ -58,8 +58,9 @@ static sp_status add_thread_locked(void) SP_REQUIRES(&executor.lock)
                     MAX_THREADS - 1);
 }
 
-/* The calling thread will not look at the list again. True: it joins *former, without the lock. */
-static bool leave_locked(executor_thread *self, sp_thread *former) SP_REQUIRES(&executor.lock)
+/* The calling thread will not poll the list again. True: it must join *former, without the lock. */
+static bool thread_leave_locked(executor_thread *self, sp_thread *former)
+    SP_REQUIRES(&executor.lock)
 {
     const bool has_former = executor.has_ended;
     *former = executor.ended;
@@ -73,15 +74,15 @@ static bool leave_locked(executor_thread *self, sp_thread *former) SP_REQUIRES(&
 
 /* ---- jobs ---- */
 
-/* A job starts only while the others are all blocked in their waits. They may go on beside it. */
-static bool may_run_locked(void) SP_REQUIRES(&executor.lock)
+/* A job starts only while all other jobs are blocked in waits. These may resume beside it. */
+static bool job_may_run_locked(void) SP_REQUIRES(&executor.lock)
 {
     return executor.first != NULL && executor.busy_count == executor.blocked_count;
 }
 
-/* For a thread without a job. All stay while a job runs that stop waits for: it may wait for one
- * that is still to be posted. */
-static bool may_end_locked(void) SP_REQUIRES(&executor.lock)
+/* For a thread without a job. During stop no thread ends while a job runs: that job may wait for
+ * one that is not posted yet. */
+static bool thread_may_end_locked(void) SP_REQUIRES(&executor.lock)
 {
     const uint32_t busy = SP_PLANTED(blocked_are_idle) ? 0 : executor.busy_count;
     const bool is_surplus = executor.live_count - busy > MAX_IDLE;
@@ -89,15 +90,15 @@ static bool may_end_locked(void) SP_REQUIRES(&executor.lock)
            (executor.is_stopping && executor.first == NULL && executor.busy_count == 0);
 }
 
-static void job_is_over_locked(void) SP_REQUIRES(&executor.lock)
+static void job_end_locked(void) SP_REQUIRES(&executor.lock)
 {
     executor.busy_count--;
     if (executor.is_stopping) sp_cond_broadcast(&executor.work);
 }
 
-/* Joins a thread that has ended, while another one waits for jobs. Counts as a job that waits: what
- * the ending thread still does is foreign, in destructors of its slots. */
-static bool join_ended_locked(void) SP_REQUIRES(&executor.lock)
+/* Joins a thread that has ended, if another one waits for jobs. Counts as a waiting job, since the
+ * ending thread may still run foreign code, in destructors of its slots. */
+static bool thread_join_ended_locked(void) SP_REQUIRES(&executor.lock)
 {
     if (!executor.has_ended || executor.live_count <= executor.blocked_count + 1) return false;
     sp_thread ended = executor.ended;
@@ -108,16 +109,16 @@ static bool join_ended_locked(void) SP_REQUIRES(&executor.lock)
     sp_thread_join(&ended);
     sp_mutex_lock(&executor.lock);
     executor.blocked_count--;
-    job_is_over_locked();
+    job_end_locked();
     return true;
 }
 
 /* Waits for a job; NULL: the thread ends. */
-static sp_host_job *next_job_locked(void) SP_REQUIRES(&executor.lock)
+static sp_host_job *job_next_locked(void) SP_REQUIRES(&executor.lock)
 {
-    while (!may_run_locked()) {
-        if (may_end_locked()) return NULL;
-        if (join_ended_locked()) continue;
+    while (!job_may_run_locked()) {
+        if (thread_may_end_locked()) return NULL;
+        if (thread_join_ended_locked()) continue;
         sp_cond_wait(&executor.work, &executor.lock);
     }
     sp_host_job *job = executor.first;
@@ -137,13 +138,13 @@ void sp__host_executor_tidy(void)
 typedef struct one_job {
     executor_thread *self;
     sp_host_job *job;
-    bool has_ended; /* its thread, and stays: the job is over */
+    bool has_ended; /* the job has ended its thread, which is kept: the job is over */
 } one_job;
 
-static void run_job(void *arg)
+static void job_run(void *arg)
 {
     sp_host_job *job = ((one_job *)arg)->job;
-    /* Asked for before every job: there may be no memory for the record at first. */
+    /* Before every job, since an earlier attempt may have failed without memory. */
     sp_thread_record *record = sp__thread_record();
     if (record != NULL) record->is_executor = true;
     sp_delay_point();
@@ -152,30 +153,30 @@ static void run_job(void *arg)
     sp__host_executor_tidy();
 }
 
-static void serve(executor_thread *self)
+static void executor_serve(executor_thread *self)
 {
     sp_thread former;
     sp_mutex_lock(&executor.lock);
     for (;;) {
-        one_job one = {.self = self, .job = next_job_locked()};
+        one_job one = {.self = self, .job = job_next_locked()};
         if (one.job == NULL) break;
         sp_mutex_unlock(&executor.lock);
-        sp_thread_guard(run_job, thread_ended, &one);
+        sp_thread_guard(job_run, thread_ended, &one);
         sp_mutex_lock(&executor.lock);
-        if (!one.has_ended) job_is_over_locked();
+        if (!one.has_ended) job_end_locked();
     }
-    const bool has_former = leave_locked(self, &former);
+    const bool has_former = thread_leave_locked(self, &former);
     sp_mutex_unlock(&executor.lock);
     if (has_former) sp_thread_join(&former);
 }
 
 static void executor_main(void *arg)
 {
-    serve(arg);
+    executor_serve(arg);
 }
 
-/* The job has ended its thread, which is on its way out. Another thread takes its place if none but
- * blocked ones would be left; if there can be none, this one stays and serves on. */
+/* The job has ended its thread, which is exiting. A new thread replaces it if only blocked ones
+ * would be left; if none can be created, this one is kept. */
 static bool thread_ended(void *arg)
 {
     one_job *one = arg;
@@ -184,11 +185,11 @@ static bool thread_ended(void *arg)
     one->has_ended = true;
     sp__host_executor_tidy();
     sp_mutex_lock(&executor.lock);
-    job_is_over_locked();
+    job_end_locked();
     const bool is_last =
         executor.live_count == executor.blocked_count + 1 && !SP_PLANTED(no_successor);
-    const bool must_stay = is_last && add_thread_locked() != SP_OK;
-    if (!must_stay) has_former = leave_locked(one->self, &former);
+    const bool must_stay = is_last && thread_add_locked() != SP_OK;
+    if (!must_stay) has_former = thread_leave_locked(one->self, &former);
     sp_mutex_unlock(&executor.lock);
     sp_cond_signal(&executor.work);
     if (has_former) sp_thread_join(&former);
@@ -197,7 +198,7 @@ static bool thread_ended(void *arg)
 
 /* ---- without the executor ---- */
 
-static void call_apart(void *arg)
+static void apart_call(void *arg)
 {
     sp_host_job *job = arg;
     job->run(job);
@@ -206,12 +207,12 @@ static void call_apart(void *arg)
 static bool apart_ended(void *arg)
 {
     (void)arg;
-    return false; /* the thread that joins this one goes on */
+    return false; /* the joining thread continues */
 }
 
-static void run_apart(void *arg)
+static void apart_main(void *arg)
 {
-    sp_thread_guard(call_apart, apart_ended, arg);
+    sp_thread_guard(apart_call, apart_ended, arg);
 }
 
 void sp__host_executor_run_apart(sp_host_job *job)
@@ -219,7 +220,7 @@ void sp__host_executor_run_apart(sp_host_job *job)
     sp_thread thread;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    const bool is_apart = sp_thread_create(&thread, "sp-host", run_apart, job) == SP_OK;
+    const bool is_apart = sp_thread_create(&thread, "sp-host", apart_main, job) == SP_OK;
     sp__error_put_back(&scope);
     if (is_apart) {
         sp_thread_join(&thread);
@@ -237,7 +238,7 @@ sp_status sp__host_executor_start(void)
     if (executor.live_count == 0) {
         executor.end = &executor.first;
         executor.is_stopping = false;
-        status = add_thread_locked();
+        status = thread_add_locked();
     }
     sp_mutex_unlock(&executor.lock);
     return status;
@@ -261,7 +262,7 @@ sp_status sp__host_executor_block(void)
 {
     sp_status status = SP_OK;
     sp_mutex_lock(&executor.lock);
-    if (executor.live_count == executor.blocked_count + 1) status = add_thread_locked();
+    if (executor.live_count == executor.blocked_count + 1) status = thread_add_locked();
     if (status == SP_OK) executor.blocked_count++;
     sp_mutex_unlock(&executor.lock);
     if (status == SP_OK) sp_cond_signal(&executor.work);

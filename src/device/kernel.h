@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel is. Those of the device kinds that run on the CPU are functions here; those of GPUs
- * are described by gpu_kernel.h. A dispatch launches a host kernel over a grid of tiles; tiles of
- * one dispatch run in any order, on any threads, at the same time, so a tile writes only bytes that
- * no other tile of the dispatch touches. */
+/* Kernels. For device kinds that run on the CPU a kernel is a function; GPU kernels are described
+ * in gpu_kernel.h. A dispatch launches a host kernel over a grid of tiles; tiles of one dispatch
+ * run in any order, on any threads, at the same time, so a tile writes only bytes that no other
+ * tile of the dispatch accesses. */
 #ifndef SP_DEVICE_KERNEL_H
 #define SP_DEVICE_KERNEL_H
 
@@ -16,7 +16,7 @@
 #define SP_MAX_CONSTANT_BYTES 512
 
 typedef struct sp_tile {
-    uint32_t index[3]; /* which tile of the grid */
+    uint32_t index[3]; /* of this tile in the grid */
     uint32_t grid[3];
     void *const *bindings; /* one host address per binding, in the order of the dispatch */
     const void *constants; /* the dispatch's constants, 16-byte aligned */
@@ -33,7 +33,8 @@ typedef struct sp_kernel {
     const struct sp_gpu_kernel *gpu; /* of a GPU kernel, else NULL */
 } sp_kernel;
 
-/* A table may have only the names of kernels that its device lacks. */
+/* Whether the device has the kernel: a table has only the name of a kernel that its device lacks.
+ */
 static inline bool sp__kernel_is_there(const sp_kernel *kernel)
 {
     return kernel->run != NULL || kernel->gpu != NULL;

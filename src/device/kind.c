@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only file that knows all kinds. */
+/* The list of device kinds; no other file names them all. */
 #include "device/kind.h"
 
 #include <stdio.h>
@@ -20,11 +20,11 @@ const sp_device_kind *sp__device_kind_fallback(void)
     for (size_t i = 0; i < SP_COUNT_OF(kinds); i++) {
         if (kinds[i]->is_fallback) return kinds[i];
     }
-    return NULL; /* not reached: one kind is */
+    return NULL; /* not reached: one kind is the fallback */
 }
 
 /* Digits up to the end of the text, or up to MAX_ORDINAL. */
-static bool parse_ordinal(const char *text, uint32_t *out)
+static bool ordinal_parse(const char *text, uint32_t *out)
 {
     *out = 0;
     if (*text == '\0') return false;
@@ -34,17 +34,17 @@ static bool parse_ordinal(const char *text, uint32_t *out)
     return *text == '\0' && *out <= MAX_ORDINAL;
 }
 
-static bool matches(const sp_device_kind *kind, const char *text, uint32_t *ordinal)
+static bool kind_matches(const sp_device_kind *kind, const char *text, uint32_t *ordinal)
 {
     const size_t length = strlen(kind->name);
     *ordinal = 0;
     if (strncmp(text, kind->name, length) != 0) return false;
     if (text[length] == '\0') return true;
     return kind->numbering == SP_DEVICE_BY_ORDINAL && text[length] == ':' &&
-           parse_ordinal(text + length + 1, ordinal);
+           ordinal_parse(text + length + 1, ordinal);
 }
 
-static sp_status fail_unknown(const char *text)
+static sp_status kind_fail_unknown(const char *text)
 {
     char names[128] = "";
     size_t used = 0;
@@ -53,17 +53,17 @@ static sp_status fail_unknown(const char *text)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s%s", i > 0 ? ", " : "",
                                  kinds[i]->name, has_number ? ":N" : "");
     }
-    return sp__fail(SP_NOT_FOUND, "there is no device kind \"%s\": %s", text, names);
+    return sp__fail(SP_NOT_FOUND, "no device kind \"%s\": use one of %s", text, names);
 }
 
 sp_status sp__device_kind_parse(const char *text, const sp_device_kind **kind, uint32_t *ordinal)
 {
     for (size_t i = 0; i < SP_COUNT_OF(kinds); i++) {
-        if (!matches(kinds[i], text, ordinal)) continue;
+        if (!kind_matches(kinds[i], text, ordinal)) continue;
         *kind = kinds[i];
         return SP_OK;
     }
-    return fail_unknown(text);
+    return kind_fail_unknown(text);
 }
 
 void sp__device_kind_name(const sp_device_kind *kind, uint32_t ordinal, char *out, size_t size)

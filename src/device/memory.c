@@ -7,6 +7,6 @@
 sp_status sp__memory_refuse_host(const sp_memory *memory)
 {
     return sp__fail(SP_UNSUPPORTED,
-                    "memory of %s cannot be reached from the host: copy it to memory that can",
+                    "memory of %s cannot be reached from the host: copy it to host memory",
                     memory->device->limits.name);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block of device memory, as its kind allocates it. Filled in by the kind, then constant.
+/* A block of device memory. Filled in by the device kind that allocates it, then constant.
  *
- * It has an address for the device's kernels and, where the host reaches the same bytes, a host
- * pointer. Engines use `address`. Outside the folders of kinds `host` is read by sp__memory_host
- * alone: a device may have memory that the host cannot reach. */
+ * It has an address for the device's kernels and, if the host can access the same bytes, a host
+ * pointer. Engines use `address`. Outside the folders of kinds only sp__memory_host reads `host`: a
+ * device may have memory that the host cannot access. */
 #ifndef SP_DEVICE_MEMORY_H
 #define SP_DEVICE_MEMORY_H
 
@@ -19,12 +19,12 @@ typedef struct sp_dev sp_dev;
 typedef struct sp_memory {
     sp_dev *device;
     uint64_t bytes;
-    void *address; /* of kinds that run host kernels, and of memory of the host, a pointer */
-    void *host;    /* NULL: the host cannot reach it, or there are no bytes */
-    void *private; /* the kind's own */
+    void *address; /* for kinds that run host kernels, and for host memory, a pointer */
+    void *host;    /* NULL: not accessible to the host, or of size 0 */
+    void *private; /* of the kind */
 } sp_memory;
 
-/* Memory of the host, for a device that reaches it at the host's address. */
+/* Host memory, for a device that accesses it at the host's address. */
 static inline sp_memory sp__memory_at_host(sp_dev *device, const void *data, uint64_t bytes)
 {
     void *address = (void *)(uintptr_t)data;
@@ -34,8 +34,8 @@ static inline sp_memory sp__memory_at_host(sp_dev *device, const void *data, uin
 /* SP_UNSUPPORTED, with the message. */
 SP_NOINLINE sp_status sp__memory_refuse_host(const sp_memory *memory);
 
-/* The host pointer of the byte at `offset`; NULL of memory without bytes. SP_UNSUPPORTED if the
- * host cannot reach the memory. */
+/* The host pointer of the byte at `offset`; NULL for memory of size 0. SP_UNSUPPORTED if the host
+ * cannot access the memory. */
 static inline sp_status sp__memory_host(const sp_memory *memory, uint64_t offset, void **out)
 {
     *out = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thread records: a list of free ones behind a lock that a thread takes twice in its life. */
+/* Thread records: a list of free records behind a lock, which a thread locks at its first use of
+ * the library and at its end. */
 #include "device/thread_record.h"
 
 #include "base/fork.h"
@@ -11,20 +12,20 @@ static struct {
     sp_mutex lock;
     sp_thread_record *free SP_GUARDED_BY(lock);
     uint64_t last_number SP_GUARDED_BY(lock);
-} records = {.lock = SP_MUTEX_INIT(SP_LOCK_RECORDS)}; /* process-wide: threads are */
+} records = {.lock = SP_MUTEX_INIT(SP_LOCK_RECORDS)}; /* process-wide: like threads */
 
-/* Runs when the thread ends: the record stays mapped for unparks that are still on their way. */
-static void give_back(void *value)
+/* Runs when the thread ends: the record stays mapped for late unparks. */
+static void record_release(void *value)
 {
     sp_thread_record *record = value;
-    if (sp_fork_is_child()) return; /* the lock may be held by a thread that is not there */
+    if (sp_fork_is_child()) return; /* the lock may be held by a thread that does not exist */
     sp_mutex_lock(&records.lock);
     record->next_free = records.free;
     records.free = record;
     sp_mutex_unlock(&records.lock);
 }
 
-static sp_thread_record *take(void)
+static sp_thread_record *record_acquire(void)
 {
     sp_mutex_lock(&records.lock);
     sp_thread_record *record = records.free;
@@ -37,7 +38,7 @@ static sp_thread_record *take(void)
         *record = (sp_thread_record){0};
     }
     record->number = record->holder = number;
-    /* The last owner may have been a thread of the executor. */
+    /* The last owner may have been an executor thread. */
     record->is_executor = false;
     record->runs_own_functions = false;
     record->inside = NULL;
@@ -46,9 +47,9 @@ static sp_thread_record *take(void)
 
 static SP_NOINLINE sp_thread_record *record_new(void)
 {
-    sp_thread_record *record = take();
-    if (record != NULL && sp_tls_set(SP_TLS_WAITER, record, give_back)) return record;
-    if (record != NULL) give_back(record);
+    sp_thread_record *record = record_acquire();
+    if (record != NULL && sp_tls_set(SP_TLS_WAITER, record, record_release)) return record;
+    if (record != NULL) record_release(record);
     sp__fail(SP_OUT_OF_MEMORY, "no memory for this thread's record");
     return NULL;
 }
@@ -69,10 +70,10 @@ void sp__thread_forget_accesses(sp_thread_record *record)
 
 void sp__thread_records_deinit(void)
 {
-    /* The caller's own number starts anew with the others: numbers differ. */
+    /* The caller's record is freed too: its number could repeat after the reset. */
     sp_thread_record *own = sp_tls_get(SP_TLS_WAITER);
     sp_tls_set(SP_TLS_WAITER, NULL, NULL);
-    if (own != NULL) give_back(own);
+    if (own != NULL) record_release(own);
     sp_mutex_lock(&records.lock);
     sp_thread_record *record = records.free;
     records.free = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timelines: the heap of waiters and the log of failures, both behind one lock that a signal takes
- * only if a waiter is due. */
+/* Timelines: the heap of waiters and the log of failures, both guarded by one lock, which an
+ * advance takes only if a waiter is due. */
 #include "device/timeline.h"
 
 #include "base/assert.h"
@@ -31,12 +31,12 @@ void sp__timeline_deinit(sp_timeline *timeline)
 static void update_wanted_locked(sp_timeline *timeline) SP_REQUIRES(&timeline->lock)
 {
     const sp_waiter *first = timeline->waiters.first;
-    /* Sequentially consistent: the other half of the pair is in advance and register. */
+    /* Sequentially consistent: pairs with advance and register. */
     sp_store_seq_cst(&timeline->wanted, first != NULL ? first->value : UINT64_MAX);
 }
 
 /* Detaches every waiter up to `value` and fires them in order of their values. */
-static SP_NOINLINE void fire_up_to(sp_timeline *timeline, uint64_t value)
+static SP_NOINLINE void waiters_fire_up_to(sp_timeline *timeline, uint64_t value)
 {
     sp_mutex_lock(&timeline->lock);
     sp_waiter *due = sp__waiter_heap_pop(&timeline->waiters, value);
@@ -46,7 +46,7 @@ static SP_NOINLINE void fire_up_to(sp_timeline *timeline, uint64_t value)
         sp_waiter *next = due->next;
         sp_delay_point();
         sp_lock_check_none("a waiter's function");
-        due->fire(due); /* the node may be gone when this returns */
+        due->fire(due); /* the node may be freed when this returns */
         due = SP_PLANTED(touch_after_done) ? due->next : next;
         if (SP_PLANTED(signal_for_broadcast)) break;
     }
@@ -70,7 +70,7 @@ void sp__timeline_fire(sp_timeline *timeline, uint64_t value)
 {
     const uint64_t wanted = SP_PLANTED(acq_rel_for_seq_cst) ? sp_load_acquire(&timeline->wanted)
                                                             : sp_load_seq_cst(&timeline->wanted);
-    if (SP_UNLIKELY(wanted <= value)) fire_up_to(timeline, value);
+    if (SP_UNLIKELY(wanted <= value)) waiters_fire_up_to(timeline, value);
 }
 
 void sp__timeline_advance(sp_timeline *timeline, uint64_t value)
@@ -87,7 +87,7 @@ bool sp__timeline_register(sp_timeline *timeline, sp_waiter *waiter)
     sp_mutex_lock(&timeline->lock);
     sp__waiter_heap_add(&timeline->waiters, waiter);
     update_wanted_locked(timeline);
-    /* The second look: an advance that did not see `wanted` is seen here. */
+    /* Second check: an advance that did not see `wanted` is seen here. */
     bool is_registered = true;
     if (!SP_PLANTED(check_before_register) && sp_load_seq_cst(&timeline->done) >= waiter->value) {
         sp_tsan_acquire(&timeline->done);
@@ -121,7 +121,7 @@ void sp__timeline_fail(sp_timeline *timeline, uint64_t value, uint64_t thread, s
     sp__failure_log_add(&timeline->failures, value, thread, fault, &retired);
     sp_mutex_unlock(&timeline->lock);
     sp_free(retired);
-    /* Published by the `done` of this value, which comes later. */
+    /* Published by the later write of `done` for this value. */
     if (!SP_PLANTED(uncounted_failure)) {
         sp_fetch_add_relaxed(&timeline->failure_total, (uint64_t)1);
     }
@@ -137,25 +137,25 @@ void sp__timeline_lose(sp_timeline *timeline, uint64_t value, sp_fault fault)
     }
     const uint64_t known = sp__failure_log_count(&timeline->failures, done, value);
     sp_mutex_unlock(&timeline->lock);
-    /* Published by the `done` of these values, which comes later. */
+    /* Published by the later writes of `done` for these values. */
     sp_fetch_add_relaxed(&timeline->failure_total, value - done - known);
 }
 
-static SP_NOINLINE sp_fault look_for_fault(sp_timeline *timeline, uint64_t value)
+static SP_NOINLINE sp_fault fault_find(sp_timeline *timeline, uint64_t value)
 {
     sp_fault fault = SP_NO_FAULT;
     sp_mutex_lock(&timeline->lock);
-    /* Nothing is point 0. */
+    /* Point 0 is before all submissions. */
     const bool is_forgotten = value > 0 && value <= timeline->failures.forgotten;
     fault = sp__failure_log_find(&timeline->failures, value);
     if (fault == SP_NO_FAULT && value > timeline->lost_after) fault = timeline->loss;
     sp_mutex_unlock(&timeline->lock);
     if (fault != SP_NO_FAULT || !is_forgotten) return fault;
-    /* Better an error too many than a lost one. Whoever reports it makes it his last error. */
+    /* A superfluous error is preferred to a lost one. The fault's reporter sets the last error. */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     sp__fail(SP_FAILED,
-             "the outcome of point %llu is no longer known: more than %d later commands "
+             "the result of point %llu is no longer known: more than %d later commands "
              "failed on its stream; wait for points sooner",
              (unsigned long long)value, SP_TIMELINE_FAILURES);
     fault = sp__fault_create(SP_FAILED);
@@ -168,7 +168,7 @@ sp_fault sp__point_fault(sp_point point)
     if (point.timeline == NULL || sp_load_relaxed(&point.timeline->failure_total) == 0) {
         return SP_NO_FAULT;
     }
-    return look_for_fault(point.timeline, point.value);
+    return fault_find(point.timeline, point.value);
 }
 
 sp_fault sp__timeline_take_failures(sp_timeline *timeline, uint64_t value, uint64_t thread)

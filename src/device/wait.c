@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host waits. A waiter first makes sure that the awaited stream moves (help or flush), then sleeps
- * on its own parker with a node in the timeline; it registers, then looks again.
+/* Host waits. The waiting thread first helps or flushes the awaited stream, then sleeps on its own
+ * parker with a node in the timeline; it registers the node, then checks the point again.
  *
- * Waits of host functions, and those behind host accesses, enter the wait-for graph first. */
+ * Waits of host functions, and waits for host accesses, enter the wait-for graph first. */
 #include "device/wait.h"
 
 #include "base/assert.h"
@@ -18,7 +18,7 @@
 #include "device/thread_record.h"
 #include "device/wait_graph.h"
 
-/* Looks this often, about a microsecond, before it pays for a sleep and a wake-up. */
+/* Polls before a sleep: about a microsecond, less than the cost of a sleep and a wake-up. */
 #define SPIN_TURNS 32
 
 void sp__point_flush(sp_point point)
@@ -38,7 +38,7 @@ bool sp__point_poll(sp_point point)
     return true;
 }
 
-/* Set before and after all waits; relaxed, since it publishes nothing. */
+/* Not set while threads wait; relaxed, since it publishes nothing. */
 static SP_ATOMIC(sp_point_observer) observer; /* process-wide: waits cross devices */
 
 void sp__point_set_observer(sp_point_observer fn)
@@ -48,7 +48,7 @@ void sp__point_set_observer(sp_point_observer fn)
 
 void sp__point_observed(sp_point point)
 {
-    /* A waiter that has slept knows by its node alone that the point has passed. */
+    /* For a waiter that slept: it has read only its node, not `done`. */
     if (point.timeline != NULL) sp_tsan_acquire(&point.timeline->done);
     const sp_point_observer fn = sp_load_relaxed(&observer);
     if (SP_UNLIKELY(fn != NULL)) fn(point);
@@ -63,7 +63,7 @@ typedef struct host_waiter {
     sp_atomic_u32 is_fired;
 } host_waiter;
 
-static void fire_host(sp_waiter *base)
+static void host_waiter_fire(sp_waiter *base)
 {
     host_waiter *waiter = SP_CONTAINER_OF(base, host_waiter, base);
     sp_parker *parker = waiter->parker; /* type-stable: outlives the node and the thread */
@@ -71,28 +71,28 @@ static void fire_host(sp_waiter *base)
     sp_parker_unpark(parker);
 }
 
-static bool is_fired(const host_waiter *waiter)
+static bool host_waiter_is_fired(const host_waiter *waiter)
 {
     return sp_load_acquire(&waiter->is_fired) != 0;
 }
 
 /* Sleeps until the point has passed; false past the deadline. */
-static bool sleep_for(sp_point point, sp_thread_record *record, uint64_t deadline_ns)
+static bool point_sleep(sp_point point, sp_thread_record *record, uint64_t deadline_ns)
 {
-    host_waiter waiter = {.base = {.value = point.value, .fire = fire_host},
+    host_waiter waiter = {.base = {.value = point.value, .fire = host_waiter_fire},
                           .parker = &record->parker};
     if (!sp__timeline_register(point.timeline, &waiter.base)) return true;
     sp_delay_point();
-    while (!is_fired(&waiter)) {
+    while (!host_waiter_is_fired(&waiter)) {
         if (sp_parker_park(&record->parker, deadline_ns)) continue;
         if (SP_PLANTED(timeout_keeps_node)) return false;
         if (sp__timeline_cancel(point.timeline, &waiter.base)) return false;
-        deadline_ns = SP_NO_DEADLINE; /* being fired: it is ours again in a moment */
+        deadline_ns = SP_NO_DEADLINE; /* being fired: wait for the end of that */
     }
     return true;
 }
 
-static bool spin_for(sp_point point)
+static bool point_spin(sp_point point)
 {
     for (int i = 0; i < SP_SPIN_TURNS(SPIN_TURNS); i++) {
         if (sp__point_has_passed(point)) return true;
@@ -103,9 +103,10 @@ static bool spin_for(sp_point point)
 
 /* ---- the calls ---- */
 
-/* In a host function, or in a callback: that is on the executor too, but no point waits for it. */
-static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record,
-                                        uint64_t deadline_ns)
+/* In a host function, or in a callback, which is on the executor too but which no point depends on.
+ */
+static sp_status point_sleep_in_host_function(sp_point point, sp_thread_record *record,
+                                              uint64_t deadline_ns)
 {
     sp_graph_wait wait = {.inside = record->inside,
                           .points = &point,
@@ -115,7 +116,7 @@ static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record
     if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
     sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
     if (status == SP_OK) {
-        const bool is_done = sleep_for(point, record, deadline_ns);
+        const bool is_done = point_sleep(point, record, deadline_ns);
         if (record->is_executor) sp__host_executor_unblock();
         if (!is_done) status = sp__fail(SP_TIMEOUT, "the point was not reached in time");
     }
@@ -123,7 +124,7 @@ static sp_status sleep_in_host_function(sp_point point, sp_thread_record *record
     return status;
 }
 
-static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
+static SP_NOINLINE sp_status point_wait_slow(sp_point point, uint64_t deadline_ns)
 {
     if (deadline_ns != SP_NO_DEADLINE && sp_clock_now() >= deadline_ns) {
         if (sp__point_poll(point)) return SP_OK;
@@ -134,21 +135,21 @@ static SP_NOINLINE sp_status wait_slow(sp_point point, uint64_t deadline_ns)
     sp_queue *owner = point.timeline->owner;
     if (sp__thread_is_inside_callback(record)) {
         sp__point_flush(point);
-        return sleep_in_host_function(point, record, deadline_ns);
+        return point_sleep_in_host_function(point, record, deadline_ns);
     }
     if (deadline_ns != SP_NO_DEADLINE) {
-        sp__point_flush(point); /* no help: a command may take longer than the caller has */
+        sp__point_flush(point); /* no help: a command may run past the deadline */
     } else if (owner != NULL) {
         owner->device->vtable->help(owner, point.value);
     }
-    if (spin_for(point) || sleep_for(point, record, deadline_ns)) return SP_OK;
+    if (point_spin(point) || point_sleep(point, record, deadline_ns)) return SP_OK;
     return sp__fail(SP_TIMEOUT, "the point was not reached in time");
 }
 
 sp_status sp__point_wait_passed(sp_point point, uint64_t deadline_ns)
 {
     sp_lock_check_none("a wait for a point");
-    if (!sp__point_has_passed(point)) SP_TRY(wait_slow(point, deadline_ns));
+    if (!sp__point_has_passed(point)) SP_TRY(point_wait_slow(point, deadline_ns));
     sp__point_observed(point);
     return SP_OK;
 }
@@ -170,7 +171,7 @@ sp_status sp__point_wait(sp_point point, uint64_t deadline_ns)
     return sp__fault_report(sp__point_fault(point));
 }
 
-static sp_status wait_each(const sp_point *points, uint32_t count)
+static sp_status points_wait_each(const sp_point *points, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) SP_TRY(sp__point_wait_passed(points[i], SP_NO_DEADLINE));
     return SP_OK;
@@ -180,13 +181,13 @@ sp_status sp__point_wait_for_access(const sp_point *points, uint32_t count)
 {
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    /* Nothing depends on a thread without an open access, but through its host functions, whose
-     * waits enter the graph one by one. */
-    if (sp_load_relaxed(&record->open_accesses) == 0) return wait_each(points, count);
+    /* Points depend on a thread only through its open accesses and its host functions; waits of the
+     * latter enter the graph one by one. */
+    if (sp_load_relaxed(&record->open_accesses) == 0) return points_wait_each(points, count);
     sp_graph_wait wait = {
         .holder = record->holder, .inside = record->inside, .points = points, .count = count};
     SP_TRY(sp__wait_graph_enter(&wait));
-    const sp_status status = wait_each(points, count);
+    const sp_status status = points_wait_each(points, count);
     sp__wait_graph_leave(&wait);
     return status;
 }
@@ -199,7 +200,7 @@ sp_status sp__point_wait_all(const sp_point *points, uint32_t count, uint64_t de
     return SP_OK;
 }
 
-static uint32_t first_passed(const sp_point *points, uint32_t count)
+static uint32_t points_first_passed(const sp_point *points, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (sp__point_has_passed(points[i])) return i;
@@ -207,34 +208,36 @@ static uint32_t first_passed(const sp_point *points, uint32_t count)
     return count;
 }
 
-/* Registers a node with each point until one has passed, sleeps, and takes the nodes back. */
-static bool sleep_for_any(const sp_point *points, host_waiter *waiters, uint32_t count,
-                          sp_thread_record *record, uint64_t deadline_ns)
+/* Registers a node with each point until one has passed, sleeps, and removes the nodes. */
+static bool points_sleep_any(const sp_point *points, host_waiter *waiters, uint32_t count,
+                             sp_thread_record *record, uint64_t deadline_ns)
 {
     uint32_t registered = 0;
     bool is_any = false;
     while (registered < count && !is_any) {
         host_waiter *waiter = &waiters[registered];
-        *waiter = (host_waiter){.base = {.value = points[registered].value, .fire = fire_host},
-                                .parker = &record->parker};
+        *waiter =
+            (host_waiter){.base = {.value = points[registered].value, .fire = host_waiter_fire},
+                          .parker = &record->parker};
         is_any = !sp__timeline_register(points[registered].timeline, &waiter->base);
         if (!is_any) registered++;
     }
     while (!is_any && sp_parker_park(&record->parker, deadline_ns)) {
-        for (uint32_t i = 0; i < registered; i++) is_any = is_any || is_fired(&waiters[i]);
+        for (uint32_t i = 0; i < registered; i++)
+            is_any = is_any || host_waiter_is_fired(&waiters[i]);
     }
     for (uint32_t i = 0; i < registered; i++) {
-        if (SP_PLANTED(any_keeps_nodes) && !is_fired(&waiters[i])) continue;
+        if (SP_PLANTED(any_keeps_nodes) && !host_waiter_is_fired(&waiters[i])) continue;
         if (sp__timeline_cancel(points[i].timeline, &waiters[i].base)) continue;
         is_any = true;
-        while (!is_fired(&waiters[i])) sp_parker_park(&record->parker, SP_NO_DEADLINE);
+        while (!host_waiter_is_fired(&waiters[i])) sp_parker_park(&record->parker, SP_NO_DEADLINE);
     }
     return is_any;
 }
 
-/* For any of points that have not passed; in callbacks as in sleep_in_host_function. */
-static sp_status sleep_for_first(const sp_point *points, uint32_t count, sp_thread_record *record,
-                                 uint64_t deadline_ns)
+/* Waits for any of the points; in callbacks like point_sleep_in_host_function. */
+static sp_status points_sleep_first(const sp_point *points, uint32_t count,
+                                    sp_thread_record *record, uint64_t deadline_ns)
 {
     host_waiter *waiters = sp_malloc(count * sizeof *waiters);
     if (waiters == NULL)
@@ -242,7 +245,7 @@ static sp_status sleep_for_first(const sp_point *points, uint32_t count, sp_thre
     for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
     const sp_status status = record->is_executor ? sp__host_executor_block() : SP_OK;
     const bool is_any =
-        status == SP_OK && sleep_for_any(points, waiters, count, record, deadline_ns);
+        status == SP_OK && points_sleep_any(points, waiters, count, record, deadline_ns);
     if (status == SP_OK && record->is_executor) sp__host_executor_unblock();
     sp_free(waiters);
     SP_TRY(status);
@@ -250,10 +253,10 @@ static sp_status sleep_for_first(const sp_point *points, uint32_t count, sp_thre
     return sp__fail(SP_TIMEOUT, "none of %u points was reached in time", count);
 }
 
-static sp_status wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
-                          sp_thread_record *record, uint64_t holder, uint32_t *which)
+static sp_status points_wait_any(const sp_point *points, uint32_t count, uint64_t deadline_ns,
+                                 sp_thread_record *record, uint64_t holder, uint32_t *which)
 {
-    uint32_t passed = first_passed(points, count);
+    uint32_t passed = points_first_passed(points, count);
     if (passed == count) {
         const bool is_in_graph = record->inside != NULL || holder != 0;
         sp_graph_wait wait = {.holder = holder,
@@ -263,10 +266,10 @@ static sp_status wait_any(const sp_point *points, uint32_t count, uint64_t deadl
                               .is_any = true,
                               .has_deadline = deadline_ns != SP_NO_DEADLINE};
         if (is_in_graph) SP_TRY(sp__wait_graph_enter(&wait));
-        const sp_status status = sleep_for_first(points, count, record, deadline_ns);
+        const sp_status status = points_sleep_first(points, count, record, deadline_ns);
         if (is_in_graph) sp__wait_graph_leave(&wait);
         SP_TRY(status);
-        passed = first_passed(points, count);
+        passed = points_first_passed(points, count);
     }
     *which = passed;
     sp__point_observed(points[passed]);
@@ -277,10 +280,10 @@ sp_status sp__point_wait_any(const sp_point *points, uint32_t count, uint64_t de
                              uint32_t *which)
 {
     sp_lock_check_none("a wait for any of several points");
-    if (count == 0) return sp__fail(SP_INVALID, "a wait for any of no points would never end");
+    if (count == 0) return sp__fail(SP_INVALID, "a wait for any of 0 points would never end");
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    SP_TRY(wait_any(points, count, deadline_ns, record, 0, which));
+    SP_TRY(points_wait_any(points, count, deadline_ns, record, 0, which));
     return sp__fault_report(sp__point_fault(points[*which]));
 }
 
@@ -290,8 +293,8 @@ sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count)
     SP_ASSERT(count > 0);
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    /* As in sp__point_wait_for_access: nothing depends on other threads. */
+    /* As in sp__point_wait_for_access: otherwise no point depends on the thread. */
     const uint64_t holder = sp_load_relaxed(&record->open_accesses) > 0 ? record->holder : 0;
     uint32_t which;
-    return wait_any(points, count, SP_NO_DEADLINE, record, holder, &which);
+    return points_wait_any(points, count, SP_NO_DEADLINE, record, holder, &which);
 }

@@ -4,15 +4,15 @@
 
 #include <stddef.h>
 
-static bool comes_before(const sp_waiter *a, const sp_waiter *b)
+static bool waiter_precedes(const sp_waiter *a, const sp_waiter *b)
 {
     return a->value != b->value ? a->value < b->value : a->turn < b->turn;
 }
 
-/* One heap of two; `a` and `b` have no siblings. */
-static sp_waiter *link_two(sp_waiter *a, sp_waiter *b)
+/* Merges two heaps; `a` and `b` have no siblings. */
+static sp_waiter *heap_link(sp_waiter *a, sp_waiter *b)
 {
-    sp_waiter *parent = comes_before(a, b) ? a : b;
+    sp_waiter *parent = waiter_precedes(a, b) ? a : b;
     sp_waiter *child = parent == a ? b : a;
     child->next = parent->child;
     if (child->next != NULL) child->next->previous = child;
@@ -21,16 +21,16 @@ static sp_waiter *link_two(sp_waiter *a, sp_waiter *b)
     return parent;
 }
 
-/* One heap of a list of siblings: in pairs from the left, then all pairs from the right. The `next`
- * of a root is not read. */
-static sp_waiter *merge(sp_waiter *siblings)
+/* Merges a list of siblings into one heap: in pairs from the left, then all pairs from the right.
+ * The `next` of a root is not read. */
+static sp_waiter *heap_merge(sp_waiter *siblings)
 {
     sp_waiter *pairs = NULL; /* by `next`, the newest first */
     while (siblings != NULL) {
         sp_waiter *pair = siblings;
         sp_waiter *other = pair->next;
         siblings = other != NULL ? other->next : NULL;
-        if (other != NULL) pair = link_two(pair, other);
+        if (other != NULL) pair = heap_link(pair, other);
         pair->next = pairs;
         pairs = pair;
     }
@@ -38,7 +38,7 @@ static sp_waiter *merge(sp_waiter *siblings)
     while (pairs != NULL) {
         sp_waiter *pair = pairs;
         pairs = pair->next;
-        heap = heap != NULL ? link_two(heap, pair) : pair;
+        heap = heap != NULL ? heap_link(heap, pair) : pair;
     }
     if (heap != NULL) heap->previous = NULL;
     return heap;
@@ -49,13 +49,13 @@ void sp__waiter_heap_add(sp_waiter_heap *heap, sp_waiter *waiter)
     waiter->turn = ++heap->last_turn;
     waiter->child = NULL;
     waiter->previous = NULL;
-    heap->first = heap->first != NULL ? link_two(heap->first, waiter) : waiter;
+    heap->first = heap->first != NULL ? heap_link(heap->first, waiter) : waiter;
 }
 
 bool sp__waiter_heap_remove(sp_waiter_heap *heap, sp_waiter *waiter)
 {
     if (waiter == heap->first) {
-        heap->first = merge(waiter->child);
+        heap->first = heap_merge(waiter->child);
         return true;
     }
     if (waiter->previous == NULL) return false;
@@ -66,8 +66,8 @@ bool sp__waiter_heap_remove(sp_waiter_heap *heap, sp_waiter *waiter)
     }
     if (waiter->next != NULL) waiter->next->previous = waiter->previous;
     waiter->previous = NULL;
-    sp_waiter *children = merge(waiter->child);
-    if (children != NULL) heap->first = link_two(heap->first, children);
+    sp_waiter *children = heap_merge(waiter->child);
+    if (children != NULL) heap->first = heap_link(heap->first, children);
     return true;
 }
 
@@ -77,7 +77,7 @@ sp_waiter *sp__waiter_heap_pop(sp_waiter_heap *heap, uint64_t value)
     sp_waiter **end = &taken;
     while (heap->first != NULL && heap->first->value <= value) {
         sp_waiter *waiter = heap->first;
-        heap->first = merge(waiter->child);
+        heap->first = heap_merge(waiter->child);
         *end = waiter;
         end = &waiter->next;
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits for values of one timeline: its waiters, or the pending blocks of an allocator. By
- * value and, of equal values, in the order of their insertion: a pairing heap (Fredman, Sedgewick,
- * Sleator, Tarjan, Algorithmica 1, 1986), so that adding a waiter takes constant time however many
- * there are, and taking one off the logarithm, amortized. The links are in the waiters; no call
- * allocates. Guarded by the lock of its owner.
+/* Priority queue of waiters for values of one timeline: host waits, parked queues, pending blocks
+ * of an allocator. Ordered by value, equal values by insertion. A pairing heap (Fredman, Sedgewick,
+ * Sleator, Tarjan, Algorithmica 1, 1986): insertion takes constant, removal logarithmic time,
+ * amortized. The links are in the waiters; no call allocates. Guarded by the lock of its owner.
  *
  *     heap->first comes before every other waiter;  a waiter comes before its children
  *     waiter->previous is the left sibling, for a first child the parent, for heap->first NULL */
@@ -17,8 +16,8 @@ typedef struct sp_waiter sp_waiter;
 
 struct sp_waiter {
     uint64_t value;
-    /* Called once, with no lock held, when the value is reached. The node belongs to the callee
-     * from then on: the timeline never touches it again. */
+    /* Called once, with no lock held, when the value is reached. The node then belongs to the
+     * callee: the timeline does not access it again. */
     void (*fire)(sp_waiter *waiter);
     /* Of the heap, while registered. */
     uint64_t turn; /* order among equal values */
@@ -37,7 +36,7 @@ void sp__waiter_heap_add(sp_waiter_heap *heap, sp_waiter *waiter);
 /* False if the waiter is not in the heap. */
 bool sp__waiter_heap_remove(sp_waiter_heap *heap, sp_waiter *waiter);
 
-/* Takes all waiters up to `value` off: a list by `next`, in order, or NULL. */
+/* Removes all waiters up to `value`: a list by `next`, in order, or NULL. */
 sp_waiter *sp__waiter_heap_pop(sp_waiter_heap *heap, uint64_t value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a context: arenas, ports, and room for unrequested outputs. */
+/* The memory of a context: arenas, ports, and memory for unrequested outputs. */
 #include "exec/context.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ static sp_allocator *arena_allocator(const sp_executable *executable, uint32_t t
                                          : &executable->targets[target].device->allocator;
 }
 
-/* Is the fallback's arena the model's device's? */
+/* Is the target's arena that of the model's device? */
 static bool shares_arena(const sp_executable *executable, uint32_t target)
 {
     return target == SP_SEGMENT_FALLBACK && !has_staging(sp__executable_device(executable));
@@ -46,7 +46,7 @@ void sp__exec_context_destroy(sp_exec_context *context)
     sp_free(context);
 }
 
-static uint64_t room_of(const sp_plan_tensor *output)
+static uint64_t aligned_bytes(const sp_plan_tensor *output)
 {
     return (output->bytes + 63) & ~(uint64_t)63;
 }
@@ -56,13 +56,13 @@ static sp_status unrequested_acquire(sp_exec_context *context, bool is_spare)
     const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < plan->output_count; i++) bytes += room_of(&plan->outputs[i]);
+    for (uint32_t i = 0; i < plan->output_count; i++) bytes += aligned_bytes(&plan->outputs[i]);
     return sp__allocator_acquire_any(&sp__executable_device(executable)->allocator, bytes, is_spare,
                                      &context->unrequested);
 }
 
-/* True also for an arena of 0 bytes: values without bytes have their place in it too. */
-static bool has_arena(const sp_graph_plan *plan)
+/* True also for an arena of 0 bytes: values without bytes are bound to it, too. */
+static bool plan_has_arena(const sp_graph_plan *plan)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
@@ -73,7 +73,7 @@ static bool has_arena(const sp_graph_plan *plan)
     return false;
 }
 
-/* How the caller's tensors will get to the lists. */
+/* Staging buffers, or bindings of the caller's memory that each run fills in. */
 static sp_status ports_create(sp_exec_context *context)
 {
     const sp_executable *executable = context->executable;
@@ -88,8 +88,8 @@ static sp_status ports_create(sp_exec_context *context)
     if (context->ports == NULL || context->slots == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a context");
     }
-    /* Who leaves the only output out is rare: that run may allocate. Of parts, all are asked for.
-     */
+    /* Omitting the only output is rare: such a run allocates. Subgraphs have no unrequested
+     * outputs. */
     if (plan->output_count <= 1 || plan->is_subgraph) return SP_OK;
     return unrequested_acquire(context, context->is_spare);
 }
@@ -98,13 +98,13 @@ static sp_status arenas_create(sp_exec_context *context)
 {
     const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
-    if (!has_arena(plan)) return SP_OK;
+    if (!plan_has_arena(plan)) return SP_OK;
     for (uint32_t t = 0; t < executable->target_count; t++) {
         if (shares_arena(executable, t)) {
             context->arenas[t] = context->arenas[SP_SEGMENT_MODEL];
             continue;
         }
-        /* No stream's: the context goes from stream to stream, and its maker may have none. */
+        /* Bound to no stream: runs on different streams use the context in turn. */
         SP_TRY(sp__allocator_acquire_any(arena_allocator(executable, t), plan->arena_bytes,
                                          context->is_spare, &context->arenas[t]));
     }
@@ -146,7 +146,7 @@ sp_status sp__exec_context_cover_unrequested(sp_exec_context *context, bool is_s
     char *next = room;
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (outputs[i] == NULL) outputs[i] = next;
-        next += room_of(&plan->outputs[i]);
+        next += aligned_bytes(&plan->outputs[i]);
     }
     return SP_OK;
 }

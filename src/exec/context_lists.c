@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording: one list for each segment of the plan, over the memory of one context. */
+/* Recording of command lists: one per segment of the plan, over the memory of one context. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/context.h"
 #include "ops/device_kernels.h"
 
-/* Room for the commands of any segment, which point into `bindings` until a list has copied them.
- */
+/* Buffers for the commands of any segment, which point into `bindings` until a list has copied
+ * them. */
 typedef struct record_room {
     sp_command *commands;
     sp_binding *bindings;
@@ -22,7 +22,7 @@ typedef struct recorder {
 
 /* ---- bindings ---- */
 
-/* A port of the run: one fixed place, or whatever the submission says. */
+/* A port of the run: a fixed staging buffer, or a slot that each submission binds. */
 static void bind_port(const recorder *r, uint32_t port, sp_binding *bound)
 {
     const sp_staging *staging = r->context->staging;
@@ -42,7 +42,7 @@ static void bind_arena(const recorder *r, sp_binding *bound)
     bound->offset += block->offset;
 }
 
-static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
+static sp_binding binding_resolve(const recorder *r, const sp_plan_binding *binding)
 {
     const sp_executable *executable = r->context->executable;
     const sp_target *target = &executable->targets[r->target];
@@ -74,7 +74,7 @@ static sp_binding bind(const recorder *r, const sp_plan_binding *binding)
 
 /* ---- commands ---- */
 
-static void add(recorder *r, const sp_command *command, const sp_binding *bindings)
+static void command_add(recorder *r, const sp_command *command, const sp_binding *bindings)
 {
     sp_command *added = &r->room.commands[r->command_count++];
     *added = *command;
@@ -84,14 +84,14 @@ static void add(recorder *r, const sp_command *command, const sp_binding *bindin
     }
 }
 
-/* Nothing where the fallback and the device find it in one place. */
+/* Adds no command if the fallback and the device share the memory. */
 static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
 {
     const sp_plan_binding what = {
         .where = copy->where, .index = copy->index, .offset = copy->offset, .bytes = copy->bytes};
     recorder host = *r;
     host.target = SP_SEGMENT_FALLBACK;
-    sp_binding pair[2] = {bind(r, &what), bind(&host, &what)};
+    sp_binding pair[2] = {binding_resolve(r, &what), binding_resolve(&host, &what)};
     if (pair[0].memory == pair[1].memory) return;
     if (!is_in) {
         const sp_binding target = pair[1];
@@ -102,10 +102,10 @@ static void add_copy(recorder *r, const sp_segment_copy *copy, bool is_in)
     const sp_command command = {.type = SP_COMMAND_COPY,
                                 .label = is_in ? "copy from the host" : "copy to the host",
                                 .binding_count = 2};
-    add(r, &command, pair);
+    command_add(r, &command, pair);
 }
 
-/* The target's form of a kernel. */
+/* The kernel in the table of the target's device. */
 static const sp_kernel *kernel_for(const recorder *r, sp_kernel_id kernel)
 {
     const sp_executable *executable = r->context->executable;
@@ -126,9 +126,9 @@ static void add_step(recorder *r, uint32_t s)
                                 .constant_bytes = step->constant_bytes};
     sp_binding bindings[SP_MAX_BINDINGS];
     for (uint32_t i = 0; i < step->binding_count; i++) {
-        bindings[i] = bind(r, &step->bindings[i]);
+        bindings[i] = binding_resolve(r, &step->bindings[i]);
     }
-    add(r, &command, bindings);
+    command_add(r, &command, bindings);
 }
 
 /* Copies in, steps, copies out. */
@@ -151,7 +151,7 @@ static sp_status record_segment(const sp_exec_context *context, const record_roo
 
 /* ---- lists ---- */
 
-static sp_status record_all(sp_exec_context *context, const record_room *room)
+static sp_status record_segments(sp_exec_context *context, const record_room *room)
 {
     const uint32_t count = context->executable->segments.count;
     for (uint32_t g = 0; g < count; g++) {
@@ -176,7 +176,7 @@ sp_status sp__exec_context_create_lists(sp_exec_context *context)
         room.bindings == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory to record %u steps", plan->step_count);
     } else {
-        status = record_all(context, &room);
+        status = record_segments(context, &room);
     }
     sp_free(room.commands);
     sp_free(room.bindings);

@@ -13,9 +13,9 @@ static sp_exec_context *idle_pop(sp_executable *executable)
     return context;
 }
 
-/* To the oldest waiter, which is returned, or to the idle ones. Afterwards the model may be
- * released, and this pool with it. */
-static sp_wait_entry *context_hand_over(sp_exec_context *context)
+/* Passes the context to the oldest waiter, which is returned, or to the idle list. Afterwards the
+ * model may be released, and this pool with it. */
+static sp_wait_entry *context_release(sp_exec_context *context)
 {
     sp_executable *executable = context->executable;
     sp_mutex_lock(&executable->lock);
@@ -37,13 +37,13 @@ void sp__executable_destroy_contexts(sp_executable *executable)
     }
 }
 
-static void count_locked(sp_executable *executable, int change) SP_REQUIRES(&executable->lock)
+static void alive_add_locked(sp_executable *executable, int change) SP_REQUIRES(&executable->lock)
 {
     executable->alive += (uint32_t)change;
     sp_store_relaxed(&executable->context_count, executable->alive);
 }
 
-/* Spare ones only as many as runs can be going on. */
+/* Spare contexts: at most one per run slot. */
 static sp_status context_add(sp_executable *executable, bool is_spare, sp_exec_context **out)
 {
     const uint32_t most =
@@ -52,11 +52,11 @@ static sp_status context_add(sp_executable *executable, bool is_spare, sp_exec_c
     const bool is_enough = executable->wanted >= most;
     if (!is_enough) executable->wanted++;
     sp_mutex_unlock(&executable->lock);
-    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "every run has its context");
+    if (is_enough) return sp__fail(SP_OUT_OF_MEMORY, "one context per run slot exists already");
     const sp_status status = sp__exec_context_create(executable, is_spare, out);
     sp_mutex_lock(&executable->lock);
     if (status == SP_OK) {
-        count_locked(executable, 1);
+        alive_add_locked(executable, 1);
     } else {
         executable->wanted--;
     }
@@ -68,7 +68,7 @@ sp_status sp__executable_prepare(sp_executable *executable)
 {
     sp_exec_context *context;
     SP_TRY(context_add(executable, false, &context));
-    (void)context_hand_over(context); /* nobody waits yet */
+    (void)context_release(context); /* no entry waits yet */
     return SP_OK;
 }
 
@@ -77,7 +77,7 @@ void sp__executable_preallocate(sp_executable *executable)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     for (sp_exec_context *context; context_add(executable, true, &context) == SP_OK;) {
-        sp__wait_entry_resume(context_hand_over(context));
+        sp__wait_entry_resume(context_release(context));
     }
     sp__error_put_back(&scope);
 }
@@ -86,14 +86,14 @@ bool sp__executable_reclaim_context(sp_executable *executable)
 {
     sp_exec_context *context = NULL;
     sp_mutex_lock(&executable->lock);
-    /* Whoever finds none idle waits for one in a run: so there is one. */
+    /* A run that finds no idle context waits for one in use, so at least one must exist. */
     const uint32_t count =
         SP_PLANTED(unmade_context_counts) ? executable->wanted : executable->alive;
     if (count > 1 || SP_PLANTED(last_context_reclaimed)) context = executable->idle;
     if (context != NULL) {
         executable->idle = context->next;
         executable->wanted--;
-        count_locked(executable, -1);
+        alive_add_locked(executable, -1);
     }
     sp_mutex_unlock(&executable->lock);
     if (context == NULL) return false;
@@ -101,7 +101,7 @@ bool sp__executable_reclaim_context(sp_executable *executable)
     return true;
 }
 
-/* A context that has come back since, or NULL: the entry is queued. */
+/* A context that has been released since, or NULL, and the entry is queued. */
 static sp_exec_context *idle_pop_or_queue(sp_executable *executable, sp_wait_entry *entry)
 {
     sp_mutex_lock(&executable->lock);
@@ -133,7 +133,7 @@ static SP_NOINLINE sp_status context_acquire_slow(sp_executable *executable, boo
     sp__error_set_aside(&scope);
     sp_status status = context_add(executable, may_wait, out);
     if (status == SP_OUT_OF_MEMORY && may_wait) {
-        /* There is one at least, in a run that waits for nobody here. */
+        /* At least one context exists; the run that uses it does not wait for a context. */
         status = context_wait(executable, out);
     }
     return sp__error_settle(&scope, status);
@@ -165,13 +165,13 @@ sp_status sp__exec_context_acquire(sp_executable *executable, bool may_wait, sp_
 {
     *out = idle_pop(executable);
     if (SP_UNLIKELY(*out == NULL)) return context_acquire_slow(executable, may_wait, out);
-    if (SP_PLANTED(shared_context)) { /* free to be taken by others too */
-        sp__wait_entry_resume(context_hand_over(*out));
+    if (SP_PLANTED(shared_context)) { /* others can acquire it, too */
+        sp__wait_entry_resume(context_release(*out));
     }
     return SP_OK;
 }
 
 sp_wait_entry *sp__exec_context_release(sp_exec_context *context)
 {
-    return SP_PLANTED(shared_context) ? NULL : context_hand_over(context);
+    return SP_PLANTED(shared_context) ? NULL : context_release(context);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a context: its lists go to a stream, and to queues of the other targets beside it. */
+/* Runs a context: submits its lists to a stream and to the queues of the other targets. */
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
 
-static void name_port(sp_exec_context *context, uint32_t port, const void *data, uint64_t bytes,
+static void port_bind(sp_exec_context *context, uint32_t port, const void *data, uint64_t bytes,
                       sp_access access)
 {
     sp_dev *dev = context->executable->targets[SP_SEGMENT_MODEL].device->dev;
@@ -18,20 +18,20 @@ static void name_port(sp_exec_context *context, uint32_t port, const void *data,
         (sp_binding){.memory = &context->ports[port], .bytes = bytes, .access = (uint8_t)access};
 }
 
-static void name_ports(sp_exec_context *context, const void *const *inputs, void *const *outputs)
+static void ports_bind(sp_exec_context *context, const void *const *inputs, void *const *outputs)
 {
     const sp_graph_plan *plan = context->executable->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
-        name_port(context, i, inputs[i], plan->inputs[i].bytes, SP_READ);
+        port_bind(context, i, inputs[i], plan->inputs[i].bytes, SP_READ);
     }
     for (uint32_t i = 0; i < plan->output_count; i++) {
-        name_port(context, plan->input_count + i, outputs[i], plan->outputs[i].bytes, SP_WRITE);
+        port_bind(context, plan->input_count + i, outputs[i], plan->outputs[i].bytes, SP_WRITE);
     }
 }
 
 /* Each list but the first waits for the one before it, which has been accepted: every wait is for
  * something older, so there is no wait cycle. */
-static sp_status submit_segment(const sp_exec_context *context, const sp_stream_ref *stream,
+static sp_status segment_submit(const sp_exec_context *context, const sp_stream_ref *stream,
                                 sp_queue *const *queues, uint32_t g)
 {
     const sp_executable *executable = context->executable;
@@ -51,18 +51,19 @@ static sp_status submit_segment(const sp_exec_context *context, const sp_stream_
     const uint32_t target = executable->segments.list[g].device;
     if (target != SP_SEGMENT_MODEL) {
         to.queue = queues[target];
-        to.lease = 0; /* which is of the stream's own queue */
+        to.lease = 0; /* the lease is of the stream's own queue */
     }
     return sp__submit_plain(&to, &submission, &context->points[g]);
 }
 
-/* Waits for the first `count` lists, one after the other, since a thread helps where it waits. */
-static void wait_for_segments(const sp_exec_context *context, uint32_t count)
+/* Waits for the first `count` lists in order, since a thread helps the queue that it waits for. */
+static void segments_wait(const sp_exec_context *context, uint32_t count)
 {
     for (uint32_t g = 0; g < count; g++) {
         const sp_point point = context->points[g];
         sp_backoff backoff = {0};
-        /* Fails only without memory for this thread's record, and then others get it done. */
+        /* Fails only without memory for this thread's record; other threads complete the work
+         * then. */
         while (sp__point_wait_passed(point, SP_NO_DEADLINE) != SP_OK &&
                !sp__point_has_passed(point)) {
             sp_backoff_turn(&backoff);
@@ -74,7 +75,7 @@ void sp__exec_context_begin(sp_exec_context *context, const void *const *inputs,
                             void *const *outputs)
 {
     if (context->staging == NULL) {
-        name_ports(context, inputs, outputs);
+        ports_bind(context, inputs, outputs);
     } else {
         sp__staging_copy_in(context->staging, inputs);
     }
@@ -86,10 +87,10 @@ sp_status sp__exec_context_submit(const sp_exec_context *context, const sp_strea
     sp_status status = SP_OK;
     uint32_t count = 0;
     while (status == SP_OK && count < context->executable->segments.count) {
-        status = submit_segment(context, stream, queues, count);
+        status = segment_submit(context, stream, queues, count);
         if (status == SP_OK) count++;
     }
-    /* Nobody comes to help: what was gathered gets going now. */
+    /* No thread waits and helps, so flush what was submitted. */
     for (uint32_t g = 0; g < count; g++) sp__point_flush(context->points[g]);
     *last = count > 0 ? context->points[count - 1] : (sp_point){0};
     return status;
@@ -100,9 +101,9 @@ void sp__exec_context_end(const sp_exec_context *context, void *const *outputs)
     if (context->staging != NULL) sp__staging_copy_out(context->staging, outputs);
 }
 
-/* Submits all lists, then waits. What was accepted uses the context's memory, so it is waited for
- * also where a later list is refused. */
-static sp_status run_lists(const sp_exec_context *context, const sp_stream_ref *stream)
+/* Submits all lists, then waits. Accepted lists use the context's memory, so it waits for them also
+ * if a later list is refused. */
+static sp_status lists_run(const sp_exec_context *context, const sp_stream_ref *stream)
 {
     const sp_executable *executable = context->executable;
     const uint32_t last = executable->segments.count - 1;
@@ -111,15 +112,15 @@ static sp_status run_lists(const sp_exec_context *context, const sp_stream_ref *
         queues[t] = sp__fallback_queue(executable->targets[t].device, stream->stream);
     }
     for (uint32_t g = 0; g <= last; g++) {
-        const sp_status status = submit_segment(context, stream, queues, g);
+        const sp_status status = segment_submit(context, stream, queues, g);
         if (SP_LIKELY(status == SP_OK)) continue;
         sp_error_scope scope;
         sp__error_set_aside(&scope);
-        wait_for_segments(context, g);
+        segments_wait(context, g);
         sp__error_put_back(&scope);
         return status;
     }
-    wait_for_segments(context, last);
+    segments_wait(context, last);
     return sp__point_wait(context->points[last], SP_NO_DEADLINE);
 }
 
@@ -127,7 +128,7 @@ sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *st
                                const void *const *inputs, void *const *outputs)
 {
     sp__exec_context_begin(context, inputs, outputs);
-    SP_TRY(run_lists(context, stream));
+    SP_TRY(lists_run(context, stream));
     sp__exec_context_end(context, outputs);
     return SP_OK;
 }

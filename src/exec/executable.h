@@ -19,36 +19,37 @@ typedef struct sp_executable {
     char **labels;      /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
     sp_exec_context *idle SP_GUARDED_BY(lock);
-    /* Contexts that exist, idle or in a run: at least one, once prepared. */
+    /* Contexts that exist, idle or in a run: at least one after sp__executable_prepare. */
     uint32_t alive SP_GUARDED_BY(lock);
-    /* Those, and contexts that are being created. */
+    /* `alive`, plus contexts that are being created. */
     uint32_t wanted SP_GUARDED_BY(lock);
-    /* Runs that found no memory for another context. Empty, but for cancelled entries, while a
-     * context is idle. */
+    /* Runs that wait for a context. While a context is idle the queue has cancelled entries at
+     * most. */
     sp_wait_queue queue SP_GUARDED_BY(lock);
     sp_atomic_u32 context_count; /* as `alive`; relaxed, for information */
 } sp_executable;
 
-/* Takes over the plan, also on an error. The steps of `cpu_ops` (op_list.h) run on the fallback.
- * Errors: SP_OUT_OF_MEMORY, SP_CLOSED. */
+/* Takes ownership of the plan, also on an error. The steps of `cpu_ops` (op_list.h) run on the
+ * fallback. Errors: SP_OUT_OF_MEMORY, SP_CLOSED. */
 sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
                                 const sp_memory *weights, const char *cpu_ops, sp_executable **out);
-/* No context is in use. */
+/* Precondition: no context is in use. */
 void sp__executable_destroy(sp_executable *executable);
 
-/* Finds the plan's packed weights in the model's table, which creates the missing ones. Before
+/* Finds the plan's packed weights in the model's table, which creates the missing ones. Call before
  * sp__executable_prepare. `may_wait` is false for callers that must not wait for other threads.
  * Errors: SP_OUT_OF_MEMORY; the executable can only be destroyed then. */
 sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *table, bool may_wait);
 void sp__executable_unpack(sp_executable *executable);
 
-/* Creates the first context, without which there are no runs. */
+/* Creates the first context; runs need at least one. */
 sp_status sp__executable_prepare(sp_executable *executable);
-/* Preallocates one context per run slot, or as many as memory allows: with fewer, runs take turns.
- * Other threads may use the executable already. */
+/* Preallocates one context per run slot, or as many as memory allows: with fewer, runs wait for
+ * each other's. Other threads may use the executable already. */
 void sp__executable_preallocate(sp_executable *executable);
 
-/* Destroys an idle context for the sake of its memory, unless it is the last one. */
+/* Destroys an idle context to free its memory, unless it is the last context. False: none was
+ * destroyed. */
 bool sp__executable_reclaim_context(sp_executable *executable);
 
 /* The device of the model. */

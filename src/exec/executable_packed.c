@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights of an executable, on each device that has steps of it. */
+/* Packed weights of an executable, on each device that runs its steps. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/context.h"
 
-/* Which packings do the steps of the target's segments read? */
-static void mark_needed(const sp_executable *executable, uint32_t target, bool *is_needed)
+/* Marks the packings that the steps of the target's segments read. */
+static void mark_needed_packings(const sp_executable *executable, uint32_t target, bool *is_needed)
 {
     const sp_graph_plan *plan = executable->plan;
     for (uint32_t g = 0; g < executable->segments.count; g++) {
@@ -21,8 +21,8 @@ static void mark_needed(const sp_executable *executable, uint32_t target, bool *
     }
 }
 
-static sp_status get_copies(sp_executable *executable, uint32_t t, sp_packed_weights *table,
-                            bool may_wait)
+static sp_status target_get_copies(sp_executable *executable, uint32_t t, sp_packed_weights *table,
+                                   bool may_wait)
 {
     const uint32_t count = executable->plan->packing_count;
     sp_target *target = &executable->targets[t];
@@ -32,7 +32,7 @@ static sp_status get_copies(sp_executable *executable, uint32_t t, sp_packed_wei
     if (is_needed == NULL || target->packed == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     } else {
-        mark_needed(executable, t, is_needed);
+        mark_needed_packings(executable, t, is_needed);
         const sp_packed_request request = {
             .plan = executable->plan,
             .device = target->device,
@@ -45,8 +45,8 @@ static sp_status get_copies(sp_executable *executable, uint32_t t, sp_packed_wei
     return status;
 }
 
-/* For runs on the calling thread; NULL for what an op asks for and its steps do not read, of
- * tensors without elements. */
+/* For runs on the calling thread; NULL for packings that no step reads, which tensors without
+ * elements have. */
 static sp_status find_host_pointers(sp_executable *executable)
 {
     const uint32_t count = executable->plan->packing_count;
@@ -66,7 +66,7 @@ sp_status sp__executable_pack(sp_executable *executable, sp_packed_weights *tabl
 {
     if (executable->plan->packing_count == 0) return SP_OK;
     for (uint32_t t = 0; t < executable->target_count; t++) {
-        SP_TRY(get_copies(executable, t, table, may_wait));
+        SP_TRY(target_get_copies(executable, t, table, may_wait));
     }
     return find_host_pointers(executable);
 }

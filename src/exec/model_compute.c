@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One executable, computed for a caller that waits: in a run slot of the device, in a context.
- */
+/* Synchronous runs of one executable: in a run slot of the device and a context. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/thread_record.h"
@@ -9,7 +8,7 @@
 /* ---- run slots of devices ---- */
 
 static struct {
-    /* By device index; published by release, kept. */
+    /* By device index; published by release, never freed. */
     SP_ATOMIC(sp_run_slots *) by_device[SP_MAX_DEVICES];
 } all_slots; /* process-wide: runs of all models share a device's slots */
 
@@ -40,7 +39,7 @@ void sp__model_count_in(sp_rt_model *model)
     }
 }
 
-/* On the stream, or, if there is none, here and now. */
+/* On the stream or, if it is NULL, on the calling thread. */
 static sp_status context_compute(sp_rt_model *model, sp_executable *executable,
                                  const void *const *inputs, void **outputs,
                                  const sp_stream_ref *stream)
@@ -48,7 +47,7 @@ static sp_status context_compute(sp_rt_model *model, sp_executable *executable,
     sp_exec_context *context;
     SP_TRY(sp__exec_context_acquire(executable, stream != NULL, &context));
     sp_status status = SP_OK;
-    /* Where outputs are copied at the end, those that nobody wants are not. */
+    /* With staging, unrequested outputs are not copied and need no memory. */
     if (stream == NULL || context->staging == NULL) {
         status = sp__exec_context_cover_unrequested(context, false, outputs);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of models. */
+/* Creation, references and destruction of models. */
 #include "exec/model_object.h"
 
 #include "base/error.h"

@@ -15,7 +15,7 @@ struct sp_packed_copy {
     sp_packed_copy *next; /* of the same weight */
     const sp_rt_device *device;
     const sp_kernel *kernels;
-    sp_packing what; /* with constants of its own */
+    sp_packing what; /* with its own copy of the constants */
     sp_memory memory;
     _Alignas(16) unsigned char constants[SP_MAX_CONSTANT_BYTES];
 };
@@ -23,18 +23,18 @@ struct sp_packed_copy {
 struct sp_packed_batch {
     sp_packed_batch *next;
     sp_rt_device *device;
-    sp_block *block; /* the device's memory, or NULL: */
+    sp_block *block; /* device memory, or NULL: in the heap */
     void *heap;
     uint64_t bytes;
     uint32_t count;
     sp_packed_copy *copies;
 };
 
-/* ---- looking ---- */
+/* ---- look-up ---- */
 
-static const sp_packed_copy *find_locked(const sp_packed_weights *table,
-                                         const sp_packed_request *request,
-                                         const sp_packing *packing) SP_REQUIRES(&table->lock)
+static const sp_packed_copy *copy_find_locked(const sp_packed_weights *table,
+                                              const sp_packed_request *request,
+                                              const sp_packing *packing) SP_REQUIRES(&table->lock)
 {
     const sp_packed_copy *copy = table->copies[packing->weight];
     for (; copy != NULL; copy = copy->next) {
@@ -46,22 +46,22 @@ static const sp_packed_copy *find_locked(const sp_packed_weights *table,
     return NULL;
 }
 
-/* What there is; true if that is all. */
-static bool find_all_locked(const sp_packed_weights *table, const sp_packed_request *request,
-                            sp_memory *out) SP_REQUIRES(&table->lock)
+/* The copies that exist; true if these are all. */
+static bool copies_find_locked(const sp_packed_weights *table, const sp_packed_request *request,
+                               sp_memory *out) SP_REQUIRES(&table->lock)
 {
     bool is_all = true;
     for (uint32_t i = 0; i < request->plan->packing_count; i++) {
         out[i] = (sp_memory){0};
         if (!request->is_needed[i]) continue;
-        const sp_packed_copy *copy = find_locked(table, request, &request->plan->packings[i]);
+        const sp_packed_copy *copy = copy_find_locked(table, request, &request->plan->packings[i]);
         if (copy != NULL) out[i] = copy->memory;
         else is_all = false;
     }
     return is_all;
 }
 
-/* ---- making ---- */
+/* ---- packing ---- */
 
 static bool is_missing(const sp_packed_request *request, const sp_memory *found, uint32_t i)
 {
@@ -76,14 +76,14 @@ static sp_status count_missing(const sp_packed_request *request, const sp_memory
         batch->count++;
         if (!sp_size_add(batch->bytes, request->plan->packings[i].bytes, &batch->bytes) ||
             !sp_size_align(batch->bytes, ALIGNMENT, &batch->bytes)) {
-            return sp__fail(SP_EXHAUSTED, "packed weights have more bytes than can be counted");
+            return sp__fail(SP_EXHAUSTED, "the size of the packed weights overflows");
         }
     }
     return SP_OK;
 }
 
-/* Where the batch's copies go, one behind the other; the host writes them. */
-static sp_status take_memory(sp_packed_batch *batch, sp_memory *out)
+/* Memory for the batch's copies, one after the other; the host writes it. */
+static sp_status batch_acquire_memory(sp_packed_batch *batch, sp_memory *out)
 {
     sp_rt_device *device = batch->device;
     if (device->dev->vtable->staging_create != NULL) {
@@ -100,7 +100,7 @@ static sp_status take_memory(sp_packed_batch *batch, sp_memory *out)
     return SP_OK;
 }
 
-static sp_status make_copy(const sp_packed_weights *table, const sp_packed_request *request,
+static sp_status copy_init(const sp_packed_weights *table, const sp_packed_request *request,
                            const sp_packing *packing, const sp_memory *room, uint64_t at,
                            sp_packed_copy *out)
 {
@@ -120,7 +120,7 @@ static sp_status make_copy(const sp_packed_weights *table, const sp_packed_reque
     return sp__packing_run(table->graph, packing, plan->kernels, to);
 }
 
-static sp_status fill_batch(const sp_packed_weights *table, const sp_packed_request *request,
+static sp_status batch_fill(const sp_packed_weights *table, const sp_packed_request *request,
                             const sp_memory *found, sp_packed_batch *batch)
 {
     sp_memory room = {0};
@@ -129,14 +129,14 @@ static sp_status fill_batch(const sp_packed_weights *table, const sp_packed_requ
     batch->copies =
         sp_aligned_malloc(_Alignof(sp_packed_copy), batch->count * sizeof *batch->copies);
     if (batch->copies == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
-    SP_TRY(take_memory(batch, &room));
+    SP_TRY(batch_acquire_memory(batch, &room));
     const sp_fpenv before = sp_fpenv_enter();
     sp_status status = SP_OK;
     sp_packed_copy *copy = batch->copies;
     for (uint32_t i = 0; i < request->plan->packing_count && status == SP_OK; i++) {
         if (!is_missing(request, found, i)) continue;
         const sp_packing *packing = &request->plan->packings[i];
-        status = make_copy(table, request, packing, &room, at, copy++);
+        status = copy_init(table, request, packing, &room, at, copy++);
         at += (packing->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     sp_fpenv_leave(before);
@@ -152,14 +152,14 @@ static void batch_destroy(sp_packed_batch *batch)
     sp_free(batch);
 }
 
-/* What is missing, in memory that is all there or not at all. */
+/* Creates the missing copies, in one block of memory; all or none. */
 static sp_status batch_create(const sp_packed_weights *table, const sp_packed_request *request,
                               const sp_memory *found, sp_packed_batch **out)
 {
     sp_packed_batch *batch = sp_calloc(1, sizeof *batch);
     if (batch == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to pack weights");
     batch->device = request->device;
-    const sp_status status = fill_batch(table, request, found, batch);
+    const sp_status status = batch_fill(table, request, found, batch);
     if (status != SP_OK) {
         batch_destroy(batch);
         return status;
@@ -168,7 +168,7 @@ static sp_status batch_create(const sp_packed_weights *table, const sp_packed_re
     return SP_OK;
 }
 
-static void add_batch_locked(sp_packed_weights *table, sp_packed_batch *batch)
+static void batch_add_locked(sp_packed_weights *table, sp_packed_batch *batch)
     SP_REQUIRES(&table->lock)
 {
     batch->next = table->batches;
@@ -183,32 +183,32 @@ static void add_batch_locked(sp_packed_weights *table, sp_packed_batch *batch)
 
 /* ---- the table ---- */
 
-/* False: the caller is a packer now, and makes what `out` lacks. */
-static bool find_or_begin(sp_packed_weights *table, const sp_packed_request *request,
-                          sp_memory *out)
+/* False: the caller is a packer now and must create the copies that `out` lacks. */
+static bool copies_find_or_begin(sp_packed_weights *table, const sp_packed_request *request,
+                                 sp_memory *out)
 {
     sp_mutex_lock(&table->lock);
-    bool is_all = find_all_locked(table, request, out);
+    bool is_all = copies_find_locked(table, request, out);
     while (!is_all && table->packers > 0 && request->may_wait && !SP_PLANTED(pack_twice)) {
         sp_cond_wait(&table->changed, &table->lock);
-        is_all = find_all_locked(table, request, out);
+        is_all = copies_find_locked(table, request, out);
     }
     if (!is_all) table->packers++;
     sp_mutex_unlock(&table->lock);
     return is_all;
 }
 
-/* Ends being a packer, with a batch or, after a failure, NULL. */
-static void end_packing(sp_packed_weights *table, const sp_packed_request *request,
+/* Ends a packer's work, with its batch or, after a failure, NULL. */
+static void packing_end(sp_packed_weights *table, const sp_packed_request *request,
                         sp_packed_batch *batch, sp_memory *out)
 {
     sp_mutex_lock(&table->lock);
     table->packers--;
-    /* Another packer, which did not wait either, may have been quicker. */
-    const bool is_there = find_all_locked(table, request, out);
+    /* Another packer that did not wait either may have added the same copies. */
+    const bool is_there = copies_find_locked(table, request, out);
     if (batch != NULL && (!is_there || SP_PLANTED(keep_second_copy))) {
-        add_batch_locked(table, batch);
-        (void)find_all_locked(table, request, out);
+        batch_add_locked(table, batch);
+        (void)copies_find_locked(table, request, out);
         batch = NULL;
     }
     if (!SP_PLANTED(quiet_packer)) sp_cond_broadcast(&table->changed);
@@ -219,10 +219,10 @@ static void end_packing(sp_packed_weights *table, const sp_packed_request *reque
 sp_status sp__packed_weights_get(sp_packed_weights *table, const sp_packed_request *request,
                                  sp_memory *out)
 {
-    if (find_or_begin(table, request, out)) return SP_OK;
+    if (copies_find_or_begin(table, request, out)) return SP_OK;
     sp_packed_batch *batch = NULL;
     const sp_status status = batch_create(table, request, out, &batch);
-    end_packing(table, request, batch, out);
+    packing_end(table, request, batch, out);
     return status;
 }
 

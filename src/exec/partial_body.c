@@ -11,8 +11,8 @@ sp_status sp__partial_body_check_trips(const sp_partial_run *run, uint64_t count
     const sp_run_limits *limits = &run->model->limits;
     if (count <= limits->trips - run->trip_count) return SP_OK;
     return sp__fail(SP_EXHAUSTED,
-                    "the run goes through bodies of Loop and Scan %" PRIu64
-                    " times and would go through %" PRIu64 " more; %s allows %" PRIu64,
+                    "the run has computed %" PRIu64
+                    " iterations of Loop and Scan and needs %" PRIu64 " more; %s allows %" PRIu64,
                     run->trip_count, count, limits->trips_name, limits->trips);
 }
 
@@ -60,23 +60,23 @@ sp_status sp__partial_body_output(const sp_partial_run *run, uint32_t index, sp_
     return SP_OK;
 }
 
-static sp_status check_widens(const sp_shape *shape)
+static sp_status check_rank(const sp_shape *shape)
 {
     if (shape->rank < SP_MAX_RANK) return SP_OK;
-    return sp__fail(SP_UNSUPPORTED, "outputs of rank %d cannot be put one after the other",
-                    SP_MAX_RANK);
+    return sp__fail(SP_UNSUPPORTED,
+                    "outputs of rank %d cannot be stacked: that is the highest rank", SP_MAX_RANK);
 }
 
 sp_status sp__partial_body_widened_axis(const sp_shape *shape, int64_t axis, uint32_t *out)
 {
-    SP_TRY(check_widens(shape));
+    SP_TRY(check_rank(shape));
     const sp_shape widened = {.rank = shape->rank + 1};
     return sp__shape_axis(&widened, axis, out);
 }
 
 sp_status sp__partial_body_widen(const sp_shape *shape, uint32_t axis, int64_t count, sp_shape *out)
 {
-    SP_TRY(check_widens(shape));
+    SP_TRY(check_rank(shape));
     *out = (sp_shape){.rank = shape->rank + 1};
     for (uint32_t i = 0; i < shape->rank; i++) out->dims[i < axis ? i : i + 1] = shape->dims[i];
     out->dims[axis] = count;
@@ -91,10 +91,10 @@ sp_status sp__partial_body_empty_output(sp_partial_run *run, const sp_graph_slot
     void *data;
     *out = (sp_run_value){0};
     if (slot->dtype == SP_DTYPE_NONE) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "the body is never entered, and the file does not say of which type its "
-                        "output '%s' is",
-                        name);
+        return sp__fail(
+            SP_UNSUPPORTED,
+            "the body is not executed, and the file does not declare the type of its output '%s'",
+            name);
     }
     SP_TRY(sp__partial_body_widen(&slot->shape, axis <= slot->shape.rank ? axis : slot->shape.rank,
                                   count, &shape));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node between two parts, run at once on the calling thread by the kernels that a plan would
- * have: the values that decide its shape are no part of a key then, however they change. */
+/* A node between two partial plans, run on the calling thread with the kernels that a plan would
+ * use: its shape-determining values are then not part of a plan's key, however often they
+ * change. */
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
@@ -8,7 +9,7 @@
 #include "ops/evaluate.h"
 #include "ops/registry.h"
 
-/* Bytes and multiply-adds of a node that is not worth a plan of its own. */
+/* Up to this many bytes and multiply-adds, a node is not worth its own plan. */
 #define SMALL_WORK (UINT64_C(1) << 20)
 
 typedef struct evaluation {
@@ -23,7 +24,7 @@ static bool is_shape_input(const sp_graph_node *node, uint32_t input)
     return input < 32 && (node->op->traits->shape_inputs >> input & 1) != 0;
 }
 
-static sp_status look_at_inputs(const evaluation *e)
+static sp_status read_inputs(const evaluation *e)
 {
     for (uint32_t i = 0; i < e->node->input_count; i++) {
         if (e->node->inputs[i] == SP_NO_VALUE) continue;
@@ -38,8 +39,8 @@ static sp_status look_at_inputs(const evaluation *e)
     return SP_OK;
 }
 
-/* Values of many bytes are never part of a key. */
-static bool is_for_a_plan(const evaluation *e, const sp_op_call *call)
+/* Values above SP_SHAPE_INPUT_BYTES are never part of a key. */
+static bool is_worth_a_plan(const evaluation *e, const sp_op_call *call)
 {
     for (uint32_t i = 0; i < e->node->input_count; i++) {
         if (is_shape_input(e->node, i) && e->inputs[i].bytes > SP_SHAPE_INPUT_BYTES) return false;
@@ -47,7 +48,7 @@ static bool is_for_a_plan(const evaluation *e, const sp_op_call *call)
     return sp__op_work(call) > SMALL_WORK;
 }
 
-static void make_known(const evaluation *e)
+static void mark_inputs_known(const evaluation *e)
 {
     for (uint32_t i = 0; i < e->node->input_count; i++) {
         const uint32_t value = e->node->inputs[i];
@@ -56,12 +57,12 @@ static void make_known(const evaluation *e)
     }
 }
 
-/* Before the memory is taken: values may ask for any amount. */
-static sp_status check_room(const evaluation *e, const sp_op_call *call)
+/* Checked before memory is acquired, since values may lead to any size. */
+static sp_status check_output_room(const evaluation *e, const sp_op_call *call)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < call->output_count; i++) {
-        bytes += call->outputs[i].bytes; /* no overflow: what there is room for, and one more */
+        bytes += call->outputs[i].bytes; /* no overflow: a sum within the limit plus one tensor */
         SP_TRY(sp__run_values_check_room(&e->run->values, bytes));
     }
     return SP_OK;
@@ -82,16 +83,16 @@ static sp_status set_outputs(const evaluation *e)
     return status;
 }
 
-static sp_status evaluate(const evaluation *e)
+static sp_status node_evaluate(const evaluation *e)
 {
-    SP_TRY(look_at_inputs(e));
+    SP_TRY(read_inputs(e));
     sp_op_call call = sp__graph_node_call(e->node, e->inputs, e->outputs);
     SP_TRY(sp__op_infer(&call));
-    if (is_for_a_plan(e, &call)) {
-        make_known(e);
+    if (is_worth_a_plan(e, &call)) {
+        mark_inputs_known(e);
         return SP_OK;
     }
-    SP_TRY(check_room(e, &call));
+    SP_TRY(check_output_room(e, &call));
     SP_TRY(sp__evaluate(&call, sp__cpu_kernels(sp__cpu_isa_selected()), e->arrays));
     return set_outputs(e);
 }
@@ -104,9 +105,9 @@ sp_status sp__partial_evaluate(sp_partial_run *run, const sp_graph_node *node)
                           .outputs = sp_calloc(node->output_count, sizeof(*e.outputs)),
                           .arrays = sp_calloc(node->output_count, sizeof(*e.arrays))};
     const bool is_made = e.inputs != NULL && e.outputs != NULL && e.arrays != NULL;
-    const sp_fpenv before = sp_fpenv_enter(); /* the shape rules too compute */
+    const sp_fpenv before = sp_fpenv_enter(); /* for the shape rules, too */
     sp_status status =
-        is_made ? evaluate(&e) : sp__fail(SP_OUT_OF_MEMORY, "no memory to compute a node");
+        is_made ? node_evaluate(&e) : sp__fail(SP_OUT_OF_MEMORY, "no memory to compute a node");
     sp_fpenv_leave(before);
     sp_free(e.inputs);
     sp_free(e.outputs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loop: the body again and again, each time from what the time before has carried on. The outputs
- * that grow do so in memory that doubles, since nobody knows how often it will be. */
+/* Loop: iterations of the body, each with the values carried from the last one. Scan outputs grow
+ * in memory that doubles, since the number of iterations is not known. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,10 +9,10 @@
 #include "base/macros.h"
 #include "exec/partial_run_build.h"
 
-/* An output with one element for each time through the body. */
+/* A scan output: one element per iteration. */
 typedef struct growth {
-    sp_run_value memory;  /* bytes, as many as there is room for */
-    sp_run_value element; /* type and shape of one */
+    sp_run_value memory;  /* bytes: the capacity */
+    sp_run_value element; /* type and shape of one element */
     int64_t count;
     void *data;
 } growth;
@@ -22,15 +22,15 @@ typedef struct loop {
     const sp_graph_node *node;
     const sp_graph_body *body;
     uint32_t carried_count, growth_count;
-    sp_run_value *carried; /* what the next time begins with */
+    sp_run_value *carried; /* inputs of the next iteration */
     growth *growths;
-    int64_t trips; /* at most */
-    bool goes_on;
+    int64_t trips; /* maximum */
+    bool condition;
 } loop;
 
-/* ---- outputs that grow ---- */
+/* ---- scan outputs ---- */
 
-static sp_status make_room(sp_partial_run *run, growth *g, uint64_t bytes)
+static sp_status growth_reserve(sp_partial_run *run, growth *g, uint64_t bytes)
 {
     if (g->memory.data != NULL && bytes <= g->memory.bytes) return SP_OK;
     const uint64_t doubled = 2 * g->memory.bytes;
@@ -45,7 +45,8 @@ static sp_status make_room(sp_partial_run *run, growth *g, uint64_t bytes)
     return SP_OK;
 }
 
-static sp_status grow(sp_partial_run *run, growth *g, const sp_run_value *element, const char *name)
+static sp_status growth_append(sp_partial_run *run, growth *g, const sp_run_value *element,
+                               const char *name)
 {
     if (g->count == 0) {
         g->element = *element;
@@ -53,13 +54,14 @@ static sp_status grow(sp_partial_run *run, growth *g, const sp_run_value *elemen
     }
     if (element->dtype != g->element.dtype ||
         !sp__shape_equal(&element->shape, &g->element.shape)) {
-        return sp__fail(SP_MISMATCH,
-                        "output '%s' of the body is %s of shape %s, before it was %s of %s", name,
-                        sp_dtype_name(element->dtype), sp__shape_print(&element->shape).text,
-                        sp_dtype_name(g->element.dtype), sp__shape_print(&g->element.shape).text);
+        return sp__fail(
+            SP_MISMATCH,
+            "output '%s' of the body is %s of shape %s, in earlier iterations %s of shape %s", name,
+            sp_dtype_name(element->dtype), sp__shape_print(&element->shape).text,
+            sp_dtype_name(g->element.dtype), sp__shape_print(&g->element.shape).text);
     }
-    /* Neither factor is near 2^32 times the other: each step has made its element. */
-    SP_TRY(make_room(run, g, ((uint64_t)g->count + 1) * element->bytes));
+    /* No overflow: every iteration has created its element in memory. */
+    SP_TRY(growth_reserve(run, g, ((uint64_t)g->count + 1) * element->bytes));
     if (element->bytes > 0) {
         memcpy((char *)g->data + (uint64_t)g->count * element->bytes, element->data,
                (size_t)element->bytes);
@@ -68,8 +70,8 @@ static sp_status grow(sp_partial_run *run, growth *g, const sp_run_value *elemen
     return SP_OK;
 }
 
-/* What has grown, as a value of its own. */
-static sp_status finish_growth(sp_partial_run *run, growth *g, const sp_graph_slot *slot,
+/* The scan output as a value; takes over the memory. */
+static sp_status growth_finish(sp_partial_run *run, growth *g, const sp_graph_slot *slot,
                                sp_run_value *out)
 {
     if (g->count == 0) return sp__partial_body_empty_output(run, slot, 0, 0, out);
@@ -85,14 +87,14 @@ static sp_status finish_growth(sp_partial_run *run, growth *g, const sp_graph_sl
     return SP_OK;
 }
 
-/* ---- once through the body ---- */
+/* ---- one iteration ---- */
 
 static sp_status read_condition(const sp_partial_run *run, uint32_t index, bool *out)
 {
     sp_run_value value;
     SP_TRY(sp__partial_run_value(run, index, &value));
     if (value.dtype != SP_BOOL || value.bytes != 1) {
-        return sp__fail(SP_MISMATCH, "the condition '%s' is %s of shape %s, wanted one bool",
+        return sp__fail(SP_MISMATCH, "the condition '%s' is %s of shape %s; expected one bool",
                         run->graph->values[index].name, sp_dtype_name(value.dtype),
                         sp__shape_print(&value.shape).text);
     }
@@ -100,7 +102,7 @@ static sp_status read_condition(const sp_partial_run *run, uint32_t index, bool 
     return SP_OK;
 }
 
-static sp_status enter(loop *l, int64_t trip)
+static sp_status iteration_begin(loop *l, int64_t trip)
 {
     const sp_graph_slot *slots = l->body->inputs;
     const unsigned char is_true = 1;
@@ -113,10 +115,10 @@ static sp_status enter(loop *l, int64_t trip)
     return SP_OK;
 }
 
-static sp_status leave(loop *l)
+static sp_status iteration_end(loop *l)
 {
     const sp_graph_slot *slots = l->body->outputs;
-    SP_TRY(read_condition(l->run, slots[0].value, &l->goes_on));
+    SP_TRY(read_condition(l->run, slots[0].value, &l->condition));
     for (uint32_t i = 0; i < l->carried_count; i++) {
         SP_TRY(sp__partial_body_output(l->run, slots[1 + i].value, &l->carried[i]));
     }
@@ -124,40 +126,40 @@ static sp_status leave(loop *l)
         const uint32_t value = slots[1 + l->carried_count + i].value;
         sp_run_value element;
         SP_TRY(sp__partial_run_value(l->run, value, &element));
-        SP_TRY(grow(l->run, &l->growths[i], &element, l->run->graph->values[value].name));
+        SP_TRY(growth_append(l->run, &l->growths[i], &element, l->run->graph->values[value].name));
     }
     return SP_OK;
 }
 
-static sp_status go_through(loop *l, int64_t trip)
+static sp_status iteration_run(loop *l, int64_t trip)
 {
-    sp_status status = enter(l, trip);
+    sp_status status = iteration_begin(l, trip);
     if (status == SP_OK) status = sp__partial_run_body(l->run, l->body, NULL);
-    if (status == SP_OK) status = leave(l);
+    if (status == SP_OK) status = iteration_end(l);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "iteration %" PRId64 ": ", trip);
 }
 
 /* ---- the loop ---- */
 
-/* The inputs of the node; those that the file leaves out are unbounded, and true. */
-static sp_status begin(loop *l)
+/* Reads the inputs of the node. An omitted trip count is unbounded, an omitted condition true. */
+static sp_status loop_begin(loop *l)
 {
     const uint32_t own = l->node->input_count - l->body->capture_count;
     const uint32_t *inputs = l->node->inputs;
     l->trips = INT64_MAX;
-    l->goes_on = true;
+    l->condition = true;
     if (own > 0 && inputs[0] != SP_NO_VALUE) {
         sp_run_value value;
         SP_TRY(sp__partial_run_value(l->run, inputs[0], &value));
         if (value.dtype != SP_I64 || value.bytes != sizeof l->trips) {
-            return sp__fail(SP_MISMATCH, "the trip count is %s of shape %s, wanted one i64",
+            return sp__fail(SP_MISMATCH, "the trip count is %s of shape %s; expected one i64",
                             sp_dtype_name(value.dtype), sp__shape_print(&value.shape).text);
         }
         memcpy(&l->trips, value.data, sizeof l->trips);
     }
     if (own > 1 && inputs[1] != SP_NO_VALUE) {
-        SP_TRY(read_condition(l->run, inputs[1], &l->goes_on));
+        SP_TRY(read_condition(l->run, inputs[1], &l->condition));
     }
     for (uint32_t i = 0; i < l->carried_count; i++) {
         SP_TRY(sp__partial_body_output(l->run, inputs[2 + i], &l->carried[i]));
@@ -165,7 +167,7 @@ static sp_status begin(loop *l)
     return SP_OK;
 }
 
-static sp_status end(loop *l)
+static sp_status loop_end(loop *l)
 {
     for (uint32_t i = 0; i < l->node->output_count; i++) {
         const uint32_t output = l->node->outputs[i];
@@ -174,7 +176,7 @@ static sp_status end(loop *l)
             value = l->carried[i];
             l->carried[i] = (sp_run_value){0};
         } else {
-            SP_TRY(finish_growth(l->run, &l->growths[i - l->carried_count],
+            SP_TRY(growth_finish(l->run, &l->growths[i - l->carried_count],
                                  &l->body->outputs[1 + i], &value));
         }
         sp__run_values_set(&l->run->values, output, &value);
@@ -182,14 +184,14 @@ static sp_status end(loop *l)
     return SP_OK;
 }
 
-static sp_status run_loop(loop *l)
+static sp_status loop_run(loop *l)
 {
-    SP_TRY(begin(l));
-    for (int64_t trip = 0; trip < l->trips && l->goes_on; trip++) SP_TRY(go_through(l, trip));
-    return end(l);
+    SP_TRY(loop_begin(l));
+    for (int64_t trip = 0; trip < l->trips && l->condition; trip++) SP_TRY(iteration_run(l, trip));
+    return loop_end(l);
 }
 
-static void loop_free(loop *l)
+static void loop_deinit(loop *l)
 {
     for (uint32_t i = 0; l->carried != NULL && i < l->carried_count; i++) {
         sp__run_value_release(&l->run->values, &l->carried[i]);
@@ -212,9 +214,9 @@ sp_status sp__partial_loop(sp_partial_run *run, const sp_graph_node *node)
     l.carried = sp_calloc(l.carried_count, sizeof(*l.carried));
     l.growths = sp_calloc(l.growth_count, sizeof(*l.growths));
     const sp_status status = l.carried != NULL && l.growths != NULL
-                                 ? run_loop(&l)
+                                 ? loop_run(&l)
                                  : sp__fail(SP_OUT_OF_MEMORY, "no memory for a loop");
     sp__run_values_clear(&run->values, body);
-    loop_free(&l);
+    loop_deinit(&l);
     return status;
 }

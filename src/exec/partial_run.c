@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From plan to plan. No plan is in use while another one is looked for, so a run that waits for a
- * place in the cache holds its stream and nothing else (docs/decisions/0020). */
+/* Runs partial plans one after the other. No plan is in use while the next is acquired, so a run
+ * that waits for an entry of the cache holds its stream and nothing else (docs/decisions/0020). */
 #include "exec/partial_run.h"
 
 #include <string.h>
@@ -21,13 +21,13 @@ sp_status sp__partial_run_value(const sp_partial_run *run, uint32_t index, sp_ru
     sp_run_value room;
     const sp_run_value *value = sp__run_values_find(&run->values, index, &room);
     if (value == NULL) {
-        return sp__fail(SP_INTERNAL, "value '%s' is not there", run->graph->values[index].name);
+        return sp__fail(SP_INTERNAL, "value '%s' is not available", run->graph->values[index].name);
     }
     *out = *value;
     return SP_OK;
 }
 
-/* ---- what the next plan is asked for ---- */
+/* ---- the request for the next plan ---- */
 
 typedef struct subgraph_request {
     uint32_t *given, *wanted;
@@ -35,14 +35,14 @@ typedef struct subgraph_request {
     uint32_t given_count, wanted_count;
 } subgraph_request;
 
-static void request_free(const subgraph_request *request)
+static void request_deinit(const subgraph_request *request)
 {
     sp_free(request->given);
     sp_free(request->wanted);
     sp_free(request->inputs);
 }
 
-static sp_status request_alloc(subgraph_request *request, const sp_graph_body *body)
+static sp_status request_init(subgraph_request *request, const sp_graph_body *body)
 {
     const size_t most = (size_t)body->capture_count + (body->end_value - body->first_value);
     request->given = sp_calloc(most, sizeof(*request->given));
@@ -51,7 +51,7 @@ static sp_status request_alloc(subgraph_request *request, const sp_graph_body *b
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for a partial plan");
 }
 
-/* The outputs that are not there yet. */
+/* The outputs that are not available yet. */
 static void find_wanted(const sp_partial_run *run, const sp_graph_body *body,
                         subgraph_request *request)
 {
@@ -63,7 +63,7 @@ static void find_wanted(const sp_partial_run *run, const sp_graph_body *body,
     }
 }
 
-/* What the nodes that are left read, of what is there. */
+/* The available values that the remaining nodes read. */
 static sp_status find_given(const sp_partial_run *run, const sp_graph_body *body,
                             subgraph_request *request)
 {
@@ -105,12 +105,12 @@ static sp_status describe_given(const sp_partial_run *run, subgraph_request *req
     return SP_OK;
 }
 
-/* The plan of what is left; NULL if nothing is. */
-static sp_status find_next(const sp_partial_run *run, const sp_graph_body *body,
-                           subgraph_request *request, sp_plan_entry **out)
+/* The plan of the remaining nodes; NULL if there are none. */
+static sp_status request_acquire_next(const sp_partial_run *run, const sp_graph_body *body,
+                                      subgraph_request *request, sp_plan_entry **out)
 {
     *out = NULL;
-    SP_TRY(request_alloc(request, body));
+    SP_TRY(request_init(request, body));
     find_wanted(run, body, request);
     if (request->wanted_count == 0) return SP_OK;
     SP_TRY(find_given(run, body, request));
@@ -125,12 +125,12 @@ static sp_status find_next(const sp_partial_run *run, const sp_graph_body *body,
     return sp__plan_cache_acquire(&run->model->plans, &plan, run->stream != NULL, out);
 }
 
-static sp_status entry_next(const sp_partial_run *run, const sp_graph_body *body,
-                            sp_plan_entry **out)
+static sp_status entry_acquire_next(const sp_partial_run *run, const sp_graph_body *body,
+                                    sp_plan_entry **out)
 {
     subgraph_request request = {0};
-    const sp_status status = find_next(run, body, &request, out);
-    request_free(&request);
+    const sp_status status = request_acquire_next(run, body, &request, out);
+    request_deinit(&request);
     return status;
 }
 
@@ -194,7 +194,7 @@ static sp_status plan_run(sp_partial_run *run, sp_executable *executable)
     return SP_OK;
 }
 
-static sp_status compute_stop(sp_partial_run *run, const sp_graph_node *node)
+static sp_status stop_compute(sp_partial_run *run, const sp_graph_node *node)
 {
     if (node->body == NULL) return sp__partial_evaluate(run, node);
     const bool is_scan = node->body->scan_input_count > 0;
@@ -202,7 +202,7 @@ static sp_status compute_stop(sp_partial_run *run, const sp_graph_node *node)
     return status == SP_OK ? SP_OK : sp__graph_fail_node(status, node);
 }
 
-/* The plan's use ends before what comes after it is computed. */
+/* Releases the plan before its stops are computed. */
 static sp_status entry_run(sp_partial_run *run, sp_plan_entry *entry)
 {
     const sp_graph_plan *plan = entry->executable->plan;
@@ -213,29 +213,31 @@ static sp_status entry_run(sp_partial_run *run, sp_plan_entry *entry)
     for (uint32_t i = 0; stops != NULL && i < count; i++) stops[i] = plan->stops[i];
     sp__plan_cache_release(&run->model->plans, entry);
     for (uint32_t i = 0; i < count && status == SP_OK; i++) {
-        status = compute_stop(run, &run->graph->nodes[stops[i]]);
+        status = stop_compute(run, &run->graph->nodes[stops[i]]);
     }
     sp_free(stops);
     return status;
 }
 
-/* Each plan gets further than the one before it: what it stopped at is computed, or known. */
+/* Each plan covers more nodes than the last: the stops of the last one are computed, or their
+ * inputs are known. */
 sp_status sp__partial_run_body(sp_partial_run *run, const sp_graph_body *body, sp_plan_entry *first)
 {
     sp_plan_entry *entry = first;
     sp_status status = SP_OK;
-    if (entry == NULL) status = entry_next(run, body, &entry);
+    if (entry == NULL) status = entry_acquire_next(run, body, &entry);
     while (status == SP_OK && entry != NULL) {
         status = entry_run(run, entry);
         if (status == SP_OK) status = sp__partial_run_check(run);
-        if (status == SP_OK) status = entry_next(run, body, &entry);
+        if (status == SP_OK) status = entry_acquire_next(run, body, &entry);
     }
     return status;
 }
 
 /* ---- the whole run ---- */
 
-static sp_status set_ports(sp_partial_run *run, const sp_graph_plan *plan, const void *const *data)
+static sp_status run_set_inputs(sp_partial_run *run, const sp_graph_plan *plan,
+                                const void *const *data)
 {
     for (uint32_t i = 0; i < plan->input_count; i++) {
         const sp_plan_tensor *input = &plan->inputs[i];
@@ -250,7 +252,7 @@ static sp_status set_ports(sp_partial_run *run, const sp_graph_plan *plan, const
     return has_overrides ? sp__run_values_find_stale(&run->values) : SP_OK;
 }
 
-static sp_status copy_inputs(sp_partial_run *run, const sp_graph_plan *plan)
+static sp_status made_copy_inputs(sp_partial_run *run, const sp_graph_plan *plan)
 {
     sp_graph_plan *made = &run->made;
     SP_TRY(sp__bump_array(&made->bump, plan->input_count, sizeof(*made->inputs), &made->inputs));
@@ -260,7 +262,7 @@ static sp_status copy_inputs(sp_partial_run *run, const sp_graph_plan *plan)
     return SP_OK;
 }
 
-static sp_status describe_outputs(sp_partial_run *run)
+static sp_status made_describe_outputs(sp_partial_run *run)
 {
     const sp_graph *graph = run->graph;
     sp_plan_tensor *outputs;
@@ -272,7 +274,7 @@ static sp_status describe_outputs(sp_partial_run *run)
         sp_run_value value;
         SP_TRY(sp__partial_run_value(run, port->value, &value));
         if (port->dtype != SP_DTYPE_NONE && port->dtype != value.dtype) {
-            return sp__fail(SP_MISMATCH, "output '%s' is of type %s, the file declares %s",
+            return sp__fail(SP_MISMATCH, "output '%s' is of type %s; the file declares %s",
                             port->name, sp_dtype_name(value.dtype), sp_dtype_name(port->dtype));
         }
         outputs[i] = (sp_plan_tensor){.name = port->name,
@@ -284,13 +286,14 @@ static sp_status describe_outputs(sp_partial_run *run)
     return SP_OK;
 }
 
-/* Until the first plan is run, its use is the caller's. */
-static sp_status prepare(sp_partial_run *run, const sp_graph_plan *plan, const void *const *data)
+/* The caller releases the first plan on an error. */
+static sp_status run_prepare(sp_partial_run *run, const sp_graph_plan *plan,
+                             const void *const *data)
 {
     SP_TRY(sp__run_values_init(&run->values, run->graph, run->model->device, &run->model->limits));
     sp__bump_init(&run->made.bump, UINT64_MAX);
-    SP_TRY(set_ports(run, plan, data));
-    return copy_inputs(run, plan);
+    SP_TRY(run_set_inputs(run, plan, data));
+    return made_copy_inputs(run, plan);
 }
 
 sp_status sp__partial_run_execute(sp_rt_model *model, sp_plan_entry *entry, const void *const *data,
@@ -304,10 +307,10 @@ sp_status sp__partial_run_execute(sp_rt_model *model, sp_plan_entry *entry, cons
     run->model = model;
     run->graph = run->made.graph = model->graph;
     run->stream = stream;
-    sp_status status = prepare(run, entry->executable->plan, data);
+    sp_status status = run_prepare(run, entry->executable->plan, data);
     if (status == SP_OK) status = sp__partial_run_body(run, model->graph->main, entry);
     else sp__plan_cache_release(&model->plans, entry);
-    if (status == SP_OK) status = describe_outputs(run);
+    if (status == SP_OK) status = made_describe_outputs(run);
     if (status != SP_OK) {
         sp__partial_run_destroy(run);
         return status;
@@ -335,7 +338,7 @@ void sp__partial_run_copy_outputs(const sp_partial_run *run, void *const *output
         sp_run_value room;
         const sp_run_value *value =
             sp__run_values_find(&run->values, run->graph->outputs[i].value, &room);
-        /* An output may be an input as it was given, and the caller may want it there. */
+        /* An output may be an input, and the caller may pass the same memory for both: memmove. */
         if (outputs[i] != NULL && value->bytes > 0) memmove(outputs[i], value->data, value->bytes);
     }
 }

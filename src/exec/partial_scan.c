@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scan: the body once for each element along an axis of its inputs, with states that go from one to
- * the next. Before version 9 there is a batch around it, each row of which is a scan of its own. */
+/* Scan: one step of the body for each element along an axis of its inputs, with states that are
+ * carried from step to step. Before version 9 it has a batch dimension; each row is an independent
+ * scan. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,16 +10,16 @@
 #include "base/macros.h"
 #include "exec/partial_run_build.h"
 
-/* A tensor that is put together from `count` equal elements along an axis. */
+/* A tensor of `count` elements, all of one shape, stacked along an axis. */
 typedef struct stack {
-    sp_run_value whole; /* made with the first element */
+    sp_run_value whole; /* created with the first element */
     char *data;
-    const sp_graph_slot *slot; /* what an element is */
+    const sp_graph_slot *slot; /* declares an element */
     int64_t axis, count;
     sp_shape element;
 } stack;
 
-/* One scan: states and inputs before, states and stacks after. */
+/* One scan: states and inputs before it, states and stacks after it. */
 typedef struct scan {
     sp_partial_run *run;
     const sp_graph_node *node;
@@ -27,12 +28,13 @@ typedef struct scan {
     sp_run_value *states, *inputs;
     stack *outputs;
     int64_t length; /* steps */
-    int64_t extent; /* of the inputs along their axis: at least as much */
+    int64_t extent; /* of the inputs along their axis, >= length */
 } scan;
 
 /* ---- elements ---- */
 
-/* Bytes of the blocks that element `index` along an axis is made of, and how many there are. */
+/* The blocks of contiguous bytes that make up one element along an axis: their number, size and
+ * stride. */
 typedef struct blocks {
     uint64_t count, bytes, stride;
 } blocks;
@@ -46,9 +48,9 @@ static blocks blocks_of(const sp_shape *shape, uint32_t axis, sp_dtype dtype)
                     .stride = bytes * (uint64_t)shape->dims[axis]};
 }
 
-/* Element `index` of `from` along the axis: the same bytes if they stand together, else a copy. */
-static sp_status take_element(sp_partial_run *run, const sp_run_value *from, uint32_t axis,
-                              int64_t index, sp_run_value *out)
+/* Element `index` of `from` along the axis: shares its memory if it is contiguous, else a copy. */
+static sp_status element_create(sp_partial_run *run, const sp_run_value *from, uint32_t axis,
+                                int64_t index, sp_run_value *out)
 {
     const blocks b = blocks_of(&from->shape, axis, from->dtype);
     sp_shape shape = {.rank = from->shape.rank - 1};
@@ -81,7 +83,7 @@ static sp_status stack_begin(sp_partial_run *run, stack *s, const sp_run_value *
     SP_TRY(sp__partial_body_widened_axis(&element->shape, s->axis, &axis));
     SP_TRY(sp__partial_body_widen(&element->shape, axis, s->count, &shape));
     SP_TRY(sp__run_value_create(&run->values, element->dtype, &shape, &s->whole, &data));
-    memset(data, 0, (size_t)s->whole.bytes); /* what no step reaches */
+    memset(data, 0, (size_t)s->whole.bytes); /* steps past `length` stay 0 */
     s->data = data;
     s->axis = axis;
     s->element = element->shape;
@@ -93,11 +95,12 @@ static sp_status stack_put(sp_partial_run *run, stack *s, int64_t index,
 {
     if (s->data == NULL) SP_TRY(stack_begin(run, s, element));
     if (element->dtype != s->whole.dtype || !sp__shape_equal(&element->shape, &s->element)) {
-        return sp__fail(SP_MISMATCH,
-                        "output '%s' of the body is %s of shape %s, before it was %s of %s",
-                        run->graph->values[s->slot->value].name, sp_dtype_name(element->dtype),
-                        sp__shape_print(&element->shape).text, sp_dtype_name(s->whole.dtype),
-                        sp__shape_print(&s->element).text);
+        return sp__fail(
+            SP_MISMATCH,
+            "output '%s' of the body is %s of shape %s, in earlier iterations %s of shape %s",
+            run->graph->values[s->slot->value].name, sp_dtype_name(element->dtype),
+            sp__shape_print(&element->shape).text, sp_dtype_name(s->whole.dtype),
+            sp__shape_print(&s->element).text);
     }
     const blocks b = blocks_of(&s->whole.shape, (uint32_t)s->axis, s->whole.dtype);
     char *first = s->data + (uint64_t)index * b.bytes;
@@ -107,11 +110,11 @@ static sp_status stack_put(sp_partial_run *run, stack *s, int64_t index,
     return SP_OK;
 }
 
-/* The tensor, also if nothing was put into it. */
+/* The tensor, also without elements. */
 static sp_status stack_finish(sp_partial_run *run, stack *s, sp_run_value *out)
 {
     if (s->data == NULL) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who makes a stack says of what */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every stack has a slot */
         const sp_shape *element = &s->slot->shape;
         uint32_t axis;
         SP_TRY(sp__partial_body_widened_axis(element, s->axis, &axis));
@@ -125,7 +128,7 @@ static sp_status stack_finish(sp_partial_run *run, stack *s, sp_run_value *out)
 
 /* ---- one scan ---- */
 
-static sp_status enter(scan *s, int64_t step)
+static sp_status step_begin(scan *s, int64_t step)
 {
     const sp_graph_body *body = s->body;
     SP_TRY(sp__partial_body_begin(s->run, body));
@@ -137,14 +140,14 @@ static sp_status enter(scan *s, int64_t step)
         sp_run_value element;
         uint32_t axis;
         SP_TRY(sp__shape_axis(&s->inputs[i].shape, scan_axis->axis, &axis));
-        SP_TRY(take_element(s->run, &s->inputs[i], axis,
-                            scan_axis->is_reversed ? s->length - 1 - step : step, &element));
+        SP_TRY(element_create(s->run, &s->inputs[i], axis,
+                              scan_axis->is_reversed ? s->length - 1 - step : step, &element));
         SP_TRY(sp__partial_body_set_input(s->run, &body->inputs[s->state_count + i], &element));
     }
     return SP_OK;
 }
 
-static sp_status leave(scan *s, int64_t step)
+static sp_status step_end(scan *s, int64_t step)
 {
     const sp_graph_body *body = s->body;
     for (uint32_t i = 0; i < s->state_count; i++) {
@@ -161,16 +164,16 @@ static sp_status leave(scan *s, int64_t step)
     return SP_OK;
 }
 
-static sp_status go_through(scan *s, int64_t step)
+static sp_status step_run(scan *s, int64_t step)
 {
-    sp_status status = enter(s, step);
+    sp_status status = step_begin(s, step);
     if (status == SP_OK) status = sp__partial_run_body(s->run, s->body, NULL);
-    if (status == SP_OK) status = leave(s, step);
+    if (status == SP_OK) status = step_end(s, step);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "step %" PRId64 ": ", step);
 }
 
-/* Along its axis, all inputs have the same extent. */
+/* All inputs must have the same extent along their axes. */
 static sp_status find_extent(scan *s)
 {
     for (uint32_t i = 0; i < s->input_count; i++) {
@@ -180,36 +183,36 @@ static sp_status find_extent(scan *s)
         if (i == 0) s->extent = shape->dims[axis];
         if (shape->dims[axis] == s->extent) continue;
         return sp__fail(SP_MISMATCH,
-                        "input %" PRIu32 " to be walked along has shape %s, %" PRId64
-                        " elements along its axis; input 0 has %" PRId64,
+                        "scan input %" PRIu32 " of shape %s has %" PRId64
+                        " elements along its axis; scan input 0 has %" PRId64,
                         i, sp__shape_print(shape).text, shape->dims[axis], s->extent);
     }
     return SP_OK;
 }
 
-/* `length` below 0 is all of it. The states of the end stand where those of the beginning stood. */
-static sp_status run_scan(scan *s, int64_t length)
+/* `length` below 0: the whole extent. The final states replace the initial ones in `states`. */
+static sp_status scan_run(scan *s, int64_t length)
 {
     SP_TRY(find_extent(s));
     if (length > s->extent) {
-        return sp__fail(SP_MISMATCH, "a sequence of %" PRId64 " steps, the inputs have %" PRId64,
+        return sp__fail(SP_MISMATCH,
+                        "the sequence length is %" PRId64 "; the inputs have %" PRId64 " steps",
                         length, s->extent);
     }
     s->length = length >= 0 ? length : s->extent;
-    SP_TRY(
-        sp__partial_body_check_trips(s->run, (uint64_t)s->length)); /* all of them will be made */
+    SP_TRY(sp__partial_body_check_trips(s->run, (uint64_t)s->length)); /* before the first step */
     for (uint32_t i = 0; i < s->output_count; i++) {
         s->outputs[i] = (stack){.slot = &s->body->outputs[s->state_count + i],
                                 .axis = s->body->output_axes[i].axis,
                                 .count = s->extent};
     }
-    for (int64_t step = 0; step < s->length; step++) SP_TRY(go_through(s, step));
+    for (int64_t step = 0; step < s->length; step++) SP_TRY(step_run(s, step));
     return SP_OK;
 }
 
 /* ---- from version 9 on ---- */
 
-static sp_status run_plain(scan *s)
+static sp_status scan_run_unbatched(scan *s)
 {
     for (uint32_t i = 0; i < s->state_count; i++) {
         SP_TRY(sp__partial_body_output(s->run, s->node->inputs[i], &s->states[i]));
@@ -217,7 +220,7 @@ static sp_status run_plain(scan *s)
     for (uint32_t i = 0; i < s->input_count; i++) {
         SP_TRY(sp__partial_body_output(s->run, s->node->inputs[s->state_count + i], &s->inputs[i]));
     }
-    SP_TRY(run_scan(s, -1));
+    SP_TRY(scan_run(s, -1));
     for (uint32_t i = 0; i < s->node->output_count; i++) {
         sp_run_value value;
         if (i < s->state_count) {
@@ -233,48 +236,50 @@ static sp_status run_plain(scan *s)
 
 /* ---- version 8: a batch ---- */
 
-/* Rows `row` of what the node is given. */
-static sp_status take_row(const scan *s, int64_t row, int64_t rows, uint32_t input,
-                          sp_run_value *out)
+/* Row `row` of an input of the node. */
+static sp_status row_create(const scan *s, int64_t row, int64_t rows, uint32_t input,
+                            sp_run_value *out)
 {
     sp_run_value whole;
     SP_TRY(sp__partial_run_value(s->run, s->node->inputs[1 + input], &whole));
     if (whole.shape.rank == 0 || whole.shape.dims[0] != rows) {
-        return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s, wanted a batch of %" PRId64,
+        return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s; expected a batch of %" PRId64,
                         1 + input, sp__shape_print(&whole.shape).text, rows);
     }
-    SP_TRY(take_element(s->run, &whole, 0, row, out));
+    SP_TRY(element_create(s->run, &whole, 0, row, out));
     out->is_known = false;
     return SP_OK;
 }
 
-/* Steps of a row: of the list of lengths, or all. */
-static sp_status length_of(const scan *s, int64_t row, int64_t rows, int64_t *out)
+/* Sequence length of a row from the list of lengths, or -1 without a list. */
+static sp_status row_length(const scan *s, int64_t row, int64_t rows, int64_t *out)
 {
     *out = -1;
     if (s->node->inputs[0] == SP_NO_VALUE) return SP_OK;
     sp_run_value lengths;
     SP_TRY(sp__partial_run_value(s->run, s->node->inputs[0], &lengths));
     if (lengths.dtype != SP_I64 || lengths.shape.rank != 1 || lengths.shape.dims[0] != rows) {
-        return sp__fail(SP_MISMATCH, "the lengths are %s of shape %s, wanted [%" PRId64 "] of i64",
+        return sp__fail(SP_MISMATCH,
+                        "the lengths are %s of shape %s; expected [%" PRId64 "] of i64",
                         sp_dtype_name(lengths.dtype), sp__shape_print(&lengths.shape).text, rows);
     }
     memcpy(out, (const int64_t *)lengths.data + row, sizeof *out);
     if (*out >= 0) return SP_OK;
-    return sp__fail(SP_MISMATCH, "a sequence of %" PRId64 " steps", *out);
+    return sp__fail(SP_MISMATCH, "the sequence length is %" PRId64 "; it must not be negative",
+                    *out);
 }
 
-static sp_status run_row(scan *s, int64_t row, int64_t rows, stack *results)
+static sp_status row_run(scan *s, int64_t row, int64_t rows, stack *results)
 {
     int64_t length;
-    SP_TRY(length_of(s, row, rows, &length));
+    SP_TRY(row_length(s, row, rows, &length));
     for (uint32_t i = 0; i < s->state_count; i++) {
-        SP_TRY(take_row(s, row, rows, i, &s->states[i]));
+        SP_TRY(row_create(s, row, rows, i, &s->states[i]));
     }
     for (uint32_t i = 0; i < s->input_count; i++) {
-        SP_TRY(take_row(s, row, rows, s->state_count + i, &s->inputs[i]));
+        SP_TRY(row_create(s, row, rows, s->state_count + i, &s->inputs[i]));
     }
-    SP_TRY(run_scan(s, length));
+    SP_TRY(scan_run(s, length));
     for (uint32_t i = 0; i < s->body->output_count; i++) {
         sp_run_value value;
         if (i < s->state_count) {
@@ -293,16 +298,16 @@ static sp_status run_row(scan *s, int64_t row, int64_t rows, stack *results)
     return SP_OK;
 }
 
-static sp_status run_rows(scan *s, stack *results)
+static sp_status batch_run_rows(scan *s, stack *results)
 {
     sp_run_value first;
     SP_TRY(sp__partial_run_value(s->run, s->node->inputs[1], &first));
     const int64_t rows = first.shape.rank > 0 ? first.shape.dims[0] : 0;
-    if (rows == 0) return sp__fail(SP_MISMATCH, "input 1 has no batch in front, or an empty one");
+    if (rows == 0) return sp__fail(SP_MISMATCH, "input 1 has no batch dimension, or an empty one");
     for (uint32_t i = 0; i < s->body->output_count; i++) {
         results[i] = (stack){.slot = &s->body->outputs[i], .count = rows};
     }
-    for (int64_t row = 0; row < rows; row++) SP_TRY(run_row(s, row, rows, results));
+    for (int64_t row = 0; row < rows; row++) SP_TRY(row_run(s, row, rows, results));
     for (uint32_t i = 0; i < s->node->output_count; i++) {
         sp_run_value value;
         SP_TRY(stack_finish(s->run, &results[i], &value));
@@ -311,11 +316,11 @@ static sp_status run_rows(scan *s, stack *results)
     return SP_OK;
 }
 
-static sp_status run_batch(scan *s)
+static sp_status batch_run(scan *s)
 {
     stack *results = sp_calloc(s->body->output_count, sizeof(*results));
     if (results == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a scan");
-    const sp_status status = run_rows(s, results);
+    const sp_status status = batch_run_rows(s, results);
     for (uint32_t i = 0; i < s->body->output_count; i++) {
         sp__run_value_release(&s->run->values, &results[i].whole);
     }
@@ -325,7 +330,7 @@ static sp_status run_batch(scan *s)
 
 /* ---- the node ---- */
 
-static void scan_free(const scan *s)
+static void scan_deinit(const scan *s)
 {
     for (uint32_t i = 0; s->states != NULL && i < s->state_count; i++) {
         sp__run_value_release(&s->run->values, &s->states[i]);
@@ -358,9 +363,9 @@ sp_status sp__partial_scan(sp_partial_run *run, const sp_graph_node *node)
     if (s.states == NULL || s.inputs == NULL || s.outputs == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory for a scan");
     } else {
-        status = node->version < 9 ? run_batch(&s) : run_plain(&s);
+        status = node->version < 9 ? batch_run(&s) : scan_run_unbatched(&s);
     }
     sp__run_values_clear(&run->values, body);
-    scan_free(&s);
+    scan_deinit(&s);
     return status;
 }

@@ -13,7 +13,7 @@
 
 #define IS_LIVE ((uint64_t)1 << 63)
 
-/* A build that is going on; lives on its builder's stack. */
+/* A build in progress; lives on its builder's stack. */
 struct sp_plan_building {
     sp_plan_building *next;
     const sp_plan_key *key;
@@ -21,19 +21,19 @@ struct sp_plan_building {
 
 /* ---- use ---- */
 
-/* Uses the entry's plan, whichever it is, if there is one. */
-static bool hold(sp_plan_entry *entry)
+/* Begins a use of the entry's plan, whatever its key; false if it has none. */
+static bool entry_acquire(sp_plan_entry *entry)
 {
     uint64_t word = sp_load_relaxed(&entry->word);
     do {
         if ((word & IS_LIVE) == 0) return false;
-        /* Pairs with the release in publish_locked: the plan and its key are complete. */
+        /* Pairs with the release in entry_publish_locked: the plan and its key are complete. */
     } while (!sp_cas_acquire(&entry->word, &word, word + 1));
     sp_tsan_acquire(&entry->word);
     return true;
 }
 
-static void private_free(sp_plan_entry *entry)
+static void private_entry_destroy(sp_plan_entry *entry)
 {
     if (entry->executable != NULL) sp__executable_destroy(entry->executable);
     sp_free(entry->words);
@@ -43,75 +43,76 @@ static void private_free(sp_plan_entry *entry)
 void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry)
 {
     if (SP_UNLIKELY(entry->is_private)) {
-        private_free(entry);
+        private_entry_destroy(entry);
         return;
     }
     sp_tsan_release(&entry->word);
-    /* Publishes what the user did with the plan to whoever ends its life; see also `waiting`. */
+    /* Publishes what the user did with the plan to the thread that evicts it; see also
+     * `waiting`. */
     const uint64_t before = sp_fetch_sub_seq_cst(&entry->word, (uint64_t)1);
     const bool is_last = before == (IS_LIVE | 1);
     if (SP_LIKELY(!is_last || sp_load_seq_cst(&cache->waiting) == 0)) return;
     if (SP_PLANTED(quiet_drop)) return;
-    /* Whoever waits has looked at the words under the lock: the signal comes before or after. */
+    /* A waiting builder reads the words under the lock, so it cannot miss the signal. */
     sp_mutex_lock(&cache->lock);
     sp_cond_broadcast(&cache->changed);
     sp_mutex_unlock(&cache->lock);
 }
 
 /* Plans published so far; relaxed, see last_use. process-wide: plans of all models are compared by
- * their last use. */
+ * last use. */
 static sp_atomic_u64 newest_tick;
 
-/* One write an tick, so that threads do not take the line from each other. */
-static void note_use(sp_plan_entry *entry)
+/* At most one write per tick, so threads do not contend for the cache line. */
+static void entry_note_use(sp_plan_entry *entry)
 {
     const uint64_t tick = sp_load_relaxed(&newest_tick);
     if (sp_load_relaxed(&entry->last_use) != tick) sp_store_relaxed(&entry->last_use, tick);
 }
 
-/* Place number `step` on the way of a search that begins where the key's hash says. */
-static uint32_t place_of(const sp_plan_cache *cache, const sp_plan_key *key, uint32_t step)
+/* Index of the entry at step `step` of a linear probe that begins at the key's hash. */
+static uint32_t entry_index(const sp_plan_cache *cache, const sp_plan_key *key, uint32_t step)
 {
     return (uint32_t)((key->hash + step) % cache->entry_count);
 }
 
-/* The key's plan, in use by the caller now, or NULL. */
-static sp_plan_entry *look_up(sp_plan_cache *cache, const sp_plan_key *key)
+/* The key's plan, in use by the caller, or NULL. */
+static sp_plan_entry *plan_look_up(sp_plan_cache *cache, const sp_plan_key *key)
 {
     for (uint32_t i = 0; i < cache->entry_count; i++) {
-        const uint32_t at = place_of(cache, key, i);
+        const uint32_t at = entry_index(cache, key, i);
         sp_plan_entry *entry = &cache->entries[at];
-        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !hold(entry)) continue;
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !entry_acquire(entry)) continue;
         if (sp__plan_key_is(key, entry->words, entry->word_count)) {
-            note_use(entry);
+            entry_note_use(entry);
             return entry;
         }
-        sp__plan_cache_release(cache, entry); /* of another life, or of a key with this hash */
+        sp__plan_cache_release(cache, entry); /* replaced since, or another key with this hash */
     }
     return NULL;
 }
 
-/* The same under the lock, where plans keep their places: so no other plan is used meanwhile, whose
- * drop might want the lock. */
-static sp_plan_entry *look_up_locked(sp_plan_cache *cache, const sp_plan_key *key)
+/* The same under the lock, where no plan is evicted: the key is compared first, so no other plan is
+ * acquired, whose release could take the lock. */
+static sp_plan_entry *plan_look_up_locked(sp_plan_cache *cache, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
     for (uint32_t i = 0; i < cache->entry_count; i++) {
-        const uint32_t at = place_of(cache, key, i);
+        const uint32_t at = entry_index(cache, key, i);
         sp_plan_entry *entry = &cache->entries[at];
         if (sp_load_relaxed(&cache->hashes[at]) != key->hash) continue;
         if ((sp_load_relaxed(&entry->word) & IS_LIVE) == 0) continue;
         if (!sp__plan_key_is(key, entry->words, entry->word_count)) continue;
-        (void)hold(entry); /* it is live */
-        note_use(entry);
+        (void)entry_acquire(entry); /* it is live */
+        entry_note_use(entry);
         return entry;
     }
     return NULL;
 }
 
-/* ---- places ---- */
+/* ---- entries ---- */
 
-/* What a plan leaves behind when its life has ended, freed without the lock. */
+/* The contents of an evicted entry, destroyed without the lock. */
 typedef struct evicted_plan {
     sp_executable *executable;
     uint64_t *words;
@@ -123,29 +124,29 @@ static void evicted_plan_destroy(const evicted_plan *evicted)
     sp_free(evicted->words);
 }
 
-static sp_plan_entry *free_entry_locked(sp_plan_cache *cache, const sp_plan_key *key)
+static sp_plan_entry *entry_find_free_locked(sp_plan_cache *cache, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
     for (uint32_t i = 0; i < cache->entry_count; i++) {
-        sp_plan_entry *entry = &cache->entries[place_of(cache, key, i)];
+        sp_plan_entry *entry = &cache->entries[entry_index(cache, key, i)];
         if (!entry->is_reserved && sp_load_relaxed(&entry->word) == 0) return entry;
     }
     return NULL;
 }
 
-static bool is_idle(const sp_plan_entry *entry)
+static bool entry_is_idle(const sp_plan_entry *entry)
 {
     /* Sequentially consistent: see `waiting`. */
     const uint64_t word = sp_load_seq_cst(&entry->word);
     return SP_PLANTED(evict_in_use) ? word != 0 : word == IS_LIVE;
 }
 
-/* Ends the life of a plan, unless somebody has begun to use it. */
-static bool evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, evicted_plan *evicted)
+/* Evicts the plan unless it is in use again. */
+static bool entry_evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, evicted_plan *evicted)
     SP_REQUIRES(&cache->lock)
 {
     uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&entry->word) : IS_LIVE;
-    /* Acquire: the drop of the last user. */
+    /* Acquire: pairs with the release of the last use. */
     if (!sp_cas_acquire(&entry->word, &word, 0)) return false;
     sp_tsan_acquire(&entry->word);
     *evicted = (evicted_plan){entry->executable, entry->words};
@@ -157,42 +158,42 @@ static bool evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, evicted_pla
     return true;
 }
 
-static sp_plan_entry *oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cache->lock)
+static sp_plan_entry *entry_oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cache->lock)
 {
     sp_plan_entry *oldest = NULL;
     uint64_t oldest_use = UINT64_MAX;
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         sp_plan_entry *entry = &cache->entries[i];
         const uint64_t use = sp_load_relaxed(&entry->last_use);
-        if (entry->is_reserved || use >= oldest_use || !is_idle(entry)) continue;
+        if (entry->is_reserved || use >= oldest_use || !entry_is_idle(entry)) continue;
         oldest = entry;
         oldest_use = use;
     }
     return oldest;
 }
 
-/* The place of a plan that nobody uses and whose life has ended here, or NULL. */
-static sp_plan_entry *victim_locked(sp_plan_cache *cache, evicted_plan *evicted)
+/* Evicts the least recently used idle plan and returns its entry, or NULL. */
+static sp_plan_entry *entry_evict_oldest_locked(sp_plan_cache *cache, evicted_plan *evicted)
     SP_REQUIRES(&cache->lock)
 {
     for (;;) {
-        sp_plan_entry *entry = oldest_idle_locked(cache);
-        if (entry == NULL || evict_locked(cache, entry, evicted)) return entry;
+        sp_plan_entry *entry = entry_oldest_idle_locked(cache);
+        if (entry == NULL || entry_evict_locked(cache, entry, evicted)) return entry;
     }
 }
 
-static sp_plan_entry *reserve_locked(sp_plan_cache *cache, const sp_plan_key *key,
-                                     evicted_plan *evicted) SP_REQUIRES(&cache->lock)
+static sp_plan_entry *entry_reserve_locked(sp_plan_cache *cache, const sp_plan_key *key,
+                                           evicted_plan *evicted) SP_REQUIRES(&cache->lock)
 {
-    sp_plan_entry *entry = free_entry_locked(cache, key);
-    if (entry == NULL) entry = victim_locked(cache, evicted);
+    sp_plan_entry *entry = entry_find_free_locked(cache, key);
+    if (entry == NULL) entry = entry_evict_oldest_locked(cache, evicted);
     if (entry != NULL) entry->is_reserved = true;
     return entry;
 }
 
 /* ---- builds ---- */
 
-static bool is_building_locked(sp_plan_cache *cache, const sp_plan_key *key)
+static bool building_exists_locked(sp_plan_cache *cache, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
     const sp_plan_building *other = cache->building;
@@ -210,9 +211,9 @@ static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mi
     *entry = mine->next;
 }
 
-/* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would take more than it may. */
-static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *request,
-                         const sp_graph_plan **out)
+/* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would exceed max_run_bytes. */
+static sp_status plan_compile(const sp_plan_cache *cache, const sp_plan_request *request,
+                              const sp_graph_plan **out)
 {
     SP_TRY(sp__plan_compile(cache->graph, request, out));
     const sp_status status = sp__plan_check_bytes(*out, cache->max_run_bytes);
@@ -220,15 +221,15 @@ static sp_status compile(const sp_plan_cache *cache, const sp_plan_request *requ
     return status;
 }
 
-/* Outside of every lock: a build takes long, and builds of other keys go on beside it. What it
- * makes stands in the place, which is the builder's alone. */
-static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, const sp_plan_key *key,
-                       bool may_wait, sp_plan_entry *entry)
+/* Without any lock, since a build takes long; other keys are built in parallel. Fills in the entry,
+ * which only the builder accesses. */
+static sp_status plan_build(sp_plan_cache *cache, const sp_plan_request *request,
+                            const sp_plan_key *key, bool may_wait, sp_plan_entry *entry)
 {
     sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
     const size_t bytes = key->count * sizeof *entry->words;
     const sp_graph_plan *plan;
-    SP_TRY(compile(cache, request, &plan));
+    SP_TRY(plan_compile(cache, request, &plan));
     SP_TRY(sp__executable_create(plan, cache->device, cache->weights, cache->cpu_ops,
                                  &entry->executable));
     entry->word_count = key->count;
@@ -239,11 +240,11 @@ static sp_status build(sp_plan_cache *cache, const sp_plan_request *request, con
     return sp__executable_prepare(entry->executable);
 }
 
-/* What there is of it goes, if the build failed. */
-static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
-                                const sp_plan_key *key, bool may_wait, sp_plan_entry *entry)
+/* A failed build leaves the entry empty. */
+static sp_status plan_build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
+                                     const sp_plan_key *key, bool may_wait, sp_plan_entry *entry)
 {
-    const sp_status status = build(cache, request, key, may_wait, entry);
+    const sp_status status = plan_build(cache, request, key, may_wait, entry);
     if (status == SP_OK) return SP_OK;
     const evicted_plan evicted = {entry->executable, entry->words};
     entry->executable = NULL;
@@ -252,7 +253,7 @@ static sp_status build_or_clear(sp_plan_cache *cache, const sp_plan_request *req
     return status;
 }
 
-static void publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, const sp_plan_key *key)
+static void entry_publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
 {
     sp_store_relaxed(&entry->last_use, sp_fetch_add_relaxed(&newest_tick, (uint64_t)1));
@@ -263,46 +264,46 @@ static void publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, const sp_
     sp_fetch_add_relaxed(&cache->plan_count, 1);
 }
 
-static sp_status build_private(sp_plan_cache *cache, const sp_plan_request *request,
-                               const sp_plan_key *key, sp_plan_entry **out)
+static sp_status plan_build_private(sp_plan_cache *cache, const sp_plan_request *request,
+                                    const sp_plan_key *key, sp_plan_entry **out)
 {
     sp_plan_entry *entry = sp_aligned_malloc(_Alignof(sp_plan_entry), sizeof *entry);
     if (entry == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     memset(entry, 0, sizeof *entry);
     entry->is_private = true;
-    const sp_status status = build_or_clear(cache, request, key, false, entry);
+    const sp_status status = plan_build_or_clear(cache, request, key, false, entry);
     if (status != SP_OK) {
-        private_free(entry);
+        private_entry_destroy(entry);
         return status;
     }
     *out = entry;
     return SP_OK;
 }
 
-/* ---- find ---- */
+/* ---- acquire ---- */
 
-/* Until the key's plan is there, or the caller is to build it in *place; NULL for both if there is
- * no place and the caller must not wait for one. */
-static sp_plan_entry *find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
-                                  sp_plan_entry **entry, evicted_plan *evicted)
+/* Waits until the key's plan exists, which is returned, or the caller is to build it in the
+ * reserved *entry. Both are NULL if the caller must not wait. */
+static sp_plan_entry *plan_find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
+                                       sp_plan_entry **entry, evicted_plan *evicted)
     SP_REQUIRES(&cache->lock)
 {
     sp_plan_entry *found = NULL;
     *entry = NULL;
     for (;;) {
         if (!SP_PLANTED(build_twice)) {
-            found = look_up_locked(cache, key);
+            found = plan_look_up_locked(cache, key);
             if (found != NULL) break;
-            if (is_building_locked(cache, key)) {
+            if (building_exists_locked(cache, key)) {
                 if (!may_wait) break; /* the builder may wait for the caller */
                 sp_cond_wait(&cache->changed, &cache->lock);
                 continue;
             }
         }
-        *entry = reserve_locked(cache, key, evicted);
+        *entry = entry_reserve_locked(cache, key, evicted);
         if (*entry != NULL || !may_wait) break;
         sp_fetch_add_seq_cst(&cache->waiting, 1);
-        *entry = reserve_locked(cache, key, evicted);
+        *entry = entry_reserve_locked(cache, key, evicted);
         if (*entry == NULL) sp_cond_wait(&cache->changed, &cache->lock);
         sp_fetch_sub_relaxed(&cache->waiting, 1);
         if (*entry != NULL) break;
@@ -310,44 +311,45 @@ static sp_plan_entry *find_locked(sp_plan_cache *cache, const sp_plan_key *key, 
     return found;
 }
 
-/* At the end, since the log's callback may call the library. */
+/* Called last, since the log's callback may call the library. */
 static void log_plan(const sp_plan_cache *cache, const sp_graph_plan *plan, bool has_evicted)
 {
-    SP_LOG(SP_LOG_INFO, "a plan was made for %s: %u steps, an arena of %" PRIu64 " bytes%s",
+    SP_LOG(SP_LOG_INFO, "plan built for %s: %u steps, an arena of %" PRIu64 " bytes%s",
            cache->device->dev->limits.name, plan->step_count, plan->arena_bytes,
-           has_evicted ? "; it has evicted another" : "");
+           has_evicted ? "; another plan was evicted" : "");
 }
 
-static SP_NOINLINE sp_status find_or_build(sp_plan_cache *cache, const sp_plan_request *request,
-                                           const sp_plan_key *key, bool may_wait,
-                                           sp_plan_entry **out)
+static SP_NOINLINE sp_status plan_find_or_build(sp_plan_cache *cache,
+                                                const sp_plan_request *request,
+                                                const sp_plan_key *key, bool may_wait,
+                                                sp_plan_entry **out)
 {
     sp_plan_building mine = {.key = key};
     evicted_plan evicted = {0};
     sp_plan_entry *entry;
     sp_mutex_lock(&cache->lock);
-    *out = find_locked(cache, key, may_wait, &entry, &evicted);
+    *out = plan_find_locked(cache, key, may_wait, &entry, &evicted);
     if (entry != NULL) {
         mine.next = cache->building;
         cache->building = &mine;
     }
     sp_mutex_unlock(&cache->lock);
     if (*out != NULL) return SP_OK;
-    if (entry == NULL) return build_private(cache, request, key, out);
+    if (entry == NULL) return plan_build_private(cache, request, key, out);
 
     const bool has_evicted = evicted.executable != NULL;
     evicted_plan_destroy(&evicted);
     sp_delay_point();
-    const sp_status status = build_or_clear(cache, request, key, may_wait, entry);
+    const sp_status status = plan_build_or_clear(cache, request, key, may_wait, entry);
 
     sp_mutex_lock(&cache->lock);
     end_building_locked(cache, &mine);
     entry->is_reserved = false;
-    if (status == SP_OK) publish_locked(cache, entry, key);
+    if (status == SP_OK) entry_publish_locked(cache, entry, key);
     if (status == SP_OK || !SP_PLANTED(quiet_failure)) sp_cond_broadcast(&cache->changed);
     sp_mutex_unlock(&cache->lock);
     if (status != SP_OK) return status;
-    sp__executable_preallocate(entry->executable); /* in use already: others may end them again */
+    sp__executable_preallocate(entry->executable); /* published: may be reclaimed */
     *out = entry;
     log_plan(cache, entry->executable->plan, has_evicted);
     return SP_OK;
@@ -359,18 +361,18 @@ sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *re
     sp_plan_key key;
     SP_TRY(sp__plan_key_init(&key, request));
     sp_status status = SP_OK;
-    *out = look_up(cache, &key);
-    if (SP_UNLIKELY(*out == NULL)) status = find_or_build(cache, request, &key, may_wait, out);
+    *out = plan_look_up(cache, &key);
+    if (SP_UNLIKELY(*out == NULL)) status = plan_find_or_build(cache, request, &key, may_wait, out);
     sp__plan_key_deinit(&key);
     return status;
 }
 
-/* ---- giving memory back ---- */
+/* ---- reclaim ---- */
 
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache)
 {
     sp_mutex_lock(&cache->lock);
-    const sp_plan_entry *entry = oldest_idle_locked(cache);
+    const sp_plan_entry *entry = entry_oldest_idle_locked(cache);
     const uint64_t use = entry != NULL ? sp_load_relaxed(&entry->last_use) : UINT64_MAX;
     sp_mutex_unlock(&cache->lock);
     return use;
@@ -380,29 +382,28 @@ bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache)
 {
     evicted_plan evicted = {0};
     sp_mutex_lock(&cache->lock);
-    const bool is_given = victim_locked(cache, &evicted) != NULL;
+    const bool is_reclaimed = entry_evict_oldest_locked(cache, &evicted) != NULL;
     sp_mutex_unlock(&cache->lock);
     evicted_plan_destroy(&evicted);
-    if (is_given) {
-        SP_LOG(SP_LOG_INFO, "a plan was evicted since %s needs its memory",
-               cache->device->dev->limits.name);
+    if (is_reclaimed) {
+        SP_LOG(SP_LOG_INFO, "plan evicted: %s needs its memory", cache->device->dev->limits.name);
     }
-    return is_given;
+    return is_reclaimed;
 }
 
 bool sp__plan_cache_reclaim_context(sp_plan_cache *cache)
 {
-    bool is_given = false;
-    for (uint32_t i = 0; i < cache->entry_count && !is_given; i++) {
+    bool is_reclaimed = false;
+    for (uint32_t i = 0; i < cache->entry_count && !is_reclaimed; i++) {
         sp_plan_entry *entry = &cache->entries[i];
-        if (!hold(entry)) continue;
-        is_given = sp__executable_reclaim_context(entry->executable);
+        if (!entry_acquire(entry)) continue;
+        is_reclaimed = sp__executable_reclaim_context(entry->executable);
         sp__plan_cache_release(cache, entry);
     }
-    return is_given;
+    return is_reclaimed;
 }
 
-/* ---- life ---- */
+/* ---- init and deinit ---- */
 
 sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt_device *device,
                               const sp_memory *weights, uint32_t entry_count)
@@ -425,7 +426,7 @@ sp_status sp__plan_cache_init(sp_plan_cache *cache, const sp_graph *graph, sp_rt
 
 void sp__plan_cache_deinit(sp_plan_cache *cache)
 {
-    /* With no places, or no hashes, no plan was ever made. */
+    /* Without entries or hashes, no plan was ever built. */
     const uint32_t count = cache->hashes != NULL && cache->entries != NULL ? cache->entry_count : 0;
     for (uint32_t i = 0; i < count; i++) {
         const sp_plan_entry *entry = &cache->entries[i];
@@ -442,13 +443,13 @@ void sp__plan_cache_deinit(sp_plan_cache *cache)
 sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache)
 {
     sp_plan_entry *entry = sp_load_relaxed(&cache->newest);
-    return entry != NULL && hold(entry) ? entry : NULL;
+    return entry != NULL && entry_acquire(entry) ? entry : NULL;
 }
 
 uint32_t sp__plan_cache_context_count(sp_plan_cache *cache)
 {
     uint32_t count = 0;
-    /* Uses none, since a plan in use gives nothing up. */
+    /* Acquires no plan, since plans in use cannot be evicted. */
     sp_mutex_lock(&cache->lock);
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         const sp_plan_entry *entry = &cache->entries[i];

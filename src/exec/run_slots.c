@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run slots: one word decides, a wait queue keeps the order of the waiters. */
+/* Run slots: one word with the counts, and a wait queue in FIFO order. */
 #include "exec/run_slots.h"
 
 #include "base/assert.h"
@@ -25,7 +25,7 @@ void sp__run_slots_deinit(sp_run_slots *slots)
     sp_mutex_deinit(&slots->lock);
 }
 
-static bool take_free(sp_run_slots *slots)
+static bool slot_acquire_free(sp_run_slots *slots)
 {
     uint32_t word = sp_load_relaxed(&slots->word);
     while ((word & FREE_MASK) != 0) {
@@ -37,8 +37,8 @@ static bool take_free(sp_run_slots *slots)
     return false;
 }
 
-/* Takes a slot that has become free since, or queues the entry: false. */
-static bool take_or_queue(sp_run_slots *slots, sp_wait_entry *entry)
+/* True with a slot that has become free since; false: the entry is queued. */
+static bool slot_acquire_or_queue(sp_run_slots *slots, sp_wait_entry *entry)
 {
     sp_mutex_lock(&slots->lock);
     uint32_t word = sp_load_relaxed(&slots->word);
@@ -53,17 +53,17 @@ static bool take_or_queue(sp_run_slots *slots, sp_wait_entry *entry)
     return is_free;
 }
 
-static SP_NOINLINE sp_status wait_for_slot(sp_run_slots *slots)
+static SP_NOINLINE sp_status slot_wait(sp_run_slots *slots)
 {
     sp_thread_waiter waiter;
     SP_TRY(sp__thread_waiter_init(&waiter));
-    if (!take_or_queue(slots, &waiter.entry)) sp__thread_waiter_wait(&waiter);
+    if (!slot_acquire_or_queue(slots, &waiter.entry)) sp__thread_waiter_wait(&waiter);
     return SP_OK;
 }
 
 sp_status sp__run_slots_acquire(sp_run_slots *slots)
 {
-    return SP_LIKELY(take_free(slots)) ? SP_OK : wait_for_slot(slots);
+    return SP_LIKELY(slot_acquire_free(slots)) ? SP_OK : slot_wait(slots);
 }
 
 sp_status sp__run_slots_admit(sp_run_slots *slots)
@@ -81,7 +81,7 @@ void sp__run_slots_retire(sp_run_slots *slots)
 
 bool sp__run_slots_acquire_or_queue(sp_run_slots *slots, sp_wait_entry *entry)
 {
-    return SP_LIKELY(take_free(slots)) || take_or_queue(slots, entry);
+    return SP_LIKELY(slot_acquire_free(slots)) || slot_acquire_or_queue(slots, entry);
 }
 
 void sp__run_slots_dequeue(sp_run_slots *slots, sp_wait_entry *entry)
@@ -92,13 +92,13 @@ void sp__run_slots_dequeue(sp_run_slots *slots, sp_wait_entry *entry)
     sp_mutex_unlock(&slots->lock);
 }
 
-static SP_NOINLINE sp_wait_entry *pass_on(sp_run_slots *slots)
+static SP_NOINLINE sp_wait_entry *slot_pass_on(sp_run_slots *slots)
 {
     sp_mutex_lock(&slots->lock);
     sp_wait_entry *entry = sp__wait_queue_pop(&slots->queue);
     if (entry != NULL) {
         sp_fetch_sub_relaxed(&slots->word, ONE_WAITING);
-    } else { /* the entries are cancelled, or gone by now */
+    } else { /* all entries are cancelled or removed */
         sp_fetch_add_release(&slots->word, ONE_FREE);
     }
     sp_mutex_unlock(&slots->lock);
@@ -109,8 +109,8 @@ sp_wait_entry *sp__run_slots_release(sp_run_slots *slots)
 {
     uint32_t word = sp_load_relaxed(&slots->word);
     while (word < ONE_WAITING) {
-        /* Release: the context that the run has released is there for the next taker. */
+        /* Release: the next taker finds the context that the run has released. */
         if (sp_cas_release(&slots->word, &word, word + ONE_FREE)) return NULL;
     }
-    return pass_on(slots);
+    return slot_pass_on(slots);
 }

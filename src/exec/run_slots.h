@@ -17,13 +17,15 @@
 #include "base/mutex.h"
 #include "exec/wait_queue.h"
 
-/* Submitted runs of a device that have not ended; the rest of a line's room is for threads. */
+/* Limit of submitted runs of a device that have not ended; the rest of the 16-bit count of waiters
+ * is for threads. */
 #define SP_RUN_SLOTS_SUBMITTED 32768
 
 typedef struct sp_run_slots {
-    /* Takers and leavers; the acquire of a taker follows the release of the leaver before it. */
+    /* Written by each acquire and release of a slot; a taker's acquire pairs with the release of
+     * the slot's last user. */
     SP_CACHE_ALIGNED sp_atomic_u32 word;
-    /* Submitted runs from admit to retire; orders nothing. */
+    /* Submitted runs between admit and retire; relaxed, a limit. */
     sp_atomic_u32 submitted;
     sp_mutex lock;
     sp_wait_queue queue SP_GUARDED_BY(lock);
@@ -32,18 +34,18 @@ typedef struct sp_run_slots {
 void sp__run_slots_init(sp_run_slots *slots, uint32_t count);
 void sp__run_slots_deinit(sp_run_slots *slots);
 
-/* Takes a slot, waiting for as long as it takes. */
+/* Acquires a slot; waits without a time limit. */
 sp_status sp__run_slots_acquire(sp_run_slots *slots);
-/* Releases the slot. If entries wait, the oldest one has the slot now and is returned: the caller
+/* Releases the slot. If entries wait, the oldest one gets the slot and is returned: the caller
  * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
 SP_NODISCARD sp_wait_entry *sp__run_slots_release(sp_run_slots *slots);
 
-/* Around the life of a submitted run. SP_BUSY if there are as many as may be. */
+/* Count a submitted run in and out. Errors: SP_BUSY at SP_RUN_SLOTS_SUBMITTED. */
 sp_status sp__run_slots_admit(sp_run_slots *slots);
 void sp__run_slots_retire(sp_run_slots *slots);
 
-/* Without waiting: takes a slot, or false and the entry is queued. Its resume means that it has the
- * slot. */
+/* Does not wait: true with a slot, or false and the entry is queued. Once resumed, the waiter has
+ * the slot. */
 bool sp__run_slots_acquire_or_queue(sp_run_slots *slots, sp_wait_entry *entry);
 /* Removes an entry that the caller has claimed. */
 void sp__run_slots_dequeue(sp_run_slots *slots, sp_wait_entry *entry);

@@ -8,9 +8,9 @@
 #include "base/heap.h"
 #include "base/macros.h"
 
-#define PART_VALUE_SMALL 4096u
+#define SMALL_VALUE_BYTES 4096u
 
-/* Of the block's allocator, of an array, or `data` lies behind this struct. */
+/* The bytes are in `block`, in `array`, or directly after this struct. */
 struct sp_run_memory {
     _Alignas(SP_ARRAY_ALIGNMENT) uint32_t references;
     uint64_t bytes;
@@ -31,7 +31,7 @@ sp_status sp__run_values_check_room(const sp_run_values *values, uint64_t bytes)
 {
     if (bytes <= values->most_bytes - values->bytes) return SP_OK;
     return sp__fail(SP_EXHAUSTED,
-                    "what the run keeps between the parts of the model would take %" PRIu64
+                    "the values that the run keeps between partial plans would take %" PRIu64
                     " bytes; %s allows %" PRIu64,
                     values->bytes + bytes, values->most_name, values->most_bytes);
 }
@@ -40,8 +40,9 @@ sp_status sp__run_values_check_arena(const sp_run_values *values, uint64_t bytes
 {
     if (values->run_bytes == 0 || bytes <= values->run_bytes - values->bytes) return SP_OK;
     return sp__fail(SP_EXHAUSTED,
-                    "a part of the run would take %" PRIu64 " bytes of memory (%" PRIu64
-                    " between its steps, %" PRIu64 " between parts); max_run_bytes allows %" PRIu64,
+                    "a partial plan of the run would take %" PRIu64 " bytes of memory (%" PRIu64
+                    " between its steps, %" PRIu64
+                    " between partial plans); max_run_bytes allows %" PRIu64,
                     values->bytes + bytes, bytes, values->bytes, values->run_bytes);
 }
 
@@ -52,7 +53,7 @@ static sp_status count_bytes(sp_run_values *values, uint64_t bytes)
     return SP_OK;
 }
 
-static sp_status no_memory(uint64_t bytes)
+static sp_status fail_no_memory(uint64_t bytes)
 {
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for a value of %" PRIu64 " bytes", bytes);
 }
@@ -70,10 +71,10 @@ static sp_status block_acquire(sp_allocator *allocator, uint64_t bytes, sp_block
 static sp_status memory_fill(sp_run_values *values, uint64_t bytes, sp_run_memory **out,
                              void **data)
 {
-    const bool is_small = bytes <= PART_VALUE_SMALL;
+    const bool is_small = bytes <= SMALL_VALUE_BYTES;
     const size_t size = sizeof(sp_run_memory) + (is_small ? (size_t)bytes : 0);
     sp_run_memory *memory = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, size);
-    if (memory == NULL) return no_memory(bytes);
+    if (memory == NULL) return fail_no_memory(bytes);
     *memory = (sp_run_memory){.references = 1, .bytes = bytes};
     *data = memory + 1;
     if (!is_small) {
@@ -123,7 +124,7 @@ sp_status sp__run_value_adopt(sp_run_values *values, sp_array *array, sp_run_val
         memory = sp_aligned_malloc(SP_ARRAY_ALIGNMENT, sizeof(*memory));
         if (memory == NULL) {
             values->bytes -= array->bytes;
-            status = no_memory(array->bytes);
+            status = fail_no_memory(array->bytes);
         }
     }
     if (status != SP_OK) {
@@ -164,7 +165,7 @@ void sp__run_values_deinit(sp_run_values *values)
     sp_free(values->is_stale);
 }
 
-/* Folded nodes come after those that they use. */
+/* Nodes are in topological order, so one pass suffices. */
 sp_status sp__run_values_find_stale(sp_run_values *values)
 {
     const sp_graph *graph = values->graph;

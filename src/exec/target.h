@@ -14,7 +14,7 @@ typedef struct sp_target {
     const sp_memory *weights; /* one per weight of the graph: the model's, or `own_weights` */
     sp_upload own_weights;
     sp_upload constants; /* one per constant of the plan */
-    sp_memory *packed;   /* one per packing of the plan, zero for those that no step here reads */
+    sp_memory *packed; /* one per packing of the plan; zeroed if no step on this device reads it */
 } sp_target;
 
 #endif

@@ -9,26 +9,26 @@
 
 #define ALIGNMENT 256u
 
-static sp_status room_for(const sp_weight *weights, uint32_t count, uint64_t *out)
+static sp_status upload_bytes(const sp_weight *weights, uint32_t count, uint64_t *out)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (weights[i].is_only_packed) continue;
         if (!sp_size_add(bytes, weights[i].bytes, &bytes) ||
             !sp_size_add(bytes, ALIGNMENT, &bytes)) {
-            return sp__fail(SP_EXHAUSTED, "the weights have more bytes than can be counted");
+            return sp__fail(SP_EXHAUSTED, "the size of the weights overflows");
         }
     }
     *out = bytes;
     return SP_OK;
 }
 
-/* The host copies, so it has to reach the device's memory. */
-static sp_status copy_all(sp_rt_device *device, const sp_weight *weights, uint32_t count,
-                          sp_upload *out)
+/* The host copies, so it must be able to access the device's memory. */
+static sp_status weights_copy(sp_rt_device *device, const sp_weight *weights, uint32_t count,
+                              sp_upload *out)
 {
     uint64_t bytes = 0;
-    SP_TRY(room_for(weights, count, &bytes));
+    SP_TRY(upload_bytes(weights, count, &bytes));
     if (bytes == 0) return SP_OK;
     SP_TRY(sp__allocator_acquire(&device->allocator, bytes, NULL, &out->block));
     const sp_memory *memory = &out->block->slab->memory;
@@ -56,7 +56,7 @@ sp_status sp__upload_init(sp_rt_device *device, const sp_weight *weights, uint32
         out->memories[i] = sp__memory_at_host(device->dev, data, weights[i].bytes);
     }
     if (is_shared) return SP_OK;
-    const sp_status status = copy_all(device, weights, count, out);
+    const sp_status status = weights_copy(device, weights, count, out);
     if (status != SP_OK) sp__upload_deinit(device, out);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights and constants where a device's kernels find them: where they are, on devices that see
- * the host's memory, else in memory of the device, copied once. Of weights that are only read
- * packed (packed_weights.h) devices of the second kind get nothing. */
+/* Weights and constants in memory that a device's kernels access: in place, on devices that access
+ * host memory, else copied once into memory of the device. Weights that are only read packed
+ * (packed_weights.h) are not copied. */
 #ifndef SP_EXEC_UPLOAD_H
 #define SP_EXEC_UPLOAD_H
 

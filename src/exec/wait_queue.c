@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wait queue: FIFO of entries, claims of them, and the list of those to be resumed. */
+/* Wait queue: the FIFO of entries, claims, and the list of entries to resume. */
 #include "exec/wait_queue.h"
 
 #include "base/assert.h"

@@ -8,12 +8,12 @@
  *
  *     is_queued == 1  =>  the entry is linked; at most one party changes it to 0
  *
- * That party owns the waiter: the pop of whoever passes the resource on, or a canceller
- * (sp__wait_entry_claim), which removes the entry afterwards. A pop skips cancelled entries.
+ * That party owns the waiter: the thread that pops the entry to pass the resource on, or the one
+ * that cancels it (sp__wait_entry_claim) and removes it afterwards. A pop skips cancelled entries.
  *
  * Entries are resumed without a lock. A resumed run may end at once and release what it was given
- * to the next: it adds that entry to the list that it gets, instead of a nested call, so a chain of
- * resumed runs uses a constant amount of stack. */
+ * to the next: it adds that entry to the list passed to it, instead of making a nested call, so a
+ * chain of resumed runs uses a constant amount of stack. */
 #ifndef SP_EXEC_WAIT_QUEUE_H
 #define SP_EXEC_WAIT_QUEUE_H
 
@@ -34,7 +34,7 @@ typedef struct sp_resume_list {
 
 struct sp_wait_entry {
     sp_wait_entry *next; /* in a queue: guarded by the lock of the queue's owner */
-    /* Continues the waiter; the entry may be gone on return. Constant while queued. */
+    /* Continues the waiter; the entry may be freed on return. Constant while queued. */
     void (*resume)(sp_wait_entry *entry, sp_resume_list *ready);
     void *granted; /* the resource, set by its owner before the resume; run slots: unused */
     /* Push: release, pairs with the acquire of sp__wait_entry_claim, which gets the waiter's
@@ -50,13 +50,13 @@ typedef struct sp_wait_queue {
 
 void sp__wait_queue_init(sp_wait_queue *queue);
 void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry);
-/* The oldest entry that is not cancelled, which is the caller's to resume; NULL: none. */
+/* The oldest entry that is not cancelled; the caller resumes it. NULL: none. */
 SP_NODISCARD sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue);
 /* Unlinks an entry that the caller has claimed. */
 void sp__wait_queue_remove(sp_wait_queue *queue, sp_wait_entry *entry);
 
-/* Cancels the wait, without the lock: true if the waiter is the caller's now. False: it is not
- * queued, or was popped. The entry itself must be kept alive by the caller. */
+/* Cancels the wait, without the lock: true if the caller owns the waiter now; false if it is not
+ * queued or was popped. The caller must keep the entry alive. */
 SP_NODISCARD bool sp__wait_entry_claim(sp_wait_entry *entry);
 
 /* Resumes a popped entry and everything that becomes ready through it, one after the other. NULL:
@@ -67,7 +67,7 @@ void sp__wait_entry_resume(sp_wait_entry *entry);
 void sp__resume_list_add(sp_resume_list *ready, sp_wait_entry *entry);
 void sp__resume_list_run(sp_resume_list *ready);
 
-/* A waiting thread; on its stack. */
+/* A waiting thread; lives on that thread's stack. */
 typedef struct sp_thread_waiter {
     sp_wait_entry entry;
     sp_parker *parker;

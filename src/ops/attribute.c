@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Look-ups in a short list of attributes. */
+/* Look-ups in a list of attributes. */
 #include "ops/attribute.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ sp_status sp__attribute_ints(sp_attribute_list list, const char *name, uint32_t 
     const sp_attribute *found = sp__attribute_find(list, name);
     if (found && found->count != count) {
         return sp__fail(SP_MISMATCH,
-                        "attribute '%s' has %" PRIu32 " values, the shape asks for %" PRIu32, name,
+                        "attribute '%s' has %" PRIu32 " values; the shape requires %" PRIu32, name,
                         found->count, count);
     }
     for (uint32_t i = 0; i < count; i++) out[i] = found ? found->as.ints[i] : fallback;

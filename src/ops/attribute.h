@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of one use of an op: named values that are part of the program, not of the data.
- * Immutable; arrays and text are borrowed from whoever made the attribute (a model's tables, or the
+ * Immutable; arrays and text are borrowed from the attribute's source (a model's tables, or the
  * caller of an eager op). */
 #ifndef SP_OPS_ATTRIBUTE_H
 #define SP_OPS_ATTRIBUTE_H
@@ -34,7 +34,7 @@ struct sp_onnx_graph;
 
 typedef struct sp_attribute {
     sp_text name;
-    sp_text reference; /* in a function of a file: the call's attribute that it stands for */
+    sp_text reference; /* in a function body: the caller's attribute with the value */
     sp_attribute_type type;
     uint32_t count; /* values: 1 for the singular types */
     union {         /* `count` values of the type's kind, NULL when count is 0 */
@@ -56,13 +56,14 @@ const char *sp__attribute_type_name(sp_attribute_type type);
 /* The attribute called `name`, or NULL. */
 const sp_attribute *sp__attribute_find(sp_attribute_list list, const char *name);
 
-/* The value, or `fallback` if the attribute is absent. The caller's schema has checked types. */
+/* The value, or `fallback` if the attribute is absent. Precondition: the schema has checked its
+ * type. */
 int64_t sp__attribute_int(sp_attribute_list list, const char *name, int64_t fallback);
 float sp__attribute_float(sp_attribute_list list, const char *name, float fallback);
 sp_text sp__attribute_text(sp_attribute_list list, const char *name, const char *fallback);
 
-/* Takes exactly `count` integers, or `fallback` for each if the attribute is absent. Errors:
- * SP_MISMATCH for another number of them. */
+/* Reads exactly `count` integers, or `fallback` for each if the attribute is absent. Errors:
+ * SP_MISMATCH for another count. */
 sp_status sp__attribute_ints(sp_attribute_list list, const char *name, uint32_t count,
                              int64_t fallback, int64_t *out);
 

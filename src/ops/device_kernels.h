@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels a device runs. */
+/* The kernel tables of devices. */
 #ifndef SP_OPS_DEVICE_KERNELS_H
 #define SP_OPS_DEVICE_KERNELS_H
 
 #include "device/device.h"
 
-/* The device's own table, in the order of sp_kernel_id; NULL if it runs kernels of the
- * host. */
+/* The device's own table, in the order of sp_kernel_id; NULL if it runs the CPU's kernels. */
 const sp_kernel *sp__device_kernels(const sp_dev *device);
 
-/* The same for devices of a kind ("cpu", "null", "cuda"), of which none need be there. Errors:
- * SP_INVALID for NULL, SP_NOT_FOUND for a kind that there is not. */
+/* The same for a kind of device ("cpu", "null", "cuda"), which need not be available. Errors:
+ * SP_INVALID for NULL, SP_NOT_FOUND for an unknown kind. */
 sp_status sp__device_kind_kernels(const char *kind, const sp_kernel **out);
 
 #endif

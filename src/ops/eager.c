@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of an eager call. Everything that can be refused is refused before anything is
- * submitted; what fails later (memory, a full stream) leaves only tensors behind that nobody gets.
- */
+/* The steps of an eager call. Everything that can be refused is refused before anything is
+ * submitted; later failures (memory, a full stream) affect only tensors that the caller does not
+ * get. */
 #include "ops/eager.h"
 
 #include <inttypes.h>
@@ -15,10 +15,10 @@
 #include "ops/tensor_copy.h"
 #include "tensor/array.h"
 
-/* Of one call, of either kind. */
+/* Limit of the inputs, and of the outputs, of a call. */
 #define MAX_OPERANDS 65536
 
-/* ---- what the call is about ---- */
+/* ---- inputs, device and shapes ---- */
 
 static sp_status find_input(sp_eager *eager, uint32_t index)
 {
@@ -35,7 +35,7 @@ static sp_status find_input(sp_eager *eager, uint32_t index)
     return SP_OK;
 }
 
-static sp_status find_into(sp_eager *eager, uint32_t index)
+static sp_status find_output(sp_eager *eager, uint32_t index)
 {
     const sp_tensor *into = eager->request->into;
     if (into == NULL || into[index].bits == 0) return SP_OK;
@@ -49,10 +49,10 @@ static sp_status join_device(sp_device *device, const sp_rt_tensor *tensor)
     if (tensor == NULL) return SP_OK;
     if (device->bits == 0) *device = tensor->device;
     if (device->bits == tensor->device.bits) return SP_OK;
-    return sp__fail(SP_INVALID, "tensors of several devices: one call runs on one device");
+    return sp__fail(SP_INVALID, "the tensors are on several devices; a call runs on one device");
 }
 
-/* That of all tensors, and of the request if it names one. */
+/* The device of all tensors, and of the request if it names one. */
 static sp_status find_device(sp_eager *eager)
 {
     const sp_eager_request *request = eager->request;
@@ -82,7 +82,7 @@ sp_status sp__eager_allocate(const sp_eager *eager, uint64_t bytes, void **out)
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for %" PRIu64 " bytes on the host", bytes);
 }
 
-/* The values that decide shapes come to the host: this waits for whoever writes them. */
+/* Reads the values of shape-determining inputs to the host: waits for their last writes. */
 static sp_status read_shape_inputs(sp_eager *eager)
 {
     const uint32_t shape_inputs = eager->call.op->traits->shape_inputs;
@@ -98,23 +98,23 @@ static sp_status read_shape_inputs(sp_eager *eager)
     return SP_OK;
 }
 
-static sp_status check_into(const sp_eager *eager, uint32_t index)
+static sp_status check_output(const sp_eager *eager, uint32_t index)
 {
     const sp_rt_tensor *into = eager->outputs[index].into;
     if (into == NULL) return SP_OK;
     const sp_op_value *output = &eager->call.outputs[index];
     if (into->layout.dtype != output->dtype ||
         !sp__shape_equal(&into->layout.shape, &output->shape)) {
-        return sp__fail(SP_MISMATCH, "output %" PRIu32 " is %s of shape %s, not %s of shape %s",
-                        index, sp_dtype_name(output->dtype), sp__shape_print(&output->shape).text,
-                        sp_dtype_name(into->layout.dtype),
-                        sp__shape_print(&into->layout.shape).text);
+        return sp__fail(
+            SP_MISMATCH, "output %" PRIu32 " is %s of shape %s; the given tensor is %s of shape %s",
+            index, sp_dtype_name(output->dtype), sp__shape_print(&output->shape).text,
+            sp_dtype_name(into->layout.dtype), sp__shape_print(&into->layout.shape).text);
     }
     return sp__tensor_check_writable(into);
 }
 
-/* Sizes and scales may be computed in floating point: not in the caller's state. */
-static sp_status infer(sp_eager *eager)
+/* Sizes and scales are computed in floating point, independently of the caller's FP state. */
+static sp_status call_infer(sp_eager *eager)
 {
     const sp_fpenv before = sp_fpenv_enter();
     const sp_status status = sp__op_infer(&eager->call);
@@ -122,7 +122,7 @@ static sp_status infer(sp_eager *eager)
     return status;
 }
 
-static sp_status lower(sp_eager *eager)
+static sp_status call_lower(sp_eager *eager)
 {
     const sp_fpenv before = sp_fpenv_enter();
     const sp_status status = eager->call.op->lower(&eager->call, &eager->lowering);
@@ -130,16 +130,16 @@ static sp_status lower(sp_eager *eager)
     return status;
 }
 
-static sp_status describe(sp_eager *eager)
+static sp_status call_describe(sp_eager *eager)
 {
     const sp_eager_request *request = eager->request;
     SP_TRY(sp__op_check(&eager->call));
     for (uint32_t i = 0; i < request->input_count; i++) SP_TRY(find_input(eager, i));
-    for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(find_into(eager, i));
+    for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(find_output(eager, i));
     SP_TRY(find_device(eager));
     SP_TRY(read_shape_inputs(eager));
-    SP_TRY(infer(eager));
-    for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(check_into(eager, i));
+    SP_TRY(call_infer(eager));
+    for (uint32_t i = 0; i < request->output_count; i++) SP_TRY(check_output(eager, i));
     return SP_OK;
 }
 
@@ -154,8 +154,8 @@ static bool is_input_storage(const sp_eager *eager, sp_storage storage)
     return false;
 }
 
-/* May kernels write the caller's tensor themselves? Not where it could be half written by a call
- * that is refused in the middle, nor over what they still read. */
+/* May kernels write the caller's tensor directly? Not if a call that is refused between two
+ * dispatches could leave it partly written, nor if it shares storage with an input. */
 static bool is_direct(const sp_eager *eager, uint32_t index)
 {
     const sp_rt_tensor *into = eager->outputs[index].into;
@@ -164,7 +164,7 @@ static bool is_direct(const sp_eager *eager, uint32_t index)
            !is_input_storage(eager, into->storage) && sp__eager_is_on_device(eager);
 }
 
-static sp_status make_output(sp_eager *eager, uint32_t index)
+static sp_status output_init(sp_eager *eager, uint32_t index)
 {
     sp_eager_output *output = &eager->outputs[index];
     const sp_op_value *value = &eager->call.outputs[index];
@@ -186,7 +186,7 @@ static sp_status make_output(sp_eager *eager, uint32_t index)
     return SP_OK;
 }
 
-/* Each output is an input's elements, in order. */
+/* Copies an input's elements, in order, to an output. */
 static sp_status copy_alias(sp_eager *eager, uint32_t index)
 {
     const sp_rt_tensor *from = eager->inputs[eager->lowering.alias_input + index].tensor;
@@ -203,7 +203,7 @@ static sp_status copy_alias(sp_eager *eager, uint32_t index)
     return status;
 }
 
-static bool is_known(const sp_eager *eager)
+static bool outputs_are_known(const sp_eager *eager)
 {
     for (uint32_t i = 0; i < eager->call.output_count; i++) {
         if (eager->call.outputs[i].data == NULL) return false;
@@ -211,10 +211,10 @@ static bool is_known(const sp_eager *eager)
     return true;
 }
 
-static sp_status compute(sp_eager *eager)
+static sp_status call_compute(sp_eager *eager)
 {
     const sp_op_call *call = &eager->call;
-    if (is_known(eager)) {
+    if (outputs_are_known(eager)) {
         for (uint32_t i = 0; i < call->output_count; i++) {
             SP_TRY(sp_tensor_write(eager->outputs[i].tensor, call->outputs[i].data,
                                    call->outputs[i].bytes));
@@ -228,8 +228,8 @@ static sp_status compute(sp_eager *eager)
     return sp__eager_is_on_device(eager) ? sp__eager_submit(eager) : sp__eager_run_on_host(eager);
 }
 
-/* The result goes to the caller's tensor, if that was not written already. */
-static sp_status copy_into(sp_eager *eager, uint32_t index)
+/* Copies the result to the caller's tensor unless that was written directly. */
+static sp_status output_copy_into(sp_eager *eager, uint32_t index)
 {
     const sp_eager_output *output = &eager->outputs[index];
     if (output->into == NULL || output->tensor.bits == 0) return SP_OK;
@@ -240,20 +240,20 @@ static sp_status copy_into(sp_eager *eager, uint32_t index)
     return status;
 }
 
-static sp_status run(sp_eager *eager)
+static sp_status call_run(sp_eager *eager)
 {
     const uint32_t count = eager->request->output_count;
-    SP_TRY(describe(eager));
-    SP_TRY(lower(eager));
-    for (uint32_t i = 0; i < count; i++) SP_TRY(make_output(eager, i));
-    SP_TRY(compute(eager));
-    for (uint32_t i = 0; i < count; i++) SP_TRY(copy_into(eager, i));
+    SP_TRY(call_describe(eager));
+    SP_TRY(call_lower(eager));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(output_init(eager, i));
+    SP_TRY(call_compute(eager));
+    for (uint32_t i = 0; i < count; i++) SP_TRY(output_copy_into(eager, i));
     return SP_OK;
 }
 
-/* ---- beginning and end ---- */
+/* ---- init and deinit ---- */
 
-static sp_status init(sp_eager *eager, const sp_eager_request *request)
+static sp_status eager_init(sp_eager *eager, const sp_eager_request *request)
 {
     const size_t inputs = request->input_count, outputs = request->output_count;
     *eager = (sp_eager){.request = request};
@@ -274,8 +274,8 @@ static sp_status init(sp_eager *eager, const sp_eager_request *request)
     return SP_OK;
 }
 
-/* Gives the results to the caller, or back. */
-static void hand_over(sp_eager *eager, sp_status status, sp_tensor *outputs)
+/* Passes the outputs to the caller or, on an error, releases them. */
+static void outputs_return(sp_eager *eager, sp_status status, sp_tensor *outputs)
 {
     for (uint32_t i = 0; eager->outputs != NULL && i < eager->request->output_count; i++) {
         sp_eager_output *output = &eager->outputs[i];
@@ -288,8 +288,8 @@ static void hand_over(sp_eager *eager, sp_status status, sp_tensor *outputs)
     }
 }
 
-/* What commands still use stays until they are done. */
-static void deinit(sp_eager *eager)
+/* Storages that commands still use are kept until these are done. */
+static void eager_deinit(sp_eager *eager)
 {
     for (uint32_t i = 0; eager->inputs != NULL && i < eager->request->input_count; i++) {
         sp_eager_input *input = &eager->inputs[i];
@@ -322,7 +322,7 @@ static sp_status fail_call(sp_status status, const sp_eager *eager)
                 : snprintf(operands + at, sizeof operands - at, "%s-", before);
         at += length > 0 ? (size_t)length : 0;
     }
-    /* Files are corrupt, calls are not right. */
+    /* SP_CORRUPT is for files; for calls it is SP_INVALID. */
     if (status == SP_CORRUPT) status = SP_INVALID;
     return sp__fail_prefix(status, "%s%s%s: ", eager->request->op->name, operands,
                            count > 4 ? ", ..." : "");
@@ -331,15 +331,17 @@ static sp_status fail_call(sp_status status, const sp_eager *eager)
 sp_status sp__eager_begin(const char *op, const sp_tensor *inputs, uint32_t input_count,
                           sp_tensor *outputs, uint32_t output_count)
 {
-    if (outputs == NULL) return sp__fail(SP_INVALID, "%s: no place for the outputs", op);
+    if (outputs == NULL) return sp__fail(SP_INVALID, "%s: outputs is NULL", op);
     if (input_count > MAX_OPERANDS || output_count > MAX_OPERANDS) {
         return sp__fail(SP_INVALID,
-                        "%s: %" PRIu32 " inputs and %" PRIu32 " outputs, at most %d of each", op,
-                        input_count, output_count, MAX_OPERANDS);
+                        "%s: %" PRIu32 " inputs and %" PRIu32
+                        " outputs are given; at most %d of each are supported",
+                        op, input_count, output_count, MAX_OPERANDS);
     }
     memset(outputs, 0, output_count * sizeof *outputs);
     if (inputs == NULL && input_count > 0) {
-        return sp__fail(SP_INVALID, "%s: %" PRIu32 " inputs at NULL", op, input_count);
+        return sp__fail(SP_INVALID, "%s: inputs is NULL, with a count of %" PRIu32, op,
+                        input_count);
     }
     return sp__runtime_enter();
 }
@@ -347,10 +349,10 @@ sp_status sp__eager_begin(const char *op, const sp_tensor *inputs, uint32_t inpu
 sp_status sp__eager_run(const sp_eager_request *request, sp_tensor *outputs)
 {
     sp_eager eager;
-    sp_status status = init(&eager, request);
-    if (status == SP_OK) status = run(&eager);
+    sp_status status = eager_init(&eager, request);
+    if (status == SP_OK) status = call_run(&eager);
     if (status != SP_OK) status = fail_call(status, &eager);
-    hand_over(&eager, status, outputs);
-    deinit(&eager);
+    outputs_return(&eager, status, outputs);
+    eager_deinit(&eager);
     return status;
 }

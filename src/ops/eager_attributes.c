@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks what the reader of files checks for models: a type, a name, values that are there. Whether
- * the op has such an attribute says its schema. */
+/* Checks what the reader of model files checks: type, name and presence of values. The op's schema
+ * decides whether it has such an attribute. */
 #include "ops/eager_attributes.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "base/macros.h"
 
-static sp_status refuse_empty(const sp_op_attribute *from)
+static sp_status fail_empty(const sp_op_attribute *from)
 {
     return sp__fail(SP_INVALID, "attribute '%s' has no values",
                     sp__text_print(sp__text(from->name)).text);
@@ -18,12 +18,12 @@ static sp_status refuse_empty(const sp_op_attribute *from)
 
 static sp_status read_strings(sp_eager_attributes *all, uint32_t index, const sp_op_attribute *from)
 {
-    if (from->count > 0 && from->strings == NULL) return refuse_empty(from);
+    if (from->count > 0 && from->strings == NULL) return fail_empty(from);
     sp_text *texts = sp_calloc(from->count, sizeof *texts);
     if (texts == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for attributes");
     all->lists[index] = texts;
     for (uint32_t i = 0; i < from->count; i++) {
-        if (from->strings[i] == NULL) return refuse_empty(from);
+        if (from->strings[i] == NULL) return fail_empty(from);
         texts[i] = sp__text(from->strings[i]);
     }
     all->items[index].as.strings = texts;
@@ -35,9 +35,10 @@ static sp_status read_tensor(sp_eager_attributes *all, uint32_t index, const sp_
     const sp_host_tensor *tensor = from->t;
     sp_array_view *view = &all->tensors[index];
     uint64_t bytes;
-    if (tensor == NULL) return refuse_empty(from);
+    if (tensor == NULL) return fail_empty(from);
     if (sp_dtype_bytes(tensor->dtype) == 0) {
-        return sp__fail(SP_INVALID, "attribute '%s' is a tensor of no type", from->name);
+        return sp__fail(SP_INVALID, "attribute '%s' is a tensor without an element type",
+                        from->name);
     }
     view->dtype = tensor->dtype;
     view->data = tensor->data;
@@ -45,8 +46,8 @@ static sp_status read_tensor(sp_eager_attributes *all, uint32_t index, const sp_
     SP_TRY(sp__shape_bytes(&view->shape, view->dtype, &bytes));
     if (tensor->bytes != bytes || (bytes > 0 && tensor->data == NULL)) {
         return sp__fail(SP_INVALID,
-                        "attribute '%s' is a tensor of %s of shape %s, so of %" PRIu64
-                        " bytes, and %" PRIu64 " are given",
+                        "attribute '%s' is a tensor of %s of shape %s: %" PRIu64
+                        " bytes are expected, %" PRIu64 " given",
                         from->name, sp_dtype_name(view->dtype), sp__shape_print(&view->shape).text,
                         bytes, tensor->data == NULL ? 0 : tensor->bytes);
     }
@@ -59,14 +60,15 @@ static sp_status read_list(sp_attribute *to, const sp_op_attribute *from)
     const bool is_ints = from->type == SP_OP_INTS;
     to->count = from->count;
     if (from->count > 0 && (is_ints ? (const void *)from->ints : from->floats) == NULL) {
-        return refuse_empty(from);
+        return fail_empty(from);
     }
     if (is_ints) to->as.ints = from->ints;
     else to->as.floats = from->floats;
     return SP_OK;
 }
 
-static sp_status read_one(sp_eager_attributes *all, uint32_t index, const sp_op_attribute *from)
+static sp_status read_attribute(sp_eager_attributes *all, uint32_t index,
+                                const sp_op_attribute *from)
 {
     sp_attribute *to = &all->items[index];
     to->count = 1;
@@ -80,7 +82,7 @@ static sp_status read_one(sp_eager_attributes *all, uint32_t index, const sp_op_
         to->as.ints = &from->i;
         return SP_OK;
     case SP_OP_STRING:
-        if (from->s == NULL) return refuse_empty(from);
+        if (from->s == NULL) return fail_empty(from);
         to->type = SP_ATTRIBUTE_STRING;
         all->texts[index] = sp__text(from->s);
         to->as.strings = &all->texts[index];
@@ -101,7 +103,7 @@ static sp_status read_one(sp_eager_attributes *all, uint32_t index, const sp_op_
     case SP_OP_GRAPH:
         break;
     }
-    return sp__fail(SP_INVALID, "attribute '%s' is of type %d, which there is not", from->name,
+    return sp__fail(SP_INVALID, "attribute '%s' has the unknown type %d", from->name,
                     (int)from->type);
 }
 
@@ -110,11 +112,11 @@ sp_status sp__eager_attributes_init(sp_eager_attributes *out, const sp_op_attrib
 {
     memset(out, 0, sizeof *out);
     if (count > SP_OP_MAX_ATTRIBUTES) {
-        return sp__fail(SP_INVALID, "%" PRIu32 " attributes: no op has more than %d", count,
-                        SP_OP_MAX_ATTRIBUTES);
+        return sp__fail(SP_INVALID, "%" PRIu32 " attributes are given; no op has more than %d",
+                        count, SP_OP_MAX_ATTRIBUTES);
     }
     if (count > 0 && attributes == NULL) {
-        return sp__fail(SP_INVALID, "%" PRIu32 " attributes at NULL", count);
+        return sp__fail(SP_INVALID, "attributes is NULL, with a count of %" PRIu32, count);
     }
     for (uint32_t i = 0; i < count; i++) {
         const char *name = attributes[i].name;
@@ -124,7 +126,7 @@ sp_status sp__eager_attributes_init(sp_eager_attributes *out, const sp_op_attrib
             return sp__fail(SP_INVALID, "attribute '%s' is given twice", name);
         }
         out->items[i].name = sp__text(name);
-        SP_TRY(read_one(out, i, &attributes[i]));
+        SP_TRY(read_attribute(out, i, &attributes[i]));
     }
     out->count = count;
     return SP_OK;

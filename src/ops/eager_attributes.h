@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes as users of the public API give them, as ops read them. */
+/* Conversion of attributes from the public API's form to the form that ops read. */
 #ifndef SP_OPS_EAGER_ATTRIBUTES_H
 #define SP_OPS_EAGER_ATTRIBUTES_H
 
@@ -7,7 +7,8 @@
 
 #include "ops/op.h"
 
-/* Room for one call's. Points into what the user gave and into itself: it is not moved. */
+/* The attributes of one call. Points into the caller's attributes and into itself, so it must not
+ * be copied. */
 typedef struct sp_eager_attributes {
     sp_attribute items[SP_OP_MAX_ATTRIBUTES];
     uint32_t count;
@@ -16,8 +17,9 @@ typedef struct sp_eager_attributes {
     sp_text *lists[SP_OP_MAX_ATTRIBUTES]; /* owned */
 } sp_eager_attributes;
 
-/* Errors: SP_INVALID for what could not stand in a file either (no name, a name twice, no values, a
- * tensor that is not as large as it says), SP_OUT_OF_MEMORY. Ended with deinit, also then. */
+/* Errors: SP_INVALID for attributes that a model file could not have either (no name, a duplicate
+ * name, no values, a tensor whose size does not match its shape), SP_OUT_OF_MEMORY. Deinit is
+ * required after an error, too. */
 sp_status sp__eager_attributes_init(sp_eager_attributes *out, const sp_op_attribute *attributes,
                                     uint32_t count);
 void sp__eager_attributes_deinit(sp_eager_attributes *attributes);

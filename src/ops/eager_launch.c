@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a lowering whose bindings name operands to commands over storages, or to a computation on
- * this thread where the device lacks a kernel. The kernels of a device and of the host have the
- * same bits, so it shows in time only. */
+/* Converts a lowering, whose bindings name operands, to commands over storages, or computes it on
+ * the calling thread if the device lacks a kernel. Device and host kernels give the same bits, so
+ * only the time differs. */
 
 #include "base/error.h"
 #include "base/fpenv.h"
@@ -19,7 +19,7 @@ static const sp_kernel *cpu_kernels(void)
     return sp__cpu_kernels(sp__cpu_isa_selected());
 }
 
-/* The device's form of a kernel. */
+/* The kernel in the table of the device. */
 static const sp_kernel *kernel_for(const sp_eager *eager, sp_kernel_id kernel)
 {
     const sp_kernel *own = sp__device_kernels(eager->device->dev);
@@ -39,8 +39,8 @@ bool sp__eager_is_on_device(const sp_eager *eager)
 
 /* ---- inputs ---- */
 
-/* A tensor of the call's own: of the values that the shape rule has seen, which must not be other
- * ones by now, or of the elements in order. */
+/* A new tensor of the call: with the values that the shape rule has read, since the input may have
+ * changed, or with the elements in order. */
 static sp_status copy_input(const sp_eager *eager, sp_eager_input *input)
 {
     const sp_layout *layout = &input->tensor->layout;
@@ -52,7 +52,7 @@ static sp_status copy_input(const sp_eager *eager, sp_eager_input *input)
                                &input->copy);
 }
 
-static sp_status prepare_input(const sp_eager *eager, sp_eager_input *input)
+static sp_status input_bind(const sp_eager *eager, sp_eager_input *input)
 {
     if (input->storage.bits != 0) return SP_OK;
     const sp_rt_tensor *tensor = input->tensor;
@@ -68,15 +68,15 @@ static sp_status prepare_input(const sp_eager *eager, sp_eager_input *input)
     return SP_OK;
 }
 
-/* Those that a dispatch reads. */
-static sp_status prepare_inputs(sp_eager *eager)
+/* Binds the inputs that a dispatch reads. */
+static sp_status inputs_bind(sp_eager *eager)
 {
     for (uint32_t i = 0; i < eager->lowering.dispatch_count; i++) {
         const sp_dispatch *dispatch = &eager->lowering.dispatches[i];
         for (uint32_t k = 0; k < dispatch->binding_count; k++) {
             const sp_operand *operand = &dispatch->bindings[k];
             if (operand->kind != SP_OPERAND_INPUT) continue;
-            SP_TRY(prepare_input(eager, &eager->inputs[operand->index]));
+            SP_TRY(input_bind(eager, &eager->inputs[operand->index]));
         }
     }
     return SP_OK;
@@ -84,9 +84,9 @@ static sp_status prepare_inputs(sp_eager *eager)
 
 /* ---- on the device ---- */
 
-/* Once written, a write counts as a read too: a later dispatch may leave part of it as it was, so
- * what a failed one should have written stays bad. */
-static sp_access access_of(const sp_operand *operand, bool *is_written)
+/* A second write counts as a read, too: it may leave bytes unchanged, so poison of a failed first
+ * write must remain. */
+static sp_access operand_access(const sp_operand *operand, bool *is_written)
 {
     if (!operand->is_write) return SP_READ;
     const sp_access access = *is_written ? SP_READ_WRITE : SP_WRITE;
@@ -94,22 +94,22 @@ static sp_access access_of(const sp_operand *operand, bool *is_written)
     return access;
 }
 
-static sp_use use_of(sp_eager *eager, const sp_operand *operand)
+static sp_use operand_use(sp_eager *eager, const sp_operand *operand)
 {
     sp_use use = {.bytes = operand->bytes, .access = SP_READ};
     if (operand->kind == SP_OPERAND_OUTPUT) {
         sp_eager_output *output = &eager->outputs[operand->index];
         use.storage = output->storage;
         use.offset = output->offset;
-        use.access = access_of(operand, &output->is_written);
+        use.access = operand_access(operand, &output->is_written);
     } else if (operand->kind == SP_OPERAND_SCRATCH) {
         use.storage = eager->scratch[operand->index];
-        use.access = access_of(operand, &eager->is_scratch_written[operand->index]);
-    } else { /* nothing is packed here */
+        use.access = operand_access(operand, &eager->is_scratch_written[operand->index]);
+    } else { /* inputs are not packed here */
         use.storage = eager->inputs[operand->index].storage;
         use.offset = eager->inputs[operand->index].offset;
     }
-    /* Of several dispatches each may write a part only. */
+    /* One of several dispatches may write a part only. */
     use.is_overwritten = use.access == SP_WRITE && eager->lowering.dispatch_count == 1;
     return use;
 }
@@ -119,7 +119,7 @@ static sp_status submit_dispatch(sp_eager *eager, const sp_stream_ref *stream,
 {
     sp_use uses[SP_MAX_BINDINGS];
     for (uint32_t i = 0; i < dispatch->binding_count; i++) {
-        uses[i] = use_of(eager, &dispatch->bindings[i]);
+        uses[i] = operand_use(eager, &dispatch->bindings[i]);
     }
     sp_command command = {.type = SP_COMMAND_DISPATCH,
                           .label = eager->call.op->name,
@@ -138,7 +138,7 @@ sp_status sp__eager_submit(sp_eager *eager)
     const sp_device device = sp__rt_device_handle(eager->device);
     sp_stream_ref stream;
     SP_TRY(sp__current_stream(eager->device, &stream));
-    SP_TRY(prepare_inputs(eager));
+    SP_TRY(inputs_bind(eager));
     for (uint32_t i = 0; i < lowering->scratch_count; i++) {
         SP_TRY(sp_storage_create(device, lowering->scratch_bytes[i], NULL, &eager->scratch[i]));
     }
@@ -148,15 +148,15 @@ sp_status sp__eager_submit(sp_eager *eager)
     return SP_OK;
 }
 
-/* ---- on this thread ---- */
+/* ---- on the calling thread ---- */
 
-/* Where operands are in the host's memory. */
+/* Operands in host memory. */
 typedef struct host_places {
     sp_eager *eager;
     void *scratch[SP_LOWERING_MAX_SCRATCH];
 } host_places;
 
-static void *place(const sp_operand *operand, void *context)
+static void *operand_address(const sp_operand *operand, void *context)
 {
     const host_places *places = context;
     if (operand->kind == SP_OPERAND_SCRATCH) return places->scratch[operand->index];
@@ -164,8 +164,8 @@ static void *place(const sp_operand *operand, void *context)
     return places->eager->inputs[operand->index].values;
 }
 
-/* One after the other, with no access held while waiting for the next: whoever writes two of them
- * from the host would else meet this call in the middle. */
+/* Reads one input at a time, with no access held while it waits for the next: otherwise it could
+ * deadlock with a thread that writes two of them from the host. */
 static sp_status read_inputs(sp_eager *eager)
 {
     for (uint32_t i = 0; i < eager->request->input_count; i++) {
@@ -178,7 +178,7 @@ static sp_status read_inputs(sp_eager *eager)
     return SP_OK;
 }
 
-static sp_status compute(sp_eager *eager, host_places *places)
+static sp_status outputs_compute(sp_eager *eager, host_places *places)
 {
     const sp_lowering *lowering = &eager->lowering;
     for (uint32_t i = 0; i < lowering->scratch_count; i++) {
@@ -188,7 +188,7 @@ static sp_status compute(sp_eager *eager, host_places *places)
         SP_TRY(sp__eager_allocate(eager, eager->call.outputs[i].bytes, &eager->outputs[i].values));
     }
     const sp_fpenv before = sp_fpenv_enter();
-    const sp_status status = sp__lowering_run(lowering, cpu_kernels(), place, places);
+    const sp_status status = sp__lowering_run(lowering, cpu_kernels(), operand_address, places);
     sp_fpenv_leave(before);
     return status;
 }
@@ -197,7 +197,7 @@ sp_status sp__eager_run_on_host(sp_eager *eager)
 {
     host_places places = {.eager = eager};
     sp_status status = read_inputs(eager);
-    if (status == SP_OK) status = compute(eager, &places);
+    if (status == SP_OK) status = outputs_compute(eager, &places);
     for (uint32_t i = 0; i < SP_LOWERING_MAX_SCRATCH; i++) sp_free(places.scratch[i]);
     for (uint32_t i = 0; i < eager->request->output_count && status == SP_OK; i++) {
         const sp_eager_output *output = &eager->outputs[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operators that have a function of their own. Each is one row of the registry, of the version
+/* The operators with their own public function. Each is one row of the registry, of the version
  * that takes as an attribute what newer ones take as an input, so no call waits for its axes. */
 #include "base/error.h"
 #include "base/macros.h"
@@ -10,8 +10,8 @@
 
 #define MAX_ATTRIBUTES 6
 
-/* A call that is being put together; the values of singular attributes stand in it. */
-typedef struct use {
+/* A call under construction; it stores the values of singular attributes. */
+typedef struct named_call {
     const char *op;
     uint32_t version;
     sp_attribute items[MAX_ATTRIBUTES];
@@ -20,25 +20,26 @@ typedef struct use {
     sp_text texts[MAX_ATTRIBUTES];
     uint32_t count;
     const void *call_site;
-} use;
+} named_call;
 
-/* In the public function itself, so that it is its caller that reports name. */
-#define USE(op_, version_) ((use){.op = (op_), .version = (version_), .call_site = SP_CALL_SITE})
+/* Used in the public function itself, so call_site is its caller. */
+#define NAMED_CALL(op_, version_)                                                                  \
+    ((named_call){.op = (op_), .version = (version_), .call_site = SP_CALL_SITE})
 
-static void add_ints(use *u, const char *name, const int64_t *values, uint32_t count)
+static void add_ints(named_call *u, const char *name, const int64_t *values, uint32_t count)
 {
     u->items[u->count++] = (sp_attribute){
         .name = sp__text(name), .type = SP_ATTRIBUTE_INTS, .count = count, .as.ints = values};
 }
 
-static void add_int(use *u, const char *name, int64_t value)
+static void add_int(named_call *u, const char *name, int64_t value)
 {
     u->ints[u->count] = value;
     add_ints(u, name, &u->ints[u->count], 1);
     u->items[u->count - 1].type = SP_ATTRIBUTE_INT;
 }
 
-static void add_float(use *u, const char *name, float value)
+static void add_float(named_call *u, const char *name, float value)
 {
     u->floats[u->count] = value;
     u->items[u->count] = (sp_attribute){.name = sp__text(name),
@@ -48,7 +49,7 @@ static void add_float(use *u, const char *name, float value)
     u->count++;
 }
 
-static void add_text(use *u, const char *name, const char *value)
+static void add_text(named_call *u, const char *name, const char *value)
 {
     u->texts[u->count] = sp__text(value);
     u->items[u->count] = (sp_attribute){.name = sp__text(name),
@@ -58,8 +59,8 @@ static void add_text(use *u, const char *name, const char *value)
     u->count++;
 }
 
-static sp_status run_many(const use *u, const sp_tensor *inputs, uint32_t input_count,
-                          sp_tensor *outputs, uint32_t output_count)
+static sp_status call_run_many(const named_call *u, const sp_tensor *inputs, uint32_t input_count,
+                               sp_tensor *outputs, uint32_t output_count)
 {
     SP_TRY(sp__eager_begin(u->op, inputs, input_count, outputs, output_count));
     sp_eager_request request = {.version = u->version,
@@ -72,9 +73,10 @@ static sp_status run_many(const use *u, const sp_tensor *inputs, uint32_t input_
     return sp__eager_run(&request, outputs);
 }
 
-static sp_status run(const use *u, const sp_tensor *inputs, uint32_t input_count, sp_tensor *y)
+static sp_status call_run(const named_call *u, const sp_tensor *inputs, uint32_t input_count,
+                          sp_tensor *y)
 {
-    return run_many(u, inputs, input_count, y, 1);
+    return call_run_many(u, inputs, input_count, y, 1);
 }
 
 /* ---- one and two inputs ---- */
@@ -82,14 +84,14 @@ static sp_status run(const use *u, const sp_tensor *inputs, uint32_t input_count
 #define UNARY(function, op, version)                                                               \
     sp_status function(sp_tensor x, sp_tensor *y)                                                  \
     {                                                                                              \
-        const use u = USE(op, version);                                                            \
-        return run(&u, &x, 1, y);                                                                  \
+        const named_call u = NAMED_CALL(op, version);                                              \
+        return call_run(&u, &x, 1, y);                                                             \
     }
 #define BINARY(function, op, version)                                                              \
     sp_status function(sp_tensor a, sp_tensor b, sp_tensor *y)                                     \
     {                                                                                              \
-        const use u = USE(op, version);                                                            \
-        return run(&u, (const sp_tensor[]){a, b}, 2, y);                                           \
+        const named_call u = NAMED_CALL(op, version);                                              \
+        return call_run(&u, (const sp_tensor[]){a, b}, 2, y);                                      \
     }
 
 BINARY(sp_matmul, "MatMul", 13)
@@ -130,85 +132,85 @@ UNARY(sp_softplus, "Softplus", 1)
 UNARY(sp_mish, "Mish", 18)
 UNARY(sp_hard_swish, "HardSwish", 14)
 
-static sp_status run_with_float(use u, const char *name, float value, sp_tensor x, sp_tensor *y)
+static sp_status call_run_with_float(named_call u, const char *name, float value, sp_tensor x,
+                                     sp_tensor *y)
 {
     add_float(&u, name, value);
-    return run(&u, &x, 1, y);
+    return call_run(&u, &x, 1, y);
 }
 
 sp_status sp_leaky_relu(sp_tensor x, float alpha, sp_tensor *y)
 {
-    return run_with_float(USE("LeakyRelu", 16), "alpha", alpha, x, y);
+    return call_run_with_float(NAMED_CALL("LeakyRelu", 16), "alpha", alpha, x, y);
 }
 
 sp_status sp_elu(sp_tensor x, float alpha, sp_tensor *y)
 {
-    return run_with_float(USE("Elu", 6), "alpha", alpha, x, y);
+    return call_run_with_float(NAMED_CALL("Elu", 6), "alpha", alpha, x, y);
 }
 
 sp_status sp_gelu(sp_tensor x, bool is_approximate, sp_tensor *y)
 {
-    use u = USE("Gelu", 20);
+    named_call u = NAMED_CALL("Gelu", 20);
     add_text(&u, "approximate", is_approximate ? "tanh" : "none");
-    return run(&u, &x, 1, y);
+    return call_run(&u, &x, 1, y);
 }
 
 sp_status sp_silu(sp_tensor x, sp_tensor *y)
 {
-    const use sigmoid = USE("Sigmoid", 13), product = USE("Mul", 14);
-    if (y == NULL) return sp__fail(SP_INVALID, "sp_silu needs a place for the output");
+    const named_call sigmoid = NAMED_CALL("Sigmoid", 13), product = NAMED_CALL("Mul", 14);
+    if (y == NULL) return sp__fail(SP_INVALID, "sp_silu: y is NULL");
     *y = (sp_tensor){0};
     sp_tensor gate;
-    SP_TRY(run(&sigmoid, &x, 1, &gate));
-    const sp_status status = run(&product, (const sp_tensor[]){x, gate}, 2, y);
+    SP_TRY(call_run(&sigmoid, &x, 1, &gate));
+    const sp_status status = call_run(&product, (const sp_tensor[]){x, gate}, 2, y);
     (void)sp_tensor_release(gate);
     return status;
 }
 
 sp_status sp_clip(sp_tensor x, float min, float max, sp_tensor *y)
 {
-    use u = USE("Clip", 6);
+    named_call u = NAMED_CALL("Clip", 6);
     add_float(&u, "min", min);
     add_float(&u, "max", max);
-    return run(&u, &x, 1, y);
+    return call_run(&u, &x, 1, y);
 }
 
 sp_status sp_cast(sp_tensor x, sp_dtype dtype, sp_tensor *y)
 {
-    use u = USE("Cast", 13);
+    named_call u = NAMED_CALL("Cast", 13);
     if (y != NULL) *y = (sp_tensor){0};
     if (sp_dtype_bytes(dtype) == 0) {
-        return sp__fail(SP_INVALID, "sp_cast to %d, which is no element type", (int)dtype);
+        return sp__fail(SP_INVALID, "sp_cast: %d is no element type", (int)dtype);
     }
     add_int(&u, "to", sp__onnx_data_type(dtype));
-    return run(&u, &x, 1, y);
+    return call_run(&u, &x, 1, y);
 }
 
-static sp_status run_with_axis(use u, int64_t axis, sp_tensor x, sp_tensor *y)
+static sp_status call_run_with_axis(named_call u, int64_t axis, sp_tensor x, sp_tensor *y)
 {
     add_int(&u, "axis", axis);
-    return run(&u, &x, 1, y);
+    return call_run(&u, &x, 1, y);
 }
 
 sp_status sp_softmax(sp_tensor x, int64_t axis, sp_tensor *y)
 {
-    return run_with_axis(USE("Softmax", 13), axis, x, y);
+    return call_run_with_axis(NAMED_CALL("Softmax", 13), axis, x, y);
 }
 
 sp_status sp_log_softmax(sp_tensor x, int64_t axis, sp_tensor *y)
 {
-    return run_with_axis(USE("LogSoftmax", 13), axis, x, y);
+    return call_run_with_axis(NAMED_CALL("LogSoftmax", 13), axis, x, y);
 }
 
 /* ---- linear ---- */
 
-/* The rows of a tensor as one matrix, and the shape of what has `columns` instead of its last
- * dimension. */
+/* The rows of a tensor as one matrix, and its shape with `columns` as last dimension. */
 static sp_status as_rows(sp_tensor x, int64_t columns, sp_tensor *rows, sp_tensor_info *shape)
 {
     SP_TRY(sp_tensor_get_info(x, shape));
     if (shape->rank == 0) {
-        return sp__fail(SP_MISMATCH, "sp_linear: x is a scalar, it needs a dimension to multiply");
+        return sp__fail(SP_MISMATCH, "sp_linear: x is a scalar; expected one dimension or more");
     }
     const uint32_t last = shape->rank - 1;
     int64_t matrix[2] = {1, shape->shape[last]};
@@ -221,12 +223,12 @@ static sp_status as_rows(sp_tensor x, int64_t columns, sp_tensor *rows, sp_tenso
     return status;
 }
 
-static sp_status multiply_rows(const use *u, sp_tensor rows, sp_tensor w, sp_tensor b,
+static sp_status multiply_rows(const named_call *u, sp_tensor rows, sp_tensor w, sp_tensor b,
                                const sp_tensor_info *shape, sp_tensor *y)
 {
     const bool has_bias = b.bits != 0;
     sp_tensor product;
-    SP_TRY(run(u, (const sp_tensor[]){rows, w, b}, has_bias ? 3 : 2, &product));
+    SP_TRY(call_run(u, (const sp_tensor[]){rows, w, b}, has_bias ? 3 : 2, &product));
     const sp_status status = sp_tensor_reshape(product, shape->rank, shape->shape, y);
     (void)sp_tensor_release(product);
     return status;
@@ -234,14 +236,14 @@ static sp_status multiply_rows(const use *u, sp_tensor rows, sp_tensor w, sp_ten
 
 sp_status sp_linear(sp_tensor x, sp_tensor w, sp_tensor b, sp_tensor *y)
 {
-    use u = USE("Gemm", 13);
+    named_call u = NAMED_CALL("Gemm", 13);
     sp_tensor_info weights, shape;
     sp_tensor rows;
-    if (y == NULL) return sp__fail(SP_INVALID, "sp_linear needs a place for the output");
+    if (y == NULL) return sp__fail(SP_INVALID, "sp_linear: y is NULL");
     *y = (sp_tensor){0};
     SP_TRY(sp_tensor_get_info(w, &weights));
     if (weights.rank != 2) {
-        return sp__fail(SP_MISMATCH, "sp_linear: w has rank %u, wanted [out, in]", weights.rank);
+        return sp__fail(SP_MISMATCH, "sp_linear: w has rank %u; expected [out, in]", weights.rank);
     }
     SP_TRY(as_rows(x, weights.shape[0], &rows, &shape));
     add_int(&u, "transB", 1);
@@ -255,18 +257,18 @@ sp_status sp_linear(sp_tensor x, sp_tensor w, sp_tensor b, sp_tensor *y)
 sp_status sp_layer_norm(sp_tensor x, sp_tensor scale, sp_tensor bias, int64_t axis, float epsilon,
                         sp_tensor *y)
 {
-    use u = USE("LayerNormalization", 17);
+    named_call u = NAMED_CALL("LayerNormalization", 17);
     add_int(&u, "axis", axis);
     add_float(&u, "epsilon", epsilon);
-    return run(&u, (const sp_tensor[]){x, scale, bias}, bias.bits != 0 ? 3 : 2, y);
+    return call_run(&u, (const sp_tensor[]){x, scale, bias}, bias.bits != 0 ? 3 : 2, y);
 }
 
 sp_status sp_batch_norm(sp_tensor x, sp_tensor scale, sp_tensor bias, sp_tensor mean,
                         sp_tensor variance, float epsilon, sp_tensor *y)
 {
-    use u = USE("BatchNormalization", 15);
+    named_call u = NAMED_CALL("BatchNormalization", 15);
     add_float(&u, "epsilon", epsilon);
-    return run(&u, (const sp_tensor[]){x, scale, bias, mean, variance}, 5, y);
+    return call_run(&u, (const sp_tensor[]){x, scale, bias, mean, variance}, 5, y);
 }
 
 /* ---- windows ---- */
@@ -277,13 +279,13 @@ static const int64_t *or_ones(const int64_t values[2], int64_t out[2])
     return out;
 }
 
-/* ONNX takes any number of dimensions; these functions say two. */
+/* ONNX allows any number of spatial dimensions; these functions are for two. */
 static sp_status check_image(const char *function, sp_tensor x)
 {
     sp_tensor_info info;
     SP_TRY(sp_tensor_get_info(x, &info));
     if (info.rank == 4) return SP_OK;
-    return sp__fail(SP_MISMATCH, "%s: x has rank %u, wanted [batch, channels, height, width]",
+    return sp__fail(SP_MISMATCH, "%s: x has rank %u; expected [batch, channels, height, width]",
                     function, info.rank);
 }
 
@@ -291,9 +293,9 @@ sp_status sp_conv2d(sp_tensor x, sp_tensor w, sp_tensor b, const sp_conv2d_optio
                     sp_tensor *y)
 {
     static const sp_conv2d_options defaults = {0};
-    use u = USE("Conv", 11);
+    named_call u = NAMED_CALL("Conv", 11);
     int64_t strides[2], dilations[2];
-    if (y == NULL) return sp__fail(SP_INVALID, "sp_conv2d needs a place for the output");
+    if (y == NULL) return sp__fail(SP_INVALID, "sp_conv2d: y is NULL");
     *y = (sp_tensor){0};
     if (options == NULL) options = &defaults;
     SP_TRY(check_image("sp_conv2d", x));
@@ -301,15 +303,15 @@ sp_status sp_conv2d(sp_tensor x, sp_tensor w, sp_tensor b, const sp_conv2d_optio
     add_ints(&u, "pads", options->padding, 4);
     add_ints(&u, "dilations", or_ones(options->dilation, dilations), 2);
     add_int(&u, "group", options->groups != 0 ? options->groups : 1);
-    return run(&u, (const sp_tensor[]){x, w, b}, b.bits != 0 ? 3 : 2, y);
+    return call_run(&u, (const sp_tensor[]){x, w, b}, b.bits != 0 ? 3 : 2, y);
 }
 
-static sp_status pool(use *u, const char *function, sp_tensor x, const sp_pool2d_options *options,
-                      sp_tensor *y)
+static sp_status call_pool(named_call *u, const char *function, sp_tensor x,
+                           const sp_pool2d_options *options, sp_tensor *y)
 {
     int64_t strides[2];
     if (y == NULL || options == NULL) {
-        return sp__fail(SP_INVALID, "%s needs its options and a place for the output", function);
+        return sp__fail(SP_INVALID, "%s: options or y is NULL", function);
     }
     *y = (sp_tensor){0};
     SP_TRY(check_image(function, x));
@@ -317,45 +319,47 @@ static sp_status pool(use *u, const char *function, sp_tensor x, const sp_pool2d
     add_ints(u, "strides", or_ones(options->stride, strides), 2);
     add_ints(u, "pads", options->padding, 4);
     add_int(u, "ceil_mode", options->is_ceil);
-    return run(u, &x, 1, y);
+    return call_run(u, &x, 1, y);
 }
 
 sp_status sp_max_pool2d(sp_tensor x, const sp_pool2d_options *options, sp_tensor *y)
 {
-    use u = USE("MaxPool", 12);
+    named_call u = NAMED_CALL("MaxPool", 12);
     if (y != NULL) *y = (sp_tensor){0};
     if (options != NULL && options->counts_padding) {
-        return sp__fail(SP_INVALID, "sp_max_pool2d: padding is never the largest, it cannot count");
+        return sp__fail(
+            SP_INVALID,
+            "sp_max_pool2d: counts_padding is not supported, since padding is never the maximum");
     }
-    return pool(&u, "sp_max_pool2d", x, options, y);
+    return call_pool(&u, "sp_max_pool2d", x, options, y);
 }
 
 sp_status sp_avg_pool2d(sp_tensor x, const sp_pool2d_options *options, sp_tensor *y)
 {
-    use u = USE("AveragePool", 11);
+    named_call u = NAMED_CALL("AveragePool", 11);
     if (options != NULL) add_int(&u, "count_include_pad", options->counts_padding);
-    return pool(&u, "sp_avg_pool2d", x, options, y);
+    return call_pool(&u, "sp_avg_pool2d", x, options, y);
 }
 
 /* ---- reductions ---- */
 
-static sp_status reduce(use u, sp_tensor x, const int64_t *axes, uint32_t axis_count,
-                        bool keeps_dims, sp_tensor *y)
+static sp_status call_reduce(named_call u, sp_tensor x, const int64_t *axes, uint32_t axis_count,
+                             bool keeps_dims, sp_tensor *y)
 {
     if (y != NULL) *y = (sp_tensor){0};
     if (axes == NULL && axis_count > 0) {
-        return sp__fail(SP_INVALID, "%s: %u axes at NULL", u.op, axis_count);
+        return sp__fail(SP_INVALID, "%s: axes is NULL, with a count of %u", u.op, axis_count);
     }
     if (axis_count > 0) add_ints(&u, "axes", axes, axis_count);
     add_int(&u, "keepdims", keeps_dims);
-    return run(&u, &x, 1, y);
+    return call_run(&u, &x, 1, y);
 }
 
 #define REDUCTION(function, op, version)                                                           \
     sp_status function(sp_tensor x, const int64_t *axes, uint32_t axis_count, bool keeps_dims,     \
                        sp_tensor *y)                                                               \
     {                                                                                              \
-        return reduce(USE(op, version), x, axes, axis_count, keeps_dims, y);                       \
+        return call_reduce(NAMED_CALL(op, version), x, axes, axis_count, keeps_dims, y);           \
     }
 
 REDUCTION(sp_reduce_sum, "ReduceSum", 11)
@@ -364,49 +368,50 @@ REDUCTION(sp_reduce_max, "ReduceMax", 13)
 REDUCTION(sp_reduce_min, "ReduceMin", 13)
 REDUCTION(sp_reduce_prod, "ReduceProd", 13)
 
-static sp_status find_extreme(use u, sp_tensor x, int64_t axis, bool keeps_dims, sp_tensor *y)
+static sp_status find_extreme(named_call u, sp_tensor x, int64_t axis, bool keeps_dims,
+                              sp_tensor *y)
 {
     add_int(&u, "keepdims", keeps_dims);
-    return run_with_axis(u, axis, x, y);
+    return call_run_with_axis(u, axis, x, y);
 }
 
 sp_status sp_argmax(sp_tensor x, int64_t axis, bool keeps_dims, sp_tensor *y)
 {
-    return find_extreme(USE("ArgMax", 13), x, axis, keeps_dims, y);
+    return find_extreme(NAMED_CALL("ArgMax", 13), x, axis, keeps_dims, y);
 }
 
 sp_status sp_argmin(sp_tensor x, int64_t axis, bool keeps_dims, sp_tensor *y)
 {
-    return find_extreme(USE("ArgMin", 13), x, axis, keeps_dims, y);
+    return find_extreme(NAMED_CALL("ArgMin", 13), x, axis, keeps_dims, y);
 }
 
-/* ---- moving elements ---- */
+/* ---- copies of elements ---- */
 
 sp_status sp_concat(const sp_tensor *xs, uint32_t count, int64_t axis, sp_tensor *y)
 {
-    use u = USE("Concat", 13);
+    named_call u = NAMED_CALL("Concat", 13);
     if (y != NULL) *y = (sp_tensor){0};
     add_int(&u, "axis", axis);
-    return run(&u, xs, count, y);
+    return call_run(&u, xs, count, y);
 }
 
 sp_status sp_split(sp_tensor x, int64_t axis, const int64_t *sizes, uint32_t count, sp_tensor *ys)
 {
-    use u = USE("Split", 11);
+    named_call u = NAMED_CALL("Split", 11);
     add_int(&u, "axis", axis);
     if (sizes != NULL) add_ints(&u, "split", sizes, count);
-    return run_many(&u, &x, 1, ys, count);
+    return call_run_many(&u, &x, 1, ys, count);
 }
 
 sp_status sp_gather(sp_tensor x, sp_tensor indices, int64_t axis, sp_tensor *y)
 {
-    use u = USE("Gather", 13);
+    named_call u = NAMED_CALL("Gather", 13);
     add_int(&u, "axis", axis);
-    return run(&u, (const sp_tensor[]){x, indices}, 2, y);
+    return call_run(&u, (const sp_tensor[]){x, indices}, 2, y);
 }
 
 sp_status sp_where(sp_tensor condition, sp_tensor a, sp_tensor b, sp_tensor *y)
 {
-    const use u = USE("Where", 16);
-    return run(&u, (const sp_tensor[]){condition, a, b}, 3, y);
+    const named_call u = NAMED_CALL("Where", 16);
+    return call_run(&u, (const sp_tensor[]){condition, a, b}, 3, y);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sp_op_run: any row of the registry, by name. */
+/* sp_op_run: calls any op of the registry by name. */
 #include "base/error.h"
 #include "ops/eager.h"
 #include "ops/eager_attributes.h"
@@ -15,8 +15,7 @@ static sp_status find_op(const char *name, const sp_op_options *options, uint32_
     for (uint32_t i = 0; i < SP_OP_MAX_ATTRIBUTES && (*out)->attributes[i].name != NULL; i++) {
         if ((*out)->attributes[i].type != SP_ATTRIBUTE_GRAPH) continue;
         return sp__fail(SP_UNSUPPORTED,
-                        "not supported: %s by itself; it takes graphs, so it stands "
-                        "in models only",
+                        "not supported: %s outside of a model, since its attributes are graphs",
                         (*out)->name);
     }
     return SP_OK;
@@ -26,7 +25,7 @@ sp_status sp_op_run(const char *op, const sp_op_options *options, const sp_tenso
                     uint32_t input_count, sp_tensor *outputs, uint32_t output_count)
 {
     static const sp_op_options defaults = {0};
-    if (op == NULL) return sp__fail(SP_INVALID, "sp_op_run needs the name of an operator");
+    if (op == NULL) return sp__fail(SP_INVALID, "sp_op_run: op is NULL");
     SP_TRY(sp__eager_begin(op, inputs, input_count, outputs, output_count));
     if (options == NULL) options = &defaults;
     sp_eager_request request = {.device = options->device,

@@ -15,11 +15,11 @@ typedef struct operands {
     void *scratch[SP_LOWERING_MAX_SCRATCH];
 } operands;
 
-static void *place_operand(const sp_operand *operand, void *context)
+static void *operand_address(const sp_operand *operand, void *context)
 {
     operands *all = context;
     switch (operand->kind) {
-    /* Kernels get bindings that they read and bindings that they write in one array of pointers. */
+    /* Kernels get inputs and outputs in one array of pointers. */
     case SP_OPERAND_INPUT:
         return (void *)(uintptr_t)all->call->inputs[operand->index].data;
     case SP_OPERAND_OUTPUT:
@@ -27,13 +27,13 @@ static void *place_operand(const sp_operand *operand, void *context)
     case SP_OPERAND_SCRATCH:
         return all->scratch[operand->index];
     case SP_OPERAND_PACKED:
-        break; /* the inputs of these calls are never packed */
+        break; /* inputs are not packed here */
     }
     return NULL;
 }
 
-static sp_status run(const sp_op_call *call, const sp_lowering *lowering, const sp_kernel *kernels,
-                     void *const *outputs)
+static sp_status lowering_run(const sp_op_call *call, const sp_lowering *lowering,
+                              const sp_kernel *kernels, void *const *outputs)
 {
     operands all = {.call = call, .outputs = outputs};
     sp_status status = SP_OK;
@@ -43,16 +43,16 @@ static sp_status run(const sp_op_call *call, const sp_lowering *lowering, const 
     }
     if (status == SP_OK) {
         const sp_fpenv before = sp_fpenv_enter();
-        status = sp__lowering_run(lowering, kernels, place_operand, &all);
+        status = sp__lowering_run(lowering, kernels, operand_address, &all);
         sp_fpenv_leave(before);
     }
     for (uint32_t i = 0; i < lowering->scratch_count; i++) sp_free(all.scratch[i]);
     return status;
 }
 
-/* With `outputs` zeroed before: on an error the caller frees what is there. */
-static sp_status evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_lowering *lowering,
-                          void **pointers, sp_array *outputs)
+/* `outputs` is zeroed by the caller, which frees the arrays on an error. */
+static sp_status call_evaluate(const sp_op_call *call, const sp_kernel *kernels,
+                               sp_lowering *lowering, void **pointers, sp_array *outputs)
 {
     for (uint32_t i = 0; i < call->output_count; i++) {
         const sp_op_value *output = &call->outputs[i];
@@ -70,7 +70,7 @@ static sp_status evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_l
         }
         return SP_OK;
     }
-    return run(call, lowering, kernels, pointers);
+    return lowering_run(call, lowering, kernels, pointers);
 }
 
 sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_array *outputs)
@@ -80,7 +80,7 @@ sp_status sp__evaluate(const sp_op_call *call, const sp_kernel *kernels, sp_arra
     if (pointers == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to fold a node");
     sp_lowering lowering;
     sp__lowering_init(&lowering);
-    const sp_status status = evaluate(call, kernels, &lowering, pointers, outputs);
+    const sp_status status = call_evaluate(call, kernels, &lowering, pointers, outputs);
     sp__lowering_deinit(&lowering);
     sp_free((void *)pointers);
     if (status != SP_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels that CUDA has too, and the constants that the lowerings write and the kernels read. C
- * and CUDA C++ read this text with one layout, the latter without any header: whoever includes it
- * brings the integer types of stdint.h and bool. */
+/* The kernels that CUDA also has, and the constants that lowerings write and kernels read. C and
+ * CUDA C++ compile this text to the same layout. It includes no header: bool and the integer types
+ * of stdint.h must be defined before. */
 #ifndef SP_OPS_KERNEL_CONSTANTS_H
 #define SP_OPS_KERNEL_CONSTANTS_H
 
@@ -9,7 +9,7 @@
 #define SP_KERNEL_RANK 8
 #define SP_KERNEL_BINDINGS 16
 
-/* All kernels: ops/kernel_list.h. Bindings stand behind each name, in order; the last one is
+/* All kernels: ops/kernel_list.h. The comments list the bindings in order; the last one is
  * written. */
 #define SP_CUDA_KERNEL_LIST(X)                                                                     \
     X(gemm_f32)           /* a, b, c if has_c, y */                                                \
@@ -40,9 +40,9 @@
     X(pad)          /* x, value if has_value, y */                                                 \
     X(fill)         /* y */
 
-/* What a kernel does to each output when it is finished and rounded. The bits are those of kernels
- * of their own: relu_f32, sigmoid_f32, tanh_f32; for SiLU, x * sigmoid(x), sigmoid_f32 and mul_f32.
- */
+/* What a kernel applies to each output element after it is rounded. The bits are those of the
+ * separate kernels: relu_f32, sigmoid_f32, tanh_f32; for SiLU, x * sigmoid(x), sigmoid_f32 and
+ * mul_f32. */
 typedef enum sp_activation {
     SP_ACTIVATION_NONE,
     SP_ACTIVATION_RELU,
@@ -52,7 +52,7 @@ typedef enum sp_activation {
     SP_ACTIVATION_COUNT
 } sp_activation;
 
-/* Columns that a packed right-hand matrix keeps together, and so the unit of a tile's columns. */
+/* Columns of one panel of a packed right-hand matrix, and so the unit of a tile's columns. */
 #define SP_GEMM_PANEL 16
 
 /* y[m][n] = activation(alpha * chain(m, n) + beta * c[m][n]), where the chain runs over k in order.
@@ -60,12 +60,12 @@ typedef enum sp_activation {
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
     int64_t a_row, a_depth;         /* strides of a, in elements */
-    int64_t b_depth, b_panel;       /* of b: to the next k; to the next SP_GEMM_PANEL columns */
+    int64_t b_depth, b_panel;       /* of b: to the next k; to the next panel */
     int64_t c_row, c_column;        /* of c; 0 where it is broadcast */
     int64_t tile_rows, tile_panels; /* what one tile of grid (panels, rows, batch) computes */
     float alpha, beta;
     bool has_c;
-    bool is_padded;     /* b has SP_GEMM_PANEL readable columns in its last panel too */
+    bool is_padded;     /* b's last panel has SP_GEMM_PANEL readable columns, too */
     uint8_t activation; /* sp_activation */
     uint32_t batch_rank;
     int64_t batch_dims[SP_KERNEL_RANK]; /* of the output; strides of a and b along them */
@@ -77,7 +77,7 @@ typedef struct sp_gemm_pack_constants {
     int64_t depth, columns, depth_stride, column_stride;
 } sp_gemm_pack_constants;
 
-/* Longest stretch of an input row that the depthwise kernel keeps on its stack, in elements. */
+/* Longest part of an input row that the depthwise kernel buffers on its stack, in elements. */
 #define SP_DEPTHWISE_ROW 1024
 /* Outputs of one row that it computes together. */
 #define SP_DEPTHWISE_COLUMNS 64
@@ -114,8 +114,8 @@ typedef struct sp_flat_constants {
     int64_t count, tile_count; /* elements; bytes for copy_bytes */
 } sp_flat_constants;
 
-/* Element (i, j, ...) of x, at x_first + i * x[0] + j * x[1] + ..., goes to the place that y has
- * for it. Strides are in elements; no two elements of y have one place. */
+/* Copies element (i, j, ...) of x, at x_first + i * x[0] + j * x[1] + ..., to its location in y.
+ * Strides are in elements; no two elements of y share a location. */
 typedef struct sp_copy_constants {
     uint32_t rank, element_bytes;
     int64_t count, tile_count; /* tiles take elements in the order of dims */
@@ -139,7 +139,7 @@ typedef struct sp_pad_constants {
     uint32_t rank, element_bytes;
     uint32_t mode;  /* sp_pad_mode */
     bool has_value; /* otherwise `value` */
-    uint64_t value; /* the element's bytes, low end first */
+    uint64_t value; /* the element's bytes, little-endian */
     int64_t rows, tile_rows;
     int64_t in[SP_KERNEL_RANK], out[SP_KERNEL_RANK],
         lead[SP_KERNEL_RANK]; /* a negative lead crops */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel is a number: lowerings and plans name kernels, and who compiles for a device looks the
- * number up in the device's table. */
+/* Kernel ids. Lowerings and plans name kernels by id; compiling for a device looks the id up in the
+ * device's table. */
 #ifndef SP_OPS_KERNEL_ID_H
 #define SP_OPS_KERNEL_ID_H
 

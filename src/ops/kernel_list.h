@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All kernels and the constants of all: one family after the other. CUDA's stand first, so that
- * their ids are also their places in the CUDA program. A family that only the CPU has is a header
- * of its own, with a list of kernels and one of constants like those of kernel_constants.h. */
+/* All kernels and their constants, by family. CUDA's are first, so their ids are also their indices
+ * in the CUDA program. A family that only the CPU has is in its own header, with a list of kernels
+ * and one of constants like those of kernel_constants.h. */
 #ifndef SP_OPS_KERNEL_LIST_H
 #define SP_OPS_KERNEL_LIST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing list of dispatches, and the reference way to run it. */
+/* A growing list of dispatches, and its reference execution. */
 #include "ops/lowering.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ void sp__lowering_reset(sp_lowering *lowering)
     lowering->in_place_input = SP_NO_INPUT;
 }
 
-static sp_status grow(sp_lowering *lowering)
+static sp_status dispatches_grow(sp_lowering *lowering)
 {
     const uint32_t capacity =
         lowering->dispatch_capacity == 0 ? 4 : lowering->dispatch_capacity * 2;
@@ -49,7 +49,7 @@ sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const v
                              uint32_t constant_bytes, sp_dispatch **out)
 {
     SP_ASSERT(constant_bytes <= SP_MAX_CONSTANT_BYTES);
-    if (lowering->dispatch_count == lowering->dispatch_capacity) SP_TRY(grow(lowering));
+    if (lowering->dispatch_count == lowering->dispatch_capacity) SP_TRY(dispatches_grow(lowering));
     sp_dispatch *dispatch = &lowering->dispatches[lowering->dispatch_count++];
     dispatch->kernel = kernel;
     for (int i = 0; i < 3; i++) dispatch->grid[i] = 1;
@@ -118,7 +118,7 @@ sp_status sp__lower_grid(sp_dispatch *dispatch, uint64_t x, uint64_t y, uint64_t
     const uint64_t sizes[3] = {x, y, z};
     for (int i = 0; i < 3; i++) {
         if (sizes[i] > UINT32_MAX) {
-            return sp__fail(SP_EXHAUSTED, "the op asks for a grid of more than 2^32 tiles");
+            return sp__fail(SP_EXHAUSTED, "the op needs a grid of more than 2^32 tiles");
         }
         dispatch->grid[i] = (uint32_t)sizes[i];
     }

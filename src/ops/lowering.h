@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a lowered call is: dispatches in order, whose bindings name the call's own operands. Plans,
- * constant folding and eager calls put storage behind the names. A lowering belongs to one thread.
+/* A lowered call: dispatches in order, whose bindings name the call's own operands. Plans, constant
+ * folding and eager calls bind memory to these names. A lowering is used by one thread.
  *
  * A dispatch sees all writes of the dispatches before it. */
 #ifndef SP_OPS_LOWERING_H
@@ -11,10 +11,10 @@
 #include "ops/op.h"
 
 typedef enum sp_operand_kind {
-    SP_OPERAND_INPUT,  /* the call's input `index` as it is */
-    SP_OPERAND_PACKED, /* the call's input `index` as `pack` laid it out */
+    SP_OPERAND_INPUT,  /* the call's input `index`, unpacked */
+    SP_OPERAND_PACKED, /* the call's input `index`, packed by the op's `pack` */
     SP_OPERAND_OUTPUT,
-    SP_OPERAND_SCRATCH /* memory of this call alone, number `index` */
+    SP_OPERAND_SCRATCH /* temporary memory number `index` of this call */
 } sp_operand_kind;
 
 typedef struct sp_operand {
@@ -41,17 +41,17 @@ struct sp_lowering {
     uint32_t dispatch_count, dispatch_capacity;
     uint64_t scratch_bytes[SP_LOWERING_MAX_SCRATCH];
     uint32_t scratch_count;
-    uint32_t alias_input;    /* output i is input alias_input + i, no dispatch; or SP_NO_INPUT */
+    uint32_t alias_input;    /* output i is input alias_input + i; or SP_NO_INPUT */
     uint32_t in_place_input; /* output 0 may be written over this input; or SP_NO_INPUT */
 };
 
 void sp__lowering_init(sp_lowering *lowering);
 void sp__lowering_deinit(sp_lowering *lowering);
-/* Empty again, memory kept. */
+/* Empties the lowering but keeps its memory. */
 void sp__lowering_reset(sp_lowering *lowering);
 
-/* A new dispatch with a grid of one tile; constants are copied. The pointer in *out holds until the
- * next call. Errors: SP_OUT_OF_MEMORY. */
+/* Appends a dispatch with a grid of one tile; constants are copied. *out is valid until the next
+ * call. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__lower_dispatch(sp_lowering *lowering, sp_kernel_id kernel, const void *constants,
                              uint32_t constant_bytes, sp_dispatch **out);
 
@@ -61,31 +61,31 @@ void sp__lower_bind_input(sp_dispatch *dispatch, const sp_op_call *call, uint32_
 void sp__lower_bind_output(sp_dispatch *dispatch, const sp_op_call *call, uint32_t index);
 void sp__lower_bind_scratch(sp_dispatch *dispatch, const sp_lowering *lowering, uint32_t index,
                             bool is_write);
-/* Input `index` as the op's `pack` lays it out, in `bytes` bytes. */
+/* Binds input `index` as packed by the op's `pack`, in `bytes` bytes. */
 void sp__lower_bind_packed(sp_dispatch *dispatch, uint32_t index, uint64_t bytes);
 
-/* How the op wants constant input `index` laid out: one dispatch that reads the input and writes a
- * scratch of *bytes, empty and 0 if as it is. */
+/* Lowers the packing of constant input `index`: one dispatch that reads the input and writes a
+ * scratch of *bytes; no dispatch and 0 if the op reads it unpacked. */
 sp_status sp__lower_pack(const sp_op_call *call, uint32_t index, sp_lowering *lowering,
                          uint64_t *bytes);
 
-/* A new scratch of `bytes`; its number. */
+/* Adds a scratch of `bytes`; returns its number. */
 uint32_t sp__lower_scratch(sp_lowering *lowering, uint64_t bytes);
 
-/* Each output i is input `index` + i, perhaps under another shape. */
+/* Each output i is input `index` + i, possibly with another shape. */
 static inline void sp__lower_alias(sp_lowering *lowering, uint32_t index)
 {
     lowering->alias_input = index;
 }
 
-/* The kernel reads each element of input `index` before, and in the same tile as, it writes the
- * element of output 0 at the same place, so both may be one memory. */
+/* The kernel reads each element of input `index` before it writes the element of output 0 with the
+ * same index, in the same tile, so both may share one memory. */
 static inline void sp__lower_in_place(sp_lowering *lowering, uint32_t index)
 {
     lowering->in_place_input = index;
 }
 
-/* Tiles of `per_tile` that cover `count`; at least 1. */
+/* Number of tiles of `per_tile` that cover `count`; at least 1. */
 static inline uint64_t sp__lower_tiles(uint64_t count, uint64_t per_tile)
 {
     return count == 0 ? 1 : (count - 1) / per_tile + 1;
@@ -100,8 +100,8 @@ static inline sp_status sp__lower_cover(sp_dispatch *dispatch, int64_t count, in
     return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)count, (uint64_t)per_tile), 1, 1);
 }
 
-/* Runs the dispatches on the calling thread, in order, tile by tile, with the kernels of a table of
- * the CPU. `place` gives each operand's address. The FP state must be normal (sp_fpenv_enter). */
+/* Runs the dispatches on the calling thread, in order, tile by tile, with a kernel table of the
+ * CPU. `place` returns each operand's address. Needs the FP state of kernels (sp_fpenv_enter). */
 typedef void *(*sp_lowering_place)(const sp_operand *operand, void *context);
 sp_status sp__lowering_run(const sp_lowering *lowering, const sp_kernel *kernels,
                            sp_lowering_place place, void *context);

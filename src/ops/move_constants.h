@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels and constants, as in kernel_constants.h, of ops that pick, place, make and interpolate
- * elements, and of recurrent layers. */
+/* Kernels and constants, as in kernel_constants.h, of ops that gather, scatter, generate and
+ * interpolate elements, and of recurrent layers. */
 #ifndef SP_OPS_MOVE_CONSTANTS_H
 #define SP_OPS_MOVE_CONSTANTS_H
 
 #include "ops/kernel_constants.h"
 
-/* Bindings stand behind each name, in order; the last one is written. */
+/* The comments list the bindings in order; the last one is written. */
 #define SP_MOVE_KERNEL_LIST(X)                                                                     \
     X(gather)           /* x, indices, y */                                                        \
     X(gather_elements)  /* x, indices, y */                                                        \
@@ -27,14 +27,14 @@
     X(rnn_f32)          /* as gru_f32 */
 
 /* x is [outer, axis, inner bytes]; row (o, i) of y is row indices[i] of x's block o. An index below
- * 0 counts from the end, here and in all that follow. */
+ * 0 counts from the end, here and below. */
 typedef struct sp_gather_constants {
     int64_t outer, axis, inner_bytes, count, tile_rows;
     uint32_t index_bytes; /* 4 or 8, here and below */
 } sp_gather_constants;
 
-/* y has the shape of the indices, `dims`; the coordinate along the axis is what the index says.
- * x: strides of x, in elements; 0 along the axis. */
+/* y has the shape of the indices, `dims`; the index is the coordinate along the axis. x: strides of
+ * x, in elements; 0 along the axis. */
 typedef struct sp_gather_elements_constants {
     uint32_t rank, element_bytes, index_bytes;
     int64_t axis_size, axis_stride, count, tile_count;
@@ -50,14 +50,14 @@ typedef struct sp_gather_nd_constants {
 } sp_gather_nd_constants;
 
 typedef enum sp_scatter_reduction {
-    SP_SCATTER_NONE, /* the last of several updates of one place stays */
+    SP_SCATTER_NONE, /* the last of several updates of one element wins */
     SP_SCATTER_ADD,
     SP_SCATTER_MUL,
     SP_SCATTER_MAX,
     SP_SCATTER_MIN
 } sp_scatter_reduction;
 
-/* Updates have the shape `dims`. A line runs along `axis`; its updates are made in order. y:
+/* Updates have the shape `dims`. A line runs along `axis`; its updates are applied in order. y:
  * strides of y, in elements. */
 typedef struct sp_scatter_elements_constants {
     uint32_t rank, axis, dtype, index_bytes;
@@ -66,8 +66,8 @@ typedef struct sp_scatter_elements_constants {
     int64_t dims[SP_KERNEL_RANK], y[SP_KERNEL_RANK];
 } sp_scatter_elements_constants;
 
-/* y[indices[t]] becomes updates[t], or takes it in; slices of `slice` elements, of which a tile has
- * `tile_slice`, for all t in order. */
+/* y[indices[t]] is set to updates[t] or combined with it; slices of `slice` elements, of which a
+ * tile has `tile_slice`, for all t in order. */
 typedef struct sp_scatter_nd_constants {
     uint32_t depth, dtype, index_bytes;
     uint32_t reduction; /* sp_scatter_reduction */
@@ -75,7 +75,7 @@ typedef struct sp_scatter_nd_constants {
     int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* of y, in elements */
 } sp_scatter_nd_constants;
 
-/* y[o][d][i] = values[indices[o][i] == d]. An index that is out of range is nowhere. */
+/* y[o][d][i] = values[indices[o][i] == d]. An index out of range matches nothing. */
 typedef struct sp_one_hot_constants {
     uint32_t element_bytes;
     uint32_t index_type; /* sp_dtype */
@@ -90,8 +90,8 @@ typedef struct sp_range_constants {
     uint32_t dtype;
 } sp_range_constants;
 
-/* Rows of matrices. What lies above the diagonal that begins at column `diagonal`, or below it,
- * stays (trilu); or `one` stands on it (eye). */
+/* Rows of matrices. trilu keeps the elements on and above, or on and below, the diagonal that
+ * begins at column `diagonal`; eye writes `one` on it. */
 typedef struct sp_diagonal_constants {
     int64_t rows, tile_rows, matrix_rows, columns, diagonal;
     uint64_t one;
@@ -102,7 +102,7 @@ typedef struct sp_diagonal_constants {
 /* y[d][j] is coordinate d of the j-th of the `found` elements of x that are not 0. */
 typedef struct sp_non_zero_constants {
     uint32_t rank, element_bytes;
-    uint64_t mask; /* bits of an element that make it other than 0: not the sign of floats */
+    uint64_t mask; /* bits of an element that make it nonzero: not the sign of floats */
     int64_t count, found;
     int64_t dims[SP_KERNEL_RANK];
 } sp_non_zero_constants;
@@ -114,7 +114,7 @@ typedef struct sp_top_k_constants {
     bool is_largest;
 } sp_top_k_constants;
 
-/* Where an output coordinate lies in the input, ONNX's coordinate_transformation_mode. */
+/* Mapping of output to input coordinates: ONNX's coordinate_transformation_mode. */
 typedef enum sp_resize_coordinate {
     SP_RESIZE_HALF_PIXEL,
     SP_RESIZE_HALF_PIXEL_SYMMETRIC,
@@ -123,7 +123,7 @@ typedef enum sp_resize_coordinate {
     SP_RESIZE_ASYMMETRIC,
     SP_RESIZE_TF_HALF_PIXEL,
     SP_RESIZE_CROP,
-    /* With roundings to float; of nearest. */
+    /* For nearest: intermediate results are rounded to float. */
     SP_RESIZE_CROP_F32,
     SP_RESIZE_ASYMMETRIC_F32
 } sp_resize_coordinate;
@@ -138,11 +138,11 @@ typedef enum sp_resize_rounding {
 /* One axis: x is [outer, in, inner] elements, y [outer, out, inner]. */
 typedef struct sp_resize_constants {
     int64_t outer, in, out, inner, tile_outer;
-    double scale;                  /* of sizes */
-    double numerator, denominator; /* 1 / scale; input / output where the sizes are given */
-    double crop_start, crop_end;   /* of SP_RESIZE_CROP, in [0, 1] as a rule */
-    double width;                  /* output as the scale has it, maybe with a fraction */
-    uint64_t outside;              /* the element outside of a crop */
+    double scale;                  /* output / input size */
+    double numerator, denominator; /* 1 / scale; input / output if the sizes are given */
+    double crop_start, crop_end;   /* of SP_RESIZE_CROP, usually in [0, 1] */
+    double width;                  /* output size from the scale, not rounded */
+    uint64_t outside;              /* the value outside of a crop */
     float cubic;                   /* the coefficient a */
     uint32_t coordinate, rounding; /* sp_resize_coordinate, sp_resize_rounding */
     uint32_t element_bytes;
@@ -167,17 +167,17 @@ typedef struct sp_cell_activation {
 } sp_cell_activation;
 
 #define SP_CELL_MAX_FUNCTIONS 3
-/* Batch rows that one tile takes through the whole sequence. */
+/* Batch rows that one tile computes for the whole sequence. */
 #define SP_CELL_ROWS 4
 
-/* A recurrent layer: grid (row blocks, directions). Everything about a direction d, a row b and a
- * step t is found by strides, in elements, so both layouts are one. */
+/* A recurrent layer: grid (row blocks, directions). Operands are addressed by strides of direction,
+ * batch row and step, in elements, so both layouts use one kernel. */
 typedef struct sp_recurrent_constants {
     int64_t steps, rows, hidden, gates;
     uint32_t directions;
-    bool is_backwards; /* the first direction; the second one always is */
+    bool is_backwards; /* of the first direction; the second is always backwards */
     bool has_bias, has_lengths, has_h, has_c, has_peepholes;
-    bool has_last_h, has_last_c; /* outputs behind the first */
+    bool has_last_h, has_last_c; /* outputs after the first */
     bool resets_after;           /* GRU's linear_before_reset */
     bool couples_gates;          /* LSTM's input_forget */
     bool clips;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that hold for every op: counts, attributes, element types, sizes. */
+/* Checks that are common to all ops: counts, attributes, element types, sizes. */
 #include "ops/op.h"
 
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 static sp_status check_count(const char *what, uint32_t count, uint32_t min, uint32_t max)
 {
     if (count >= min && count <= max) return SP_OK;
-    return sp__fail(SP_CORRUPT, "%" PRIu32 " %s, the op takes %" PRIu32 " to %" PRIu32, count, what,
-                    min, max);
+    return sp__fail(SP_CORRUPT, "%" PRIu32 " %s are given; the op takes %" PRIu32 " to %" PRIu32,
+                    count, what, min, max);
 }
 
 static const sp_attribute_schema *find_schema(const sp_op *op, sp_text name)
@@ -33,7 +33,7 @@ static sp_status check_attribute(const sp_op *op, const sp_attribute *attribute)
                         sp__text_print(attribute->name).text);
     }
     if (schema->type != attribute->type) {
-        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s, wanted %s", schema->name,
+        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s; expected %s", schema->name,
                         sp__attribute_type_name(attribute->type),
                         sp__attribute_type_name(schema->type));
     }
@@ -45,7 +45,8 @@ sp_status sp__op_check(const sp_op_call *call)
     const sp_op *op = call->op;
     SP_TRY(check_count("inputs", call->input_count, op->min_inputs, op->max_inputs));
     if (call->output_count > op->max_outputs) {
-        return sp__fail(SP_UNSUPPORTED, "%" PRIu32 " outputs, at most %" PRIu32 " are supported",
+        return sp__fail(SP_UNSUPPORTED,
+                        "%" PRIu32 " outputs are requested; at most %" PRIu32 " are supported",
                         call->output_count, op->max_outputs);
     }
     SP_TRY(check_count("outputs", call->output_count, op->min_outputs, op->max_outputs));
@@ -95,7 +96,7 @@ static sp_status check_other_input(const sp_op_call *call, uint32_t index)
     uint32_t like;
     if (sp__op_is_like(dtypes, &like)) {
         if (dtype == call->inputs[like].dtype) return SP_OK;
-        return sp__fail(SP_MISMATCH, "inputs of types %s and %s",
+        return sp__fail(SP_MISMATCH, "inputs of types %s and %s; expected one type",
                         sp_dtype_name(call->inputs[like].dtype), sp_dtype_name(dtype));
     }
     if (dtypes & SP_DTYPE_BIT(dtype)) return SP_OK;
@@ -108,7 +109,7 @@ static sp_status check_inputs(const sp_op_call *call)
 {
     for (uint32_t i = 0; i < call->op->min_inputs; i++) {
         if (!sp__op_has_input(call, i)) {
-            return sp__fail(SP_CORRUPT, "input %" PRIu32 " is left out", i);
+            return sp__fail(SP_CORRUPT, "required input %" PRIu32 " is missing", i);
         }
     }
     if (call->input_count == 0) return SP_OK;
@@ -157,20 +158,20 @@ sp_status sp__op_require_known(const sp_op_call *call, uint32_t index)
     if (call->inputs[index].data || call->inputs[index].bytes == 0) return SP_OK;
     return sp__fail(SP_UNSUPPORTED,
                     "the values of input %" PRIu32
-                    " decide a shape and must be known: constant, or an input of the model of at "
-                    "most %d bytes",
+                    " determine a shape and must be known: a constant, or an input of the model of "
+                    "at most %d bytes",
                     index, SP_SHAPE_INPUT_BYTES);
 }
 
-/* A list of at most `max` numbers, which must be known. */
+/* Checks for a known list of at most `max` numbers. */
 static sp_status check_known(const sp_op_call *call, uint32_t index, uint32_t max, uint32_t *count)
 {
     const sp_op_value *input = &call->inputs[index];
     const uint64_t found = sp__shape_count(&input->shape);
     if (input->shape.rank > 1 || found > max) {
         return sp__fail(SP_MISMATCH,
-                        "input %" PRIu32 " has shape %s, wanted a list of at most %" PRIu32, index,
-                        sp__shape_print(&input->shape).text, max);
+                        "input %" PRIu32 " has shape %s; expected a list of at most %" PRIu32,
+                        index, sp__shape_print(&input->shape).text, max);
     }
     SP_TRY(sp__op_require_known(call, index));
     *count = (uint32_t)found;
@@ -182,7 +183,7 @@ sp_status sp__op_known_ints(const sp_op_call *call, uint32_t index, uint32_t max
 {
     const sp_op_value *input = &call->inputs[index];
     if (input->dtype != SP_I64 && input->dtype != SP_I32) {
-        return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s, wanted i64", index,
+        return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s; expected i64", index,
                         sp_dtype_name(input->dtype));
     }
     SP_TRY(check_known(call, index, max, count));
@@ -208,7 +209,7 @@ sp_status sp__op_known_floats(const sp_op_call *call, uint32_t index, uint32_t m
             out[i] = (double)sp_float_of_f16(((const uint16_t *)input->data)[i]);
             break;
         default:
-            return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s, wanted f32", index,
+            return sp__fail(SP_MISMATCH, "input %" PRIu32 " is of type %s; expected f32", index,
                             sp_dtype_name(input->dtype));
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operators, for callers. */
+/* Public queries of the table of operators. */
 #include <streampool/operators.h>
 
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "ops/op_kernels.h"
 #include "ops/registry.h"
 
-_Static_assert(SP_OP_ANY_COUNT == SP_OP_VARIADIC, "counts are passed through");
+_Static_assert(SP_OP_ANY_COUNT == SP_OP_VARIADIC, "counts are returned unchanged");
 
 #define SAME_TYPE(name) (int)SP_OP_##name == (int)SP_ATTRIBUTE_##name
 _Static_assert(SAME_TYPE(FLOAT) && SAME_TYPE(INT) && SAME_TYPE(STRING) && SAME_TYPE(TENSOR) &&
                    SAME_TYPE(GRAPH) && SAME_TYPE(FLOATS) && SAME_TYPE(INTS) && SAME_TYPE(STRINGS),
-               "types of attributes are passed through");
+               "attribute types are returned unchanged");
 
 uint32_t sp_op_count(void)
 {
@@ -28,11 +28,11 @@ uint32_t sp_op_newest_opset(void)
     return SP_OPSET_NEWEST;
 }
 
-static sp_status row_at(uint32_t index, const void *out, const sp_op **row)
+static sp_status op_at(uint32_t index, const void *out, const sp_op **row)
 {
     uint32_t count;
     const sp_op *table = sp__op_table(&count);
-    if (out == NULL) return sp__fail(SP_INVALID, "what is asked of an op needs a place to go to");
+    if (out == NULL) return sp__fail(SP_INVALID, "out is NULL");
     if (index >= count) {
         return sp__fail(SP_NOT_FOUND, "the table of ops has %u rows, none with index %u", count,
                         index);
@@ -57,7 +57,7 @@ static uint32_t typed_input_count(const sp_op *op)
 sp_status sp_op_get_info(uint32_t index, sp_op_info *out)
 {
     const sp_op *op;
-    SP_TRY(row_at(index, out, &op));
+    SP_TRY(op_at(index, out, &op));
     *out = (sp_op_info){.name = op->name,
                         .since = op->since,
                         .until = op->until,
@@ -73,7 +73,7 @@ sp_status sp_op_get_info(uint32_t index, sp_op_info *out)
 sp_status sp_op_get_input_types(uint32_t index, uint32_t input, sp_op_input_types *out)
 {
     const sp_op *op;
-    SP_TRY(row_at(index, out, &op));
+    SP_TRY(op_at(index, out, &op));
     const uint32_t count = op->max_inputs > 0 ? op->max_inputs : 1;
     if (input >= count) {
         return sp__fail(SP_NOT_FOUND, "%s has %u inputs, none with index %u", op->name,
@@ -92,7 +92,7 @@ sp_status sp_op_get_input_types(uint32_t index, uint32_t input, sp_op_input_type
 sp_status sp_op_get_attribute(uint32_t index, uint32_t attribute, sp_op_attribute_info *out)
 {
     const sp_op *op;
-    SP_TRY(row_at(index, out, &op));
+    SP_TRY(op_at(index, out, &op));
     const uint32_t count = attribute_count(op);
     if (attribute >= count) {
         return sp__fail(SP_NOT_FOUND, "%s has %u attributes, none with index %u", op->name, count,
@@ -113,7 +113,7 @@ sp_status sp_op_has_kernels(const char *name, const char *kind, bool *out)
     const sp_kernel *kernels;
     const sp_op *table = sp__op_table(&count);
     if (name == NULL || out == NULL) {
-        return sp__fail(SP_INVALID, "sp_op_has_kernels needs a name and a place for the answer");
+        return sp__fail(SP_INVALID, "sp_op_has_kernels: name or out is NULL");
     }
     SP_TRY(sp__device_kind_kernels(kind, &kernels));
     for (uint32_t i = 0; i < count; i++) {
@@ -121,5 +121,5 @@ sp_status sp_op_has_kernels(const char *name, const char *kind, bool *out)
         *out = sp__op_is_covered(name, kernels);
         return SP_OK;
     }
-    return sp__fail(SP_NOT_FOUND, "there is no op '%s'", name);
+    return sp__fail(SP_NOT_FOUND, "unknown op '%s'", name);
 }

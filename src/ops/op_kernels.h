@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels each op may lower to, for figures: what a plan needs, it finds in its steps.
+/* The kernels that each op may lower to, for coverage figures; plans do not use this.
  *
- * A row of the ops (op_rows.h) has names of kernels, between commas; a * at the end stands for one
- * word without a _: add_* is add_f32 and add_i64, max_* is not max_pool_f32. A ? in front: f32 does
- * not need it, or only in rare forms (training, volumes, places of maxima); the op counts as
- * covered without. */
+ * A row of the ops (op_rows.h) lists names of kernels, separated by commas; a trailing * matches
+ * one word without a _: max_* matches max_f32 and max_i64, not max_pool_f32. A leading ? marks a
+ * kernel as not needed for f32, or only in rare forms (training, volumes, indices of maxima); the
+ * op counts as covered without it. */
 #ifndef SP_OPS_OP_KERNELS_H
 #define SP_OPS_OP_KERNELS_H
 
@@ -13,13 +13,12 @@
 /* May the lowering of the op called `op` emit this kernel? */
 bool sp__op_may_use(const char *op, sp_kernel_id kernel);
 
-/* Does the table have what the op needs on f32: each of its kernels whose name ends in _f32, and
- * each whose name ends in no element type, but for conversions from and to other types and what
- * rare forms of the op need? An op without such kernels needs each that it has. Views and what is
- * known before the run need none. NULL is a table that has all. */
+/* Does the table have the kernels that the op needs on f32: each whose name ends in _f32, and each
+ * whose name ends in no element type, except the marked ones? An op without such kernels needs all
+ * of its kernels. Views and values known before the run need none. `table` NULL has all. */
 bool sp__op_is_covered(const char *op, const sp_kernel *table);
 
-/* How many op types there are, and how many of them the table covers. */
+/* Number of op types, and of those that the table covers. */
 typedef struct sp_op_coverage {
     uint32_t op_count;
     uint32_t covered_count;

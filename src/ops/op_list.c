@@ -16,7 +16,7 @@ bool sp__op_list_next(const char **list, sp_text *name)
     return length > 0;
 }
 
-static bool has_one(const char *list, sp_text name)
+static bool list_has(const char *list, sp_text name)
 {
     for (sp_text next; sp__op_list_next(&list, &next);) {
         if (sp__text_equal(next, name)) return true;
@@ -28,13 +28,13 @@ bool sp__op_list_has(const char *list, const char *name)
 {
     for (;;) {
         const size_t length = strcspn(name, "+");
-        if (has_one(list, (sp_text){name, length})) return true;
+        if (list_has(list, (sp_text){name, length})) return true;
         if (name[length] == '\0') return false;
         name += length + 1;
     }
 }
 
-static bool is_known(sp_text name)
+static bool op_is_known(sp_text name)
 {
     uint32_t count;
     const sp_op *ops = sp__op_table(&count);
@@ -47,8 +47,9 @@ static bool is_known(sp_text name)
 void sp__op_list_check(const char *what, const char *list)
 {
     for (sp_text next; sp__op_list_next(&list, &next);) {
-        if (is_known(next)) continue;
-        SP_LOG(SP_LOG_WARN, "%s: there is no op '%s'; names are ONNX's, as in Conv,Tanh", what,
-               sp__text_print(next).text);
+        if (op_is_known(next)) continue;
+        SP_LOG(SP_LOG_WARN,
+               "%s: unknown op '%s'; expected ONNX op types separated by commas, as in Conv,Tanh",
+               what, sp__text_print(next).text);
     }
 }

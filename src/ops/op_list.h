@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of ONNX op types as users write them: names between commas, spaces around them do not
- * count. */
+/* Lists of ONNX op types in options: names separated by commas; spaces around them are ignored. */
 #ifndef SP_OPS_OP_LIST_H
 #define SP_OPS_OP_LIST_H
 
@@ -8,13 +7,13 @@
 
 #include "base/text.h"
 
-/* The next name of the list, and *list behind it; false at the end. Empty names are left out. */
+/* Reads the next name and advances *list past it; false at the end. Empty names are skipped. */
 bool sp__op_list_next(const char **list, sp_text *name);
 
-/* Does the list have the op, or one of several with a + between them ("Gemm+Relu")? */
+/* Does the list have the op, or one of the ops of a fused step ("Gemm+Relu")? */
 bool sp__op_list_has(const char *list, const char *name);
 
-/* Warns about each name that no op of the registry has. */
+/* Warns about each name that is no op of the registry. */
 void sp__op_list_check(const char *what, const char *list);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops, one row each: name, kernels, traits, and a schema for each range of opset versions that
- * has one. registry.c alone includes this, for one column at a time.
+ * has one. Included only by registry.c, once per column.
  *
  * ROW(name, kernels, traits, schemas...)
- *     kernels: what the op's lowering may emit; op_kernels.h says how it is written. Ops with
- *         NO_KERNELS emit none: views, and what is known before the run. A plan copies them
+ *     kernels: what the op's lowering may emit, in the syntax of op_kernels.h. Ops with
+ *         NO_KERNELS emit none: views, and values known before the run. A plan copies them
  *         (copy_bytes) where an output needs bytes of its own.
- *     traits: what holds for every version (sp_op_traits). An older version may have fewer inputs
+ *     traits: properties in all versions (sp_op_traits). An older version may have fewer inputs
  *         than there are bits. */
 /* clang-format off */
 ROW(Abs, "abs_*, ?cast_*", NO_TRAITS,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions behind the registry's rows, by family; registry.c alone refers to them. */
+/* The functions of the registry's rows, by family; referenced only by registry.c. */
 #ifndef SP_OPS_OPS_H
 #define SP_OPS_OPS_H
 
 #include "ops/lowering.h"
 
-/* op_binary.c */
+/* schema/math/binary.c */
 sp_status sp__binary_infer(sp_op_call *call);
 sp_status sp__comparison_infer(sp_op_call *call);
 sp_status sp__variadic_infer(sp_op_call *call);
@@ -30,7 +30,7 @@ sp_status sp__min_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__sum_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__mean_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_unary.c */
+/* schema/math/unary.c */
 sp_status sp__predicate_infer(sp_op_call *call);
 sp_status sp__gelu_infer(sp_op_call *call);
 sp_status sp__clip_infer(sp_op_call *call);
@@ -64,7 +64,7 @@ sp_status sp__is_nan_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__is_inf_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__clip_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_select.c */
+/* schema/math/select.c */
 sp_status sp__where_infer(sp_op_call *call);
 sp_status sp__expand_infer(sp_op_call *call);
 sp_status sp__cast_infer(sp_op_call *call);
@@ -75,27 +75,27 @@ sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__cast_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_gemm.c */
+/* schema/math/gemm.c */
 sp_status sp__gemm_infer(sp_op_call *call);
 sp_status sp__gemm_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 sp_status sp__matmul_infer(sp_op_call *call);
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
-/* For other products of that kernel. Bytes of a packed right-hand matrix; rows and columns of one
- * tile so that it does about SP_TILE_PRODUCTS multiply-adds. */
+/* For other users of the gemm kernel: bytes of a packed right-hand matrix; sets rows and columns of
+ * a tile to about SP_TILE_PRODUCTS multiply-adds. */
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
 void sp__gemm_choose_tile(sp_gemm_constants *k);
 
-/* op_conv.c */
+/* schema/nn/conv.c */
 sp_status sp__conv_infer(sp_op_call *call);
 sp_status sp__conv_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_conv_transpose.c */
+/* schema/nn/conv_transpose.c */
 sp_status sp__conv_transpose_infer(sp_op_call *call);
 sp_status sp__conv_transpose_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_pool.c */
+/* schema/nn/pool.c */
 sp_status sp__pool_infer(sp_op_call *call);
 sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__average_pool_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -103,7 +103,7 @@ sp_status sp__global_pool_infer(sp_op_call *call);
 sp_status sp__global_average_pool_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__global_max_pool_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_norm.c */
+/* schema/nn/norm.c */
 sp_status sp__batch_norm_infer(sp_op_call *call);
 sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__layer_norm_infer(sp_op_call *call);
@@ -113,12 +113,12 @@ sp_status sp__instance_norm_lower(const sp_op_call *call, sp_lowering *lowering)
 sp_status sp__group_norm_infer(sp_op_call *call);
 sp_status sp__group_norm_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_softmax.c */
+/* schema/nn/softmax.c */
 sp_status sp__softmax_infer(sp_op_call *call);
 sp_status sp__softmax_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__log_softmax_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_reduce.c */
+/* schema/reduce/reduce.c */
 sp_status sp__reduce_infer(sp_op_call *call);
 sp_status sp__reduce_mean_infer(sp_op_call *call);
 sp_status sp__reduce_sum_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -132,7 +132,7 @@ sp_status sp__reduce_l2_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reduce_log_sum_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reduce_log_sum_exp_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_axis.c */
+/* schema/reduce/axis.c */
 sp_status sp__arg_infer(sp_op_call *call);
 sp_status sp__arg_max_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__arg_min_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -146,23 +146,23 @@ sp_status sp__lrn_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__mvn_infer(sp_op_call *call);
 sp_status sp__mvn_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_move.c */
+/* schema/layout/copy.c */
 sp_status sp__concat_infer(sp_op_call *call);
 sp_status sp__concat_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__split_infer(sp_op_call *call);
 sp_status sp__split_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__transpose_infer(sp_op_call *call);
 sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering);
-/* Emits a walk: dims, x and y (strides) and where they begin stand in `k`, ranks up to `k->rank`;
- * the rest is filled in here. An alias if the output is the input's elements in their order. */
+/* Emits a strided copy: the caller sets rank, dims, x and y (strides) and the first indices in `k`;
+ * the rest is set here. An alias if the output is the input's elements in order. */
 sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
                                  sp_copy_constants *k);
 
-/* op_slice.c */
+/* schema/layout/slice.c */
 sp_status sp__slice_infer(sp_op_call *call);
 sp_status sp__slice_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_gather.c */
+/* schema/index/gather.c */
 sp_status sp__gather_infer(sp_op_call *call);
 sp_status sp__gather_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__gather_elements_infer(sp_op_call *call);
@@ -171,25 +171,25 @@ sp_status sp__gather_nd_infer(sp_op_call *call);
 sp_status sp__gather_nd_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__one_hot_infer(sp_op_call *call);
 sp_status sp__one_hot_lower(const sp_op_call *call, sp_lowering *lowering);
-/* Errors: SP_MISMATCH unless input 1 has a shape that walks beside input 0 in all dimensions but
+/* Errors: SP_MISMATCH unless input 1 has the rank of input 0 and is not larger in any dimension but
  * `axis`. */
 sp_status sp__elements_shapes(const sp_op_call *call, uint32_t axis);
 
-/* op_scatter.c */
+/* schema/index/scatter.c */
 sp_status sp__scatter_elements_infer(sp_op_call *call);
 sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__scatter_nd_infer(sp_op_call *call);
 sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_non_zero.c */
+/* schema/index/non_zero.c */
 sp_status sp__non_zero_infer(sp_op_call *call);
 sp_status sp__non_zero_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_range.c */
+/* schema/layout/range.c */
 sp_status sp__range_infer(sp_op_call *call);
 sp_status sp__range_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_rearrange.c */
+/* schema/layout/rearrange.c */
 sp_status sp__tile_infer(sp_op_call *call);
 sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__depth_to_space_infer(sp_op_call *call);
@@ -197,45 +197,45 @@ sp_status sp__depth_to_space_lower(const sp_op_call *call, sp_lowering *lowering
 sp_status sp__space_to_depth_infer(sp_op_call *call);
 sp_status sp__space_to_depth_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_diagonal.c */
+/* schema/layout/diagonal.c */
 sp_status sp__trilu_infer(sp_op_call *call);
 sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__eye_like_infer(sp_op_call *call);
 sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_top_k.c */
+/* schema/index/top_k.c */
 sp_status sp__top_k_infer(sp_op_call *call);
 sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_resize.c */
+/* schema/nn/resize.c */
 sp_status sp__resize_infer(sp_op_call *call);
 sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_recurrent.c: LSTM, GRU and RNN */
+/* schema/recurrent/recurrent.c: LSTM, GRU and RNN */
 sp_status sp__recurrent_infer(sp_op_call *call);
 sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
 
-/* op_pad.c */
+/* schema/layout/pad.c */
 sp_status sp__pad_infer(sp_op_call *call);
 sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_view.c */
+/* schema/layout/view.c */
 sp_status sp__reshape_infer(sp_op_call *call);
 sp_status sp__flatten_infer(sp_op_call *call);
 sp_status sp__squeeze_infer(sp_op_call *call);
 sp_status sp__unsqueeze_infer(sp_op_call *call);
 sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_if.c */
+/* schema/control/if.c */
 sp_status sp__if_infer(sp_op_call *call);
 sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_loop.c: Loop and Scan, which only runs of a model compute */
+/* schema/control/loop.c: Loop and Scan, which are computed only in runs of a model */
 sp_status sp__loop_infer(sp_op_call *call);
 sp_status sp__loop_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* op_constant.c: their outputs are known from the shape rule on, or filled. */
+/* schema/layout/constant.c: their outputs are known from the shape rule, or filled. */
 sp_status sp__constant_infer(sp_op_call *call);
 sp_status sp__shape_infer(sp_op_call *call);
 sp_status sp__size_infer(sp_op_call *call);
@@ -243,8 +243,8 @@ sp_status sp__constant_of_shape_infer(sp_op_call *call);
 sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__known_lower(const sp_op_call *call, sp_lowering *lowering);
 
-/* Elements of a tile of an op that does about one operation per element, and of one that evaluates
- * a function: 20 microseconds or so on one core. */
+/* Elements of a tile for ops of about one operation per element, and for ops that evaluate a
+ * function: about 20 microseconds on one core. */
 #define SP_TILE_ELEMENTS 65536
 #define SP_TILE_EVALUATIONS 32768
 /* Multiply-adds of a tile. */

@@ -6,7 +6,7 @@
 
 #include "ops/kernel_constants.h"
 
-/* Bindings stand behind each name, in order; y and what follows it are written. */
+/* The comments list the bindings in order; y and those after it are written. */
 #define SP_REDUCE_KERNEL_LIST(X)                                                                   \
     X(reduce_f32) /* x, shift if has_shift, y, all of one type, down to reduce_u8 */               \
     X(reduce_f64)                                                                                  \
@@ -65,22 +65,23 @@ typedef enum sp_reduction {
     SP_REDUCE_LOG_SUM,
     SP_REDUCE_LOG_SUM_EXP, /* log(sum(exp(x - shift))) + shift */
     SP_REDUCE_VARIANCE,    /* mean((x - shift)^2) */
-    SP_REDUCE_FINITE_MAX   /* MAX; 0 if that is no finite number */
+    SP_REDUCE_FINITE_MAX   /* MAX; 0 if the maximum is not finite */
 } sp_reduction;
 
-/* Dimensions of x in its order, kept ones and reduced ones apart, each with its stride in x. */
+/* Dimensions of x in order, kept and reduced ones separately, each with its stride in x. */
 typedef struct sp_reduce_constants {
     uint32_t reduction; /* sp_reduction */
     uint32_t kept_rank, reduced_rank;
     bool is_columns; /* the last kept dimension has stride 1; otherwise the last reduced one */
     bool has_shift;  /* one for each output */
-    int64_t extent;  /* elements behind one output */
+    int64_t extent;  /* elements reduced to one output */
     int64_t count, tile_count;
     int64_t kept_dims[SP_KERNEL_RANK], kept_strides[SP_KERNEL_RANK];
     int64_t dims[SP_KERNEL_RANK], strides[SP_KERNEL_RANK]; /* reduced */
 } sp_reduce_constants;
 
-/* `rows` rows of `extent` elements that are `inner` apart; `inner` rows begin side by side. */
+/* `rows` rows of `extent` elements with stride `inner`; `inner` rows start at consecutive
+ * elements. */
 typedef struct sp_axis_constants {
     int64_t rows, extent, inner, tile_rows;
     bool is_log;                   /* softmax: LogSoftmax */
@@ -106,7 +107,8 @@ typedef struct sp_blend_constants {
     float momentum;
 } sp_blend_constants;
 
-/* Row r takes its scales from (r % scale_rows) * scale_row on, one for each `span` elements. */
+/* Row r reads its scales from index (r % scale_rows) * scale_row on, one for each `span`
+ * elements. */
 typedef struct sp_norm_constants {
     int64_t rows, extent, tile_rows;
     int64_t scale_rows, scale_row, span;
@@ -114,11 +116,11 @@ typedef struct sp_norm_constants {
     bool has_bias, has_mean, has_inverse;
 } sp_norm_constants;
 
-/* Windows over three dimensions, outermost first; those that are not there have size 1. */
+/* Windows over three dimensions, outermost first; absent ones have size 1. */
 typedef struct sp_window_constants {
-    int64_t planes, tile_rows; /* a row: one stretch of the output along its last dimension */
+    int64_t planes, tile_rows; /* a row: the output along its last dimension */
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
-    int64_t pad[3], end[3]; /* before and behind */
+    int64_t pad[3], end[3]; /* before and after */
     bool counts_padding;    /* average: elements of the padding count */
     bool has_indices;       /* max */
     bool is_column_major;   /* the indices */
@@ -137,9 +139,9 @@ typedef struct sp_conv_3d_constants {
     int64_t in_d, out_d, kernel_d, stride_d, dilation_d, pad_front;
 } sp_conv_3d_constants;
 
-/* Products of types other than f32: b as it lies there. */
+/* Products of types other than f32; b is not packed. */
 typedef struct sp_gemm_any_constants {
-    sp_gemm_constants gemm; /* but b_panel, tile_panels, is_padded and the activation */
+    sp_gemm_constants gemm; /* b_panel, tile_panels, is_padded and activation: unused */
     int64_t b_column;       /* of b: to the next column */
 } sp_gemm_any_constants;
 

@@ -28,18 +28,17 @@
 #define BOOLS SP_DTYPE_BIT(SP_BOOL)
 #define ANY (NUMBERS | BOOLS)
 #define I64 SP_DTYPE_BIT(SP_I64)
-/* What a branch that is not taken would give has no type. */
+/* The outputs of a branch that is not taken have no type. */
 #define ANY_OR_NONE (ANY | SP_DTYPE_BIT(SP_DTYPE_NONE))
 
-/* Types of input 0, 1, ...; where there are less of them than inputs, or SAME, the others have the
- * type of input 0. */
+/* Types of input 0, 1, ...; an input without an entry, or with SAME, has the type of input 0. */
 #define TYPES(...) __VA_ARGS__
 #define SAME 0
 #define ALL_ANY TYPES(ANY, ANY, ANY, ANY, ANY, ANY)
 
 #define ATTRIBUTE(name_, type_) {.name = name_, .type = SP_ATTRIBUTE_##type_}
 #define REQUIRED(name_, type_) {.name = name_, .type = SP_ATTRIBUTE_##type_, .is_required = true}
-/* Types are narrowed to these unless it is `free_`. */
+/* Narrows the types of input 0 unless the value is `free_`. */
 #define NARROWING(name_, type_, fallback_, free_, dtypes_)                                         \
     {.name = name_,                                                                                \
      .type = SP_ATTRIBUTE_##type_,                                                                 \
@@ -92,7 +91,7 @@
      .pack = pack_}
 #define NO_ATTRIBUTES {.name = NULL}
 
-/* Two inputs that broadcast; before version 7 the second one to the first, by attributes. */
+/* Two inputs that broadcast; before version 7 only the second to the first, by attributes. */
 #define BINARY(name_, dtypes_, infer_, lower_)                                                     \
     OP(name_, 6, 6, 2, 2, 1, 1, dtypes_, infer_, lower_, NULL, ATTRIBUTE("axis", INT),             \
        ATTRIBUTE("broadcast", INT)),                                                               \

@@ -5,14 +5,14 @@
 
 #include "ops/op.h"
 
-/* Is this ONNX's own domain: "", or "ai.onnx"? */
+/* Is this the default ONNX domain: "" or "ai.onnx"? */
 bool sp__op_is_onnx_domain(sp_text domain);
 
-/* The op for a version of its domain's opset. Every op that there is belongs to ONNX's own. Errors:
+/* The op for a version of its domain's opset. All ops are in the default domain. Errors:
  * SP_UNSUPPORTED naming op and version. */
 sp_status sp__op_find(sp_text domain, sp_text name, int64_t version, const sp_op **out);
 
-/* All schemas, those of one op together, for listings. */
+/* All schemas, grouped by op, for listings. */
 const sp_op *sp__op_table(uint32_t *count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies between tensors: a plain copy where both sides are one stretch, else the kernel that moves
- * elements between any two layouts. */
+/* Copies between tensors: a plain copy if both are contiguous, else the kernel that copies elements
+ * between any two layouts. */
 #include "ops/tensor_copy.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "runtime/submit.h"
 #include "tensor/strided_copy.h"
 
-static sp_use use_of(const sp_rt_tensor *tensor, sp_access access)
+static sp_use tensor_use(const sp_rt_tensor *tensor, sp_access access)
 {
     const sp_storage_range range = sp__tensor_range(tensor);
     const bool has_gaps = range.bytes != sp__layout_bytes(&tensor->layout);
@@ -29,7 +29,7 @@ static sp_use use_of(const sp_rt_tensor *tensor, sp_access access)
 static sp_status submit_plain(const sp_stream_ref *stream, const sp_rt_tensor *to,
                               const sp_rt_tensor *from, const void *call_site)
 {
-    const sp_use uses[2] = {use_of(to, SP_WRITE), use_of(from, SP_READ)};
+    const sp_use uses[2] = {tensor_use(to, SP_WRITE), tensor_use(from, SP_READ)};
     sp_command command = {.type = SP_COMMAND_COPY};
     sp_point point;
     return sp__submit_command(stream, &command, uses, 2, call_site, &point);
@@ -56,7 +56,7 @@ static sp_status submit_strided(const sp_stream_ref *stream, const sp_rt_tensor 
     if (kernels == NULL) kernels = sp__cpu_kernels(sp__cpu_isa_selected());
     _Alignas(16) sp_copy_constants constants;
     fill_constants(copy, &constants);
-    const sp_use uses[2] = {use_of(from, SP_READ), use_of(to, SP_WRITE)};
+    const sp_use uses[2] = {tensor_use(from, SP_READ), tensor_use(to, SP_WRITE)};
     /* 2^40 bytes are at most 2^24 tiles. */
     const uint64_t tiles = sp__lower_tiles((uint64_t)copy->count, SP_TILE_ELEMENTS);
     sp_command command = {.type = SP_COMMAND_DISPATCH,
@@ -87,19 +87,20 @@ static sp_status check_copy(const sp_rt_tensor *to, const sp_rt_tensor *from)
 {
     if (to->layout.dtype != from->layout.dtype ||
         !sp__shape_equal(&to->layout.shape, &from->layout.shape)) {
-        return sp__fail(SP_MISMATCH, "a copy of %s of shape %s into %s of shape %s",
+        return sp__fail(SP_MISMATCH, "cannot copy %s of shape %s to %s of shape %s",
                         sp_dtype_name(from->layout.dtype),
                         sp__shape_print(&from->layout.shape).text, sp_dtype_name(to->layout.dtype),
                         sp__shape_print(&to->layout.shape).text);
     }
     if (to->device.bits != from->device.bits) {
-        return sp__fail(SP_INVALID, "a copy between tensors of two devices: sp_tensor_read and "
-                                    "sp_tensor_write go through the host");
+        return sp__fail(
+            SP_INVALID,
+            "cannot copy between tensors of two devices; use sp_tensor_read and sp_tensor_write");
     }
     return sp__tensor_check_writable(to);
 }
 
-static bool is_same_place(const sp_rt_tensor *a, const sp_rt_tensor *b)
+static bool is_same_memory(const sp_rt_tensor *a, const sp_rt_tensor *b)
 {
     return a->storage.bits == b->storage.bits && a->layout.offset == b->layout.offset &&
            memcmp(a->layout.strides, b->layout.strides,
@@ -129,7 +130,7 @@ sp_status sp__tensor_copy_of(const sp_rt_tensor *tensor, const void *call_site, 
     return status;
 }
 
-/* Through a copy, since tiles run in any order. */
+/* Copies through a temporary tensor, since tiles run in any order. */
 static sp_status copy_overlapping(const sp_rt_tensor *to, const sp_rt_tensor *from,
                                   const void *call_site)
 {
@@ -141,14 +142,14 @@ static sp_status copy_overlapping(const sp_rt_tensor *to, const sp_rt_tensor *fr
         status = submit_copy(to, object, call_site);
         sp__tensor_drop(object);
     }
-    (void)sp_tensor_release(copy); /* its memory stays until the commands are done */
+    (void)sp_tensor_release(copy); /* its memory is kept until the commands are done */
     return status;
 }
 
 sp_status sp__tensor_copy(const sp_rt_tensor *to, const sp_rt_tensor *from, const void *call_site)
 {
     SP_TRY(check_copy(to, from));
-    if (sp__shape_count(&to->layout.shape) == 0 || is_same_place(to, from)) return SP_OK;
+    if (sp__shape_count(&to->layout.shape) == 0 || is_same_memory(to, from)) return SP_OK;
     return may_overlap(to, from) ? copy_overlapping(to, from, call_site)
                                  : submit_copy(to, from, call_site);
 }
@@ -170,7 +171,7 @@ sp_status sp_tensor_copy(sp_tensor destination, sp_tensor source)
 sp_status sp_tensor_contiguous(sp_tensor handle, sp_tensor *out)
 {
     const void *call_site = SP_CALL_SITE;
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_contiguous needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_contiguous: out is NULL");
     *out = (sp_tensor){0};
     sp_rt_tensor *tensor;
     SP_TRY(sp__tensor_find(handle, &tensor));

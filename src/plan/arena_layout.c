@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sorted list of gaps. Real graphs have a few dozen; it grows with the number of values at most.
- */
+/* A sorted list of gaps. Real graphs have a few dozen; at most as many as values. */
 #include "plan/arena_layout.h"
 
 #include <string.h>
@@ -24,8 +23,8 @@ static void remove_gap(sp_arena_layout *layout, uint32_t at)
             (layout->gap_count - at) * sizeof(*layout->gaps));
 }
 
-/* 0 bytes take nothing; all sizes here are multiples of the alignment. */
-static uint64_t rounded(uint64_t bytes)
+/* All sizes in the layout are multiples of the alignment. */
+static uint64_t align_up(uint64_t bytes)
 {
     return (bytes + SP_ARENA_ALIGNMENT - 1) / SP_ARENA_ALIGNMENT * SP_ARENA_ALIGNMENT;
 }
@@ -36,7 +35,7 @@ sp_status sp__arena_layout_acquire(sp_arena_layout *layout, uint64_t bytes, uint
     *offset = 0;
     if (bytes == 0) return SP_OK;
     if (bytes <= SP_MAX_TENSOR_BYTES) {
-        bytes = rounded(bytes);
+        bytes = align_up(bytes);
         for (uint32_t i = 0; i < layout->gap_count; i++) {
             sp_arena_gap *gap = &layout->gaps[i];
             if (gap->bytes < bytes) continue;
@@ -71,7 +70,7 @@ static sp_status insert_gap(sp_arena_layout *layout, uint32_t at, sp_arena_gap g
 
 sp_status sp__arena_layout_release(sp_arena_layout *layout, uint64_t offset, uint64_t bytes)
 {
-    sp_arena_gap gap = {.offset = offset, .bytes = rounded(bytes)};
+    sp_arena_gap gap = {.offset = offset, .bytes = align_up(bytes)};
     if (gap.bytes == 0) return SP_OK;
     uint32_t at = 0;
     while (at < layout->gap_count && layout->gaps[at].offset < offset) at++;
@@ -86,7 +85,7 @@ sp_status sp__arena_layout_release(sp_arena_layout *layout, uint64_t offset, uin
         remove_gap(layout, at);
     }
     if (gap.offset + gap.bytes == layout->end) {
-        layout->end = gap.offset; /* the last gap is no gap */
+        layout->end = gap.offset; /* free bytes at the end are not a gap */
         return SP_OK;
     }
     return insert_gap(layout, at, gap);

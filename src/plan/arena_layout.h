@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offsets in an arena for values that live for a while: first fit among the gaps that dead values
- * have left, else at the end. Only arithmetic; the arena itself is someone else's memory. */
+/* Offsets in an arena for values with limited lifetimes: first fit among the gaps of dead values,
+ * else at the end. Only arithmetic; owns no arena memory. */
 #ifndef SP_PLAN_ARENA_LAYOUT_H
 #define SP_PLAN_ARENA_LAYOUT_H
 
@@ -28,7 +28,7 @@ void sp__arena_layout_deinit(sp_arena_layout *layout);
 /* Errors: SP_EXHAUSTED above SP_MAX_TENSOR_BYTES in all. */
 sp_status sp__arena_layout_acquire(sp_arena_layout *layout, uint64_t bytes, uint64_t *offset);
 
-/* Of an offset that take gave for as many bytes. Errors: SP_OUT_OF_MEMORY. */
+/* Releases an offset that was acquired for as many bytes. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__arena_layout_release(sp_arena_layout *layout, uint64_t offset, uint64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiling from the outside: checks of the request, memory, the finished plan. */
+/* Entry of compilation: checks the request, creates the builder, and runs the passes. */
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -19,31 +19,31 @@ static sp_status check_port(const sp_graph_port *port, const sp_plan_input *inpu
     const sp_text_print name = sp__text_print(sp__text(port->name));
     uint64_t bytes;
     if (sp_dtype_bytes(input->dtype) == 0 || input->shape.rank > SP_MAX_RANK) {
-        return sp__fail(SP_INVALID, "input '%s': no element type, or a rank above %d", name.text,
+        return sp__fail(SP_INVALID, "input '%s' has no element type, or a rank above %d", name.text,
                         SP_MAX_RANK);
     }
     const sp_status status = sp__shape_bytes(&input->shape, input->dtype, &bytes);
     if (status != SP_OK) return sp__fail_prefix(status, "input '%s': ", name.text);
     if (port->dtype != SP_DTYPE_NONE && port->dtype != input->dtype) {
-        return sp__fail(SP_MISMATCH, "input '%s' is of type %s, the model wants %s", name.text,
+        return sp__fail(SP_MISMATCH, "input '%s' is of type %s; the model expects %s", name.text,
                         sp_dtype_name(input->dtype), sp_dtype_name(port->dtype));
     }
     if (!port->has_shape) return SP_OK;
     if (port->rank != input->shape.rank) {
-        return sp__fail(SP_MISMATCH, "input '%s' has shape %s, the model wants rank %" PRIu32,
+        return sp__fail(SP_MISMATCH, "input '%s' has shape %s; the model expects rank %" PRIu32,
                         name.text, sp__shape_print(&input->shape).text, port->rank);
     }
     for (uint32_t i = 0; i < port->rank; i++) {
         if (port->dims[i] < 0 || port->dims[i] == input->shape.dims[i]) continue;
         return sp__fail(SP_MISMATCH,
-                        "input '%s' has shape %s, the model wants %" PRId64
+                        "input '%s' has shape %s; the model expects %" PRId64
                         " in dimension %" PRIu32,
                         name.text, sp__shape_print(&input->shape).text, port->dims[i], i);
     }
     return SP_OK;
 }
 
-/* Free dimensions of one name have one size, in all inputs up to and with number `last`. */
+/* Free dimensions with the same name must have the same size, in the inputs 0 to `last`. */
 static sp_status check_dim_names(const sp_graph *graph, const sp_plan_request *request,
                                  uint32_t last)
 {
@@ -69,9 +69,9 @@ static sp_status check_dim_names(const sp_graph *graph, const sp_plan_request *r
 
 static sp_status check_request(const sp_graph *graph, const sp_plan_request *request)
 {
-    if (request->subgraph != NULL) return SP_OK; /* the run has made these values itself */
+    if (request->subgraph != NULL) return SP_OK; /* the run has computed these values itself */
     if (request->input_count != graph->input_count) {
-        return sp__fail(SP_MISMATCH, "%" PRIu32 " inputs, the model wants %" PRIu32,
+        return sp__fail(SP_MISMATCH, "%" PRIu32 " inputs are given; the model expects %" PRIu32,
                         request->input_count, graph->input_count);
     }
     for (uint32_t i = 0; i < graph->input_count; i++) {
@@ -91,7 +91,7 @@ static sp_status check_request(const sp_graph *graph, const sp_plan_request *req
 
 /* ---- the builder ---- */
 
-static sp_status make_builder(sp_plan_builder *builder)
+static sp_status builder_init(sp_plan_builder *builder)
 {
     const uint32_t count = builder->plan->graph->value_count;
     const size_t operands = builder->plan->graph->max_operands;
@@ -106,7 +106,7 @@ static sp_status make_builder(sp_plan_builder *builder)
     return SP_OK;
 }
 
-static void free_builder(sp_plan_builder *builder)
+static void builder_deinit(sp_plan_builder *builder)
 {
     sp__lowering_deinit(&builder->lowering);
     sp__plan_subgraph_deinit(builder);
@@ -117,9 +117,9 @@ static void free_builder(sp_plan_builder *builder)
     sp_free(builder->arrays);
 }
 
-static sp_status build(sp_plan_builder *builder)
+static sp_status plan_build(sp_plan_builder *builder)
 {
-    SP_TRY(make_builder(builder));
+    SP_TRY(builder_init(builder));
     SP_TRY(sp__plan_subgraph_begin(builder));
     SP_TRY(sp__plan_record(builder));
     SP_TRY(sp__plan_subgraph_end(builder));
@@ -136,16 +136,17 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     sp_plan_builder builder = {.plan = sp_calloc(1, sizeof(sp_graph_plan)), .request = request};
     if (builder.plan == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     builder.plan->graph = graph;
-    /* The graph has bounded what the file may ask for. */
+    /* No limit: the size of the graph is bounded already. */
     sp__bump_init(&builder.plan->bump, UINT64_MAX);
     builder.kernels = request->kernels;
     if (builder.kernels == NULL) builder.kernels = sp__cpu_kernels(sp__cpu_isa_selected());
     builder.plan->kernels = builder.kernels;
-    /* Sizes and scales may be computed in floating point, and others run this plan too. */
+    /* Sizes and scales are computed in floating point, and must not depend on the caller's FP
+     * state. */
     const sp_fpenv before = sp_fpenv_enter();
-    const sp_status status = build(&builder);
+    const sp_status status = plan_build(&builder);
     sp_fpenv_leave(before);
-    free_builder(&builder);
+    builder_deinit(&builder);
     if (status != SP_OK) {
         sp__plan_destroy(builder.plan);
         return status;
@@ -154,7 +155,8 @@ sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request
     return SP_OK;
 }
 
-/* Each size is at most SP_MAX_TENSOR_BYTES, and there are few: the sum does not wrap. */
+/* Each size is at most SP_MAX_TENSOR_BYTES and their number is small, so the sum does not
+ * overflow. */
 sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes)
 {
     uint64_t outputs = 0;
@@ -169,7 +171,7 @@ sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes)
 void sp__plan_destroy(const sp_graph_plan *plan)
 {
     if (plan == NULL) return;
-    sp_graph_plan *owned = (sp_graph_plan *)(uintptr_t)plan; /* const only towards its users */
+    sp_graph_plan *owned = (sp_graph_plan *)(uintptr_t)plan; /* const for its users only */
     for (uint32_t i = 0; i < owned->constant_count; i++) sp_free(owned->constants[i].data);
     sp_free((void *)(uintptr_t)owned->constants);
     sp__bump_deinit(&owned->bump);

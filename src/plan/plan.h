@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model compiled for given input shapes: dispatches in order, with every binding's place. Pure
- * data, immutable, shared by all threads; it knows nothing of devices, streams or threads. Borrows
- * the graph, which must outlive it.
+/* A model compiled for given input shapes: dispatches in order, with a memory location for every
+ * binding. Pure data, immutable, shared by all threads; it knows nothing of devices, streams or
+ * threads. Borrows the graph, which must outlive it.
  *
- * A plan of a *part* (docs/decisions/0025) goes as far as what is known allows: it ends before
- * nodes whose shapes follow from values that the run computes, and before Loop and Scan. It says
- * where, and its outputs are what the rest needs of it.
+ * A *partial plan* (docs/decisions/0025) ends before nodes whose shapes follow from values that the
+ * run computes, and before Loop and Scan. It names these nodes; its outputs are the values that the
+ * rest of the model needs.
  *
- * A run gives one memory for each input and output and an arena of `arena_bytes`, and executes the
- * steps in order; a step sees the writes of those before it. Inputs, weights, packed weights and
- * constants are only read. Outputs may be read by later steps after they have been written. No
+ * A run provides one memory for each input and output and an arena of `arena_bytes`, and executes
+ * the steps in order; a step sees the writes of those before it. Inputs, weights, packed weights
+ * and constants are only read. Outputs may be read by later steps after they have been written. No
  * alignment is needed but that of the elements, for inputs and outputs; the arena starts at a
  * multiple of 64. */
 #ifndef SP_PLAN_PLAN_H
@@ -21,7 +21,7 @@ typedef enum sp_place_kind {
     SP_PLACE_INPUT,    /* the run's input `index`: graph inputs, then overridden defaults */
     SP_PLACE_OUTPUT,   /* the run's output `index` */
     SP_PLACE_WEIGHT,   /* the graph's weights[index] */
-    SP_PLACE_PACKED,   /* what the plan's packings[index] makes */
+    SP_PLACE_PACKED,   /* the copy that the plan's packings[index] describes */
     SP_PLACE_CONSTANT, /* the plan's constants[index] */
     SP_PLACE_ARENA
 } sp_place_kind;
@@ -41,16 +41,16 @@ typedef struct sp_plan_step {
     const sp_plan_binding *bindings;
     const void *constants; /* 16-byte aligned */
     uint32_t constant_bytes;
-    /* For errors and traces. A step that applies an activation too has the name of the node that it
-     * begins with, and "Gemm+Relu". */
+    /* For errors and traces. A fused step has the name of its first node, and an op name like
+     * "Gemm+Relu". */
     const char *node_name, *op_name;
 } sp_plan_step;
 
-/* A weight in the layout that kernels want. It depends on nothing else, so one copy serves all
- * plans and runs; whoever runs the plan makes it, since the plan has no memory. */
+/* A weight in the layout that kernels read. The copy depends on nothing else, so all plans and runs
+ * share it. It is made for the run, not here: a plan owns no memory for it. */
 typedef struct sp_packing {
     uint32_t weight;     /* of the graph */
-    sp_kernel_id kernel; /* lays it out: reads the weight, writes the copy */
+    sp_kernel_id kernel; /* packs: reads the weight, writes the copy */
     uint32_t grid[3];
     uint32_t constant_bytes;
     const void *constants; /* 16-byte aligned */
@@ -60,14 +60,14 @@ typedef struct sp_packing {
 typedef struct sp_plan_tensor {
     const char *name;
     uint32_t value; /* of the graph */
-    bool is_known;  /* its values follow from the plan's key, and are few */
+    bool is_known;  /* its values follow from the plan's key and are small */
     sp_dtype dtype;
     sp_shape shape;
     uint64_t bytes;
 } sp_plan_tensor;
 
-/* When a stretch of the arena holds one value: from the step that writes it first to the last one
- * that touches it. Two that overlap in time never overlap in space. */
+/* A range of the arena and the steps during which it holds one value: from the first that writes it
+ * to the last that accesses it. Two that overlap in steps never overlap in bytes. */
 typedef struct sp_plan_lifetime {
     uint64_t offset, bytes;
     uint32_t first_step, last_step;
@@ -84,20 +84,20 @@ typedef struct sp_graph_plan {
     uint32_t step_count, input_count, output_count, constant_count, lifetime_count;
     uint32_t packing_count;
     uint64_t arena_bytes;
-    /* All of the model unless one of these is true. */
-    bool is_subgraph;      /* begins elsewhere than the model, or ends elsewhere */
-    bool is_partial;       /* more is to be computed, after what follows: */
-    const uint32_t *stops; /* nodes whose inputs are there, for the run to compute one by one */
+    /* The whole model unless one of these is true. */
+    bool is_subgraph;      /* computes a subgraph: other inputs or outputs than the model's */
+    bool is_partial;       /* ends at these nodes: */
+    const uint32_t *stops; /* nodes whose inputs are available; the run computes each */
     const uint32_t *asked; /* conditions whose values must be known to the next plan */
     uint32_t stop_count, asked_count;
     sp_bump bump; /* owns everything but the constants' data */
 } sp_graph_plan;
 
-/* What a plan is made for. Everything in it belongs to the plan's key. */
+/* The input of a request for a plan. All of it belongs to the plan's key. */
 typedef struct sp_plan_input {
     sp_dtype dtype;
     sp_shape shape;
-    const void *data; /* NULL, or the values: the plan then holds for these values only */
+    const void *data; /* NULL, or the values: the plan is then valid for these values only */
 } sp_plan_input;
 
 typedef struct sp_plan_override {
@@ -105,57 +105,57 @@ typedef struct sp_plan_override {
     sp_plan_input input;
 } sp_plan_override;
 
-/* What a plan computes if not all of the model: of one body, the values `wanted` from the values
- * `given`. What the nodes of a body capture must be given, unless it is constant. */
+/* The subgraph that a plan computes: in one body, the values `wanted` from the values `given`.
+ * Values that the body captures must be given unless they are constant. */
 typedef struct sp_plan_subgraph {
     const sp_graph_body *body;
     const uint32_t *given, *wanted;
     uint32_t given_count, wanted_count;
 } sp_plan_subgraph;
 
-/* Most inputs, overrides and outputs of a plan, all together: each is a slot of a command list
+/* Limit of the inputs, overrides and outputs of a plan, in all: each is a slot of a command list
  * (sp_binding). */
 #define SP_PLAN_PORTS UINT16_MAX
 
 typedef struct sp_plan_request {
     const sp_kernel *kernels;         /* NULL: those of the selected instruction set */
-    const sp_plan_subgraph *subgraph; /* NULL: all; else the inputs are those of `given` */
+    const sp_plan_subgraph *subgraph; /* NULL: all of the model; else the inputs are `given` */
     const sp_plan_input *inputs;
     const sp_plan_override *overrides;
     uint32_t input_count, override_count;
-    bool is_unfused; /* every op is a step of its own; the bits are the same. For comparisons */
+    bool is_unfused; /* no fused steps; the bits are the same. For comparisons */
 } sp_plan_request;
 
 /* Errors: SP_MISMATCH naming input or node, SP_UNSUPPORTED naming op, version and dtype,
- * SP_EXHAUSTED for absurd sizes, SP_OUT_OF_MEMORY. */
+ * SP_EXHAUSTED for sizes that overflow, SP_OUT_OF_MEMORY. */
 sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
                            const sp_graph_plan **out);
 void sp__plan_destroy(const sp_graph_plan *plan);
 
-/* What one run of a model may take. */
+/* Limits of one run of a model. */
 typedef struct sp_run_limits {
-    uint64_t bytes;         /* see sp_model_options; 0: any number */
-    uint64_t trips;         /* through bodies of Loop and Scan */
+    uint64_t bytes;         /* see sp_model_options; 0: no limit */
+    uint64_t trips;         /* iterations of Loop and Scan */
     uint64_t partial_bytes; /* of the values between partial plans */
-    /* Of the options that say so, for errors. */
+    /* Names of the options with these limits, for errors. */
     const char *trips_name, *partial_name;
 } sp_run_limits;
 
-/* May a run have the plan's arena and outputs? `max_bytes` of 0 is any number. Errors: SP_EXHAUSTED
- * naming both numbers. */
+/* Checks the plan's arena and outputs against `max_bytes`; 0: no limit. Errors: SP_EXHAUSTED naming
+ * both numbers. */
 sp_status sp__plan_check_bytes(const sp_graph_plan *plan, uint64_t max_bytes);
 
-/* Do both make the same of one weight? */
+/* Do both describe the same copy of the same weight? */
 bool sp__packing_equal(const sp_packing *a, const sp_packing *b);
 
-/* Makes what a packing of the graph describes at `out`, with kernels of the CPU. Needs the FP state
- * of kernels (sp_fpenv_enter). */
+/* Writes the copy that a packing describes to `out`, with kernels of the CPU. Needs the FP state of
+ * kernels (sp_fpenv_enter). */
 sp_status sp__packing_run(const sp_graph *graph, const sp_packing *packing,
                           const sp_kernel *kernels, void *out);
 
-/* Executes a plan on the calling thread, the plain way: what every other way of running it must
- * equal bit for bit. `inputs` and `outputs` in the plan's order; `arena` may be NULL if the plan
- * needs none. Packs weights for this one run. */
+/* Executes a plan on the calling thread, step by step: the reference that every other execution
+ * must equal bit for bit. `inputs` and `outputs` in the plan's order; `arena` may be NULL if the
+ * plan needs none. Packs weights for this run only. */
 sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *inputs,
                                  void *const *outputs, void *arena);
 
@@ -163,9 +163,8 @@ sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *i
 sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inputs,
                               void *const *outputs, void *arena, void *const *packed);
 
-/* Does the plan keep its invariants? Bindings within their memories, no overlap of living values,
- * nothing read before it is written. For tests and debug builds; SP_INTERNAL says what is broken.
- */
+/* Checks the plan's invariants: bindings within their memories, no overlap of live values, no read
+ * before the write. For tests and debug builds. Errors: SP_INTERNAL naming the violation. */
 sp_status sp__plan_check(const sp_graph_plan *plan);
 
 #endif

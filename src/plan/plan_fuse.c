@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations that become parts of other steps. Bindings still name root values, so a view on the
- * way (Reshape, Flatten) is not seen here: it is the same bytes. */
+/* Fusion of activations with other steps. Bindings still name root values, so views in between
+ * (Reshape, Flatten) do not matter: they are the same bytes. */
 #include "plan/plan_fuse.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/macros.h"
 #include "ops/activation.h"
 
-/* ---- who uses a value ---- */
+/* ---- uses of values ---- */
 
 static void count_uses(sp_plan_builder *builder)
 {
@@ -29,32 +29,31 @@ static void count_uses(sp_plan_builder *builder)
     }
 }
 
-/* ---- steps that belong together ---- */
+/* ---- matching steps ---- */
 
-/* The last binding; those that have been recorded are still the builder's to write. */
-static sp_plan_binding *output_of(const sp_plan_step *step)
+/* The last binding; the builder may still write recorded bindings. */
+static sp_plan_binding *step_output(const sp_plan_step *step)
 {
     return (sp_plan_binding *)(uintptr_t)&step->bindings[step->binding_count - 1];
 }
 
-/* The step that writes all of what `read` reads, if `use_count` uses are all that the value has,
- * those of writing it and of `read` among them; else NULL. */
-static sp_plan_step *writer_of(const sp_plan_builder *builder, const sp_plan_binding *read,
-                               uint32_t use_count)
+/* The step that writes exactly what `read` reads, if the value has `use_count` uses in all, its
+ * write and `read` included; else NULL. */
+static sp_plan_step *value_writer(const sp_plan_builder *builder, const sp_plan_binding *read,
+                                  uint32_t use_count)
 {
     if (read->where != SP_PLACE_ARENA) return NULL;
     const sp_plan_value *value = &builder->values[read->index];
-    const bool is_wanted_elsewhere =
-        value->use_count != use_count && !SP_PLANTED(fuse_wanted_value);
-    if (!value->is_computed || is_wanted_elsewhere) return NULL;
+    const bool is_used_elsewhere = value->use_count != use_count && !SP_PLANTED(fuse_wanted_value);
+    if (!value->is_computed || is_used_elsewhere) return NULL;
     sp_plan_step *writer = &builder->steps[value->writer];
-    const sp_plan_binding *written = output_of(writer);
+    const sp_plan_binding *written = step_output(writer);
     const bool is_whole = written->bytes == value->bytes && read->bytes == value->bytes;
     return written->index == read->index && is_whole ? writer : NULL;
 }
 
-/* Where a step says which activation it applies, if it can and does not yet. */
-static uint8_t *free_field(const sp_plan_step *step)
+/* The activation field of a step that can apply one and does not yet; else NULL. */
+static uint8_t *step_free_field(const sp_plan_step *step)
 {
     uint8_t *field = sp__activation_field(step->kernel, (void *)(uintptr_t)step->constants);
     return field != NULL && *field == SP_ACTIVATION_NONE ? field : NULL;
@@ -72,44 +71,43 @@ static sp_status append_name(sp_plan_builder *builder, const char **name, const 
 
 /* ---- fusing ---- */
 
-/* `first` applies the activation and writes the output of `last`. A step that became a part of
- * another has no kernel any more. */
-static sp_status absorb(sp_plan_builder *builder, sp_plan_step *first, sp_plan_step *last,
-                        sp_activation activation)
+/* `first` applies the activation and writes the output of `last`. A removed step has no kernel. */
+static sp_status step_absorb(sp_plan_builder *builder, sp_plan_step *first, sp_plan_step *last,
+                             sp_activation activation)
 {
     SP_TRY(append_name(builder, &first->op_name, last->op_name));
-    *free_field(first) = (uint8_t)activation;
-    const sp_plan_value *between = &builder->values[output_of(first)->index];
-    sp_plan_value *output = &builder->values[output_of(last)->index];
+    *step_free_field(first) = (uint8_t)activation;
+    const sp_plan_value *between = &builder->values[step_output(first)->index];
+    sp_plan_value *output = &builder->values[step_output(last)->index];
     output->writer = (uint32_t)(first - builder->steps);
     output->in_place = between->in_place;
-    *output_of(first) = *output_of(last);
+    *step_output(first) = *step_output(last);
     last->kernel = SP_NO_KERNEL;
     return SP_OK;
 }
 
 static sp_status fuse_unary(sp_plan_builder *builder, sp_plan_step *step, sp_activation activation)
 {
-    sp_plan_step *first = writer_of(builder, &step->bindings[0], 2);
-    if (first == NULL || free_field(first) == NULL) return SP_OK;
-    return absorb(builder, first, step, activation);
+    sp_plan_step *first = value_writer(builder, &step->bindings[0], 2);
+    if (first == NULL || step_free_field(first) == NULL) return SP_OK;
+    return step_absorb(builder, first, step, activation);
 }
 
-/* Operand `gate` of the multiplication is the sigmoid of the other one, x. */
+/* Operand `gate` of the multiplication is the sigmoid of the other operand, x. */
 static sp_status fuse_silu(sp_plan_builder *builder, sp_plan_step *mul, uint32_t gate)
 {
     const sp_plan_binding *x = &mul->bindings[1 - gate];
-    sp_plan_step *sigmoid = writer_of(builder, &mul->bindings[gate], 2);
-    sp_plan_step *first = writer_of(builder, x, 3);
-    if (sigmoid == NULL || first == NULL || free_field(first) == NULL) return SP_OK;
+    sp_plan_step *sigmoid = value_writer(builder, &mul->bindings[gate], 2);
+    sp_plan_step *first = value_writer(builder, x, 3);
+    if (sigmoid == NULL || first == NULL || step_free_field(first) == NULL) return SP_OK;
     if (sigmoid->kernel != SP_KERNEL_ID_sigmoid_f32) return SP_OK;
     const bool is_of_x = sigmoid->bindings[0].index == x->index;
-    /* As many elements in all three: none is repeated, element i belongs to element i. */
-    const bool is_whole = output_of(mul)->bytes == x->bytes;
+    /* All three have the same number of elements, so nothing is broadcast. */
+    const bool is_whole = step_output(mul)->bytes == x->bytes;
     if (!is_of_x || !is_whole) return SP_OK;
     SP_TRY(append_name(builder, &first->op_name, sigmoid->op_name));
     sigmoid->kernel = SP_NO_KERNEL;
-    return absorb(builder, first, mul, SP_ACTIVATION_SILU);
+    return step_absorb(builder, first, mul, SP_ACTIVATION_SILU);
 }
 
 static sp_status fuse_step(sp_plan_builder *builder, sp_plan_step *step)

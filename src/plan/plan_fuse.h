@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The middle of compiling: an activation becomes a part of the step that computes its input. Steps
- * have been recorded, places are not yet given. */
+/* Fusion: the step that computes an activation's input applies the activation, too. Runs after
+ * recording and before memory is assigned. */
 #ifndef SP_PLAN_PLAN_FUSE_H
 #define SP_PLAN_PLAN_FUSE_H
 
 #include "plan/plan_build.h"
 
-/* A Relu, Sigmoid or Tanh, and the pair of Sigmoid and Mul that is x * sigmoid(x), go away as
- * steps, and the step that computed their input (Gemm, MatMul, Conv, Add, Sub, Mul, Div of floats)
- * writes their output instead, if nobody else wants the values between: no other step reads them,
- * no output shows them. Views on the way do not matter. Changes no bit. Errors: SP_OUT_OF_MEMORY.
- */
+/* Removes the steps of a Relu, Sigmoid or Tanh, and of the pair of Sigmoid and Mul that is x *
+ * sigmoid(x): the step that computes their input (Gemm, MatMul, Conv, Add, Sub, Mul, Div of floats)
+ * writes their output instead, if no other step reads the values between and no output is one of
+ * them. Views in between are allowed. Changes no bit. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__plan_fuse(sp_plan_builder *builder);
 
 #endif

@@ -13,14 +13,14 @@ static void key_word(sp_plan_key *key, uint64_t word)
     key->count++;
 }
 
-static void key_tensor(sp_plan_key *key, uint64_t place, const sp_plan_input *input)
+static void key_tensor(sp_plan_key *key, uint64_t port, const sp_plan_input *input)
 {
-    key_word(key, place << 32 | (uint64_t)input->dtype << 16 | input->shape.rank);
+    key_word(key, port << 32 | (uint64_t)input->dtype << 16 | input->shape.rank);
     for (uint32_t i = 0; i < input->shape.rank; i++) {
         key_word(key, (uint64_t)input->shape.dims[i]);
     }
     if (input->data == NULL) return;
-    /* The plan depends on the values too. */
+    /* The plan depends on the values, too. */
     const uint64_t bytes = sp__shape_count(&input->shape) * sp_dtype_bytes(input->dtype);
     key_word(key, bytes);
     for (uint64_t at = 0; at < bytes; at += sizeof(uint64_t)) {
@@ -31,8 +31,8 @@ static void key_tensor(sp_plan_key *key, uint64_t place, const sp_plan_input *in
     }
 }
 
-/* Which part of the model; the first word tells such keys from those of all of it. */
-static void key_part(sp_plan_key *key, const sp_plan_subgraph *subgraph)
+/* The subgraph; a flag before it distinguishes such keys from those of the whole model. */
+static void key_subgraph(sp_plan_key *key, const sp_plan_subgraph *subgraph)
 {
     if (subgraph == NULL) return;
     key_word(key, subgraph->body->first_node);
@@ -47,7 +47,7 @@ static void key_write(sp_plan_key *key, const sp_plan_request *request)
     key->count = 0;
     key_word(key, (uint64_t)(uintptr_t)request->kernels);
     key_word(key, (uint64_t)(request->subgraph != NULL) << 1 | request->is_unfused);
-    key_part(key, request->subgraph);
+    key_subgraph(key, request->subgraph);
     for (uint32_t i = 0; i < request->input_count; i++) key_tensor(key, i, &request->inputs[i]);
     for (uint32_t i = 0; i < request->override_count; i++) {
         const sp_plan_override *override = &request->overrides[i];
@@ -55,7 +55,7 @@ static void key_write(sp_plan_key *key, const sp_plan_request *request)
     }
 }
 
-static uint64_t hash_of(const sp_plan_key *key)
+static uint64_t key_hash(const sp_plan_key *key)
 {
     uint64_t hash = 0x9e3779b97f4a7c15u;
     for (uint32_t i = 0; i < key->count; i++) {
@@ -76,7 +76,7 @@ sp_status sp__plan_key_init(sp_plan_key *key, const sp_plan_request *request)
         key->capacity = key->count;
         key_write(key, request);
     }
-    key->hash = hash_of(key);
+    key->hash = key_hash(key);
     return SP_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key of a plan: everything in a request that the plan depends on, written out as words. Keys
- * are compared as a whole; the hash only says where to look. */
+/* The key of a plan: everything in a request that the plan depends on, encoded as words. Keys are
+ * compared as a whole; the hash is for look-ups. */
 #ifndef SP_PLAN_PLAN_KEY_H
 #define SP_PLAN_PLAN_KEY_H
 
@@ -11,12 +11,12 @@
 
 /* Words per tensor: dtype and rank in one, then the dimensions. */
 #define SP_PLAN_KEY_TENSOR_WORDS (1 + SP_MAX_RANK)
-/* For 128 tensors of the highest rank. A look-up allocates only for more, or where many values
- * determine shapes. */
+/* Enough for 128 inputs and overrides of the highest rank. A look-up allocates only for more, or
+ * for the values of shape-determining inputs. */
 #define SP_PLAN_KEY_INLINE_WORDS (2 + 128 * SP_PLAN_KEY_TENSOR_WORDS)
 
 typedef struct sp_plan_key {
-    uint64_t *words; /* inline_words, or memory of its own */
+    uint64_t *words; /* inline_words, or owned memory */
     uint32_t count;
     uint32_t capacity;
     uint64_t hash; /* never 0 */
@@ -27,7 +27,7 @@ typedef struct sp_plan_key {
 sp_status sp__plan_key_init(sp_plan_key *key, const sp_plan_request *request);
 void sp__plan_key_deinit(sp_plan_key *key);
 
-/* Are these the words of the key? */
+/* Do the words equal the key's? */
 bool sp__plan_key_is(const sp_plan_key *key, const uint64_t *words, uint32_t count);
 
 #endif

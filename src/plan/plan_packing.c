@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packings: which weights the steps of a plan read in a layout of their kernels' own, each once. */
+/* Packings: the weights that the steps of a plan read in their kernels' layout, each once. */
 #include <string.h>
 
 #include "base/error.h"
@@ -23,7 +23,7 @@ sp_status sp__packing_run(const sp_graph *graph, const sp_packing *packing,
                                packing->constants);
 }
 
-/* ---- what steps ask for ---- */
+/* ---- packings of steps ---- */
 
 static sp_status add_packing(sp_plan_builder *builder, sp_plan_value *value, sp_packing what,
                              uint32_t *index)
@@ -42,8 +42,8 @@ static sp_status add_packing(sp_plan_builder *builder, sp_plan_value *value, sp_
     return SP_OK;
 }
 
-static sp_status find_or_add(sp_plan_builder *builder, sp_plan_value *value, const sp_packing *what,
-                             uint32_t *index)
+static sp_status packing_find_or_add(sp_plan_builder *builder, sp_plan_value *value,
+                                     const sp_packing *what, uint32_t *index)
 {
     for (uint32_t i = value->packing; i != SP_NO_PACKING; i = builder->packings[i].next) {
         if (!sp__packing_equal(&builder->packings[i].what, what)) continue;
@@ -72,7 +72,7 @@ sp_status sp__plan_pack_inputs(sp_plan_builder *builder, const sp_graph_node *no
                                  .constant_bytes = dispatch->constant_bytes,
                                  .constants = dispatch->constants,
                                  .bytes = bytes};
-        SP_TRY(find_or_add(builder, value, &what, &builder->packed[i - 1]));
+        SP_TRY(packing_find_or_add(builder, value, &what, &builder->packed[i - 1]));
         inputs[i].is_packed = true;
     }
     return SP_OK;

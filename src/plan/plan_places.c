@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The second half of compiling: outputs are written where the caller wants them, values over their
- * dead inputs where the op allows it, all others into the arena by lifetime. */
+/* The second half of compiling: assigns memory. Outputs are written to the caller's memory, values
+ * over their dead inputs if the op allows it, all others to the arena by lifetime. */
 #include <string.h>
 
 #include "base/error.h"
@@ -10,8 +10,8 @@
 
 /* ---- outputs ---- */
 
-/* Each output is the memory of the value that it shows, if a step computes that and no other output
- * is its memory already; otherwise it is a copy. */
+/* An output is the memory of its value if a step computes the value and it is not another output
+ * already; otherwise the output is a copy. */
 static sp_status place_output(sp_plan_builder *builder, uint32_t output)
 {
     const sp_graph *graph = builder->plan->graph;
@@ -21,7 +21,7 @@ static sp_status place_output(sp_plan_builder *builder, uint32_t output)
     const sp_dtype declared =
         builder->plan->is_subgraph ? SP_DTYPE_NONE : graph->outputs[output].dtype;
     if (declared != SP_DTYPE_NONE && declared != value->dtype) {
-        return sp__fail(SP_MISMATCH, "output '%s' is of type %s, the file declares %s", name,
+        return sp__fail(SP_MISMATCH, "output '%s' is of type %s; the file declares %s", name,
                         sp_dtype_name(value->dtype), sp_dtype_name(declared));
     }
     if (root->is_computed && root->output == SP_NO_OUTPUT) {
@@ -46,8 +46,8 @@ static sp_status place_output(sp_plan_builder *builder, uint32_t output)
 
 /* ---- lifetimes ---- */
 
-/* The recorded bindings stand in the plan's own memory and are still this builder's to write. */
-static sp_plan_binding *bindings_of(const sp_plan_step *step)
+/* The recorded bindings are in the plan's memory; the builder may still write them. */
+static sp_plan_binding *step_bindings(const sp_plan_step *step)
 {
     return (sp_plan_binding *)(uintptr_t)step->bindings;
 }
@@ -57,7 +57,7 @@ static bool is_in_arena(const sp_plan_value *root)
     return root->is_computed && root->output == SP_NO_OUTPUT;
 }
 
-/* The value of a binding that will lie in the arena, or NULL. */
+/* The value of a binding if it is placed in the arena, else NULL. */
 static sp_plan_value *arena_value(const sp_plan_builder *builder, const sp_plan_binding *binding)
 {
     if (binding->where != SP_PLACE_ARENA) return NULL;
@@ -81,9 +81,9 @@ static void find_lifetimes(sp_plan_builder *builder)
     }
 }
 
-/* `value`, which step `s` writes first, takes over the memory of its input if that dies there. The
- * memory is then given back once, by its new owner. */
-static bool take_over(sp_plan_builder *builder, sp_plan_value *value, uint32_t s)
+/* `value`, which step `s` writes first, takes over the memory of its input if that is dead after
+ * `s`. The memory is then released once, with its new owner. */
+static bool value_reuse_input(sp_plan_builder *builder, sp_plan_value *value, uint32_t s)
 {
     if (value->in_place == SP_NO_VALUE) return false;
     sp_plan_value *old = &builder->values[value->in_place];
@@ -91,13 +91,13 @@ static bool take_over(sp_plan_builder *builder, sp_plan_value *value, uint32_t s
     if (old->bytes != value->bytes || old == value) return false;
     value->offset = old->offset;
     value->is_laid_out = true;
-    old->bytes = 0; /* nothing is left to give back */
+    old->bytes = 0; /* released with its new owner */
     return true;
 }
 
-/* First all values of the step get memory, then those that end here give theirs back: what a step
- * reads and what it writes are never the same memory, unless it was taken over. */
-static sp_status lay_out_step(sp_plan_builder *builder, sp_arena_layout *layout, uint32_t s,
+/* First all values of the step get memory, then those that end here release it: what a step reads
+ * and what it writes never overlap, unless the memory was taken over. */
+static sp_status step_lay_out(sp_plan_builder *builder, sp_arena_layout *layout, uint32_t s,
                               sp_plan_lifetime *lifetimes)
 {
     sp_graph_plan *plan = builder->plan;
@@ -106,7 +106,7 @@ static sp_status lay_out_step(sp_plan_builder *builder, sp_arena_layout *layout,
         sp_plan_value *value = arena_value(builder, &step->bindings[i]);
         if (value == NULL || value->is_laid_out) continue;
         const uint64_t bytes = value->bytes;
-        if (!take_over(builder, value, s)) {
+        if (!value_reuse_input(builder, value, s)) {
             SP_TRY(sp__arena_layout_acquire(layout, bytes, &value->offset));
             value->is_laid_out = true;
         }
@@ -119,7 +119,7 @@ static sp_status lay_out_step(sp_plan_builder *builder, sp_arena_layout *layout,
         sp_plan_value *value = arena_value(builder, &step->bindings[i]);
         if (value == NULL || value->last_step != s || value->bytes == 0) continue;
         SP_TRY(sp__arena_layout_release(layout, value->offset, value->bytes));
-        value->bytes = 0; /* a value may stand in two bindings */
+        value->bytes = 0; /* a value may be in two bindings */
     }
     return SP_OK;
 }
@@ -134,7 +134,7 @@ static uint32_t count_arena_values(const sp_plan_builder *builder)
     return count;
 }
 
-static sp_status lay_out(sp_plan_builder *builder)
+static sp_status arena_lay_out(sp_plan_builder *builder)
 {
     sp_graph_plan *plan = builder->plan;
     sp_plan_lifetime *lifetimes;
@@ -144,7 +144,7 @@ static sp_status lay_out(sp_plan_builder *builder)
     sp_arena_layout layout = {0};
     sp_status status = SP_OK;
     for (uint32_t s = 0; s < plan->step_count && status == SP_OK; s++) {
-        status = lay_out_step(builder, &layout, s, lifetimes);
+        status = step_lay_out(builder, &layout, s, lifetimes);
     }
     plan->arena_bytes = layout.bytes;
     sp__arena_layout_deinit(&layout);
@@ -174,7 +174,7 @@ static sp_status finish_steps(sp_plan_builder *builder)
     sp_graph_plan *plan = builder->plan;
     sp_plan_step *steps;
     for (uint32_t s = 0; s < plan->step_count; s++) {
-        sp_plan_binding *bindings = bindings_of(&builder->steps[s]);
+        sp_plan_binding *bindings = step_bindings(&builder->steps[s]);
         for (uint32_t i = 0; i < builder->steps[s].binding_count; i++) {
             resolve_binding(builder, &bindings[i]);
         }
@@ -192,7 +192,7 @@ static void set_tensor(const sp_plan_builder *builder, uint32_t index, sp_plan_t
                             .value = index,
                             .dtype = value->dtype,
                             .shape = value->shape};
-    /* Accepted before; the value's own count is spent by the layout. */
+    /* Succeeds, as before; the layout has zeroed the value's own `bytes`. */
     (void)sp__shape_bytes(&value->shape, value->dtype, &out->bytes);
     out->is_known = value->data != NULL && out->bytes <= SP_SHAPE_INPUT_BYTES;
 }
@@ -229,7 +229,7 @@ sp_status sp__plan_place(sp_plan_builder *builder)
         SP_TRY(place_output(builder, i));
     }
     find_lifetimes(builder);
-    SP_TRY(lay_out(builder));
+    SP_TRY(arena_lay_out(builder));
     SP_TRY(finish_steps(builder));
     return finish_tensors(builder);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain way to run a plan, and the check of its invariants. */
+/* Reference execution of a plan, and the check of its invariants. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,8 +19,9 @@ typedef struct run_places {
     void *arena;
 } run_places;
 
-/* Kernels take what they read and what they write in one array of pointers. */
-static void *place(const sp_graph_plan *plan, const sp_plan_binding *binding, const run_places *run)
+/* The address of a binding. Kernels get inputs and outputs in one array of pointers. */
+static void *binding_address(const sp_graph_plan *plan, const sp_plan_binding *binding,
+                             const run_places *run)
 {
     switch (binding->where) {
     case SP_PLACE_INPUT:
@@ -39,13 +40,13 @@ static void *place(const sp_graph_plan *plan, const sp_plan_binding *binding, co
     return NULL;
 }
 
-static sp_status run_steps(const sp_graph_plan *plan, const run_places *run)
+static sp_status steps_run(const sp_graph_plan *plan, const run_places *run)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         void *bindings[SP_MAX_BINDINGS];
         for (uint32_t i = 0; i < step->binding_count; i++) {
-            bindings[i] = place(plan, &step->bindings[i], run);
+            bindings[i] = binding_address(plan, &step->bindings[i], run);
         }
         const sp_status status = sp__kernel_run_grid(&plan->kernels[step->kernel], step->grid,
                                                      bindings, step->constants);
@@ -65,13 +66,13 @@ sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inpu
     }
     const run_places run = {.inputs = inputs, .outputs = outputs, .packed = packed, .arena = arena};
     const sp_fpenv before = sp_fpenv_enter();
-    const sp_status status = run_steps(plan, &run);
+    const sp_status status = steps_run(plan, &run);
     sp_fpenv_leave(before);
     return status;
 }
 
-/* With `packed` zeroed before: on an error the caller frees what is there. */
-static sp_status pack_all(const sp_graph_plan *plan, void **packed)
+/* `packed` is zeroed by the caller, which frees its pointers, also on an error. */
+static sp_status weights_pack(const sp_graph_plan *plan, void **packed)
 {
     sp_status status = SP_OK;
     const sp_fpenv before = sp_fpenv_enter();
@@ -90,7 +91,7 @@ sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *i
 {
     void **packed = sp_calloc(plan->packing_count, sizeof *packed);
     if (packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to run a plan");
-    sp_status status = pack_all(plan, packed);
+    sp_status status = weights_pack(plan, packed);
     if (status == SP_OK) status = sp__plan_run_packed(plan, inputs, outputs, arena, packed);
     for (uint32_t i = 0; i < plan->packing_count; i++) sp_free(packed[i]);
     sp_free((void *)packed);
@@ -99,14 +100,14 @@ sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *i
 
 /* ---- the check ---- */
 
-/* Devices with memory of their own have no weight there that is only read packed. */
+/* 0 for weights that are only read packed: devices with their own memory have no copy of these. */
 static uint64_t weight_bytes(const sp_graph *graph, uint32_t index)
 {
     const bool is_there = index < graph->weight_count && !graph->weights[index].is_only_packed;
     return is_there ? graph->weights[index].bytes : 0;
 }
 
-static uint64_t place_bytes(const sp_graph_plan *plan, const sp_plan_binding *binding)
+static uint64_t binding_memory_bytes(const sp_graph_plan *plan, const sp_plan_binding *binding)
 {
     switch (binding->where) {
     case SP_PLACE_INPUT:
@@ -132,10 +133,13 @@ static sp_status check_step(const sp_graph_plan *plan, uint32_t s, bool *is_writ
         const sp_plan_binding *binding = &step->bindings[i];
         const bool may_write =
             binding->where == SP_PLACE_OUTPUT || binding->where == SP_PLACE_ARENA;
-        if (!sp_size_in_range(binding->offset, binding->bytes, place_bytes(plan, binding)) ||
+        if (!sp_size_in_range(binding->offset, binding->bytes,
+                              binding_memory_bytes(plan, binding)) ||
             binding->offset % 64 != 0 || (binding->is_write && !may_write)) {
-            return sp__fail(SP_INTERNAL, "step %" PRIu32 ": binding %" PRIu32 " is out of place", s,
-                            i);
+            return sp__fail(SP_INTERNAL,
+                            "step %" PRIu32 ": binding %" PRIu32
+                            " is out of bounds, misaligned or not writable",
+                            s, i);
         }
         if (binding->where != SP_PLACE_OUTPUT) continue;
         if (!binding->is_write && !is_written[binding->index]) {
@@ -152,32 +156,32 @@ static sp_status check_step(const sp_graph_plan *plan, uint32_t s, bool *is_writ
     return SP_OK;
 }
 
-/* One value may begin in the step in which the other ends, on the same bytes: it was taken over. */
-static bool do_collide(const sp_plan_lifetime *a, const sp_plan_lifetime *b)
+/* A value may begin in the step in which another ends, on the same bytes: it reuses them. */
+static bool lifetimes_collide(const sp_plan_lifetime *a, const sp_plan_lifetime *b)
 {
     const bool in_space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
     const bool in_time = a->first_step <= b->last_step && b->first_step <= a->last_step;
     const bool is_same = a->offset == b->offset && a->bytes == b->bytes;
-    const bool is_heir =
+    const bool is_reuse =
         is_same && (a->last_step == b->first_step || b->last_step == a->first_step);
-    return in_space && in_time && !is_heir;
+    return in_space && in_time && !is_reuse;
 }
 
-/* Everything that a step touches in the arena must be a value that is alive then. */
-static sp_status check_alive(const sp_graph_plan *plan, uint32_t s, const sp_plan_binding *binding)
+/* Every arena access of a step must be to a value that is live in that step. */
+static sp_status check_live(const sp_graph_plan *plan, uint32_t s, const sp_plan_binding *binding)
 {
     if (binding->where != SP_PLACE_ARENA || binding->bytes == 0) return SP_OK;
     for (uint32_t i = 0; i < plan->lifetime_count; i++) {
         const sp_plan_lifetime *life = &plan->lifetimes[i];
-        const bool is_alive = life->first_step <= s && s <= life->last_step;
+        const bool is_live = life->first_step <= s && s <= life->last_step;
         const bool may_read = binding->is_write || life->first_step < s;
-        if (is_alive && may_read && life->offset == binding->offset &&
+        if (is_live && may_read && life->offset == binding->offset &&
             binding->bytes <= life->bytes) {
             return SP_OK;
         }
     }
     return sp__fail(SP_INTERNAL,
-                    "step %" PRIu32 " touches arena bytes at %" PRIu64 " that hold no living value",
+                    "step %" PRIu32 " accesses arena bytes at %" PRIu64 " that hold no live value",
                     s, binding->offset);
 }
 
@@ -185,16 +189,15 @@ static sp_status check_arena(const sp_graph_plan *plan)
 {
     for (uint32_t i = 0; i < plan->lifetime_count; i++) {
         for (uint32_t k = i + 1; k < plan->lifetime_count; k++) {
-            if (!do_collide(&plan->lifetimes[i], &plan->lifetimes[k])) continue;
-            return sp__fail(SP_INTERNAL,
-                            "values %" PRIu32 " and %" PRIu32 " live in the same arena bytes", i,
-                            k);
+            if (!lifetimes_collide(&plan->lifetimes[i], &plan->lifetimes[k])) continue;
+            return sp__fail(SP_INTERNAL, "values %" PRIu32 " and %" PRIu32 " overlap in the arena",
+                            i, k);
         }
     }
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         for (uint32_t i = 0; i < step->binding_count; i++) {
-            SP_TRY(check_alive(plan, s, &step->bindings[i]));
+            SP_TRY(check_live(plan, s, &step->bindings[i]));
         }
     }
     return SP_OK;
@@ -210,7 +213,7 @@ sp_status sp__plan_check(const sp_graph_plan *plan)
     }
     for (uint32_t i = 0; i < plan->output_count && status == SP_OK; i++) {
         if (!is_written[i] && plan->outputs[i].bytes > 0) {
-            status = sp__fail(SP_INTERNAL, "nothing writes output '%s'", plan->outputs[i].name);
+            status = sp__fail(SP_INTERNAL, "no step writes output '%s'", plan->outputs[i].name);
         }
     }
     sp_free(is_written);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first half of compiling: each node's shapes are inferred, its values folded if all it needs
- * is known, or its dispatches recorded as steps. */
+/* The first half of compiling: infers each node's shapes, then folds its values if its inputs are
+ * known, else records its dispatches as steps. */
 #include <string.h>
 
 #include "base/error.h"
@@ -12,7 +12,7 @@
 
 /* ---- growing lists ---- */
 
-static sp_status no_memory(void)
+static sp_status fail_no_memory(void)
 {
     return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
 }
@@ -22,7 +22,7 @@ sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step)
     sp_graph_plan *plan = builder->plan;
     sp_plan_step *steps =
         sp_grow(builder->steps, plan->step_count, &builder->step_capacity, sizeof(*steps));
-    if (steps == NULL) return no_memory();
+    if (steps == NULL) return fail_no_memory();
     builder->steps = steps;
     void *constants;
     sp_plan_binding *bindings;
@@ -37,7 +37,7 @@ sp_status sp__plan_add_step(sp_plan_builder *builder, const sp_plan_step *step)
     return SP_OK;
 }
 
-/* Takes over `array`'s data, also on an error. */
+/* Takes ownership of `array`'s data, also on an error. */
 static sp_status add_constant(sp_plan_builder *builder, const sp_array *array, uint32_t *index)
 {
     sp_graph_plan *plan = builder->plan;
@@ -45,7 +45,7 @@ static sp_status add_constant(sp_plan_builder *builder, const sp_array *array, u
                                    &builder->constant_capacity, sizeof(*constants));
     if (constants == NULL) {
         sp_free(array->data);
-        return no_memory();
+        return fail_no_memory();
     }
     builder->constants = constants;
     plan->constants = constants;
@@ -58,7 +58,7 @@ static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
 {
     sp_plan_value *values =
         sp_grow(builder->values, builder->value_count, &builder->value_capacity, sizeof(*values));
-    if (values == NULL) return no_memory();
+    if (values == NULL) return fail_no_memory();
     builder->values = values;
     const uint32_t index = builder->value_count++;
     builder->values[index] = (sp_plan_value){.bytes = bytes,
@@ -71,10 +71,10 @@ static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
     return SP_OK;
 }
 
-/* ---- values that are there before the first step ---- */
+/* ---- values that are available before the first step ---- */
 
-static sp_status set_input(sp_plan_builder *builder, uint32_t which, const sp_plan_input *input,
-                           uint32_t index)
+static sp_status value_set_input(sp_plan_builder *builder, uint32_t which,
+                                 const sp_plan_input *input, uint32_t index)
 {
     sp_plan_value *value = &builder->values[which];
     value->is_there = true;
@@ -86,7 +86,7 @@ static sp_status set_input(sp_plan_builder *builder, uint32_t which, const sp_pl
     return sp__shape_bytes(&value->shape, value->dtype, &value->bytes);
 }
 
-static sp_status make_values(sp_plan_builder *builder)
+static sp_status values_init(sp_plan_builder *builder)
 {
     const sp_graph *graph = builder->plan->graph;
     for (uint32_t i = 0; i < graph->value_count; i++) {
@@ -109,16 +109,16 @@ static sp_status make_values(sp_plan_builder *builder)
     return SP_OK;
 }
 
-static sp_status make_inputs(sp_plan_builder *builder)
+static sp_status inputs_init(sp_plan_builder *builder)
 {
     const sp_graph *graph = builder->plan->graph;
     const sp_plan_request *request = builder->request;
     for (uint32_t i = 0; i < request->input_count; i++) {
         const sp_plan_subgraph *subgraph = request->subgraph;
         const uint32_t value = subgraph != NULL ? subgraph->given[i] : graph->inputs[i].value;
-        /* A constant is given only where it is not what the graph has. */
+        /* A constant is given only if its value differs from the graph's. */
         builder->values[value].is_tainted = graph->values[value].is_constant;
-        SP_TRY(set_input(builder, value, &request->inputs[i], i));
+        SP_TRY(value_set_input(builder, value, &request->inputs[i], i));
     }
     for (uint32_t i = 0; i < request->override_count; i++) {
         const sp_graph_port *port = &graph->defaults[request->overrides[i].index];
@@ -126,8 +126,8 @@ static sp_status make_inputs(sp_plan_builder *builder)
             return sp__fail(SP_INVALID, "input '%s' is given twice", port->name);
         }
         builder->values[port->value].is_tainted = true;
-        SP_TRY(set_input(builder, port->value, &request->overrides[i].input,
-                         request->input_count + i));
+        SP_TRY(value_set_input(builder, port->value, &request->overrides[i].input,
+                               request->input_count + i));
     }
     return SP_OK;
 }
@@ -143,7 +143,7 @@ static bool is_node_tainted(const sp_plan_builder *builder, const sp_graph_node 
     return false;
 }
 
-static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
+static sp_op_call node_call(sp_plan_builder *builder, const sp_graph_node *node)
 {
     sp_op_value *inputs = builder->operands, *outputs = inputs + builder->plan->graph->max_operands;
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -159,10 +159,10 @@ static sp_op_call make_call(sp_plan_builder *builder, const sp_graph_node *node)
     return sp__graph_node_call(node, inputs, outputs);
 }
 
-/* Can and should the outputs be computed now? */
+/* Can the outputs be computed now, within the limits of folding? */
 static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
 {
-    bool is_known = true; /* the shape rule has given the values */
+    bool is_known = true; /* by the shape rule */
     for (uint32_t i = 0; i < call->output_count; i++) {
         is_known = is_known && call->outputs[i].data != NULL;
         if (call->outputs[i].bytes > SP_FOLD_VALUE_BYTES) return false;
@@ -180,7 +180,8 @@ static bool can_fold(sp_plan_builder *builder, const sp_op_call *call)
     return true;
 }
 
-static sp_status fold(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
+static sp_status node_fold(sp_plan_builder *builder, const sp_graph_node *node,
+                           const sp_op_call *call)
 {
     SP_TRY(sp__evaluate(call, builder->kernels, builder->arrays));
     sp_status status = SP_OK;
@@ -248,7 +249,7 @@ static sp_status record_dispatches(sp_plan_builder *builder, const sp_graph_node
     return SP_OK;
 }
 
-/* Views share the bytes, and what is known of them. */
+/* Views share the bytes and, if known, the values. */
 static void alias_outputs(sp_plan_builder *builder, const sp_graph_node *node, uint32_t first)
 {
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -259,7 +260,8 @@ static void alias_outputs(sp_plan_builder *builder, const sp_graph_node *node, u
     }
 }
 
-static sp_status lower(sp_plan_builder *builder, const sp_graph_node *node, const sp_op_call *call)
+static sp_status node_lower(sp_plan_builder *builder, const sp_graph_node *node,
+                            const sp_op_call *call)
 {
     sp_lowering *lowering = &builder->lowering;
     SP_TRY(sp__plan_pack_inputs(builder, node, call, builder->operands));
@@ -281,7 +283,7 @@ static sp_status lower(sp_plan_builder *builder, const sp_graph_node *node, cons
 
 static sp_status record_node(sp_plan_builder *builder, const sp_graph_node *node, bool is_tainted)
 {
-    sp_op_call call = make_call(builder, node);
+    sp_op_call call = node_call(builder, node);
     SP_TRY(sp__op_infer(&call));
     for (uint32_t i = 0; i < node->output_count; i++) {
         sp_plan_value *value = &builder->values[node->outputs[i]];
@@ -291,26 +293,28 @@ static sp_status record_node(sp_plan_builder *builder, const sp_graph_node *node
         value->data = NULL;
         value->is_tainted = is_tainted;
     }
-    SP_TRY(can_fold(builder, &call) ? fold(builder, node, &call) : lower(builder, node, &call));
+    SP_TRY(can_fold(builder, &call) ? node_fold(builder, node, &call)
+                                    : node_lower(builder, node, &call));
     for (uint32_t i = 0; i < node->output_count; i++) {
         builder->values[node->outputs[i]].is_there = true;
     }
     return SP_OK;
 }
 
-/* ---- which nodes ---- */
+/* ---- selection of nodes ---- */
 
-typedef enum branch_state { BRANCH_TAKEN, BRANCH_LEFT, BRANCH_UNKNOWN } branch_state;
+typedef enum branch_state { BRANCH_TAKEN, BRANCH_NOT_TAKEN, BRANCH_UNKNOWN } branch_state;
 
-/* Does the condition of every branch that the node stands in choose that branch? The outer ones
- * first: the nodes of a branch that is not taken have no values. Bodies around are entered. */
-static sp_status look_at_branch(const sp_plan_builder *builder, uint32_t index, branch_state *out)
+/* Is every branch around the node taken, by its condition? Outer branches first, since nodes of a
+ * branch that is not taken have no values. Enclosing bodies count as taken. */
+static sp_status find_branch_state(const sp_plan_builder *builder, uint32_t index,
+                                   branch_state *out)
 {
     *out = BRANCH_TAKEN;
     if (index == SP_NO_REGION) return SP_OK;
     const sp_graph_region *region = &builder->plan->graph->regions[index];
     if (!region->is_branch) return SP_OK;
-    SP_TRY(look_at_branch(builder, region->parent, out));
+    SP_TRY(find_branch_state(builder, region->parent, out));
     if (*out != BRANCH_TAKEN) return SP_OK;
     const sp_plan_value *condition = &builder->values[region->condition];
     if (!condition->is_there) {
@@ -319,19 +323,19 @@ static sp_status look_at_branch(const sp_plan_builder *builder, uint32_t index, 
     }
     if (condition->dtype != SP_BOOL || condition->bytes != 1) {
         return sp__fail(SP_MISMATCH,
-                        "the condition '%s' of the If around it is %s of shape %s, wanted one "
+                        "the condition '%s' of the If around it is %s of shape %s; expected one "
                         "element of type bool",
                         builder->plan->graph->values[region->condition].name,
                         sp_dtype_name(condition->dtype), sp__shape_print(&condition->shape).text);
     }
     const unsigned char *chosen = condition->data;
     if (chosen == NULL) *out = BRANCH_UNKNOWN;
-    else if ((chosen[0] != 0) != region->is_then) *out = BRANCH_LEFT;
+    else if ((chosen[0] != 0) != region->is_then) *out = BRANCH_NOT_TAKEN;
     return SP_OK;
 }
 
-/* Of an If only the condition and what the chosen branch gives count. */
-static bool are_inputs_there(const sp_plan_builder *builder, const sp_graph_node *node)
+/* An If needs only its condition and the outputs of the taken branch. */
+static bool node_has_inputs(const sp_plan_builder *builder, const sp_graph_node *node)
 {
     uint32_t first = 0;
     uint32_t last = node->input_count;
@@ -352,7 +356,7 @@ static bool are_inputs_there(const sp_plan_builder *builder, const sp_graph_node
     return true;
 }
 
-/* Is there an input whose values decide, and which the run has yet to compute? */
+/* Does the node have a shape-determining input that the run has yet to compute? */
 static bool depends_on_run(const sp_plan_builder *builder, const sp_graph_node *node)
 {
     const uint32_t shape_inputs = node->op->traits->shape_inputs;
@@ -364,14 +368,14 @@ static bool depends_on_run(const sp_plan_builder *builder, const sp_graph_node *
     return false;
 }
 
-/* A node that is refused because something is not known yet is left to a later plan. */
+/* A node that is refused because of an unknown value is delayed to a later plan. */
 static sp_status record_or_delay(sp_plan_builder *builder, uint32_t index, bool is_tainted)
 {
     const sp_graph_node *node = &builder->plan->graph->nodes[index];
     branch_state branch;
-    SP_TRY(look_at_branch(builder, node->region, &branch));
-    if (branch == BRANCH_LEFT) return SP_OK;
-    if (branch == BRANCH_UNKNOWN || !are_inputs_there(builder, node)) {
+    SP_TRY(find_branch_state(builder, node->region, &branch));
+    if (branch == BRANCH_NOT_TAKEN) return SP_OK;
+    if (branch == BRANCH_UNKNOWN || !node_has_inputs(builder, node)) {
         return sp__plan_delay(builder, index, false);
     }
     if (node->body != NULL) return sp__plan_delay(builder, index, true);
@@ -386,8 +390,8 @@ static sp_status record_or_delay(sp_plan_builder *builder, uint32_t index, bool 
 sp_status sp__plan_record(sp_plan_builder *builder)
 {
     const sp_graph *graph = builder->plan->graph;
-    SP_TRY(make_values(builder));
-    SP_TRY(make_inputs(builder));
+    SP_TRY(values_init(builder));
+    SP_TRY(inputs_init(builder));
     for (uint32_t i = builder->body->first_node; i < builder->body->end_node; i++) {
         const sp_graph_node *node = &graph->nodes[i];
         if (!sp__plan_has_node(builder, i)) continue;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partitioning. One walk over the steps keeps for each value the set of devices that have its
- * newest bytes. A step that needs them where they are not requests a copy in, at the beginning of
- * its segment, and before that, if the host has them not, a copy out, at the end of the newest
- * segment of the one device that has them. The value is alive at all of these places and in
- * between, so its place is its own in each memory. */
+ * newest bytes. A step on a device without them requests a copy in, at the beginning of its
+ * segment, and before that, if the host does not have them, a copy out, at the end of the newest
+ * segment of the one device that has them. The value is live from that copy out to the step, so no
+ * other value uses its arena bytes in any memory. */
 #include "plan/segments.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #define NOT_COPIED UINT32_MAX
 
-/* Of all copies into, or out of, the device in one segment. */
+/* A copy into, or out of, the device of a segment. */
 typedef struct copy_request {
     uint32_t bucket; /* 2 * segment, + 1 for a copy out */
     sp_segment_copy copy;
@@ -25,13 +25,13 @@ typedef struct copy_request {
 typedef struct partitioner {
     const sp_graph_plan *plan;
     sp_segments *out;
-    /* Bits of the devices that have the newest bytes; of lifetimes, then inputs, then outputs.
-     * None: nothing has written the value yet. Without the host's bit there is one at most. */
+    /* Bits of the devices that have the newest bytes; by lifetimes, then inputs, then outputs. 0:
+     * the value has not been written yet. Without the host's bit, one bit at most. */
     uint32_t *places;
-    /* Lifetimes that the step at hand is in. */
+    /* Lifetimes that include the current step. */
     uint32_t *alive;
     uint32_t alive_count, next_lifetime;
-    uint32_t newest[SP_SEGMENT_DEVICES]; /* segment of the device, as far as the walk has come */
+    uint32_t newest[SP_SEGMENT_DEVICES]; /* last segment of the device in the walk so far */
     copy_request *requests;              /* in the order of the walk */
     uint32_t request_count, request_capacity;
 } partitioner;
@@ -62,7 +62,7 @@ static void begin_step(partitioner *p, uint32_t s)
         if (plan->lifetimes[p->alive[i]].last_step >= s) p->alive[kept++] = p->alive[i];
     }
     p->alive_count = kept;
-    /* They are in the order of their first steps. */
+    /* Lifetimes are in the order of their first steps. */
     for (; p->next_lifetime < plan->lifetime_count; p->next_lifetime++) {
         const sp_plan_lifetime *life = &plan->lifetimes[p->next_lifetime];
         if (life->first_step > s) break;
@@ -70,8 +70,8 @@ static void begin_step(partitioner *p, uint32_t s)
     }
 }
 
-/* The value that a binding of step `s` means. Two are alive in one place where a step writes its
- * result over an operand: it reads the old one and writes the new one. */
+/* The arena value that a binding of step `s` accesses. If a step writes its result over an operand,
+ * two values are live on the same bytes: it reads the old one and writes the new one. */
 static uint32_t value_in_arena(const partitioner *p, const sp_plan_binding *binding, uint32_t s)
 {
     uint32_t found = NOT_COPIED;
@@ -94,10 +94,10 @@ static uint32_t output_value(const partitioner *p, uint32_t index)
     return p->plan->lifetime_count + p->plan->input_count + index;
 }
 
-/* NOT_COPIED: a weight, packed or not, a constant, nothing at all; or the arena, of a plan in one
- * segment. */
-static sp_status value_of(const partitioner *p, const sp_plan_binding *binding, uint32_t s,
-                          uint32_t *value)
+/* NOT_COPIED: a weight, packed or not, a constant, a binding of 0 bytes; or the arena of a plan
+ * with one segment. */
+static sp_status binding_value(const partitioner *p, const sp_plan_binding *binding, uint32_t s,
+                               uint32_t *value)
 {
     *value = NOT_COPIED;
     if (binding->bytes == 0) return SP_OK;
@@ -113,7 +113,7 @@ static sp_status value_of(const partitioner *p, const sp_plan_binding *binding, 
         *value = value_in_arena(p, binding, s);
         if (*value != NOT_COPIED) break;
         return sp__fail(SP_INTERNAL,
-                        "step %u touches arena bytes at %" PRIu64 " that hold no value", s,
+                        "step %u accesses arena bytes at %" PRIu64 " that hold no value", s,
                         binding->offset);
     case SP_PLACE_WEIGHT:
     case SP_PLACE_PACKED:
@@ -123,7 +123,7 @@ static sp_status value_of(const partitioner *p, const sp_plan_binding *binding, 
     return SP_OK;
 }
 
-static sp_segment_copy copy_of(const partitioner *p, uint32_t value)
+static sp_segment_copy value_copy(const partitioner *p, uint32_t value)
 {
     const sp_graph_plan *plan = p->plan;
     if (value < plan->lifetime_count) {
@@ -143,7 +143,7 @@ static sp_segment_copy copy_of(const partitioner *p, uint32_t value)
 
 /* ---- copies ---- */
 
-static uint32_t bit_of(uint32_t device)
+static uint32_t device_bit(uint32_t device)
 {
     return (uint32_t)1 << device;
 }
@@ -155,59 +155,59 @@ static sp_status request_copy(partitioner *p, uint32_t g, bool is_out, uint32_t 
     if (grown == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     p->requests = grown;
     p->requests[p->request_count++] =
-        (copy_request){.bucket = 2 * g + (is_out ? 1 : 0), .copy = copy_of(p, value)};
+        (copy_request){.bucket = 2 * g + (is_out ? 1 : 0), .copy = value_copy(p, value)};
     return SP_OK;
 }
 
-/* The newest bytes of the value, if it has any, will be in the host's memory behind the newest
- * segment of the device that has them. */
-static sp_status need_on_host(partitioner *p, uint32_t value)
+/* Ensures that the newest bytes of the value, if any, are in host memory after the newest segment
+ * of the device that has them. */
+static sp_status value_need_on_host(partitioner *p, uint32_t value)
 {
     const uint32_t places = p->places[value];
-    if (places == 0 || (places & bit_of(SP_SEGMENT_FALLBACK)) != 0) return SP_OK;
+    if (places == 0 || (places & device_bit(SP_SEGMENT_FALLBACK)) != 0) return SP_OK;
     const uint32_t owner = (uint32_t)__builtin_ctz(places);
     SP_TRY(request_copy(p, p->newest[owner], true, value));
-    p->places[value] |= bit_of(SP_SEGMENT_FALLBACK);
+    p->places[value] |= device_bit(SP_SEGMENT_FALLBACK);
     return SP_OK;
 }
 
-/* The same in the memory of the device of segment `g`, when its steps begin. */
-static sp_status need(partitioner *p, uint32_t g, uint32_t value)
+/* The same for the memory of the device of segment `g`, before its steps. */
+static sp_status value_need(partitioner *p, uint32_t g, uint32_t value)
 {
     const uint32_t device = p->out->list[g].device;
-    if (p->places[value] == 0 || (p->places[value] & bit_of(device)) != 0) return SP_OK;
-    SP_TRY(need_on_host(p, value));
+    if (p->places[value] == 0 || (p->places[value] & device_bit(device)) != 0) return SP_OK;
+    SP_TRY(value_need_on_host(p, value));
     if (device == SP_SEGMENT_FALLBACK) return SP_OK;
     SP_TRY(request_copy(p, g, false, value));
-    p->places[value] |= bit_of(device);
+    p->places[value] |= device_bit(device);
     return SP_OK;
 }
 
 static sp_status walk_step(partitioner *p, uint32_t g, uint32_t s)
 {
     const sp_plan_step *step = &p->plan->steps[s];
-    const uint32_t own = bit_of(p->out->list[g].device);
+    const uint32_t own = device_bit(p->out->list[g].device);
     uint32_t value;
     if (p->out->count > 1) begin_step(p, s);
-    /* What a step writes it may leave in part as it was. */
+    /* Written values, too: a step may leave some of their bytes unchanged. */
     for (uint32_t i = 0; i < step->binding_count; i++) {
-        SP_TRY(value_of(p, &step->bindings[i], s, &value));
-        if (value != NOT_COPIED) SP_TRY(need(p, g, value));
+        SP_TRY(binding_value(p, &step->bindings[i], s, &value));
+        if (value != NOT_COPIED) SP_TRY(value_need(p, g, value));
     }
     for (uint32_t i = 0; i < step->binding_count; i++) {
         if (!step->bindings[i].is_write) continue;
-        SP_TRY(value_of(p, &step->bindings[i], s, &value));
+        SP_TRY(binding_value(p, &step->bindings[i], s, &value));
         if (value == NOT_COPIED) continue;
         p->places[value] = SP_PLANTED(stale_copy) ? p->places[value] | own : own;
     }
     return SP_OK;
 }
 
-static sp_status walk(partitioner *p)
+static sp_status steps_walk(partitioner *p)
 {
     const sp_segments *out = p->out;
     for (uint32_t i = 0; i < p->plan->input_count; i++) {
-        p->places[input_value(p, i)] = bit_of(SP_SEGMENT_FALLBACK);
+        p->places[input_value(p, i)] = device_bit(SP_SEGMENT_FALLBACK);
     }
     for (uint32_t g = 0; g < out->count; g++) {
         const sp_segment *segment = &out->list[g];
@@ -217,13 +217,13 @@ static sp_status walk(partitioner *p)
         }
     }
     for (uint32_t i = 0; i < p->plan->output_count; i++) {
-        SP_TRY(need_on_host(p, output_value(p, i)));
+        SP_TRY(value_need_on_host(p, output_value(p, i)));
     }
     return SP_OK;
 }
 
 /* Sorts the requests by bucket; those of one bucket keep their order. */
-static sp_status place_copies(partitioner *p)
+static sp_status copies_sort(partitioner *p)
 {
     sp_segments *out = p->out;
     const uint32_t bucket_count = 2 * out->count;
@@ -253,7 +253,7 @@ static sp_status place_copies(partitioner *p)
 
 static uint32_t count_segments(const sp_graph_plan *plan, const uint8_t *devices)
 {
-    uint32_t count = 1; /* the model's, perhaps without steps */
+    uint32_t count = 1; /* the model's, which may have no steps */
     uint32_t device = SP_SEGMENT_MODEL;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         if (devices[s] != device) count++;
@@ -268,8 +268,8 @@ static sp_status fill_segments(const sp_graph_plan *plan, const uint8_t *devices
     segment->device = SP_SEGMENT_MODEL;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         if (devices[s] >= SP_SEGMENT_DEVICES) {
-            return sp__fail(SP_INTERNAL, "step %u is on device %u of %u at most", s, devices[s],
-                            SP_SEGMENT_DEVICES);
+            return sp__fail(SP_INTERNAL, "step %u is on device %u; at most %u are supported", s,
+                            devices[s], SP_SEGMENT_DEVICES);
         }
         if (devices[s] != segment->device) {
             *++segment = (sp_segment){.device = devices[s], .first_step = s};
@@ -283,7 +283,7 @@ static sp_status fill_segments(const sp_graph_plan *plan, const uint8_t *devices
     return SP_OK;
 }
 
-static sp_status partition(partitioner *p, const uint8_t *devices)
+static sp_status plan_partition(partitioner *p, const uint8_t *devices)
 {
     const sp_graph_plan *plan = p->plan;
     const size_t values = (size_t)plan->lifetime_count + plan->input_count + plan->output_count;
@@ -295,8 +295,8 @@ static sp_status partition(partitioner *p, const uint8_t *devices)
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
     SP_TRY(fill_segments(plan, devices, p->out));
-    SP_TRY(walk(p));
-    return place_copies(p);
+    SP_TRY(steps_walk(p));
+    return copies_sort(p);
 }
 
 sp_status sp__segments_partition(const sp_graph_plan *plan, const uint8_t *devices,
@@ -304,7 +304,7 @@ sp_status sp__segments_partition(const sp_graph_plan *plan, const uint8_t *devic
 {
     *out = (sp_segments){0};
     partitioner p = {.plan = plan, .out = out};
-    const sp_status status = partition(&p, devices);
+    const sp_status status = plan_partition(&p, devices);
     sp_free(p.places);
     sp_free(p.alive);
     sp_free(p.requests);
@@ -319,14 +319,14 @@ void sp__segments_deinit(sp_segments *segments)
     *segments = (sp_segments){0};
 }
 
-/* ---- figures ---- */
+/* ---- information ---- */
 
 typedef struct fallback_steps {
     const sp_segments *segments;
-    uint32_t segment, step; /* of the next one */
+    uint32_t segment, step; /* position of the next step */
 } fallback_steps;
 
-/* The steps on the fallback in order; false past the end. */
+/* The next step on the fallback, in order; false past the end. */
 static bool next_fallback_step(fallback_steps *it, uint32_t *step)
 {
     for (; it->segment < it->segments->count; it->segment++, it->step = 0) {
@@ -338,7 +338,7 @@ static bool next_fallback_step(fallback_steps *it, uint32_t *step)
     return false;
 }
 
-static uint32_t count_steps_of(const sp_segments *segments, const sp_graph_plan *plan,
+static uint32_t count_op_steps(const sp_segments *segments, const sp_graph_plan *plan,
                                const char *op, uint32_t *first)
 {
     fallback_steps it = {.segments = segments};
@@ -356,7 +356,7 @@ bool sp__segments_fallback_op(const sp_segments *segments, const sp_graph_plan *
     fallback_steps it = {.segments = segments};
     for (uint32_t s; next_fallback_step(&it, &s);) {
         uint32_t first = s;
-        const uint32_t count = count_steps_of(segments, plan, plan->steps[s].op_name, &first);
+        const uint32_t count = count_op_steps(segments, plan, plan->steps[s].op_name, &first);
         if (first != s || index-- > 0) continue;
         *name = plan->steps[s].op_name;
         *step_count = count;

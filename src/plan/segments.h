@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan partitioned into segments: runs of consecutive steps on one device each, and the copies
- * between the devices' memories. Pure data of a plan and of one answer for each step; knows nothing
- * of devices, streams or memory.
+ * between the devices' memories. Pure data that follows from a plan and one device index per step;
+ * independent of devices, streams and memory.
  *
  * Devices are indices into the list of those that a plan runs on: SP_SEGMENT_MODEL is the model's,
- * SP_SEGMENT_FALLBACK works in the host's memory, every other has memory of its own, as the model's
- * has. Neighbouring segments are on different devices, and a run begins and ends on the model's:
+ * SP_SEGMENT_FALLBACK works in host memory; every other device, the model's too, has its own
+ * memory. Neighbouring segments are on different devices, and a run begins and ends on the model's:
  *
  *     list[0].device == list[count - 1].device == SP_SEGMENT_MODEL; these two may have no steps
  *
- * A device finds all that its steps touch at the same places in its memory: inputs, outputs, and
- * the arena at the same offsets. The inputs begin, and the outputs end, in the host's memory. Each
- * value (an input, an output, what lives in a stretch of the arena) is copied as a whole, once for
- * each time that it is needed where its newest bytes are not. A copy is between the host's memory
- * and that of another device, whose segment it belongs to; from one of these to another one a value
- * goes through the host's memory. Segments run one after the other. */
+ * Each device has its own memory for all that its steps access: inputs, outputs, and an arena with
+ * the same offsets. Inputs begin, and outputs end, in host memory. Each value (an input, an output,
+ * a value in the arena) is copied as a whole, once each time that it is needed on a device that
+ * does not have its newest bytes. A copy is between host memory and that of another device, and
+ * belongs to a segment of that device; between two such devices a value is copied through host
+ * memory. Segments run one after the other. */
 #ifndef SP_PLAN_SEGMENTS_H
 #define SP_PLAN_SEGMENTS_H
 
@@ -34,8 +34,7 @@ typedef struct sp_segment_copy {
 typedef struct sp_segment {
     uint32_t device;
     uint32_t first_step, step_count;
-    /* Copies from the host before the steps, copies to the host behind them; none of the fallback.
-     */
+    /* Copies from the host before the steps, and to the host after them; the fallback has none. */
     uint32_t copies_in, copies_out;
     const sp_segment_copy *copies; /* those in, then those out */
 } sp_segment;
@@ -47,9 +46,9 @@ typedef struct sp_segments {
     uint32_t fallback_step_count;
 } sp_segments;
 
-/* Assigns a device to each step of the plan: the fallback if `own`, the table of the model's
+/* Assigns a device to each step of the plan: the fallback if `own`, the kernel table of the model's
  * device, has no entry for its kernel (NULL: it has all), or if its op is in the list `cpu_ops`
- * (op_list.h), else the model's. How many run on the fallback. */
+ * (op_list.h), else the model's. Returns the number of steps on the fallback. */
 uint32_t sp__segments_assign(const sp_graph_plan *plan, const sp_kernel *own, const char *cpu_ops,
                              uint8_t *devices);
 
@@ -59,8 +58,8 @@ sp_status sp__segments_partition(const sp_graph_plan *plan, const uint8_t *devic
                                  sp_segments *out);
 void sp__segments_deinit(sp_segments *segments);
 
-/* The `index`-th op type with steps on the fallback, in the order of their first ones, and how many
- * of its steps are. False past the end. */
+/* The `index`-th op type with steps on the fallback, in the order of their first steps, and the
+ * number of these steps. False past the end. */
 bool sp__segments_fallback_op(const sp_segments *segments, const sp_graph_plan *plan,
                               uint32_t index, const char **name, uint32_t *step_count);
 

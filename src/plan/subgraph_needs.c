@@ -17,7 +17,7 @@ sp_status sp__subgraph_needs_init(sp_subgraph_needs *needs, const sp_graph_body 
     const bool is_made = needs->nodes != NULL && needs->wanted != NULL && needs->is_stop != NULL;
     if (is_made && needs->known != NULL) return SP_OK;
     sp__subgraph_needs_deinit(needs);
-    return sp__fail(SP_OUT_OF_MEMORY, "no memory to find out what is needed");
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory to compile a plan");
 }
 
 void sp__subgraph_needs_deinit(sp_subgraph_needs *needs)
@@ -51,7 +51,7 @@ void sp__subgraph_needs_want(sp_subgraph_needs *needs, uint32_t value)
     if (is_own(needs, value)) needs->wanted[value - needs->body->first_value] = true;
 }
 
-static bool gives_wanted(const sp_subgraph_needs *needs, const sp_graph_node *node)
+static bool has_wanted_output(const sp_subgraph_needs *needs, const sp_graph_node *node)
 {
     for (uint32_t i = 0; i < node->output_count; i++) {
         const uint32_t value = node->outputs[i] - needs->body->first_value;
@@ -60,7 +60,7 @@ static bool gives_wanted(const sp_subgraph_needs *needs, const sp_graph_node *no
     return false;
 }
 
-/* Of an If whose condition is known, what the other branch gives is not read. */
+/* For an If with a known condition, the outputs of the other branch are not needed. */
 static void want_inputs(sp_subgraph_needs *needs, const sp_graph_node *node)
 {
     uint32_t first = 0, last = node->input_count;
@@ -75,14 +75,15 @@ static void want_inputs(sp_subgraph_needs *needs, const sp_graph_node *node)
     for (uint32_t i = first; i < last; i++) sp__subgraph_needs_want(needs, node->inputs[i]);
 }
 
-/* Users come after what they use. The nodes of bodies inside are not this body's. */
+/* Backwards in topological order. Nodes of nested bodies are not this body's. */
 void sp__subgraph_needs_find(sp_subgraph_needs *needs, const sp_graph *graph)
 {
     const sp_graph_body *body = needs->body;
     for (uint32_t n = body->end_node; n-- > body->first_node;) {
         const sp_graph_node *node = &graph->nodes[n];
-        /* A node that has become part of another one has the same outputs as that. */
-        if (!node->is_live || sp__graph_home(graph, node) != body || !gives_wanted(needs, node)) {
+        /* A node that was merged into another is not live, and has the same outputs. */
+        if (!node->is_live || sp__graph_home(graph, node) != body ||
+            !has_wanted_output(needs, node)) {
             continue;
         }
         needs->nodes[n - body->first_node] = true;

@@ -207,7 +207,7 @@ static uint32_t fill_queue(sp_queue *queue, sp_point *last)
         const sp_status status = try_submit(queue, &submission, last);
         if (status == SP_OK && count < 10000000) continue;
         CHECK_STATUS(status, SP_BUSY);
-        CHECK_MESSAGE("wait for some of them");
+        CHECK_MESSAGE("wait for some of its work");
         let_go(&held);
         CHECK_OK(wait_point(*last));
         return count;

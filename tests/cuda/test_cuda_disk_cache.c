@@ -93,7 +93,7 @@ TEST(a_folder_that_cannot_be_made_is_told_to_the_log_and_nobody_else)
     sp_log_set_callback(keep_message, message);
     CHECK_STATUS(sp__fail(SP_IO, "an error before"), SP_IO);
     sp__cuda_disk_cache_write(&key, "an image", 8);
-    CHECK(strstr(message, "not kept: cannot create the folder /proc/no") != NULL);
+    CHECK(strstr(message, "not cached: cannot create the folder /proc/no") != NULL);
     CHECK(!reads(&key, ""));
     CHECK(strstr(message, "/proc/no/folder/planted-sm_90-nvrtc13.7-") != NULL);
     CHECK_MESSAGE("an error before");

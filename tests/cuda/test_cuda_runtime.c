@@ -71,7 +71,7 @@ TEST(a_gpu_is_opened_once_by_its_number)
         CHECK_MESSAGE("no device kind");
     }
     CHECK_STATUS(sp_device_open("cuda:2", &b), SP_NOT_FOUND);
-    CHECK_MESSAGE("the driver shows 2");
+    CHECK_MESSAGE("the driver has 2");
     CHECK_STATUS(sp_device_open("cuda:99999", &b), SP_NOT_FOUND);
     CHECK_OK(sp_device_close(a));
     CHECK_OK(sp_device_open("cuda:0", &b));

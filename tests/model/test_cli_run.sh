@@ -83,7 +83,7 @@ head -c 20 m.onnx >cut.onnx
 for file in text.onnx empty.onnx x.npy y.pb; do both 1 "$file: this is not an ONNX model" "$file"; done
 both 1 'cut.onnx: malformed file' cut.onnx
 both 1 'nowhere.onnx: No such file' nowhere.onnx
-both 1 'no regular file' .
+both 1 'not a regular file' .
 
 # What the file does not say must be given.
 unary no_shape.onnx Relu x y 1 none

@@ -339,7 +339,7 @@ TEST(a_condition_that_is_no_single_bool_is_refused)
     CHECK_STATUS(sp_model_run(model, inputs, 2, &output, 1), SP_MISMATCH);
     set_bools(&inputs[1], 2);
     CHECK_STATUS(sp_model_run(model, inputs, 2, &output, 1), SP_MISMATCH);
-    CHECK_MESSAGE("wanted one element");
+    CHECK_MESSAGE("expected one element");
     set_bools(&inputs[1], 1024); /* more than is looked at */
     CHECK_STATUS(sp_model_run(model, inputs, 2, &output, 1), SP_MISMATCH);
     CHECK_MESSAGE("the condition 'c' of the If around it is bool of shape [1024]");

@@ -178,8 +178,8 @@ TEST(what_is_no_regular_file_is_not_read)
     char path[PATH_ROOM];
     path_in(&s, "pipe", path);
     CHECK_EQ_INT(mkfifo(path, 0600), 0);
-    check_refused(&s, "pipe", NULL, NULL, SP_CORRUPT, "no regular file"); /* and does not wait */
-    check_refused(&s, "data", NULL, NULL, SP_CORRUPT, "no regular file");
+    check_refused(&s, "pipe", NULL, NULL, SP_CORRUPT, "not a regular file"); /* and does not wait */
+    check_refused(&s, "data", NULL, NULL, SP_CORRUPT, "not a regular file");
     check_refused(&s, "nowhere", NULL, NULL, SP_IO, "nowhere");
     scratch_close(&s);
 }

@@ -230,8 +230,9 @@ TEST(a_loop_without_end_that_keeps_nothing_is_refused)
     CHECK_OK(run_loop(model, 1000, 4));
     CHECK_STATUS(run_loop(model, 1001, 4), SP_EXHAUSTED);
     CHECK_STATUS(run_loop(model, (int64_t)1 << 62, 4), SP_EXHAUSTED);
-    CHECK_MESSAGE("bodies of Loop and Scan 1000 times and would go through 1 more; max_loop_trips "
-                  "allows 1000");
+    CHECK_MESSAGE(
+        "the run has computed 1000 iterations of Loop and Scan and needs 1 more; max_loop_trips "
+        "allows 1000");
     CHECK_OK(run_loop(model, 1000, 4)); /* each run counts its own */
     CHECK_OK(sp_model_release(model));
 }
@@ -271,7 +272,7 @@ TEST(a_loop_that_grows_for_ever_ends_at_the_runs_limit)
     CHECK_OK(run_loop(model, 50, 1000));
     CHECK_STATUS(run_loop(model, (int64_t)1 << 62, 1000), SP_EXHAUSTED);
     CHECK_MESSAGE("max_run_bytes allows 1048576");
-    CHECK_MESSAGE("what the run keeps between the parts of the model would take ");
+    CHECK_MESSAGE("the values that the run keeps between partial plans would take ");
     CHECK_OK(run_loop(model, 50, 1000));
     CHECK_OK(sp_model_release(model));
     check_nothing_is_left(&before);
@@ -399,7 +400,8 @@ TEST(a_scan_of_too_many_steps_is_refused_at_once)
     REQUIRE_OK(load_scan(1, &options, &model));
     CHECK_OK(run_scan(model, 100, 4));
     CHECK_STATUS(run_scan(model, (int64_t)1 << 36, 0), SP_EXHAUSTED);
-    CHECK_MESSAGE("0 times and would go through 68719476736 more; max_loop_trips allows 100");
+    CHECK_MESSAGE(
+        "0 iterations of Loop and Scan and needs 68719476736 more; max_loop_trips allows 100");
     CHECK_OK(sp_model_release(model));
     /* By default 2^30 are allowed. */
     REQUIRE_OK(load_scan(1, NULL, &model));

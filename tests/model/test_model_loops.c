@@ -233,8 +233,8 @@ TEST(an_error_in_a_body_says_where_and_when)
     CHECK_STATUS(run(model, 3, true, 4, &r), SP_MISMATCH);
     CHECK_MESSAGE("node 'y' (Loop): iteration 0: node 'sum' (Add): ");
     CHECK_STATUS(run(model, 3, true, 1, &r), SP_MISMATCH);
-    CHECK_MESSAGE(
-        "iteration 1: output 'sum' of the body is f32 of shape [4], before it was f32 of [2]");
+    CHECK_MESSAGE("iteration 1: output 'sum' of the body is f32 of shape [4], in earlier "
+                  "iterations f32 of shape [2]");
     CHECK_OK(run(model, 1, true, 1, &r));
     CHECK(r.s[0] == 2 && r.s[1] == 2);
     CHECK_OK(sp_model_release(model));
@@ -278,7 +278,7 @@ TEST(bodies_that_do_not_fit_are_refused)
     REQUIRE_OK(load_body(&body, "y", &model));
     result r;
     CHECK_STATUS(run(model, 3, true, 2, &r), SP_MISMATCH);
-    CHECK_MESSAGE("the condition 'v' is f32 of shape [2], wanted one bool");
+    CHECK_MESSAGE("the condition 'v' is f32 of shape [2]; expected one bool");
     CHECK_OK(sp_model_release(model));
 }
 

@@ -42,8 +42,8 @@ static void count_lines(void *ctx, sp_log_level level, const char *message)
     told *self = ctx;
     if (level != SP_LOG_INFO) return;
     if (strstr(message, "was loaded for cpu") != NULL) self->loads++;
-    if (strstr(message, "a plan was made for cpu") != NULL) self->plans++;
-    if (strstr(message, "has evicted another") != NULL) self->evictions++;
+    if (strstr(message, "plan built for cpu") != NULL) self->plans++;
+    if (strstr(message, "another plan was evicted") != NULL) self->evictions++;
 }
 
 TEST(loads_plans_and_evictions_are_infos)

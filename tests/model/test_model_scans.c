@@ -264,9 +264,9 @@ TEST(lengths_that_no_sequence_has_are_refused)
     float z[BATCH * STEPS * WIDTH];
     REQUIRE_OK(load_batch(true, 0, &model));
     CHECK_STATUS(run_batch(model, wrong[0], y, z), SP_MISMATCH);
-    CHECK_MESSAGE("a sequence of 6 steps, the inputs have 5");
+    CHECK_MESSAGE("the sequence length is 6; the inputs have 5 steps");
     CHECK_STATUS(run_batch(model, wrong[1], y, z), SP_MISMATCH);
-    CHECK_MESSAGE("a sequence of -1 steps");
+    CHECK_MESSAGE("the sequence length is -1; it must not be negative");
     CHECK_OK(sp_model_release(model));
 }
 
@@ -309,7 +309,7 @@ static void check_high_rank(int64_t axis, int64_t steps)
     const sp_host_tensor input = partial_floats("x", &x, steps);
     sp_host_tensor output = partial_room("z", &z, sizeof z);
     CHECK_STATUS(sp_model_run(model, &input, 1, &output, 1), SP_UNSUPPORTED);
-    CHECK_MESSAGE("outputs of rank 8 cannot be put one after the other");
+    CHECK_MESSAGE("outputs of rank 8 cannot be stacked: that is the highest rank");
     CHECK_OK(sp_model_release(model));
 }
 

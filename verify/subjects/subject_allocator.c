@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The allocator: a block is never handed out twice, nor before its points have passed; memory is
- * not given back while somebody has a block of it; and none is lost. */
+/* The allocator: a block is never allocated twice, nor before its points have passed; a slab is not
+ * freed while one of its blocks is in use; and no memory is lost. */
 #include "support.h"
 
 #include <string.h>
@@ -158,7 +158,7 @@ static void subject_allocator_trim(void *arg)
     end(&w);
 }
 
-/* The same without memory for another slab: what the trim has in its hands counts as there. */
+/* The same without memory for another slab: blocks held by the trim count as free memory. */
 static void subject_allocator_given(void *arg)
 {
     (void)arg;
@@ -225,8 +225,8 @@ static void subject_allocator_pending(void *arg)
     end(&w);
 }
 
-/* The only block that can be had is pending, and there is no memory for more: the take waits for
- * its last use, however that meets the looks on the way there. */
+/* The only block is pending, and there is no memory for more: the take waits for the block's last
+ * use, whenever that passes between the steps of the search. */
 static void subject_allocator_passing(void *arg)
 {
     (void)arg;

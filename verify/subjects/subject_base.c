@@ -10,10 +10,10 @@
 
 typedef struct world {
     sp_once once;
-    uint32_t runs; /* plain: by whoever runs the function */
+    uint32_t runs; /* plain: written by the thread that runs the function */
     uint32_t failures_left;
     sp_parker parker;
-    uint32_t data; /* plain: told by an unpark */
+    uint32_t data; /* plain: published by an unpark */
     sp_atomic_u32 told[2];
 } world;
 

@@ -99,8 +99,8 @@ static void subject_close_new_queue(void *arg)
     sp__subject_end();
 }
 
-/* ---- whoever completes the last command has fired its waiters when stop returns: what comes after
- * the stop, the end of the host executor, would refuse what they post ---- */
+/* ---- when stop returns, the waiters of the last command have been fired: the host executor, which
+ * stops afterwards, would refuse jobs that they post ---- */
 
 static void note_fired(sp_waiter *waiter)
 {

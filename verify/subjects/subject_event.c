@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: who has waited for a record sees what came before it; records, waits, callbacks and the
- * release may come at any time from any thread. */
+/* Events: after a wait for a record the work before it is visible; records, waits, callbacks and
+ * the release may come at any time from any thread. */
 #include "support.h"
 
 #include <string.h>
@@ -111,7 +111,7 @@ static void subject_event_release(void *arg)
     end(&w);
 }
 
-/* ---- times: the stamp of a record is used again when nobody reads or writes it any more ---- */
+/* ---- times: the stamp of a record is reused only when it is neither read nor written ---- */
 
 static void record_alone(void *arg)
 {
@@ -144,7 +144,7 @@ static void subject_event_time(void *arg)
 
 /* ---- timed records of several threads on one stream: an event never goes back ---- */
 
-/* Runs what is there, so that an older record may have completed before the command does. */
+/* Runs submitted work, so that an older record may have completed before the command does. */
 static void record_and_look(world *w, uint32_t index)
 {
     (void)sp__subject_work(w->common, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures: no command runs on data that a failed one should have written, whichever threads
- * execute, report, overwrite or adopt beside it; and a thread that was told goes on. */
+ * execute, report, overwrite or adopt concurrently; after the report a thread's commands run. */
 #include "support.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ static void fail_as_first(void *arg)
     SP_SCHED_ASSERT(run_on_lease(arg, 11, 1, false) == SP_NO_FAULT);
 }
 
-/* Told before any command consumed the failure. */
+/* The failure is reported before any command consumes it. */
 static void fail_as_second(void *arg)
 {
     SP_SCHED_ASSERT(run_on_lease(arg, 12, 2, true) != SP_NO_FAULT);
@@ -91,7 +91,8 @@ static void lease_end(lease_world *w)
     sp__subject_end();
 }
 
-/* Leases share nothing, and a thread that was told goes on, also if another one executes. */
+/* Leases are independent, and after the report a thread's commands run, whichever thread executes.
+ */
 static void subject_lease_faults(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
@@ -232,7 +233,7 @@ static sp_point write_x(world *w, uint32_t stream, const sp_kernel *kernel)
     return submit(w, stream, kernel, &use, 1);
 }
 
-/* Whether the copy of x to y went well; what it saw is good then. */
+/* Whether the copy of x to y succeeded; the data that it read is then valid. */
 static bool copy_x(world *w)
 {
     const sp_use uses[2] = {use_of(w->y, SP_WRITE), use_of(w->x, SP_READ)};

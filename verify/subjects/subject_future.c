@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures: whoever asks or waits sees either a run that is on no queue yet, or its last point; and
- * what the run wrote, once the future is done. */
+/* Futures: queries and waits see either a run that is on no queue yet, or its last point; and the
+ * run's writes once the future is done. */
 #include "support.h"
 
 #include <string.h>
@@ -110,7 +110,7 @@ static void subject_future_callback(void *arg)
     end(&w);
 }
 
-/* ---- the search for wait cycles goes on behind the future ---- */
+/* ---- the search for wait cycles follows a future to its run ---- */
 
 static void visit(void *ctx, sp_point point)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What GPUs share (device/gpu), on a driver made of counters: a thread that sleeps for GPU work is
- * woken by the poller, whenever the work was issued and whenever the thread went to sleep; a queue
- * that is parked behind its own work goes on; what is done is never more than what was issued. */
+/* The common part of GPUs (device/gpu), on a driver made of counters: a thread that sleeps for GPU
+ * work is woken by the poller, whenever the work was issued and whenever the thread went to sleep;
+ * a queue that is parked behind its own work is unparked; done <= issued. */
 #include "support.h"
 
 #include <string.h>
@@ -23,8 +23,8 @@ struct sp_gpu_event {
 typedef struct pretend_queue {
     sp_gpu_queue gpu;
     uint64_t issued; /* commands; the claim's holder */
-    /* The result of the GPU's work: commands that are known to be done. Plain: written under the
-     * queue's lock, read by those who have waited. */
+    /* The result of the GPU's work: commands known to be done. Plain: written under the queue's
+     * lock, read after a wait. */
     uint64_t completed;
 } pretend_queue;
 
@@ -161,10 +161,10 @@ typedef struct world {
     sp_gpu_device device;
     pretend_queue *queue;
     sp_point point;
-    uint32_t called; /* plain: of the host function, read by those who have waited */
+    uint32_t called; /* plain: of the host function, read after a wait */
 } world;
 
-/* By hand: the executor and its thread only where a host function runs. */
+/* Without sp__queue_device_init: the executor and its thread only where a host function runs. */
 static void begin(world *w, uint32_t worker_count)
 {
     memset(w, 0, sizeof *w);

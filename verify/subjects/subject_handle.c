@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handle tables: a look-up gets the live object or SP_INVALID, whatever the others do; whoever has
- * a hold may read the object; the last to let go destroys it, once; a slot's next life is not
- * reached by old handles. */
+/* Handle tables: a look-up returns the live object or SP_INVALID, whatever other threads do; a
+ * holder may read the object; the last drop destroys it, once; stale handles do not find a slot's
+ * next object. */
 #include "base/handle.h"
 
 #include "base/error.h"
@@ -101,7 +101,7 @@ static void retain_and_release(void *arg)
     release_handle(w, w->handle);
 }
 
-/* Whoever has a reference may look at the object, also after publishing it. */
+/* A thread with a reference may read the object, also after publishing it. */
 static void make_and_tell(void *arg)
 {
     world *w = arg;
@@ -173,7 +173,7 @@ static void subject_handle_retain(void *arg)
     join_and_end(&w, 3);
 }
 
-/* ---- who is not the last leaves; the last one destroys ---- */
+/* ---- all but the last drop only decrement; the last one destroys ---- */
 
 static void read_and_leave(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hazard step: of two commands over the same storages, on any streams, the one submitted second
- * runs after the first, on all of them; so nobody sees parts of two writes. And host accesses. */
+ * runs after the first, on all of them; so no read sees parts of two writes. And host accesses. */
 #include "support.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct world {
     sp_stream leases[3];
     sp_stream_ref streams[3];
     sp_storage x, y;
-    uint32_t memory[2];  /* plain: what the storages stand for */
+    uint32_t memory[2];  /* plain: the contents of the storages */
     uint32_t seen[2];    /* plain: what the reader's command found */
     uint32_t released;   /* plain: calls of the owner's callback */
     uint32_t open_count; /* host accesses that are open when the threads start, for each storage */
@@ -32,7 +32,7 @@ static void owner_called(void *ctx, void *data)
 {
     world *w = ctx;
     w->released++;
-    *(uint32_t *)data = 0; /* as free would: nobody may use it any more */
+    *(uint32_t *)data = 0; /* as free would: an access afterwards is a race */
 }
 
 static sp_storage adopt(world *w, uint32_t *data)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host executor: every accepted job runs exactly once, also if the executor stops; a job that
- * waits lets the others go on. And host functions on a queue. */
+/* The host executor: every accepted job runs exactly once, also if the executor stops; a waiting
+ * job does not block the others. And host functions on a queue. */
 #include "support.h"
 
 #include <string.h>
@@ -108,7 +108,7 @@ static void post_waiter_and_opener(void *arg)
     world *w = arg;
     post(w, 0);
     post(w, 1);
-    if (w->is_accepted[0] && !w->is_accepted[1]) { /* then somebody else has to */
+    if (w->is_accepted[0] && !w->is_accepted[1]) { /* then another thread must */
         sp_store_release(&w->gate, 1);
         sp_word_wake(&w->gate, SP_WAKE_ALL);
     }
@@ -132,7 +132,7 @@ static void subject_host_block(void *arg)
     sp__subject_end();
 }
 
-/* Stop comes at any moment: before, between, while the first job waits for the second. */
+/* Stop at any time: before the jobs, between them, while the first job waits for the second. */
 static void subject_host_block_stop(void *arg)
 {
     (void)arg;
@@ -192,7 +192,7 @@ static void submit_and_poll(void *arg)
     sp__subject_poll(w->device, 1, submit_host(w));
 }
 
-/* Parks, runs on the executor, comes back: with another submitter on the queue. */
+/* Parks, runs on the executor, is unparked: with another submitter on the queue. */
 static void subject_host_function(void *arg)
 {
     const uint32_t submitters = *(const uint32_t *)arg;

@@ -92,7 +92,7 @@ static void subject_packed_weights(void *arg)
     end_packed(&w);
 }
 
-/* The first packer finds no memory: its caller is told, one that waits makes the copy. */
+/* The first packer finds no memory: its caller gets the error, a waiting one makes the copy. */
 static void subject_packed_weights_retry(void *arg)
 {
     (void)arg;
@@ -106,7 +106,7 @@ static void subject_packed_weights_retry(void *arg)
     end_packed(&w);
 }
 
-/* Who must not wait may make a second copy, which is freed: all use one. */
+/* A caller that must not wait may make a second copy, which is freed: all use one. */
 static void subject_packed_weights_at_once(void *arg)
 {
     (void)arg;

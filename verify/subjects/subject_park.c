@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parking: a queue that waits for a point goes on when it has passed, whoever comes first, and runs
- * nothing before; whoever wakes it is out of its device before that closes. */
+/* Parking: a queue that waits for a point resumes when it has passed, in any order of park and
+ * completion, and runs nothing before; the unparking thread has left its device before that closes.
+ */
 #include "support.h"
 
 #include <string.h>

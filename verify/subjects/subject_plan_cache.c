@@ -99,7 +99,7 @@ static void subject_plan_cache_keys(void *arg)
     end_cache(&w);
 }
 
-/* The first build finds no memory: its caller is told, the next who asks builds again. */
+/* The first build finds no memory: its caller gets the error, the next caller builds again. */
 static void subject_plan_cache_retry(void *arg)
 {
     (void)arg;
@@ -140,7 +140,7 @@ static void use_b_at_once(void *arg)
     use_plan(arg, &kernels_b, false);
 }
 
-/* Two plans take turns in one place; whoever finds the other in use waits for it. */
+/* Two plans alternate in one cache entry; a caller that finds the other one in use waits for it. */
 static void subject_plan_cache_bound(void *arg)
 {
     (void)arg;
@@ -153,7 +153,7 @@ static void subject_plan_cache_bound(void *arg)
     end_cache(&w);
 }
 
-/* Who must not wait gets a plan, whether there is an entry or not. */
+/* A caller that must not wait gets a plan, whether there is a free entry or not. */
 static void subject_plan_cache_private(void *arg)
 {
     (void)arg;
@@ -271,13 +271,13 @@ static void subject_contexts_in_vain(void *arg)
     end_cache(&w);
 }
 
-/* ---- a run that stands in line without a thread: who takes it out of the line owns it ---- */
+/* ---- a queued run without a thread: the party that removes it from the queue owns it ---- */
 
 typedef struct line_world {
     cache_world cache;
     sp_exec_context *context; /* the only one, in use until release_the_context */
     sp_wait_entry entry;
-    uint32_t input;  /* plain: of the run that stands in line */
+    uint32_t input;  /* plain: of the queued run */
     uint32_t owners; /* plain */
 } line_world;
 

@@ -226,7 +226,7 @@ static void subject_pool_close(void *arg)
         release(w.lease);
     }
     SP_SCHED_ASSERT(sp_load_relaxed(&w.device->pool.waiting) == SP_POOL_CLOSED);
-    sp_store_relaxed(&w.device->pool.waiting, 0); /* open again: the stream is there */
+    sp_store_relaxed(&w.device->pool.waiting, 0); /* open again: the stream is free */
     end(&w, 1);
 }
 
@@ -296,7 +296,7 @@ static void subject_pool_find(void *arg)
     end(&w, 2);
 }
 
-/* ---- who walks over all streams finds whole queues, or none ---- */
+/* ---- a walk over all streams finds initialised queues, or none ---- */
 
 static void look_at_stream(void *arg)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The claim of a queue: every submission runs exactly once and whole, in the order of its value,
- * by one thread at a time; and the sleeping worker is told whenever nobody else knows of work. */
+ * by one thread at a time; and the sleeping worker is woken whenever no other thread knows of work.
+ */
 #include "support.h"
 
 #include "base/clock.h"
@@ -25,8 +26,8 @@ static uint64_t submit(world *w, uint32_t item)
 
 /* ---- the claim alone: threads of the subject take turns as the one worker ---- */
 
-/* A worker that sleeps for good, without a thread: whoever finds its token works one shift as it,
- * by the same rule as workers.c. */
+/* A sleeping worker without a thread: a thread that finds its token does one round of its work, by
+ * the rules of workers.c. */
 static void fall_asleep(world *w)
 {
     w->device->workers = &w->sleeper;
@@ -69,7 +70,7 @@ static void submit_two(void *arg)
     work_if_woken(w);
 }
 
-/* A helper: gives up when its own point has passed, and then does not look again. */
+/* A helper: stops when its own point has passed, and then does not poll again. */
 static void help_until(world *w, uint64_t value)
 {
     const sp_point point = {&w->queue->base.timeline, value};
@@ -103,7 +104,7 @@ static void subject_queue_claim(void *arg)
     void *none = w.device->workers;
     fall_asleep(&w);
     sp__subject_run((const sp_thread_fn[]){submit_two, help_3}, 2, &w);
-    work_if_woken(&w); /* its token came after the last look */
+    work_if_woken(&w); /* its token came after the last poll */
     check_log(&w, 3);
     w.device->workers = none;
     sp_store_relaxed(&w.device->sleeping, 0);
@@ -111,7 +112,7 @@ static void subject_queue_claim(void *arg)
     sp__subject_end();
 }
 
-/* ---- helpers: each runs up to its own point and hands the rest on ---- */
+/* ---- helpers: each runs up to its own point and leaves the rest to others ---- */
 
 static void help_1(void *arg)
 {
@@ -184,7 +185,7 @@ static void subject_queue_grow(void *arg)
     sp__subject_end();
 }
 
-/* ---- real workers; who submits sleeps on a word of its own and calls nothing more ---- */
+/* ---- real workers; the submitter sleeps on a word of its own and makes no more calls ---- */
 
 static sp_status tell(const sp_tile *tile)
 {
@@ -223,7 +224,7 @@ static void subject_worker_sleeps(void *arg)
     begin(&w, 1, true);
     submit_tell(&w, w.queue, 1);
     await(&w, 1);
-    submit_tell(&w, w.queue, 2); /* the worker looks for work, naps or sleeps by now */
+    submit_tell(&w, w.queue, 2); /* the worker polls, naps or sleeps by now */
     await(&w, 2);
     SP_SCHED_ASSERT(w.log.items[1] == 1 && w.log.items[2] == 1);
     sp__subject_device_free(w.device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime comes up by whichever call is first: every other call sees either no runtime or one
- * with its devices; a device that is added shows up whole; counts go together. */
+/* The first call initialises the runtime: every other call sees either no runtime or one with its
+ * devices; an added device is seen completely initialised; counts are consistent. */
 #include "support.h"
 
 #include <string.h>

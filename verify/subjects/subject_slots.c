@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run slots: never more inside than there are slots, in order of arrival; and a submitted run is
- * started by one party, whoever that is. */
+/* Run slots: never more runs than slots, in FIFO order; and a submitted run is started by exactly
+ * one party. */
 #include "support.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct slots_world {
     uint32_t count;
     sp_atomic_u32 now;
     sp_wait_entry submitted;
-    uint32_t started; /* plain: once, by whoever has the run */
+    uint32_t started; /* plain: once, by the run's owner */
 } slots_world;
 
 static void enter_and_leave(void *arg)

@@ -45,7 +45,7 @@ static void fill(free_list *list)
     }
 }
 
-/* Nobody owns a slot any more: each is in the stack exactly once. */
+/* At the end no slot is owned: each is in the stack exactly once. */
 static void check_full(free_list *list)
 {
     uint32_t slot;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles: each tile of a dispatch runs exactly once, whoever joins; when the dispatch is over nobody
- * is inside any more, and its bytes are there. */
+/* Tiles: each tile of a dispatch runs exactly once, whichever threads join; at the end of the
+ * dispatch no thread is inside, and its bytes are visible. */
 #include "support.h"
 
 #include <string.h>

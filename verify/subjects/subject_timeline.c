@@ -85,7 +85,7 @@ typedef struct node {
     sp_atomic_u32 *fired;
 } node;
 
-/* The node belongs to the callee: gone at once. */
+/* The node belongs to the callee: freed at once. */
 static void fire_and_free(sp_waiter *waiter)
 {
     node *self = (node *)waiter;
@@ -94,7 +94,7 @@ static void fire_and_free(sp_waiter *waiter)
     sp_fetch_add_release(fired, 1);
 }
 
-/* The node may be cancelled still, so it is gone when that has failed. */
+/* The node may still be cancelled, so it is freed when that has failed. */
 static void fire_and_leave(sp_waiter *waiter)
 {
     sp_fetch_add_release(((node *)waiter)->fired, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wait-for graph: of the waits that form a cycle, through host functions and host accesses, one
- * is refused, whoever comes last, and all others end. And an access that was refused keeps later
- * uses behind what it was behind itself. */
+/* The wait-for graph: of the waits that form a wait cycle, through host functions and host
+ * accesses, the last one is refused, and all others end. And later uses stay ordered after what a
+ * refused access was ordered after. */
 #include "support.h"
 
 #include <string.h>
@@ -24,9 +24,9 @@ typedef struct world {
     sp_stream_ref streams[2];
     uint32_t count; /* of the storages, and of the threads that begin accesses */
     sp_storage storages[MOST];
-    uint32_t memory[MOST]; /* plain: what the storages stand for */
+    uint32_t memory[MOST]; /* plain: the contents of the storages */
     sp_atomic_u32 refused;
-    sp_atomic_u32 is_submitted; /* a word to wait on: what the host function needs is there */
+    sp_atomic_u32 is_submitted; /* a word to wait on: the host function may continue */
     sp_event event;
     sp_point refusal; /* of the host function whose access is refused */
     sp_point last;
@@ -76,7 +76,7 @@ static void fill(world *w, uint32_t stream, uint32_t storage, uint32_t value)
     w->last = sp__queue_last_point(w->streams[stream].queue);
 }
 
-/* ---- the graph alone: threads in a ring, each waits for what the next one holds ---- */
+/* ---- the graph alone: each thread waits for what the next one holds, cyclically ---- */
 
 typedef struct ring_member {
     sp_timeline timeline; /* held by thread `index + 1` */
@@ -97,7 +97,7 @@ static uint64_t held(sp_timeline *timeline, uint64_t value, sp_point_visitor vis
     return SP_CONTAINER_OF(timeline, ring_member, timeline)->index + 1;
 }
 
-/* The whole ring never waits at once. */
+/* The threads of the cycle never all wait at once. */
 static void enter_and_leave(uint32_t index)
 {
     const sp_point point = {&ring.members[(index + 1) % ring.count].timeline, 1};

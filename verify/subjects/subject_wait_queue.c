@@ -181,7 +181,7 @@ static void release_resource(void *arg)
     sp__wait_entry_resume(pass_on(w, &w->resource));
 }
 
-/* The run is queued while others wait to cancel it; whoever releases the resource comes last. */
+/* The run is queued while others wait to cancel it; the release of the resource comes last. */
 static void subject_wait_queue_push(void *arg)
 {
     (void)arg;

@@ -57,7 +57,7 @@ static void open_gate(void *arg)
     sp_word_cond_broadcast(&w->changed);
 }
 
-/* Everybody passes the gate. */
+/* All threads pass the gate. */
 static void subject_word_cond(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;

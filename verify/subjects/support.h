@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What subjects share: queue devices made by hand, a log that commands write, threads in rows.
+/* Common to subjects: simple queue devices, a log that commands write, groups of threads.
  *
- * A device made here has as many workers as a subject asks for, mostly none: then the subject's own
- * threads play the worker (sp__subject_poll), and the search stays small. */
+ * A device created here has as many workers as a subject asks for, mostly none: then the subject's
+ * own threads act as the worker (sp__subject_poll), which keeps the search small. */
 #ifndef SP_SUBJECTS_SUPPORT_H
 #define SP_SUBJECTS_SUPPORT_H
 
@@ -14,7 +14,7 @@
 
 #define SP_LOG_ITEMS 8u
 
-/* Plain fields: whoever writes or reads them unordered is a race. */
+/* Plain fields: an unordered read or write is reported as a race. */
 typedef struct sp_subject_log {
     uint32_t count;
     uint32_t items[SP_LOG_ITEMS];
@@ -39,7 +39,8 @@ sp_command_queue *sp__subject_queue(sp_queue_device *device, uint32_t index, boo
 sp_status sp__subject_append(sp_command_queue *queue, sp_subject_log *log, uint32_t item,
                              const sp_point *waits, uint32_t wait_count, sp_point *out);
 /* A command with one binding and, if not NULL, one constant; `memory` has to outlive it. `bytes` is
- * what the command tells the checker that it writes: 0 if `data` is only a way to the world. */
+ * what the command announces to the checker as written: 0 if `data` is only the command's context.
+ */
 sp_command sp__subject_dispatch(const sp_kernel *kernel, sp_binding *binding, sp_memory *memory,
                                 void *data, uint64_t bytes, const uint32_t *constant);
 sp_status sp__subject_submit(sp_command_queue *queue, const sp_command *command,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A broken internal invariant ends the process: going on would corrupt a caller's data. */
+/* A broken internal invariant aborts the process: continuing could corrupt a caller's data. */
 #include "base/assert.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of base/thread.h that must cost nothing, on POSIX. Included at its end only. */
+/* Inline parts of base/thread.h on POSIX. Included at its end only. */
 #ifndef SP_BACKEND_INLINE_H
 #define SP_BACKEND_INLINE_H
 

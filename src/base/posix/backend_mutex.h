@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of base/mutex.h that are on every path, on POSIX. Included at its end only. */
+/* Inline parts of base/mutex.h on POSIX. Included at its end only. */
 #ifndef SP_BACKEND_MUTEX_H
 #define SP_BACKEND_MUTEX_H
 
@@ -10,7 +10,7 @@ static inline void sp_mutex_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
     sp__lock_check_taken(SP_LOCK_STATE(mutex));
 }
 
-/* In any order: whoever does not wait closes no cycle. */
+/* Allowed in any order: a lock that does not wait cannot close a wait cycle. */
 static inline bool sp_mutex_try_lock(sp_mutex *mutex) SP_NO_LOCK_ANALYSIS
 {
     if (!sp_word_try_lock(&mutex->impl)) return false;

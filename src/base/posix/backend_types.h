@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What base's types hold on POSIX. The controlled scheduler has a file of the same name. */
+/* Definitions of base's types on POSIX. The controlled scheduler has a file of the same name. */
 #ifndef SP_BACKEND_TYPES_H
 #define SP_BACKEND_TYPES_H
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-sp_atomic_u32 sp__fork_is_child; /* process-wide: it is the process that is a child */
+sp_atomic_u32 sp__fork_is_child; /* process-wide: a property of the process */
 
 bool sp_fork_on_child(void (*fn)(void))
 {

@@ -16,7 +16,7 @@ sp_status sp_library_open(const char *const *names, sp_library *out)
         out->impl = dlopen(*names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         sp_cancel_restore(state);
         if (out->impl != NULL) return SP_OK;
-        reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): each thread has its own in glibc */
+        reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): per thread in glibc */
     }
     return sp__fail(SP_NOT_FOUND, "%s", reason);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes and condition variables made of word locks; the inline part is in backend_mutex.h. */
+/* Mutexes and condition variables on word locks; the inline part is in backend_mutex.h. */
 #include "base/mutex.h"
 
 #include "base/assert.h"
@@ -35,8 +35,7 @@ void sp_cond_wait(sp_cond *cond, sp_mutex *mutex)
 
 bool sp_cond_wait_until(sp_cond *cond, sp_mutex *mutex, uint64_t deadline_ns)
 {
-    /* Of all its locks the thread may sleep with this one only, which it does not hold meanwhile.
-     */
+    /* The thread must hold no other lock; this one is released during the sleep. */
     sp__lock_check_released(SP_LOCK_STATE(mutex));
     sp_lock_check_none("a wait for a condition");
     const bool is_in_time = sp_word_cond_wait(&cond->impl, &mutex->impl, deadline_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages by mmap. */
+/* Pages from mmap. */
 #include "base/pages.h"
 
 #include <sys/mman.h>

@@ -21,7 +21,7 @@ typedef struct start_record {
     char name[16];
 } start_record;
 
-/* A thread of the library outside of all guards: it cannot be cancelled. */
+/* True on a thread of the library outside all guards: it cannot be cancelled. */
 static _Thread_local bool is_shielded;
 
 static void *thread_main(void *opaque)
@@ -44,7 +44,7 @@ sp_status sp_thread_create(sp_thread *out, const char *name, sp_thread_fn fn, vo
     record->arg = arg;
     snprintf(record->name, sizeof record->name, "%s", name);
 
-    /* The application's signals are for the application's threads. */
+    /* Signals are handled on the application's threads. */
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -54,7 +54,7 @@ sp_status sp_thread_create(sp_thread *out, const char *name, sp_thread_fn fn, vo
     if (error == 0) return SP_OK;
     sp_free(record);
     return sp__fail(SP_EXHAUSTED,
-                    "the system refused to start thread %s (error %d): raise its limit of threads",
+                    "the system cannot start thread %s (error %d): raise its limit of threads",
                     name, error);
 }
 
@@ -81,19 +81,19 @@ typedef struct guard {
     jmp_buf stay;
 } guard;
 
-/* A jump out of the handler stops the exit: the handler's frame is the guard's by then, and the pop
- * takes the guard off the thread's list. A second exit would meet the list of the first otherwise,
- * so a thread that stays must not just go on from inside the handler. */
+/* A longjmp out of the handler stops the exit: the frame is the guard's by then, and the pop
+ * removes the guard from the thread's list. So a kept thread must not continue from inside the
+ * handler: a second exit would use the list of the first. */
 static void thread_ended(void *arg)
 {
     guard *self = arg;
-    if (sp_fork_is_child()) return; /* there are no other threads to hand anything to */
+    if (sp_fork_is_child()) return; /* the child has no other threads */
     if (self->ended(self->arg)) longjmp(self->stay, 1);
 }
 
 static void call_guarded(sp_thread_fn fn, void *arg, bool was_shielded, int state)
 {
-    /* Within another guard and on the program's threads the state is the program's choice. */
+    /* Inside another guard and on the program's threads the program chooses the state. */
     if (!was_shielded) sp_cancel_restore(state);
     fn(arg);
     sp_cancel_restore(was_shielded ? PTHREAD_CANCEL_ENABLE : state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu device: host memory, host kernels, and the command queues with workers and helpers. */
+/* The cpu device: host memory, host kernels, and command queues with workers and helpers. */
 #include "device/cpu/cpu.h"
 
 #include <streampool/dlpack.h>
@@ -13,7 +13,7 @@
 #define DEFAULT_QUEUE_BYTES ((uint64_t)16 << 20)
 #define NAP_NS 1000000u
 
-static sp_status open_kind(const sp_device_open_options *options, sp_dev **out)
+static sp_status cpu_open_kind(const sp_device_open_options *options, sp_dev **out)
 {
     return sp__cpu_open(&(sp_cpu_options){.worker_count = options->worker_count}, out);
 }
@@ -24,7 +24,7 @@ const sp_device_kind sp__cpu_kind = {
     .kernel_form = SP_KERNEL_FORM_HOST,
     .dlpack_type = SP_DLPACK_CPU,
     .is_fallback = true,
-    .open = open_kind,
+    .open = cpu_open_kind,
 };
 
 static void cpu_close(sp_dev *base)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device kind `cpu`: the host's processors as an asynchronous device. Always there. */
+/* The device kind `cpu`: the host's processors as an asynchronous device. Always open. */
 #ifndef SP_DEVICE_CPU_H
 #define SP_DEVICE_CPU_H
 

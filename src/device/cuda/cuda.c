@@ -8,46 +8,46 @@
 
 #define QUEUE_BYTES ((uint64_t)16 << 20)
 #define NAP_NS 1000000u
-/* Runs at once: the driver's throughput still grows up to about as many threads. */
+/* Concurrent runs: the driver's throughput grows up to about this many threads. */
 #define RUN_SLOTS 32
 
 /* ---- memory ---- */
 
-/* Managed memory prefers the GPU and moves to the host, page by page, when that looks at it. So one
- * address serves both, and host access needs no copy of its own. */
-static sp_status alloc_managed(const sp_cuda_device *device, uint64_t bytes, void **address)
+/* Managed memory prefers the GPU; pages migrate to the host when it accesses them. So one address
+ * is valid for both, and host access needs no explicit copy. */
+static sp_status memory_alloc_managed(const sp_cuda_device *device, uint64_t bytes, void **address)
 {
     CUdeviceptr pointer = 0;
     SP_CUDA_TRY(cuMemAllocManaged, &pointer, bytes, CU_MEM_ATTACH_GLOBAL);
-    /* A hint: nothing depends on it. */
+    /* A hint, so its result is ignored. */
     SP_CUDA(cuMemAdvise)(pointer, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device->ordinal);
     *address = (void *)(uintptr_t)pointer;
     return SP_OK;
 }
 
-/* Pinned memory of the host that the GPU sees at the same address. */
-static sp_status alloc_mapped(uint64_t bytes, void **address)
+/* Pinned host memory, mapped at the same address for the GPU. */
+static sp_status memory_alloc_mapped(uint64_t bytes, void **address)
 {
     SP_CUDA_TRY(cuMemHostAlloc, address, bytes,
                 CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     return SP_OK;
 }
 
-/* An error's message does not say yet what the memory was for. */
-static sp_status create(sp_dev *dev, uint64_t bytes, bool is_managed, sp_memory *out)
+/* The message of an error has no purpose yet: callers prefix it. */
+static sp_status memory_new(sp_dev *dev, uint64_t bytes, bool is_managed, sp_memory *out)
 {
     const sp_cuda_device *device = sp__cuda_device(dev);
     void *address = NULL;
     sp__cuda_enter(device);
-    const sp_status status =
-        is_managed ? alloc_managed(device, bytes, &address) : alloc_mapped(bytes, &address);
+    const sp_status status = is_managed ? memory_alloc_managed(device, bytes, &address)
+                                        : memory_alloc_mapped(bytes, &address);
     sp__cuda_leave();
     SP_TRY(status);
     *out = sp__memory_at_host(dev, address, bytes);
     return SP_OK;
 }
 
-static void destroy(sp_memory *memory, bool is_managed)
+static void memory_free(sp_memory *memory, bool is_managed)
 {
     sp__cuda_enter(sp__cuda_device(memory->device));
     if (is_managed) {
@@ -61,32 +61,32 @@ static void destroy(sp_memory *memory, bool is_managed)
 
 static sp_status memory_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 {
-    const sp_status status = create(dev, bytes, sp__cuda_device(dev)->is_managed, out);
+    const sp_status status = memory_new(dev, bytes, sp__cuda_device(dev)->is_managed, out);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "%s: %llu bytes: ", dev->limits.name, (unsigned long long)bytes);
 }
 
 static void memory_destroy(sp_memory *memory)
 {
-    destroy(memory, sp__cuda_device(memory->device)->is_managed);
+    memory_free(memory, sp__cuda_device(memory->device)->is_managed);
 }
 
 static sp_status staging_create(sp_dev *dev, uint64_t bytes, sp_memory *out)
 {
-    const sp_status status = create(dev, bytes, false, out);
+    const sp_status status = memory_new(dev, bytes, false, out);
     if (status == SP_OK) return SP_OK;
     return sp__fail_prefix(status, "%llu bytes of pinned memory: ", (unsigned long long)bytes);
 }
 
 static void staging_destroy(sp_memory *memory)
 {
-    destroy(memory, false);
+    memory_free(memory, false);
 }
 
 /* ---- life ---- */
 
-/* What open_device has made so far, in reverse. */
-static void free_device(sp_cuda_device *device)
+/* Frees a device in reverse order of its opening, also after a failed device_open. */
+static void device_free(sp_cuda_device *device)
 {
     if (device->context != NULL) {
         sp__cuda_enter(device);
@@ -103,7 +103,7 @@ static void cuda_close(sp_dev *dev)
     sp_cuda_device *device = sp__cuda_device(dev);
     sp__gpu_device_stop(dev);
     sp__queue_device_deinit(&device->gpu.common);
-    free_device(device);
+    device_free(device);
 }
 
 static const sp_device_vtable cuda_vtable = {
@@ -130,7 +130,7 @@ static const sp_device_vtable cuda_vtable = {
     .list_release = sp__queue_list_release,
 };
 
-static sp_status describe(sp_cuda_device *device, uint32_t ordinal)
+static sp_status device_describe(sp_cuda_device *device, uint32_t ordinal)
 {
     sp_device_limits *limits = &device->gpu.common.base.limits;
     size_t bytes = 0;
@@ -145,7 +145,7 @@ static sp_status describe(sp_cuda_device *device, uint32_t ordinal)
     return SP_OK;
 }
 
-static sp_status open_context(sp_cuda_device *device)
+static sp_status device_open_context(sp_cuda_device *device)
 {
     SP_CUDA_TRY(cuDevicePrimaryCtxRetain, &device->context, device->ordinal);
     sp__cuda_enter(device);
@@ -155,11 +155,11 @@ static sp_status open_context(sp_cuda_device *device)
     return status;
 }
 
-static sp_status open_device(sp_cuda_device *device, uint32_t ordinal)
+static sp_status device_open(sp_cuda_device *device, uint32_t ordinal)
 {
     SP_CUDA_TRY(cuDeviceGet, &device->ordinal, (int)ordinal);
-    SP_TRY(describe(device, ordinal));
-    SP_TRY(open_context(device));
+    SP_TRY(device_describe(device, ordinal));
+    SP_TRY(device_open_context(device));
     const sp_queue_device_options queues = {
         .worker_count = 1,
         .queue_bytes = QUEUE_BYTES,
@@ -176,15 +176,15 @@ sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
     SP_TRY(sp__cuda_api_open());
     SP_CUDA_TRY(cuDeviceGetCount, &count);
     if (ordinal >= (uint32_t)count) {
-        return sp__fail(SP_NOT_FOUND, "there is no cuda:%u: the driver shows %d GPUs", ordinal,
+        return sp__fail(SP_NOT_FOUND, "there is no cuda:%u: the driver has %d GPUs", ordinal,
                         count);
     }
     sp_cuda_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open cuda:%u", ordinal);
     *device = (sp_cuda_device){0};
-    const sp_status status = open_device(device, ordinal);
+    const sp_status status = device_open(device, ordinal);
     if (status != SP_OK) {
-        free_device(device);
+        device_free(device);
         return status;
     }
     *out = &device->gpu.common.base;

@@ -7,9 +7,9 @@
 
 extern const sp_device_kind sp__cuda_kind;
 
-/* Opens GPU number `ordinal` of those that the driver shows. Takes its time, the first call also to
- * find the driver; no lock may be held. SP_UNSUPPORTED, with the reason, without a driver or a GPU,
- * SP_NOT_FOUND for a number that is too large. */
+/* Opens the GPU with the driver's number `ordinal`. Slow; the first call also loads the driver. No
+ * lock may be held. SP_UNSUPPORTED, with the reason, without a driver or a GPU; SP_NOT_FOUND for a
+ * number that is too large. */
 sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the driver, and what its errors mean to us. */
+/* Loads the driver, and maps its errors to statuses. */
 #include "device/cuda/cuda_api.h"
 
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "base/option.h"
 #include "base/thread.h"
 
-/* process-wide: there is one driver. Written by the one run of open_driver, before anyone calls. */
+/* process-wide: there is one driver. Written by the one run of api_open_driver, before any call. */
 sp_cuda_api sp__cuda_api;
 sp_atomic_u64 sp__cuda_calls[SP_CUDA_CALL_COUNT];
 static sp_once opened;
 
-static sp_status find_functions(sp_library library)
+static sp_status api_find_functions(sp_library library)
 {
     sp_library_function function;
 #define FIND(name, symbol, params)                                                                 \
@@ -28,7 +28,7 @@ static sp_status find_functions(sp_library library)
     return SP_OK;
 }
 
-static sp_status open_driver(void *unused)
+static sp_status api_open_driver(void *unused)
 {
     (void)unused;
     const char *named = sp_option_text(SP_OPTION_CUDA_DRIVER);
@@ -37,16 +37,16 @@ static sp_status open_driver(void *unused)
     if (sp_library_open(names, &library) != SP_OK) {
         return sp__fail_prefix(SP_UNSUPPORTED, "there is no CUDA driver: ");
     }
-    SP_TRY(find_functions(library));
+    SP_TRY(api_find_functions(library));
     if (SP_CUDA(cuInit)(0) != CUDA_SUCCESS) {
-        return sp__fail(SP_UNSUPPORTED, "the CUDA driver finds no device it can use");
+        return sp__fail(SP_UNSUPPORTED, "the CUDA driver finds no usable device");
     }
     return SP_OK;
 }
 
 sp_status sp__cuda_api_open(void)
 {
-    return sp_once_run(&opened, open_driver, NULL);
+    return sp_once_run(&opened, api_open_driver, NULL);
 }
 
 uint64_t sp__cuda_call_count(sp_cuda_call call)
@@ -54,8 +54,8 @@ uint64_t sp__cuda_call_count(sp_cuda_call call)
     return sp_load_relaxed(&sp__cuda_calls[call]);
 }
 
-/* Errors after which the context, and all work in it, is gone. */
-static bool is_sticky(CUresult result)
+/* Errors after which the context, and all work in it, is lost. */
+static bool result_is_sticky(CUresult result)
 {
     switch (result) {
     case CUDA_ERROR_DEINITIALIZED:
@@ -85,9 +85,9 @@ static bool is_sticky(CUresult result)
     return false;
 }
 
-static sp_status status_of(CUresult result)
+static sp_status result_status(CUresult result)
 {
-    if (is_sticky(result)) return SP_DEVICE_LOST;
+    if (result_is_sticky(result)) return SP_DEVICE_LOST;
     if (result == CUDA_ERROR_OUT_OF_MEMORY) return SP_OUT_OF_MEMORY;
     return SP_FAILED;
 }
@@ -99,7 +99,7 @@ sp_status sp__cuda_check(CUresult result, const char *call, const char *what)
     const char *text = NULL;
     SP_CUDA(cuGetErrorName)(result, &name);
     SP_CUDA(cuGetErrorString)(result, &text);
-    return sp__fail(status_of(result), "%s%s%s: %s (%s)", what != NULL ? what : "",
+    return sp__fail(result_status(result), "%s%s%s: %s (%s)", what != NULL ? what : "",
                     what != NULL ? ": " : "", call, name != NULL ? name : "unknown CUDA error",
                     text != NULL ? text : "no text");
 }

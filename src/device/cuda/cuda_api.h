@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA driver, found at run time: one build works with and without a GPU, and needs no toolkit.
- * The declarations are ours, of the driver's binary interface (CUDA driver API, versions 12 and
- * later); names are the driver's.
+/* The CUDA driver, loaded at run time: one build works with and without a GPU, and needs no
+ * toolkit. The declarations are ours, of the driver's binary interface (CUDA driver API, versions
+ * 12 and later); names are the driver's.
  *
- * Calls go through one table, which counts them: what a steady state must not call can be asserted.
+ * Calls go through one table, which counts them, so tests can assert which calls a steady state
+ * makes.
  *
  *     SP_CUDA(cuMemAlloc)(&address, bytes)   the function, counted; a CUresult */
 #ifndef SP_DEVICE_CUDA_API_H
@@ -185,19 +186,19 @@ typedef struct sp_cuda_api {
 } sp_cuda_api;
 /* NOLINTEND(readability-identifier-naming) */
 
-/* The driver's functions, and how often each was called: relaxed, they order nothing. */
+/* The driver's functions, and the number of calls of each: relaxed, they order nothing. */
 extern sp_cuda_api sp__cuda_api;
 extern sp_atomic_u64 sp__cuda_calls[SP_CUDA_CALL_COUNT];
 
-/* Opens the driver once per process. SP_UNSUPPORTED with the reason if there is none, or no device.
- * The library is STREAMPOOL_CUDA_DRIVER, or the system's libcuda.so.1. */
+/* Opens the driver once per process. SP_UNSUPPORTED with the reason if there is no driver or no
+ * device. The library is STREAMPOOL_CUDA_DRIVER, or the system's libcuda.so.1. */
 sp_status sp__cuda_api_open(void);
 
-/* Calls of one function so far. */
+/* Number of calls of one function so far. */
 uint64_t sp__cuda_call_count(sp_cuda_call call);
 
-/* SP_OK, or the error as a status: SP_OUT_OF_MEMORY, SP_DEVICE_LOST for what makes a context
- * unusable, SP_FAILED; the message names the call, the error and what `what` says (may be NULL). */
+/* SP_OK, or the error as a status: SP_OUT_OF_MEMORY, SP_DEVICE_LOST for errors that make a context
+ * unusable, SP_FAILED; the message has the call, the error and `what` (may be NULL). */
 sp_status sp__cuda_check(CUresult result, const char *call, const char *what);
 
 #define SP_CUDA(name)                                                                              \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timestamps: an event with timing for each, read when the GPU has passed it, and counted from an
- * epoch: an event whose time on the host's clock is known. The driver gives differences as floats
- * of milliseconds, which are exact to a tenth of a microsecond for the first seconds only, so there
- * is a new epoch every second in which somebody stamps. */
+/* Timestamps: one event with timing for each, read when the GPU has passed it, relative to an
+ * epoch: an event whose time on the host's clock is known. The driver returns differences as floats
+ * of milliseconds, which are exact to a tenth of a microsecond for the first seconds only, so an
+ * epoch is replaced after a second, at the next timestamp. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
@@ -23,9 +23,9 @@ static void epoch_drop_locked(sp_cuda_device *device, sp_cuda_epoch *epoch)
     sp_free(epoch);
 }
 
-/* The idle clock stream passes the event at once, between two looks at the host's clock. The first
- * one counts, so that no time is ever in the future; the two are close unless this thread was kept
- * from running between them, and then there is another try. */
+/* The idle clock stream passes the event at once, between two reads of the host's clock. The first
+ * read is used, so that no time is in the future. If the reads are not close, since this thread was
+ * preempted between them, it is repeated. */
 static sp_status epoch_begin(const sp_cuda_device *device, sp_cuda_epoch *epoch)
 {
     CUstream stream = device->clock_stream;
@@ -56,8 +56,8 @@ static sp_status epoch_new(const sp_cuda_device *device, sp_cuda_epoch **out)
     return SP_OK;
 }
 
-/* The newest epoch with one more reference; a new one if that is old. Two threads may both make
- * one: the second stays. */
+/* The newest epoch with one more reference, or a new one if that is too old. If two threads create
+ * one at the same time the second one is kept. */
 static sp_status epoch_hold(sp_cuda_device *device, sp_cuda_epoch **out)
 {
     sp_mutex_lock(&device->clock_lock);
@@ -103,7 +103,7 @@ void sp__cuda_clock_close(sp_cuda_device *device)
 
 /* ---- stamps ---- */
 
-/* The analysis knows no member of a member as a lock, but the parameter of a function. */
+/* The thread-safety analysis accepts a lock in a member of a member only through a parameter. */
 static sp_cuda_stamps *stamps_locked(sp_cuda_queue *queue) SP_REQUIRES(&queue->gpu.lock)
 {
     return &queue->stamps;
@@ -130,7 +130,7 @@ static sp_cuda_stamp *stamp_acquire(sp_cuda_queue *queue)
     return NULL;
 }
 
-static void stamp_give_locked(sp_cuda_queue *queue, sp_cuda_stamp *stamp)
+static void stamp_release_locked(sp_cuda_queue *queue, sp_cuda_stamp *stamp)
     SP_REQUIRES(&queue->gpu.lock)
 {
     stamp->next = stamps_locked(queue)->free;
@@ -159,13 +159,13 @@ sp_status sp__cuda_stamp(sp_cuda_queue *queue, sp_atomic_u64 *target)
         *stamps_locked(queue)->end = stamp;
         stamps_locked(queue)->end = &stamp->next;
     } else {
-        stamp_give_locked(queue, stamp);
+        stamp_release_locked(queue, stamp);
     }
     sp_mutex_unlock(&queue->gpu.lock);
     return status;
 }
 
-static uint64_t time_of(const sp_cuda_stamp *stamp)
+static uint64_t stamp_time(const sp_cuda_stamp *stamp)
 {
     float milliseconds = 0;
     const CUresult result =
@@ -182,9 +182,9 @@ void sp__cuda_stamps_resolve_locked(sp_cuda_queue *queue, uint64_t value)
         stamps->first = stamp->next;
         if (stamps->first == NULL) stamps->end = &stamps->first;
         /* Relaxed: the reader acquires `done`, which is raised afterwards. */
-        sp_store_relaxed(stamp->target, time_of(stamp));
+        sp_store_relaxed(stamp->target, stamp_time(stamp));
         epoch_drop(sp__cuda_device_of(queue), stamp->epoch);
-        stamp_give_locked(queue, stamp);
+        stamp_release_locked(queue, stamp);
     }
 }
 

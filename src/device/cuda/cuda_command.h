@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dispatch as the driver takes it, for streams and for graphs. */
+/* A dispatch in the driver's form, for streams and for graphs. */
 #ifndef SP_DEVICE_CUDA_COMMAND_H
 #define SP_DEVICE_CUDA_COMMAND_H
 
@@ -11,7 +11,7 @@ typedef struct sp_cuda_bindings {
     CUdeviceptr at[SP_MAX_BINDINGS];
 } sp_cuda_bindings;
 
-/* Points into itself: not to be copied. */
+/* Points into itself: must not be copied. */
 typedef struct sp_cuda_launch {
     CUfunction function;
     sp_launch_shape shape;
@@ -19,7 +19,8 @@ typedef struct sp_cuda_launch {
     void *params[2];
 } sp_cuda_launch;
 
-/* The kernel's function, loaded if need be, and its parameters. `constants` stays the caller's. */
+/* The kernel's function, loaded if needed, and its parameters. `constants` is borrowed for the life
+ * of *out. */
 sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
                                const uint32_t grid[3], const sp_binding *bindings, uint32_t count,
                                const void *constants, sp_cuda_launch *out);

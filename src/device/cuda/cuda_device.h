@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cuda device inside: a GPU (device/gpu) whose queues are CUstreams and whose events are
+/* Internals of the cuda device: a GPU (device/gpu) whose queues are CUstreams and whose events are
  * CUevents of the driver API. */
 #ifndef SP_DEVICE_CUDA_DEVICE_H
 #define SP_DEVICE_CUDA_DEVICE_H
@@ -10,11 +10,12 @@
 
 typedef struct sp_cuda_device sp_cuda_device;
 
-/* A moment at which both clocks are known. */
+/* A correspondence of both clocks: `event` was at `host_ns`. */
 typedef struct sp_cuda_epoch {
     CUevent event;
     uint64_t host_ns;
-    uint32_t references; /* stamps that count from it, and being the newest; the device's lock */
+    uint32_t references; /* of stamps relative to it, and of the device to its newest epoch; guarded
+                            by the device's clock_lock */
 } sp_cuda_epoch;
 
 /* A timestamp that has been issued. */
@@ -43,7 +44,7 @@ struct sp_cuda_device {
     sp_gpu_device gpu;
     CUdevice ordinal;
     CUcontext context;
-    bool is_managed; /* memory is managed; else it is the host's, mapped */
+    bool is_managed; /* managed memory; else mapped host memory */
     sp_cuda_programs programs;
     CUstream clock_stream;
     sp_mutex clock_lock;
@@ -65,11 +66,11 @@ static inline sp_cuda_device *sp__cuda_device_of(const sp_cuda_queue *queue)
     return sp__cuda_device(queue->gpu.common.base.device);
 }
 
-/* The calling thread works on the device, whatever context it had, and has it back afterwards. */
+/* Makes the device's context current on the calling thread; leave restores the previous one. */
 void sp__cuda_enter(const sp_cuda_device *device);
 void sp__cuda_leave(void);
 
-/* Checks a call on a queue of the device; one that says that the device is lost loses it. */
+/* Checks a call on a queue of the device; a result that means loss of the device loses it. */
 sp_status sp__cuda_check_on(sp_cuda_device *device, CUresult result, const char *call,
                             const char *what);
 
@@ -79,7 +80,7 @@ void sp__cuda_clock_close(sp_cuda_device *device);
 /* Issues a timestamp of the submission at the cursor. */
 sp_status sp__cuda_stamp(sp_cuda_queue *queue, sp_atomic_u64 *target);
 void sp__cuda_stamps_init(sp_cuda_queue *queue);
-/* Writes the times of all stamps up to `value`, which the GPU has passed. */
+/* Writes the times of all stamps up to `value`, which the GPU has completed. */
 void sp__cuda_stamps_resolve_locked(sp_cuda_queue *queue, uint64_t value)
     SP_REQUIRES(&queue->gpu.lock);
 void sp__cuda_stamps_deinit(sp_cuda_queue *queue);
@@ -91,7 +92,7 @@ sp_status sp__cuda_issue(sp_command_queue *queue, const sp_record *record,
 /* cuda_graph.c: lists without slots as graphs */
 sp_status sp__cuda_list_create(sp_dev *device, const sp_command *commands, uint32_t command_count,
                                uint32_t slot_count, sp_list **out);
-/* The graph of a list that has one, else NULL: for benchmarks, which launch it bare. */
+/* The graph of a list that has one, else NULL: for benchmarks, which launch it directly. */
 CUgraphExec sp__cuda_list_graph(const sp_list *list);
 sp_status sp__cuda_issue_list(sp_command_queue *queue, const sp_record *record);
 

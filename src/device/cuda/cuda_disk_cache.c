@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file per image: a header, which tells a damaged file, and the image. */
+/* One file per image: a header with a checksum, and the image. */
 #include "device/cuda/cuda_disk_cache.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ typedef struct image_header {
 static const char magic_bytes[8] = "SPIMAGE1";
 
 /* FNV-1a. */
-static uint64_t hash_of(const void *data, size_t len)
+static uint64_t image_hash(const void *data, size_t len)
 {
     const unsigned char *bytes = data;
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -33,48 +33,49 @@ static uint64_t hash_of(const void *data, size_t len)
     return hash;
 }
 
-static bool is_whole(int length, size_t room)
+static bool text_fits(int length, size_t room)
 {
     return length > 0 && (size_t)length < room;
 }
 
-/* False: there is no folder for this user, or its name is too long. */
-static bool find_folder(char *out, size_t room)
+/* False if there is no folder for this user, or its name is too long. */
+static bool cache_folder(char *out, size_t room)
 {
     const char *named = sp_option_text(SP_OPTION_CACHE_DIR);
-    if (named[0] != '\0') return is_whole(snprintf(out, room, "%s", named), room);
+    if (named[0] != '\0') return text_fits(snprintf(out, room, "%s", named), room);
     const char *cache = getenv("XDG_CACHE_HOME"); /* NOLINT(concurrency-mt-unsafe): see option.c */
-    /* The standard wants anything but an absolute path ignored. */
+    /* The XDG specification requires that relative paths are ignored. */
     if (cache != NULL && cache[0] == '/') {
-        return is_whole(snprintf(out, room, "%s/streampool", cache), room);
+        return text_fits(snprintf(out, room, "%s/streampool", cache), room);
     }
     const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): see option.c */
     if (home == NULL || home[0] != '/') return false;
-    return is_whole(snprintf(out, room, "%s/.cache/streampool", home), room);
+    return text_fits(snprintf(out, room, "%s/.cache/streampool", home), room);
 }
 
-static bool find_path(const sp_cuda_image_key *key, char *folder, char *path)
+static bool cache_path(const sp_cuda_image_key *key, char *folder, char *path)
 {
-    if (!find_folder(folder, PATH_BYTES)) {
-        SP_LOG(SP_LOG_DEBUG, "compiled kernels are not kept: there is no cache folder");
+    if (!cache_folder(folder, PATH_BYTES)) {
+        SP_LOG(SP_LOG_DEBUG, "compiled kernels are not cached: no cache folder");
         return false;
     }
-    const uint64_t hash = hash_of(key->source, strlen(key->source));
-    return is_whole(snprintf(path, PATH_BYTES, "%s/%s-%s-nvrtc%d.%d-%016" PRIx64 ".cubin", folder,
-                             key->name, key->architecture, key->compiler.major, key->compiler.minor,
-                             hash),
-                    PATH_BYTES);
+    const uint64_t hash = image_hash(key->source, strlen(key->source));
+    return text_fits(snprintf(path, PATH_BYTES, "%s/%s-%s-nvrtc%d.%d-%016" PRIx64 ".cubin", folder,
+                              key->name, key->architecture, key->compiler.major,
+                              key->compiler.minor, hash),
+                     PATH_BYTES);
 }
 
-/* The image of a file with a good header, moved to the file's start; NULL, and freed, else. */
-static void *unwrap(unsigned char *file, size_t file_bytes, size_t *image_bytes)
+/* The image of a file with a valid header, moved to the start of the buffer; otherwise NULL, and
+ * the buffer is freed. */
+static void *image_unwrap(unsigned char *file, size_t file_bytes, size_t *image_bytes)
 {
     image_header header;
     if (file_bytes > sizeof header) {
         memcpy(&header, file, sizeof header);
         const size_t bytes = file_bytes - sizeof header;
         if (memcmp(header.magic, magic_bytes, sizeof magic_bytes) == 0 && header.bytes == bytes &&
-            header.hash == hash_of(file + sizeof header, bytes)) {
+            header.hash == image_hash(file + sizeof header, bytes)) {
             memmove(file, file + sizeof header, bytes);
             *image_bytes = bytes;
             return file;
@@ -88,7 +89,7 @@ bool sp__cuda_disk_cache_read(const sp_cuda_image_key *key, void **image, size_t
 {
     char folder[PATH_BYTES];
     char path[PATH_BYTES];
-    if (!find_path(key, folder, path)) return false;
+    if (!cache_path(key, folder, path)) return false;
     void *file = NULL;
     size_t file_bytes = 0;
     sp_error_scope scope;
@@ -97,15 +98,15 @@ bool sp__cuda_disk_cache_read(const sp_cuda_image_key *key, void **image, size_t
     if (status != SP_OK) SP_LOG(SP_LOG_DEBUG, "compiling '%s': %s", key->name, sp_last_error());
     sp__error_put_back(&scope);
     if (status != SP_OK) return false;
-    *image = unwrap(file, file_bytes, image_bytes);
+    *image = image_unwrap(file, file_bytes, image_bytes);
     if (*image == NULL) SP_LOG(SP_LOG_DEBUG, "%s is damaged; compiling again", path);
     return *image != NULL;
 }
 
-static sp_status write_image(const sp_cuda_image_key *key, const char *folder, const char *path,
+static sp_status image_write(const sp_cuda_image_key *key, const char *folder, const char *path,
                              const void *image, size_t image_bytes)
 {
-    image_header header = {.bytes = image_bytes, .hash = hash_of(image, image_bytes)};
+    image_header header = {.bytes = image_bytes, .hash = image_hash(image, image_bytes)};
     memcpy(header.magic, magic_bytes, sizeof magic_bytes);
     unsigned char *file = sp_malloc(sizeof header + image_bytes);
     if (file == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to write '%s'", key->name);
@@ -121,11 +122,11 @@ void sp__cuda_disk_cache_write(const sp_cuda_image_key *key, const void *image, 
 {
     char folder[PATH_BYTES];
     char path[PATH_BYTES];
-    if (!find_path(key, folder, path)) return;
+    if (!cache_path(key, folder, path)) return;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    if (write_image(key, folder, path, image, image_bytes) != SP_OK) {
-        SP_LOG(SP_LOG_DEBUG, "compiled kernels are not kept: %s", sp_last_error());
+    if (image_write(key, folder, path, image, image_bytes) != SP_OK) {
+        SP_LOG(SP_LOG_DEBUG, "compiled kernels are not cached: %s", sp_last_error());
     }
     sp__error_put_back(&scope);
 }

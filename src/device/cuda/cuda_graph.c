@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lists as CUDA graphs: one node behind the other, built by hand. No stream is ever
- * capturing, so nothing that other threads do meanwhile can end up in a graph or break it. A list
- * with slots, whose memory is known only at each submission, is issued command by command. */
+/* Command lists as CUDA graphs: a chain of nodes, built explicitly. No stream is ever captured, so
+ * concurrent calls of other threads cannot get into a graph or break it. A list with slots, whose
+ * memory is known only at each submission, is issued command by command. */
 #include <string.h>
 
 #include "base/error.h"
@@ -12,30 +12,31 @@ typedef struct cuda_graph {
     sp_cuda_device *device;
     CUgraphExec exec;
     const char *name; /* of its last kernel; static, or NULL */
-    /* The driver wants launches of one graph one after the other. It runs them so, too. */
+    /* Serialises launches of one graph, as the driver requires; it also executes them serially. */
     sp_mutex lock;
 } cuda_graph;
 
-/* What grows while a list is being turned into a graph. */
+/* State of the construction of a graph. */
 typedef struct builder {
     sp_cuda_device *device;
     CUgraph graph;
     CUgraphNode last; /* NULL before the first */
 } builder;
 
-static sp_status added(builder *self, CUresult result, CUgraphNode node, const char *call)
+static sp_status builder_note_node(builder *self, CUresult result, CUgraphNode node,
+                                   const char *call)
 {
     SP_TRY(sp__cuda_check_on(self->device, result, call, NULL));
     self->last = node;
     return SP_OK;
 }
 
-static size_t behind_count(const builder *self)
+static size_t builder_behind_count(const builder *self)
 {
     return self->last != NULL ? 1 : 0;
 }
 
-static sp_status add_dispatch(builder *self, const sp_command *command)
+static sp_status builder_add_dispatch(builder *self, const sp_command *command)
 {
     sp_cuda_launch launch;
     SP_TRY(sp__cuda_launch_make(self->device, command->kernel, command->grid, command->bindings,
@@ -52,12 +53,12 @@ static sp_status add_dispatch(builder *self, const sp_command *command)
                                             .sharedMemBytes = shape->shared_bytes,
                                             .kernelParams = launch.params};
     CUgraphNode node = NULL;
-    const CUresult result =
-        SP_CUDA(cuGraphAddKernelNode)(&node, self->graph, &self->last, behind_count(self), &params);
-    return added(self, result, node, "cuGraphAddKernelNode");
+    const CUresult result = SP_CUDA(cuGraphAddKernelNode)(&node, self->graph, &self->last,
+                                                          builder_behind_count(self), &params);
+    return builder_note_node(self, result, node, "cuGraphAddKernelNode");
 }
 
-static sp_status add_copy(builder *self, const sp_command *command)
+static sp_status builder_add_copy(builder *self, const sp_command *command)
 {
     const sp_binding *target = &command->bindings[0];
     const sp_binding *source = &command->bindings[1];
@@ -70,12 +71,13 @@ static sp_status add_copy(builder *self, const sp_command *command)
                                   .Height = 1,
                                   .Depth = 1};
     CUgraphNode node = NULL;
-    const CUresult result = SP_CUDA(cuGraphAddMemcpyNode)(
-        &node, self->graph, &self->last, behind_count(self), &params, self->device->context);
-    return added(self, result, node, "cuGraphAddMemcpyNode");
+    const CUresult result =
+        SP_CUDA(cuGraphAddMemcpyNode)(&node, self->graph, &self->last, builder_behind_count(self),
+                                      &params, self->device->context);
+    return builder_note_node(self, result, node, "cuGraphAddMemcpyNode");
 }
 
-static sp_status add_fill(builder *self, const sp_command *command)
+static sp_status builder_add_fill(builder *self, const sp_command *command)
 {
     const sp_binding *target = &command->bindings[0];
     const uint32_t size = command->constant_bytes;
@@ -93,34 +95,35 @@ static sp_status add_fill(builder *self, const sp_command *command)
                                                 .width = size == 8 ? 1 : count,
                                                 .height = size == 8 ? count : 1};
         CUgraphNode node = NULL;
-        const CUresult result = SP_CUDA(cuGraphAddMemsetNode)(
-            &node, self->graph, &self->last, behind_count(self), &params, self->device->context);
-        SP_TRY(added(self, result, node, "cuGraphAddMemsetNode"));
+        const CUresult result = SP_CUDA(cuGraphAddMemsetNode)(&node, self->graph, &self->last,
+                                                              builder_behind_count(self), &params,
+                                                              self->device->context);
+        SP_TRY(builder_note_node(self, result, node, "cuGraphAddMemsetNode"));
     }
     return SP_OK;
 }
 
-static sp_status add_command(builder *self, const sp_command *command)
+static sp_status builder_add_command(builder *self, const sp_command *command)
 {
     switch (command->type) {
     case SP_COMMAND_DISPATCH:
-        return add_dispatch(self, command);
+        return builder_add_dispatch(self, command);
     case SP_COMMAND_COPY:
-        return add_copy(self, command);
+        return builder_add_copy(self, command);
     case SP_COMMAND_FILL:
-        return add_fill(self, command);
+        return builder_add_fill(self, command);
     case SP_COMMAND_HOST:
     case SP_COMMAND_TIMESTAMP:
     case SP_COMMAND_LIST:
-        break; /* such a list has no graph */
+        break; /* a list with such a command has no graph */
     }
     return sp__fail(SP_INTERNAL, "a graph has no command %d", (int)command->type);
 }
 
-static sp_status build(builder *self, const sp_command *commands, uint32_t count)
+static sp_status builder_add_all(builder *self, const sp_command *commands, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const sp_status status = add_command(self, &commands[i]);
+        const sp_status status = builder_add_command(self, &commands[i]);
         const char *label = commands[i].label;
         if (status != SP_OK && label != NULL) return sp__fail_prefix(status, "%s: ", label);
         if (status != SP_OK) return status;
@@ -128,13 +131,13 @@ static sp_status build(builder *self, const sp_command *commands, uint32_t count
     return SP_OK;
 }
 
-static bool has_graph(const sp_command *commands, uint32_t count, uint32_t slot_count)
+static bool list_has_graph(const sp_command *commands, uint32_t count, uint32_t slot_count)
 {
     if (slot_count > 0 || count == 0) return false;
     for (uint32_t i = 0; i < count; i++) {
         if (commands[i].type == SP_COMMAND_TIMESTAMP) return false;
         for (uint32_t k = 0; k < commands[i].binding_count; k++) {
-            /* Poison is looked at for each command: it belongs to storages, not to execution contexts. */
+            /* Poison is checked for each command; bindings of execution contexts have none. */
             if (commands[i].bindings[k].poison != NULL) return false;
         }
     }
@@ -153,17 +156,17 @@ static void graph_free(void *issued)
     sp_free(graph);
 }
 
-static sp_status instantiate(cuda_graph *graph, const sp_command *commands, uint32_t count)
+static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands, uint32_t count)
 {
     sp_cuda_device *device = graph->device;
     builder self = {.device = device};
     SP_TRY(
         sp__cuda_check_on(device, SP_CUDA(cuGraphCreate)(&self.graph, 0), "cuGraphCreate", NULL));
-    sp_status status = build(&self, commands, count);
+    sp_status status = builder_add_all(&self, commands, count);
     for (uint32_t i = 0; i < count; i++) {
         if (commands[i].type == SP_COMMAND_DISPATCH) graph->name = commands[i].kernel->name;
     }
-    /* All commands may have been empty. */
+    /* Without a node if all commands were empty. */
     if (status == SP_OK && self.last != NULL) {
         status = sp__cuda_check_on(device, SP_CUDA(cuGraphInstantiate)(&graph->exec, self.graph, 0),
                                    "cuGraphInstantiate", NULL);
@@ -184,7 +187,7 @@ static sp_status graph_new(sp_cuda_device *device, const sp_command *commands, u
     graph->device = device;
     sp_mutex_init(&graph->lock, SP_LOCK_CUDA_GRAPH);
     sp__cuda_enter(device);
-    const sp_status status = instantiate(graph, commands, count);
+    const sp_status status = graph_instantiate(graph, commands, count);
     sp__cuda_leave();
     if (status != SP_OK) {
         graph_free(graph);
@@ -199,7 +202,7 @@ sp_status sp__cuda_list_create(sp_dev *dev, const sp_command *commands, uint32_t
 {
     sp_list *list;
     SP_TRY(sp__queue_list_create(dev, commands, command_count, slot_count, &list));
-    if (has_graph(commands, command_count, slot_count)) {
+    if (list_has_graph(commands, command_count, slot_count)) {
         cuda_graph *graph = NULL;
         const sp_status status = graph_new(sp__cuda_device(dev), commands, command_count, &graph);
         if (status != SP_OK) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single commands to the driver. */
+/* Issues single commands to the driver. */
 #include <string.h>
 
 #include "base/error.h"
@@ -28,7 +28,8 @@ sp_status sp__cuda_launch_make(sp_cuda_device *device, const sp_kernel *kernel,
     return SP_OK;
 }
 
-static sp_status dispatch(sp_cuda_queue *queue, const sp_record *record, const sp_binding *bindings)
+static sp_status issue_dispatch(sp_cuda_queue *queue, const sp_record *record,
+                                const sp_binding *bindings)
 {
     sp_cuda_device *device = sp__cuda_device_of(queue);
     sp_cuda_launch launch;
@@ -48,9 +49,9 @@ static bool is_overlapping(CUdeviceptr a, CUdeviceptr b, uint64_t bytes)
     return a < b ? b - a < bytes : a - b < bytes;
 }
 
-/* Overlapping bytes are copied in pieces that do not overlap, from the end that is safe. */
-static CUresult copy_overlapping(CUdeviceptr target, CUdeviceptr source, uint64_t bytes,
-                                 CUstream stream)
+/* Overlapping ranges are copied in pieces that do not overlap, starting at the safe end. */
+static CUresult issue_copy_overlapping(CUdeviceptr target, CUdeviceptr source, uint64_t bytes,
+                                       CUstream stream)
 {
     const uint64_t distance = target < source ? source - target : target - source;
     for (uint64_t done = 0; done < bytes;) {
@@ -63,20 +64,20 @@ static CUresult copy_overlapping(CUdeviceptr target, CUdeviceptr source, uint64_
     return CUDA_SUCCESS;
 }
 
-static CUresult copy(const sp_binding *bindings, CUstream stream)
+static CUresult issue_copy(const sp_binding *bindings, CUstream stream)
 {
     const CUdeviceptr target = sp__cuda_address(&bindings[0]);
     const CUdeviceptr source = sp__cuda_address(&bindings[1]);
     const uint64_t bytes = bindings[0].bytes;
     if (bytes == 0 || target == source) return CUDA_SUCCESS;
     if (is_overlapping(target, source, bytes)) {
-        return copy_overlapping(target, source, bytes, stream);
+        return issue_copy_overlapping(target, source, bytes, stream);
     }
     return SP_CUDA(cuMemcpyAsync)(target, source, bytes, stream);
 }
 
 /* A pattern of 8 bytes is two columns of a matrix of 4-byte words. */
-static CUresult fill_64(CUdeviceptr target, uint64_t pattern, uint64_t count, CUstream stream)
+static CUresult issue_fill_64(CUdeviceptr target, uint64_t pattern, uint64_t count, CUstream stream)
 {
     const CUresult result =
         SP_CUDA(cuMemsetD2D32Async)(target, 8, (uint32_t)pattern, 1, count, stream);
@@ -84,8 +85,8 @@ static CUresult fill_64(CUdeviceptr target, uint64_t pattern, uint64_t count, CU
     return SP_CUDA(cuMemsetD2D32Async)(target + 4, 8, (uint32_t)(pattern >> 32), 1, count, stream);
 }
 
-static CUresult fill(const sp_binding *binding, const void *pattern, uint32_t pattern_bytes,
-                     CUstream stream)
+static CUresult issue_fill(const sp_binding *binding, const void *pattern, uint32_t pattern_bytes,
+                           CUstream stream)
 {
     const CUdeviceptr target = sp__cuda_address(binding);
     const uint64_t count = binding->bytes / pattern_bytes;
@@ -100,7 +101,7 @@ static CUresult fill(const sp_binding *binding, const void *pattern, uint32_t pa
     case 4:
         return SP_CUDA(cuMemsetD32Async)(target, (uint32_t)value, count, stream);
     default:
-        return fill_64(target, value, count, stream);
+        return issue_fill_64(target, value, count, stream);
     }
 }
 
@@ -111,19 +112,20 @@ sp_status sp__cuda_issue(sp_command_queue *commands, const sp_record *record,
     sp_cuda_device *device = sp__cuda_device_of(queue);
     switch ((sp_command_type)record->type) {
     case SP_COMMAND_DISPATCH:
-        return dispatch(queue, record, bindings);
+        return issue_dispatch(queue, record, bindings);
     case SP_COMMAND_COPY:
-        return sp__cuda_check_on(device, copy(bindings, queue->stream), "cuMemcpyAsync", NULL);
+        return sp__cuda_check_on(device, issue_copy(bindings, queue->stream), "cuMemcpyAsync",
+                                 NULL);
     case SP_COMMAND_FILL:
-        return sp__cuda_check_on(
-            device,
-            fill(&bindings[0], sp__record_constants(record), record->constant_bytes, queue->stream),
-            "cuMemsetAsync", NULL);
+        return sp__cuda_check_on(device,
+                                 issue_fill(&bindings[0], sp__record_constants(record),
+                                            record->constant_bytes, queue->stream),
+                                 "cuMemsetAsync", NULL);
     case SP_COMMAND_TIMESTAMP:
         return sp__cuda_stamp(queue, record->command.timestamp);
     case SP_COMMAND_HOST:
     case SP_COMMAND_LIST:
-        break; /* the drain unpacks these */
+        break; /* handled in drain.c */
     }
     return sp__fail(SP_INTERNAL, "unknown command %u", record->type);
 }

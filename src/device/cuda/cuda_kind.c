@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row of the kind; builds without the driver's part have it too. */
+/* The kind's row, also in builds without the cuda device. */
 #include <streampool/dlpack.h>
 
 #include "device/cuda/cuda.h"
 
-static sp_status open_kind(const sp_device_open_options *options, sp_dev **out)
+static sp_status cuda_open_kind(const sp_device_open_options *options, sp_dev **out)
 {
     return sp__cuda_open(options->ordinal, out);
 }
@@ -14,5 +14,5 @@ const sp_device_kind sp__cuda_kind = {
     .numbering = SP_DEVICE_BY_ORDINAL,
     .kernel_form = SP_KERNEL_FORM_CUDA,
     .dlpack_type = SP_DLPACK_CUDA_MANAGED,
-    .open = open_kind,
+    .open = cuda_open_kind,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compiler's functions (NVRTC 12 and later), found by name; its calls may be made from any
- * thread, each on a program of its own. */
+/* The compiler's functions (NVRTC 12 and later), looked up by name. Thread-safe, with a separate
+ * program for each call. */
 #include "device/cuda/cuda_nvrtc.h"
 
 #include <stdio.h>
@@ -30,8 +30,8 @@ typedef int nvrtc_result; /* 0 is success */
     X(nvrtcGetProgramLogSize, (nvrtc_program program, size_t *bytes))                              \
     X(nvrtcGetProgramLog, (nvrtc_program program, char *log))
 
-/* process-wide: there is one compiler. Written by the one run of open_compiler, whose end publishes
- * it. */
+/* process-wide: there is one compiler. Written by the one run of nvrtc_open_compiler, whose end
+ * publishes it. */
 /* NOLINTBEGIN(readability-identifier-naming): the compiler's names */
 static struct {
     sp_once opened;
@@ -43,14 +43,14 @@ static struct {
 } compiler;
 /* NOLINTEND(readability-identifier-naming) */
 
-static sp_status check(nvrtc_result result, const char *call, const char *name)
+static sp_status nvrtc_check(nvrtc_result result, const char *call, const char *name)
 {
     if (result == 0) return SP_OK;
     return sp__fail(SP_FAILED, "compiling the kernels '%s': %s: %s", name, call,
                     compiler.nvrtcGetErrorString(result));
 }
 
-static sp_status find_function(sp_library library, const char *name, void *place)
+static sp_status nvrtc_find_function(sp_library library, const char *name, void *place)
 {
     const sp_library_function function = sp_library_find(library, name);
     if (function == NULL) {
@@ -60,7 +60,7 @@ static sp_status find_function(sp_library library, const char *name, void *place
     return SP_OK;
 }
 
-static sp_status open_compiler(void *unused)
+static sp_status nvrtc_open_compiler(void *unused)
 {
     (void)unused;
     const char *named = sp_option_text(SP_OPTION_NVRTC);
@@ -69,26 +69,26 @@ static sp_status open_compiler(void *unused)
     sp_library library;
     if (sp_library_open(named[0] != '\0' ? one : usual, &library) != SP_OK) {
         return sp__fail_prefix(SP_UNSUPPORTED,
-                               "there is no run-time compiler of CUDA (install libnvrtc, or name "
-                               "its file in STREAMPOOL_NVRTC): ");
+                               "CUDA's run-time compiler is missing (install libnvrtc, or set "
+                               "STREAMPOOL_NVRTC to its file): ");
     }
-    SP_TRY(find_function(library, "nvrtcGetErrorString", &compiler.nvrtcGetErrorString));
-#define NVRTC_FIND(name, params) SP_TRY(find_function(library, #name, &compiler.name));
+    SP_TRY(nvrtc_find_function(library, "nvrtcGetErrorString", &compiler.nvrtcGetErrorString));
+#define NVRTC_FIND(name, params) SP_TRY(nvrtc_find_function(library, #name, &compiler.name));
     NVRTC_LIST(NVRTC_FIND)
 #undef NVRTC_FIND
-    return check(compiler.nvrtcVersion(&compiler.version.major, &compiler.version.minor),
-                 "nvrtcVersion", "");
+    return nvrtc_check(compiler.nvrtcVersion(&compiler.version.major, &compiler.version.minor),
+                       "nvrtcVersion", "");
 }
 
 sp_status sp__nvrtc_open(sp_nvrtc_version *out)
 {
-    SP_TRY(sp_once_run(&compiler.opened, open_compiler, NULL));
+    SP_TRY(sp_once_run(&compiler.opened, nvrtc_open_compiler, NULL));
     *out = compiler.version;
     return SP_OK;
 }
 
-/* The whole log goes to ours, as much as fits into the message. */
-static sp_status fail_with_log(nvrtc_program program, const char *name, nvrtc_result result)
+/* Logs the compiler's log; the message has as much of it as fits. */
+static sp_status nvrtc_fail_with_log(nvrtc_program program, const char *name, nvrtc_result result)
 {
     size_t bytes = 0;
     char *text = NULL;
@@ -102,14 +102,15 @@ static sp_status fail_with_log(nvrtc_program program, const char *name, nvrtc_re
     return status;
 }
 
-static sp_status take_image(nvrtc_program program, const char *name, void **image,
-                            size_t *image_bytes)
+static sp_status nvrtc_copy_image(nvrtc_program program, const char *name, void **image,
+                                  size_t *image_bytes)
 {
     size_t bytes = 0;
-    SP_TRY(check(compiler.nvrtcGetCUBINSize(program, &bytes), "nvrtcGetCUBINSize", name));
+    SP_TRY(nvrtc_check(compiler.nvrtcGetCUBINSize(program, &bytes), "nvrtcGetCUBINSize", name));
     char *made = sp_malloc(bytes);
     if (made == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for the kernels '%s'", name);
-    const sp_status status = check(compiler.nvrtcGetCUBIN(program, made), "nvrtcGetCUBIN", name);
+    const sp_status status =
+        nvrtc_check(compiler.nvrtcGetCUBIN(program, made), "nvrtcGetCUBIN", name);
     if (status != SP_OK) {
         sp_free(made);
         return status;
@@ -126,12 +127,12 @@ sp_status sp__nvrtc_compile(const char *name, const char *source, const char *ar
     snprintf(target, sizeof target, "--gpu-architecture=%s", architecture);
     const char *const options[] = {target, "--std=c++17", "--fmad=false"};
     nvrtc_program program;
-    SP_TRY(check(compiler.nvrtcCreateProgram(&program, source, name, 0, NULL, NULL),
-                 "nvrtcCreateProgram", name));
+    SP_TRY(nvrtc_check(compiler.nvrtcCreateProgram(&program, source, name, 0, NULL, NULL),
+                       "nvrtcCreateProgram", name));
     const nvrtc_result result =
         compiler.nvrtcCompileProgram(program, (int)SP_COUNT_OF(options), options);
-    const sp_status status = result == 0 ? take_image(program, name, image, image_bytes)
-                                         : fail_with_log(program, name, result);
+    const sp_status status = result == 0 ? nvrtc_copy_image(program, name, image, image_bytes)
+                                         : nvrtc_fail_with_log(program, name, result);
     compiler.nvrtcDestroyProgram(&program);
     return status;
 }

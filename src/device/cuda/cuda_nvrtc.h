@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's run-time compiler, for processors that a program was not compiled for ahead. It is looked
- * for when it is first needed: a program's binary does without it. */
+/* CUDA's run-time compiler, for architectures that a program's binary has no code for. Loaded when
+ * first needed. */
 #ifndef SP_DEVICE_CUDA_NVRTC_H
 #define SP_DEVICE_CUDA_NVRTC_H
 
@@ -12,8 +12,8 @@ typedef struct sp_nvrtc_version {
     int major, minor;
 } sp_nvrtc_version;
 
-/* Finds the compiler: STREAMPOOL_NVRTC, or one of the system's. SP_UNSUPPORTED saying how to get
- * one; then the next call looks again. */
+/* Loads the compiler: STREAMPOOL_NVRTC, or one of the system's. SP_UNSUPPORTED, with how to install
+ * one; the next call then tries again. */
 sp_status sp__nvrtc_open(sp_nvrtc_version *out);
 
 /* Compiles a source, without contraction of a*b+c, for the architecture "sm_XY". The image is freed

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of programs that only grows, each with the functions that were found. Loads are made
- * outside of the lock: the driver, and the compiler, may take long. */
+/* An append-only list of programs, each with its functions found so far. Loads run outside the
+ * lock, since the driver and the compiler can be slow. */
 #include "device/cuda/cuda_program.h"
 
 #include <stdio.h>
@@ -18,13 +18,13 @@ typedef enum load_state { NOT_LOADED, LOADING, LOADED } load_state;
 typedef struct loaded_program {
     const sp_gpu_program *program; /* constant, as is the link */
     struct loaded_program *next;
-    /* CUfunctions by the index of their kernels, NULL: not asked for yet. Stored (release) by
-     * whoever asked the driver, which answers all alike; loaded (acquire) by every launch, for
-     * which the module is loaded then. */
+    /* CUfunctions by the index of their kernels; NULL: not looked up yet. Stored (release) by any
+     * thread that looked it up (the driver returns the same function each time), read (acquire) by
+     * every launch, for which the module is then loaded. */
     SP_ATOMIC(CUfunction) functions[SP_GPU_MAX_KERNELS];
     load_state state; /* this and the rest: under the lock of sp_cuda_programs */
     uint64_t failures;
-    sp_status failure; /* the newest, and its message */
+    sp_status failure; /* the newest failure, and its message */
     char message[SP_ERROR_BYTES];
     CUmodule module; /* constant once LOADED */
 } loaded_program;
@@ -45,10 +45,10 @@ sp_status sp__cuda_programs_open(sp_cuda_programs *programs, CUdevice device)
 void sp__cuda_programs_close(sp_cuda_programs *programs)
 {
     if (programs->architecture[0] == '\0') return;
-    loaded_program *program = sp_load_relaxed(&programs->first); /* nobody else is here */
+    loaded_program *program = sp_load_relaxed(&programs->first); /* no concurrent calls */
     while (program != NULL) {
         loaded_program *next = program->next;
-        /* A lost context has lost its modules too, so whether this works does not matter. */
+        /* The result is ignored: the modules of a lost context are lost too. */
         if (program->state == LOADED) (void)SP_CUDA(cuModuleUnload)(program->module);
         sp_free(program);
         program = next;
@@ -58,11 +58,11 @@ void sp__cuda_programs_close(sp_cuda_programs *programs)
     *programs = (sp_cuda_programs){0};
 }
 
-/* ---- loading, outside of the lock ---- */
+/* ---- loading, outside the lock ---- */
 
-/* An image compiled for this GPU, to be freed: a former process's, or a new one. */
-static sp_status compile(const sp_cuda_programs *programs, const sp_gpu_program *program,
-                         void **image)
+/* An image compiled for this GPU, to be freed by the caller: from the disk cache, or a new one. */
+static sp_status program_compile(const sp_cuda_programs *programs, const sp_gpu_program *program,
+                                 void **image)
 {
     sp_nvrtc_version compiler;
     if (sp__nvrtc_open(&compiler) != SP_OK) {
@@ -82,19 +82,19 @@ static sp_status compile(const sp_cuda_programs *programs, const sp_gpu_program 
     return SP_OK;
 }
 
-static sp_status compile_and_load(const sp_cuda_programs *programs, const sp_gpu_program *program,
-                                  CUmodule *module)
+static sp_status program_compile_and_load(const sp_cuda_programs *programs,
+                                          const sp_gpu_program *program, CUmodule *module)
 {
     void *image;
-    SP_TRY(compile(programs, program, &image));
+    SP_TRY(program_compile(programs, program, &image));
     const sp_status status =
         sp__cuda_check(SP_CUDA(cuModuleLoadData)(module, image), "cuModuleLoadData", program->name);
     sp_free(image);
     return status;
 }
 
-static sp_status load(const sp_cuda_programs *programs, const sp_gpu_program *program,
-                      CUmodule *module)
+static sp_status program_load(const sp_cuda_programs *programs, const sp_gpu_program *program,
+                              CUmodule *module)
 {
     if (program->binary != NULL) {
         const CUresult result = SP_CUDA(cuModuleLoadData)(module, program->binary);
@@ -103,35 +103,36 @@ static sp_status load(const sp_cuda_programs *programs, const sp_gpu_program *pr
             return sp__cuda_check(result, "cuModuleLoadData", program->name);
         }
     }
-    return compile_and_load(programs, program, module);
+    return program_compile_and_load(programs, program, module);
 }
 
-/* ---- one load, however many ask ---- */
+/* ---- one load for concurrent callers ---- */
 
-static loaded_program *look_up(sp_cuda_programs *programs, const sp_gpu_program *program)
+static loaded_program *program_look_up(sp_cuda_programs *programs, const sp_gpu_program *program)
 {
-    /* Pairs with the release in find_or_add_locked: the entry's link and program. */
+    /* Pairs with the release in program_find_or_add_locked: the entry's link and program. */
     loaded_program *it = sp_load_acquire(&programs->first);
     while (it != NULL && it->program != program) it = it->next;
     return it;
 }
 
-/* NULL: no memory. */
-static loaded_program *find_or_add_locked(sp_cuda_programs *programs, const sp_gpu_program *program)
+/* NULL without memory. */
+static loaded_program *program_find_or_add_locked(sp_cuda_programs *programs,
+                                                  const sp_gpu_program *program)
     SP_REQUIRES(&programs->lock)
 {
-    loaded_program *found = look_up(programs, program);
+    loaded_program *found = program_look_up(programs, program);
     if (found != NULL) return found;
     loaded_program *made = sp_calloc(1, sizeof *made);
     if (made == NULL) return NULL;
     made->program = program;
     made->next = sp_load_relaxed(&programs->first);
-    sp_store_release(&programs->first, made); /* to look_up */
+    sp_store_release(&programs->first, made); /* to program_look_up */
     return made;
 }
 
-/* Ends this thread's load, and that of all who wait for it. */
-static void note_load(sp_cuda_programs *programs, loaded_program *program, sp_status status,
+/* Ends this thread's load, and the waits of other threads for it. */
+static void load_note(sp_cuda_programs *programs, loaded_program *program, sp_status status,
                       CUmodule module)
 {
     sp_mutex_lock(&programs->lock);
@@ -146,9 +147,9 @@ static void note_load(sp_cuda_programs *programs, loaded_program *program, sp_st
     sp_mutex_unlock(&programs->lock);
 }
 
-/* Waits while another thread loads. LOADED, NOT_LOADED after that thread's failure, or LOADING: the
- * load is this thread's. */
-static load_state join_load_locked(sp_cuda_programs *programs, loaded_program *program)
+/* Waits while another thread loads. Returns LOADED, NOT_LOADED after a failure of that thread, or
+ * LOADING if this thread must load. */
+static load_state load_join_locked(sp_cuda_programs *programs, loaded_program *program)
     SP_REQUIRES(&programs->lock)
 {
     if (program->state == NOT_LOADED || SP_PLANTED(load_twice)) {
@@ -162,16 +163,16 @@ static load_state join_load_locked(sp_cuda_programs *programs, loaded_program *p
     return program->failures == failures ? LOADED : NOT_LOADED;
 }
 
-static sp_status load_once(sp_cuda_programs *programs, const sp_gpu_program *wanted,
-                           loaded_program **out)
+static sp_status program_load_once(sp_cuda_programs *programs, const sp_gpu_program *wanted,
+                                   loaded_program **out)
 {
     char message[SP_ERROR_BYTES] = "";
     sp_status status = SP_OK;
     load_state state = NOT_LOADED;
     sp_mutex_lock(&programs->lock);
-    loaded_program *program = find_or_add_locked(programs, wanted);
+    loaded_program *program = program_find_or_add_locked(programs, wanted);
     if (program != NULL) {
-        state = join_load_locked(programs, program);
+        state = load_join_locked(programs, program);
         status = state == NOT_LOADED ? program->failure : SP_OK;
         if (status != SP_OK) memcpy(message, program->message, sizeof message);
     }
@@ -183,21 +184,21 @@ static sp_status load_once(sp_cuda_programs *programs, const sp_gpu_program *wan
     if (status != SP_OK) return sp__fail(status, "%s", message);
     if (state == LOADED) return SP_OK;
     CUmodule module = NULL;
-    status = load(programs, wanted, &module);
-    note_load(programs, program, status, module);
+    status = program_load(programs, wanted, &module);
+    load_note(programs, program, status, module);
     return status;
 }
 
-static sp_status find_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
-                               CUfunction *out)
+static sp_status program_find_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
+                                       CUfunction *out)
 {
     loaded_program *program;
-    SP_TRY(load_once(programs, kernel->program, &program));
+    SP_TRY(program_load_once(programs, kernel->program, &program));
     char what[96];
     snprintf(what, sizeof what, "%s: %s", kernel->program->name, kernel->entry);
     SP_TRY(sp__cuda_check(SP_CUDA(cuModuleGetFunction)(out, program->module, kernel->entry),
                           "cuModuleGetFunction", what));
-    sp_store_release(&program->functions[kernel->index], *out); /* to the look below */
+    sp_store_release(&program->functions[kernel->index], *out); /* to the load below */
     return SP_OK;
 }
 
@@ -205,14 +206,14 @@ sp_status sp__cuda_program_function(sp_cuda_programs *programs, const sp_gpu_ker
                                     CUfunction *out)
 {
     SP_ASSERT(kernel->index < SP_GPU_MAX_KERNELS);
-    const loaded_program *program = look_up(programs, kernel->program);
+    const loaded_program *program = program_look_up(programs, kernel->program);
     if (SP_LIKELY(program != NULL)) {
-        /* Pairs with the release in find_function. */
+        /* Pairs with the release in program_find_function. */
         const CUfunction found = sp_load_acquire(&program->functions[kernel->index]);
         if (SP_LIKELY(found != NULL)) {
             *out = found;
             return SP_OK;
         }
     }
-    return find_function(programs, kernel, out);
+    return program_find_function(programs, kernel, out);
 }

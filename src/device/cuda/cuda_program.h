@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs of one CUDA device: each is loaded when the first of its kernels is asked for, from
- * its binary, or compiled from its source if that has no code for this GPU.
+/* The programs of one CUDA device. Each is loaded at the first use of one of its kernels, from its
+ * binary, or compiled from its source if the binary has no code for this GPU.
  *
  * All functions are called with the device's context current. */
 #ifndef SP_DEVICE_CUDA_PROGRAM_H
@@ -15,21 +15,21 @@
 
 typedef struct sp_cuda_programs {
     char architecture[16]; /* "sm_90"; empty: not open */
-    /* A loaded_program, newest first. Pushed (release) under the lock, walked (acquire) without:
-     * what is constant in it. */
+    /* List of loaded_program, newest first. Pushed (release) under the lock, traversed (acquire)
+     * without it: their constant fields. */
     sp_atomic_ptr first;
     sp_mutex lock;
     sp_cond load_ended;
 } sp_cuda_programs;
 
 sp_status sp__cuda_programs_open(sp_cuda_programs *programs, CUdevice device);
-/* Unloads all; nobody may be asking, and nothing of them run. Nothing for zeroed memory. */
+/* Unloads all; no look-up and no kernel of them may run. Does nothing for zeroed memory. */
 void sp__cuda_programs_close(sp_cuda_programs *programs);
 
 /* The driver's function of a kernel; from any thread, without a lock once it was found. Loading may
- * compile, takes the time that takes, and is done once: whoever asks meanwhile waits. A failure
- * goes to all who waited, and the next who asks tries again. SP_UNSUPPORTED if there is neither
- * code for this GPU nor a compiler; SP_FAILED with the compiler's log. */
+ * compile, which is slow, and is done once: concurrent callers wait. A failure is returned to all
+ * waiting callers, and the next call tries again. SP_UNSUPPORTED if there is neither code for this
+ * GPU nor a compiler; SP_FAILED with the compiler's log. */
 sp_status sp__cuda_program_function(sp_cuda_programs *programs, const sp_gpu_kernel *kernel,
                                     CUfunction *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CUstream for each queue, and what the parts that all GPUs share ask of the driver. */
+/* Queues as CUstreams, and the driver functions for the common part of GPUs. */
 #include "base/error.h"
 #include "device/cuda/cuda_device.h"
 
@@ -16,7 +16,7 @@ void sp__cuda_leave(void)
     SP_CUDA(cuCtxPopCurrent)(&popped);
 }
 
-static void enter(const sp_gpu_device *device)
+static void driver_enter(const sp_gpu_device *device)
 {
     sp__cuda_enter(SP_CONTAINER_OF(device, sp_cuda_device, gpu));
 }
@@ -79,13 +79,13 @@ static sp_gpu_result event_wait(const sp_gpu_queue *queue, sp_gpu_event *event)
 }
 
 /* Under queue->lock, which the analysis does not see through the table. */
-static void passed(sp_gpu_queue *queue, uint64_t value) SP_NO_LOCK_ANALYSIS
+static void driver_passed(sp_gpu_queue *queue, uint64_t value) SP_NO_LOCK_ANALYSIS
 {
     sp__cuda_stamps_resolve_locked(SP_CONTAINER_OF(queue, sp_cuda_queue, gpu), value);
 }
 
-static sp_status check(sp_gpu_device *device, sp_gpu_result result, sp_gpu_call call,
-                       const char *what)
+static sp_status driver_check(sp_gpu_device *device, sp_gpu_result result, sp_gpu_call call,
+                              const char *what)
 {
     static const char *const names[] = {[SP_GPU_CREATE] = "cuEventCreate",
                                         [SP_GPU_RECORD] = "cuEventRecord",
@@ -96,15 +96,15 @@ static sp_status check(sp_gpu_device *device, sp_gpu_result result, sp_gpu_call 
 }
 
 const sp_gpu_driver sp__cuda_driver = {
-    .enter = enter,
+    .enter = driver_enter,
     .leave = sp__cuda_leave,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_query = event_query,
     .event_wait = event_wait,
-    .passed = passed,
-    .check = check,
+    .passed = driver_passed,
+    .check = driver_check,
 };
 
 /* ---- the engine ---- */

@@ -7,5 +7,5 @@ sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
 {
     (void)ordinal;
     *out = NULL;
-    return sp__fail(SP_UNSUPPORTED, "this build has no CUDA");
+    return sp__fail(SP_UNSUPPORTED, "this build of streampool has no CUDA support");
 }

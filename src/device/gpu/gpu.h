@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What GPUs have in common, whatever their driver: command queues whose claim's holder issues
- * commands to the driver and does not wait for them.
+/* The common part of GPU devices, independent of the driver: command queues whose claim's holder
+ * issues commands to the driver and does not wait for them.
  *
- * What the holder has issued is `drained`; what the GPU has done is found out by whoever asks,
- * through signals: a signal is an event of the driver behind the newest issued submission, recorded
- * by the asking thread, so a submission that no thread waits for costs no event.
+ * Issued submissions are `drained`. Completion on the GPU is detected on demand, through signals: a
+ * signal is an event of the driver behind the newest issued submission, recorded by the thread that
+ * needs it, so a submission that no thread waits for costs no event.
  *
  *     done <= signals[first].value < ... < newest signal's value <= drained
  *
- * A thread that waits polls again and again (help); a waiter that sleeps, and a queue that is
- * parked behind its own GPU work, are served by the device's poller thread.
+ * A waiting thread polls in a loop (help); sleeping waiters, and queues that are parked behind
+ * their own GPU work, are served by the device's poller thread.
  *
  * A driver fills in sp_gpu_driver, and execute, execute_list, queue_open and queue_close of its
  * engine (device/queue/engine.h). */
@@ -21,61 +21,61 @@
 #include "base/wait.h"
 #include "device/queue/engine.h"
 
-#define SP_GPU_SIGNALS 8         /* unanswered signals of a queue */
+#define SP_GPU_SIGNALS 8         /* pending signals of a queue */
 #define SP_GPU_MAX_IN_FLIGHT 512 /* submissions issued and not done, per queue */
 
 typedef struct sp_gpu_device sp_gpu_device;
 typedef struct sp_gpu_queue sp_gpu_queue;
-typedef struct sp_gpu_event sp_gpu_event; /* the driver's own */
+typedef struct sp_gpu_event sp_gpu_event; /* defined by the driver */
 
-/* What a call of the driver returned: SP_GPU_DONE, SP_GPU_NOT_READY or an error of the driver's,
- * which is positive. */
+/* Result of a call of the driver: SP_GPU_DONE, SP_GPU_NOT_READY, or a positive error code of the
+ * driver. */
 typedef int32_t sp_gpu_result;
 #define SP_GPU_DONE 0
 #define SP_GPU_NOT_READY (-1)
 
 typedef enum sp_gpu_call { SP_GPU_CREATE, SP_GPU_RECORD, SP_GPU_QUERY, SP_GPU_WAIT } sp_gpu_call;
 
-/* Any thread, between enter and leave; `destroy` fails never. */
+/* Any thread, between enter and leave. */
 typedef struct sp_gpu_driver {
-    /* The calling thread works on the device, whatever it worked on, and has that back afterwards.
-     * May nest. */
+    /* Makes the device current on the calling thread; leave restores the previous one. May nest. */
     void (*enter)(const sp_gpu_device *device);
     void (*leave)(void);
     sp_gpu_result (*event_create)(sp_gpu_event **out);
     void (*event_destroy)(sp_gpu_event *event);
-    /* The event is ready once all that was issued to the queue so far is done. */
+    /* The event is ready once everything issued to the queue so far is done. */
     sp_gpu_result (*event_record)(sp_gpu_event *event, const sp_gpu_queue *queue);
     sp_gpu_result (*event_query)(sp_gpu_event *event);
-    /* What is issued to the queue from now on comes after the event, perhaps of another GPU. */
+    /* Orders everything issued to the queue from now on after the event, which may be of another
+     * GPU. */
     sp_gpu_result (*event_wait)(const sp_gpu_queue *queue, sp_gpu_event *event);
-    /* The GPU has passed the submission `value`. Under queue->lock. */
+    /* Called when the GPU has completed the submission `value`. Under queue->lock. */
     void (*passed)(sp_gpu_queue *queue, uint64_t value);
-    /* The result as a status, with a message that names the call; `what` it was for, or NULL. One
-     * that says that the device is lost loses it. No lock is held. */
+    /* The result as a status, with a message that names the call; `what` is its purpose, or NULL. A
+     * result that means loss of the device loses it. No lock is held. */
     sp_status (*check)(sp_gpu_device *device, sp_gpu_result result, sp_gpu_call call,
                        const char *what);
 } sp_gpu_driver;
 
 typedef struct sp_gpu_signal {
-    uint64_t value; /* all submissions up to this one come before the event */
+    uint64_t value; /* the event comes after all submissions up to this one */
     sp_gpu_event *event;
 } sp_gpu_signal;
 
 struct sp_gpu_queue {
     sp_command_queue common;
-    sp_mutex lock;                                             /* and raising `done` */
-    sp_gpu_signal signals[SP_GPU_SIGNALS] SP_GUARDED_BY(lock); /* a ring; the events stay */
+    sp_mutex lock;                                             /* also for raising `done` */
+    sp_gpu_signal signals[SP_GPU_SIGNALS] SP_GUARDED_BY(lock); /* a ring; events are reused */
     uint32_t first SP_GUARDED_BY(lock);
     uint32_t count SP_GUARDED_BY(lock);
-    /* The claim's holder: behind the commands that a host function comes after. */
+    /* Of the claim's holder: event after the commands that precede a host function. */
     sp_gpu_event *settle;
-    bool is_settling; /* it has been recorded there */
-    /* 1 while the queue is parked until `settle` is done. Set by the holder once it has parked;
-     * whoever exchanges it for 0, having seen the event done, unparks the queue. */
+    bool is_settling; /* `settle` has been recorded */
+    /* 1 while the queue is parked until `settle` is done. Set by the holder once it has parked; the
+     * thread that exchanges it for 0, after it has seen the event done, unparks the queue. */
     sp_atomic_u32 must_settle;
-    sp_atomic_u32 is_watched; /* the poller looks here; see gpu_poller.c */
-    /* Name of the newest kernel or list, static: for the message when the GPU fails. Relaxed. */
+    sp_atomic_u32 is_watched; /* the poller polls this queue; see gpu_poller.c */
+    /* Name of the newest kernel or list, static: for messages of failures. Relaxed. */
     SP_ATOMIC(const char *) last_issued;
 };
 
@@ -87,7 +87,7 @@ struct sp_gpu_device {
     sp_parker poller_parker;
     sp_atomic_u32 is_poller_asleep;
     sp_atomic_u32 is_stopping;
-    bool has_poller; /* of whoever starts and stops the device */
+    bool has_poller; /* only the thread that starts or stops the device */
 };
 
 static inline sp_gpu_device *sp__gpu_device(sp_dev *dev)
@@ -105,22 +105,22 @@ static inline sp_gpu_device *sp__gpu_device_of(const sp_gpu_queue *queue)
     return sp__gpu_device(queue->common.base.device);
 }
 
-/* Of a device whose driver is set. Starts its queues and its poller; stop ends both, and what was
- * accepted has completed. Errors: as sp__queue_device_init. */
+/* Starts the queues and the poller of a device whose `driver` is set; stop completes accepted work
+ * and ends both. Errors: as sp__queue_device_init. */
 sp_status sp__gpu_device_init(sp_gpu_device *device, const sp_device_vtable *vtable,
                               const sp_queue_device_options *options);
 void sp__gpu_device_stop(sp_dev *dev);
 
 /* gpu_signal.c */
-/* The shared part of a queue, between enter and leave. Close: also after a failed open. */
+/* The common part of a queue, between enter and leave. Close: also after a failed open. */
 sp_status sp__gpu_queue_open(sp_gpu_queue *queue);
 void sp__gpu_queue_close(sp_gpu_queue *queue);
-/* Raises `done` as far as the GPU has come, and unparks the queue if it has settled. Asks for a
- * signal if there is none. Between enter and leave. */
+/* Raises `done` to what the GPU has completed, and unparks the queue if it has settled. Records a
+ * signal if none is pending. Between enter and leave. */
 void sp__gpu_poll(sp_gpu_queue *queue);
 /* Makes `queue` wait on the GPU for the submission `value` of `behind`, which has been issued. */
 sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, uint64_t value);
-/* Is there anything that the GPU still has to do for the queue? */
+/* Whether issued work of the queue is not known to be done. */
 bool sp__gpu_is_busy(sp_gpu_queue *queue);
 
 /* gpu_poller.c: of sp_device_vtable */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of an engine that is the same for all GPUs, and the calls of threads that submit and
- * wait. */
+/* The common part of the engines of GPUs, and the calls of submitting and waiting threads. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/gpu/gpu.h"
 
-/* How long a waiting thread polls by itself before it sleeps and leaves that to the poller: about
- * what a sleep and a wake-up cost, several times over. */
+/* How long a waiting thread polls before it sleeps and relies on the poller: several times the cost
+ * of a sleep and a wake-up. */
 #define SPIN_NS 100000u
 #define POLLS_PER_CLOCK 16
 
@@ -49,8 +48,8 @@ bool sp__gpu_has_room(sp_command_queue *commands, uint64_t value)
     return !sp__queue_park_on(commands, point);
 }
 
-/* A point of a queue of the same driver that has been issued can be waited for on the GPU; and its
- * outcome is known by now, but for the loss of the device. */
+/* An issued point of a queue of the same driver can be waited for on the GPU; its result is already
+ * known, except for the loss of the device. */
 bool sp__gpu_wait(sp_command_queue *commands, sp_point point)
 {
     if (sp__point_has_passed(point)) return true;
@@ -84,8 +83,8 @@ bool sp__gpu_settle(sp_command_queue *commands)
 
 void sp__gpu_finish(sp_command_queue *commands, uint64_t value)
 {
-    /* Both sequentially consistent: a thread may have gone to sleep that found the submission not
-     * issued yet; see gpu_poller.c. */
+    /* Both sequentially consistent: a thread that found the submission not issued may have gone to
+     * sleep; see gpu_poller.c. */
     sp_store_seq_cst(&commands->drained, value);
     if (SP_PLANTED(issued_unwatched)) return;
     if (SP_UNLIKELY(sp_load_seq_cst(&commands->base.timeline.wanted) <= value)) {
@@ -114,9 +113,9 @@ void sp__gpu_flush(sp_queue *base)
     sp__error_put_back(&scope);
 }
 
-/* Polls until the point has passed or the time is over. What this thread is waiting for may become
- * free to be issued meanwhile. */
-static void spin(sp_gpu_queue *queue, sp_point point, sp_thread_record *record)
+/* Polls until the point has passed or the time is over. Issues awaited submissions that become free
+ * to issue in that time. */
+static void queue_spin(sp_gpu_queue *queue, sp_point point, sp_thread_record *record)
 {
     const uint64_t deadline = sp_clock_now() + SPIN_NS;
     for (uint32_t polls = 1;; polls++) {
@@ -132,13 +131,12 @@ void sp__gpu_help(sp_queue *base, uint64_t value)
 {
     sp_gpu_queue *queue = sp__gpu_queue(sp__command_queue(base));
     sp_thread_record *record = sp__thread_record();
-    /* What fails here is told to those who wait for it; this thread's last error is of its calls.
-     */
+    /* Failures of commands are reported by waits for them; this thread's last error is kept. */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     sp__queue_issue(&queue->common, record);
     driver_of(queue)->enter(sp__gpu_device_of(queue));
-    spin(queue, (sp_point){&base->timeline, value}, record);
+    queue_spin(queue, (sp_point){&base->timeline, value}, record);
     driver_of(queue)->leave();
     sp__error_put_back(&scope);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals: events behind what was issued, recorded and asked by whoever wants to know. */
+/* Signals: events behind issued submissions, recorded and queried by the threads that need them. */
 #include <stdio.h>
 
 #include "base/delay.h"
@@ -36,25 +36,25 @@ void sp__gpu_queue_close(sp_gpu_queue *queue)
     sp_mutex_deinit(&queue->lock);
 }
 
-static sp_gpu_signal *newest_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
+static sp_gpu_signal *signal_newest_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
 {
     if (queue->count == 0) return NULL;
     return &queue->signals[(queue->first + queue->count - 1) % SP_GPU_SIGNALS];
 }
 
-/* A signal behind everything that has been issued. The event may stand behind later submissions
- * too: then it comes a little late, never early. */
-static sp_gpu_result record_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
+/* Records a signal behind everything issued so far. The event may also be behind later submissions:
+ * it is then ready later than needed, never earlier. */
+static sp_gpu_result signal_record_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
 {
-    /* Pairs with the store in finish: the driver has the commands up to here. */
+    /* Pairs with the store in sp__gpu_finish: the driver has the commands up to here. */
     const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
-    sp_gpu_signal *newest = newest_locked(queue);
+    sp_gpu_signal *newest = signal_newest_locked(queue);
     const uint64_t known =
         newest != NULL ? newest->value : sp_load_relaxed(&queue->common.base.timeline.done);
     if (drained == known) return SP_GPU_DONE;
     if (queue->count < SP_GPU_SIGNALS) {
         newest = &queue->signals[(queue->first + queue->count) % SP_GPU_SIGNALS];
-    } /* else the newest moves on: whoever waits for it waits a little longer */
+    } /* else the newest signal is recorded again: its waiters wait longer */
     const sp_gpu_result result = driver_of(queue)->event_record(newest->event, queue);
     if (result != SP_GPU_DONE) return result;
     if (queue->count < SP_GPU_SIGNALS) queue->count++;
@@ -62,12 +62,13 @@ static sp_gpu_result record_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock
     return SP_GPU_DONE;
 }
 
-/* Sees to it that there is a signal, and drops those that the GPU has passed; the newest value
- * among them, or 0. */
-static uint64_t ask_locked(sp_gpu_queue *queue, sp_gpu_result *result) SP_REQUIRES(&queue->lock)
+/* Ensures that there is a signal, and drops those that are ready. Returns the newest value of
+ * these, or 0. */
+static uint64_t signals_query_locked(sp_gpu_queue *queue, sp_gpu_result *result)
+    SP_REQUIRES(&queue->lock)
 {
     uint64_t value = 0;
-    *result = record_locked(queue);
+    *result = signal_record_locked(queue);
     while (*result == SP_GPU_DONE && queue->count > 0) {
         *result = driver_of(queue)->event_query(queue->signals[queue->first].event);
         if (*result != SP_GPU_DONE) break;
@@ -79,8 +80,8 @@ static uint64_t ask_locked(sp_gpu_queue *queue, sp_gpu_result *result) SP_REQUIR
     return value;
 }
 
-/* The GPU will do no more: everything issued has failed. */
-static uint64_t give_up_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
+/* After the loss of the device: everything issued has failed. */
+static uint64_t queue_lose_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
 {
     sp_timeline *timeline = &queue->common.base.timeline;
     const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
@@ -91,23 +92,23 @@ static uint64_t give_up_locked(sp_gpu_queue *queue) SP_REQUIRES(&queue->lock)
     return drained;
 }
 
-static void settle_if_done(sp_gpu_queue *queue, bool is_lost)
+static void queue_settle_if_done(sp_gpu_queue *queue, bool is_lost)
 {
     if (sp_load_acquire(&queue->must_settle) == 0) return;
     if (!is_lost && driver_of(queue)->event_query(queue->settle) == SP_GPU_NOT_READY) return;
-    /* Acquire and release: one of several that see the event done unparks the queue. */
+    /* Acquire and release: of several threads that see the event done, one unparks the queue. */
     if (sp_exchange_acq_rel(&queue->must_settle, 0) == 1 || SP_PLANTED(settled_twice)) {
         sp__queue_unpark(&queue->common);
     }
 }
 
-static bool is_lost(const sp_gpu_queue *queue)
+static bool queue_is_lost(const sp_gpu_queue *queue)
 {
     return sp_load_acquire(&queue->common.base.device->lost) != SP_NO_FAULT;
 }
 
-/* The driver does not say which command failed; it is not far from the newest. */
-static void report(sp_gpu_queue *queue, sp_gpu_result result)
+/* The driver does not tell which command failed; the message names the newest, which is near it. */
+static void queue_report(sp_gpu_queue *queue, sp_gpu_result result)
 {
     const char *name = sp_load_relaxed(&queue->last_issued);
     char what[128];
@@ -121,7 +122,8 @@ void sp__gpu_poll(sp_gpu_queue *queue)
     sp_timeline *timeline = &queue->common.base.timeline;
     sp_gpu_result result = SP_GPU_DONE;
     sp_mutex_lock(&queue->lock);
-    const uint64_t value = is_lost(queue) ? give_up_locked(queue) : ask_locked(queue, &result);
+    const uint64_t value =
+        queue_is_lost(queue) ? queue_lose_locked(queue) : signals_query_locked(queue, &result);
     const bool is_news = value > sp_load_relaxed(&timeline->done);
     if (is_news) {
         driver_of(queue)->passed(queue, value);
@@ -130,8 +132,8 @@ void sp__gpu_poll(sp_gpu_queue *queue)
     sp_mutex_unlock(&queue->lock);
     if (is_news) sp__timeline_fire(timeline, value);
     sp_delay_point();
-    if (result != SP_GPU_DONE) report(queue, result);
-    settle_if_done(queue, is_lost(queue));
+    if (result != SP_GPU_DONE) queue_report(queue, result);
+    queue_settle_if_done(queue, queue_is_lost(queue));
 }
 
 sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, uint64_t value)
@@ -140,13 +142,13 @@ sp_status sp__gpu_wait_signal(const sp_gpu_queue *queue, sp_gpu_queue *behind, u
     sp_gpu_result result = SP_GPU_DONE;
     sp_mutex_lock(&behind->lock);
     if (sp_load_relaxed(&behind->common.base.timeline.done) < value) {
-        const sp_gpu_signal *newest = newest_locked(behind);
+        const sp_gpu_signal *newest = signal_newest_locked(behind);
         if (newest == NULL || newest->value < value) {
-            /* Perhaps of another GPU than the one that the caller has entered. */
+            /* May be another GPU than the one that the caller has entered. */
             driver->enter(sp__gpu_device_of(behind));
-            result = record_locked(behind);
+            result = signal_record_locked(behind);
             driver->leave();
-            newest = newest_locked(behind);
+            newest = signal_newest_locked(behind);
         }
         if (result == SP_GPU_DONE) result = driver->event_wait(queue, newest->event);
     }
@@ -158,7 +160,7 @@ bool sp__gpu_is_busy(sp_gpu_queue *queue)
 {
     const uint64_t drained = sp_load_seq_cst(&queue->common.drained);
     if (drained > sp_load_acquire(&queue->common.base.timeline.done)) return true;
-    /* Sequentially consistent: the poller's last look after it has lowered the queue's flag. */
+    /* Sequentially consistent: the poller's check after it has lowered the queue's flag. */
     return (SP_PLANTED(stale_settle) ? sp_load_acquire(&queue->must_settle)
                                      : sp_load_seq_cst(&queue->must_settle)) != 0;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null device: command queues with four threads of its own, no helping, and injected faults.
- */
+/* The null device: command queues with four workers, without helpers, and with injected faults. */
 #include "device/null/null.h"
 
 #include <streampool/dlpack.h>
@@ -20,8 +19,8 @@
 
 typedef struct null_device {
     sp_queue_device common;
-    /* Counters and settings of the faults: written by tests, read by every command; they order
-     * nothing, so all are relaxed. */
+    /* Counters and settings of the faults: written by tests, read by every command. Relaxed: they
+     * order nothing. */
     sp_atomic_i64 allocations_left; /* before the one that fails */
     sp_atomic_i64 commands_left;
     sp_atomic_u32 per_mille;
@@ -40,13 +39,13 @@ static null_device *null_of(sp_dev *device)
     return SP_CONTAINER_OF(sp__queue_device(device), null_device, common);
 }
 
-static bool is_due(sp_atomic_i64 *left)
+static bool fault_is_due(sp_atomic_i64 *left)
 {
     return sp_load_relaxed(left) != NEVER && sp_fetch_sub_relaxed(left, (int64_t)1) == 0;
 }
 
 /* splitmix64 (S. Vigna). */
-static uint64_t mix(uint64_t x)
+static uint64_t mix64(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -54,7 +53,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-static sp_status before_command(sp_queue_device *common, const char *label)
+static sp_status null_before_command(sp_queue_device *common, const char *label)
 {
     (void)label;
     null_device *device = SP_CONTAINER_OF(common, null_device, common);
@@ -66,8 +65,8 @@ static sp_status before_command(sp_queue_device *common, const char *label)
     const uint64_t number = sp_fetch_add_relaxed(&device->command_count, (uint64_t)1);
     const uint32_t per_mille = sp_load_relaxed(&device->per_mille);
     const bool is_unlucky =
-        per_mille > 0 && mix(sp_load_relaxed(&device->seed) ^ number) % 1000 < per_mille;
-    if (is_unlucky || is_due(&device->commands_left)) {
+        per_mille > 0 && mix64(sp_load_relaxed(&device->seed) ^ number) % 1000 < per_mille;
+    if (is_unlucky || fault_is_due(&device->commands_left)) {
         return sp__fail(SP_FAILED, "injected fault in command %llu", (unsigned long long)number);
     }
     return SP_OK;
@@ -76,7 +75,7 @@ static sp_status before_command(sp_queue_device *common, const char *label)
 static sp_status null_memory_create(sp_dev *base, uint64_t bytes, sp_memory *out)
 {
     null_device *device = null_of(base);
-    if (is_due(&device->allocations_left)) {
+    if (fault_is_due(&device->allocations_left)) {
         return sp__fail(SP_OUT_OF_MEMORY, "injected failure of an allocation of %llu bytes",
                         (unsigned long long)bytes);
     }
@@ -101,7 +100,7 @@ static void null_memory_destroy(sp_memory *memory)
     sp__page_memory_destroy(memory);
 }
 
-/* Memory of the host: none of the device's. */
+/* Host memory, which does not count as the device's. */
 static sp_status null_staging_create(sp_dev *base, uint64_t bytes, sp_memory *out)
 {
     SP_TRY(sp__page_memory_create(base, bytes, out));
@@ -109,9 +108,9 @@ static sp_status null_staging_create(sp_dev *base, uint64_t bytes, sp_memory *ou
     return SP_OK;
 }
 
-static sp_status open_kind(const sp_device_open_options *options, sp_dev **out)
+static sp_status null_open_kind(const sp_device_open_options *options, sp_dev **out)
 {
-    (void)options; /* its workers are part of what it pretends to be */
+    (void)options; /* the number of workers is fixed, part of the simulated device */
     return sp__null_open(&(sp_null_options){0}, out);
 }
 
@@ -120,7 +119,7 @@ const sp_device_kind sp__null_kind = {
     .numbering = SP_DEVICE_UNBOUNDED,
     .kernel_form = SP_KERNEL_FORM_HOST,
     .dlpack_type = SP_DLPACK_CPU,
-    .open = open_kind,
+    .open = null_open_kind,
 };
 
 static void null_close(sp_dev *base)
@@ -148,7 +147,7 @@ static const sp_device_vtable own_memory_vtable = {
     .staging_destroy = sp__page_memory_destroy,
 };
 
-static void set_up(null_device *device, const sp_null_options *options)
+static void null_set_up(null_device *device, const sp_null_options *options)
 {
     *device = (null_device){0};
     device->memory_bytes = options->memory_bytes > 0 ? options->memory_bytes : DEFAULT_MEMORY_BYTES;
@@ -173,7 +172,7 @@ static void set_up(null_device *device, const sp_null_options *options)
 sp_status sp__null_check(const sp_dev *device)
 {
     if (device->vtable->kind == &sp__null_kind) return SP_OK;
-    return sp__fail(SP_INVALID, "%s is no null device: only those fail on request",
+    return sp__fail(SP_INVALID, "%s is not a null device: only those have injected faults",
                     device->limits.name);
 }
 
@@ -181,14 +180,14 @@ sp_status sp__null_open(const sp_null_options *options, sp_dev **out)
 {
     null_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open a null device");
-    set_up(device, options);
+    null_set_up(device, options);
     const sp_queue_device_options queues = {
         .engine = &sp__host_engine,
         .worker_count = WORKERS,
         .queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES,
         .max_in_flight = options->max_in_flight,
         .nap_ns = NAP_NS,
-        .before_command = before_command,
+        .before_command = null_before_command,
     };
     const sp_status status = sp__queue_device_init(
         &device->common, options->has_own_memory ? &own_memory_vtable : &null_vtable, &queues);
@@ -202,19 +201,19 @@ sp_status sp__null_open(const sp_null_options *options, sp_dev **out)
 
 /* ---- faults ---- */
 
-static int64_t after(uint64_t skip)
+static int64_t fault_countdown(uint64_t skip)
 {
     return skip < NEVER ? (int64_t)skip : NEVER;
 }
 
 void sp__null_fail_allocation(sp_dev *device, uint64_t skip)
 {
-    sp_store_relaxed(&null_of(device)->allocations_left, after(skip));
+    sp_store_relaxed(&null_of(device)->allocations_left, fault_countdown(skip));
 }
 
 void sp__null_fail_command(sp_dev *device, uint64_t skip)
 {
-    sp_store_relaxed(&null_of(device)->commands_left, after(skip));
+    sp_store_relaxed(&null_of(device)->commands_left, fault_countdown(skip));
 }
 
 bool sp__null_has_failed_command(sp_dev *device)

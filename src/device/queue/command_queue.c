@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The producer side of a queue: writes a whole submission into the tail chunks under the queue's
- * lock, then publishes it with one atomic step. A submission that does not fit is taken back. */
+ * lock, then publishes it with one atomic step. A submission that does not fit is undone. */
 #include "device/queue/queue.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 /* ---- chunks ---- */
 
-/* Enough spares that a stream in steady state neither allocates nor frees. */
+/* Enough that a stream in steady state neither allocates nor frees chunks. */
 #define MAX_SPARES 8
 
 static sp_chunk *chunk_create(size_t capacity)
@@ -24,13 +24,14 @@ static sp_chunk *chunk_create(size_t capacity)
     return chunk;
 }
 
-/* Takes every spare at once, so no pop can meet a recycled top, and keeps the surplus. A record
- * that is larger than a chunk gets one of its own. */
+/* Takes all spares at once, which avoids ABA (there is no pop), and keeps the surplus in the pool.
+ * A record of more than SP_CHUNK_CAPACITY bytes gets a chunk of its own. */
 static sp_chunk *chunk_take_locked(sp_command_queue *queue, size_t bytes) SP_REQUIRES(&queue->lock)
 {
     const bool is_large = bytes > SP_CHUNK_CAPACITY;
     if (queue->pool == NULL && !is_large) {
-        /* Pairs with the release in retire: the holder has done with these chunks. */
+        /* Pairs with the release in sp__queue_chunk_retire: the holder no longer uses the chunks.
+         */
         queue->pool = sp_exchange_acquire(&queue->spares, NULL);
         sp_tsan_acquire(&queue->spares);
         sp_store_relaxed(&queue->spare_count, 0);
@@ -69,7 +70,7 @@ static sp_status tail_grow_locked(sp_command_queue *queue, uint32_t bytes) SP_RE
     if ((uint64_t)sp_load_relaxed(&queue->chunk_count) * SP_CHUNK_BYTES >= limit) {
         return sp__fail(SP_BUSY,
                         "stream %u of %s is full (%llu bytes of commands): wait for some "
-                        "of them",
+                        "of its work",
                         queue->base.index, queue->base.device->limits.name,
                         (unsigned long long)limit);
     }
@@ -84,7 +85,7 @@ static sp_status tail_grow_locked(sp_command_queue *queue, uint32_t bytes) SP_RE
     return SP_OK;
 }
 
-/* Room for `bytes` at the tail, in a new chunk if need be. */
+/* Reserves `bytes` at the tail, in a new chunk if needed. */
 static sp_status tail_reserve_locked(sp_command_queue *queue, uint32_t bytes, void **place)
     SP_REQUIRES(&queue->lock)
 {
@@ -94,8 +95,8 @@ static sp_status tail_reserve_locked(sp_command_queue *queue, uint32_t bytes, vo
     return SP_OK;
 }
 
-/* Back to the tail as it was; chunks added since go to the pool. */
-static void take_back_locked(sp_command_queue *queue, sp_chunk *tail, uint32_t used)
+/* Restores the tail; chunks added since go to the pool. */
+static void tail_restore_locked(sp_command_queue *queue, sp_chunk *tail, uint32_t used)
     SP_REQUIRES(&queue->lock)
 {
     sp_chunk *chunk = tail->next;
@@ -111,7 +112,7 @@ static void take_back_locked(sp_command_queue *queue, sp_chunk *tail, uint32_t u
     }
 }
 
-static sp_status write_records_locked(sp_command_queue *queue, const sp_submission *submission)
+static sp_status records_write_locked(sp_command_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
     void *place;
@@ -121,8 +122,8 @@ static sp_status write_records_locked(sp_command_queue *queue, const sp_submissi
     for (uint32_t i = 0; i < submission->command_count; i++) {
         bytes = sp__record_command_bytes(&submission->commands[i]);
         if (bytes > SP_CHUNK_CAPACITY && submission->commands[i].type != SP_COMMAND_LIST) {
-            return sp__fail(SP_INVALID, "a command of %u bytes is larger than a queue takes (%zu)",
-                            bytes, SP_CHUNK_CAPACITY);
+            return sp__fail(SP_INVALID, "a command has %u bytes, at most %zu are allowed", bytes,
+                            SP_CHUNK_CAPACITY);
         }
         SP_TRY(tail_reserve_locked(queue, bytes, &place));
         sp__record_write_command(place, bytes, &submission->commands[i]);
@@ -130,10 +131,10 @@ static sp_status write_records_locked(sp_command_queue *queue, const sp_submissi
     return SP_OK;
 }
 
-/* ---- waits that are still ahead ---- */
+/* ---- unmet waits ---- */
 
-/* Room from the start, so that a stream that somebody joins with others needs no memory for that
- * while few of its submissions wait. */
+/* Initial capacity, so that a stream needs no memory for waits while few of its submissions wait.
+ */
 #define FIRST_WAITS 64
 
 static sp_pending_wait *wait_at_locked(sp_command_queue *queue, uint32_t rank)
@@ -143,7 +144,7 @@ static sp_pending_wait *wait_at_locked(sp_command_queue *queue, uint32_t rank)
 }
 
 /* Makes room for `count` more. */
-static sp_status reserve_waits_locked(sp_command_queue *queue, uint32_t count)
+static sp_status waits_reserve_locked(sp_command_queue *queue, uint32_t count)
     SP_REQUIRES(&queue->lock)
 {
     uint32_t capacity = queue->wait_capacity;
@@ -159,10 +160,10 @@ static sp_status reserve_waits_locked(sp_command_queue *queue, uint32_t count)
     return SP_OK;
 }
 
-static sp_status remember_waits_locked(sp_command_queue *queue, const sp_submission *submission)
+static sp_status waits_note_locked(sp_command_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
-    SP_TRY(reserve_waits_locked(queue, submission->wait_count));
+    SP_TRY(waits_reserve_locked(queue, submission->wait_count));
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         *wait_at_locked(queue, queue->wait_count++) =
             (sp_pending_wait){queue->last + 1, submission->waits[i]};
@@ -180,7 +181,7 @@ void sp__command_queue_forget_waits(sp_command_queue *queue, uint64_t value)
     sp_mutex_unlock(&queue->lock);
 }
 
-/* How many of the waits ahead are those of submissions up to `value`. */
+/* Number of unmet waits of submissions up to `value`. */
 static uint32_t wait_rank_locked(sp_command_queue *queue, uint64_t value) SP_REQUIRES(&queue->lock)
 {
     uint32_t low = 0;
@@ -210,8 +211,8 @@ void sp__queue_each_wait(sp_queue *base, uint64_t after, uint64_t value, sp_poin
 
 /* ---- submit and flush ---- */
 
-/* Lists stay alive until their submission has completed. */
-static void retain_lists(const sp_submission *submission)
+/* Lists are retained until their submission has completed. */
+static void lists_retain(const sp_submission *submission)
 {
     for (uint32_t i = 0; i < submission->command_count; i++) {
         if (submission->commands[i].type == SP_COMMAND_LIST) {
@@ -220,7 +221,7 @@ static void retain_lists(const sp_submission *submission)
     }
 }
 
-static sp_status append_locked(sp_command_queue *queue, const sp_submission *submission)
+static sp_status submission_append_locked(sp_command_queue *queue, const sp_submission *submission)
     SP_REQUIRES(&queue->lock)
 {
     if (queue->is_closed) {
@@ -228,20 +229,20 @@ static sp_status append_locked(sp_command_queue *queue, const sp_submission *sub
     }
     sp_chunk *tail = queue->tail;
     const uint32_t used = queue->tail_used;
-    sp_status status = write_records_locked(queue, submission);
+    sp_status status = records_write_locked(queue, submission);
     if (status == SP_OK && submission->wait_count > 0) {
-        status = remember_waits_locked(queue, submission);
+        status = waits_note_locked(queue, submission);
     }
     if (status != SP_OK) {
-        take_back_locked(queue, tail, used);
+        tail_restore_locked(queue, tail, used);
         return status;
     }
-    if (!SP_PLANTED(list_is_lent)) retain_lists(submission);
+    if (!SP_PLANTED(list_is_lent)) lists_retain(submission);
     queue->last++;
     return SP_OK;
 }
 
-/* Gathered submissions are handed over by a flush, at this many, or when a worker's nap ends. */
+/* Batched submissions are started by a flush, at this many, or when a worker's nap ends. */
 #define BATCH_LIMIT 64
 
 static bool is_batch_full(const sp_command_queue *queue, uint64_t value)
@@ -258,14 +259,15 @@ void sp__queue_note_commit(sp_command_queue *queue)
     }
 }
 
-static sp_status enter_device(sp_queue_device *device)
+static sp_status device_enter(sp_queue_device *device)
 {
     SP_TRY(sp__device_check(&device->base));
     const uint32_t limit = device->options.max_in_flight;
     if (limit == 0) return SP_OK;
     if (sp_fetch_add_relaxed(&device->in_flight, (uint64_t)1) < limit) return SP_OK;
     sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
-    return sp__fail(SP_BUSY, "%u submissions are in flight on %s, its limit: wait for some of them",
+    return sp__fail(SP_BUSY,
+                    "%u submissions are in flight on %s, the limit: wait for some of its work",
                     limit, device->base.limits.name);
 }
 
@@ -273,19 +275,19 @@ sp_status sp__queue_submit(sp_queue *base, const sp_submission *submission, sp_p
 {
     sp_command_queue *queue = sp__command_queue(base);
     sp_queue_device *device = sp__queue_device_of(queue);
-    SP_TRY(enter_device(device));
+    SP_TRY(device_enter(device));
 
     uint64_t before = SP_RUNNING;
     sp_mutex_lock(&queue->lock);
     if (SP_PLANTED(publish_before_data))
         before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
-    const sp_status status = append_locked(queue, submission);
+    const sp_status status = submission_append_locked(queue, submission);
     const uint64_t value = queue->last;
     const bool must_flush = !queue->is_batching || is_batch_full(queue, value);
     if (status == SP_OK && !SP_PLANTED(publish_before_data)) {
         sp_tsan_release(&queue->word);
-        /* Publishes the records to the next claim. Sequentially consistent: the other half of the
-         * pair is a worker that sets its idle bit and then reads this word. */
+        /* Publishes the records to the next claim. Sequentially consistent: pairs with a worker
+         * that sets its idle bit and then reads this word. */
         before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
     }
     sp_mutex_unlock(&queue->lock);
@@ -316,14 +318,14 @@ void sp__queue_flush(sp_queue *base)
 
 uint64_t sp__queue_last_value(sp_queue *queue)
 {
-    /* The count of published submissions is the newest value. Relaxed: no record is read. */
+    /* The newest value is the number of published submissions. Relaxed: no record is read. */
     return sp_load_relaxed(&sp__command_queue(queue)->word) / SP_ONE_SUBMISSION;
 }
 
 /* ---- life ---- */
 
-/* Shows the queue to workers and stop; false once the device is closed. */
-static bool publish_queue(sp_queue_device *device, uint32_t index, sp_command_queue *queue)
+/* Makes the queue visible to workers and stop; false once the device is closed. */
+static bool queue_publish(sp_queue_device *device, uint32_t index, sp_command_queue *queue)
 {
     sp_mutex_lock(&device->lock);
     const bool is_open = SP_PLANTED(queue_after_close) || !device->is_closed;
@@ -338,7 +340,7 @@ static bool publish_queue(sp_queue_device *device, uint32_t index, sp_command_qu
     return is_open;
 }
 
-static void free_chunks(sp_chunk *chunk)
+static void chunks_free(sp_chunk *chunk)
 {
     while (chunk != NULL) {
         sp_chunk *next = chunk->next;
@@ -354,8 +356,8 @@ static void queue_free(sp_command_queue *queue)
     sp_chunk *pool = queue->pool;
     sp_mutex_unlock(&queue->lock);
     sp_free(queue->cursor.chunk);
-    free_chunks(pool);
-    free_chunks(sp_exchange_acquire(&queue->spares, NULL));
+    chunks_free(pool);
+    chunks_free(sp_exchange_acquire(&queue->spares, NULL));
     sp_free(waits);
     sp_mutex_deinit(&queue->lock);
     sp__lease_faults_deinit(&queue->base.lease_faults);
@@ -384,7 +386,7 @@ sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_
     queue->is_batching = options->is_batching;
     queue->tail = chunk_take_locked(queue, 0);
     queue->cursor.chunk = queue->tail;
-    /* Two chunks take turns while few submissions are in flight: no more memory is needed then. */
+    /* Two chunks alternate while few submissions are in flight, so no more memory is needed. */
     sp_chunk *second = queue->tail != NULL ? chunk_take_locked(queue, 0) : NULL;
     if (second != NULL) {
         queue->pool = second;
@@ -404,7 +406,7 @@ sp_status sp__command_queue_create(sp_dev *base, uint32_t index, const sp_queue_
         return status;
     }
     sp_delay_point();
-    if (!publish_queue(device, index, queue)) {
+    if (!queue_publish(device, index, queue)) {
         sp__command_queue_destroy(&queue->base);
         return sp__fail(SP_CLOSED, "%s is closed", base->limits.name);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The consumer side of a queue: whoever holds the claim runs submissions in order until there are
- * none, until it has done what it came for, or until the queue must wait for something. */
+/* The consumer side of a queue: the claim's holder runs submissions in order until there are none,
+ * until the executor's goal is reached, or until the queue must be parked. */
 #include "device/queue/queue.h"
 
 #include "base/assert.h"
@@ -16,7 +16,7 @@
 
 bool sp__queue_has_work(const sp_command_queue *queue)
 {
-    /* Sequentially consistent: a worker that has set its idle bit looks here once more. */
+    /* Sequentially consistent: a worker polls again after it has set its idle bit. */
     const uint64_t word =
         SP_PLANTED(relaxed_look) ? sp_load_relaxed(&queue->word) : sp_load_seq_cst(&queue->word);
     return (word & SP_CLAIM_MASK) == SP_FREE &&
@@ -25,13 +25,13 @@ bool sp__queue_has_work(const sp_command_queue *queue)
 
 bool sp__queue_is_claimed(const sp_command_queue *queue)
 {
-    /* Acquire: pairs with the release of whoever gives the claim up. */
+    /* Acquire: pairs with the release of the claim. */
     return (sp_load_acquire(&queue->word) & SP_CLAIM_MASK) == SP_RUNNING;
 }
 
 bool sp__queue_claim(sp_command_queue *queue)
 {
-    /* Sequentially consistent: an idle worker looks here once more after it has set its bit. */
+    /* Sequentially consistent: a worker polls again after it has set its idle bit. */
     uint64_t word = sp_load_seq_cst(&queue->word);
     while ((word & SP_CLAIM_MASK) == SP_FREE &&
            word / SP_ONE_SUBMISSION > sp_load_relaxed(&queue->drained)) {
@@ -39,7 +39,7 @@ bool sp__queue_claim(sp_command_queue *queue)
             sp_store_seq_cst(&queue->word, word + SP_RUNNING);
             return true;
         }
-        /* Acquire: the records of producers, and the fields that the last holder left. */
+        /* Acquire: the records of producers, and the last holder's writes to claim fields. */
         if (sp_cas_acquire(&queue->word, &word, word + SP_RUNNING)) {
             sp_tsan_acquire(&queue->word);
             return true;
@@ -48,8 +48,8 @@ bool sp__queue_claim(sp_command_queue *queue)
     return false;
 }
 
-/* RUNNING -> FREE if nothing beyond `drained` was published. */
-static bool give_up_if_empty(sp_command_queue *queue, uint64_t drained)
+/* RUNNING -> FREE if nothing after `drained` was published. */
+static bool claim_release_if_empty(sp_command_queue *queue, uint64_t drained)
 {
     uint64_t word = drained * SP_ONE_SUBMISSION + SP_RUNNING;
     if (SP_PLANTED(no_second_look)) {
@@ -57,7 +57,7 @@ static bool give_up_if_empty(sp_command_queue *queue, uint64_t drained)
         return true;
     }
     sp_tsan_release(&queue->word);
-    /* Release: hands the holder's fields to the next claim. */
+    /* Release: publishes the claim fields to the next claim. */
     return sp_cas_release(&queue->word, &word, word - SP_RUNNING);
 }
 
@@ -72,24 +72,24 @@ void sp__queue_give_up_with_work(sp_command_queue *queue)
 void sp__queue_unpark(sp_command_queue *queue)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
-    /* Keeps the device open until the ring is over, though the queue may drain meanwhile. */
+    /* Keeps the device open until the wake-up is done, though the queue may drain before that. */
     sp_fetch_add_relaxed(&device->visitors, 1);
     sp_tsan_release(&queue->word);
-    /* Release: hands over what this thread wrote to the queue (a host function's outcome). */
+    /* Release: publishes this thread's writes to the queue (a host function's result). */
     sp_fetch_sub_seq_cst(&queue->word, (uint64_t)SP_PARKED);
     sp_delay_point();
     if (!SP_PLANTED(quiet_unpark)) sp__queue_wake(device, 1);
     sp_fetch_sub_release(&device->visitors, 1);
 }
 
-/* Relaxed: what unparks the queue finds it behind a lock that is taken afterwards, or by a flag
- * that is. */
+/* Relaxed: the unparking thread finds the queue through a lock, or a flag, that is taken or set
+ * afterwards. */
 void sp__queue_become_parked(sp_command_queue *queue)
 {
     sp_fetch_add_relaxed(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
 }
 
-static void fire_park(sp_waiter *waiter)
+static void park_fire(sp_waiter *waiter)
 {
     sp__queue_unpark(SP_CONTAINER_OF(waiter, sp_command_queue, park));
 }
@@ -100,19 +100,19 @@ bool sp__queue_park_on(sp_command_queue *queue, sp_point point)
     sp__point_flush(point);
     sp_store_relaxed(&queue->parked_on, point.timeline);
     sp_store_relaxed(&queue->parked_value, point.value);
-    queue->park = (sp_waiter){.value = point.value, .fire = fire_park};
+    queue->park = (sp_waiter){.value = point.value, .fire = park_fire};
     sp__queue_become_parked(queue);
     sp_delay_point();
     if (sp__timeline_register(point.timeline, &queue->park) || SP_PLANTED(park_for_good))
         return true;
-    /* Not registered, so no other thread moves the queue out of PARKED. */
+    /* Not registered, so no other thread unparks the queue. */
     sp_fetch_sub_relaxed(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
     return false;
 }
 
 /* ---- the cursor ---- */
 
-static const sp_record *record_at_cursor(sp_command_queue *queue)
+static const sp_record *cursor_record(sp_command_queue *queue)
 {
     sp_cursor *cursor = &queue->cursor;
     const sp_record *record =
@@ -125,11 +125,11 @@ static const sp_record *record_at_cursor(sp_command_queue *queue)
     return (const sp_record *)(const void *)cursor->chunk->bytes;
 }
 
-/* Reads the header at the cursor. False if the submission has to wait: the queue is parked. */
-static bool enter_submission(sp_command_queue *queue, uint64_t value)
+/* Reads the header at the cursor. False if the submission must wait: the queue is parked. */
+static bool submission_enter(sp_command_queue *queue, uint64_t value)
 {
     sp_cursor *cursor = &queue->cursor;
-    const sp_record *header = record_at_cursor(queue);
+    const sp_record *header = cursor_record(queue);
     SP_ASSERT(header->is_header);
     const sp_point *points = sp__record_points((sp_record *)(uintptr_t)header);
     const sp_queue_engine *engine = sp__queue_device_of(queue)->options.engine;
@@ -160,9 +160,9 @@ static bool enter_submission(sp_command_queue *queue, uint64_t value)
     return true;
 }
 
-/* To be called before the value is done: a report of the failure clears the entry. That of a
+/* Called before the value is done, since a report of the failure clears the entry. The failure of a
  * consumer was noted when the submission was entered. */
-static void note_lease_fault(sp_command_queue *queue, uint64_t value)
+static void lease_fault_note(sp_command_queue *queue, uint64_t value)
 {
     const sp_cursor *cursor = &queue->cursor;
     if (cursor->is_consumer) return;
@@ -170,13 +170,13 @@ static void note_lease_fault(sp_command_queue *queue, uint64_t value)
                          cursor->fault);
 }
 
-static void leave_submission(sp_command_queue *queue, uint64_t value)
+static void submission_leave(sp_command_queue *queue, uint64_t value)
 {
     sp_cursor *cursor = &queue->cursor;
     cursor->is_inside = false;
     if (SP_UNLIKELY(cursor->fault != SP_NO_FAULT)) {
         sp__timeline_fail(&queue->base.timeline, value, cursor->thread, cursor->fault);
-        if (!SP_PLANTED(late_lease_fault)) note_lease_fault(queue, value);
+        if (!SP_PLANTED(late_lease_fault)) lease_fault_note(queue, value);
     }
     sp_queue_device *device = sp__queue_device_of(queue);
     if (device->options.max_in_flight > 0) {
@@ -184,20 +184,20 @@ static void leave_submission(sp_command_queue *queue, uint64_t value)
     }
     device->options.engine->finish(queue, value);
     if (SP_PLANTED(late_lease_fault) && cursor->fault != SP_NO_FAULT) {
-        note_lease_fault(queue, value);
+        lease_fault_note(queue, value);
     }
 }
 
 /* ---- commands ---- */
 
-static void count_command(sp_command_queue *queue, const sp_executor *executor)
+static void command_count(sp_command_queue *queue, const sp_executor *executor)
 {
     sp_atomic_u64 *counter = executor->kind == SP_WORKER ? &queue->by_workers : &queue->by_helpers;
     sp_store_relaxed(counter, sp_load_relaxed(counter) + 1);
 }
 
-/* Runs or skips one command; false if the queue had to park before it. */
-static bool run_command(sp_command_queue *queue, const sp_record *record, const sp_binding *slots,
+/* Runs or skips one command; false if the queue was parked before it. */
+static bool command_run(sp_command_queue *queue, const sp_record *record, const sp_binding *slots,
                         const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
@@ -220,12 +220,12 @@ static bool run_command(sp_command_queue *queue, const sp_record *record, const 
         cursor->has_permit = false;
         sp__queue_throttle_leave(sp__queue_device_of(queue), quirk);
     }
-    count_command(queue, executor);
+    command_count(queue, executor);
     return true;
 }
 
 /* Begins the list at the cursor; true if the engine has executed all of it. */
-static bool enter_list(sp_command_queue *queue, const sp_record *record)
+static bool list_enter(sp_command_queue *queue, const sp_record *record)
 {
     sp_cursor *cursor = &queue->cursor;
     cursor->in_list = sp__queue_list_records(record->command.list);
@@ -235,14 +235,14 @@ static bool enter_list(sp_command_queue *queue, const sp_record *record)
     return sp__queue_execute_list(queue, record, &cursor->fault);
 }
 
-static bool run_list(sp_command_queue *queue, const sp_record *record, const sp_executor *executor)
+static bool list_run(sp_command_queue *queue, const sp_record *record, const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
     const sp_binding *slots = sp__record_bindings(record);
-    const bool is_executed = cursor->in_list == NULL && enter_list(queue, record);
-    if (is_executed) count_command(queue, executor);
+    const bool is_executed = cursor->in_list == NULL && list_enter(queue, record);
+    if (is_executed) command_count(queue, executor);
     while (!is_executed && !sp__record_is_end(cursor->in_list)) {
-        if (!run_command(queue, cursor->in_list, slots, executor)) return false;
+        if (!command_run(queue, cursor->in_list, slots, executor)) return false;
         cursor->in_list = sp__record_next(cursor->in_list);
     }
     cursor->in_list = NULL;
@@ -255,26 +255,28 @@ static bool run_list(sp_command_queue *queue, const sp_record *record, const sp_
     return true;
 }
 
-/* Runs the submission `value`, from wherever the cursor stands; false if the queue is parked. */
-static bool run_submission(sp_command_queue *queue, uint64_t value, const sp_executor *executor)
+/* Runs the submission `value` from the cursor's position; false if the queue is parked. */
+static bool submission_run(sp_command_queue *queue, uint64_t value, const sp_executor *executor)
 {
     sp_cursor *cursor = &queue->cursor;
-    if (!cursor->is_inside && !enter_submission(queue, value)) return false;
+    if (!cursor->is_inside && !submission_enter(queue, value)) return false;
     while (cursor->commands_left > 0) {
-        const sp_record *record = record_at_cursor(queue);
+        const sp_record *record = cursor_record(queue);
         const bool is_done = record->type == SP_COMMAND_LIST
-                                 ? run_list(queue, record, executor)
-                                 : run_command(queue, record, NULL, executor);
+                                 ? list_run(queue, record, executor)
+                                 : command_run(queue, record, NULL, executor);
         if (!is_done) return false;
         cursor->offset += record->bytes;
         cursor->commands_left--;
     }
-    leave_submission(queue, value);
+    submission_leave(queue, value);
     return true;
 }
 
-/* Has the executor what it came for? A helper's own point can pass while it runs another queue. */
-static bool is_over(const sp_executor *executor, uint64_t drained)
+/* Whether the executor's goal is reached. A helper's own point can pass while it runs another
+ * queue.
+ */
+static bool executor_is_done(const sp_executor *executor, uint64_t drained)
 {
     return drained >= executor->until ||
            (executor->kind == SP_HELPER && sp__point_has_passed(executor->awaited));
@@ -288,16 +290,16 @@ void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor)
     engine->enter(queue);
     for (uint32_t budget = executor->budget;; budget--) {
         const uint64_t drained = sp_load_relaxed(&queue->drained);
-        /* Acquire: the records up to what was published. */
+        /* Acquire: the published records. */
         const uint64_t published = sp_load_acquire(&queue->word) / SP_ONE_SUBMISSION;
         sp_tsan_acquire(&queue->word);
-        if (drained == published && give_up_if_empty(queue, drained)) break;
+        if (drained == published && claim_release_if_empty(queue, drained)) break;
         if (drained == published) continue;
-        if (budget == 0 || is_over(executor, drained)) {
+        if (budget == 0 || executor_is_done(executor, drained)) {
             sp__queue_give_up_with_work(queue);
             break;
         }
-        if (!run_submission(queue, drained + 1, executor)) break;
+        if (!submission_run(queue, drained + 1, executor)) break;
     }
     engine->leave();
     sp_fpenv_leave(fpenv);

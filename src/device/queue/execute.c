@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Execution of single commands: bindings are resolved and checked for poison, the engine executes,
- * and what a failed or skipped command would have written is poisoned. */
+ * and the storages that a failed or skipped command would have written are poisoned. */
 #include "device/queue/queue.h"
 
 #include "base/clock.h"
@@ -8,15 +8,15 @@
 #include "device/queue/engine.h"
 #include "device/queue/record.h"
 
-/* A binding of a list names a slot; the submission says what the slot is. */
-static sp_binding resolve(const sp_binding *binding, const sp_binding *slots)
+/* A binding of a list names a slot; the submission gives the slot's memory. */
+static sp_binding binding_resolve(const sp_binding *binding, const sp_binding *slots)
 {
     sp_binding resolved = *binding;
     if (slots != NULL && binding->memory == NULL) {
         const sp_binding *slot = &slots[binding->slot];
         resolved.memory = slot->memory;
         resolved.offset = slot->offset + binding->offset;
-        resolved.poison = NULL; /* the list as a whole looks after the slot's poison */
+        resolved.poison = NULL; /* the slot's poison is handled for the list as a whole */
     }
     return resolved;
 }
@@ -28,7 +28,7 @@ sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const sp_binding *binding = &bindings[i];
         if (binding->poison == NULL || binding->is_overwritten) continue;
-        /* A write that leaves part of a bad storage as it was leaves it bad, but can itself run. */
+        /* A write of part of a poisoned storage runs, and leaves the storage poisoned. */
         if ((binding->access & SP_READ) == 0) continue;
         const sp_fault fault = sp__poison_fault(binding->poison, binding->epoch);
         if (SP_UNLIKELY(fault != SP_NO_FAULT)) return fault;
@@ -50,7 +50,7 @@ void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault f
 {
     const sp_binding *bindings = sp__record_bindings(record);
     for (uint32_t i = 0; i < record->count; i++) {
-        const sp_binding binding = resolve(&bindings[i], slots);
+        const sp_binding binding = binding_resolve(&bindings[i], slots);
         if (SP_PLANTED(no_poison)) continue;
         if (binding.poison != NULL && (binding.access & SP_WRITE) != 0) {
             sp__poison_set(binding.poison, binding.epoch, fault);
@@ -63,7 +63,8 @@ void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault f
 
 /* ---- commands ---- */
 
-static sp_status run(sp_command_queue *queue, const sp_record *record, const sp_binding *bindings)
+static sp_status command_run(sp_command_queue *queue, const sp_record *record,
+                             const sp_binding *bindings)
 {
     sp_queue_device *device = sp__queue_device_of(queue);
     if (device->options.before_command != NULL) {
@@ -72,7 +73,7 @@ static sp_status run(sp_command_queue *queue, const sp_record *record, const sp_
     return device->options.engine->execute(queue, record, bindings);
 }
 
-static const char *name_of(const sp_record *record)
+static const char *command_name(const sp_record *record)
 {
     switch ((sp_command_type)record->type) {
     case SP_COMMAND_DISPATCH:
@@ -91,12 +92,12 @@ static const char *name_of(const sp_record *record)
     return "command";
 }
 
-static SP_NOINLINE sp_fault make_fault(sp_command_queue *queue, const sp_record *record,
-                                       sp_status status)
+static SP_NOINLINE sp_fault command_fault(sp_command_queue *queue, const sp_record *record,
+                                          sp_status status)
 {
     const char *label = record->command.label;
     sp__fail_prefix(status, "%s%s%s on stream %u of %s: ", label != NULL ? label : "",
-                    label != NULL ? ": " : "", name_of(record), queue->base.index,
+                    label != NULL ? ": " : "", command_name(record), queue->base.index,
                     queue->base.device->limits.name);
     const sp_fault fault = sp__fault_create(status);
     if (status == SP_DEVICE_LOST) sp__device_lose(queue->base.device, fault);
@@ -108,7 +109,7 @@ bool sp__queue_execute_list(sp_command_queue *queue, const sp_record *record, sp
     const sp_status status =
         sp__queue_device_of(queue)->options.engine->execute_list(queue, record);
     if (status == SP_UNSUPPORTED) return false;
-    if (status != SP_OK) *fault = make_fault(queue, record, status);
+    if (status != SP_OK) *fault = command_fault(queue, record, status);
     return true;
 }
 
@@ -118,15 +119,15 @@ sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
     sp_binding bindings[SP_MAX_BINDINGS];
     const sp_binding *raw = sp__record_bindings(record);
     const uint32_t count = record->count;
-    for (uint32_t i = 0; i < count; i++) bindings[i] = resolve(&raw[i], slots);
+    for (uint32_t i = 0; i < count; i++) bindings[i] = binding_resolve(&raw[i], slots);
     sp_fault fault = sp__queue_poison_of(bindings, count);
     if (SP_LIKELY(fault == SP_NO_FAULT)) {
-        const sp_status status = run(queue, record, bindings);
+        const sp_status status = command_run(queue, record, bindings);
         if (SP_LIKELY(status == SP_OK)) {
             sp__queue_clear_poison(bindings, count);
             return SP_NO_FAULT;
         }
-        fault = make_fault(queue, record, status);
+        fault = command_fault(queue, record, status);
     }
     sp__queue_skip(record, slots, fault);
     return fault;

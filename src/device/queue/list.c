@@ -7,10 +7,10 @@
 #include "base/tsan.h"
 #include "device/queue/record.h"
 
-static sp_status check_command(const sp_command *command, uint32_t slot_count)
+static sp_status command_check(const sp_command *command, uint32_t slot_count)
 {
     if (command->type == SP_COMMAND_HOST || command->type == SP_COMMAND_LIST) {
-        return sp__fail(SP_INVALID, "a command list holds no host functions and no lists");
+        return sp__fail(SP_INVALID, "a command list cannot contain host functions or lists");
     }
     for (uint32_t i = 0; i < command->binding_count; i++) {
         const sp_binding *binding = &command->bindings[i];
@@ -28,7 +28,7 @@ sp_status sp__queue_list_create(sp_dev *device, const sp_command *commands, uint
     (void)device;
     size_t total = sizeof(sp_record);
     for (uint32_t i = 0; i < command_count; i++) {
-        SP_TRY(check_command(&commands[i], slot_count));
+        SP_TRY(command_check(&commands[i], slot_count));
         total += sp__record_command_bytes(&commands[i]);
     }
     sp_list *list = sp_aligned_malloc(16, sizeof *list + total);
@@ -61,7 +61,7 @@ void sp__queue_list_retain(sp_list *list)
 void sp__queue_list_release(sp_list *list)
 {
     sp_tsan_release(&list->references);
-    /* Release and acquire: every reader is done before the block goes. */
+    /* Release and acquire: all readers are done before the block is freed. */
     if (sp_fetch_sub_acq_rel(&list->references, 1) != 1) return;
     sp_tsan_acquire(&list->references);
     if (list->issued != NULL) list->issued_free(list->issued);

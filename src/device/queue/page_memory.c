@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages straight from the system, so that what the allocator gives back really goes back. */
+/* Pages directly from the system, so that memory that the allocator frees is returned to it. */
 #include "device/queue/page_memory.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ sp_status sp__page_memory_create(sp_dev *device, uint64_t bytes, sp_memory *out)
 {
     void *host = sp_pages_map(bytes);
     if (host == NULL) {
-        return sp__fail(SP_OUT_OF_MEMORY, "%s: the system has no %llu bytes more",
+        return sp__fail(SP_OUT_OF_MEMORY, "%s: the system has no memory for %llu bytes",
                         device->limits.name, (unsigned long long)bytes);
     }
     *out = sp__memory_at_host(device, host, bytes);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue device: an asynchronous accelerator made of threads, under the kinds cpu and null.
+/* The queue device: an asynchronous device made of threads; base of all device kinds.
  *
  * Each queue is a list of records that one thread at a time, the claim's holder, runs in order. One
- * word per queue decides everything: how much was published, and who may run it.
+ * word per queue has both how much was published and the state of the claim.
  *
  *     queue->word = published:62 | claim:2      published >= drained >= timeline.done
- *     FREE    nobody runs it; published > drained means there is work for whoever claims it
+ *     FREE    no holder; published > drained: any thread may claim the queue and run it
  *     RUNNING one thread drains it; all fields marked "claim" are that thread's
  *     PARKED  it waits for a point or for a host function, whose end makes it FREE again
  *
- * The device's engine (engine.h) runs the commands that are drained, or issues them to processors
- * of its own, which say later that they are done.
+ * The device's engine (engine.h) runs the drained commands, or issues them to its own processors
+ * and learns of their completion later.
  *
- * submit adds 4 and learns the claim in the same step; a holder gives up with a compare-and-swap
- * that fails if more was published. So between them no work is ever left without somebody who
- * knows of it, and no second look is needed. Workers that find nothing nap, then sleep. */
+ * submit adds 4 and reads the claim in the same step; a holder releases the claim with a
+ * compare-and-swap that fails if more was published. So one of the two always knows of published
+ * work, without a second check. Workers that find nothing nap, then sleep. */
 #ifndef SP_DEVICE_QUEUE_QUEUE_H
 #define SP_DEVICE_QUEUE_QUEUE_H
 
@@ -35,9 +35,9 @@ typedef struct sp_queue_engine sp_queue_engine;
 typedef struct sp_queue_device sp_queue_device;
 typedef struct sp_record sp_record;
 
-/* Records, one after the other; an end mark where the next one did not fit. */
+/* Consecutive records; an end mark where the next one did not fit. */
 typedef struct sp_chunk {
-    struct sp_chunk *next; /* the producer writes it before it publishes what stands behind */
+    struct sp_chunk *next; /* written by the producer before it publishes records of that chunk */
     uint32_t capacity; /* of `bytes`: SP_CHUNK_CAPACITY, or more for one larger record. Constant */
     _Alignas(16) unsigned char bytes[];
 } sp_chunk;
@@ -49,7 +49,7 @@ typedef enum sp_claim { SP_FREE = 0, SP_RUNNING = 1, SP_PARKED = 2 } sp_claim;
 #define SP_CLAIM_MASK ((uint64_t)3)
 #define SP_ONE_SUBMISSION ((uint64_t)4)
 
-/* A wait that a submission still has before it. */
+/* An unmet wait of a submission. */
 typedef struct sp_pending_wait {
     uint64_t value; /* of the submission that waits */
     sp_point point;
@@ -58,42 +58,42 @@ typedef struct sp_pending_wait {
 /* One running dispatch that other threads may join; see tiles.c. */
 typedef struct sp_tile_job {
     /* OPEN bit | threads that joined. Opened (release) by the executor after it wrote the fields
-     * below; joined (acquire) and left (release) by others; the executor reads 0 (acquire) before
-     * it writes them again. */
+     * below; joined (acquire) and left (release) by other threads; the executor reads 0 (acquire)
+     * before it writes the fields again. */
     SP_CACHE_ALIGNED sp_atomic_u32 state;
     sp_atomic_u32 failed;                /* the fault of the first tile that failed */
-    SP_CACHE_ALIGNED sp_atomic_u32 next; /* next tile nobody has claimed */
+    SP_CACHE_ALIGNED sp_atomic_u32 next; /* next unclaimed tile */
     const sp_kernel *kernel;
     const void *constants;
     uint32_t grid[3];
-    sp_atomic_u32 total; /* written before the job is opened; also read by who does not join */
+    sp_atomic_u32 total; /* written before the job is opened; also read without joining */
     void *bindings[SP_MAX_BINDINGS];
 } sp_tile_job;
 
-/* Where the claim's holder stands in the records. */
+/* Position of the claim's holder in the records. */
 typedef struct sp_cursor {
     sp_chunk *chunk;
     uint32_t offset;
     uint32_t waits_met; /* of the header at the cursor */
     bool is_inside;     /* the header has been read and its waits are met: */
-    bool is_consumer;   /* `fault` is the lease's */
+    bool is_consumer;   /* `fault` is that of the lease */
     uint32_t commands_left;
     uint64_t lease;
     uint64_t thread;
-    sp_fault fault;           /* why the rest of this submission is skipped */
+    sp_fault fault;           /* if set, the rest of this submission is skipped */
     bool is_host_done;        /* the host function at the cursor has run */
     const sp_record *host;    /* that function, while the executor runs it */
-    sp_fpenv fpenv;           /* the holder's own, while it is inside sp__queue_drain */
-    bool has_permit;          /* the throttle has let the dispatch at the cursor in */
-    sp_fault host_fault;      /* how it went */
+    sp_fpenv fpenv;           /* of the holder's caller, while the holder is in sp__queue_drain */
+    bool has_permit;          /* the dispatch at the cursor has a permit of the throttle */
+    sp_fault host_fault;      /* result of the host function */
     const sp_record *in_list; /* next record of the list at the cursor, or NULL: not begun */
 } sp_cursor;
 
 typedef struct sp_command_queue {
     sp_queue base;
     SP_CACHE_ALIGNED sp_atomic_u64 word;
-    /* The point that the queue is parked on: a hint for helpers, written before PARKED. The two may
-     * be of different points if the queue has parked again meanwhile. */
+    /* The point that the queue is parked on: a hint for helpers, written before PARKED. A reader
+     * may see the two fields of different points if the queue has parked again in between. */
     SP_ATOMIC(sp_timeline *) parked_on;
     sp_atomic_u64 parked_value;
 
@@ -103,34 +103,33 @@ typedef struct sp_command_queue {
     uint32_t tail_used SP_GUARDED_BY(lock);
     sp_chunk *pool SP_GUARDED_BY(lock); /* empty chunks */
     uint64_t last SP_GUARDED_BY(lock);  /* value of the newest submission */
-    /* A ring of the waits ahead, by the value of their submissions. */
+    /* A ring of the unmet waits, by the value of their submissions. */
     sp_pending_wait *waits SP_GUARDED_BY(lock);
     uint32_t wait_capacity SP_GUARDED_BY(lock); /* a power of two */
     uint32_t wait_first SP_GUARDED_BY(lock);
     uint32_t wait_count SP_GUARDED_BY(lock);
     bool is_closed SP_GUARDED_BY(lock);
     bool is_batching SP_GUARDED_BY(lock);
-    sp_atomic_u64 committed; /* newest value that was flushed, and how often that happened: */
+    sp_atomic_u64 committed; /* newest flushed value, and the number of flushes: */
     sp_atomic_u64 commits;   /* statistics, they order nothing */
-    /* Newest value for which a worker was woken after it was published: that worker looks here, so
-     * nobody need be woken for it again. Only saves wake-ups. */
+    /* Newest value for which a worker was woken after its publication: that worker polls this
+     * queue, so no other is woken for it. Only saves wake-ups. */
     sp_atomic_u64 woken_for;
-    /* Chunks this queue holds. Raised by producers, lowered by the claim's holder. */
+    /* Chunks of this queue. Incremented by producers, decremented by the claim's holder. */
     sp_atomic_u32 chunk_count;
-    /* Empty chunks on their way from the holder, which pushes (release), to the producers, who
-     * take all of them (acquire). */
+    /* Empty chunks, pushed by the holder (release); producers take all of them (acquire). */
     SP_ATOMIC(sp_chunk *) spares;
-    sp_atomic_u32 spare_count; /* about as many: only bounds the list */
+    sp_atomic_u32 spare_count; /* approximate: only bounds the list */
 
-    /* The claim's holder; handed over by the release and acquire of `word`. */
+    /* Of the claim's holder; passed on by the release and acquire of `word`. */
     SP_CACHE_ALIGNED sp_cursor cursor;
-    /* Newest value whose commands have been run or issued; written by the engine. Tells whether
-     * there is work, and on a GPU what there can be a signal of. */
+    /* Newest value whose commands have been run or issued; written by the engine. There is work if
+     * less than published; on a GPU signals are for values up to this one. */
     sp_atomic_u64 drained;
     sp_waiter park;                          /* registered while parked on a point */
     sp_host_job job;                         /* posted while parked on a host function */
     struct sp_command_queue *next_throttled; /* guarded by the throttle's lock while parked there */
-    /* Counters: written by the holder, read by anyone. */
+    /* Counters: written by the holder, read by any thread. */
     sp_atomic_u64 by_workers;
     sp_atomic_u64 by_helpers;
     sp_atomic_u64 by_host;
@@ -160,34 +159,33 @@ typedef struct sp_queue_device_options {
     bool can_help;          /* waiting threads run commands */
     uint64_t queue_bytes;   /* of records per queue before submit is SP_BUSY */
     uint32_t max_in_flight; /* submissions per device before submit is SP_BUSY; 0: no limit */
-    uint64_t nap_ns;        /* how long an idle worker looks in before it sleeps for good */
+    uint64_t nap_ns;        /* how long an idle worker polls before it sleeps without limit */
     const sp_queue_engine *engine;
-    /* Called before each command; a status other than SP_OK fails it. NULL: never. */
+    /* May be NULL. Called before each command; a status other than SP_OK fails the command. */
     sp_status (*before_command)(sp_queue_device *device, const char *label);
 } sp_queue_device_options;
 
 struct sp_queue_device {
     sp_dev base;
     sp_queue_device_options options;
-    /* Makes a queue and the stop come one after the other: a queue is closed with the others, or is
-     * never made. */
+    /* Orders queue creation and stop: a queue is closed with the others, or not created. */
     sp_mutex lock;
     bool is_closed SP_GUARDED_BY(lock);
     /* Queues by index. Published sequentially consistent, never removed before close. */
     SP_ATOMIC(sp_command_queue *) queues[SP_DEVICE_QUEUES];
     sp_atomic_u32 queue_count;
-    /* Bits of workers that nap or sleep. A worker sets its bit, then looks for work once more; a
-     * submitter publishes, then looks at the bits: both sequentially consistent. Whoever clears a
-     * bit owns the wake-up of that worker. */
+    /* Bits of workers that nap or sleep. A worker sets its bit, then polls for work once more; a
+     * submitter publishes, then reads the bits: both sequentially consistent. The thread that
+     * clears a bit must wake that worker. */
     SP_CACHE_ALIGNED sp_atomic_u64 napping;
     sp_atomic_u64 sleeping;
     sp_atomic_u32 is_stopping; /* workers end when there is no work; written once, relaxed: the
                                   token of each worker's parker comes after it */
     SP_CACHE_ALIGNED sp_atomic_u64 in_flight; /* kept only with a limit (max_in_flight) */
-    /* Threads of other devices that are about to wake us: close waits for them. */
+    /* Threads of other devices that are about to wake a worker: close waits for them. */
     sp_atomic_u32 visitors;
     sp_queue_worker *workers; /* constant until deinit */
-    uint32_t worker_count;    /* threads that run: of whoever starts and stops the device */
+    uint32_t worker_count;    /* running threads; only the thread that starts or stops the device */
     sp_throttle *throttles;   /* one per quirk */
 };
 
@@ -209,7 +207,7 @@ static inline sp_queue_device *sp__queue_device_of(const sp_command_queue *queue
 /* queue_device.c */
 sp_status sp__queue_device_init(sp_queue_device *device, const sp_device_vtable *vtable,
                                 const sp_queue_device_options *options);
-/* Stops accepting, completes all work, ends the workers. May be called again. */
+/* Stops accepting, completes all work, ends the workers. Idempotent. */
 void sp__queue_device_stop(sp_dev *device);
 /* Stops and frees all queues; not `device` itself. */
 void sp__queue_device_deinit(sp_queue_device *device);
@@ -225,97 +223,98 @@ void sp__queue_flush(sp_queue *queue);
 uint64_t sp__queue_last_value(sp_queue *queue);
 void sp__queue_each_wait(sp_queue *queue, uint64_t after, uint64_t value, sp_point_visitor visit,
                          void *ctx);
-/* Counts a hand-over of everything submitted so far. */
+/* Counts a flush of everything submitted so far. */
 void sp__queue_note_commit(sp_command_queue *queue);
 /* Refuses further submissions with SP_CLOSED and returns the last accepted value. */
 uint64_t sp__command_queue_close(sp_command_queue *queue);
-/* The waits of the submission `value` are met: forget them. */
+/* Removes the pending waits of the submission `value`, which are met. */
 void sp__command_queue_forget_waits(sp_command_queue *queue, uint64_t value);
-/* Gives an emptied chunk back. */
+/* Returns an emptied chunk to the producers. */
 void sp__queue_chunk_retire(sp_command_queue *queue, sp_chunk *chunk);
 
 /* drain.c: the claim */
-/* Which thread runs a queue: one of the device's, one that waits, or one that has just submitted
- * and issues to an engine. */
+/* The kind of thread that runs a queue: one of the device's, a waiting one, or one that has just
+ * submitted and issues to an engine. */
 typedef enum sp_executor_kind { SP_WORKER, SP_HELPER, SP_ISSUER } sp_executor_kind;
 
 typedef struct sp_executor {
     sp_executor_kind kind;
-    uint64_t thread;          /* number of the executing thread: its own host functions run here */
+    uint64_t thread; /* number of the executing thread, which runs its own host functions */
     sp_thread_record *record; /* helper only */
-    uint64_t until;           /* gives the claim up once this value is done */
+    uint64_t until;           /* releases the claim once this value is done */
     uint32_t budget;          /* or after this many submissions */
-    /* Helper only: or once this point has passed, which is what the thread waits for. */
+    /* Helper only: or once this point, the awaited one, has passed. */
     sp_point awaited;
 } sp_executor;
 
 /* Claims the queue if it is free and has work. */
 bool sp__queue_claim(sp_command_queue *queue);
-/* Runs a claimed queue, then gives the claim up or hands it on. */
+/* Runs a claimed queue, then releases the claim or passes it on. */
 void sp__queue_drain(sp_command_queue *queue, const sp_executor *executor);
 bool sp__queue_has_work(const sp_command_queue *queue);
-/* Is a thread inside the queue? Once there is none, all that it wrote is visible. */
+/* Whether the queue has a holder. If not, everything that the last holder wrote is visible. */
 bool sp__queue_is_claimed(const sp_command_queue *queue);
-/* For engines: parks a claimed queue until its `point` has passed. True: it is no longer ours. */
+/* For engines: parks a claimed queue until its `point` has passed. True: the caller no longer has
+ * the claim. */
 bool sp__queue_park_on(sp_command_queue *queue, sp_point point);
-/* For engines: RUNNING -> PARKED; whoever it waits for calls sp__queue_unpark. */
+/* For engines: RUNNING -> PARKED; the awaited party must call sp__queue_unpark. */
 void sp__queue_become_parked(sp_command_queue *queue);
-/* PARKED -> FREE, and somebody is told. */
+/* PARKED -> FREE; wakes a worker if there is work. */
 void sp__queue_unpark(sp_command_queue *queue);
-/* RUNNING -> FREE with work left: producers saw RUNNING and told nobody, so a worker is woken. */
+/* RUNNING -> FREE with work left. Wakes a worker: producers that saw RUNNING did not. */
 void sp__queue_give_up_with_work(sp_command_queue *queue);
 
 /* host_function.c: host functions of a claimed queue. True once the function of `record` has run.
- * It runs here if this thread submitted it and waits with nothing but the wait to give up; else the
- * queue is parked until the host executor has run it: false. */
+ * It runs inline if this thread submitted it and is in a bare wait (sp__point_wait_bare); otherwise
+ * the queue is parked until the host executor has run it: false. */
 bool sp__queue_host_is_done(sp_command_queue *queue, const sp_record *record,
                             const sp_executor *executor);
 
-/* execute.c: one command of a claimed queue. `slots` are the bindings of the list that the
- * record stands in, or NULL. The fault is SP_NO_FAULT if all went well. */
+/* execute.c: one command of a claimed queue. `slots` are the bindings of the list that contains the
+ * record, or NULL. Returns SP_NO_FAULT on success. */
 sp_fault sp__queue_execute(sp_command_queue *queue, const sp_record *record,
                            const sp_binding *slots);
-/* Has the engine execute a whole list; false if it goes command by command. */
+/* Lets the engine execute a whole list; false if it must be executed command by command. */
 bool sp__queue_execute_list(sp_command_queue *queue, const sp_record *record, sp_fault *fault);
-/* Poisons all that the command would have written. */
+/* Poisons everything that the command would have written. */
 void sp__queue_skip(const sp_record *record, const sp_binding *slots, sp_fault fault);
-/* The fault of anything the bindings read. */
+/* The fault of any poisoned storage that the bindings read, or SP_NO_FAULT. */
 sp_fault sp__queue_poison_of(const sp_binding *bindings, uint32_t count);
-/* What the bindings overwrite as a whole is good again. */
+/* Clears the poison of storages that the bindings overwrite as a whole. */
 void sp__queue_clear_poison(const sp_binding *bindings, uint32_t count);
 
 /* tiles.c: the dispatch in queue->tiles */
 sp_status sp__queue_run_tiles(sp_command_queue *queue);
-/* Does the queue run a dispatch with tiles that nobody has claimed? */
+/* Whether the queue runs a dispatch with unclaimed tiles. */
 bool sp__queue_has_tiles(const sp_command_queue *queue);
 /* Joins the queue's running dispatch, if it has one; true if any tile was run. */
 bool sp__queue_join_tiles(sp_command_queue *queue);
 
 /* workers.c */
 sp_status sp__queue_workers_start(sp_queue_device *device);
-/* Ends and joins the threads; their records stay, for late wake-ups. */
+/* Ends and joins the threads; their records remain valid for late wake-ups. */
 void sp__queue_workers_stop(sp_queue_device *device);
-/* After a submit: wakes a sleeper if nobody naps, so that the work is found within a nap. True if
- * it woke one. */
+/* After a submit: wakes a sleeping worker if none naps, so that the work is found within a nap.
+ * True if it woke one. */
 bool sp__queue_notify(sp_queue_device *device);
 /* Wakes up to `count` idle workers at once; true if any. */
 bool sp__queue_wake(sp_queue_device *device, uint32_t count);
-/* The helper side of the table. */
+/* `help` of the device's table. */
 void sp__queue_help(sp_queue *queue, uint64_t value);
-/* Issues what can be issued, on the calling thread: of devices with an engine. A thread that waits
- * gives its record, and runs its own host functions. */
+/* For devices with an issuing engine: issues all commands that can be issued, on the calling
+ * thread. A waiting thread passes its record, and runs its own host functions. */
 void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record);
 
-/* throttle.c: quirks that limit how many commands run at once */
+/* throttle.c: quirks that limit the number of commands running at once */
 sp_status sp__queue_throttles_init(sp_queue_device *device);
 void sp__queue_throttles_deinit(sp_queue_device *device);
-/* True: go on, and leave afterwards. False: the queue is parked and gone; it comes back, with
- * cursor.has_permit, when it may go on. */
+/* True: the command has a permit; call leave afterwards. False: the queue is parked, the claim is
+ * gone; it is unparked, with cursor.has_permit, when there is a permit. */
 bool sp__queue_throttle_enter(sp_command_queue *queue, uint32_t quirk);
 void sp__queue_throttle_leave(sp_queue_device *device, uint32_t quirk);
 
-/* What the tables of all kinds made of command queues share; a kind adds its name, how it closes,
- * and its memory. */
+/* Common entries of the tables of kinds with command queues; a kind adds its row, `close`, and its
+ * memory. */
 #define SP_QUEUE_VTABLE                                                                            \
     .stop = sp__queue_device_stop, .queue_create = sp__command_queue_create,                       \
     .queue_destroy = sp__command_queue_destroy,                                                    \
@@ -325,11 +324,11 @@ void sp__queue_throttle_leave(sp_queue_device *device, uint32_t quirk);
     .list_create = sp__queue_list_create, .list_retain = sp__queue_list_retain,                    \
     .list_release = sp__queue_list_release
 
-/* list.c: records in one block, closed by an end mark, immutable once made */
+/* list.c: records in one block, terminated by an end mark, immutable once created */
 struct sp_list {
     /* References of the creator and of every submission that has not completed. */
     sp_atomic_u32 references;
-    /* An engine's own form of the list, and how it goes; NULL if it has none. Constant. */
+    /* An engine's own form of the list, and its destructor; NULL if none. Constant. */
     void *issued;
     void (*issued_free)(void *issued);
     _Alignas(16) unsigned char bytes[];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands lie in memory: in a queue's chunks and in command lists. Everything a command needs
- * is copied behind its record, 16-byte aligned:
+/* Layout of commands in memory, in a queue's chunks and in command lists. Everything a command
+ * needs is copied behind its record, 16-byte aligned:
  *
  *     header:  record | points[count]
  *     command: record | bindings[binding_count] | constants
@@ -12,11 +12,11 @@
 #include "device/command.h"
 
 typedef struct sp_record {
-    _Alignas(16) uint32_t bytes; /* with everything behind it, a multiple of 16 */
+    _Alignas(16) uint32_t bytes; /* including everything behind it, a multiple of 16 */
     uint8_t is_header;
     uint8_t type; /* sp_command_type */
     bool is_untracked;
-    uint8_t fault_count; /* header: the first so many points hand their fault on */
+    uint8_t fault_count; /* header: leading points whose fault makes the submission fail */
     uint32_t count;      /* header: points; command: bindings */
     uint32_t constant_bytes;
     union {
@@ -39,11 +39,11 @@ typedef struct sp_record {
     };
 } sp_record;
 
-/* Bytes of the record of a submission's header, or of a command. */
+/* Size of the record of a submission's header, or of a command. */
 uint32_t sp__record_header_bytes(const sp_submission *submission);
 uint32_t sp__record_command_bytes(const sp_command *command);
 
-/* Write a record of that many bytes to `place`. */
+/* Write a record of `bytes` bytes to `place`. */
 void sp__record_write_header(void *place, uint32_t bytes, const sp_submission *submission);
 void sp__record_write_command(void *place, uint32_t bytes, const sp_command *command);
 /* The mark after the last record of a chunk or a list. */

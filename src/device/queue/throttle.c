@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Throttles: a kernel with a quirk runs only so many times at once. A queue that may not go on is
- * parked in order of arrival; whoever leaves hands its permit to the oldest, so the count of
- * running commands never exceeds the limit and nobody is overtaken. */
+/* Throttles: limit the number of kernels with a quirk that run at once. FIFO: a queue without a
+ * permit is parked, and a finishing command passes its permit to the oldest parked queue, so the
+ * number of running commands never exceeds the limit. */
 #include "device/queue/queue.h"
 
 #include "base/error.h"
@@ -42,8 +42,7 @@ bool sp__queue_throttle_enter(sp_command_queue *queue, uint32_t quirk)
     if (is_in) {
         throttle->running++;
     } else {
-        /* Parked before it can be found. Relaxed: a leaver takes it off the list under this lock.
-         */
+        /* Parked before it is in the list. Relaxed: it is removed from the list under this lock. */
         sp_store_relaxed(&queue->parked_on, NULL);
         queue->next_throttled = NULL;
         sp_fetch_add_relaxed(&queue->word, (uint64_t)(SP_PARKED - SP_RUNNING));
@@ -67,6 +66,6 @@ void sp__queue_throttle_leave(sp_queue_device *device, uint32_t quirk)
     }
     sp_mutex_unlock(&throttle->lock);
     if (next == NULL) return;
-    next->cursor.has_permit = true; /* handed over by the unpark */
+    next->cursor.has_permit = true; /* published by the unpark */
     sp__queue_unpark(next);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: threads that look through the queues for work, nap when there is none, and then sleep
- * until a submit wakes them. And helpers: threads that wait and meanwhile do the same. */
+/* Workers: threads that poll the queues for work, nap when there is none, and then sleep until a
+ * submit wakes them. Helpers: waiting threads that run work themselves. */
 #include "device/queue/queue.h"
 
 #include "base/clock.h"
@@ -8,15 +8,16 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-/* A worker leaves a queue that never empties after this many submissions, for the others' sake. */
+/* Submissions that a worker runs of one queue before it polls the others: fairness. */
 #define WORKER_BUDGET 64
-/* A helper follows a chain of parked queues this far. */
+/* Longest chain of parked queues that a helper follows. */
 #define MAX_CHAIN 8
 
 /* ---- waking ---- */
 
-/* Wakes one worker of the mask. Whoever clears its bit wakes it, so no wake-up is sent twice. */
-static bool wake_one(sp_queue_device *device, sp_atomic_u64 *mask)
+/* Wakes one worker of the mask. The thread that clears the bit wakes the worker: one wake-up each.
+ */
+static bool worker_wake_one(sp_queue_device *device, sp_atomic_u64 *mask)
 {
     uint64_t seen = sp_load_seq_cst(mask);
     while (seen != 0) {
@@ -33,8 +34,8 @@ static bool wake_one(sp_queue_device *device, sp_atomic_u64 *mask)
 bool sp__queue_wake(sp_queue_device *device, uint32_t count)
 {
     bool is_any = false;
-    while (count > 0 &&
-           (wake_one(device, &device->napping) || wake_one(device, &device->sleeping))) {
+    while (count > 0 && (worker_wake_one(device, &device->napping) ||
+                         worker_wake_one(device, &device->sleeping))) {
         is_any = true;
         count--;
     }
@@ -43,16 +44,16 @@ bool sp__queue_wake(sp_queue_device *device, uint32_t count)
 
 bool sp__queue_notify(sp_queue_device *device)
 {
-    /* Sequentially consistent: after the publish, see queue.h. A napper looks by itself; one that
-     * sleeps by now is no napper any more for those who have seen its bit in `sleeping`. */
+    /* Sequentially consistent: after the publish, see queue.h. A napping worker polls by itself; a
+     * thread that has seen a worker's bit in `sleeping` no longer sees it in `napping`. */
     return sp_load_seq_cst(&device->sleeping) != 0 && sp_load_relaxed(&device->napping) == 0 &&
-           wake_one(device, &device->sleeping);
+           worker_wake_one(device, &device->sleeping);
 }
 
 /* ---- working ---- */
 
-/* Sequentially consistent like all that an idle worker looks at once more: a queue that it misses
- * here is filled by a submitter who sees its bit. */
+/* Sequentially consistent, like everything an idle worker polls after it has set its bit: a
+ * submitter of a queue that it misses here sees the bit. */
 static sp_command_queue *queue_at(sp_queue_device *device, uint32_t index)
 {
     return SP_PLANTED(relaxed_queue_at) ? sp_load_relaxed(&device->queues[index])
@@ -64,8 +65,8 @@ static uint32_t queue_count(sp_queue_device *device)
     return sp_load_seq_cst(&device->queue_count);
 }
 
-/* Is there anything that another idle worker could do? */
-static bool is_more_work(sp_queue_device *device, const sp_command_queue *besides)
+/* Whether there is work for another idle worker. */
+static bool device_has_more_work(sp_queue_device *device, const sp_command_queue *besides)
 {
     const uint32_t count = queue_count(device);
     for (uint32_t i = 0; i < count; i++) {
@@ -75,27 +76,27 @@ static bool is_more_work(sp_queue_device *device, const sp_command_queue *beside
     return false;
 }
 
-static bool drain_if_free(sp_command_queue *queue)
+static bool queue_drain_if_free(sp_command_queue *queue)
 {
     if (!sp__queue_claim(queue)) return false;
     sp_queue_device *device = sp__queue_device_of(queue);
-    if (!SP_PLANTED(keeps_work) && is_more_work(device, queue)) sp__queue_wake(device, 1);
+    if (!SP_PLANTED(keeps_work) && device_has_more_work(device, queue)) sp__queue_wake(device, 1);
     const sp_executor executor = {.kind = SP_WORKER, .until = UINT64_MAX, .budget = WORKER_BUDGET};
     sp_delay_point();
     sp__queue_drain(queue, &executor);
     return true;
 }
 
-/* One round through the queues, each worker from another start. True if there was anything. Free
- * queues first: this worker may have been woken for one, and tiles may take long. */
-static bool look_for_work(sp_queue_worker *worker)
+/* One round over the queues, from a different start for each worker. True if there was work. Free
+ * queues come first: the worker may have been woken for one, and tiles may take long. */
+static bool worker_poll(sp_queue_worker *worker)
 {
     sp_queue_device *device = worker->device;
     const uint32_t count = queue_count(device);
     bool is_any = false;
     for (uint32_t i = 0; i < count; i++) {
         sp_command_queue *queue = queue_at(device, (i + worker->index) % count);
-        if (queue != NULL && drain_if_free(queue)) is_any = true;
+        if (queue != NULL && queue_drain_if_free(queue)) is_any = true;
     }
     for (uint32_t i = 0; i < count; i++) {
         sp_command_queue *queue = queue_at(device, (i + worker->index) % count);
@@ -104,7 +105,7 @@ static bool look_for_work(sp_queue_worker *worker)
     return is_any;
 }
 
-static bool is_any_work(sp_queue_device *device)
+static bool device_has_work(sp_queue_device *device)
 {
     const uint32_t count = queue_count(device);
     for (uint32_t i = 0; i < count; i++) {
@@ -114,18 +115,18 @@ static bool is_any_work(sp_queue_device *device)
     return false;
 }
 
-/* Sets the worker's bit, looks once more, and parks until woken or until the deadline. Whoever
- * clears the bit counts on this worker, so it runs nothing while the bit is set: a submission that
- * comes meanwhile would wait for the end of that work though other workers are idle. */
-static bool idle_in(sp_queue_worker *worker, sp_atomic_u64 *mask, uint64_t deadline_ns)
+/* Sets the worker's bit, polls once more, and parks until woken or until the deadline. It runs
+ * nothing while the bit is set: a submitter that clears the bit relies on this worker, and its
+ * submission would wait for the end of that work though other workers are idle. */
+static bool worker_idle(sp_queue_worker *worker, sp_atomic_u64 *mask, uint64_t deadline_ns)
 {
     const uint64_t bit = (uint64_t)1 << worker->index;
     sp_fetch_or_seq_cst(mask, bit);
     sp_delay_point();
     const bool is_woken =
-        is_any_work(worker->device) || sp_parker_park(&worker->parker, deadline_ns);
-    /* A look that misses what a submitter published who still saw the bit is made once more, above,
-     * before the worker sleeps. */
+        device_has_work(worker->device) || sp_parker_park(&worker->parker, deadline_ns);
+    /* A submitter may have seen the bit after the poll above; the worker polls again before it
+     * sleeps. */
     sp_fetch_and_acq_rel(mask, ~bit);
     return is_woken;
 }
@@ -135,13 +136,14 @@ static void worker_main(void *arg)
     sp_queue_worker *worker = arg;
     sp_queue_device *device = worker->device;
     for (;;) {
-        while (look_for_work(worker)) {
+        while (worker_poll(worker)) {
         }
         if (sp_load_relaxed(&device->is_stopping)) return;
-        if (idle_in(worker, &device->napping, sp_clock_deadline((int64_t)device->options.nap_ns))) {
+        if (worker_idle(worker, &device->napping,
+                        sp_clock_deadline((int64_t)device->options.nap_ns))) {
             continue;
         }
-        if (!look_for_work(worker)) idle_in(worker, &device->sleeping, SP_NO_DEADLINE);
+        if (!worker_poll(worker)) worker_idle(worker, &device->sleeping, SP_NO_DEADLINE);
     }
 }
 
@@ -180,19 +182,19 @@ void sp__queue_workers_stop(sp_queue_device *device)
 
 /* ---- helping ---- */
 
-static bool can_help(const sp_queue *queue)
+static bool queue_can_help(const sp_queue *queue)
 {
     return queue->device->vtable->help == sp__queue_help &&
            sp__queue_device(queue->device)->options.can_help;
 }
 
-/* Runs what is claimable for the executor's point, on its queue or on the ones it is parked behind,
- * there no further than the point that the queue in front is parked on. */
-static void help_chain(sp_command_queue *queue, sp_executor executor)
+/* Runs claimable work up to the executor's point, on its queue and on the queues that this one is
+ * parked behind; on these only up to the point that the queue in front is parked on. */
+static void queue_help_chain(sp_command_queue *queue, sp_executor executor)
 {
     for (int depth = 0; depth < MAX_CHAIN; depth++) {
         sp__queue_note_commit(queue);
-        /* Relaxed: whoever waits acquires the count when it looks whether its point has passed. */
+        /* Relaxed: the waiting thread acquires `done` when it checks its point. */
         while (sp_load_relaxed(&queue->base.timeline.done) < executor.until) {
             if (sp__queue_claim(queue)) {
                 sp__queue_drain(queue, &executor);
@@ -205,7 +207,7 @@ static void help_chain(sp_command_queue *queue, sp_executor executor)
         const uint64_t word = sp_load_relaxed(&queue->word);
         if ((word & SP_CLAIM_MASK) != SP_PARKED) return;
         sp_timeline *behind = sp_load_relaxed(&queue->parked_on);
-        if (behind == NULL || behind->owner == NULL || !can_help(behind->owner)) return;
+        if (behind == NULL || behind->owner == NULL || !queue_can_help(behind->owner)) return;
         executor.until = sp_load_relaxed(&queue->parked_value);
         queue = sp__command_queue(behind->owner);
     }
@@ -219,7 +221,7 @@ void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record)
                                   .budget = UINT32_MAX,
                                   .awaited = {&queue->base.timeline, UINT64_MAX}};
     if (!sp__queue_claim(queue)) return;
-    /* What fails is told to those who wait for it; this thread's last error is of its calls. */
+    /* Failures of commands are reported by waits for them; this thread's last error is kept. */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     sp__queue_drain(queue, &executor);
@@ -228,7 +230,7 @@ void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record)
 
 void sp__queue_help(sp_queue *base, uint64_t value)
 {
-    sp_thread_record *record = can_help(base) ? sp__thread_record() : NULL;
+    sp_thread_record *record = queue_can_help(base) ? sp__thread_record() : NULL;
     if (record == NULL) {
         sp__queue_flush(base);
         return;
@@ -239,13 +241,12 @@ void sp__queue_help(sp_queue *base, uint64_t value)
                                   .until = value,
                                   .budget = UINT32_MAX,
                                   .awaited = {&base->timeline, value}};
-    /* What fails here is told to those who wait for it; this thread's last error is of its calls.
-     */
+    /* Failures of commands are reported by waits for them; this thread's last error is kept. */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    /* After a chain the queue itself may be free again, and then parked on the next point. */
+    /* After a chain the queue itself may be free again, and later parked on the next point. */
     do {
-        help_chain(queue, executor);
+        queue_help_chain(queue, executor);
     } while (!sp__point_has_passed(executor.awaited) && sp__queue_has_work(queue));
     sp__error_put_back(&scope);
 }

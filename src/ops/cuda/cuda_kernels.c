@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of CUDA kernels, and the launch of each. The kernels go on with a stride where a grid
- * covers less than all, so any number of elements can be launched. */
+/* The table of CUDA kernels, and the launch shape of each. The kernels use grid-stride loops, so
+ * any number of elements can be launched. */
 #include "ops/cuda/cuda_kernels.h"
 
 #include "ops/cuda/arch/tiles.h"
 
-/* On every processor, along x and along the others. */
+/* Grid limits of every GPU, along x and along y and z. */
 #define MAX_BLOCKS INT64_C(0x7fffffff)
 #define MAX_OUTER_BLOCKS INT64_C(0xffff)
 
-static uint32_t at_most(int64_t count, int64_t limit)
+static uint32_t clamp_blocks(int64_t count, int64_t limit)
 {
     return (uint32_t)(count < limit ? count : limit);
 }
 
 static void set_grid(int64_t x, int64_t y, int64_t z, sp_launch_shape *out)
 {
-    *out = (sp_launch_shape){.grid = {at_most(x, MAX_BLOCKS), at_most(y, MAX_OUTER_BLOCKS),
-                                      at_most(z, MAX_OUTER_BLOCKS)},
-                             .block = {SP_CUDA_THREADS, 1, 1}};
+    *out =
+        (sp_launch_shape){.grid = {clamp_blocks(x, MAX_BLOCKS), clamp_blocks(y, MAX_OUTER_BLOCKS),
+                                   clamp_blocks(z, MAX_OUTER_BLOCKS)},
+                          .block = {SP_CUDA_THREADS, 1, 1}};
 }
 
 static void set_threads(int64_t threads, sp_launch_shape *out)

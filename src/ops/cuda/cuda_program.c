@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program as data of the library: its text, and what nvcc made of it if the build had nvcc.
- * CMakeLists.txt says in which files their bytes stand, as numbers. */
+/* The program as data of the library: its source, and nvcc's binary if the build had nvcc.
+ * CMakeLists.txt defines the files that have their bytes as numbers. */
 #include "ops/cuda/cuda_kernels.h"
 
 static const char source[] = {

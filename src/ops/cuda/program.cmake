@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA kernels as data of sp_ops: always their text, for a compiler at run time; with nvcc at
-# hand their binaries too. Included by the CMakeLists.txt that makes sp_ops.
+# The CUDA kernels as data of sp_ops: always their source, for a compiler at run time; if nvcc is
+# found, their binaries too. Included by the CMakeLists.txt that defines sp_ops.
 
-# In the order of the text: each file uses those above it.
+# In the order of the text: each file uses those before it.
 set(parts
     cuda/arch/prelude.cuh
     kernel_constants.h
@@ -27,7 +27,7 @@ add_custom_command(
     DEPENDS ${parts} ${embed}
     COMMENT "Embedding the text of the CUDA kernels"
     VERBATIM)
-# The tests compile it too.
+# The tests compile it, too.
 set_property(GLOBAL PROPERTY SP_CUDA_PROGRAM ${program})
 
 if(STREAMPOOL_NVCC STREQUAL "")
@@ -67,8 +67,8 @@ if(nvcc)
     set(binary ${CMAKE_CURRENT_BINARY_DIR}/cuda_program.fatbin)
     list(APPEND generated ${binary} ${binary}.inc)
     list(APPEND definitions SP_CUDA_BINARY_BYTES="${binary}.inc")
-    # -fmad=false: nothing is fused that is not written so. The text includes nothing of the host
-    # compiler, so any will do. Processors that come later compile the PTX of the oldest one.
+    # -fmad=false: only explicit FMAs are fused. The text includes nothing of the host compiler, so
+    # any works. Later GPUs compile the PTX of the oldest one.
     add_custom_command(
         OUTPUT ${binary} ${binary}.inc
         COMMAND ${nvcc} -fatbin -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true

@@ -71,7 +71,7 @@ TEST(a_missing_file_and_a_folder_are_errors_that_name_the_path)
     CHECK_MESSAGE(s.file);
     CHECK_MESSAGE("No such file");
     CHECK_STATUS(sp_file_read(s.folder, &bytes, &len), SP_IO);
-    CHECK_MESSAGE("no regular file");
+    CHECK_MESSAGE("not a regular file");
     CHECK_STATUS(sp_file_write(s.folder, "x", 1), SP_IO);
     CHECK_MESSAGE("cannot create");
     CHECK(bytes == NULL);

@@ -167,7 +167,7 @@ TEST(graphs_that_mean_nothing_are_refused_with_node_and_value)
     CHECK_MESSAGE("two values are named 'x'");
     CHECK_STATUS(load_with(one_node("Relu", "r", "r"), "r"), SP_CORRUPT);
     CHECK_STATUS(load_with(one_node("Relu", "r r", "y"), "y"), SP_CORRUPT);
-    CHECK_MESSAGE("2 inputs, the op takes 1 to 1");
+    CHECK_MESSAGE("2 inputs are given; the op takes 1 to 1");
     CHECK_STATUS(load_with(one_node("Relu", "-", "y"), "y"), SP_CORRUPT);
     CHECK_MESSAGE("input 0 is left out");
     CHECK_STATUS(load_with(one_node("Relu", "r", ""), "r"), SP_CORRUPT);
@@ -195,7 +195,7 @@ TEST(attributes_are_checked_against_the_schema)
     add_attribute_text(&wrong, "axis", "one");
     add_node(&extra2, wrong);
     CHECK_STATUS(load_with(extra2, "y"), SP_CORRUPT);
-    CHECK_MESSAGE("attribute 'axis' is of type string, wanted int");
+    CHECK_MESSAGE("attribute 'axis' is of type string; expected int");
     add_node(&extra3, make_node("Concat", "r r", "y"));
     CHECK_STATUS(load_with(extra3, "y"), SP_CORRUPT);
     CHECK_MESSAGE("attribute 'axis' is missing");

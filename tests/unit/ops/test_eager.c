@@ -173,7 +173,8 @@ TEST(a_tensor_that_does_not_fit_the_result_is_refused_and_stays_as_it_is)
     const sp_tensor ints = ints_of((const int64_t[]){1, 2, 3}, 3);
     sp_tensor y, repeated;
     CHECK_STATUS(add_into(x, x, longer, &y), SP_MISMATCH);
-    CHECK_MESSAGE("Add of f32 [3], f32 [3]: output 0 is f32 of shape [3], not f32 of shape [4]");
+    CHECK_MESSAGE("Add of f32 [3], f32 [3]: output 0 is f32 of shape [3]; the given tensor is f32 "
+                  "of shape [4]");
     CHECK_EQ_U64(y.bits, 0);
     CHECK_STATUS(add_into(x, x, ints, &y), SP_MISMATCH);
     CHECK_OK(sp_tensor_expand(one, 1, &two, &repeated));
@@ -424,7 +425,7 @@ TEST(tensors_of_two_devices_are_refused)
     const sp_tensor here = list_of(values, 3), there = floats_on(null, 1, shape, values);
     sp_tensor y;
     CHECK_STATUS(sp_add(here, there, &y), SP_INVALID);
-    CHECK_MESSAGE("tensors of several devices");
+    CHECK_MESSAGE("the tensors are on several devices");
     CHECK_STATUS(add_into(there, there, here, &y), SP_INVALID);
     const sp_op_options options = {.device = null};
     CHECK_STATUS(sp_op_run("Relu", &options, &here, 1, &y, 1), SP_INVALID);

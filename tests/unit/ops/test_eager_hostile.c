@@ -38,12 +38,13 @@ TEST(lists_that_are_not_there_are_refused)
     sp_tensor y;
     CHECK_STATUS(sp_op_run(NULL, NULL, &x, 1, &y, 1), SP_INVALID);
     CHECK_STATUS(sp_op_run("Relu", NULL, &x, 1, NULL, 1), SP_INVALID);
-    CHECK_MESSAGE("Relu: no place for the outputs");
-    refuse(SP_INVALID, "Relu: 1 inputs at NULL", "Relu", NULL, NULL, 1, 1);
-    refuse(SP_INVALID, "2 inputs, the op takes 1 to 1", "Relu", NULL, (sp_tensor[]){x, x}, 2, 1);
-    refuse(SP_INVALID, "0 inputs, the op takes 1 to 1", "Relu", NULL, NULL, 0, 1);
-    refuse(SP_UNSUPPORTED, "2 outputs, at most 1", "Relu", NULL, &x, 1, 2);
-    refuse(SP_INVALID, "0 outputs, the op takes 1 to 1", "Relu", NULL, &x, 1, 0);
+    CHECK_MESSAGE("Relu: outputs is NULL");
+    refuse(SP_INVALID, "Relu: inputs is NULL, with a count of 1", "Relu", NULL, NULL, 1, 1);
+    refuse(SP_INVALID, "2 inputs are given; the op takes 1 to 1", "Relu", NULL, (sp_tensor[]){x, x},
+           2, 1);
+    refuse(SP_INVALID, "0 inputs are given; the op takes 1 to 1", "Relu", NULL, NULL, 0, 1);
+    refuse(SP_UNSUPPORTED, "2 outputs are requested; at most 1", "Relu", NULL, &x, 1, 2);
+    refuse(SP_INVALID, "0 outputs are given; the op takes 1 to 1", "Relu", NULL, &x, 1, 0);
     CHECK_STATUS(sp_op_run("Concat", NULL, &x, UINT32_MAX, &y, 1), SP_INVALID);
     CHECK_MESSAGE("at most 65536 of each");
     CHECK_STATUS(sp_op_run("Split", NULL, &x, 1, &y, UINT32_MAX), SP_INVALID);
@@ -66,7 +67,7 @@ TEST(handles_that_do_not_work_are_refused)
         const sp_op_options device = {.device = {bad[i].bits}};
         refuse(SP_INVALID, "", "Relu", &device, &x, 1, 1);
     }
-    refuse(SP_INVALID, "input 0 is left out", "Add", NULL, (sp_tensor[]){{0}, x}, 2, 1);
+    refuse(SP_INVALID, "required input 0 is missing", "Add", NULL, (sp_tensor[]){{0}, x}, 2, 1);
     CHECK_OK(sp_tensor_release(x));
     CHECK_OK(sp_storage_release(storage));
     runtime_end();
@@ -90,9 +91,9 @@ TEST(attributes_that_cannot_be_are_refused)
     const sp_op_attribute value = {.name = "value", .type = SP_OP_TENSOR, .t = &tensor};
     refuse_attribute(SP_INVALID, "attribute 0 has no name", "Softmax",
                      (sp_op_attribute){.type = SP_OP_INT});
-    refuse_attribute(SP_INVALID, "attribute 'axis' is of type 0, which there is not", "Softmax",
+    refuse_attribute(SP_INVALID, "attribute 'axis' has the unknown type 0", "Softmax",
                      (sp_op_attribute){.name = "axis"});
-    refuse_attribute(SP_INVALID, "attribute 'axis' is of type float, wanted int", "Softmax",
+    refuse_attribute(SP_INVALID, "attribute 'axis' is of type float; expected int", "Softmax",
                      (sp_op_attribute){.name = "axis", .type = SP_OP_FLOAT});
     refuse_attribute(SP_UNSUPPORTED, "attribute 'axes' is not supported", "Softmax",
                      (sp_op_attribute){.name = "axes", .type = SP_OP_INT});
@@ -109,12 +110,12 @@ TEST(attributes_that_cannot_be_are_refused)
     refuse_attribute(SP_INVALID, "attribute 'to' is missing", "Cast",
                      (sp_op_attribute){.name = "saturate", .type = SP_OP_INT});
     tensor.bytes = 5;
-    refuse_attribute(SP_INVALID, "so of 4 bytes, and 5 are given", "Constant", value);
+    refuse_attribute(SP_INVALID, "4 bytes are expected, 5 given", "Constant", value);
     tensor.bytes = 4;
     tensor.data = NULL;
-    refuse_attribute(SP_INVALID, "and 0 are given", "Constant", value);
+    refuse_attribute(SP_INVALID, "4 bytes are expected, 0 given", "Constant", value);
     tensor.dtype = (sp_dtype)77;
-    refuse_attribute(SP_INVALID, "a tensor of no type", "Constant", value);
+    refuse_attribute(SP_INVALID, "a tensor without an element type", "Constant", value);
     tensor.dtype = SP_F32;
     tensor.rank = 9;
     refuse_attribute(SP_MISMATCH, "Constant: ", "Constant", value);
@@ -130,7 +131,7 @@ TEST(lists_of_attributes_that_cannot_be_are_refused)
     sp_op_options options = {.attributes = twice, .attribute_count = 2};
     refuse(SP_INVALID, "attribute 'axis' is given twice", "Softmax", &options, &x, 1, 1);
     options = (sp_op_options){.attribute_count = 1};
-    refuse(SP_INVALID, "1 attributes at NULL", "Softmax", &options, &x, 1, 1);
+    refuse(SP_INVALID, "attributes is NULL, with a count of 1", "Softmax", &options, &x, 1, 1);
     options = (sp_op_options){.attributes = twice, .attribute_count = UINT32_MAX};
     refuse(SP_INVALID, "no op has more than", "Softmax", &options, &x, 1, 1);
     options = (sp_op_options){.opset = UINT32_MAX};

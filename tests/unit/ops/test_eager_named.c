@@ -204,7 +204,7 @@ TEST(linear_is_a_product_and_a_sum)
     release(y);
     CHECK_STATUS(sp_linear(scalar, w, b, &y), SP_MISMATCH);
     CHECK_STATUS(sp_linear(x, b, b, &y), SP_MISMATCH);
-    CHECK_MESSAGE("w has rank 1, wanted [out, in]");
+    CHECK_MESSAGE("w has rank 1; expected [out, in]");
     CHECK_STATUS(sp_linear(b, w, b, &y), SP_MISMATCH);
     CHECK_MESSAGE("Gemm of f32 [1,4], f32 [4,5], f32 [4]: ");
     CHECK_STATUS(sp_linear(x, none, b, &y), SP_INVALID);
@@ -254,7 +254,7 @@ TEST(windows_over_images)
     expect_same("conv2d", y, run("Conv", 0, &conv_attributes[3], 1, (const sp_tensor[]){x, w}, 2));
     CHECK_STATUS(sp_conv2d(x, w, b, NULL, &y), SP_MISMATCH);
     CHECK_STATUS(sp_conv2d(line, w, b, &conv, &y), SP_MISMATCH);
-    CHECK_MESSAGE("x has rank 3, wanted [batch, channels, height, width]");
+    CHECK_MESSAGE("x has rank 3; expected [batch, channels, height, width]");
     CHECK_STATUS(sp_conv2d(x, w, b, &conv, NULL), SP_INVALID);
 
     sp_pool2d_options pool = {

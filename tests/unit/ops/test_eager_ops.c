@@ -118,7 +118,7 @@ TEST(ops_made_of_graphs_are_refused)
     runtime_begin();
     sp_tensor y;
     CHECK_STATUS(sp_op_run("If", NULL, NULL, 0, &y, 1), SP_UNSUPPORTED);
-    CHECK_MESSAGE("not supported: If by itself");
+    CHECK_MESSAGE("not supported: If outside of a model");
     runtime_end();
 }
 

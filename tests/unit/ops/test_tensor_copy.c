@@ -218,7 +218,7 @@ TEST(copies_that_do_not_fit_are_refused)
     CHECK_OK(sp_tensor_create(CPU, SP_I32, 1, (const int64_t[]){4}, &c));
     CHECK_OK(sp_tensor_create(null, SP_F32, 1, (const int64_t[]){4}, &d));
     CHECK_STATUS(sp_tensor_copy(a, b), SP_MISMATCH);
-    CHECK_MESSAGE("a copy of f32 of shape [5] into f32 of shape [4]");
+    CHECK_MESSAGE("cannot copy f32 of shape [5] to f32 of shape [4]");
     CHECK_STATUS(sp_tensor_copy(a, c), SP_MISMATCH);
     CHECK_STATUS(sp_tensor_copy(a, d), SP_INVALID);
     CHECK_MESSAGE("two devices");

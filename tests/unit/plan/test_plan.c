@@ -463,10 +463,10 @@ TEST(requests_that_do_not_fit_name_the_input)
     const sp_plan_request few = {.inputs = in, .input_count = 1};
     const sp_plan_request both = {.inputs = in, .input_count = 2};
     CHECK_STATUS(sp__plan_compile(loaded, &few, &plan), SP_MISMATCH);
-    CHECK_MESSAGE("1 inputs, the model wants 2");
+    CHECK_MESSAGE("1 inputs are given; the model expects 2");
     in[1] = floats(2, 3, 5);
     CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
-    CHECK_MESSAGE("input 'b' has shape [3,5], the model wants 4 in dimension 1");
+    CHECK_MESSAGE("input 'b' has shape [3,5]; the model expects 4 in dimension 1");
     in[1] = floats(2, 2, 4);
     CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
     CHECK_MESSAGE("dimension 'n' is 3 in input 'a' and 2 in input 'b'");
@@ -476,7 +476,7 @@ TEST(requests_that_do_not_fit_name_the_input)
     in[1] = floats(2, 3, 4);
     in[1].dtype = SP_I64;
     CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_MISMATCH);
-    CHECK_MESSAGE("input 'b' is of type i64, the model wants f32");
+    CHECK_MESSAGE("input 'b' is of type i64; the model expects f32");
     in[0] = in[1] = floats(2, INT64_MAX, 4);
     CHECK_STATUS(sp__plan_compile(loaded, &both, &plan), SP_EXHAUSTED);
     in[0] = in[1] = floats(2, -1, 4);
@@ -503,7 +503,7 @@ TEST(outputs_must_have_the_declared_type)
     const sp_plan_request request = {.inputs = &in, .input_count = 1};
     const sp_graph_plan *plan;
     CHECK_STATUS(sp__plan_compile(loaded, &request, &plan), SP_MISMATCH);
-    CHECK_MESSAGE("output 'y' is of type f32, the file declares i64");
+    CHECK_MESSAGE("output 'y' is of type f32; the file declares i64");
     sp__graph_destroy(loaded);
 }
 

@@ -64,7 +64,7 @@ TEST(only_open_null_devices_fail_on_request)
     const sp_device device = open_null();
     CHECK_STATUS(sp_null_fail_randomly(device, 1001, 0), SP_INVALID);
     refuse_faults(CPU, SP_INVALID);
-    CHECK_MESSAGE("no null device");
+    CHECK_MESSAGE("not a null device");
     refuse_faults((sp_device){~UINT64_C(0)}, SP_INVALID);
     CHECK_OK(sp_device_close(device));
     refuse_faults(device, SP_CLOSED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction sets there are, and which one is used. */
+/* Detection and selection of the instruction set. */
 #include "base/option.h"
 #include "ops/cpu/arch/kernels.h"
 
@@ -11,7 +11,7 @@ extern const sp_kernel sp__kernel_table_avx2[SP_KERNEL_COUNT];
 
 static const sp_kernel *avx2_table(void)
 {
-    /* Asks CPUID, and whether the operating system saves the registers. */
+    /* Checks CPUID and that the operating system saves the registers. */
     const bool is_there = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     return is_there ? sp__kernel_table_avx2 : NULL;
 }

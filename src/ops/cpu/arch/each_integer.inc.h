@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Includes a text once for each integer type (typed.h). Parameter: SP_TEXT, the text's name in
- * quotes; undefined at the end. */
+/* Includes a template once for each integer type (typed.h). Parameter: SP_TEXT, the template's name
+ * in quotes; undefined at the end. */
 
 #define SP_TYPE i8
 #include SP_TEXT

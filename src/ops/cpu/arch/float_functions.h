@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that are ops of their own and gates of recurrent layers too, for floats and doubles. A
- * NaN gives the canonical NaN (thresholded_relu: 0); each operation is rounded as it is written.
- * Private to kernels. */
+/* Functions that are both ops and gates of recurrent layers, for floats and doubles. A NaN gives
+ * the canonical NaN (thresholded_relu: 0); each operation is rounded separately. Private to
+ * kernels. */
 #ifndef SP_OPS_CPU_ARCH_FLOAT_FUNCTIONS_H
 #define SP_OPS_CPU_ARCH_FLOAT_FUNCTIONS_H
 

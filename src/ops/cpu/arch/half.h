@@ -19,7 +19,8 @@ static SP_ALWAYS_INLINE float sp_float_of_f16(uint16_t h)
 static SP_ALWAYS_INLINE uint16_t sp_f16_of_float(float x)
 {
     const uint32_t sign = sp_float_bits(x) & 0x80000000u, size = sp_float_bits(x) ^ sign;
-    /* To 10 bits of fraction; a carry goes into the exponent, from 65520 on up to infinity. */
+    /* To 10 bits of fraction; a carry goes into the exponent: from 65520 on the result is
+     * infinity. */
     const uint32_t normal = (size - (112u << 23) + 0xfffu + ((size >> 13) & 1)) >> 13;
     /* The last bit of 0.5 + x is that of a subnormal f16. */
     const uint32_t subnormal = sp_float_bits(sp_float_from_bits(size) + 0.5f) - 0x3f000000u;
@@ -40,7 +41,7 @@ static SP_ALWAYS_INLINE uint16_t sp_bf16_of_float(float x)
     return (uint16_t)(x == x ? rounded : 0x7fc0u);
 }
 
-/* Rounded to odd: a second rounding, to fewer bits, is then right. */
+/* Rounds to odd, so a second rounding, to fewer bits, is correct. */
 static SP_ALWAYS_INLINE float sp_odd_float_of_f64(double x)
 {
     const float near = (float)x;
@@ -50,8 +51,8 @@ static SP_ALWAYS_INLINE float sp_odd_float_of_f64(double x)
     return ((back != x) & (x == x)) ? sp_float_from_bits(bits | 1) : near;
 }
 
-/* Integers that a double does not hold exactly keep 53 bits, the last one of which says whether
- * there is more: far below the last bit of an f16 or bf16. */
+/* Integers that a double cannot represent keep 53 bits, the last of which is sticky: set if a
+ * dropped bit was. It is far below the last bit of an f16 or bf16. */
 static SP_ALWAYS_INLINE double sp_sticky_f64_of_u64(uint64_t x)
 {
     const uint64_t rest = x & 0x7ffu;

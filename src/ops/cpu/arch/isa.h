@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernel files are written in. Each is compiled once per instruction set with -DSP_ISA=name;
- * SP_KERNEL(gemm) is then that build's name for the kernel. The bodies are the same for all: what
- * differs is here. All functions are static, so no code of one build is ever linked into another.
+/* Instruction sets for kernel files. Each kernel file is compiled once per instruction set with
+ * -DSP_ISA=name; SP_KERNEL(gemm) is then that build's name for the kernel. The sources are the same
+ * for all: only this header differs. All functions are static, so no code of one build is ever
+ * linked into another.
  *
  * Rules for bits (docs/decisions/0002-bit-rules.md): a fused multiply-add is written sp_fmaf or
  * sp_v8_fma and is exact in every build; nothing else is ever fused. */
@@ -40,7 +41,7 @@ SP_KERNEL_LIST(SP_KERNEL_DECLARE)
 #define SP_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Vectors of 32 bytes are passed between inlined functions only, so their ABI does not matter. */
+/* 32-byte vectors are passed between inlined functions only, so their ABI does not matter. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef float sp_v8 __attribute__((vector_size(32)));
@@ -60,8 +61,8 @@ static SP_ALWAYS_INLINE uint32_t sp_float_bits(float value)
     return bits;
 }
 
-/* Which NaN an operation gives depends on the order of its operands in the instruction; results
- * that leave a kernel all carry the same one. */
+/* The NaN that an operation gives depends on the order of its operands in the instruction; all
+ * results of a kernel have the same NaN. */
 static SP_ALWAYS_INLINE float sp_canonical(float x)
 {
     return x == x ? x : sp_float_from_bits(0x7fc00000u);
@@ -77,9 +78,9 @@ static SP_ALWAYS_INLINE float sp_fmaf(float a, float b, float c)
 #else
 
 /* a * b + c with one rounding. The product of two floats is exact in a double; the sum is rounded
- * to odd (its error, by TwoSum, sets the last bit), which keeps the second rounding, to float,
- * right. With an infinity or NaN the error is a NaN, both comparisons are false, and the sum
- * stands. */
+ * to odd (its error, by TwoSum, sets the last bit), so the second rounding, to float, is correct.
+ * With an infinity or NaN the error is a NaN, both comparisons are false, and the sum is
+ * unchanged. */
 static SP_ALWAYS_INLINE float sp_fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b;

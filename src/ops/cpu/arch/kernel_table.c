@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of one instruction set's kernels; compiled once for each, like the kernels. */
+/* The kernel table of one instruction set; compiled once per instruction set, like the kernels. */
 #include "ops/cpu/arch/isa.h"
 
 #define TABLE_PASTE_(isa) sp__kernel_table_##isa

@@ -20,7 +20,8 @@ typedef enum sp_cpu_isa { SP_CPU_PORTABLE, SP_CPU_AVX2, SP_CPU_ISA_COUNT } sp_cp
 const sp_kernel *sp__cpu_kernels(sp_cpu_isa isa);
 const char *sp__cpu_isa_name(sp_cpu_isa isa);
 
-/* The best one that there is, or what STREAMPOOL_ISA asks for (the best, if that is not there). */
+/* The instruction set that STREAMPOOL_ISA selects, if it is available, else the best available
+ * one. */
 sp_cpu_isa sp__cpu_isa_selected(void);
 
 #define SP_CONSTANTS_CHECK(type, bytes)                                                            \

@@ -14,14 +14,14 @@ static SP_ALWAYS_INLINE float sp_absf(float x)
     return sp_float_from_bits(sp_float_bits(x) & 0x7fffffffu);
 }
 
-/* The size of one number, the sign of the other. */
+/* The magnitude of `size` with the sign of `sign`. */
 static SP_ALWAYS_INLINE float sp_copysignf(float size, float sign)
 {
     return sp_float_from_bits((sp_float_bits(size) & 0x7fffffffu) |
                               (sp_float_bits(sign) & 0x80000000u));
 }
 
-/* Positive numbers stay, all others are +0, -0 too. */
+/* Positive numbers unchanged, all others +0, -0 too. */
 static SP_ALWAYS_INLINE float sp_reluf(float x)
 {
     return x <= 0 ? 0.0f : x;
@@ -33,7 +33,7 @@ static SP_ALWAYS_INLINE float sp_exponent(int32_t n)
     return sp_float_from_bits((uint32_t)(n + 127) << 23);
 }
 
-/* e^r - 1, where x is *exponent * ln 2 + r and r is as small as can be; x in [-104, 89]. */
+/* e^r - 1, where x is *exponent * ln 2 + r and |r| is at most about ln 2 / 2; x in [-104, 89]. */
 static SP_ALWAYS_INLINE float sp_reduced_expm1f(float x, int32_t *exponent)
 {
     /* n = round(x / ln 2): adding 1.5 * 2^23 rounds to an integer in the low bits. */
@@ -56,7 +56,7 @@ static SP_ALWAYS_INLINE float sp_reduced_expm1f(float x, int32_t *exponent)
 /* Within 1.1 ulp, over the whole range and down to subnormals; +-inf and NaN as in C. */
 static SP_ALWAYS_INLINE float sp_expf(float x)
 {
-    /* Above and below these the result is inf and 0 anyway. NaN passes through both. */
+    /* Above and below these the result is inf and 0. NaN passes through both. */
     float clamped = x > 89.0f ? 89.0f : x;
     clamped = clamped < -104.0f ? -104.0f : clamped;
     int32_t exponent;
@@ -98,7 +98,7 @@ static SP_ALWAYS_INLINE float sp_tanhf(float x)
     return sp_float_from_bits(sp_float_bits(result) | sign);
 }
 
-/* e^x - 1, within 2 ulp: 1 is taken off before the scaling, where it costs no digits. */
+/* e^x - 1, within 2 ulp: 1 is subtracted before the scaling, without cancellation. */
 static SP_ALWAYS_INLINE float sp_expm1f(float x)
 {
     float clamped = x > 89.0f ? 89.0f : x;
@@ -135,8 +135,8 @@ static SP_ALWAYS_INLINE float sp_logf(float x)
     return result;
 }
 
-/* log(1 + x) for x in [0, 1], within 1.5 ulp: what 1 + x loses when it is rounded is put back to
- * first order (W. Kahan; HP-15C Advanced Functions Handbook, 1982). */
+/* log(1 + x) for x in [0, 1], within 1.5 ulp: the rounding error of 1 + x is corrected to first
+ * order (W. Kahan; HP-15C Advanced Functions Handbook, 1982). */
 static SP_ALWAYS_INLINE float sp_log1pf_unit(float x)
 {
     const float sum = 1.0f + x;

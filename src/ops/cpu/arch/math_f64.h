@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, log and pow of a double, without libm and without FMA: sums of two doubles where one does
- * not suffice, so the bits are the same in every build. Scalar code: doubles are rare in models.
+/* exp, log and pow of a double, without libm and without FMA: sums of two doubles where one is not
+ * precise enough, so the bits are the same in every build. Scalar code: doubles are rare in models.
  *
- * log: x = 2^e * m with m in [sqrt 1/2, sqrt 2), log m = 2 * (s + s^3/3 + s^5/5 + ...) with
- * s = (m-1)/(m+1), the first terms in two doubles. exp: x = n * ln 2 + r, Taylor series of e^r.
- * Sums and products of two doubles are those of T. J. Dekker, Numerische Mathematik 18 (1971). */
+ * log: x = 2^e * m with m in [sqrt 1/2, sqrt 2), log m = 2 * (s + s^3/3 + s^5/5 + ...) with s =
+ * (m-1)/(m+1), the first terms in two doubles. exp: x = n * ln 2 + r, Taylor series of e^r. Sums
+ * and products of two doubles are those of T. J. Dekker, Numerische Mathematik 18 (1971). */
 #ifndef SP_OPS_CPU_ARCH_MATH_F64_H
 #define SP_OPS_CPU_ARCH_MATH_F64_H
 
@@ -80,7 +80,7 @@ static inline sp_two_f64 sp_two_multiply(sp_two_f64 a, sp_two_f64 b)
 #define SP_LN2_HIGH 0x1.62e42fefa38p-1
 #define SP_LN2_LOW 0x1.ef35793c7673p-45
 
-/* The logarithm of a positive number that is not infinite, within 2^-66 of its size. */
+/* The logarithm of a positive number that is not infinite, within a relative error of 2^-66. */
 static inline sp_two_f64 sp_log_two(double x)
 {
     int64_t exponent = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking the rows of a tensor of any rank in order, with the offsets of up to two operands that
- * have strides of their own. A row is the last dimension. */
+/* Iteration over the rows of a tensor of any rank in order, with the offsets of up to two operands
+ * with their own strides. A row is the last dimension. */
 #ifndef SP_OPS_CPU_ARCH_STRIDED_H
 #define SP_OPS_CPU_ARCH_STRIDED_H
 
@@ -13,7 +13,7 @@ typedef struct sp_walk {
     int64_t a, b; /* offsets of the current row */
 } sp_walk;
 
-/* Stands at row number `row`. `rank` counts the last dimension; b_strides may be a_strides. */
+/* Starts at row number `row`. `rank` includes the last dimension; b_strides may be a_strides. */
 static inline void sp_walk_init(sp_walk *walk, uint32_t rank, const int64_t *dims,
                                 const int64_t *a_strides, const int64_t *b_strides, int64_t row)
 {
@@ -27,7 +27,7 @@ static inline void sp_walk_init(sp_walk *walk, uint32_t rank, const int64_t *dim
     }
 }
 
-/* To the next row; after the last one to the first. */
+/* Advances to the next row; after the last row to the first. */
 static inline void sp_walk_next(sp_walk *walk)
 {
     for (uint32_t i = walk->rank; i-- > 0;) {

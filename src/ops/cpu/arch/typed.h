@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a text for several element types is written in. It is a file NAME.inc.h, which is included
- * once per type, so that debuggers, linters and coverage see its lines:
+/* Macros for templates, which are compiled for several element types. A template is a file
+ * NAME.inc.h that is included once per type, so debuggers, linters and coverage see its lines:
  *
  *     #define SP_TYPE f16
  *     #include "ops/cpu/reduce/softmax.inc.h"
  *
- * arch/each_integer.inc.h and its like include a text for all types of a class.
+ * arch/each_integer.inc.h and its siblings include a template for all types of a class.
  *
- * In it SP_OF(name) is name_f16, SP_ELEMENT an element in memory, SP_WIDE what it is computed in,
- * and SP_WIDE_OF(name) name_f32. A text undefines its parameters at its end; one that is a part
- * of other texts leaves SP_TYPE to them. */
+ * In it SP_OF(name) is name_f16, SP_ELEMENT the type of an element in memory, SP_WIDE the type that
+ * it is computed in, and SP_WIDE_OF(name) name_f32. A template undefines its parameters at its end;
+ * one that is included by other templates leaves SP_TYPE defined. */
 #ifndef SP_OPS_CPU_ARCH_TYPED_H
 #define SP_OPS_CPU_ARCH_TYPED_H
 
@@ -42,7 +42,7 @@ typedef uint16_t sp_element_u16;
 typedef uint32_t sp_element_u32;
 typedef uint64_t sp_element_u64;
 
-/* ---- what an element is computed in ---- */
+/* ---- the type that an element is computed in ---- */
 
 #define sp_wide_f32 f32
 #define sp_wide_f64 f64
@@ -57,8 +57,8 @@ typedef uint64_t sp_element_u64;
 #define sp_wide_u32 u32
 #define sp_wide_u64 u64
 
-/* ---- what sums and products are computed in: of integers they wrap, which unsigned arithmetic
- * does by definition, if it is not of a type that is promoted to int ---- */
+/* ---- the type of sums and products: those of integers wrap, as unsigned arithmetic does by
+ * definition unless the type is promoted to int ---- */
 
 #define sp_wrapping_f32 f32
 #define sp_wrapping_f64 f64
@@ -73,7 +73,7 @@ typedef uint64_t sp_element_u64;
 #define sp_wrapping_u32 u32
 #define sp_wrapping_u64 u64
 
-/* ---- loads of what is computed in, and stores: rounded once, NaNs canonical ---- */
+/* ---- loads to SP_WIDE, and stores: rounded once, NaNs canonical ---- */
 
 #define sp_load_f32(x) (x)
 #define sp_load_f64(x) (x)
@@ -106,7 +106,7 @@ typedef uint64_t sp_element_u64;
 #define sp_step_u32(chain, a, b) ((chain) + (a) * (b))
 #define sp_step_u64(chain, a, b) ((chain) + (a) * (b))
 
-/* ---- functions and limits by one scheme of names ---- */
+/* ---- functions and limits with uniform names ---- */
 
 #define sp_canonical_f32 sp_canonical
 #define sp_abs_f32 sp_absf

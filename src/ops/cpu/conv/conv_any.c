@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution of types other than f32, plain, in one to three spatial dimensions. A chain as
- * conv_f32 has it: from 0, over channel and taps in order, taps in the padding with an input of 0;
- * then the bias. f16 and bf16 compute in f32, fused, and round once more when they are stored; f64
- * rounds products and sums. */
+/* Convolution of types other than f32 in one to three spatial dimensions, without blocking. The
+ * chain is that of conv_f32: from 0, over channel and taps in order, taps in the padding with an
+ * input of 0; then the bias. f16 and bf16 compute in f32, fused, and are rounded once more when
+ * stored; f64 rounds products and sums. */
 #include "ops/cpu/arch/typed.h"
 
 typedef struct conv_sizes {
@@ -10,15 +10,15 @@ typedef struct conv_sizes {
     int64_t taps;    /* of one filter */
 } conv_sizes;
 
-static conv_sizes sizes_of(const sp_conv_3d_constants *d)
+static conv_sizes get_conv_sizes(const sp_conv_3d_constants *d)
 {
     const sp_conv_constants *k = &d->plane;
     return (conv_sizes){d->in_d * k->in_h * k->in_w, d->out_d * k->out_h * k->out_w,
                         k->channels * d->kernel_d * k->kernel_h * k->kernel_w};
 }
 
-/* The input behind a tap of an output: its place in x, or -1 in the padding. */
-static int64_t place_of(const sp_conv_3d_constants *d, int64_t pixel, int64_t tap)
+/* The index in x of the input of a tap, or -1 in the padding. */
+static int64_t input_index(const sp_conv_3d_constants *d, int64_t pixel, int64_t tap)
 {
     const sp_conv_constants *k = &d->plane;
     const int64_t x =

@@ -6,8 +6,8 @@ static SP_WIDE SP_OF(chain)(const sp_conv_3d_constants *d, const SP_ELEMENT *x, 
 {
     SP_WIDE chain = 0;
     for (int64_t tap = 0; tap < taps; tap++) {
-        const int64_t place = place_of(d, pixel, tap);
-        const SP_WIDE value = place < 0 ? 0 : (SP_WIDE)SP_LOAD(x[place]);
+        const int64_t index_in_x = input_index(d, pixel, tap);
+        const SP_WIDE value = index_in_x < 0 ? 0 : (SP_WIDE)SP_LOAD(x[index_in_x]);
         chain = SP_WIDE_OF(sp_step)(chain, (SP_WIDE)SP_LOAD(w[tap]), value);
     }
     return chain;
@@ -17,7 +17,7 @@ sp_status SP_KERNEL(SP_OF(conv_any))(const sp_tile *tile)
 {
     const sp_conv_3d_constants *d = tile->constants;
     const sp_conv_constants *k = &d->plane;
-    const conv_sizes sizes = sizes_of(d);
+    const conv_sizes sizes = get_conv_sizes(d);
     const int64_t group = tile->index[1];
     const int64_t index = tile->index[2] * k->groups + group;
     const SP_ELEMENT *x = (const SP_ELEMENT *)tile->bindings[0] + index * k->channels * sizes.in;

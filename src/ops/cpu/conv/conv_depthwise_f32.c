@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution with one input channel per group. Same chain as conv_f32: from +0, over (kernel row,
  * kernel column), padding taps included, then the bias, then the activation. One row of one output
- * plane at a time, up to SP_DEPTHWISE_COLUMNS outputs of it side by side. */
+ * plane at a time, up to SP_DEPTHWISE_COLUMNS of its outputs together. */
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/conv/conv_gather.h"
 
 enum { COLUMNS = SP_DEPTHWISE_COLUMNS };
 
-/* A stretch of one output row of one plane. */
-typedef struct stretch {
+/* A block of one output row of one plane. */
+typedef struct row_block {
     const sp_conv_constants *k;
     const float *plane, *w; /* input plane, kernel */
     int64_t row, column;    /* first output */
     int64_t width;          /* outputs, at most COLUMNS */
-} stretch;
+} row_block;
 
-/* Columns from input column `x` on that the stretch reads through one kernel row. */
+/* Input columns that the block reads through one kernel row. */
 static int64_t row_length(const sp_conv_constants *k, int64_t width)
 {
     return (width - 1) * k->stride_w + (k->kernel_w - 1) * k->dilation_w + 1;
 }
 
-/* `vectors` is a constant where this is inlined. The lanes over the stretch's width compute outputs
- * that nobody reads. */
-static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const stretch *s, float *out)
+/* `vectors` is a constant after inlining. Lanes beyond the block's width compute outputs that are
+ * not used. */
+static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const row_block *s, float *out)
 {
     const sp_conv_constants *k = s->k;
     float buffer[SP_DEPTHWISE_ROW];
@@ -54,7 +54,7 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const stretch *s
     for (int64_t v = 0; v < vectors; v++) sp_v8_store(out + v * 8, acc[v]);
 }
 
-static void run_stretch(const stretch *s, float bias, bool has_bias, float *y)
+static void run_row_block(const row_block *s, float bias, bool has_bias, float *y)
 {
     float out[COLUMNS];
     if (s->width <= 8) run_vectors(1, s, out);
@@ -75,14 +75,14 @@ sp_status SP_KERNEL(conv_depthwise_f32)(const sp_tile *tile)
     const int64_t last = first + k->tile_planes < k->planes ? first + k->tile_planes : k->planes;
     for (int64_t plane = first; plane < last; plane++) {
         const int64_t filter = plane % (k->groups * k->filters);
-        stretch s = {.k = k,
-                     .plane = x + plane / k->filters * k->in_h * k->in_w,
-                     .w = w + filter * k->kernel_h * k->kernel_w};
+        row_block s = {.k = k,
+                       .plane = x + plane / k->filters * k->in_h * k->in_w,
+                       .w = w + filter * k->kernel_h * k->kernel_w};
         for (s.row = 0; s.row < k->out_h; s.row++) {
             for (s.column = 0; s.column < k->out_w; s.column += COLUMNS) {
                 s.width = k->out_w - s.column < COLUMNS ? k->out_w - s.column : COLUMNS;
-                run_stretch(&s, bias ? bias[filter] : 0, bias != NULL,
-                            y + (plane * k->out_h + s.row) * k->out_w + s.column);
+                run_row_block(&s, bias ? bias[filter] : 0, bias != NULL,
+                              y + (plane * k->out_h + s.row) * k->out_w + s.column);
             }
         }
     }

@@ -4,9 +4,9 @@
  * column) in order; taps in the padding are part of it, with an input of +0. Then the bias is
  * added, rounded, then the activation is applied.
  *
- * Outputs are taken SP_CONV_PIXELS at a time: their inputs are gathered, DEPTH taps at a time, into
- * a small matrix on the stack, and every filter of the group runs over it. Between two gathers the
- * unfinished chains wait in y. */
+ * Outputs are computed SP_CONV_PIXELS at a time: their inputs are gathered, DEPTH taps at a time,
+ * into a small matrix on the stack, which every filter of the group reads. Between two gathers y
+ * holds the partial chains. */
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/conv/conv_gather.h"
 #include "ops/cpu/gemm/gemm_block.h"
@@ -16,7 +16,7 @@ enum { PIXELS = SP_CONV_PIXELS, DEPTH = 64, FILTERS = 6 };
 /* One block of outputs of one group of one image. */
 typedef struct conv_block {
     const sp_conv_constants *k;
-    const sp_conv_3d_constants *depth;     /* of a volume; k is a part of it */
+    const sp_conv_3d_constants *depth;     /* of a volume; contains k */
     const float *x, *w, *bias;             /* of the group; bias may be NULL */
     float *y;                              /* of the group, at the block's first output */
     int64_t pixel;                         /* the first output */
@@ -128,7 +128,7 @@ static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
         block.pixel = pixel;
         block.width = last - pixel < PIXELS ? last - pixel : PIXELS;
         block.y = y + pixel;
-        /* Runs once for 0 taps too: the outputs are then the bias. */
+        /* Runs once for 0 taps, too: the outputs are then the bias. */
         for (int64_t tap = 0; tap == 0 || tap < all_taps; tap += DEPTH) {
             const int64_t depth = all_taps - tap < DEPTH ? all_taps - tap : DEPTH;
             for (int64_t i = 0; i < depth; i++) {

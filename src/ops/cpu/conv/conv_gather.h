@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a stretch of an input row with its padding, for convolutions. */
+/* Reads part of an input row with its padding, for convolutions. */
 #ifndef SP_OPS_CPU_CONV_CONV_GATHER_H
 #define SP_OPS_CPU_CONV_CONV_GATHER_H
 
 #include "ops/cpu/arch/isa.h"
 
-/* out[i] = row[x + i * stride] for i in [0, n), +0 where that lies outside [0, width). A NULL row
- * is all padding. */
+/* out[i] = row[x + i * stride] for i in [0, n), +0 where the index is outside [0, width). A NULL
+ * row is all padding. */
 static inline void sp_gather_row(const float *row, int64_t width, int64_t x, int64_t stride,
                                  int64_t n, float *out)
 {
-    int64_t first = 0; /* the first i inside, and the first after it that is not */
+    int64_t first = 0; /* the first i inside, and the first i after the last one inside */
     int64_t last = n;
     if (row == NULL) {
         for (int64_t i = 0; i < n; i++) out[i] = 0;

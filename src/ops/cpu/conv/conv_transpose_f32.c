@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposed convolution in up to three dimensions. The chain of one output starts from +0 and runs
- * over (channel, kernel plane, kernel row, kernel column) in order, over those taps alone that meet
- * an input; then the bias is added, rounded, then the activation is applied.
+ * over (channel, kernel plane, kernel row, kernel column) in order, over the taps with an input in
+ * range; then the bias is added, rounded, then the activation is applied.
  *
- * Outputs of a row whose distance is the stride meet the same taps, and neighbouring inputs: they
- * run side by side. */
+ * Outputs of a row at a distance of the stride use the same taps and neighbouring inputs: they are
+ * computed together. */
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/conv/tap_range.h"
 
 enum { COLUMNS = 256 };
 
-/* The taps k of [0, kernel) that meet inputs from place p on: (p - k * dilation) / stride is whole.
- * They are `step` apart from `first` on. */
+/* The taps k of [0, kernel) of padded output coordinate p: those for which (p - k * dilation) /
+ * stride is an integer. They are first, first + step, ... */
 typedef struct tap_steps {
     int64_t first, step;
 } tap_steps;
@@ -19,7 +19,7 @@ typedef struct tap_steps {
 static tap_steps find_taps(const sp_window_constants *w, int axis, int64_t place)
 {
     const int64_t stride = w->stride[axis], dilation = w->dilation[axis];
-    int64_t a = stride, b = dilation % stride; /* a: the greatest common divisor, in the end */
+    int64_t a = stride, b = dilation % stride; /* a becomes the greatest common divisor */
     while (b != 0) {
         const int64_t rest = a % b;
         a = b;
@@ -38,8 +38,8 @@ typedef struct phase_block {
     const float *x, *w;              /* of the image and group; of the first channel's filter */
     int64_t z, y;                    /* of the row, in the padded output */
     int64_t column, width;           /* in steps of the stride: the first one, how many */
-    tap_steps planes, rows, columns; /* taps that meet something */
-    int64_t phase;                   /* place of column 0 in the padded output */
+    tap_steps planes, rows, columns; /* taps to compute */
+    int64_t phase;                   /* coordinate of column 0 in the padded output */
 } phase_block;
 
 /* Chains of all outputs of the block through one row of one channel's kernel. */
@@ -59,8 +59,8 @@ static void run_kernel_row(const phase_block *b, const float *row, const float *
     }
 }
 
-/* The input that tap `t` meets along `axis`; -1 if that is outside. */
-static int64_t met_input(const sp_window_constants *w, int axis, int64_t place, int64_t t)
+/* The input coordinate of tap `t` along `axis`; -1 if out of range. */
+static int64_t input_coordinate(const sp_window_constants *w, int axis, int64_t place, int64_t t)
 {
     const int64_t distance = place - t * w->dilation[axis];
     if (distance < 0 || distance / w->stride[axis] >= w->in[axis]) return -1;
@@ -76,9 +76,9 @@ static void run_block(const phase_block *b, float *acc)
         const float *x = b->x + channel * in[0] * in[1] * in[2];
         const float *w = b->w + channel * next_w;
         for (int64_t i = b->planes.first; i < kernel[0]; i += b->planes.step) {
-            const int64_t z = met_input(window, 0, b->z, i);
+            const int64_t z = input_coordinate(window, 0, b->z, i);
             for (int64_t j = b->rows.first; z >= 0 && j < kernel[1]; j += b->rows.step) {
-                const int64_t y = met_input(window, 1, b->y, j);
+                const int64_t y = input_coordinate(window, 1, b->y, j);
                 if (y < 0) continue;
                 run_kernel_row(b, x + (z * in[1] + y) * in[2], w + (i * kernel[1] + j) * kernel[2],
                                acc);
@@ -87,13 +87,13 @@ static void run_block(const phase_block *b, float *acc)
     }
 }
 
-/* Every `stride`-th output of a row, from the one on that lies at `phase` of the padded output. */
+/* Every `stride`-th output of a row, starting at coordinate `phase` of the padded output. */
 static void run_phase(phase_block *b, float bias, float *y)
 {
     const sp_window_constants *window = &b->k->window;
     const int64_t stride = window->stride[2], pad = window->pad[2];
     const int64_t first = b->phase < pad ? (pad - b->phase + stride - 1) / stride : 0;
-    const int64_t end = window->out[2] + pad - b->phase; /* of places behind the phase */
+    const int64_t end = window->out[2] + pad - b->phase; /* coordinates from the phase on */
     const int64_t last = end > 0 ? (end + stride - 1) / stride : 0;
     b->columns = find_taps(window, 2, b->phase);
     for (b->column = first; b->column < last; b->column += COLUMNS) {
@@ -117,7 +117,7 @@ sp_status SP_KERNEL(conv_transpose_f32)(const sp_tile *tile)
     const int64_t rows = window->planes * window->out[0] * window->out[1];
     const int64_t in_plane = window->in[0] * window->in[1] * window->in[2];
     const int64_t taps = window->kernel[0] * window->kernel[1] * window->kernel[2];
-    /* Those that have outputs: of a stride longer than the row, one for each output. */
+    /* Phases with outputs: at most one per output if the stride is longer than the row. */
     const int64_t phases = window->stride[2] < window->out[2] ? window->stride[2] : window->out[2];
     const int64_t first = tile->index[0] * window->tile_rows;
     const int64_t last = rows - first < window->tile_rows ? rows : first + window->tile_rows;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maximum over windows of up to three dimensions, of any type, with the place of each maximum if
- * that is wanted. Otherwise as max_pool_f32: padding is less than everything, a NaN wins, of equals
- * the first. A window that is all padding gives the type's least number, and place -1. */
+/* Maximum over windows of up to three dimensions, of any type, with optional indices of the maxima.
+ * Otherwise as max_pool_f32: padding is less than every element, a NaN is the maximum, of equals
+ * the first is taken. A window that is all padding gives the type's least number, and index -1. */
 #include "ops/cpu/arch/typed.h"
 #include "ops/cpu/conv/tap_range.h"
 
-/* The place of an element among all of x. */
-static int64_t place_of(const sp_window_constants *k, int64_t plane, const int64_t at[3])
+/* The index of an element in all of x. */
+static int64_t element_index(const sp_window_constants *k, int64_t plane, const int64_t at[3])
 {
     const int64_t *in = k->in;
     const int64_t first = plane * in[0] * in[1] * in[2];

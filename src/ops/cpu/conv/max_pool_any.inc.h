@@ -2,7 +2,7 @@
 /* The kernel of one type. Parameters: SP_TYPE; SP_BEATS(x, best). */
 
 static SP_ELEMENT SP_OF(best)(const sp_window_constants *k, const SP_ELEMENT *x, int64_t plane,
-                              const int64_t start[3], int64_t *place)
+                              const int64_t start[3], int64_t *index)
 {
     SP_ELEMENT best = SP_OF(sp_least);
     int64_t best_at[3] = {-1, -1, -1}, at[3];
@@ -24,7 +24,7 @@ static SP_ELEMENT SP_OF(best)(const sp_window_constants *k, const SP_ELEMENT *x,
             }
         }
     }
-    *place = best_at[0] < 0 ? -1 : place_of(k, plane, best_at);
+    *index = best_at[0] < 0 ? -1 : element_index(k, plane, best_at);
     return SP_STORE(best);
 }
 
@@ -42,11 +42,11 @@ sp_status SP_KERNEL(SP_OF(max_pool_any))(const sp_tile *tile)
         const int64_t start[3] = {row / k->out[1] % k->out[0] * k->stride[0] - k->pad[0],
                                   row % k->out[1] * k->stride[1] - k->pad[1], 0};
         for (int64_t c = 0; c < k->out[2]; c++) {
-            int64_t place;
+            int64_t index;
             const int64_t here[3] = {start[0], start[1], c * k->stride[2] - k->pad[2]};
-            y[c] = SP_OF(best)(k, x, plane, here, &place);
+            y[c] = SP_OF(best)(k, x, plane, here, &index);
             if (k->has_indices) {
-                ((int64_t *)tile->bindings[2])[row * k->out[2] + c] = place;
+                ((int64_t *)tile->bindings[2])[row * k->out[2] + c] = index;
             }
         }
     }

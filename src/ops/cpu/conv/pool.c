@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maximum and average over windows of up to three dimensions. A row of outputs is taken in
- * stretches, tap by tap, so that neighbours run side by side. */
+/* Maximum and average over windows of up to three dimensions. A row of outputs is computed in
+ * blocks, tap by tap, so that neighbouring outputs vectorise. */
 #include "ops/cpu/reduce/lanes.h"
 #include "ops/cpu/conv/tap_range.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 
-/* A stretch of one output row of one plane. */
-typedef struct stretch {
+/* A block of one output row of one plane. */
+typedef struct row_block {
     const sp_window_constants *k;
     const float *plane;     /* input */
     int64_t oz, oy, column; /* first output */
     int64_t width;          /* outputs, at most COLUMNS */
-} stretch;
+} row_block;
 
-/* Where the window of output `index` begins along `axis`; may be in the padding. */
+/* First coordinate of the window of output `index` along `axis`; may be in the padding. */
 static int64_t window_start(const sp_window_constants *k, int axis, int64_t index)
 {
     return index * k->stride[axis] - k->pad[axis];
@@ -26,8 +26,8 @@ static sp_tap_range clip_window(const sp_window_constants *k, int axis, int64_t 
                         k->in[axis]);
 }
 
-/* One tap of the whole stretch joins `lane`. Strides of 1 and 2 are constants where the loop is
- * compiled, so that it vectorises. */
+/* Joins one tap of all outputs of the block to `lane`. Strides of 1 and 2 are compile-time
+ * constants, so the loop vectorises. */
 static SP_ALWAYS_INLINE void join_taps(float *lane, const float *x, const int64_t stride,
                                        sp_tap_range range, float (*const join)(float, float))
 {
@@ -37,7 +37,7 @@ static SP_ALWAYS_INLINE void join_taps(float *lane, const float *x, const int64_
     }
 }
 
-/* Any NaN stays; of equals the first. */
+/* A NaN is kept; of equals the first. */
 static SP_ALWAYS_INLINE float first_max(float best, float x)
 {
     return x > best || x != x ? x : best;
@@ -57,8 +57,8 @@ static void tap_sum(float *lane, const float *x, int64_t stride, sp_tap_range ra
     else join_taps(lane, x, stride, range, sp_add_f32);
 }
 
-/* Every tap of the window in order, the padding left out: tap t joins lane t % lane_count. */
-static SP_ALWAYS_INLINE void run_taps(const stretch *s, float *lanes, const int64_t lane_count,
+/* Every tap of the window in order, except padding: tap t joins lane t % lane_count. */
+static SP_ALWAYS_INLINE void run_taps(const row_block *s, float *lanes, const int64_t lane_count,
                                       void (*const tap)(float *, const float *, int64_t,
                                                         sp_tap_range))
 {
@@ -66,7 +66,7 @@ static SP_ALWAYS_INLINE void run_taps(const stretch *s, float *lanes, const int6
     const sp_tap_range planes = clip_window(k, 0, s->oz), rows = clip_window(k, 1, s->oy);
     const int64_t z0 = window_start(k, 0, s->oz), y0 = window_start(k, 1, s->oy);
     const int64_t x0 = window_start(k, 2, s->column);
-    /* Columns of the kernel that meet an input for some output of the stretch. */
+    /* Columns of the kernel with an input for some output of the block. */
     const int64_t beyond = (s->width - 1) * k->stride[2];
     const sp_tap_range columns =
         sp_clip_taps(x0 + beyond, k->dilation[2], k->kernel[2], k->in[2] + beyond);
@@ -84,7 +84,7 @@ static SP_ALWAYS_INLINE void run_taps(const stretch *s, float *lanes, const int6
     }
 }
 
-static void max_stretch(const stretch *s, float *y)
+static void max_row_block(const row_block *s, float *y)
 {
     float best[COLUMNS];
     for (int64_t c = 0; c < COLUMNS; c++) best[c] = -__builtin_inff();
@@ -92,7 +92,7 @@ static void max_stretch(const stretch *s, float *y)
     for (int64_t c = 0; c < s->width; c++) y[c] = sp_canonical(best[c]);
 }
 
-/* Taps along one axis that an average divides by. */
+/* Number of taps along one axis that an average counts. */
 static int64_t count_taps(const sp_window_constants *k, int axis, int64_t index)
 {
     const int64_t before = k->counts_padding ? k->pad[axis] : 0;
@@ -102,7 +102,7 @@ static int64_t count_taps(const sp_window_constants *k, int axis, int64_t index)
     return range.last - range.first;
 }
 
-static void average_stretch(const stretch *s, float *y)
+static void average_row_block(const row_block *s, float *y)
 {
     const sp_window_constants *k = s->k;
     const int64_t taps = k->kernel[0] * k->kernel[1] * k->kernel[2];
@@ -120,14 +120,15 @@ static void average_stretch(const stretch *s, float *y)
 
 /* Row number `row` of the whole output. */
 static SP_ALWAYS_INLINE void run_row(const sp_window_constants *k, const float *x, int64_t row,
-                                     float *y, void (*const run)(const stretch *, float *))
+                                     float *y, void (*const run)(const row_block *, float *))
 {
     const int64_t plane = row / (k->out[0] * k->out[1]);
-    stretch s = {.k = k,
-                 .plane = x + plane * k->in[0] * k->in[1] * k->in[2],
-                 .oz = row / k->out[1] % k->out[0],
-                 .oy = row % k->out[1]};
-    /* Outputs that share no input go one by one: between them may be any amount of padding. */
+    row_block s = {.k = k,
+                   .plane = x + plane * k->in[0] * k->in[1] * k->in[2],
+                   .oz = row / k->out[1] % k->out[0],
+                   .oy = row % k->out[1]};
+    /* Outputs without common inputs are computed one by one, since any amount of padding may be
+     * between them. */
     const int64_t most = k->stride[2] < k->in[2] ? COLUMNS : 1;
     for (s.column = 0; s.column < k->out[2]; s.column += most) {
         s.width = k->out[2] - s.column < most ? k->out[2] - s.column : most;
@@ -142,14 +143,14 @@ sp_status SP_KERNEL(average_pool_f32)(const sp_tile *tile)
     const int64_t first = tile->index[0] * k->tile_rows;
     const int64_t last = rows - first < k->tile_rows ? rows : first + k->tile_rows;
     for (int64_t row = first; row < last; row++) {
-        run_row(k, tile->bindings[0], row, tile->bindings[1], average_stretch);
+        run_row(k, tile->bindings[0], row, tile->bindings[1], average_row_block);
     }
     return SP_OK;
 }
 
 /* Maximum over windows of one or two spatial dimensions. Padding counts as -inf, a window that is
  * all padding gives -inf. A NaN in the window gives the canonical NaN; of +0 and -0 the first in
- * window order stays. */
+ * window order is taken. */
 sp_status SP_KERNEL(max_pool_f32)(const sp_tile *tile)
 {
     const sp_pool_constants *k = tile->constants;
@@ -164,7 +165,7 @@ sp_status SP_KERNEL(max_pool_f32)(const sp_tile *tile)
     const int64_t first = tile->index[0] * k->tile_planes;
     const int64_t last = first + k->tile_planes < k->planes ? first + k->tile_planes : k->planes;
     for (int64_t row = first * k->out_h; row < last * k->out_h; row++) {
-        run_row(&window, tile->bindings[0], row, tile->bindings[1], max_stretch);
+        run_row(&window, tile->bindings[0], row, tile->bindings[1], max_row_block);
     }
     return SP_OK;
 }

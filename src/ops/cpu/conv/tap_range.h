@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which steps of an even walk lie inside a stretch: the clipping of windows at the padding. */
+/* Clipping of windows at the padding: the taps whose input index is in range. */
 #ifndef SP_OPS_CPU_CONV_TAP_RANGE_H
 #define SP_OPS_CPU_CONV_TAP_RANGE_H
 
 #include <stdint.h>
 
-/* First included, last not. */
+/* The half-open range [first, last). */
 typedef struct sp_tap_range {
     int64_t first, last;
 } sp_tap_range;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels add, sub, mul and div. Part of other texts. */
+/* The kernels add, sub, mul and div. Included by other templates. */
 #define SP_NAME SP_OF(add)
 #include "ops/cpu/elementwise/binary.inc.h"
 #define SP_NAME SP_OF(sub)

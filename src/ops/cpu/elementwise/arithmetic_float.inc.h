@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic of floats. Part of other texts. */
+/* Arithmetic of floats. Included by other templates. */
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(add)(SP_ELEMENT a, SP_ELEMENT b)
 {

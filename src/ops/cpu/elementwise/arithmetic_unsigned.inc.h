@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Division of unsigned integers; the rest is that of signed ones. Parameter: SP_TYPE. */
+/* Division of unsigned integers; the other operations are those of signed integers. Parameter:
+ * SP_TYPE. */
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(div)(SP_ELEMENT a, SP_ELEMENT b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel SP_NAME, y = SP_NAME(a, b) with broadcasting; its rows are made by row_SP_NAME, and
- * SP_FINISH(constants, y, n) follows each stretch of n results. Part of other texts; parameters
- * SP_NAME, SP_RESULT and SP_FINISH. */
+/* The kernel SP_NAME, y = SP_NAME(a, b) with broadcasting; its rows are computed by row_SP_NAME,
+ * and SP_FINISH(constants, y, n) is run on each block of n results. Included by other templates;
+ * parameters SP_NAME, SP_RESULT and SP_FINISH. */
 
 sp_status SP_KERNEL(SP_NAME)(const sp_tile *tile)
 {

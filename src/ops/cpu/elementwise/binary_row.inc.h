@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stretch of a row, whose last strides are 0 or 1. Part of other texts; parameters SP_NAME, a
- * function of two elements, and SP_RESULT, which stay. */
+/* One block of a row; the last strides are 0 or 1. Included by other templates; parameters SP_NAME,
+ * a function of two elements, and SP_RESULT, which stay defined. */
 
 static void SP_GLUE(row, SP_NAME)(const SP_ELEMENT *a, int64_t a_step, const SP_ELEMENT *b,
                                   int64_t b_step, SP_RESULT *y, int64_t n)

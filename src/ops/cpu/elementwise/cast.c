@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Casts between all element types. To a float type: to nearest even, rounded once, too large is
- * infinity, NaNs canonical. Floats to integers: towards zero, what is outside the type becomes its
- * nearest end, NaN is 0. Integers to smaller integers: the low bits. To bool: 0 is false, all else,
- * NaN too, is true; from bool: 0 or 1. */
+/* Casts between all element types. To a float type: to nearest even, rounded once, overflow is
+ * infinity, NaNs canonical. Floats to integers: towards zero, saturating, NaN is 0. Integers to
+ * smaller integers: the low bits. To bool: 0 is false, everything else, NaN too, is true; from
+ * bool: 0 or 1. */
 #include <streampool/dtype.h>
 
 #include "ops/cpu/arch/typed.h"
 
-/* ---- one element: from_CARRIER, where a carrier holds every number of the source exactly ---- */
+/* ---- one element: from_CARRIER, where a carrier represents every number of the source exactly
+ * ---- */
 
 #define SP_TYPE i8
 #define SP_ABOVE 0x1p7
@@ -61,7 +62,7 @@ FROM(bool, d, uint8_t, double, x != 0)
 FROM(bool, i, uint8_t, int64_t, x != 0)
 FROM(bool, u, uint8_t, uint64_t, x != 0)
 
-/* ---- rows: every pair ---- */
+/* ---- rows, for every pair of types ---- */
 
 #define ROW(to, to_type)                                                                           \
     static void SP_OF(row_##to)(const SP_ELEMENT *x, to_type *y, int64_t n)                        \
@@ -124,7 +125,7 @@ FROM(bool, u, uint8_t, uint64_t, x != 0)
 #define SP_NAME cast_u64
 #include "ops/cpu/elementwise/cast.inc.h"
 
-/* SP_TYPE is expanded, and `bool` is a macro: the type has another name here. */
+/* SP_TYPE is macro-expanded and `bool` is a macro, so the type is called `logical` here. */
 static SP_ALWAYS_INLINE uint64_t load_bool(uint8_t x)
 {
     return x != 0;

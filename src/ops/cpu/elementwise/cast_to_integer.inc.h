@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Casts of one element to an integer type. Parameters: SP_TYPE; SP_ABOVE, the first number above
- * all of the type. */
+/* Casts of one element to an integer type. Parameters: SP_TYPE; SP_ABOVE, the largest value of the
+ * type plus 1. */
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_GLUE(SP_TYPE, from_f)(float x)
 {

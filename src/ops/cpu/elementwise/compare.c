@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Max, Min, comparisons and logic with broadcasting. Max and Min: a NaN on either side gives the
- * canonical NaN, the first of equals stays (+0 and -0 are equal). Comparisons with a NaN are false.
- * Bools are written as 0 or 1 and any other byte counts as true. */
+ * canonical NaN, of equals the first is taken (+0 and -0 are equal). Comparisons with a NaN are
+ * false. Bools are written as 0 or 1 and any other byte counts as true. */
 #include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 

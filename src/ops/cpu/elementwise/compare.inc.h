@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels max, min, less and less_or_equal. Part of other texts. */
+/* The kernels max, min, less and less_or_equal. Included by other templates. */
 
 static SP_ALWAYS_INLINE uint8_t SP_OF(less)(SP_ELEMENT a, SP_ELEMENT b)
 {

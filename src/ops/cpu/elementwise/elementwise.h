@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loops of elementwise kernels share. The loops, around a static inline function of one or
- * two elements, are the texts unary, function and binary; each is written so that it vectorises; y
- * may be the memory of an operand that has y's shape and size. */
+/* Definitions that the elementwise kernels share. Their loops, around a static inline function of
+ * one or two elements, are the templates unary, function and binary; all of them vectorise. y may
+ * be the memory of an operand that has y's shape and size. */
 #ifndef SP_OPS_CPU_ELEMENTWISE_ELEMENTWISE_H
 #define SP_OPS_CPU_ELEMENTWISE_ELEMENTWISE_H
 
 #include "ops/cpu/arch/strided.h"
 #include "ops/cpu/arch/typed.h"
 
-/* Elements after which a kernel may do more with its results: they are still in the first-level
- * cache. */
+/* Elements of a block: a kernel may process the results of a block again while they are in the
+ * first-level cache. */
 enum { SP_STRETCH = 2048 };
 
 /* The elements of a flat tile: `first`, `n`. */

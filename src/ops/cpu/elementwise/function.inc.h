@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel of a function of (x, alpha, beta), with the parameters in the type of x. Part of other
- * texts; parameters SP_NAME, both the kernel and the function, and SP_RESULT, which stays. */
+/* The kernel of a function of (x, alpha, beta), with the parameters in the type of x. Included by
+ * other templates; parameters SP_NAME, both the kernel and the function, and SP_RESULT, which stays
+ * defined. */
 
 sp_status SP_KERNEL(SP_NAME)(const sp_tile *tile)
 {

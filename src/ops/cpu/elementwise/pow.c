@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* y = a to the power b, with broadcasting. Floats: special cases as IEEE 754-2019's pow, NaNs
- * canonical. Integers wrap; a negative exponent gives the quotient 1 / a^-b, that is 0 unless a is
- * 1 or -1, and 0 for 0, as a division by 0 does. */
+ * canonical. Integers wrap; a negative exponent gives the quotient 1 / a^-b: 0 unless a is 1 or -1,
+ * and 0 for a = 0, as a division by 0 does. */
 #include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 #include "ops/cpu/elementwise/pow_f32.h"
@@ -38,7 +38,7 @@ static SP_ALWAYS_INLINE float any_pow_f32(float x, float y)
 #include "ops/cpu/elementwise/binary_row.inc.h"
 #undef SP_NAME
 
-/* A square is what models ask for most. */
+/* Fast path for squares, the most common power in models. */
 static void row_pow_f32(const float *a, int64_t a_step, const float *b, int64_t b_step, float *y,
                         int64_t n)
 {

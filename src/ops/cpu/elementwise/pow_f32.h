@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The power of a float, by way of double, without libm and without branches. Special cases as
+/* The power of a float, computed in double, without libm and without branches. Special cases as
  * IEEE 754-2019's pow. */
 #ifndef SP_OPS_CPU_ELEMENTWISE_POW_F32_H
 #define SP_OPS_CPU_ELEMENTWISE_POW_F32_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where: moves elements by their size, bits untouched. PRelu: positive numbers and zeros stay,
- * others are multiplied by their slope, rounded once; integers wrap. */
+/* Where: copies elements by their size, bit for bit. PRelu: positive numbers and zeros are
+ * unchanged, others are multiplied by their slope, rounded once; integers wrap. */
 #include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/math_f64.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* y[i] = f(x[i]); x and y may be one memory. A NaN gives the canonical NaN, whatever the function.
+/* y[i] = f(x[i]); x and y may be one memory. For all functions a NaN gives the canonical NaN.
  * Compositions are computed as written, each operation rounded. */
 #include "ops/cpu/elementwise/elementwise.h"
 #include "ops/cpu/arch/float_functions.h"

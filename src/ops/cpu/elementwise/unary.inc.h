@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel of a function of one element. Part of other texts; parameter SP_NAME, both the kernel
- * and the function. */
+/* The kernel of a function of one element. Included by other templates; parameter SP_NAME, both the
+ * kernel and the function. */
 
 sp_status SP_KERNEL(SP_NAME)(const sp_tile *tile)
 {

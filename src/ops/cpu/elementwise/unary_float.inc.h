@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algebraic functions of f32 and f64. Parameters: SP_TYPE; SP_WHOLE, which is where floats have no
- * fraction any more: adding it rounds to an integer, half to even. */
+/* Algebraic functions of f32 and f64. Parameters: SP_TYPE; SP_WHOLE, from which on floats have no
+ * fraction: adding it rounds to an integer, half to even. */
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(neg)(SP_ELEMENT x)
 {

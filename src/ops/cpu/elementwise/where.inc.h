@@ -16,7 +16,7 @@ static void SP_GLUE(row, SP_NAME)(const uint8_t *c, int64_t c_step, const SP_ELE
     }
 }
 
-/* Two walks side by side: the walk knows two operands. */
+/* Two parallel walks, since a walk has two operands. */
 sp_status SP_KERNEL(SP_NAME)(const sp_tile *tile)
 {
     const sp_select_constants *k = tile->constants;

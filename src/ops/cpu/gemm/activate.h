@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations of finished outputs, for kernels that have just stored them: the lines are still in
- * the first-level cache, and each element goes through the same function as in unary.c. */
+/* Activations of finished outputs, for kernels that have just stored them: they are still in the
+ * first-level cache. Each element is computed by the same function as in unary.c. */
 #ifndef SP_OPS_CPU_GEMM_ACTIVATE_H
 #define SP_OPS_CPU_GEMM_ACTIVATE_H
 
@@ -15,7 +15,7 @@ static SP_ALWAYS_INLINE void sp_activate_rows(float *y, int64_t rows, int64_t st
     }
 }
 
-/* `rows` rows of `width` floats, one beginning `stride` floats behind the other. */
+/* `rows` rows of `width` floats, with a stride of `stride` floats. */
 static void sp_activate(uint8_t activation, float *y, int64_t rows, int64_t stride, int64_t width)
 {
     switch (activation) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix product of types other than f32, plain. A chain as gemm_f32 has it: from 0, over k in
- * order. f16 and bf16 compute in f32, fused, and round once more when they are stored, so they have
- * the bits of the f32 product rounded; f64 rounds products and sums; integers wrap. */
+/* The matrix product of types other than f32, without blocking. The chain is that of gemm_f32: from
+ * 0, over k in order. f16 and bf16 compute in f32, fused, and are rounded once more when stored, so
+ * they have the bits of the rounded f32 product; f64 rounds products and sums; integers wrap. */
 #include "base/macros.h"
 #include "ops/cpu/arch/typed.h"
 
 enum { STRIP = 16 };
 
-/* Moves the operands to a batch entry; in elements. */
+/* Offsets of the operands of a batch entry, in elements. */
 static void select_batch(const sp_gemm_constants *k, int64_t batch, int64_t *a, int64_t *b)
 {
     *a = *b = 0;
@@ -20,7 +20,7 @@ static void select_batch(const sp_gemm_constants *k, int64_t batch, int64_t *a, 
 }
 
 #define SCALE(x, factor) ((x) * (factor))
-/* Integers are never scaled: their op has no factors. */
+/* Integers are not scaled: their op has no factors. */
 #define NO_SCALE(x, factor) (x)
 
 #define SP_TYPE f64

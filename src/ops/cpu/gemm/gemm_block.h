@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain that matrix products and convolutions are made of: acc = fma(a[k], b[k], acc) for k in
- * order, one chain per output. How many chains run side by side is a matter of speed only: no chain
- * ever sees another, so any blocking of rows and columns gives the same bits. */
+/* The chain of matrix products and convolutions: acc = fma(a[k], b[k], acc) for k in order, one
+ * chain per output. Chains are independent, so any blocking of rows and columns gives the same
+ * bits; the number of chains computed together only affects speed. */
 #ifndef SP_OPS_CPU_GEMM_GEMM_BLOCK_H
 #define SP_OPS_CPU_GEMM_GEMM_BLOCK_H
 
@@ -9,8 +9,8 @@
 
 #define SP_BLOCK_MAX_VECTORS 8
 
-/* `rows` and `vectors` are constants where this is inlined; acc[rows][vectors] then lives in
- * registers. Vector v of b starts at b + (v / 2) * b_panel + (v % 2) * 8. */
+/* `rows` and `vectors` are constants after inlining, so acc[rows][vectors] is kept in registers.
+ * Vector v of b starts at b + (v / 2) * b_panel + (v % 2) * 8. */
 static SP_ALWAYS_INLINE void sp_gemm_block(const int64_t rows, const int64_t vectors,
                                            const float *a, int64_t a_row, int64_t a_depth,
                                            const float *b, int64_t b_depth, int64_t b_panel,

@@ -2,7 +2,7 @@
 /* Matrix product: y = alpha * a b + beta * c, batched. The chain of one output starts from +0 and
  * runs over k in order; then chain * alpha is rounded, c * beta is rounded, and their sum is
  * rounded. (A factor of 1 changes nothing, so a bias costs one rounded addition, the same as a
- * separate Add.) An activation is applied to a few rows at a time, when they have been stored. */
+ * separate Add.) An activation is applied to a few rows at a time, after they have been stored. */
 #include "base/macros.h"
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/gemm/gemm_block.h"
@@ -11,11 +11,11 @@ enum { PANEL = SP_GEMM_PANEL };
 
 typedef struct gemm_operands {
     const sp_gemm_constants *k;
-    const float *a, *b, *c; /* of this batch entry; c is of the whole, or NULL */
+    const float *a, *b, *c; /* of this batch entry; c is of the whole tensor, or NULL */
     float *y;
 } gemm_operands;
 
-static float finish_one(const gemm_operands *g, float chain, int64_t row, int64_t column)
+static float finish_element(const gemm_operands *g, float chain, int64_t row, int64_t column)
 {
     float y = chain * g->k->alpha;
     if (g->c) y += g->c[row * g->k->c_row + column * g->k->c_column] * g->k->beta;
@@ -42,7 +42,7 @@ static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_v8 chai
     }
     float values[PANEL];
     memcpy(values, chain, sizeof(values));
-    for (int64_t i = 0; i < width; i++) y[i] = finish_one(g, values[i], row, column + i);
+    for (int64_t i = 0; i < width; i++) y[i] = finish_element(g, values[i], row, column + i);
 }
 
 static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
@@ -59,9 +59,9 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
     }
 }
 
-/* Rows [row, row + rows) of panels [panel, panel_end) have been stored. */
-static void activate(const gemm_operands *g, int64_t row, int64_t rows, int64_t panel,
-                     int64_t panel_end)
+/* Applies the activation to stored rows [row, row + rows) of panels [panel, panel_end). */
+static void activate_rows(const gemm_operands *g, int64_t row, int64_t rows, int64_t panel,
+                          int64_t panel_end)
 {
     const sp_gemm_constants *k = g->k;
     const int64_t column = panel * PANEL;
@@ -69,7 +69,7 @@ static void activate(const gemm_operands *g, int64_t row, int64_t rows, int64_t 
     sp_activate(k->activation, g->y + row * k->columns + column, rows, k->columns, end - column);
 }
 
-/* The last panel of a right-hand side that ends inside it. */
+/* The last panel of an unpadded right-hand side that ends inside it. */
 static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
 {
     const sp_gemm_constants *k = g->k;
@@ -82,9 +82,10 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
         for (int64_t i = 0; i < width; i++) acc[i] = sp_fmaf(left, b[d * k->b_depth + i], acc[i]);
     }
     for (int64_t i = 0; i < width; i++) {
-        g->y[row * k->columns + panel * PANEL + i] = finish_one(g, acc[i], row, panel * PANEL + i);
+        g->y[row * k->columns + panel * PANEL + i] =
+            finish_element(g, acc[i], row, panel * PANEL + i);
     }
-    activate(g, row, 1, panel, panel + 1);
+    activate_rows(g, row, 1, panel, panel + 1);
 }
 
 /* Rows [first, last) of panels [panel, panel_end), all of them full or padded. */
@@ -94,19 +95,19 @@ static void run_panels(const gemm_operands *g, int64_t first, int64_t last, int6
     int64_t row = first;
     for (; row + 4 <= last; row += 4) {
         for (int64_t p = panel; p < panel_end; p++) run_block(4, 1, g, row, p);
-        activate(g, row, 4, panel, panel_end);
+        activate_rows(g, row, 4, panel, panel_end);
     }
     for (; row + 2 <= last; row += 2) {
         int64_t p = panel;
         for (; p + 2 <= panel_end; p += 2) run_block(2, 2, g, row, p);
         for (; p < panel_end; p++) run_block(2, 1, g, row, p);
-        activate(g, row, 2, panel, panel_end);
+        activate_rows(g, row, 2, panel, panel_end);
     }
     for (; row < last; row++) {
         int64_t p = panel;
         for (; p + 4 <= panel_end; p += 4) run_block(1, 4, g, row, p);
         for (; p < panel_end; p++) run_block(1, 1, g, row, p);
-        activate(g, row, 1, panel, panel_end);
+        activate_rows(g, row, 1, panel, panel_end);
     }
 }
 
@@ -121,7 +122,7 @@ static void select_batch(const sp_gemm_constants *k, int64_t batch, gemm_operand
     }
 }
 
-/* A planted bug: k runs backwards, so that an output's bits depend on how many rows there are. */
+/* A planted bug: k runs backwards, so an output's bits depend on the number of rows. */
 static void run_backwards(gemm_operands *g, sp_gemm_constants *k)
 {
     *k = *g->k;
@@ -149,7 +150,7 @@ sp_status SP_KERNEL(gemm_f32)(const sp_tile *tile)
     const int64_t last = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
     const int64_t panel = tile->index[0] * k->tile_panels;
     const int64_t end = panel + k->tile_panels < panels ? panel + k->tile_panels : panels;
-    /* Four panels at a time stay in the first-level cache while the rows pass over them. */
+    /* Four panels at a time remain in the first-level cache for all rows. */
     for (int64_t p = panel; p < end && p < whole; p += 4) {
         const int64_t stop = p + 4 < end ? p + 4 : end;
         run_panels(&g, first, last, p, stop < whole ? stop : whole);

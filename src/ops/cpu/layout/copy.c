@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that move or repeat elements without looking at them: all bits are kept, NaNs too. */
+/* Kernels that copy or repeat elements: all bits are kept, those of NaNs too. */
 #include "ops/cpu/arch/strided.h"
 #include "ops/cpu/arch/typed.h"
 
@@ -16,7 +16,7 @@ sp_status SP_KERNEL(copy_bytes)(const sp_tile *tile)
     return SP_OK;
 }
 
-/* Offsets and steps count elements. */
+/* Offsets and steps are in elements. */
 typedef struct copy_side {
     void *base;
     int64_t offset, step;
@@ -43,7 +43,7 @@ static void copy_row(uint32_t element_bytes, copy_side from, copy_side to, int64
     }
 }
 
-/* Elements that stand side by side. */
+/* Contiguous elements. */
 static void copy_run(uint32_t element_bytes, void *from, int64_t offset, void *to, int64_t at,
                      int64_t n)
 {
@@ -72,7 +72,7 @@ sp_status SP_KERNEL(copy_strided)(const sp_tile *tile)
     return SP_OK;
 }
 
-/* Copies each part's stretch of each row, to the whole or from it. */
+/* Copies each part of each row, to the whole or from it. */
 static void copy_parts(const sp_tile *tile, char *whole, void *const *parts, bool is_split)
 {
     const sp_concat_constants *k = tile->constants;
@@ -129,7 +129,7 @@ sp_status SP_KERNEL(fill)(const sp_tile *tile)
     return SP_OK;
 }
 
-/* The place that padding coordinate `at` copies, or -1 for the constant. */
+/* The input coordinate that output coordinate `at` copies, or -1 for the constant. */
 static int64_t pad_source(const sp_pad_constants *k, int64_t at, uint32_t dim)
 {
     const int64_t size = k->in[dim];
@@ -141,7 +141,7 @@ static int64_t pad_source(const sp_pad_constants *k, int64_t at, uint32_t dim)
         from %= size;
         return from < 0 ? from + size : from;
     }
-    /* Mirrored at the outermost elements, over and over where the padding is long. */
+    /* Mirrored at the outermost elements, repeatedly if the padding is longer than the input. */
     const int64_t period = 2 * (size - 1);
     if (period == 0) return 0;
     from %= period;
@@ -149,7 +149,7 @@ static int64_t pad_source(const sp_pad_constants *k, int64_t at, uint32_t dim)
     return from < size ? from : period - from;
 }
 
-/* Offset of the input row behind output row `row`, or -1 if all of that row is the constant. */
+/* Offset of the input row of output row `row`, or -1 if that whole row is the constant. */
 static int64_t pad_row(const sp_pad_constants *k, int64_t row)
 {
     int64_t offset = 0;
@@ -164,7 +164,7 @@ static int64_t pad_row(const sp_pad_constants *k, int64_t row)
     return offset;
 }
 
-/* Elements [from, to) of the output row at `at`, which lie before or behind the input's row. */
+/* Elements [from, to) of the output row at `at`, which are before or after the input's row. */
 static void pad_side(const sp_pad_constants *k, void *x, int64_t offset, void *y, int64_t at,
                      int64_t from, int64_t to, uint64_t value)
 {
@@ -185,7 +185,7 @@ sp_status SP_KERNEL(pad)(const sp_tile *tile)
     if (k->has_value) memcpy(&value, tile->bindings[1], k->element_bytes);
     const int64_t first = tile->index[0] * k->tile_rows;
     const int64_t end = first + k->tile_rows < k->rows ? first + k->tile_rows : k->rows;
-    /* The stretch of a row that the input's row covers. */
+    /* The part of the row that the input's row covers. */
     const int64_t begin = k->lead[last] > 0 ? (k->lead[last] < width ? k->lead[last] : width) : 0;
     int64_t stop = k->lead[last] + k->in[last];
     stop = stop < begin ? begin : stop > width ? width : stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of matrices, cut at a diagonal. */
+/* Rows of matrices, split at a diagonal. */
 #include "ops/cpu/arch/isa.h"
 
 static int64_t clamp_column(int64_t column, int64_t columns)
@@ -16,7 +16,7 @@ sp_status SP_KERNEL(trilu)(const sp_tile *tile)
     for (int64_t row = first; row < end; row++) {
         const char *x = (const char *)tile->bindings[0] + row * row_bytes;
         char *y = (char *)tile->bindings[1] + row * row_bytes;
-        /* The columns that stay. */
+        /* The columns that are kept. */
         const int64_t edge = row % k->matrix_rows + k->diagonal;
         const int64_t begin = k->is_upper ? clamp_column(edge, k->columns) * bytes : 0;
         const int64_t stop = k->is_upper ? row_bytes : clamp_column(edge + 1, k->columns) * bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements picked by indices that are data. Bits are kept. */
+/* Elements selected by indices from data. Bits are kept. */
 #include "ops/cpu/layout/index.h"
 #include "ops/cpu/arch/strided.h"
 
@@ -13,7 +13,7 @@ static span tile_span(int64_t tile, int64_t per_tile, int64_t count)
     return (span){first, count - first < per_tile ? count : first + per_tile};
 }
 
-/* Rows of a known size become plain moves. */
+/* For constant row sizes the copies are single moves. */
 static SP_ALWAYS_INLINE sp_status gather_rows(const sp_tile *tile, const int64_t bytes)
 {
     const sp_gather_constants *k = tile->constants;
@@ -48,7 +48,7 @@ sp_status SP_KERNEL(gather)(const sp_tile *tile)
     }
 }
 
-/* Elements [column, column + n) of a row of indices, to y at the same place. `from` is the row's
+/* Elements [column, column + n) of a row of indices, to the same location in y. `from` is the row's
  * offset in x without the coordinate along the axis, and without the column. */
 static SP_ALWAYS_INLINE sp_status pick_row(const sp_tile *tile, int64_t from, int64_t column,
                                            int64_t at, int64_t n, const int64_t bytes)
@@ -118,7 +118,7 @@ sp_status SP_KERNEL(gather_nd)(const sp_tile *tile)
     return SP_OK;
 }
 
-/* The index as an integer; what is none is below every range. */
+/* The index as an integer; a float outside of its range gives one that is always out of range. */
 static int64_t load_number(const void *indices, int64_t at, uint32_t dtype)
 {
     switch (dtype) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indices that are data: whatever they are, nothing is touched that they do not name. */
+/* Indices from data: each is checked, so no access is out of bounds. */
 #ifndef SP_OPS_CPU_LAYOUT_INDEX_H
 #define SP_OPS_CPU_LAYOUT_INDEX_H
 
@@ -13,7 +13,7 @@ static inline int64_t sp_index_load(const void *indices, int64_t at, uint32_t in
     return index_bytes == 4 ? ((const int32_t *)indices)[at] : ((const int64_t *)indices)[at];
 }
 
-/* Counted from the end if negative; out of range if it is not in [0, size) afterwards. */
+/* A negative index counts from the end. The result is out of range if it is not in [0, size). */
 static inline int64_t sp_index_wrap(int64_t index, int64_t size)
 {
     return index < 0 ? index + size : index;
@@ -30,7 +30,7 @@ static __attribute__((noinline, cold, unused)) sp_status sp_index_fail(int64_t i
                     index, size);
 }
 
-/* The offset that `depth` numbers name, strides in any unit. */
+/* The offset of an index of `depth` numbers; strides in any unit. */
 static inline sp_status sp_index_offset(const void *indices, int64_t at, uint32_t index_bytes,
                                         uint32_t depth, const int64_t *dims, const int64_t *strides,
                                         int64_t *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where elements are that are not 0, one column each. */
+/* Coordinates of the nonzero elements, one column each. */
 #include "ops/schema/index/non_zero.h"
 
 #include "ops/cpu/arch/isa.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize along one axis. Where an output coordinate lies, and with which weights it takes its
- * neighbours, is computed in doubles, by operations that round the same everywhere; the weights of
- * f32 are then floats, and an output is one chain over its neighbours in order. */
+/* Resize along one axis. Input coordinates and weights of neighbours are computed in doubles, by
+ * operations that round the same on every processor; for f32 the weights are then rounded to float,
+ * and an output is one chain over its neighbours in order. */
 #include "ops/cpu/arch/typed.h"
 
-/* Neighbours whose weights are kept at a time. */
+/* Neighbours whose weights are computed at a time. */
 enum { TAPS = 64 };
 
 static double floor_of(double x)
@@ -13,24 +13,24 @@ static double floor_of(double x)
     return whole > x ? whole - 1 : whole;
 }
 
-/* Within [-2^52, 2^52], where every whole number is a double; NaN becomes the lower end. */
-static double bounded(double x)
+/* Clamps to [-2^52, 2^52], where every integer is a double; NaN becomes the lower end. */
+static double clamp_coordinate(double x)
 {
     const double limit = 4503599627370496.0;
     return x > limit ? limit : x >= -limit ? x : -limit;
 }
 
-/* Where a crop samples output x. */
-static double crop_place(const sp_resize_constants *k, double x)
+/* The input coordinate of output x in a crop. */
+static double crop_coordinate(const sp_resize_constants *k, double x)
 {
     const double last = (double)(k->in - 1), reach = (k->crop_end - k->crop_start) * last;
     const double step = k->width == 1 ? reach / 2 : x * reach / (k->width - 1);
     return step + k->crop_start * last;
 }
 
-/* Numbers that the roi alone decides are floats: of 6 elements a roi of 0.1 begins at 0.5, a tie,
- * not at 0.5 + 2^-27. */
-static double crop_place_f32(const sp_resize_constants *k, double x)
+/* Numbers that depend on the roi only are rounded to float: with 6 elements a roi of 0.1 begins at
+ * 0.5, a tie, not at 0.5 + 2^-27. */
+static double crop_coordinate_f32(const sp_resize_constants *k, double x)
 {
     const float start = (float)k->crop_start, length = (float)k->crop_end - start;
     const float last = (float)(k->in - 1);
@@ -39,13 +39,13 @@ static double crop_place_f32(const sp_resize_constants *k, double x)
     return x * (double)length * (double)(k->in - 1) / (k->width - 1) + first;
 }
 
-/* Length x of the output in elements of the input; exact where the true length is a double. */
+/* Output length x in input elements; exact if the result is a double. */
 static double to_input(const sp_resize_constants *k, double x)
 {
     return x * k->numerator / k->denominator;
 }
 
-static double place_of(const sp_resize_constants *k, int64_t at)
+static double input_coordinate(const sp_resize_constants *k, int64_t at)
 {
     const double x = (double)at, last = (double)(k->in - 1);
     switch (k->coordinate) {
@@ -62,9 +62,9 @@ static double place_of(const sp_resize_constants *k, int64_t at)
         return offset + to_input(k, x + 0.5) - 0.5;
     }
     case SP_RESIZE_CROP:
-        return crop_place(k, x);
+        return crop_coordinate(k, x);
     case SP_RESIZE_CROP_F32:
-        return crop_place_f32(k, x);
+        return crop_coordinate_f32(k, x);
     case SP_RESIZE_ASYMMETRIC_F32: {
         const double place = to_input(k, x);
         return place < 0x1p23 ? (double)(float)place : place;
@@ -87,7 +87,7 @@ static int64_t clamp_index(int64_t index, int64_t size)
 
 /* ---- nearest ---- */
 
-static int64_t nearest(const sp_resize_constants *k, double place)
+static int64_t nearest_index(const sp_resize_constants *k, double place)
 {
     const double low = floor_of(place), part = place - low;
     bool is_up = part > 0;
@@ -101,8 +101,8 @@ static SP_ALWAYS_INLINE void copy_column(const sp_tile *tile, int64_t first, int
                                          int64_t at, const int64_t bytes)
 {
     const sp_resize_constants *k = tile->constants;
-    const double place = bounded(place_of(k, at));
-    const int64_t from = is_outside(k, place) ? -1 : nearest(k, place);
+    const double place = clamp_coordinate(input_coordinate(k, at));
+    const int64_t from = is_outside(k, place) ? -1 : nearest_index(k, place);
     const int64_t row_bytes = k->inner * bytes;
     for (int64_t o = first; o < end; o++) {
         char *y = (char *)tile->bindings[1] + (o * k->out + at) * row_bytes;
@@ -130,8 +130,8 @@ sp_status SP_KERNEL(resize_nearest)(const sp_tile *tile)
 
 /* ---- linear and cubic ---- */
 
-/* The filter at a distance; of a cubic with coefficient a. */
-static double filter(const sp_resize_constants *k, double distance)
+/* The filter's value at a distance; cubic with coefficient a. */
+static double filter_value(const sp_resize_constants *k, double distance)
 {
     const double x = distance < 0 ? -distance : distance;
     if (!k->is_cubic) return x < 1 ? 1 - x : 0;
@@ -140,32 +140,32 @@ static double filter(const sp_resize_constants *k, double distance)
     return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
 }
 
-/* The neighbours of one place: `count` inputs from `first` on, which may lie outside. */
+/* The neighbours of one coordinate: `count` inputs from `first` on, which may be out of range. */
 typedef struct neighbours {
-    double place, stretch; /* the filter gets wider where the axis gets shorter */
-    double total;          /* what all weights are divided by */
+    double place, stretch; /* antialiasing: the filter is wider if the axis becomes shorter */
+    double total;          /* divisor of all weights */
     int64_t first, count;
 } neighbours;
 
-static double weight_of(const sp_resize_constants *k, const neighbours *n, int64_t index)
+static double neighbour_weight(const sp_resize_constants *k, const neighbours *n, int64_t index)
 {
     if (k->excludes_outside && (index < 0 || index >= k->in)) return 0;
-    return filter(k, ((double)index - n->place) * n->stretch);
+    return filter_value(k, ((double)index - n->place) * n->stretch);
 }
 
 static neighbours find_neighbours(const sp_resize_constants *k, double place)
 {
     neighbours n = {.place = place, .total = 1, .stretch = 1};
     if (k->is_antialiased && k->scale < 1) n.stretch = k->scale;
-    const double reach = bounded((k->is_cubic ? 2 : 1) / n.stretch);
-    /* The neighbour to the left lies below the place, never at it. */
+    const double reach = clamp_coordinate((k->is_cubic ? 2 : 1) / n.stretch);
+    /* The left neighbour is strictly below the coordinate. */
     const int64_t left = -(int64_t)floor_of(-place) - 1;
     const int64_t start = (int64_t)floor_of(-reach) + 1;
     n.first = left + start;
     n.count = 2 - 2 * start;
     if (!k->is_antialiased && !k->excludes_outside) return n;
     n.total = 0;
-    for (int64_t i = 0; i < n.count; i++) n.total += weight_of(k, &n, n.first + i);
+    for (int64_t i = 0; i < n.count; i++) n.total += neighbour_weight(k, &n, n.first + i);
     return n;
 }
 

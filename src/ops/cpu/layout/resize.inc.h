@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize of one type, linear and cubic. y[0 .. inner) of a column hold unfinished chains while the
- * taps are added. Parameter: SP_TYPE. */
+/* Resize of one type, linear and cubic. While the taps are added, y[0 .. inner) of a column holds
+ * the partial sums. Parameter: SP_TYPE. */
 
 #define SP_TAP_LIST SP_OF(taps)
 
@@ -15,7 +15,7 @@ static void SP_OF(next_taps)(const sp_resize_constants *k, const neighbours *n, 
 {
     out->count = 0;
     for (; *at < n->count && out->count < TAPS; (*at)++) {
-        const SP_ELEMENT weight = (SP_ELEMENT)(weight_of(k, n, n->first + *at) / n->total);
+        const SP_ELEMENT weight = (SP_ELEMENT)(neighbour_weight(k, n, n->first + *at) / n->total);
         if (weight == 0) continue;
         out->index[out->count] = clamp_index(n->first + *at, k->in);
         out->weight[out->count++] = weight;
@@ -40,7 +40,7 @@ static void SP_OF(blend_column)(const sp_tile *tile, int64_t first, int64_t end,
     const sp_resize_constants *k = tile->constants;
     const SP_ELEMENT *x = tile->bindings[0];
     SP_ELEMENT *y = (SP_ELEMENT *)tile->bindings[1] + at * k->inner;
-    const double place = bounded(place_of(k, at));
+    const double place = clamp_coordinate(input_coordinate(k, at));
     const bool is_out = is_outside(k, place);
     SP_ELEMENT start = 0;
     if (is_out) memcpy(&start, &k->outside, sizeof(start));

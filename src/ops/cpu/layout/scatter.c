@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates of places that indices name. Several updates of one place are made in the order of the
- * indices, by one tile, so the result is one whatever runs them. */
+/* Updates of indexed elements. Several updates of one element are applied in the order of the
+ * indices, by one tile, so the result is deterministic. */
 #include "ops/cpu/arch/typed.h"
 #include "ops/cpu/layout/index.h"
 
@@ -14,7 +14,7 @@ static SP_ALWAYS_INLINE float mul_f32(float a, float b)
     return sp_canonical(a * b);
 }
 
-/* The first of equals stays; NaN wins. */
+/* Of equals the first is taken; a NaN is the result. */
 static SP_ALWAYS_INLINE float max_f32(float a, float b)
 {
     return sp_canonical(a != a || a >= b ? a : b);
@@ -65,7 +65,7 @@ static SP_ALWAYS_INLINE double min_f64(double a, double b)
 
 typedef void (*combine_fn)(uint32_t reduction, void *to, const void *from, int64_t n);
 
-/* NULL: the update replaces what is there. */
+/* NULL: the update replaces the element. */
 static combine_fn find_combine(uint32_t dtype, uint32_t reduction)
 {
     if (reduction == SP_SCATTER_NONE) return NULL;

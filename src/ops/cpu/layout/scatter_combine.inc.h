@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* y[i] takes in x[i], by add, mul, max or min of the type. Parameter: SP_TYPE. */
+/* Combines x[i] into y[i] by add, mul, max or min of the type. Parameter: SP_TYPE. */
 
 static void SP_OF(combine)(uint32_t reduction, void *to, const void *from, int64_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of integers: through 64 bits, so that narrow ones wrap and nothing overflows.
- * Parameter: SP_TYPE. */
+/* Reductions of integers, computed in 64 bits: narrow types wrap and nothing overflows. Parameter:
+ * SP_TYPE. */
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(add)(SP_ELEMENT a, SP_ELEMENT b)
 {

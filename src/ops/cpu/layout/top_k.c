@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first of a line, in order. The places stand in the output of indices from the start: a heap
- * of the best so far with the worst on top, then sorted where it stands. Of equal values the one
- * that comes first is better, so there is one order; a NaN is larger than all numbers. */
+/* The first elements of a line, in order. Heap sort of indices in the output of indices: a heap of
+ * the best elements so far with the worst on top, then sorted in place. Of equal values the one
+ * with the lower index comes first, so the order is unique; a NaN is larger than all numbers. */
 #include "ops/cpu/arch/typed.h"
 
-/* One line: element i of x is x[i * stride], place i of the output at[i * stride]. */
+/* One line: element i of x is x[i * stride], element i of the output at[i * stride]. */
 typedef struct line {
     const void *x;
     int64_t *at;

@@ -11,19 +11,19 @@ static SP_ALWAYS_INLINE bool SP_OF(is_before)(const line *l, int64_t a, int64_t 
     return a < b;
 }
 
-/* Puts `place` where it belongs below `root`, in a heap of `n`. */
-static void SP_OF(sift)(const line *l, int64_t root, int64_t n, int64_t place)
+/* Sifts index `item` down from `root` in a heap of `n`. */
+static void SP_OF(sift)(const line *l, int64_t root, int64_t n, int64_t item)
 {
     for (int64_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
         const int64_t other = child + 1;
         if (other < n && SP_OF(is_before)(l, l->at[child * l->stride], l->at[other * l->stride])) {
             child = other;
         }
-        if (!SP_OF(is_before)(l, place, l->at[child * l->stride])) break;
+        if (!SP_OF(is_before)(l, item, l->at[child * l->stride])) break;
         l->at[root * l->stride] = l->at[child * l->stride];
         root = child;
     }
-    l->at[root * l->stride] = place;
+    l->at[root * l->stride] = item;
 }
 
 static void SP_OF(run)(const line *l, int64_t count, int64_t axis, void *values)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTM, GRU and RNN after the products of the input, which a gemm has made: a tile takes a few rows
- * of the batch through all steps of one direction. The product of a step is the gemm's chain: from
- * +0, over the hidden units in order. A gate is then (x's product + its bias) + (h's product + its
- * bias), each sum rounded; rows never see each other. */
+/* LSTM, GRU and RNN after the products of the input, which a gemm has computed: a tile computes all
+ * steps of one direction for a few rows of the batch. The product of a step is the gemm's chain:
+ * from +0, over the hidden units in order. A gate is then (x's product + its bias) + (h's product +
+ * its bias), each sum rounded; rows are independent. */
 #include "base/error.h"
 #include "ops/cpu/arch/float_functions.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
 enum { PANEL = SP_GEMM_PANEL };
 
-/* One direction of a layer, and what one of its rows has in the scratch: h, two vectors for the
- * cell, then the gates. */
+/* One direction of a layer. Scratch of a row: h, two vectors for the cell, then the gates. */
 typedef struct layer {
     const sp_recurrent_constants *k;
     const float *x, *bias, *panels, *h, *c, *peepholes;
@@ -19,11 +18,11 @@ typedef struct layer {
     const sp_cell_activation *functions;
     int64_t direction, width; /* width: gates * hidden */
     int64_t panel;            /* the first panel of this direction ... */
-    int64_t skip;             /* ... and the columns of it that are another direction's */
+    int64_t skip;             /* ... and its columns of another direction */
     bool is_backwards;
 } layer;
 
-static void *take(void *const **next, bool is_there)
+static void *binding_next(void *const **next, bool is_there)
 {
     return is_there ? *(*next)++ : NULL;
 }
@@ -34,17 +33,17 @@ static layer open_layer(const sp_tile *tile)
     const int64_t d = tile->index[1];
     void *const *next = tile->bindings;
     layer l = {.k = k, .direction = d, .width = k->gates * k->hidden};
-    l.x = (const float *)take(&next, true) + d * k->x_direction;
-    l.bias = take(&next, k->has_bias);
-    l.panels = take(&next, true);
-    l.lengths = take(&next, k->has_lengths);
-    l.h = take(&next, k->has_h);
-    l.c = take(&next, k->has_c);
-    l.peepholes = take(&next, k->has_peepholes);
-    l.scratch = take(&next, true);
-    l.y = (float *)take(&next, true) + d * k->y_direction;
-    l.last_h = take(&next, k->has_last_h);
-    l.last_c = take(&next, k->has_last_c);
+    l.x = (const float *)binding_next(&next, true) + d * k->x_direction;
+    l.bias = binding_next(&next, k->has_bias);
+    l.panels = binding_next(&next, true);
+    l.lengths = binding_next(&next, k->has_lengths);
+    l.h = binding_next(&next, k->has_h);
+    l.c = binding_next(&next, k->has_c);
+    l.peepholes = binding_next(&next, k->has_peepholes);
+    l.scratch = binding_next(&next, true);
+    l.y = (float *)binding_next(&next, true) + d * k->y_direction;
+    l.last_h = binding_next(&next, k->has_last_h);
+    l.last_c = binding_next(&next, k->has_last_c);
     if (l.bias) l.bias += d * 2 * l.width;
     if (l.peepholes) l.peepholes += d * 3 * k->hidden;
     l.functions = k->functions[d];
@@ -61,7 +60,7 @@ static float *row_h(const layer *l, int64_t row)
     return l->scratch + (l->direction * l->k->rows + row) * l->k->scratch_row;
 }
 
-/* LSTM: the cell. GRU: what h's last product is of. */
+/* LSTM: the cell. GRU: the left-hand side of h's last product. */
 static float *row_c(const layer *l, int64_t row)
 {
     return row_h(l, row) + l->k->hidden;
@@ -94,10 +93,10 @@ static SP_ALWAYS_INLINE void multiply_block(const layer *l, const int64_t rows,
     }
 }
 
-/* Gates [first, last) of `rows` rows from `row` on; those that share a panel with them change too.
- * The left-hand side is h, or what stands in its place. */
-static void multiply(const layer *l, int64_t row, int64_t rows, bool is_of_h, int64_t first,
-                     int64_t last)
+/* Products of gates [first, last) of `rows` rows from `row` on; other gates in the same panels
+ * change, too. The left-hand side is h, or row_c. */
+static void multiply_gates(const layer *l, int64_t row, int64_t rows, bool is_of_h, int64_t first,
+                           int64_t last)
 {
     const int64_t begin = (l->skip + first) / PANEL;
     const int64_t end = (l->skip + last + PANEL - 1) / PANEL;
@@ -121,7 +120,7 @@ static void multiply(const layer *l, int64_t row, int64_t rows, bool is_of_h, in
     SP_INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = expression;                             \
     break
 
-static void activate(const sp_cell_activation *f, const float *from, float *to, int64_t n)
+static void activate_gates(const sp_cell_activation *f, const float *from, float *to, int64_t n)
 {
     const float alpha = f->alpha, beta = f->beta;
     switch (f->function) {
@@ -146,7 +145,7 @@ static void activate(const sp_cell_activation *f, const float *from, float *to, 
     }
 }
 
-static void clip(const layer *l, float *gates, int64_t n)
+static void clip_gates(const layer *l, float *gates, int64_t n)
 {
     if (!l->k->clips) return;
     const float most = l->k->clip;
@@ -155,7 +154,7 @@ static void clip(const layer *l, float *gates, int64_t n)
     }
 }
 
-/* Gates [first, last): the sums that activations are applied to. */
+/* Gates [first, last): the sums before the activations. */
 static void add_inputs(const layer *l, const float *x, float *gates, int64_t first, int64_t last)
 {
     const float *of_x = l->bias, *of_h = l->bias ? l->bias + l->width : NULL;
@@ -186,11 +185,11 @@ static void lstm_cell(const layer *l, int64_t row, const float *x)
         add_peephole(l->peepholes, c, in, n);
         add_peephole(l->peepholes + 2 * n, c, forget, n);
     }
-    clip(l, in, n);
-    clip(l, forget, 2 * n);
-    activate(&l->functions[0], in, in, n);
-    activate(&l->functions[0], forget, forget, n);
-    activate(&l->functions[1], cell, cell, n);
+    clip_gates(l, in, n);
+    clip_gates(l, forget, 2 * n);
+    activate_gates(&l->functions[0], in, in, n);
+    activate_gates(&l->functions[0], forget, forget, n);
+    activate_gates(&l->functions[1], cell, cell, n);
     if (l->k->couples_gates) {
         for (int64_t i = 0; i < n; i++) forget[i] = 1.0f - in[i];
     }
@@ -199,21 +198,21 @@ static void lstm_cell(const layer *l, int64_t row, const float *x)
         c[i] = sp_canonical(forget[i] * c[i] + in[i] * cell[i]);
     }
     if (l->peepholes) add_peephole(l->peepholes + n, c, out, n);
-    clip(l, out, n);
-    activate(&l->functions[0], out, out, n);
-    activate(&l->functions[2], c, cell, n);
+    clip_gates(l, out, n);
+    activate_gates(&l->functions[0], out, out, n);
+    activate_gates(&l->functions[2], c, cell, n);
     SP_INDEPENDENT for (int64_t i = 0; i < n; i++) h[i] = sp_canonical(out[i] * cell[i]);
 }
 
-/* The gates that do not need the reset one: update and reset. */
+/* The gates that do not depend on the reset gate: update and reset. */
 static void gru_gates(const layer *l, int64_t row, const float *x)
 {
     const int64_t n = l->k->hidden;
     float *h = row_h(l, row), *of = row_c(l, row), *z = row_z(l, row), *gates = row_gates(l, row);
     add_inputs(l, x, gates, 0, 2 * n);
-    clip(l, gates, 2 * n);
-    activate(&l->functions[0], gates, z, n);
-    activate(&l->functions[0], gates + n, gates + n, n);
+    clip_gates(l, gates, 2 * n);
+    activate_gates(&l->functions[0], gates, z, n);
+    activate_gates(&l->functions[0], gates + n, gates + n, n);
     if (l->k->resets_after) {
         const float *bias = l->bias ? l->bias + l->width + 2 * n : NULL;
         for (int64_t i = 0; i < n; i++) {
@@ -237,8 +236,8 @@ static void gru_cell(const layer *l, int64_t row, const float *x)
     } else {
         add_inputs(l, x, row_gates(l, row), 2 * n, 3 * n);
     }
-    clip(l, hidden, n);
-    activate(&l->functions[1], hidden, hidden, n);
+    clip_gates(l, hidden, n);
+    activate_gates(&l->functions[1], hidden, hidden, n);
     SP_INDEPENDENT for (int64_t i = 0; i < n; i++)
     {
         h[i] = sp_canonical((1.0f - z[i]) * hidden[i] + z[i] * h[i]);
@@ -250,8 +249,8 @@ static void rnn_cell(const layer *l, int64_t row, const float *x)
     const int64_t n = l->k->hidden;
     float *h = row_h(l, row), *gates = row_gates(l, row);
     add_inputs(l, x, gates, 0, n);
-    clip(l, gates, n);
-    activate(&l->functions[0], gates, gates, n);
+    clip_gates(l, gates, n);
+    activate_gates(&l->functions[0], gates, gates, n);
     for (int64_t i = 0; i < n; i++) h[i] = sp_canonical(gates[i]);
 }
 
@@ -270,22 +269,22 @@ static int64_t state_at(const layer *l, int64_t row)
     return l->direction * l->k->state_direction + row * l->k->state_row;
 }
 
-static int64_t length_of(const layer *l, int64_t row)
+static int64_t row_length(const layer *l, int64_t row)
 {
     return l->lengths ? l->lengths[row] : l->k->steps;
 }
 
-/* The row's products at step `step` of its own time. */
+/* The row's products at step `step` in its direction. */
 static const float *input_at(const layer *l, int64_t row, int64_t step)
 {
-    const int64_t at = l->is_backwards ? length_of(l, row) - 1 - step : step;
+    const int64_t at = l->is_backwards ? row_length(l, row) - 1 - step : step;
     return l->x + at * l->k->x_step + row * l->k->x_row;
 }
 
 static void store_step(const layer *l, int64_t row, int64_t step)
 {
-    const int64_t length = length_of(l, row), n = l->k->hidden;
-    const bool is_over = step >= length; /* behind the sequence there are zeros */
+    const int64_t length = row_length(l, row), n = l->k->hidden;
+    const bool is_over = step >= length; /* zeros after the sequence */
     const int64_t at = is_over || !l->is_backwards ? step : length - 1 - step;
     float *y = l->y + at * l->k->y_step + row * l->k->y_row;
     copy_state(y, is_over ? NULL : row_h(l, row), n);
@@ -296,13 +295,13 @@ static SP_ALWAYS_INLINE void run_step(const layer *l, int64_t first, int64_t row
 {
     const int64_t n = l->k->hidden;
     const bool is_late = kind == GRU && !l->k->resets_after;
-    multiply(l, first, rows, true, 0, is_late ? 2 * n : l->width);
+    multiply_gates(l, first, rows, true, 0, is_late ? 2 * n : l->width);
     for (int64_t row = first; row < first + rows && kind == GRU; row++) {
-        if (step < length_of(l, row)) gru_gates(l, row, input_at(l, row, step));
+        if (step < row_length(l, row)) gru_gates(l, row, input_at(l, row, step));
     }
-    if (is_late) multiply(l, first, rows, false, 2 * n, 3 * n);
+    if (is_late) multiply_gates(l, first, rows, false, 2 * n, 3 * n);
     for (int64_t row = first; row < first + rows; row++) {
-        if (step < length_of(l, row)) {
+        if (step < row_length(l, row)) {
             const float *x = input_at(l, row, step);
             if (kind == LSTM) lstm_cell(l, row, x);
             if (kind == GRU) gru_cell(l, row, x);
@@ -319,9 +318,9 @@ static SP_ALWAYS_INLINE sp_status run_layer(const sp_tile *tile, const cell_kind
     const int64_t first = (int64_t)tile->index[0] * SP_CELL_ROWS;
     const int64_t left = k->rows - first, rows = left < SP_CELL_ROWS ? left : SP_CELL_ROWS;
     for (int64_t row = first; row < first + rows; row++) {
-        const int64_t length = length_of(&l, row), at = state_at(&l, row);
+        const int64_t length = row_length(&l, row), at = state_at(&l, row);
         if (length < 0 || length > k->steps) {
-            return sp__fail(SP_INVALID, "a sequence of length %lld, the longest has %lld",
+            return sp__fail(SP_INVALID, "a sequence of length %lld; the longest has %lld",
                             (long long)length, (long long)k->steps);
         }
         copy_state(row_h(&l, row), l.h ? l.h + at : NULL, k->hidden);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops along one dimension that are no plain reductions: ArgMax and ArgMin, Hardmax, CumSum,
- * LpNormalization. And LRN, and what MeanVarianceNormalization does with its statistics. */
+/* Ops along one dimension other than reductions: ArgMax and ArgMin, Hardmax, CumSum,
+ * LpNormalization; LRN; and the last step of MeanVarianceNormalization. */
 #include "ops/cpu/elementwise/pow_f32.h"
 #include "ops/cpu/reduce/reduction.h"
 #include "ops/cpu/reduce/rows.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 
-/* ---- the place of the extreme; a NaN is beyond everything ---- */
+/* ---- index of the maximum or minimum; a NaN precedes all numbers ---- */
 
 #define FLOAT_IS_NAN(x) ((x) != (x))
 #define INT_IS_NAN(x) false
@@ -50,7 +50,7 @@ sp_status SP_KERNEL(hardmax_f32)(const sp_tile *tile)
     return SP_OK;
 }
 
-/* ---- running sums, one rounded addition after the other from +0 on ---- */
+/* ---- running sums: rounded additions in order, from +0 ---- */
 
 #define SP_TYPE f32
 #include "ops/cpu/reduce/cumsum.inc.h"
@@ -61,7 +61,7 @@ sp_status SP_KERNEL(hardmax_f32)(const sp_tile *tile)
 #define SP_TYPE i64
 #include "ops/cpu/reduce/cumsum.inc.h"
 
-/* ---- x / norm; a row whose norm is 0 stays 0 ---- */
+/* ---- x / norm; 0 for rows with a norm of 0 ---- */
 
 #define SP_TYPE f32
 #define SP_REDUCTION square
@@ -110,8 +110,8 @@ sp_status SP_KERNEL(lp_norm_f32)(const sp_tile *tile)
 
 /* ---- neighbouring channels ---- */
 
-/* y = x / (bias + alpha / size * s)^beta, s the sum of the squares of the channels around, those
- * that there are; the power as Pow's. */
+/* y = x / (bias + alpha / size * s)^beta, s the sum of the squares of the neighbouring channels
+ * that exist; the power is Pow's. */
 sp_status SP_KERNEL(lrn_f32)(const sp_tile *tile)
 {
     const sp_lrn_constants *k = tile->constants;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an element joins a lane of its own type, by sp_add_, sp_mul_, sp_max_ and sp_min_ of the
- * type. Part of
- * other texts. */
+/* Joins of an element with a lane of its own type, by sp_add_, sp_mul_, sp_max_ and sp_min_ of the
+ * type. Included by other templates. */
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_join_sum)(SP_ELEMENT lane, SP_ELEMENT x,
                                                       SP_ELEMENT shift)

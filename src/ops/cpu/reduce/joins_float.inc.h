@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an element of a float type joins a lane. Parameter: SP_TYPE. */
+/* Joins of an element of a float type with a lane. Parameter: SP_TYPE. */
 #include "ops/cpu/reduce/joins.inc.h"
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_join_square)(SP_ELEMENT lane, SP_ELEMENT x,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reductions of integers are made of; sums and products wrap. Part of other texts. */
+/* Operations of integer reductions; sums and products wrap. Included by other templates. */
 
 static SP_ALWAYS_INLINE SP_ELEMENT SP_OF(sp_add)(SP_ELEMENT a, SP_ELEMENT b)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of every reduction (docs/decisions/0022-reductions.md). Element i of what is reduced,
- * in its logical order, joins lane i % 16; then lane l takes lane l + 8, l + 4, l + 2 and l + 1 in.
- * Lanes start from the reduction's neutral element, so those that no element has joined may be left
- * out of the tree.
+/* The order of every reduction (docs/decisions/0022-reductions.md). Element i of a reduction, in
+ * logical order, joins lane i % 16; then lanes l + 8, l + 4, l + 2 and l + 1 are combined into lane
+ * l in turn. Lanes start with the reduction's neutral element, so lanes without elements may be
+ * left out of this tree.
  *
- * `width` reductions stand side by side: lane l of reduction c is lanes[l * width + c]. */
+ * `width` reductions are computed together: lane l of reduction c is lanes[l * width + c]. */
 #ifndef SP_OPS_CPU_REDUCE_LANES_H
 #define SP_OPS_CPU_REDUCE_LANES_H
 
@@ -12,7 +12,7 @@
 
 enum {
     SP_LANES = 16,
-    SP_LANE_COLUMNS = 64 /* reductions that run side by side where elements are that far apart */
+    SP_LANE_COLUMNS = 64 /* most reductions that are computed together */
 };
 
 static SP_ALWAYS_INLINE float sp_add_f32(float a, float b)
@@ -26,14 +26,14 @@ static SP_ALWAYS_INLINE float sp_add_f32(float a, float b)
 #include "ops/cpu/reduce/lanes_tree.inc.h"
 #undef SP_TYPE
 
-/* The larger one: NaN if one of them is, +0 above -0. Order does not matter to it. */
+/* The larger operand: NaN if one of them is NaN, +0 above -0. Commutative and associative. */
 static SP_ALWAYS_INLINE float sp_max_f32(float a, float b)
 {
     const float larger = b > a || b != b ? b : a;
     return a == b ? sp_float_from_bits(sp_float_bits(a) & sp_float_bits(b)) : larger;
 }
 
-/* The smaller one, likewise. */
+/* The smaller operand, likewise. */
 static SP_ALWAYS_INLINE float sp_min_f32(float a, float b)
 {
     const float smaller = b < a || b != b ? b : a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SP_TREE(lanes, width, extent): afterwards lanes[c] is reduction c of `extent` elements, taken
- * together by SP_COMBINE. Part of other texts; parameters SP_TREE and SP_COMBINE. */
+/* SP_TREE(lanes, width, extent): combines the lanes by SP_COMBINE: afterwards lanes[c] is reduction
+ * c of `extent` elements. Included by other templates; parameters SP_TREE and SP_COMBINE. */
 
 static SP_ALWAYS_INLINE void SP_TREE(SP_WIDE *lanes, int64_t width, int64_t extent)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations. Means and variances are sums in the order of lanes.h, divided by their number;
- * the variance is that of the distances from the rounded mean. Each step below is rounded. */
+ * the variance is the mean of the squared distances from the rounded mean. Each step below is
+ * rounded. */
 #include "ops/cpu/reduce/reduction.h"
 
 #define SP_TYPE f32
@@ -13,7 +14,7 @@
 #undef SP_TYPE
 
 /* (x - mean) * (scale / sqrt(variance + epsilon)) + bias */
-static SP_ALWAYS_INLINE float normal(float x, float mean, float factor, float bias)
+static SP_ALWAYS_INLINE float normalize(float x, float mean, float factor, float bias)
 {
     return sp_canonical((x - mean) * factor + bias);
 }
@@ -37,17 +38,17 @@ sp_status SP_KERNEL(batch_norm_f32)(const sp_tile *tile)
             float *to = y + plane * k->plane;
             SP_INDEPENDENT for (int64_t i = 0; i < k->plane; i++)
             {
-                to[i] = normal(from[i], middle, factor, offset);
+                to[i] = normalize(from[i], middle, factor, offset);
             }
             plane++;
             continue;
         }
-        /* Single elements: as many channels as there are in a row. */
+        /* Planes of one element: as many channels as are in a row. */
         const int64_t n = k->channels - c < end - plane ? k->channels - c : end - plane;
         SP_INDEPENDENT for (int64_t i = 0; i < n; i++)
         {
             const float factor = scale[c + i] / __builtin_sqrtf(variance[c + i] + epsilon);
-            y[plane + i] = normal(x[plane + i], mean[c + i], factor, bias[c + i]);
+            y[plane + i] = normalize(x[plane + i], mean[c + i], factor, bias[c + i]);
         }
         plane += n;
     }

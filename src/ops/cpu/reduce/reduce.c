@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of any set of dimensions, in the order of lanes.h. Where the elements of one output
- * are neighbours in memory the lanes are what runs side by side; elsewhere the outputs are, with
- * the same lanes for each, so that the layout of x cannot reach a bit. */
+/* Reductions of any set of dimensions, in the order of lanes.h. If the elements of one output are
+ * contiguous, its lanes are computed together; otherwise several outputs are, with the same lanes
+ * for each, so the layout of x affects no bit. */
 #include "ops/cpu/reduce/reduction.h"
 #include "ops/cpu/arch/strided.h"
 
 enum { COLUMNS = SP_LANE_COLUMNS };
 
-/* What makes each reduction, and what its lanes start from. */
+/* The steps of each reduction and the initial value of its lanes. */
 #define STEP(reduction, name, start)                                                               \
     [SP_REDUCE_##reduction] = {start, SP_OF(row_##name), SP_OF(columns_##name), SP_OF(tree_##name)}
 #define ORDER_STEPS STEP(MAX, max, SP_WIDE_OF(sp_least)), STEP(MIN, min, SP_WIDE_OF(sp_most))

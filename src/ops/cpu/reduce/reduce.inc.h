@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel of one type. Rows: one output after the other. Columns: stretches of outputs along the
- * last kept dimension. Part of other texts; parameter SP_STEPS, the steps of each reduction. */
+/* The kernel of one type. Rows: one output at a time. Columns: several outputs along the last kept
+ * dimension at a time. Included by other templates; parameter SP_STEPS, the steps of each
+ * reduction. */
 
 typedef struct SP_OF(steps) {
     SP_WIDE start;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of i8 and u8: their extremes. Parameter: SP_TYPE. */
+/* Reductions of i8 and u8: max and min. Parameter: SP_TYPE. */
 #include "ops/cpu/reduce/joins_integer.inc.h"
 #include "ops/cpu/reduce/reductions_of_order.inc.h"
 

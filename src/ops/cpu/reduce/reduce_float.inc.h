@@ -4,7 +4,7 @@
 #include "ops/cpu/reduce/reductions_of_order.inc.h"
 #include "ops/cpu/reduce/reduction_exp.inc.h"
 
-/* What becomes of the sum of an output. */
+/* The output from its reduced lanes. */
 static SP_ELEMENT SP_OF(finish)(const sp_reduce_constants *k, SP_ELEMENT sum, SP_ELEMENT shift)
 {
     switch ((sp_reduction)k->reduction) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of f16, in f32 and behind it. Parameter: SP_TYPE. */
+/* Reductions of f16, computed in f32; included after those of f32. Parameter: SP_TYPE. */
 #define SP_REDUCTION sum
 #define SP_COMBINE sp_add
 #include "ops/cpu/reduce/reduction_half.inc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an element of a float type joins a lane, in the order of lanes.h. The loops over neighbours
- * and over columns are the texts reduction*.inc.h. */
+/* Joins of an element of a float type with a lane, in the order of lanes.h. The loops over rows and
+ * columns are the templates reduction*.inc.h. */
 #ifndef SP_OPS_CPU_REDUCE_REDUCTION_H
 #define SP_OPS_CPU_REDUCE_REDUCTION_H
 
@@ -9,7 +9,7 @@
 #include "ops/cpu/arch/math_f32.h"
 #include "ops/cpu/arch/math_f64.h"
 
-/* ---- how elements join; `shift` is the output's own, 0 without one ---- */
+/* ---- joins; `shift` is the output's, or 0 ---- */
 
 static SP_ALWAYS_INLINE double sp_add_f64(double a, double b)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reduction whose elements join lanes in order: row_, columns_ and tree_SP_REDUCTION of a type.
- * Its join is sp_join_SP_REDUCTION, its tree takes lanes together by SP_COMBINE. Part of other
- * texts; parameters SP_REDUCTION and SP_COMBINE. */
+ * Its join is sp_join_SP_REDUCTION, its tree combines lanes by SP_COMBINE. Included by other
+ * templates; parameters SP_REDUCTION and SP_COMBINE. */
 #define NAME(name) SP_OF(SP_GLUE(name, SP_REDUCTION))
 #define JOIN SP_WIDE_OF(SP_GLUE(sp_join, SP_REDUCTION))
 
-/* Many elements of one output, neighbours in memory; the first joins lane `phase`. In halves:
- * compilers keep each in a register. */
+/* Many elements of one output, contiguous in memory; the first joins lane `phase`. The lanes are
+ * processed in halves, each of which compilers keep in a register. */
 static __attribute__((unused)) void NAME(row)(SP_WIDE *lanes, int64_t phase, const SP_ELEMENT *x,
                                               int64_t n, SP_WIDE shift)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As reduction.inc.h, for a join that needs no order and may take an element twice: any number of
- * lanes will do. */
+/* As reduction.inc.h, for a join that is commutative, associative and idempotent: any number of
+ * lanes gives the same result. */
 #define NAME(name) SP_OF(SP_GLUE(name, SP_REDUCTION))
 #define JOIN SP_WIDE_OF(SP_GLUE(sp_join, SP_REDUCTION))
 

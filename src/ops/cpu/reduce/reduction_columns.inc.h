@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of each reduction: many outputs, `n` elements, `stride` apart, of each of `width` that
- * are neighbours. Part of other texts. */
+/* The columns and tree of each reduction: `width` contiguous outputs, each of `n` elements with
+ * stride `stride`. Included by other templates at their end. */
 #define NAME(name) SP_OF(SP_GLUE(name, SP_REDUCTION))
 #define JOIN SP_WIDE_OF(SP_GLUE(sp_join, SP_REDUCTION))
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum of exponentials: as the reduction `sum`, which it needs. Part of other texts. */
+/* The sum of exponentials, based on the reduction `sum`, which must be defined. Included by other
+ * templates. */
 #define SP_REDUCTION exp
 #define SP_COMBINE sp_add
 #define SP_MAP sp_map_exp

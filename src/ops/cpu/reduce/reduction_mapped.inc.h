@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As reduction.inc.h: the elements of a row are mapped by SP_MAP, a stretch at a time, and join
- * lanes as the reduction SP_BASE of the wide type says. Parameters SP_MAP and SP_BASE too. */
+/* As reduction.inc.h: the elements of a row are mapped by SP_MAP, a block at a time, and join lanes
+ * as in the reduction SP_BASE of the wide type. Additional parameters SP_MAP and SP_BASE. */
 #define NAME(name) SP_OF(SP_GLUE(name, SP_REDUCTION))
 
 static __attribute__((unused)) void NAME(row)(SP_WIDE *lanes, int64_t phase, const SP_ELEMENT *x,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums and products of a type that is computed in itself. Part of other texts. */
+/* Sums and products of a type that is computed in itself. Included by other templates. */
 #define SP_REDUCTION sum
 #define SP_COMBINE sp_add
 #include "ops/cpu/reduce/reduction.inc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extremes of a type that is computed in itself. Part of other texts. */
+/* Max and min of a type that is computed in itself. Included by other templates. */
 #define SP_REDUCTION max
 #define SP_COMBINE sp_max
 #include "ops/cpu/reduce/reduction_any_order.inc.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of a tile of sp_axis_constants: `extent` elements each, `inner` apart. Rows that begin
- * side by side are taken together, up to SP_LANE_COLUMNS of them. */
+/* The rows of a tile of sp_axis_constants: `extent` elements each, with stride `inner`. Rows that
+ * start at consecutive elements are processed together, up to SP_LANE_COLUMNS of them. */
 #ifndef SP_OPS_CPU_REDUCE_ROWS_H
 #define SP_OPS_CPU_REDUCE_ROWS_H
 
 #include "ops/cpu/reduce/lanes.h"
 
-/* Runs the statement `run` for each stretch of rows of the tile, with `at` the number of its first
- * row, `first` the place of that row's first element, and `width` rows. A macro: with an iterator
- * of a struct compilers no longer see the range of `width`. */
+/* Runs the statement `run` for each block of `width` rows of the tile; `at` is the number of the
+ * first row, `first` the index of its first element. A macro, since compilers do not find the range
+ * of `width` with a struct as iterator. */
 #define SP_FOR_ROWS(k, tile, run)                                                                  \
     do {                                                                                           \
         int64_t at = (tile)->index[0] * (k)->tile_rows;                                            \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax: m = max(x), e = exp(x - m), s = sum(e) in the order of lanes.h, y = e / s; the logarithm
- * of it: (x - m) - log(s). The same rounded steps as the ops ReduceMax, Sub, Exp, ReduceSum, Div
- * and Log would take. y may be the memory of x. */
+/* Softmax: m = max(x), e = exp(x - m), s = sum(e) in the order of lanes.h, y = e / s; LogSoftmax:
+ * (x - m) - log(s). The same rounded steps as those of the ops ReduceMax, Sub, Exp, ReduceSum, Div
+ * and Log. y may be the memory of x. */
 #include "ops/cpu/reduce/reduction.h"
 #include "ops/cpu/reduce/rows.h"
 

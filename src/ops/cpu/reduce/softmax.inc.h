@@ -39,7 +39,7 @@ static void SP_OF(row_softmax)(const sp_axis_constants *k, const SP_ELEMENT *x, 
     }
 }
 
-/* `width` rows side by side, whose elements are k->inner apart. */
+/* `width` adjacent rows, whose elements have stride k->inner. */
 static void SP_OF(columns_softmax)(const sp_axis_constants *k, const SP_ELEMENT *x, SP_ELEMENT *y,
                                    int64_t width)
 {

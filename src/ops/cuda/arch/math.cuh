@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels compute with: canonical NaNs, indices, and the functions of
+/* Building blocks of the kernels: canonical NaNs, indices, and the functions of
  * ops/cpu/arch/math_f32.h, operation by operation. */
 
 #define SP_CONSTANTS_CHECK(type, bytes) static_assert(sizeof(type) == bytes, "one layout");
@@ -21,15 +21,15 @@ SP_CUDA_FUNCTION int64_t sp_thread_stride()
     return (int64_t)gridDim.x * SP_CUDA_THREADS;
 }
 
-/* Quotient of numbers that are not negative. Most fit 32 bits, where dividing is several times
- * cheaper. */
+/* Quotient of numbers that are not negative. Most fit 32 bits, for which a division is several
+ * times faster. */
 SP_CUDA_FUNCTION int64_t sp_quotient(int64_t a, int64_t b)
 {
     if ((uint64_t)(a | b) >> 32 == 0) return (uint32_t)a / (uint32_t)b;
     return a / b;
 }
 
-/* Takes the innermost coordinate, of a dimension of `size`, off a linear index. */
+/* Splits the innermost coordinate, of a dimension of `size`, off a linear index. */
 SP_CUDA_FUNCTION int64_t sp_take_coordinate(int64_t *index, int64_t size)
 {
     const int64_t outer = sp_quotient(*index, size);
@@ -44,7 +44,7 @@ SP_CUDA_FUNCTION float sp_exponent(int32_t n)
     return __uint_as_float((uint32_t)(n + 127) << 23);
 }
 
-/* Positive numbers stay, all others are +0, -0 too. */
+/* Positive numbers unchanged, all others +0, -0 too. */
 SP_CUDA_FUNCTION float sp_reluf(float x)
 {
     return x <= 0 ? 0.0f : x;
@@ -99,8 +99,8 @@ SP_CUDA_FUNCTION float sp_tanhf(float x)
     return __uint_as_float(__float_as_uint(result) | sign);
 }
 
-/* What the kernels of that activation store for x; x itself if there is none. All threads of a
- * launch take one way. */
+/* What the kernel of the activation stores for x; x itself for none. All threads of a launch take
+ * the same branch. */
 SP_CUDA_FUNCTION float sp_activate(uint8_t activation, float x)
 {
     if (activation == SP_ACTIVATION_RELU) return sp_canonical(sp_reluf(x));

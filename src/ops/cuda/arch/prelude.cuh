@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA kernels are one text without includes: this file first, then the others in the order of
- * CMakeLists.txt. nvcc compiles it ahead, NVRTC on the spot, and the tests as C++ for the host, so
- * it uses no library.
+ * program.cmake. It is compiled by nvcc ahead of time, by NVRTC at run time, and by the tests as
+ * C++ for the host, so it uses no library.
  *
  * Rules for bits (docs/decisions/0002-bit-rules.md): every arithmetic operation on floats is
- * written as the intrinsic that rounds it once and that no compiler fuses with another. */
+ * written as the intrinsic that rounds once and that no compiler fuses with another operation. */
 #if defined(__CUDACC_RTC__)
 typedef signed int int32_t;
 typedef signed long long int64_t;
@@ -13,7 +13,7 @@ typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 #else
-/* Host headers may have said the same. */
+/* Host headers may define these, too. */
 typedef __INT32_TYPE__ int32_t;
 typedef __INT64_TYPE__ int64_t;
 typedef __UINT8_TYPE__ uint8_t;
@@ -24,12 +24,12 @@ typedef __UINT64_TYPE__ uint64_t;
 
 #define SP_CUDA_FUNCTION static __device__ __forceinline__
 
-/* Addresses in the order of the dispatch. */
+/* Addresses in the order of the dispatch's bindings. */
 struct sp_gpu_bindings {
     void *at[16];
 };
 
-/* What every kernel starts with. Two blocks shall fit on a processor: 128 registers a thread. */
+/* Declaration of every kernel. Two blocks per multiprocessor: at most 128 registers per thread. */
 #define SP_CUDA_KERNEL(name, constants_type)                                                       \
     extern "C" __global__ void __launch_bounds__(SP_CUDA_THREADS, 2)                               \
         sp_##name(const __grid_constant__ sp_gpu_bindings bindings,                                \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one block of a CUDA kernel computes: for the host, which sizes the grid, and for the kernel.
- * None of it can reach a bit. C and CUDA C++ read this text; it follows kernel_constants.h. */
+/* What one block of a CUDA kernel computes: for the host, which sets the grid, and for the kernel.
+ * It affects no bit of the results. C and CUDA C++ compile this text, after kernel_constants.h. */
 #ifndef SP_OPS_CUDA_ARCH_TILES_H
 #define SP_OPS_CUDA_ARCH_TILES_H
 
@@ -11,14 +11,14 @@
 #define SP_CUDA_THREADS 256
 #define SP_CUDA_LANES 32
 #define SP_CUDA_WARPS (SP_CUDA_THREADS / SP_CUDA_LANES)
-/* Elements that a thread of an elementwise kernel has in flight. */
+/* Elements that a thread of an elementwise kernel processes at once. */
 #define SP_CUDA_ELEMENTS 4
 SP_CUDA_FUNCTION int64_t sp_cuda_binary_elements(const sp_binary_constants *k)
 {
     return k->rank == 1 ? SP_CUDA_ELEMENTS : 1;
 }
 
-/* Bytes that a thread of a kernel that moves flat memory takes at once. */
+/* Bytes that a thread of a kernel that copies contiguous memory processes at once. */
 #define SP_CUDA_WORD 16
 
 /* Blocks that fill a large processor; more of them do not run faster. */
@@ -30,10 +30,10 @@ SP_CUDA_FUNCTION int64_t sp_cuda_tiles(int64_t count, int64_t per_tile)
 }
 
 /* A block of a product computes SP_CUDA_LANES columns, one per lane, of SP_CUDA_WARPS * R rows, R
- * per warp, R one of 1, 2, 4, 8. A tall block reads less, flat blocks are more. */
+ * per warp, R one of 1, 2, 4, 8. A larger R reads less memory, a smaller one gives more blocks. */
 
-/* The R of a matrix product; not from the rows, which are often a batch: requests share the path
- * that each takes alone. */
+/* The R of a matrix product. Independent of the rows, which are often a batch, so a batch of
+ * requests uses the same code as each request alone. */
 SP_CUDA_FUNCTION int64_t sp_cuda_gemm_rows(const sp_gemm_constants *k)
 {
     const int64_t across = sp_cuda_tiles(k->columns, SP_CUDA_LANES);
@@ -41,8 +41,8 @@ SP_CUDA_FUNCTION int64_t sp_cuda_gemm_rows(const sp_gemm_constants *k)
     return across * 2 >= SP_CUDA_ENOUGH_BLOCKS ? 4 : 2;
 }
 
-/* The R of a convolution, whose rows are filters and whose columns are pixels; not from the images,
- * which are a batch. */
+/* The R of a convolution, whose rows are filters and whose columns are pixels. Independent of the
+ * images, which are a batch. */
 SP_CUDA_FUNCTION int64_t sp_cuda_conv_rows(const sp_conv_constants *k)
 {
     const int64_t across = sp_cuda_tiles(k->out_h * k->out_w, SP_CUDA_LANES);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution as a product: rows are the filters of a group, columns the pixels of an output plane,
- * the depth runs over (channel, kernel row, kernel column). Taps in the padding are 0s of it. */
+ * the depth runs over (channel, kernel row, kernel column). Taps in the padding are zeros. */
 
-/* A tap as digits. Sizes of kernels have 31 bits, so twice one fits. */
+/* A tap as (channel, row, column). Kernel sizes have 31 bits, so the sum of two fits. */
 struct sp_tap {
     int64_t channel;
     uint32_t row, column;
@@ -22,11 +22,11 @@ struct sp_right_taps {
     const sp_conv_constants &k;
     const float *x; /* of the group of the image */
     int64_t depth;
-    int row, row_step; /* this warp's first tap in a chunk; from one to the next */
+    int row, row_step; /* this warp's first tap in a chunk; step to its next */
     bool has_pixel;
-    int64_t y0, x0; /* where the pixel's window begins */
+    int64_t y0, x0; /* first coordinates of the pixel's window */
     sp_tap next;    /* this warp's next tap */
-    sp_tap step;    /* from one to the next */
+    sp_tap step;    /* distance to the next */
 
     /* Loads the chunk from `first` on to [tap][lane]. */
     template <int R> __device__ __forceinline__ void load(int64_t first, float *to)
@@ -82,7 +82,7 @@ SP_CUDA_FUNCTION sp_right_taps sp_make_right_taps(const sp_conv_constants &k, co
             sp_make_tap(k, step)};
 }
 
-/* Is a channel, as it stands in memory, one row of the right operand? */
+/* Is a channel one contiguous row of the right operand? */
 SP_CUDA_FUNCTION bool sp_is_pointwise(const sp_conv_constants &k)
 {
     return k.kernel_h == 1 && k.kernel_w == 1 && k.stride_h == 1 && k.stride_w == 1 &&
@@ -144,7 +144,7 @@ SP_CUDA_FUNCTION void sp_conv_tile(const sp_gpu_bindings &bindings, const sp_con
     }
 }
 
-/* Tiles: x goes along the pixels, y down the filters of a group, z through the planes. */
+/* Tiles: x over the pixels, y over the filters of a group, z over the planes. */
 SP_CUDA_KERNEL(conv_f32, sp_conv_constants)
 {
     __shared__ float4 pool[SP_PRODUCT_POOL];

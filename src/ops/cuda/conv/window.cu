@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Max pooling and convolution with one input channel per group: one thread per output. */
 
-/* The taps of a window, first included, last not, that lie inside [0, size). */
+/* The taps [first, last) of a window that are inside [0, size). */
 struct sp_tap_range {
     int64_t first, last;
 };
@@ -41,8 +41,8 @@ SP_CUDA_KERNEL(max_pool_f32, sp_pool_constants)
     }
 }
 
-/* One output's chain. The sizes of the kernel are constants where this is inlined for the usual
- * ones, so that all taps load at once. */
+/* One output's chain. For common kernels the sizes are compile-time constants, so all taps load at
+ * once. */
 SP_CUDA_FUNCTION float sp_depthwise_chain(const sp_conv_constants &k, int64_t kernel_h,
                                           int64_t kernel_w, const float *plane, const float *w,
                                           int64_t y0, int64_t x0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* y = f(x) and y = a op b with broadcasting. Neighbouring threads take neighbouring elements; each
- * has SP_CUDA_ELEMENTS of them in flight, or one if its place is hard to find. y may be the memory
- * of an operand of its shape: a thread reads what it overwrites first. */
+/* y = f(x) and y = a op b with broadcasting. Neighbouring threads compute neighbouring elements;
+ * each computes SP_CUDA_ELEMENTS at once, or one if its index is expensive to compute. y may be the
+ * memory of an operand of its shape: a thread reads each element before it overwrites it. */
 
 /* For each element of this thread in one pass: calls body(slot, index). */
 template <class Body> SP_CUDA_FUNCTION void sp_each_slot(int64_t first, int64_t count, Body body)

@@ -4,7 +4,7 @@
 /* The outputs of a tile. */
 struct sp_gemm_output {
     const sp_gemm_constants &k;
-    const float *c;      /* of the whole, or nullptr */
+    const float *c;      /* of the whole tensor, or nullptr */
     float *y;            /* of this matrix of the batch */
     int64_t row, column; /* the tile's first */
 
@@ -56,7 +56,7 @@ SP_CUDA_FUNCTION void sp_gemm_tile(const sp_gpu_bindings &bindings, const sp_gem
     sp_run_tile(pool, left, right, loader, k.columns - column, output);
 }
 
-/* Tiles: x goes down the rows, y across the columns, z through the batch. */
+/* Tiles: x over the rows, y over the columns, z over the batch. */
 SP_CUDA_KERNEL(gemm_f32, sp_gemm_constants)
 {
     __shared__ float4 pool[SP_PRODUCT_POOL];

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chains that matrix products and convolutions are made of: acc = fma(left, right, acc) for all
- * of the depth in order, one chain per output.
+/* The chains of matrix products and convolutions: acc = fma(left, right, acc) for all of the depth
+ * in order, one chain per output.
  *
  * A block has a tile of outputs: lane l of warp w has column l of rows w, w + 8, ... (R of them).
- * Both operands pass through shared memory in chunks of the depth; while one chunk is computed
- * with, the next ones are on their way, so that few rows of a large matrix run at the speed of
- * memory. What lies outside of the matrices is neither loaded nor used, only its products are
- * computed. */
+ * Both operands pass through shared memory in chunks of the depth; the next chunks are loaded while
+ * one is computed, so products with few rows run at memory bandwidth. Elements outside of the
+ * matrices are not loaded; their products are computed and not used. */
 
 #define SP_PRODUCT_STAGES 4
-/* The limit for static shared memory on all processors: 48 KiB, in 16 bytes. */
+/* The limit of static shared memory on all GPUs: 48 KiB, aligned to 16 bytes. */
 #define SP_PRODUCT_POOL 3072
 
 template <int R> struct sp_chunk {
@@ -30,10 +29,10 @@ SP_CUDA_FUNCTION int sp_warp()
     return (int)(threadIdx.x / SP_CUDA_LANES);
 }
 
-/* ---- who loads ---- */
+/* ---- loading threads ---- */
 
-/* All threads, or those of the upper warps if the tile's rows leave them nothing to compute: the
- * chains of a single row then wait for nobody's addresses. */
+/* All threads, or those of the upper warps if the tile has no rows for them: the chains of a single
+ * row then do not wait for address computations. */
 struct sp_loader {
     int index; /* of this thread; negative: it does not load */
     int count;
@@ -45,7 +44,7 @@ SP_CUDA_FUNCTION sp_loader sp_make_loader(int64_t rows)
     return {(int)threadIdx.x - first, SP_CUDA_THREADS - first};
 }
 
-/* ---- copies to shared memory that end by sp_wait_copies ---- */
+/* ---- copies to shared memory, complete after sp_wait_copies ---- */
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 
@@ -67,13 +66,13 @@ SP_CUDA_FUNCTION void sp_group_copies()
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until this thread's groups have ended, but for the last SP_PRODUCT_STAGES - 2. */
+/* Waits for this thread's groups except the last SP_PRODUCT_STAGES - 2. */
 SP_CUDA_FUNCTION void sp_wait_copies()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(SP_PRODUCT_STAGES - 2) : "memory");
 }
 
-#else /* copies have ended when they return */
+#else /* copies are synchronous */
 
 SP_CUDA_FUNCTION void sp_copy_1(float *to, const float *from)
 {
@@ -101,7 +100,7 @@ struct sp_left_rows {
     const float *at; /* the tile's first row */
     int64_t row_stride, depth_stride;
     int64_t rows, depth; /* rows that the tile has */
-    bool is_wide;        /* four along the depth can be loaded at once */
+    bool is_wide;        /* four elements along the depth can be loaded at once */
 };
 
 SP_CUDA_FUNCTION sp_left_rows sp_make_left_rows(const float *at, int64_t row_stride,
@@ -112,8 +111,8 @@ SP_CUDA_FUNCTION sp_left_rows sp_make_left_rows(const float *at, int64_t row_str
     return {at, row_stride, depth_stride, rows, depth, is_wide};
 }
 
-/* Loads the chunk from `first` on to [row][depth]. Neighbouring threads take neighbours in
- * memory. */
+/* Loads the chunk from `first` on to [row][depth]. Neighbouring threads load neighbouring
+ * elements. */
 template <int R>
 SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, const sp_loader &loader, int64_t first,
                                    float *to)
@@ -143,8 +142,8 @@ SP_CUDA_FUNCTION void sp_load_left(const sp_left_rows &left, const sp_loader &lo
 
 /* ---- the right operand as a matrix, in panels of SP_GEMM_PANEL columns ---- */
 
-/* What a thread needs to find its part of a chunk is worked out once: a chunk's chains of a few
- * hundred cycles must not wait for addresses. */
+/* The addresses of a thread's part of a chunk are computed once, since a chunk's chains of a few
+ * hundred cycles must not wait for them. */
 struct sp_right_panels {
     const float *from;     /* this thread's first element in the first chunk */
     int64_t depth, stride; /* from one k to the next */
@@ -180,7 +179,7 @@ struct sp_right_panels {
 
 static_assert(SP_CUDA_LANES == 1 << 5, "lanes are counted in bits");
 
-/* From `column` on; `columns` of the matrix can be read. */
+/* The operand from `column` on; `columns` columns of the matrix are readable. */
 SP_CUDA_FUNCTION sp_right_panels sp_make_right_panels(const float *at, int64_t stride,
                                                       int64_t panel_stride, int64_t depth,
                                                       int64_t column, int64_t columns,
@@ -222,7 +221,7 @@ SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float
     }
 }
 
-/* Steps of one chunk, as many as there are. */
+/* All steps of one chunk. */
 template <int R>
 SP_CUDA_FUNCTION void sp_run_chunk(const float *stage, int64_t steps, float (&acc)[R])
 {
@@ -262,8 +261,8 @@ SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, Right &right, cons
     sp_group_copies();
 }
 
-/* The chains of this thread's R outputs. All threads of the block call it; the pool may be used
- * again afterwards. */
+/* The chains of this thread's R outputs. All threads of the block must call it; the shared memory
+ * may be reused afterwards. */
 template <int R, class Right>
 SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right &right,
                                     const sp_loader &loader, float (&acc)[R])
@@ -271,13 +270,13 @@ SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right
     constexpr int depth = sp_chunk<R>::depth, ahead = SP_PRODUCT_STAGES - 1;
 #pragma unroll
     for (int r = 0; r < R; r++) acc[r] = 0;
-    /* Before chunk 0 the pipeline only fills. */
+    /* Before chunk 0 the pipeline is only filled. */
 #pragma unroll 1
     for (int64_t chunk = -ahead; chunk * depth < left.depth; chunk++) {
         if (chunk >= 0) {
             sp_wait_copies();
-            /* The chunk is there for all threads, and none uses the one before any more, in whose
-             * place the next load goes. */
+            /* The chunk is complete for all threads, and no thread uses the previous one, whose
+             * memory the next load overwrites. */
             __syncthreads();
         }
         sp_load_chunk<R>(left, right, loader, chunk + ahead, pool);
@@ -289,9 +288,8 @@ SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right
     __syncthreads();
 }
 
-/* Applies the activation to this thread's outputs. They pass through one place, one after the other,
- * until all are back where they were: the functions then stand in the program once for each R, and
- * the outputs stay in registers. */
+/* Applies the activation to this thread's outputs. They are rotated through one variable, so the
+ * functions are compiled once for each R and the outputs remain in registers. */
 template <int R> SP_CUDA_FUNCTION void sp_activate_rows(uint8_t activation, float (&out)[R])
 {
 #pragma unroll 1
@@ -303,9 +301,8 @@ template <int R> SP_CUDA_FUNCTION void sp_activate_rows(uint8_t activation, floa
     }
 }
 
-/* For each output of this thread that the tile has: finish(chain, addend(row, lane)) makes it of its
- * chain, then comes the activation, then store(row, lane, output). Addends are on their way while
- * the chains run. */
+/* For each output of this thread that the tile has: output = finish(chain, addend(row, lane)), then
+ * the activation, then store(row, lane, output). Addends are loaded while the chains run. */
 template <int R, class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
                                   const sp_loader &loader, int64_t lanes, const Output &output)
@@ -327,7 +324,7 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &
     }
 }
 
-/* Runs the tile with the R that its rows need. Rows count from the tile's first. */
+/* Runs the tile with the R that its rows need. Rows are relative to the tile's first. */
 template <class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_tile(float *pool, const sp_left_rows &left, Right &right,
                                   const sp_loader &loader, int64_t lanes, const Output &output)

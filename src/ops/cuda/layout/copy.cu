@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that move or repeat elements without looking at them: all bits are kept, NaNs too. Memory
- * is aligned to its elements only; where more is aligned, a thread moves more at once. */
+/* Kernels that copy or repeat elements: all bits are kept, those of NaNs too. Memory is aligned to
+ * its elements only; with a larger alignment a thread copies more bytes at once. */
 
 struct __align__(16) sp_word16 {
     uint64_t part[2];
 };
 
-/* Calls function<T>(...) with the element type T of so many bytes. */
+/* Calls function<T>(...) with the element type T of `bytes` bytes. */
 #define SP_BY_ELEMENT(bytes, function, ...)                                                        \
     do {                                                                                           \
         if ((bytes) == 4) function<uint32_t>(__VA_ARGS__);                                         \
@@ -15,7 +15,7 @@ struct __align__(16) sp_word16 {
         else function<uint8_t>(__VA_ARGS__);                                                       \
     } while (0)
 
-/* Calls function<T>(...) with the largest unit T that all of the bits are multiples of. */
+/* Calls function<T>(...) with the largest unit T whose size divides `bits`. */
 #define SP_BY_UNIT(bits, function, ...)                                                            \
     do {                                                                                           \
         if ((bits) % 16 == 0) function<sp_word16>(__VA_ARGS__);                                    \
@@ -31,7 +31,7 @@ SP_CUDA_FUNCTION void sp_copy_units(const sp_gpu_bindings &bindings, const sp_fl
     const int64_t whole = k.count / (int64_t)sizeof(T);
 #pragma unroll 1
     for (int64_t i = sp_thread_index(); i < whole; i += sp_thread_stride()) y[i] = x[i];
-    /* Fewer bytes are left than a block has threads. */
+    /* The rest is fewer bytes than a block has threads. */
     const int64_t at = whole * (int64_t)sizeof(T) + threadIdx.x;
     if (blockIdx.x == 0 && at < k.count) {
         ((uint8_t *)bindings.at[1])[at] = ((const uint8_t *)bindings.at[0])[at];
@@ -67,7 +67,7 @@ SP_CUDA_KERNEL(copy_strided, sp_copy_constants)
     SP_BY_ELEMENT(k.element_bytes, sp_copy_elements, bindings, k);
 }
 
-/* Copies one part's stretch of each row, to the whole or from it. */
+/* Copies one part of each row, to the whole or from it. */
 template <class T>
 SP_CUDA_FUNCTION void sp_copy_rows(const sp_concat_constants &k, void *piece, void *part,
                                    int64_t part_bytes, bool is_split)
@@ -86,7 +86,7 @@ SP_CUDA_FUNCTION void sp_copy_rows(const sp_concat_constants &k, void *piece, vo
     }
 }
 
-/* Of part blockIdx.y. */
+/* For part blockIdx.y. */
 SP_CUDA_FUNCTION void sp_copy_part(const sp_concat_constants &k, void *whole, void *part,
                                    bool is_split)
 {
@@ -119,7 +119,7 @@ SP_CUDA_KERNEL(fill, sp_fill_constants)
     SP_BY_ELEMENT(k.element_bytes, sp_fill_elements, bindings, k);
 }
 
-/* The place that padding coordinate `at` copies, or -1 for the constant. */
+/* The input coordinate that output coordinate `at` copies, or -1 for the constant. */
 SP_CUDA_FUNCTION int64_t sp_pad_source(const sp_pad_constants &k, int64_t at, uint32_t dim)
 {
     const int64_t size = k.in[dim];
@@ -131,7 +131,7 @@ SP_CUDA_FUNCTION int64_t sp_pad_source(const sp_pad_constants &k, int64_t at, ui
         from %= size;
         return from < 0 ? from + size : from;
     }
-    /* Mirrored at the outermost elements, over and over where the padding is long. */
+    /* Mirrored at the outermost elements, repeatedly if the padding is longer than the input. */
     const int64_t period = 2 * (size - 1);
     if (period == 0) return 0;
     from %= period;
@@ -139,7 +139,7 @@ SP_CUDA_FUNCTION int64_t sp_pad_source(const sp_pad_constants &k, int64_t at, ui
     return from < size ? from : period - from;
 }
 
-/* Offset of the element that is copied to place `index` of y, or -1. */
+/* Offset of the element that is copied to element `index` of y, or -1. */
 SP_CUDA_FUNCTION int64_t sp_pad_offset(const sp_pad_constants &k, int64_t index)
 {
     int64_t offset = 0, stride = 1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If, when its condition is known before the run: a view of what the chosen branch gives. Its
- * inputs are the condition, the results of the then-branch, those of the else-branch; only the
- * chosen ones are there. */
+/* If with a condition that is known before the run: a view of the outputs of the taken branch. Its
+ * inputs are the condition, the outputs of the then-branch, those of the else-branch; only the
+ * taken branch's are available. */
 #include "base/error.h"
 #include "base/macros.h"
 #include "ops/ops.h"
 
-/* The number of the first input that the chosen branch gives. */
+/* The first input that is an output of the taken branch. */
 static uint32_t chosen_input(const sp_op_call *call)
 {
     const unsigned char *condition = call->inputs[0].data;
@@ -17,11 +17,11 @@ sp_status sp__if_infer(sp_op_call *call)
 {
     const sp_op_value *condition = &call->inputs[0];
     if (sp__shape_count(&condition->shape) != 1) {
-        return sp__fail(SP_MISMATCH, "the condition has shape %s, wanted one element",
+        return sp__fail(SP_MISMATCH, "the condition has shape %s; expected one element",
                         sp__shape_print(&condition->shape).text);
     }
     if (condition->data == NULL) {
-        return sp__fail(SP_UNSUPPORTED, "not supported: If whose condition depends on data");
+        return sp__fail(SP_UNSUPPORTED, "not supported: If with a condition that depends on data");
     }
     const uint32_t first = chosen_input(call);
     for (uint32_t i = 0; i < call->output_count; i++) {

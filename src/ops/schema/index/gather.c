@@ -17,9 +17,9 @@ static sp_status read_axis(const sp_op_call *call, uint32_t *axis)
                           axis);
 }
 
-/* x, indices, y. */
-static sp_status emit(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
-                      const void *constants, uint32_t bytes, int64_t count, int64_t per_tile)
+/* Bindings: x, indices, y. */
+static sp_status emit_gather(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
+                             const void *constants, uint32_t bytes, int64_t count, int64_t per_tile)
 {
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernel, constants, bytes, &dispatch));
@@ -29,7 +29,7 @@ static sp_status emit(const sp_op_call *call, sp_lowering *lowering, sp_kernel_i
     return sp__lower_cover(dispatch, count, per_tile);
 }
 
-/* Rows of `bytes` for a tile. */
+/* Rows of `bytes` per tile. */
 static int64_t rows_per_tile(int64_t bytes)
 {
     const int64_t tile_bytes = INT64_C(4) * SP_TILE_ELEMENTS;
@@ -69,7 +69,8 @@ sp_status sp__gather_lower(const sp_op_call *call, sp_lowering *lowering)
                              .count = (int64_t)sp__shape_count(&call->inputs[1].shape),
                              .index_bytes = input_bytes(call, 1)};
     k.tile_rows = rows_per_tile(k.inner_bytes);
-    return emit(call, lowering, SP_KERNEL_ID_gather, &k, sizeof(k), k.outer * k.count, k.tile_rows);
+    return emit_gather(call, lowering, SP_KERNEL_ID_gather, &k, sizeof(k), k.outer * k.count,
+                       k.tile_rows);
 }
 
 /* ---- GatherElements ---- */
@@ -82,8 +83,8 @@ sp_status sp__elements_shapes(const sp_op_call *call, uint32_t axis)
         fits = i == axis || indices->dims[i] <= x->dims[i];
     }
     if (fits) return SP_OK;
-    return sp__fail(SP_MISMATCH, "indices of shape %s for shape %s", sp__shape_print(indices).text,
-                    sp__shape_print(x).text);
+    return sp__fail(SP_MISMATCH, "indices of shape %s do not match data of shape %s",
+                    sp__shape_print(indices).text, sp__shape_print(x).text);
 }
 
 sp_status sp__gather_elements_infer(sp_op_call *call)
@@ -111,12 +112,14 @@ sp_status sp__gather_elements_lower(const sp_op_call *call, sp_lowering *lowerin
     k.axis_stride = k.x[axis];
     k.x[axis] = 0;
     for (uint32_t i = 0; i < y->rank; i++) k.dims[i] = y->dims[i];
-    return emit(call, lowering, SP_KERNEL_ID_gather_elements, &k, sizeof(k), k.count, k.tile_count);
+    return emit_gather(call, lowering, SP_KERNEL_ID_gather_elements, &k, sizeof(k), k.count,
+                       k.tile_count);
 }
 
 /* ---- GatherND ---- */
 
-/* The first `batch` dimensions are walked side by side; the last of the indices is an index. */
+/* The first `batch` dimensions of both are batch dimensions; the last dimension of the indices is
+ * an index of `depth` numbers. */
 static sp_status read_batch(const sp_op_call *call, uint32_t *batch, uint32_t *depth)
 {
     const sp_shape *x = &call->inputs[0].shape, *indices = &call->inputs[1].shape;
@@ -125,8 +128,10 @@ static sp_status read_batch(const sp_op_call *call, uint32_t *batch, uint32_t *d
     for (uint32_t i = 0; fits && i < (uint32_t)dims; i++) fits = x->dims[i] == indices->dims[i];
     const int64_t last = indices->rank > 0 ? indices->dims[indices->rank - 1] : 0;
     if (!fits || last < 1 || last > (int64_t)x->rank - dims) {
-        return sp__fail(SP_MISMATCH, "indices of shape %s for shape %s, %" PRId64 " of a batch",
-                        sp__shape_print(indices).text, sp__shape_print(x).text, dims);
+        return sp__fail(
+            SP_MISMATCH,
+            "indices of shape %s do not match data of shape %s with batch_dims %" PRId64,
+            sp__shape_print(indices).text, sp__shape_print(x).text, dims);
     }
     *batch = (uint32_t)dims;
     *depth = (uint32_t)last;
@@ -172,7 +177,7 @@ sp_status sp__gather_nd_lower(const sp_op_call *call, sp_lowering *lowering)
         k.strides[i] = strides[batch + i] * bytes;
     }
     k.tile_rows = rows_per_tile(k.slice_bytes);
-    return emit(call, lowering, SP_KERNEL_ID_gather_nd, &k, sizeof(k), k.rows, k.tile_rows);
+    return emit_gather(call, lowering, SP_KERNEL_ID_gather_nd, &k, sizeof(k), k.rows, k.tile_rows);
 }
 
 /* ---- OneHot ---- */
@@ -206,12 +211,14 @@ sp_status sp__one_hot_infer(sp_op_call *call)
     int64_t depth;
     uint32_t axis, from = 0;
     if (values->shape.rank != 1 || values->shape.dims[0] != 2) {
-        return sp__fail(SP_MISMATCH, "the values have shape %s, wanted [2]",
+        return sp__fail(SP_MISMATCH, "the values have shape %s; expected [2]",
                         sp__shape_print(&values->shape).text);
     }
     if (indices->rank == SP_MAX_RANK) {
-        return sp__fail(SP_MISMATCH, "one more dimension than shape %s has",
-                        sp__shape_print(indices).text);
+        return sp__fail(
+            SP_MISMATCH,
+            "indices of shape %s have the highest rank, the output would have one more dimension",
+            sp__shape_print(indices).text);
     }
     SP_TRY(read_depth(call, &depth));
     SP_TRY(one_hot_axis(call, &axis));

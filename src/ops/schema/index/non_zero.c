@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NonZero: how many elements are not 0 must be known, and so the elements are. */
+/* NonZero: its elements must be known, since their number of nonzeros is a dimension of the
+ * output. */
 #include "base/error.h"
 #include "base/macros.h"
 #include "ops/schema/index/non_zero.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ScatterElements (Scatter before version 11) and ScatterND: a copy of the data, then updates. A
- * reduction of f16 or bf16 is of both in f32, and rounded once at its end. */
+ * reduction of f16 or bf16 is computed in f32 and rounded once at the end. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ static sp_status read_reduction(const sp_op_call *call, uint32_t *out)
 {
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
     const sp_text text = sp__attribute_text(call->attributes, "reduction", "none");
-    /* max and min came with version 18. */
+    /* max and min exist from version 18 on. */
     const uint32_t known = call->version < 18 ? SP_SCATTER_MUL : SP_SCATTER_MIN;
     for (*out = SP_SCATTER_NONE; *out <= known; (*out)++) {
         if (sp__text_is(text, names[*out])) break;
@@ -27,7 +27,8 @@ static sp_status read_reduction(const sp_op_call *call, uint32_t *out)
 
 static sp_status bad_updates(const sp_op_call *call)
 {
-    return sp__fail(SP_MISMATCH, "updates of shape %s for indices %s and data %s",
+    return sp__fail(SP_MISMATCH,
+                    "updates of shape %s do not match indices of shape %s and data of shape %s",
                     sp__shape_print(&call->inputs[INPUT_UPDATES].shape).text,
                     sp__shape_print(&call->inputs[INPUT_INDICES].shape).text,
                     sp__shape_print(&call->inputs[0].shape).text);
@@ -44,13 +45,13 @@ static sp_status emit_copy(const sp_op_call *call, sp_lowering *lowering)
     return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
 
-/* What the updates are made of and where: y has a copy of the data. */
+/* The operands of the updates; y has a copy of the data. */
 typedef struct scatter_terms {
     sp_term updates, y;
 } scatter_terms;
 
-static sp_status begin(const sp_op_call *call, sp_lowering *lowering, uint32_t reduction,
-                       scatter_terms *out)
+static sp_status scatter_begin(const sp_op_call *call, sp_lowering *lowering, uint32_t reduction,
+                               scatter_terms *out)
 {
     const sp_term x = sp__term_input(call, 0);
     *out = (scatter_terms){sp__term_input(call, INPUT_UPDATES), sp__term_output(call, 0)};
@@ -105,7 +106,7 @@ sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *loweri
                                        .index_bytes = (uint32_t)sp_dtype_bytes(indices->dtype)};
     SP_TRY(read_axis(call, &k.axis));
     SP_TRY(read_reduction(call, &k.reduction));
-    SP_TRY(begin(call, lowering, k.reduction, &terms));
+    SP_TRY(scatter_begin(call, lowering, k.reduction, &terms));
     k.dtype = terms.y.dtype;
     k.axis_size = call->inputs[0].shape.dims[k.axis];
     sp__shape_strides(&call->inputs[0].shape, k.y);
@@ -126,7 +127,7 @@ sp_status sp__scatter_nd_infer(sp_op_call *call)
     SP_TRY(read_reduction(call, &reduction));
     const int64_t depth = indices->rank > 0 ? indices->dims[indices->rank - 1] : 0;
     if (depth < 1 || depth > (int64_t)x->rank) {
-        return sp__fail(SP_MISMATCH, "indices of shape %s for shape %s",
+        return sp__fail(SP_MISMATCH, "indices of shape %s do not match data of shape %s",
                         sp__shape_print(indices).text, sp__shape_print(x).text);
     }
     const uint32_t lead = indices->rank - 1, rest = x->rank - (uint32_t)depth;
@@ -151,12 +152,12 @@ sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
                                  .count = (int64_t)sp__shape_range_count(&indices->shape, 0, lead)};
     scatter_terms terms;
     SP_TRY(read_reduction(call, &k.reduction));
-    SP_TRY(begin(call, lowering, k.reduction, &terms));
+    SP_TRY(scatter_begin(call, lowering, k.reduction, &terms));
     k.dtype = terms.y.dtype;
     k.slice = (int64_t)sp__shape_range_count(x, k.depth, x->rank);
     sp__shape_strides(x, k.strides);
     for (uint32_t i = 0; i < k.depth; i++) k.dims[i] = x->dims[i];
-    /* All updates of a place are one tile's, which cuts slices but not their number. */
+    /* All updates of an element are in one tile: tiles split the slices, not their number. */
     k.tile_slice = SP_TILE_ELEMENTS / k.count > 256 ? SP_TILE_ELEMENTS / k.count : 256;
     return emit_updates(call, lowering, SP_KERNEL_ID_scatter_nd, &k, sizeof(k), k.slice,
                         k.tile_slice, &terms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK, always sorted, equal values by their place. */
+/* TopK: always sorted, equal values by index. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -14,7 +14,7 @@ static sp_status read_top_k(const sp_op_call *call, uint32_t *axis, int64_t *k)
     *k = sp__attribute_int(call->attributes, "k", 0);
     if (call->version >= 10) SP_TRY(sp__op_known_ints(call, 1, 1, k, &count));
     if (count == 1 && *k >= 0 && *k <= x->dims[*axis]) return SP_OK;
-    return sp__fail(SP_MISMATCH, "the first %" PRId64 " of a dimension of %" PRId64,
+    return sp__fail(SP_MISMATCH, "k is %" PRId64 " for a dimension of %" PRId64,
                     count == 1 ? *k : 0, x->dims[*axis]);
 }
 

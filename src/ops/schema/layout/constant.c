@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops whose values are known before the run: Constant and Shape give them with the shape rule. The
- * data of a known output is borrowed from the call and copied by whoever keeps it. */
+/* Ops whose values are known before the run: the shape rule of Constant, Shape and Size sets them.
+ * The data of a known output is borrowed from the call; callers that keep it copy it. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -16,7 +16,8 @@ static void set_known(sp_op_call *call, sp_dtype dtype, const sp_shape *shape, c
 sp_status sp__constant_infer(sp_op_call *call)
 {
     if (call->attributes.count != 1) {
-        return sp__fail(SP_CORRUPT, "%" PRIu32 " values, wanted one", call->attributes.count);
+        return sp__fail(SP_CORRUPT, "%" PRIu32 " values are given; expected one",
+                        call->attributes.count);
     }
     const sp_attribute *value = &call->attributes.items[0];
     const sp_shape scalar = {.rank = 0};
@@ -41,7 +42,8 @@ sp_status sp__constant_infer(sp_op_call *call)
     default:
         break;
     }
-    return sp__fail(SP_UNSUPPORTED, "a value of type %s", sp__attribute_type_name(value->type));
+    return sp__fail(SP_UNSUPPORTED, "a value of type %s is not supported",
+                    sp__attribute_type_name(value->type));
 }
 
 sp_status sp__shape_infer(sp_op_call *call)
@@ -82,7 +84,7 @@ sp_status sp__constant_of_shape_infer(sp_op_call *call)
     SP_TRY(sp__shape_make(dims, rank, &y));
     const sp_attribute *value = sp__attribute_find(call->attributes, "value");
     if (value && sp__shape_count(&value->as.tensors->shape) != 1) {
-        return sp__fail(SP_MISMATCH, "the value has shape %s",
+        return sp__fail(SP_MISMATCH, "the value has shape %s; expected one element",
                         sp__shape_print(&value->as.tensors->shape).text);
     }
     sp__op_set_output(call, 0, value ? value->as.tensors->dtype : SP_F32, &y);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat, Split and Transpose: any element type, bits untouched. */
+/* Concat, Split and Transpose of any element type, bit for bit. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include "tensor/collapse.h"
 #include "ops/ops.h"
 
-/* ---- any walk over the input ---- */
+/* ---- strided copies of the input ---- */
 
 sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
                                  sp_copy_constants *k)
@@ -40,18 +40,19 @@ sp_status sp__concat_infer(sp_op_call *call)
     uint64_t total = (uint64_t)y.dims[axis];
     for (uint32_t i = 1; i < call->input_count; i++) {
         if (!sp__op_has_input(call, i)) {
-            return sp__fail(SP_CORRUPT, "input %" PRIu32 " is left out", i);
+            return sp__fail(SP_CORRUPT, "input %" PRIu32 " is missing", i);
         }
         const sp_op_value *input = &call->inputs[i];
         sp_shape rest = input->shape;
         if (rest.rank == y.rank) {
             total += (uint64_t)rest.dims[axis];
-            /* Refused below, with the shape; kept small so that the sum cannot wrap. */
+            /* Bounded, so the sum cannot overflow; refused below, with the shape. */
             if (total > SP_MAX_TENSOR_BYTES) total = SP_MAX_TENSOR_BYTES + 1;
             rest.dims[axis] = first->shape.dims[axis];
         }
         if (!sp__shape_equal(&rest, &first->shape) || input->dtype != first->dtype) {
-            return sp__fail(SP_MISMATCH, "input %" PRIu32 " is %s %s, input 0 is %s %s", i,
+            return sp__fail(SP_MISMATCH,
+                            "input %" PRIu32 " is %s of shape %s; input 0 is %s of shape %s", i,
                             sp_dtype_name(input->dtype), sp__shape_print(&input->shape).text,
                             sp_dtype_name(first->dtype), sp__shape_print(&first->shape).text);
         }
@@ -64,7 +65,7 @@ sp_status sp__concat_infer(sp_op_call *call)
 /* ---- Split ---- */
 
 /* The size of output `index` along the axis: from the attribute `split` (to version 12), input 1
- * (from 13), or equal parts, the last one smaller if need be. */
+ * (from 13), or equal parts, of which the last may be smaller. */
 static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t index, int64_t *out)
 {
     const int64_t count = call->output_count;
@@ -84,7 +85,7 @@ static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t inde
         SP_TRY(sp__op_require_known(call, 1));
         *out = ((const int64_t *)sizes->data)[index];
     } else {
-        /* Uneven parts exist from version 18 on. */
+        /* Unequal parts exist from version 18 on. */
         if (call->version < 18 && total % count != 0) {
             return sp__fail(SP_MISMATCH, "%" PRId64 " does not split into %" PRId64 " equal parts",
                             total, count);
@@ -94,7 +95,7 @@ static sp_status split_size(const sp_op_call *call, int64_t total, uint32_t inde
         *out = left < part ? left : part;
     }
     if (*out >= 0) return SP_OK;
-    return sp__fail(SP_MISMATCH, "part %" PRIu32 " has size %" PRId64, index, *out);
+    return sp__fail(SP_MISMATCH, "part %" PRIu32 " has the negative size %" PRId64, index, *out);
 }
 
 sp_status sp__split_infer(sp_op_call *call)
@@ -104,8 +105,8 @@ sp_status sp__split_infer(sp_op_call *call)
     SP_TRY(sp__shape_axis(&x->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
     const int64_t wanted = sp__attribute_int(call->attributes, "num_outputs", call->output_count);
     if (wanted != call->output_count) {
-        return sp__fail(SP_MISMATCH, "num_outputs is %" PRId64 " with %" PRIu32 " outputs", wanted,
-                        call->output_count);
+        return sp__fail(SP_MISMATCH, "num_outputs is %" PRId64 ", the node has %" PRIu32 " outputs",
+                        wanted, call->output_count);
     }
     const int64_t total = x->shape.dims[axis];
     int64_t left = total;
@@ -113,18 +114,21 @@ sp_status sp__split_infer(sp_op_call *call)
         sp_shape part = x->shape;
         SP_TRY(split_size(call, total, i, &part.dims[axis]));
         if (part.dims[axis] > left) {
-            return sp__fail(SP_MISMATCH, "the parts are larger than %" PRId64, total);
+            return sp__fail(SP_MISMATCH,
+                            "the sum of the parts is larger than the dimension of %" PRId64, total);
         }
         left -= part.dims[axis];
         sp__op_set_output(call, i, x->dtype, &part);
     }
     if (left == 0) return SP_OK;
-    return sp__fail(SP_MISMATCH, "the parts are smaller than %" PRId64, total);
+    return sp__fail(SP_MISMATCH, "the sum of the parts is smaller than the dimension of %" PRId64,
+                    total);
 }
 
 /* ---- Concat and Split: between a whole and its parts ---- */
 
-/* The part of the whole that lies along `axis`: how many rows, and bytes of one step along it. */
+/* Constants of the whole tensor for parts along `axis`; *step_bytes are the bytes of one index
+ * along it. */
 static sp_concat_constants concat_constants(const sp_op_value *whole, uint32_t axis,
                                             uint64_t *step_bytes)
 {
@@ -145,13 +149,13 @@ static sp_status lower_parts(const sp_op_call *call, sp_lowering *lowering, bool
     const sp_op_value *whole = is_split ? &call->inputs[0] : &call->outputs[0];
     const sp_op_value *parts = is_split ? call->outputs : call->inputs;
     const uint32_t count = is_split ? call->output_count : call->input_count;
-    if (whole->bytes == 0) return SP_OK; /* whatever the number of rows */
+    if (whole->bytes == 0) return SP_OK; /* no bytes, with any number of rows */
     uint32_t axis;
     uint64_t step_bytes;
     SP_TRY(sp__shape_axis(&whole->shape, sp__attribute_int(call->attributes, "axis", 0), &axis));
     sp_concat_constants k = concat_constants(whole, axis, &step_bytes);
     int64_t offset = 0;
-    /* As many parts at a time as a dispatch can bind, each with its own stretches of the whole. */
+    /* One dispatch for as many parts as it can bind. */
     for (uint32_t first = 0; first < count; first += k.parts) {
         k.parts = count - first < SP_CONCAT_MAX_PARTS ? count - first : SP_CONCAT_MAX_PARTS;
         for (uint32_t i = 0; i < k.parts; i++) {
@@ -191,15 +195,15 @@ static sp_status read_permutation(const sp_op_call *call, uint32_t perm[SP_MAX_R
     const uint32_t rank = call->inputs[0].shape.rank;
     const sp_attribute *attribute = sp__attribute_find(call->attributes, "perm");
     if (attribute && attribute->count != rank) {
-        return sp__fail(SP_MISMATCH, "perm has %" PRIu32 " entries for shape %s", attribute->count,
-                        sp__shape_print(&call->inputs[0].shape).text);
+        return sp__fail(SP_MISMATCH, "perm has %" PRIu32 " entries; the input has shape %s",
+                        attribute->count, sp__shape_print(&call->inputs[0].shape).text);
     }
     uint32_t seen = 0;
     for (uint32_t i = 0; i < rank; i++) {
         const int64_t from = attribute ? attribute->as.ints[i] : (int64_t)(rank - 1 - i);
         if (from < 0 || from >= (int64_t)rank || (seen & (1u << from)) != 0) {
-            return sp__fail(SP_MISMATCH, "perm is no permutation: entry %" PRIu32 " is %" PRId64, i,
-                            from);
+            return sp__fail(SP_MISMATCH, "perm is not a permutation: entry %" PRIu32 " is %" PRId64,
+                            i, from);
         }
         seen |= 1u << from;
         perm[i] = (uint32_t)from;

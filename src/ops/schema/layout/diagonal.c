@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trilu and EyeLike: what lies on, above or below a diagonal of a matrix. */
+/* Trilu and EyeLike: elements on, above or below a diagonal of a matrix. */
 #include "base/error.h"
 #include "base/macros.h"
 #include "ops/ops.h"
 #include "tensor/onnx_dtype.h"
 
-/* Which diagonal, bounded by numbers that lie outside of every matrix. */
-static int64_t bounded(int64_t k)
+/* The diagonal, clamped to a range that includes every matrix. */
+static int64_t clamp_diagonal(int64_t k)
 {
     const int64_t limit = (int64_t)SP_MAX_TENSOR_BYTES;
     return k > limit ? limit : k < -limit ? -limit : k;
@@ -28,8 +28,8 @@ static sp_status read_diagonal(const sp_op_call *call, int64_t *k)
     uint32_t count = 1;
     *k = 0;
     if (sp__op_has_input(call, 1)) SP_TRY(sp__op_known_ints(call, 1, 1, k, &count));
-    *k = bounded(*k);
-    return count == 1 ? SP_OK : sp__fail(SP_MISMATCH, "the diagonal is not one number");
+    *k = clamp_diagonal(*k);
+    return count == 1 ? SP_OK : sp__fail(SP_MISMATCH, "the diagonal must be one number");
 }
 
 sp_status sp__trilu_infer(sp_op_call *call)
@@ -37,7 +37,7 @@ sp_status sp__trilu_infer(sp_op_call *call)
     int64_t k;
     SP_TRY(read_diagonal(call, &k));
     if (call->inputs[0].shape.rank < 2) {
-        return sp__fail(SP_MISMATCH, "shape %s is no matrix",
+        return sp__fail(SP_MISMATCH, "shape %s is not a matrix",
                         sp__shape_print(&call->inputs[0].shape).text);
     }
     return sp__op_infer_same(call);
@@ -60,7 +60,7 @@ sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering)
 /* ---- EyeLike ---- */
 
 /* The bits of a 1. */
-static uint64_t one_of(sp_dtype dtype)
+static uint64_t bits_of_one(sp_dtype dtype)
 {
     switch (dtype) {
     case SP_F64:
@@ -83,7 +83,7 @@ sp_status sp__eye_like_infer(sp_op_call *call)
     sp_dtype dtype = call->inputs[0].dtype;
     if (attribute) SP_TRY(sp__onnx_dtype(attribute->as.ints[0], &dtype));
     if (shape->rank != 2) {
-        return sp__fail(SP_MISMATCH, "shape %s is no matrix", sp__shape_print(shape).text);
+        return sp__fail(SP_MISMATCH, "shape %s is not a matrix", sp__shape_print(shape).text);
     }
     sp__op_set_output(call, 0, dtype, shape);
     return SP_OK;
@@ -93,8 +93,9 @@ sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
     sp_diagonal_constants k = {.element_bytes = (uint32_t)sp_dtype_bytes(call->outputs[0].dtype),
-                               .diagonal = bounded(sp__attribute_int(call->attributes, "k", 0)),
-                               .one = one_of(call->outputs[0].dtype)};
+                               .diagonal =
+                                   clamp_diagonal(sp__attribute_int(call->attributes, "k", 0)),
+                               .one = bits_of_one(call->outputs[0].dtype)};
     set_rows(&call->outputs[0].shape, &k);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_eye, &k, sizeof(k), &dispatch));

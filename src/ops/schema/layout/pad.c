@@ -27,7 +27,7 @@ static sp_status read_mode(const sp_op_call *call, sp_pad_mode *out)
     return SP_OK;
 }
 
-/* `count` leads, then as many trails, for the dimensions in `axes`. */
+/* `count` leading pads, then `count` trailing ones, for the dimensions in `axes`. */
 static sp_status read_pads(const sp_op_call *call, int64_t pads[2 * SP_MAX_RANK],
                            int64_t axes[SP_MAX_RANK], uint32_t *count)
 {
@@ -43,7 +43,9 @@ static sp_status read_pads(const sp_op_call *call, int64_t pads[2 * SP_MAX_RANK]
     uint32_t found;
     SP_TRY(sp__op_known_ints(call, INPUT_PADS, 2 * SP_MAX_RANK, pads, &found));
     if (found == 2 * *count) return SP_OK;
-    return sp__fail(SP_MISMATCH, "%" PRIu32 " pads for %" PRIu32 " dimensions", found, *count);
+    return sp__fail(SP_MISMATCH,
+                    "%" PRIu32 " pads are given for %" PRIu32 " dimensions; expected two for each",
+                    found, *count);
 }
 
 static sp_status read_sizes(const sp_op_call *call, pad_sizes *out)
@@ -63,11 +65,13 @@ static sp_status read_sizes(const sp_op_call *call, pad_sizes *out)
             lead <= limit && lead >= -limit && trail <= limit && trail >= -limit;
         if (!is_bounded || x->dims[axis] + lead + trail < 0) {
             return sp__fail(SP_MISMATCH,
-                            "pads of %" PRId64 " and %" PRId64 " on a dimension of %" PRId64, lead,
-                            trail, x->dims[axis]);
+                            "pads of %" PRId64 " and %" PRId64
+                            " do not fit a dimension of %" PRId64,
+                            lead, trail, x->dims[axis]);
         }
         if (out->mode != SP_PAD_CONSTANT && x->dims[axis] == 0 && lead + trail > 0) {
-            return sp__fail(SP_MISMATCH, "an empty dimension has no edge to pad with");
+            return sp__fail(SP_MISMATCH,
+                            "an empty dimension cannot be padded with its own elements");
         }
         out->lead[axis] = lead;
         out->trail[axis] = trail;
@@ -83,7 +87,7 @@ sp_status sp__pad_infer(sp_op_call *call)
     if (call->version >= 11 && sp__op_has_input(call, INPUT_VALUE)) {
         const sp_op_value *value = &call->inputs[INPUT_VALUE];
         if (sp__shape_count(&value->shape) != 1) {
-            return sp__fail(SP_MISMATCH, "the constant has shape %s, wanted one element",
+            return sp__fail(SP_MISMATCH, "the constant has shape %s; expected one element",
                             sp__shape_print(&value->shape).text);
         }
     }

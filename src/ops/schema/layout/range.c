@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Range: how many numbers there are must be known, and so the numbers are. */
+/* Range: its inputs must be known, since they determine the size of the output. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -42,7 +42,7 @@ static sp_status read_numbers(const sp_op_call *call, range_numbers *out)
     for (uint32_t i = 0; i < RANGE_INPUTS; i++) {
         const sp_op_value *input = &call->inputs[i];
         if (sp__shape_count(&input->shape) != 1) {
-            return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s, wanted a number", i,
+            return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s; expected one number", i,
                             sp__shape_print(&input->shape).text);
         }
         SP_TRY(sp__op_require_known(call, i));
@@ -51,7 +51,7 @@ static sp_status read_numbers(const sp_op_call *call, range_numbers *out)
     return SP_OK;
 }
 
-/* Steps from the start to the limit, rounded up; -1 if there is no such number. */
+/* Steps from the start to the limit, rounded up; -1 if not finite or too large. */
 static double count_floats(const double *n)
 {
     const double steps = (n[LIMIT] - n[START]) / n[DELTA];
@@ -66,7 +66,7 @@ static double count_ints(const int64_t *n)
     if (n[DELTA] == 0) return -1;
     const bool is_up = n[DELTA] > 0;
     if (is_up ? n[LIMIT] <= n[START] : n[LIMIT] >= n[START]) return 0;
-    /* Unsigned: the way may be longer than the largest signed number. */
+    /* Unsigned, since the distance may exceed the largest signed number. */
     const uint64_t low = (uint64_t)(is_up ? n[START] : n[LIMIT]);
     const uint64_t high = (uint64_t)(is_up ? n[LIMIT] : n[START]);
     const uint64_t step = is_up ? (uint64_t)n[DELTA] : 0 - (uint64_t)n[DELTA];
@@ -80,7 +80,8 @@ sp_status sp__range_infer(sp_op_call *call)
     SP_TRY(read_numbers(call, &n));
     const double count = n.is_float ? count_floats(n.floats) : count_ints(n.ints);
     if (count < 0) {
-        return sp__fail(SP_MISMATCH, "a range with this start, limit and delta has no end");
+        return sp__fail(SP_MISMATCH,
+                        "a range with this start, limit and delta is infinite or too large");
     }
     const sp_shape y = {.rank = 1, .dims = {(int64_t)count}};
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tile, DepthToSpace and SpaceToDepth: walks over the input with more dimensions than it has. */
+/* Tile, DepthToSpace and SpaceToDepth: strided copies of the input viewed with more dimensions. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -15,13 +15,15 @@ static sp_status read_repeats(const sp_op_call *call, int64_t repeats[SP_MAX_RAN
     uint32_t count;
     SP_TRY(sp__op_known_ints(call, 1, SP_MAX_RANK, repeats, &count));
     if (count != x->rank) {
-        return sp__fail(SP_MISMATCH, "%" PRIu32 " repeats for shape %s", count,
-                        sp__shape_print(x).text);
+        return sp__fail(SP_MISMATCH,
+                        "%" PRIu32
+                        " repeats are given for shape %s; expected one for each dimension",
+                        count, sp__shape_print(x).text);
     }
     for (uint32_t i = 0; i < count; i++) {
         const int64_t most = (int64_t)SP_MAX_TENSOR_BYTES / (x->dims[i] > 0 ? x->dims[i] : 1);
         if (repeats[i] >= 0 && repeats[i] <= most) continue;
-        return sp__fail(SP_MISMATCH, "a dimension of %" PRId64 " repeated %" PRId64 " times",
+        return sp__fail(SP_MISMATCH, "cannot repeat a dimension of %" PRId64 " %" PRId64 " times",
                         x->dims[i], repeats[i]);
     }
     return SP_OK;
@@ -56,7 +58,7 @@ sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     const uint32_t rank = shape->rank > 0 ? sp__collapse(2 * shape->rank, dims, x, y) : 0;
     if (rank > SP_MAX_RANK) {
-        return sp__fail(SP_UNSUPPORTED, "not supported: so many dimensions repeated at once");
+        return sp__fail(SP_UNSUPPORTED, "not supported: Tile along so many dimensions");
     }
     sp_copy_constants k = {.rank = rank};
     for (uint32_t i = 0; i < rank; i++) {
@@ -69,7 +71,7 @@ sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- blocks of pixels ---- */
 
-/* The input seen with six dimensions, and which of them is each of the output's six. */
+/* The input viewed with six dimensions, and their permutation in the output. */
 typedef struct block_view {
     int64_t dims[6];
     uint32_t perm[6];
@@ -81,13 +83,13 @@ static sp_status read_block(const sp_op_call *call, int64_t *block)
     *block = sp__attribute_int(call->attributes, "blocksize", 0);
     const bool is_bounded = *block > 0 && *block < INT64_C(1) << 20;
     if (x->rank == 4 && is_bounded) return SP_OK;
-    return sp__fail(SP_MISMATCH, "a block size of %" PRId64 " for shape %s", *block,
+    return sp__fail(SP_MISMATCH, "a block size of %" PRId64 " does not fit shape %s", *block,
                     sp__shape_print(x).text);
 }
 
 static sp_status bad_block(const sp_op_call *call, int64_t block)
 {
-    return sp__fail(SP_MISMATCH, "shape %s does not divide by a block size of %" PRId64,
+    return sp__fail(SP_MISMATCH, "shape %s is not divisible by a block size of %" PRId64,
                     sp__shape_print(&call->inputs[0].shape).text, block);
 }
 
@@ -108,13 +110,13 @@ static sp_status lower_view(const sp_op_call *call, sp_lowering *lowering, const
     return sp__lower_strided_copy(call, lowering, &k);
 }
 
-/* Columns before rows in the channels (DCR), or the other way round (CRD). */
+/* Order in the channels: depth, column, row (DCR), or column, row, depth (CRD). */
 static sp_status read_order(const sp_op_call *call, bool *is_crd)
 {
     const sp_text mode = sp__attribute_text(call->attributes, "mode", "DCR");
     *is_crd = sp__text_is(mode, "CRD");
     if (*is_crd || sp__text_is(mode, "DCR")) return SP_OK;
-    return sp__fail(SP_CORRUPT, "mode '%s'", sp__text_print(mode).text);
+    return sp__fail(SP_CORRUPT, "unknown mode '%s'", sp__text_print(mode).text);
 }
 
 sp_status sp__depth_to_space_infer(sp_op_call *call)
@@ -149,7 +151,8 @@ sp_status sp__space_to_depth_infer(sp_op_call *call)
     SP_TRY(read_block(call, &b));
     const int64_t *x = call->inputs[0].shape.dims;
     if (x[2] % b != 0 || x[3] % b != 0) return bad_block(call, b);
-    /* Images without pixels divide by any block; of all others the bytes are what they were. */
+    /* Only images without pixels can become larger: for all others the number of bytes is
+     * unchanged. */
     if (x[1] > (int64_t)SP_MAX_TENSOR_BYTES / (b * b)) {
         return sp__fail(SP_EXHAUSTED,
                         "%" PRId64 " channels by a block size of %" PRId64 " exceed 2^40", x[1], b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slice: a walk over the input that begins somewhere and has steps. */
+/* Slice: a strided copy of the input with a start and a step for each dimension. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -18,13 +18,14 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* The start is clamped to the elements, the end to them and the place behind the last one taken. */
-static slice_range make_range(int64_t size, int64_t start, int64_t end, int64_t step)
+/* The start is clamped to valid indices, the end to these and one past the last in the step's
+ * direction. */
+static slice_range range_of_slice(int64_t size, int64_t start, int64_t end, int64_t step)
 {
     const int64_t limit = (int64_t)SP_MAX_TENSOR_BYTES;
     slice_range range = {.step = clamp(step, -limit, limit)};
     if (size == 0) return range;
-    /* Numbers below -size stay negative, whatever they are. */
+    /* All numbers below -size become -1. */
     if (start < 0) start = start < -size ? -1 : start + size;
     if (end < 0) end = end < -size ? -1 : end + size;
     range.start = clamp(start, 0, step > 0 ? size : size - 1);
@@ -36,10 +37,10 @@ static slice_range make_range(int64_t size, int64_t start, int64_t end, int64_t 
     return range;
 }
 
-static sp_status check_count(const char *name, uint32_t count, uint32_t wanted)
+static sp_status check_count(const char *name, uint32_t count, uint32_t expected)
 {
-    if (count == wanted) return SP_OK;
-    return sp__fail(SP_MISMATCH, "%" PRIu32 " starts and %" PRIu32 " %s", wanted, count, name);
+    if (count == expected) return SP_OK;
+    return sp__fail(SP_MISMATCH, "%" PRIu32 " starts and %" PRIu32 " %s", expected, count, name);
 }
 
 static sp_status read_ranges(const sp_op_call *call, slice_range out[SP_MAX_RANK])
@@ -57,7 +58,7 @@ static sp_status read_ranges(const sp_op_call *call, slice_range out[SP_MAX_RANK
         SP_TRY(sp__op_known_list(call, "steps", 10, INPUT_STEPS, steps, &other, &has_steps));
         if (has_steps) SP_TRY(check_count("steps", other, count));
     }
-    for (uint32_t i = 0; i < x->rank; i++) out[i] = make_range(x->dims[i], 0, x->dims[i], 1);
+    for (uint32_t i = 0; i < x->rank; i++) out[i] = range_of_slice(x->dims[i], 0, x->dims[i], 1);
     for (uint32_t i = 0; i < count; i++) {
         const int64_t step = has_steps ? steps[i] : 1;
         uint32_t axis;
@@ -65,7 +66,7 @@ static sp_status read_ranges(const sp_op_call *call, slice_range out[SP_MAX_RANK
         if (is_cut[axis]) return sp__fail(SP_MISMATCH, "axis %" PRIu32 " is given twice", axis);
         if (step == 0) return sp__fail(SP_MISMATCH, "the step along axis %" PRIu32 " is 0", axis);
         is_cut[axis] = true;
-        out[axis] = make_range(x->dims[axis], starts[i], ends[i], step);
+        out[axis] = range_of_slice(x->dims[axis], starts[i], ends[i], step);
     }
     return SP_OK;
 }
@@ -91,7 +92,7 @@ sp_status sp__slice_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__shape_strides(y, k.y);
     for (uint32_t i = 0; i < y->rank; i++) {
         k.dims[i] = y->dims[i];
-        /* A step of one element only is not taken, and may be absurd. */
+        /* A dimension with one element has no step; its value may be out of range. */
         k.x[i] = y->dims[i] > 1 ? strides[i] * ranges[i].step : 0;
         k.x_first += ranges[i].start * strides[i];
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops whose output is their input's bytes under another shape: no dispatch. */
+/* Ops whose output is their input's bytes with another shape: no dispatch. */
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "base/macros.h"
 #include "ops/ops.h"
 
-/* 0 keeps the input's dimension (unless allowzero), one -1 takes what is left. */
+/* 0 keeps the input's dimension (unless allowzero), one -1 is inferred. */
 sp_status sp__reshape_infer(sp_op_call *call)
 {
     const sp_op_value *x = &call->inputs[0];
@@ -34,10 +34,10 @@ sp_status sp__reshape_infer(sp_op_call *call)
     uint64_t bytes;
     SP_TRY(sp__shape_bytes(&y, x->dtype, &bytes));
     if (free_axis >= 0 && bytes == 0) {
-        return sp__fail(SP_MISMATCH,
-                        "shape %s cannot become one with -1 beside a dimension of 0: any size "
-                        "would fit",
-                        sp__shape_print(&x->shape).text);
+        return sp__fail(
+            SP_MISMATCH,
+            "shape %s cannot become a shape with -1 and a dimension of 0: any size would fit",
+            sp__shape_print(&x->shape).text);
     }
     if (free_axis >= 0) y.dims[free_axis] = (int64_t)(x->bytes / bytes);
     SP_TRY(sp__shape_bytes(&y, x->dtype, &bytes));
@@ -55,7 +55,7 @@ sp_status sp__flatten_infer(sp_op_call *call)
     int64_t axis = sp__attribute_int(call->attributes, "axis", 1);
     if (axis < 0) axis += x->rank;
     if (axis < 0 || axis > (int64_t)x->rank) {
-        return sp__fail(SP_MISMATCH, "axis is outside shape %s", sp__shape_print(x).text);
+        return sp__fail(SP_MISMATCH, "axis is out of range for shape %s", sp__shape_print(x).text);
     }
     const sp_shape y = {.rank = 2,
                         .dims = {(int64_t)sp__shape_range_count(x, 0, (uint32_t)axis),
@@ -64,7 +64,7 @@ sp_status sp__flatten_infer(sp_op_call *call)
     return SP_OK;
 }
 
-/* Marks the dimensions in `axes` of something of `rank` dimensions. */
+/* Marks the dimensions in `axes` of a shape of rank `rank`. */
 static sp_status mark_axes(const int64_t *axes, uint32_t count, uint32_t rank,
                            bool is_marked[SP_MAX_RANK])
 {
@@ -80,23 +80,24 @@ static sp_status mark_axes(const int64_t *axes, uint32_t count, uint32_t rank,
     return SP_OK;
 }
 
-/* The axes are an attribute to version 12, then an input; without any all dimensions of 1 go. */
+/* The axes are an attribute to version 12, then an input; without axes all dimensions of 1 are
+ * removed. */
 sp_status sp__squeeze_infer(sp_op_call *call)
 {
     const sp_op_value *x = &call->inputs[0];
     int64_t axes[SP_MAX_RANK];
     uint32_t count;
-    bool has_axes, is_gone[SP_MAX_RANK] = {0};
+    bool has_axes, is_removed[SP_MAX_RANK] = {0};
     SP_TRY(sp__op_known_list(call, "axes", 13, 1, axes, &count, &has_axes));
-    SP_TRY(mark_axes(axes, count, x->shape.rank, is_gone));
+    SP_TRY(mark_axes(axes, count, x->shape.rank, is_removed));
     sp_shape y = {.rank = 0};
     for (uint32_t i = 0; i < x->shape.rank; i++) {
         const int64_t size = x->shape.dims[i];
-        if (is_gone[i] && size != 1) {
+        if (is_removed[i] && size != 1) {
             return sp__fail(SP_MISMATCH, "dimension %" PRIu32 " of shape %s is not 1", i,
                             sp__shape_print(&x->shape).text);
         }
-        if (!is_gone[i] && (has_axes || size != 1)) y.dims[y.rank++] = size;
+        if (!is_removed[i] && (has_axes || size != 1)) y.dims[y.rank++] = size;
     }
     sp__op_set_output(call, 0, x->dtype, &y);
     return SP_OK;
@@ -111,8 +112,10 @@ sp_status sp__unsqueeze_infer(sp_op_call *call)
     SP_TRY(sp__op_known_list(call, "axes", 13, 1, axes, &count, &has_axes));
     sp_shape y = {.rank = x->shape.rank + count};
     if (y.rank > SP_MAX_RANK) {
-        return sp__fail(SP_MISMATCH, "%" PRIu32 " more dimensions than shape %s has", count,
-                        sp__shape_print(&x->shape).text);
+        return sp__fail(SP_MISMATCH,
+                        "%" PRIu32
+                        " more dimensions than those of shape %s exceed the highest rank",
+                        count, sp__shape_print(&x->shape).text);
     }
     SP_TRY(mark_axes(axes, count, y.rank, is_new));
     uint32_t from = 0;

@@ -8,8 +8,8 @@
 
 /* ---- shapes ---- */
 
-/* The shape that input 1 broadcasts with. Before version 7 it is only repeated if the attribute
- * says so, and its dimensions stand at `axis` of input 0. */
+/* The shape that input 1 broadcasts with. Before version 7 it only broadcasts if the attribute
+ * `broadcast` is set, and its dimensions begin at dimension `axis` of input 0. */
 static sp_status second_shape(const sp_op_call *call, sp_shape *out)
 {
     const sp_shape *a = &call->inputs[0].shape;
@@ -51,7 +51,7 @@ sp_status sp__variadic_infer(sp_op_call *call)
     sp_shape shape = call->inputs[0].shape;
     for (uint32_t i = 1; i < call->input_count; i++) {
         if (!sp__op_has_input(call, i)) {
-            return sp__fail(SP_CORRUPT, "input %" PRIu32 " is left out", i);
+            return sp__fail(SP_CORRUPT, "input %" PRIu32 " is missing", i);
         }
         const sp_shape before = shape;
         SP_TRY(sp__shape_broadcast(&before, &call->inputs[i].shape, &shape));
@@ -62,7 +62,7 @@ sp_status sp__variadic_infer(sp_op_call *call)
 
 /* ---- two inputs ---- */
 
-/* Operands in the order given; input `first` goes left. */
+/* Input `first` is the left operand, the other one the right operand. */
 static sp_status lower_two(const sp_op_call *call, sp_lowering *lowering, const sp_kernel_set *set,
                            uint32_t first)
 {
@@ -122,7 +122,7 @@ sp_status sp__mod_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- PRelu ---- */
 
-/* The slope is repeated, the input never. Before version 7 it is one number, or one per channel. */
+/* Only the slope broadcasts. Before version 7 it is one number, or one per channel. */
 static sp_status slope_shape(const sp_op_call *call, sp_shape *out)
 {
     const sp_shape *x = &call->inputs[0].shape;
@@ -173,8 +173,8 @@ static bool is_int(sp_dtype dtype)
     return dtype >= SP_I8 && dtype <= SP_U64;
 }
 
-/* Integers to the power of integers in i64 (the low bits of a product do not depend on the others),
- * what fits f32 in f32, all else in f64. */
+/* The compute type: i64 for integers (the low bits of a product depend on low bits only), f32 for
+ * types that it represents, else f64. */
 static sp_dtype pow_type(sp_dtype base, sp_dtype exponent)
 {
     if (is_int(base) && is_int(exponent)) return SP_I64;
@@ -208,7 +208,7 @@ sp_status sp__pow_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- any number of inputs ---- */
 
-/* y = ((x0 op x1) op x2) ..., from left to right. Scratch for casts is shared by the inputs. */
+/* y = ((x0 op x1) op x2) ..., from left to right. All inputs share the scratch for casts. */
 static sp_status emit_chain(const sp_op_call *call, sp_lowering *lowering, const sp_kernel_set *set,
                             const sp_term *y)
 {

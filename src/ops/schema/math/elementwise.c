@@ -5,7 +5,7 @@
 #include "base/macros.h"
 #include "tensor/collapse.h"
 
-static uint64_t bytes_of(sp_dtype dtype, const sp_shape *shape)
+static uint64_t term_bytes(sp_dtype dtype, const sp_shape *shape)
 {
     return sp__shape_count(shape) * sp_dtype_bytes(dtype);
 }
@@ -24,7 +24,7 @@ sp_term sp__term_output(const sp_op_call *call, uint32_t index)
 
 sp_term sp__term_scratch(sp_lowering *lowering, sp_dtype dtype, const sp_shape *shape)
 {
-    const uint64_t bytes = bytes_of(dtype, shape);
+    const uint64_t bytes = term_bytes(dtype, shape);
     return (sp_term){
         {SP_OPERAND_SCRATCH, sp__lower_scratch(lowering, bytes), false, bytes}, dtype, *shape};
 }
@@ -36,7 +36,7 @@ sp_term sp__term_result(const sp_op_call *call, sp_lowering *lowering)
     return sp__term_scratch(lowering, SP_F32, &y->shape);
 }
 
-static void bind(sp_dispatch *dispatch, const sp_term *term, bool is_write)
+static void term_bind(sp_dispatch *dispatch, const sp_term *term, bool is_write)
 {
     sp_operand operand = term->operand;
     operand.is_write = is_write;
@@ -49,8 +49,8 @@ static sp_status emit_flat(sp_lowering *lowering, sp_kernel_id kernel, const voi
 {
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernel, constants, bytes, &dispatch));
-    bind(dispatch, x, false);
-    bind(dispatch, y, true);
+    term_bind(dispatch, x, false);
+    term_bind(dispatch, y, true);
     return sp__lower_cover(dispatch, (int64_t)sp__shape_count(&y->shape), tile_count);
 }
 
@@ -99,9 +99,9 @@ sp_status sp__emit_binary(sp_lowering *lowering, const sp_kernel_set *set, const
     k.rank = sp__collapse(shape->rank, k.dims, k.a, k.b);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, set->of[a->dtype], &k, sizeof(k), &dispatch));
-    bind(dispatch, a, false);
-    bind(dispatch, b, false);
-    bind(dispatch, y, true);
+    term_bind(dispatch, a, false);
+    term_bind(dispatch, b, false);
+    term_bind(dispatch, y, true);
     return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
 

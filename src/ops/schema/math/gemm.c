@@ -14,12 +14,12 @@ static sp_status bad_shapes(const sp_op_call *call)
                     sp__shape_print(&call->inputs[1].shape).text);
 }
 
-/* ---- the matrix b, constant, unpacked or packed on the way ---- */
+/* ---- matrix b: a packed constant, unpacked, or packed by a dispatch ---- */
 
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns)
 {
     const uint64_t panels = ((uint64_t)columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    /* At most 16 times the matrix, which is bounded, so this cannot wrap. */
+    /* At most 16 times the matrix, which is bounded, so this cannot overflow. */
     return panels * SP_GEMM_PANEL * (uint64_t)depth * sizeof(float);
 }
 
@@ -40,7 +40,7 @@ static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, bool i
     return SP_OK;
 }
 
-/* Both in steps of 4, which the kernel computes at once. */
+/* Both are multiples of 4, which the kernel computes at once. */
 void sp__gemm_choose_tile(sp_gemm_constants *k)
 {
     const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
@@ -53,7 +53,7 @@ void sp__gemm_choose_tile(sp_gemm_constants *k)
     if (k->tile_rows < 4) k->tile_rows = 4;
 }
 
-/* A type without a kernel of its own; b as it lies there. */
+/* Types other than f32; b is not packed. */
 static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
                                const sp_gemm_constants *gemm, bool is_transposed, uint64_t batch)
 {
@@ -78,7 +78,7 @@ static sp_status emit_gemm_any(const sp_op_call *call, sp_lowering *lowering,
     return sp__lower_grid(dispatch, tiles, 1, batch);
 }
 
-/* Emits the product; everything about a, c and the batch stands in `k`. */
+/* Emits the product; the caller has set all fields for a, c and the batch in `k`. */
 static sp_status emit_gemm(const sp_op_call *call, sp_lowering *lowering, sp_gemm_constants *k,
                            bool is_transposed, uint64_t batch)
 {
@@ -142,7 +142,7 @@ sp_status sp__gemm_pack(const sp_op_call *call, uint32_t input, sp_lowering *low
 {
     if (input != 1) return SP_OK;
     if (call->inputs[1].dtype != SP_F32 || call->inputs[1].shape.rank != 2) return SP_OK;
-    if (call->inputs[1].bytes == 0) return SP_OK; /* its other dimension may be absurd */
+    if (call->inputs[1].bytes == 0) return SP_OK; /* its other dimension may be very large */
     return emit_pack(call, lowering, is_transposed(call, 1));
 }
 
@@ -210,7 +210,7 @@ sp_status sp__matmul_infer(sp_op_call *call)
 
 sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering)
 {
-    return sp__gemm_pack(call, input, lowering); /* there is no transB: the plain layout */
+    return sp__gemm_pack(call, input, lowering); /* without transB: not transposed */
 }
 
 sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that choose, repeat or change elements one by one: Where, Expand, Cast, CastLike, Dropout. */
+/* Ops that select, repeat or convert elements: Where, Expand, Cast, CastLike, Dropout. */
 #include <string.h>
 
 #include "base/error.h"
@@ -49,7 +49,7 @@ sp_status sp__where_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- Expand ---- */
 
-/* Broadcasts in both directions: a 1 in the wanted shape keeps the input's dimension. */
+/* Broadcasts in both directions: a 1 in the given shape keeps the input's dimension. */
 sp_status sp__expand_infer(sp_op_call *call)
 {
     int64_t dims[SP_MAX_RANK];
@@ -86,7 +86,7 @@ sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering)
 
 /* ---- Cast ---- */
 
-/* The attributes saturate and round_mode speak of the 8-bit floats only. */
+/* The attributes saturate and round_mode only apply to 8-bit floats. */
 sp_status sp__cast_infer(sp_op_call *call)
 {
     sp_dtype dtype;
@@ -122,18 +122,18 @@ static bool is_zero(const sp_op_value *value)
     return memcmp(value->data, zero, sp_dtype_bytes(value->dtype)) == 0;
 }
 
-/* Training drops at random: refused, unless it drops nothing. */
+/* Training drops elements at random: refused unless the ratio is 0. */
 static sp_status check_training(const sp_op_call *call)
 {
     if (!sp__op_has_input(call, INPUT_TRAINING)) return SP_OK;
     const sp_op_value *training = &call->inputs[INPUT_TRAINING];
     if (sp__shape_count(&training->shape) != 1) {
-        return sp__fail(SP_MISMATCH, "training_mode has shape %s, wanted one bool",
+        return sp__fail(SP_MISMATCH, "training_mode has shape %s; expected one bool",
                         sp__shape_print(&training->shape).text);
     }
     if (training->data == NULL) {
-        return sp__fail(SP_UNSUPPORTED, "not supported: Dropout whose training_mode is not "
-                                        "constant");
+        return sp__fail(SP_UNSUPPORTED,
+                        "not supported: Dropout with a training_mode that is not constant");
     }
     if (is_zero(training)) return SP_OK;
     const bool has_ratio = sp__op_has_input(call, INPUT_RATIO);
@@ -153,7 +153,7 @@ sp_status sp__dropout_infer(sp_op_call *call)
 }
 
 /* The bits of 1. */
-static uint64_t one_of(sp_dtype dtype)
+static uint64_t bits_of_one(sp_dtype dtype)
 {
     switch (dtype) {
     case SP_F32:
@@ -177,7 +177,7 @@ sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     const sp_op_value *mask = &call->outputs[OUTPUT_MASK];
     const sp_flat_constants copy = {.count = (int64_t)call->inputs[0].bytes, .tile_count = 1 << 20};
-    const sp_fill_constants fill = {.value = one_of(mask->dtype),
+    const sp_fill_constants fill = {.value = bits_of_one(mask->dtype),
                                     .count = (int64_t)sp__shape_count(&mask->shape),
                                     .tile_count = SP_TILE_ELEMENTS,
                                     .element_bytes = (uint32_t)sp_dtype_bytes(mask->dtype)};

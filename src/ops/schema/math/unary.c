@@ -50,7 +50,7 @@ LOWER(erf, SP_TILE_EVALUATIONS, SP_SET_F32(erf))
 LOWER(softplus, SP_TILE_EVALUATIONS, SP_SET_F32(softplus))
 LOWER(mish, SP_TILE_EVALUATIONS, SP_SET_F32(mish))
 
-/* Unsigned numbers are their own size. */
+/* The absolute value of an unsigned number is itself. */
 sp_status sp__abs_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     static const sp_kernel_set set = {.of = {SP_SET_FLOATS(abs), SP_SET_SIGNED(abs)},
@@ -103,7 +103,7 @@ static sp_status lower_function(const sp_op_call *call, sp_lowering *lowering,
     return sp__emit_result(call, lowering, &y);
 }
 
-/* The attributes and their values if they are absent. */
+/* Attributes and their default values. */
 #define LOWER_FUNCTION(name, tile, alpha, alpha_default, beta, beta_default, ...)                  \
     sp_status sp__##name##_lower(const sp_op_call *call, sp_lowering *lowering)                    \
     {                                                                                              \
@@ -147,7 +147,7 @@ sp_status sp__clip_infer(sp_op_call *call)
 {
     for (uint32_t i = INPUT_MIN; i <= INPUT_MAX; i++) {
         if (!sp__op_has_input(call, i) || sp__shape_count(&call->inputs[i].shape) == 1) continue;
-        return sp__fail(SP_MISMATCH, "the %s has shape %s, wanted one number",
+        return sp__fail(SP_MISMATCH, "the %s has shape %s; expected one number",
                         i == INPUT_MIN ? "min" : "max",
                         sp__shape_print(&call->inputs[i].shape).text);
     }
@@ -157,7 +157,7 @@ sp_status sp__clip_infer(sp_op_call *call)
 static const sp_kernel_set clip_kernels = {.of = {SP_SET_FLOATS(clip)},
                                            .tile_count = SP_TILE_ELEMENTS};
 
-/* The bound as a number, if it is known: the kernel of one pass does the same as Max and Min. */
+/* The bound if it is known: one Clip kernel then gives the same as Max and Min. */
 static bool known_bound(const sp_op_call *call, uint32_t index, float absent, float *out)
 {
     *out = absent;
@@ -167,7 +167,7 @@ static bool known_bound(const sp_op_call *call, uint32_t index, float absent, fl
     return true;
 }
 
-/* Max with the one bound, Min with the other. */
+/* Max with the lower bound, then Min with the upper one. */
 static sp_status lower_bounds(const sp_op_call *call, sp_lowering *lowering)
 {
     static const sp_kernel_set sets[] = {

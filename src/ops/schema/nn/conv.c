@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv. Which kernel a convolution gets depends on its weights and attributes, never on the batch.
- */
+/* Conv. The choice of kernel depends on weights and attributes, never on the batch. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -28,17 +27,19 @@ sp_status sp__conv_infer(sp_op_call *call)
     const int64_t groups = group_count(call);
     const bool is_whole = groups > 0 && x->dims[1] % groups == 0 && w->dims[0] % groups == 0;
     if (!is_whole || x->dims[1] / groups != w->dims[1]) {
-        return sp__fail(SP_MISMATCH, "%" PRId64 " groups of input shape %s and weights of shape %s",
+        return sp__fail(SP_MISMATCH,
+                        "%" PRId64
+                        " groups do not fit an input of shape %s and weights of shape %s",
                         groups, sp__shape_print(x).text, sp__shape_print(w).text);
     }
     if (sp__op_has_input(call, 2)) {
         const sp_op_value *bias = &call->inputs[2];
         if (bias->shape.rank != 1 || bias->shape.dims[0] != w->dims[0]) {
-            return sp__fail(SP_MISMATCH, "bias of shape %s for %" PRId64 " filters",
+            return sp__fail(SP_MISMATCH, "the bias has shape %s; expected [%" PRId64 "]",
                             sp__shape_print(&bias->shape).text, w->dims[0]);
         }
     }
-    /* Bytes that are known to be few, so no product wraps. */
+    /* The bytes are bounded, so no product overflows. */
     if (w->dims[0] > 0) call->depth = sp__shape_count(w) / (uint64_t)w->dims[0];
     const sp_shape y = sp__window_shape(call, &window, w->dims[0]);
     sp__op_set_output(call, 0, call->inputs[0].dtype, &y);
@@ -69,7 +70,7 @@ static sp_conv_3d_constants conv_constants(const sp_op_call *call, const sp_wind
         is_pointwise &= w->kernel[i] == 1 && w->stride[i] == 1 && w->in[i] == w->out[i];
     }
     if (is_pointwise) {
-        /* One long row: a block of outputs never ends at the edge of the image. */
+        /* As one long row, so blocks of outputs may span rows of the image. */
         plane.in_w *= plane.in_h * k.in_d;
         plane.out_w *= plane.out_h * k.out_d;
         plane.in_h = plane.out_h = k.in_d = k.out_d = 1;
@@ -78,8 +79,8 @@ static sp_conv_3d_constants conv_constants(const sp_op_call *call, const sp_wind
     return k;
 }
 
-/* No third dimension, or one in which every output meets the one input: the kernels for images do.
- */
+/* No third dimension, or one of a single input and kernel element: the kernels for images
+ * suffice. */
 static bool is_flat(const sp_conv_3d_constants *k)
 {
     return k->in_d == 1 && k->out_d == 1 && k->kernel_d == 1 && k->pad_front == 0;
@@ -103,14 +104,14 @@ static sp_status lower_depthwise(const sp_op_call *call, sp_lowering *lowering,
                                  sp_conv_constants *k)
 {
     sp_dispatch *dispatch;
-    /* A multiply-add costs about four times as much as in the general kernel. */
+    /* A multiply-add costs about four times that of the general kernel. */
     k->tile_planes = sp__window_tile(4, k->kernel_h * k->kernel_w, k->out_h * k->out_w);
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_depthwise_f32, k, sizeof(*k), &dispatch));
     bind_conv(dispatch, call);
     return sp__lower_cover(dispatch, k->planes, k->tile_planes);
 }
 
-/* The kernel for volumes, or for types that have one kernel for everything. */
+/* The kernel for volumes, or for types with one kernel for all convolutions. */
 static sp_kernel_id general_kernel(sp_dtype dtype)
 {
     switch (dtype) {

@@ -27,18 +27,20 @@ sp_status sp__conv_transpose_infer(sp_op_call *call)
     const sp_shape *x = &call->inputs[0].shape, *w = &call->inputs[1].shape;
     const int64_t groups = group_count(call);
     if (groups < 1 || x->dims[1] % groups != 0 || x->dims[1] != w->dims[0]) {
-        return sp__fail(SP_MISMATCH, "%" PRId64 " groups of input shape %s and weights of shape %s",
+        return sp__fail(SP_MISMATCH,
+                        "%" PRId64
+                        " groups do not fit an input of shape %s and weights of shape %s",
                         groups, sp__shape_print(x).text, sp__shape_print(w).text);
     }
     if (w->dims[1] > INT32_MAX || groups > INT32_MAX) {
-        return sp__fail(SP_EXHAUSTED, "%" PRId64 " groups of %" PRId64 " filters", groups,
-                        w->dims[1]);
+        return sp__fail(SP_EXHAUSTED, "%" PRId64 " groups of %" PRId64 " filters are too many",
+                        groups, w->dims[1]);
     }
     const int64_t filters = w->dims[1] * groups;
     if (sp__op_has_input(call, 2)) {
         const sp_op_value *bias = &call->inputs[2];
         if (bias->shape.rank != 1 || bias->shape.dims[0] != filters) {
-            return sp__fail(SP_MISMATCH, "bias of shape %s for %" PRId64 " filters",
+            return sp__fail(SP_MISMATCH, "the bias has shape %s; expected [%" PRId64 "]",
                             sp__shape_print(&bias->shape).text, filters);
         }
     }
@@ -60,7 +62,7 @@ sp_status sp__conv_transpose_lower(const sp_op_call *call, sp_lowering *lowering
                                      .has_bias = sp__op_has_input(call, 2)};
     k.channels = x->dims[1] / k.groups;
     k.window.planes = x->dims[0] * k.groups * k.filters;
-    /* Of the taps of a row, those of one phase meet an output. */
+    /* An output uses only the taps of one phase. */
     const int64_t taps = window.kernel[0] * window.kernel[1] * window.kernel[2];
     k.window.tile_rows = sp__window_tile(4, k.channels * taps, window.out[2]);
     sp_dispatch *dispatch;

@@ -14,8 +14,8 @@ static sp_status check_list(const sp_op_call *call, uint32_t index, int64_t coun
 {
     const sp_shape *shape = &call->inputs[index].shape;
     if (shape->rank == 1 && shape->dims[0] == count) return SP_OK;
-    return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s, wanted %" PRId64 " numbers",
-                    index, sp__shape_print(shape).text, count);
+    return sp__fail(SP_MISMATCH, "input %" PRIu32 " has shape %s; expected [%" PRId64 "]", index,
+                    sp__shape_print(shape).text, count);
 }
 
 /* ---- BatchNormalization ---- */
@@ -26,7 +26,7 @@ static bool is_training(const sp_op_call *call)
     return call->version < 7 && sp__attribute_int(call->attributes, "is_test", 0) == 0;
 }
 
-/* One dimension is an image of one pixel with one channel, as ONNX has it. */
+/* A tensor of one dimension has one channel, as in ONNX. */
 static int64_t channel_count(const sp_shape *x)
 {
     return x->rank > 1 ? x->dims[1] : 1;
@@ -35,17 +35,16 @@ static int64_t channel_count(const sp_shape *x)
 sp_status sp__batch_norm_infer(sp_op_call *call)
 {
     const sp_op_value *x = &call->inputs[0];
-    if (x->shape.rank == 0) return sp__fail(SP_MISMATCH, "a batch of shape []");
+    if (x->shape.rank == 0) return sp__fail(SP_MISMATCH, "the input is a scalar; expected a batch");
     for (uint32_t i = 1; i < 5; i++) SP_TRY(check_list(call, i, channel_count(&x->shape)));
     if (sp__attribute_int(call->attributes, "spatial", 1) == 0) {
-        return sp__fail(SP_UNSUPPORTED,
-                        "spatial = 0 (statistics of single places) is not supported");
+        return sp__fail(SP_UNSUPPORTED, "spatial = 0 (statistics per element) is not supported");
     }
     if (call->version < 14 && (is_training(call) || call->output_count > 1)) {
         return sp__fail(SP_UNSUPPORTED, "training before version 14 is not supported");
     }
     if (!is_training(call) && call->output_count > 1) {
-        return sp__fail(SP_MISMATCH, "%" PRIu32 " outputs without training_mode, wanted 1",
+        return sp__fail(SP_MISMATCH, "%" PRIu32 " outputs without training_mode; expected 1",
                         call->output_count);
     }
     sp__op_set_output(call, 0, x->dtype, &x->shape);
@@ -55,7 +54,7 @@ sp_status sp__batch_norm_infer(sp_op_call *call)
     return SP_OK;
 }
 
-/* `batch` has the statistics of a training step, NULL: they are inputs. */
+/* `batch` has the statistics of a training step; NULL: they are inputs. */
 static sp_status emit_batch_norm(const sp_op_call *call, sp_lowering *lowering,
                                  const sp_statistics *batch)
 {
@@ -107,14 +106,14 @@ sp_status sp__batch_norm_lower(const sp_op_call *call, sp_lowering *lowering)
     return emit_batch_norm(call, lowering, &batch);
 }
 
-/* ---- rows with a mean and a variance of their own ---- */
+/* ---- rows with their own mean and variance ---- */
 
 static sp_operand input_operand(const sp_op_call *call, uint32_t index)
 {
     return (sp_operand){SP_OPERAND_INPUT, index, false, call->inputs[index].bytes};
 }
 
-/* scale_bias: the operands that the kernel reads as such; without a bias one. */
+/* scale_bias: the operands for scale and, if there is one, bias. */
 static sp_status emit_norm(const sp_op_call *call, sp_lowering *lowering, sp_norm_constants *k,
                            const sp_operand scale_bias[2])
 {
@@ -129,7 +128,7 @@ static sp_status emit_norm(const sp_op_call *call, sp_lowering *lowering, sp_nor
     return sp__lower_cover(dispatch, k->rows, k->tile_rows);
 }
 
-/* With scale and bias as they are given, which both ops must have. */
+/* With the inputs scale and bias, which both ops require. */
 static sp_status emit_channel_norm(const sp_op_call *call, sp_lowering *lowering,
                                    sp_norm_constants *k)
 {
@@ -146,7 +145,7 @@ static sp_shape row_shape(const sp_shape *x, uint32_t axis)
     return row;
 }
 
-/* The shape of a scale or bias, less the 1s that stand in front of what a row has. */
+/* The shape of a scale or bias without leading 1s beyond the rank of a row. */
 static sp_shape without_batch(const sp_shape *shape, uint32_t rank)
 {
     sp_shape given = *shape;
@@ -169,12 +168,13 @@ static sp_status check_row_shape(const sp_op_call *call, uint32_t index, uint32_
         fits = size == 1 || size == row.dims[row.rank - 1 - i];
     }
     if (fits) return SP_OK;
-    return sp__fail(SP_UNSUPPORTED, "input %" PRIu32 " of shape %s, for rows of shape %s", index,
+    return sp__fail(SP_UNSUPPORTED,
+                    "input %" PRIu32 " of shape %s does not broadcast to rows of shape %s", index,
                     sp__shape_print(shape).text, sp__shape_print(&row).text);
 }
 
-/* The operand of a scale or bias with an element for each of the row: the input, or a copy where it
- * only broadcasts. */
+/* The operand of a scale or bias with one element per element of a row: the input, or an expanded
+ * copy if it broadcasts. */
 static sp_status expand_to_row(const sp_op_call *call, sp_lowering *lowering, uint32_t index,
                                const sp_shape *row, sp_operand *out)
 {
@@ -205,7 +205,7 @@ sp_status sp__layer_norm_infer(sp_op_call *call)
     uint32_t axis;
     SP_TRY(sp__shape_axis(&x->shape, sp__attribute_int(call->attributes, "axis", -1), &axis));
     if (sp__attribute_int(call->attributes, "stash_type", 1) != 1) {
-        return sp__fail(SP_UNSUPPORTED, "stash_type %" PRId64 ", only 1 (f32) is supported",
+        return sp__fail(SP_UNSUPPORTED, "stash_type is %" PRId64 "; only 1 (f32) is supported",
                         sp__attribute_int(call->attributes, "stash_type", 1));
     }
     SP_TRY(check_row_shape(call, 1, axis));
@@ -219,7 +219,7 @@ sp_status sp__layer_norm_infer(sp_op_call *call)
     return SP_OK;
 }
 
-/* Rows of no elements have a mean, too: NaN. */
+/* The mean of a row without elements is NaN. */
 sp_status sp__layer_norm_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[call->output_count - 1].bytes == 0) return SP_OK;
@@ -247,7 +247,7 @@ sp_status sp__instance_norm_infer(sp_op_call *call)
 {
     const sp_op_value *x = &call->inputs[0];
     if (x->shape.rank < 3) {
-        return sp__fail(SP_MISMATCH, "an input of shape %s, wanted 3 dimensions or more",
+        return sp__fail(SP_MISMATCH, "the input has shape %s; expected 3 dimensions or more",
                         sp__shape_print(&x->shape).text);
     }
     SP_TRY(check_list(call, 1, x->shape.dims[1]));
@@ -274,8 +274,9 @@ sp_status sp__group_norm_infer(sp_op_call *call)
     const sp_op_value *x = &call->inputs[0];
     const int64_t groups = sp__attribute_int(call->attributes, "num_groups", 0);
     if (x->shape.rank < 3 || groups < 1 || x->shape.dims[1] % groups != 0) {
-        return sp__fail(SP_MISMATCH, "%" PRId64 " groups of shape %s", groups,
-                        sp__shape_print(&x->shape).text);
+        return sp__fail(SP_MISMATCH,
+                        "num_groups is %" PRId64 ", which does not divide the channels of shape %s",
+                        groups, sp__shape_print(&x->shape).text);
     }
     const int64_t scales = call->version < 21 ? groups : x->shape.dims[1];
     SP_TRY(check_list(call, 1, scales));

@@ -14,7 +14,7 @@ static sp_status pool_window(const sp_op_call *call, sp_window *out)
     const sp_shape *x = &call->inputs[0].shape;
     const sp_attribute *kernel = sp__attribute_find(call->attributes, "kernel_shape");
     if (x->rank < 3 || kernel->count != x->rank - 2) {
-        return sp__fail(SP_MISMATCH, "a window of %" PRIu32 " dimensions over shape %s",
+        return sp__fail(SP_MISMATCH, "a window of %" PRIu32 " dimensions does not fit shape %s",
                         kernel->count, sp__shape_print(x).text);
     }
     const bool rounds_up = sp__attribute_int(call->attributes, "ceil_mode", 0) != 0;
@@ -25,11 +25,12 @@ sp_status sp__pool_infer(sp_op_call *call)
 {
     sp_window w = {0};
     SP_TRY(pool_window(call, &w));
-    /* Kernels count taps in int64, and add to the count: far from 2^63. */
+    /* Bounded, so the kernels' int64 arithmetic on tap counts cannot overflow. */
     if (!sp_size_mul((uint64_t)w.kernel[0], (uint64_t)w.kernel[1], &call->depth) ||
         !sp_size_mul(call->depth, (uint64_t)w.kernel[2], &call->depth) ||
         call->depth > SP_MAX_TENSOR_BYTES) {
-        return sp__fail(SP_UNSUPPORTED, "a window of %" PRId64 " x %" PRId64 " x %" PRId64,
+        return sp__fail(SP_UNSUPPORTED,
+                        "not supported: a window of %" PRId64 " x %" PRId64 " x %" PRId64,
                         w.kernel[0], w.kernel[1], w.kernel[2]);
     }
     const sp_shape y = sp__window_shape(call, &w, call->inputs[0].shape.dims[1]);
@@ -38,10 +39,10 @@ sp_status sp__pool_infer(sp_op_call *call)
     return SP_OK;
 }
 
-/* A tap costs about 1 ns where nothing runs side by side, `tap_cost` of 1/32 of that here; each
- * output a few taps more. */
-static sp_window_constants constants_of(const sp_op_call *call, const sp_window *w,
-                                        int64_t tap_cost)
+/* A tap costs `tap_cost` units of 1/32 ns (about 1 ns in scalar code); an output costs a few taps
+ * more. */
+static sp_window_constants pool_constants(const sp_op_call *call, const sp_window *w,
+                                          int64_t tap_cost)
 {
     const sp_shape *x = &call->inputs[0].shape;
     sp_window_constants k = sp__window_constants(w);
@@ -52,8 +53,8 @@ static sp_window_constants constants_of(const sp_op_call *call, const sp_window 
     return k;
 }
 
-static sp_status emit(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
-                      const sp_window_constants *k)
+static sp_status emit_pool(const sp_op_call *call, sp_lowering *lowering, sp_kernel_id kernel,
+                           const sp_window_constants *k)
 {
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, kernel, k, sizeof(*k), &dispatch));
@@ -62,7 +63,7 @@ static sp_status emit(const sp_op_call *call, sp_lowering *lowering, sp_kernel_i
     return sp__lower_cover(dispatch, k->planes * k->out[0] * k->out[1], k->tile_rows);
 }
 
-/* f32 over images, no indices: the kernel that GPUs have, too. */
+/* f32 over images, without indices: the kernel that GPUs also have. */
 static sp_status lower_images(const sp_op_call *call, sp_lowering *lowering, const sp_window *w)
 {
     sp_pool_constants k = {
@@ -87,14 +88,14 @@ sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering)
     if (dtype == SP_F32 && is_flat && call->output_count == 1) {
         return lower_images(call, lowering, &w);
     }
-    sp_window_constants k = constants_of(call, &w, 32);
+    sp_window_constants k = pool_constants(call, &w, 32);
     k.has_indices = call->output_count > 1;
     k.is_column_major = sp__attribute_int(call->attributes, "storage_order", 0) != 0;
     const sp_kernel_id kernel = dtype == SP_U8    ? SP_KERNEL_ID_max_pool_any_u8
                                 : dtype == SP_I8  ? SP_KERNEL_ID_max_pool_any_i8
                                 : dtype == SP_F64 ? SP_KERNEL_ID_max_pool_any_f64
                                                   : SP_KERNEL_ID_max_pool_any_f32;
-    return emit(call, lowering, kernel, &k);
+    return emit_pool(call, lowering, kernel, &k);
 }
 
 sp_status sp__average_pool_lower(const sp_op_call *call, sp_lowering *lowering)
@@ -102,9 +103,9 @@ sp_status sp__average_pool_lower(const sp_op_call *call, sp_lowering *lowering)
     if (call->outputs[0].bytes == 0) return SP_OK;
     sp_window w = {0};
     SP_TRY(pool_window(call, &w));
-    sp_window_constants k = constants_of(call, &w, 8);
+    sp_window_constants k = pool_constants(call, &w, 8);
     k.counts_padding = sp__attribute_int(call->attributes, "count_include_pad", 0) != 0;
-    return emit(call, lowering, SP_KERNEL_ID_average_pool_f32, &k);
+    return emit_pool(call, lowering, SP_KERNEL_ID_average_pool_f32, &k);
 }
 
 /* ---- whole planes ---- */
@@ -113,7 +114,7 @@ sp_status sp__global_pool_infer(sp_op_call *call)
 {
     sp_shape y = call->inputs[0].shape;
     if (y.rank < 2) {
-        return sp__fail(SP_MISMATCH, "an input of shape %s, wanted [batch, channels, ...]",
+        return sp__fail(SP_MISMATCH, "the input has shape %s; expected [batch, channels, ...]",
                         sp__shape_print(&y).text);
     }
     for (uint32_t i = 2; i < y.rank; i++) y.dims[i] = 1;

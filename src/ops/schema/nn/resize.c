@@ -12,10 +12,10 @@
 enum { INPUT_ROI = 1, INPUT_SCALES = 2, INPUT_SIZES = 3 };
 
 typedef struct resize_plan {
-    sp_resize_constants common; /* what all axes share */
-    bool is_nearest, is_old;    /* old: before version 11, what Upsample did */
+    sp_resize_constants common; /* fields that all axes share */
+    bool is_nearest, is_old;    /* old: before version 11, as Upsample */
     double scale[SP_MAX_RANK], start[SP_MAX_RANK], end[SP_MAX_RANK];
-    double width[SP_MAX_RANK];  /* scale * input; where a size is given, that, without rounding */
+    double width[SP_MAX_RANK];  /* scale * input, not rounded; or the given size */
     bool is_sized[SP_MAX_RANK]; /* scale is width / input, rounded */
     int64_t out[SP_MAX_RANK];
 } resize_plan;
@@ -61,19 +61,19 @@ static sp_status read_modes(const sp_op_call *call, resize_plan *plan)
     return SP_OK;
 }
 
-/* The type that an axis is resized in. */
-static sp_dtype type_of(const sp_op_call *call, const resize_plan *plan)
+/* The compute type of an axis. */
+static sp_dtype compute_type(const sp_op_call *call, const resize_plan *plan)
 {
     const sp_dtype dtype = call->inputs[0].dtype;
     return plan->is_nearest ? dtype : sp__compute_type(dtype);
 }
 
-/* As Cast does: extrapolation_value is a float whatever the type. */
+/* Converts extrapolation_value, which is always a float, as Cast does. */
 static sp_status read_outside(const sp_op_call *call, const resize_plan *plan,
                               sp_resize_constants *k)
 {
     float value = sp__attribute_float(call->attributes, "extrapolation_value", 0.0f);
-    const sp_dtype dtype = type_of(call, plan);
+    const sp_dtype dtype = compute_type(call, plan);
     if (dtype == SP_F32) memcpy(&k->outside, &value, sizeof(value));
     if (dtype == SP_F32 || k->coordinate != SP_RESIZE_CROP) return SP_OK;
     const sp_cast_constants cast = {.count = 1, .tile_count = 1, .to = dtype};
@@ -93,7 +93,7 @@ static sp_status read_axes(const sp_op_call *call, uint32_t axes[SP_MAX_RANK], u
     for (uint32_t i = 0; i < x->rank; i++) axes[i] = i;
     if (!attribute) return SP_OK;
     if (attribute->count > x->rank) {
-        return sp__fail(SP_MISMATCH, "%" PRIu32 " axes for shape %s", attribute->count,
+        return sp__fail(SP_MISMATCH, "%" PRIu32 " axes are given for shape %s", attribute->count,
                         sp__shape_print(x).text);
     }
     *count = attribute->count;
@@ -109,7 +109,8 @@ static sp_status read_axes(const sp_op_call *call, uint32_t axes[SP_MAX_RANK], u
 
 static sp_status wrong_count(const char *what, uint32_t count, uint32_t wanted)
 {
-    return sp__fail(SP_MISMATCH, "%" PRIu32 " %s for %" PRIu32 " axes", count, what, wanted);
+    return sp__fail(SP_MISMATCH, "%" PRIu32 " %s are given for %" PRIu32 " axes", count, what,
+                    wanted);
 }
 
 static sp_status set_scales(const sp_op_call *call, const double *scales, const uint32_t *axes,
@@ -119,8 +120,8 @@ static sp_status set_scales(const sp_op_call *call, const double *scales, const 
         const int64_t in = call->inputs[0].shape.dims[axes[i]];
         const double out = (double)in * scales[i];
         if (!(scales[i] > 0) || !(out < (double)SP_MAX_TENSOR_BYTES)) {
-            return sp__fail(SP_MISMATCH, "a scale of %g for a dimension of %" PRId64, scales[i],
-                            in);
+            return sp__fail(SP_MISMATCH, "a scale of %g does not fit a dimension of %" PRId64,
+                            scales[i], in);
         }
         plan->scale[axes[i]] = scales[i];
         plan->width[axes[i]] = out;
@@ -129,7 +130,7 @@ static sp_status set_scales(const sp_op_call *call, const double *scales, const 
     return SP_OK;
 }
 
-/* The one scale that keeps the sides' ratio, if that is asked for. */
+/* keep_aspect_ratio_policy: one scale for all axes, unless it is stretch. */
 static sp_status keep_ratio(const sp_op_call *call, const uint32_t *axes, uint32_t count,
                             resize_plan *plan)
 {
@@ -145,10 +146,10 @@ static sp_status keep_ratio(const sp_op_call *call, const uint32_t *axes, uint32
     for (uint32_t i = 0; i < count; i++) {
         const double out = (double)call->inputs[0].shape.dims[axes[i]] * scale + 0.5;
         if (!(out < (double)SP_MAX_TENSOR_BYTES)) {
-            return sp__fail(SP_EXHAUSTED, "a scale of %g makes the tensor too large", scale);
+            return sp__fail(SP_EXHAUSTED, "with a scale of %g the output is too large", scale);
         }
         plan->out[axes[i]] = (int64_t)out;
-        if (plan->scale[axes[i]] == scale) continue; /* the size that was asked for */
+        if (plan->scale[axes[i]] == scale) continue; /* the given size */
         plan->scale[axes[i]] = scale;
         plan->is_sized[axes[i]] = false;
         plan->width[axes[i]] = (double)call->inputs[0].shape.dims[axes[i]] * scale;
@@ -166,8 +167,9 @@ static sp_status read_sizes(const sp_op_call *call, const uint32_t *axes, uint32
     for (uint32_t i = 0; i < count; i++) {
         const int64_t in = call->inputs[0].shape.dims[axes[i]];
         if (sizes[i] < 0 || sizes[i] > (int64_t)SP_MAX_TENSOR_BYTES || (in == 0 && sizes[i] > 0)) {
-            return sp__fail(SP_MISMATCH, "a size of %" PRId64 " for a dimension of %" PRId64,
-                            sizes[i], in);
+            return sp__fail(SP_MISMATCH,
+                            "a size of %" PRId64 " does not fit a dimension of %" PRId64, sizes[i],
+                            in);
         }
         plan->out[axes[i]] = sizes[i];
         plan->width[axes[i]] = (double)sizes[i];
@@ -220,7 +222,7 @@ static sp_status read_plan(const sp_op_call *call, resize_plan *plan)
     }
     if (has_values(call, INPUT_SIZES)) return read_sizes(call, axes, count, plan);
     if (!has_values(call, INPUT_SCALES)) {
-        return sp__fail(SP_MISMATCH, "there are neither sizes nor scales");
+        return sp__fail(SP_MISMATCH, "neither sizes nor scales are given");
     }
     SP_TRY(sp__op_known_floats(call, INPUT_SCALES, SP_MAX_RANK, numbers, &found));
     if (found != count) return wrong_count("scales", found, count);
@@ -229,7 +231,7 @@ static sp_status read_plan(const sp_op_call *call, resize_plan *plan)
 
 /* ---- shape rule ---- */
 
-/* Does the axis change? One that keeps its size and scale is copied as it is. */
+/* Is the axis resized? One that keeps its size and scale is not. */
 static bool is_resized(const resize_plan *plan, const sp_shape *x, uint32_t axis)
 {
     return plan->common.coordinate == SP_RESIZE_CROP
@@ -237,7 +239,7 @@ static bool is_resized(const resize_plan *plan, const sp_shape *x, uint32_t axis
                : plan->scale[axis] != 1 || plan->out[axis] != x->dims[axis];
 }
 
-/* The axes to resize, the last one first, and the bytes of the two places between them. */
+/* The axes to resize, the last one first, and the bytes of the two intermediate buffers. */
 typedef struct resize_order {
     uint32_t axes[SP_MAX_RANK], count;
     uint64_t scratch[2];
@@ -250,17 +252,17 @@ static sp_status order_axes(const resize_plan *plan, const sp_op_call *call, res
     *out = (resize_order){0};
     for (uint32_t axis = x.rank; axis-- > 0;) {
         if (!is_resized(plan, &x, axis)) continue;
-        /* Now it is known that what the axis before makes is not the output. */
+        /* So the result of the previous axis is not the output. */
         uint64_t *scratch = &out->scratch[(out->count + 1) % 2];
         if (out->count > 0 && bytes > *scratch) *scratch = bytes;
         x.dims[axis] = plan->out[axis];
-        SP_TRY(sp__shape_bytes(&x, type_of(call, plan), &bytes));
+        SP_TRY(sp__shape_bytes(&x, compute_type(call, plan), &bytes));
         out->axes[out->count++] = axis;
     }
     return SP_OK;
 }
 
-/* What lies between the axes counts as work: it may be far more than input and output. */
+/* Intermediate results count as work: they may be far larger than input and output. */
 static sp_status count_work(const resize_plan *plan, sp_op_call *call, const sp_shape *y)
 {
     resize_order order;
@@ -288,10 +290,10 @@ sp_status sp__resize_infer(sp_op_call *call)
 
 /* ---- lowering ---- */
 
-/* A place between two pixels decides which one is taken, so for nearest it is rounded as in ONNX's
- * reference, or not at all; before version 11 as in the implementations of that time, which took
- * the next pixel where an axis gets shorter. */
-static void settle_ties(const resize_plan *plan, uint32_t axis, sp_resize_constants *k)
+/* For nearest, the rounding of a coordinate between two pixels selects the pixel, so it is as in
+ * ONNX's reference; before version 11 as in the implementations of that time, which used the next
+ * pixel if an axis becomes shorter. */
+static void set_nearest_rounding(const resize_plan *plan, uint32_t axis, sp_resize_constants *k)
 {
     if (plan->is_old) {
         k->coordinate = SP_RESIZE_ASYMMETRIC_F32;
@@ -317,13 +319,13 @@ static sp_resize_constants axis_constants(const resize_plan *plan, const sp_shap
     k.denominator = k.scale;
     k.crop_start = plan->start[axis];
     k.crop_end = plan->end[axis];
-    if (plan->is_nearest) settle_ties(plan, axis, &k);
+    if (plan->is_nearest) set_nearest_rounding(plan, axis, &k);
     const int64_t row = k.out * k.inner * (plan->is_nearest ? 1 : 4);
     k.tile_outer = row < SP_TILE_ELEMENTS ? SP_TILE_ELEMENTS / row : 1;
     return k;
 }
 
-/* What the axes read and write, one after the other: the input, places between, the output. */
+/* Emits the axes in order: from the input, through intermediate buffers, to the output. */
 static sp_status resize_axes(const sp_op_call *call, const resize_plan *plan,
                              const resize_order *order, sp_lowering *lowering, const sp_term *from,
                              const sp_term *to)

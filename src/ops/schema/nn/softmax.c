@@ -25,7 +25,7 @@ sp_status sp__softmax_infer(sp_op_call *call)
     return sp__op_infer_same(call);
 }
 
-static sp_status lower(const sp_op_call *call, sp_lowering *lowering, bool is_log)
+static sp_status lower_softmax(const sp_op_call *call, sp_lowering *lowering, bool is_log)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
     uint32_t axis = 0, end = 0;
@@ -43,10 +43,10 @@ static sp_status lower(const sp_op_call *call, sp_lowering *lowering, bool is_lo
 
 sp_status sp__softmax_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    return lower(call, lowering, false);
+    return lower_softmax(call, lowering, false);
 }
 
 sp_status sp__log_softmax_lower(const sp_op_call *call, sp_lowering *lowering)
 {
-    return lower(call, lowering, true);
+    return lower_softmax(call, lowering, true);
 }

@@ -9,7 +9,7 @@
 #include "base/size.h"
 #include "ops/ops.h"
 
-/* Larger numbers are refused, so that products of two stay far from 2^63. */
+/* Larger numbers are refused, so products of two cannot overflow. */
 #define MAX_SIZE INT64_C(0x7fffffff)
 
 typedef enum auto_pad { PAD_EXPLICIT, PAD_SAME_UPPER, PAD_SAME_LOWER, PAD_VALID } auto_pad;
@@ -22,7 +22,7 @@ static sp_status read_auto_pad(const sp_op_call *call, auto_pad *out)
         *out = (auto_pad)i;
         if (sp__text_is(text, names[i])) return SP_OK;
     }
-    return sp__fail(SP_CORRUPT, "auto_pad is '%s'", sp__text_print(text).text);
+    return sp__fail(SP_CORRUPT, "unknown auto_pad '%s'", sp__text_print(text).text);
 }
 
 static sp_status check_size(const char *what, int64_t size, int64_t min)
@@ -42,8 +42,8 @@ static sp_status check_sizes(const sp_window *w, uint32_t axis)
     return check_size("pad", w->end[axis], 0);
 }
 
-/* One dimension. */
-static sp_status slide(sp_window *w, uint32_t axis, auto_pad mode, bool rounds_up)
+/* Sets output size and padding of one dimension. */
+static sp_status slide_axis(sp_window *w, uint32_t axis, auto_pad mode, bool rounds_up)
 {
     SP_TRY(check_sizes(w, axis));
     const int64_t in = w->in[axis], stride = w->stride[axis];
@@ -58,25 +58,25 @@ static sp_status slide(sp_window *w, uint32_t axis, auto_pad mode, bool rounds_u
     }
     if (mode == PAD_VALID) w->pad[axis] = w->end[axis] = 0;
     const int64_t room = in + w->pad[axis] + w->end[axis] - reach;
-    /* Rounded up, one window may reach beyond the padded input by less than a stride. */
+    /* If rounded up, the last window may extend beyond the padded input by less than a stride. */
     if (rounds_up ? room <= -stride : room < 0) {
-        return sp__fail(SP_MISMATCH, "a window of %" PRId64 " over an input of %" PRId64, reach,
-                        in + w->pad[axis] + w->end[axis]);
+        return sp__fail(SP_MISMATCH, "a window of %" PRId64 " does not fit an input of %" PRId64,
+                        reach, in + w->pad[axis] + w->end[axis]);
     }
     w->out[axis] = (room + (rounds_up ? stride - 1 : 0)) / stride + 1;
-    /* A window that would start behind the input does not count. */
+    /* A window that would start after the input is not counted. */
     if (rounds_up && (w->out[axis] - 1) * stride >= in + w->pad[axis]) w->out[axis]--;
     return SP_OK;
 }
 
-/* Everything that the call says outright; `first` is the first dimension that is there. */
+/* Reads the call's attributes; `first` is the first dimension that is present. */
 static sp_status read_window(const sp_op_call *call, const int64_t *kernel, sp_window *out,
                              uint32_t *first, auto_pad *mode)
 {
     const sp_shape *x = &call->inputs[0].shape;
     if (x->rank < 3 || x->rank > 5) {
         return sp__fail(SP_UNSUPPORTED,
-                        "an input of shape %s: 1 to 3 spatial dimensions are supported",
+                        "the input has shape %s; 1 to 3 spatial dimensions are supported",
                         sp__shape_print(x).text);
     }
     const uint32_t spatial = x->rank - 2;
@@ -108,15 +108,15 @@ sp_status sp__window_make(const sp_op_call *call, const int64_t *kernel, bool ro
     uint32_t first = 0;
     auto_pad mode = PAD_EXPLICIT;
     SP_TRY(read_window(call, kernel, &w, &first, &mode));
-    for (uint32_t axis = first; axis < 3; axis++) SP_TRY(slide(&w, axis, mode, rounds_up));
+    for (uint32_t axis = first; axis < 3; axis++) SP_TRY(slide_axis(&w, axis, mode, rounds_up));
     *out = w;
     return SP_OK;
 }
 
 /* One dimension of a transposed convolution. `wanted` is output_shape, 0 without it; `extra` is
- * output_padding. Padding cuts the output: what is left of it is what is asked for. */
-static sp_status slide_transposed(sp_window *w, uint32_t axis, auto_pad mode, int64_t wanted,
-                                  int64_t extra)
+ * output_padding. Padding is removed from the output. */
+static sp_status slide_axis_transposed(sp_window *w, uint32_t axis, auto_pad mode, int64_t wanted,
+                                       int64_t extra)
 {
     SP_TRY(check_sizes(w, axis));
     SP_TRY(check_size("output padding", extra, 0));
@@ -129,7 +129,7 @@ static sp_status slide_transposed(sp_window *w, uint32_t axis, auto_pad mode, in
         w->out[axis] = whole - w->pad[axis] - w->end[axis];
         if (w->out[axis] >= 0) return SP_OK;
         return sp__fail(SP_MISMATCH,
-                        "pads of %" PRId64 " and %" PRId64 " cut an output of %" PRId64,
+                        "pads of %" PRId64 " and %" PRId64 " exceed an output of %" PRId64,
                         w->pad[axis], w->end[axis], whole);
     }
     w->out[axis] = wanted > 0 ? wanted : w->in[axis] * w->stride[axis];
@@ -149,7 +149,7 @@ sp_status sp__window_make_transposed(const sp_op_call *call, const int64_t *kern
     SP_TRY(sp__attribute_ints(call->attributes, "output_shape", 3 - first, 0, wanted + first));
     SP_TRY(sp__attribute_ints(call->attributes, "output_padding", 3 - first, 0, extra + first));
     for (uint32_t axis = first; axis < 3; axis++) {
-        SP_TRY(slide_transposed(&w, axis, mode, wanted[axis], extra[axis]));
+        SP_TRY(slide_axis_transposed(&w, axis, mode, wanted[axis], extra[axis]));
     }
     *out = w;
     return SP_OK;
@@ -167,14 +167,14 @@ sp_status sp__window_kernel(const sp_op_call *call, const int64_t **out)
 {
     const sp_shape *x = &call->inputs[0].shape, *w = &call->inputs[1].shape;
     if (x->rank < 3 || w->rank != x->rank) {
-        return sp__fail(SP_MISMATCH, "input of shape %s, weights of shape %s",
+        return sp__fail(SP_MISMATCH, "an input of shape %s does not fit weights of shape %s",
                         sp__shape_print(x).text, sp__shape_print(w).text);
     }
     int64_t given[SP_MAX_RANK];
     SP_TRY(sp__attribute_ints(call->attributes, "kernel_shape", w->rank - 2, 0, given));
     for (uint32_t i = 2; i < w->rank; i++) {
         if (given[i - 2] != 0 && given[i - 2] != w->dims[i]) {
-            return sp__fail(SP_MISMATCH, "kernel_shape does not fit weights of shape %s",
+            return sp__fail(SP_MISMATCH, "kernel_shape does not match weights of shape %s",
                             sp__shape_print(w).text);
         }
     }

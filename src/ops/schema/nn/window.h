@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sliding windows of convolutions and pools over one to three spatial dimensions. Those that are
- * not there stand in front and have size 1. */
+/* Sliding windows of convolutions and pools over one to three spatial dimensions. Absent ones come
+ * first and have size 1. */
 #ifndef SP_OPS_SCHEMA_NN_WINDOW_H
 #define SP_OPS_SCHEMA_NN_WINDOW_H
 
@@ -9,7 +9,7 @@
 /* [0] is depth, [1] vertical, [2] horizontal. */
 typedef struct sp_window {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
-    int64_t pad[3], end[3]; /* before the first, behind the last */
+    int64_t pad[3], end[3]; /* before the first element, after the last */
 } sp_window;
 
 /* The fields of a window over images, in an initialiser of any kernel's constants. */
@@ -26,20 +26,21 @@ typedef struct sp_window {
 sp_status sp__window_make(const sp_op_call *call, const int64_t *kernel, bool rounds_up,
                           sp_window *out);
 
-/* The same for windows that a transposed convolution slides over its output; output_padding and
- * output_shape, too. `end` is not set. */
+/* The same for windows that a transposed convolution slides over its output; reads output_padding
+ * and output_shape, too. `end` is not set. */
 sp_status sp__window_make_transposed(const sp_op_call *call, const int64_t *kernel, sp_window *out);
 
 /* [batch, channels] and the window's outputs, of the rank of input 0. */
 sp_shape sp__window_shape(const sp_op_call *call, const sp_window *window, int64_t channels);
 
-/* The kernel's sizes, of a call with weights as input 1: from there, as kernel_shape must be. */
+/* The kernel's sizes, from the shape of the weights (input 1); kernel_shape, if given, must be
+ * equal. */
 sp_status sp__window_kernel(const sp_op_call *call, const int64_t **out);
 
-/* The window for kernels that take one; planes and what tiles are is left 0. */
+/* The window in a kernel's constants; planes and tile sizes are left 0. */
 sp_window_constants sp__window_constants(const sp_window *window);
 
-/* How many units of a * b * cost multiply-adds make a tile; at least 1. */
+/* Units of a * b * cost multiply-adds per tile; at least 1. */
 int64_t sp__window_tile(int64_t cost, int64_t a, int64_t b);
 
 #endif

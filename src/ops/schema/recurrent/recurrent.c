@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN: one product of the whole input with the input weights of all directions, then
- * one dispatch that runs the steps. docs/decisions/0019 says why. */
+ * one dispatch that runs the steps (docs/decisions/0019). */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -49,8 +49,8 @@ static sp_status check_shape(const sp_op_call *call, uint32_t index, sp_dtype dt
     if (!sp__op_has_input(call, index)) return SP_OK;
     const sp_op_value *input = &call->inputs[index];
     if (sp__shape_equal(&input->shape, wanted) && input->dtype == dtype) return SP_OK;
-    return sp__fail(SP_MISMATCH, "input %" PRIu32 " is %s %s, wanted %s %s", index,
-                    sp_dtype_name(input->dtype), sp__shape_print(&input->shape).text,
+    return sp__fail(SP_MISMATCH, "input %" PRIu32 " is %s of shape %s; expected %s of shape %s",
+                    index, sp_dtype_name(input->dtype), sp__shape_print(&input->shape).text,
                     sp_dtype_name(dtype), sp__shape_print(wanted).text);
 }
 
@@ -65,7 +65,7 @@ static sp_status read_direction(const sp_op_call *call, recurrent_sizes *out)
     }
     out->directions = 2;
     if (sp__text_is(text, "bidirectional")) return SP_OK;
-    return sp__fail(SP_CORRUPT, "direction '%s'", sp__text_print(text).text);
+    return sp__fail(SP_CORRUPT, "unknown direction '%s'", sp__text_print(text).text);
 }
 
 static sp_shape shape2(int64_t a, int64_t b)
@@ -78,7 +78,7 @@ static sp_shape shape3(int64_t a, int64_t b, int64_t c)
     return (sp_shape){.rank = 3, .dims = {a, b, c}};
 }
 
-/* Of h, c and the last ones of them. */
+/* The shape of h and c, initial and last. */
 static sp_shape state_shape(const recurrent_sizes *s)
 {
     return s->is_row_first ? shape3(s->rows, s->directions, s->hidden)
@@ -91,7 +91,8 @@ static sp_status read_sizes(const sp_op_call *call, recurrent_sizes *out)
     *out = (recurrent_sizes){.is_row_first = sp__attribute_int(call->attributes, "layout", 0) != 0};
     SP_TRY(read_direction(call, out));
     if (x->rank != 3 || r->rank != 3 || r->dims[2] < 1) {
-        return sp__fail(SP_MISMATCH, "an input of shape %s with recurrent weights of shape %s",
+        return sp__fail(SP_MISMATCH,
+                        "an input of shape %s does not fit recurrent weights of shape %s",
                         sp__shape_print(x).text, sp__shape_print(r).text);
     }
     out->steps = x->dims[out->is_row_first ? 1 : 0];
@@ -100,7 +101,7 @@ static sp_status read_sizes(const sp_op_call *call, recurrent_sizes *out)
     out->hidden = r->dims[2];
     const int64_t hidden = sp__attribute_int(call->attributes, "hidden_size", out->hidden);
     if (hidden == out->hidden) return SP_OK;
-    return sp__fail(SP_MISMATCH, "hidden_size is %" PRId64 ", the recurrent weights have shape %s",
+    return sp__fail(SP_MISMATCH, "hidden_size is %" PRId64 "; the recurrent weights have shape %s",
                     hidden, sp__shape_print(r).text);
 }
 
@@ -124,7 +125,7 @@ static sp_status check_inputs(const sp_op_call *call, const recurrent_sizes *s)
 typedef struct cell_function {
     const char *name;
     sp_cell_function function;
-    float alpha, beta; /* where the attributes do not say */
+    float alpha, beta; /* defaults */
 } cell_function;
 
 static const cell_function cell_functions[] = {
@@ -139,7 +140,7 @@ static const cell_function cell_functions[] = {
     {"Softsign", SP_CELL_SOFTSIGN, 0, 0},
 };
 
-/* ONNX leaves the case of the names open. */
+/* Names are compared without case, which ONNX does not define. */
 static bool is_name(sp_text text, const char *name)
 {
     if (text.len != strlen(name)) return false;
@@ -152,7 +153,7 @@ static bool is_name(sp_text text, const char *name)
     return true;
 }
 
-/* Values are given for the functions in order; those that take none have none. */
+/* Values are listed in the order of the functions; those without the parameter have none. */
 static float next_value(const sp_attribute *values, uint32_t *next, float fallback, bool takes)
 {
     if (!takes || !values || *next >= values->count) return fallback;
@@ -169,8 +170,8 @@ static sp_status read_activations(const sp_op_call *call, const recurrent_sizes 
     const uint32_t wanted = kind->functions * (uint32_t)s->directions;
     uint32_t alpha = 0, beta = 0;
     if (names && names->count != wanted) {
-        return sp__fail(SP_MISMATCH, "%" PRIu32 " activations, wanted %" PRIu32, names->count,
-                        wanted);
+        return sp__fail(SP_MISMATCH, "%" PRIu32 " activations are given; expected %" PRIu32,
+                        names->count, wanted);
     }
     for (uint32_t i = 0; i < wanted; i++) {
         const sp_text name =
@@ -226,7 +227,7 @@ static sp_gemm_pack_constants pack_constants(const sp_op_call *call, uint32_t in
                                     .column_stride = dims[2]};
 }
 
-/* Both kinds of weights, of all directions, as the right side of one product. */
+/* Input or recurrent weights of all directions, as the right-hand matrix of one product. */
 static sp_status emit_pack(const sp_op_call *call, sp_lowering *lowering, uint32_t index,
                            uint32_t *scratch)
 {
@@ -247,7 +248,7 @@ sp_status sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_lowering
     return emit_pack(call, lowering, input, &scratch);
 }
 
-/* A packed weight, or the scratch into which it has been packed on the way. */
+/* Binds a packed weight, or the scratch that a dispatch packs it into. */
 static void bind_weights(sp_dispatch *dispatch, const sp_op_call *call, sp_lowering *lowering,
                          uint32_t index, uint32_t scratch)
 {
@@ -261,7 +262,7 @@ static void bind_weights(sp_dispatch *dispatch, const sp_op_call *call, sp_lower
 
 /* ---- lowering ---- */
 
-/* products[step, row][direction, gate, unit] of the whole input; they get a scratch. */
+/* products[step, row][direction, gate, unit] of the whole input, in a scratch. */
 static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
                                const recurrent_sizes *s, uint32_t *products)
 {
@@ -280,7 +281,7 @@ static sp_status emit_products(const sp_op_call *call, sp_lowering *lowering,
                            .is_padded = true};
     uint64_t bytes;
     if (!sp_size_mul((uint64_t)k.rows, (uint64_t)k.columns * sizeof(float), &bytes)) {
-        return sp__fail(SP_EXHAUSTED, "the products of the input are too many");
+        return sp__fail(SP_EXHAUSTED, "the products of the input are too large");
     }
     sp__gemm_choose_tile(&k);
     *products = sp__lower_scratch(lowering, bytes);
@@ -315,12 +316,12 @@ static void set_strides(const recurrent_sizes *s, sp_recurrent_constants *k)
         k->state_direction = s->rows * n;
         k->state_row = n;
     }
-    /* Three vectors, and the gates with whole panels before and behind them. */
+    /* Three vectors, and the gates with one panel of padding before and after them. */
     k->scratch_row = 3 * n + width + INT64_C(2) * SP_GEMM_PANEL;
 }
 
-static sp_status make_constants(const sp_op_call *call, const recurrent_sizes *s,
-                                sp_recurrent_constants *k)
+static sp_status recurrent_constants(const sp_op_call *call, const recurrent_sizes *s,
+                                     sp_recurrent_constants *k)
 {
     const sp_attribute *clip = sp__attribute_find(call->attributes, "clip");
     *k = (sp_recurrent_constants){
@@ -352,7 +353,7 @@ sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering)
     uint32_t products = 0, weights = 0;
     SP_TRY(read_sizes(call, &s));
     if (s.rows == 0) return SP_OK; /* all outputs are empty */
-    SP_TRY(make_constants(call, &s, &k));
+    SP_TRY(recurrent_constants(call, &s, &k));
     SP_TRY(emit_products(call, lowering, &s, &products));
     if (!call->inputs[INPUT_R].is_packed) SP_TRY(emit_pack(call, lowering, INPUT_R, &weights));
     const uint64_t rows = (uint64_t)s.rows * (uint64_t)s.directions;

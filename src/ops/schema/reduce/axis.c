@@ -43,7 +43,7 @@ sp_status sp__arg_infer(sp_op_call *call)
     SP_TRY(read_axis(call, 0, &axis));
     sp_shape y = call->inputs[0].shape;
     if (y.dims[axis] == 0) {
-        return sp__fail(SP_MISMATCH, "the place of the extreme of no elements, of shape %s",
+        return sp__fail(SP_MISMATCH, "the reduced dimension of shape %s is empty",
                         sp__shape_print(&y).text);
     }
     y.dims[axis] = 1;
@@ -112,7 +112,7 @@ static sp_status cumsum_axis(const sp_op_call *call, uint32_t *out)
     int64_t axis;
     uint32_t count;
     SP_TRY(sp__op_known_ints(call, 1, 1, &axis, &count));
-    if (count != 1) return sp__fail(SP_MISMATCH, "input 1 is empty, wanted an axis");
+    if (count != 1) return sp__fail(SP_MISMATCH, "input 1 is empty; expected an axis");
     return sp__shape_axis(&call->inputs[0].shape, axis, out);
 }
 
@@ -146,7 +146,7 @@ sp_status sp__lp_norm_infer(sp_op_call *call)
     uint32_t axis;
     const int64_t p = sp__attribute_int(call->attributes, "p", 2);
     SP_TRY(read_axis(call, -1, &axis));
-    if (p != 1 && p != 2) return sp__fail(SP_MISMATCH, "p is %" PRId64 ", wanted 1 or 2", p);
+    if (p != 1 && p != 2) return sp__fail(SP_MISMATCH, "p is %" PRId64 "; expected 1 or 2", p);
     return sp__op_infer_same(call);
 }
 
@@ -167,8 +167,8 @@ sp_status sp__lrn_infer(sp_op_call *call)
     const int64_t size = sp__attribute_int(call->attributes, "size", 0);
     const sp_shape *x = &call->inputs[0].shape;
     if (x->rank < 2 || size < 1 || size > INT32_MAX) {
-        return sp__fail(SP_MISMATCH, "size %" PRId64 " over the channels of shape %s", size,
-                        sp__shape_print(x).text);
+        return sp__fail(SP_MISMATCH, "a size of %" PRId64 " does not fit the channels of shape %s",
+                        size, sp__shape_print(x).text);
     }
     call->depth = (uint64_t)(size < x->dims[1] ? size : x->dims[1]);
     return sp__op_infer_same(call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReduceSum and its kin: which dimensions go, and what the kernel must know of the others. */
+/* ReduceSum and the other reductions: the reduced dimensions, and the kernel's constants. */
 #include "ops/schema/reduce/reduce.h"
 
 #include <inttypes.h>
@@ -9,11 +9,11 @@
 #include "ops/ops.h"
 #include "tensor/collapse.h"
 
-/* Outputs that the kernel takes side by side. */
+/* Outputs that the kernel computes together. */
 enum { TILE_COLUMNS = 64 };
 
-/* A bit for each reduced dimension: from the attribute `axes`, or input 1. None given means all, or
- * none if the call says so. */
+/* A bit for each reduced dimension: from the attribute `axes`, or input 1. Absent axes mean all
+ * dimensions, or none with noop_with_empty_axes. */
 static sp_status read_axes(const sp_op_call *call, uint32_t *out)
 {
     const sp_shape *x = &call->inputs[0].shape;
@@ -21,7 +21,7 @@ static sp_status read_axes(const sp_op_call *call, uint32_t *out)
     int64_t given[SP_MAX_RANK];
     uint32_t count = 0, mask = 0;
     if (attribute && attribute->count > SP_MAX_RANK) {
-        return sp__fail(SP_MISMATCH, "%" PRIu32 " axes for shape %s", attribute->count,
+        return sp__fail(SP_MISMATCH, "%" PRIu32 " axes are given for shape %s", attribute->count,
                         sp__shape_print(x).text);
     }
     for (; attribute && count < attribute->count; count++) given[count] = attribute->as.ints[count];
@@ -64,11 +64,11 @@ sp_status sp__reduce_mean_infer(sp_op_call *call)
     const bool is_float = x->dtype == SP_F32 || x->dtype == SP_F64 || x->dtype == SP_F16;
     const bool is_empty = sp__shape_count(&x->shape) == 0;
     if (is_float || !is_empty || sp__shape_count(&call->outputs[0].shape) == 0) return SP_OK;
-    return sp__fail(SP_MISMATCH, "a mean of no integers, over shape %s",
+    return sp__fail(SP_MISMATCH, "the mean over no integers is undefined: shape %s",
                     sp__shape_print(&x->shape).text);
 }
 
-static sp_kernel_id kernel_of(sp_dtype dtype)
+static sp_kernel_id reduce_kernel(sp_dtype dtype)
 {
     switch (dtype) {
     case SP_F64:
@@ -89,8 +89,8 @@ static sp_kernel_id kernel_of(sp_dtype dtype)
     }
 }
 
-/* Every output is what a reduction of no element gives. */
-static sp_reduce_constants nothing_to_reduce(uint64_t outputs, sp_reduction reduction)
+/* A reduction over no elements: every output is the neutral result. */
+static sp_reduce_constants empty_reduction(uint64_t outputs, sp_reduction reduction)
 {
     return (sp_reduce_constants){.reduction = (uint32_t)reduction,
                                  .kept_rank = 1,
@@ -108,13 +108,13 @@ sp_reduce_constants sp__reduce_constants(const sp_shape *x, uint32_t axes, sp_re
     for (uint32_t i = 0; i < x->rank; i++) {
         const bool is_reduced = (axes >> i & 1) != 0;
         uint64_t *count = is_reduced ? &extent : &outputs;
-        *count *= (uint64_t)x->dims[i]; /* may wrap on the way to 0, not otherwise */
+        *count *= (uint64_t)x->dims[i]; /* overflows only if a later dimension is 0 */
     }
-    if (extent == 0) return nothing_to_reduce(outputs, reduction);
+    if (extent == 0) return empty_reduction(outputs, reduction);
     sp__shape_strides(x, strides);
     sp_reduce_constants k = {
         .reduction = (uint32_t)reduction, .extent = (int64_t)extent, .count = (int64_t)outputs};
-    bool ends_kept = false; /* the last dimension that is none of size 1 */
+    bool ends_kept = false; /* whether the last dimension of size above 1 is kept */
     for (uint32_t i = 0; i < x->rank; i++) {
         const bool is_reduced = (axes >> i & 1) != 0;
         if (x->dims[i] != 1) ends_kept = !is_reduced;
@@ -134,7 +134,7 @@ sp_reduce_constants sp__reduce_constants(const sp_shape *x, uint32_t axes, sp_re
 sp_status sp__reduce_dispatch(sp_lowering *lowering, const sp_reduce_constants *k, sp_dtype dtype,
                               sp_dispatch **out)
 {
-    SP_TRY(sp__lower_dispatch(lowering, kernel_of(dtype), k, sizeof(*k), out));
+    SP_TRY(sp__lower_dispatch(lowering, reduce_kernel(dtype), k, sizeof(*k), out));
     return sp__lower_cover(*out, k->count, k->tile_count);
 }
 
@@ -158,7 +158,8 @@ sp_status sp__reduce_statistics(const sp_op_call *call, sp_lowering *lowering, u
     return SP_OK;
 }
 
-static sp_status lower(const sp_op_call *call, sp_lowering *lowering, sp_reduction reduction)
+static sp_status lower_reduction(const sp_op_call *call, sp_lowering *lowering,
+                                 sp_reduction reduction)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;
     uint32_t axes = 0;
@@ -179,7 +180,7 @@ static sp_status lower(const sp_op_call *call, sp_lowering *lowering, sp_reducti
 #define REDUCE_LOWER(name, reduction)                                                              \
     sp_status sp__reduce_##name##_lower(const sp_op_call *call, sp_lowering *lowering)             \
     {                                                                                              \
-        return lower(call, lowering, SP_REDUCE_##reduction);                                       \
+        return lower_reduction(call, lowering, SP_REDUCE_##reduction);                             \
     }
 
 REDUCE_LOWER(sum, SUM)
@@ -192,7 +193,7 @@ REDUCE_LOWER(l1, L1)
 REDUCE_LOWER(l2, L2)
 REDUCE_LOWER(log_sum, LOG_SUM)
 
-/* First each output's largest element, by which the exponentials are kept within range. */
+/* First each output's maximum, which is subtracted to keep the exponentials in range. */
 sp_status sp__reduce_log_sum_exp_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;

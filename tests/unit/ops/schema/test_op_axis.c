@@ -302,12 +302,12 @@ TEST(calls_that_make_no_sense_are_refused)
     const sp_shape none = {.rank = 2, .dims = {0, 3}}, shape = {.rank = 2, .dims = {2, 3}};
     const int64_t zero = 0, three = 3;
     CHECK_STATUS(run_with("ArgMax", &none, "axis", &zero), SP_MISMATCH);
-    CHECK_MESSAGE("the extreme of no elements, of shape [0,3]");
+    CHECK_MESSAGE("the reduced dimension of shape [0,3] is empty");
     CHECK_STATUS(run_with("ArgMin", &shape, "axis", &three), SP_MISMATCH);
     CHECK_STATUS(run_with("LpNormalization", &shape, "p", &three), SP_MISMATCH);
-    CHECK_MESSAGE("p is 3, wanted 1 or 2");
+    CHECK_MESSAGE("p is 3; expected 1 or 2");
     CHECK_STATUS(run_with("LRN", &shape, "size", &zero), SP_MISMATCH);
-    CHECK_MESSAGE("size 0 over the channels of shape [2,3]");
+    CHECK_MESSAGE("a size of 0 does not fit the channels of shape [2,3]");
     const sp_shape flat = {.rank = 1, .dims = {4}};
     data_random random = {1};
     sp_array in[2] = {data_floats(&random, &flat), data_ints(&zero, 0)}, y;

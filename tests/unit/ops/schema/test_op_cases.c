@@ -204,7 +204,7 @@ TEST(rounded_up_a_window_beyond_the_input_gives_one_output)
     CHECK(*(const float *)y.data == 4.0f);
     data_free(&y, 1);
     CHECK_STATUS(pool("MaxPool", 4, 1, 1, &x, &y), SP_MISMATCH);
-    CHECK_MESSAGE("a window of 4 over an input of 3");
+    CHECK_MESSAGE("a window of 4 does not fit an input of 3");
     CHECK_STATUS(pool("AveragePool", 5, 2, 1, &x, &y), SP_MISMATCH);
     CHECK_STATUS(pool("MaxPool", 4, 2, 0, &x, &y), SP_MISMATCH);
     data_free(&x, 1);

@@ -320,7 +320,7 @@ TEST(windows_that_make_no_sense_are_refused)
         CHECK(conv_shape(&bad[i], 1, in, kernel, &out) != SP_OK);
     }
     CHECK_STATUS(conv_shape(NULL, 0, in, large, &out), SP_MISMATCH);
-    CHECK_MESSAGE("a window of 7 over an input of 5");
+    CHECK_MESSAGE("a window of 7 does not fit an input of 5");
 }
 
 /* ---- MaxPool ---- */

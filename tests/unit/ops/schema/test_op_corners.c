@@ -101,7 +101,7 @@ TEST(a_window_larger_than_its_padded_input_is_refused)
 {
     sp_array y;
     CHECK_STATUS(pool("NOTSET", 3, 4, 2, 0, &y), SP_MISMATCH);
-    CHECK_MESSAGE("a window of 4 over an input of 3");
+    CHECK_MESSAGE("a window of 4 does not fit an input of 3");
     CHECK_STATUS(pool("NOTSET", 3, 5, 2, 1, &y), SP_MISMATCH);
     REQUIRE_OK(pool("NOTSET", 3, 4, 2, 1, &y)); /* reaches beyond by less than a stride */
     check_elements(&y, data_ints((int64_t[]){3}, 1));
@@ -128,7 +128,7 @@ TEST(the_extreme_of_no_elements_is_refused_also_if_nothing_asks_for_it)
     sp_array x = data_counted(SP_F32, SHAPE(0, 0), 0), y;
     for (int i = 0; i < 2; i++) {
         CHECK_STATUS(data_run(ops[i], 13, &attribute, 1, &x, 1, &y, 1), SP_MISMATCH);
-        CHECK_MESSAGE("the extreme of no elements");
+        CHECK_MESSAGE("the reduced dimension of shape");
     }
     sp__array_deinit(&x);
 }

@@ -215,7 +215,7 @@ TEST(bounds_may_be_left_out_and_the_upper_one_wins)
     const data_call call = {
         .op = "Clip", .version = 13, .inputs = wrong, .input_count = 2, .output_count = 1};
     CHECK_STATUS(data_run_op(&call, &out), SP_MISMATCH);
-    CHECK_MESSAGE("the min has shape [4], wanted one number");
+    CHECK_MESSAGE("the min has shape [4]; expected one number");
     free_all(in, 3);
 }
 

@@ -411,14 +411,15 @@ TEST(shapes_and_types_that_do_not_fit_are_refused)
     CHECK_STATUS(data_run("Gather", 13, NULL, 0, wrong_type, 2, &y, 1), SP_UNSUPPORTED);
     CHECK_MESSAGE("not supported: Gather version 13 with an input 1 of type f32");
     CHECK_STATUS(data_run("GatherElements", 13, NULL, 0, wrong_rank, 2, &y, 1), SP_MISMATCH);
-    CHECK_MESSAGE("indices of shape [1] for shape [3,2]");
+    CHECK_MESSAGE("indices of shape [1] do not match data of shape [3,2]");
     CHECK_STATUS(data_run("GatherND", 12, NULL, 0, deep, 2, &y, 1), SP_MISMATCH);
     CHECK_STATUS(data_run("ScatterND", 13, NULL, 0, deep, 3, &y, 1), SP_MISMATCH);
     CHECK_STATUS(data_run("ScatterND", 13, NULL, 0, wide, 3, &y, 1), SP_MISMATCH);
     CHECK_MESSAGE("inputs of types f16 and f32");
     wide[2] = x;
     CHECK_STATUS(data_run("ScatterND", 13, NULL, 0, wide, 3, &y, 1), SP_MISMATCH);
-    CHECK_MESSAGE("updates of shape [3,2] for indices [1,1] and data [3,2]");
+    CHECK_MESSAGE(
+        "updates of shape [3,2] do not match indices of shape [1,1] and data of shape [3,2]");
     CHECK_STATUS(data_run("ScatterND", 16, &unknown, 1, wide, 3, &y, 1), SP_UNSUPPORTED);
     CHECK_MESSAGE("reduction 'mean'");
     sp_array bools = data_counted(SP_BOOL, SHAPE(3, 2), 0);

@@ -93,7 +93,7 @@ TEST(concat_refuses_what_does_not_fit)
     sp_array in[2] = {data_counted(SP_F32, SHAPE(2, 3), 0), data_counted(SP_F32, SHAPE(3, 3), 0)},
              out;
     CHECK_STATUS(data_run("Concat", 13, &attribute, 1, in, 2, &out, 1), SP_MISMATCH);
-    CHECK_MESSAGE("input 1 is f32 [3,3], input 0 is f32 [2,3]");
+    CHECK_MESSAGE("input 1 is f32 of shape [3,3]; input 0 is f32 of shape [2,3]");
     CHECK_STATUS(data_run("Concat", 13, &outside, 1, in, 1, &out, 1), SP_MISMATCH);
     CHECK_STATUS(data_run("Concat", 13, NULL, 0, in, 1, &out, 1), SP_CORRUPT);
     CHECK_MESSAGE("attribute 'axis' is missing");
@@ -261,7 +261,7 @@ TEST(reshape_refuses_minus_1_beside_a_0_where_any_size_would_fit)
     const int64_t no = 0, yes = 1;
     sp_shape y;
     CHECK_STATUS(reshape(14, &no, SHAPE(0, 4), (int64_t[]){0, -1}, 2, &y), SP_MISMATCH);
-    CHECK_MESSAGE("-1 beside a dimension of 0");
+    CHECK_MESSAGE("-1 and a dimension of 0");
     CHECK_STATUS(reshape(5, &no, SHAPE(2, 0), (int64_t[]){-1, 0}, 2, &y), SP_MISMATCH);
     CHECK_STATUS(reshape(14, &yes, SHAPE(2, 3), (int64_t[]){0, -1}, 2, &y), SP_MISMATCH);
     CHECK_STATUS(reshape(14, &yes, SHAPE(0, 3), (int64_t[]){3, 0, -1}, 3, &y), SP_MISMATCH);

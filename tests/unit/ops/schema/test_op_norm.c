@@ -155,7 +155,7 @@ TEST(batch_norms_that_are_not_inference_are_refused)
     n.call.attribute_count = 0;
     n.in[2].shape.dims[0] = 3;
     CHECK_STATUS(data_run_op(&n.call, n.out), SP_MISMATCH);
-    CHECK_MESSAGE("input 2 has shape [3], wanted 4 numbers");
+    CHECK_MESSAGE("input 2 has shape [3]; expected [4]");
     free_inputs(&n);
 }
 
@@ -298,7 +298,7 @@ TEST(operands_that_do_not_broadcast_to_the_row_are_refused)
         n.call.attributes = &attribute;
         n.call.attribute_count = 1;
         CHECK_STATUS(data_run_op(&n.call, n.out), SP_UNSUPPORTED);
-        CHECK_MESSAGE("for rows of shape [5,7]");
+        CHECK_MESSAGE("does not broadcast to rows of shape [5,7]");
         free_inputs(&n);
     }
 }
@@ -365,21 +365,21 @@ TEST(norms_whose_operands_do_not_fit_are_refused)
     norm_call n;
     make_norm(&n, "LayerNormalization", 17, &random, &x, &six);
     CHECK_STATUS(data_run_op(&n.call, n.out), SP_UNSUPPORTED);
-    CHECK_MESSAGE("input 1 of shape [6], for rows of shape [5]");
+    CHECK_MESSAGE("input 1 of shape [6] does not broadcast to rows of shape [5]");
     sp_attribute attribute = data_attribute_int("axis", &far);
     n.call.attributes = &attribute;
     n.call.attribute_count = 1;
     CHECK_STATUS(data_run_op(&n.call, n.out), SP_MISMATCH);
     attribute = data_attribute_int("stash_type", &wide);
     CHECK_STATUS(data_run_op(&n.call, n.out), SP_UNSUPPORTED);
-    CHECK_MESSAGE("stash_type 11");
+    CHECK_MESSAGE("stash_type is 11");
     free_inputs(&n);
     make_norm(&n, "GroupNormalization", 21, &random, &x, &six);
     attribute = data_attribute_int("num_groups", &four);
     n.call.attributes = &attribute;
     n.call.attribute_count = 1;
     CHECK_STATUS(data_run_op(&n.call, n.out), SP_MISMATCH);
-    CHECK_MESSAGE("4 groups of shape [2,6,5]");
+    CHECK_MESSAGE("num_groups is 4, which does not divide the channels of shape [2,6,5]");
     free_inputs(&n);
     make_norm(&n, "InstanceNormalization", 6, &random, &x, &five);
     CHECK_STATUS(data_run_op(&n.call, n.out), SP_MISMATCH);

@@ -459,10 +459,10 @@ TEST(transposed_windows_that_make_no_sense_are_refused)
     CHECK_STATUS(run_transpose(NULL, 0, 2, 3), SP_MISMATCH);
     sp_attribute a = data_attribute_int("group", &two);
     CHECK_STATUS(run_transpose(&a, 1, 3, 3), SP_MISMATCH);
-    CHECK_MESSAGE("2 groups of input shape [1,3,5] and weights of shape [3,2,3]");
+    CHECK_MESSAGE("2 groups do not fit an input of shape [1,3,5] and weights of shape [3,2,3]");
     a = data_attribute_ints("pads", pads, 2);
     CHECK_STATUS(run_transpose(&a, 1, 2, 2), SP_MISMATCH);
-    CHECK_MESSAGE("cut an output of 7");
+    CHECK_MESSAGE("exceed an output of 7");
     a = data_attribute_ints("output_padding", negative, 1);
     CHECK(run_transpose(&a, 1, 2, 2) != SP_OK);
     a = data_attribute_ints("output_shape", &huge, 1);

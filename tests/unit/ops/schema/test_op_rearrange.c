@@ -120,7 +120,7 @@ TEST(range_takes_numbers_of_one_type)
     CHECK_STATUS(data_run("Range", 11, NULL, 0, in, 3, &y, 1), SP_MISMATCH);
     const sp_array lists[3] = {in[0], INTS(1, 2), in[0]};
     CHECK_STATUS(data_run("Range", 11, NULL, 0, lists, 3, &y, 1), SP_MISMATCH);
-    CHECK_MESSAGE("input 1 has shape [2], wanted a number");
+    CHECK_MESSAGE("input 1 has shape [2]; expected one number");
     sp_free(lists[1].data);
     data_free(in, 3);
 }
@@ -352,7 +352,7 @@ TEST(top_k_knows_signs_and_versions)
     CHECK_EQ_U64(data_element(&out[1], 0), 2);
     data_free(out, 2);
     CHECK_STATUS(data_run("TopK", 1, attributes + 1, 1, &x, 1, out, 2), SP_MISMATCH);
-    CHECK_MESSAGE("the first 4 of a dimension of 3");
+    CHECK_MESSAGE("k is 4 for a dimension of 3");
     static const sp_dtype dtypes[] = {SP_I8, SP_U8, SP_I16, SP_U16, SP_I32, SP_U32, SP_I64, SP_U64};
     for (size_t i = 0; i < SP_COUNT_OF(dtypes); i++) {
         sp_array in[2] = {data_counted(dtypes[i], SHAPE(2), UINT64_MAX), INTS(1)};

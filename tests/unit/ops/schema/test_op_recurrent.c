@@ -406,7 +406,7 @@ TEST(layers_that_do_not_fit_are_refused)
     CHECK_STATUS(run_rnn(&l, &activation, 1, &y), SP_UNSUPPORTED);
     CHECK_MESSAGE("activation 'Softplus' is not supported");
     CHECK_STATUS(run_rnn(&l, &pair, 1, &y), SP_MISMATCH);
-    CHECK_MESSAGE("2 activations, wanted 1");
+    CHECK_MESSAGE("2 activations are given; expected 1");
     ((int32_t *)l.in[LENGTHS].data)[0] = (int32_t)l.steps + 1;
     CHECK_STATUS(run_rnn(&l, NULL, 0, &y), SP_INVALID);
     CHECK_MESSAGE("a sequence of length");

@@ -267,7 +267,7 @@ TEST(bad_axes_and_types_are_refused_with_the_reason)
     CHECK_STATUS(reduce_with("ReduceMin", SP_F32, &axes, &shape), SP_MISMATCH);
     CHECK_MESSAGE("9 axes");
     CHECK_STATUS(reduce_with("ReduceMean", SP_I32, NULL, &none), SP_MISMATCH);
-    CHECK_MESSAGE("a mean of no integers");
+    CHECK_MESSAGE("the mean over no integers");
     CHECK_STATUS(reduce_with("ReduceMax", SP_BOOL, NULL, &shape), SP_UNSUPPORTED);
     CHECK_STATUS(reduce_with("ReduceL2", SP_I64, NULL, &shape), SP_UNSUPPORTED);
 }

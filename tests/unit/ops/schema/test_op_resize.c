@@ -345,11 +345,11 @@ TEST(resize_refuses_what_has_no_meaning)
                         {x, {0}, {0}, INTS(-1, 1)},
                         {x, {0}, FLOATS(1, NAN), {0}},
                         {x, {0}, FLOATS(1, 1e30f), {0}}};
-    static const char *const messages[] = {"there are neither sizes nor scales",
-                                           "1 scales for 2 axes",
-                                           "a scale of 0 for a dimension of 2",
-                                           "1 sizes for 2 axes",
-                                           "a size of -1 for a dimension of 2",
+    static const char *const messages[] = {"neither sizes nor scales are given",
+                                           "1 scales are given for 2 axes",
+                                           "a scale of 0 does not fit a dimension of 2",
+                                           "1 sizes are given for 2 axes",
+                                           "a size of -1 does not fit a dimension of 2",
                                            "a scale of nan",
                                            "a scale of 1e+30"};
     for (size_t i = 0; i < SP_COUNT_OF(in); i++) {
