@@ -64,7 +64,7 @@ expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
 expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
     --input obs="$policy/test_data_set_1/input_0.pb" --output continuous_actions="$work/a.pb"
 expect 1 "no output 'nonsense'" "$program" run "$policy/model.onnx" --output nonsense="$work/b.pb"
-expect 1 'named .npy, .npz or .pb' "$program" run "$policy/model.onnx" --output continuous_actions="$work/b.txt"
+expect 1 'must end in .npy, .npz or .pb' "$program" run "$policy/model.onnx" --output continuous_actions="$work/b.txt"
 expect 1 'SP_IO' "$program" run "$policy/model.onnx" --output continuous_actions="$work/nowhere/b.npy"
 expect 1 'SP_MISMATCH' "$program" run "$policy/model.onnx" --input obs="$work/a.npy"
 echo nonsense >"$work/c.npy"
@@ -98,7 +98,7 @@ bomb+='\x08\x08\x12\x00\x3a\x3a\x0a\x11\x0a\x01\x78\x12\x01\x79\x22\x09\x52\x65\
 bomb+='\x78\x12\x01\x67\x5a\x17\x0a\x01\x78\x12\x12\x0a\x10\x08\x01\x12\x0c\x0a\x06\x08\x80\x80\x80\x80'
 bomb+='\x04\x0a\x02\x08\x08\x62\x09\x0a\x01\x79\x12\x04\x0a\x02\x08\x01\x42\x04\x0a\x00\x10\x0d'
 printf "$bomb" >"$work/bomb.onnx"
-expect 1 'inputs to be made up have 34359738368 bytes; --max-memory allows 1073741824$' \
+expect 1 'generated inputs would have 34359738368 bytes; --max-memory allows 1073741824$' \
     "$program" run "$work/bomb.onnx" --max-memory 1G
 expect 1 'SP_IO' "$program" run "$work/nowhere.onnx"
 expect 2 'usage' "$program" run

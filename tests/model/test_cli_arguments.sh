@@ -17,8 +17,8 @@ for command in help info inspect ops run verify; do
     done
     expect 0 "^usage: streampool $command" "$program" help "$command"
     expect 0 '^streampool [0-9]+\.[0-9]+\.[0-9]+$' "$program" "$command" --version
-    expect 2 "^streampool $command: there is no option '--nonsense'" "$program" "$command" --nonsense
-    expect 2 "streampool $command --help tells more" "$program" "$command" --nonsense
+    expect 2 "^streampool $command: unknown option '--nonsense'" "$program" "$command" --nonsense
+    expect 2 "streampool $command --help prints its options and examples" "$program" "$command" --nonsense
     # No line of the help is wider than a terminal, but for examples.
     "$program" "$command" --help | grep -v '^  streampool' | grep -E '.{81}' &&
         fail "$command --help has long lines"
@@ -26,7 +26,7 @@ done
 expect 0 '^  verify ' "$program" --help
 expect 0 '^  verify ' "$program" help
 expect 0 '^streampool [0-9]' "$program" --version
-expect 2 "no command 'nonsense'" "$program" nonsense
+expect 2 "unknown command 'nonsense'" "$program" nonsense
 expect 2 'usage: streampool COMMAND' "$program"
 # --help wins over what is wrong beside it, but is a value or a file where it must be one.
 expect 0 '^usage' "$program" run --threads 0 --help
@@ -67,9 +67,9 @@ done
 expect 2 'run: --threads is given twice' "$program" run m.onnx --threads 1 --threads 2
 expect 2 'run: MODEL is missing: an ONNX file, or - for standard input' "$program" run
 expect 2 'verify: PATH is missing' "$program" verify
-expect 2 "run: 'b' is one argument too many: the command takes 1 MODEL" "$program" run a b
-expect 2 "info: 'a' is one argument too many: the command takes none" "$program" info a
-expect 2 "help: 'nonsense' cannot be COMMAND" "$program" help nonsense
+expect 2 "run: unexpected argument 'b': the command takes 1 MODEL" "$program" run a b
+expect 2 "info: unexpected argument 'a': the command takes none" "$program" info a
+expect 2 "help: 'nonsense' is not a valid COMMAND [(]the name of a command" "$program" help nonsense
 expect 2 'help: --man takes no value' "$program" help --man=1
 # In any order, and with = behind the name.
 expect 0 '^8 threads, 16 runs' "$program" run --threads=8 "$work/m.onnx" --repeat=2 --dim=batch=3

@@ -44,10 +44,10 @@ both 1 "no input 'nonsense'; it has: x" m.onnx --shape nonsense=1x2
 both 1 "no input 'nonsense'; it has: x" m.onnx --input nonsense=x.npy
 both 1 "input 'x' is given twice" m.onnx --input x=x.npy --input x=x.npy
 both 1 "dimension 'batch' is given twice" m.onnx --dim batch=1 --dim batch=1
-both 1 'the input is given twice' m.onnx --shape x=1x2 --shape x=1x2
-both 1 'the input is given twice, its file has a shape' m.onnx --shape x=1x2 --input x=x.npy
-both 1 "dimension 'batch' is 7 by --dim, and 2 in" m.onnx --dim batch=7 --input x=x.npy
-both 1 "dimension 'batch' is 7 by --dim, and 3 in" m.onnx --dim batch=7 --shape x=3x2
+both 1 "the input's shape is given twice" m.onnx --shape x=1x2 --shape x=1x2
+both 1 "the input's shape is given twice: its file has one" m.onnx --shape x=1x2 --input x=x.npy
+both 1 "dimension 'batch' is 7 by --dim, but 2 in" m.onnx --dim batch=7 --input x=x.npy
+both 1 "dimension 'batch' is 7 by --dim, but 3 in" m.onnx --dim batch=7 --shape x=3x2
 both 1 'the input has 2 dimensions, not 1' m.onnx --shape x=3
 both 1 'dimension 1 is 2, not 4' m.onnx --shape x=3x4
 expect 1 "no output 'nonsense'; it has: y" "$program" run m.onnx --output nonsense=y.npy
@@ -70,9 +70,9 @@ expect 0 '^output y: f32 \[2,2\]' bash -c '"$1" run m.onnx --input x=- --output 
 expect_elements y.npy $one$zero$one$zero
 expect 0 '^bits equal$' "$program" run m.onnx --input x=x.npy --output y=y.pb
 expect 0 '^output y: f32 \[2,2\]' bash -c '"$1" run m.onnx --input x=- <y.pb' - "$program"
-expect 1 'standard input: an archive is read from a file' \
+expect 1 'standard input: an archive cannot be read: give its file' \
     bash -c '"$1" run m.onnx --input x=- <y.npz' - "$program"
-both 1 'standard input can be read once, and - is given 2 times' m.onnx --input x=- --input x=-
+both 1 'standard input can be read only once, but - is given 2 times' m.onnx --input x=- --input x=-
 expect 1 'standard input: this is no ONNX model' bash -c '"$1" run - <x.npy' - "$program"
 expect 1 'cannot read standard input' bash -c '"$1" run - <&-' - "$program"
 
@@ -88,11 +88,11 @@ both 1 'no regular file' .
 # What the file does not say must be given.
 unary no_shape.onnx Relu x y 1 none
 unary no_type.onnx Relu x y 0 2 2
-both 1 "what shape input 'x' has: --shape is missing, as in --shape x=1x3x224x224$" no_shape.onnx
+both 1 "shape of input 'x': use --shape, as in --shape x=1x3x224x224$" no_shape.onnx
 both 0 '(x|y): f32 \[1,3,224,224\]' no_shape.onnx --shape x=1x3x224x224
 both 0 '(x|y): f32 \[\]' no_shape.onnx --shape x=scalar
 both 0 '(x|y): f32 \[2,2\]' no_shape.onnx --input x=x.npy
-both 1 "what type input 'x' has: --input is missing, as in --input x=FILE.npy$" no_type.onnx
+both 1 "type of input 'x': use --input, as in --input x=FILE.npy$" no_type.onnx
 both 1 'max_run_bytes allows 1$' m.onnx --max-memory 1
 both 1 'no device kind "nonsense"' m.onnx --device nonsense
 

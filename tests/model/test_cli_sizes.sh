@@ -38,10 +38,10 @@ binary first.onnx MatMul '' 'm 32' 'n 2'
 both 0 '^sizes chosen: m=1, n=32$' first.onnx
 # None of the sizes is 77; the flags of the message are those that work, once they have it.
 binary none.onnx MatMul '' 'batch n' '77 2'
-both 1 'SP_MISMATCH.*no small sizes .* work: give them, as in --dim batch=1 --dim n=512$' none.onnx
+both 1 'SP_MISMATCH.*no small sizes .* work: set them, as in --dim batch=1 --dim n=512$' none.onnx
 both 0 '(y|output y): f32 \[1,2\]' none.onnx --dim batch=1 --dim n=77
 binary unnamed.onnx MatMul '' '? ?' '77 2'
-both 1 'give them, as in --shape a=1x512$' unnamed.onnx
+both 1 'set them, as in --shape a=1x512$' unnamed.onnx
 both 0 '(y|output y): f32 \[1,2\]' unnamed.onnx --shape a=1x77
 binary quoted.onnx MatMul '' 'batch n;m' '77 2'
 both 1 "as in --dim batch=1 --dim 'n;m'=512\$" quoted.onnx

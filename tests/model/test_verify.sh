@@ -80,19 +80,19 @@ expect 1 '^FAILED   ' "$program" verify "$work/more"
 # A gap in the numbers is no end.
 make_case "$work/gap"
 mv "$work"/gap/test_data_set_0/output_{1,2}.pb
-expect 1 'FAILED   .*: SP_IO: output_2.pb without output_1.pb$' "$program" verify "$work/gap"
+expect 1 'FAILED   .*: SP_IO: output_2.pb exists but output_1.pb does not$' "$program" verify "$work/gap"
 make_case "$work/late"
 mv "$work/late/test_data_set_0/output_1.pb" "$work/late/test_data_set_0/output_100.pb"
-expect 1 'FAILED   .*: SP_IO: output_100.pb without output_1.pb$' "$program" verify "$work/late"
+expect 1 'FAILED   .*: SP_IO: output_100.pb exists but output_1.pb does not$' "$program" verify "$work/late"
 make_case "$work/first"
 mv "$work/first/test_data_set_0/output_0.pb" "$work/first/test_data_set_0/output_2.pb"
-expect 1 'FAILED   .*: SP_IO: output_1.pb without output_0.pb$' "$program" verify "$work/first"
+expect 1 'FAILED   .*: SP_IO: output_1.pb exists but output_0.pb does not$' "$program" verify "$work/first"
 make_case "$work/inputs"
 cp "$work"/inputs/test_data_set_0/input_{0,2}.pb
-expect 1 'FAILED   .*: SP_IO: input_2.pb without input_1.pb$' "$program" verify "$work/inputs"
+expect 1 'FAILED   .*: SP_IO: input_2.pb exists but input_1.pb does not$' "$program" verify "$work/inputs"
 make_case "$work/sets"
 cp -r "$work"/sets/test_data_set_{0,2}
-expect 1 'FAILED   .*: SP_IO: test_data_set_2 without test_data_set_1$' \
+expect 1 'FAILED   .*: SP_IO: test_data_set_2 exists but test_data_set_1 does not$' \
     "$program" verify "$work/sets"
 expect 1 '^1 passed, 1 failed, 0 skipped$' "$program" verify "$work/sets"
 # Files of other names are nothing to compare.
