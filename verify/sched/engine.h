@@ -151,9 +151,8 @@ typedef struct sp_engine {
     uint32_t napping;  /* sleepers that the search may wake by choice, if fresh */
     uint32_t spurious_left;
     uint32_t unjoined; /* threads that were created and not yet joined */
-    bool is_solo;  /* the current step ran while no other thread exists; search and deps.c leave it
-                      out */
-    bool was_idle; /* nothing has changed since only yielding threads could run */
+    bool is_solo;      /* no other thread exists: search and deps.c leave the step out */
+    bool was_idle;     /* nothing has changed since only yielding threads could run */
     uint64_t step;
     uint64_t max_steps;
     uint64_t now_ns; /* virtual time */
