@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models in segments where something is missing or goes away: memory, the driver's calls, the
- * device, the runtime, the model itself. */
+/* Models in segments under failures: of memory, of driver calls, of the device, of the runtime, of
+ * the model itself. */
 #include <streampool/log.h>
 
 #include <string.h>
@@ -96,7 +96,7 @@ TEST(the_counts_say_which_steps_are_on_the_cpu)
 
 /* ---- what is missing ---- */
 
-/* The model's file is made by the test, so the model is loaded before. */
+/* The test's own code builds the model's file, so the model is loaded before. */
 TEST(every_allocation_of_compiling_and_running_may_fail)
 {
     bool is_done = false;
@@ -110,7 +110,7 @@ TEST(every_allocation_of_compiling_and_running_may_fail)
         const sp_status status = run_model(model, y);
         is_done = !sp_heap_has_failed();
         sp_heap_fail_after(UINT64_MAX);
-        /* A context more is no must. */
+        /* An additional context is optional. */
         if (status != SP_OK) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         if (status != SP_OK) refused++;
         CHECK_OK(run_model(model, y));
