@@ -303,8 +303,7 @@ TEST(wrong_arguments_open_nothing)
 TEST(without_memory_nothing_is_opened_and_nothing_stays_behind)
 {
     writer bytes = example_file();
-    CHECK_OK(sp_model_file_release(
-        open_file(example_file()))); /* allocates the slab of the handle table */
+    CHECK_OK(sp_model_file_release(open_file(example_file()))); /* makes the handle slab */
     bool has_failed = true;
     for (uint64_t skip = 0; has_failed; skip++) {
         sp_model_file file;
