@@ -150,7 +150,7 @@ sp_shape pick_operand(data_random *random, const sp_shape *shape)
 
 /* ---- products ---- */
 
-static sp_shape shape_of_two(int64_t a, int64_t b)
+static sp_shape shape_2d(int64_t a, int64_t b)
 {
     return (sp_shape){.rank = 2, .dims = {a, b}};
 }
@@ -178,11 +178,11 @@ static void make_gemm(data_random *random, kernel_case *c)
     add_int(c, "transB", tb);
     add_float(c, "alpha", pick_factor(random));
     add_float(c, "beta", pick_factor(random));
-    const sp_shape a = ta ? shape_of_two(k, m) : shape_of_two(m, k),
-                   b = tb ? shape_of_two(n, k) : shape_of_two(k, n);
+    const sp_shape a = ta ? shape_2d(k, m) : shape_2d(m, k),
+                   b = tb ? shape_2d(n, k) : shape_2d(k, n);
     add_random(c, random, SP_F32, &a);
     add_random(c, random, SP_F32, &b);
-    const sp_shape y = shape_of_two(m, n), operand = pick_operand(random, &y);
+    const sp_shape y = shape_2d(m, n), operand = pick_operand(random, &y);
     if (one_in(random, 2)) add_random(c, random, SP_F32, &operand);
 }
 

@@ -14,7 +14,7 @@ static sp_shape pick_full_shape(data_random *random, uint32_t least, uint32_t mo
     return shape;
 }
 
-static sp_shape shape_of_one(int64_t count)
+static sp_shape shape_1d(int64_t count)
 {
     return (sp_shape){.rank = 1, .dims = {count}};
 }
@@ -215,7 +215,7 @@ static void make_one_hot(data_random *random, kernel_case *c)
     if (pick(random, 0, 2) == 0) add_data(c, random, SP_F32, indices);
     else add_indices(c, random, indices, 2 * depth);
     add_known_ints(c, &depth, 1);
-    add_data(c, random, pick_bits(random), shape_of_one(2));
+    add_data(c, random, pick_bits(random), shape_1d(2));
 }
 
 /* ---- made from little ---- */
@@ -319,7 +319,7 @@ static void make_resize_f64(data_random *random, kernel_case *c)
 
 /* ---- recurrent layers ---- */
 
-static sp_shape shape_of_three(int64_t a, int64_t b, int64_t d)
+static sp_shape shape_3d(int64_t a, int64_t b, int64_t d)
 {
     return (sp_shape){.rank = 3, .dims = {a, b, d}};
 }
@@ -333,19 +333,19 @@ static void make_recurrent(data_random *random, kernel_case *c, const char *op, 
     c->packs = pick(random, 0, 1) == 1;
     add_text(c, "direction", &c->text, directions == 2 ? "bidirectional" : "reverse");
     if (gates == 3) add_int(c, "linear_before_reset", pick(random, 0, 1));
-    add_floats(c, random, shape_of_three(steps, rows, input));
-    add_floats(c, random, shape_of_three(directions, gates * hidden, input));
-    add_floats(c, random, shape_of_three(directions, gates * hidden, hidden));
+    add_floats(c, random, shape_3d(steps, rows, input));
+    add_floats(c, random, shape_3d(directions, gates * hidden, input));
+    add_floats(c, random, shape_3d(directions, gates * hidden, hidden));
     if (pick(random, 0, 1)) {
         add_floats(c, random, (sp_shape){.rank = 2, .dims = {directions, 2 * gates * hidden}});
     } else {
         c->input_count++;
     }
     c->input_count++; /* all sequences have full length */
-    add_floats(c, random, shape_of_three(directions, rows, hidden));
+    add_floats(c, random, shape_3d(directions, rows, hidden));
     c->output_count = 2;
     if (gates != 4) return;
-    add_floats(c, random, shape_of_three(directions, rows, hidden));
+    add_floats(c, random, shape_3d(directions, rows, hidden));
     add_floats(c, random, (sp_shape){.rank = 2, .dims = {directions, 3 * hidden}});
     c->output_count = 3;
 }

@@ -9,7 +9,7 @@ static sp_dtype pick_one_of(data_random *random, const sp_dtype *dtypes, int64_t
     return dtypes[pick(random, 0, count - 1)];
 }
 
-static sp_shape shape_of_one(int64_t count)
+static sp_shape shape_1d(int64_t count)
 {
     return (sp_shape){.rank = 1, .dims = {count}};
 }
@@ -120,7 +120,7 @@ static void make_mvn(data_random *random, kernel_case *c)
 static void make_batch_norm(data_random *random, kernel_case *c)
 {
     const sp_shape x = pick_shape(random, 1, 4, 40);
-    const sp_shape channels = shape_of_one(x.rank > 1 ? x.dims[1] : 1);
+    const sp_shape channels = shape_1d(x.rank > 1 ? x.dims[1] : 1);
     const bool is_training = one_in(random, 3);
     c->op = "BatchNormalization";
     c->version = 15;
@@ -153,7 +153,7 @@ static void make_group_norm(data_random *random, kernel_case *c)
     const bool is_instance = one_in(random, 3), is_old = one_in(random, 2);
     sp_shape x = pick_shape(random, 3, 4, 30);
     x.dims[1] = groups * pick(random, 1, 4);
-    const sp_shape scales = shape_of_one(is_old && !is_instance ? groups : x.dims[1]);
+    const sp_shape scales = shape_1d(is_old && !is_instance ? groups : x.dims[1]);
     c->op = is_instance ? "InstanceNormalization" : "GroupNormalization";
     c->version = is_instance || is_old ? 18 : 21;
     if (!is_instance) add_int(c, "num_groups", groups);
@@ -213,7 +213,7 @@ static void add_operands(data_random *random, kernel_case *c, const case_window 
     const sp_shape x = window_shape(w, pick_size(random, 3), groups * channels, w->in);
     const sp_shape weights = is_transposed ? window_shape(w, groups * channels, filters, w->kernel)
                                            : window_shape(w, groups * filters, channels, w->kernel);
-    const sp_shape bias = shape_of_one(groups * filters);
+    const sp_shape bias = shape_1d(groups * filters);
     add_int(c, "group", groups);
     add_random(c, random, dtype, &x);
     add_random(c, random, dtype, &weights);

@@ -185,8 +185,7 @@ static void submit_in_turns(void *arg, uint32_t index)
             CHECK_OK(sp_future_release(futures[k]));
         }
     }
-    CHECK_EQ_STR(sp_last_error(),
-                 ""); /* failing to allocate an additional context is not an error */
+    CHECK_EQ_STR(sp_last_error(), ""); /* a missing extra context is no error */
     for (int k = 0; k < BURST; k++) outputs_free(c, outputs[k]);
 }
 

@@ -165,8 +165,7 @@ static void run_in_turns(void *arg, uint32_t index)
         CHECK_OK(case_run(c, outputs));
         CHECK(case_is_same(c, outputs));
     }
-    CHECK_EQ_STR(sp_last_error(),
-                 ""); /* failing to allocate an additional context is not an error */
+    CHECK_EQ_STR(sp_last_error(), ""); /* a missing extra context is no error */
     outputs_free(c, outputs);
 }
 

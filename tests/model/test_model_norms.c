@@ -6,9 +6,7 @@
 
 #include "partial_fixture.h"
 
-enum {
-    LENGTH = 200
-}; /* floats: larger than the limit of shape-determining values in a plan's key */
+enum { LENGTH = 200 }; /* floats: more bytes than shape-determining values may have */
 
 static const int64_t any_dims[1] = {-1};
 

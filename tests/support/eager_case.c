@@ -250,7 +250,7 @@ static void set_element(sp_array *array, uint64_t index, double value)
     }
 }
 
-static double value_at(data_random *random, sp_dtype dtype)
+static double random_value(data_random *random, sp_dtype dtype)
 {
     if (dtype == SP_BOOL) return data_next_float(random) > 0;
     const double eighths = (double)((int64_t)(data_next(random) % 33) - 16) / 8;
@@ -276,7 +276,7 @@ static sp_array read_input(const eager_row *row, const char *word, data_random *
     }
     if (sp__array_init(&array, dtype, &shape) != SP_OK) row_fail(row, word);
     for (uint64_t i = 0; i < sp__shape_count(&shape); i++) {
-        set_element(&array, i, word[len] == '[' ? value_at(random, dtype) : numbers[i]);
+        set_element(&array, i, word[len] == '[' ? random_value(random, dtype) : numbers[i]);
     }
     return array;
 }
