@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations: bits of the written steps in plain loops, on every instruction set; which forms
- * are refused. */
+/* Normalisations: bits of the written steps in plain loops, on every instruction set; refused
+ * forms. */
 #include "unit/ops/schema/lane_rule.h"
 
 #include <stdlib.h>
@@ -244,7 +244,7 @@ static sp_array repeated(const sp_array *from, const sp_shape *to)
     return all;
 }
 
-/* As if it was given in the row's own shape. */
+/* As if it were given in the row's own shape. */
 TEST(layer_norm_repeats_a_scale_and_a_bias_that_broadcast_to_the_row)
 {
     static const sp_shape shapes[][2] = {{{1, {7}}, {2, {5, 1}}},
