@@ -12,7 +12,7 @@
 #include "tensors.h"
 #include "text.h"
 
-/* ---- which ---- */
+/* ---- which files ---- */
 
 static sp_status check_file(const output_files *files, uint32_t index, const char *path)
 {

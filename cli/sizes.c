@@ -42,7 +42,7 @@ bool sizes_parse(const char *text, uint32_t *rank, int64_t sizes[SP_MAX_RANK])
     }
 }
 
-/* ---- what is free ---- */
+/* ---- free dimensions ---- */
 
 static free_size *find_size(model_inputs *inputs, const char *name, size_t len)
 {
@@ -74,7 +74,7 @@ sp_status sizes_collect(model_inputs *inputs)
     return SP_OK;
 }
 
-/* ---- what is given ---- */
+/* ---- given sizes ---- */
 
 static sp_status fail_unknown_dim(const model_inputs *inputs, const char *text)
 {
@@ -191,7 +191,7 @@ sp_status sizes_take(model_inputs *inputs)
     return SP_OK;
 }
 
-/* ---- what is chosen ---- */
+/* ---- chosen sizes ---- */
 
 /* Describes an input by the current sizes. Shape-determining inputs get values. */
 static sp_status input_describe(model_inputs *inputs, uint32_t index)

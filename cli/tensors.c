@@ -169,7 +169,7 @@ sp_status tensors_write(const char *path, const char *const *names, const sp_hos
     return prefix_with_path(path, status);
 }
 
-/* ---- made up ---- */
+/* ---- generated values ---- */
 
 sp_status tensor_room(const sp_host_tensor *output, sp_host_tensor *out)
 {

@@ -325,7 +325,7 @@ static void make_unary(data_random *random, kernel_case *c)
     add_random(c, random, SP_F32, &x);
 }
 
-/* ---- moves ---- */
+/* ---- copies ---- */
 
 static void make_concat(data_random *random, kernel_case *c)
 {

@@ -218,7 +218,7 @@ static void make_one_hot(data_random *random, kernel_case *c)
     add_data(c, random, pick_bits(random), shape_1d(2));
 }
 
-/* ---- made from little ---- */
+/* ---- generators ---- */
 
 static void make_range(data_random *random, kernel_case *c)
 {

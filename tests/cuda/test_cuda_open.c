@@ -109,7 +109,7 @@ TEST(the_next_thread_opens_a_gpu_that_the_first_could_not)
     end();
 }
 
-/* ---- a shutdown meanwhile ---- */
+/* ---- a concurrent shutdown ---- */
 
 typedef struct ender {
     sp_thread thread;

@@ -122,7 +122,7 @@ TEST(after_the_first_run_the_driver_only_launches)
     }
 }
 
-/* ---- graphs are made while others work ---- */
+/* ---- graph creation during runs ---- */
 
 typedef struct busy {
     sp_device device;

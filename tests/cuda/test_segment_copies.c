@@ -83,7 +83,7 @@ static sp_status run(sp_model model, const int64_t *indices, results *out)
     return sp_model_run(model, inputs, 2, outputs, 3);
 }
 
-/* ---- where the steps are ---- */
+/* ---- devices of the steps ---- */
 
 static void check_places(sp_model model)
 {

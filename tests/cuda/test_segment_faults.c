@@ -10,7 +10,7 @@
 #include "fake_cuda.h"
 #include "segment_fixture.h"
 
-/* ---- names that no op has: first, since a process is told once ---- */
+/* ---- unknown op names: first, since a process is warned once ---- */
 
 static sp_atomic_u32 warnings;
 
@@ -94,7 +94,7 @@ TEST(the_counts_say_which_steps_are_on_the_cpu)
     segment_end();
 }
 
-/* ---- what is missing ---- */
+/* ---- missing parts ---- */
 
 /* The test's own code builds the model's file, so the model is loaded before. */
 TEST(every_allocation_of_compiling_and_running_may_fail)
@@ -221,7 +221,7 @@ TEST(a_run_inside_a_host_function_waits_for_no_queue)
     segment_end();
 }
 
-/* ---- what goes away ---- */
+/* ---- losses ---- */
 
 typedef enum end_kind { RELEASE_MODEL, CLOSE_DEVICE, SHUT_DOWN } end_kind;
 

@@ -118,7 +118,7 @@ static void use_events(void)
     MUST(sp_stream_release(shared.second));
 }
 
-/* ---- host accesses exclude each other; commands of two threads meet in one storage ---- */
+/* ---- host accesses exclude each other; commands of two threads use one storage ---- */
 
 typedef struct shared_storage {
     sp_storage storage;
@@ -159,7 +159,7 @@ static void use_storages(void)
     MUST(sp_storage_release(shared.storage));
 }
 
-/* ---- memory comes back to other threads; adopted memory to its owner ---- */
+/* ---- memory returned to other threads; adopted memory to its owner ---- */
 
 static void free_adopted(void *ctx, void *data)
 {
@@ -268,7 +268,7 @@ static void use_models(void)
     MUST(sp_model_release(run.model));
 }
 
-/* ---- a race of the user's own ---- */
+/* ---- a race in the user's program ---- */
 
 static int raced;
 static int is_written; /* set after the host function has run; orders nothing */

@@ -110,7 +110,7 @@ TEST(a_callback_may_submit_the_next_run)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- models that go first ---- */
+/* ---- models released first ---- */
 
 static uint64_t bytes_in_use(void)
 {
@@ -156,7 +156,7 @@ TEST(models_released_right_after_the_submit_end_with_their_runs)
     CHECK_EQ_U64(bytes_in_use(), before);
 }
 
-/* ---- futures that nobody keeps ---- */
+/* ---- released futures ---- */
 
 static void run_and_drop(void *arg, uint32_t index)
 {

@@ -152,7 +152,7 @@ TEST(a_host_function_waits_for_runs_in_line_behind_runs_that_wait_for_it)
     end_blockade(&e.b);
 }
 
-/* ---- where memory holds one context ---- */
+/* ---- memory for one context ---- */
 
 enum { BURST = 6 };
 

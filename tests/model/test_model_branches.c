@@ -236,7 +236,7 @@ TEST(what_is_wrong_in_a_branch_counts_only_if_it_is_taken)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- values that decide shapes ---- */
+/* ---- shape-determining values ---- */
 
 static sp_host_tensor tensor_sizes(int64_t sizes[2])
 {
@@ -319,7 +319,7 @@ TEST(an_input_may_decide_whether_an_op_is_supported)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void set_bools(sp_host_tensor *tensor, int64_t count)
 {

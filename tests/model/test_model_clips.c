@@ -40,7 +40,7 @@ static bool read_sound(const char *name, sound *out)
     return true;
 }
 
-/* ---- what a model gets of it ---- */
+/* ---- use by models ---- */
 
 typedef void (*fill_fn)(const sound *s, size_t frame, float *out);
 

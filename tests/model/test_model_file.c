@@ -213,7 +213,7 @@ TEST(every_cut_of_a_file_is_refused_or_read)
     writer_free(&bytes);
 }
 
-/* ---- asking wrongly ---- */
+/* ---- invalid calls ---- */
 
 typedef sp_status (*file_question)(sp_model_file file, uint32_t index, bool has_place);
 

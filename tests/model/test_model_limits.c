@@ -13,7 +13,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* ---- what a refusal leaves ---- */
+/* ---- state after a refusal ---- */
 
 static sp_memory_stats stats(void)
 {

@@ -215,7 +215,7 @@ TEST(loops_and_branches_stand_in_loops)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 TEST(an_error_in_a_body_says_where_and_when)
 {

@@ -229,7 +229,7 @@ TEST(nothing_is_reclaimed_for_contexts_that_only_make_runs_quicker)
     end(&f);
 }
 
-/* ---- memory that comes back later ---- */
+/* ---- memory returned later ---- */
 
 typedef struct held_memory {
     const memory_fixture *f;

@@ -185,7 +185,7 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
     sp_free(l.y);
 }
 
-/* ---- who must not wait ---- */
+/* ---- runs that must not wait ---- */
 
 typedef struct inside {
     sp_model model;

@@ -145,7 +145,7 @@ TEST(thirty_one_threads_bring_the_library_up_load_and_run_at_once)
     for (uint64_t i = 0; i < rounds; i++) CHECK_EQ_INT(child_run(all_from_nothing, NULL), 0);
 }
 
-/* ---- the end beside runs ---- */
+/* ---- shutdown during runs ---- */
 
 enum { RUNNERS = 8 };
 

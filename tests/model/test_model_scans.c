@@ -270,7 +270,7 @@ TEST(lengths_that_no_sequence_has_are_refused)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 TEST(axes_that_are_not_there_are_refused)
 {

@@ -126,7 +126,7 @@ TEST(a_plan_is_built_once_however_many_threads_ask_first)
     sp_free(start);
 }
 
-/* ---- beside the allocator ---- */
+/* ---- concurrent use of the allocator ---- */
 
 /* Allocates memory, writes to it, releases it, and empties the device's cache: memory that contexts
  * keep must be neither reused nor returned to the system. */

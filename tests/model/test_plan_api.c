@@ -24,7 +24,7 @@ static sp_plan small_plan(sp_model model, int64_t rows)
     return plan;
 }
 
-/* ---- what a plan tells ---- */
+/* ---- properties of a plan ---- */
 
 TEST(a_plan_has_the_counts_of_the_one_that_runs)
 {
@@ -285,7 +285,7 @@ TEST(a_partial_plan_names_the_condition_that_it_needs)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- asking wrongly ---- */
+/* ---- invalid calls ---- */
 
 typedef sp_status (*plan_question)(sp_plan plan, uint32_t index, bool has_place);
 
@@ -456,7 +456,7 @@ TEST(without_memory_there_is_no_plan_and_nothing_stays_behind)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- life and threads ---- */
+/* ---- life cycle and threads ---- */
 
 TEST(a_plan_outlives_the_handle_of_its_model)
 {

@@ -83,7 +83,7 @@ static void move_compare(worker *self)
     CHECK_OK(sp_storage_host_end(self->storages[at], SP_READ_WRITE));
 }
 
-/* ---- host accesses that nest ---- */
+/* ---- nested host accesses ---- */
 
 static bool lock_begin(storm *all, uint32_t index, uint32_t **numbers)
 {
@@ -355,7 +355,7 @@ static void move_guest(worker *self)
     CHECK_OK(sp_stream_release(stream));
 }
 
-/* ---- all of it ---- */
+/* ---- everything ---- */
 
 void storm_worker_begin(worker *self, storm *all, uint32_t index)
 {

@@ -94,7 +94,7 @@ HOOK void *__tsan_memset(void *dst, int byte, size_t bytes)
     return memset(dst, byte, bytes);
 }
 
-/* --- functions: traces have the program counter of each step, which is enough --- */
+/* --- functions: ignored, since traces have the program counter of each step --- */
 
 HOOK void __tsan_init(void);
 HOOK void __tsan_init(void) {}
@@ -198,7 +198,7 @@ HOOK void __tsan_atomic_signal_fence(int order)
     (void)order;
 }
 
-/* --- 16-byte atomics: only one logical thread runs, so plain accesses do --- */
+/* --- 16-byte atomics: plain accesses suffice, since only one logical thread runs --- */
 
 HOOK sp_bits128 __tsan_atomic128_load(const volatile sp_bits128 *addr, int order);
 HOOK sp_bits128 __tsan_atomic128_load(const volatile sp_bits128 *addr, int order)

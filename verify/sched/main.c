@@ -53,7 +53,7 @@ static bool lists_bug(const sp_subject *subject, const char *bug)
     return false;
 }
 
-/* ---- what can be run ---- */
+/* ---- tests and subjects ---- */
 
 /* A self test or a subject. */
 typedef struct item {
@@ -111,7 +111,7 @@ static bool run_item(const item *what, const arguments *args)
                                : sp__portfolio_run(what->subject, &args->portfolio);
 }
 
-/* ---- a process each ---- */
+/* ---- one process per test ---- */
 
 typedef struct child {
     pid_t pid; /* 0: has ended */

@@ -84,7 +84,7 @@ const uint8_t *sp__schedule_parse(const char *text, sp_explore_options *options,
     return choices;
 }
 
-/* --- following a string --- */
+/* --- replaying a string --- */
 
 static const uint8_t *wanted;
 static uint32_t wanted_count;

@@ -98,7 +98,7 @@ static void print_program(const random_program *p)
     }
 }
 
-/* ---- running them ---- */
+/* ---- running ---- */
 
 #define BY_ORDER(order, relaxed, acq_rel, seq_cst)                                                 \
     ((order) == ORDER_RELAXED ? (relaxed) : (order) == ORDER_ACQ_REL ? (acq_rel) : (seq_cst))

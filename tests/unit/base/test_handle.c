@@ -151,7 +151,7 @@ TEST(random_numbers_are_no_handles)
     CHECK_EQ_U64(destroyed(), 32);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 TEST(a_slot_is_used_again_under_another_handle)
 {

@@ -37,7 +37,7 @@ static void place_mutexes(void)
     }
 }
 
-/* ---- what is allowed ---- */
+/* ---- allowed orders ---- */
 
 TEST(locks_are_taken_in_the_order_of_their_ranks)
 {
@@ -102,7 +102,7 @@ TEST(what_one_thread_holds_is_nothing_to_another)
     CHECK_OK(status);
 }
 
-/* ---- what is forbidden ---- */
+/* ---- violations ---- */
 
 /* Runs fn in a child, which must end as debug builds do, with this message. */
 static void must_be_caught(void (*fn)(void), const char *message)

@@ -54,7 +54,7 @@ TEST(a_joined_threads_writes_are_visible)
     CHECK_EQ_U64(value, 1024);
 }
 
-/* ---- threads that end in the middle ---- */
+/* ---- threads that end during a call ---- */
 
 typedef struct way_out {
     void (*end)(void);

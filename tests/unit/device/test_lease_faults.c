@@ -308,7 +308,7 @@ TEST(without_memory_a_failure_counts_for_every_lease_of_the_queue)
     end(&w);
 }
 
-/* ---- leases that are over ---- */
+/* ---- released leases ---- */
 
 static uint64_t ended_lease; /* process-wide: the predicate has no context */
 

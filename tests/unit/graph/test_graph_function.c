@@ -73,7 +73,7 @@ static void check_run(writer functions, writer node, const float *wanted)
     sp__graph_destroy(loaded);
 }
 
-/* ---- what calls do ---- */
+/* ---- effects of calls ---- */
 
 /* double(a) = a + a, twice(a) = double(double(a)) */
 static writer doubling(void)
@@ -279,7 +279,7 @@ TEST(a_model_of_calls_alone_names_no_version_of_onnx)
     sp__graph_destroy(loaded);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 TEST(wrong_calls_and_functions_are_refused_by_name)
 {

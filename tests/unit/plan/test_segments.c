@@ -551,7 +551,7 @@ TEST(every_allocation_of_a_partition_may_fail)
     CHECK(skip > 4);
 }
 
-/* ---- which steps ---- */
+/* ---- the choice of steps ---- */
 
 static sp_status run_nothing(const sp_tile *tile)
 {

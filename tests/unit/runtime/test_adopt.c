@@ -261,7 +261,7 @@ TEST(adopted_memory_serves_other_memory_when_its_object_is_used_again)
     runtime_end();
 }
 
-/* ---- what an owner may do ---- */
+/* ---- owner callbacks ---- */
 
 typedef struct busy_owner {
     owner first;

@@ -115,7 +115,7 @@ TEST(thread_churn_leaves_bytes_flat)
     runtime_end();
 }
 
-/* ---- a stream's next life ---- */
+/* ---- reuse of a stream ---- */
 
 static sp_storage new_storage_of(sp_stream stream, uint64_t bytes)
 {

@@ -9,7 +9,7 @@
 
 #define MEGABYTE ((uint64_t)1 << 20)
 
-/* ---- by hand: queues that the test advances, and an allocator of its own ---- */
+/* ---- by hand: queues that the test advances, with their own allocator ---- */
 
 enum { QUEUES = 5, BLOCKS = 64, POINTS = 3 };
 /* Two streams, a fallback queue, a submit queue, and no queue of the device. */

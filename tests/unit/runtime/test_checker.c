@@ -275,7 +275,7 @@ TEST(tracked_uses_during_a_host_access_wait_for_it_and_are_not_reported)
     tear_down(&s);
 }
 
-/* ---- what is forgotten counts as ordered ---- */
+/* ---- dropped history counts as ordered ---- */
 
 /* Stream 0 writes `a` behind an open host access of `key`; a third stream follows it by an event,
  * and `after` is recorded behind that. */

@@ -132,7 +132,7 @@ static void see_first(world *w)
     CHECK_OK(sp_stream_synchronize(w->streams[0]));
 }
 
-/* ---- what one thread has seen ---- */
+/* ---- observations of one thread ---- */
 
 TEST(a_thread_that_looks_hides_no_race_of_another)
 {

@@ -125,7 +125,7 @@ TEST(callbacks_that_waited_leave_neither_streams_nor_threads)
     runtime_end();
 }
 
-/* ---- what one callback makes current ---- */
+/* ---- current streams set by callbacks ---- */
 
 typedef struct leak {
     sp_stream stream;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "device/thread_record.h"
 
-/* ---- up and down ---- */
+/* ---- start and shutdown ---- */
 
 static void init_it(void *arg, uint32_t index)
 {

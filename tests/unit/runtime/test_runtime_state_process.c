@@ -387,7 +387,7 @@ TEST(exit_in_the_middle_of_the_librarys_work_is_clean)
     runtime_end();
 }
 
-/* ---- thread ends beside a shutdown ---- */
+/* ---- thread ends during a shutdown ---- */
 
 static void use_and_end(void *arg, uint32_t index)
 {

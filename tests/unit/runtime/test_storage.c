@@ -299,7 +299,7 @@ TEST(memory_outlives_the_handles_of_its_slot)
     runtime_end();
 }
 
-/* ---- reuse of memory: each test holds a use back and looks where new memory comes from ---- */
+/* ---- reuse of memory: each test delays a use and checks the addresses of new memory ---- */
 
 /* The paths of freed memory. */
 typedef struct flavour {
@@ -507,7 +507,7 @@ TEST(the_slowest_of_three_tracked_readers_counts_though_it_came_first)
     expect_no_early_reuse(read_three_times, false);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 #define HELD_STREAMS 4 /* the number of uses that a frontier holds without memory */
 

@@ -399,7 +399,7 @@ TEST(two_streams_run_at_the_same_time)
     runtime_end();
 }
 
-/* ---- what a waiting thread runs for others ---- */
+/* ---- work that a waiting thread runs for others ---- */
 
 TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
 {

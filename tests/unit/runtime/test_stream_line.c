@@ -110,7 +110,7 @@ TEST(takers_that_come_again_and_again_keep_none_waiting)
     runtime_end();
 }
 
-/* ---- what ends a wait ---- */
+/* ---- the end of waits ---- */
 
 static void check_refused(const taker *takers, uint32_t count, const char *name)
 {
@@ -160,7 +160,7 @@ TEST(a_shutdown_ends_the_wait_of_takers_of_every_device)
     runtime_end();
 }
 
-/* ---- a device's work that depends on a taker of another ---- */
+/* ---- work of a device that depends on an allocation on another ---- */
 
 static void wait_for_a_taker(void *ctx, sp_status status)
 {

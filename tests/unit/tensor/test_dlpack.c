@@ -49,7 +49,7 @@ static void expect_values(sp_tensor tensor, const float *want, uint64_t count)
     CHECK_EQ_MEM(got, want, count * sizeof got[0]);
 }
 
-/* ---- in ---- */
+/* ---- import ---- */
 
 TEST(an_imported_tensor_is_the_producers_memory_until_its_last_release)
 {
@@ -294,7 +294,7 @@ TEST(a_failed_producer_refuses_a_read_only_import)
     runtime_end();
 }
 
-/* ---- out ---- */
+/* ---- export ---- */
 
 static sp_tensor count_up(sp_device device)
 {

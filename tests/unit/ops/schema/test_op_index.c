@@ -373,7 +373,7 @@ TEST(floats_are_reduced_with_one_nan)
     data_free(in, 3);
 }
 
-/* ---- indices that name nothing ---- */
+/* ---- indices out of range ---- */
 
 TEST(an_index_out_of_range_is_an_error_of_the_run)
 {

@@ -159,7 +159,7 @@ TEST(batch_norms_that_are_not_inference_are_refused)
     free_inputs(&n);
 }
 
-/* ---- rows with statistics of their own ---- */
+/* ---- rows with their own statistics ---- */
 
 /* Every row of `extent`: the number of its first scale is given by `row` and `span`. */
 static uint64_t wrong_rows(const norm_call *n, int64_t rows, int64_t extent, int64_t scale_rows,

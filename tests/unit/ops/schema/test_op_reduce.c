@@ -234,7 +234,7 @@ TEST(a_transposed_layout_reduces_to_the_same_bits)
     sp__array_deinit(&t);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static sp_status reduce_with(const char *op, sp_dtype dtype, const sp_attribute *axes,
                              const sp_shape *shape)
