@@ -113,11 +113,11 @@ static void thread_note_run(const sp_sched_thread *thread)
 
 static _Noreturn void fail_deadlock(void)
 {
-    char who[256];
+    char blocked[256];
     size_t used = 0;
     bool has_sleeper = false;
-    who[0] = '\0';
-    for (uint32_t i = 0; i < sp__engine.thread_count && used < sizeof who; i++) {
+    blocked[0] = '\0';
+    for (uint32_t i = 0; i < sp__engine.thread_count && used < sizeof blocked; i++) {
         const sp_sched_thread *thread = &sp__engine.threads[i];
         if (thread->state == SP_THREAD_DONE) continue;
         const bool sleeps = thread->state >= SP_THREAD_SLEEPS_COND;
@@ -125,11 +125,11 @@ static _Noreturn void fail_deadlock(void)
         const char *what = sleeps                                  ? "sleeps"
                            : thread->state == SP_THREAD_WAITS_LOCK ? "waits for a mutex"
                                                                    : "waits for a join";
-        used += (size_t)snprintf(who + used, sizeof who - used, "; thread %u %s at pc %#x", i, what,
-                                 sp__pc_offset(thread->op.pc));
+        used += (size_t)snprintf(blocked + used, sizeof blocked - used, "; thread %u %s at pc %#x",
+                                 i, what, sp__pc_offset(thread->op.pc));
     }
     sp__engine_fail(has_sleeper ? SP_SCHED_LOST_WAKEUP : SP_SCHED_DEADLOCK, "no thread can run%s",
-                    who);
+                    blocked);
 }
 
 static sp_sched_thread *earliest_sleeper(void)
