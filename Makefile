@@ -8,7 +8,7 @@
 #   make soak       the tests with their full counts, the stress tests also with delays
 #   make coverage   line coverage of src/, at least 90 %
 #   make docs       docs/operators.md, from the table of ops; the manual page and the completion, from
-#                   the tables of commands
+#                   the tables of commands; the figure of README.md, from bench/results
 #   make install    into PREFIX (/usr/local), below DESTDIR
 #
 # CC and CXX choose the compilers: make CC=clang. WERROR=ON makes warnings errors, as CI does.
@@ -88,6 +88,7 @@ docs: release
 	@build/release/streampool ops > docs/operators.md
 	@build/release/streampool help --man > docs/streampool.1
 	@build/release/streampool help --bash-completion > docs/streampool.bash
+	@python3 -B bench/draw_threads.py > docs/threads.svg
 
 format:
 	@scripts/check-format --fix

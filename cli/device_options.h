@@ -25,12 +25,11 @@ bool take_max_trips(void *arguments, const char *value);
      .take = take_device, .completion = COMPLETE_DEVICE},                                          \
     {.name = "--max-memory", .value = "BYTES",                                                     \
      .limits = "a number from 1 to 2^63 - 1, or one followed by K, M or G",                        \
-     .help = "A run that would take more for its arena, its outputs and what it keeps between its "\
-             "parts is refused.",                                                                  \
+     .help = "Refuses a run that needs more for its arena, its outputs and the values between "    \
+             "its partial plans.",                                                                 \
      .take = take_max_memory},                                                                     \
     {.name = "--max-trips", .value = "N", .limits = "a number from 1 to 2^63 - 1",                 \
-     .help = "A run that goes more often through bodies of Loop and Scan, all of them together, "  \
-             "fails.",                                                                             \
+     .help = "Fails a run with more iterations of Loop and Scan, all of them together.",           \
      .take = take_max_trips}
 /* clang-format on */
 

@@ -10,7 +10,7 @@
 enum { COLUMNS = 80, HELP_INDENT = 6 };
 
 const cli_exit_code sp__exit_codes[] = {
-    {EXIT_SUCCESS, "all went well"},
+    {EXIT_SUCCESS, "success"},
     {EXIT_FAILURE, "something failed: a file, a model, a device, or standard output"},
     {SP_EXIT_USAGE, "the command line is wrong; nothing was done"},
 };

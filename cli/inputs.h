@@ -40,12 +40,12 @@ void model_arguments_free(model_arguments *arguments);
      .limits = "an input's name and a .npy file, a .npz archive with an array of that name, an "   \
                "ONNX TensorProto (any other ending), or - for standard input; or FILE.npz alone, " \
                "whose arrays are named as the inputs",                                             \
-     .help = "Read an input from a file. Inputs without one are made up.",                         \
+     .help = "Read an input from a file. Inputs without one are generated.",                       \
      .take = take_input, .completion = COMPLETE_FILE, .is_repeatable = true},                      \
     {.name = "--shape", .value = "NAME=SIZES",                                                     \
      .limits = "an input's name and its sizes, as in x=1x3x224x224, each from 0 to 2^40; "         \
                "x=scalar has none",                                                                \
-     .help = "The shape of an input that is made up.",                                             \
+     .help = "The shape of an input that is generated.",                                           \
      .take = take_shape, .is_repeatable = true},                                                   \
     {.name = "--dim", .value = "NAME=SIZE",                                                        \
      .limits = "the name of a free dimension and a number from 0 to 2^40",                         \
@@ -53,9 +53,9 @@ void model_arguments_free(model_arguments *arguments);
              "1, or the first of some sizes that the model works with; they are printed.",         \
      .take = take_dim, .is_repeatable = true},                                                     \
     {.name = "--seed", .value = "N", .limits = "a number from 0 to 2^64 - 1",                      \
-     .help = "Other made-up values. Floating-point ones are in [-1, 1), others are 0; of inputs "  \
-             "that decide shapes they are 1 and 0, whatever the seed. The same seed gives the "    \
-             "same values each time; 0 unless one is given.",                                      \
+     .help = "The seed of generated values; 0 unless one is given. Floating-point values are in "  \
+             "[-1, 1), others are 0; of shape-determining inputs they are 1 and 0, whatever the "  \
+             "seed. The same seed gives the same values each time.",                               \
      .take = take_seed}
 /* clang-format on */
 

@@ -75,14 +75,14 @@ static const cli_option options[] = {
      .value = "NAME=FILE",
      .limits = "an output's name and a file named " WRITABLE_FILES
                "; or FILE.npz alone, an archive of all outputs",
-     .help = "Write an output of the first run to a file. An old file is replaced and keeps its "
-             "mode. Outputs with the same .npz file share it.",
+     .help = "Write an output of the first run to a file. An existing file is replaced and keeps "
+             "its mode. Outputs with the same .npz file share it.",
      .take = take_output,
      .completion = COMPLETE_FILE,
      .is_repeatable = true},
     {.name = "--output-dir",
      .value = "DIR",
-     .limits = "a folder, which is made if it is not there",
+     .limits = "a folder, which is created if it does not exist",
      .help = "Write all outputs of the first run, each to DIR/NAME.npy; bf16, which NumPy does not "
              "have, to DIR/NAME.pb.",
      .take = take_output_folder,
@@ -102,12 +102,12 @@ static const cli_option options[] = {
 
 static const cli_example examples[] = {
     {"run model.onnx --threads 8 --repeat 100",
-     "Eight threads run the model on made-up inputs; tells runs per second, and whether all runs "
-     "gave the same bits."},
+     "Eight threads run the model on generated inputs; prints runs per second, and whether all "
+     "runs gave the same bits."},
     {"run model.onnx --input image=cat.npy --output scores=scores.npy",
      "Runs the model on a file and writes a file."},
     {"run model.onnx --shape image=1x3x224x224 --seed 7 --output-dir out",
-     "Makes up an input of this shape and writes all outputs."},
+     "Generates an input of this shape and writes all outputs."},
     {"run - --dim batch=4 <model.onnx", "Reads the model from standard input."},
 };
 
@@ -350,11 +350,12 @@ static int run_command(int argc, char **argv)
 
 const cli_command sp__command_run = {
     .name = "run",
-    .summary = "run a model from some threads at the same time",
-    .description = "Runs a model once and writes its outputs, then from some threads at the same "
-                   "time. Prints the outputs' types and shapes, runs per second, and whether every "
-                   "run gave the bits of the first one, which else is a failure. Inputs without a "
-                   "file are made up.",
+    .summary = "run a model from several threads at the same time",
+    .description =
+        "Runs a model once and writes its outputs, then from several threads at the same "
+        "time. Prints the outputs' types and shapes, runs per second, and whether every "
+        "run gave the bits of the first one; other bits are a failure. Inputs without a "
+        "file are generated.",
     .operand = "MODEL",
     .operand_help = MODEL_OPERAND_HELP,
     .take_operand = take_model,

@@ -419,7 +419,7 @@ static const cli_option options[] = {
 static const cli_example examples[] = {
     {"verify models", "Every case in or below the folder, with a line for each set."},
     {"verify --device cuda:0 --tolerance 1e-3,1e-2 models/bert",
-     "One case on a GPU, with bounds of your own."},
+     "One case on a GPU, with other bounds."},
 };
 
 static int verify_run_all(verify_arguments *arguments)

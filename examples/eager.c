@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators on tensors, one call at a time. README.md shows the middle part. */
+/* Operators on tensors, one call at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +17,6 @@ static void must(sp_status status, const char *call)
 
 static const sp_device cpu = {0}; /* the zero handle: the default device */
 
-/* README: begin */
 static void call_operators(void)
 {
     const float values[6] = {1, 2, 3, -1, -2, -3}, ones[6] = {1, 1, 1, 1, 1, 1};
@@ -43,7 +42,6 @@ static void call_operators(void)
     const sp_tensor all[] = {x, w, columns, y, places};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) MUST(sp_tensor_release(all[i]));
 }
-/* README: end */
 
 int main(void)
 {

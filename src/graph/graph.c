@@ -65,7 +65,7 @@ sp_op_call sp__graph_call(const sp_graph *graph, const sp_graph_node *node, sp_o
     return sp__graph_node_call(node, inputs, outputs);
 }
 
-static sp_status build(sp_graph_builder *builder, const void *bytes, size_t len)
+static sp_status graph_build(sp_graph_builder *builder, const void *bytes, size_t len)
 {
     const uint64_t names = sp__graph_count_names(&builder->model->graph);
     SP_TRY(sp__name_map_init(&builder->main.names, names, sp__name_map_key(bytes, len)));
@@ -98,7 +98,7 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
         status = sp__bump_array(&builder.graph->bump, 1, sizeof(sp_graph_body), &builder.main_body);
         builder.graph->main = builder.main_body;
     }
-    if (status == SP_OK) status = build(&builder, bytes, len);
+    if (status == SP_OK) status = graph_build(&builder, bytes, len);
     sp__name_map_deinit(&builder.main.names);
     sp_free(builder.is_captured);
     sp__name_map_deinit(&builder.function_names);
@@ -117,7 +117,7 @@ sp_status sp__graph_load_in(const char *folder, const void *bytes, size_t len, c
 void sp__graph_destroy(const sp_graph *graph)
 {
     if (graph == NULL) return;
-    sp_graph *owned = (sp_graph *)(uintptr_t)graph; /* const only towards its users */
+    sp_graph *owned = (sp_graph *)(uintptr_t)graph; /* const only for its users */
     for (uint32_t i = 0; i < owned->weight_count; i++) sp_free(owned->weights[i].data);
     sp_free((void *)(uintptr_t)owned->weights);
     sp__bump_deinit(&owned->bump);

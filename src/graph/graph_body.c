@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bodies of Loop and Scan: what they hold, what they capture, and how a Scan walks. */
+/* The bodies of Loop and Scan: their contents, their captures, and the axes of a Scan. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ static sp_status import_body_inputs(sp_graph_builder *builder, const sp_onnx_gra
             return sp__fail(SP_CORRUPT, "input %" PRIu32 " of the body has no name", i);
         }
         if (info->has_type && !info->is_tensor) {
-            return sp__fail(SP_UNSUPPORTED, "input '%s' of the body is no tensor",
+            return sp__fail(SP_UNSUPPORTED, "input '%s' of the body is not a tensor",
                             sp__text_print(info->name).text);
         }
         SP_TRY(sp__graph_add_value(builder, info->name, &value));
@@ -61,13 +61,13 @@ static sp_status import_body_outputs(sp_graph_builder *builder, const sp_onnx_gr
 /* ---- captures ---- */
 
 typedef struct capture_list {
-    uint32_t first_value; /* what is older stands outside */
-    bool *is_listed;      /* of all values; the builder's, and false again afterwards */
+    uint32_t first_value; /* older values are outside the body */
+    bool *is_listed;      /* of all values; the builder's, all false again afterwards */
     uint32_t *values;     /* grows */
     uint32_t count, capacity;
 } capture_list;
 
-static sp_status capture(capture_list *list, uint32_t value)
+static sp_status capture_add(capture_list *list, uint32_t value)
 {
     if (value == SP_NO_VALUE || value >= list->first_value || list->is_listed[value]) return SP_OK;
     uint32_t *values = sp_grow(list->values, list->count, &list->capacity, sizeof(*values));
@@ -78,20 +78,20 @@ static sp_status capture(capture_list *list, uint32_t value)
     return SP_OK;
 }
 
-/* A node inside that has a body itself lists what that captures among its inputs. */
+/* A nested node with a body has the captures of that body among its inputs. */
 static sp_status list_captures(const sp_graph *graph, const sp_graph_body *body, capture_list *list)
 {
     for (uint32_t n = body->first_node; n < body->end_node; n++) {
         const sp_graph_node *node = &graph->nodes[n];
-        for (uint32_t i = 0; i < node->input_count; i++) SP_TRY(capture(list, node->inputs[i]));
+        for (uint32_t i = 0; i < node->input_count; i++) SP_TRY(capture_add(list, node->inputs[i]));
     }
     for (uint32_t i = 0; i < body->output_count; i++) {
-        SP_TRY(capture(list, body->outputs[i].value));
+        SP_TRY(capture_add(list, body->outputs[i].value));
     }
     return SP_OK;
 }
 
-/* The captures become inputs of the node, so that it comes after them and keeps them alive. */
+/* Makes the captures inputs of the node, so that it comes after them and keeps them alive. */
 static sp_status append_captures(sp_graph_builder *builder, const capture_list *list,
                                  sp_graph_body *body, sp_graph_node *node)
 {
@@ -121,7 +121,7 @@ static sp_status find_captures(sp_graph_builder *builder, sp_graph_body *body, s
     return status;
 }
 
-/* ---- how a Scan walks ---- */
+/* ---- axes of a Scan ---- */
 
 static sp_status read_scan_axes(sp_graph_builder *builder, const sp_graph_node *node,
                                 const char *axes, const char *directions, uint32_t count,
@@ -152,13 +152,13 @@ static sp_status check_scan(sp_graph_builder *builder, const sp_graph_node *node
                             sp_graph_body *body)
 {
     const sp_attribute *count = sp__attribute_find(node->attributes, "num_scan_inputs");
-    const bool has_batch = node->version < 9; /* and lengths of sequences, before all else */
+    const bool has_batch = node->version < 9; /* sequence lengths are the first input */
     const uint32_t inputs = has_batch ? node->input_count - 1 : node->input_count;
-    const int64_t scans = count->as.ints[0]; /* the schema has checked that it is there */
+    const int64_t scans = count->as.ints[0]; /* the schema check requires the attribute */
     if (body->input_count != inputs || scans < 1 || scans > inputs) {
         return sp__fail(SP_CORRUPT,
-                        "the body has %" PRIu32 " inputs, wanted %" PRIu32 ", the last %" PRId64
-                        " of them walked along",
+                        "the body has %" PRIu32 " inputs, wanted %" PRIu32
+                        ", with the last %" PRId64 " of them scanned",
                         body->input_count, inputs, scans);
     }
     const uint32_t states = inputs - (uint32_t)scans;
@@ -179,8 +179,8 @@ static sp_status check_scan(sp_graph_builder *builder, const sp_graph_node *node
 
 /* ---- the body ---- */
 
-/* A Loop's inputs: how often, whether at all, what it carries; its body gives whether to go on,
- * what it carries, and an element of each output that grows. */
+/* A Loop's inputs: trip count, condition, carried values; its body gives a condition, the carried
+ * values, and an element of each scan output. */
 static sp_status check_loop(const sp_graph_node *node, const sp_graph_body *body)
 {
     const uint32_t inputs = node->input_count > 2 ? node->input_count : 2;
@@ -198,8 +198,8 @@ static sp_status check_loop(const sp_graph_node *node, const sp_graph_body *body
     return SP_OK;
 }
 
-/* `first` is the first input that may not be left out. */
-static sp_status check_given(const sp_graph_node *node, uint32_t first)
+/* `first` is the first input that may not be omitted. */
+static sp_status check_inputs_given(const sp_graph_node *node, uint32_t first)
 {
     for (uint32_t i = first; i < node->input_count; i++) {
         if (node->inputs[i] != SP_NO_VALUE) continue;
@@ -234,11 +234,11 @@ sp_status sp__graph_import_loop(sp_graph_builder *builder, sp_graph_node *node)
 {
     sp_graph_body *body;
     SP_TRY(sp__bump_array(&builder->graph->bump, 1, sizeof(*body), &body));
-    /* The schema has checked that it is there. */
+    /* The schema check requires the attribute. */
     const sp_attribute *graph = sp__attribute_find(node->attributes, "body");
     SP_TRY(import_graph(builder, &graph->as.graphs[0], body));
     const bool is_scan = sp__attribute_find(node->attributes, "num_scan_inputs") != NULL;
-    SP_TRY(check_given(node, !is_scan ? 2 : node->version < 9 ? 1 : 0));
+    SP_TRY(check_inputs_given(node, !is_scan ? 2 : node->version < 9 ? 1 : 0));
     SP_TRY(is_scan ? check_scan(builder, node, body) : check_loop(node, body));
     node->body = body;
     return find_captures(builder, body, node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead nodes and constant nodes. Folding uses the kernels that a run would use, so it cannot change
- * a bit. */
+/* Dead nodes and constant nodes. Folding uses the kernels that a run would use, so results do not
+ * change by a bit. */
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
@@ -40,7 +40,7 @@ static bool has_constant_inputs(const sp_graph *graph, const sp_graph_node *node
     return true;
 }
 
-/* Is the work small enough? A Constant must be folded: it has no kernel. */
+/* Whether the work is small enough. A Constant must be folded: it has no kernel. */
 static bool is_affordable(sp_graph_builder *builder, const sp_op_call *call)
 {
     if (call->input_count == 0) return true;
@@ -75,7 +75,7 @@ static sp_status set_constants(sp_graph_builder *builder, const sp_graph_node *n
     return status;
 }
 
-/* Room for the operands of any one node. */
+/* Operands with room for any one node. */
 typedef struct fold_room {
     sp_op_value *inputs, *outputs;
     sp_array *arrays;
@@ -92,9 +92,8 @@ static sp_status fold_node(sp_graph_builder *builder, sp_graph_node *node, fold_
     return set_constants(builder, node, room->arrays);
 }
 
-/* What is wrong in a branch counts only if the branch is taken, and in a body if it is entered:
- * plans look again. An If is for them too, since they know which branch that is; bodies are for
- * runs. */
+/* An error in a branch counts only if the branch is taken, in a body only if it is entered: plans
+ * check again. An If is left to plans, which know the branch; bodies are left to runs. */
 static sp_status fold_in_region(sp_graph_builder *builder, sp_graph_node *node, fold_room *room,
                                 const sp_kernel *kernels)
 {

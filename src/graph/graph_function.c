@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that a file brings along. A call is replaced by the function's nodes while the graph is
- * imported, in a scope of their own that sees nothing of the caller but the inputs.
+/* Functions that a file defines. A call is replaced by the function's nodes while the graph is
+ * imported, in a separate scope that sees only the inputs of the caller.
  *
- * How much a function holds, calls inside of it included, is counted once for each function before
- * anything is imported: functions that call functions twice each would otherwise make exponentially
- * many nodes of a small file. */
+ * The contents of a function, calls inside of it included, are counted once for each function
+ * before anything is imported: functions that call functions twice each would otherwise expand a
+ * small file to exponentially many nodes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,12 +23,12 @@ struct sp_graph_function {
     const sp_onnx_function *file;
     function_state state;
     sp_graph_totals totals; /* of one call */
-    uint32_t height;        /* calls inside calls, its own included */
+    uint32_t height;        /* nested calls, its own included */
 };
 
 /* ---- the table ---- */
 
-/* False if it is too long for a function's. */
+/* False if the key is longer than any function's. */
 static bool make_key(sp_text domain, sp_text name, sp_text overload, char key[KEY_BYTES],
                      sp_text *out)
 {
@@ -102,7 +102,7 @@ static sp_status check_totals(const sp_graph_totals *totals)
         return SP_OK;
     }
     return sp__fail(SP_EXHAUSTED,
-                    "with calls replaced by what they call there are more than %d nodes or %d "
+                    "with calls expanded the graph has more than %d nodes or %d "
                     "values",
                     SP_GRAPH_MAX_NODES, SP_GRAPH_MAX_CALL_NAMES);
 }
@@ -150,9 +150,9 @@ sp_status sp__graph_count_call(sp_graph_builder *builder, sp_graph_function *fun
     return SP_OK;
 }
 
-/* ---- what calls cost ---- */
+/* ---- cost of calls ---- */
 
-/* A look at an attribute takes as long as so many bytes do. */
+/* Comparing an attribute counts as this many bytes. */
 enum { ATTRIBUTE_COST = 64 };
 
 sp_status sp__graph_charge_call(sp_graph_builder *builder, uint64_t bytes)
@@ -163,7 +163,7 @@ sp_status sp__graph_charge_call(sp_graph_builder *builder, uint64_t bytes)
         return SP_OK;
     }
     return sp__fail(SP_EXHAUSTED,
-                    "with calls replaced by what they call there are more than %" PRIu64
+                    "with calls expanded the graph has more than %" PRIu64
                     " bytes of tensors and attributes",
                     builder->most_call_bytes);
 }
@@ -186,7 +186,7 @@ static uint64_t attribute_bytes(const sp_attribute *attribute)
         }
         return bytes;
     default:
-        return bytes; /* texts become no constants; what graphs hold is counted by itself */
+        return bytes; /* texts become no constants; graphs are counted separately */
     }
 }
 
@@ -198,9 +198,9 @@ sp_status sp__graph_charge_attributes(sp_graph_builder *builder, sp_attribute_li
     return SP_OK;
 }
 
-/* ---- attributes by reference ---- */
+/* ---- references to attributes ---- */
 
-static const sp_attribute *find_text(sp_attribute_list list, sp_text name)
+static const sp_attribute *attribute_find(sp_attribute_list list, sp_text name)
 {
     for (uint32_t i = 0; i < list.count; i++) {
         if (sp__text_equal(list.items[i].name, name)) return &list.items[i];
@@ -208,26 +208,26 @@ static const sp_attribute *find_text(sp_attribute_list list, sp_text name)
     return NULL;
 }
 
-/* What the call gives, or the function's default; NULL if it is left out. */
-static sp_status find_value(sp_graph_builder *builder, const sp_attribute *reference,
-                            const sp_attribute **out)
+/* The call's attribute, or the function's default; NULL if there is neither. */
+static sp_status resolve_reference(sp_graph_builder *builder, const sp_attribute *reference,
+                                   const sp_attribute **out)
 {
     const sp_graph_call_frame *frame = builder->frame;
     const uint64_t looks =
         (uint64_t)frame->attributes.count + frame->function->file->defaults.count;
     SP_TRY(sp__graph_charge_call(builder, looks * ATTRIBUTE_COST));
-    *out = find_text(frame->attributes, reference->reference);
-    if (*out == NULL) *out = find_text(frame->function->file->defaults, reference->reference);
+    *out = attribute_find(frame->attributes, reference->reference);
+    if (*out == NULL) *out = attribute_find(frame->function->file->defaults, reference->reference);
     if (*out == NULL) return SP_OK;
     const sp_text_print name = sp__text_print(reference->name);
     const bool is_graph = (*out)->type == SP_ATTRIBUTE_GRAPH || (*out)->type == SP_ATTRIBUTE_GRAPHS;
     if (is_graph || (*out)->reference.len > 0) {
-        return sp__fail(SP_UNSUPPORTED, "attribute '%s' is a graph that is given to a function",
-                        name.text);
+        return sp__fail(SP_UNSUPPORTED,
+                        "attribute '%s' is a graph passed to a function: not supported", name.text);
     }
     if (reference->type != SP_ATTRIBUTE_NONE && reference->type != (*out)->type) {
-        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s, the call gives %s", name.text,
-                        sp__attribute_type_name(reference->type),
+        return sp__fail(SP_CORRUPT, "attribute '%s' is of type %s, but the call passes %s",
+                        name.text, sp__attribute_type_name(reference->type),
                         sp__attribute_type_name((*out)->type));
     }
     return SP_OK;
@@ -248,14 +248,15 @@ sp_status sp__graph_resolve_attributes(sp_graph_builder *builder, sp_attribute_l
     SP_TRY(sp__graph_charge_call(builder, (uint64_t)file.count * ATTRIBUTE_COST));
     if (!has_references(file)) return SP_OK;
     if (builder->frame == NULL) {
-        return sp__fail(SP_CORRUPT, "an attribute refers to a function's, outside of any function");
+        return sp__fail(SP_CORRUPT,
+                        "an attribute refers to a function's attribute outside of any function");
     }
     sp_attribute *items;
     uint32_t count = 0;
     SP_TRY(sp__bump_array(&builder->graph->bump, file.count, sizeof(*items), &items));
     for (uint32_t i = 0; i < file.count; i++) {
         const sp_attribute *value = &file.items[i];
-        if (value->reference.len > 0) SP_TRY(find_value(builder, value, &value));
+        if (value->reference.len > 0) SP_TRY(resolve_reference(builder, value, &value));
         if (value == NULL) continue;
         items[count] = *value;
         items[count++].name = file.items[i].name;
@@ -273,7 +274,7 @@ sp_status sp__graph_node_name(sp_graph_builder *builder, const sp_onnx_node *fil
     if (builder->frame == NULL) return sp__bump_text(&builder->graph->bump, name, out);
     const size_t outer_len = strlen(builder->frame->name);
     char *text;
-    SP_TRY(sp__bump_text(&builder->graph->bump, name, out)); /* refuses what is no text */
+    SP_TRY(sp__bump_text(&builder->graph->bump, name, out)); /* refuses invalid text */
     SP_TRY(sp__bump_array(&builder->graph->bump, outer_len + 1 + name.len + 1, 1, &text));
     memcpy(text, builder->frame->name, outer_len);
     text[outer_len] = '/';
@@ -303,7 +304,7 @@ static sp_status bind_inputs(const sp_graph_builder *builder, const sp_onnx_node
     return SP_OK;
 }
 
-/* Outputs of the call are other names of values that the function's nodes make. */
+/* Binds the outputs of the call to values that the function's nodes make. */
 static sp_status bind_outputs(sp_graph_builder *builder, const sp_onnx_node *call,
                               const sp_onnx_function *file, const sp_graph_scope *scope)
 {
@@ -329,7 +330,7 @@ static uint64_t count_names(const sp_onnx_function *file)
     return names;
 }
 
-/* The function's nodes, with the scope, the opsets and the attributes of the call. */
+/* Imports the function's nodes, with the scope, the opsets and the attributes of the call. */
 static sp_status import_nodes(sp_graph_builder *builder, const sp_onnx_function *file,
                               sp_graph_scope *scope, const sp_graph_call_frame *frame)
 {

@@ -9,7 +9,7 @@
 #include "graph/graph_build.h"
 #include "ops/registry.h"
 
-/* Of the tables of a file with functions; its names are on top. */
+/* Table bytes of a file with functions; names are added to that. */
 enum { CALL_BYTES_PER_NODE = 512, CALL_BYTES_PER_NAME = 256 };
 
 /* ---- names ---- */
@@ -34,7 +34,7 @@ sp_status sp__graph_add_value(sp_graph_builder *builder, sp_text name, uint32_t 
 static sp_status fill_port(sp_graph_builder *builder, const sp_onnx_value_info *info,
                            uint32_t value, sp_graph_port *port)
 {
-    /* Not the value's: what a call returns may have several names. */
+    /* The name of the output, not of the value: a result of a call may have several names. */
     SP_TRY(sp__bump_text(&builder->graph->bump, info->name, &port->name));
     port->value = value;
     port->dtype = info->dtype;
@@ -47,7 +47,7 @@ static sp_status fill_port(sp_graph_builder *builder, const sp_onnx_value_info *
     return SP_OK;
 }
 
-/* After the initializers: an input that one of them names is a default, not an input. */
+/* After the initializers: an input with an initializer is a default, not an input. */
 static sp_status import_inputs(sp_graph_builder *builder)
 {
     const sp_onnx_graph *file = &builder->model->graph;
@@ -62,7 +62,7 @@ static sp_status import_inputs(sp_graph_builder *builder)
         const sp_onnx_value_info *info = &file->inputs[i];
         if (info->name.len == 0) return sp__fail(SP_CORRUPT, "input %" PRIu32 " has no name", i);
         if (!info->is_tensor) {
-            return sp__fail(SP_UNSUPPORTED, "input '%s' is no tensor",
+            return sp__fail(SP_UNSUPPORTED, "input '%s' is not a tensor",
                             sp__text_print(info->name).text);
         }
         uint32_t value = sp__graph_scope_find(builder->scope, info->name);
@@ -182,13 +182,13 @@ static sp_status check_schema(const sp_graph_node *node)
     return SP_OK;
 }
 
-/* Operands, and what stands in the branches of an If, or in the body of a Loop or Scan. */
+/* Operands, and the contents of the branches of an If, or of the body of a Loop or Scan. */
 static sp_status import_operands(sp_graph_builder *builder, const sp_onnx_node *file,
                                  sp_graph_node *node)
 {
     if (file->input_count > SP_GRAPH_MAX_OPERANDS ||
         file->output_count > SP_GRAPH_MAX_OPERANDS / 2 - 1) {
-        return sp__fail(SP_EXHAUSTED, "more than %d inputs, or half as many outputs",
+        return sp__fail(SP_EXHAUSTED, "more than %d inputs, or more than half as many outputs",
                         SP_GRAPH_MAX_OPERANDS);
     }
     SP_TRY(resolve_inputs(builder, file, node));
@@ -205,7 +205,7 @@ static sp_status import_operands(sp_graph_builder *builder, const sp_onnx_node *
     return make_outputs(builder, file, node);
 }
 
-/* Behind the nodes of its branches or body, if it has any. */
+/* After the nodes of its branches or body, if any. */
 static void append_node(sp_graph_builder *builder, const sp_graph_node *node)
 {
     sp_graph *graph = builder->graph;
@@ -228,7 +228,7 @@ sp_status sp__graph_import_node(sp_graph_builder *builder, const sp_onnx_node *f
     if (status != SP_OK) {
         return sp__fail_prefix(status, "node '%s': ", sp__text_print(sp__text(node->name)).text);
     }
-    node->version = (uint32_t)version; /* sp__op_find has bounded it */
+    node->version = (uint32_t)version; /* bounded by sp__op_find */
     status = sp__graph_resolve_attributes(builder, file->attributes, &node->attributes);
     if (status == SP_OK) status = sp__graph_charge_attributes(builder, node->attributes);
     if (status == SP_OK) status = import_operands(builder, file, node);
@@ -249,7 +249,7 @@ sp_status sp__graph_import_body(sp_graph_builder *builder, const sp_onnx_graph *
     return SP_OK;
 }
 
-/* Calls make more of a file than it has bytes for; the counts bound how much. */
+/* Calls expand a file beyond its bytes; the counts bound how far. */
 static sp_status make_room_for_calls(sp_graph *graph, const sp_graph_totals *totals)
 {
     if (totals->names > SP_GRAPH_MAX_CALL_NAMES || totals->regions > SP_GRAPH_MAX_NODES) {
@@ -267,7 +267,7 @@ static sp_status make_tables(sp_graph_builder *builder)
     SP_TRY(sp__graph_functions_init(builder));
     SP_TRY(sp__graph_count(builder, &builder->model->graph, &totals));
     if (totals.nodes > SP_GRAPH_MAX_NODES) {
-        return sp__fail(SP_EXHAUSTED, "the graph has %" PRIu64 " nodes, at most %d are supported",
+        return sp__fail(SP_EXHAUSTED, "the graph has %" PRIu64 " nodes; at most %d are supported",
                         totals.nodes, SP_GRAPH_MAX_NODES);
     }
     if (totals.names >= SP_ABSENT_VALUE) {
@@ -293,7 +293,7 @@ sp_status sp__graph_import(sp_graph_builder *builder)
     const sp_onnx_graph *file = &builder->model->graph;
     int64_t opset = 0;
     SP_TRY(make_tables(builder));
-    /* A model of calls alone need not name any: each node looks for that of its own domain. */
+    /* A model of calls only may name none: each node needs that of its own domain. */
     (void)sp__graph_find_opset(builder, (sp_text){0}, &opset);
     builder->graph->opset = opset > 0 && opset < INT32_MAX ? (uint32_t)opset : 0;
     SP_TRY(sp__graph_import_body(builder, file));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph keeps of a file: the weights that something reads, as they are, and attributes,
- * which move out of the file's tables. */
+/* What a graph keeps of a file: the weights that are read, in the file's layout, and attributes,
+ * copied from the file's tables. */
 #include <string.h>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 
 typedef struct weight_use {
     bool is_read;  /* in any layout */
-    bool is_plain; /* as it is */
+    bool is_plain; /* in the file's layout */
 } weight_use;
 
 typedef struct keeper {
@@ -33,7 +33,7 @@ static void use_value(const keeper *k, uint32_t value, bool is_packed)
     use->is_plain = use->is_plain || !is_packed;
 }
 
-/* What a body captures, its own nodes read. */
+/* Without the captures of a body: its own nodes read those. */
 static sp_status use_inputs(keeper *k, const sp_graph_node *node)
 {
     const sp_graph *graph = k->builder->graph;
@@ -49,7 +49,7 @@ static sp_status use_inputs(keeper *k, const sp_graph_node *node)
     return SP_OK;
 }
 
-static sp_status use_all(keeper *k)
+static sp_status use_all_nodes(keeper *k)
 {
     const sp_graph *graph = k->builder->graph;
     for (uint32_t n = 0; n < graph->node_count; n++) {
@@ -69,8 +69,8 @@ static sp_status use_all(keeper *k)
     return SP_OK;
 }
 
-/* Closes the gaps; `new_index` is where each weight is now. */
-static void drop_unread(keeper *k)
+/* Removes the weights that are not read; `new_index` maps each weight to its new index. */
+static void weights_drop_unread(keeper *k)
 {
     sp_graph_builder *builder = k->builder;
     sp_graph *graph = builder->graph;
@@ -103,8 +103,8 @@ sp_status sp__graph_keep_weights(sp_graph_builder *builder)
     if (k.inputs == NULL || k.outputs == NULL || k.uses == NULL || k.new_index == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory for the table of weights");
     }
-    if (status == SP_OK) status = use_all(&k);
-    if (status == SP_OK) drop_unread(&k);
+    if (status == SP_OK) status = use_all_nodes(&k);
+    if (status == SP_OK) weights_drop_unread(&k);
     sp__lowering_deinit(&k.lowering);
     sp_free(k.inputs);
     sp_free(k.outputs);
@@ -182,7 +182,7 @@ static sp_status keep_attribute(sp_bump *bump, sp_attribute *attribute)
     default:
         break;
     }
-    return sp__fail(SP_UNSUPPORTED, "an attribute of type %s",
+    return sp__fail(SP_UNSUPPORTED, "an attribute of type %s is not supported",
                     sp__attribute_type_name(attribute->type));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A BatchNormalization with constant parameters becomes part of the Conv before it: each channel's
- * factor goes into the channel's weights and bias, and the node goes away. That is decided by the
- * file alone, so a model's bits are the same in every run; they differ from those of the two nodes
- * by rounding, since factors are multiplied in before the sum and not after it. The new weights are
- * computed in doubles and rounded once. */
+/* Folds a BatchNormalization with constant parameters into the Conv before it: each channel's
+ * factor is multiplied into the channel's weights and bias, and the node is removed. The file alone
+ * decides that, so a model's bits are the same in every run; they differ from those of the two
+ * nodes by rounding, since factors are multiplied before the sum instead of after it. The new
+ * weights are computed in doubles and rounded once. */
 #include <math.h>
 
 #include "base/error.h"
@@ -15,8 +15,8 @@
 
 #define NO_NODE UINT32_MAX
 
-/* For each value: who makes it, and how often it is read, outputs of the graph and of bodies
- * included. */
+/* For each value: the node that makes it, and how often it is read, outputs of the graph and of
+ * bodies included. */
 typedef struct uses {
     uint32_t *makers, *reads;
 } uses;
@@ -44,7 +44,7 @@ static void count_uses(const sp_graph *graph, const uses *u)
 
 /* ---- which pairs ---- */
 
-/* What a node has at an input, if that is numbers that no run can change. */
+/* The floats of a constant that no run can override, or NULL. */
 static const float *fixed_floats(const sp_graph *graph, const uses *u, uint32_t index)
 {
     if (index == SP_NO_VALUE) return NULL;
@@ -62,7 +62,7 @@ static bool is_list_of(const sp_graph *graph, uint32_t value, int64_t count)
     return shape->rank == 1 && shape->dims[0] == count;
 }
 
-/* A pair that can be one node. */
+/* A pair that can become one node. */
 typedef struct pair {
     sp_graph_node *conv, *norm;
     const float *weights, *bias; /* of the Conv; bias may be NULL */
@@ -78,7 +78,7 @@ static bool is_live_op(const sp_graph_node *node, const char *op)
            sp__text_equal(sp__text(node->op->name), sp__text(op));
 }
 
-/* Forms that compute statistics, and those that are refused, stay as they are. */
+/* Forms that compute statistics, and those that are refused, are not folded. */
 static bool is_plain_norm(const sp_graph_node *norm)
 {
     const sp_attribute_list *list = &norm->attributes;
@@ -88,7 +88,7 @@ static bool is_plain_norm(const sp_graph_node *norm)
            sp__attribute_int(*list, "spatial", 1) != 0;
 }
 
-/* The Conv whose result `norm` alone reads, in the same branch; or NULL. */
+/* The Conv in the same branch whose result only `norm` reads; or NULL. */
 static sp_graph_node *conv_before(sp_graph_builder *builder, const uses *u,
                                   const sp_graph_node *norm)
 {
@@ -98,8 +98,8 @@ static sp_graph_node *conv_before(sp_graph_builder *builder, const uses *u,
     return is_live_op(conv, "Conv") && conv->region == norm->region ? conv : NULL;
 }
 
-/* The Conv's weights are its own: else a small file could ask for many copies of them. */
-static bool take_conv(const sp_graph *graph, const uses *u, pair *p)
+/* Only `norm`'s Conv may read the weights: else a small file could request many copies of them. */
+static bool pair_read_conv(const sp_graph *graph, const uses *u, pair *p)
 {
     const uint32_t weights = p->conv->inputs[1];
     const uint32_t bias = p->conv->input_count > 2 ? p->conv->inputs[2] : SP_NO_VALUE;
@@ -114,12 +114,12 @@ static bool take_conv(const sp_graph *graph, const uses *u, pair *p)
     return p->bias != NULL && is_list_of(graph, bias, p->channels);
 }
 
-static bool take_pair(sp_graph_builder *builder, const uses *u, sp_graph_node *norm, pair *p)
+static bool pair_find(sp_graph_builder *builder, const uses *u, sp_graph_node *norm, pair *p)
 {
     const sp_graph *graph = builder->graph;
     if (!is_plain_norm(norm)) return false;
     *p = (pair){.norm = norm, .conv = conv_before(builder, u, norm)};
-    if (p->conv == NULL || !take_conv(graph, u, p)) return false;
+    if (p->conv == NULL || !pair_read_conv(graph, u, p)) return false;
     for (uint32_t i = 0; i < 4; i++) {
         p->lists[i] = fixed_floats(graph, u, norm->inputs[1 + i]);
         if (p->lists[i] == NULL || !is_list_of(graph, norm->inputs[1 + i], p->channels)) {
@@ -132,7 +132,7 @@ static bool take_pair(sp_graph_builder *builder, const uses *u, sp_graph_node *n
 
 /* ---- the new weights ---- */
 
-/* False if a number is none any more: then the two nodes stay, and say what comes out. */
+/* False if a number is not finite: then the two nodes are kept, and compute the result. */
 static bool fold_channel(const pair *p, int64_t c, float *weights, float *bias)
 {
     const double factor =
@@ -157,7 +157,7 @@ static bool fold_channels(const pair *p, float *weights, float *bias)
     return is_finite;
 }
 
-/* Takes over the array's data. The import has left room for the value. */
+/* Takes over the array's data. The import has reserved room for the value. */
 static sp_status add_constant(sp_graph_builder *builder, const char *name, sp_array *array,
                               uint32_t *out)
 {
@@ -172,8 +172,9 @@ static sp_status add_constant(sp_graph_builder *builder, const char *name, sp_ar
     return SP_OK;
 }
 
-/* The Conv gets the new weights and the results of the other node. */
-static sp_status join(sp_graph_builder *builder, const pair *p, sp_array *weights, sp_array *bias)
+/* Gives the Conv the new weights and the outputs of the normalisation. */
+static sp_status pair_join(sp_graph_builder *builder, const pair *p, sp_array *weights,
+                           sp_array *bias)
 {
     const char *const names[2] = {builder->values[p->conv->inputs[1]].name,
                                   builder->values[p->norm->inputs[2]].name};
@@ -196,7 +197,7 @@ static sp_status fold_pair(sp_graph_builder *builder, const pair *p)
     sp_status status = sp__array_init(&weights, SP_F32, &builder->values[p->conv->inputs[1]].shape);
     if (status == SP_OK) status = sp__array_init(&bias, SP_F32, &list);
     if (status == SP_OK && fold_channels(p, weights.data, bias.data)) {
-        status = join(builder, p, &weights, &bias);
+        status = pair_join(builder, p, &weights, &bias);
     }
     sp__array_deinit(&weights);
     sp__array_deinit(&bias);
@@ -213,10 +214,10 @@ sp_status sp__graph_fold_norms(sp_graph_builder *builder)
     } else {
         count_uses(builder->graph, &u);
     }
-    const sp_fpenv before = sp_fpenv_enter(); /* the same weights whatever the caller has set */
+    const sp_fpenv before = sp_fpenv_enter(); /* ignores the floating-point mode of the caller */
     for (uint32_t n = 0; n < builder->graph->node_count && status == SP_OK; n++) {
         pair p;
-        if (take_pair(builder, &u, &builder->nodes[n], &p)) status = fold_pair(builder, &p);
+        if (pair_find(builder, &u, &builder->nodes[n], &p)) status = fold_pair(builder, &p);
     }
     sp_fpenv_leave(before);
     sp_free(u.makers);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs inside graphs: whose names they see, how much they hold, and the branches of an If. Bodies
- * are in graph_body.c. */
+/* Nested graphs: the names in their scope, their counts, and the branches of an If. Bodies are in
+ * graph_body.c. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -48,7 +48,7 @@ static sp_status count_node(sp_graph_builder *builder, const sp_onnx_node *node,
 {
     totals->nodes++;
     totals->names += node->output_count;
-    /* A Conv that it becomes part of gets new weights and a bias. */
+    /* Folding it into a Conv adds weights and a bias. */
     if (sp__text_equal(node->op_type, sp__text("BatchNormalization"))) totals->names += 2;
     sp_graph_function *function = sp__graph_function_of(builder, node);
     if (function != NULL) return sp__graph_count_call(builder, function, totals);
@@ -62,7 +62,7 @@ sp_status sp__graph_count_nodes(sp_graph_builder *builder, const sp_onnx_node *n
     return SP_OK;
 }
 
-/* The reader has bounded how deep graphs are nested, and their number by the file's size. */
+/* The reader has bounded the nesting depth of graphs, and their number by the file's size. */
 sp_status sp__graph_count(sp_graph_builder *builder, const sp_onnx_graph *file,
                           sp_graph_totals *totals)
 {
@@ -118,7 +118,7 @@ sp_status sp__graph_import_branches(sp_graph_builder *builder, const sp_onnx_nod
     node->inputs = inputs;
     inputs[0] = condition;
     for (uint32_t i = 0; i < 2; i++) {
-        /* The schema has checked that both are there. */
+        /* The schema check requires both attributes. */
         const sp_attribute *branch = sp__attribute_find(node->attributes, names[i]);
         const sp_onnx_graph *graph = &branch->as.graphs[0];
         if (graph->input_count > 0 || graph->output_count != file->output_count) {

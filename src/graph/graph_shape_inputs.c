@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which inputs a plan depends on by their values: those from which a value comes that decides a
- * shape, or a branch. */
+/* Inputs on whose values a plan depends: those that a value derives from that determines a shape,
+ * or a branch. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "graph/graph_build.h"
 #include "ops/registry.h"
 
-/* Backwards: every node after its users. */
+/* Called in reverse order: every node after its users. */
 static void mark_node(const sp_graph_node *node, bool *determines)
 {
-    if (node->body != NULL) return; /* what it gives is known to nobody before the run */
+    if (node->body != NULL) return; /* its results are unknown before the run */
     const uint32_t shape_inputs = node->op->traits->shape_inputs;
     bool is_any = false;
     for (uint32_t i = 0; i < node->output_count; i++) {

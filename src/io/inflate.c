@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deflate: blocks that are stored, or coded by two Huffman codes: of literals and lengths, and of
- * distances. Codes are canonical, so a code is known by how many codes there are of each length,
- * and the symbols in order of their codes; decoding takes one bit at a time. */
+ * distances. Codes are canonical, so a code is given by the number of codes of each length and the
+ * symbols in order of their codes; decoding reads one bit at a time. */
 #include "io/inflate.h"
 
 #include <stdbool.h>
@@ -21,11 +21,11 @@ enum {
 typedef struct stream {
     const uint8_t *in;
     size_t in_len, in_at;
-    uint32_t bits; /* read and not used yet, the next one lowest */
+    uint32_t bits; /* read but not consumed, the next one lowest */
     uint32_t bit_count;
     uint8_t *out;
     size_t out_len, out_at;
-    bool is_short; /* the input has ended: what was read since are zeroes */
+    bool is_short; /* the input has ended: bits read since then are zero */
 } stream;
 
 typedef struct huffman {
@@ -33,13 +33,13 @@ typedef struct huffman {
     uint16_t symbols[LENGTHS];
 } huffman;
 
-static sp_status broken(const char *what)
+static sp_status fail_corrupt(const char *what)
 {
     return sp__fail(SP_CORRUPT, "malformed compressed data: %s", what);
 }
 
 /* At most 16 bits. */
-static uint32_t take(stream *s, uint32_t count)
+static uint32_t bits_take(stream *s, uint32_t count)
 {
     while (s->bit_count < count) {
         const bool has_more = s->in_at < s->in_len;
@@ -53,8 +53,8 @@ static uint32_t take(stream *s, uint32_t count)
     return value;
 }
 
-/* False if the lengths ask for more codes than there are. A code may be incomplete: then some bits
- * have no symbol. */
+/* False if the lengths need more codes than exist. A code may be incomplete: then some bits have no
+ * symbol. */
 static bool huffman_make(huffman *h, const uint8_t *lengths, uint32_t count)
 {
     memset(h->count, 0, sizeof h->count);
@@ -75,11 +75,11 @@ static bool huffman_make(huffman *h, const uint8_t *lengths, uint32_t count)
 }
 
 /* The next symbol, or -1. */
-static int32_t decode(stream *s, const huffman *h)
+static int32_t symbol_decode(stream *s, const huffman *h)
 {
     int32_t code = 0, first = 0, index = 0;
     for (uint32_t bits = 1; bits <= MAX_BITS; bits++) {
-        code |= (int32_t)take(s, 1);
+        code |= (int32_t)bits_take(s, 1);
         const int32_t count = h->count[bits];
         if (code - first < count) return h->symbols[index + code - first];
         index += count;
@@ -91,16 +91,16 @@ static int32_t decode(stream *s, const huffman *h)
 
 static sp_status copy_stored(stream *s)
 {
-    s->bits = 0; /* the rest of a byte is left out; no whole byte is ever kept here */
+    s->bits = 0; /* the rest of the byte is skipped; no whole byte is ever buffered here */
     s->bit_count = 0;
-    if (s->in_len - s->in_at < 4) return broken("it ends in a stored block");
+    if (s->in_len - s->in_at < 4) return fail_corrupt("the data ends inside a stored block");
     const uint8_t *head = s->in + s->in_at;
     const size_t len = head[0] | (size_t)head[1] << 8;
     const size_t check = head[2] | (size_t)head[3] << 8;
     s->in_at += 4;
-    if ((len ^ check) != 0xffff) return broken("a stored block with a wrong length");
-    if (len > s->in_len - s->in_at) return broken("it ends in a stored block");
-    if (len > s->out_len - s->out_at) return broken("more bytes than it should have");
+    if ((len ^ check) != 0xffff) return fail_corrupt("a stored block with a wrong length");
+    if (len > s->in_len - s->in_at) return fail_corrupt("the data ends inside a stored block");
+    if (len > s->out_len - s->out_at) return fail_corrupt("more bytes than expected");
     memcpy(s->out + s->out_at, s->in + s->in_at, len);
     s->in_at += len;
     s->out_at += len;
@@ -120,14 +120,14 @@ static sp_status copy_match(stream *s, uint32_t symbol, const huffman *distances
     static const uint8_t distance_bits[] = {0, 0, 0, 0, 1, 1, 2, 2,  3,  3,  4,  4,  5,  5,  6,
                                             6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
     symbol -= END_OF_BLOCK + 1;
-    if (symbol >= SP_COUNT_OF(length_base)) return broken("a length that there is not");
-    const size_t len = length_base[symbol] + take(s, length_bits[symbol]);
-    const int32_t code = decode(s, distances);
-    if (code < 0 || code >= DISTANCES) return broken("a distance that there is not");
-    const size_t distance = distance_base[code] + take(s, distance_bits[code]);
-    if (distance > s->out_at) return broken("a distance to before its beginning");
-    if (len > s->out_len - s->out_at) return broken("more bytes than it should have");
-    for (size_t i = 0; i < len; i++) { /* the two may overlap: then bytes repeat */
+    if (symbol >= SP_COUNT_OF(length_base)) return fail_corrupt("an undefined length");
+    const size_t len = length_base[symbol] + bits_take(s, length_bits[symbol]);
+    const int32_t code = symbol_decode(s, distances);
+    if (code < 0 || code >= DISTANCES) return fail_corrupt("an undefined distance");
+    const size_t distance = distance_base[code] + bits_take(s, distance_bits[code]);
+    if (distance > s->out_at) return fail_corrupt("a distance to before the beginning");
+    if (len > s->out_len - s->out_at) return fail_corrupt("more bytes than expected");
+    for (size_t i = 0; i < len; i++) { /* the ranges may overlap: then bytes repeat */
         s->out[s->out_at] = s->out[s->out_at - distance];
         s->out_at++;
     }
@@ -137,14 +137,14 @@ static sp_status copy_match(stream *s, uint32_t symbol, const huffman *distances
 static sp_status read_block(stream *s, const huffman *lengths, const huffman *distances)
 {
     for (;;) {
-        const int32_t symbol = decode(s, lengths);
-        if (s->is_short) return broken("it ends too early");
-        if (symbol < 0) return broken("a code that there is not");
+        const int32_t symbol = symbol_decode(s, lengths);
+        if (s->is_short) return fail_corrupt("the data ends too early");
+        if (symbol < 0) return fail_corrupt("an undefined code");
         if (symbol == END_OF_BLOCK) return SP_OK;
         if (symbol > END_OF_BLOCK) {
             SP_TRY(copy_match(s, (uint32_t)symbol, distances));
         } else {
-            if (s->out_at == s->out_len) return broken("more bytes than it should have");
+            if (s->out_at == s->out_len) return fail_corrupt("more bytes than expected");
             s->out[s->out_at++] = (uint8_t)symbol;
         }
     }
@@ -166,19 +166,19 @@ static sp_status read_fixed(stream *s)
 static sp_status read_lengths(stream *s, const huffman *codes, uint8_t *lengths, uint32_t count)
 {
     for (uint32_t i = 0; i < count;) {
-        const int32_t symbol = decode(s, codes);
-        if (s->is_short) return broken("it ends too early");
-        if (symbol < 0) return broken("a code that there is not");
+        const int32_t symbol = symbol_decode(s, codes);
+        if (s->is_short) return fail_corrupt("the data ends too early");
+        if (symbol < 0) return fail_corrupt("an undefined code");
         if (symbol < 16) {
             lengths[i++] = (uint8_t)symbol;
             continue;
         }
-        if (symbol == 16 && i == 0) return broken("nothing is there to repeat");
+        if (symbol == 16 && i == 0) return fail_corrupt("a repeat of no length");
         const uint8_t value = symbol == 16 ? lengths[i - 1] : 0;
-        uint32_t times = symbol == 16   ? 3 + take(s, 2)
-                         : symbol == 17 ? 3 + take(s, 3)
-                                        : 11 + take(s, 7);
-        if (times > count - i) return broken("more codes than it should have");
+        uint32_t times = symbol == 16   ? 3 + bits_take(s, 2)
+                         : symbol == 17 ? 3 + bits_take(s, 3)
+                                        : 11 + bits_take(s, 7);
+        if (times > count - i) return fail_corrupt("more codes than expected");
         for (; times > 0; times--) lengths[i++] = value;
     }
     return SP_OK;
@@ -188,18 +188,18 @@ static sp_status read_dynamic(stream *s)
 {
     static const uint8_t order[19] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
                                       11, 4,  12, 3, 13, 2, 14, 1, 15};
-    const uint32_t length_count = take(s, 5) + 257, distance_count = take(s, 5) + 1;
-    const uint32_t code_count = take(s, 4) + 4;
-    if (length_count > 286 || distance_count > DISTANCES) return broken("too many codes");
+    const uint32_t length_count = bits_take(s, 5) + 257, distance_count = bits_take(s, 5) + 1;
+    const uint32_t code_count = bits_take(s, 4) + 4;
+    if (length_count > 286 || distance_count > DISTANCES) return fail_corrupt("too many codes");
     uint8_t lengths[LENGTHS + DISTANCES] = {0};
     huffman codes, distances;
-    for (uint32_t i = 0; i < code_count; i++) lengths[order[i]] = (uint8_t)take(s, 3);
-    if (!huffman_make(&codes, lengths, 19)) return broken("codes that contradict each other");
+    for (uint32_t i = 0; i < code_count; i++) lengths[order[i]] = (uint8_t)bits_take(s, 3);
+    if (!huffman_make(&codes, lengths, 19)) return fail_corrupt("inconsistent code lengths");
     SP_TRY(read_lengths(s, &codes, lengths, length_count + distance_count));
-    if (lengths[END_OF_BLOCK] == 0) return broken("a block without an end");
+    if (lengths[END_OF_BLOCK] == 0) return fail_corrupt("a block without an end");
     if (!huffman_make(&codes, lengths, length_count) ||
         !huffman_make(&distances, lengths + length_count, distance_count)) {
-        return broken("codes that contradict each other");
+        return fail_corrupt("inconsistent code lengths");
     }
     return read_block(s, &codes, &distances);
 }
@@ -208,13 +208,13 @@ sp_status sp__inflate(const void *in, size_t in_len, void *out, size_t out_len)
 {
     stream s = {.in = in, .in_len = in_len, .out = out, .out_len = out_len};
     for (bool is_last = false; !is_last;) {
-        is_last = take(&s, 1) != 0;
-        const uint32_t type = take(&s, 2);
-        if (s.is_short) return broken("it ends too early");
-        if (type == 3) return broken("a block of no kind");
+        is_last = bits_take(&s, 1) != 0;
+        const uint32_t type = bits_take(&s, 2);
+        if (s.is_short) return fail_corrupt("the data ends too early");
+        if (type == 3) return fail_corrupt("an undefined type of block");
         SP_TRY(type == 0 ? copy_stored(&s) : type == 1 ? read_fixed(&s) : read_dynamic(&s));
-        if (s.is_short) return broken("it ends too early");
+        if (s.is_short) return fail_corrupt("the data ends too early");
     }
-    if (s.out_at != out_len) return broken("fewer bytes than it should have");
-    return s.in_at == in_len ? SP_OK : broken("something follows its end");
+    if (s.out_at != out_len) return fail_corrupt("fewer bytes than expected");
+    return s.in_at == in_len ? SP_OK : fail_corrupt("bytes after the end");
 }

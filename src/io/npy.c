@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing .npy. The header is read by what NumPy writes: a dictionary of three keys, in
+/* Reading and writing .npy. The header is parsed as NumPy writes it: a dictionary of three keys, in
  * any order, with spaces anywhere. */
 #include "io/npy.h"
 
@@ -30,7 +30,7 @@ typedef struct npy_head {
     bool is_swapped;
     bool is_fortran;
     sp_shape shape;
-    uint32_t seen; /* of the keys, a bit each */
+    uint32_t seen; /* of the keys, one bit each */
 } npy_head;
 
 enum { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };
@@ -41,7 +41,7 @@ typedef struct cursor {
     const char *at, *end;
 } cursor;
 
-static sp_status malformed(const char *what)
+static sp_status npy_malformed(const char *what)
 {
     return sp__fail(SP_CORRUPT, "malformed .npy file: %s", what);
 }
@@ -52,7 +52,7 @@ static void skip_spaces(cursor *c)
 }
 
 /* The next character after spaces, if it is `wanted`. */
-static bool take(cursor *c, char wanted)
+static bool take_char(cursor *c, char wanted)
 {
     skip_spaces(c);
     if (c->at == c->end || *c->at != wanted) return false;
@@ -92,7 +92,7 @@ static bool take_size(cursor *c, int64_t *out)
     }
     *out = value;
     const bool is_number = c->at > first;
-    (void)take(c, 'L'); /* of Python 2 */
+    (void)take_char(c, 'L'); /* of Python 2 */
     return is_number;
 }
 
@@ -100,7 +100,7 @@ static sp_status read_descr(cursor *c, npy_head *out)
 {
     sp_text text;
     if (!take_string(c, &text)) {
-        return sp__fail(SP_UNSUPPORTED, "an array of structs: only plain elements are supported");
+        return sp__fail(SP_UNSUPPORTED, "an array of structs is not supported: use plain elements");
     }
     const char order = text.len > 0 ? text.ptr[0] : '\0';
     const bool has_order = order == '<' || order == '>' || order == '|' || order == '=';
@@ -122,24 +122,25 @@ static sp_status read_order(cursor *c, npy_head *out)
 {
     out->is_fortran = take_word(c, "True");
     if (out->is_fortran || take_word(c, "False")) return SP_OK;
-    return malformed("fortran_order is neither True nor False");
+    return npy_malformed("fortran_order is neither True nor False");
 }
 
 static sp_status read_shape(cursor *c, npy_head *out)
 {
     int64_t dims[SP_MAX_RANK];
     uint32_t rank = 0;
-    if (!take(c, '(')) return malformed("the shape is no tuple");
-    while (!take(c, ')')) {
+    if (!take_char(c, '(')) return npy_malformed("the shape is not a tuple");
+    while (!take_char(c, ')')) {
         if (rank == SP_MAX_RANK) {
-            return sp__fail(SP_UNSUPPORTED, "an array of more than %d dimensions", SP_MAX_RANK);
+            return sp__fail(SP_UNSUPPORTED, "an array of more than %d dimensions is not supported",
+                            SP_MAX_RANK);
         }
-        if (!take_size(c, &dims[rank])) return malformed("a size in the shape is no number");
+        if (!take_size(c, &dims[rank])) return npy_malformed("a size in the shape is not a number");
         rank++;
-        const bool has_comma = take(c, ',');
+        const bool has_comma = take_char(c, ',');
         skip_spaces(c);
         const bool is_end = c->at < c->end && *c->at == ')';
-        if (!has_comma && (!is_end || rank == 1)) return malformed("the shape is no tuple");
+        if (!has_comma && (!is_end || rank == 1)) return npy_malformed("the shape is not a tuple");
     }
     return sp__shape_make(dims, rank, &out->shape);
 }
@@ -154,36 +155,38 @@ static sp_status read_item(cursor *c, npy_head *out)
                 {"fortran_order", SEEN_ORDER, read_order},
                 {"shape", SEEN_SHAPE, read_shape}};
     sp_text key;
-    if (!take_string(c, &key) || !take(c, ':')) return malformed("the header is no dictionary");
+    if (!take_string(c, &key) || !take_char(c, ':'))
+        return npy_malformed("the header is not a dictionary");
     for (size_t i = 0; i < SP_COUNT_OF(keys); i++) {
         if (!sp__text_is(key, keys[i].name)) continue;
-        if ((out->seen & keys[i].seen) != 0) return malformed("a key stands twice in the header");
+        if ((out->seen & keys[i].seen) != 0)
+            return npy_malformed("a key of the header is repeated");
         out->seen |= keys[i].seen;
         return keys[i].read(c, out);
     }
-    return malformed("a key of the header is not known");
+    return npy_malformed("a key of the header is unknown");
 }
 
 static sp_status read_dictionary(cursor c, npy_head *out)
 {
     *out = (npy_head){.seen = 0};
-    if (!take(&c, '{')) return malformed("the header is no dictionary");
-    while (!take(&c, '}')) {
+    if (!take_char(&c, '{')) return npy_malformed("the header is not a dictionary");
+    while (!take_char(&c, '}')) {
         SP_TRY(read_item(&c, out));
-        if (take(&c, ',')) continue;
-        if (!take(&c, '}')) return malformed("the header is no dictionary");
+        if (take_char(&c, ',')) continue;
+        if (!take_char(&c, '}')) return npy_malformed("the header is not a dictionary");
         break;
     }
     skip_spaces(&c);
-    if (c.at != c.end) return malformed("something follows the header's dictionary");
-    return out->seen == SEEN_ALL ? SP_OK : malformed("a key is missing in the header");
+    if (c.at != c.end) return npy_malformed("the header has text after its dictionary");
+    return out->seen == SEEN_ALL ? SP_OK : npy_malformed("a key is missing in the header");
 }
 
-/* The header's text, and where the elements begin. */
+/* Finds the header's text, and with it the start of the elements. */
 static sp_status find_header(const char *bytes, size_t len, cursor *header)
 {
     if (len < 10 || memcmp(bytes, magic, sizeof magic) != 0) {
-        return sp__fail(SP_CORRUPT, "this is no .npy file");
+        return sp__fail(SP_CORRUPT, "this is not a .npy file");
     }
     const uint8_t major = (uint8_t)bytes[6], minor = (uint8_t)bytes[7];
     if (major < 1 || major > 3 || minor != 0) {
@@ -191,11 +194,11 @@ static sp_status find_header(const char *bytes, size_t len, cursor *header)
                         major, minor);
     }
     const size_t width = major == 1 ? 2 : 4;
-    if (len < 8 + width) return malformed("it ends in its header");
+    if (len < 8 + width) return npy_malformed("the file ends inside its header");
     uint32_t header_len = 0;
     memcpy(&header_len, bytes + 8, width);
     const size_t begin = 8 + width;
-    if (header_len > len - begin) return malformed("it ends in its header");
+    if (header_len > len - begin) return npy_malformed("the file ends inside its header");
     *header = (cursor){bytes + begin, bytes + begin + header_len};
     return SP_OK;
 }
@@ -213,14 +216,14 @@ static void swap_bytes(unsigned char *data, uint64_t len, size_t element)
     }
 }
 
-/* In C's order: an array in Fortran's is the reversed array in C's, transposed. */
+/* To C order: an array in Fortran order is the reversed array in C order, transposed. */
 static sp_status copy_elements(const npy_head *head, const char *from, sp_array *to)
 {
     const uint32_t rank = head->shape.rank;
     sp_shape reversed = {.rank = rank};
     int64_t axes[SP_MAX_RANK];
     sp_layout file, array;
-    sp_strided_copy move;
+    sp_strided_copy copy;
     for (uint32_t i = 0; i < rank; i++) {
         axes[i] = head->is_fortran ? rank - 1 - i : i;
         reversed.dims[i] = head->shape.dims[axes[i]];
@@ -228,11 +231,11 @@ static sp_status copy_elements(const npy_head *head, const char *from, sp_array 
     SP_TRY(sp__layout_init_contiguous(&file, head->dtype, &reversed));
     SP_TRY(sp__layout_permute(&file, axes, rank, &file));
     SP_TRY(sp__layout_init_contiguous(&array, head->dtype, &head->shape));
-    sp__strided_copy_plan(&array, &file, &move);
-    sp__strided_copy_on_host(&move, to->data, from);
+    sp__strided_copy_plan(&array, &file, &copy);
+    sp__strided_copy_on_host(&copy, to->data, from);
     if (head->is_swapped) swap_bytes(to->data, to->bytes, sp_dtype_bytes(head->dtype));
     if (head->dtype != SP_BOOL) return SP_OK;
-    unsigned char *bools = to->data; /* one that is neither 0 nor 1 must not reach code */
+    unsigned char *bools = to->data; /* replaces values other than 0 and 1 */
     for (uint64_t i = 0; i < to->bytes; i++) bools[i] = bools[i] != 0;
     return SP_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of arrays, to tensors and from them. */
+/* Reading files of arrays into tensors, and writing them. */
 #include <streampool/npy.h>
 
 #include <string.h>
@@ -40,7 +40,7 @@ sp_status sp_npy_read(sp_device device, const char *path, sp_tensor *out)
     return status == SP_OK ? SP_OK : sp__fail_prefix(status, "%s: ", path);
 }
 
-/* The member's name as an array's. */
+/* The name of a member's array: without the suffix. */
 static sp_text array_name(sp_text member)
 {
     const size_t len = strlen(suffix);
@@ -75,7 +75,7 @@ sp_status sp_npz_list(const char *path, sp_npz_visitor visit, void *ctx)
     size_t len;
     SP_TRY(sp__runtime_enter());
     if (path == NULL || visit == NULL) {
-        return sp__fail(SP_INVALID, "sp_npz_list needs a path and a function to call");
+        return sp__fail(SP_INVALID, "sp_npz_list: path or visit is NULL");
     }
     SP_TRY(sp_file_read(path, &bytes, &len));
     const sp_status status = visit_names(bytes, len, visit, ctx);
@@ -113,7 +113,7 @@ sp_status sp_npz_read(sp_device device, const char *path, const char *name, sp_t
     void *bytes;
     size_t len;
     SP_TRY(sp__tensor_file_begin(path, out));
-    if (name == NULL) return sp__fail(SP_INVALID, "no name of an array was given");
+    if (name == NULL) return sp__fail(SP_INVALID, "sp_npz_read: name is NULL");
     SP_TRY(sp_file_read(path, &bytes, &len));
     const sp_status status = read_member(device, bytes, len, name, out);
     sp_free(bytes);
@@ -138,7 +138,7 @@ sp_status sp_npy_write(const char *path, sp_tensor tensor)
     void *bytes;
     size_t len;
     SP_TRY(sp__runtime_enter());
-    if (path == NULL) return sp__fail(SP_INVALID, "no path of a file was given");
+    if (path == NULL) return sp__fail(SP_INVALID, "sp_npy_write: path is NULL");
     SP_TRY(bytes_of_tensor(tensor, &bytes, &len));
     const sp_status status = sp_file_replace(path, bytes, len);
     sp_free(bytes);
@@ -159,7 +159,7 @@ static sp_status check_names(const char *const *names, uint32_t count)
     return SP_OK;
 }
 
-/* Owned by the member. */
+/* Owned by the member until free_members. */
 static sp_status make_member(const char *name, sp_tensor tensor, sp_zip_member *out)
 {
     const size_t name_len = strlen(name);
@@ -202,7 +202,7 @@ sp_status sp_npz_write(const char *path, const char *const *names, const sp_tens
 {
     SP_TRY(sp__runtime_enter());
     if (path == NULL || (count > 0 && (names == NULL || tensors == NULL))) {
-        return sp__fail(SP_INVALID, "sp_npz_write needs a path, names and tensors");
+        return sp__fail(SP_INVALID, "sp_npz_write: path, names or tensors is NULL");
     }
     SP_TRY(check_names(names, count));
     sp_zip_member *members = sp_calloc(count + 1, sizeof *members);

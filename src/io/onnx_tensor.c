@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorProto: raw or typed values. Reading checks that the values fill the shape exactly; decoding
- * then cannot fail for lack of them. The machine is little-endian, as raw_data is. */
+/* TensorProto: raw or typed values. Reading checks that the values fill the shape exactly; so
+ * decoding cannot run out of them. The machine is little-endian, as raw_data is. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include "io/onnx_tensor_reader.h"
 #include "tensor/onnx_dtype.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is copied as it stands");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "raw_data is copied without conversion");
 
 enum {
     TENSOR_SEGMENT = 3,
@@ -22,7 +22,7 @@ enum {
     TENSOR_DATA_LOCATION = 14
 };
 
-/* The typed field that holds values of the type. */
+/* The typed field for values of the type. */
 static uint32_t typed_field(sp_dtype dtype)
 {
     switch (dtype) {
@@ -60,7 +60,7 @@ static sp_status count_typed(sp_proto proto, uint32_t number, uint64_t *out)
     return proto.status;
 }
 
-/* What the scalar fields say, before it is checked. */
+/* The scalar fields, before they are checked. */
 typedef struct tensor_head {
     int64_t data_type, location;
     int64_t dims[SP_MAX_RANK];
@@ -117,8 +117,8 @@ static sp_status check_kind(const uint64_t counts[SP_PROTO_COUNTED], const sp_on
     const sp_text_print name = sp__text_print(tensor->name);
     if (is_external(head, counts) && !may_be_external) {
         return sp__fail(SP_UNSUPPORTED,
-                        "tensor '%s' keeps its data in another file: external data is for the "
-                        "initializers of a model only",
+                        "tensor '%s' has external data, which only initializers of a model "
+                        "may have",
                         name.text);
     }
     if (counts[TENSOR_SEGMENT] > 0) {
@@ -131,7 +131,7 @@ static sp_status check_kind(const uint64_t counts[SP_PROTO_COUNTED], const sp_on
     return SP_OK;
 }
 
-/* The file must hold exactly the values that the shape asks for. */
+/* The file must hold exactly as many values as the shape needs. */
 static sp_status check_values(const sp_proto *proto, const tensor_head *head, sp_onnx_tensor *out)
 {
     const uint64_t wanted = out->bytes / sp_dtype_bytes(out->dtype);
@@ -139,7 +139,7 @@ static sp_status check_values(const sp_proto *proto, const tensor_head *head, sp
     if (head->has_raw) {
         out->storage = SP_ONNX_RAW;
         found = out->content.len / sp_dtype_bytes(out->dtype);
-        if (out->content.len != out->bytes && found == wanted) found++; /* a broken last element */
+        if (out->content.len != out->bytes && found == wanted) found++; /* a partial last element */
     } else {
         out->field = typed_field(out->dtype);
         SP_TRY(count_typed(*proto, out->field, &found));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the values of a TensorProto are in a file beside its own: external_data, pairs of texts
- * "location", "offset" and "length"; others, such as a checksum, are not looked at. */
+/* The position of a TensorProto's values in a file beside its own: external_data, pairs of texts
+ * "location", "offset" and "length"; other keys, such as a checksum, are ignored. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ static sp_status read_entry(sp_proto proto, entry *out)
     return proto.status;
 }
 
-/* A decimal number below 2^63, which every offset in a file is. */
+/* A decimal number of at most 18 digits, so below 2^63, as every offset in a file. */
 static sp_status read_number(const entry *from, const sp_onnx_tensor *tensor, uint64_t *out)
 {
     uint64_t number = 0;
@@ -33,7 +33,8 @@ static sp_status read_number(const entry *from, const sp_onnx_tensor *tensor, ui
         number = number * 10 + (uint64_t)(digit - '0');
     }
     if (!is_number) {
-        return sp__fail(SP_CORRUPT, "tensor '%s': the %s of its external data is '%s', no number",
+        return sp__fail(SP_CORRUPT,
+                        "tensor '%s': the %s of its external data is '%s', not a number",
                         sp__text_print(tensor->name).text, sp__text_print(from->key).text,
                         sp__text_print(from->value).text);
     }

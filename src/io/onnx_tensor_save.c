@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing of a TensorProto: dims packed, the elements as raw_data. */
+/* Writing a TensorProto: dims packed, the elements as raw_data. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,19 +11,19 @@
 
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2, MOST_VARINT = 10 };
 
-/* Without `bytes` it only counts. */
+/* If `bytes` is NULL, only counts. */
 typedef struct output {
     unsigned char *bytes;
     size_t at;
 } output;
 
-static void put(output *o, const void *bytes, size_t len)
+static void output_put(output *o, const void *bytes, size_t len)
 {
     if (o->bytes != NULL && len > 0) memcpy(o->bytes + o->at, bytes, len);
     o->at += len;
 }
 
-static size_t encode(uint64_t value, unsigned char out[MOST_VARINT])
+static size_t varint_encode(uint64_t value, unsigned char out[MOST_VARINT])
 {
     size_t len = 0;
     for (; value >= 0x80; value >>= 7) out[len++] = (unsigned char)(value | 0x80);
@@ -34,14 +34,14 @@ static size_t encode(uint64_t value, unsigned char out[MOST_VARINT])
 static void put_varint(output *o, uint64_t value)
 {
     unsigned char text[MOST_VARINT];
-    put(o, text, encode(value, text));
+    output_put(o, text, varint_encode(value, text));
 }
 
 static void put_bytes(output *o, uint32_t field, const void *bytes, size_t len)
 {
     put_varint(o, field << 3 | WIRE_BYTES);
     put_varint(o, len);
-    put(o, bytes, len);
+    output_put(o, bytes, len);
 }
 
 static void put_tensor(output *o, const sp_array_view *array, const char *name, size_t bytes)
@@ -49,7 +49,7 @@ static void put_tensor(output *o, const sp_array_view *array, const char *name, 
     unsigned char dims[SP_MAX_RANK * MOST_VARINT];
     size_t used = 0;
     for (uint32_t i = 0; i < array->shape.rank; i++) {
-        used += encode((uint64_t)array->shape.dims[i], dims + used);
+        used += varint_encode((uint64_t)array->shape.dims[i], dims + used);
     }
     if (used > 0) put_bytes(o, SP_ONNX_TENSOR_DIMS, dims, used);
     put_varint(o, SP_ONNX_TENSOR_DATA_TYPE << 3 | WIRE_VARINT);

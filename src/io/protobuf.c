@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire format: tag varints, and values of four wire types. Input is hostile: every read is
- * bounded by `end`, every length by what is left. */
+/* The wire format: tag varints, and values of four wire types. Input is untrusted: every read is
+ * bounded by `end`, every length by the remaining bytes. */
 #include "io/protobuf.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 sp_proto sp__proto_open(const void *bytes, size_t len, const char *message)
 {
-    /* An empty message may come with NULL; pointer arithmetic wants an object. */
+    /* An empty message may have NULL bytes; pointer arithmetic needs an object. */
     const uint8_t *start = bytes ? bytes : (const uint8_t *)"";
     return (sp_proto){
         .start = start, .at = start, .end = start + (bytes ? len : 0), .message = message};
@@ -80,7 +80,7 @@ static bool read_bytes(sp_proto *reader, sp_proto_field *out)
     const uint8_t *first = reader->at;
     if (!read_varint(reader, &len)) return false;
     if (len > (uint64_t)(reader->end - reader->at)) {
-        fail_at(reader, first, out->number, "a length reaches over the end of its message");
+        fail_at(reader, first, out->number, "a length exceeds its message");
         return false;
     }
     out->bytes = reader->at;
@@ -96,7 +96,7 @@ bool sp__proto_next(sp_proto *reader, sp_proto_field *out)
     const uint8_t *first = reader->at;
     if (!read_varint(reader, &tag)) return false;
     if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) {
-        fail_at(reader, first, 0, "no field has this number");
+        fail_at(reader, first, 0, "an invalid field number");
         return false;
     }
     *out = (sp_proto_field){
@@ -111,7 +111,7 @@ bool sp__proto_next(sp_proto *reader, sp_proto_field *out)
     case SP_PROTO_BYTES:
         return read_bytes(reader, out);
     default:
-        fail_at(reader, first, out->number, "this wire type is not known");
+        fail_at(reader, first, out->number, "an unknown wire type");
         return false;
     }
 }

@@ -4,7 +4,7 @@
  * message twice. Not shared between threads; the bytes may be.
  *
  *     for (sp_proto_field f; sp__proto_next(&reader, &f);) ...
- *     SP_TRY(reader.status);                 // did the loop end at the end, or at an error? */
+ *     SP_TRY(reader.status);                 // SP_OK if the loop read the whole message */
 #ifndef SP_IO_PROTOBUF_H
 #define SP_IO_PROTOBUF_H
 
@@ -16,7 +16,7 @@
 
 #include "base/text.h"
 
-/* Groups (3 and 4) are refused: no format we read has ever used them. */
+/* Groups (3 and 4) are refused: no supported format uses them. */
 typedef enum sp_proto_wire {
     SP_PROTO_VARINT = 0,
     SP_PROTO_FIXED64 = 1,
@@ -46,7 +46,7 @@ sp_proto sp__proto_open(const void *bytes, size_t len, const char *message);
 /* The next field; false at the end and on an error. */
 bool sp__proto_next(sp_proto *reader, sp_proto_field *out);
 
-/* Sets the reader's status to SP_CORRUPT with `what` and the place; returns it. */
+/* Sets the reader's status to SP_CORRUPT with `what` and the byte offset; returns it. */
 sp_status sp__proto_fail(sp_proto *reader, const sp_proto_field *field, const char *what);
 
 /* The field must have wire type `wire`. */

@@ -5,25 +5,26 @@
 #include "runtime/runtime_state.h"
 #include "tensor/tensor.h"
 
-static sp_status begin(sp_tensor *out)
+static sp_status output_begin(sp_tensor *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "a new tensor needs a place for the handle");
+    if (out == NULL)
+        return sp__fail(SP_INVALID, "out is NULL: pass a pointer for the handle of the new tensor");
     *out = (sp_tensor){0};
     return sp__runtime_enter();
 }
 
 sp_status sp__tensor_bytes_begin(const void *bytes, size_t len, sp_tensor *out)
 {
-    SP_TRY(begin(out));
-    if (bytes == NULL) return sp__fail(SP_INVALID, "no bytes of a file were given");
+    SP_TRY(output_begin(out));
+    if (bytes == NULL) return sp__fail(SP_INVALID, "bytes is NULL: pass the bytes of a file");
     if (len <= PTRDIFF_MAX) return SP_OK;
-    return sp__fail(SP_INVALID, "%zu bytes were given, which no file has", len);
+    return sp__fail(SP_INVALID, "len is %zu, more than PTRDIFF_MAX", len);
 }
 
 sp_status sp__tensor_file_begin(const char *path, sp_tensor *out)
 {
-    SP_TRY(begin(out));
-    return path != NULL ? SP_OK : sp__fail(SP_INVALID, "no path of a file was given");
+    SP_TRY(output_begin(out));
+    return path != NULL ? SP_OK : sp__fail(SP_INVALID, "path is NULL: pass the path of a file");
 }
 
 sp_status sp__tensor_from_array(sp_device device, sp_array *array, sp_tensor *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors and the arrays of files: what .npy, .npz and TensorProto files share. */
+/* Tensors and the arrays of files: what the readers of .npy, .npz and TensorProto files share. */
 #ifndef SP_IO_TENSOR_FILE_H
 #define SP_IO_TENSOR_FILE_H
 
@@ -7,19 +7,18 @@
 
 #include "tensor/array.h"
 
-/* All that is asked for before a file is read; *out is zeroed. Errors: SP_INVALID, those of
+/* Argument checks before a file is read; *out is zeroed. Errors: SP_INVALID, those of
  * sp__runtime_enter. */
 sp_status sp__tensor_file_begin(const char *path, sp_tensor *out);
 
-/* The same for a file in memory. SP_INVALID also for NULL bytes, or more than an object can have.
- */
+/* The same for a file in memory. SP_INVALID also for NULL bytes, or a length above PTRDIFF_MAX. */
 sp_status sp__tensor_bytes_begin(const void *bytes, size_t len, sp_tensor *out);
 
-/* A tensor of `device` with the array's elements; the array's life ends here. Errors: those of
+/* A tensor of `device` with the array's elements; deinitialises the array. Errors: those of
  * sp_tensor_from_host. */
 sp_status sp__tensor_from_array(sp_device device, sp_array *array, sp_tensor *out);
 
-/* The elements of a tensor, which is waited for. Freed with sp__array_deinit. Errors: those of
+/* The elements of a tensor; waits for it. Freed with sp__array_deinit. Errors: those of
  * sp_tensor_read, SP_OUT_OF_MEMORY. */
 sp_status sp__tensor_to_array(sp_tensor handle, sp_array *out);
 

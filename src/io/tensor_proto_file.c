@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of one TensorProto, to tensors and from them. */
+/* Reading files of one TensorProto into tensors, and writing them. */
 #include <streampool/tensor_proto.h>
 
 #include "base/error.h"
@@ -50,7 +50,7 @@ sp_status sp_tensor_proto_write(const char *path, const char *name, sp_tensor te
     void *bytes;
     size_t len;
     SP_TRY(sp__runtime_enter());
-    if (path == NULL) return sp__fail(SP_INVALID, "no path of a file was given");
+    if (path == NULL) return sp__fail(SP_INVALID, "sp_tensor_proto_write: path is NULL");
     SP_TRY(bytes_of_tensor(tensor, name, &bytes, &len));
     const sp_status status = sp_file_replace(path, bytes, len);
     sp_free(bytes);

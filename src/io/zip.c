@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing of archives. Numbers in them are little-endian and not aligned. */
+/* Reading and writing archives. Their numbers are little-endian and unaligned. */
 #include "io/zip.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static uint32_t u32_at(const uint8_t *at)
     return u16_at(at) | u16_at(at + 2) << 16;
 }
 
-static sp_status malformed(const char *what)
+static sp_status zip_malformed(const char *what)
 {
     return sp__fail(SP_CORRUPT, "malformed zip archive: %s", what);
 }
@@ -43,7 +43,7 @@ static sp_status refuse_zip64(void)
 
 uint32_t sp__crc32(const void *bytes, size_t len)
 {
-    /* Of half a byte each. */
+    /* One entry per half byte. */
     static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
                                        0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
                                        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
@@ -63,7 +63,7 @@ uint32_t sp__crc32(const void *bytes, size_t len)
 sp_status sp__zip_open(const void *bytes, size_t len, sp_zip *out)
 {
     const uint8_t *file = bytes;
-    /* The end record is the last thing in the file, before a comment. */
+    /* The end record is last in the file, before a comment. */
     size_t end = len;
     for (size_t back = END_BYTES; back <= len && back <= END_BYTES + MOST_COMMENT; back++) {
         if (u32_at(file + len - back) != END_SIGNATURE) continue;
@@ -71,31 +71,33 @@ sp_status sp__zip_open(const void *bytes, size_t len, sp_zip *out)
         end = len - back;
         break;
     }
-    if (end == len) return malformed("it has no directory");
+    if (end == len) return zip_malformed("the directory is missing");
     const uint8_t *record = file + end;
     const uint32_t count = u16_at(record + 10), size = u32_at(record + 12);
     const uint32_t offset = u32_at(record + 16);
     if (count == 0xffff || offset == UINT32_MAX) return refuse_zip64();
     if (u16_at(record + 4) != 0 || u16_at(record + 8) != count) {
-        return sp__fail(SP_UNSUPPORTED, "a zip archive of several parts");
+        return sp__fail(SP_UNSUPPORTED, "a zip archive of several parts is not supported");
     }
-    if (offset > end || size > end - offset) return malformed("its directory is outside of it");
+    if (offset > end || size > end - offset)
+        return zip_malformed("the directory is outside the file");
     *out = (sp_zip){.bytes = file, .len = end, .at = offset, .left = count};
     return SP_OK;
 }
 
-/* Where the member's bytes are: the sizes stand in the directory, but the names may differ. */
+/* Finds the member's bytes: the directory has the sizes, but the length of the local name may
+ * differ. */
 static sp_status find_data(const sp_zip *zip, uint32_t offset, sp_zip_entry *entry)
 {
     if (offset > zip->len || zip->len - offset < LOCAL_BYTES) {
-        return malformed("a member is outside of it");
+        return zip_malformed("a member is outside the file");
     }
     const uint8_t *local = zip->bytes + offset;
-    if (u32_at(local) != LOCAL_SIGNATURE) return malformed("a member has no header");
+    if (u32_at(local) != LOCAL_SIGNATURE) return zip_malformed("a member has no header");
     const size_t head = LOCAL_BYTES + u16_at(local + 26) + u16_at(local + 28);
     const size_t room = zip->len - offset;
     if (head > room || entry->data_len > room - head) {
-        return malformed("a member is outside of it");
+        return zip_malformed("a member is outside the file");
     }
     entry->data = local + head;
     return SP_OK;
@@ -105,12 +107,13 @@ sp_status sp__zip_next(sp_zip *zip, sp_zip_entry *out, bool *has_one)
 {
     *has_one = zip->left > 0;
     if (zip->left == 0) return SP_OK;
-    if (zip->len - zip->at < ENTRY_BYTES) return malformed("its directory ends too early");
+    if (zip->len - zip->at < ENTRY_BYTES) return zip_malformed("the directory ends too early");
     const uint8_t *at = zip->bytes + zip->at;
-    if (u32_at(at) != ENTRY_SIGNATURE) return malformed("its directory has no such entry");
+    if (u32_at(at) != ENTRY_SIGNATURE)
+        return zip_malformed("an entry of the directory has no signature");
     const size_t name_len = u16_at(at + 28);
     const size_t bytes = ENTRY_BYTES + name_len + u16_at(at + 30) + u16_at(at + 32);
-    if (bytes > zip->len - zip->at) return malformed("its directory ends too early");
+    if (bytes > zip->len - zip->at) return zip_malformed("the directory ends too early");
     const uint32_t offset = u32_at(at + 42);
     *out = (sp_zip_entry){.name = {(const char *)at + ENTRY_BYTES, name_len},
                           .data_len = u32_at(at + 20),
@@ -140,7 +143,8 @@ static sp_status check_sizes(const sp_zip_entry *entry)
     const uint64_t most =
         entry->method == 0 ? entry->data_len : (uint64_t)entry->data_len * SP_INFLATE_MOST;
     if (entry->len <= most && (entry->method == 8 || entry->len == entry->data_len)) return SP_OK;
-    return sp__fail(SP_CORRUPT, "malformed zip archive: member '%s' of %zu bytes cannot have %zu",
+    return sp__fail(SP_CORRUPT,
+                    "malformed zip archive: member '%s' of %zu bytes cannot expand to %zu",
                     sp__text_print(entry->name).text, entry->data_len, entry->len);
 }
 
@@ -156,7 +160,7 @@ sp_status sp__zip_read(const sp_zip_entry *entry, void **bytes, size_t *len)
     if (entry->method == 8) status = sp__inflate(entry->data, entry->data_len, out, entry->len);
     else if (entry->len > 0) memcpy(out, entry->data, entry->len);
     if (status == SP_OK && sp__crc32(out, entry->len) != entry->crc) {
-        status = malformed("a member's checksum is wrong");
+        status = zip_malformed("a member's checksum is wrong");
     }
     if (status != SP_OK) {
         sp_free(out);
@@ -174,43 +178,43 @@ typedef struct output {
     size_t at;
 } output;
 
-static void put(output *o, uint32_t value, uint32_t bytes)
+static void output_put(output *o, uint32_t value, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes; i++) o->bytes[o->at++] = (uint8_t)(value >> 8 * i);
 }
 
-static void put_bytes(output *o, const void *bytes, size_t len)
+static void output_put_bytes(output *o, const void *bytes, size_t len)
 {
     if (len > 0) memcpy(o->bytes + o->at, bytes, len);
     o->at += len;
 }
 
-/* What the header of a member and its entry in the directory have in common. */
-static void put_facts(output *o, const sp_zip_member *member, uint32_t crc)
+/* Fields that a member's header and its entry in the directory share. */
+static void put_common_fields(output *o, const sp_zip_member *member, uint32_t crc)
 {
-    put(o, 20, 2);         /* the version of the format that it takes */
-    put(o, 1 << 11, 2);    /* the name is UTF-8 */
-    put(o, 0, 2);          /* stored */
-    put(o, 0, 2);          /* midnight */
-    put(o, 1 << 5 | 1, 2); /* of the first day of 1980: the same bytes each time */
-    put(o, crc, 4);
-    put(o, (uint32_t)member->len, 4);
-    put(o, (uint32_t)member->len, 4);
-    put(o, (uint32_t)strlen(member->name), 2);
-    put(o, 0, 2); /* no extra field */
+    output_put(o, 20, 2);         /* the required version of the format */
+    output_put(o, 1 << 11, 2);    /* the name is UTF-8 */
+    output_put(o, 0, 2);          /* stored */
+    output_put(o, 0, 2);          /* midnight */
+    output_put(o, 1 << 5 | 1, 2); /* of the first day of 1980: the same bytes each time */
+    output_put(o, crc, 4);
+    output_put(o, (uint32_t)member->len, 4);
+    output_put(o, (uint32_t)member->len, 4);
+    output_put(o, (uint32_t)strlen(member->name), 2);
+    output_put(o, 0, 2); /* no extra field */
 }
 
 static void put_entry(output *o, const sp_zip_member *member, uint32_t crc, uint32_t offset)
 {
-    put(o, ENTRY_SIGNATURE, 4);
-    put(o, 20, 2);
-    put_facts(o, member, crc);
-    put(o, 0, 2); /* no comment */
-    put(o, 0, 2); /* first disk */
-    put(o, 0, 2);
-    put(o, 0, 4);
-    put(o, offset, 4);
-    put_bytes(o, member->name, strlen(member->name));
+    output_put(o, ENTRY_SIGNATURE, 4);
+    output_put(o, 20, 2);
+    put_common_fields(o, member, crc);
+    output_put(o, 0, 2); /* no comment */
+    output_put(o, 0, 2); /* first disk */
+    output_put(o, 0, 2);
+    output_put(o, 0, 4);
+    output_put(o, offset, 4);
+    output_put_bytes(o, member->name, strlen(member->name));
 }
 
 static sp_status find_size(const sp_zip_member *members, uint32_t count, size_t *out)
@@ -236,10 +240,10 @@ sp_status sp__zip_save(const sp_zip_member *members, uint32_t count, void **byte
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for an archive of %zu bytes", total);
     }
     for (uint32_t i = 0; i < count; i++) {
-        put(&o, LOCAL_SIGNATURE, 4);
-        put_facts(&o, &members[i], sp__crc32(members[i].bytes, members[i].len));
-        put_bytes(&o, members[i].name, strlen(members[i].name));
-        put_bytes(&o, members[i].bytes, members[i].len);
+        output_put(&o, LOCAL_SIGNATURE, 4);
+        put_common_fields(&o, &members[i], sp__crc32(members[i].bytes, members[i].len));
+        output_put_bytes(&o, members[i].name, strlen(members[i].name));
+        output_put_bytes(&o, members[i].bytes, members[i].len);
     }
     const size_t directory = o.at;
     uint32_t offset = 0;
@@ -249,13 +253,13 @@ sp_status sp__zip_save(const sp_zip_member *members, uint32_t count, void **byte
         offset += (uint32_t)(LOCAL_BYTES + strlen(members[i].name) + members[i].len);
     }
     const size_t directory_len = o.at - directory;
-    put(&o, END_SIGNATURE, 4);
-    put(&o, 0, 4); /* this disk and that of the directory */
-    put(&o, count, 2);
-    put(&o, count, 2);
-    put(&o, (uint32_t)directory_len, 4);
-    put(&o, (uint32_t)directory, 4);
-    put(&o, 0, 2); /* no comment */
+    output_put(&o, END_SIGNATURE, 4);
+    output_put(&o, 0, 4); /* this disk and that of the directory */
+    output_put(&o, count, 2);
+    output_put(&o, count, 2);
+    output_put(&o, (uint32_t)directory_len, 4);
+    output_put(&o, (uint32_t)directory, 4);
+    output_put(&o, 0, 2); /* no comment */
     *bytes = o.bytes;
     *len = total;
     return SP_OK;

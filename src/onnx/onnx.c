@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ModelProto: the file's outermost message. Owns the tables of everything below it. */
+/* ModelProto: the file's outermost message. The model owns the tables of everything below it. */
 #include "onnx/onnx.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 
 enum { TABLE_BYTES_PER_BYTE = 16, TABLE_BYTES_FREE = 1 << 20 };
 
-/* Keeps the tables beside the model that callers see. */
+/* Stores the tables with the model that callers see. */
 typedef struct model_tables {
     sp_onnx_model model;
     sp_bump bump;
@@ -37,18 +37,18 @@ sp_status sp__onnx_read_opset(sp_proto proto, sp_onnx_opset *out)
     return proto.status;
 }
 
-/* Counts the outermost fields. A text, a picture or a TensorProto is called no ONNX model; one that
- * is cut off, which has its version at the begin, is called malformed. */
+/* Counts the outermost fields. Text, a picture or a TensorProto is reported as not an ONNX model; a
+ * truncated model, which has its version at the beginning, as malformed. */
 static sp_status count_fields(const sp_proto *proto, uint64_t counts[SP_PROTO_COUNTED])
 {
     const sp_status status = sp__proto_counts(proto, counts);
     if (status != SP_OK && counts[MODEL_IR_VERSION] > 0) return status;
-    if (status != SP_OK) return sp__fail_prefix(status, "this is no ONNX model: ");
+    if (status != SP_OK) return sp__fail_prefix(status, "this is not an ONNX model: ");
     if (counts[MODEL_GRAPH] == 1) return SP_OK;
     if (counts[MODEL_GRAPH] > 1) {
         return sp__fail(SP_CORRUPT, "malformed file: ModelProto holds more than one graph");
     }
-    return sp__fail(SP_CORRUPT, "this is no ONNX model: it holds no graph");
+    return sp__fail(SP_CORRUPT, "this is not an ONNX model: it holds no graph");
 }
 
 static sp_status read_model(sp_onnx_reader *reader, sp_proto proto, sp_onnx_model *out)

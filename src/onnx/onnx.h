@@ -25,7 +25,7 @@ typedef struct sp_onnx_dim {
 
 typedef struct sp_onnx_value_info {
     sp_text name;
-    bool has_type;  /* what it is, is said at all */
+    bool has_type;  /* the file says what it is */
     bool is_tensor; /* false: a sequence, map, ... or no type at all */
     sp_dtype dtype; /* SP_DTYPE_NONE if the file does not say */
     bool has_shape;
@@ -53,7 +53,7 @@ typedef struct sp_onnx_opset {
     int64_t version;
 } sp_onnx_opset;
 
-/* A function of the file's own: nodes that stand for a call of it. */
+/* A function of the file's own: its nodes replace a call of it. */
 typedef struct sp_onnx_function {
     sp_text name, domain, overload;
     const sp_text *inputs, *outputs;
@@ -75,13 +75,13 @@ typedef struct sp_onnx_model {
 
 /* Reads a model file. `bytes` must outlive *out. Errors: SP_CORRUPT, SP_UNSUPPORTED (element types,
  * sparse initializers, external data of attributes), SP_EXHAUSTED (limits), SP_OUT_OF_MEMORY; the
- * message says what and at which byte. */
+ * message names the problem and its byte offset. */
 sp_status sp__onnx_read(const void *bytes, size_t len, const sp_onnx_model **out);
 void sp__onnx_destroy(const sp_onnx_model *model);
 
-/* External data: `folder` is the model's. Does the file hold that much? To be asked before memory
- * is taken, since nothing in the model's own file bounds it. Errors: as sp_file_read_below;
- * SP_INVALID without a folder. */
+/* External data; `folder` is the model's. Checks that the file beside it holds that many bytes,
+ * before memory is allocated: the model's own file does not bound it. Errors: as
+ * sp_file_read_below; SP_INVALID without a folder. */
 sp_status sp__onnx_external_check(const sp_onnx_tensor *tensor, const char *folder);
 /* Reads the values. */
 sp_status sp__onnx_external_read(const sp_onnx_tensor *tensor, const char *folder, void *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AttributeProto. Its values become the arrays of an sp_attribute, tensors decoded, so the ops need
- * to know nothing about files. */
+/* AttributeProto. Its values become the arrays of an sp_attribute, with tensors decoded, so the ops
+ * do not depend on files. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -52,8 +52,8 @@ static sp_proto_wire wire_of(sp_attribute_type type)
     }
 }
 
-/* Name, type, and the name of what it refers to; files before IR version 2 leave the type to be
- * seen from the field in use. */
+/* Name, type, and the name of the referenced attribute; in files before IR version 2 the type
+ * follows from the field in use. */
 static sp_status read_head(sp_proto proto, sp_attribute *out)
 {
     int64_t type = 0;
@@ -106,7 +106,7 @@ static sp_status read_tensor_value(sp_onnx_reader *reader, sp_proto proto, sp_ar
     return SP_OK;
 }
 
-/* Where the next value goes; only the one for the attribute's type is not NULL. */
+/* Position of the next value; only the pointer for the attribute's type is not NULL. */
 typedef struct value_cursor {
     float *floats;
     int64_t *ints;
@@ -195,8 +195,7 @@ sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_att
     }
     value_cursor to = {0};
     SP_TRY(make_values(reader, is_default ? 1 : count, out, &to));
-    if (count == 0)
-        return SP_OK; /* fields without elements, if any: there is no place to read to */
+    if (count == 0) return SP_OK; /* fields without elements: nothing to read */
     for (sp_proto_field field; sp__proto_next(&proto, &field);) {
         if (field.number != field_of_type[out->type]) continue;
         SP_TRY(read_value(reader, &proto, &field, &to));
@@ -204,24 +203,25 @@ sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_att
     return proto.status;
 }
 
-/* ---- their names ---- */
+/* ---- names of attributes ---- */
 
 enum { FEW_ATTRIBUTES = 16 };
 
-static sp_status fail_twice(const sp_attribute *attribute)
+static sp_status fail_duplicate(const sp_attribute *attribute)
 {
     return sp__fail(SP_CORRUPT, "malformed file: two attributes of one node are named '%s'",
                     sp__text_print(attribute->name).text);
 }
 
-static sp_status check_many(sp_proto proto, sp_attribute_list list)
+static sp_status check_many_names(sp_proto proto, sp_attribute_list list)
 {
     sp_name_map names;
     sp_status status = SP_OK;
     SP_TRY(sp__name_map_init(&names, list.count,
                              sp__name_map_key(proto.at, (size_t)(proto.end - proto.at))));
     for (uint32_t i = 0; i < list.count && status == SP_OK; i++) {
-        if (!sp__name_map_add(&names, list.items[i].name, i)) status = fail_twice(&list.items[i]);
+        if (!sp__name_map_add(&names, list.items[i].name, i))
+            status = fail_duplicate(&list.items[i]);
     }
     sp__name_map_deinit(&names);
     return status;
@@ -229,11 +229,11 @@ static sp_status check_many(sp_proto proto, sp_attribute_list list)
 
 sp_status sp__onnx_check_attributes(sp_proto proto, sp_attribute_list list)
 {
-    if (list.count > FEW_ATTRIBUTES) return check_many(proto, list);
+    if (list.count > FEW_ATTRIBUTES) return check_many_names(proto, list);
     for (uint32_t i = 0; i < list.count; i++) {
         for (uint32_t k = 0; k < i; k++) {
             if (sp__text_equal(list.items[i].name, list.items[k].name)) {
-                return fail_twice(&list.items[i]);
+                return fail_duplicate(&list.items[i]);
             }
         }
     }

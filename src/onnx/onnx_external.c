@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initializers whose values are in a file beside the model's: that file is checked and read. */
+/* Initializers with values in a file beside the model's: checks and reads that file. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "onnx/onnx_reader.h"
 
-/* The file's name, terminated. */
+/* The file's name, NUL-terminated. */
 static sp_status location_of(const sp_onnx_tensor *tensor, char name[SP_FILE_BELOW_BYTES])
 {
     const sp_text text = tensor->content;
@@ -22,7 +22,7 @@ static sp_status location_of(const sp_onnx_tensor *tensor, char name[SP_FILE_BEL
     return SP_OK;
 }
 
-static sp_status check(const sp_onnx_tensor *tensor, const char *folder)
+static sp_status external_check(const sp_onnx_tensor *tensor, const char *folder)
 {
     char name[SP_FILE_BELOW_BYTES];
     uint64_t bytes;
@@ -48,7 +48,7 @@ static sp_status name_tensor(sp_status status, const sp_onnx_tensor *tensor)
 
 sp_status sp__onnx_external_check(const sp_onnx_tensor *tensor, const char *folder)
 {
-    return name_tensor(check(tensor, folder), tensor);
+    return name_tensor(external_check(tensor, folder), tensor);
 }
 
 sp_status sp__onnx_external_read(const sp_onnx_tensor *tensor, const char *folder, void *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FunctionProto: a function that the file brings along. */
+/* FunctionProto: a function that the file defines. */
 #include "base/error.h"
 #include "base/macros.h"
 #include "onnx/onnx_reader.h"
@@ -40,9 +40,9 @@ static sp_status make_lists(sp_onnx_reader *reader, const sp_proto *proto, sp_on
     return SP_OK;
 }
 
-/* Messages inside; the texts are the caller's. */
-static sp_status read_inner(sp_onnx_reader *reader, sp_proto *proto, const sp_proto_field *field,
-                            function_lists *lists)
+/* Nested messages; the caller reads the texts. */
+static sp_status read_inner_message(sp_onnx_reader *reader, sp_proto *proto,
+                                    const sp_proto_field *field, function_lists *lists)
 {
     sp_proto inner;
     switch (field->number) {
@@ -82,7 +82,7 @@ sp_status sp__onnx_read_function(sp_onnx_reader *reader, sp_proto proto, sp_onnx
             SP_TRY(sp__proto_text(&proto, &field, lists.outputs++));
             break;
         default:
-            SP_TRY(read_inner(reader, &proto, &field, &lists));
+            SP_TRY(read_inner_message(reader, &proto, &field, &lists));
             break;
         }
     }

@@ -36,7 +36,7 @@ static sp_status read_dim(sp_proto proto, sp_onnx_dim *out)
         if (field.number == DIM_VALUE) SP_TRY(sp__proto_int(&proto, &field, &out->value));
         if (field.number == DIM_PARAM) SP_TRY(sp__proto_text(&proto, &field, &out->param));
     }
-    /* Exporters write free dimensions as -1, 0 or a name; negative sizes mean nothing else. */
+    /* Exporters write free dimensions as -1, 0 or a name; negative sizes have no other meaning. */
     if (out->value < 0 || out->param.len > 0) out->value = -1;
     return proto.status;
 }
@@ -93,7 +93,7 @@ static sp_status read_type(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value
 
 sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out)
 {
-    /* The name first, wherever it stands: messages about the type use it. */
+    /* The name first, wherever the field is: messages about the type use it. */
     sp_proto names = proto;
     for (sp_proto_field field; sp__proto_next(&names, &field);) {
         if (field.number == VALUE_NAME) SP_TRY(sp__proto_text(&names, &field, &out->name));
@@ -108,7 +108,7 @@ sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_on
     return proto.status;
 }
 
-/* The lists whose lengths `counts` gives; the loop of the caller fills them in order. */
+/* Lists of the lengths in `counts`; the caller's loop fills them in order. */
 typedef struct node_lists {
     sp_text *inputs, *outputs;
     sp_attribute *attributes;

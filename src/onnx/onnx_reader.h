@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files onnx*.c share: the reader's state and one function per message. Each takes a
- * protobuf reader that stands at the start of its message and fills a zeroed table. */
+ * protobuf reader at the start of its message and fills a zeroed table. */
 #ifndef SP_ONNX_ONNX_READER_H
 #define SP_ONNX_ONNX_READER_H
 
@@ -18,11 +18,12 @@ sp_status sp__onnx_read_node(sp_onnx_reader *reader, sp_proto proto, sp_onnx_nod
 sp_status sp__onnx_read_function(sp_onnx_reader *reader, sp_proto proto, sp_onnx_function *out);
 sp_status sp__onnx_read_opset(sp_proto proto, sp_onnx_opset *out);
 sp_status sp__onnx_read_attribute(sp_onnx_reader *reader, sp_proto proto, sp_attribute *out);
-/* Two attributes of one name are SP_CORRUPT. `proto` is the message that has them. */
+/* SP_CORRUPT if two attributes have one name. `proto` is the message that contains them. */
 sp_status sp__onnx_check_attributes(sp_proto proto, sp_attribute_list list);
 sp_status sp__onnx_read_value_info(sp_onnx_reader *reader, sp_proto proto, sp_onnx_value_info *out);
 
-/* Takes an array for `count` elements from the reader's tables, and its length as 32 bits. */
+/* Allocates an array of `count` elements from the reader's tables; returns its length as 32
+ * bits. */
 #define SP_ONNX_ARRAY(reader, count_, array, count_out)                                            \
     sp__onnx_array(reader, count_, sizeof *(array), &(array), count_out)
 sp_status sp__onnx_array(sp_onnx_reader *reader, uint64_t count, uint64_t element_bytes,

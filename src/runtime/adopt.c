@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adopted memory. When its last user has gone, the object walks its frontier, one point after the
- * other, as a waiter of timelines; when all have passed, the host executor calls the owner back. */
+/* Adopted memory. After the last release, the object waits for the points of its frontier, one
+ * after the other, as a waiter of timelines; when all have passed, the host executor calls the
+ * owner. */
 #include <streampool/storage.h>
 
 #include "base/clock.h"
@@ -27,7 +28,7 @@ static void find_pending(void *ctx, sp_point point)
     if (!sp__point_has_passed(point)) *pending = point;
 }
 
-/* The storage has no users left, so its lock is not needed. */
+/* The storage has no references left, so its lock is not needed. */
 static sp_point next_pending(const sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 {
     sp_point pending = {0};
@@ -36,25 +37,25 @@ static sp_point next_pending(const sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
     return pending;
 }
 
-static void walk_on(sp_waiter *waiter)
+static void wait_next_point(sp_waiter *waiter)
 {
     sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, block.waiter);
     for (;;) {
         const sp_point pending = next_pending(storage);
         if (pending.timeline == NULL || SP_PLANTED(owner_at_once)) break;
         sp__point_flush(pending);
-        storage->block.waiter = (sp_waiter){.value = pending.value, .fire = walk_on};
-        /* Once registered, the object belongs to whoever fires it. */
+        storage->block.waiter = (sp_waiter){.value = pending.value, .fire = wait_next_point};
+        /* Once registered, the object belongs to the thread that fires it. */
         if (sp__timeline_register(pending.timeline, &storage->block.waiter)) return;
     }
     storage->retire_job = (sp_host_job){.run = call_owner};
-    /* After sp_shutdown nobody is called. */
+    /* After sp_shutdown the owner is not called. */
     if (!sp__host_executor_post(&storage->retire_job)) sp__storage_recycle(storage);
 }
 
 void sp__adopted_retire(sp_rt_storage *storage)
 {
-    walk_on(&storage->block.waiter);
+    wait_next_point(&storage->block.waiter);
 }
 
 bool sp__adopted_is_ready_locked(sp_rt_storage *storage)
@@ -64,7 +65,7 @@ bool sp__adopted_is_ready_locked(sp_rt_storage *storage)
     if (ready.timeline == NULL) return true;
     sp__point_observed(ready);
     const sp_fault fault = sp__point_fault(ready);
-    /* In order: what overwrites all of it ends `ready`, so no such command was submitted yet. */
+    /* Ordered: a write of all bytes clears `ready`, so no such command has been submitted yet. */
     if (fault != SP_NO_FAULT && !SP_PLANTED(ready_is_forgotten)) {
         sp__poison_set(&storage->poison, storage->epoch, fault);
     }
@@ -73,19 +74,20 @@ bool sp__adopted_is_ready_locked(sp_rt_storage *storage)
 }
 
 /* The point after which the memory may be used. */
-static sp_status find_ready(const sp_adopt_options *options, sp_point *out)
+static sp_status ready_point(const sp_adopt_options *options, sp_point *out)
 {
     if (options->ready_after.bits == 0) {
         return options->ready.bits != 0 ? sp__event_point(options->ready, out) : SP_OK;
     }
     if (options->ready.bits != 0) {
-        return sp__fail(SP_INVALID, "adopted memory is ready at an event or after a stream, not "
-                                    "both: let the stream wait for the event");
+        return sp__fail(SP_INVALID,
+                        "sp_adopt_options: ready and ready_after are both set; set one, "
+                        "or let the stream wait for the event");
     }
     sp_stream_ref ref;
     SP_TRY(sp__stream_find(options->ready_after, &ref));
-    /* Whatever the lease has submitted may have written the memory: a submission that consumes the
-     * lease's failures, as a command with untracked bindings does. */
+    /* Any submission of the lease may have written the memory: this one follows them all and takes
+     * over the lease's failures, as a command with untracked bindings does. */
     const sp_submission behind_all = {.is_untracked = true};
     return sp__submit_plain(&ref, &behind_all, out);
 }
@@ -93,13 +95,13 @@ static sp_status find_ready(const sp_adopt_options *options, sp_point *out)
 sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
                            const sp_adopt_options *options, sp_storage *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_adopt needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_adopt: out is NULL");
     *out = (sp_storage){0};
     sp_rt_device *on;
     SP_TRY(sp__rt_device_find_working(device, &on));
     if ((data == NULL && bytes > 0) || bytes > UINTPTR_MAX - (uintptr_t)data) {
-        return sp__fail(SP_INVALID, "at address %p there are no %llu bytes to adopt", data,
-                        (unsigned long long)bytes);
+        return sp__fail(SP_INVALID, "sp_storage_adopt: data is %p, which cannot hold %llu bytes",
+                        data, (unsigned long long)bytes);
     }
     if (on->dev->vtable->staging_create != NULL) {
         return sp__fail(SP_UNSUPPORTED,
@@ -108,8 +110,8 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     }
     const bool is_frozen = options != NULL && options->is_frozen;
     sp_point ready = {0};
-    if (options != NULL) SP_TRY(find_ready(options, &ready));
-    /* Uses of frozen storages wait for nothing. */
+    if (options != NULL) SP_TRY(ready_point(options, &ready));
+    /* Uses of frozen storages do not wait. */
     if (is_frozen) SP_TRY(sp__point_wait(ready, SP_NO_DEADLINE));
     sp_rt_storage *storage;
     SP_TRY(sp__storage_object_create(&storage));
@@ -124,7 +126,7 @@ sp_status sp_storage_adopt(sp_device device, void *data, uint64_t bytes,
     storage->is_tracked = options == NULL || !options->is_untracked;
     storage->is_adopted = true;
     storage->is_frozen = is_frozen;
-    if (is_frozen) sp_store_relaxed(&storage->is_touched, 1); /* or its end would not thaw it */
+    if (is_frozen) sp_store_relaxed(&storage->is_touched, 1); /* destruction clears is_frozen */
     storage->block = (sp_block){0};
     storage->ready = is_frozen ? (sp_point){0} : ready;
     sp_mutex_unlock(&storage->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking and giving blocks: stream caches in front of class pools (block_pool.c). Slabs are in
- * slab.c. */
+/* Acquiring and releasing blocks: stream caches in front of class pools (block_pool.c). Slabs are
+ * in slab.c. */
 #include "runtime/allocator.h"
 
 #include "base/assert.h"
@@ -14,7 +14,7 @@
 #include "runtime/slab.h"
 #include "runtime/storage.h"
 
-/* What a stream keeps for itself of one class: more goes to the pool, where others find it. */
+/* Limits of one class in a stream's cache: more goes to the pool, for all streams. */
 #define CACHE_BLOCKS 32
 #define CACHE_BYTES_PER_CLASS ((uint64_t)8 << 20)
 
@@ -42,7 +42,7 @@ bool sp__size_class_of(uint64_t bytes, uint32_t *size_class, uint64_t *rounded)
 
 /* ---- stream caches ---- */
 
-/* process-wide: the place of a cache that no closed allocator needs any more; never changes. */
+/* process-wide: in place of each cache that a closed allocator never created; constant. */
 static sp_stream_cache never_opened = {.state = {SP_CACHE_CLOSED}};
 
 static sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
@@ -52,7 +52,7 @@ static sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
     sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
     if (SP_LIKELY(cache != NULL)) return cache;
     sp_stream_cache *fresh = sp_aligned_malloc(SP_CACHE_LINE, sizeof *fresh);
-    if (fresh == NULL) return NULL; /* the pools do without */
+    if (fresh == NULL) return NULL; /* the pools are used instead */
     *fresh = (sp_stream_cache){0};
     if (sp_cas_acq_rel(&allocator->caches[stream], &cache, fresh)) return fresh;
     sp_free(fresh);
@@ -76,8 +76,8 @@ static void cache_leave(sp_stream_cache *cache)
     sp_store_release(&cache->state, SP_CACHE_FREE);
 }
 
-/* Waits, for the rare walks over all caches; false if the cache is closed. The holder is inside for
- * some instructions only, and knows of no sleepers. */
+/* Waits, for the rare walks over all caches; false if the cache is closed. The holder leaves within
+ * a few instructions, and wakes no sleepers. */
 static bool cache_enter_slow(sp_stream_cache *cache)
 {
     sp_backoff backoff = {0};
@@ -88,7 +88,7 @@ static bool cache_enter_slow(sp_stream_cache *cache)
     return true;
 }
 
-/* Counters have one writer at a time here, so a load and a store do. */
+/* One writer at a time, so a load and a store suffice. */
 static void count_acquire(sp_allocator_counts *counts, int64_t bytes)
 {
     sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) + bytes);
@@ -103,7 +103,7 @@ static void count_release(sp_allocator_counts *counts, int64_t bytes)
     sp_store_relaxed(&counts->frees, sp_load_relaxed(&counts->frees) + 1);
 }
 
-/* Takes the first block of its class out of the cache that the caller is inside. */
+/* Takes the first block of its class out of the cache that the caller has entered. */
 static void cache_remove(sp_stream_cache *cache, const sp_block *block)
 {
     cache->first[block->size_class] = block->next;
@@ -155,22 +155,22 @@ static void trim_class(sp_class_pool *pool)
     while ((slab = sp__class_pool_detach(pool)) != NULL) sp__slab_release(slab);
 }
 
-static void give_when_passed(sp_block *block);
+static void block_release_when_passed(sp_block *block);
 
-static void fire_give(sp_waiter *waiter)
+static void block_fire(sp_waiter *waiter)
 {
-    give_when_passed(SP_CONTAINER_OF(waiter, sp_block, waiter));
+    block_release_when_passed(SP_CONTAINER_OF(waiter, sp_block, waiter));
 }
 
-/* A pending block of a closed allocator: nothing takes it, and nothing will look for it in a pool,
- * so it waits for its points one after the other. It counts as cached meanwhile. */
-static void give_when_passed(sp_block *block)
+/* A pending block of a closed allocator: no acquire reuses it, and no pool polls it, so it waits
+ * for its points one after the other. It counts as cached until then. */
+static void block_release_when_passed(sp_block *block)
 {
     while (!sp__frontier_prune(&block->frontier)) {
         const sp_point point = sp__block_pending_point(block);
         sp__point_flush(point);
-        block->waiter = (sp_waiter){.value = point.value, .fire = fire_give};
-        /* Once registered, the block belongs to whoever fires it. */
+        block->waiter = (sp_waiter){.value = point.value, .fire = block_fire};
+        /* Once registered, the block belongs to the thread that fires it. */
         if (sp__timeline_register(point.timeline, &block->waiter)) return;
     }
     sp_class_pool *pool = &block->slab->allocator->pools[block->size_class];
@@ -188,13 +188,14 @@ void sp__pool_release(sp_allocator *allocator, sp_block *block)
         trim_class(pool);
         break;
     case SP_PUT_REFUSED:
-        give_when_passed(block);
+        block_release_when_passed(block);
         break;
     }
 }
 
-/* A block that an idle stream keeps; only ones whose points have passed. Before a slab is made. */
-static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
+/* A block from another stream's cache, only one whose points have passed. Before a slab is
+ * created. */
+static sp_block *cache_steal(sp_allocator *allocator, uint32_t size_class)
 {
     for (uint32_t stream = 0; stream < SP_ALLOCATOR_STREAMS; stream++) {
         sp_stream_cache *cache = sp_load_acquire(&allocator->caches[stream]);
@@ -208,8 +209,8 @@ static sp_block *steal(sp_allocator *allocator, uint32_t size_class)
     return NULL;
 }
 
-/* Takes the blocks of the first class from `*size_class` on that has any out of a cache that the
- * caller is inside; NULL if there are none. */
+/* Takes all blocks of the first nonempty class from `*size_class` on out of a cache that the caller
+ * has entered; NULL if there are none. */
 static sp_block *cache_drain(sp_stream_cache *cache, uint32_t *size_class)
 {
     uint32_t at = *size_class;
@@ -225,7 +226,7 @@ static sp_block *cache_drain(sp_stream_cache *cache, uint32_t *size_class)
     return block;
 }
 
-static void give_chain(sp_allocator *allocator, sp_block *block)
+static void chain_release(sp_allocator *allocator, sp_block *block)
 {
     while (block != NULL) {
         sp_block *next = block->next;
@@ -245,16 +246,16 @@ bool sp__allocator_flush_caches(sp_allocator *allocator)
             sp_block *block = cache_drain(cache, &size_class);
             cache_leave(cache);
             if (block != NULL) is_any = true;
-            give_chain(allocator, block);
+            chain_release(allocator, block);
         }
     }
     return is_any;
 }
 
-/* ---- take and give ---- */
+/* ---- acquire and release ---- */
 
-/* Opportunistic: one passer-by at a time, on the slow path only. */
-static void reclaim(sp_allocator *allocator)
+/* One thread at a time, on the slow path only. */
+static void pools_trim(sp_allocator *allocator)
 {
     const uint64_t high = sp_load_relaxed(&allocator->high_bytes);
     const int64_t cached = sp_load_relaxed(&allocator->shared.cached_bytes);
@@ -271,25 +272,25 @@ static void count_shared_acquire(sp_allocator *allocator, const sp_block *block)
     sp_fetch_add_relaxed(&allocator->shared.allocations, (uint64_t)1);
 }
 
-static SP_NOINLINE sp_status take_slow(sp_allocator *allocator, const sp_block_wish *wish,
-                                       sp_block **out)
+static SP_NOINLINE sp_status block_acquire_slow(sp_allocator *allocator, const sp_block_wish *wish,
+                                                sp_block **out)
 {
     const uint32_t size_class = wish->size_class;
     *out = sp__pool_acquire(allocator, size_class, wish->own);
     if (*out == NULL) {
-        *out = steal(allocator, size_class);
-        if (*out != NULL) return SP_OK; /* counted there */
+        *out = cache_steal(allocator, size_class);
+        if (*out != NULL) return SP_OK; /* counted by cache_steal */
         SP_TRY(sp__slab_block(allocator, wish, out));
     }
     count_shared_acquire(allocator, *out);
-    reclaim(allocator);
+    pools_trim(allocator);
     return SP_OK;
 }
 
-static sp_status size_of(uint64_t bytes, sp_block_wish *wish)
+static sp_status wish_set_size(uint64_t bytes, sp_block_wish *wish)
 {
     if (SP_LIKELY(sp__size_class_of(bytes, &wish->size_class, &wish->bytes))) return SP_OK;
-    return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes are more than any device has",
+    return sp__fail(SP_OUT_OF_MEMORY, "%llu bytes exceed the memory of any device",
                     (unsigned long long)bytes);
 }
 
@@ -297,9 +298,9 @@ sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queu
                                 sp_block **out)
 {
     sp_block_wish wish = {.own = queue != NULL ? &queue->timeline : NULL};
-    SP_TRY(size_of(bytes, &wish));
+    SP_TRY(wish_set_size(bytes, &wish));
     *out = queue != NULL ? cache_acquire(allocator, queue->index, wish.size_class) : NULL;
-    if (SP_UNLIKELY(*out == NULL)) SP_TRY(take_slow(allocator, &wish, out));
+    if (SP_UNLIKELY(*out == NULL)) SP_TRY(block_acquire_slow(allocator, &wish, out));
     sp__frontier_become_origin(&(*out)->frontier);
     (*out)->home = queue != NULL ? queue->index : 0;
     return SP_OK;
@@ -309,12 +310,12 @@ sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, boo
                                     sp_block **out)
 {
     sp_block_wish wish = {.is_spare = is_spare};
-    SP_TRY(size_of(bytes, &wish));
+    SP_TRY(wish_set_size(bytes, &wish));
     if (is_spare && sp_load_relaxed(&allocator->short_takers) > 0) {
-        return sp__fail(SP_OUT_OF_MEMORY, "the memory of %s is left to those who need it",
+        return sp__fail(SP_OUT_OF_MEMORY, "an optional request backs off: %s is short of memory",
                         allocator->dev->limits.name);
     }
-    SP_TRY(take_slow(allocator, &wish, out));
+    SP_TRY(block_acquire_slow(allocator, &wish, out));
     sp__frontier_become_origin(&(*out)->frontier);
     (*out)->home = 0;
     return SP_OK;
@@ -331,19 +332,19 @@ void sp__allocator_release(sp_allocator *allocator, sp_block *block)
         const sp_timeline *only = sp__frontier_only_timeline(&block->frontier);
         is_one_stream = only != NULL && only->owner != NULL &&
                         only->owner->device == allocator->dev &&
-                        only->owner->index < SP_ALLOCATOR_STREAMS; /* not a run or fallback queue */
+                        only->owner->index < SP_ALLOCATOR_STREAMS; /* a stream */
         if (is_one_stream) home = only->owner->index;
     }
     if (SP_LIKELY(is_one_stream) && cache_release(allocator, home, block)) return;
     sp_fetch_sub_relaxed(&allocator->shared.in_use_bytes, (int64_t)block->bytes);
     sp_fetch_add_relaxed(&allocator->shared.frees, (uint64_t)1);
     sp__pool_release(allocator, block);
-    reclaim(allocator);
+    pools_trim(allocator);
 }
 
-/* ---- life and figures ---- */
+/* ---- init, deinit, statistics ---- */
 
-static void init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
+static void allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
 {
     allocator->device = device;
     allocator->dev = dev;
@@ -352,7 +353,7 @@ static void init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
 
 void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
 {
-    init(allocator, device, dev);
+    allocator_init(allocator, device, dev);
     allocator->source = (sp_slab_source){.what = "memory",
                                          .limit_bytes = dev->limits.memory_bytes,
                                          .create = dev->vtable->memory_create,
@@ -361,7 +362,7 @@ void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *d
 
 void sp__allocator_init_staging(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev)
 {
-    init(allocator, device, dev);
+    allocator_init(allocator, device, dev);
     allocator->source = (sp_slab_source){.what = "pinned memory",
                                          .limit_bytes = sp_pages_total_bytes(),
                                          .create = dev->vtable->staging_create,
@@ -378,7 +379,7 @@ void sp__allocator_deinit(sp_allocator *allocator)
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) sp__class_pool_deinit(&allocator->pools[i]);
 }
 
-/* What the cache holds goes to the pools, and nothing comes in any more. */
+/* Moves the cache's blocks to the pools; later ones are refused. */
 static void cache_close(sp_allocator *allocator, uint32_t stream)
 {
     sp_stream_cache *cache = NULL;
@@ -390,7 +391,7 @@ static void cache_close(sp_allocator *allocator, uint32_t stream)
         block = cache_drain(cache, &size_class);
         const bool is_last = block == NULL && !SP_PLANTED(cache_stays_open);
         sp_store_release(&cache->state, is_last ? SP_CACHE_CLOSED : SP_CACHE_FREE);
-        give_chain(allocator, block);
+        chain_release(allocator, block);
     } while (block != NULL);
 }
 
@@ -402,7 +403,7 @@ void sp__allocator_close(sp_allocator *allocator)
         sp_block *block = sp__class_pool_close(pool);
         while (block != NULL) {
             sp_block *next = block->next;
-            give_when_passed(block);
+            block_release_when_passed(block);
             block = next;
         }
         trim_class(pool);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream-ordered caching allocator: one for the memory of each device, and one for the memory
- * of the host that a device wants for what goes in and out.
+/* The stream-ordered caching allocator: one for the memory of each device, and one for the host
+ * memory that a device wants for transfers.
  *
  * Memory comes from its source in slabs, each cut at once into blocks of one size class (four
- * classes a doubling, so at most a quarter is slack). There is no splitting and no merging. A freed
- * block keeps its frontier: it goes to the cache of the stream that is alone left in it, where it
- * can be used again at once, else to its class's pool (block_pool.h), which finds it again once its
- * points have passed.
+ * classes a doubling, so at most a quarter is slack). Blocks are neither split nor merged. A freed
+ * block keeps its frontier. It goes to a stream's cache if only points of that stream are left in
+ * it, where that stream can reuse it at once; else to its class's pool (block_pool.h), which finds
+ * it again once its points have passed.
  *
- *     stream cache   no lock: a flag that is never waited for; busy means use the pool
+ *     stream cache   no lock: a flag that is never waited for; if busy, the pool is used
  *     class pool     a lock each
  *     slabs          only when the caches and pools have nothing
- * What the pools hold beyond a high watermark is trimmed to a low one by whoever passes, a slab at
- * a time, while the others allocate.
+ * What the pools hold beyond a high watermark is trimmed to a low one by one of the threads that
+ * acquire or release blocks, a slab at a time, while the others allocate.
  *
- * Out of memory: give unused slabs back, then wait until some pending blocks have become ready,
- * then let what can be made again give way (sp__allocator_set_reclaim), then wait for the rest,
- * then fail with the sizes. Each wait is for the first of the points that pending blocks are
- * behind. A closed allocator keeps nothing: a slab goes back to its source when its last block is
- * ready. Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
+ * Out of memory: return unused slabs, then wait until some pending blocks are ready, then reclaim
+ * what can be recreated (sp__allocator_set_reclaim), then wait for the rest, then fail with the
+ * sizes. Each wait is for the first to pass of the points that pending blocks are filed under. A
+ * closed allocator keeps nothing: a slab returns to its source when its last block is ready.
+ * Invariant when no call is inside:  in use + cached = reserved  (sp__allocator_check). */
 #ifndef SP_RUNTIME_ALLOCATOR_H
 #define SP_RUNTIME_ALLOCATOR_H
 
@@ -32,7 +32,7 @@
 
 typedef struct sp_rt_device sp_rt_device;
 
-/* Counters that one writer at a time changes and anyone sums up. */
+/* Counters with one writer at a time and any number of readers, which sum them up. */
 typedef struct sp_allocator_counts {
     sp_atomic_i64 in_use_bytes; /* may be negative here: the sum over all caches counts */
     sp_atomic_i64 cached_bytes;
@@ -40,7 +40,7 @@ typedef struct sp_allocator_counts {
     sp_atomic_u64 frees;
 } sp_allocator_counts;
 
-/* Blocks that the stream can use again at once. */
+/* Blocks that the stream can reuse at once. */
 typedef struct sp_stream_cache {
     /* FREE, BUSY while a thread is inside, or CLOSED, which is final: compare-and-swap (acquire) to
      * enter, store (release) to leave or close; orders all fields below. */
@@ -65,68 +65,69 @@ struct sp_allocator {
     sp_dev *dev;
     sp_slab_source source;
     sp_class_pool pools[SP_SIZE_CLASSES];
-    /* By stream index; made with the first block, or closed without one. Published by release. */
+    /* By stream index; created with the first block, or closed without one. Published by
+     * release. */
     SP_ATOMIC(sp_stream_cache *) caches[SP_ALLOCATOR_STREAMS];
     SP_CACHE_ALIGNED sp_atomic_u64 reserved_bytes; /* raised before the device is asked */
     sp_atomic_u64 peak_bytes;
     sp_atomic_u64 limit_bytes; /* 0: none but the source's own */
-    /* When the pools hold more than `high`, whoever passes trims them to `low`. 0: never. */
+    /* When the pools hold more than `high`, they are trimmed to `low`. 0: never. */
     sp_atomic_u64 low_bytes;
     sp_atomic_u64 high_bytes;
-    sp_atomic_u32 is_trimming; /* 1 while somebody does: the others go on */
+    sp_atomic_u32 is_trimming; /* 1 while a thread trims; other threads do not */
     sp_atomic_u64 device_allocations;
     sp_atomic_u64 waits;
-    /* Takers that found no memory and look for some. Relaxed: advice to those who can do without,
-     * not to be quicker. */
+    /* Threads that found no memory and try to get some. Relaxed. Hint: optional requests back off
+     * while nonzero. */
     sp_atomic_u32 short_takers;
-    /* Threads that have free memory in their hands, in no pool: they trim, empty caches, make a
-     * slab, or give way; and how often memory came of it. They wait for no taker. */
+    /* Threads that hold free memory outside of the pools: they trim, empty caches, create a slab,
+     * or reclaim; and how often memory came of it. They never wait for a thread that acquires. */
     sp_atomic_u32 givers;
     sp_atomic_u64 gifts;
-    /* Counts of what went past the stream caches. Any thread, relaxed. */
+    /* Counts of what bypassed the stream caches. Any thread, relaxed. */
     SP_CACHE_ALIGNED sp_allocator_counts shared;
 };
 
-/* Of the device's memory; of pinned memory of the host, if the device has staging_create. */
+/* For the device's memory; for pinned memory of the host, if the device has staging_create. */
 void sp__allocator_init(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev);
 void sp__allocator_init_staging(sp_allocator *allocator, sp_rt_device *device, sp_dev *dev);
-/* All blocks are back. */
+/* All blocks have been released. */
 void sp__allocator_deinit(sp_allocator *allocator);
-/* Once, when the device has stopped: gives free memory back to its source, now and from now on. A
- * block that is pending behind points of other devices or of the host goes when these have passed.
- */
+/* Once, when the device has stopped: returns free memory to its source, now and from now on. A
+ * block that is pending behind points of other devices or of the host is returned when these have
+ * passed. */
 void sp__allocator_close(sp_allocator *allocator);
 
 /* A block of at least `bytes` for use on stream `queue`. Its frontier holds at most one point, of
  * that stream. NULL: for use anywhere at once, with an empty frontier. */
 sp_status sp__allocator_acquire(sp_allocator *allocator, uint64_t bytes, sp_queue *queue,
                                 sp_block **out);
-/* The same for use anywhere. `is_spare`: for what its user can do without, so that it waits for
- * nothing, and nothing gives way for it. */
+/* The same for use anywhere. `is_spare`: an optional request, for which nothing is waited for and
+ * nothing is reclaimed. */
 sp_status sp__allocator_acquire_any(sp_allocator *allocator, uint64_t bytes, bool is_spare,
                                     sp_block **out);
-/* Gives a block back with the frontier of its last life. Never fails, never waits. */
+/* Returns a block with the frontier of its last life. Never fails, never waits. */
 void sp__allocator_release(sp_allocator *allocator, sp_block *block);
 
-/* Ends something that holds memory of the device and can be made again, if need be; false if there
- * is nothing of that kind. Called without locks, by whoever found no memory. */
+/* Destroys something that holds memory of the device and can be recreated; false if there is no
+ * such thing. Called without locks, by the thread that found no memory. */
 typedef bool (*sp_reclaim_fn)(sp_rt_device *device);
-/* Who is asked, of all devices; NULL: nobody. */
+/* The function to call, for all devices; NULL: none. */
 void sp__allocator_set_reclaim(sp_reclaim_fn fn);
 
-/* Gives slabs back of which nothing is used, at most `max_bytes` of them and one more; how many
- * bytes. `is_deep` empties the streams' caches first. */
+/* Returns unused slabs to their source until `max_bytes` are reached or exceeded; how many bytes.
+ * `is_deep` empties the streams' caches first. */
 uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep);
 
 void sp__allocator_stats(sp_allocator *allocator, sp_memory_stats *out);
 void sp__allocator_set_limit(sp_allocator *allocator, uint64_t bytes);
 void sp__allocator_set_watermarks(sp_allocator *allocator, uint64_t low_bytes, uint64_t high_bytes);
 
-/* Walks all slabs, pool by pool, and compares with the counters; false and a message in the last
- * error if they disagree. Exact only when no other thread allocates. */
+/* Walks all slabs, pool by pool, and compares with the counters; false, with a message in the last
+ * error, if they disagree. Exact only when no other thread allocates. */
 bool sp__allocator_check(sp_allocator *allocator);
 
-/* Rounded size and class of a request; false if it is absurd. */
+/* Rounded size and class of a request; false if it is larger than the largest class. */
 bool sp__size_class_of(uint64_t bytes, uint32_t *size_class, uint64_t *rounded);
 
 #endif

@@ -48,7 +48,7 @@ static void slab_unlink(sp_slab **list, sp_slab *slab)
     if (*list == slab) *list = slab->next;
 }
 
-/* The list that a slab with `ready_count` ready blocks, one or more, belongs to. */
+/* The list for a slab with `ready_count` ready blocks, one or more. */
 static sp_slab **list_of_locked(sp_class_pool *pool, const sp_slab *slab) SP_REQUIRES(&pool->lock)
 {
     return slab->ready_count == slab->block_count ? &pool->unused : &pool->partial;
@@ -65,7 +65,7 @@ static void ready_push_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(
     slab_link(list_of_locked(pool, slab), slab);
 }
 
-/* From a slab that is in use anyway, if there is one: the others can be given back. */
+/* Prefers a slab that is partly in use: a slab of ready blocks can be returned to the device. */
 static sp_block *ready_pop_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock)
 {
     sp_slab *slab = pool->partial != NULL ? pool->partial : pool->unused;
@@ -96,7 +96,7 @@ typedef struct filing {
     uint32_t lane;
 } filing;
 
-static void choose(void *ctx, sp_point point)
+static void choose_point(void *ctx, sp_point point)
 {
     filing *chosen = ctx;
     if (chosen->lane != NO_LANE) return;
@@ -107,7 +107,7 @@ static void choose(void *ctx, sp_point point)
 sp_point sp__block_pending_point(const sp_block *block)
 {
     filing chosen = {.lane = NO_LANE};
-    sp__frontier_each(&block->frontier, choose, &chosen);
+    sp__frontier_each(&block->frontier, choose_point, &chosen);
     return chosen.point;
 }
 
@@ -126,15 +126,15 @@ static sp_block *foreign_pop_locked(sp_class_pool *pool) SP_REQUIRES(&pool->lock
     return block;
 }
 
-/* Where the block belongs now. */
-static void file_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
+/* Files the block by its frontier. */
+static void block_file_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
 {
     if (sp__frontier_prune(&block->frontier)) {
         ready_push_locked(pool, block);
         return;
     }
     filing chosen = {.pool = pool, .lane = NO_LANE};
-    sp__frontier_each(&block->frontier, choose, &chosen);
+    sp__frontier_each(&block->frontier, choose_point, &chosen);
     block->pending_on = chosen.point;
     if (chosen.lane == NO_LANE) {
         foreign_push_locked(pool, block);
@@ -157,15 +157,15 @@ static sp_block *lane_pop_locked(sp_class_pool *pool, uint32_t index, sp_waiter_
     return block;
 }
 
-/* What was filed under a point that has passed. */
-static void refile_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
+/* Files a block whose `pending_on` has passed anew. */
+static void block_refile_locked(sp_class_pool *pool, sp_block *block) SP_REQUIRES(&pool->lock)
 {
     if (SP_PLANTED(first_point_only)) sp__frontier_clear(&block->frontier);
-    file_locked(pool, block);
+    block_file_locked(pool, block);
 }
 
-/* Files anew the blocks of one lane whose point has passed; until one is ready, if that is enough.
- */
+/* Refiles the blocks of one lane whose point has passed; with `is_one_enough`, until one is
+ * ready. */
 static void settle_lane_locked(sp_class_pool *pool, uint32_t index, bool is_one_enough)
     SP_REQUIRES(&pool->lock)
 {
@@ -173,7 +173,7 @@ static void settle_lane_locked(sp_class_pool *pool, uint32_t index, bool is_one_
     for (int i = 0; i < 2; i++) {
         const sp_block *first;
         while ((first = heap_first(heaps[i])) != NULL && sp__point_has_passed(first->pending_on)) {
-            refile_locked(pool, lane_pop_locked(pool, index, heaps[i]));
+            block_refile_locked(pool, lane_pop_locked(pool, index, heaps[i]));
             if (is_one_enough && pool->ready_blocks > 0) return;
         }
     }
@@ -196,8 +196,8 @@ static void settle_foreign_locked(sp_class_pool *pool, uint32_t looks) SP_REQUIR
         pool->foreign != NULL ? SP_CONTAINER_OF(pool->foreign_end, sp_block, next) : NULL;
     for (uint32_t i = 0; i < looks && pool->foreign != NULL; i++) {
         sp_block *block = foreign_pop_locked(pool);
-        refile_locked(pool, block);
-        if (block == newest) break; /* once round */
+        block_refile_locked(pool, block);
+        if (block == newest) break; /* all were polled once */
     }
 }
 
@@ -210,7 +210,7 @@ static sp_block *own_pop_locked(sp_class_pool *pool, const sp_timeline *own)
     return lane_pop_locked(pool, index, &pool->lanes[index].alone);
 }
 
-/* ---- put and take ---- */
+/* ---- release and acquire ---- */
 
 sp_pool_release sp__class_pool_release(sp_class_pool *pool, sp_block *block)
 {
@@ -219,7 +219,7 @@ sp_pool_release sp__class_pool_release(sp_class_pool *pool, sp_block *block)
     if (SP_UNLIKELY(pool->is_closed)) {
         done = sp__frontier_prune(&block->frontier) ? SP_PUT_CLOSED : SP_PUT_REFUSED;
     }
-    if (done != SP_PUT_REFUSED) file_locked(pool, block);
+    if (done != SP_PUT_REFUSED) block_file_locked(pool, block);
     sp_mutex_unlock(&pool->lock);
     return done;
 }
@@ -317,7 +317,7 @@ bool sp__class_pool_has_ready(sp_class_pool *pool, bool is_whole)
     return has_ready;
 }
 
-/* ---- life ---- */
+/* ---- init and deinit ---- */
 
 void sp__class_pool_init(sp_class_pool *pool, const sp_dev *dev)
 {
@@ -340,7 +340,7 @@ sp_status sp__class_pool_prepare(sp_class_pool *pool)
     const bool is_ready = pool->lanes != NULL;
     sp_mutex_unlock(&pool->lock);
     if (is_ready) return SP_OK;
-    return sp__fail(SP_OUT_OF_MEMORY, "no memory for the index of a size class");
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory for the lanes of a size class");
 }
 
 /* ---- the check ---- */
@@ -389,7 +389,7 @@ bool sp__class_pool_check(sp_class_pool *pool, uint64_t *bytes)
     while (pending != NULL) {
         sp_block *next = pending->next;
         *bytes += pending->bytes;
-        file_locked(pool, pending);
+        block_file_locked(pool, pending);
         pending = next;
     }
     sp_mutex_unlock(&pool->lock);

@@ -10,16 +10,17 @@
  *                    others   the block has points of further timelines
  *                else in the list `foreign`.
  *
- * A queue advances in order, so the top of a heap passes first: a look at the tops of the lanes in
+ * A queue advances in order, so the top of a heap passes first: polling the tops of the lanes in
  * use finds a block that has become ready, whatever the number of pending ones. A block whose
- * `pending_on` passes is filed under its next unpassed point, so it moves once for each of its
- * points at most. Nothing is registered with the timelines: the index changes only inside calls.
- * Blocks whose points are all foreign (of abandoned host accesses, of queues of other devices) are
- * rare; a take looks at FOREIGN_LOOKS of them, and the next take goes on behind these.
+ * `pending_on` passes is filed under its next unpassed point, so it is refiled at most once for
+ * each of its points. Nothing is registered with the timelines: the index changes only inside
+ * calls. Blocks whose points are all foreign (of abandoned host accesses, of queues of other
+ * devices) are rare; an acquire polls FOREIGN_LOOKS of them, and the next acquire continues behind
+ * these.
  *
  *     ready_blocks = sum of ready_count over `partial` and `unused`
  *     a bit of lanes_in_use is set  <=>  the lane has a block
- *     is_closed  =>  nothing is pending, but for a moment inside a call */
+ *     is_closed  =>  nothing is pending, except inside a call */
 #ifndef SP_RUNTIME_BLOCK_POOL_H
 #define SP_RUNTIME_BLOCK_POOL_H
 
@@ -34,33 +35,33 @@ typedef struct sp_slab sp_slab;
 typedef struct sp_block sp_block;
 typedef struct sp_allocator sp_allocator;
 
-/* Memory between two uses; lives inside a storage object. Fields belong to the block's owner: the
- * storage while it lives, then the cache or pool. */
+/* Memory between two uses; stored inside a storage object. Its fields belong to the block's owner:
+ * the storage while it lives, then the cache or pool. */
 struct sp_block {
     sp_slab *slab;
     uint64_t offset; /* in the slab */
     uint64_t bytes;  /* of its class */
     uint32_t size_class;
-    uint32_t home; /* stream whose cache a block without pending points goes to */
+    uint32_t home; /* stream whose cache receives a block without pending points */
     sp_frontier frontier;
     sp_block *next;      /* in a list */
     sp_point pending_on; /* in a pool, while pending */
-    /* In a heap of the pool; outside of it, for the last uses of a storage without a user. */
+    /* In a heap of the pool; outside of it, for the last uses of a released storage. */
     sp_waiter waiter;
 };
 
 struct sp_slab {
     sp_memory memory;        /* constant, as the next two */
-    sp_allocator *allocator; /* that it is of */
+    sp_allocator *allocator; /* the owner */
     uint32_t block_count;
-    /* Guarded by the lock of its class's pool: its ready blocks, and its place in `partial` or
+    /* Guarded by the lock of its class's pool: its ready blocks, and its links in `partial` or
      * `unused`. */
     uint32_t ready_count;
     sp_block *ready;
     sp_slab *previous, *next;
 };
 
-/* Where the host has the block; SP_UNSUPPORTED if it cannot reach the slab's memory. */
+/* The block's host address; SP_UNSUPPORTED if the host cannot reach the slab's memory. */
 static inline sp_status sp__block_host(const sp_block *block, void **out)
 {
     return sp__memory_host(&block->slab->memory, block->offset, out);
@@ -77,23 +78,23 @@ typedef struct sp_class_pool {
     sp_slab *partial SP_GUARDED_BY(lock);
     sp_slab *unused SP_GUARDED_BY(lock);
     uint64_t ready_blocks SP_GUARDED_BY(lock);
-    /* SP_POOL_LANES of them, made with the first slab of the class. */
+    /* SP_POOL_LANES of them, created with the first slab of the class. */
     sp_pool_lane *lanes SP_GUARDED_BY(lock);
     uint64_t lanes_in_use[SP_POOL_LANES / 64] SP_GUARDED_BY(lock);
-    sp_block *foreign SP_GUARDED_BY(lock); /* oldest look first */
+    sp_block *foreign SP_GUARDED_BY(lock); /* least recently polled first */
     sp_block **foreign_end SP_GUARDED_BY(lock);
 } sp_class_pool;
 
 void sp__class_pool_init(sp_class_pool *pool, const sp_dev *dev);
-/* Frees the lanes; blocks must be gone. */
+/* Frees the lanes. All blocks have been removed. */
 void sp__class_pool_deinit(sp_class_pool *pool);
-/* Before the first put: SP_OUT_OF_MEMORY if there is none for the lanes. */
+/* Before the first release: SP_OUT_OF_MEMORY if the lanes cannot be allocated. */
 sp_status sp__class_pool_prepare(sp_class_pool *pool);
 
 typedef enum sp_pool_release {
     SP_PUT_DONE,
-    SP_PUT_CLOSED, /* done, and the pool is closed: what is unused has to go */
-    SP_PUT_REFUSED /* the pool is closed and the block pending: not put */
+    SP_PUT_CLOSED, /* done, and the pool is closed: unused slabs have to be detached */
+    SP_PUT_REFUSED /* the pool is closed and the block pending: not taken over */
 } sp_pool_release;
 
 sp_pool_release sp__class_pool_release(sp_class_pool *pool, sp_block *block);
@@ -101,20 +102,20 @@ sp_pool_release sp__class_pool_release(sp_class_pool *pool, sp_block *block);
 /* A block that is ready, or that has only points of `own` (may be NULL); NULL if none is found. */
 sp_block *sp__class_pool_acquire(sp_class_pool *pool, const sp_timeline *own);
 
-/* Makes ready whatever has become so, foreign blocks included. */
+/* Refiles every block whose points have passed as ready, foreign blocks included. */
 void sp__class_pool_settle(sp_class_pool *pool);
 
-/* Takes a slab out of which all blocks are ready; NULL if there is none. Call settle first. */
+/* Detaches a slab of which all blocks are ready; NULL if there is none. Call settle first. */
 sp_slab *sp__class_pool_detach(sp_class_pool *pool);
 
-/* Refuses pending blocks from now on; the chain of those that there were. */
+/* Refuses pending blocks from now on; returns the chain of those that were in the pool. */
 sp_block *sp__class_pool_close(sp_class_pool *pool);
 
-/* Calls for the point that each top of a heap, and each foreign block, is filed under: the next
+/* Calls for the point that the top of each heap, and each foreign block, is filed under: the next
  * block to become ready is behind one of these. */
 void sp__class_pool_each_pending(sp_class_pool *pool, sp_point_fn fn, void *ctx);
 
-/* Is a block ready, or, with `is_whole`, all of a slab? */
+/* Whether a block is ready, or, with `is_whole`, all blocks of a slab. */
 bool sp__class_pool_has_ready(sp_class_pool *pool, bool is_whole);
 
 /* Adds the bytes of all blocks; false if the lists contradict the equations above. Exact in any

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The uses of each storage since its last write, compared by vector clocks. A debugging aid: where
- * it forgets, or has no memory, it takes uses as ordered, and counts that. */
+ * it has forgotten a use, or lacks memory, it treats uses as ordered, and counts that. */
 #include "runtime/checker.h"
 
 #include <stdio.h>
@@ -15,17 +15,17 @@
 #include "device/wait.h"
 #include "runtime/checker_clock.h"
 
-/* Reads since the last write that are remembered, one per stream. */
+/* Most reads since the last write that are kept, one per stream. */
 #define MAX_READS 64
 
 typedef struct past_use {
-    uint32_t clock; /* SP_NO_CLOCK: ordered before everything, as far as we know */
+    uint32_t clock; /* SP_NO_CLOCK: treated as ordered before everything */
     uint64_t value;
     sp_check_use use;
 } past_use;
 
 struct sp_check_history {
-    sp_clock_vector met; /* what the threads had seen that used the storage so far: sp__check_met */
+    sp_clock_vector met; /* what the threads that used the storage so far had seen: sp__check_met */
     bool has_write;
     past_use write;
     uint32_t read_count;
@@ -46,13 +46,13 @@ static struct {
     sp_atomic_u32 has_told_misses;
 } checker = {.lock = SP_MUTEX_INIT(SP_LOCK_CHECKER)}; /* process-wide: hazards cross devices */
 
-/* Every use of the clocks goes through this, so that the analysis sees it. */
+/* All accesses to the clocks go through this, for the lock analysis. */
 static sp_check_clocks *clocks_locked(void) SP_REQUIRES(&checker.lock)
 {
     return &checker.clocks;
 }
 
-/* Something was taken as ordered since there is no room to know better. */
+/* Counts a use that was treated as ordered for lack of space. */
 static void note_miss(void)
 {
     sp_fetch_add_relaxed(&checker.missed_count, (uint64_t)1);
@@ -63,7 +63,7 @@ static void note_miss(void)
 static void end_thread(void *value)
 {
     sp_thread_clock *clock = value;
-    if (sp_fork_is_child()) return; /* the lock may be held by a thread that is not there */
+    if (sp_fork_is_child()) return; /* the lock may be held by a thread of the parent */
     sp_mutex_lock(&checker.lock);
     sp__clock_thread_end(clocks_locked(), clock);
     sp_mutex_unlock(&checker.lock);
@@ -84,14 +84,14 @@ static SP_NOINLINE sp_thread_clock *new_thread_clock(void)
     return clock;
 }
 
-/* The calling thread's; NULL without memory. */
+/* The calling thread's clock; NULL without memory. */
 static sp_thread_clock *own_clock(void)
 {
     sp_thread_clock *clock = sp_tls_get(SP_TLS_CHECK);
     return SP_LIKELY(clock != NULL) ? clock : new_thread_clock();
 }
 
-/* ---- what orders ---- */
+/* ---- what orders uses ---- */
 
 void sp__check_submitted(sp_point point, const sp_point *waits, uint32_t wait_count)
 {
@@ -102,7 +102,7 @@ void sp__check_submitted(sp_point point, const sp_point *waits, uint32_t wait_co
 }
 
 /* The thread has seen that the point has passed. */
-static void observe(sp_point point)
+static void point_observe(sp_point point)
 {
     if (point.timeline == NULL) return;
     sp_thread_clock *own = own_clock();
@@ -120,7 +120,7 @@ void sp__check_host_begins(sp_point point)
     sp_mutex_lock(&checker.lock);
     sp__clock_join_point(clocks_locked(), &seen, point);
     const uint32_t index = sp__clock_of(clocks_locked(), point.timeline);
-    if (index != SP_NO_CLOCK) seen.values[index] = point.value - 1; /* it is inside this one */
+    if (index != SP_NO_CLOCK) seen.values[index] = point.value - 1; /* it runs inside this one */
     sp__clock_see(clocks_locked(), own, &seen);
     sp_mutex_unlock(&checker.lock);
 }
@@ -133,7 +133,7 @@ void sp__check_host_ends(sp_point point)
     sp_mutex_unlock(&checker.lock);
 }
 
-/* Made with the first use. */
+/* Created with the first use. */
 static sp_check_history *history_at(sp_check_history **place)
 {
     if (*place == NULL) *place = sp_calloc(1, sizeof **place);
@@ -143,7 +143,7 @@ static sp_check_history *history_at(sp_check_history **place)
 void sp__check_met(sp_check_history **place)
 {
     sp_check_history *history = history_at(place);
-    if (history == NULL) return; /* nor is anything found unordered then */
+    if (history == NULL) return; /* without a history, nothing is found unordered either */
     sp_thread_clock *own = own_clock();
     sp_clock_vector seen;
     sp_mutex_lock(&checker.lock);
@@ -186,8 +186,8 @@ void sp_check_happens_after(const void *token)
 
 /* ---- uses ---- */
 
-/* A use under `clock` (SP_NO_CLOCK: of a timeline that has none), which comes after `after` (NULL:
- * after everything). */
+/* A use under `clock` (SP_NO_CLOCK: of a timeline without one), which is ordered after `after`
+ * (NULL: after everything). */
 typedef struct new_use {
     uint32_t clock;
     const sp_clock_vector *after;
@@ -202,7 +202,7 @@ static bool is_ordered(const past_use *earlier, const new_use *use)
     return use->after->values[earlier->clock] >= earlier->value;
 }
 
-/* Conflicting uses that nothing orders before the new one. */
+/* Conflicting uses that are not ordered before the new one. */
 static uint32_t find_unordered(const sp_check_history *history, const new_use *use,
                                const past_use **out)
 {
@@ -226,7 +226,7 @@ static void report_unordered(const sp_check_history *history, uint64_t bytes, co
     sp_fetch_add_relaxed(&checker.report_count, (uint64_t)count);
 }
 
-static void remember(sp_check_history *history, const past_use *use)
+static void history_add(sp_check_history *history, const past_use *use)
 {
     if ((use->use.access & SP_WRITE) != 0) {
         history->has_write = true;
@@ -272,7 +272,7 @@ void sp__check_used(sp_check_history **place, uint64_t bytes, sp_point point,
     if (!has_clock) note_miss();
     const sp_clock_vector *after = has_clock ? &clocks_locked()->streams[clock].now : NULL;
     report_unordered(history, bytes, &(new_use){clock, after, use->access}, use, batch);
-    remember(history, &(past_use){clock, point.value, *use});
+    history_add(history, &(past_use){clock, point.value, *use});
     sp_mutex_unlock(&checker.lock);
 }
 
@@ -292,11 +292,11 @@ void sp__check_accessed(sp_check_history **place, uint64_t bytes, sp_point ticke
     const uint32_t clock = sp__clock_of_ticket(clocks_locked(), ticket, &after);
     if (ticket.timeline != NULL && clock == SP_NO_CLOCK) note_miss();
     report_unordered(history, bytes, &(new_use){clock, &after, use->access}, use, batch);
-    remember(history, &(past_use){clock, ticket.value, *use});
+    history_add(history, &(past_use){clock, ticket.value, *use});
     sp_mutex_unlock(&checker.lock);
 }
 
-/* One batch on its way out; on the stack of the thread that reports. */
+/* One batch being reported; on the stack of the reporting thread. */
 typedef struct emission {
     sp_check_batch *batch;
     sp_check_function callback;
@@ -329,7 +329,7 @@ static void end_emission(const emission *self)
     sp_mutex_unlock(&checker.lock);
 }
 
-/* The callback has ended its thread: there are no further reports. */
+/* The callback has ended its thread: the remaining reports are dropped. */
 static bool thread_ended(void *arg)
 {
     end_emission(arg);
@@ -338,7 +338,7 @@ static bool thread_ended(void *arg)
 }
 
 /* Frees the batch. */
-static void emit(sp_check_batch *batch)
+static void batch_emit(sp_check_batch *batch)
 {
     emission self = {.batch = batch};
     sp_mutex_lock(&checker.lock);
@@ -348,31 +348,31 @@ static void emit(sp_check_batch *batch)
         sp_callback_enter(&checker.calls, &self.entry, sp_thread_number());
     }
     sp_mutex_unlock(&checker.lock);
-    sp_error_scope scope; /* what fails in the callback is not this call's */
+    sp_error_scope scope; /* errors of the callback do not belong to this call */
     sp__error_set_aside(&scope);
     sp_thread_guard(self.callback != NULL ? call_callback : log_batch, thread_ended, &self);
     sp__error_put_back(&scope);
     end_emission(&self);
 }
 
-/* Once: from then on the figure tells. */
-static void tell_misses(void)
+/* Once: later misses are only counted. */
+static void log_misses(void)
 {
     if (SP_LIKELY(sp_load_relaxed(&checker.missed_count) == 0)) return;
     if (sp_exchange_relaxed(&checker.has_told_misses, 1) != 0) return;
     SP_LOG(SP_LOG_WARN,
            "the hazard checker is beyond its limits (%u streams and host accesses, %u streams that "
-           "read one storage, %u tokens, or memory): what it cannot tell apart it takes as "
+           "read one storage, %u tokens, or memory): it treats what it cannot tell apart as "
            "ordered; sp_check_missed_count counts it",
            (unsigned)SP_CHECK_CLOCKS, (unsigned)MAX_READS, (unsigned)SP_CHECK_TOKENS);
 }
 
 void sp__check_emit(sp_check_batch *batch)
 {
-    tell_misses();
+    log_misses();
     if (batch == NULL) return;
     if (batch->count > 0) {
-        emit(batch);
+        batch_emit(batch);
     } else {
         sp_free(batch);
     }
@@ -384,12 +384,12 @@ void sp__check_forget(sp_check_history **history)
     *history = NULL;
 }
 
-/* ---- life ---- */
+/* ---- start and reset ---- */
 
 void sp__check_start(void)
 {
     if (!sp_option_bool(SP_OPTION_CHECK)) return;
-    sp__point_set_observer(observe);
+    sp__point_set_observer(point_observe);
     sp_store_relaxed(&sp__check_enabled, 1);
 }
 
@@ -399,7 +399,7 @@ void sp__check_reset(void)
     sp_store_relaxed(&sp__check_enabled, 0);
     sp__point_set_observer(NULL);
     sp_mutex_lock(&checker.lock);
-    if (was_on) sp__clocks_reset(clocks_locked()); /* else there is nothing, and a lot of it */
+    if (was_on) sp__clocks_reset(clocks_locked()); /* otherwise it is all zero, and large */
     checker.callback = NULL;
     sp_mutex_unlock(&checker.lock);
     sp_store_relaxed(&checker.report_count, 0);
@@ -409,7 +409,7 @@ void sp__check_reset(void)
 
 void sp_check_set_callback(sp_check_function fn, void *ctx)
 {
-    if (sp_fork_is_child()) return; /* the lock may be held by a thread that is not there */
+    if (sp_fork_is_child()) return; /* the lock may be held by a thread of the parent */
     sp_mutex_lock(&checker.lock);
     checker.callback = fn;
     checker.ctx = ctx;

@@ -5,10 +5,10 @@
 
 #include "base/heap.h"
 
-/* Remembered changes of a stream's clock; a point older than these has the oldest as its clock. */
+/* Kept changes of a stream's clock; a point older than these has the oldest as its clock. */
 #define SNAPSHOTS 256
 
-/* What the submissions from `value` on come after, until the next snapshot. */
+/* What the submissions from `value` on are ordered after, until the next snapshot. */
 struct sp_clock_snapshot {
     uint64_t value;
     sp_clock_vector vector;
@@ -59,17 +59,17 @@ static uint32_t snapshots_up_to(const sp_stream_clock *clock, uint64_t value)
     return count;
 }
 
-/* What the submission `value` of the stream came after; NULL: itself only. */
+/* What the submission `value` of the stream is ordered after; NULL: itself only. */
 static const sp_clock_vector *vector_at(const sp_stream_clock *clock, uint64_t value)
 {
     const uint32_t known = snapshots_up_to(clock, value);
     if (known > 0) return &snapshot_at(clock, known - 1)->vector;
     if (!clock->has_lost) return NULL;
-    /* Clocks only grow: the next one that is known holds all that the lost one did. */
+    /* Clocks only grow: the oldest kept one includes the missing one. */
     return clock->count > 0 ? &snapshot_at(clock, 0)->vector : &clock->now;
 }
 
-/* Of a timeline without a clock: everything so far. */
+/* For a timeline without a clock: everything so far. */
 static bool join_everything(const sp_check_clocks *clocks, sp_clock_vector *into)
 {
     bool is_changed = false;
@@ -113,7 +113,7 @@ static void take_snapshot(sp_stream_clock *clock, uint64_t value)
     snapshot->vector = clock->now;
 }
 
-/* In front of all others; what is older than it counts as forgotten if there is no place. */
+/* Before all others; if there is no room, the older past counts as missing. */
 static void take_first_snapshot(sp_stream_clock *clock, uint32_t index, uint64_t value,
                                 const sp_clock_vector *vector)
 {
@@ -154,7 +154,7 @@ void sp__clock_returned(sp_check_clocks *clocks, const sp_thread_clock *thread, 
     sp_clock_vector seen;
     sp__clock_of_thread(clocks, thread, &seen);
     const uint32_t known = snapshots_up_to(clock, point.value);
-    /* The snapshot of the point may be that of earlier ones too: these get a little too much. */
+    /* Earlier points may share the snapshot: they then count as ordered after slightly more. */
     for (uint32_t i = known > 0 ? known - 1 : 0; i < clock->count; i++) {
         sp__clock_join(&snapshot_at(clock, i)->vector, &seen);
     }
@@ -170,7 +170,7 @@ uint32_t sp__clock_of_ticket(sp_check_clocks *clocks, sp_point ticket, const sp_
     sp_stream_clock *clock = &clocks->streams[index];
     clock->now = *after;
     clock->now.values[index] = ticket.value;
-    clock->has_lost = true; /* of older accesses it is not known any more what they came after */
+    clock->has_lost = true; /* what older accesses were ordered after is no longer known */
     return index;
 }
 
@@ -241,7 +241,7 @@ bool sp__clock_of_token(sp_check_clocks *clocks, const void *address, sp_clock_v
     return token != NULL;
 }
 
-/* ---- life ---- */
+/* ---- reset ---- */
 
 void sp__clocks_reset(sp_check_clocks *clocks)
 {

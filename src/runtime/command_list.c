@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Public command lists. Every storage of a list is a slot of the device's list, bound as a whole
  * when the list is submitted; the commands name slots and offsets. Recorded commands are kept until
- * the first submission hands them to the device. */
+ * the first submission compiles them for the device. */
 #include <streampool/command_list.h>
 
 #include <string.h>
@@ -45,7 +45,7 @@ static sp_handle_table lists = {/* process-wide: the table of all list handles *
                                 .destroy = list_destroy,
                                 .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static sp_rt_list *list_of(sp_object *object)
 {
@@ -75,7 +75,7 @@ static void list_destroy(sp_object *object)
 
 sp_status sp_command_list_create(sp_device device, sp_command_list *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_command_list_create needs a place for it");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_command_list_create: out is NULL");
     *out = (sp_command_list){0};
     sp_rt_device *on;
     SP_TRY(sp__rt_device_find(device, &on));
@@ -106,7 +106,7 @@ void sp__command_lists_deinit(void)
 /* ---- recording ---- */
 
 /* The slot of the range's storage; a new one has no access yet. */
-static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, uint32_t *slot)
+static sp_status slot_find_locked(sp_rt_list *list, const sp_storage_range *range, uint32_t *slot)
     SP_REQUIRES(&list->lock)
 {
     sp_storage_info info;
@@ -126,10 +126,10 @@ static sp_status slot_locked(sp_rt_list *list, const sp_storage_range *range, ui
     return SP_OK;
 }
 
-/* The slot's use widens to what the list does with it: only once the whole command is accepted.
+/* Widens the slot's use to what the list does with it: only once the whole command is accepted.
  * What is written whole before its first read stays overwritten, whatever reads it afterwards. */
-static void bind_locked(sp_rt_list *list, uint32_t slot, const sp_storage_range *range,
-                        sp_access access, sp_binding *out) SP_REQUIRES(&list->lock)
+static void slot_bind_locked(sp_rt_list *list, uint32_t slot, const sp_storage_range *range,
+                             sp_access access, sp_binding *out) SP_REQUIRES(&list->lock)
 {
     sp_use *use = &list->uses[slot];
     const bool is_whole_write = access == SP_WRITE && range->bytes == use->bytes;
@@ -141,7 +141,7 @@ static void bind_locked(sp_rt_list *list, uint32_t slot, const sp_storage_range 
                         .access = (uint8_t)access};
 }
 
-static sp_status grow_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
+static sp_status commands_grow_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
 {
     recorded_command *grown =
         sp_grow(list->commands, list->command_count, &list->command_capacity, sizeof *grown);
@@ -151,39 +151,39 @@ static sp_status grow_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
 }
 
 /* Appends a command over a destination and, if there is one, a source. */
-static sp_status append_locked(sp_rt_list *list, recorded_command *command,
-                               const sp_storage_range *destination, const sp_storage_range *source)
-    SP_REQUIRES(&list->lock)
+static sp_status command_append_locked(sp_rt_list *list, recorded_command *command,
+                                       const sp_storage_range *destination,
+                                       const sp_storage_range *source) SP_REQUIRES(&list->lock)
 {
     if (list->list != NULL) {
         return sp__fail(SP_INVALID, "the command list was submitted already and is closed");
     }
-    SP_TRY(grow_locked(list));
+    SP_TRY(commands_grow_locked(list));
     const uint32_t use_count = list->use_count;
     uint32_t slots[2] = {0};
-    sp_status status = slot_locked(list, destination, &slots[0]);
-    if (status == SP_OK && source != NULL) status = slot_locked(list, source, &slots[1]);
+    sp_status status = slot_find_locked(list, destination, &slots[0]);
+    if (status == SP_OK && source != NULL) status = slot_find_locked(list, source, &slots[1]);
     if (status != SP_OK) {
         list->use_count = use_count;
         return status;
     }
     /* The source first: a copy within one storage reads before it writes. */
-    if (source != NULL) bind_locked(list, slots[1], source, SP_READ, &command->bindings[1]);
-    bind_locked(list, slots[0], destination, SP_WRITE, &command->bindings[0]);
+    if (source != NULL) slot_bind_locked(list, slots[1], source, SP_READ, &command->bindings[1]);
+    slot_bind_locked(list, slots[0], destination, SP_WRITE, &command->bindings[0]);
     command->binding_count = source != NULL ? 2 : 1;
     list->commands[list->command_count++] = *command;
     return SP_OK;
 }
 
-static sp_status append(sp_command_list handle, recorded_command *command,
-                        const sp_storage_range *destination, const sp_storage_range *source)
+static sp_status command_append(sp_command_list handle, recorded_command *command,
+                                const sp_storage_range *destination, const sp_storage_range *source)
 {
     SP_TRY(sp__runtime_enter());
     sp_object *object = sp__handle_hold(&lists, handle.bits, "command list");
     if (object == NULL) return SP_INVALID;
     sp_rt_list *list = list_of(object);
     sp_mutex_lock(&list->lock);
-    const sp_status status = append_locked(list, command, destination, source);
+    const sp_status status = command_append_locked(list, command, destination, source);
     sp_mutex_unlock(&list->lock);
     sp__object_drop(&lists, object);
     return status;
@@ -194,7 +194,7 @@ sp_status sp_command_list_copy(sp_command_list list, sp_storage_range destinatio
 {
     SP_TRY(sp__copy_check(&destination, &source));
     recorded_command command = {.type = SP_COMMAND_COPY};
-    return append(list, &command, &destination, &source);
+    return command_append(list, &command, &destination, &source);
 }
 
 sp_status sp_command_list_fill(sp_command_list list, sp_storage_range destination,
@@ -203,13 +203,13 @@ sp_status sp_command_list_fill(sp_command_list list, sp_storage_range destinatio
     SP_TRY(sp__fill_check(destination.bytes, pattern, pattern_bytes));
     recorded_command command = {.type = SP_COMMAND_FILL, .constant_bytes = pattern_bytes};
     memcpy(command.constants, pattern, pattern_bytes);
-    return append(list, &command, &destination, NULL);
+    return command_append(list, &command, &destination, NULL);
 }
 
 /* ---- submission ---- */
 
-/* Hands the commands to the device; afterwards the list is immutable. */
-static sp_status close_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
+/* Compiles the commands for the device; afterwards the list is immutable. */
+static sp_status list_close_locked(sp_rt_list *list) SP_REQUIRES(&list->lock)
 {
     if (list->list != NULL) return SP_OK;
     sp_command *commands = sp_calloc(list->command_count, sizeof *commands);
@@ -235,18 +235,18 @@ static const sp_use *uses_of_closed(const sp_rt_list *list) SP_NO_LOCK_ANALYSIS
     return list->uses;
 }
 
-static sp_status submit(const sp_stream_ref *stream, sp_rt_list *list, const void *call_site)
+static sp_status list_submit(const sp_stream_ref *stream, sp_rt_list *list, const void *call_site)
 {
     if (stream->stream->device != list->device) {
         return sp__fail(SP_INVALID, "the stream is of another device than the list");
     }
     sp_mutex_lock(&list->lock);
-    const sp_status status = close_locked(list);
+    const sp_status status = list_close_locked(list);
     sp_command command = {.type = SP_COMMAND_LIST, .list = list->list};
     const uint32_t use_count = list->use_count;
     sp_mutex_unlock(&list->lock);
     if (status != SP_OK) return status;
-    /* Closed, so the uses no longer change; our hold keeps them. */
+    /* Closed, so the uses no longer change; the caller's hold keeps them. */
     sp_point point;
     return sp__submit_command(stream, &command, uses_of_closed(list), use_count, call_site, &point);
 }
@@ -257,7 +257,7 @@ sp_status sp_stream_submit_list(sp_stream stream, sp_command_list handle)
     SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_object *object = sp__handle_hold(&lists, handle.bits, "command list");
     if (object == NULL) return SP_INVALID;
-    const sp_status status = submit(&ref, list_of(object), SP_CALL_SITE);
+    const sp_status status = list_submit(&ref, list_of(object), SP_CALL_SITE);
     sp__object_drop(&lists, object);
     return status;
 }

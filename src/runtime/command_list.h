@@ -3,7 +3,7 @@
 #ifndef SP_RUNTIME_COMMAND_LIST_H
 #define SP_RUNTIME_COMMAND_LIST_H
 
-/* Frees the table of lists: tests, when nobody has a handle. */
+/* Frees the table of lists. For tests, when no handle is left. */
 void sp__command_lists_deinit(void);
 
 #endif

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Current streams. The common question is answered from the thread's own record: one load of the
- * slot, one of the handle, one of the runtime's phase, one of the mask of closed devices. */
+/* Current streams. The common case is answered from the thread's own record: one load of the slot,
+ * one of the handle, one of the runtime's phase, one of the mask of closed devices. */
 #include "runtime/current_stream.h"
 
 #include "base/error.h"
 #include "base/heap.h"
 
 typedef struct thread_streams {
-    sp_stream current[SP_MAX_DEVICES]; /* zero: not asked for yet */
-    sp_stream own[SP_MAX_DEVICES];     /* leases to give back; zero on the main thread */
-    uint64_t guard;                    /* number of the innermost guard that is open; 0: none */
-    uint64_t last_guard;               /* number of the newest one; none is given twice */
+    sp_stream current[SP_MAX_DEVICES]; /* zero: not leased yet */
+    sp_stream own[SP_MAX_DEVICES];     /* leases that the thread owns; zero on the main thread */
+    uint64_t guard;                    /* number of the innermost open guard; 0: none */
+    uint64_t last_guard;               /* number of the newest one; never reused */
 } thread_streams;
 
-/* Each thread_streams numbers its guards from here, 2^32 apart: a guard that was left open on a
- * former one is none of the next one's. */
+/* Each thread_streams numbers its guards from here, 2^32 apart: a guard left open on an earlier one
+ * does not match a guard of the next. */
 static sp_atomic_u64 last_range; /* process-wide: threads are */
 
-static void release_all(thread_streams *streams)
+static void own_streams_release(thread_streams *streams)
 {
-    /* A stream that the thread's user has released already is no error here. */
+    /* A stream that the program has released already is not an error. */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) {
-        /* A guard or set_current may have made another stream current: that one stays. */
+        /* If a guard or set_current has made another stream current, that one stays. */
         if (streams->current[i].bits == streams->own[i].bits) streams->current[i].bits = 0;
         sp__stream_lease_release(streams->own[i]);
         streams->own[i].bits = 0;
@@ -32,13 +32,13 @@ static void release_all(thread_streams *streams)
 }
 
 /* Runs when the thread ends, and between the functions that an executor thread runs. */
-static void give_back(void *value)
+static void thread_streams_destroy(void *value)
 {
-    if (!sp__runtime_is_forked()) release_all(value);
+    if (!sp__runtime_is_forked()) own_streams_release(value);
     sp_free(value);
 }
 
-static thread_streams *thread_streams_make(void)
+static thread_streams *thread_streams_get(void)
 {
     thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
     if (streams != NULL) return streams;
@@ -46,14 +46,15 @@ static thread_streams *thread_streams_make(void)
     if (streams != NULL) {
         streams->last_guard = (sp_fetch_add_relaxed(&last_range, (uint64_t)1) + 1) << 32;
     }
-    if (streams != NULL && sp_tls_set(SP_TLS_STREAM, streams, give_back)) return streams;
+    if (streams != NULL && sp_tls_set(SP_TLS_STREAM, streams, thread_streams_destroy))
+        return streams;
     sp_free(streams);
     sp__fail(SP_OUT_OF_MEMORY, "no memory for this thread's streams");
     return NULL;
 }
 
-/* The program may have released it like any other. */
-static bool is_live(sp_stream stream)
+/* The program may have released the stream. */
+static bool is_stream_live(sp_stream stream)
 {
     sp_stream_ref ref;
     sp_error_scope scope;
@@ -64,12 +65,12 @@ static bool is_live(sp_stream stream)
 }
 
 /* The thread has no current stream of the device yet. */
-static SP_NOINLINE sp_status lease_own(sp_rt_device *device, sp_stream *out)
+static SP_NOINLINE sp_status own_stream_acquire(sp_rt_device *device, sp_stream *out)
 {
-    thread_streams *streams = thread_streams_make();
+    thread_streams *streams = thread_streams_get();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
     const uint32_t index = device->index;
-    if (is_live(streams->own[index])) {
+    if (is_stream_live(streams->own[index])) {
         *out = streams->own[index];
     } else if (sp_thread_is_main()) {
         *out = device->pool.default_stream;
@@ -88,7 +89,7 @@ static sp_status current_handle(sp_rt_device *device, sp_stream *out)
         *out = streams->current[device->index];
         return SP_OK;
     }
-    return lease_own(device, out);
+    return own_stream_acquire(device, out);
 }
 
 sp_status sp__current_stream(sp_rt_device *device, sp_stream_ref *out)
@@ -106,9 +107,9 @@ void sp__current_stream_forget(void)
 
 /* ---- public ---- */
 
-static SP_NOINLINE sp_status current_slow(sp_device handle, sp_stream *out)
+static SP_NOINLINE sp_status current_stream_slow(sp_device handle, sp_stream *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_current needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_current: out is NULL");
     *out = (sp_stream){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
@@ -119,7 +120,7 @@ sp_status sp_stream_current(sp_device device, sp_stream *out)
 {
     const thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
     const uint64_t index = sp__rt_device_index(device);
-    /* Relaxed: a stream of its own has come from an earlier call of this thread. */
+    /* Relaxed: an earlier call of this thread stored the stream. */
     if (SP_LIKELY(streams != NULL && out != NULL && index < SP_MAX_DEVICES &&
                   streams->current[index].bits != 0 &&
                   sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP &&
@@ -127,12 +128,12 @@ sp_status sp_stream_current(sp_device device, sp_stream *out)
         *out = streams->current[index];
         return SP_OK;
     }
-    return current_slow(device, out);
+    return current_stream_slow(device, out);
 }
 
 sp_status sp_stream_default(sp_device handle, sp_stream *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_default needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_default: out is NULL");
     *out = (sp_stream){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
@@ -146,7 +147,7 @@ static sp_status check_options(const sp_stream_options *options)
         if (options->reserved[i] == 0) continue;
         return sp__fail(SP_UNSUPPORTED,
                         "sp_stream_options.reserved[%u] is not zero: this version "
-                        "knows no such option",
+                        "has no such option",
                         i);
     }
     return SP_OK;
@@ -155,8 +156,7 @@ static sp_status check_options(const sp_stream_options *options)
 sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *options,
                                    sp_stream *out)
 {
-    if (out == NULL)
-        return sp__fail(SP_INVALID, "sp_stream_from_pool needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_from_pool: out is NULL");
     *out = (sp_stream){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find_working(handle, &device));
@@ -165,7 +165,7 @@ sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *op
     if (options == NULL || !options->is_unbatched) return SP_OK;
     const sp_status status = sp_stream_set_batching(*out, false);
     if (status == SP_OK) return SP_OK;
-    (void)sp__stream_lease_release(*out); /* a shutdown came in between */
+    (void)sp__stream_lease_release(*out); /* a concurrent shutdown */
     *out = (sp_stream){0};
     return status;
 }
@@ -184,9 +184,9 @@ sp_status sp_stream_release(sp_stream stream)
 sp_status sp_stream_set_current(sp_stream stream)
 {
     SP_TRY(sp__runtime_enter());
-    thread_streams *streams = thread_streams_make();
+    thread_streams *streams = thread_streams_get();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
-    if (stream.bits == 0) { /* leased or looked up again at the next question */
+    if (stream.bits == 0) { /* leased or looked up again at the next query */
         for (uint32_t i = 0; i < SP_MAX_DEVICES; i++) streams->current[i].bits = 0;
         return SP_OK;
     }
@@ -198,14 +198,14 @@ sp_status sp_stream_set_current(sp_stream stream)
 
 sp_status sp_stream_guard_begin(sp_stream stream, sp_stream_guard *guard)
 {
-    if (guard == NULL) return sp__fail(SP_INVALID, "sp_stream_guard_begin needs a guard");
+    if (guard == NULL) return sp__fail(SP_INVALID, "sp_stream_guard_begin: guard is NULL");
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
-    thread_streams *streams = thread_streams_make();
+    thread_streams *streams = thread_streams_get();
     if (streams == NULL) return SP_OUT_OF_MEMORY;
     const uint32_t index = ref.stream->device->index;
-    /* The thread's own stream is remembered as zero: it may be given back inside the scope, and
-     * then the thread gets another afterwards. */
+    /* The thread's own stream is saved as zero: it may be released inside the scope, and then the
+     * thread gets another afterwards. */
     const bool is_own = streams->current[index].bits == streams->own[index].bits;
     *guard = (sp_stream_guard){
         .previous = is_own ? (sp_stream){0} : streams->current[index],
@@ -237,6 +237,6 @@ sp_status sp_thread_release_stream(void)
 {
     if (sp__runtime_is_forked()) return SP_OK;
     thread_streams *streams = sp_tls_get(SP_TLS_STREAM);
-    if (streams != NULL) release_all(streams);
+    if (streams != NULL) own_streams_release(streams);
     return SP_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device tells of itself, and what can be set: facts, quirks, the limits of its memory. */
+/* Device information and settings: facts, quirks, the limits of its memory. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 sp_status sp_device_get_info(sp_device handle, sp_device_info *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_info needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_info: out is NULL");
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
     const sp_device_limits *limits = &device->dev->limits;
@@ -22,7 +22,7 @@ sp_status sp_device_get_info(sp_device handle, sp_device_info *out)
 
 sp_status sp_device_get_quirk(sp_device handle, uint32_t index, sp_device_quirk *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_quirk needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_quirk: out is NULL");
     *out = (sp_device_quirk){0};
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
@@ -42,8 +42,7 @@ sp_status sp_device_get_quirk(sp_device handle, uint32_t index, sp_device_quirk 
 
 sp_status sp_device_get_memory_stats(sp_device handle, sp_memory_stats *out)
 {
-    if (out == NULL)
-        return sp__fail(SP_INVALID, "sp_device_get_memory_stats needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_get_memory_stats: out is NULL");
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find(handle, &device));
     sp__allocator_stats(&device->allocator, out);

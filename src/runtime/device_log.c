@@ -22,7 +22,7 @@ static void log_stream(const sp_rt_device *device, uint32_t index, sp_queue *que
     sp__error_set_aside(&scope);
     (void)sp__fault_report(first);
     SP_LOG(SP_LOG_ERROR,
-           "device %s: %u failed submissions of stream %u were reported by no call; "
+           "device %s: %u failed submissions of stream %u that no call has reported; "
            "the first: %s",
            device->dev->limits.name, count, index, sp_last_error());
     sp__error_put_back(&scope);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events. An event is a point behind a lock; waits and callbacks copy the point, so destroying or
- * recording the event again never touches them. The time of a record is written by a command, into
- * a stamp of its own that is taken back only when that command has completed. */
+ * recording the event again never affects them. The time of a record is written by a command, into
+ * a stamp that is reused only when that command has completed. */
 #include "runtime/event.h"
 
 #include "base/clock.h"
@@ -16,16 +16,15 @@
 #include "runtime/stream_pool.h"
 #include "runtime/submit.h"
 
-/* Where a timestamp command writes. Used again when its command has completed and it has no users.
- */
+/* Where a timestamp command writes. Reused when its command has completed and it has no users. */
 typedef struct sp_stamp {
     sp_atomic_u64 time; /* relaxed: written by the executor before its point passes, read after */
-    /* The event whose last record it is, and the calls that read it. Raised under that event's
+    /* The event whose last record it is, and the calls that read it. Incremented under that event's
      * lock; the drop to 0 (acq_rel) comes after all reads. */
     sp_atomic_u32 users;
     sp_point point; /* of the command */
     struct sp_stamp *next;
-    sp_waiter waiter; /* while it is watched */
+    sp_waiter waiter; /* while it waits for its point */
 } sp_stamp;
 
 typedef struct sp_rt_event {
@@ -49,11 +48,11 @@ static sp_handle_table events = {/* process-wide: the table of all event handles
 
 /* ---- stamps ---- */
 
-/* Stamps without users, each in one of three places. A take looks at `ready`, then at TAKE_LOOKS
- * stamps of `recent`; one whose command has not completed by then leaves the list and becomes
- * watched: a waiter of its point, which moves it to `ready`. So a stamp whose command is far away
- * is looked at once, and hides no other for longer than its share of a take. Mostly, commands have
- * completed when their stamps come up, and nothing is registered.
+/* Stamps without users, each in one of three places. An acquire checks `ready`, then TAKE_LOOKS
+ * stamps of `recent`; one whose command has not completed by then leaves the list and is watched: a
+ * waiter of its point, which moves it to `ready`. So a stamp whose command is far from complete is
+ * polled once, and delays others by at most its share of one acquire. Mostly, commands have
+ * completed when their stamps are polled, and nothing is registered.
  * process-wide: commands of any device may still write them. */
 static struct {
     sp_mutex lock;
@@ -93,7 +92,7 @@ static void fire_stamp(sp_waiter *waiter)
     ready_push(SP_CONTAINER_OF(waiter, sp_stamp, waiter));
 }
 
-/* Has the stamp's command completed? Else it belongs to its point from here on. */
+/* Whether the stamp's command has completed; if not, the stamp becomes a waiter of its point. */
 static bool has_completed_or_watch(sp_stamp *stamp)
 {
     if (sp__point_has_passed(stamp->point) || SP_PLANTED(early_stamp)) return true;
@@ -131,13 +130,13 @@ static void stamp_release(sp_stamp *stamp)
     sp_mutex_unlock(&stamps.lock);
 }
 
-/* One user less; NULL is fine. */
+/* Drops one use; NULL is ignored. */
 static void stamp_drop(sp_stamp *stamp)
 {
     if (stamp != NULL && sp_fetch_sub_acq_rel(&stamp->users, 1) == 1) stamp_release(stamp);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static sp_rt_event *event_of(sp_object *object)
 {
@@ -163,7 +162,7 @@ static void event_destroy(sp_object *object)
 
 sp_status sp_event_create(const sp_event_options *options, sp_event *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_event_create needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_event_create: out is NULL");
     *out = (sp_event){0};
     SP_TRY(sp__runtime_enter());
     sp_object *object;
@@ -193,8 +192,8 @@ sp_status sp_event_release(sp_event event)
 
 /* ---- look-up ---- */
 
-/* The event of a handle, not locked; NULL, with the error, if it is stale. */
-static sp_rt_event *peek(sp_event handle)
+/* The event of a handle, not locked; NULL, with the error, if the handle is stale. */
+static sp_rt_event *event_peek(sp_event handle)
 {
     sp_object *object = sp__handle_peek(&events, handle.bits);
     if (SP_LIKELY(object != NULL)) return event_of(object);
@@ -202,10 +201,10 @@ static sp_rt_event *peek(sp_event handle)
     return NULL;
 }
 
-/* False, and not locked, if there is no event or its handle has become stale. */
-static bool lock(sp_rt_event *event, sp_event handle) SP_TRY_ACQUIRE(true, &event->lock);
+/* False, and not locked, if the event is NULL or its handle has become stale. */
+static bool event_lock(sp_rt_event *event, sp_event handle) SP_TRY_ACQUIRE(true, &event->lock);
 
-static bool lock(sp_rt_event *event, sp_event handle) SP_NO_LOCK_ANALYSIS
+static bool event_lock(sp_rt_event *event, sp_event handle) SP_NO_LOCK_ANALYSIS
 {
     if (event == NULL) return false;
     sp_mutex_lock(&event->lock);
@@ -218,8 +217,8 @@ static bool lock(sp_rt_event *event, sp_event handle) SP_NO_LOCK_ANALYSIS
 sp_status sp__event_point(sp_event handle, sp_point *out)
 {
     SP_TRY(sp__runtime_enter());
-    sp_rt_event *event = peek(handle);
-    if (!lock(event, handle)) return SP_INVALID;
+    sp_rt_event *event = event_peek(handle);
+    if (!event_lock(event, handle)) return SP_INVALID;
     const bool is_recorded = event->is_recorded;
     *out = event->point;
     sp_mutex_unlock(&event->lock);
@@ -230,8 +229,8 @@ sp_status sp__event_point(sp_event handle, sp_point *out)
 
 /* ---- record ---- */
 
-/* `*point` is what the event stands for: the last submission before the stamp's command, which has
- * the failure, as without timing. */
+/* `*point` becomes the event's: the last submission before the stamp's command, which has the
+ * failure, as without timing. */
 static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_stamp **out)
 {
     sp_stamp *stamp = stamp_acquire();
@@ -246,16 +245,16 @@ static sp_status record_timed(const sp_stream_ref *stream, sp_point *point, sp_s
     }
     *point = stamp->point;
     if (!SP_PLANTED(stamp_hides_failure)) point->value--;
-    sp_store_relaxed(&stamp->users, 1); /* the event's lock publishes it */
+    sp_store_relaxed(&stamp->users, 1); /* published by the event's lock */
     *out = stamp;
     return SP_OK;
 }
 
-/* A record without timing is a note of how far the stream has been filled. */
+/* A record without timing stores the stream's last point. */
 static sp_status record_plain(sp_rt_event *event, sp_event handle, const sp_stream_ref *stream,
                               bool *has_timing)
 {
-    if (!lock(event, handle)) return SP_INVALID;
+    if (!event_lock(event, handle)) return SP_INVALID;
     *has_timing = event->has_timing;
     if (!event->has_timing) {
         event->point = sp__queue_last_point(stream->queue);
@@ -266,9 +265,9 @@ static sp_status record_plain(sp_rt_event *event, sp_event handle, const sp_stre
     return SP_OK;
 }
 
-/* Does the event have a record of the same stream that came after `point`? Timed records get their
- * points before the event's lock. Going back would take the event before work that the thread of
- * the newer record has submitted; the newer record covers that of the older one. Records on
+/* Whether the event has a record of the same stream that came after `point`. Timed records get
+ * their points before the event's lock. Going back would put the event before work that the thread
+ * of the newer record has submitted; the newer record covers that of the older one. Records on
  * different streams have no order: the last one to lock stays. */
 static bool has_newer_locked(const sp_rt_event *event, sp_point point) SP_REQUIRES(&event->lock)
 {
@@ -280,7 +279,7 @@ sp_status sp_event_record(sp_event handle, sp_stream stream)
 {
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
-    sp_rt_event *event = peek(handle);
+    sp_rt_event *event = event_peek(handle);
     if (SP_UNLIKELY(sp__check_is_on()) && event != NULL) sp_check_happens_before(event);
     bool has_timing = false;
     SP_TRY(record_plain(event, handle, &ref, &has_timing));
@@ -290,7 +289,7 @@ sp_status sp_event_record(sp_event handle, sp_stream stream)
     sp_stamp *stamp = NULL;
     SP_TRY(record_timed(&ref, &point, &stamp));
     sp_status status = SP_INVALID;
-    if (lock(event, handle)) {
+    if (event_lock(event, handle)) {
         if (!has_newer_locked(event, point)) {
             sp_stamp *former = event->stamp;
             event->stamp = stamp;
@@ -331,7 +330,7 @@ sp_status sp_event_synchronize_for(sp_event event, int64_t timeout_ns)
 static sp_status points_of(const sp_event *handles, uint32_t count, sp_point **out)
 {
     if (handles == NULL || count == 0) {
-        return sp__fail(SP_INVALID, "a wait for several events needs at least one");
+        return sp__fail(SP_INVALID, "a wait for several events was given none: pass at least one");
     }
     sp_point *points = sp_calloc(count, sizeof *points);
     if (points == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to wait for %u events", count);
@@ -360,7 +359,7 @@ sp_status sp_event_wait_any(const sp_event *handles, uint32_t count, int64_t tim
 {
     sp_point *points;
     SP_TRY(sp__runtime_enter());
-    if (which == NULL) return sp__fail(SP_INVALID, "sp_event_wait_any needs a place for the index");
+    if (which == NULL) return sp__fail(SP_INVALID, "sp_event_wait_any: which is NULL");
     SP_TRY(points_of(handles, count, &points));
     const sp_status status =
         sp__point_wait_any(points, count, sp_clock_deadline(timeout_ns), which);
@@ -379,7 +378,8 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
         sp__point_observed(point);
         return SP_OK;
     }
-    /* Also on the stream's own timeline, which orders itself: another lease may have failed. */
+    /* Needed also on the stream's own timeline, although it is ordered: another lease may have
+     * failed. */
     const sp_submission submission = {.waits = &point, .wait_count = 1, .fault_count = 1};
     sp_point mine;
     return sp__submit_plain(&ref, &submission, &mine);
@@ -387,27 +387,28 @@ sp_status sp_stream_wait_event(sp_stream stream, sp_event event)
 
 /* ---- time ---- */
 
-/* The stamp of the event's last record, held: one record's, whatever is recorded later. */
+/* The stamp of the event's last record, with a use: it stays that record's, whatever is recorded
+ * later. */
 static sp_status hold_stamp(sp_event handle, sp_stamp **out)
 {
     sp_point point;
     SP_TRY(sp__event_point(handle, &point)); /* SP_INVALID if it was never recorded */
-    sp_rt_event *event = peek(handle);
-    if (!lock(event, handle)) return SP_INVALID;
+    sp_rt_event *event = event_peek(handle);
+    if (!event_lock(event, handle)) return SP_INVALID;
     sp_stamp *stamp = event->stamp;
     if (stamp != NULL && !SP_PLANTED(unheld_stamp)) sp_fetch_add_relaxed(&stamp->users, 1);
     sp_mutex_unlock(&event->lock);
     *out = stamp;
     if (stamp != NULL) return SP_OK;
-    return sp__fail(SP_INVALID, "the event takes no time: create it with enable_timing");
+    return sp__fail(SP_INVALID, "the event has no timing: create it with enable_timing");
 }
 
-static void let_go(sp_stamp *stamp)
+static void stamp_drop_held(sp_stamp *stamp)
 {
     if (!SP_PLANTED(unheld_stamp)) stamp_drop(stamp);
 }
 
-static sp_status time_of(const sp_stamp *stamp, uint64_t *out)
+static sp_status stamp_wait_time(const sp_stamp *stamp, uint64_t *out)
 {
     SP_TRY(sp__point_wait_passed(stamp->point, SP_NO_DEADLINE));
     *out = sp_load_relaxed(&stamp->time);
@@ -416,8 +417,8 @@ static sp_status time_of(const sp_stamp *stamp, uint64_t *out)
 
 sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns)
 {
-    if (ns == NULL) return sp__fail(SP_INVALID, "sp_event_elapsed needs a place for the time");
-    /* Misuse is told before any wait: it may be for work that is far away. */
+    if (ns == NULL) return sp__fail(SP_INVALID, "sp_event_elapsed: ns is NULL");
+    /* Misuse is reported before any wait, which may be for work that is far from complete. */
     sp_stamp *first;
     sp_stamp *second;
     SP_TRY(hold_stamp(start, &first));
@@ -425,12 +426,12 @@ sp_status sp_event_elapsed(sp_event start, sp_event end, int64_t *ns)
     if (status == SP_OK) {
         uint64_t from = 0;
         uint64_t to = 0;
-        status = time_of(first, &from);
-        if (status == SP_OK) status = time_of(second, &to);
+        status = stamp_wait_time(first, &from);
+        if (status == SP_OK) status = stamp_wait_time(second, &to);
         if (status == SP_OK) *ns = (int64_t)(to - from);
-        let_go(second);
+        stamp_drop_held(second);
     }
-    let_go(first);
+    stamp_drop_held(first);
     return status;
 }
 
@@ -462,7 +463,8 @@ static void call_user(sp_host_job *job)
     copy.fn(copy.ctx, sp__fault_report(sp__point_fault(copy.point)));
 }
 
-/* Devices are drained before the executor stops, so what waits for a point is always accepted. */
+/* Devices are drained before the executor stops, so a job that waits for a point is always
+ * accepted. */
 static void fire_callback(sp_waiter *waiter)
 {
     event_callback *callback = SP_CONTAINER_OF(waiter, event_callback, waiter);
@@ -471,7 +473,7 @@ static void fire_callback(sp_waiter *waiter)
 
 sp_status sp_event_on_complete(sp_event event, sp_event_function fn, void *ctx)
 {
-    if (fn == NULL) return sp__fail(SP_INVALID, "sp_event_on_complete needs a function");
+    if (fn == NULL) return sp__fail(SP_INVALID, "sp_event_on_complete: fn is NULL");
     sp_point point;
     SP_TRY(sp__event_point(event, &point));
     event_callback *callback = sp_malloc(sizeof *callback);

@@ -10,7 +10,7 @@
 /* The point of the event's last record; SP_INVALID if there is none. */
 sp_status sp__event_point(sp_event event, sp_point *out);
 
-/* Frees the tables: tests, when nobody has a handle. */
+/* Frees the tables. For tests, when no handle is left. */
 void sp__events_deinit(void);
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/heap.h"
 #include "device/wait.h"
 
-/* Whoever drops a point because it has passed has seen that it has: the checker counts on it. */
+/* A thread that drops a point because it has passed counts as having seen it pass: the checker
+ * relies on that. */
 static bool is_past(sp_point point)
 {
     if (!sp__point_has_passed(point)) return false;

@@ -49,13 +49,13 @@ static inline bool sp__frontier_is_own(const sp_frontier *frontier, const sp_tim
     return frontier->write.timeline == own && frontier->count == 0;
 }
 
-/* Makes sure that one more publish needs no memory. */
+/* Ensures that one more publish needs no memory. */
 sp_status sp__frontier_reserve(sp_frontier *frontier);
 
-/* A read at `point` has been submitted. Needs a reserve before. */
+/* A read at `point` has been submitted. Requires a preceding reserve. */
 void sp__frontier_publish_read(sp_frontier *frontier, sp_point point);
 
-/* The use `access` at `point` has been submitted. Needs a reserve before, for a read. */
+/* The use `access` at `point` has been submitted. Requires a preceding reserve, for a read. */
 static inline void sp__frontier_publish(sp_frontier *frontier, sp_access access, sp_point point)
 {
     if ((access & SP_WRITE) == 0) {
@@ -67,7 +67,7 @@ static inline void sp__frontier_publish(sp_frontier *frontier, sp_access access,
 }
 
 /* Undoes a write, after which nothing was published: the write before it, and `reads`, at most one
- * per timeline, become the frontier again. False, and nothing changed, without room. */
+ * per timeline, become the frontier again. False, and nothing changed, if there is no room. */
 bool sp__frontier_restore(sp_frontier *frontier, sp_point write, const sp_point *reads,
                           uint32_t count);
 
@@ -82,11 +82,11 @@ sp_timeline *sp__frontier_only_timeline(const sp_frontier *frontier);
 typedef void (*sp_point_fn)(void *ctx, sp_point point);
 void sp__frontier_each(const sp_frontier *frontier, sp_point_fn fn, void *ctx);
 
-/* All that is left becomes what the memory's next life must follow: one write on one timeline.
- * Needs sp__frontier_only_timeline or an empty frontier. */
+/* The remaining points become what the memory's next life must follow: one write on one timeline.
+ * Requires sp__frontier_only_timeline or an empty frontier. */
 void sp__frontier_become_origin(sp_frontier *frontier);
 
-/* Frees what it holds. */
+/* Frees the additional points. */
 void sp__frontier_clear(sp_frontier *frontier);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned host memory: pages that the library knows by their addresses. For devices that work on the
- * host's memory, so there is nothing to tell a driver.
+/* Pinned host memory: pages that the library records by address. For devices that work on the
+ * host's memory, so no driver has to know of them.
  *
  *     ranges[] is sorted by address, and no two overlap;  bytes == the sum of their sizes */
 #include "runtime/host_memory.h"
@@ -28,7 +28,7 @@ static struct {
     uint64_t bytes SP_GUARDED_BY(lock);
 } pinned = {.lock = SP_MUTEX_INIT(SP_LOCK_PINNED)}; /* process-wide: pinned for all devices */
 
-/* How many ranges begin at `address` or before. */
+/* Number of ranges that begin at or before `address`. */
 static uint32_t count_up_to_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
 {
     uint32_t low = 0;
@@ -44,23 +44,23 @@ static uint32_t count_up_to_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
     return low;
 }
 
-static bool make_room_locked(void) SP_REQUIRES(&pinned.lock)
+static bool ranges_grow_locked(void) SP_REQUIRES(&pinned.lock)
 {
     host_range *grown = sp_grow(pinned.ranges, pinned.count, &pinned.capacity, sizeof *grown);
     if (grown != NULL) pinned.ranges = grown;
     return grown != NULL;
 }
 
-/* The system promises more pages than there are; we do not. */
+/* The system may grant more pages than it has; this check does not. */
 static bool has_memory_for_locked(uint64_t bytes) SP_REQUIRES(&pinned.lock)
 {
     const uint64_t all = sp_pages_total_bytes();
     return bytes <= all && pinned.bytes <= all - bytes;
 }
 
-static bool insert_locked(void *address, uint64_t bytes) SP_REQUIRES(&pinned.lock)
+static bool range_insert_locked(void *address, uint64_t bytes) SP_REQUIRES(&pinned.lock)
 {
-    if (!make_room_locked()) return false;
+    if (!ranges_grow_locked()) return false;
     const uint32_t at = count_up_to_locked((uintptr_t)address);
     memmove(&pinned.ranges[at + 1], &pinned.ranges[at], (pinned.count - at) * sizeof(host_range));
     pinned.ranges[at] = (host_range){(uintptr_t)address, bytes};
@@ -70,7 +70,7 @@ static bool insert_locked(void *address, uint64_t bytes) SP_REQUIRES(&pinned.loc
 }
 
 /* The size of the range that begins at `address`, which is removed; 0 if there is none. */
-static uint64_t remove_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
+static uint64_t range_remove_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
 {
     const uint32_t behind = count_up_to_locked(address);
     if (behind == 0 || pinned.ranges[behind - 1].address != address) return 0;
@@ -84,20 +84,20 @@ static uint64_t remove_locked(uintptr_t address) SP_REQUIRES(&pinned.lock)
 
 sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_host_alloc needs a place for the address");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_host_alloc: out is NULL");
     *out = NULL;
     sp_rt_device *on;
     SP_TRY(sp__rt_device_find(device, &on));
     if (on->dev->vtable->staging_create != NULL) {
         return sp__fail(SP_UNSUPPORTED,
-                        "%s gives out no pinned memory: sp_storage_host_begin gives the address "
-                        "of a storage's own",
+                        "%s cannot allocate pinned memory for the host: use the address of a "
+                        "storage (sp_storage_host_begin)",
                         on->dev->limits.name);
     }
     const uint64_t size = bytes > 0 ? bytes : 1;
     sp_mutex_lock(&pinned.lock);
     void *pages = has_memory_for_locked(size) ? sp_pages_map(size) : NULL;
-    const bool is_kept = pages != NULL && insert_locked(pages, size);
+    const bool is_kept = pages != NULL && range_insert_locked(pages, size);
     const uint64_t others = pinned.bytes;
     sp_mutex_unlock(&pinned.lock);
     if (is_kept) {
@@ -105,7 +105,8 @@ sp_status sp_host_alloc(sp_device device, uint64_t bytes, void **out)
         return SP_OK;
     }
     if (pages != NULL) sp_pages_unmap(pages, size);
-    return sp__fail(SP_OUT_OF_MEMORY, "no %llu bytes of pinned host memory beside %llu",
+    return sp__fail(SP_OUT_OF_MEMORY,
+                    "no memory for %llu bytes of pinned host memory beside %llu in use",
                     (unsigned long long)bytes, (unsigned long long)others);
 }
 
@@ -113,9 +114,9 @@ sp_status sp_host_free(void *data)
 {
     if (data == NULL || sp__runtime_is_forked()) return SP_OK;
     sp_mutex_lock(&pinned.lock);
-    const uint64_t bytes = remove_locked((uintptr_t)data);
+    const uint64_t bytes = range_remove_locked((uintptr_t)data);
     sp_mutex_unlock(&pinned.lock);
-    if (bytes == 0) return sp__fail(SP_INVALID, "%p is not from sp_host_alloc, or is freed", data);
+    if (bytes == 0) return sp__fail(SP_INVALID, "%p is not from sp_host_alloc, or was freed", data);
     sp_pages_unmap(data, bytes);
     return SP_OK;
 }
@@ -140,7 +141,7 @@ void sp__host_memory_deinit(void)
 {
     sp_mutex_lock(&pinned.lock);
     for (uint32_t i = 0; i < pinned.count; i++) {
-        /* Tests only: an address that we made ourselves comes back. */
+        /* Tests only: an address that the library itself mapped. */
         sp_pages_unmap((void *)pinned.ranges[i].address, pinned.ranges[i].bytes);
     }
     sp_free(pinned.ranges);

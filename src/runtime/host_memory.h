@@ -3,7 +3,7 @@
 #ifndef SP_RUNTIME_HOST_MEMORY_H
 #define SP_RUNTIME_HOST_MEMORY_H
 
-/* Frees what is left, and the table: tests, when nobody uses it any more. */
+/* Frees remaining allocations, and the table. For tests, when none is in use. */
 void sp__host_memory_deinit(void);
 
 #endif

@@ -27,19 +27,19 @@ sp_atomic_u64 sp__closed_devices; /* process-wide: the same */
 
 /* A device that is being opened; on its opener's stack. */
 typedef struct opening {
-    const char *name; /* as the device will be called */
+    const char *name; /* the device's name once open */
     struct opening *next;
 } opening;
 
 static struct {
     sp_mutex lock; /* up, down, and which devices are open or being opened */
     sp_atomic_u32 has_fork_handler;
-    /* Published by release; entries stay until the reset. */
+    /* Published by release; entries stay until sp__runtime_reset. */
     SP_ATOMIC(sp_rt_device *) devices[SP_MAX_DEVICES];
     sp_atomic_u32 device_count;
     opening *openings SP_GUARDED_BY(lock);
-    sp_cond opened;                                   /* an opening has ended, well or not */
-    sp_once down;                                     /* the one run of sp_shutdown */
+    sp_cond opened;                                   /* an opening has ended, successful or not */
+    sp_once down;                                     /* the one execution of sp_shutdown */
 } runtime = {.lock = SP_MUTEX_INIT(SP_LOCK_RUNTIME)}; /* process-wide: see sp__runtime_reset */
 
 /* ---- devices ---- */
@@ -67,7 +67,8 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
     sp_rt_device *device = index < SP_MAX_DEVICES ? sp_load_acquire(&runtime.devices[index]) : NULL;
     sp_tsan_acquire(&runtime.devices);
     if (device == NULL) {
-        return sp__fail(SP_INVALID, "handle %#llx is no device: ask sp_device_at or sp_device_open",
+        return sp__fail(SP_INVALID,
+                        "handle %#llx is not a device: get one from sp_device_at or sp_device_open",
                         (unsigned long long)handle.bits);
     }
     if (sp__rt_device_is_closed(index)) {
@@ -122,7 +123,7 @@ static sp_status add_device_locked(sp_dev *dev, sp_rt_device **out) SP_REQUIRES(
     device->dev = dev;
     device->index = index;
     if (dev->vtable->kind->numbering == SP_DEVICE_UNBOUNDED) {
-        /* "null" becomes "null:1": messages tell devices of one kind apart. */
+        /* "null" becomes "null:1": distinguishes devices of one kind in messages. */
         const size_t used = strlen(dev->limits.name);
         snprintf(dev->limits.name + used, sizeof dev->limits.name - used, ":%u", index);
     }
@@ -176,7 +177,7 @@ static void on_fork_child(void)
     }
 }
 
-/* NEW -> COMING_UP. Without a lock, which a fork could leave held for ever: two threads may both
+/* NEW -> COMING_UP. Without a lock, which a fork could leave held forever: two threads may both
  * register the handler, and then it runs twice. */
 static sp_status begin_coming_up(void)
 {
@@ -187,7 +188,7 @@ static sp_status begin_coming_up(void)
         sp_store_relaxed(&runtime.has_fork_handler, 1);
     }
     uint32_t phase = SP_RUNTIME_NEW;
-    /* Sequentially consistent: a fork copies memory as it is, and a child that finds the lock taken
+    /* Sequentially consistent: a fork copies memory as it is, and a child that finds the lock held
      * has to find this phase too. An acquiring lock does not order the stores before it. */
     (void)sp_cas_seq_cst(&sp__runtime_phase, &phase, SP_RUNTIME_COMING_UP);
     return SP_OK;
@@ -199,7 +200,7 @@ static sp_device_open_options open_options(uint32_t ordinal)
     return (sp_device_open_options){.ordinal = ordinal, .worker_count = workers};
 }
 
-static sp_status come_up_locked(void) SP_REQUIRES(&runtime.lock)
+static sp_status runtime_come_up_locked(void) SP_REQUIRES(&runtime.lock)
 {
     const sp_device_open_options options = open_options(0);
     sp_dev *fallback;
@@ -231,25 +232,26 @@ sp_status sp__runtime_enter_slow(void)
     case SP_RUNTIME_DOWN:
         return fail_closed();
     case SP_RUNTIME_FORKED:
-        return sp__fail(SP_FORKED, "this is the forked child of a process that used streampool: "
-                                   "its threads are not here; use exec, or fork before first use");
+        return sp__fail(SP_FORKED,
+                        "this is the forked child of a process that used streampool: "
+                        "its threads do not exist here; use exec, or fork before first use");
     case SP_RUNTIME_NEW:
         SP_TRY(begin_coming_up());
         break;
     case SP_RUNTIME_COMING_UP:
-    case SP_RUNTIME_UP: /* by now: the lock orders it */
+    case SP_RUNTIME_UP: /* the lock orders it */
         break;
     }
-    /* Before the lock: it may call the user's log callback, and that may call the library. */
+    /* Before the lock: it may call the user's log callback, which may call the library. */
     sp_option_load();
     sp_mutex_lock(&runtime.lock);
     if (SP_PLANTED(up_twice) || sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_COMING_UP) {
-        status = come_up_locked();
+        status = runtime_come_up_locked();
     }
     sp_mutex_unlock(&runtime.lock);
-    /* Relaxed: the lock has ordered it. */
+    /* Relaxed: ordered by the lock. */
     if (status != SP_OK || sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP) return status;
-    return fail_closed(); /* somebody else has taken it down meanwhile */
+    return fail_closed(); /* shut down by another thread */
 }
 
 /* ---- public ---- */
@@ -264,8 +266,8 @@ const char *sp_version(void)
     return "0.1.0";
 }
 
-/* Inside a host function or callback, or on a thread that runs one, a drain would wait for itself.
- */
+/* Inside a host function or callback, or on a thread that runs one, a drain would wait for
+ * itself. */
 static sp_status check_outside_callbacks(const char *what)
 {
     const sp_thread_record *record = sp__thread_record();
@@ -283,11 +285,11 @@ static sp_status stop_device(void *arg)
     return SP_OK;
 }
 
-static sp_status take_down(void *unused)
+static sp_status runtime_take_down(void *unused)
 {
     (void)unused;
     const uint32_t count = sp_load_acquire(&runtime.device_count);
-    /* All of them first: what one device completes may wait for a taker of another. */
+    /* All of them first: what one device completes may wait for a stream of another. */
     for (uint32_t i = 0; i < count; i++) {
         sp__stream_pool_close(&sp_load_relaxed(&runtime.devices[i])->pool);
     }
@@ -307,17 +309,18 @@ sp_status sp_shutdown(void)
     SP_TRY(check_outside_callbacks("sp_shutdown"));
     sp_mutex_lock(&runtime.lock);
     phase = sp_load_relaxed(&sp__runtime_phase);
-    /* From here on nothing new comes in; what is on its way meets the queues' own gates. */
+    /* From here on the phase refuses new calls; calls in progress are refused by the closed
+     * queues. */
     if (phase == SP_RUNTIME_COMING_UP || phase == SP_RUNTIME_UP) {
         sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_DOWN);
     }
-    /* A device that is being opened has threads: they end before this call does. */
+    /* A device that is being opened has threads: they end before this call returns. */
     while (!SP_PLANTED(shutdown_past_opening) && runtime.openings != NULL) {
         sp_cond_wait(&runtime.opened, &runtime.lock);
     }
     sp_mutex_unlock(&runtime.lock);
-    /* A second caller returns when it is down, not before. */
-    SP_TRY(sp_once_run(&runtime.down, take_down, NULL));
+    /* A second caller returns when the shutdown has completed, not before. */
+    SP_TRY(sp_once_run(&runtime.down, runtime_take_down, NULL));
     const uint32_t count = sp_load_acquire(&runtime.device_count);
     for (uint32_t i = 0; i < count; i++) {
         sp__log_unreported(sp_load_relaxed(&runtime.devices[i]));
@@ -334,7 +337,7 @@ uint32_t sp_device_count(void)
 
 sp_status sp_device_at(uint32_t index, sp_device *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_at needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_at: out is NULL");
     *out = (sp_device){0};
     SP_TRY(sp__runtime_enter());
     const uint64_t closed = sp_load_relaxed(&sp__closed_devices);
@@ -348,20 +351,20 @@ sp_status sp_device_at(uint32_t index, sp_device *out)
     return sp__fail(SP_NOT_FOUND, "there is no device %u: %u are open", index, open);
 }
 
-/* What sp_device_open is asked for. */
+/* The arguments of sp_device_open, parsed. */
 typedef struct wanted_device {
     const sp_device_kind *kind;
     uint32_t ordinal;
     char name[32]; /* before the runtime numbers it */
 } wanted_device;
 
-/* One device for all who open it. */
-static bool is_shared(const wanted_device *wanted)
+/* One device is shared by all that open it. */
+static bool is_device_shared(const wanted_device *wanted)
 {
     return wanted->kind->numbering != SP_DEVICE_UNBOUNDED;
 }
 
-static bool find_open_locked(const char *name, sp_device *out) SP_REQUIRES(&runtime.lock)
+static bool device_find_open_locked(const char *name, sp_device *out) SP_REQUIRES(&runtime.lock)
 {
     const uint32_t count = sp_load_relaxed(&runtime.device_count);
     for (uint32_t i = 0; i < count; i++) {
@@ -382,14 +385,14 @@ static bool is_opening_locked(const char *name) SP_REQUIRES(&runtime.lock)
     return other != NULL;
 }
 
-/* Enters an opening, which keeps sp_shutdown waiting, unless there is the device already: then its
+/* Registers an opening, for which sp_shutdown waits, unless the device is open already: then its
  * handle is in *out. Waits while another thread opens the same device. SP_CLOSED when down. */
 static sp_status opening_begin(opening *self, bool is_shared, sp_device *out)
 {
     sp_mutex_lock(&runtime.lock);
     while (is_shared && is_opening_locked(self->name)) sp_cond_wait(&runtime.opened, &runtime.lock);
     const bool is_up = sp_load_relaxed(&sp__runtime_phase) == SP_RUNTIME_UP;
-    if (is_up && !(is_shared && find_open_locked(self->name, out))) {
+    if (is_up && !(is_shared && device_find_open_locked(self->name, out))) {
         self->next = runtime.openings;
         runtime.openings = self;
     }
@@ -407,9 +410,9 @@ static void opening_end(opening *self)
     sp_mutex_unlock(&runtime.lock);
 }
 
-/* Without the lock, since a GPU takes its time. A device that comes too late for a shutdown, which
- * waits for the end of this, is closed again. */
-static sp_status open_and_add(const wanted_device *wanted, sp_rt_device **out)
+/* Without the lock, since opening a GPU is slow. A device that is opened too late for a shutdown,
+ * which waits for the end of this, is closed again. */
+static sp_status device_open_and_add(const wanted_device *wanted, sp_rt_device **out)
 {
     const sp_device_open_options options = open_options(wanted->ordinal);
     sp_dev *dev;
@@ -421,20 +424,21 @@ static sp_status open_and_add(const wanted_device *wanted, sp_rt_device **out)
 
 sp_status sp_device_open(const char *kind, sp_device *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_open needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_device_open: out is NULL");
     *out = (sp_device){0};
     SP_TRY(sp__runtime_enter());
-    if (kind == NULL) return sp__fail(SP_INVALID, "sp_device_open needs a kind, such as \"cpu\"");
+    if (kind == NULL)
+        return sp__fail(SP_INVALID, "sp_device_open: kind is NULL; pass one such as \"cpu\"");
     wanted_device wanted;
     SP_TRY(sp__device_kind_parse(kind, &wanted.kind, &wanted.ordinal));
     sp__device_kind_name(wanted.kind, wanted.ordinal, wanted.name, sizeof wanted.name);
     opening self = {.name = wanted.name};
-    if (opening_begin(&self, is_shared(&wanted), out) != SP_OK) {
+    if (opening_begin(&self, is_device_shared(&wanted), out) != SP_OK) {
         return sp__runtime_enter_slow(); /* with the message */
     }
     if (out->bits != 0) return SP_OK;
     sp_rt_device *opened;
-    const sp_status status = open_and_add(&wanted, &opened);
+    const sp_status status = device_open_and_add(&wanted, &opened);
     opening_end(&self);
     SP_TRY(status);
     *out = sp__rt_device_handle(opened);
@@ -456,7 +460,7 @@ sp_status sp_device_close(sp_device handle)
         return sp__fail(SP_CLOSED, "device %s is being closed", device->dev->limits.name);
     }
     const sp_status status = sp_once_run(&device->stopped, stop_device, device);
-    /* All that was accepted has completed. */
+    /* All accepted work has completed. */
     sp__log_unreported(device);
     sp__allocator_close(&device->allocator);
     sp__allocator_close(&device->staging);

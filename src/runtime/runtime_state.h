@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process-wide runtime: whether it is up, and the open devices. Up on first use, down with
- * sp_shutdown, never up again. What it points to stays mapped after it is down, so that a call that
- * comes too late finds closed queues rather than freed ones. */
+ * sp_shutdown, never up again. Its objects stay mapped after it is down, so that a late call finds
+ * closed queues rather than freed ones. */
 #ifndef SP_RUNTIME_STATE_H
 #define SP_RUNTIME_STATE_H
 
@@ -16,19 +16,19 @@
 #define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
 
 typedef enum sp_runtime_phase {
-    SP_RUNTIME_NEW,       /* nobody holds a lock of the library: a forked child may use it */
-    SP_RUNTIME_COMING_UP, /* somebody is at it; also after an attempt that has failed */
+    SP_RUNTIME_NEW,       /* no thread holds a lock of the library: a forked child may use it */
+    SP_RUNTIME_COMING_UP, /* a thread is bringing it up; also after a failed attempt */
     SP_RUNTIME_UP,
     SP_RUNTIME_DOWN,
     SP_RUNTIME_FORKED
 } sp_runtime_phase;
 
-/* A device with what the runtime keeps for it. */
+/* A device with the runtime's state for it. */
 struct sp_rt_device {
     sp_dev *dev;
     uint32_t index;
-    sp_once stopped; /* sp_device_close and sp_shutdown may come at the same time */
-    sp_atomic_u32 is_unreported_logged; /* by whoever made it 1; see device_log.h */
+    sp_once stopped;                    /* sp_device_close and sp_shutdown may run concurrently */
+    sp_atomic_u32 is_unreported_logged; /* 1 once logged; see device_log.h */
     sp_stream_pool pool;
     sp_allocator allocator;
     sp_allocator staging;               /* used where dev->vtable has staging_create */
@@ -36,13 +36,13 @@ struct sp_rt_device {
     sp_submit_queues submit_queues;     /* see submit_queue.h */
 };
 
-/* Written by whoever brings the runtime up or down and by the fork handler, which makes FORKED of
- * all but NEW; so COMING_UP is written before the first lock is taken. UP is published by release,
- * so that who sees it sees the devices. */
+/* Written by the thread that brings the runtime up or down, and by the fork handler, which turns
+ * every phase but NEW into FORKED; so COMING_UP is written before the first lock is taken. UP is
+ * published by release, so that a reader that sees it sees the devices. */
 extern sp_atomic_u32 sp__runtime_phase;
 
-/* A bit for each device that was closed, by index: for messages and lists, since queues say no by
- * themselves. Written by whoever closes, read by calls; orders nothing. */
+/* A bit for each device that was closed, by index: for messages and lists, since queues refuse
+ * submissions themselves. Written by the closing thread, read by calls; orders nothing. */
 extern sp_atomic_u64 sp__closed_devices;
 
 static inline bool sp__rt_device_is_closed(uint64_t index)
@@ -68,7 +68,8 @@ static inline bool sp__runtime_is_forked(void)
 
 /* The device a handle names; the zero handle is cpu. Includes sp__runtime_enter. */
 sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out);
-/* The same for calls that begin something: on a lost device its fault. */
+/* The same for calls that submit work or create something: the fault of a lost device is an
+ * error. */
 sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out);
 sp_device sp__rt_device_handle(const sp_rt_device *device);
 
@@ -79,23 +80,24 @@ static inline sp_status sp__rt_stream_find(sp_stream handle, sp_stream_ref *out)
     return sp__stream_find(handle, out);
 }
 
-/* Device handles have one generation: a slot is never used twice. */
+/* Device handles have one generation: a slot is never reused. */
 #define SP_FIRST_DEVICE_HANDLE ((uint64_t)SP_KIND_DEVICE << 56 | (uint64_t)1 << 28)
 
 /* Index that `handle` names, whether or not such a device was opened; SP_MAX_DEVICES or more if it
- * is no device handle. */
+ * is not a device handle. */
 static inline uint64_t sp__rt_device_index(sp_device handle)
 {
     return handle.bits == 0 ? 0 : handle.bits - SP_FIRST_DEVICE_HANDLE;
 }
 
-/* Registers an open device: tests that open kinds themselves. */
+/* Registers an open device. For tests that open kinds themselves. */
 sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out);
 
 /* Calls `fn` for each device until it fails. */
 sp_status sp__runtime_each_device(sp_status (*fn)(sp_rt_device *device, void *ctx), void *ctx);
 
-/* Takes everything down and apart, ready to come up anew: tests, when no other thread is in. */
+/* Shuts everything down and frees it, ready to come up anew. For tests, when no other thread is
+ * inside the library. */
 void sp__runtime_reset(void);
 
 #endif

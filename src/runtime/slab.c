@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, reclaiming and trimming slabs, and the way to SP_OUT_OF_MEMORY. */
+/* Creating, trimming and reclaiming slabs, and the steps before SP_OUT_OF_MEMORY. */
 #include "runtime/slab.h"
 
 #include <string.h>
@@ -24,9 +24,9 @@ static uint32_t blocks_per_slab(uint64_t rounded)
     return (uint32_t)(count < 1 ? 1 : count > MAX_BLOCKS ? MAX_BLOCKS : count);
 }
 
-/* The source's own bound holds always: the system hands out more pages than it has, and ends
+/* The source's own bound always holds: the system grants more pages than it has, and kills
  * processes when they are touched. */
-static uint64_t limit_of(const sp_allocator *allocator)
+static uint64_t allocator_limit(const sp_allocator *allocator)
 {
     const uint64_t own = allocator->source.limit_bytes;
     const uint64_t limit = sp_load_relaxed(&allocator->limit_bytes);
@@ -34,9 +34,9 @@ static uint64_t limit_of(const sp_allocator *allocator)
 }
 
 /* Raises reserved_bytes unless that would exceed the limit. */
-static bool reserve(sp_allocator *allocator, uint64_t bytes)
+static bool bytes_reserve(sp_allocator *allocator, uint64_t bytes)
 {
-    const uint64_t limit = limit_of(allocator);
+    const uint64_t limit = allocator_limit(allocator);
     uint64_t reserved = sp_load_relaxed(&allocator->reserved_bytes);
     uint64_t next;
     do {
@@ -50,10 +50,10 @@ static bool reserve(sp_allocator *allocator, uint64_t bytes)
 
 static sp_status slab_memory(sp_allocator *allocator, uint64_t bytes, sp_memory *out)
 {
-    if (!reserve(allocator, bytes)) {
+    if (!bytes_reserve(allocator, bytes)) {
         return sp__fail(SP_OUT_OF_MEMORY, "the %s limit of %s, %llu bytes, is reached",
                         allocator->source.what, allocator->dev->limits.name,
-                        (unsigned long long)limit_of(allocator));
+                        (unsigned long long)allocator_limit(allocator));
     }
     sp_fetch_add_relaxed(&allocator->device_allocations, (uint64_t)1);
     const sp_status status = allocator->source.create(allocator->dev, bytes, out);
@@ -69,8 +69,8 @@ static void slab_destroy(sp_allocator *allocator, sp_slab *slab)
     sp_free(slab);
 }
 
-/* Block objects for the whole slab, chained; NULL if there is no memory for all. */
-static sp_block *make_blocks(sp_slab *slab, uint32_t size_class, uint64_t rounded)
+/* Block objects for the whole slab, chained; NULL if not all can be allocated. */
+static sp_block *blocks_create(sp_slab *slab, uint32_t size_class, uint64_t rounded)
 {
     sp_block *chain = NULL;
     for (uint32_t i = slab->block_count; i-- > 0;) {
@@ -93,29 +93,30 @@ static sp_block *make_blocks(sp_slab *slab, uint32_t size_class, uint64_t rounde
     return chain;
 }
 
-/* ---- givers: those in whose hands free memory is for a moment, in no pool ---- */
+/* ---- givers: threads that hold free memory for a moment, outside of the pools ---- */
 
-static void begin_giving(sp_allocator *allocator)
+static void giver_begin(sp_allocator *allocator)
 {
     if (!SP_PLANTED(uncounted_giver)) sp_fetch_add_relaxed(&allocator->givers, 1);
 }
 
-static void end_giving(sp_allocator *allocator, bool is_given)
+static void giver_end(sp_allocator *allocator, bool is_given)
 {
     if (SP_PLANTED(uncounted_giver)) return;
     if (is_given) sp_fetch_add_relaxed(&allocator->gifts, (uint64_t)1);
     if (SP_PLANTED(relaxed_giver)) {
         sp_fetch_sub_relaxed(&allocator->givers, 1);
     } else {
-        /* Release: a taker that sees no giver sees the gift, which is behind a pool's lock. */
+        /* Release: a thread that reads zero givers sees the memory they gave, which is behind a
+         * pool's lock. */
         sp_fetch_sub_release(&allocator->givers, 1);
     }
     sp_word_wake(&allocator->givers, SP_WAKE_ALL);
 }
 
 /* A new slab's first block; the others go to the pool. */
-static sp_status slab_make(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                           sp_block **out)
+static sp_status slab_create(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
+                             sp_block **out)
 {
     SP_TRY(sp__class_pool_prepare(&allocator->pools[size_class]));
     sp_slab *slab = sp_calloc(1, sizeof *slab);
@@ -127,7 +128,7 @@ static sp_status slab_make(sp_allocator *allocator, uint32_t size_class, uint64_
         sp_free(slab);
         return status;
     }
-    sp_block *block = make_blocks(slab, size_class, rounded);
+    sp_block *block = blocks_create(slab, size_class, rounded);
     if (block == NULL) {
         slab_destroy(allocator, slab);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for the blocks of a slab");
@@ -142,13 +143,13 @@ static sp_status slab_make(sp_allocator *allocator, uint32_t size_class, uint64_
     return SP_OK;
 }
 
-/* Until its other blocks are in their pool, who makes a slab counts as a giver. */
-static sp_status slab_new(sp_allocator *allocator, uint32_t size_class, uint64_t rounded,
-                          sp_block **out)
+/* A thread that creates a slab counts as a giver until the other blocks are in their pool. */
+static sp_status slab_create_as_giver(sp_allocator *allocator, uint32_t size_class,
+                                      uint64_t rounded, sp_block **out)
 {
-    begin_giving(allocator);
-    const sp_status status = slab_make(allocator, size_class, rounded, out);
-    end_giving(allocator, status == SP_OK);
+    giver_begin(allocator);
+    const sp_status status = slab_create(allocator, size_class, rounded, out);
+    giver_end(allocator, status == SP_OK);
     return status;
 }
 
@@ -167,11 +168,11 @@ uint64_t sp__slab_release(sp_slab *slab)
     return bytes;
 }
 
-/* Detaches one unused slab at a time, so that the lock is held for moments. */
+/* Detaches one unused slab at a time, so that the lock is held briefly. */
 uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is_deep)
 {
     uint64_t given = 0;
-    begin_giving(allocator);
+    giver_begin(allocator);
     if (is_deep) sp__allocator_flush_caches(allocator);
     for (uint32_t i = 0; i < SP_SIZE_CLASSES && given < max_bytes; i++) {
         sp_class_pool *pool = &allocator->pools[i];
@@ -182,18 +183,18 @@ uint64_t sp__allocator_trim(sp_allocator *allocator, uint64_t max_bytes, bool is
             given += sp__slab_release(slab);
         }
     }
-    end_giving(allocator, given > 0);
+    giver_end(allocator, given > 0);
     return given;
 }
 
 /* ---- out of memory ---- */
 
-/* The points to wait for: of each queue the first, and those of the host. */
+/* The points to wait for: the first of each queue, and those of the host. */
 typedef struct pending_points {
     bool is_any_passed; /* a block may be ready by now */
     uint32_t count;
     uint32_t capacity;
-    sp_point *points; /* inline_points, or memory of its own */
+    sp_point *points; /* inline_points, or an allocation */
     sp_point inline_points[SP_POOL_LANES];
 } pending_points;
 
@@ -219,8 +220,8 @@ static bool pending_grow(pending_points *pending)
     return true;
 }
 
-/* The point of the same timeline that is there already, or NULL. Queues are few; of host accesses,
- * which may be very many, only the last is looked at: the same one twice does no harm. */
+/* The point of the same timeline that was added before, or NULL. Queues are few; of host accesses,
+ * which may be very many, only the last is compared: a duplicate is harmless. */
 static sp_point *find_timeline(pending_points *pending, const sp_timeline *timeline)
 {
     const uint32_t first = timeline->owner == NULL && pending->count > 0 ? pending->count - 1 : 0;
@@ -248,37 +249,38 @@ static void add_pending(void *ctx, sp_point point)
 
 /* False if none of the points will pass while this thread waits: all are behind host accesses that
  * it began itself, or behind the host function that it runs. */
-static bool wait_for_any(const pending_points *pending)
+static bool pending_wait_any(const pending_points *pending)
 {
     const uint32_t count = SP_PLANTED(wait_for_first) ? 1 : pending->count;
     return sp__point_wait_any_passed(pending->points, count) == SP_OK;
 }
 
-/* Waits until the first of the points that free blocks are behind has passed; false if there are
- * none, or if none will pass. What has become ready since the caller looked counts, whoever has
- * noticed it: a block behind a point that has passed, a ready block of the wished class, a slab
- * that can be given back. The caller takes these away, so it does not look for ever. */
+/* Waits until the first of the points that free blocks are filed under has passed; false if there
+ * are none, or if none will pass. What has become ready since the caller's last attempt counts,
+ * whichever thread has noticed it: a block behind a point that has passed, a ready block of the
+ * requested class, a slab that can be returned. The caller consumes these, so the number of
+ * attempts is bounded. */
 static bool wait_for_pending(sp_allocator *allocator, const sp_block_wish *wish)
 {
     pending_points pending;
     pending_init(&pending);
     bool is_any_ready = false;
     for (uint32_t i = 0; i < SP_SIZE_CLASSES; i++) {
-        /* In this order: what stops being pending in between is ready for the second look. */
+        /* In this order: what stops being pending in between is ready for the second check. */
         sp__class_pool_each_pending(&allocator->pools[i], add_pending, &pending);
         if (sp__class_pool_has_ready(&allocator->pools[i], i != wish->size_class)) {
             is_any_ready = true;
         }
     }
-    bool is_worth_a_look = false;
+    bool may_succeed = false;
     if (pending.is_any_passed || is_any_ready) {
-        is_worth_a_look = !SP_PLANTED(passed_is_nothing);
+        may_succeed = !SP_PLANTED(passed_is_nothing);
     } else if (pending.count > 0) {
         sp_fetch_add_relaxed(&allocator->waits, (uint64_t)1);
-        is_worth_a_look = wait_for_any(&pending);
+        may_succeed = pending_wait_any(&pending);
     }
     pending_deinit(&pending);
-    return is_worth_a_look;
+    return may_succeed;
 }
 
 static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
@@ -287,44 +289,45 @@ static sp_status fail_with_sizes(sp_allocator *allocator, uint64_t rounded)
     sp__allocator_stats(allocator, &stats);
     return sp__fail_prefix(
         SP_OUT_OF_MEMORY,
-        "%s: %llu bytes asked; of its %s %llu in use, %llu cached, "
+        "%s: %llu bytes requested; of its %s %llu in use, %llu cached, "
         "%llu reserved, limit %llu: ",
         allocator->dev->limits.name, (unsigned long long)rounded, allocator->source.what,
         (unsigned long long)stats.in_use_bytes, (unsigned long long)stats.cached_bytes,
-        (unsigned long long)stats.reserved_bytes, (unsigned long long)limit_of(allocator));
+        (unsigned long long)stats.reserved_bytes, (unsigned long long)allocator_limit(allocator));
 }
 
-static SP_ATOMIC(sp_reclaim_fn) reclaim; /* process-wide: a layer above, which never changes.
-                                              Relaxed: it names code only */
+static SP_ATOMIC(sp_reclaim_fn) reclaim_fn; /* process-wide: set by a layer above, constant
+                                             * afterwards. Relaxed: it names code only */
 
 void sp__allocator_set_reclaim(sp_reclaim_fn fn)
 {
-    sp_store_relaxed(&reclaim, fn);
+    sp_store_relaxed(&reclaim_fn, fn);
 }
 
-/* Waits that a taker has patience for before others give way: while some stream is busy there is
- * always one more pending point. */
-#define PATIENCE 4
+/* Waits for pending blocks before others are reclaimed: while some stream is busy there is always
+ * one more pending point. */
+#define WAITS_BEFORE_RECLAIM 4
 
 static void flush_caches(sp_allocator *allocator)
 {
-    begin_giving(allocator);
-    end_giving(allocator, sp__allocator_flush_caches(allocator));
+    giver_begin(allocator);
+    giver_end(allocator, sp__allocator_flush_caches(allocator));
 }
 
 static bool reclaim_others(sp_allocator *allocator)
 {
-    const sp_reclaim_fn fn = sp_load_relaxed(&reclaim);
+    const sp_reclaim_fn fn = sp_load_relaxed(&reclaim_fn);
     if (fn == NULL) return false;
-    begin_giving(allocator);
+    giver_begin(allocator);
     const bool is_given = fn(allocator->device);
-    end_giving(allocator, is_given);
+    giver_end(allocator, is_given);
     return is_given;
 }
 
-/* What others are giving back while this thread looks is nowhere to be found until they have done
- * so. They wait for nobody. True if there is more now than `gifts`, before it looked. */
-static bool others_have_given(sp_allocator *allocator, uint64_t gifts)
+/* Memory that other threads are returning while this thread searches is found nowhere until they
+ * are done. They wait for no thread that acquires. True if `gifts` has changed since the search
+ * began. */
+static bool wait_for_givers(sp_allocator *allocator, uint64_t gifts)
 {
     for (;;) {
         const uint32_t givers = sp_load_acquire(&allocator->givers);
@@ -334,12 +337,13 @@ static bool others_have_given(sp_allocator *allocator, uint64_t gifts)
     }
 }
 
-/* A block from a new slab, or from what the caches held; *out is NULL if there is no memory. */
-static sp_status make_or_find_block(sp_allocator *allocator, const sp_block_wish *wish,
-                                    sp_block **out)
+/* A block from a new slab, or from the caches; *out is NULL if there is no memory. */
+static sp_status block_create_or_find(sp_allocator *allocator, const sp_block_wish *wish,
+                                      sp_block **out)
 {
     do {
-        const sp_status status = slab_new(allocator, wish->size_class, wish->bytes, out);
+        const sp_status status =
+            slab_create_as_giver(allocator, wish->size_class, wish->bytes, out);
         if (status != SP_OUT_OF_MEMORY) return status;
         flush_caches(allocator);
         sp__class_pool_settle(&allocator->pools[wish->size_class]);
@@ -348,31 +352,32 @@ static sp_status make_or_find_block(sp_allocator *allocator, const sp_block_wish
     return SP_OK;
 }
 
-/* Is there hope for more memory than there was when `gifts` were counted? */
-static bool more_comes(sp_allocator *allocator, const sp_block_wish *wish, uint32_t *patience,
-                       uint64_t gifts)
+/* Waits or reclaims; true if there may be more memory than when `gifts` were counted. */
+static bool wait_for_memory(sp_allocator *allocator, const sp_block_wish *wish,
+                            uint32_t *waits_left, uint64_t gifts)
 {
     sp_delay_point();
-    if (*patience > 0 && wait_for_pending(allocator, wish)) {
-        (*patience)--;
+    if (*waits_left > 0 && wait_for_pending(allocator, wish)) {
+        (*waits_left)--;
         return true;
     }
     return reclaim_others(allocator) || wait_for_pending(allocator, wish) ||
-           others_have_given(allocator, gifts);
+           wait_for_givers(allocator, gifts);
 }
 
-static sp_status take_block(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
+static sp_status block_acquire(sp_allocator *allocator, const sp_block_wish *wish, sp_block **out)
 {
     uint64_t gifts = sp_load_acquire(&allocator->gifts);
-    SP_TRY(make_or_find_block(allocator, wish, out));
+    SP_TRY(block_create_or_find(allocator, wish, out));
     if (*out != NULL) return SP_OK;
     if (wish->is_spare) return fail_with_sizes(allocator, wish->bytes);
     sp_status status = SP_OK;
-    uint32_t patience = PATIENCE;
+    uint32_t waits_left = WAITS_BEFORE_RECLAIM;
     sp_fetch_add_relaxed(&allocator->short_takers, 1);
-    while (status == SP_OK && *out == NULL && more_comes(allocator, wish, &patience, gifts)) {
+    while (status == SP_OK && *out == NULL &&
+           wait_for_memory(allocator, wish, &waits_left, gifts)) {
         gifts = sp_load_acquire(&allocator->gifts);
-        status = make_or_find_block(allocator, wish, out);
+        status = block_create_or_find(allocator, wish, out);
     }
     sp_fetch_sub_relaxed(&allocator->short_takers, 1);
     if (status != SP_OK) return status;
@@ -383,7 +388,7 @@ sp_status sp__slab_block(sp_allocator *allocator, const sp_block_wish *wish, sp_
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    return sp__error_settle(&scope, take_block(allocator, wish, out));
+    return sp__error_settle(&scope, block_acquire(allocator, wish, out));
 }
 
 /* ---- the check ---- */

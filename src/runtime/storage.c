@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of storages: created from a block, shared by handles, given back with their frontier. */
+/* Creation and destruction of storages: created from a block, shared by handles, released with
+ * their frontier. */
 #include "runtime/storage.h"
 
 #include "base/delay.h"
@@ -68,10 +69,10 @@ sp_storage sp__storage_publish(sp_rt_storage *storage)
 
 /* ---- create and destroy ---- */
 
-/* Between two lives nobody reads these fields: whoever still peeks with an old handle sees that it
- * is stale. The publish that follows hands them over, so the lock is not needed. */
-static void fill_unpublished(sp_rt_storage *storage, sp_rt_device *device, uint64_t bytes,
-                             bool is_tracked) SP_NO_LOCK_ANALYSIS
+/* Between two lives no thread reads these fields: a lookup by an old handle finds that it is stale.
+ * The publish that follows publishes them, so the lock is not needed. */
+static void storage_fill_unpublished(sp_rt_storage *storage, sp_rt_device *device, uint64_t bytes,
+                                     bool is_tracked) SP_NO_LOCK_ANALYSIS
 {
     storage->device = device;
     storage->memory = &storage->block.slab->memory;
@@ -81,8 +82,8 @@ static void fill_unpublished(sp_rt_storage *storage, sp_rt_device *device, uint6
     storage->is_adopted = false;
 }
 
-/* The object around the block has had its last life: the block moves to another one. */
-static SP_NOINLINE sp_status replace_spent(sp_rt_storage **storage)
+/* The object that contains the block has no lives left: the block moves to another one. */
+static SP_NOINLINE sp_status object_replace_spent(sp_rt_storage **storage)
 {
     sp_rt_storage *spent = *storage;
     SP_TRY(sp__storage_object_create(storage));
@@ -95,7 +96,7 @@ static SP_NOINLINE sp_status replace_spent(sp_rt_storage **storage)
 sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_options *options,
                             sp_storage *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_create needs a place for the handle");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_create: out is NULL");
     *out = (sp_storage){0};
     sp_rt_device *on;
     SP_TRY(sp__rt_device_find_working(device, &on));
@@ -106,19 +107,19 @@ sp_status sp_storage_create(sp_device device, uint64_t bytes, const sp_storage_o
 
     sp_rt_storage *storage = SP_CONTAINER_OF(block, sp_rt_storage, block);
     if (SP_UNLIKELY(sp__handle_is_spent(&storage->object))) {
-        const sp_status status = replace_spent(&storage);
+        const sp_status status = object_replace_spent(&storage);
         if (status != SP_OK) {
             sp__allocator_release(&on->allocator, block);
             return status;
         }
     }
-    fill_unpublished(storage, on, bytes, options == NULL || !options->is_untracked);
+    storage_fill_unpublished(storage, on, bytes, options == NULL || !options->is_untracked);
     *out = sp__storage_publish(storage);
     return SP_OK;
 }
 
-/* The storage has no users, and no uses that its frontier lacks. */
-static void retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
+/* The storage has no references, and its frontier has all its uses. */
+static void storage_retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
 {
     if (storage->is_adopted) {
         sp__adopted_retire(storage);
@@ -127,7 +128,7 @@ static void retire(sp_rt_storage *storage) SP_NO_LOCK_ANALYSIS
     }
 }
 
-/* Of the first stream in the mask. */
+/* Of the lowest stream in the mask. */
 static sp_point last_point(const sp_rt_storage *storage, uint64_t streams) SP_NO_LOCK_ANALYSIS
 {
     sp_stream_pool *pool = &storage->device->pool;
@@ -136,8 +137,8 @@ static sp_point last_point(const sp_rt_storage *storage, uint64_t streams) SP_NO
     return sp__queue_last_point(queue);
 }
 
-/* Everything submitted so far to the streams of the mask becomes a use; the streams for which there
- * is no memory stay in the mask: that is no failure of the release. */
+/* Adds everything submitted so far to the streams of the mask as uses; streams for which memory is
+ * lacking stay in the mask: that does not fail the release. */
 static void add_stream_uses(sp_rt_storage *storage)
 {
     uint64_t streams = sp_load_relaxed(&storage->used_streams);
@@ -159,8 +160,8 @@ static void add_stream_uses(sp_rt_storage *storage)
 }
 
 /* Retires the storage when the streams of the mask have done what they have now, which is more than
- * they had at the release: one after the other, as a waiter, since nobody may wait here. */
-static void retire_behind_streams(sp_waiter *waiter)
+ * they had at the release: one after the other, as a waiter, since a release never waits. */
+static void storage_retire_behind_streams(sp_waiter *waiter)
 {
     sp_rt_storage *storage = SP_CONTAINER_OF(waiter, sp_rt_storage, block.waiter);
     uint64_t streams = sp_load_relaxed(&storage->used_streams);
@@ -169,18 +170,19 @@ static void retire_behind_streams(sp_waiter *waiter)
         if (sp__point_has_passed(point)) continue;
         sp__point_flush(point);
         sp_store_relaxed(&storage->used_streams, streams & (streams - 1));
-        storage->block.waiter = (sp_waiter){.value = point.value, .fire = retire_behind_streams};
-        /* Once registered, the object belongs to whoever fires it. */
+        storage->block.waiter =
+            (sp_waiter){.value = point.value, .fire = storage_retire_behind_streams};
+        /* Once registered, the object belongs to the thread that fires it. */
         if (sp__timeline_register(point.timeline, &storage->block.waiter)) return;
     }
     sp_store_relaxed(&storage->used_streams, 0);
-    retire(storage);
+    storage_retire(storage);
 }
 
-/* What is left of a life in which the storage was used. */
+/* Ends a life in which the storage was used. */
 static SP_NOINLINE void end_uses(sp_rt_storage *storage)
 {
-    /* Whoever locked while the handle was good has published its use before we get the lock. */
+    /* A thread that locked while the handle was current has published its use before this lock. */
     sp_mutex_lock(&storage->lock);
     sp_host_ticket *tickets = sp__host_tickets_detach_locked(storage);
     sp_check_history *history = storage->history;
@@ -194,8 +196,8 @@ static SP_NOINLINE void end_uses(sp_rt_storage *storage)
     sp_store_relaxed(&storage->is_touched, 0);
 }
 
-/* The last user is gone and every handle is stale, so nobody locks it any more: what the creator
- * wrote is read without the lock from here on. */
+/* The last reference is released and every handle is stale, so no thread locks it any more: what
+ * the creator wrote is read without the lock from here on. */
 static void storage_destroy(sp_object *object)
 {
     sp_rt_storage *storage = storage_of(object);
@@ -203,9 +205,9 @@ static void storage_destroy(sp_object *object)
     if (sp_load_seq_cst(&storage->is_touched) != 0) end_uses(storage);
     storage->epoch++;
     if (SP_LIKELY(sp_load_relaxed(&storage->used_streams) == 0)) {
-        retire(storage);
+        storage_retire(storage);
     } else {
-        retire_behind_streams(&storage->block.waiter);
+        storage_retire_behind_streams(&storage->block.waiter);
     }
 }
 
@@ -221,12 +223,12 @@ sp_status sp_storage_release(sp_storage storage)
     return sp__handle_release(&sp__storages, storage.bits, "storage");
 }
 
-/* ---- facts and small changes ---- */
+/* ---- information and changes ---- */
 
 sp_status sp_storage_get_info(sp_storage handle, sp_storage_info *out)
 {
     SP_TRY(sp__runtime_enter());
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_get_info needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_storage_get_info: out is NULL");
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (!sp__storage_lock(storage, handle)) return SP_INVALID;
     *out = (sp_storage_info){.device = sp__rt_device_handle(storage->device),
@@ -240,18 +242,18 @@ sp_status sp_storage_get_info(sp_storage handle, sp_storage_info *out)
 
 sp_status sp_storage_freeze(sp_storage handle)
 {
-    /* A read access waits for the last write and keeps later ones out meanwhile. */
+    /* A read access waits for the last write and delays later ones until it ends. */
     void *data;
     SP_TRY(sp_storage_host_begin(handle, SP_READ, &data));
     sp_status status = SP_INVALID;
     sp_rt_storage *storage = sp__storage_peek(handle);
     if (sp__storage_lock(storage, handle)) {
-        /* A write that waits for our access came in between: it is not too late to refuse. */
+        /* A write that waits for this access came in between: it can still be refused. */
         const bool is_written = !sp__point_has_passed(storage->block.frontier.write);
         if (is_written) {
             status = sp__fail(SP_BUSY, "the storage is being written; freeze it afterwards");
         } else {
-            /* Reads that are tracked so far stay in the frontier; later ones are not added. */
+            /* Reads tracked so far stay in the frontier; later ones are not added. */
             storage->is_frozen = true;
             if (SP_UNLIKELY(sp__check_is_on())) sp__check_met(&storage->history);
             status = SP_OK;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Storages inside the library. The object is also the home of its block: when a storage dies its
+/* Storages inside the library. The object also contains its block: when a storage is destroyed its
  * object goes to the allocator with the block, and comes back as a new storage, so creating one
  * from a cache touches no list of handles.
  *
- * `lock` guards everything but the atomics. A user of a handle peeks the object, locks it, and asks
- * whether the handle is still current; the last release makes handles stale first and locks
- * afterwards. So who holds the lock of a current storage has it alive, with no reference taken.
+ * `lock` guards everything but the atomics. A user of a handle looks up the object, locks it, and
+ * checks whether the handle is still current; the last release first makes handles stale and then
+ * locks. So a thread that holds the lock of a current storage keeps it alive without a reference.
  *
  * Memory is in one of three states: host-complete (an empty frontier), stamped (a frontier), or
- * unknown (sp_storage_record_all_streams: code that we do not see uses it, so all streams count as
- * users at its death). */
+ * unknown (sp_storage_record_all_streams: code outside the library uses it, so all streams count as
+ * users at its destruction). */
 #ifndef SP_RUNTIME_STORAGE_H
 #define SP_RUNTIME_STORAGE_H
 
@@ -28,15 +28,15 @@ typedef struct sp_host_ticket sp_host_ticket;
 typedef struct sp_rt_storage {
     SP_CACHE_ALIGNED sp_object object;
     sp_mutex lock;
-    /* 1 once anybody has locked the storage in this life, so that a storage which nobody ever used
-     * dies without the lock. Raised under the lock before the look at the handle; the destroyer
-     * makes handles stale before it looks here: both sequentially consistent, so a user who found
-     * the handle good is seen. */
+    /* 1 once any thread has locked the storage in this life, so that an unused storage is destroyed
+     * without the lock. Set under the lock before the handle is checked; the destroyer makes
+     * handles stale before it reads this: both sequentially consistent, so a user that found the
+     * handle current is seen. */
     sp_atomic_u32 is_touched;
     /* Bits of streams whose uses are not in the frontier: of frozen and untracked storages, and
-     * those recorded by hand. At death everything submitted to them counts as a use. Raised by
-     * submitters, read by the destroyer, which comes after them; relaxed. What the destroyer has no
-     * memory to put into the frontier stays here until it has been waited for. */
+     * those recorded by hand. At destruction everything submitted to them counts as a use. Set by
+     * submitters, read by the destroyer, which comes after them; relaxed. Uses that the destroyer
+     * has no memory to add to the frontier stay here until they have been waited for. */
     sp_atomic_u64 used_streams;
     sp_poison poison;
     uint32_t epoch; /* life of the memory; changed by the destroyer */
@@ -47,10 +47,10 @@ typedef struct sp_rt_storage {
     bool is_tracked SP_GUARDED_BY(lock);
     bool is_frozen SP_GUARDED_BY(lock); /* raised once per life */
     bool is_adopted SP_GUARDED_BY(lock);
-    /* Of adopted memory: the point after which its bytes are good, until it is known to have
-     * passed. Every use waits for it, tracked or not, and one that reads fails with its fault; then
-     * the fault becomes poison. A write of all bytes ends it: what was wrong is overwritten. A
-     * host access that is to write all of it has the point in its ticket until it begins. */
+    /* Of adopted memory: the point after which its bytes are valid, until it is known to have
+     * passed. Every use waits for it, tracked or not, and a reading one fails with its fault; then
+     * the fault becomes poison. A write of all bytes clears it, since it overwrites what failed. A
+     * host access that is to write all of it keeps the point in its ticket until it begins. */
     sp_point ready SP_GUARDED_BY(lock);
     sp_host_ticket *tickets SP_GUARDED_BY(lock);          /* open host accesses */
     struct sp_check_history *history SP_GUARDED_BY(lock); /* the checker's, if it is on */
@@ -66,23 +66,23 @@ typedef struct sp_rt_storage {
 /* The table of all storage handles of the process. */
 extern sp_handle_table sp__storages;
 
-/* The object behind a handle, not locked and not held, and of another life if the handle is stale;
+/* The object behind a handle, without lock or hold, and of another life if the handle is stale;
  * NULL, with the error, if there never was one. */
 static inline sp_rt_storage *sp__storage_peek(sp_storage handle);
 
-/* Locks the storage if there is one and `handle` is still its handle; else false, with SP_INVALID's
- * message, and not locked. */
+/* Locks the storage if it is not NULL and `handle` is still its handle; else false, with
+ * SP_INVALID's message, and not locked. */
 static inline bool sp__storage_lock(sp_rt_storage *storage, sp_storage handle)
     SP_TRY_ACQUIRE(true, &storage->lock);
 
-/* Objects for fresh blocks, and back; of the allocator. */
+/* Creates and destroys objects for fresh blocks; for the allocator. */
 sp_block *sp__storage_block_create(void);
 void sp__storage_block_destroy(sp_block *block);
 
-/* Adopted memory whose last user has gone: the callback follows its last use (adopt.c). */
+/* Adopted memory whose last reference was released: the callback follows its last use (adopt.c). */
 void sp__adopted_retire(sp_rt_storage *storage);
-/* Nothing has to wait for the memory to be ready any more; if it failed, the storage is poisoned.
- * False while storage->ready is still to come. */
+/* Whether no use has to wait for the memory to be ready; if its producer failed, the storage is
+ * poisoned. False while storage->ready has not passed. */
 bool sp__adopted_is_ready_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
 /* After the callback: the object is free. */
 void sp__storage_recycle(sp_rt_storage *storage);
@@ -90,14 +90,14 @@ void sp__storage_recycle(sp_rt_storage *storage);
 sp_status sp__storage_object_create(sp_rt_storage **out);
 sp_storage sp__storage_publish(sp_rt_storage *storage);
 
-/* The last user has gone: takes the host accesses off the storage, and later, without the lock,
- * ends those that had begun (host_access.c). */
+/* After the last release: takes the host accesses off the storage; later, without the lock, ends
+ * those that had begun (host_access.c). */
 sp_host_ticket *sp__host_tickets_detach_locked(sp_rt_storage *storage) SP_REQUIRES(&storage->lock);
 void sp__host_tickets_close(sp_host_ticket *tickets);
-/* Frees pooled tickets: tests. */
+/* Frees pooled tickets. For tests. */
 void sp__host_tickets_deinit(void);
 
-/* Frees the table of storages: tests, when nobody has a handle. */
+/* Frees the table of storages. For tests, when no handle is left. */
 void sp__storages_deinit(void);
 
 static inline sp_rt_storage *sp__storage_peek(sp_storage handle)

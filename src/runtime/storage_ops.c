@@ -19,7 +19,7 @@ static sp_use use_of(sp_storage_range range, sp_access access)
 sp_status sp__copy_check(const sp_storage_range *destination, const sp_storage_range *source)
 {
     if (destination->bytes == source->bytes) return SP_OK;
-    return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu",
+    return sp__fail(SP_MISMATCH, "a copy of %llu bytes into a range of %llu bytes: make them equal",
                     (unsigned long long)source->bytes, (unsigned long long)destination->bytes);
 }
 

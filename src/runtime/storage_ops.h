@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What copies and fills ask of their arguments, submitted alone or recorded into a list. */
+/* Argument checks of copies and fills, submitted alone or recorded into a list. */
 #ifndef SP_RUNTIME_STORAGE_OPS_H
 #define SP_RUNTIME_STORAGE_OPS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public calls on streams and whole devices: synchronize, query, flush, host functions, figures. */
+/* Public calls on streams and whole devices: synchronize, query, flush, host functions,
+ * statistics. */
 #include <streampool/stream.h>
 
 #include "base/clock.h"
@@ -18,7 +19,7 @@ static sp_status report_failures(sp_point point)
     if (record == NULL) return SP_OUT_OF_MEMORY;
     const sp_fault fault = sp__timeline_take_failures(point.timeline, point.value, record->number);
     if (SP_LIKELY(fault == SP_NO_FAULT)) return SP_OK;
-    /* All of them count as told. */
+    /* All of them count as reported. */
     sp__lease_faults_told(&point.timeline->owner->lease_faults, record->number, point.value);
     return sp__fault_report(fault);
 }
@@ -62,11 +63,11 @@ sp_status sp_stream_set_batching(sp_stream stream, bool is_on)
 
 sp_status sp_stream_get_info(sp_stream stream, sp_stream_info *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_get_info needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_stream_get_info: out is NULL");
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
     sp_queue_stats stats;
-    /* In this order: no count runs ahead of the one that it is part of, but for the failure of a
+    /* In this order: no count exceeds the one that it is part of, except for the failure of a
      * submission that is just completing. */
     const uint64_t failures = sp_load_relaxed(&ref.queue->timeline.failure_total);
     const uint64_t completed = SP_PLANTED(relaxed_info)
@@ -97,8 +98,8 @@ sp_status sp_device_synchronize(sp_device handle)
     SP_TRY(sp__rt_device_find(handle, &device));
     sp_point points[SP_POOL_STREAMS];
     uint32_t count = 0;
-    /* The streams in use; their points are remembered first and waited for afterwards, so work that
-     * is submitted meanwhile does not keep us here. */
+    /* The streams in use; their points are read first and waited for afterwards, so work that is
+     * submitted in between does not prolong the wait. */
     for (uint32_t i = 0; i < device->pool.count; i++) {
         sp_queue *queue = sp__stream_queue_if_made(&device->pool.streams[i]);
         if (queue != NULL) points[count++] = sp__queue_last_point(queue);
@@ -110,7 +111,7 @@ sp_status sp_device_synchronize(sp_device handle)
         const sp_status failure = report_failures(points[i]);
         if (status == SP_OK) status = failure;
     }
-    /* After the wait: what was accepted is skipped by now, so nothing touches memory any more. */
+    /* After the wait: accepted work has been skipped by now, so no memory is accessed any more. */
     SP_TRY(sp__device_check(device->dev));
     return status;
 }
@@ -137,7 +138,7 @@ static sp_status run_host_call(void *ctx, sp_fault fault)
 
 sp_status sp_stream_host_function(sp_stream stream, sp_host_function fn, void *ctx)
 {
-    if (fn == NULL) return sp__fail(SP_INVALID, "sp_stream_host_function needs a function");
+    if (fn == NULL) return sp__fail(SP_INVALID, "sp_stream_host_function: fn is NULL");
     sp_stream_ref ref;
     SP_TRY(sp__rt_stream_find(stream, &ref));
     host_call *call = sp_malloc(sizeof *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leasing of streams: the list of free ones, sharing, the line of those that wait. */
+/* Leasing of streams: the list of free ones, sharing, the queue of waiters. */
 #include "runtime/stream_pool.h"
 
 #include "base/clock.h"
@@ -37,7 +37,7 @@ static sp_status make_queue(void *arg)
     return SP_OK;
 }
 
-/* Nothing that a holder has set stays for the next. */
+/* Restores the defaults of what a lessee can set. */
 static void reset_options(sp_rt_stream *stream)
 {
     sp_queue *queue = sp__stream_queue_if_made(stream);
@@ -49,12 +49,12 @@ static sp_rt_stream *stream_pop(sp_stream_pool *pool)
 {
     uint32_t slot;
     if (!sp_tagged_stack_pop(&pool->free, link_of, pool, &slot)) return NULL;
-    /* Sequentially consistent: see take_free. */
+    /* Sequentially consistent: see stream_acquire_free. */
     sp_store_seq_cst(&pool->streams[slot].holders, 1);
     return &pool->streams[slot];
 }
 
-/* One more holder of a stream that has some, in turn; NULL if none has any just now. */
+/* Adds a holder to a stream that has some, round robin; NULL if no stream has any now. */
 static sp_rt_stream *stream_share(sp_stream_pool *pool)
 {
     const uint32_t workers = pool->count - 1;
@@ -63,16 +63,17 @@ static sp_rt_stream *stream_share(sp_stream_pool *pool)
         sp_rt_stream *stream = &pool->streams[1 + turn % workers];
         uint32_t holders = sp_load_seq_cst(&stream->holders);
         while (holders > 0 || SP_PLANTED(share_returned)) {
-            /* Relaxed: what other holders have submitted is behind the lock of the queue. */
+            /* Relaxed: what other holders have submitted is behind the queue's lock. */
             if (sp_cas_relaxed(&stream->holders, &holders, holders + 1)) return stream;
         }
     }
     return NULL;
 }
 
-/* ---- the line ---- */
+/* ---- waiters ---- */
 
-static void unlink_locked(sp_stream_pool *pool, sp_stream_waiter **place) SP_REQUIRES(&pool->lock)
+static void waiter_unlink_locked(sp_stream_pool *pool, sp_stream_waiter **place)
+    SP_REQUIRES(&pool->lock)
 {
     if ((*place)->may_share) pool->sharer_count--;
     *place = (*place)->next;
@@ -80,8 +81,8 @@ static void unlink_locked(sp_stream_pool *pool, sp_stream_waiter **place) SP_REQ
     sp_fetch_sub_relaxed(&pool->waiting, 1);
 }
 
-/* Cuts off those for whom there is a stream, oldest first. */
-static sp_stream_waiter *serve_locked(sp_stream_pool *pool) SP_REQUIRES(&pool->lock)
+/* Removes the waiters for which there is a stream, oldest first. */
+static sp_stream_waiter *waiters_serve_locked(sp_stream_pool *pool) SP_REQUIRES(&pool->lock)
 {
     sp_stream_waiter *served = NULL;
     sp_stream_waiter **served_end = &served;
@@ -96,7 +97,7 @@ static sp_stream_waiter *serve_locked(sp_stream_pool *pool) SP_REQUIRES(&pool->l
             place = &waiter->next;
             continue;
         }
-        unlink_locked(pool, place);
+        waiter_unlink_locked(pool, place);
         waiter->next = NULL;
         *served_end = waiter;
         served_end = &waiter->next;
@@ -104,8 +105,8 @@ static sp_stream_waiter *serve_locked(sp_stream_pool *pool) SP_REQUIRES(&pool->l
     return served;
 }
 
-/* Of waiters that were cut off, without the lock. */
-static void answer(sp_stream_waiter *waiter)
+/* Resumes removed waiters, without the lock. */
+static void waiters_answer(sp_stream_waiter *waiter)
 {
     while (waiter != NULL) {
         sp_stream_waiter *next = waiter->next;
@@ -116,16 +117,16 @@ static void answer(sp_stream_waiter *waiter)
     }
 }
 
-static SP_NOINLINE void serve_line(sp_stream_pool *pool)
+static SP_NOINLINE void waiters_serve(sp_stream_pool *pool)
 {
     sp_mutex_lock(&pool->lock);
-    sp_stream_waiter *served = serve_locked(pool);
+    sp_stream_waiter *served = waiters_serve_locked(pool);
     sp_mutex_unlock(&pool->lock);
-    answer(served);
+    waiters_answer(served);
 }
 
-/* False if the pool is closed. Else the waiter is in the line, or has its answer already. */
-static bool line_up(sp_stream_pool *pool, sp_stream_waiter *waiter)
+/* False if the pool is closed. Otherwise the waiter is queued, or has its answer already. */
+static bool waiter_enqueue(sp_stream_pool *pool, sp_stream_waiter *waiter)
 {
     sp_stream_waiter *served = NULL;
     sp_mutex_lock(&pool->lock);
@@ -135,21 +136,21 @@ static bool line_up(sp_stream_pool *pool, sp_stream_waiter *waiter)
         pool->end = &waiter->next;
         if (waiter->may_share) pool->sharer_count++;
         sp_fetch_add_seq_cst(&pool->waiting, 1);
-        served = serve_locked(pool); /* the second look: after it was counted */
+        served = waiters_serve_locked(pool); /* checked again: after it was counted */
     }
     sp_mutex_unlock(&pool->lock);
-    answer(served);
+    waiters_answer(served);
     return is_open;
 }
 
-/* False if the waiter has been cut off: its answer is on its way. */
-static bool leave_line(sp_stream_pool *pool, sp_stream_waiter *waiter)
+/* False if the waiter was removed: its answer follows. */
+static bool waiter_remove(sp_stream_pool *pool, sp_stream_waiter *waiter)
 {
     sp_mutex_lock(&pool->lock);
     sp_stream_waiter **place = &pool->first;
     while (*place != NULL && *place != waiter) place = &(*place)->next;
     const bool is_out = *place != NULL;
-    if (is_out && !SP_PLANTED(waits_for_ever)) unlink_locked(pool, place);
+    if (is_out && !SP_PLANTED(waits_for_ever)) waiter_unlink_locked(pool, place);
     sp_mutex_unlock(&pool->lock);
     return is_out;
 }
@@ -164,13 +165,13 @@ void sp__stream_pool_close(sp_stream_pool *pool)
     pool->sharer_count = 0;
     sp_store_relaxed(&pool->waiting, SP_POOL_CLOSED);
     sp_mutex_unlock(&pool->lock);
-    answer(waiters); /* without a stream */
+    waiters_answer(waiters); /* without a stream */
 }
 
-/* ---- take and put ---- */
+/* ---- acquire and release ---- */
 
-/* One holder less. Stream 0 always has one, the default lease. */
-static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
+/* Drops one holder. Stream 0 always has one, the default lease. */
+static void stream_release(sp_stream_pool *pool, sp_rt_stream *stream)
 {
     /* Release: the work this holder submitted is queued before the next holder's. */
     if (sp_fetch_sub_acq_rel(&stream->holders, 1) != 1) return;
@@ -179,65 +180,67 @@ static void stream_put(sp_stream_pool *pool, sp_rt_stream *stream)
     const bool is_planted_miss =
         SP_PLANTED(look_before_return) && sp_load_seq_cst(&pool->waiting) == 0;
     sp_tagged_stack_push(&pool->free, link_of, pool, stream->index);
-    /* An exchange of nothing, sequentially consistent after the push: see waiting. */
+    /* A sequentially consistent read after the push (an addition of 0): see `waiting`. */
     if (is_planted_miss || sp_fetch_add_seq_cst(&pool->waiting, 0) == 0) return;
-    serve_line(pool);
+    waiters_serve(pool);
 }
 
-/* From the list, which belongs to the line if there is one. */
-static sp_rt_stream *take_free(sp_stream_pool *pool)
+/* From the list, which is reserved for waiters if there are any. */
+static sp_rt_stream *stream_acquire_free(sp_stream_pool *pool)
 {
     if (sp_load_relaxed(&pool->waiting) != 0 && !SP_PLANTED(take_past_line)) return NULL;
     sp_rt_stream *stream = stream_pop(pool);
     if (stream == NULL) return NULL;
-    /* A taker that may share, and looked at the holders before they were written, is in the line:
-     * it shares this stream. */
-    if (!SP_PLANTED(no_look_after_take) && sp_load_seq_cst(&pool->waiting) != 0) serve_line(pool);
+    /* A waiter that may share, and read the holders before they were written, is queued: it shares
+     * this stream. */
+    if (!SP_PLANTED(no_look_after_take) && sp_load_seq_cst(&pool->waiting) != 0)
+        waiters_serve(pool);
     return stream;
 }
 
 static sp_status fail_closed(const sp_stream_pool *pool)
 {
     const sp_dev *device = sp__rt_device_dev(pool->streams[0].device);
-    return sp__fail(SP_CLOSED, "%s was closed, or streampool shut down: there is no stream to take",
+    return sp__fail(SP_CLOSED,
+                    "%s was closed, or streampool was shut down: no stream can be leased",
                     device->limits.name);
 }
 
-static sp_status wait_in_line(sp_stream_pool *pool, bool may_share, sp_rt_stream **out)
+static sp_status stream_wait(sp_stream_pool *pool, bool may_share, sp_rt_stream **out)
 {
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     sp_stream_waiter self = {.parker = &record->parker, .may_share = may_share};
-    /* For one that may share, the streams are on their way: that ends by itself. */
+    /* For one that may share, the streams are being pushed to the list: the wait is bounded. */
     uint64_t deadline = may_share ? SP_NO_DEADLINE : sp_clock_deadline(pool->wait_ns);
-    if (!line_up(pool, &self)) return fail_closed(pool);
+    if (!waiter_enqueue(pool, &self)) return fail_closed(pool);
     sp_delay_point();
     while (sp_load_acquire(&self.is_answered) == 0) {
         if (sp_parker_park(&record->parker, deadline)) continue;
-        if (leave_line(pool, &self)) {
-            return sp__fail(SP_TIMEOUT, "no stream came back within %lld ms: all %u are taken",
+        if (waiter_remove(pool, &self)) {
+            return sp__fail(SP_TIMEOUT, "no stream was released within %lld ms: all %u are leased",
                             (long long)(pool->wait_ns / 1000000), pool->count - 1);
         }
-        deadline = SP_NO_DEADLINE; /* the answer comes in a moment */
+        deadline = SP_NO_DEADLINE; /* the answer follows at once */
     }
     *out = self.stream;
     return self.stream != NULL ? SP_OK : fail_closed(pool);
 }
 
-/* Inside a host function or a callback a thread never waits for a stream that others hold: those
- * may be waiting for that function. It shares, under every policy. */
+/* Inside a host function or a callback a thread never waits for a stream that others hold: they may
+ * be waiting for that function. It shares, under every policy. */
 static bool must_share(void)
 {
     const sp_thread_record *record = sp__thread_record();
     return record != NULL && sp__thread_is_inside_callback(record);
 }
 
-static sp_status take_stream(sp_stream_pool *pool, sp_rt_stream **out)
+static sp_status stream_acquire(sp_stream_pool *pool, sp_rt_stream **out)
 {
-    *out = take_free(pool);
+    *out = stream_acquire_free(pool);
     if (*out != NULL) return SP_OK;
     if ((sp_load_relaxed(&pool->waiting) & SP_POOL_CLOSED) != 0) return fail_closed(pool);
-    if (pool->count == 1) { /* a pool of the default stream alone: everybody shares it */
+    if (pool->count == 1) { /* only the default stream: all share it */
         *out = &pool->streams[0];
         sp_fetch_add_relaxed(&(*out)->holders, 1);
         return SP_OK;
@@ -246,10 +249,10 @@ static sp_status take_stream(sp_stream_pool *pool, sp_rt_stream **out)
     if (may_share) *out = stream_share(pool);
     if (*out != NULL) return SP_OK;
     if (may_share || pool->policy == SP_OPTION_POLICY_WAIT) {
-        return wait_in_line(pool, may_share, out);
+        return stream_wait(pool, may_share, out);
     }
     return sp__fail(SP_EXHAUSTED,
-                    "all %u streams of the pool are taken: release some, raise "
+                    "all %u streams of the pool are leased: release some, raise "
                     "STREAMPOOL_STREAMS, or let threads share (STREAMPOOL_STREAM_POLICY=share)",
                     pool->count - 1);
 }
@@ -261,32 +264,32 @@ static void lease_destroy(sp_object *object)
     sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
     sp_rt_stream *stream = sp_load_relaxed(&lease->stream);
     sp__handle_recycle(&leases, object);
-    stream_put(sp__rt_device_pool(stream->device), stream);
+    stream_release(sp__rt_device_pool(stream->device), stream);
 }
 
-static bool is_over(uint64_t lease)
+static bool is_lease_over(uint64_t lease)
 {
     return sp__handle_peek(&leases, lease) == NULL;
 }
 
-/* Drops what leases that are over have left; a new one inherits no failure anyway, since no handle
- * has the same bits. */
+/* Drops the failures of leases that have ended; a new lease never inherits one, since no two
+ * handles have the same bits. */
 static void forget_ended_leases(sp_queue *queue)
 {
-    /* Relaxed: what was noted before it is behind the lock of the lease faults. */
+    /* Relaxed: failures noted before it are behind the lock of the lease faults. */
     const uint64_t done = sp_load_relaxed(&queue->timeline.done);
     const uint64_t last = queue->device->vtable->last_value(queue);
-    sp__lease_faults_sweep(&queue->lease_faults, is_over, last, done);
+    sp__lease_faults_sweep(&queue->lease_faults, is_lease_over, last, done);
 }
 
-static sp_status lease_new(sp_rt_stream *stream, sp_stream *out)
+static sp_status lease_create(sp_rt_stream *stream, sp_stream *out)
 {
     sp_object *object;
     SP_TRY(sp_once_run(&stream->once, make_queue, stream));
     SP_TRY(sp__handle_acquire(&leases, &object));
     sp_lease *lease = SP_CONTAINER_OF(object, sp_lease, object);
     forget_ended_leases(sp__stream_queue_if_made(stream));
-    /* Release: a peek that reads this also sees that the former life has ended. */
+    /* Release: a lookup that reads this also sees that the former life has ended. */
     sp_store_release(&lease->stream, stream);
     out->bits = sp__handle_publish(&leases, object);
     return SP_OK;
@@ -295,9 +298,9 @@ static sp_status lease_new(sp_rt_stream *stream, sp_stream *out)
 sp_status sp__stream_pool_acquire(sp_stream_pool *pool, sp_stream *out)
 {
     sp_rt_stream *stream;
-    SP_TRY(take_stream(pool, &stream));
-    const sp_status status = lease_new(stream, out);
-    if (status != SP_OK) stream_put(pool, stream);
+    SP_TRY(stream_acquire(pool, &stream));
+    const sp_status status = lease_create(stream, out);
+    if (status != SP_OK) stream_release(pool, stream);
     return status;
 }
 
@@ -323,12 +326,12 @@ sp_status sp__stream_lease_release(sp_stream stream)
     sp_stream_ref ref;
     SP_TRY(sp__stream_find(stream, &ref));
     if (sp__rt_device_pool(ref.stream->device)->default_stream.bits == stream.bits) {
-        return sp__fail(SP_INVALID, "the default stream was never taken and is not released");
+        return sp__fail(SP_INVALID, "the default stream is not leased and cannot be released");
     }
     return sp__handle_release(&leases, stream.bits, "stream");
 }
 
-/* ---- life ---- */
+/* ---- init and deinit ---- */
 
 sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
                                const sp_stream_pool_options *options)
@@ -349,7 +352,7 @@ sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
         sp_tagged_stack_push(&pool->free, link_of, pool, i);
     }
     sp_store_relaxed(&pool->streams[0].holders, 1);
-    return lease_new(&pool->streams[0], &pool->default_stream);
+    return lease_create(&pool->streams[0], &pool->default_stream);
 }
 
 void sp__stream_pool_deinit(sp_stream_pool *pool)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The streams of one device and who has them.
+/* The streams of one device and their leases.
  *
- * Stream 0 is the default stream, the main thread's. The others are leased: a taker gets one that
- * nobody has, from a lock-free list, while there is one; then the policy decides. A lease is an
- * object of its own with its own handle, so of two takers that share a stream each releases only
- * its part, and a handle released twice is stale.
+ * Stream 0 is the default stream, the main thread's. The others are leased: an acquire pops a free
+ * one from a lock-free list; if there is none, the policy decides. A lease is an object with its
+ * own handle, so of two lessees that share a stream each releases only its share, and a handle
+ * released twice is stale.
  *
- *     stream->holders == number of its leases;  0  <=>  it is in the list or on its way there
+ *     stream->holders == number of its leases;  0  <=>  it is in the list or being pushed to it
  *
- * FIFO: a taker that has to wait lines up, and a released stream goes to the oldest of the line.
- * The list is for takers only while the line is empty. Takers that may share are in the line only
- * while every stream is on its way back to the list; they are served by the release or the next
- * take.
+ * FIFO: a released stream goes to the oldest waiter. The list is used only while no thread waits.
+ * Waiters that may share exist only while every stream is being pushed back to the list; the
+ * release or the next acquire serves them.
  *
- * Streams are made on first use and stay; everything here may be called from any thread. */
+ * Streams are created on first use and never destroyed before the pool; everything here may be
+ * called from any thread. */
 #ifndef SP_RUNTIME_STREAM_POOL_H
 #define SP_RUNTIME_STREAM_POOL_H
 
@@ -34,26 +34,26 @@ typedef struct sp_rt_device sp_rt_device;
 typedef struct sp_rt_stream {
     sp_rt_device *device; /* constant, like the index */
     uint32_t index;
-    sp_once once;                /* makes the queue at the first lease */
+    sp_once once;                /* creates the queue at the first lease */
     SP_ATOMIC(sp_queue *) queue; /* written once, by `once`, with release */
     SP_CACHE_ALIGNED sp_atomic_u32 holders;
     sp_atomic_u32 next_free;
 } sp_rt_stream;
 
-/* One taker's hold on a stream. */
+/* One reference to a stream. */
 typedef struct sp_lease {
     SP_CACHE_ALIGNED sp_object object;
     SP_ATOMIC(sp_rt_stream *) stream;
 } sp_lease;
 
-/* A taker in the line; lives on its stack. */
+/* A thread that waits for a stream; stored on its stack. */
 typedef struct sp_stream_waiter {
     struct sp_stream_waiter *next; /* guarded by the pool's lock */
     sp_parker *parker;
     bool may_share;
-    sp_rt_stream *stream; /* the answer; NULL: the pool was closed */
+    sp_rt_stream *stream; /* the result; NULL: the pool was closed */
     /* 1 once answered: the last access to the node. Release pairs with the acquire in
-     * wait_in_line. */
+     * stream_wait. */
     sp_atomic_u32 is_answered;
 } sp_stream_waiter;
 
@@ -66,47 +66,47 @@ struct sp_stream_pool {
     sp_stream default_stream; /* constant: a lease that is never released */
     sp_tagged_stack free;
     sp_atomic_u32 share_turn; /* round robin of the policy share */
-    /* Takers in the line, and SP_POOL_CLOSED; written under the lock. A taker counts itself, then
-     * looks into the list and at the holders; a releaser pushes, then looks here, and so does a
-     * taker after it has written the holders: all sequentially consistent. */
+    /* Number of waiters, and SP_POOL_CLOSED; written under the lock. A waiter counts itself, then
+     * checks the list and the holders; a releaser pushes, then reads this, and so does an acquirer
+     * after it has written the holders: all sequentially consistent. */
     sp_atomic_u32 waiting;
     sp_mutex lock;
     sp_stream_waiter *first SP_GUARDED_BY(lock); /* oldest first */
     sp_stream_waiter **end SP_GUARDED_BY(lock);
-    uint32_t sharer_count SP_GUARDED_BY(lock); /* of the line, those that may share */
+    uint32_t sharer_count SP_GUARDED_BY(lock); /* waiters that may share */
     sp_rt_stream streams[SP_POOL_STREAMS];
 };
 
 typedef struct sp_stream_pool_options {
     uint32_t count;
     sp_option_policy policy;
-    int64_t wait_ns; /* of the policy wait; negative is for ever */
+    int64_t wait_ns; /* of the policy wait; negative: no limit */
 } sp_stream_pool_options;
 
 sp_status sp__stream_pool_init(sp_stream_pool *pool, sp_rt_device *device,
                                const sp_stream_pool_options *options);
 void sp__stream_pool_deinit(sp_stream_pool *pool);
 
-/* Takers in the line, and later ones, get SP_CLOSED. May be called again. */
+/* Waiting and later acquires return SP_CLOSED. May be called again. */
 void sp__stream_pool_close(sp_stream_pool *pool);
 
 /* A lease by the pool's policy. SP_CLOSED once the pool is closed. */
 sp_status sp__stream_pool_acquire(sp_stream_pool *pool, sp_stream *out);
 
-/* Ends a lease of any pool; the zero handle is fine. */
+/* Ends a lease of any pool; the zero handle is ignored. */
 sp_status sp__stream_lease_release(sp_stream stream);
 
-/* What a stream handle stands for during one call. */
+/* What a stream handle resolves to during one call. */
 typedef struct sp_stream_ref {
     sp_rt_stream *stream;
     sp_queue *queue;
-    uint64_t lease; /* the handle; 0: of no lease */
+    uint64_t lease; /* the handle; 0: not of a lease */
 } sp_stream_ref;
 
-/* Looks a handle up; streams themselves never go away. */
+/* Looks a handle up; streams themselves are never destroyed. */
 sp_status sp__stream_find(sp_stream stream, sp_stream_ref *out);
 
-/* The stream's queue, or NULL if nobody ever had the stream. */
+/* The stream's queue, or NULL if the stream was never leased. */
 static inline sp_queue *sp__stream_queue_if_made(sp_rt_stream *stream)
 {
     return sp_load_acquire(&stream->queue);
@@ -122,7 +122,7 @@ static inline sp_point sp__queue_last_point(sp_queue *queue)
 sp_dev *sp__rt_device_dev(sp_rt_device *device);
 sp_stream_pool *sp__rt_device_pool(sp_rt_device *device);
 
-/* Frees the table of leases: tests and the controlled scheduler, when nobody has a handle. */
+/* Frees the table of leases. For tests and the controlled scheduler, when no handle is left. */
 void sp__stream_leases_deinit(void);
 
 #endif

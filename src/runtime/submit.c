@@ -19,8 +19,8 @@ typedef struct used_storage {
     sp_rt_storage *storage;
     sp_storage handle;
     sp_access access; /* of all its bindings */
-    bool is_tracked;  /* and not frozen: its frontier decides */
-    bool ends_ready;  /* overwrites memory that was adopted and is not known to be ready */
+    bool is_tracked;  /* and not frozen: ordered by its frontier */
+    bool ends_ready;  /* overwrites adopted memory that is not known to be ready */
 } used_storage;
 
 typedef struct step {
@@ -33,7 +33,7 @@ typedef struct step {
     uint32_t locked_count;
     bool is_untracked;
     sp_binding bindings[SP_MAX_USES];
-    /* What the submission waits for. In front of the places of `waits`, up to them, are the points
+    /* What the submission waits for. Before the entries of `waits`, up to them, are the points
      * whose faults it takes over. */
     sp_point points[SP_MAX_USES + SP_MAX_WAITS];
     uint32_t fault_count;
@@ -42,7 +42,7 @@ typedef struct step {
     sp_check_batch *reports; /* NULL if the checker is off */
 } step;
 
-static sp_status submit_now(const sp_stream_ref *stream, sp_submission *submission, sp_point *out)
+static sp_status queue_submit(const sp_stream_ref *stream, sp_submission *submission, sp_point *out)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
@@ -55,7 +55,7 @@ static sp_status submit_now(const sp_stream_ref *stream, sp_submission *submissi
 }
 
 /* After a submit, with no lock held. */
-static void kick(sp_queue *queue)
+static void queue_kick(sp_queue *queue)
 {
     const sp_device_vtable *vtable = queue->device->vtable;
     if (SP_UNLIKELY(vtable->kick != NULL)) vtable->kick(queue);
@@ -65,35 +65,35 @@ sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *sub
                            sp_point *out)
 {
     sp_submission mine = *submission;
-    const sp_status status = submit_now(stream, &mine, out);
-    if (status == SP_OK) kick(stream->queue);
+    const sp_status status = queue_submit(stream, &mine, out);
+    if (status == SP_OK) queue_kick(stream->queue);
     return status;
 }
 
 /* The order in which a step locks its storages: that of their slots. */
-static bool comes_before(const sp_rt_storage *a, const sp_rt_storage *b)
+static bool storage_comes_before(const sp_rt_storage *a, const sp_rt_storage *b)
 {
     if (SP_PLANTED(lock_order)) return a->object.slot > b->object.slot;
     return a->object.slot < b->object.slot;
 }
 
 /* Of two handles of one slot one is stale. */
-static sp_status refuse_stale(const sp_rt_storage *storage, sp_storage a, sp_storage b)
+static sp_status fail_stale_handle(const sp_rt_storage *storage, sp_storage a, sp_storage b)
 {
     const bool is_a_current = sp__handle_is_current(&storage->object, a.bits);
     return sp__handle_refuse(SP_KIND_STORAGE, is_a_current ? b.bits : a.bits, "storage");
 }
 
-/* Sorted, so that every step locks in one order; a storage used twice stands once. */
-static sp_status insert(step *s, sp_rt_storage *storage, const sp_use *use)
+/* Sorted, so that every step locks in one order; a storage used twice is entered once. */
+static sp_status step_insert(step *s, sp_rt_storage *storage, const sp_use *use)
 {
     uint32_t at = 0;
-    while (at < s->storage_count && comes_before(s->storages[at].storage, storage)) at++;
+    while (at < s->storage_count && storage_comes_before(s->storages[at].storage, storage)) at++;
     if (at < s->storage_count && s->storages[at].storage == storage) {
         s->storages[at].access |= use->access;
         return s->storages[at].handle.bits == use->storage.bits
                    ? SP_OK
-                   : refuse_stale(storage, s->storages[at].handle, use->storage);
+                   : fail_stale_handle(storage, s->storages[at].handle, use->storage);
     }
     for (uint32_t i = s->storage_count; i > at; i--) s->storages[i] = s->storages[i - 1];
     s->storages[at] = (used_storage){storage, use->storage, use->access, true, false};
@@ -107,17 +107,17 @@ static sp_status collect_storages(step *s)
         sp_rt_storage *storage = sp__storage_peek(s->uses[i].storage);
         if (storage == NULL) return SP_INVALID;
         s->by_use[i] = storage;
-        SP_TRY(insert(s, storage, &s->uses[i]));
+        SP_TRY(step_insert(s, storage, &s->uses[i]));
     }
     return SP_OK;
 }
 
-/* A full set: the points gathered so far become a submission of their own on the same stream. */
-static sp_status spill_waits(step *s)
+/* A full set: the points collected so far become a submission of their own on the same stream. */
+static sp_status step_spill_waits(step *s)
 {
     sp_submission waits = {.waits = s->waits.points, .wait_count = s->waits.count};
     sp_point point;
-    if (!SP_PLANTED(spill_forgets)) SP_TRY(submit_now(s->stream, &waits, &point));
+    if (!SP_PLANTED(spill_forgets)) SP_TRY(queue_submit(s->stream, &waits, &point));
     s->waits.count = 0;
     return SP_OK;
 }
@@ -128,8 +128,8 @@ static bool is_overwrite_locked(const sp_use *use, const sp_rt_storage *storage)
     return use->is_overwritten && use->bytes == storage->bytes;
 }
 
-/* Does the command write all of the storage before it reads any of it? */
-static bool overwrites_locked(const step *s, const used_storage *used)
+/* Whether the command writes all of the storage before it reads any of it. */
+static bool step_overwrites_locked(const step *s, const used_storage *used)
     SP_REQUIRES(&used->storage->lock)
 {
     bool is_all = false;
@@ -143,20 +143,20 @@ static bool overwrites_locked(const step *s, const used_storage *used)
     return is_all;
 }
 
-/* Adopted memory that is not ready: every use follows the point, and what reads the memory as it
- * was takes the point's fault. */
+/* Adopted memory that is not ready: every use follows the point, and a use that reads the memory as
+ * adopted takes over the point's fault. */
 static sp_status follow_ready_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
 {
     const sp_point ready = used->storage->ready;
     if (sp__adopted_is_ready_locked(used->storage)) return SP_OK;
-    used->ends_ready = overwrites_locked(s, used);
+    used->ends_ready = step_overwrites_locked(s, used);
     const bool reads_old = (used->access & SP_READ) != 0 && !used->ends_ready;
     if (reads_old && !SP_PLANTED(ready_without_fault)) {
         s->points[SP_MAX_USES - ++s->fault_count] = ready;
         return SP_OK;
     }
     const sp_timeline *own = &s->stream->queue->timeline;
-    while (!sp__wait_set_add(&s->waits, ready, own)) SP_TRY(spill_waits(s));
+    while (!sp__wait_set_add(&s->waits, ready, own)) SP_TRY(step_spill_waits(s));
     return SP_OK;
 }
 
@@ -165,14 +165,14 @@ static sp_status follow_frontier_locked(step *s, const used_storage *used)
 {
     const sp_timeline *own = &s->stream->queue->timeline;
     const sp_frontier *frontier = &used->storage->block.frontier;
-    uint32_t next = 0; /* goes on behind what was spilled, so that each point is waited for once */
+    uint32_t next = 0; /* continues after what was spilled: each point is waited for once */
     while (!sp__frontier_collect(frontier, used->access, own, &next, &s->waits)) {
-        SP_TRY(spill_waits(s));
+        SP_TRY(step_spill_waits(s));
     }
     return SP_OK;
 }
 
-static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
+static sp_status step_enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->storage->lock)
 {
     sp_rt_storage *storage = used->storage;
     if (storage->device != s->stream->stream->device) {
@@ -197,22 +197,22 @@ static sp_status enter_locked(step *s, used_storage *used) SP_REQUIRES(&used->st
     return follow_frontier_locked(s, used);
 }
 
-static sp_status enter_and_tell_locked(step *s, used_storage *used)
+static sp_status step_enter_and_check_locked(step *s, used_storage *used)
     SP_REQUIRES(&used->storage->lock)
 {
-    const sp_status status = enter_locked(s, used);
+    const sp_status status = step_enter_locked(s, used);
     sp_rt_storage *storage = used->storage;
-    const bool is_met = storage->is_tracked || storage->is_frozen;
-    if (SP_UNLIKELY(sp__check_is_on()) && is_met) sp__check_met(&storage->history);
+    const bool is_hand_over = storage->is_tracked || storage->is_frozen;
+    if (SP_UNLIKELY(sp__check_is_on()) && is_hand_over) sp__check_met(&storage->history);
     return status;
 }
 
-static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
+static sp_status step_lock(step *s) SP_NO_LOCK_ANALYSIS
 {
     for (; s->locked_count < s->storage_count; s->locked_count++) {
         used_storage *used = &s->storages[s->locked_count];
         if (!sp__storage_lock(used->storage, used->handle)) return SP_INVALID;
-        const sp_status status = enter_and_tell_locked(s, used);
+        const sp_status status = step_enter_and_check_locked(s, used);
         if (status != SP_OK) {
             sp_mutex_unlock(&used->storage->lock);
             return status;
@@ -221,7 +221,7 @@ static sp_status lock_all(step *s) SP_NO_LOCK_ANALYSIS
     return SP_OK;
 }
 
-static void unlock_all(step *s) SP_NO_LOCK_ANALYSIS
+static void step_unlock(step *s) SP_NO_LOCK_ANALYSIS
 {
     const uint32_t count = s->locked_count;
     s->locked_count = 0;
@@ -236,7 +236,7 @@ sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total)
                     (unsigned long long)total);
 }
 
-static sp_status bind_locked(sp_rt_storage *storage, const sp_use *use, sp_binding *out)
+static sp_status storage_bind_locked(sp_rt_storage *storage, const sp_use *use, sp_binding *out)
     SP_REQUIRES(&storage->lock)
 {
     SP_TRY(sp__use_check_range(use->offset, use->bytes, storage->bytes));
@@ -252,16 +252,16 @@ static sp_status bind_locked(sp_rt_storage *storage, const sp_use *use, sp_bindi
     return SP_OK;
 }
 
-static sp_status bind_all(step *s) SP_NO_LOCK_ANALYSIS
+static sp_status step_bind(step *s) SP_NO_LOCK_ANALYSIS
 {
     const uint32_t count = s->use_count;
     for (uint32_t i = 0; i < count; i++) {
-        SP_TRY(bind_locked(s->by_use[i], &s->uses[i], &s->bindings[i]));
+        SP_TRY(storage_bind_locked(s->by_use[i], &s->uses[i], &s->bindings[i]));
     }
     return SP_OK;
 }
 
-static void publish_all(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
+static void step_publish(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
 {
     const uint32_t count = s->storage_count;
     for (uint32_t i = 0; i < count; i++) {
@@ -272,7 +272,7 @@ static void publish_all(step *s, sp_point point) SP_NO_LOCK_ANALYSIS
     }
 }
 
-static const char *name_of(const sp_command *command)
+static const char *command_name(const sp_command *command)
 {
     switch (command->type) {
     case SP_COMMAND_DISPATCH:
@@ -290,11 +290,11 @@ static const char *name_of(const sp_command *command)
     return "command";
 }
 
-/* Tells the checker of every storage of the step. */
-static void check_all(step *s, const sp_command *command, sp_point point) SP_NO_LOCK_ANALYSIS
+/* Reports every storage of the step to the checker. */
+static void step_check(step *s, const sp_command *command, sp_point point) SP_NO_LOCK_ANALYSIS
 {
     sp_check_use use = {
-        .op = name_of(command), .stream = s->stream->stream->index, .call_site = s->call_site};
+        .op = command_name(command), .stream = s->stream->stream->index, .call_site = s->call_site};
     const sp_thread_record *record = sp__thread_record();
     if (record != NULL) use.thread = record->number;
     snprintf(use.device, sizeof use.device, "%s", s->stream->queue->device->limits.name);
@@ -305,9 +305,9 @@ static void check_all(step *s, const sp_command *command, sp_point point) SP_NO_
     }
 }
 
-static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
+static sp_status step_submit_locked(step *s, sp_command *command, sp_point *out)
 {
-    SP_TRY(bind_all(s));
+    SP_TRY(step_bind(s));
     command->bindings = s->bindings;
     command->binding_count = s->use_count;
     sp_submission submission = {.waits = s->waits.points - s->fault_count,
@@ -319,26 +319,26 @@ static sp_status submit_locked(step *s, sp_command *command, sp_point *out)
     /* The point of what came before this submission. */
     sp_point early = {0};
     if (SP_PLANTED(publish_before_record)) early = sp__queue_last_point(s->stream->queue);
-    SP_TRY(submit_now(s->stream, &submission, out));
-    if (SP_PLANTED(missing_storage_lock)) unlock_all(s);
+    SP_TRY(queue_submit(s->stream, &submission, out));
+    if (SP_PLANTED(missing_storage_lock)) step_unlock(s);
     sp_delay_point();
-    publish_all(s, SP_PLANTED(publish_before_record) ? early : *out);
-    if (s->reports != NULL) check_all(s, command, *out);
+    step_publish(s, SP_PLANTED(publish_before_record) ? early : *out);
+    if (s->reports != NULL) step_check(s, command, *out);
     return SP_OK;
 }
 
 /* ---- the common command: one storage, whose last use was a write on the same stream ---- */
 
-static sp_status submit_own_locked(const sp_stream_ref *stream, sp_command *command,
-                                   const sp_use *use, sp_rt_storage *storage, sp_point *out)
+static sp_status command_submit_own_locked(const sp_stream_ref *stream, sp_command *command,
+                                           const sp_use *use, sp_rt_storage *storage, sp_point *out)
     SP_REQUIRES(&storage->lock)
 {
     sp_binding binding;
-    SP_TRY(bind_locked(storage, use, &binding));
+    SP_TRY(storage_bind_locked(storage, use, &binding));
     command->bindings = &binding;
     command->binding_count = 1;
     sp_submission submission = {.commands = command, .command_count = 1};
-    const sp_status status = submit_now(stream, &submission, out);
+    const sp_status status = queue_submit(stream, &submission, out);
     command->bindings = NULL;
     SP_TRY(status);
     sp_delay_point();
@@ -346,10 +346,9 @@ static sp_status submit_own_locked(const sp_stream_ref *stream, sp_command *comm
     return SP_OK;
 }
 
-/* There is nothing to wait for then, so there are no sets to build. False, and nothing is done, if
- * it is not that case. */
-static bool submit_own(const sp_stream_ref *stream, sp_command *command, const sp_use *use,
-                       sp_point *out, sp_status *status)
+/* Nothing to wait for, so no sets are built. False, and nothing is done, in any other case. */
+static bool command_submit_own(const sp_stream_ref *stream, sp_command *command, const sp_use *use,
+                               sp_point *out, sp_status *status)
 {
     if (sp__check_is_on()) return false;
     sp_rt_storage *storage = sp__storage_peek(use->storage);
@@ -359,9 +358,9 @@ static bool submit_own(const sp_stream_ref *stream, sp_command *command, const s
                         storage->ready.timeline == NULL &&
                         storage->device == stream->stream->device &&
                         sp__frontier_is_own(&storage->block.frontier, &stream->queue->timeline);
-    if (is_own) *status = submit_own_locked(stream, command, use, storage, out);
+    if (is_own) *status = command_submit_own_locked(stream, command, use, storage, out);
     sp_mutex_unlock(&storage->lock);
-    if (is_own) kick(stream->queue);
+    if (is_own) queue_kick(stream->queue);
     return is_own;
 }
 
@@ -375,7 +374,7 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
         return sp__fail(SP_INVALID, "a command has at most %u bindings, not %u", most, use_count);
     }
     sp_status status;
-    if (use_count == 1 && submit_own(stream, command, uses, out, &status)) return status;
+    if (use_count == 1 && command_submit_own(stream, command, uses, out, &status)) return status;
     step s;
     s.stream = stream;
     s.uses = uses;
@@ -388,11 +387,11 @@ sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, c
     s.fault_count = 0;
     s.waits = (sp_wait_set){.capacity = SP_MAX_WAITS, .points = s.points + SP_MAX_USES};
     status = collect_storages(&s);
-    if (status == SP_OK) status = lock_all(&s);
-    if (status == SP_OK) status = submit_locked(&s, command, out);
-    unlock_all(&s);
-    kick(stream->queue);      /* also if it failed: there may be waits that were spilled */
-    command->bindings = NULL; /* they were the step's */
+    if (status == SP_OK) status = step_lock(&s);
+    if (status == SP_OK) status = step_submit_locked(&s, command, out);
+    step_unlock(&s);
+    queue_kick(stream->queue); /* also on failure: waits may have been spilled */
+    command->bindings = NULL;  /* they belonged to the step */
     if (SP_UNLIKELY(s.reports != NULL)) sp__check_emit(s.reports);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one door to a stream for commands over storages: the hazard step.
+/* The hazard step: the only way to submit commands over storages to a stream.
  *
  * Reading the frontiers, submitting and publishing the new point are one atomic step: the storages
  * are locked in the order of their slots, then the stream. So of two commands that conflict, the
@@ -26,15 +26,15 @@ typedef struct sp_use {
 
 /* Submits one command whose bindings are the uses, in their order: they are set during the call, to
  * memory of the call, and NULL afterwards. `call_site` is for the checker's reports (SP_CALL_SITE).
- * SP_INVALID: a stale storage, one of another device, a range outside of it, a write to a frozen
- * one. */
+ * Errors: SP_INVALID (a stale storage, one of another device, a range outside of it, a write to a
+ * frozen one). */
 sp_status sp__submit_command(const sp_stream_ref *stream, sp_command *command, const sp_use *uses,
                              uint32_t use_count, const void *call_site, sp_point *out);
 
-/* SP_INVALID if `bytes` from `offset` on reach out of a storage of `total` bytes. */
+/* SP_INVALID if `bytes` from `offset` on exceed a storage of `total` bytes. */
 sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total);
 
-/* Submits commands and waits that touch no storages. */
+/* Submits commands and waits without storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
                            sp_point *out);
 

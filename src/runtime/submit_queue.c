@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "runtime/runtime_state.h"
 
-/* Behind the indices of the streams, and of what stands beside other devices' streams. */
+/* After the indices of the streams and of the fallback queues. */
 #define FIRST_INDEX (SP_POOL_STREAMS + SP_FALLBACK_QUEUES)
 
 static sp_status make_queues(void *arg)
@@ -15,7 +15,7 @@ static sp_status make_queues(void *arg)
     const uint32_t count = slots < SP_SUBMIT_QUEUES ? slots : SP_SUBMIT_QUEUES;
     SP_ASSERT(count > 0);
     for (uint32_t i = 0; i < count; i++) {
-        if (queues->queues[i] != NULL) continue; /* by an attempt that failed */
+        if (queues->queues[i] != NULL) continue; /* created by an attempt that failed later */
         const sp_queue_options options = {.is_batching = true};
         SP_TRY(device->dev->vtable->queue_create(device->dev, FIRST_INDEX + i, &options,
                                                  &queues->queues[i]));

@@ -9,7 +9,7 @@
 
 #define SP_ARRAY_ALIGNMENT 64
 
-/* Borrowed, read-only. `data` is aligned for its elements; for 0 bytes it may be anything. */
+/* Borrowed, read-only. `data` is aligned for its elements; for 0 bytes it may have any value. */
 typedef struct sp_array_view {
     sp_dtype dtype;
     sp_shape shape;
@@ -26,7 +26,7 @@ typedef struct sp_array {
 /* Fills `out` with zeroed memory for the shape. Errors: as sp__shape_bytes, SP_OUT_OF_MEMORY. */
 sp_status sp__array_init(sp_array *out, sp_dtype dtype, const sp_shape *shape);
 
-/* Zeroed arrays are fine. */
+/* Zeroed arrays are ignored. */
 void sp__array_deinit(sp_array *array);
 
 /* Element `index` of an i64 or i32 view. */

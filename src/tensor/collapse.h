@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fewest dimensions that describe the same walk over strided operands: dimensions of size 1 go,
- * neighbours that all operands step through evenly become one. Rows get long, walks cheap. */
+/* Collapses dimensions of strided operands without changing the order of elements: dimensions of
+ * size 1 are dropped, neighbours that every operand steps through evenly become one. Rows get
+ * longer, loops fewer. */
 #ifndef SP_TENSOR_COLLAPSE_H
 #define SP_TENSOR_COLLAPSE_H
 
 #include "tensor/shape.h"
 
-/* In place; the rank afterwards, at least 1. strides[i] are those of operand i. */
+/* In place; returns the new rank, at least 1. strides[i] are those of operand i. */
 static inline uint32_t sp__collapse_all(uint32_t rank, int64_t *dims, int64_t *const *strides,
                                         uint32_t operands)
 {

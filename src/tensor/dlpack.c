@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack, in and out. A producer's struct says neither how long its memory is nor who uses it, so
- * an import computes the stretch that the elements reach and adopts exactly that; an export is
- * memory that is used by code which we do not see. */
+/* DLPack import and export. A producer's struct gives neither the size of its memory nor its users,
+ * so an import computes the byte range that the elements occupy and adopts exactly that; an export
+ * is memory that code outside the library uses. */
 #include <streampool/dlpack.h>
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static const sp_dlpack_dtype dtypes[] = {
     [SP_BOOL] = {SP_DLPACK_BOOL, 8, 1},
 };
 
-/* ---- in ---- */
+/* ---- import ---- */
 
 static sp_status find_dtype(sp_dlpack_dtype dtype, sp_dtype *out)
 {
@@ -53,8 +53,8 @@ static sp_status check_device(sp_dlpack_device device)
     case SP_DLPACK_CUDA:
     case SP_DLPACK_CUDA_MANAGED:
         return sp__fail(SP_UNSUPPORTED,
-                        "DLPack memory of GPU %" PRId32 " cannot be adopted: cuda devices use "
-                        "memory of their own only; copy it to the host first",
+                        "DLPack memory of GPU %" PRId32 " cannot be adopted: cuda devices only "
+                        "use memory that they allocated; copy it to the host first",
                         device.device_id);
     default:
         return sp__fail(SP_UNSUPPORTED,
@@ -64,14 +64,14 @@ static sp_status check_device(sp_dlpack_device device)
     }
 }
 
-/* Where the elements are: the layout counts from the lowest of them, at `data`. */
-typedef struct stretch {
+/* The memory of the elements: the layout counts from the lowest of them, at `data`. */
+typedef struct element_range {
     sp_layout layout;
     void *data;
     uint64_t bytes;
-} stretch;
+} element_range;
 
-static sp_status find_place(const sp_dlpack_view *view, stretch *out)
+static sp_status find_elements(const sp_dlpack_view *view, element_range *out)
 {
     sp_dtype dtype = SP_DTYPE_NONE;
     sp_shape shape;
@@ -82,7 +82,7 @@ static sp_status find_place(const sp_dlpack_view *view, stretch *out)
                         view->ndim < 0 ? "" : " without a shape");
     }
     SP_TRY(sp__shape_make(view->shape, (uint64_t)view->ndim, &shape));
-    /* In a storage that is as large as any, its first element in the middle. */
+    /* In the largest possible storage, with the first element in the middle. */
     const uint64_t middle = (uint64_t)1 << 62;
     SP_TRY(sp__layout_init(&out->layout, dtype, &shape, view->strides, middle, 2 * middle));
     sp_layout_reach reach;
@@ -96,7 +96,8 @@ static sp_status find_place(const sp_dlpack_view *view, stretch *out)
     uint64_t first, end;
     if (view->data == NULL || !sp_size_add((uintptr_t)view->data, view->byte_offset, &first) ||
         first < reach.below || !sp_size_add(first, reach.above, &end)) {
-        return sp__fail(SP_INVALID, "a DLPack tensor at %p + %" PRIu64 " has no memory there",
+        return sp__fail(SP_INVALID,
+                        "a DLPack tensor at %p + %" PRIu64 " has no memory for its elements",
                         view->data, view->byte_offset);
     }
     if (first % sp_dtype_bytes(dtype) != 0) {
@@ -116,34 +117,34 @@ static void call_deleter(void *ctx, void *data)
 
 static sp_status find_adopter(const sp_dlpack_managed *managed,
                               const sp_dlpack_import_options *options, sp_rt_device **device,
-                              stretch *place)
+                              element_range *place)
 {
     SP_TRY(sp__rt_device_find_working(options->device, device));
-    if (managed == NULL) return sp__fail(SP_INVALID, "there is no DLPack tensor to take");
+    if (managed == NULL) return sp__fail(SP_INVALID, "sp_tensor_from_dlpack: managed is NULL");
     if (managed->version.major != SP_DLPACK_MAJOR) {
         return sp__fail(SP_UNSUPPORTED,
                         "a tensor of DLPack %" PRIu32 ".%" PRIu32 "; this library reads %d.x",
                         managed->version.major, managed->version.minor, SP_DLPACK_MAJOR);
     }
-    return find_place(&managed->dl_tensor, place);
+    return find_elements(&managed->dl_tensor, place);
 }
 
 sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed, const sp_dlpack_import_options *options,
                                 sp_tensor *out)
 {
     static const sp_dlpack_import_options defaults = {.device = {0}};
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_from_dlpack needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_from_dlpack: out is NULL");
     *out = (sp_tensor){0};
     if (options == NULL) options = &defaults;
     sp_rt_device *device;
-    stretch place;
+    element_range place;
     SP_TRY(find_adopter(managed, options, &device, &place));
     const sp_adopt_options adopt = {.ready = options->ready,
                                     .ready_after = options->ready_after,
                                     .is_frozen = (managed->flags & SP_DLPACK_READ_ONLY) != 0,
                                     .release = managed->deleter != NULL ? call_deleter : NULL,
                                     .ctx = managed};
-    /* The adoption comes last: nothing may fail once it has taken the memory. */
+    /* The adoption is last: nothing may fail after it. */
     sp_rt_tensor *tensor;
     sp_storage storage;
     SP_TRY(sp__tensor_acquire(&tensor));
@@ -158,7 +159,7 @@ sp_status sp_tensor_from_dlpack(sp_dlpack_managed *managed, const sp_dlpack_impo
     return SP_OK;
 }
 
-/* ---- out ---- */
+/* ---- export ---- */
 
 typedef struct exported {
     sp_dlpack_managed managed;
@@ -187,7 +188,7 @@ typedef struct storage_facts {
     sp_dlpack_device device;
 } storage_facts;
 
-/* What a consumer takes memory of this type by: the host's pointer or the device's address. */
+/* The pointer that a consumer of this type expects: the host's pointer or the device's address. */
 static sp_status find_data(const sp_memory *memory, uint64_t offset, int32_t dlpack_type,
                            void **out)
 {
@@ -211,21 +212,21 @@ static sp_status find_facts(sp_storage handle, storage_facts *out)
 static sp_status wait_on_host(sp_storage storage, const storage_facts *facts)
 {
     const sp_access access = facts->is_frozen ? SP_READ : SP_READ_WRITE;
-    if (facts->data == NULL) return SP_OK; /* no bytes, adopted from nowhere */
+    if (facts->data == NULL) return SP_OK; /* no bytes, adopted at NULL */
     void *data;
     SP_TRY(sp_storage_host_begin(storage, access, &data));
     return sp_storage_host_end(storage, access);
 }
 
-/* A write of nothing: the stream waits for all uses so far, and later ones for the stream. */
+/* A write of 0 bytes: the stream waits for all uses so far, and later ones for the stream. */
 static sp_status wait_on_stream(sp_storage storage, bool is_frozen, sp_stream consumer)
 {
     const uint8_t nothing = 0;
-    if (is_frozen) return sp_storage_record_stream(storage, consumer); /* only read: no waits */
+    if (is_frozen) return sp_storage_record_stream(storage, consumer); /* only reads: no waits */
     return sp_storage_fill_async(consumer, (sp_storage_range){.storage = storage}, &nothing, 1);
 }
 
-static void describe(const sp_rt_tensor *tensor, const storage_facts *facts, exported *out)
+static void exported_fill(const sp_rt_tensor *tensor, const storage_facts *facts, exported *out)
 {
     const sp_layout *layout = &tensor->layout;
     const uint32_t rank = layout->shape.rank;
@@ -243,28 +244,28 @@ static void describe(const sp_rt_tensor *tensor, const storage_facts *facts, exp
                       .strides = out->strides}};
 }
 
-/* The tensor is held. */
-static sp_status export_held(sp_tensor handle, const sp_rt_tensor *tensor, sp_stream consumer,
-                             exported *out)
+/* The caller holds the tensor. */
+static sp_status tensor_export_held(sp_tensor handle, const sp_rt_tensor *tensor,
+                                    sp_stream consumer, exported *out)
 {
     storage_facts facts;
     SP_TRY(find_facts(tensor->storage, &facts));
     SP_TRY(consumer.bits == 0 ? wait_on_host(tensor->storage, &facts)
                               : wait_on_stream(tensor->storage, facts.is_frozen, consumer));
     SP_TRY(sp_storage_record_all_streams(tensor->storage));
-    describe(tensor, &facts, out);
+    exported_fill(tensor, &facts, out);
     out->tensor = handle;
     return sp_tensor_retain(handle);
 }
 
 sp_status sp_tensor_to_dlpack(sp_tensor handle, sp_stream consumer, sp_dlpack_managed **out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_to_dlpack needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_to_dlpack: out is NULL");
     *out = NULL;
     sp_rt_tensor *tensor;
     SP_TRY(sp__tensor_find(handle, &tensor));
     exported *made = sp_malloc(sizeof *made);
-    sp_status status = made != NULL ? export_held(handle, tensor, consumer, made)
+    sp_status status = made != NULL ? tensor_export_held(handle, tensor, consumer, made)
                                     : sp__fail(SP_OUT_OF_MEMORY, "no memory for a DLPack tensor");
     sp__tensor_drop(tensor);
     if (status == SP_OK) *out = &made->managed;

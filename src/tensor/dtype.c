@@ -13,7 +13,7 @@ static const struct {
 #undef SP_DTYPE_ROW
 };
 
-/* A C caller may pass any integer. */
+/* C allows any integer here. */
 static size_t row_of(sp_dtype dtype)
 {
     return (size_t)dtype < SP_COUNT_OF(dtypes) ? (size_t)dtype : SP_DTYPE_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making layouts, and what can be asked of them. The views are in layout_view.c. */
+/* Making and querying layouts. The views are in layout_view.c. */
 #include "tensor/layout.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/macros.h"
 #include "base/size.h"
 
-/* Beyond any address, and small enough that sums of eight, and of strides, do not wrap. */
+/* More than any address, and small enough that sums of eight, and of strides, do not overflow. */
 #define MAX_REACH ((uint64_t)1 << 56)
 
 void sp__layout_normalise(sp_layout *layout)
@@ -48,12 +48,12 @@ bool sp__layout_reach(const sp_layout *layout, sp_layout_reach *out)
     return reach.below <= MAX_REACH && reach.above <= MAX_REACH;
 }
 
-static sp_status check_place(const sp_layout *layout, uint64_t storage_bytes)
+static sp_status check_reach(const sp_layout *layout, uint64_t storage_bytes)
 {
     const uint64_t element = sp_dtype_bytes(layout->dtype);
     if (layout->offset % element != 0) {
         return sp__fail(SP_INVALID,
-                        "offset %" PRIu64 " is no multiple of the %" PRIu64 " bytes of a %s",
+                        "offset %" PRIu64 " is not a multiple of the %" PRIu64 " bytes of a %s",
                         layout->offset, element, sp_dtype_name(layout->dtype));
     }
     sp_layout_reach reach;
@@ -63,7 +63,7 @@ static sp_status check_place(const sp_layout *layout, uint64_t storage_bytes)
     }
     return sp__fail(SP_INVALID,
                     "a %s tensor of shape %s at byte %" PRIu64
-                    " with these strides reaches out of its storage of %" PRIu64 " bytes",
+                    " with these strides exceeds its storage of %" PRIu64 " bytes",
                     sp_dtype_name(layout->dtype), sp__shape_print(&layout->shape).text,
                     layout->offset, storage_bytes);
 }
@@ -72,7 +72,7 @@ sp_status sp__layout_init_contiguous(sp_layout *out, sp_dtype dtype, const sp_sh
 {
     uint64_t bytes;
     if (sp_dtype_bytes(dtype) == 0) {
-        return sp__fail(SP_INVALID, "%d is no element type", (int)dtype);
+        return sp__fail(SP_INVALID, "%d is not an element type", (int)dtype);
     }
     SP_TRY(sp__shape_bytes(shape, dtype, &bytes));
     *out = (sp_layout){.dtype = dtype, .shape = *shape};
@@ -89,7 +89,7 @@ sp_status sp__layout_init(sp_layout *out, sp_dtype dtype, const sp_shape *shape,
     for (uint32_t i = 0; strides != NULL && i < shape->rank; i++) {
         if (shape->dims[i] > 1) layout.strides[i] = strides[i];
     }
-    SP_TRY(check_place(&layout, storage_bytes));
+    SP_TRY(check_reach(&layout, storage_bytes));
     sp__layout_normalise(&layout);
     *out = layout;
     return SP_OK;
@@ -110,7 +110,7 @@ uint64_t sp__layout_bytes(const sp_layout *layout)
 bool sp__layout_overlaps_itself(const sp_layout *layout)
 {
     if (sp__shape_count(&layout->shape) == 0) return false;
-    /* From the smallest stride up, each step must go beyond all that the smaller ones reach. */
+    /* From the smallest stride up, each stride must exceed all that the smaller ones reach. */
     uint32_t order[SP_MAX_RANK];
     uint32_t count = 0;
     for (uint32_t i = 0; i < layout->shape.rank; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views: other shapes, strides and offsets over the same elements. None reaches a byte that the
- * layout it is made of did not reach, so nothing here asks for the storage's size. */
+/* Views: other shapes, strides and offsets over the same elements. None reaches a byte that its
+ * base layout did not reach, so nothing here needs the storage's size. */
 #include <inttypes.h>
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include "tensor/collapse.h"
 #include "tensor/layout.h"
 
-/* Where the walk along `axis` is after `index` steps; both inside the layout. */
+/* Byte offset after `index` steps along `axis`; both inside the layout. */
 static uint64_t offset_of(const sp_layout *layout, uint32_t axis, int64_t index)
 {
     const int64_t bytes = (int64_t)sp_dtype_bytes(layout->dtype);
@@ -29,7 +29,7 @@ sp_status sp__layout_permute(const sp_layout *layout, const int64_t *axes, uint3
         uint32_t from;
         SP_TRY(sp__shape_axis(&layout->shape, axes[i], &from));
         if ((seen & (1u << from)) != 0) {
-            return sp__fail(SP_MISMATCH, "axis %" PRId64 " stands twice in a permutation", axes[i]);
+            return sp__fail(SP_MISMATCH, "axis %" PRId64 " is repeated in a permutation", axes[i]);
         }
         seen |= 1u << from;
         view.shape.dims[i] = layout->shape.dims[from];
@@ -54,14 +54,14 @@ sp_status sp__layout_slice(const sp_layout *layout, int64_t axis, int64_t start,
     if (!is_inside && (count != 0 || start < 0 || start > size)) {
         return sp__fail(SP_MISMATCH,
                         "a slice of %" PRId64 " elements from %" PRId64 " with step %" PRId64
-                        " reaches out of dimension %" PRIu32 " of shape %s",
+                        " exceeds dimension %" PRIu32 " of shape %s",
                         count, start, step, at, sp__shape_print(&layout->shape).text);
     }
     sp_layout view = *layout;
     view.shape.dims[at] = count;
     if (sp__shape_count(&view.shape) > 0) {
         view.offset = offset_of(layout, at, start);
-        /* Where one element is left the stride says nothing, and might wrap. */
+        /* With one element the stride has no meaning, and might overflow. */
         if (count > 1) view.strides[at] = layout->strides[at] * step;
     }
     sp__layout_normalise(&view);
@@ -119,7 +119,7 @@ sp_status sp__layout_unsqueeze(const sp_layout *layout, int64_t axis, sp_layout 
         return sp__fail(SP_MISMATCH, "a tensor has at most %d dimensions", SP_MAX_RANK);
     }
     if (axis < -(int64_t)rank - 1 || axis > (int64_t)rank) {
-        return sp__fail(SP_MISMATCH, "no new axis %" PRId64 " fits into shape %s", axis,
+        return sp__fail(SP_MISMATCH, "new axis %" PRId64 " is outside shape %s", axis,
                         sp__shape_print(&layout->shape).text);
     }
     const uint32_t at = (uint32_t)(axis < 0 ? axis + rank + 1 : axis);
@@ -149,7 +149,7 @@ sp_status sp__layout_expand(const sp_layout *layout, const sp_shape *shape, sp_l
         else fits = size == 1; /* and its stride is 0 */
     }
     if (!fits) {
-        return sp__fail(SP_MISMATCH, "shape %s does not expand to %s",
+        return sp__fail(SP_MISMATCH, "shape %s cannot be expanded to %s",
                         sp__shape_print(&layout->shape).text, sp__shape_print(shape).text);
     }
     sp__layout_normalise(&view);
@@ -176,13 +176,14 @@ static sp_status find_shape(const sp_layout *layout, const int64_t *dims, uint32
     if (free_axis < rank && rest > 0 && count % rest == 0) {
         out->dims[free_axis] = (int64_t)(count / rest);
     }
-    const bool is_known = free_axis == rank || rest > 0; /* beside a 0 any size would fit */
+    const bool is_known = free_axis == rank || rest > 0; /* next to a 0 any size would fit */
     if (is_known && sp__shape_count(out) == count) return SP_OK;
-    return sp__fail(SP_MISMATCH, "shape %s cannot become %s", sp__shape_print(&layout->shape).text,
-                    sp__shape_print(out).text);
+    return sp__fail(SP_MISMATCH, "shape %s cannot be reshaped to %s",
+                    sp__shape_print(&layout->shape).text, sp__shape_print(out).text);
 }
 
-/* Cuts the new dimensions, innermost first, out of the runs of old ones that are walked evenly. */
+/* Splits the new dimensions, innermost first, off the runs of old dimensions with one even
+ * stride. */
 static bool fit_strides(const sp_layout *layout, sp_layout *view)
 {
     int64_t dims[SP_MAX_RANK] = {0}, strides[SP_MAX_RANK] = {0}, same[SP_MAX_RANK];

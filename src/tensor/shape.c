@@ -38,7 +38,7 @@ sp_status sp__shape_bytes(const sp_shape *shape, sp_dtype dtype, uint64_t *out)
             return sp__fail(SP_MISMATCH, "shape %s has a negative dimension",
                             sp__shape_print(shape).text);
         }
-        /* Each dimension is bounded even beside a 0, so that partial products cannot wrap. */
+        /* Each dimension is bounded even next to a 0, so that partial products cannot overflow. */
         if (shape->dims[i] == 0) is_empty = true;
         else fits = fits && sp_size_mul(bytes, (uint64_t)shape->dims[i], &bytes);
         fits = fits && bytes <= SP_MAX_TENSOR_BYTES;
@@ -78,7 +78,7 @@ sp_status sp__shape_broadcast(const sp_shape *a, const sp_shape *b, sp_shape *ou
         const int64_t x = longer->dims[shift + i];
         const int64_t y = shorter->dims[i];
         if (x != y && x != 1 && y != 1) {
-            return sp__fail(SP_MISMATCH, "shapes %s and %s do not broadcast",
+            return sp__fail(SP_MISMATCH, "shapes %s and %s cannot be broadcast together",
                             sp__shape_print(a).text, sp__shape_print(b).text);
         }
         shape.dims[shift + i] = x == 1 ? y : x;

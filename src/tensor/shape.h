@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes: up to SP_MAX_RANK dimensions of 0 or more, outermost first. A plain value, copied freely;
- * a function that makes one from outside numbers checks them, so element and byte counts of a valid
- * shape never wrap. Relies on base's checked arithmetic only. */
+ * a function that makes one from untrusted numbers checks them, so element and byte counts of a
+ * valid shape never overflow. Relies on base's checked arithmetic only. */
 #ifndef SP_TENSOR_SHAPE_H
 #define SP_TENSOR_SHAPE_H
 
@@ -12,7 +12,7 @@
 #include <streampool/dtype.h>
 #include <streampool/status.h>
 
-/* No tensor is larger, whatever a file or a caller asks for: 2^40 bytes. It keeps every product of
+/* The largest tensor, whatever a file or a caller asks for: 2^40 bytes. It keeps every product of
  * an offset and a small number far from 2^63. */
 #define SP_MAX_TENSOR_BYTES ((uint64_t)1 << 40)
 
@@ -26,7 +26,7 @@ typedef struct sp_shape_text {
     char text[SP_SHAPE_TEXT_BYTES];
 } sp_shape_text;
 
-/* Takes `rank` dimensions. Errors: SP_MISMATCH (rank or a negative dimension). */
+/* Makes a shape of `rank` dimensions. Errors: SP_MISMATCH (rank or a negative dimension). */
 sp_status sp__shape_make(const int64_t *dims, uint64_t rank, sp_shape *out);
 
 /* Elements and bytes. Errors: SP_EXHAUSTED above SP_MAX_TENSOR_BYTES, SP_MISMATCH for a negative

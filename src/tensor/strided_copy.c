@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planning of moves, and moving on the host, where nothing is assumed about alignment. */
+/* Planning of strided copies, and copying on the host, without assumptions about alignment. */
 #include "tensor/strided_copy.h"
 
 #include <string.h>
 
 #include "tensor/collapse.h"
 
-/* Walks dimension i from its other end. */
-static void reverse(sp_strided_copy *copy, uint32_t i)
+/* Iterates over dimension i from its other end. */
+static void dimension_reverse(sp_strided_copy *copy, uint32_t i)
 {
     const int64_t far = copy->dims[i] - 1;
     copy->from_first += copy->from[i] * far;
@@ -16,26 +16,26 @@ static void reverse(sp_strided_copy *copy, uint32_t i)
     copy->to[i] = -copy->to[i];
 }
 
-static void swap(int64_t *a, int64_t *b)
+static void swap_i64(int64_t *a, int64_t *b)
 {
     const int64_t kept = *a;
     *a = *b;
     *b = kept;
 }
 
-/* Largest steps of the destination outermost; equal ones stay as they are. */
-static void sort(sp_strided_copy *copy)
+/* Largest strides of the destination outermost; the order of equal ones is kept. */
+static void dimensions_sort(sp_strided_copy *copy)
 {
     for (uint32_t i = 1; i < copy->rank; i++) {
         for (uint32_t k = i; k > 0 && copy->to[k - 1] < copy->to[k]; k--) {
-            swap(&copy->dims[k - 1], &copy->dims[k]);
-            swap(&copy->from[k - 1], &copy->from[k]);
-            swap(&copy->to[k - 1], &copy->to[k]);
+            swap_i64(&copy->dims[k - 1], &copy->dims[k]);
+            swap_i64(&copy->from[k - 1], &copy->from[k]);
+            swap_i64(&copy->to[k - 1], &copy->to[k]);
         }
     }
 }
 
-static int64_t below(const sp_layout *layout)
+static int64_t elements_below(const sp_layout *layout)
 {
     sp_layout_reach reach;
     (void)sp__layout_reach(layout, &reach);
@@ -47,8 +47,8 @@ void sp__strided_copy_plan(const sp_layout *to, const sp_layout *from, sp_stride
     *out = (sp_strided_copy){.rank = to->shape.rank,
                              .element_bytes = (uint32_t)sp_dtype_bytes(to->dtype),
                              .count = (int64_t)sp__shape_count(&to->shape),
-                             .from_first = below(from),
-                             .to_first = below(to)};
+                             .from_first = elements_below(from),
+                             .to_first = elements_below(to)};
     if (out->count == 0) {
         out->rank = 1;
         return;
@@ -57,9 +57,9 @@ void sp__strided_copy_plan(const sp_layout *to, const sp_layout *from, sp_stride
         out->dims[i] = to->shape.dims[i];
         out->from[i] = from->strides[i];
         out->to[i] = to->strides[i];
-        if (out->to[i] < 0) reverse(out, i);
+        if (out->to[i] < 0) dimension_reverse(out, i);
     }
-    sort(out);
+    dimensions_sort(out);
     out->rank = sp__collapse(out->rank, out->dims, out->from, out->to);
 }
 
@@ -69,9 +69,8 @@ bool sp__strided_copy_is_plain(const sp_strided_copy *copy)
     return copy->rank == 1 && copy->from[0] == 1 && copy->to[0] == 1;
 }
 
-/* A row of elements of `bytes`, a constant where this is called, so each copy is one instruction.
- */
-static inline void move_row(size_t bytes, char *to, int64_t to_step, const char *from,
+/* A row of elements of `bytes`, a constant at each call, so each copy is one instruction. */
+static inline void row_copy(size_t bytes, char *to, int64_t to_step, const char *from,
                             int64_t from_step, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -79,7 +78,7 @@ static inline void move_row(size_t bytes, char *to, int64_t to_step, const char 
     }
 }
 
-static void move_any_row(const sp_strided_copy *copy, char *to, const char *from)
+static void row_copy_any(const sp_strided_copy *copy, char *to, const char *from)
 {
     const uint32_t last = copy->rank - 1;
     const int64_t bytes = copy->element_bytes, n = copy->dims[last];
@@ -90,16 +89,16 @@ static void move_any_row(const sp_strided_copy *copy, char *to, const char *from
     }
     switch (bytes) {
     case 1:
-        move_row(1, to, to_step, from, from_step, n);
+        row_copy(1, to, to_step, from, from_step, n);
         break;
     case 2:
-        move_row(2, to, to_step, from, from_step, n);
+        row_copy(2, to, to_step, from, from_step, n);
         break;
     case 4:
-        move_row(4, to, to_step, from, from_step, n);
+        row_copy(4, to, to_step, from, from_step, n);
         break;
     default:
-        move_row(8, to, to_step, from, from_step, n);
+        row_copy(8, to, to_step, from, from_step, n);
         break;
     }
 }
@@ -111,7 +110,7 @@ void sp__strided_copy_on_host(const sp_strided_copy *copy, void *to, const void 
     int64_t at[SP_MAX_RANK] = {0};
     int64_t from_at = copy->from_first, to_at = copy->to_first;
     for (;;) {
-        move_any_row(copy, (char *)to + to_at * bytes, (const char *)from + from_at * bytes);
+        row_copy_any(copy, (char *)to + to_at * bytes, (const char *)from + from_at * bytes);
         uint32_t i = copy->rank - 1;
         for (;;) { /* to the next row: the innermost outer dimension that is not at its end */
             if (i-- == 0) return;

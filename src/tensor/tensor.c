@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of tensors and what can be asked of them. */
+/* Creation, destruction and information of tensors. */
 #include "tensor/tensor.h"
 
 #include <inttypes.h>
@@ -26,7 +26,8 @@ static void tensor_destroy(sp_object *object)
 {
     sp_rt_tensor *tensor = tensor_of(object);
     if (sp__runtime_is_forked()) return;
-    /* Nothing is lost if a caller has released our reference too: then the storage is gone. */
+    /* Not an error if a caller has released this reference too: then the storage is destroyed
+     * already. */
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     (void)sp_storage_release(tensor->storage);
@@ -76,11 +77,11 @@ void sp__tensors_deinit(void)
     sp__handle_table_reset(&tensors);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
-/* Over a storage of which one more reference is taken. */
-static sp_status publish_over(sp_storage storage, sp_device device, uint64_t storage_bytes,
-                              const sp_layout *layout, sp_tensor *out)
+/* Over a storage that gets one more reference. */
+static sp_status tensor_publish_over(sp_storage storage, sp_device device, uint64_t storage_bytes,
+                                     const sp_layout *layout, sp_tensor *out)
 {
     sp_rt_tensor *tensor;
     SP_TRY(sp__tensor_acquire(&tensor));
@@ -95,26 +96,26 @@ static sp_status publish_over(sp_storage storage, sp_device device, uint64_t sto
 
 sp_status sp__tensor_share(const sp_rt_tensor *tensor, const sp_layout *layout, sp_tensor *out)
 {
-    return publish_over(tensor->storage, tensor->device, tensor->storage_bytes, layout, out);
+    return tensor_publish_over(tensor->storage, tensor->device, tensor->storage_bytes, layout, out);
 }
 
 static sp_status find_shape(uint32_t rank, const int64_t *shape, sp_shape *out)
 {
     if (shape == NULL && rank > 0) {
-        return sp__fail(SP_INVALID, "a tensor of rank %" PRIu32 " needs a shape", rank);
+        return sp__fail(SP_INVALID, "shape is NULL for a tensor of rank %" PRIu32, rank);
     }
     return sp__shape_make(shape, rank, out);
 }
 
-static sp_status refuse_no_place(void)
+static sp_status fail_no_out(void)
 {
-    return sp__fail(SP_INVALID, "a new tensor needs a place for the handle");
+    return sp__fail(SP_INVALID, "out is NULL: pass a pointer for the handle of the new tensor");
 }
 
 sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t rank, const int64_t *shape,
                            sp_tensor *out)
 {
-    if (out == NULL) return refuse_no_place();
+    if (out == NULL) return fail_no_out();
     *out = (sp_tensor){0};
     sp_shape sizes;
     sp_layout layout;
@@ -138,7 +139,7 @@ sp_status sp_tensor_create(sp_device device, sp_dtype dtype, uint32_t rank, cons
 sp_status sp_tensor_from_host(sp_device device, sp_dtype dtype, uint32_t rank, const int64_t *shape,
                               const void *data, uint64_t bytes, sp_tensor *out)
 {
-    if (out == NULL) return refuse_no_place();
+    if (out == NULL) return fail_no_out();
     *out = (sp_tensor){0};
     sp_tensor tensor;
     SP_TRY(sp_tensor_create(device, dtype, rank, shape, &tensor));
@@ -151,7 +152,7 @@ sp_status sp_tensor_from_host(sp_device device, sp_dtype dtype, uint32_t rank, c
 typedef struct storage_facts {
     sp_device device;
     uint64_t bytes;
-    uintptr_t address; /* as the device's kernels have it */
+    uintptr_t address; /* the device's address */
 } storage_facts;
 
 static sp_status find_facts(sp_storage handle, storage_facts *out)
@@ -168,7 +169,7 @@ static sp_status find_facts(sp_storage handle, storage_facts *out)
 sp_status sp_tensor_from_storage(sp_storage storage, uint64_t offset, sp_dtype dtype, uint32_t rank,
                                  const int64_t *shape, const int64_t *strides, sp_tensor *out)
 {
-    if (out == NULL) return refuse_no_place();
+    if (out == NULL) return fail_no_out();
     *out = (sp_tensor){0};
     SP_TRY(sp__runtime_enter());
     sp_shape sizes;
@@ -181,7 +182,7 @@ sp_status sp_tensor_from_storage(sp_storage storage, uint64_t offset, sp_dtype d
         return sp__fail(SP_INVALID, "the storage's memory is not aligned for elements of type %s",
                         sp_dtype_name(dtype));
     }
-    return publish_over(storage, facts.device, facts.bytes, &layout, out);
+    return tensor_publish_over(storage, facts.device, facts.bytes, &layout, out);
 }
 
 sp_status sp_tensor_retain(sp_tensor tensor)
@@ -196,11 +197,11 @@ sp_status sp_tensor_release(sp_tensor tensor)
     return sp__handle_release(&tensors, tensor.bits, "tensor");
 }
 
-/* ---- facts ---- */
+/* ---- information ---- */
 
 sp_status sp_tensor_get_info(sp_tensor handle, sp_tensor_info *out)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_get_info needs a place to write to");
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_tensor_get_info: out is NULL");
     sp_rt_tensor *tensor;
     SP_TRY(sp__tensor_find(handle, &tensor));
     const sp_layout *layout = &tensor->layout;

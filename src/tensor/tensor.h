@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors inside the library. Immutable from publish to destroy, so who has a hold reads the fields
- * without a lock. The object keeps one of the storage's references that callers count: the storage
- * is used through its handle, like everybody does. */
+/* Tensors inside the library. Immutable from publish to destroy, so a thread with a hold reads the
+ * fields without a lock. The object has one of the storage's references that callers count: the
+ * storage is used through its handle, as callers use it. */
 #ifndef SP_TENSOR_TENSOR_H
 #define SP_TENSOR_TENSOR_H
 
@@ -25,21 +25,21 @@ void sp__tensor_drop(sp_rt_tensor *tensor);
 /* A tensor of that layout, which fits, over the storage of `tensor`. */
 sp_status sp__tensor_share(const sp_rt_tensor *tensor, const sp_layout *layout, sp_tensor *out);
 
-/* An object that nobody sees yet, for callers that must not fail later; given back with
- * sp__tensor_forget, or published over a storage whose reference it takes over. */
+/* An unpublished object, for callers that must not fail later; released with sp__tensor_forget, or
+ * published over a storage whose reference it takes over. */
 sp_status sp__tensor_acquire(sp_rt_tensor **out);
 void sp__tensor_forget(sp_rt_tensor *tensor);
 sp_tensor sp__tensor_publish(sp_rt_tensor *tensor, sp_storage storage, sp_device device,
                              uint64_t storage_bytes, const sp_layout *layout);
 
-/* What the tensor's elements reach in the storage, for a command. */
+/* The range of the storage that the tensor's elements occupy, for a command. */
 sp_storage_range sp__tensor_range(const sp_rt_tensor *tensor);
 
-/* Host access to all that the elements reach: `*lowest` is the address of the lowest one. Ended
- * with sp_storage_host_end of the same kind of access. */
+/* Host access to all elements: `*lowest` is the address of the lowest one. Ended with
+ * sp_storage_host_end of the same kind of access. */
 sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, void **lowest);
 
-/* Frees the table of tensors: tests, when nobody has a handle. */
+/* Frees the table of tensors. For tests, when no handle is left. */
 void sp__tensors_deinit(void);
 
 /* SP_INVALID, with the reason, if elements share memory, so that none of them can be written. */

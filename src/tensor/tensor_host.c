@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of tensors to and from the host's memory. */
+/* Copies between tensors and the host's memory. */
 #include "tensor/tensor.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ sp_status sp__tensor_host_begin(const sp_rt_tensor *tensor, sp_access access, vo
     return SP_OK;
 }
 
-static sp_status check_host(const sp_rt_tensor *tensor, const void *data, uint64_t bytes)
+static sp_status check_host_memory(const sp_rt_tensor *tensor, const void *data, uint64_t bytes)
 {
     const uint64_t wanted = sp__layout_bytes(&tensor->layout);
     if (bytes != wanted) {
@@ -25,13 +25,14 @@ static sp_status check_host(const sp_rt_tensor *tensor, const void *data, uint64
                         bytes, sp_dtype_name(tensor->layout.dtype),
                         sp__shape_print(&tensor->layout.shape).text, wanted);
     }
-    if (data == NULL && bytes > 0) return sp__fail(SP_INVALID, "no host memory was given");
+    if (data == NULL && bytes > 0)
+        return sp__fail(SP_INVALID, "data is NULL: pass host memory for the elements");
     return SP_OK;
 }
 
-static sp_status read_held(const sp_rt_tensor *tensor, void *data, uint64_t bytes)
+static sp_status tensor_read_held(const sp_rt_tensor *tensor, void *data, uint64_t bytes)
 {
-    SP_TRY(check_host(tensor, data, bytes));
+    SP_TRY(check_host_memory(tensor, data, bytes));
     if (bytes == 0) return SP_OK;
     sp_layout host;
     sp_strided_copy copy;
@@ -43,9 +44,9 @@ static sp_status read_held(const sp_rt_tensor *tensor, void *data, uint64_t byte
     return sp_storage_host_end(tensor->storage, SP_READ);
 }
 
-static sp_status write_held(const sp_rt_tensor *tensor, const void *data, uint64_t bytes)
+static sp_status tensor_write_held(const sp_rt_tensor *tensor, const void *data, uint64_t bytes)
 {
-    SP_TRY(check_host(tensor, data, bytes));
+    SP_TRY(check_host_memory(tensor, data, bytes));
     SP_TRY(sp__tensor_check_writable(tensor));
     if (bytes == 0) return SP_OK;
     sp_layout host;
@@ -53,7 +54,7 @@ static sp_status write_held(const sp_rt_tensor *tensor, const void *data, uint64
     void *lowest;
     SP_TRY(sp__layout_init_contiguous(&host, tensor->layout.dtype, &tensor->layout.shape));
     sp__strided_copy_plan(&tensor->layout, &host, &copy);
-    /* As no two elements share a byte, so many bytes are all of them. */
+    /* No two elements share a byte, so that many bytes are all of them. */
     const sp_access access = bytes == tensor->storage_bytes ? SP_WRITE : SP_READ_WRITE;
     SP_TRY(sp__tensor_host_begin(tensor, access, &lowest));
     sp__strided_copy_on_host(&copy, lowest, data);
@@ -64,7 +65,7 @@ sp_status sp_tensor_read(sp_tensor handle, void *data, uint64_t bytes)
 {
     sp_rt_tensor *tensor;
     SP_TRY(sp__tensor_find(handle, &tensor));
-    const sp_status status = read_held(tensor, data, bytes);
+    const sp_status status = tensor_read_held(tensor, data, bytes);
     sp__tensor_drop(tensor);
     return status;
 }
@@ -73,7 +74,7 @@ sp_status sp_tensor_write(sp_tensor handle, const void *data, uint64_t bytes)
 {
     sp_rt_tensor *tensor;
     SP_TRY(sp__tensor_find(handle, &tensor));
-    const sp_status status = write_held(tensor, data, bytes);
+    const sp_status status = tensor_write_held(tensor, data, bytes);
     sp__tensor_drop(tensor);
     return status;
 }

@@ -6,7 +6,8 @@
 
 static sp_status begin_view(sp_tensor handle, sp_tensor *out, sp_rt_tensor **tensor)
 {
-    if (out == NULL) return sp__fail(SP_INVALID, "a view needs a place for the handle");
+    if (out == NULL)
+        return sp__fail(SP_INVALID, "out is NULL: pass a pointer for the handle of the view");
     *out = (sp_tensor){0};
     return sp__tensor_find(handle, tensor);
 }
@@ -19,9 +20,9 @@ static sp_status end_view(sp_rt_tensor *tensor, sp_status status, const sp_layou
     return status;
 }
 
-static sp_status refuse_no_list(const char *what)
+static sp_status fail_no_list(const char *what)
 {
-    return sp__fail(SP_INVALID, "a view needs its %s", what);
+    return sp__fail(SP_INVALID, "the %s of the view is NULL", what);
 }
 
 sp_status sp_tensor_permute(sp_tensor handle, const int64_t *axes, uint32_t count, sp_tensor *out)
@@ -30,12 +31,13 @@ sp_status sp_tensor_permute(sp_tensor handle, const int64_t *axes, uint32_t coun
     sp_layout view;
     SP_TRY(begin_view(handle, out, &tensor));
     const sp_status status = axes == NULL && count > 0
-                                 ? refuse_no_list("axes")
+                                 ? fail_no_list("axes")
                                  : sp__layout_permute(&tensor->layout, axes, count, &view);
     return end_view(tensor, status, &view, out);
 }
 
-static sp_status transpose(const sp_layout *layout, int64_t axis, int64_t other, sp_layout *out)
+static sp_status layout_transpose(const sp_layout *layout, int64_t axis, int64_t other,
+                                  sp_layout *out)
 {
     uint32_t a, b;
     SP_TRY(sp__shape_axis(&layout->shape, axis, &a));
@@ -52,7 +54,7 @@ sp_status sp_tensor_transpose(sp_tensor handle, int64_t axis, int64_t other_axis
     sp_rt_tensor *tensor;
     sp_layout view;
     SP_TRY(begin_view(handle, out, &tensor));
-    const sp_status status = transpose(&tensor->layout, axis, other_axis, &view);
+    const sp_status status = layout_transpose(&tensor->layout, axis, other_axis, &view);
     return end_view(tensor, status, &view, out);
 }
 
@@ -81,15 +83,16 @@ sp_status sp_tensor_reshape(sp_tensor handle, uint32_t rank, const int64_t *shap
     sp_layout view;
     SP_TRY(begin_view(handle, out, &tensor));
     const sp_status status = shape == NULL && rank > 0
-                                 ? refuse_no_list("shape")
+                                 ? fail_no_list("shape")
                                  : sp__layout_reshape(&tensor->layout, shape, rank, &view);
     return end_view(tensor, status, &view, out);
 }
 
-static sp_status expand(const sp_layout *layout, uint32_t rank, const int64_t *dims, sp_layout *out)
+static sp_status layout_expand(const sp_layout *layout, uint32_t rank, const int64_t *dims,
+                               sp_layout *out)
 {
     sp_shape shape;
-    if (dims == NULL && rank > 0) return refuse_no_list("shape");
+    if (dims == NULL && rank > 0) return fail_no_list("shape");
     SP_TRY(sp__shape_make(dims, rank, &shape));
     return sp__layout_expand(layout, &shape, out);
 }
@@ -99,7 +102,7 @@ sp_status sp_tensor_expand(sp_tensor handle, uint32_t rank, const int64_t *shape
     sp_rt_tensor *tensor;
     sp_layout view;
     SP_TRY(begin_view(handle, out, &tensor));
-    const sp_status status = expand(&tensor->layout, rank, shape, &view);
+    const sp_status status = layout_expand(&tensor->layout, rank, shape, &view);
     return end_view(tensor, status, &view, out);
 }
 

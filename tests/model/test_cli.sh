@@ -68,7 +68,7 @@ expect 1 'must end in .npy, .npz or .pb' "$program" run "$policy/model.onnx" --o
 expect 1 'SP_IO' "$program" run "$policy/model.onnx" --output continuous_actions="$work/nowhere/b.npy"
 expect 1 'SP_MISMATCH' "$program" run "$policy/model.onnx" --input obs="$work/a.npy"
 echo nonsense >"$work/c.npy"
-expect 1 'no .npy file' "$program" run "$policy/model.onnx" --input obs="$work/c.npy"
+expect 1 'not a .npy file' "$program" run "$policy/model.onnx" --input obs="$work/c.npy"
 elements=$(($(stat -c %s "$work/a.npy") - 128))
 cmp <(tail -c "$elements" "$work/a.npy") <(tail -c "$elements" "$work/a.pb") || failures=1
 # The command line gives the size of a free dimension.

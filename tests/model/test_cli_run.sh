@@ -73,14 +73,14 @@ expect 0 '^output y: f32 \[2,2\]' bash -c '"$1" run m.onnx --input x=- <y.pb' - 
 expect 1 'standard input: an archive cannot be read: give its file' \
     bash -c '"$1" run m.onnx --input x=- <y.npz' - "$program"
 both 1 'standard input can be read only once, but - is given 2 times' m.onnx --input x=- --input x=-
-expect 1 'standard input: this is no ONNX model' bash -c '"$1" run - <x.npy' - "$program"
+expect 1 'standard input: this is not an ONNX model' bash -c '"$1" run - <x.npy' - "$program"
 expect 1 'cannot read standard input' bash -c '"$1" run - <&-' - "$program"
 
 # A file that is not an ONNX model is reported as such, with its name; a truncated one is malformed.
 echo 'some text' >text.onnx
 : >empty.onnx
 head -c 20 m.onnx >cut.onnx
-for file in text.onnx empty.onnx x.npy y.pb; do both 1 "$file: this is no ONNX model" "$file"; done
+for file in text.onnx empty.onnx x.npy y.pb; do both 1 "$file: this is not an ONNX model" "$file"; done
 both 1 'cut.onnx: malformed file' cut.onnx
 both 1 'nowhere.onnx: No such file' nowhere.onnx
 both 1 'no regular file' .

@@ -308,7 +308,7 @@ TEST(a_live_model_is_no_handle_of_another_kind)
     CHECK_STATUS(sp_command_list_release((sp_command_list){bits}), SP_INVALID);
     CHECK_MESSAGE("no command list handle");
     CHECK_STATUS(sp_device_synchronize((sp_device){bits}), SP_INVALID);
-    CHECK_MESSAGE("is no device");
+    CHECK_MESSAGE("is not a device");
     for (uint32_t i = 0; i < model_call_count; i++) CHECK_OK(model_calls[i].run(model));
     CHECK_OK(sp_model_release(model));
 }
@@ -340,11 +340,11 @@ TEST(a_model_is_loaded_for_an_open_device_only)
                                h.list.bits,
                                other.bits};
     for (size_t i = 0; i < SP_COUNT_OF(forged); i++) {
-        expect_load_refused(forged[i], SP_INVALID, "is no device");
+        expect_load_refused(forged[i], SP_INVALID, "is not a device");
     }
     data_random random = {44};
     for (int i = 0; i < 2000; i++) {
-        expect_load_refused(data_next(&random), SP_INVALID, "is no device");
+        expect_load_refused(data_next(&random), SP_INVALID, "is not a device");
     }
     const sp_model_options on_null = {.device = null};
     const sp_model model = small_model(&on_null);

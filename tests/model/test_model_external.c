@@ -192,9 +192,9 @@ TEST(data_that_does_not_fit_is_refused)
     check_refused(&s, "weights", "999999999999999999", NULL, SP_CORRUPT, "has 48 bytes");
     check_refused(&s, "weights", "0", "44", SP_CORRUPT, "44 bytes of external data, wanted 48");
     check_refused(&s, "weights", "-1", NULL, SP_CORRUPT, "the offset of its external data");
-    check_refused(&s, "weights", "1e3", NULL, SP_CORRUPT, "no number");
-    check_refused(&s, "weights", "9999999999999999999", NULL, SP_CORRUPT, "no number");
-    check_refused(&s, "weights", "", NULL, SP_CORRUPT, "no number");
+    check_refused(&s, "weights", "1e3", NULL, SP_CORRUPT, "not a number");
+    check_refused(&s, "weights", "9999999999999999999", NULL, SP_CORRUPT, "not a number");
+    check_refused(&s, "weights", "", NULL, SP_CORRUPT, "not a number");
     check_refused(&s, NULL, NULL, NULL, SP_CORRUPT, "no file name");
     char name[SP_FILE_BELOW_BYTES + 1];
     memset(name, 'a', sizeof name - 1);

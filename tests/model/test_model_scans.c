@@ -351,7 +351,7 @@ static void check_refused(int64_t scans, const char *attribute, const int64_t *v
 TEST(scans_that_do_not_fit_are_refused)
 {
     static const int64_t two[2] = {0, 2};
-    check_refused(3, NULL, NULL, 0, "the body has 2 inputs, wanted 2, the last 3 of them");
+    check_refused(3, NULL, NULL, 0, "the body has 2 inputs, wanted 2, with the last 3 of them");
     check_refused(0, NULL, NULL, 0, "the last 0 of them");
     check_refused(1, "scan_input_axes", two, 2, "wanted 1 numbers");
     check_refused(1, "scan_output_directions", two + 1, 1, "2 is neither 0 nor 1");

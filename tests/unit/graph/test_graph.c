@@ -221,13 +221,13 @@ TEST(files_without_their_parts_are_refused)
 {
     const sp_graph *graph;
     CHECK_STATUS(sp__graph_load("", 0, &graph), SP_CORRUPT);
-    CHECK_MESSAGE("no ONNX model: it holds no graph");
+    CHECK_MESSAGE("not an ONNX model: it holds no graph");
     CHECK_STATUS(sp__graph_load(NULL, 0, &graph), SP_CORRUPT);
     CHECK_STATUS(sp__graph_load(NULL, 5, &graph), SP_INVALID);
     CHECK_STATUS(sp__graph_load("this is no model at all", 23, &graph), SP_CORRUPT);
-    CHECK_MESSAGE("no ONNX model");
+    CHECK_MESSAGE("not an ONNX model");
     CHECK_STATUS(sp__graph_load("some text or picture", 20, &graph), SP_CORRUPT);
-    CHECK_MESSAGE("no ONNX model");
+    CHECK_MESSAGE("not an ONNX model");
     /* A version, and a truncated graph. */
     CHECK_STATUS(sp__graph_load("\x08\x08\x3a\x7fgraph", 9, &graph), SP_CORRUPT);
     CHECK_MESSAGE("malformed file: ModelProto field 7");

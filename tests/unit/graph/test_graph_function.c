@@ -151,12 +151,12 @@ TEST(attributes_come_from_the_call_or_the_default_through_all_calls)
     writer node = make_call("leak", "x", "y");
     add_attribute_int(&node, "slope", 1);
     check_refused(leaking(), node, SP_CORRUPT,
-                  "attribute 'alpha' is of type float, the call gives int");
+                  "attribute 'alpha' is of type float, but the call passes int");
     writer graph = {0};
     node = make_call("leak", "x", "y");
     add_attribute_graph(&node, "slope", &graph);
     check_refused(leaking(), node, SP_UNSUPPORTED,
-                  "attribute 'alpha' is a graph that is given to a function");
+                  "attribute 'alpha' is a graph passed to a function");
 }
 
 TEST(an_attribute_without_value_is_left_out)

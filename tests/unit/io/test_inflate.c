@@ -117,7 +117,7 @@ TEST(streams_of_the_wrong_size_are_corrupt)
     uint8_t longer[sizeof fixed + 1] = {0};
     memcpy(longer, fixed, sizeof fixed);
     CHECK_STATUS(sp__inflate(longer, sizeof longer, got, BYTES), SP_CORRUPT);
-    CHECK_MESSAGE("something follows");
+    CHECK_MESSAGE("bytes after the end");
 }
 
 TEST(lies_in_a_stream_are_corrupt)
@@ -127,10 +127,10 @@ TEST(lies_in_a_stream_are_corrupt)
         uint8_t bytes[4];
         const char *message;
     } cases[] = {
-        {{0x07}, "block of no kind"},
+        {{0x07}, "undefined type of block"},
         {{0xfd, 0xff, 0xff, 0xff}, "too many codes"}, /* 31 + 257 lengths */
-        {{0x03, 0x02}, "before its beginning"},       /* a match before any byte */
-        {{0x04, 0x00, 0x92, 0x04}, "codes that contradict"},
+        {{0x03, 0x02}, "before the beginning"},       /* a match before any byte */
+        {{0x04, 0x00, 0x92, 0x04}, "inconsistent code lengths"},
     };
     for (size_t i = 0; i < SP_COUNT_OF(cases); i++) {
         CHECK_STATUS(sp__inflate(cases[i].bytes, 4, got, sizeof got), SP_CORRUPT);

@@ -73,7 +73,7 @@ TEST(all_three_versions_are_read)
     CHECK_STATUS(load(&file, &array), SP_UNSUPPORTED);
     file.bytes[0] = 'N';
     CHECK_STATUS(load(&file, &array), SP_CORRUPT);
-    CHECK_MESSAGE("no .npy file");
+    CHECK_MESSAGE("not a .npy file");
 }
 
 TEST(every_type_is_read_in_either_byte_order)
@@ -147,11 +147,11 @@ TEST(headers_that_are_none_are_refused)
         sp_status status;
         const char *message;
     } cases[] = {
-        {"", SP_CORRUPT, "no dictionary"},
-        {"{", SP_CORRUPT, "no dictionary"},
+        {"", SP_CORRUPT, "not a dictionary"},
+        {"{", SP_CORRUPT, "not a dictionary"},
         {"{}", SP_CORRUPT, "missing"},
         {"{'descr': '<f4', 'fortran_order': False}", SP_CORRUPT, "missing"},
-        {"{'descr': '<f4' 'fortran_order': False}", SP_CORRUPT, "no dictionary"},
+        {"{'descr': '<f4' 'fortran_order': False}", SP_CORRUPT, "not a dictionary"},
         {"{'descr': '<f4", SP_UNSUPPORTED, "structs"},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", SP_UNSUPPORTED, "'|O'"},
         {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", SP_UNSUPPORTED, "'<c8'"},
@@ -160,16 +160,16 @@ TEST(headers_that_are_none_are_refused)
         {"{'descr': '', 'fortran_order': False, 'shape': (1,)}", SP_UNSUPPORTED, "''"},
         {"{'descr': [('a', '<f4')], 'fortran_order': False}", SP_UNSUPPORTED, "structs"},
         {"{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", SP_CORRUPT, "neither True"},
-        {"{'descr': '<f4', 'descr': '<f4'}", SP_CORRUPT, "twice"},
-        {"{'other': 1}", SP_CORRUPT, "not known"},
-        {"{'shape': 3}", SP_CORRUPT, "no tuple"},
-        {"{'shape': (3)}", SP_CORRUPT, "no tuple"},
-        {"{'shape': (3 4)}", SP_CORRUPT, "no tuple"},
-        {"{'shape': (3,", SP_CORRUPT, "no number"},
-        {"{'shape': (-3,)}", SP_CORRUPT, "no number"},
-        {"{'shape': (99999999999999999999,)}", SP_CORRUPT, "no number"},
+        {"{'descr': '<f4', 'descr': '<f4'}", SP_CORRUPT, "repeated"},
+        {"{'other': 1}", SP_CORRUPT, "unknown"},
+        {"{'shape': 3}", SP_CORRUPT, "not a tuple"},
+        {"{'shape': (3)}", SP_CORRUPT, "not a tuple"},
+        {"{'shape': (3 4)}", SP_CORRUPT, "not a tuple"},
+        {"{'shape': (3,", SP_CORRUPT, "not a number"},
+        {"{'shape': (-3,)}", SP_CORRUPT, "not a number"},
+        {"{'shape': (99999999999999999999,)}", SP_CORRUPT, "not a number"},
         {"{'shape': (1,1,1,1,1,1,1,1,1)}", SP_UNSUPPORTED, "more than 8"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", SP_CORRUPT, "follows"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", SP_CORRUPT, "text after"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,)}", SP_EXHAUSTED,
          "2^40"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", SP_CORRUPT, "wanted 8"},

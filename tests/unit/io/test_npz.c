@@ -363,10 +363,10 @@ TEST(lies_in_an_archive_are_refused)
     CHECK_STATUS(read_with(directory + 16, "\0\0\0\0", 4), SP_CORRUPT);
     CHECK_MESSAGE("checksum");
     CHECK_STATUS(read_with(directory + 20, "\xff\xff\xff", 3), SP_CORRUPT);
-    CHECK_MESSAGE("outside of it");
+    CHECK_MESSAGE("outside the file");
     CHECK_STATUS(read_with(directory + 20, "\xff\xff\xff\xff", 4), SP_UNSUPPORTED);
     CHECK_STATUS(read_with(directory + 24, "\xff\xff\xff\x7f", 4), SP_CORRUPT);
-    CHECK_MESSAGE("cannot have 2147483647");
+    CHECK_MESSAGE("cannot expand to 2147483647");
     CHECK_STATUS(read_with(directory + 28, "\xff\xff", 2), SP_CORRUPT);
     CHECK_STATUS(read_with(directory + 42, "\1", 1), SP_CORRUPT);
     CHECK_MESSAGE("has no header");

@@ -178,7 +178,7 @@ TEST(what_is_not_supported_says_so)
     write_text(&entry, 1, "location");
     write_message(&location, 13, &entry);
     CHECK_STATUS(load(&location, &array), SP_UNSUPPORTED);
-    CHECK_MESSAGE("'t' keeps its data in another file");
+    CHECK_MESSAGE("'t' has external data");
 }
 
 TEST(every_type_and_rank_is_written_and_read_back)

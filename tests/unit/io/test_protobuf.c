@@ -85,16 +85,16 @@ TEST(broken_bytes_are_corrupt)
         {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "longer than 64 bits"},
         {"\x0a\x05"
          "abcd",
-         6, "over the end"},
-        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "over the end"},
+         6, "exceeds its message"},
+        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "exceeds its message"},
         {"\x0d\1\2\3", 4, "cut off"},
         {"\x09\1\2\3\4\5\6\7", 8, "cut off"},
         {"\x0b", 1, "wire type"},
         {"\x0c", 1, "wire type"},
         {"\x0e", 1, "wire type"},
         {"\x0f", 1, "wire type"},
-        {"\x00\x00", 2, "no field"},
-        {"\xfa\xff\xff\xff\xff\xff\x01\x00", 8, "no field"},
+        {"\x00\x00", 2, "invalid field number"},
+        {"\xfa\xff\xff\xff\xff\xff\x01\x00", 8, "invalid field number"},
     };
     for (size_t i = 0; i < SP_COUNT_OF(broken); i++) {
         uint32_t fields;

@@ -286,7 +286,7 @@ TEST(at_the_limit_the_message_names_the_sizes)
     sp_storage more = {1};
     CHECK_STATUS(sp_storage_create(CPU, 2 << 20, NULL, &more), SP_OUT_OF_MEMORY);
     CHECK_EQ_U64(more.bits, 0);
-    CHECK_MESSAGE("cpu: 2097152 bytes asked");
+    CHECK_MESSAGE("cpu: 2097152 bytes requested");
     CHECK_MESSAGE("3145728 in use");
     CHECK_MESSAGE("limit 4194304");
     CHECK_OK(sp_device_set_memory_limit(CPU, 0)); /* none */
@@ -324,7 +324,7 @@ TEST(more_than_the_machine_has_is_refused_with_the_sizes)
     const uint64_t all = info.memory_bytes;
     CHECK_STATUS(sp_storage_create(CPU, all + 1, NULL, &storage), SP_OUT_OF_MEMORY);
     CHECK_STATUS(sp_storage_create(CPU, UINT64_C(1) << 45, NULL, &storage), SP_OUT_OF_MEMORY);
-    CHECK_MESSAGE("35184372088832 bytes asked");
+    CHECK_MESSAGE("35184372088832 bytes requested");
     CHECK_OK(sp_device_set_memory_limit(CPU, UINT64_C(1) << 50)); /* raises nothing */
     CHECK_STATUS(sp_storage_create(CPU, UINT64_C(1) << 45, NULL, &storage), SP_OUT_OF_MEMORY);
     CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 0);
@@ -417,7 +417,7 @@ TEST(a_device_without_memory_waits_for_pending_frees_of_any_size)
     CHECK(stats_of(null).waits >= 1);
     sp_storage none;
     CHECK_STATUS(sp_storage_create(null, big, NULL, &none), SP_OUT_OF_MEMORY);
-    CHECK_MESSAGE("671088640 bytes asked");
+    CHECK_MESSAGE("671088640 bytes requested");
     CHECK_OK(sp_storage_release(next));
     CHECK_OK(sp_stream_release(stream));
     runtime_end();

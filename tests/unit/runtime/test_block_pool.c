@@ -392,7 +392,7 @@ TEST(without_memory_a_create_fails_if_it_would_wait_for_itself)
     for (int i = 0; i < 2; i++) CHECK_OK(sp_storage_release(pending[i]));
     sp_storage none;
     CHECK_STATUS(sp_storage_create(CPU, MEGABYTE, NULL, &none), SP_OUT_OF_MEMORY);
-    CHECK_MESSAGE("1048576 bytes asked");
+    CHECK_MESSAGE("1048576 bytes requested");
     gate_open(&blocker);
     for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_synchronize(held[i]));
     gate_destroy(&blocker);

@@ -78,20 +78,20 @@ static void fail_and_close(lines *seen, bool is_reported)
 
 TEST(failures_that_no_call_has_reported_are_logged_when_the_device_closes)
 {
-    lines seen = {.wanted = "reported by no call"};
+    lines seen = {.wanted = "that no call has reported"};
     fail_and_close(&seen, false);
     CHECK(strstr(seen.last, "device null:1: 2 failed submissions") != NULL);
 }
 
 TEST(failures_that_a_call_has_reported_are_not_logged)
 {
-    lines seen = {.wanted = "reported by no call"};
+    lines seen = {.wanted = "that no call has reported"};
     fail_and_close(&seen, true);
 }
 
 TEST(a_shutdown_logs_the_failures_of_devices_that_are_open)
 {
-    lines seen = {.wanted = "reported by no call"};
+    lines seen = {.wanted = "that no call has reported"};
     begin(&seen, SP_LOG_ERROR);
     const sp_stream stream = new_stream();
     submit_failing(stream, (sp_storage){0});

@@ -523,7 +523,7 @@ static void expect_no_device(uint64_t bits)
 {
     if (bits == 0) return; /* cpu */
     expect_of_device((sp_device){bits}, SP_INVALID);
-    CHECK_MESSAGE("is no device");
+    CHECK_MESSAGE("is not a device");
 }
 
 static void expect_invalid_everywhere(uint64_t bits, const call_context *good)

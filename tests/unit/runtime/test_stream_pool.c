@@ -131,7 +131,7 @@ TEST(policy_wait_with_time_out_0_fails_at_once)
     lease_all(streams);
     sp_stream extra;
     CHECK_STATUS(sp_stream_from_pool(CPU, &extra), SP_TIMEOUT);
-    CHECK_MESSAGE("all 31 are taken");
+    CHECK_MESSAGE("all 31 are leased");
     release_all(streams);
     runtime_end();
 }

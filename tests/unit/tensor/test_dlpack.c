@@ -257,16 +257,16 @@ TEST(what_cannot_be_taken_is_refused_and_stays_the_callers)
     self.shape[0] = INT64_MAX;
     expect_refused(&self, SP_EXHAUSTED, "2^40");
     self.strides[0] = INT64_MIN;
-    expect_refused(&self, SP_INVALID, "reaches out");
+    expect_refused(&self, SP_INVALID, "exceeds its storage");
     view->byte_offset = 2;
     expect_refused(&self, SP_INVALID, "not aligned for f32");
     view->byte_offset = UINT64_MAX - 3;
-    expect_refused(&self, SP_INVALID, "no memory there");
+    expect_refused(&self, SP_INVALID, "no memory for its elements");
     view->data = (void *)8; /* its strides reach below 0 */
     self.strides[0] = -3;
-    expect_refused(&self, SP_INVALID, "no memory there");
+    expect_refused(&self, SP_INVALID, "no memory for its elements");
     view->data = NULL;
-    expect_refused(&self, SP_INVALID, "no memory there");
+    expect_refused(&self, SP_INVALID, "no memory for its elements");
     sp_tensor tensor;
     CHECK_STATUS(sp_tensor_from_dlpack(NULL, NULL, &tensor), SP_INVALID);
     CHECK_STATUS(sp_tensor_from_dlpack(&self.managed, NULL, NULL), SP_INVALID);

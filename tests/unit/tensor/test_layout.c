@@ -361,10 +361,10 @@ TEST(elements_outside_of_the_storage_are_refused_whatever_wraps)
     const sp_shape shape = {.rank = 2, .dims = {3, 4}};
     CHECK_OK(init(&shape, NULL, 0, 48));
     CHECK_STATUS(init(&shape, NULL, 0, 47), SP_INVALID);
-    CHECK_MESSAGE("reaches out of its storage of 47 bytes");
+    CHECK_MESSAGE("exceeds its storage of 47 bytes");
     CHECK_STATUS(init(&shape, NULL, 4, 48), SP_INVALID);
     CHECK_STATUS(init(&shape, NULL, 2, 100), SP_INVALID);
-    CHECK_MESSAGE("no multiple");
+    CHECK_MESSAGE("not a multiple");
     CHECK_STATUS(init(&shape, NULL, UINT64_MAX - 3, UINT64_MAX), SP_INVALID);
     CHECK_OK(init(&shape, (const int64_t[]){-4, 1}, 32, 48));
     CHECK_STATUS(init(&shape, (const int64_t[]){-4, 1}, 28, 48), SP_INVALID);
@@ -394,7 +394,7 @@ TEST(shapes_that_are_none_are_refused)
     CHECK_STATUS(init(&negative, NULL, 0, 48), SP_MISMATCH);
     CHECK_STATUS(init(&huge, (const int64_t[]){0, 0}, 0, 48), SP_EXHAUSTED);
     CHECK_STATUS(sp__layout_init(&layout, SP_DTYPE_NONE, &wide, NULL, 0, 48), SP_INVALID);
-    CHECK_MESSAGE("no element type");
+    CHECK_MESSAGE("not an element type");
     CHECK_STATUS(sp__layout_init(&layout, (sp_dtype)-1, &wide, NULL, 0, 48), SP_INVALID);
 }
 
@@ -404,14 +404,14 @@ TEST(views_that_do_not_fit_say_why)
     const sp_shape shape = {.rank = 2, .dims = {3, 4}};
     CHECK_OK(sp__layout_init_contiguous(&layout, SP_F32, &shape));
     CHECK_STATUS(sp__layout_permute(&layout, (const int64_t[]){0, 0}, 2, &out), SP_MISMATCH);
-    CHECK_MESSAGE("twice");
+    CHECK_MESSAGE("repeated");
     CHECK_STATUS(sp__layout_permute(&layout, (const int64_t[]){0, -2}, 2, &out), SP_MISMATCH);
     CHECK_STATUS(sp__layout_permute(&layout, (const int64_t[]){0, 2}, 2, &out), SP_MISMATCH);
     CHECK_STATUS(sp__layout_permute(&layout, (const int64_t[]){0}, 1, &out), SP_MISMATCH);
     CHECK_STATUS(sp__layout_slice(&layout, 2, 0, 1, 1, &out), SP_MISMATCH);
     CHECK_STATUS(sp__layout_slice(&layout, 0, 0, 1, 0, &out), SP_INVALID);
     CHECK_STATUS(sp__layout_slice(&layout, 0, -1, 1, 1, &out), SP_MISMATCH);
-    CHECK_MESSAGE("reaches out of dimension 0 of shape [3,4]");
+    CHECK_MESSAGE("exceeds dimension 0 of shape [3,4]");
     CHECK_STATUS(sp__layout_slice(&layout, 0, 0, -1, 1, &out), SP_MISMATCH);
     CHECK_STATUS(sp__layout_slice(&layout, 0, 4, 0, 1, &out), SP_MISMATCH);
     CHECK_STATUS(sp__layout_slice(&layout, 0, 1, INT64_MAX, INT64_MAX, &out), SP_MISMATCH);

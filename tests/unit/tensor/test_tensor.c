@@ -143,7 +143,7 @@ TEST(tensors_that_do_not_fit_are_refused)
     sp_tensor out = {1};
     const int64_t sixteen[] = {16}, seventeen[] = {17}, negative[] = {-1};
     CHECK_STATUS(sp_tensor_from_storage(storage, 0, SP_F32, 1, seventeen, NULL, &out), SP_INVALID);
-    CHECK_MESSAGE("reaches out of its storage of 64 bytes");
+    CHECK_MESSAGE("exceeds its storage of 64 bytes");
     CHECK_EQ_U64(out.bits, 0);
     CHECK_STATUS(sp_tensor_from_storage(storage, 4, SP_F32, 1, sixteen, NULL, &out), SP_INVALID);
     CHECK_STATUS(sp_tensor_from_storage(storage, 0, SP_F32, 1, negative, NULL, &out), SP_MISMATCH);

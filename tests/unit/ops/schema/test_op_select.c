@@ -91,7 +91,7 @@ TEST(expand_broadcasts_in_both_directions)
     sp__array_deinit(&out);
     ((int64_t *)in[1].data)[1] = 5;
     CHECK_STATUS(data_run_op(&call, &out), SP_MISMATCH);
-    CHECK_MESSAGE("[3,1] and [2,5,4] do not broadcast");
+    CHECK_MESSAGE("[3,1] and [2,5,4] cannot be broadcast together");
     for (int i = 0; i < 2; i++) sp__array_deinit(&in[i]);
 }
 
