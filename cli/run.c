@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool run MODEL: runs a model from some threads at the same time, tells how fast, and
- * whether every run gave the same bits.
- * primitive: threads and clock of the operating system, since this is what a user would write. */
+/* streampool run MODEL: runs a model from several threads at the same time, and prints the
+ * throughput and whether every run gave the same bits. primitive: threads and clock of the
+ * operating system, as in a user's program. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,7 +41,8 @@ typedef struct run_job {
     uint64_t repeat;
     atomic_uint failures;
     atomic_uint differing;
-    char message[FAILURE_BYTES]; /* of the first failure; written by the thread that counted it */
+    char message[FAILURE_BYTES]; /* of the first failure; written by the thread that raised
+                                    `failures` from 0 */
 } run_job;
 
 /* ---- arguments ---- */
@@ -119,7 +120,8 @@ static sp_status check_made_up(const model_inputs *inputs, uint64_t max_bytes)
         bytes += inputs->tensors[i].data == NULL ? inputs->tensors[i].bytes : 0;
     }
     if (max_bytes == 0 || bytes <= max_bytes) return SP_OK;
-    return fail(SP_EXHAUSTED, "the inputs to be made up have %llu bytes; --max-memory allows %llu",
+    return fail(SP_EXHAUSTED,
+                "the generated inputs would have %llu bytes; --max-memory allows %llu",
                 (unsigned long long)bytes, (unsigned long long)max_bytes);
 }
 
@@ -135,8 +137,8 @@ static void free_tensors(sp_host_tensor *tensors, uint32_t count)
     free(tensors);
 }
 
-/* A plan that is refused is refused before inputs of any size are made up. Where shapes depend on
- * values that the model computes this checks the first plan, and the run checks the others. */
+/* Checks the plan before inputs of any size are generated. If shapes depend on values that the
+ * model computes, this checks the first partial plan, and the run checks the others. */
 static sp_status check_plan(const run_arguments *arguments, const run_job *job)
 {
     sp_host_tensor *outputs;
@@ -155,7 +157,7 @@ static sp_status load_inputs(const run_arguments *arguments, run_job *job)
     return inputs_fill(&job->inputs);
 }
 
-/* Ends with free_tensors, also after a failure. */
+/* End with free_tensors, also after a failure. */
 static sp_status make_outputs(const run_job *job, sp_host_tensor **out)
 {
     sp_host_tensor *described;
@@ -176,20 +178,21 @@ static sp_status run_once(const run_job *job, sp_host_tensor *outputs)
                                      job->output_count));
 }
 
-/* Sizes are chosen by the first plan; where a later one depends on values, it may refuse them. */
-static sp_status first_run(run_job *job)
+/* Sizes are chosen by the first partial plan; a later one, which depends on values, may refuse
+ * them. */
+static sp_status run_first(run_job *job)
 {
     sp_status status = make_outputs(job, &job->expected);
     if (status == SP_OK) status = run_once(job, job->expected);
     if (status != SP_MISMATCH || !sizes_are_chosen(&job->inputs)) return status;
     char message[FAILURE_BYTES - 64];
     snprintf(message, sizeof message, "%s", failure_message());
-    return fail(status, "%s (with the sizes chosen; --dim and --shape give others)", message);
+    return fail(status, "%s (with chosen sizes; set others by --dim and --shape)", message);
 }
 
 /* ---- threads ---- */
 
-static bool is_equal(const run_job *job, const sp_host_tensor *arrays)
+static bool outputs_are_equal(const run_job *job, const sp_host_tensor *arrays)
 {
     for (uint32_t i = 0; i < job->output_count; i++) {
         if (memcmp(arrays[i].data, job->expected[i].data, arrays[i].bytes) != 0) return false;
@@ -197,7 +200,7 @@ static bool is_equal(const run_job *job, const sp_host_tensor *arrays)
     return true;
 }
 
-static void note_failure(run_job *job)
+static void job_note_failure(run_job *job)
 {
     if (atomic_fetch_add(&job->failures, 1) != 0) return;
     snprintf(job->message, sizeof job->message, "%s", failure_message());
@@ -207,11 +210,11 @@ static void *run_thread(void *arg)
 {
     run_job *job = arg;
     sp_host_tensor *outputs = NULL;
-    if (make_outputs(job, &outputs) != SP_OK) note_failure(job);
+    if (make_outputs(job, &outputs) != SP_OK) job_note_failure(job);
     for (uint64_t i = 0; i < job->repeat && atomic_load(&job->failures) == 0; i++) {
         if (run_once(job, outputs) != SP_OK) {
-            note_failure(job);
-        } else if (!is_equal(job, outputs)) {
+            job_note_failure(job);
+        } else if (!outputs_are_equal(job, outputs)) {
             atomic_fetch_add(&job->differing, 1);
         }
     }
@@ -271,8 +274,8 @@ static sp_status print_outputs(const run_job *job)
     return SP_OK;
 }
 
-/* After the runs. */
-static sp_status report(const run_arguments *arguments, run_job *job, double seconds)
+/* Prints the results of all runs. */
+static sp_status report_runs(const run_arguments *arguments, run_job *job, double seconds)
 {
     sp_model_info info;
     CALL(sp_model_get_info(job->model, &info));
@@ -283,7 +286,8 @@ static sp_status report(const run_arguments *arguments, run_job *job, double sec
            (unsigned)arguments->threads, (unsigned long long)runs, (double)runs / seconds,
            info.most_in_flight, info.context_count);
     const uint32_t differing = atomic_load(&job->differing);
-    if (differing > 0) return fail(SP_INTERNAL, "%u runs gave other bits", differing);
+    if (differing > 0)
+        return fail(SP_INTERNAL, "%u runs differ in bits from the first run", differing);
     printf("bits equal\n");
     return SP_OK;
 }
@@ -295,12 +299,12 @@ static sp_status run_model(const run_arguments *arguments, const output_files *f
     CALL(sp_model_get_info(job->model, &info));
     job->output_count = info.output_count;
     TRY(load_inputs(arguments, job));
-    TRY(first_run(job));
+    TRY(run_first(job));
     TRY(output_files_write(job->model, files, job->expected));
     job->repeat = arguments->repeat;
     TRY(run_threads(job, (uint32_t)arguments->threads, &seconds));
     if (atomic_load(&job->failures) > 0) return fail(SP_FAILED, "%s", job->message);
-    return report(arguments, job, seconds);
+    return report_runs(arguments, job, seconds);
 }
 
 static sp_status load_model(run_arguments *arguments, sp_model *out)
