@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-static int compare(const void *a, const void *b)
+static int double_compare(const void *a, const void *b)
 {
     const double x = *(const double *)a;
     const double y = *(const double *)b;
@@ -20,7 +20,7 @@ static int compare(const void *a, const void *b)
 
 bench_figure bench_figure_of(double *values, uint32_t count)
 {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, double_compare);
     return (bench_figure){.median = values[count / 2],
                           .min = values[0],
                           .max = values[count - 1],
@@ -46,14 +46,14 @@ static bench_figure figure_of_rounds(double *rounds)
     return figure;
 }
 
-/* How often fn does its work in a round; warms it up. */
+/* The number of fn's repetitions per round; warms fn up. */
 static uint64_t calls_per_round(bench_fn fn, void *ctx)
 {
     for (uint64_t count = 1;; count *= 2) {
         const uint64_t start = sp_clock_now();
         fn(ctx, count);
         const double ns = (double)(sp_clock_now() - start);
-        /* Long enough to tell the count from. */
+        /* Long enough to compute the count. */
         if (ns < 1e6 * BENCH_ROUND_MS / 4) continue;
         return (uint64_t)((double)count * 1e6 * BENCH_ROUND_MS / ns) + 1;
     }

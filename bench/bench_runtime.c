@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cost of the runtime's own steps, each beside the bare primitive it is made of. */
+/* The cost of the runtime's own steps, each compared with the bare primitive that it uses. */
 #include <streampool/runtime.h>
 
 #include "base/mutex.h"

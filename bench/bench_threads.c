@@ -9,7 +9,7 @@
 
 #define POINTS_MAX 16
 #define SIDES_MAX 4
-#define BATCH 64 /* calls between two looks at the end */
+#define BATCH 64 /* calls between two checks of the phase */
 
 enum { NOT_STARTED, RUNNING, OVER };
 
@@ -21,7 +21,7 @@ typedef struct load {
     sp_atomic_u64 calls; /* of all threads, added when they end */
 } load;
 
-static void work(void *arg)
+static void load_work(void *arg)
 {
     load *self = arg;
     self->fn(self->ctx, BATCH);
@@ -37,27 +37,27 @@ static void work(void *arg)
     sp_fetch_add_relaxed(&self->calls, calls);
 }
 
-static void enter(load *self, uint32_t phase)
+static void load_set_phase(load *self, uint32_t phase)
 {
     sp_store_relaxed(&self->phase, phase);
     sp_word_wake(&self->phase, SP_WAKE_ALL);
 }
 
-static double measure(bench_fn fn, void *ctx, uint32_t threads)
+static double load_measure(bench_fn fn, void *ctx, uint32_t threads)
 {
     load self = {.fn = fn, .ctx = ctx};
     sp_thread handles[BENCH_MAX_THREADS];
     bench_check(threads <= BENCH_MAX_THREADS, "too many threads");
     for (uint32_t i = 0; i < threads; i++) {
-        bench_check(sp_thread_create(&handles[i], "bench", work, &self) == SP_OK, "thread");
+        bench_check(sp_thread_create(&handles[i], "bench", load_work, &self) == SP_OK, "thread");
     }
     while (sp_load_relaxed(&self.ready) < threads) sp_thread_yield();
     const uint64_t start = sp_clock_now();
-    enter(&self, RUNNING);
+    load_set_phase(&self, RUNNING);
     sp_clock_sleep(BENCH_THREADS_MS * UINT64_C(1000000));
-    enter(&self, OVER);
+    load_set_phase(&self, OVER);
     for (uint32_t i = 0; i < threads; i++) sp_thread_join(&handles[i]);
-    /* Until the last has ended: calls that are counted are timed. */
+    /* Up to the end of the last thread, so that all counted calls are timed. */
     const double ns = (double)(sp_clock_now() - start);
     return ns / (double)sp_load_relaxed(&self.calls);
 }
@@ -70,7 +70,7 @@ void bench_threads(const bench_side *sides, uint32_t side_count, const uint32_t 
     for (uint32_t round = 0; round < BENCH_THREADS_ROUNDS; round++) {
         for (uint32_t i = 0; i < point_count; i++) {
             for (uint32_t s = 0; s < side_count; s++) {
-                values[i][s][round] = measure(sides[s].fn, sides[s].ctx, points[i]);
+                values[i][s][round] = load_measure(sides[s].fn, sides[s].ctx, points[i]);
             }
         }
     }

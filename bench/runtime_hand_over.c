@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handing a command over to a worker that is awake, and to one that sleeps. */
+/* Latency of a command to an awake worker, and to a sleeping one. */
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/thread.h"
@@ -12,7 +12,7 @@
 #define HAND_OVERS 301
 #define FALLS_ASLEEP_NS 3000000 /* three naps of a worker */
 
-/* Two threads that wake each other: what a hand-over to a sleeper costs at the very least. */
+/* Two threads that wake each other: the lower bound of waking a sleeper. */
 typedef struct futex_game {
     sp_atomic_u32 ping;
     sp_atomic_u32 pong;
@@ -36,7 +36,7 @@ static void answer_pings(void *arg)
     }
 }
 
-/* Wakes a sleeping thread and sleeps until it is woken by it. */
+/* Wakes a sleeping thread and sleeps until that thread wakes it. */
 static double sample_futex(void *ctx)
 {
     futex_game *game = ctx;
@@ -60,7 +60,7 @@ static double futex_ping_pong_ns(void)
     return ns;
 }
 
-/* A submitter that sleeps until a worker has done its command, and does not help. */
+/* A submitter that sleeps until a worker has run its command, and does not help. */
 typedef struct sleeping_submitter {
     sp_stream_ref ref;
     sp_waiter waiter;
@@ -72,7 +72,7 @@ static void wake_submitter(sp_waiter *waiter)
     sp_parker_unpark(&SP_CONTAINER_OF(waiter, sleeping_submitter, waiter)->parker);
 }
 
-/* Submits an empty command and makes sure that a worker comes for it. */
+/* Submits an empty command and flushes, so that a worker runs it. */
 static sp_point submit_for_worker(const sp_stream_ref *ref)
 {
     const sp_submission nothing = {0};
@@ -95,8 +95,8 @@ static double sample_sleeping_worker(void *ctx)
     return (double)(sp_clock_now() - start);
 }
 
-/* One command after the other, each when the one before has passed: the worker that did that one is
- * still looking around. */
+/* Submits each command when the previous one has passed: the worker that ran it is still polling
+ * for work. */
 static void hand_over_awake(void *ctx, uint64_t count)
 {
     const sp_stream_ref *ref = ctx;

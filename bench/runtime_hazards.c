@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tracking a storage costs a command. */
+/* The cost of tracking a storage, per command. */
 #include <streampool/storage.h>
 
 #include "base/clock.h"
@@ -30,7 +30,7 @@ static void submit_use(void *ctx, uint64_t count)
     bench_check(is_right && sp__point_wait(point, SP_NO_DEADLINE) == SP_OK, "a tracked use");
 }
 
-/* The same command with no storage behind it. */
+/* The same command without a storage. */
 static void submit_no_use(void *ctx, uint64_t count)
 {
     const tracked_use *use = ctx;

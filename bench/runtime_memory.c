@@ -54,8 +54,8 @@ static void bench_one_stream(void)
     bench_print("allocate_free_64k", &ours, name, theirs, 3 * theirs);
 }
 
-/* No point of the curve may fall by more than a tenth below the best one before it: a lock that all
- * threads share shows as such a fall. */
+/* No point of the curve may fall more than a tenth below the best earlier one: contention on a
+ * shared lock shows as such a fall. */
 static void bench_curve(void)
 {
     static const uint32_t points[] = {1, 2, 4, 8, 16, 31};

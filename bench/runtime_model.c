@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of a small model beside its bare kernels. */
+/* A run of a small model compared with its bare kernels. */
 #include <streampool/model.h>
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void run_model(void *ctx, uint64_t count)
     }
 }
 
-/* The kernels of the plan, called one after the other. */
+/* The kernels of the plan, called in sequence. */
 static void run_kernels(void *ctx, uint64_t count)
 {
     model_run *run = ctx;
@@ -69,7 +69,7 @@ void bench_model(void)
     void *bytes;
     size_t len;
     if (sp_file_read(path, &bytes, &len) != SP_OK) {
-        fprintf(stderr, "model_run_policy_go1: skipped, there is no %s\n", path);
+        fprintf(stderr, "model_run_policy_go1: skipped, %s does not exist\n", path);
         return;
     }
     model_run run = {.input = {0.5f}};
@@ -82,7 +82,8 @@ void bench_model(void)
     run.arena = sp_aligned_malloc(64, run.plan->arena_bytes);
     pack_weights(&run);
     const bench_pair pair = bench_pair_ns(run_model, run_kernels, &run);
-    /* The same kernels beside themselves: what a round costs beyond its neighbour's kernels. */
+    /* The extra cost of a round over the neighbouring round of bare kernels, plus the kernels'
+     * median. */
     const bench_figure figure = bench_shifted(pair.extra, pair.peer.median);
     bench_print("model_run_policy_go1", &figure, "its kernels", pair.peer.median,
                 pair.peer.median + 1000);

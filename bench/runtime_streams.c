@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The current stream, and submitting to a stream of one's own: alone, and on all cores. */
+/* The current stream, and submitting to a thread's own stream: alone, and on all cores. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -61,7 +61,8 @@ static void submit_on_own_stream(void *ctx, uint64_t count)
     submit_and_wait(&ref, count);
 }
 
-/* More callers than cores, each with a stream: nobody's spinning may cost the others their turn. */
+/* More callers than cores, each with its own stream: spinning waiters must not take processor time
+ * from the others. */
 static void bench_callers(void)
 {
     static const uint32_t points[] = {1, CALLERS};

@@ -12,7 +12,7 @@
 
 bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
-    if (text[0] < '0' || text[0] > '9') return false; /* strtoull would take spaces and signs */
+    if (text[0] < '0' || text[0] > '9') return false; /* strtoull accepts spaces and signs */
     char *end;
     errno = 0;
     const unsigned long long number = strtoull(text, &end, 10);
@@ -48,17 +48,18 @@ typedef struct parse {
     char **argv;
     int at;
     void *arguments;
-    uint64_t seen; /* options of the table, which has at most 64, a bit each */
+    uint64_t seen; /* given options of the table, a bit each; a table has at most 64 */
     uint32_t operand_count;
 } parse;
 
-static bool is_wrong(const parse *p)
+static bool usage_print_error(const parse *p)
 {
     help_print_usage(stderr, p->command);
     return false;
 }
 
-/* The value behind the '=' of an argument that is `name` followed by one; "" if it is `name`. */
+/* The value after the '=' of an argument NAME=VALUE, from the '=' on; "" if the argument is `name`;
+ * NULL if it is another option. */
 static const char *match_option(const char *argument, const char *name)
 {
     const size_t len = strlen(name);
@@ -73,7 +74,7 @@ static bool take_value(parse *p, const cli_option *option, const char *value)
     if (option->value == NULL) {
         if (*value == '\0') return option->take(p->arguments, "");
         fprintf(stderr, "streampool %s: %s takes no value\n", name, option->name);
-        return is_wrong(p);
+        return usage_print_error(p);
     }
     if (*value == '=') {
         value++;
@@ -82,12 +83,12 @@ static bool take_value(parse *p, const cli_option *option, const char *value)
     } else {
         fprintf(stderr, "streampool %s: %s needs a value: %s is %s\n", name, option->name,
                 option->value, option->limits);
-        return is_wrong(p);
+        return usage_print_error(p);
     }
     if (option->take(p->arguments, value)) return true;
     fprintf(stderr, "streampool %s: %s cannot be '%s': %s is %s\n", name, option->name, value,
             option->value, option->limits);
-    return is_wrong(p);
+    return usage_print_error(p);
 }
 
 static bool take_option(parse *p)
@@ -100,13 +101,13 @@ static bool take_option(parse *p)
         const uint64_t bit = UINT64_C(1) << i;
         if (!option->is_repeatable && (p->seen & bit) != 0) {
             fprintf(stderr, "streampool %s: %s is given twice\n", command->name, option->name);
-            return is_wrong(p);
+            return usage_print_error(p);
         }
         p->seen |= bit;
         return take_value(p, option, value);
     }
-    fprintf(stderr, "streampool %s: there is no option '%s'\n", command->name, p->argv[p->at]);
-    return is_wrong(p);
+    fprintf(stderr, "streampool %s: unknown option '%s'\n", command->name, p->argv[p->at]);
+    return usage_print_error(p);
 }
 
 static bool take_operand(parse *p)
@@ -115,24 +116,22 @@ static bool take_operand(parse *p)
     const char *text = p->argv[p->at];
     if (p->operand_count == command->max_operands) {
         if (command->operand == NULL) {
-            fprintf(stderr,
-                    "streampool %s: '%s' is one argument too many: the command takes none\n",
+            fprintf(stderr, "streampool %s: unexpected argument '%s': the command takes none\n",
                     command->name, text);
         } else {
-            fprintf(stderr,
-                    "streampool %s: '%s' is one argument too many: the command takes %u %s\n",
+            fprintf(stderr, "streampool %s: unexpected argument '%s': the command takes %u %s\n",
                     command->name, text, command->max_operands, command->operand);
         }
-        return is_wrong(p);
+        return usage_print_error(p);
     }
     p->operand_count++;
     if (command->take_operand(p->arguments, text)) return true;
-    fprintf(stderr, "streampool %s: '%s' cannot be %s: that is %s\n", command->name, text,
+    fprintf(stderr, "streampool %s: '%s' is not a valid %s (%s)\n", command->name, text,
             command->operand, command->operand_help);
-    return is_wrong(p);
+    return usage_print_error(p);
 }
 
-/* --help and --version anywhere before "--", whatever stands beside them. */
+/* Handles --help and --version anywhere before "--", whatever the other arguments are. */
 static bool is_asked_for_help(const cli_command *command, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -168,5 +167,5 @@ bool arguments_parse(const cli_command *command, int argc, char **argv, void *ar
     if (p.operand_count >= command->min_operands) return true;
     fprintf(stderr, "streampool %s: %s is missing: %s\n", command->name, command->operand,
             command->operand_help);
-    return is_wrong(&p);
+    return usage_print_error(&p);
 }

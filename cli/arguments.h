@@ -6,12 +6,12 @@
 
 #include "command.h"
 
-/* Gives every argument to its `take`. True: the command goes on. False: it ends with *exit_code,
- * after --help or --version, or a message about one argument. */
+/* Parses each argument by its `take`. True: run the command. False: exit with *exit_code, after
+ * --help, --version, or a message about one argument. */
 bool arguments_parse(const cli_command *command, int argc, char **argv, void *arguments,
                      int *exit_code);
 
-/* Unsigned decimal numbers, nothing before or behind them. False outside of the limits. */
+/* An unsigned decimal number without spaces or other characters. False outside of the limits. */
 bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
 /* A growing list of the values of a repeatable option, which are borrowed. */
@@ -20,7 +20,7 @@ typedef struct text_list {
     uint32_t count, capacity;
 } text_list;
 
-/* False without memory. */
+/* False if memory runs out. */
 bool text_list_add(text_list *list, const char *text);
 void text_list_free(text_list *list);
 

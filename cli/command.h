@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit codes beside EXIT_SUCCESS and EXIT_FAILURE: the command line is wrong. */
+/* Exit code beside EXIT_SUCCESS and EXIT_FAILURE: the command line is wrong. */
 #define SP_EXIT_USAGE 2
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* The digits of a macro's number, for texts of limits. */
+/* A macro's number as a string literal, for the texts of limits. */
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number) TEXT_OF_(number)
 
@@ -27,7 +27,7 @@ typedef enum cli_completion {
     COMPLETE_COMMAND
 } cli_completion;
 
-/* Takes a value into the command's own arguments. False: it is outside of the limits. */
+/* Stores a value in the command's arguments. False: the value is outside of the limits. */
 typedef bool (*cli_take)(void *arguments, const char *value);
 
 typedef struct cli_option {
@@ -41,20 +41,20 @@ typedef struct cli_option {
 } cli_option;
 
 typedef struct cli_example {
-    const char *line; /* behind "streampool " */
+    const char *line; /* after "streampool " */
     const char *help;
 } cli_example;
 
 typedef struct cli_command {
     const char *name;
-    const char *summary;     /* behind the name in a list */
+    const char *summary;     /* after the name in a list */
     const char *description; /* sentences; paragraphs are separated by \n */
-    const char *operand;     /* "MODEL"; NULL: there is none */
+    const char *operand;     /* "MODEL"; NULL: no operands */
     const char *operand_help;
-    cli_take take_operand; /* of each */
+    cli_take take_operand; /* called for each operand */
     uint32_t min_operands, max_operands;
     cli_completion operand_completion;
-    const cli_option *options; /* --help and --version belong to every command beside these */
+    const cli_option *options; /* beside --help and --version, which every command has */
     size_t option_count;
     const cli_example *examples;
     size_t example_count;
@@ -68,7 +68,7 @@ extern const cli_command sp__command_ops;
 extern const cli_command sp__command_run;
 extern const cli_command sp__command_verify;
 
-/* All of them, in the order of lists. */
+/* All commands, in the order in which lists print them. */
 extern const cli_command *const sp__commands[];
 extern const size_t sp__command_count;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of commands that load models: the device, and what bounds a run. */
+/* The options of commands that load models: the device, and the limits of a run. */
 #ifndef SP_CLI_DEVICE_OPTIONS_H
 #define SP_CLI_DEVICE_OPTIONS_H
 
@@ -17,7 +17,7 @@ bool take_device(void *arguments, const char *value);
 bool take_max_memory(void *arguments, const char *value);
 bool take_max_trips(void *arguments, const char *value);
 
-/* Their rows of a command's table. */
+/* Their rows in a command's table. */
 /* clang-format off */
 #define DEVICE_OPTIONS                                                                             \
     {.name = "--device", .value = "NAME", .limits = "cpu, cuda:N or null",                         \
@@ -33,7 +33,7 @@ bool take_max_trips(void *arguments, const char *value);
      .take = take_max_trips}
 /* clang-format on */
 
-/* Opens the device for `options`. */
+/* Opens the device and stores it in `options`. */
 sp_status device_arguments_open(device_arguments *arguments);
 
 #endif

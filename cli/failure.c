@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of threads.
- * primitive: a thread-local of the compiler, since a program has only the library's public API. */
+/* Thread-local messages. primitive: the compiler's thread-local storage, since the program uses
+ * only the library's public API. */
 #include "failure.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* process-wide: one for each thread, as the library's last errors are. */
+/* process-wide: thread-local, as the library's last error is. */
 static _Thread_local char message[FAILURE_BYTES];
 
 sp_status fail(sp_status status, const char *format, ...)

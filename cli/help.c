@@ -34,7 +34,7 @@ void help_synopsis(const cli_command *command, char *out, size_t bytes)
              command->max_operands > 1 ? "..." : "");
 }
 
-/* Words of `text` in lines of COLUMNS, each behind `indent` spaces. */
+/* Prints `text` wrapped at COLUMNS, each line indented by `indent` spaces. */
 static void print_wrapped(const char *text, int indent)
 {
     int column = 0;
@@ -73,7 +73,8 @@ void help_print_usage(FILE *out, const cli_command *command)
 {
     char synopsis[128];
     help_synopsis(command, synopsis, sizeof synopsis);
-    fprintf(out, "usage: %s\n  streampool %s --help tells more\n", synopsis, command->name);
+    fprintf(out, "usage: %s\n  streampool %s --help prints its options and examples\n", synopsis,
+            command->name);
 }
 
 void help_print_program(FILE *out)
@@ -82,7 +83,7 @@ void help_print_program(FILE *out)
     for (size_t i = 0; i < sp__command_count; i++) {
         fprintf(out, "  %-8s %s\n", sp__commands[i]->name, sp__commands[i]->summary);
     }
-    fprintf(out, "  streampool COMMAND --help tells what a command takes, with examples;\n"
+    fprintf(out, "  streampool COMMAND --help prints a command's options and examples;\n"
                  "  streampool --version prints the version\n");
 }
 

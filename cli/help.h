@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program says about itself, from the tables of its commands. */
+/* Help texts, printed from the tables of the commands. */
 #ifndef SP_CLI_HELP_H
 #define SP_CLI_HELP_H
 
@@ -19,7 +19,7 @@ extern const size_t sp__exit_code_count;
 extern const cli_option sp__common_options[];
 extern const size_t sp__common_option_count;
 
-/* "streampool run [OPTION]... MODEL", and how to learn more. */
+/* "streampool run [OPTION]... MODEL", and a reference to --help. */
 void help_print_usage(FILE *out, const cli_command *command);
 /* The list of commands. */
 void help_print_program(FILE *out);
@@ -27,7 +27,7 @@ void help_print_program(FILE *out);
 void help_print_command(const cli_command *command);
 void help_print_version(void);
 
-/* The synopsis of a command into `out`. */
+/* Writes the synopsis of a command to `out`. */
 void help_synopsis(const cli_command *command, char *out, size_t bytes);
 
 #endif

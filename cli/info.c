@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool info: what this build is, what it runs on, and every option with its value.
- * primitive: sched.h, which says how many processors there are. */
+/* streampool info: the version, the machine, and every option with its value. primitive: sched.h,
+ * for the number of processors. */
 #include "command.h"
 
 #include <sched.h>
@@ -34,7 +34,7 @@ static void print_unknown_variables(void)
         const size_t length = strcspn(*variable, "=");
         if (strncmp(*variable, prefix, sizeof prefix - 1) != 0) continue;
         if (is_option(*variable, length)) continue;
-        printf("! %.*s is no option\n", (int)length, *variable);
+        printf("! %.*s is not an option\n", (int)length, *variable);
     }
 }
 
@@ -54,7 +54,7 @@ static void print_options(void)
     print_unknown_variables();
 }
 
-/* Those that the process may run on. */
+/* The processors that the process may run on. */
 static unsigned processor_count(void)
 {
     cpu_set_t processors;
@@ -86,7 +86,7 @@ static void print_ops(sp_device device)
     printf("\n");
 }
 
-/* All GPUs that the driver shows; the reason if there are none. */
+/* Opens all GPUs of the driver; prints the reason if there are none. */
 static void open_gpus(void)
 {
     for (uint32_t i = 0;; i++) {

@@ -81,7 +81,7 @@ sp_status port_split(sp_model model, find_port_fn find, const char *option, cons
     return status == SP_OK ? SP_OK : fail_prefix(status, "%s %s: ", option, text);
 }
 
-static sp_status read_into(model_inputs *inputs, uint32_t index, const char *file)
+static sp_status input_read(model_inputs *inputs, uint32_t index, const char *file)
 {
     model_input *input = &inputs->list[index];
     if (input->is_file) {
@@ -100,34 +100,36 @@ typedef struct archive_visit {
     sp_status status;
 } archive_visit;
 
-/* The library's message is of this call. */
-static void visit_array(void *ctx, const char *name)
+/* Called by sp_npz_list for each array; keeps the first failure. */
+static void archive_read_array(void *ctx, const char *name)
 {
     archive_visit *visit = ctx;
     uint32_t index;
     if (visit->status != SP_OK) return;
     visit->status = from_library(sp_model_find_input(visit->inputs->model, name, &index));
-    if (visit->status == SP_OK) visit->status = read_into(visit->inputs, index, visit->file);
+    if (visit->status == SP_OK) visit->status = input_read(visit->inputs, index, visit->file);
     else visit->status = fail_prefix(visit->status, "--input %s: ", visit->file);
 }
 
-/* An archive of all inputs, or NAME=FILE. A name wins over an archive's path with an '='. */
+/* An archive of all inputs, or NAME=FILE. If the text before an '=' names an input it is NAME=FILE,
+ * even if the whole text is an archive's path. */
 static sp_status read_argument(model_inputs *inputs, const char *text)
 {
     uint32_t index = 0;
     const char *file = "";
     const sp_status status =
         port_split(inputs->model, sp_model_find_input, "--input", text, &index, &file);
-    if (status == SP_OK) return read_into(inputs, index, file);
+    if (status == SP_OK) return input_read(inputs, index, file);
     if (status != SP_NOT_FOUND || !text_ends_in(text, ".npz")) return status;
-    /* FILE.npz alone; of NAME=FILE.npz with a wrong name there is no such file. */
+    /* FILE.npz alone. If it has an '=' and no such file exists, it is NAME=FILE.npz with a wrong
+     * name. */
     if (strchr(text, '=') != NULL && !file_exists(text)) return status;
     archive_visit visit = {.inputs = inputs, .file = text};
-    CALL(sp_npz_list(text, visit_array, &visit));
+    CALL(sp_npz_list(text, archive_read_array, &visit));
     return visit.status;
 }
 
-/* Standard input is read once: by the model, or by one input. */
+/* Standard input can be read once: by the model or by one input. */
 static sp_status check_standard_input(const model_arguments *arguments)
 {
     unsigned count = is_standard_input(arguments->path) ? 1 : 0;
@@ -136,7 +138,8 @@ static sp_status check_standard_input(const model_arguments *arguments)
         count += equals != NULL && is_standard_input(equals + 1);
     }
     if (count <= 1) return SP_OK;
-    return fail(SP_INVALID, STANDARD_INPUT " can be read once, and - is given %u times", count);
+    return fail(SP_INVALID, STANDARD_INPUT " can be read only once, but - is given %u times",
+                count);
 }
 
 static sp_status read_files(model_inputs *inputs)
@@ -164,20 +167,20 @@ static sp_status inputs_make(sp_model model, model_inputs *out)
     return SP_OK;
 }
 
-/* What the file does not say must come from the command line. */
+/* The command line must give what the model's file leaves out. */
 static sp_status check_input(const model_input *input)
 {
     const char *name = input->port.name;
     if (input->is_file) return SP_OK;
     if (input->port.dtype == SP_DTYPE_NONE) {
         return fail(SP_UNSUPPORTED,
-                    "the file does not say what type input '%s' has: --input is missing, as in "
+                    "the file does not give the type of input '%s': use --input, as in "
                     "--input %s=FILE.npy",
                     show_name(name).text, quote_name(name).text);
     }
     if (input->port.has_shape || input->has_sizes) return SP_OK;
     return fail(SP_UNSUPPORTED,
-                "the file does not say what shape input '%s' has: --shape is missing, as in "
+                "the file does not give the shape of input '%s': use --shape, as in "
                 "--shape %s=1x3x224x224",
                 show_name(name).text, quote_name(name).text);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inputs of a model, as `run` and `inspect` take them: from files, or made up, with sizes of
- * free dimensions that are given or chosen. Both commands use these functions, so that they refuse
- * the same. */
+/* The inputs of a model for `run` and `inspect`: read from files or generated, with sizes of free
+ * dimensions given or chosen. Both commands use these functions, so that they refuse the same
+ * inputs. */
 #ifndef SP_CLI_INPUTS_H
 #define SP_CLI_INPUTS_H
 
@@ -10,7 +10,7 @@
 #include "arguments.h"
 #include "device_options.h"
 
-/* Values of inputs up to this size may decide what the plan is. */
+/* Inputs up to this size may be shape-determining. */
 #define SHAPE_DETERMINING_BYTES 512
 
 /* The first member of a command's arguments. */
@@ -33,7 +33,7 @@ void model_arguments_free(model_arguments *arguments);
 
 #define MODEL_OPERAND_HELP "an ONNX file, or - for standard input"
 
-/* Their rows of a command's table. */
+/* Their rows in a command's table. */
 /* clang-format off */
 #define MODEL_OPTIONS                                                                              \
     {.name = "--input", .value = "NAME=FILE",                                                      \
@@ -59,25 +59,25 @@ void model_arguments_free(model_arguments *arguments);
      .take = take_seed}
 /* clang-format on */
 
-/* A free dimension: all that have its name, or one that has none. */
+/* A free dimension: all dimensions of one name, or one dimension without a name. */
 typedef struct free_size {
     const char *name; /* "" if the file gives none */
-    uint32_t input;   /* where it is first */
+    uint32_t input;   /* the first input that has it */
     uint32_t axis;
     int64_t size;
     bool is_given;
     bool is_dim;   /* by --dim */
-    bool is_first; /* dimension 0 of some input: of the batch, most often */
+    bool is_first; /* dimension 0 of some input: usually the batch size */
 } free_size;
 
 typedef struct model_input {
     sp_port port;
     bool is_file;
     bool has_sizes; /* by --shape */
-    uint32_t rank;  /* of them */
+    uint32_t rank;  /* of `sizes` */
     int64_t sizes[SP_MAX_RANK];
     uint32_t
-        free_sizes[SP_MAX_RANK]; /* 1 + index of the free dimension; 0: the file says the size */
+        free_sizes[SP_MAX_RANK]; /* 1 + index of the free dimension; 0: the file gives the size */
 } model_input;
 
 typedef struct model_inputs {
@@ -85,22 +85,22 @@ typedef struct model_inputs {
     const model_arguments *arguments;
     uint32_t count;
     model_input *list;
-    sp_host_tensor *tensors; /* of each; `data` is there once it is read or made */
+    sp_host_tensor *tensors; /* one per input; `data` is NULL until it is read or generated */
     free_size *sizes;
     uint32_t size_count;
 } model_inputs;
 
-/* Reads files, chooses sizes and makes up what decides shapes; prints the sizes that were chosen.
- * Ends with inputs_close, also after a failure. */
+/* Reads files, chooses sizes, generates the shape-determining inputs and prints the chosen sizes.
+ * End with inputs_close, also after a failure. */
 sp_status inputs_open(sp_model model, const model_arguments *arguments, model_inputs *out);
 
-/* Makes up all values that are missing. */
+/* Generates the values of all inputs that have none yet. */
 sp_status inputs_fill(model_inputs *inputs);
 
 void inputs_close(model_inputs *inputs);
 
-/* Does the part before an '=' of `text` name a port? The longest such part counts, since a name may
- * hold an '=' itself. SP_NOT_FOUND lists the names. */
+/* Splits NAME=VALUE where NAME is a port. The longest matching name is used, since a name may
+ * contain '='. SP_NOT_FOUND lists the names. */
 typedef sp_status (*find_port_fn)(sp_model model, const char *name, uint32_t *index);
 sp_status port_split(sp_model model, find_port_fn find, const char *option, const char *text,
                      uint32_t *index, const char **value);

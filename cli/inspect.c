@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool inspect MODEL: what a file holds, what of it is not supported, and the plan for given
- * sizes with its memory. Runs nothing. */
+/* streampool inspect MODEL: prints the contents of a file, what in it is unsupported, and the plan
+ * with its memory for given sizes. Runs nothing. */
 #include "inspect.h"
 
 #include <inttypes.h>
@@ -77,7 +77,8 @@ static sp_status inspect_file(const char *path, sp_model_file file)
     print_file(path, file, &info);
     print_ops(file);
     if (info.unsupported_op_count == 0) return SP_OK;
-    return fail(SP_UNSUPPORTED, "%u op types are not supported", info.unsupported_op_count);
+    return fail(SP_UNSUPPORTED, "%u op types are not supported; they are marked above",
+                info.unsupported_op_count);
 }
 
 /* ---- the model ---- */
@@ -102,7 +103,7 @@ static sp_status inspect_source(const model_source *source, model_arguments *arg
     return inspect_model(source, arguments);
 }
 
-static sp_status inspect(model_arguments *arguments)
+static sp_status inspect_path(model_arguments *arguments)
 {
     model_source source;
     sp_status status = source_open(arguments->path, &source);
@@ -127,9 +128,9 @@ static int inspect_run(int argc, char **argv)
     model_arguments arguments = {0};
     int code;
     if (arguments_parse(&sp__command_inspect, argc, argv, &arguments, &code)) {
-        const sp_status status = inspect(&arguments);
+        const sp_status status = inspect_path(&arguments);
         if (status != SP_OK) {
-            fflush(stdout); /* before the message, where both go to one file */
+            fflush(stdout); /* before the message, if both go to one file */
             failure_print(status);
         }
         code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -5,8 +5,8 @@
 
 #include "inputs.h"
 
-/* Makes the model's plan for inputs of these arguments and prints it. Errors: those of inputs_open
- * and sp_plan_create; of a run, as far as they are known without one. */
+/* Compiles the model's plan for the inputs that these arguments describe, and prints it. Errors:
+ * those of inputs_open and sp_plan_create, and those of a run that are known without running it. */
 sp_status sp__inspect_plan(sp_model model, const model_arguments *arguments);
 
 #endif

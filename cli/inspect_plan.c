@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a model for given sizes: its steps and its memory. */
+/* Prints the plan of a model for given sizes: its steps and its memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void print_steps(sp_plan plan, uint32_t count)
     uint32_t missing = 0;
     for (uint32_t i = 0; sp_plan_get_step(plan, i, &step) == SP_OK; i++) {
         bool is_on_cuda = false;
-        (void)sp_plan_step_has_kernel(plan, i, "cuda", &is_on_cuda); /* the step is there */
+        (void)sp_plan_step_has_kernel(plan, i, "cuda", &is_on_cuda); /* the step exists */
         missing += !is_on_cuda;
         printf("  %4" PRIu32 " %-20s %-20s reads %" PRIu64 ", writes %" PRIu64 "%s  %s\n", i,
                step.op, step.kernel, step.read_bytes, step.written_bytes,
@@ -26,7 +26,7 @@ static void print_steps(sp_plan plan, uint32_t count)
     printf("  on a cuda device %" PRIu32 " of %" PRIu32 " steps run on the cpu\n", missing, count);
 }
 
-/* How many parts there are, the run decides; where the first one ends, the plan knows. */
+/* The number of partial plans depends on the run; the plan knows where the first one ends. */
 static void print_parts(sp_plan plan, const sp_plan_info *info)
 {
     sp_plan_stop_info stop;
@@ -64,7 +64,7 @@ static sp_status print_plan(sp_plan plan)
     return SP_OK;
 }
 
-/* Of shapes that a file does not say the values are made up. */
+/* Prints the inputs whose generated values determine shapes. */
 static void print_shape_determining(const model_inputs *inputs)
 {
     for (uint32_t i = 0; i < inputs->count; i++) {
@@ -73,12 +73,13 @@ static void print_shape_determining(const model_inputs *inputs)
         if (input->is_file || !input->port.determines_shapes || tensor->data == NULL) continue;
         const bool is_one = tensor->dtype == SP_F32 || tensor->dtype == SP_F64 ||
                             tensor->dtype == SP_F16 || tensor->dtype == SP_BF16;
-        printf("  input %s decides shapes; its values are taken to be %d\n",
+        printf("  input %s determines shapes; its values are assumed to be %d\n",
                show_name(input->port.name).text, is_one ? 1 : 0);
     }
 }
 
-/* What a run would be refused for: more than --max-memory. A partial plan has no end yet. */
+/* The refusals of a run that are known from the plan: more memory than --max-memory. Of a partial
+ * plan they are not known yet. */
 static sp_status check_limits(const model_inputs *inputs, sp_plan plan)
 {
     sp_plan_info info;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program: finds the command that its first argument names, and says at the end whether all of
- * its output was written. */
+/* The program: runs the command that its first argument names, and fails if its output could not be
+ * written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -99,8 +99,8 @@ const cli_command sp__command_help = {
 
 /* ---- standard output ---- */
 
-/* A file that is opened must not become standard output: a stream that is closed at the start is
- * opened so that its use fails. */
+/* Opens /dev/null for standard streams that are closed at the start, in a mode that makes their use
+ * fail: otherwise an opened file would become standard output. */
 static void reserve_standard_streams(void)
 {
     for (int descriptor = 0; descriptor < 3; descriptor++) {
@@ -109,8 +109,8 @@ static void reserve_standard_streams(void)
     }
 }
 
-/* What was printed may still fail to be written: to a full disk, or to a pipe that is closed. */
-static int finish(int code)
+/* Flushes standard output, which may fail: on a full disk, or a closed pipe. */
+static int output_finish(int code)
 {
     const bool had_error = ferror(stdout) != 0;
     const int error = fclose(stdout) == 0 ? 0 : errno;
@@ -136,7 +136,7 @@ static int run_command(int argc, char **argv)
     }
     const cli_command *command = sp__command_find(argv[1]);
     if (command != NULL) return command->run(argc - 1, argv + 1);
-    fprintf(stderr, "streampool: there is no command '%s'\n", argv[1]);
+    fprintf(stderr, "streampool: unknown command '%s'\n", argv[1]);
     help_print_program(stderr);
     return SP_EXIT_USAGE;
 }
@@ -144,6 +144,6 @@ static int run_command(int argc, char **argv)
 int main(int argc, char **argv)
 {
     reserve_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, as a full disk is */
-    return finish(run_command(argc, argv));
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, as a full disk is */
+    return output_finish(run_command(argc, argv));
 }

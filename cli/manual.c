@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual page in roff's man macros, and the completion of bash. */
+/* The manual page in roff's man macros, and the completion for bash. */
 #include "manual.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* ---- the manual page ---- */
 
-/* Text for roff: a hyphen that is one, no escapes, no line that begins with a request. */
+/* Escapes text for roff: hyphens, backslashes, and lines that would begin with a request. */
 static void print_roff(const char *text)
 {
     bool is_begin = true;
@@ -98,7 +98,7 @@ void manual_print_page(void)
 
 /* ---- the completion ---- */
 
-static const char *kind_of(cli_completion completion)
+static const char *completion_kind(cli_completion completion)
 {
     switch (completion) {
     case COMPLETE_FILE:
@@ -122,7 +122,7 @@ static void print_command_names(void)
     }
 }
 
-/* What follows an option with a value. */
+/* The completion of option values. */
 static void print_value_cases(void)
 {
     printf("    case \"${COMP_WORDS[1]} $previous\" in\n");
@@ -132,7 +132,7 @@ static void print_value_cases(void)
             const cli_option *option = &command->options[k];
             if (option->value == NULL) continue;
             printf("    '%s %s') kind=%s ;;\n", command->name, option->name,
-                   kind_of(option->completion));
+                   completion_kind(option->completion));
         }
     }
     printf("    esac\n");
@@ -146,7 +146,7 @@ static void print_command_cases(void)
         const cli_completion completion =
             command->operand != NULL ? command->operand_completion : COMPLETE_NOTHING;
         printf("    %s)\n        operands=%s\n        options='", command->name,
-               kind_of(completion));
+               completion_kind(completion));
         for (size_t k = 0; k < command->option_count; k++) {
             printf("%s ", command->options[k].name);
         }

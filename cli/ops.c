@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool ops: the table of ops as a page of Markdown, which is docs/operators.md. */
+/* streampool ops: prints the table of ops as a page of Markdown, docs/operators.md. */
 #include "command.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void print_dtypes(uint32_t bits)
     }
 }
 
-/* All zero past the last input. */
+/* All zero after the last input. */
 static sp_op_input_types types_of(uint32_t row, uint32_t input)
 {
     sp_op_input_types types;
@@ -52,7 +52,8 @@ static bool is_same(sp_op_input_types a, sp_op_input_types b)
     return a.dtypes == b.dtypes && a.is_like == b.is_like && a.like == b.like;
 }
 
-/* Of the inputs behind input 0 those that have not its type, equal ones together. */
+/* The inputs after input 0 whose type differs from its type; neighbours of one type in one
+ * group. */
 static void print_other_inputs(uint32_t row, const sp_op_info *op)
 {
     const uint32_t count = op->typed_input_count;
@@ -70,7 +71,7 @@ static void print_other_inputs(uint32_t row, const sp_op_info *op)
     }
 }
 
-/* Where an attribute narrows the types of input 0. */
+/* The attributes that restrict the types of input 0. */
 static void print_narrowings(uint32_t row)
 {
     sp_op_attribute_info attribute;
@@ -81,7 +82,7 @@ static void print_narrowings(uint32_t row)
     }
 }
 
-/* One line for each range of versions; the name is in the operator's first one. */
+/* One line per range of versions; the first line of an operator has its name. */
 static void print_op(uint32_t row, const sp_op_info *op, bool is_first)
 {
     bool is_on_cuda = false;
@@ -109,21 +110,22 @@ static int ops_run(int argc, char **argv)
 {
     int code;
     if (!arguments_parse(&sp__command_ops, argc, argv, NULL, &code)) return code;
-    printf("# Operators\n\n"
-           "Written by `streampool ops` from the table of ops (`make docs`); a test compares the "
-           "two.\n\n"
-           "ONNX's own domain, versions up to %u. Types are those of input 0, or of the output if "
-           "there is no input; behind a number those of the input with that number. An input that "
-           "is not named has the type of input 0. Behind `unless` stand the types of input 0 where "
-           "an attribute has another value. Exactly these work: others are `SP_UNSUPPORTED`, two "
-           "inputs that should have one type `SP_MISMATCH`. What an attribute gives (the `to` of a "
-           "Cast, the value of a ConstantOfShape) may be of any type.\n\n"
-           "Each op runs on every device: where a device has no kernel "
-           "for an op or for its type, the step runs on the cpu, in a segment of its own "
-           "([0016](decisions/0016-segments.md)). Of a device that is named below, f32 has "
-           "kernels; other types, and rare forms (a Conv of volumes), may have none.\n\n"
-           "| op | versions | types | kernels |\n|---|---|---|---|\n",
-           sp_op_newest_opset());
+    printf(
+        "# Operators\n\n"
+        "Written by `streampool ops` from the table of ops (`make docs`); a test compares the "
+        "two.\n\n"
+        "ONNX's own domain, versions up to %u. Types are those of input 0, or of the output if "
+        "there is no input; after a number, those of the input with that number. An input that "
+        "is not listed has the type of input 0. After `unless`: the types of input 0 if the "
+        "attribute has another value. Other types are `SP_UNSUPPORTED`; inputs that must have "
+        "the same type and do not are `SP_MISMATCH`. A type given by an attribute (the `to` of a "
+        "Cast, the value of a ConstantOfShape) may be any type.\n\n"
+        "Each op runs on every device: if a device has no kernel for "
+        "an op or its type, the step runs on the cpu, in a segment of its own "
+        "([0016](decisions/0016-segments.md)). A device that is listed below has kernels for "
+        "f32; other types, and rare forms (a Conv of volumes), may have none.\n\n"
+        "| op | versions | types | kernels |\n|---|---|---|---|\n",
+        sp_op_newest_opset());
     print_rows();
     return EXIT_SUCCESS;
 }

@@ -12,12 +12,13 @@
 #include "tensors.h"
 #include "text.h"
 
-/* ---- which ---- */
+/* ---- which files ---- */
 
 static sp_status check_file(const output_files *files, uint32_t index, const char *path)
 {
     if (!tensor_is_writable(path)) {
-        return fail(SP_INVALID, "%s: an output's file is named " WRITABLE_FILES, path);
+        return fail(SP_INVALID, "%s: the name of an output's file must end in " WRITABLE_FILES,
+                    path);
     }
     for (uint32_t i = 0; i < files->count; i++) {
         const output_file *file = &files->list[i];
@@ -55,8 +56,8 @@ static sp_status add_argument(sp_model model, const char *text, output_files *ou
     const sp_status status =
         port_split(model, sp_model_find_output, "--output", text, &index, &path);
     if (status == SP_OK) return add_file(out, index, path, false);
-    /* An archive's path may hold an '='; then it is ./NAME=FILE.npz, for NAME alone is an output.
-     */
+    /* The path of an archive may contain '='; it must then be written ./NAME=FILE.npz, since
+     * NAME=FILE.npz names an output. */
     const bool is_archive = status == SP_NOT_FOUND && text_ends_in(text, ".npz");
     const char *equals = strchr(text, '=');
     const char *slash = strchr(text, '/');
@@ -66,7 +67,7 @@ static sp_status add_argument(sp_model model, const char *text, output_files *ou
     return SP_OK;
 }
 
-/* FOLDER/NAME.npy. What cannot be in the name of a file is a '_'. */
+/* FOLDER/NAME.npy. Characters that a file name cannot contain become '_'. */
 static sp_status add_in_folder(sp_model model, const char *folder, uint32_t index,
                                output_files *out)
 {
@@ -114,7 +115,8 @@ void output_files_close(output_files *files)
 
 /* ---- writing ---- */
 
-/* All outputs that go to the archive of file `first`, unless one before it does. */
+/* Writes the archive of file `first` with all its outputs, unless an earlier file has the same
+ * archive. */
 static sp_status write_archive(sp_model model, const output_files *files, uint32_t first,
                                const sp_host_tensor *tensors, const char **names,
                                sp_host_tensor *members)
@@ -125,7 +127,7 @@ static sp_status write_archive(sp_model model, const output_files *files, uint32
         const output_file *file = &files->list[i];
         sp_port port;
         if (strcmp(file->path, path) != 0) continue;
-        if (i < first) return SP_OK; /* it is written */
+        if (i < first) return SP_OK; /* already written */
         CALL(sp_model_get_output(model, file->index, &port));
         names[count] = port.name;
         members[count++] = tensors[file->index];
@@ -133,7 +135,7 @@ static sp_status write_archive(sp_model model, const output_files *files, uint32
     return tensors_write(path, names, members, count);
 }
 
-/* In a folder bf16, which NumPy does not have, is a TensorProto. */
+/* In a folder, bf16, which NumPy does not have, is written as a TensorProto. */
 static sp_status write_file(sp_model model, const output_file *file, const sp_host_tensor *tensors)
 {
     const sp_host_tensor *tensor = &tensors[file->index];

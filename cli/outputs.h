@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that the outputs of a run are written to. */
+/* Writes the outputs of a run to files. */
 #ifndef SP_CLI_OUTPUTS_H
 #define SP_CLI_OUTPUTS_H
 
@@ -8,9 +8,9 @@
 #include "arguments.h"
 
 typedef struct output_file {
-    uint32_t index;    /* of the output */
-    bool is_in_folder; /* its ending follows from the type */
-    char *path; /* several outputs may be in one .npz archive, no other path is there twice */
+    uint32_t index;    /* of the model's output */
+    bool is_in_folder; /* the file ending depends on the tensor's type */
+    char *path;        /* outputs may share one .npz archive; any other path is unique */
 } output_file;
 
 typedef struct output_files {
@@ -18,13 +18,13 @@ typedef struct output_files {
     uint32_t count;
 } output_files;
 
-/* Finds the files by --output (NAME=FILE, or FILE.npz for all) and --output-dir, which is made if
- * it is not there. Writes nothing else, so that wrong names are known before the run. Ends with
+/* Resolves --output (NAME=FILE, or FILE.npz for all) and --output-dir, and creates the folder if it
+ * does not exist. Writes no files, so that wrong names are reported before the run. End with
  * output_files_close, also after a failure. */
 sp_status output_files_open(sp_model model, const text_list *texts, const char *folder,
                             output_files *out);
 
-/* `tensors` are all outputs of the model. */
+/* `tensors`: all outputs of the model, in its order. */
 sp_status output_files_write(sp_model model, const output_files *files,
                              const sp_host_tensor *tensors);
 

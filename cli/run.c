@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool run MODEL: runs a model from some threads at the same time, tells how fast, and
- * whether every run gave the same bits.
- * primitive: threads and clock of the operating system, since this is what a user would write. */
+/* streampool run MODEL: runs a model from several threads at the same time, and prints the
+ * throughput and whether every run gave the same bits. primitive: threads and clock of the
+ * operating system, as in a user's program. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,7 +41,8 @@ typedef struct run_job {
     uint64_t repeat;
     atomic_uint failures;
     atomic_uint differing;
-    char message[FAILURE_BYTES]; /* of the first failure; written by the thread that counted it */
+    char message[FAILURE_BYTES]; /* of the first failure; written by the thread that raised
+                                    `failures` from 0 */
 } run_job;
 
 /* ---- arguments ---- */
@@ -119,7 +120,8 @@ static sp_status check_made_up(const model_inputs *inputs, uint64_t max_bytes)
         bytes += inputs->tensors[i].data == NULL ? inputs->tensors[i].bytes : 0;
     }
     if (max_bytes == 0 || bytes <= max_bytes) return SP_OK;
-    return fail(SP_EXHAUSTED, "the inputs to be made up have %llu bytes; --max-memory allows %llu",
+    return fail(SP_EXHAUSTED,
+                "the generated inputs would have %llu bytes; --max-memory allows %llu",
                 (unsigned long long)bytes, (unsigned long long)max_bytes);
 }
 
@@ -144,8 +146,8 @@ static bool has_all_data(const model_inputs *inputs)
     return true;
 }
 
-/* Refuses what the first plan exceeds before inputs of any size are made up. With the data of all
- * inputs, the check could be a run: then the run itself checks. */
+/* Checks the first plan before inputs of any size are generated. With the data of all inputs the
+ * check could be a run: then the run itself checks. */
 static sp_status check_plan(const run_arguments *arguments, const run_job *job)
 {
     sp_host_tensor *outputs;
@@ -171,20 +173,21 @@ static sp_status run_once(const run_job *job, sp_host_tensor *outputs)
                                      job->output_count));
 }
 
-/* Sizes are chosen by the first plan; where a later one depends on values, it may refuse them. */
-static sp_status first_run(run_job *job)
+/* Sizes are chosen by the first partial plan; a later one, which depends on values, may refuse
+ * them. */
+static sp_status run_first(run_job *job)
 {
     TRY(make_outputs(job->output_count, &job->expected));
     const sp_status status = run_once(job, job->expected);
     if (status != SP_MISMATCH || !sizes_are_chosen(&job->inputs)) return status;
     char message[FAILURE_BYTES - 64];
     snprintf(message, sizeof message, "%s", failure_message());
-    return fail(status, "%s (with the sizes chosen; --dim and --shape give others)", message);
+    return fail(status, "%s (with chosen sizes; set others by --dim and --shape)", message);
 }
 
 /* ---- threads ---- */
 
-static bool is_equal(const run_job *job, const sp_host_tensor *outputs)
+static bool outputs_are_equal(const run_job *job, const sp_host_tensor *outputs)
 {
     for (uint32_t i = 0; i < job->output_count; i++) {
         const sp_host_tensor *expected = &job->expected[i];
@@ -195,7 +198,7 @@ static bool is_equal(const run_job *job, const sp_host_tensor *outputs)
     return true;
 }
 
-static void note_failure(run_job *job)
+static void job_note_failure(run_job *job)
 {
     if (atomic_fetch_add(&job->failures, 1) != 0) return;
     snprintf(job->message, sizeof job->message, "%s", failure_message());
@@ -205,11 +208,11 @@ static void *run_thread(void *arg)
 {
     run_job *job = arg;
     sp_host_tensor *outputs = NULL;
-    if (make_outputs(job->output_count, &outputs) != SP_OK) note_failure(job);
+    if (make_outputs(job->output_count, &outputs) != SP_OK) job_note_failure(job);
     for (uint64_t i = 0; i < job->repeat && atomic_load(&job->failures) == 0; i++) {
         if (run_once(job, outputs) != SP_OK) {
-            note_failure(job);
-        } else if (!is_equal(job, outputs)) {
+            job_note_failure(job);
+        } else if (!outputs_are_equal(job, outputs)) {
             atomic_fetch_add(&job->differing, 1);
         }
     }
@@ -269,8 +272,8 @@ static sp_status print_outputs(const run_job *job)
     return SP_OK;
 }
 
-/* After the runs. */
-static sp_status report(const run_arguments *arguments, run_job *job, double seconds)
+/* Prints the results of all runs. */
+static sp_status report_runs(const run_arguments *arguments, run_job *job, double seconds)
 {
     sp_model_info info;
     CALL(sp_model_get_info(job->model, &info));
@@ -281,7 +284,8 @@ static sp_status report(const run_arguments *arguments, run_job *job, double sec
            (unsigned)arguments->threads, (unsigned long long)runs, (double)runs / seconds,
            info.most_in_flight, info.context_count);
     const uint32_t differing = atomic_load(&job->differing);
-    if (differing > 0) return fail(SP_INTERNAL, "%u runs gave other bits", differing);
+    if (differing > 0)
+        return fail(SP_INTERNAL, "%u runs differ in bits from the first run", differing);
     printf("bits equal\n");
     return SP_OK;
 }
@@ -293,12 +297,12 @@ static sp_status run_model(const run_arguments *arguments, const output_files *f
     CALL(sp_model_get_info(job->model, &info));
     job->output_count = info.output_count;
     TRY(load_inputs(arguments, job));
-    TRY(first_run(job));
+    TRY(run_first(job));
     TRY(output_files_write(job->model, files, job->expected));
     job->repeat = arguments->repeat;
     TRY(run_threads(job, (uint32_t)arguments->threads, &seconds));
     if (atomic_load(&job->failures) > 0) return fail(SP_FAILED, "%s", job->message);
-    return report(arguments, job, seconds);
+    return report_runs(arguments, job, seconds);
 }
 
 static sp_status load_model(run_arguments *arguments, sp_model *out)

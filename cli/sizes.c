@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search tries, in this order and until the model has a plan: 1 everywhere; one size for all
- * free dimensions but those that are dimension 0 of an input, which is the batch most often; one
- * size for one free dimension; one size for all. Sizes ascend, so that the model is small. Only
- * errors of shapes and sizes continue the search. */
+/* The search tries, in this order and until the model has a plan: 1 for all free dimensions; one
+ * size for all except those that are dimension 0 of an input, which is usually the batch; one size
+ * for one free dimension; one size for all. Sizes ascend, so that the model is small. Only errors
+ * of shapes and sizes continue the search. */
 #include "sizes.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "tensors.h"
 #include "text.h"
 
-/* Windows of convolutions are powers of two and the sizes of images most often. */
+/* Mostly powers of two, and common sizes of images. */
 static const int64_t candidates[] = {2,   4,   8,   16,  32,  64,  96,  128,  160,  192,  224,
                                      256, 320, 384, 448, 512, 640, 768, 1024, 2048, 4096, 16384};
 enum {
@@ -42,7 +42,7 @@ bool sizes_parse(const char *text, uint32_t *rank, int64_t sizes[SP_MAX_RANK])
     }
 }
 
-/* ---- what is free ---- */
+/* ---- free dimensions ---- */
 
 static free_size *find_size(model_inputs *inputs, const char *name, size_t len)
 {
@@ -74,7 +74,7 @@ sp_status sizes_collect(model_inputs *inputs)
     return SP_OK;
 }
 
-/* ---- what is given ---- */
+/* ---- given sizes ---- */
 
 static sp_status fail_unknown_dim(const model_inputs *inputs, const char *text)
 {
@@ -109,7 +109,7 @@ static sp_status take_dims(model_inputs *inputs)
     return SP_OK;
 }
 
-/* Dimensions of one name that files and --shape give differently are the library's to judge. */
+/* Contradicting sizes of one name in files and --shape are checked by the library. */
 static sp_status bind_size(model_inputs *inputs, const model_input *input, uint32_t axis,
                            int64_t given)
 {
@@ -117,8 +117,8 @@ static sp_status bind_size(model_inputs *inputs, const model_input *input, uint3
     free_size *size = &inputs->sizes[input->free_sizes[axis] - 1];
     if (size->is_dim && size->size != given) {
         return fail(SP_MISMATCH,
-                    "dimension '%s' is %" PRId64 " by --dim, and %" PRId64
-                    " in the shape that is given for input '%s'",
+                    "dimension '%s' is %" PRId64 " by --dim, but %" PRId64
+                    " in the given shape of input '%s'",
                     show_name(size->name).text, size->size, given,
                     show_name(input->port.name).text);
     }
@@ -133,12 +133,14 @@ static sp_status take_shape_of(model_inputs *inputs, model_input *input, const c
 {
     const sp_port *port = &input->port;
     if (input->has_sizes || input->is_file) {
-        return fail(SP_INVALID, "--shape %s: the input is given twice%s", text,
-                    input->is_file ? ", its file has a shape" : "");
+        return fail(SP_INVALID, "--shape %s: the input's shape is given twice%s", text,
+                    input->is_file ? ": its file has one" : "");
     }
-    /* Sizes have no '=', so the name ended at the last one; else it is another name. */
+    /* Sizes contain no '='. If the name ends at an earlier '=', the text after it does not
+     * parse. */
     if (!sizes_parse(sizes, &input->rank, input->sizes)) {
-        return fail(SP_INVALID, "--shape %s: '%s' is no list of sizes", text, sizes);
+        return fail(SP_INVALID, "--shape %s: '%s' is not a list of sizes such as 1x3x224", text,
+                    sizes);
     }
     input->has_sizes = true;
     if (!port->has_shape) return SP_OK;
@@ -169,7 +171,7 @@ static sp_status take_shapes(model_inputs *inputs)
     return SP_OK;
 }
 
-/* A file of another rank is refused by the library. */
+/* The library refuses a file of another rank. */
 static sp_status take_file(model_inputs *inputs, uint32_t index)
 {
     const model_input *input = &inputs->list[index];
@@ -189,10 +191,10 @@ sp_status sizes_take(model_inputs *inputs)
     return SP_OK;
 }
 
-/* ---- what is chosen ---- */
+/* ---- chosen sizes ---- */
 
-/* The shape with the sizes of now. What decides shapes gets its values. */
-static sp_status describe(model_inputs *inputs, uint32_t index)
+/* Describes an input by the current sizes. Shape-determining inputs get values. */
+static sp_status input_describe(model_inputs *inputs, uint32_t index)
 {
     const model_input *input = &inputs->list[index];
     const sp_port *port = &input->port;
@@ -214,14 +216,14 @@ static sp_status describe(model_inputs *inputs, uint32_t index)
 static sp_status try_sizes(model_inputs *inputs)
 {
     sp_plan plan;
-    for (uint32_t i = 0; i < inputs->count; i++) TRY(describe(inputs, i));
+    for (uint32_t i = 0; i < inputs->count; i++) TRY(input_describe(inputs, i));
     CALL(sp_plan_create(inputs->model, inputs->tensors, inputs->count, &plan));
     return from_library(sp_plan_release(plan));
 }
 
 typedef enum size_choice { CHOOSE_INNER, CHOOSE_ONE, CHOOSE_ALL } size_choice;
 
-/* False if no size differs from 1 then. */
+/* False if no size was set to `size`. */
 static bool set_sizes(model_inputs *inputs, size_choice choice, uint32_t one, int64_t size)
 {
     bool is_any = false;
@@ -242,18 +244,18 @@ typedef struct size_search {
     sp_status status;
 } size_search;
 
-static bool is_of_sizes(sp_status status)
+static bool is_size_error(sp_status status)
 {
     return status == SP_MISMATCH || status == SP_INVALID || status == SP_EXHAUSTED;
 }
 
-/* True: the search is over. */
+/* True: the search ends. */
 static bool search_try(size_search *search, size_choice choice, uint32_t one, int64_t size)
 {
     if (!set_sizes(search->inputs, choice, one, size)) return false;
     if (++search->tries > MOST_TRIES) return true;
     search->status = try_sizes(search->inputs);
-    return !is_of_sizes(search->status);
+    return !is_size_error(search->status);
 }
 
 static void search_run(size_search *search)
@@ -272,15 +274,16 @@ static void search_run(size_search *search)
     }
 }
 
-/* Text that is cut where its room ends. */
+/* Text truncated at its capacity. */
 typedef struct text_out {
     char text[FAILURE_BYTES / 3];
     size_t used;
 } text_out;
 
-static void print_to(text_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void text_append(text_out *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void print_to(text_out *out, const char *format, ...)
+static void text_append(text_out *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -293,15 +296,15 @@ static void print_to(text_out *out, const char *format, ...)
 /* " --shape x=1x3x512" */
 static void print_shape_flag(const sp_port *port, text_out *out)
 {
-    print_to(out, " --shape %s=", quote_name(port->name).text);
+    text_append(out, " --shape %s=", quote_name(port->name).text);
     for (uint32_t axis = 0; axis < port->rank; axis++) {
         const int64_t fixed = port->shape[axis];
         const int64_t example = axis == 0 ? 1 : EXAMPLE_SIZE;
-        print_to(out, "%s%" PRId64, axis > 0 ? "x" : "", fixed >= 0 ? fixed : example);
+        text_append(out, "%s%" PRId64, axis > 0 ? "x" : "", fixed >= 0 ? fixed : example);
     }
 }
 
-/* Does an earlier dimension without a name belong to the same input? */
+/* Whether an earlier dimension without a name belongs to the same input. */
 static bool is_shape_printed(const model_inputs *inputs, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {
@@ -312,15 +315,15 @@ static bool is_shape_printed(const model_inputs *inputs, uint32_t index)
     return false;
 }
 
-/* An example of flags for all that was to be chosen: " --dim batch=1 --shape x=1x512". */
+/* An example of flags for all sizes to choose: " --dim batch=1 --shape x=1x512". */
 static void print_flags(const model_inputs *inputs, text_out *out)
 {
     for (uint32_t i = 0; i < inputs->size_count; i++) {
         const free_size *size = &inputs->sizes[i];
         if (size->is_given) continue;
         if (size->name[0] != '\0') {
-            print_to(out, " --dim %s=%d", quote_name(size->name).text,
-                     size->is_first ? 1 : EXAMPLE_SIZE);
+            text_append(out, " --dim %s=%d", quote_name(size->name).text,
+                        size->is_first ? 1 : EXAMPLE_SIZE);
         } else if (!is_shape_printed(inputs, i)) {
             print_shape_flag(&inputs->list[size->input].port, out);
         }
@@ -331,11 +334,11 @@ sp_status sizes_choose(model_inputs *inputs)
 {
     bool is_any = set_sizes(inputs, CHOOSE_ALL, 0, 1);
     if (!is_any) {
-        for (uint32_t i = 0; i < inputs->count; i++) TRY(describe(inputs, i));
+        for (uint32_t i = 0; i < inputs->count; i++) TRY(input_describe(inputs, i));
         return SP_OK;
     }
     size_search search = {.inputs = inputs, .status = try_sizes(inputs)};
-    if (!is_of_sizes(search.status)) return search.status;
+    if (!is_size_error(search.status)) return search.status;
     char first[FAILURE_BYTES / 2];
     text_out flags = {0};
     const sp_status first_status = search.status;
@@ -343,7 +346,7 @@ sp_status sizes_choose(model_inputs *inputs)
     search_run(&search);
     if (search.status == SP_OK) return SP_OK;
     print_flags(inputs, &flags);
-    return fail(first_status, "%s; no small sizes of its free dimensions work: give them, as in%s",
+    return fail(first_status, "%s; no small sizes of its free dimensions work: set them, as in%s",
                 first, flags.text);
 }
 

@@ -55,8 +55,8 @@ void source_close(model_source *source)
     *source = (model_source){0};
 }
 
-/* A path is in the library's message already. */
-static sp_status named(const model_source *source, sp_status status)
+/* The library's messages already name a path. */
+static sp_status prefix_with_name(const model_source *source, sp_status status)
 {
     if (status == SP_OK || source->bytes == NULL) return status;
     return fail_prefix(status, "%s: ", source->name);
@@ -64,16 +64,16 @@ static sp_status named(const model_source *source, sp_status status)
 
 sp_status source_load(const model_source *source, const sp_model_options *options, sp_model *out)
 {
-    return named(source, from_library(source->bytes != NULL
-                                          ? sp_model_load_from_memory(source->bytes, source->len,
-                                                                      options, out)
-                                          : sp_model_load(source->path, options, out)));
+    return prefix_with_name(source, from_library(source->bytes != NULL
+                                                     ? sp_model_load_from_memory(
+                                                           source->bytes, source->len, options, out)
+                                                     : sp_model_load(source->path, options, out)));
 }
 
 sp_status source_open_file(const model_source *source, sp_model_file *out)
 {
-    return named(source,
-                 from_library(source->bytes != NULL
-                                  ? sp_model_file_open_memory(source->bytes, source->len, out)
-                                  : sp_model_file_open(source->path, out)));
+    return prefix_with_name(
+        source, from_library(source->bytes != NULL
+                                 ? sp_model_file_open_memory(source->bytes, source->len, out)
+                                 : sp_model_file_open(source->path, out)));
 }

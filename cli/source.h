@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's file, or standard input for the path "-", which is read once and kept. */
+/* A model's file, or standard input for the path "-". Standard input is read once and kept in
+ * memory. */
 #ifndef SP_CLI_SOURCE_H
 #define SP_CLI_SOURCE_H
 
@@ -13,11 +14,11 @@ typedef struct model_source {
     size_t len;
 } model_source;
 
-/* Ends with source_close, also after a failure. */
+/* End with source_close, also after a failure. */
 sp_status source_open(const char *path, model_source *out);
 void source_close(model_source *source);
 
-/* As sp_model_load and sp_model_file_open; messages begin with the name. */
+/* As sp_model_load and sp_model_file_open; messages are prefixed with the name. */
 sp_status source_load(const model_source *source, const sp_model_options *options, sp_model *out);
 sp_status source_open_file(const model_source *source, sp_model_file *out);
 

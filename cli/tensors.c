@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of tensors go through tensors of the library on cpu; comparisons are in double precision.
- */
+/* Files are read and written through the library's tensors on cpu; comparisons use double
+ * precision. */
 #include "tensors.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ sp_status tensor_bytes(sp_dtype dtype, uint32_t rank, const int64_t *shape, uint
     return SP_OK;
 }
 
-/* Zeroed. The bytes are those of tensor_bytes. */
+/* Allocates zeroed data of tensor->bytes bytes (tensor_bytes). */
 static sp_status data_make(sp_host_tensor *tensor)
 {
     const size_t bytes = (size_t)(tensor->bytes / ALIGNMENT + 1) * ALIGNMENT;
@@ -67,7 +67,7 @@ static sp_status tensor_init(sp_dtype dtype, uint32_t rank, const int64_t *shape
 
 static const sp_device cpu; /* the zero handle */
 
-static sp_status copy_out(sp_tensor tensor, sp_host_tensor *out)
+static sp_status tensor_copy_out(sp_tensor tensor, sp_host_tensor *out)
 {
     sp_tensor_info info;
     CALL(sp_tensor_get_info(tensor, &info));
@@ -77,10 +77,10 @@ static sp_status copy_out(sp_tensor tensor, sp_host_tensor *out)
     return status;
 }
 
-/* Ends the tensor. */
-static sp_status take_out(sp_tensor tensor, sp_host_tensor *out)
+/* Releases the tensor. */
+static sp_status tensor_export(sp_tensor tensor, sp_host_tensor *out)
 {
-    const sp_status status = copy_out(tensor, out);
+    const sp_status status = tensor_copy_out(tensor, out);
     CALL(sp_tensor_release(tensor));
     return status;
 }
@@ -90,7 +90,7 @@ sp_status tensor_read(const char *path, sp_host_tensor *out)
     sp_tensor tensor;
     const bool is_npy = text_ends_in(path, ".npy");
     CALL(is_npy ? sp_npy_read(cpu, path, &tensor) : sp_tensor_proto_read(cpu, path, &tensor));
-    return take_out(tensor, out);
+    return tensor_export(tensor, out);
 }
 
 static sp_status tensor_of_bytes(const char *bytes, size_t len, sp_host_tensor *out)
@@ -99,11 +99,12 @@ static sp_status tensor_of_bytes(const char *bytes, size_t len, sp_host_tensor *
     const bool is_npy = len >= 6 && memcmp(bytes, npy_begin, 6) == 0;
     sp_tensor tensor;
     if (len >= 4 && memcmp(bytes, zip_begin, 4) == 0) {
-        return fail(SP_UNSUPPORTED, "an archive is read from a file, as in --input FILE.npz");
+        return fail(SP_UNSUPPORTED,
+                    "an archive cannot be read: give its file, as in --input FILE.npz");
     }
     CALL(is_npy ? sp_npy_read_from_memory(cpu, bytes, len, &tensor)
                 : sp_tensor_proto_read_from_memory(cpu, bytes, len, &tensor));
-    return take_out(tensor, out);
+    return tensor_export(tensor, out);
 }
 
 static sp_status tensor_read_standard_input(sp_host_tensor *out)
@@ -122,7 +123,7 @@ sp_status tensor_read_named(const char *path, const char *name, sp_host_tensor *
     if (is_standard_input(path)) return tensor_read_standard_input(out);
     if (!text_ends_in(path, ".npz")) return tensor_read(path, out);
     CALL(sp_npz_read(cpu, path, name, &tensor));
-    return take_out(tensor, out);
+    return tensor_export(tensor, out);
 }
 
 bool tensor_is_writable(const char *path)
@@ -130,14 +131,14 @@ bool tensor_is_writable(const char *path)
     return text_ends_in(path, ".npy") || text_ends_in(path, ".npz") || text_ends_in(path, ".pb");
 }
 
-static sp_status take_in(const sp_host_tensor *tensor, sp_tensor *out)
+static sp_status tensor_import(const sp_host_tensor *tensor, sp_tensor *out)
 {
     return from_library(sp_tensor_from_host(cpu, tensor->dtype, tensor->rank, tensor->shape,
                                             tensor->data, tensor->bytes, out));
 }
 
-/* The library's message names the file only where that is at fault. */
-static sp_status written(const char *path, sp_status status)
+/* The library's message names the file only for SP_IO. */
+static sp_status prefix_with_path(const char *path, sp_status status)
 {
     if (status == SP_OK || status == SP_IO) return status;
     return fail_prefix(status, "%s: ", path);
@@ -146,12 +147,12 @@ static sp_status written(const char *path, sp_status status)
 sp_status tensor_write(const char *path, const char *name, const sp_host_tensor *tensor)
 {
     sp_tensor made;
-    TRY(take_in(tensor, &made));
+    TRY(tensor_import(tensor, &made));
     const sp_status status =
         from_library(text_ends_in(path, ".npy") ? sp_npy_write(path, made)
                                                 : sp_tensor_proto_write(path, name, made));
     CALL(sp_tensor_release(made));
-    return written(path, status);
+    return prefix_with_path(path, status);
 }
 
 sp_status tensors_write(const char *path, const char *const *names, const sp_host_tensor *tensors,
@@ -160,17 +161,18 @@ sp_status tensors_write(const char *path, const char *const *names, const sp_hos
     sp_tensor *made = calloc((size_t)count + 1, sizeof *made);
     if (made == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for %u arrays", count);
     sp_status status = SP_OK;
-    for (uint32_t i = 0; i < count && status == SP_OK; i++) status = take_in(&tensors[i], &made[i]);
+    for (uint32_t i = 0; i < count && status == SP_OK; i++)
+        status = tensor_import(&tensors[i], &made[i]);
     if (status == SP_OK) status = from_library(sp_npz_write(path, names, made, count));
     for (uint32_t i = 0; i < count; i++) sp_tensor_release(made[i]);
     free(made);
-    return written(path, status);
+    return prefix_with_path(path, status);
 }
 
-/* ---- made up ---- */
+/* ---- generated values ---- */
 
-/* Numerators of values in [-1, 1) with 2^bits steps up to 1, from the stream of `seed`: the mixing
- * function of splitmix64. */
+/* Numerators of values in [-1, 1) with 2^bits steps per unit, from the sequence of `seed`: the
+ * mixing function of splitmix64. */
 static int64_t random_step(uint64_t seed, uint64_t index, unsigned bits)
 {
     uint64_t z = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + index * UINT64_C(0xd1342543de82ef95);
@@ -273,7 +275,7 @@ static bool is_floating(sp_dtype dtype)
     return dtype == SP_F32 || dtype == SP_F64 || dtype == SP_F16 || dtype == SP_BF16;
 }
 
-static double element(const sp_host_tensor *array, uint64_t index)
+static double tensor_element(const sp_host_tensor *array, uint64_t index)
 {
     switch (array->dtype) {
     case SP_F32:
@@ -331,8 +333,8 @@ sp_status tensor_compare(const sp_host_tensor *got, const sp_host_tensor *want,
     const size_t bytes = sp_dtype_bytes(want->dtype);
     const bool is_exact = !is_floating(want->dtype);
     for (uint64_t i = 0; i < want->bytes / bytes; i++) {
-        const double a = element(got, i);
-        const double b = element(want, i);
+        const double a = tensor_element(got, i);
+        const double b = tensor_element(want, i);
         const bool is_good = is_exact ? memcmp((const char *)got->data + i * bytes,
                                                (const char *)want->data + i * bytes, bytes) == 0
                                       : is_close(a, b, tolerance);

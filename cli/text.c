@@ -8,7 +8,7 @@
 
 enum { NAME_BYTES = 104, KEPT_BYTES = 48 };
 
-static void put(char *out, const char *text, size_t len)
+static void text_put(char *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         const unsigned char c = (unsigned char)text[i];
@@ -22,16 +22,16 @@ shown_text show_name(const char *name)
     shown_text out;
     const size_t len = strlen(name);
     if (len < NAME_BYTES) {
-        put(out.text, name, len);
+        text_put(out.text, name, len);
     } else {
-        put(out.text, name, KEPT_BYTES);
-        put(out.text + KEPT_BYTES, "...", 3);
-        put(out.text + KEPT_BYTES + 3, name + len - KEPT_BYTES, KEPT_BYTES);
+        text_put(out.text, name, KEPT_BYTES);
+        text_put(out.text + KEPT_BYTES, "...", 3);
+        text_put(out.text + KEPT_BYTES + 3, name + len - KEPT_BYTES, KEPT_BYTES);
     }
     return out;
 }
 
-/* An apostrophe inside of quotes would need more; such a name is shown as it is. */
+/* A name with an apostrophe is not escaped. */
 shown_text quote_name(const char *name)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

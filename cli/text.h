@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to be shown: names from files, and shapes. */
+/* Text for output: names from files, and shapes. */
 #ifndef SP_CLI_TEXT_H
 #define SP_CLI_TEXT_H
 
@@ -10,19 +10,19 @@ typedef struct shown_text {
     char text[192];
 } shown_text;
 
-/* A name from a file: cut in the middle if long (names differ at their ends), control characters
- * as '?'. */
+/* A name from a file: shortened in the middle if long (names often differ at their ends), control
+ * characters replaced by '?'. */
 shown_text show_name(const char *name);
 
-/* A name as one word of a shell: in quotes where it needs them. */
+/* A name as one shell word, quoted if necessary. */
 shown_text quote_name(const char *name);
 
 bool text_ends_in(const char *text, const char *ending);
 
-/* Is there a file of that name, of any kind? */
+/* Whether a file of that name exists, of any kind. */
 bool file_exists(const char *path);
 
-/* What the system says about an errno. */
+/* The system's text for an errno. */
 shown_text show_error(int error);
 
 /* "[1,3,224,224]", "[]" for a scalar. */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streampool verify PATH...: runs every model below the paths on its test
- * data and compares.
+/* streampool verify PATH...: runs every model below the paths on its test data and compares.
  *
  * A case is a folder with model.onnx and folders test_data_set_K; the sets hold one TensorProto per
- * file, input_J.pb and output_J.pb. Numbers begin with 0; one that is missing before another fails
- * the set or the case. With fewer expected files than outputs the first outputs are compared, and
- * the report says how many. Models with an INFO.txt are compared as its reference allows
- * (four times the difference of two correct builds), others as ONNX's own cases are. Symbolic links
- * are followed, and each folder below a path is visited once. */
+ * file, input_J.pb and output_J.pb. Numbers begin with 0; a gap in the numbers fails the set or the
+ * case. With fewer expected files than outputs the first outputs are compared, and the report says
+ * how many. Models with an INFO.txt are compared as its reference allows (four times the difference
+ * of two correct builds), others as ONNX's own cases are. Symbolic links are followed, and each
+ * folder below a path is visited once. */
 #include <dirent.h>
 #include <float.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@
 
 typedef struct verify_run {
     sp_model_options options;
-    const tensor_tolerance *tolerance; /* of all outputs; NULL: what the case says */
+    const tensor_tolerance *tolerance; /* of all outputs; NULL: the tolerance of the case */
     unsigned passed, failed, skipped;
 } verify_run;
 
@@ -44,23 +43,24 @@ typedef struct test_set {
 } test_set;
 
 typedef struct comparison {
-    double largest;                  /* difference */
-    uint32_t compared, output_count; /* fewer files than outputs: these are compared */
+    double largest; /* difference */
+    uint32_t compared,
+        output_count; /* compared < output_count if there are fewer files than outputs */
 } comparison;
 
-static bool exists(const char *path)
+static bool path_exists(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0;
 }
 
-static void join(char *out, const char *folder, const char *name)
+static void path_join(char *out, const char *folder, const char *name)
 {
     snprintf(out, PATH_BYTES, "%s/%s", folder, name);
 }
 
 /* `pattern` has one %u. */
-static void numbered(char out[64], const char *pattern, unsigned number)
+static void name_numbered(char out[64], const char *pattern, unsigned number)
 {
     const size_t prefix = strcspn(pattern, "%");
     snprintf(out, 64, "%.*s%u%s", (int)prefix, pattern, number, pattern + prefix + 2);
@@ -84,27 +84,27 @@ static void set_free(test_set *set)
     tensors_free(&set->wanted);
 }
 
-/* Is `name` that of `pattern`, which has one %u, with a number? */
+/* Whether `name` matches `pattern`, which has one %u, with a number. */
 static bool has_number(const char *name, const char *pattern, unsigned *number)
 {
     char again[64];
     const size_t prefix = strcspn(pattern, "%");
     if (strncmp(name, pattern, prefix) != 0) return false;
     *number = (unsigned)strtoul(name + prefix, NULL, 10);
-    numbered(again, pattern, *number);
+    name_numbered(again, pattern, *number);
     return strcmp(name, again) == 0;
 }
 
-/* Names are numbered from 0 on. There is none of number `count`, so one of a higher number would
- * not be looked at: SP_IO. */
+/* Names are numbered from 0 on, and number `count` does not exist: SP_IO if a higher number does,
+ * which would not be read. */
 static sp_status check_last(const char *folder, const char *pattern, unsigned count)
 {
     DIR *entries = opendir(folder);
-    if (entries == NULL) return fail(SP_IO, "the folder cannot be read");
+    if (entries == NULL) return fail(SP_IO, "cannot read the folder");
     unsigned number;
     unsigned least = UINT32_MAX;
     const struct dirent *entry;
-    /* The stream is this thread's alone. */
+    /* The directory stream is local to this thread. */
     while ((entry = readdir(entries)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
         const bool is_beyond = has_number(entry->d_name, pattern, &number) && number > count;
         if (is_beyond && number < least) least = number;
@@ -113,9 +113,9 @@ static sp_status check_last(const char *folder, const char *pattern, unsigned co
     if (least == UINT32_MAX) return SP_OK;
     char name[64];
     char missing[64];
-    numbered(name, pattern, least);
-    numbered(missing, pattern, count);
-    return fail(SP_IO, "%s without %s", name, missing);
+    name_numbered(name, pattern, least);
+    name_numbered(missing, pattern, count);
+    return fail(SP_IO, "%s exists but %s does not", name, missing);
 }
 
 static sp_status tensors_add(const char *path, tensor_list *out)
@@ -133,9 +133,9 @@ static sp_status read_tensors(const char *folder, const char *pattern, tensor_li
     for (;;) {
         char name[64];
         char path[PATH_BYTES];
-        numbered(name, pattern, out->count);
-        join(path, folder, name);
-        if (!exists(path)) return check_last(folder, pattern, out->count);
+        name_numbered(name, pattern, out->count);
+        path_join(path, folder, name);
+        if (!path_exists(path)) return check_last(folder, pattern, out->count);
         TRY(tensors_add(path, out));
     }
 }
@@ -148,8 +148,7 @@ static sp_status run_set(sp_model model, test_set *set)
         sp_model_run(model, set->inputs.list, set->inputs.count, set->got, set->wanted.count));
 }
 
-/* How far output values of a type may be from what is expected. `stated` is of the set, negative if
- * nothing is stated. */
+/* The tolerance of outputs of a type. `stated` is the set's bound, negative if there is none. */
 static tensor_tolerance tolerance_of(double stated, sp_dtype dtype)
 {
     if (stated >= 0) return (tensor_tolerance){stated > 1e-4 ? stated : 1e-4, 1e-3};
@@ -227,7 +226,7 @@ static char *read_text(FILE *file)
 static char *read_info(const char *folder)
 {
     char path[PATH_BYTES];
-    join(path, folder, "INFO.txt");
+    path_join(path, folder, "INFO.txt");
     FILE *file = fopen(path, "rb");
     if (file == NULL) return NULL;
     char *text = read_text(file);
@@ -244,7 +243,8 @@ static void report_passed(const char *path, const comparison *seen)
     printf("largest difference %.3g)\n", seen->largest);
 }
 
-static void report(const char *path, sp_status status, const comparison *seen, verify_run *totals)
+static void report_set(const char *path, sp_status status, const comparison *seen,
+                       verify_run *totals)
 {
     if (status == SP_OK) {
         report_passed(path, seen);
@@ -273,25 +273,25 @@ static void verify_sets(const char *folder, sp_model model, const char *info, ve
     for (;; count++) {
         char name[64];
         char path[PATH_BYTES];
-        numbered(name, pattern, count);
-        join(path, folder, name);
-        if (!exists(path)) break;
+        name_numbered(name, pattern, count);
+        path_join(path, folder, name);
+        if (!path_exists(path)) break;
         comparison seen = {.output_count = about.output_count};
         const sp_status status = verify_set(model, path, info, totals->tolerance, count, &seen);
-        report(path, status, &seen, totals);
+        report_set(path, status, &seen, totals);
     }
     const sp_status status = check_last(folder, pattern, count);
-    if (status != SP_OK) report(folder, status, NULL, totals);
+    if (status != SP_OK) report_set(folder, status, NULL, totals);
 }
 
 static void verify_case(const char *folder, verify_run *totals)
 {
     char path[PATH_BYTES];
-    join(path, folder, "model.onnx");
+    path_join(path, folder, "model.onnx");
     sp_model model;
     const sp_status status = from_library(sp_model_load(path, &totals->options, &model));
     if (status != SP_OK) {
-        report(folder, status, NULL, totals);
+        report_set(folder, status, NULL, totals);
         return;
     }
     char *info = read_info(folder);
@@ -306,12 +306,12 @@ static bool is_case(const char *folder)
 {
     char model[PATH_BYTES];
     char set[PATH_BYTES];
-    join(model, folder, "model.onnx");
-    join(set, folder, "test_data_set_0");
-    return exists(model) && exists(set);
+    path_join(model, folder, "model.onnx");
+    path_join(set, folder, "test_data_set_0");
+    return path_exists(model) && path_exists(set);
 }
 
-/* Links may lead to a folder from several places, also from below itself. */
+/* The visited folders: links may lead to a folder from several places, and from below itself. */
 typedef struct visited_folders {
     struct visited_folder {
         dev_t device;
@@ -320,8 +320,8 @@ typedef struct visited_folders {
     uint32_t count, capacity;
 } visited_folders;
 
-/* False if `path` is not a folder, or one that was visited before. */
-static bool visit(visited_folders *visited, const char *path, verify_run *totals)
+/* False if `path` is not a folder, or was visited before. */
+static bool folder_visit(visited_folders *visited, const char *path, verify_run *totals)
 {
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return false;
@@ -333,7 +333,7 @@ static bool visit(visited_folders *visited, const char *path, verify_run *totals
         const uint32_t capacity = 2 * visited->capacity + 16;
         struct visited_folder *grown = realloc(visited->list, capacity * sizeof *grown);
         if (grown == NULL) {
-            fail_folder(path, "no memory to visit it", totals);
+            fail_folder(path, "out of memory", totals);
             return false;
         }
         visited->list = grown;
@@ -357,8 +357,8 @@ static void verify_below(const char *folder, visited_folders *visited, verify_ru
     }
     for (int i = 0; i < count; i++) {
         char path[PATH_BYTES];
-        join(path, folder, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.' && visit(visited, path, totals)) {
+        path_join(path, folder, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && folder_visit(visited, path, totals)) {
             verify_below(path, visited, totals);
         }
         free(entries[i]);
@@ -366,12 +366,12 @@ static void verify_below(const char *folder, visited_folders *visited, verify_ru
     free(entries);
 }
 
-/* Nothing to verify is a mistyped path, not a success. */
+/* A path without cases is a failure: it is probably mistyped. */
 static void verify_path(const char *path, verify_run *totals)
 {
     const verify_run before = *totals;
     visited_folders visited = {0};
-    (void)visit(&visited, path, totals);
+    (void)folder_visit(&visited, path, totals);
     verify_below(path, &visited, totals);
     free(visited.list);
     const bool is_any = totals->passed > before.passed || totals->failed > before.failed ||
@@ -389,7 +389,7 @@ typedef struct verify_arguments {
     text_list paths;
 } verify_arguments;
 
-/* A number of 0 or more, ended by `end`. */
+/* A number of 0 or more, followed by `end`; *behind is after it. */
 static bool parse_bound(const char *text, char end, const char **behind, double *out)
 {
     char *stop;

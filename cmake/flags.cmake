@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# sp_flags: how every file of the project is compiled. sp_library_flags: the library's own files too.
+# sp_flags: the flags of every file of the project. sp_library_flags: those of the library's files.
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
@@ -19,7 +19,7 @@ target_include_directories(sp_flags INTERFACE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(sp_flags INTERFACE Threads::Threads)
 
-# backend_types.h and backend_inline.h come from one of two places.
+# The folder of backend_types.h and backend_inline.h selects the back end of base.
 if(SP_SCHED)
     target_include_directories(sp_flags INTERFACE ${PROJECT_SOURCE_DIR}/verify/sched/backend)
     target_compile_definitions(sp_flags INTERFACE SP_SCHED=1)
@@ -48,8 +48,8 @@ if(SP_COVERAGE)
     target_link_options(sp_flags INTERFACE --coverage)
 endif()
 
-# Instrumented for the scheduler: the compiler emits the __tsan_* calls, and as the flag is absent
-# from the link line, the engine answers them instead of ThreadSanitizer.
+# Instrumented for the scheduler: the compiler emits the __tsan_* calls; since the flag is not on the
+# link line, the engine implements them instead of ThreadSanitizer.
 add_library(sp_instrumented INTERFACE)
 if(SP_SCHED)
     target_compile_options(sp_instrumented INTERFACE -fsanitize=thread)

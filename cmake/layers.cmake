@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Layers are object libraries sp_<layer>; library.cmake makes the two libraries of their objects.
+# Layers are object libraries sp_<layer>; library.cmake links both libraries from their objects.
 
 # sp_add_layer(<name> [LINKS <lower layers>...] SOURCES <files>...)
 function(sp_add_layer name)
@@ -17,10 +17,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
 endif()
 set(SP_ISA_FLAGS_portable "")
 set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
-# Kernels read neither errno nor floating-point exception flags; none of this changes a bit.
+# Kernels read neither errno nor floating-point exception flags; these flags change no result bits.
 set(SP_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -Wno-psabi)
-# Dispatches announce what kernels touch (base/announce.h): instrumenting every access in them would
-# be far too slow, and vector accesses never are.
+# Dispatches announce the ranges that kernels access (base/announce.h): instrumenting every access in
+# them would be far too slow, and vector accesses are never instrumented.
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
     list(APPEND SP_KERNEL_FLAGS -fno-sanitize=thread)
 endif()
@@ -33,7 +33,7 @@ function(sp_add_isa_sources layer)
         if(NOT TARGET ${target})
             add_library(${target} OBJECT)
             if(NOT isa STREQUAL "portable")
-                # The same text: clang-tidy reads it once.
+                # The same source: clang-tidy checks it once.
                 set_property(TARGET ${target} PROPERTY EXPORT_COMPILE_COMMANDS OFF)
             endif()
             target_link_libraries(${target} PUBLIC sp_${layer})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# libstreampool.so and libstreampool.a, both of the same objects.
+# libstreampool.so and libstreampool.a, from the same objects.
 sp_layer_objects(objects)
 
 # Before 1.0 a minor version may change the ABI, so the SONAME names it: libstreampool.so.0.1.
@@ -12,7 +12,7 @@ add_library(sp_shared SHARED ${objects})
 # nodelete: destructors of thread-local slots may run after dlclose.
 target_link_options(sp_shared PRIVATE -Wl,-z,nodelete)
 if(NOT SP_SANITIZE)
-    # A missing library shows here and not in the user's link; sanitizers leave symbols open.
+    # Reports a missing library here instead of in the user's link; sanitizers leave symbols undefined.
     target_link_options(sp_shared PRIVATE -Wl,-z,defs)
 endif()
 set_target_properties(sp_shared PROPERTIES
@@ -23,7 +23,7 @@ set_target_properties(sp_shared PROPERTIES
 add_library(sp_static STATIC ${objects})
 set_target_properties(sp_static PROPERTIES EXPORT_NAME static)
 
-# The names of the installed package, also inside of a parent project.
+# The target names of the installed package, for parent projects too.
 add_library(streampool::shared ALIAS sp_shared)
 add_library(streampool::static ALIAS sp_static)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything a preset or a parent project may set. Inside of a parent project (add_subdirectory,
-# FetchContent) only the libraries are built, and nothing is installed, unless it says otherwise.
+# The options of presets and parent projects. In a parent project (add_subdirectory, FetchContent)
+# the defaults build only the libraries and install nothing.
 option(STREAMPOOL_BUILD_PROGRAM "Build the program streampool" ${PROJECT_IS_TOP_LEVEL})
 option(STREAMPOOL_BUILD_TESTS "Build the tests, examples and benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(STREAMPOOL_INSTALL "Add to what `cmake --install` installs" ${PROJECT_IS_TOP_LEVEL})
@@ -14,7 +14,7 @@ set(SP_PLANT "" CACHE STRING "Name of a planted bug to compile in")
 # On in every preset but release, where `make WERROR=ON` sets it.
 option(SP_WERROR "Warnings are errors" OFF)
 set(STREAMPOOL_NVCC "" CACHE STRING
-    "nvcc to compile the CUDA kernels with; empty: the one that is found; OFF: none")
+    "nvcc to compile the CUDA kernels with; empty: search for it; OFF: none")
 set(SP_TEST_TIMEOUT_FACTOR 1 CACHE STRING "Multiplies the time-out of every test")
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)

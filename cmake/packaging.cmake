@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where: program with its manual page and completion, headers, libraries,
+# The files of `cmake --install`: program with its manual page and completion, headers, libraries,
 # pkg-config file, CMake package.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -9,7 +9,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/streampool)
 if(STREAMPOOL_BUILD_PROGRAM)
     install(TARGETS sp_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-    # The file is found by the command's name.
+    # bash finds the file by the command's name.
     install(FILES ${PROJECT_SOURCE_DIR}/docs/streampool.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME streampool)
 endif()
@@ -30,7 +30,7 @@ install(FILES
     ${PROJECT_BINARY_DIR}/streampoolConfigVersion.cmake
     DESTINATION ${package_dir})
 
-# Relative to the file, so that an installed tree can be moved and DESTDIR works.
+# Relative to the file, so that an installed tree is relocatable and DESTDIR works.
 file(RELATIVE_PATH pc_prefix
     ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/streampool.pc.in streampool.pc @ONLY)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# SP_PLANT names a planted bug. SP_PLANT_<name> is defined for the sources that have it, and for those
-# that include a header that has it, so that a build that goes from one plant to the next compiles
-# little.
+# SP_PLANT names a planted bug. SP_PLANT_<name> is defined only for the sources that contain it or
+# include a header that contains it, so that changing the plant rebuilds few files.
 if(NOT SP_PLANT)
     return()
 endif()
 
-# sp_plant(SOURCE): a source's properties belong to the folder that lists it.
+# sp_plant(SOURCE): defines SP_PLANT_<name> for a source, in the folder that lists it.
 function(sp_plant source)
     set(folder ${source})
     while(NOT EXISTS ${folder}/CMakeLists.txt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each test is a program of its own, linked with the static library so that it sees internal symbols.
+# Each test is its own program, linked with the static library to access internal symbols.
 find_program(SP_SYMBOLIZER NAMES llvm-symbolizer-19 llvm-symbolizer)
 mark_as_advanced(SP_SYMBOLIZER)
 
@@ -34,7 +34,7 @@ endfunction()
 
 # sp_add_test_run(<run> PROGRAM <program> LABELS <labels>...
 #                 [ARGS <arguments>...] [TIMEOUT <seconds>] [ENV <NAME=value>...] [SERIAL])
-# One more run of a program, in another environment. SERIAL: no other test beside it.
+# Another run of a program, in another environment. SERIAL: no concurrent tests.
 function(sp_add_test_run run)
     cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "PROGRAM;TIMEOUT" "LABELS;ARGS;ENV")
     if(NOT test_TIMEOUT)
@@ -52,9 +52,9 @@ function(sp_add_test_run run)
 endfunction()
 
 # sp_add_fuzz_target(<name> SOURCES <files>... [SECONDS <seconds>])
-# A file that includes fuzz.h and defines LLVMFuzzerTestOneInput; preset fuzz only. The test runs it
-# for 10 seconds, or as many as given, starting from tests/fuzz/corpus/<name> if that folder exists.
-# The target sp_fuzz builds them all.
+# The sources include fuzz.h and define LLVMFuzzerTestOneInput; preset fuzz only. The test runs it for
+# 10 seconds, or as given, starting from tests/fuzz/corpus/<name> if that folder exists. The target
+# sp_fuzz builds all of them.
 function(sp_add_fuzz_target name)
     if(NOT SP_FUZZ)
         return()
@@ -63,12 +63,12 @@ function(sp_add_fuzz_target name)
     if(NOT fuzz_SECONDS)
         set(fuzz_SECONDS 10)
     endif()
-    math(EXPR timeout "${fuzz_SECONDS} + 60") # for one slow input and the end
+    math(EXPR timeout "${fuzz_SECONDS} + 60") # for one slow input and the exit
     add_executable(${name} ${fuzz_SOURCES})
     add_dependencies(sp_fuzz ${name})
     target_link_libraries(${name} PRIVATE sp_flags sp_static)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    # libFuzzer adds what it finds to the first folder and only reads the others.
+    # libFuzzer adds new inputs to the first folder and only reads the others.
     set(corpus ${CMAKE_CURRENT_BINARY_DIR}/${name}.corpus)
     file(MAKE_DIRECTORY ${corpus})
     if(IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds a face with one model from 1, 2, 8 and 31 threads at the same time.
  *
- * First every thread's picture is run with nothing beside it; then all of them together must give
- * the same bits, and thread 0 what another program got. The face is drawn into a copy of its
- * picture. The exit code is 1 if bits differ, the reference is missed, or there is no face. */
+ * First each thread's picture is run alone; then all of them together must give the same bits, and
+ * thread 0 the result of another program. The face is drawn into a copy of its picture. The exit
+ * code is 1 if bits differ, the reference is missed, or no face is found. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #define EXIT_USAGE 2
 #define MAX_FACES 8
-#define ENLARGE 4 /* of the pictures to look at */
+#define ENLARGE 4 /* scale of the written pictures */
 #define PATH_BYTES 4096
 
 static const int thread_counts[] = {1, 2, 8, PARALLEL_MAX_THREADS};
@@ -27,7 +27,7 @@ static const int thread_counts[] = {1, 2, 8, PARALLEL_MAX_THREADS};
 typedef struct demo_arguments {
     const char *data;    /* folder with model.onnx, astronaut.ppm, reference.f32 */
     const char *output;  /* folder for the pictures */
-    const char *picture; /* instead of astronaut.ppm, and then there is no reference; or NULL */
+    const char *picture; /* replaces astronaut.ppm, then without a reference; or NULL */
     double seconds;      /* for each number of threads */
 } demo_arguments;
 
@@ -79,7 +79,7 @@ static bool join_path(const char *folder, const char *name, char path[PATH_BYTES
     return false;
 }
 
-/* The four outputs one after another, as little-endian floats: just as they stand in memory. */
+/* The four outputs in sequence, as little-endian floats, which is their layout in memory. */
 static bool read_result(const char *path, detector_result *out)
 {
     FILE *file = fopen(path, "rb");
@@ -89,7 +89,7 @@ static bool read_result(const char *path, detector_result *out)
     }
     const bool is_read = fread(out, sizeof *out, 1, file) == 1 && fgetc(file) == EOF;
     fclose(file);
-    if (!is_read) fprintf(stderr, "%s: not of %zu bytes\n", path, sizeof *out);
+    if (!is_read) fprintf(stderr, "%s: must have %zu bytes\n", path, sizeof *out);
     return is_read;
 }
 
@@ -101,7 +101,7 @@ static bool read_picture(const demo_arguments *arguments, rgb_picture *out)
     return picture_read_ppm(used, DETECTOR_SIDE, DETECTOR_SIDE, out);
 }
 
-static bool load(const demo_arguments *arguments, demo_state *demo)
+static bool demo_load(const demo_arguments *arguments, demo_state *demo)
 {
     char path[PATH_BYTES];
     if (!read_picture(arguments, &demo->picture)) return false;
@@ -125,7 +125,7 @@ static bool run_alone(demo_state *demo)
     return true;
 }
 
-/* What the device is, and the head of the table. */
+/* Prints the device and the head of the table. */
 static bool print_head(const demo_state *demo)
 {
     sp_model_info model;
@@ -142,7 +142,7 @@ static bool print_head(const demo_state *demo)
 
 static void print_row(const demo_state *demo, int threads, const parallel_outcome *outcome)
 {
-    char difference[32] = "none there";
+    char difference[32] = "none";
     if (demo->has_reference) {
         snprintf(difference, sizeof difference, "%.2e", (double)outcome->difference);
     }
@@ -156,7 +156,7 @@ static void print_row(const demo_state *demo, int threads, const parallel_outcom
     fflush(stdout);
 }
 
-/* False if a run fails, or gives other numbers than it should. */
+/* False if a run fails or gives wrong numbers. */
 static bool run_together(const demo_state *demo, double seconds)
 {
     const parallel_work work = {
@@ -223,7 +223,7 @@ static bool write_picture(const char *folder, const char *name, const rgb_pictur
     return join_path(folder, name, path) && png_write(path, picture);
 }
 
-/* The picture as it went in, and with its faces; false if there is none. */
+/* Writes the input picture, and a copy with its faces; false if no face is found. */
 static bool show_faces(const demo_state *demo, const char *folder)
 {
     found_face faces[MAX_FACES];
@@ -245,7 +245,7 @@ static bool show_faces(const demo_state *demo, const char *folder)
 
 static bool run_demo(const demo_arguments *arguments, demo_state *demo)
 {
-    if (!load(arguments, demo) || !print_head(demo) || !run_alone(demo)) return false;
+    if (!demo_load(arguments, demo) || !print_head(demo) || !run_alone(demo)) return false;
     const bool is_right = run_together(demo, arguments->seconds);
     return show_faces(demo, arguments->output) && is_right;
 }
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
     }
     demo_state *demo = calloc(1, sizeof *demo);
     if (demo == NULL) {
-        fprintf(stderr, "no memory\n");
+        fprintf(stderr, "out of memory\n");
         return EXIT_FAILURE;
     }
     const bool is_right = run_demo(&arguments, demo);

@@ -39,7 +39,7 @@ bool detector_run(sp_model model, const detector_input *input, detector_result *
         fprintf(stderr, "%s\n", sp_last_error());
         return false;
     }
-    /* Larger outputs are refused by the run; smaller ones would leave old values behind. */
+    /* The run refuses larger outputs; smaller ones would leave old values in `out`. */
     uint64_t bytes = 0;
     for (int i = 0; i < 4; i++) bytes += outputs[i].bytes;
     if (bytes != sizeof *out) fprintf(stderr, "the model is not BlazeFace for 128 x 128 pixels\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model BlazeFace (short range, 128 x 128 pixels): what goes in and what comes out. */
+/* The model BlazeFace (short range, 128 x 128 pixels): its inputs and outputs. */
 #ifndef DEMO_DETECTOR_H
 #define DEMO_DETECTOR_H
 
@@ -9,8 +9,8 @@
 
 #define DETECTOR_SIDE 128 /* pixels, of the input */
 
-/* The picture is covered by two grids of cells, and each cell has some anchors: places where a face
- * may be. Every anchor gets a score and a box. */
+/* The picture is covered by two grids of cells, each cell with some anchors (positions of possible
+ * faces). Each anchor has a score and a box. */
 #define FINE_SIDE 16
 #define FINE_ANCHORS 2
 #define COARSE_SIDE 8
@@ -34,18 +34,18 @@ typedef struct detector_result {
 
 #define DETECTOR_RESULT_COUNT (sizeof(detector_result) / sizeof(float))
 
-/* The picture, of DETECTOR_SIDE x DETECTOR_SIDE pixels, moved right and down by `shift` pixels;
- * what leaves on one side comes back on the other. */
+/* Converts a picture of DETECTOR_SIDE x DETECTOR_SIDE pixels, moved right and down by `shift`
+ * pixels with wrap-around. */
 void detector_prepare(const rgb_picture *picture, int shift, detector_input *out);
 
-/* Runs the model; any thread may. Says on stderr what is wrong, such as another model. */
+/* Runs the model; thread-safe. Prints errors to stderr, such as a model with other outputs. */
 bool detector_run(sp_model model, const detector_input *input, detector_result *out);
 
-/* Equal bits: a NaN equals itself, and -0 is not 0. */
+/* Bitwise equality: a NaN equals itself, and -0 differs from 0. */
 bool detector_is_same(const detector_result *a, const detector_result *b);
 
-/* The largest difference of two results, and whether each value is as close as two correct programs
- * are: they add in another order. NaN is close to nothing. */
+/* Stores the largest difference of two results; true if all values are within the rounding
+ * differences of two correct programs, which add in different orders. NaN is close to nothing. */
 bool detector_is_close(const detector_result *got, const detector_result *want, float *difference);
 
 #endif

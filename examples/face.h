@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the numbers of the model to faces, as MediaPipe does it. */
+/* Decodes the model's outputs to faces, as MediaPipe does. */
 #ifndef DEMO_FACE_H
 #define DEMO_FACE_H
 
 #include "detector.h"
 
-/* Right eye, left eye, nose, mouth, right ear, left ear; right and left are the person's own. */
+/* Right eye, left eye, nose, mouth, right ear, left ear; right and left from the person's view. */
 #define FACE_POINTS 6
 
 typedef struct point {
@@ -20,7 +20,7 @@ typedef struct found_face {
     point points[FACE_POINTS];
 } found_face;
 
-/* The faces with a score of at least a half, best first, at most `max`; returns how many. */
+/* Finds the faces with a score of at least 0.5, best first, at most `max`; returns their number. */
 int faces_find(const detector_result *result, found_face *faces, int max);
 
 #endif

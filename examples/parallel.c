@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads know nothing of each other: they share the model and call sp_model_run. A thread gets
- * a stream of its own with its first run and gives it back when it ends.
- * primitive: threads and clock of the operating system, since this is what a user would write. */
+/* The threads are independent: they share only the model and call sp_model_run. A thread gets its
+ * own stream with its first run and returns it when it ends. primitive: threads and clock of the
+ * operating system, as in a user's program. */
 #include "parallel.h"
 
 #include <math.h>
@@ -13,25 +13,25 @@ typedef struct worker_state {
     const parallel_work *work;
     int index;
     double deadline;
-    parallel_outcome outcome; /* of this thread; its seconds are not used */
+    parallel_outcome outcome; /* of this thread; `seconds` is unused */
     bool has_failed;
     pthread_t thread;
 } worker_state;
 
-static double now(void)
+static double seconds_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* NaN is larger than all. */
-static float larger(float a, float b)
+/* NaN is the largest. */
+static float larger_difference(float a, float b)
 {
     return isnan(a) || a > b ? a : b;
 }
 
-static void compare(worker_state *worker, const detector_result *result)
+static void result_compare(worker_state *worker, const detector_result *result)
 {
     const parallel_work *work = worker->work;
     parallel_outcome *outcome = &worker->outcome;
@@ -41,7 +41,7 @@ static void compare(worker_state *worker, const detector_result *result)
     if (worker->index > 0 || work->reference == NULL) return;
     float difference;
     if (!detector_is_close(result, work->reference, &difference)) outcome->is_close = false;
-    outcome->difference = larger(outcome->difference, difference);
+    outcome->difference = larger_difference(outcome->difference, difference);
 }
 
 static void *run_worker(void *arg)
@@ -52,8 +52,8 @@ static void *run_worker(void *arg)
     do {
         worker->has_failed = !detector_run(work->model, &work->inputs[worker->index], &result);
         if (worker->has_failed) break;
-        compare(worker, &result);
-    } while (now() < worker->deadline);
+        result_compare(worker, &result);
+    } while (seconds_now() < worker->deadline);
     return NULL;
 }
 
@@ -61,7 +61,7 @@ bool parallel_run(const parallel_work *work, int threads, parallel_outcome *out)
 {
     static const parallel_outcome none = {.is_close = true};
     worker_state workers[PARALLEL_MAX_THREADS];
-    const double start = now();
+    const double start = seconds_now();
     int started = 0;
     for (; started < threads; started++) {
         worker_state *worker = &workers[started];
@@ -82,8 +82,8 @@ bool parallel_run(const parallel_work *work, int threads, parallel_outcome *out)
         out->runs += outcome->runs;
         out->equal_runs += outcome->equal_runs;
         out->is_close = out->is_close && outcome->is_close;
-        out->difference = larger(out->difference, outcome->difference);
+        out->difference = larger_difference(out->difference, outcome->difference);
     }
-    out->seconds = now() - start;
+    out->seconds = seconds_now() - start;
     return !has_failed;
 }

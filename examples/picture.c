@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and drawing; png.c writes. */
+/* Reading and drawing; see png.c for writing. */
 #include "picture.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ uint8_t *picture_pixel(const rgb_picture *picture, int x, int y)
     return picture->pixels + ((size_t)y * (size_t)picture->width + (size_t)x) * 3;
 }
 
-static void put(rgb_picture *picture, int x, int y, rgb_colour colour)
+static void pixel_put(rgb_picture *picture, int x, int y, rgb_colour colour)
 {
     if (x < 0 || y < 0 || x >= picture->width || y >= picture->height) return;
     uint8_t *pixel = picture_pixel(picture, x, y);
@@ -83,12 +83,12 @@ void picture_draw_box(rgb_picture *picture, int left, int top, int right, int bo
 {
     for (int i = 0; i < thickness; i++) {
         for (int x = left; x <= right; x++) {
-            put(picture, x, top + i, colour);
-            put(picture, x, bottom - i, colour);
+            pixel_put(picture, x, top + i, colour);
+            pixel_put(picture, x, bottom - i, colour);
         }
         for (int y = top; y <= bottom; y++) {
-            put(picture, left + i, y, colour);
-            put(picture, right - i, y, colour);
+            pixel_put(picture, left + i, y, colour);
+            pixel_put(picture, right - i, y, colour);
         }
     }
 }
@@ -97,7 +97,7 @@ void picture_draw_dot(rgb_picture *picture, int x, int y, int radius, rgb_colour
 {
     for (int dy = -radius; dy <= radius; dy++) {
         for (int dx = -radius; dx <= radius; dx++) {
-            if (dx * dx + dy * dy <= radius * radius) put(picture, x + dx, y + dy, colour);
+            if (dx * dx + dy * dy <= radius * radius) pixel_put(picture, x + dx, y + dy, colour);
         }
     }
 }

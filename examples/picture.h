@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of 8-bit red, green and blue, row by row from the top: what it takes to read one, mark
- * something in it, and look at it. */
+/* Pictures of 8-bit red, green and blue, row by row from the top: reading, drawing, enlarging. */
 #ifndef DEMO_PICTURE_H
 #define DEMO_PICTURE_H
 
@@ -20,22 +19,22 @@ typedef struct rgb_colour {
     uint8_t blue;
 } rgb_colour;
 
-/* Black. False if there is no memory. */
+/* Creates a black picture. False if memory runs out. */
 bool picture_init(rgb_picture *out, int width, int height);
 
-/* Also of a zeroed picture. */
+/* Accepts a zeroed picture. */
 void picture_deinit(rgb_picture *picture);
 
-/* The red byte of a pixel, which must be there; green and blue follow. */
+/* The red byte of a pixel inside the picture; green and blue follow. */
 uint8_t *picture_pixel(const rgb_picture *picture, int x, int y);
 
-/* Reads a binary PPM (P6, 255 levels, no comments) of this size. Says on stderr what is wrong. */
+/* Reads a binary PPM (P6, 255 levels, no comments) of this size. Prints errors to stderr. */
 bool picture_read_ppm(const char *path, int width, int height, rgb_picture *out);
 
-/* Each pixel becomes factor x factor pixels. */
+/* Copies the picture with each pixel as factor x factor pixels. */
 bool picture_enlarge(const rgb_picture *from, int factor, rgb_picture *out);
 
-/* The outline of a box, `thickness` pixels wide, drawn inwards; what lies outside is left out. */
+/* The outline of a box, `thickness` pixels wide, drawn inwards and clipped to the picture. */
 void picture_draw_box(rgb_picture *picture, int left, int top, int right, int bottom, int thickness,
                       rgb_colour colour);
 

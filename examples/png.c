@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES 65535u /* the most that a stored block holds */
+#define BLOCK_BYTES 65535u /* the maximum of a stored block */
 
 static uint8_t *put_u32(uint8_t *at, uint32_t value)
 {
@@ -36,7 +36,7 @@ static uint32_t adler32(const uint8_t *bytes, size_t len)
     return high << 16 | low;
 }
 
-/* `chunk` is the type and then the data. */
+/* `chunk` is the type followed by the data. */
 static bool write_chunk(FILE *file, const uint8_t *chunk, size_t len)
 {
     uint8_t before[4];
@@ -53,13 +53,13 @@ static bool write_header(FILE *file, const rgb_picture *picture)
     uint8_t chunk[17] = "IHDR";
     uint8_t *at = put_u32(chunk + 4, (uint32_t)picture->width);
     at = put_u32(at, (uint32_t)picture->height);
-    at[0] = 8; /* bits a sample */
+    at[0] = 8; /* bits per sample */
     at[1] = 2; /* red, green, blue */
     return fwrite(signature, 1, sizeof signature, file) == sizeof signature &&
            write_chunk(file, chunk, sizeof chunk);
 }
 
-/* Puts `rows` as a zlib stream of stored blocks; returns the end of it. */
+/* Writes `rows` as a zlib stream of stored blocks; returns its end. */
 static uint8_t *put_stored(uint8_t *at, const uint8_t *rows, size_t len)
 {
     *at++ = 0x78; /* deflate, window of 32 KiB */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams, storages, events and host functions from two threads. README.md shows the middle part.
- * primitive: an application's threads are its own. */
+ * primitive: an application creates its own threads. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks of the source text share: finding files, blanking comments, self-tests.
+"""Shared by the checks of the source text: finding files, blanking comments, self-tests.
 
 A check is a function (root) -> list of findings. Its self-test copies the sources into a scratch
-folder, plants one violation after the other, and requires that each adds a finding there.
+folder, plants one violation at a time, and requires that each adds a finding.
 """
 import functools
 import re
@@ -26,9 +26,9 @@ def c_files(root, *dirs):
     return sorted(path.relative_to(root) for path in found)
 
 
-@functools.lru_cache(maxsize=None)  # self-tests look at the same files again and again
+@functools.lru_cache(maxsize=None)  # self-tests read the same files repeatedly
 def code_of(text, keep_strings=False):
-    """The text with comments (and the contents of strings) blanked; lines stay where they are."""
+    """The text with comments (and the contents of strings) blanked; line numbers do not change."""
 
     def blank(match):
         token = match.group(0)

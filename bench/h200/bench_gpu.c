@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models on a GPU from 1, 8 and 31 threads, each call waited for, beside the same graphs launched
- * on the bare driver from as many threads, each with its own stream. */
+/* Models on a GPU from 1, 8 and 31 threads, with a wait after each call, compared with the same
+ * graphs launched on the bare driver from as many threads, each with its own stream. */
 #include <streampool/device.h>
 #include <streampool/model.h>
 #include <streampool/storage.h>
@@ -31,7 +31,7 @@ typedef struct gpu_case {
     sp_model model;
     sp_host_tensor inputs[8];
     uint32_t input_count, output_count;
-    uint64_t output_bytes[8], output_at[8]; /* of a thread's room, in floats */
+    uint64_t output_bytes[8], output_at[8]; /* in a thread's buffer, in floats */
     sp_plan_entry *entry;                   /* in use until the case ends */
     /* Streams of the bare driver, each with an event. */
     sp_cuda_device *gpu;
@@ -110,7 +110,7 @@ static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
             wait_bare(c->streams[entry], c->events[entry], how);
         }
     }
-    wait_bare(c->streams[entry], c->events[entry], BARE_SYNCHRONIZE); /* nothing is left behind */
+    wait_bare(c->streams[entry], c->events[entry], BARE_SYNCHRONIZE); /* no pending work remains */
     sp__cuda_leave();
     sp__wait_entry_resume(sp__exec_context_release(context));
 }
@@ -137,7 +137,7 @@ typedef struct fill_case {
     bool is_untracked;
 } fill_case;
 
-/* A fill and a copy between two storages of the thread's own, on its stream, then a wait. */
+/* A fill and a copy between two storages of the thread, on its stream, then a wait. */
 static void fill_and_copy(void *ctx, uint64_t count)
 {
     const fill_case *c = ctx;

@@ -27,7 +27,7 @@ static uint32_t worker_count(void)
     return count != NULL ? (uint32_t)atoi(count) : 0;
 }
 
-/* STREAMPOOL_TEST_DELAYS: so many of 1,000 marked places sleep, in builds that have them. */
+/* STREAMPOOL_TEST_DELAYS: per mille of marked places that sleep, in builds that have them. */
 static void set_delays(void)
 {
     const char *per_mille = getenv("STREAMPOOL_TEST_DELAYS");
@@ -171,7 +171,7 @@ sp_point submit(sp_queue *queue, const sp_command *commands, uint32_t count)
     return submit_after(queue, NULL, 0, commands, count);
 }
 
-static sp_status meet(const sp_tile *tile)
+static sp_status run_meet(const sp_tile *tile)
 {
     meeting *self = *(meeting *const *)tile->constants;
     const uint64_t deadline = sp_clock_now() + 2000000000u;
@@ -204,19 +204,19 @@ void let_go(meeting *held)
 
 sp_status wait_point(sp_point point)
 {
-    /* Without a deadline, so that this thread may help; a hang ends with the test's time-out. */
+    /* Without a deadline, so that this thread may help; a hang ends at the test's time-out. */
     return sp__point_wait(point, SP_NO_DEADLINE);
 }
 
 /* ---- kernels ---- */
 
-static sp_status add_one(const sp_tile *tile)
+static sp_status run_add_one(const sp_tile *tile)
 {
     ((uint32_t *)tile->bindings[0])[tile->index[0]] += 1;
     return SP_OK;
 }
 
-static sp_status append(const sp_tile *tile)
+static sp_status run_append(const sp_tile *tile)
 {
     uint32_t *words = tile->bindings[0];
     words[1 + words[0]] = *(const uint32_t *)tile->constants;
@@ -224,21 +224,21 @@ static sp_status append(const sp_tile *tile)
     return SP_OK;
 }
 
-static sp_status fail(const sp_tile *tile)
+static sp_status run_fail(const sp_tile *tile)
 {
     (void)tile;
     return sp__fail(SP_FAILED, "asked to fail");
 }
 
-static sp_status slow(const sp_tile *tile)
+static sp_status run_slow(const sp_tile *tile)
 {
     sp_clock_sleep(*(const uint64_t *)tile->constants);
     *(uint32_t *)tile->bindings[0] += 1;
     return SP_OK;
 }
 
-const sp_kernel kernel_add_one = {.name = "add_one", .run = add_one, .gpu = &gpu_add_one};
-const sp_kernel kernel_append = {.name = "append", .run = append, .gpu = &gpu_append};
-const sp_kernel kernel_meet = {.name = "meet", .run = meet, .gpu = &gpu_meet};
-const sp_kernel kernel_fail = {.name = "fail", .run = fail, .gpu = &gpu_fail};
-const sp_kernel kernel_slow = {.name = "slow", .run = slow, .gpu = &gpu_slow};
+const sp_kernel kernel_add_one = {.name = "add_one", .run = run_add_one, .gpu = &gpu_add_one};
+const sp_kernel kernel_append = {.name = "append", .run = run_append, .gpu = &gpu_append};
+const sp_kernel kernel_meet = {.name = "meet", .run = run_meet, .gpu = &gpu_meet};
+const sp_kernel kernel_fail = {.name = "fail", .run = run_fail, .gpu = &gpu_fail};
+const sp_kernel kernel_slow = {.name = "slow", .run = run_slow, .gpu = &gpu_slow};

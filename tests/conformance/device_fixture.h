@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device conformance tests share: the device under test (STREAMPOOL_TEST_DEVICE, cpu or
- * null), queues and memory on it, and short ways to submit. */
+/* Shared by the device conformance tests: the device under test (STREAMPOOL_TEST_DEVICE, cpu or
+ * null), queues and memory on it, and short forms of submission. */
 #ifndef SP_TESTS_DEVICE_FIXTURE_H
 #define SP_TESTS_DEVICE_FIXTURE_H
 
@@ -16,15 +16,15 @@ typedef struct fixture {
     sp_queue *queues[FIXTURE_QUEUES];
 } fixture;
 
-/* NULL: an open device with FIXTURE_QUEUES queues. Ends the process if that fails. */
+/* An open device with FIXTURE_QUEUES queues. Ends the process on failure. */
 fixture fixture_open(void);
-/* Like it, of kind `kind`. */
+/* The same, of kind `kind`. */
 fixture fixture_open_kind(const char *kind);
 void fixture_close(fixture *fixture);
 const char *fixture_kind(void);
-/* Can kernels see the host's memory, and so come to meetings? */
+/* Whether kernels access host variables, as command_meet requires. */
 bool fixture_has_meetings(void);
-/* What an error says that kernel_fail made. */
+/* The message of an error that kernel_fail raised. */
 const char *fixture_failure(void);
 
 /* Memory of `count` 32-bit words, zeroed; freed with fixture_free. */
@@ -43,31 +43,32 @@ sp_command command_dispatch(const sp_kernel *kernel, uint32_t tiles, const sp_bi
                             uint32_t binding_count, const void *constants, uint32_t constant_bytes);
 sp_command command_host(sp_host_fn fn, void *ctx);
 
-/* Submit commands of the calling thread; the status goes to a check. */
+/* Submit commands of the calling thread; the first two check the status. */
 sp_point submit(sp_queue *queue, const sp_command *commands, uint32_t count);
 sp_point submit_after(sp_queue *queue, const sp_point *waits, uint32_t wait_count,
                       const sp_command *commands, uint32_t count);
 sp_status try_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
 
-/* Tiles and dispatches that wait inside for each other, two seconds at most. */
+/* A barrier inside tiles and dispatches: each waits until `wanted` are inside, two seconds at
+ * most. */
 typedef struct meeting {
-    struct meeting *self;  /* what the kernel is given */
-    sp_atomic_u32 arrived; /* how many are inside */
+    struct meeting *self;  /* the kernel's constant */
+    sp_atomic_u32 arrived; /* the number that have entered */
     uint32_t wanted;
-    sp_atomic_u32 met; /* raised by each that saw as many as were wanted */
+    sp_atomic_u32 met; /* incremented by each that saw `wanted` inside */
 } meeting;
 
-/* A dispatch whose tiles come to the meeting, which has to outlive it. */
+/* A dispatch whose tiles enter the meeting, which must outlive it. */
 sp_command command_meet(meeting *self, uint32_t tiles);
-/* A command that runs until it is let go: a meeting of two with whoever does that. */
+/* A command that runs until let_go: a meeting of two, with the thread that calls let_go. */
 sp_point submit_held(sp_queue *queue, meeting *held);
 void let_go(meeting *held);
 
-/* Waits, and may help. */
+/* Waits; the calling thread may help. */
 sp_status wait_point(sp_point point);
 
 /* Kernels. */
-extern const sp_kernel kernel_meet;    /* goes to the meeting that its constant points to */
+extern const sp_kernel kernel_meet;    /* enters the meeting that its constant points to */
 extern const sp_kernel kernel_add_one; /* words[i] += 1 over binding 0, one word per tile */
 extern const sp_kernel kernel_append;  /* binding 0: [count, items...]; appends the constant */
 extern const sp_kernel kernel_fail;    /* fails with SP_FAILED "asked to fail" */

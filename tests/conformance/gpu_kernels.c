@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of the fixture for GPUs: as CUDA C++ for a real one, and as C for the driver made of
- * threads. */
+/* The kernels of the fixture for GPUs: CUDA C++ for a real one, C for the fake driver. */
 #include "gpu_kernels.h"
 
 #include "base/macros.h"
@@ -20,7 +19,7 @@ static const char source[] =
     "    do { asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(now)); } while (now - start < "
     "ns);\n"
     "    *(u32 *)b.at[0] += 1; }\n"
-    /* The meeting: { self, arrived, wanted, met }, in memory that host and GPU see. */
+    /* The meeting: { self, arrived, wanted, met }, in memory that host and GPU access. */
     "extern \"C\" __global__ void meet(bindings b, char *meeting) {\n"
     "    volatile u32 *words = (volatile u32 *)(meeting + 8);\n"
     "    u64 start, now;\n"

@@ -7,7 +7,7 @@
 
 extern const sp_gpu_kernel gpu_add_one, gpu_append, gpu_fail, gpu_slow, gpu_meet;
 
-/* Before a cuda device is opened: with the driver made of threads, its kernels. */
+/* Call before a cuda device is opened. Registers the kernels if the driver is the fake one. */
 void gpu_kernels_open(void);
 
 #endif

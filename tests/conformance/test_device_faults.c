@@ -20,7 +20,7 @@ TEST(a_failed_command_fails_its_point_and_no_other)
     const sp_point after = submit(f.queues[0], NULL, 0);
     CHECK_OK(wait_point(after));
     CHECK_OK(wait_point(before));
-    for (int i = 0; i < 2; i++) { /* whoever asks, and however often */
+    for (int i = 0; i < 2; i++) { /* every query gives the same result */
         CHECK_STATUS(wait_point(failed), SP_FAILED);
         CHECK_MESSAGE(fixture_failure());
         CHECK_MESSAGE("node 3 (Conv): fail on stream 0 of");
@@ -62,7 +62,7 @@ TEST(poison_follows_the_data_across_streams_until_it_is_overwritten)
     CHECK_STATUS(wait_point(consumed), SP_FAILED);
     CHECK_MESSAGE(fixture_failure());
 
-    /* A write of a part leaves it bad, a write of all makes it good. */
+    /* A partial write keeps the poison, a full write clears it. */
     const sp_binding part = bind_poison(&a, 0, 2, SP_WRITE, &cells[0]);
     const sp_command fill_part = command_fill(&part, &seven);
     CHECK_OK(wait_point(submit(f.queues[0], &fill_part, 1)));
@@ -84,7 +84,7 @@ TEST(poison_of_an_earlier_life_of_the_memory_does_not_count)
     CHECK_EQ_U64(sp__poison_fault(&poison, 4), fault);
     CHECK_EQ_U64(sp__poison_fault(&poison, 5), SP_NO_FAULT);
     sp__poison_set(&poison, 6, fault);
-    sp__poison_set(&poison, 5, sp__fault_create(SP_FAILED)); /* comes late: the memory lives on */
+    sp__poison_set(&poison, 5, sp__fault_create(SP_FAILED)); /* late: the memory still exists */
     CHECK_EQ_U64(sp__poison_fault(&poison, 6), fault);
     sp__poison_clear(&poison, 6);
     CHECK_EQ_U64(sp__poison_fault(&poison, 6), SP_NO_FAULT);
@@ -130,7 +130,7 @@ TEST(a_submission_takes_the_faults_of_those_of_its_waits_that_hand_them_on)
     fixture_close(&f);
 }
 
-/* The first failure of the thread that it was not told of yet. */
+/* The thread's first failure that was not reported to it yet. */
 static sp_fault take_failure(sp_timeline *timeline, uint64_t value, uint64_t thread)
 {
     return sp__timeline_take_failures(timeline, value, thread);
@@ -197,7 +197,8 @@ static sp_dev *open_small(uint64_t queue_bytes, uint32_t max_in_flight)
     return device;
 }
 
-/* Fills the queue behind a held command until it refuses; how many were accepted. */
+/* Fills the queue behind a held command until it refuses; returns the number of accepted
+ * submissions. */
 static uint32_t fill_queue(sp_queue *queue, sp_point *last)
 {
     meeting held;
@@ -270,10 +271,10 @@ TEST(allocation_failures_of_a_submit_are_reported_and_change_nothing)
     uint32_t accepted = 0;
     uint32_t refused = 0;
     sp_point last = {0};
-    enum { WAITS = 65 }; /* one more than a queue has room for from the start */
+    enum { WAITS = 65 }; /* one more than a queue's initial capacity */
     sp_point waits[WAITS];
     for (uint32_t i = 0; i < 20000; i++) {
-        /* Chains of waits and deep queues make every allocation of a submit happen. */
+        /* Chains of waits and deep queues reach every allocation of a submit. */
         for (uint32_t k = 0; k < WAITS; k++) waits[k] = last;
         submission.waits = waits;
         submission.wait_count = i % 2 == 0 ? 0 : WAITS;

@@ -71,7 +71,7 @@ typedef struct waiting {
     sp_queue *submit_to; /* or NULL */
     sp_point point;
     sp_status status;
-    sp_atomic_u32 *gate; /* waits until it is raised, if any */
+    sp_atomic_u32 *gate; /* if not NULL: waits until it is raised */
 } waiting;
 
 static sp_status wait_inside(void *ctx, sp_fault fault)
@@ -147,7 +147,7 @@ TEST(a_host_function_may_wait_for_others_that_run_after_it_was_queued)
         points[i] = submit(f.queues[i], &command, 1);
         f.device->vtable->flush(f.queues[i]);
     }
-    /* Each waits for the function behind it in the executor's list, the last for nothing. */
+    /* Each waits for the next function in the executor's list, the last for nothing. */
     for (int i = 0; i + 1 < CHAIN; i++) waits[i].point = points[i + 1];
     sp_store_release(&gate, 1);
     CHECK_OK(sp__point_wait_all(points, CHAIN, sp_clock_deadline(10000000000)));

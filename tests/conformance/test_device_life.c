@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device conformance: opening, what is refused, and the failures that a null device makes on
- * request. */
+/* Device conformance: opening, refusals, and the failures that a null device injects. */
 #include <string.h>
 #include <time.h>
 
@@ -25,7 +24,7 @@ static sp_status open_default(sp_dev **out)
 TEST(opening_fails_cleanly_wherever_memory_runs_out)
 {
     sp_dev *device = NULL;
-    CHECK_OK(open_default(&device)); /* what the process keeps is there from now on */
+    CHECK_OK(open_default(&device)); /* from here on the process keeps its permanent allocations */
     device->vtable->close(device);
     uint64_t failures = 0;
     for (sp_status status = SP_FAILED; status != SP_OK; failures++) {
@@ -68,7 +67,7 @@ static void fire_slowly(sp_waiter *waiter)
     sp_clock_sleep(600000000);
 }
 
-/* Of this thread. primitive: base has no such clock. */
+/* The processor time of this thread. primitive: base has no such clock. */
 static uint64_t processor_ns(void)
 {
     struct timespec now;
@@ -143,7 +142,7 @@ TEST(memory_that_the_system_does_not_have_is_an_error)
     sp_heap_fail_after(UINT64_MAX);
     CHECK_STATUS(f.device->vtable->memory_create(f.device, UINT64_MAX, &memory), SP_OUT_OF_MEMORY);
     CHECK(memory.host == NULL);
-    memory = fixture_words(&f, 1024); /* a failure takes nothing off what there is */
+    memory = fixture_words(&f, 1024); /* a failure releases nothing */
     CHECK(memory.host != NULL);
     fixture_free(&memory);
     fixture_close(&f);
@@ -246,7 +245,7 @@ TEST(each_kind_of_command_names_itself_when_it_fails)
         CHECK_MESSAGE(names[i]);
         CHECK_MESSAGE("injected fault in command");
     }
-    CHECK(sp_load_acquire(&time) > 0); /* nobody waits for ever for a time that does not come */
+    CHECK(sp_load_acquire(&time) > 0); /* a wait for a missing time ends */
     CHECK_EQ_U64(words_of(&words)[0], 0);
     fixture_free(&words);
     fixture_close(&f);
@@ -263,7 +262,7 @@ TEST(about_as_many_commands_fail_as_asked_and_the_same_ones_each_time)
         sp__null_fail_randomly(f.device, 100, 12345);
         for (uint64_t i = 0; i < 1000; i++) {
             const sp_status status = wait_point(submit(f.queues[0], &command, 1));
-            if (status != SP_OK) failed[round] += i * i + 1; /* which, not only how many */
+            if (status != SP_OK) failed[round] += i * i + 1; /* which ones, not only how many */
         }
         CHECK(words_of(&word)[0] > 850 && words_of(&word)[0] < 950);
         sp__null_fail_randomly(f.device, 0, 0);

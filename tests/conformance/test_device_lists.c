@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device conformance: command lists, recorded once and replayed from anywhere. */
+/* Device conformance: command lists, recorded once and replayed from any thread. */
 #include "base/heap.h"
 #include "base/thread.h"
 #include "device_fixture.h"

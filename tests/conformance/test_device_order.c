@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device conformance: order, points, waits between streams, progress, overlap.
- * primitive: an application waits with a semaphore of its own, of which the library knows nothing.
- */
+/* Device conformance: order, points, waits between streams, progress, overlap. primitive: an
+ * application may wait with its own semaphore, which the library does not know. */
 #include <semaphore.h>
 #include <string.h>
 
@@ -145,7 +144,7 @@ TEST(cpu_and_another_kind_play_ping_pong)
     fixture cpu = fixture_open_kind("cpu");
     fixture other = fixture_open_kind(strcmp(fixture_kind(), "cuda") == 0 ? "cuda" : "null");
     const uint32_t rounds = (uint32_t)test_count(100000, 1000);
-    sp_memory log = fixture_words(&other, 2 * rounds + 1); /* which the cpu sees too */
+    sp_memory log = fixture_words(&other, 2 * rounds + 1); /* accessible to the cpu too */
     const sp_binding binding = bind_words(&log, 0, 2 * rounds + 1, SP_READ_WRITE);
     sp_point before = {0};
     for (uint32_t i = 0; i < 2 * rounds; i++) {
@@ -223,7 +222,7 @@ TEST(as_many_streams_run_at_the_same_time_as_the_device_says)
             points[k] = submit(f.queues[k], &command, 1);
             f.device->vtable->flush(f.queues[k]);
         }
-        /* Nobody helps: the device's own threads are as many as it says. */
+        /* No thread helps: the device has its declared number of threads. */
         for (uint32_t k = 0; k < width; k++) {
             while (!sp__point_has_passed(points[k])) {
                 sp_clock_sleep(20000);
@@ -235,8 +234,8 @@ TEST(as_many_streams_run_at_the_same_time_as_the_device_says)
     fixture_close(&f);
 }
 
-/* The first kernel often goes to a worker that was about to fall asleep; the second must not count
- * on that one, however its wake-up falls. Nobody helps. */
+/* The first kernel often goes to a worker that was about to fall asleep; the second must not depend
+ * on that worker, whatever the order of its wake-up. No thread helps. */
 TEST(a_stream_does_not_wait_for_a_busy_worker_while_others_are_idle)
 {
     if (!fixture_has_meetings()) SKIP("a GPU does not see this memory of the host");
@@ -296,7 +295,7 @@ TEST(a_wait_ends_at_its_deadline_and_can_be_repeated)
     const uint64_t start = sp_clock_now();
     CHECK_STATUS(sp__point_wait(point, sp_clock_deadline(50000000)), SP_TIMEOUT);
     CHECK(sp_clock_now() - start >= 50000000);
-    CHECK(!sp__point_has_passed(point)); /* so the wait has not run the command itself */
+    CHECK(!sp__point_has_passed(point)); /* the wait has not run the command itself */
     let_go(&held);
     CHECK_OK(wait_point(point));
     CHECK_EQ_U64(sp_load_relaxed(&held.met), 1);
@@ -336,10 +335,10 @@ TEST(workers_and_helpers_both_run_commands)
         const sp_command command = command_dispatch(&kernel_slow, 1, &binding, 1, &ns, sizeof ns);
         const sp_point point = submit(f.queues[place], &command, 1);
         if (i % 2 == 0) {
-            CHECK_OK(wait_point(point)); /* at once: this thread is there first */
+            CHECK_OK(wait_point(point)); /* immediately: before a worker can run it */
         } else {
             f.device->vtable->flush(f.queues[place]);
-            while (!sp__point_has_passed(point)) { /* nobody helps */
+            while (!sp__point_has_passed(point)) { /* no help */
                 sp_thread_yield();
                 sp__point_flush(point);
             }
@@ -393,7 +392,7 @@ TEST(batching_commits_at_a_flush_or_a_limit_and_without_it_at_every_submit)
     sp_queue_stats stats;
     sp_point point = {0};
     for (int i = 0; i < 40; i++) point = submit(f.queues[0], NULL, 0);
-    f.device->vtable->flush(f.queues[0]); /* a wait would not, had a worker done them all by then */
+    f.device->vtable->flush(f.queues[0]); /* a wait may find nothing to flush */
     CHECK_OK(wait_point(point));
     f.device->vtable->queue_stats(f.queues[0], &stats);
     CHECK_EQ_U64(stats.submissions, 40);

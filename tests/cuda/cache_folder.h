@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An empty folder as STREAMPOOL_CACHE_DIR, and a look at the files in it. */
+/* An empty folder as STREAMPOOL_CACHE_DIR, and the files that appear in it. */
 #ifndef SP_TESTS_CACHE_FOLDER_H
 #define SP_TESTS_CACHE_FOLDER_H
 
@@ -7,13 +7,13 @@
 
 typedef struct cache_folder {
     char path[64];
-    char file[512]; /* what cache_folder_find saw last */
+    char file[512]; /* the last file that cache_folder_find found */
 } cache_folder;
 
 cache_folder cache_folder_open(void);
-/* Removes the files that are in it, and unsets the variable. */
+/* Removes the folder with its files, and unsets the variable. */
 void cache_folder_close(cache_folder *self);
-/* How many files there are in `path`, the folder's own or one below it. */
+/* The number of files in `path`, the folder or one below it. */
 uint32_t cache_folder_find(cache_folder *self, const char *path);
 void cache_folder_clear(cache_folder *self);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CUDA has and C++ has not, then the program, then the running of its blocks. */
+/* CUDA's extensions of C++, then the program, then the execution of its blocks. */
 #include "cuda/cuda_emulator.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ struct alignas(16) float4 {
 
 static void __syncthreads();
 
-/* The build fuses nothing (-ffp-contract=off), so each of these rounds once. */
+/* The build contracts nothing (-ffp-contract=off), so each of these rounds once. */
 static inline float __fmaf_rn(float a, float b, float c)
 {
     return fmaf(a, b, c);
@@ -122,7 +122,7 @@ static void thread_main()
     threads[threadIdx.x].state = ENDED;
 }
 
-/* Until its next barrier or its end. */
+/* Runs a thread up to its next barrier or its end. */
 static void advance(unsigned index)
 {
     thread *t = &threads[index];
@@ -137,8 +137,8 @@ static void advance(unsigned index)
     swapcontext(&scheduler, &t->context);
 }
 
-/* All threads to the next barrier or the end; false if they do not agree which. The order changes
- * from barrier to barrier: what is missing one would have to be right in both. */
+/* Runs all threads to the next barrier or the end; false if they reach different ones. The order
+ * alternates between barriers, so that a missing barrier must fail in one of the orders. */
 static bool advance_all(unsigned count, unsigned phase)
 {
     for (unsigned i = phase == 0 ? 1 : 0; i < count; i++) {

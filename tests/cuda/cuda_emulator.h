@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA program compiled as C++ for the host, with the threads of a block run one after the
- * other from barrier to barrier. Slow and exact: proves indices, tails, barriers and bits, not
- * speed. One launch at a time. */
+/* The CUDA program compiled as C++ for the host, with the threads of a block run in sequence from
+ * barrier to barrier. Slow and exact: it tests indices, tails, barriers and bits, not speed. One
+ * launch at a time. */
 #ifndef SP_TESTS_CUDA_CUDA_EMULATOR_H
 #define SP_TESTS_CUDA_CUDA_EMULATOR_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* False if there is no such entry, or if some threads of a block ended at a barrier of others. */
+/* False if the entry does not exist, or if some threads of a block ended at a barrier of others. */
 bool cuda_emulator_launch(const char *entry, const sp_launch_shape *shape, void *const *bindings,
                           uint32_t binding_count, const void *constants);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes random calls of the elementwise ops, of all types that the registry has for each. */
+/* Generates random calls of the elementwise ops, of all types that the registry has for each. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct elementwise_op {
     const char *flag, *flag_b; /* attributes of 0 or 1, or NULL */
 };
 
-/* One of the types that the op has. */
+/* One of the op's types. */
 static sp_dtype type_of(data_random *random, const kernel_case_kind *kind)
 {
     const sp_op *op;
@@ -135,7 +135,7 @@ static void make_dropout(data_random *random, kernel_case *c)
     add_random(c, random, types[pick(random, 0, 3)], &x);
 }
 
-/* Name, version, inputs, and attributes if there are. */
+/* Name, version, inputs, and attributes if any. */
 #define OP(name, since, ...)                                                                       \
     {                                                                                              \
         name, NULL, &(const elementwise_op)                                                        \

@@ -15,14 +15,14 @@ typedef struct grid {
     uint32_t size[3];
 } grid;
 
-static uint32_t tiles(int64_t count, int64_t per_tile)
+static uint32_t tile_count(int64_t count, int64_t per_tile)
 {
     return (uint32_t)sp__lower_tiles((uint64_t)count, (uint64_t)per_tile);
 }
 
-static grid line(int64_t count, int64_t per_tile)
+static grid grid_line(int64_t count, int64_t per_tile)
 {
-    return (grid){{tiles(count, per_tile), 1, 1}};
+    return (grid){{tile_count(count, per_tile), 1, 1}};
 }
 
 static grid grid_gemm(const void *constants)
@@ -31,7 +31,8 @@ static grid grid_gemm(const void *constants)
     int64_t batch = 1;
     for (uint32_t i = 0; i < k->batch_rank; i++) batch *= k->batch_dims[i];
     const int64_t panels = (k->columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL;
-    return (grid){{tiles(panels, k->tile_panels), tiles(k->rows, k->tile_rows), (uint32_t)batch}};
+    return (grid){
+        {tile_count(panels, k->tile_panels), tile_count(k->rows, k->tile_rows), (uint32_t)batch}};
 }
 
 static grid grid_pack(const void *constants)
@@ -43,56 +44,56 @@ static grid grid_pack(const void *constants)
 static grid grid_conv(const void *constants)
 {
     const sp_conv_constants *k = constants;
-    return (grid){{tiles(k->out_h * k->out_w, k->tile_pixels), (uint32_t)k->groups,
+    return (grid){{tile_count(k->out_h * k->out_w, k->tile_pixels), (uint32_t)k->groups,
                    (uint32_t)(k->planes / (k->groups * k->filters))}};
 }
 
 static grid grid_depthwise(const void *constants)
 {
     const sp_conv_constants *k = constants;
-    return line(k->planes, k->tile_planes);
+    return grid_line(k->planes, k->tile_planes);
 }
 
 static grid grid_pool(const void *constants)
 {
     const sp_pool_constants *k = constants;
-    return line(k->planes, k->tile_planes);
+    return grid_line(k->planes, k->tile_planes);
 }
 
 static grid grid_binary(const void *constants)
 {
     const sp_binary_constants *k = constants;
-    return line(k->count, k->tile_count);
+    return grid_line(k->count, k->tile_count);
 }
 
 static grid grid_flat(const void *constants)
 {
     const sp_flat_constants *k = constants;
-    return line(k->count, k->tile_count);
+    return grid_line(k->count, k->tile_count);
 }
 
 static grid grid_copy(const void *constants)
 {
     const sp_copy_constants *k = constants;
-    return line(k->count, k->tile_count);
+    return grid_line(k->count, k->tile_count);
 }
 
 static grid grid_concat(const void *constants)
 {
     const sp_concat_constants *k = constants;
-    return line(k->outer, k->tile_outer);
+    return grid_line(k->outer, k->tile_outer);
 }
 
 static grid grid_pad(const void *constants)
 {
     const sp_pad_constants *k = constants;
-    return line(k->rows, k->tile_rows);
+    return grid_line(k->rows, k->tile_rows);
 }
 
 static grid grid_fill(const void *constants)
 {
     const sp_fill_constants *k = constants;
-    return line(k->count, k->tile_count);
+    return grid_line(k->count, k->tile_count);
 }
 
 /* ---- the kernels ---- */
@@ -141,7 +142,7 @@ static void add_to_image(char **end, const char *stop, sp_kernel_id id, const ch
     char entry[64];
     snprintf(entry, sizeof entry, "sp_%s", name);
     fake_cuda_register(entry, run);
-    CHECK(rows[id].grid != NULL); /* a new kernel wants a row */
+    CHECK(rows[id].grid != NULL); /* each kernel needs a row */
     *end += snprintf(*end, (size_t)(stop - *end), "%s %zu %u\n", entry,
                      SP_MAX_BINDINGS * sizeof(void *), rows[id].constant_bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes random op calls. Not every one is valid: the shape rule has the last word. */
+/* Generates random op calls. Some are invalid: the shape rule decides. */
 #include "cuda/kernel_case_parts.h"
 
 #include <stdlib.h>
@@ -37,14 +37,14 @@ sp_shape pick_shape(data_random *random, uint32_t least_rank, uint32_t most_rank
     return shape;
 }
 
-/* A float of a kind that plain numbers seldom meet. */
+/* A float of a class that uniform random numbers rarely hit. */
 static uint32_t special_float(data_random *random)
 {
     static const uint32_t bits[] = {
         0x00000000, 0x80000000, 0x3f800000, 0xbf800000,             /* 0, 1 */
         0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, /* infinities, NaNs */
-        0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x80800001, /* around the smallest */
-        0x7f7fffff, 0xff7fffff, 0x1f800000, 0x9f800000, 0x5f800000, /* products leave the range */
+        0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x80800001, /* smallest, subnormal */
+        0x7f7fffff, 0xff7fffff, 0x1f800000, 0x9f800000, 0x5f800000, /* over- and underflow */
         0x42b17218, 0xc2cff1b5, 0xc2aeac50, 0x3f200000, 0x3effffff, /* edges of exp and tanh */
     };
     const uint64_t choice = data_next(random);
@@ -54,7 +54,7 @@ static uint32_t special_float(data_random *random)
 
 static void fill_floats(data_random *random, float *out, uint64_t count)
 {
-    /* A few special numbers among others, so that most results are numbers; sometimes many. */
+    /* A few special numbers among others, so that most results are finite; sometimes many. */
     const int64_t rarity = one_in(random, 4) ? (one_in(random, 3) ? 2 : 300) : 0;
     const float scale = one_in(random, 4) ? 20.0f : 1.0f;
     for (uint64_t i = 0; i < count; i++) {
@@ -64,7 +64,7 @@ static void fill_floats(data_random *random, float *out, uint64_t count)
     }
 }
 
-static void fill(data_random *random, sp_array *array)
+static void fill_array(data_random *random, sp_array *array)
 {
     const uint64_t count = sp__shape_count(&array->shape);
     if (array->dtype == SP_F32) {
@@ -73,7 +73,7 @@ static void fill(data_random *random, sp_array *array)
     }
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t bits = data_next(random);
-        /* Numbers of all sizes, 0, -1 and the smallest among them. */
+        /* Numbers of all magnitudes, including 0, -1 and the minimum. */
         int64_t value = (int64_t)bits >> data_next(random) % 64;
         if (bits % 16 == 0) value = INT64_MIN;
         if (bits % 16 == 1) value = INT32_MIN;
@@ -93,7 +93,7 @@ sp_array *add_random(kernel_case *c, data_random *random, sp_dtype dtype, const 
 {
     sp_array *array = &c->inputs[c->input_count++];
     if (sp__array_init(array, dtype, shape) != SP_OK) abort();
-    fill(random, array);
+    fill_array(random, array);
     return array;
 }
 
@@ -150,7 +150,7 @@ sp_shape pick_operand(data_random *random, const sp_shape *shape)
 
 /* ---- products ---- */
 
-static sp_shape pair(int64_t a, int64_t b)
+static sp_shape shape_2d(int64_t a, int64_t b)
 {
     return (sp_shape){.rank = 2, .dims = {a, b}};
 }
@@ -164,7 +164,7 @@ static float pick_factor(data_random *random)
 static void make_gemm(data_random *random, kernel_case *c)
 {
     int64_t m = pick_size(random, 80), n = pick_size(random, 150), k = pick_size(random, 200);
-    if (one_in(random, 12)) { /* wide, of each height of tile */
+    if (one_in(random, 12)) { /* wide, for each tile height */
         m = pick(random, 1, 70);
         n = pick(random, 2000, one_in(random, 2) ? 3000 : 8400);
         k = pick(random, 1, 10);
@@ -178,10 +178,11 @@ static void make_gemm(data_random *random, kernel_case *c)
     add_int(c, "transB", tb);
     add_float(c, "alpha", pick_factor(random));
     add_float(c, "beta", pick_factor(random));
-    const sp_shape a = ta ? pair(k, m) : pair(m, k), b = tb ? pair(n, k) : pair(k, n);
+    const sp_shape a = ta ? shape_2d(k, m) : shape_2d(m, k),
+                   b = tb ? shape_2d(n, k) : shape_2d(k, n);
     add_random(c, random, SP_F32, &a);
     add_random(c, random, SP_F32, &b);
-    const sp_shape y = pair(m, n), operand = pick_operand(random, &y);
+    const sp_shape y = shape_2d(m, n), operand = pick_operand(random, &y);
     if (one_in(random, 2)) add_random(c, random, SP_F32, &operand);
 }
 
@@ -205,7 +206,7 @@ static void make_matmul(data_random *random, kernel_case *c)
 
 /* ---- windows ---- */
 
-/* Sizes that fit each other. */
+/* Sizes that are consistent with each other. */
 static case_window pick_window(data_random *random, int64_t most)
 {
     case_window w = {.spatial = one_in(random, 4) ? 1 : 2};
@@ -249,7 +250,7 @@ static void make_conv(data_random *random, kernel_case *c)
     int64_t channels = one_in(random, 3) ? 1 : pick(random, 1, 9);
     int64_t filters = one_in(random, 3) ? 1 : pick(random, 1, 20);
     case_window w = pick_window(random, 24);
-    if (one_in(random, 12)) { /* enough of it for high tiles */
+    if (one_in(random, 12)) { /* large enough for high tiles */
         channels = 2;
         filters = pick(random, 9, 70);
         w = pick_window(random, 2);
@@ -324,7 +325,7 @@ static void make_unary(data_random *random, kernel_case *c)
     add_random(c, random, SP_F32, &x);
 }
 
-/* ---- moves ---- */
+/* ---- copies ---- */
 
 static void make_concat(data_random *random, kernel_case *c)
 {
@@ -404,7 +405,7 @@ static void make_fill(data_random *random, kernel_case *c)
     add_known_ints(c, y.dims, y.rank);
     if (one_in(random, 4)) return;
     if (sp__array_init(&c->value, pick_dtype(random), &one) != SP_OK) abort();
-    fill(random, &c->value);
+    fill_array(random, &c->value);
     c->value_view =
         (sp_array_view){.dtype = c->value.dtype, .shape = c->value.shape, .data = c->value.data};
     c->attributes[c->attribute_count] =
@@ -412,7 +413,7 @@ static void make_fill(data_random *random, kernel_case *c)
     c->attributes[c->attribute_count++].as.tensors = &c->value_view;
 }
 
-/* An alias, which is copied where it must be. */
+/* An alias, which is copied if necessary. */
 static void make_identity(data_random *random, kernel_case *c)
 {
     c->op = "Identity";
@@ -443,7 +444,7 @@ static const kernel_case_kind common_kinds[] = {
 static const kernel_case_kind *const families[] = {common_kinds, elementwise_case_kinds,
                                                    move_case_kinds, reduce_case_kinds};
 
-/* NULL behind the last. */
+/* NULL after the last. */
 static const kernel_case_kind *find_kind(uint32_t kind)
 {
     for (size_t i = 0; i < SP_COUNT_OF(families); i++) {

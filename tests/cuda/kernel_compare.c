@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two runs of one call, side by side. */
+/* Runs one call on two sides and compares them. */
 #include "cuda/kernel_compare.h"
 
 #include <stdlib.h>
@@ -14,17 +14,17 @@
 
 enum { MAX_OUTPUTS = 20, GUARD = 256 };
 
-/* Memory with guards around it, all of it a pattern at first. */
+/* Memory with guards around it, all initialised to a pattern. */
 typedef struct place {
     unsigned char *whole;
     unsigned char *data;
     uint64_t bytes;
 } place;
 
-/* What one table's kernels run on. */
+/* The memory that one table's kernels run on. */
 typedef struct side {
     place inputs[KERNEL_CASE_INPUTS], outputs[MAX_OUTPUTS], scratch[SP_LOWERING_MAX_SCRATCH];
-    place packed[SP_OP_PACKED_INPUTS]; /* inputs 1 and on */
+    place packed[SP_OP_PACKED_INPUTS]; /* from input 1 on */
     sp_lowering lowering;
 } side;
 
@@ -42,15 +42,15 @@ static uint64_t page_bytes(void)
     return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Bytes before, in and behind the operand that can be written. */
+/* The bytes before, in and after the operand that can be written. */
 static uint64_t whole_bytes(uint64_t bytes)
 {
     const uint64_t page = page_bytes();
     return (bytes + 2 * GUARD + page - 1) / page * page;
 }
 
-/* Every second one ends where a page begins that nobody may even read. `unit` is what the address
- * must be aligned to, `random` says how it is. */
+/* Every second place ends at a page without access. `unit` is the required alignment of the
+ * address, `random` selects its misalignment. */
 static place make_place(uint64_t bytes, uint64_t unit, uint64_t random)
 {
     const uint64_t whole = whole_bytes(bytes);
@@ -130,7 +130,7 @@ static void note_call(const both *b)
     }
 }
 
-/* Outputs, scratch and packed matrices; inputs too, which nobody may change. */
+/* Compares outputs, scratch and packed matrices; also inputs, which must not change. */
 static bool is_same_place(const both *b, const char *name, uint32_t index, const place *expected,
                           const place *actual)
 {
@@ -149,14 +149,14 @@ static bool is_same_place(const both *b, const char *name, uint32_t index, const
     return false;
 }
 
-static bool is_same(const both *b)
+static bool is_same_result(const both *b)
 {
     const side *r = &b->reference, *s = &b->subject;
     bool same = true;
     for (uint32_t i = 0; same && i < SP_OP_PACKED_INPUTS; i++) {
         same = is_same_place(b, "packed matrix", i, &r->packed[i], &s->packed[i]);
     }
-    /* What lies between an op and an activation of its own has no counterpart. */
+    /* The value between an op and its separate activation has no counterpart. */
     for (uint32_t i = 0; same && i < s->lowering.scratch_count; i++) {
         same = is_same_place(b, "scratch", i, &r->scratch[i], &s->scratch[i]);
     }
@@ -210,7 +210,7 @@ static void run_both(both *b)
     run_subject(b);
 }
 
-/* An input in the op's own layout; both sides have it in `packed` afterwards. */
+/* Packs an input into the op's layout; both sides have it in `packed` afterwards. */
 static void pack_both(both *b, uint32_t input)
 {
     side *sides[] = {&b->reference, &b->subject};
@@ -227,7 +227,7 @@ static void pack_both(both *b, uint32_t input)
     b->inputs[input].is_packed = true;
 }
 
-/* An op whose output is its input's bytes: the copy that is made where both must exist. */
+/* An op whose output aliases its input: the copy that is made if both must exist. */
 static void lower_alias(const both *b, sp_lowering *lowering)
 {
     const sp_flat_constants k = {.count = (int64_t)b->outputs[0].bytes, .tile_count = 4096};
@@ -238,7 +238,7 @@ static void lower_alias(const both *b, sp_lowering *lowering)
     REQUIRE_OK(sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)k.count, 4096), 1, 1));
 }
 
-/* One more dispatch of the elementwise kernel: output 0 = kernel(operands). */
+/* Appends a dispatch of the elementwise kernel: output 0 = kernel(operands). */
 static void add_elementwise(const both *b, sp_lowering *lowering, sp_kernel_id kernel,
                             const void *constants, uint32_t constant_bytes,
                             const sp_operand *operands, uint32_t count)
@@ -250,7 +250,7 @@ static void add_elementwise(const both *b, sp_lowering *lowering, sp_kernel_id k
     REQUIRE_OK(sp__lower_cover(dispatch, (int64_t)(b->outputs[0].bytes / sizeof(float)), 4096));
 }
 
-/* The activation as kernels of their own, over the output. */
+/* Appends the activation as separate kernels over the output. */
 static void lower_activation(const both *b, sp_lowering *lowering)
 {
     static const sp_kernel_id kernels[SP_ACTIVATION_COUNT] = {
@@ -277,7 +277,7 @@ static void lower_activation(const both *b, sp_lowering *lowering)
                     (sp_operand[]){y, result, y}, 3);
 }
 
-/* The activation as a part of the call's last kernel. */
+/* Fuses the activation into the call's last kernel. */
 static void set_activation(const both *b, sp_lowering *lowering)
 {
     sp_dispatch *last = &lowering->dispatches[lowering->dispatch_count - 1];
@@ -296,13 +296,13 @@ static void lower_side(const both *b, side *s)
     }
     const uint32_t input = s->lowering.in_place_input;
     if (!b->what->in_place || input == SP_NO_INPUT) return;
-    /* The other input may be the same memory, too, but is not here. */
+    /* In place. The other input could be the same memory too, but is not tested here. */
     free_places(&s->outputs[0], 1);
     s->outputs[0] = s->inputs[input];
     s->inputs[input].whole = NULL;
 }
 
-static bool infer(both *b)
+static bool infer_call(both *b)
 {
     const kernel_case *what = b->what;
     const sp_op *op;
@@ -337,7 +337,7 @@ static bool is_runnable(const kernel_compare *compare, const sp_lowering *loweri
 static bool compare_call(kernel_compare *compare, const kernel_case *what, uint64_t misalignment)
 {
     both b = {.compare = compare, .what = what, .misalignment = misalignment};
-    if (!infer(&b)) return false;
+    if (!infer_call(&b)) return false;
     make_side(&b, &b.reference);
     make_side(&b, &b.subject);
     for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < b.call.input_count; i++) {
@@ -347,7 +347,7 @@ static bool compare_call(kernel_compare *compare, const kernel_case *what, uint6
     lower_side(&b, &b.subject);
     if (is_runnable(compare, &b.subject.lowering)) {
         run_both(&b);
-        CHECK(is_same(&b));
+        CHECK(is_same_result(&b));
     }
     free_side(&b.reference);
     free_side(&b.subject);
@@ -360,7 +360,7 @@ void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed,
     const uint64_t count = kernel_case_count(kind, most);
     uint64_t valid = 0;
     for (uint64_t i = 0; i < count; i++) {
-        /* Each call has a seed of its own, so that one can be run alone. */
+        /* Each call has its own seed, so that it can be run alone. */
         data_random random = {seed + i * 1000003};
         kernel_case what;
         kernel_case_make(kind, &random, &what);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs random calls twice, by the portable kernels and by those of another table, and compares
- * every byte that a kernel may write, and those around it. An activation is a kernel of its own on
- * the portable side and a part of the call's kernel on the other. Operands lie at the alignment of
- * their elements and no better, the same on both sides. */
+/* Runs random calls with the portable kernels and with those of another table, and compares every
+ * byte that a kernel may write, and the bytes around it. An activation is a separate kernel on the
+ * portable side and fused into the call's kernel on the other. Operands have exactly the alignment
+ * of their elements, the same on both sides. */
 #ifndef SP_TESTS_CUDA_KERNEL_COMPARE_H
 #define SP_TESTS_CUDA_KERNEL_COMPARE_H
 
@@ -11,7 +11,7 @@
 
 /* Runs one dispatch of the table's kernels. bindings[i] is the host address of operand i; its
  * dispatch->bindings[i].bytes bytes have been written by earlier dispatches or hold a pattern that
- * must stay where the kernel does not write. So a device copies all of them in, keeping the
+ * must remain where the kernel does not write. So a device copies all of them in, keeping the
  * address's last 8 bits, and those with is_write out. */
 typedef sp_status (*kernel_compare_run)(const sp_kernel *kernel, const sp_dispatch *dispatch,
                                         void *const *bindings, void *context);
@@ -21,15 +21,15 @@ typedef struct kernel_compare {
     kernel_compare_run run;
     void *context;
     uint64_t runs[SP_KERNEL_COUNT];                       /* dispatches of each kernel so far */
-    uint64_t fused[SP_KERNEL_COUNT][SP_ACTIVATION_COUNT]; /* by the activation that they applied */
+    uint64_t fused[SP_KERNEL_COUNT][SP_ACTIVATION_COUNT]; /* by applied activation */
 } kernel_compare;
 
-/* At most `most` calls of one kind (kernel_case_count), without those that need a kernel which the
- * table lacks; each difference is a failed check with a note of the call. */
+/* Runs at most `most` calls of one kind (kernel_case_count), except those that need a kernel
+ * missing in the table; each difference is a failed check with a note of the call. */
 void kernel_compare_calls(kernel_compare *compare, uint32_t kind, uint64_t seed, uint64_t most);
 
-/* Every kernel that the table has has run, those that can apply an activation with one and without,
- * and every activation has been applied. */
+/* Checks that every kernel of the table has run, those that can apply an activation with one and
+ * without, and that every activation has been applied. */
 void kernel_compare_check_runs(const kernel_compare *compare);
 
 #endif

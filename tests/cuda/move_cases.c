@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of ops that pick, place, make and interpolate elements, and of recurrent layers. Indices
- * are in range: what happens to others is no matter of bits. */
+/* Random calls of ops that gather, scatter, generate and interpolate elements, and of recurrent
+ * layers. Indices are in range: errors of others are not compared. */
 #include "cuda/kernel_case_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Without dimensions of 0, of which no index could be in range. */
+/* Without dimensions of 0, for which no index is in range. */
 static sp_shape pick_full_shape(data_random *random, uint32_t least, uint32_t most, int64_t size)
 {
     sp_shape shape = {.rank = (uint32_t)pick(random, least, most)};
@@ -14,7 +14,7 @@ static sp_shape pick_full_shape(data_random *random, uint32_t least, uint32_t mo
     return shape;
 }
 
-static sp_shape list(int64_t count)
+static sp_shape shape_1d(int64_t count)
 {
     return (sp_shape){.rank = 1, .dims = {count}};
 }
@@ -26,7 +26,7 @@ static sp_array *add_array(kernel_case *c, sp_dtype dtype, sp_shape shape)
     return array;
 }
 
-/* Any bits; floats are numbers, but for some NaNs. */
+/* Any bits; floats are numbers, except for some NaNs. */
 static void add_data(kernel_case *c, data_random *random, sp_dtype dtype, sp_shape shape)
 {
     sp_array *array = add_array(c, dtype, shape);
@@ -62,7 +62,7 @@ static void add_text(kernel_case *c, const char *name, sp_text *place, const cha
     c->attributes[c->attribute_count++] = data_attribute_text(name, place);
 }
 
-/* By size, for kernels that keep bits. */
+/* A dtype by its size, for kernels that copy bits. */
 static sp_dtype pick_bits(data_random *random)
 {
     static const sp_dtype all[] = {SP_F32, SP_I64, SP_U8, SP_F16, SP_I32};
@@ -140,7 +140,7 @@ static void make_gather(data_random *random, kernel_case *c)
     add_indices(c, random, pick_full_shape(random, 0, 3, 6), x.dims[axis]);
 }
 
-/* Indices beside x, longer along the axis. */
+/* Appends indices of x's shape, longer along the axis. */
 static sp_shape add_beside(data_random *random, kernel_case *c, sp_dtype dtype)
 {
     const sp_shape x = pick_full_shape(random, 1, 4, 8);
@@ -215,10 +215,10 @@ static void make_one_hot(data_random *random, kernel_case *c)
     if (pick(random, 0, 2) == 0) add_data(c, random, SP_F32, indices);
     else add_indices(c, random, indices, 2 * depth);
     add_known_ints(c, &depth, 1);
-    add_data(c, random, pick_bits(random), list(2));
+    add_data(c, random, pick_bits(random), shape_1d(2));
 }
 
-/* ---- made from little ---- */
+/* ---- generators ---- */
 
 static void make_range(data_random *random, kernel_case *c)
 {
@@ -319,7 +319,7 @@ static void make_resize_f64(data_random *random, kernel_case *c)
 
 /* ---- recurrent layers ---- */
 
-static sp_shape three(int64_t a, int64_t b, int64_t d)
+static sp_shape shape_3d(int64_t a, int64_t b, int64_t d)
 {
     return (sp_shape){.rank = 3, .dims = {a, b, d}};
 }
@@ -333,19 +333,19 @@ static void make_recurrent(data_random *random, kernel_case *c, const char *op, 
     c->packs = pick(random, 0, 1) == 1;
     add_text(c, "direction", &c->text, directions == 2 ? "bidirectional" : "reverse");
     if (gates == 3) add_int(c, "linear_before_reset", pick(random, 0, 1));
-    add_floats(c, random, three(steps, rows, input));
-    add_floats(c, random, three(directions, gates * hidden, input));
-    add_floats(c, random, three(directions, gates * hidden, hidden));
+    add_floats(c, random, shape_3d(steps, rows, input));
+    add_floats(c, random, shape_3d(directions, gates * hidden, input));
+    add_floats(c, random, shape_3d(directions, gates * hidden, hidden));
     if (pick(random, 0, 1)) {
         add_floats(c, random, (sp_shape){.rank = 2, .dims = {directions, 2 * gates * hidden}});
     } else {
         c->input_count++;
     }
-    c->input_count++; /* all sequences are whole */
-    add_floats(c, random, three(directions, rows, hidden));
+    c->input_count++; /* all sequences have full length */
+    add_floats(c, random, shape_3d(directions, rows, hidden));
     c->output_count = 2;
     if (gates != 4) return;
-    add_floats(c, random, three(directions, rows, hidden));
+    add_floats(c, random, shape_3d(directions, rows, hidden));
     add_floats(c, random, (sp_shape){.rank = 2, .dims = {directions, 3 * hidden}});
     c->output_count = 3;
 }

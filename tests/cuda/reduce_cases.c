@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random calls of reductions, normalisations, pools, and convolutions that GPUs do not have. */
+/* Random calls of reductions, normalisations, pools, and convolutions that GPUs have no kernels
+ * for. */
 #include "base/macros.h"
 #include "cuda/kernel_case_parts.h"
 
-static sp_dtype one_of(data_random *random, const sp_dtype *dtypes, int64_t count)
+static sp_dtype pick_one_of(data_random *random, const sp_dtype *dtypes, int64_t count)
 {
     return dtypes[pick(random, 0, count - 1)];
 }
 
-static sp_shape list_of(int64_t count)
+static sp_shape shape_1d(int64_t count)
 {
     return (sp_shape){.rank = 1, .dims = {count}};
 }
 
-/* Some dimensions of the shape; how many. */
+/* Some dimensions of the shape; returns their count. */
 static uint32_t pick_axes(data_random *random, const sp_shape *shape, int64_t out[SP_MAX_RANK])
 {
     uint32_t count = 0;
@@ -41,7 +42,7 @@ static void make_reduce(data_random *random, kernel_case *c)
     c->version = 20;
     add_int(c, "keepdims", one_in(random, 2));
     add_int(c, "noop_with_empty_axes", one_in(random, 2));
-    add_random(c, random, one_of(random, dtypes, types), &x);
+    add_random(c, random, pick_one_of(random, dtypes, types), &x);
     add_known_ints(c, axes, count);
 }
 
@@ -55,7 +56,7 @@ static void make_softmax(data_random *random, kernel_case *c)
     c->version = one_in(random, 3) ? 11 : 13;
     c->in_place = one_in(random, 2);
     add_int(c, "axis", pick(random, 0, x.rank - 1));
-    add_random(c, random, op < 2 ? one_of(random, dtypes, 4) : SP_F32, &x);
+    add_random(c, random, op < 2 ? pick_one_of(random, dtypes, 4) : SP_F32, &x);
 }
 
 static void make_arg(data_random *random, kernel_case *c)
@@ -67,7 +68,7 @@ static void make_arg(data_random *random, kernel_case *c)
     add_int(c, "axis", pick(random, 0, x.rank - 1));
     add_int(c, "keepdims", one_in(random, 2));
     add_int(c, "select_last_index", one_in(random, 2));
-    add_random(c, random, one_of(random, dtypes, SP_COUNT_OF(dtypes)), &x);
+    add_random(c, random, pick_one_of(random, dtypes, SP_COUNT_OF(dtypes)), &x);
 }
 
 static void make_cumsum(data_random *random, kernel_case *c)
@@ -79,7 +80,7 @@ static void make_cumsum(data_random *random, kernel_case *c)
     c->version = 14;
     add_int(c, "exclusive", one_in(random, 2));
     add_int(c, "reverse", one_in(random, 2));
-    add_random(c, random, one_of(random, dtypes, SP_COUNT_OF(dtypes)), &x);
+    add_random(c, random, pick_one_of(random, dtypes, SP_COUNT_OF(dtypes)), &x);
     add_known_ints(c, &axis, 1);
 }
 
@@ -119,7 +120,7 @@ static void make_mvn(data_random *random, kernel_case *c)
 static void make_batch_norm(data_random *random, kernel_case *c)
 {
     const sp_shape x = pick_shape(random, 1, 4, 40);
-    const sp_shape channels = list_of(x.rank > 1 ? x.dims[1] : 1);
+    const sp_shape channels = shape_1d(x.rank > 1 ? x.dims[1] : 1);
     const bool is_training = one_in(random, 3);
     c->op = "BatchNormalization";
     c->version = 15;
@@ -152,7 +153,7 @@ static void make_group_norm(data_random *random, kernel_case *c)
     const bool is_instance = one_in(random, 3), is_old = one_in(random, 2);
     sp_shape x = pick_shape(random, 3, 4, 30);
     x.dims[1] = groups * pick(random, 1, 4);
-    const sp_shape scales = list_of(is_old && !is_instance ? groups : x.dims[1]);
+    const sp_shape scales = shape_1d(is_old && !is_instance ? groups : x.dims[1]);
     c->op = is_instance ? "InstanceNormalization" : "GroupNormalization";
     c->version = is_instance || is_old ? 18 : 21;
     if (!is_instance) add_int(c, "num_groups", groups);
@@ -192,7 +193,7 @@ static void make_pool(data_random *random, kernel_case *c)
     add_int(c, "ceil_mode", one_in(random, 3));
     add_int(c, is_average ? "count_include_pad" : "storage_order", one_in(random, 2));
     if (!is_average) c->output_count = (uint32_t)pick(random, 1, 2);
-    add_random(c, random, is_average ? SP_F32 : one_of(random, dtypes, 4), &x);
+    add_random(c, random, is_average ? SP_F32 : pick_one_of(random, dtypes, 4), &x);
 }
 
 static void make_global_pool(data_random *random, kernel_case *c)
@@ -201,7 +202,7 @@ static void make_global_pool(data_random *random, kernel_case *c)
     const sp_shape x = pick_shape(random, 2, 5, 50);
     c->op = one_in(random, 2) ? "GlobalAveragePool" : "GlobalMaxPool";
     c->version = 1;
-    add_random(c, random, one_of(random, dtypes, 4), &x);
+    add_random(c, random, pick_one_of(random, dtypes, 4), &x);
 }
 
 static void add_operands(data_random *random, kernel_case *c, const case_window *w,
@@ -212,7 +213,7 @@ static void add_operands(data_random *random, kernel_case *c, const case_window 
     const sp_shape x = window_shape(w, pick_size(random, 3), groups * channels, w->in);
     const sp_shape weights = is_transposed ? window_shape(w, groups * channels, filters, w->kernel)
                                            : window_shape(w, groups * filters, channels, w->kernel);
-    const sp_shape bias = list_of(groups * filters);
+    const sp_shape bias = shape_1d(groups * filters);
     add_int(c, "group", groups);
     add_random(c, random, dtype, &x);
     add_random(c, random, dtype, &weights);
@@ -236,13 +237,13 @@ static void make_conv_any(data_random *random, kernel_case *c)
     c->op = "Conv";
     c->version = 11;
     add_window(c, &w);
-    add_operands(random, c, &w, false, one_of(random, dtypes, SP_COUNT_OF(dtypes)));
+    add_operands(random, c, &w, false, pick_one_of(random, dtypes, SP_COUNT_OF(dtypes)));
 }
 
 static void make_matmul_any(data_random *random, kernel_case *c)
 {
     static const sp_dtype dtypes[] = {SP_F64, SP_F16, SP_BF16, SP_I32, SP_I64, SP_U32, SP_U64};
-    const sp_dtype dtype = one_of(random, dtypes, SP_COUNT_OF(dtypes));
+    const sp_dtype dtype = pick_one_of(random, dtypes, SP_COUNT_OF(dtypes));
     const int64_t m = pick_size(random, 20), n = pick_size(random, 40), k = pick_size(random, 40);
     const sp_shape a = {.rank = 3, .dims = {pick(random, 1, 3), m, k}};
     const sp_shape b = {.rank = 2, .dims = {k, n}};

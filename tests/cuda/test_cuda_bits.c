@@ -6,7 +6,7 @@
 #include "ops/cuda/cuda_kernels.h"
 #include "support/test.h"
 
-/* Smaller grids must do as well: the kernels then go on with a stride. */
+/* Smaller grids must give the same result: the kernels then loop with a stride. */
 static uint32_t largest_grid;
 
 static sp_status run_emulated(const sp_kernel *kernel, const sp_dispatch *dispatch,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of compiled kernels: where it is, what is damaged, many writers at once. */
+/* The cache of compiled kernels: its path, damaged files, concurrent writers. */
 #include "device/cuda/cuda_disk_cache.h"
 
 #include <stdio.h>
@@ -151,7 +151,7 @@ TEST(the_user_s_cache_folder_serves_if_none_is_named)
     cache_folder_close(&folder);
 }
 
-/* Images of different lengths: a mixture of two would not pass. */
+/* Images of different lengths: a mixture of two would be invalid. */
 static void write_and_read(uint32_t index, uint32_t turns)
 {
     char image[4000];

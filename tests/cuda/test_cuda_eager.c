@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager calls on the driver made of threads, which has the CUDA program's kernels and no others:
- * those run on the device, all else on the calling thread, with the bits of the cpu. */
+/* Eager calls on the fake driver, which has exactly the CUDA program's kernels: their ops run on
+ * the device, all others on the calling thread, with the bits of the cpu. */
 #include "segment_fixture.h"
 #include "support/eager_rows.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel that faults loses its GPU: whoever waits is told, with the kernel's name, later calls
- * fail at once, and the cpu goes on. On a real GPU, or on the driver made of threads. */
+/* A faulting kernel makes its GPU lost: waits report the kernel's name, later calls fail at once,
+ * and cpu is unaffected. On a real GPU, or on the fake driver. */
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
 #include "device/cuda/cuda.h"

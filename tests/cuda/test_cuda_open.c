@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening of GPUs that takes its time: others open, use and shut down meanwhile. */
+/* Slow opening of GPUs: other threads open, use and shut down at the same time. */
 #include "fake_cuda.h"
 #include "runtime_fixture.h"
 
@@ -109,12 +109,12 @@ TEST(the_next_thread_opens_a_gpu_that_the_first_could_not)
     end();
 }
 
-/* ---- a shutdown meanwhile ---- */
+/* ---- a concurrent shutdown ---- */
 
 typedef struct ender {
     sp_thread thread;
     sp_status status;
-    uint64_t live; /* objects of the driver when it had returned */
+    uint64_t live; /* live driver objects when it returned */
     sp_atomic_u32 returned;
 } ender;
 
@@ -138,7 +138,7 @@ TEST(a_shutdown_waits_for_a_gpu_that_is_being_opened_and_nothing_is_left)
     const uint64_t deadline = sp_clock_deadline(30 * SECOND);
     while (sp_init() == SP_OK && sp_clock_now() < deadline) sp_thread_yield();
     CHECK_STATUS(sp_init(), SP_CLOSED);
-    sp_clock_sleep(20 * MILLISECOND); /* time to return too early; no check depends on it */
+    sp_clock_sleep(20 * MILLISECOND); /* time for a wrong early return; no check depends on it */
     CHECK_EQ_U64(sp_load_acquire(&last.returned), 0);
     fake_cuda_hold_retain(false);
     sp_thread_join(&last.thread);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading of programs: once however many ask, from the binary, the cache or the compiler, and what
- * each failure says. */
+/* Loading of programs: once for any number of callers, from the binary, the cache or the compiler,
+ * and the message of each failure. */
 #include "device/cuda/cuda_program.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void begin(fixture *f)
     fake_cuda_register("first", run_nothing);
     fake_cuda_register("second", run_nothing);
     use_compiler(SP_FAKE_NVRTC);
-    sp__cuda_programs_close(&f->programs); /* nothing, on zeroed memory */
+    sp__cuda_programs_close(&f->programs); /* a no-op on zeroed memory */
     REQUIRE_OK(sp__cuda_api_open());
     REQUIRE_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRetain)(&f->context, 0), CUDA_SUCCESS);
     REQUIRE_EQ_INT(SP_CUDA(cuCtxPushCurrent)(f->context), CUDA_SUCCESS);
@@ -77,7 +77,7 @@ static uint64_t compilations_of(const fixture *f)
     return fake_nvrtc_compilations() - f->compilations;
 }
 
-/* As a new process would: nothing is loaded. */
+/* The state of a new process: nothing is loaded. */
 static void reopen(fixture *f)
 {
     sp__cuda_programs_close(&f->programs);
@@ -104,7 +104,7 @@ static sp_status ask(fixture *f, const sp_gpu_program *program, uint32_t index, 
     return sp__cuda_program_function(&f->programs, &kernel, out);
 }
 
-/* First, since a compiler that was found stays. */
+/* First, since a found compiler is kept for the process. */
 TEST(without_code_and_without_a_compiler_the_message_says_what_to_do)
 {
     fixture f;
@@ -261,11 +261,11 @@ TEST(every_allocation_may_fail)
 typedef struct crowd {
     fixture f;
     const sp_gpu_program *program;
-    sp_atomic_ptr functions[2]; /* what the first to ask was given */
+    sp_atomic_ptr functions[2]; /* the results of the first caller */
     sp_atomic_u32 failures;
 } crowd;
 
-static sp_atomic_u32 asking; /* threads that have come so far */
+static sp_atomic_u32 asking; /* threads that have arrived */
 
 static void ask_on_thread(void *arg, uint32_t index)
 {
@@ -308,7 +308,7 @@ TEST(threads_that_ask_together_load_once)
     }
 }
 
-/* A compilation that takes until everybody has asked, and a little longer. */
+/* A compilation that lasts until all threads have called, and a little longer. */
 static void wait_for_all(void)
 {
     while (sp_load_relaxed(&asking) < THREADS) sp_thread_yield();
@@ -337,7 +337,7 @@ TEST(threads_that_wait_for_a_load_share_its_failure)
     fake_nvrtc_set_hook(wait_for_all);
     test_threads(THREADS, ask_on_thread, &c);
     CHECK_EQ_U64(sp_load_relaxed(&c.failures), THREADS);
-    /* One, unless a thread slept between its coming and its asking. */
+    /* One, unless a thread slept between its arrival and its call. */
     CHECK(compilations_of(&c.f) < THREADS / 2);
     fake_nvrtc_set_hook(NULL);
     CUfunction function = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime on a cuda device, with the driver made of threads: opening, host access, times, the
- * loss of a device, and that nothing is left behind, whichever call of the driver fails. */
+/* The runtime on a cuda device, on the fake driver: opening, host access, times, loss of a device,
+ * and no leaks, whichever driver call fails. */
 #include <stdio.h>
 #include <string.h>
 
@@ -105,7 +105,7 @@ TEST(host_and_gpu_take_turns_on_a_storage)
     end();
 }
 
-/* The wait stays between the GPUs: no thread of ours has to look. */
+/* The wait is between the GPUs: no thread of the library polls. */
 TEST(a_stream_waits_for_an_event_of_another_gpu)
 {
     runtime_begin();
@@ -127,7 +127,7 @@ TEST(a_stream_waits_for_an_event_of_another_gpu)
         CHECK_OK(sp_stream_wait_event(there, event));
         CHECK_OK(sp_storage_fill_async(there, all_of(storage), &word, sizeof word));
         CHECK_OK(sp_stream_synchronize(there));
-        /* So it was behind; the first look tells, of either kind. */
+        /* It was behind the wait; the first query shows it, of either kind. */
         CHECK_OK(i % 2 == 0 ? sp_event_query(event) : sp_event_synchronize_for(event, 0));
         CHECK_EQ_U64(word_of(storage), word);
         CHECK_OK(sp_storage_release(other));
@@ -172,7 +172,7 @@ static void fill_and_look(void *arg, uint32_t index)
         const uint32_t word = index << 16 | i;
         CHECK_OK(sp_storage_fill_async(stream, all_of(work->storage), &word, sizeof word));
         CHECK_OK(sp_storage_copy_async(stream, all_of(mine), all_of(work->storage)));
-        word_of(mine); /* whoever's it is, it is whole */
+        word_of(mine); /* one thread's fill, complete */
         CHECK_OK(sp_storage_fill_async(stream, all_of(mine), &word, sizeof word));
         if (i % 8 == 7) CHECK_EQ_U64(word_of(mine), word);
     }
@@ -223,7 +223,7 @@ TEST(a_call_that_fails_fails_one_command)
     snprintf(last_error, sizeof last_error, "%s", sp_last_error());
     fake_cuda_fail_call("cuMemsetD32Async", 1, 1, CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &one, sizeof one));
-    CHECK_EQ_STR(sp_last_error(), last_error); /* though the submitter itself called the driver */
+    CHECK_EQ_STR(sp_last_error(), last_error); /* although the submitter itself called the driver */
     CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
     CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &one, sizeof one));
     CHECK_EQ_U64(word_of(storage), 1);
@@ -232,7 +232,7 @@ TEST(a_call_that_fails_fails_one_command)
     end();
 }
 
-/* Opens, works and closes; the first failure. */
+/* Opens, uses and closes a device; returns the first failure. */
 static sp_status use_once(void)
 {
     sp_device device;
@@ -302,7 +302,7 @@ TEST(sleepers_are_woken_and_slow_work_is_waited_for)
     fake_cuda_set_delay(2000000);
     for (uint32_t i = 0; i < 5; i++) {
         CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &i, sizeof i));
-        CHECK_OK(sp_stream_synchronize(stream)); /* longer than anybody spins */
+        CHECK_OK(sp_stream_synchronize(stream)); /* longer than any spin */
         CHECK_EQ_U64(word_of(storage), i);
     }
     fake_cuda_set_delay(0);
@@ -318,7 +318,7 @@ TEST(more_than_a_stream_holds_in_flight_waits_its_turn)
     const sp_stream stream = new_stream_on(device);
     const sp_storage storage = new_words(device);
     fake_cuda_hold(true);
-    for (uint32_t i = 0; i < 1500; i++) { /* returns, though nothing is done */
+    for (uint32_t i = 0; i < 1500; i++) { /* returns, although nothing is done */
         CHECK_OK(sp_storage_fill_async(stream, all_of(storage), &i, sizeof i));
     }
     CHECK_STATUS(sp_stream_query(stream), SP_NOT_READY);

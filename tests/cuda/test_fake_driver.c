@@ -176,8 +176,8 @@ TEST(an_event_may_be_destroyed_before_it_is_reached)
     fixture_end(&f);
 }
 
-/* Stream a is stuck until `flag`; b must run although it waits for an event that was recorded
- * before, and recorded again behind the stuck kernel. */
+/* Stream a is blocked until `flag`; b must run although it waits for an event that was recorded
+ * before, and is recorded again behind the blocked kernel. */
 TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
 {
     fixture f;
@@ -208,7 +208,7 @@ TEST(a_wait_is_for_the_record_that_was_the_last_when_it_was_called)
     fixture_end(&f);
 }
 
-/* Under ThreadSanitizer: the word is plain, and goes through all streams and the host. */
+/* Under ThreadSanitizer: the word is plain, and passes through all streams and the host. */
 TEST(waits_order_streams_that_work_on_one_word)
 {
     enum { STREAMS = 8, TURNS = 50 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fake driver does on request: failures, full streams; and what was queued on a destroyed
- * stream. */
+/* Injected failures and full streams of the fake driver; commands queued on a destroyed stream. */
 #include "fake_cuda.h"
 
 #include "base/atomic.h"

@@ -88,7 +88,7 @@ TEST(a_graph_copies_and_fills)
     fixture_end(&f);
 }
 
-/* One exec on two streams: its launches never overlap, as ThreadSanitizer would see. */
+/* One exec on two streams: its launches never overlap; ThreadSanitizer would report it. */
 TEST(launches_of_one_exec_follow_each_other)
 {
     fixture f;

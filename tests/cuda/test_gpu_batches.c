@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a GPU: a row has the bits that it has alone in a batch of every size, whatever the scale of
- * the tests. Each size is a plan of its own, which makes as many contexts as can run at once: so
- * the test runs with few streams and a bound of few plans. Skipped without. */
+/* On a GPU: a row has the same bits alone and in a batch of every size, whatever the scale of the
+ * tests. Each size is a plan of its own, with one context per run slot: so the test runs with few
+ * streams and a small plan cache. Skipped without a GPU. */
 #include <streampool/device.h>
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a GPU: the CUDA kernels give the CPU's bits, for random calls of every op. Skipped without. */
+/* On a GPU: the CUDA kernels give the CPU's bits, for random calls of every op. Skipped without a
+ * GPU. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -19,7 +20,7 @@
 typedef struct gpu {
     sp_dev *device;
     sp_queue *queue;
-    sp_memory room; /* the operands of one dispatch, one behind the other */
+    sp_memory room; /* the operands of one dispatch, in sequence */
 } gpu;
 
 static sp_status submit_and_wait(const gpu *g, const sp_command *command)
@@ -118,7 +119,7 @@ static void multiply(const gpu *g, int64_t rows, int64_t depth, int64_t columns,
     REQUIRE_OK(submit_and_wait(g, &command));
 }
 
-/* Rows one by one, then every number of them at once: the same bits. */
+/* Single rows, then every number of rows at once: the same bits. */
 static void check_sizes(const gpu *g, int64_t depth, int64_t columns)
 {
     float *room = g->room.host;
@@ -132,7 +133,7 @@ static void check_sizes(const gpu *g, int64_t depth, int64_t columns)
     multiply(g, MOST_ROWS, depth, columns, alone);
     const char *bytes = g->room.host;
     float *kept = sp_malloc((uint64_t)depth * sizeof(float));
-    for (uint64_t row = 0; row < MOST_ROWS; row += 61) { /* a row alone stands first */
+    for (uint64_t row = 0; row < MOST_ROWS; row += 61) { /* a single row is row 0 */
         memcpy(kept, room, (uint64_t)depth * sizeof(float));
         memcpy(room, room + row * (uint64_t)depth, (uint64_t)depth * sizeof(float));
         multiply(g, 1, depth, columns, together);

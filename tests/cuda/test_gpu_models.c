@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On a GPU: the six models give the CPU's bits from any number of threads, and a steady state calls
- * the driver for nothing but launches. Skipped without. */
+/* On a GPU: the six models give the CPU's bits from any number of threads, and in the steady state
+ * the only driver calls are launches. Skipped without a GPU. */
 #include <streampool/device.h>
 #include <streampool/storage.h>
 #include <streampool/stream.h>
@@ -20,7 +20,7 @@ static bool open_gpu(sp_device *out)
     return sp_device_open("cuda:0", out) == SP_OK;
 }
 
-/* The outputs of the cpu become what the runs on the GPU are compared with. */
+/* The cpu's outputs are the expected outputs of the runs on the GPU. */
 static bool open_on_gpu(const char *name, sp_device device, model_case *out)
 {
     model_case cpu;
@@ -54,7 +54,7 @@ TEST(models_from_31_threads_give_the_bits_of_the_cpu)
     }
 }
 
-/* The ops that are on the cpu from the next model on. */
+/* Sets the ops that run on the cpu, from the next model on. */
 static void set_cpu_ops(const char *ops)
 {
     setenv("STREAMPOOL_CPU_OPS", ops, 1);
@@ -90,7 +90,7 @@ TEST(models_in_segments_give_the_bits_of_the_cpu_too)
     }
 }
 
-/* What a run after the first may not call. */
+/* Driver calls that a run after the first must not make. */
 static const sp_cuda_call costly[] = {
     SP_CUDA_CALL_cuMemAlloc,         SP_CUDA_CALL_cuMemAllocManaged,  SP_CUDA_CALL_cuMemHostAlloc,
     SP_CUDA_CALL_cuMemFree,          SP_CUDA_CALL_cuMemFreeHost,      SP_CUDA_CALL_cuModuleLoadData,
@@ -122,7 +122,7 @@ TEST(after_the_first_run_the_driver_only_launches)
     }
 }
 
-/* ---- graphs are made while others work ---- */
+/* ---- graph creation during runs ---- */
 
 typedef struct busy {
     sp_device device;
@@ -130,7 +130,7 @@ typedef struct busy {
     sp_atomic_u64 rounds;
 } busy;
 
-/* Allocates, frees and synchronises until the others have made their graphs. */
+/* Allocates, frees and synchronises until the others have created their graphs. */
 static void allocate_and_wait(void *arg, uint32_t index)
 {
     busy *b = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On two GPUs of one machine: a model has the same bits on both, at the same time, and streams of
- * one wait for events of the other. Skipped with fewer. */
+/* On two GPUs of one machine: a model has the same bits on both, concurrently, and streams of one
+ * wait for events of the other. Skipped with fewer GPUs. */
 #include <streampool/device.h>
 #include <streampool/event.h>
 #include <streampool/storage.h>
@@ -19,7 +19,7 @@ static bool open_pair(pair *out)
            sp_device_open("cuda:1", &out->gpus[1]) == SP_OK;
 }
 
-/* Threads with an even number run on the first. */
+/* Even threads run on the first GPU. */
 static void run_rounds(void *arg, uint32_t index)
 {
     pair *p = arg;
@@ -80,7 +80,7 @@ TEST(a_stream_waits_for_an_event_of_the_other_gpu)
         const sp_storage_range word = {.storage = ranges[to].storage, .bytes = sizeof i};
         CHECK_OK(sp_storage_fill_async(streams[to], word, &i, sizeof i));
         CHECK_OK(sp_stream_synchronize(streams[to]));
-        CHECK_OK(sp_event_query(event)); /* so the wait was for it */
+        CHECK_OK(sp_event_query(event)); /* the wait was for it */
     }
     CHECK_OK(sp_event_release(event));
     for (uint32_t gpu = 0; gpu < 2; gpu++) {

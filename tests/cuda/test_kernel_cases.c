@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The random calls that GPU kernels are compared with, on the CPU's own tables: AVX2 against
- * portable, and portable with fused activations against portable without. Also tries the comparison
+/* The random calls for the comparison of GPU kernels, on the CPU's tables: AVX2 against portable,
+ * and portable with fused activations against portable without. Also tests the comparison
  * itself. */
 #include <string.h>
 
@@ -36,7 +36,7 @@ TEST(portable_kernels_apply_activations_with_the_bits_of_kernels_of_their_own)
     compare_with(SP_CPU_PORTABLE, 9100);
 }
 
-/* Lowers one random call; what it emits stands in its op's row. */
+/* Lowers one random call; its kernels must be listed in its op's row. */
 static void check_row(const kernel_case *what)
 {
     const sp_op *op;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that CUDA has no kernels for, in one model with ops that it has: on the driver made of
- * threads they run on cpu, on a null device where they stand. A wrong index fails its own run. */
+/* Ops without CUDA kernels, in one model with ops that have them: on the fake driver they run on
+ * cpu, on a null device in place. A wrong index fails only its own run. */
 #include <string.h>
 
 #include "segment_fixture.h"
@@ -26,8 +26,8 @@ static void add_number(writer *graph, const char *name, int64_t value)
     write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
 }
 
-/* x [steps, rows, features] and i, three indices of steps, to y [2, 1, rows, 2], the last states
- * and the places of the largest. */
+/* Inputs x [steps, rows, features] and i, three indices of steps; output y [2, 1, rows, 2], the
+ * last states and the indices of the largest. */
 static sp_model load(sp_device device)
 {
     static const int64_t x[] = {STEPS, ROWS, FEATURES}, i[] = {PICKED};
@@ -83,7 +83,7 @@ static sp_status run(sp_model model, const int64_t *indices, results *out)
     return sp_model_run(model, inputs, 2, outputs, 3);
 }
 
-/* ---- where the steps are ---- */
+/* ---- devices of the steps ---- */
 
 static void check_places(sp_model model)
 {
@@ -91,7 +91,7 @@ static void check_places(sp_model model)
     const uint32_t count = segment_is_cuda() ? SP_COUNT_OF(missing) : 0;
     sp_model_info info = {0};
     CHECK_OK(sp_model_get_info(model, &info));
-    CHECK_EQ_U64(info.step_count, 7); /* the layer is a product, which CUDA has, and the cell */
+    CHECK_EQ_U64(info.step_count, 7); /* the layer is a product, on CUDA, and the cell */
     CHECK_EQ_U64(info.cpu_step_count, count);
     CHECK_EQ_U64(info.segment_count, 1 + 2 * count);
     sp_model_cpu_op op;
@@ -109,7 +109,7 @@ typedef struct crowd {
     sp_model model;
     int64_t indices[THREADS][PICKED];
     results wanted[THREADS];
-    uint32_t bad_every; /* that many runs, one has an index that names nothing; 0: none */
+    uint32_t bad_every; /* one run of that many has an index out of range; 0: none */
     sp_atomic_u32 failed, right;
 } crowd;
 
@@ -136,7 +136,7 @@ static void run_good_and_bad(void *arg, uint32_t index)
     }
 }
 
-/* Each thread picks steps of its own, some counted from the end. What they give is cpu's. */
+/* Each thread uses its own steps, some counted from the end. The results are cpu's. */
 static void check_crowd(uint32_t bad_every)
 {
     const sp_device device = segment_begin();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models in segments where something is missing or goes away: memory, the driver's calls, the
- * device, the runtime, the model itself. */
+/* Models in segments under failures: of memory, of driver calls, of the device, of the runtime, of
+ * the model itself. */
 #include <streampool/log.h>
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "fake_cuda.h"
 #include "segment_fixture.h"
 
-/* ---- names that no op has: first, since a process is told once ---- */
+/* ---- unknown op names: first, since a process is warned once ---- */
 
 static sp_atomic_u32 warnings;
 
@@ -94,9 +94,9 @@ TEST(the_counts_say_which_steps_are_on_the_cpu)
     segment_end();
 }
 
-/* ---- what is missing ---- */
+/* ---- missing parts ---- */
 
-/* The model's file is made by the test, so the model is loaded before. */
+/* The test's own code builds the model's file, so the model is loaded before. */
 TEST(every_allocation_of_compiling_and_running_may_fail)
 {
     bool is_done = false;
@@ -110,7 +110,7 @@ TEST(every_allocation_of_compiling_and_running_may_fail)
         const sp_status status = run_model(model, y);
         is_done = !sp_heap_has_failed();
         sp_heap_fail_after(UINT64_MAX);
-        /* A context more is no must. */
+        /* An additional context is optional. */
         if (status != SP_OK) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         if (status != SP_OK) refused++;
         CHECK_OK(run_model(model, y));
@@ -221,7 +221,7 @@ TEST(a_run_inside_a_host_function_waits_for_no_queue)
     segment_end();
 }
 
-/* ---- what goes away ---- */
+/* ---- losses ---- */
 
 typedef enum end_kind { RELEASE_MODEL, CLOSE_DEVICE, SHUT_DOWN } end_kind;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Submitted runs that a host function waits for while all slots are taken: they are computed there
- * and then, in the caller's memory, with the bits of every other run. */
+/* Submitted runs that a host function waits for while all slots are taken: they run inline, in the
+ * caller's memory, with the bits of every other run. */
 #include <string.h>
 
 #include "exec/model_object.h"
@@ -29,8 +29,7 @@ TEST(a_run_that_a_host_function_computes_leaves_its_results)
     const small_row wanted = small_run(model);
     sp_device_info info = {0};
     CHECK_OK(sp_device_get_info(device, &info));
-    /* Another result in the context's memory, with which that of the run must not be overwritten.
-     */
+    /* Another result in the context's memory, which must not overwrite that of the run. */
     float other[3], values[4] = {9, 8, 7, 6};
     sp_host_tensor x = input_x(1);
     x.data = values;

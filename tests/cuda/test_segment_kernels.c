@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models with steps that CUDA has no kernel for, by their op or by their type: these run on the cpu
- * without being named, with the bits that the cpu alone gives. The null device has all kernels. */
+/* Models with steps without CUDA kernels, by op or by type: they run on the cpu without any option,
+ * with the bits of the cpu. The null device has all kernels. */
 #include <string.h>
 
 #include "segment_fixture.h"
@@ -28,7 +28,7 @@ static writer make_cast(const char *input, const char *output, int64_t to)
     return node;
 }
 
-/* Add and Mul of f32 are the device's, Sqrt and all of f64 are not. */
+/* Add and Mul of f32 run on the device, Sqrt and all of f64 on the cpu. */
 static writer mixed_graph(void)
 {
     writer graph = begin_graph();
@@ -42,7 +42,7 @@ static writer mixed_graph(void)
     return graph;
 }
 
-/* The cpu's steps come first, and bools go from one to the other. */
+/* The cpu's steps come first, and bools are copied between the devices. */
 static writer choosing_graph(void)
 {
     writer graph = begin_graph();
@@ -91,7 +91,7 @@ static void run_both(void *arg, uint32_t index)
     }
 }
 
-/* From 8 threads, the bits of the cpu; the number of steps on it, and of segments. */
+/* Runs from 8 threads with the bits of the cpu; checks the number of cpu steps and of segments. */
 static void check_graph(writer (*make)(void), const char *cpu_ops, uint32_t cpu_steps,
                         uint32_t segments)
 {

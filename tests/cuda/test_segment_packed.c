@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed weights on a device with memory of its own, and on two devices. */
+/* Packed weights on a device with its own memory, and on two devices. */
 #include <streampool/storage.h>
 
 #include <stdlib.h>
@@ -151,7 +151,7 @@ TEST(each_device_packs_what_its_own_steps_read)
     segment_end();
 }
 
-/* One model, whose plans put its steps on different devices. */
+/* One model, whose plans assign its steps to different devices. */
 TEST(plans_of_one_model_share_what_is_on_one_device)
 {
     const sp_device device = segment_begin();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in parts on a device whose steps take turns with the cpu: what goes from part to part goes
- * through the host, and the bits are the cpu's. */
+/* Runs through partial plans on a device whose steps alternate with the cpu: values between partial
+ * plans are copied through the host, and the bits are the cpu's. */
 #include <string.h>
 
 #include "base/heap.h"
@@ -9,7 +9,8 @@
 
 enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_BOOL = 9, FEW = 200, MANY = 6000 };
 
-/* v = Relu(x), n times: v = Tanh(v) * x, with all of them given; and which of x are not 0 */
+/* v = Relu(x), n times: v = Tanh(v) * x, with all of them as scan output; and the nonzero elements
+ * of x */
 static sp_model load(const sp_model_options *options)
 {
     static const int64_t any[1] = {-1};

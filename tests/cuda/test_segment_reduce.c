@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model whose reductions run on the cpu between steps of the device: several steps of one node
- * with scratch between them, axes from the run, many threads. */
+ * with scratch between them, axes given by the run, many threads. */
 #include <string.h>
 
 #include "segment_fixture.h"

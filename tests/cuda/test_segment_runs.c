@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in segments give the bits of the cpu, from any number of threads, and cost nothing that a
- * run of one segment does not: no memory, no call of the driver but launches and events. */
+/* Runs in segments give the bits of the cpu, from any number of threads, and cost no more memory or
+ * driver calls than a run of one segment: only launches and events. */
 #include <string.h>
 
 #include "base/heap.h"
@@ -9,7 +9,7 @@
 #include "ops/op_list.h"
 #include "segment_fixture.h"
 
-/* The named ops are on the cpu, and no others. */
+/* Checks that exactly the named ops run on the cpu. */
 static void check_ops(const model_case *c)
 {
     const sp_model_info info = segment_info(c);
@@ -108,7 +108,7 @@ TEST(submitted_runs_give_the_bits_of_the_cpu)
 
 /* ---- cost ---- */
 
-/* What the driver may be called for in a run after the first. */
+/* Driver calls that a run after the first may make. */
 static bool is_cheap(int call)
 {
     static const sp_cuda_call cheap[] = {

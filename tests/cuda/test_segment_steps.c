@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contexts whose steps on the cpu are watched: what fails, what waits for what, which queue they
- * are on. The plans are chains of Relu (on the device) and Tanh (on the cpu); a Tanh of an input
- * that begins with 77 fails. */
+/* Contexts with observed steps on the cpu: their failures, their waits, their queues. The plans are
+ * chains of Relu (on the device) and Tanh (on the cpu); a Tanh of an input that begins with 77
+ * fails. */
 #include <streampool/model.h>
 
 #include <string.h>
@@ -18,7 +18,7 @@ static const float bad = 77;
 
 static sp_kernel kernels[SP_KERNEL_COUNT];
 static sp_kernel_fn run_tanh;
-static sp_atomic_u32 tanh_count; /* tiles that were run */
+static sp_atomic_u32 tanh_count; /* tiles run */
 
 static sp_status run_watched_tanh(const sp_tile *tile)
 {
@@ -227,7 +227,7 @@ static void run_beside(void *arg, uint32_t index)
     if (index != 1) return;
     sp_clock_sleep(20 * MILLISECOND);
     CHECK_EQ_U64(sp_load_acquire(&jobs[0].is_done), 0);
-    run_on_stream(&jobs[1]); /* ends while the other one cannot begin */
+    run_on_stream(&jobs[1]); /* ends while the other cannot begin */
     CHECK_EQ_U64(sp_load_acquire(&jobs[0].is_done), 0);
 }
 
@@ -274,7 +274,7 @@ TEST(a_run_follows_its_stream_and_one_that_is_stuck_holds_up_no_other)
 
 /* ---- a full queue ---- */
 
-/* Fills the stream's fallback queue, behind a wait that the test ends. */
+/* Fills the stream's fallback queue behind a wait that the test ends. */
 static sp_point fill_fallback_queue(sp_queue *queue, sp_timeline *door)
 {
     const sp_point wait = {door, 1};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into the demo: one model run, the 40th, gets a wrong lowest bit.
- * primitive: it must not use the library that it stands before. */
+/* Preloaded into the demo: one model run, the 40th, gets a wrong lowest bit. primitive: it must not
+ * use the library that it intercepts. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 #include <streampool/model.h>
 
-/* The first 34 are those of one picture after the other, of 1 and of 2 threads. */
+/* The first 34 are the sequential runs, and those with 1 and with 2 threads. */
 #define WRONG_RUN 40
 
 typedef sp_status (*run_function)(sp_model model, const sp_host_tensor *inputs,

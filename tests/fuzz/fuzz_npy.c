@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a .npy file: an error, or an array that is written and read again as the same. */
+/* Any bytes as a .npy file: an error, or an array that is unchanged after writing and reading
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 

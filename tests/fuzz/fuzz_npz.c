@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a zip archive: errors, or members no larger than their bytes can grow to. And, as
- * checksums keep most of those out, behind a size as a stream of deflate. */
+/* Any bytes as a zip archive: errors, or members no larger than their bytes can expand to. Since
+ * checksums reject most of those, also any bytes after a size as a deflate stream. */
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -12,7 +12,7 @@ static void read_archive(const uint8_t *data, size_t size)
 {
     sp_zip zip;
     if (sp__zip_open(data, size, &zip) != SP_OK) return;
-    for (int i = 0; i < 16; i++) { /* they may all be the same bytes */
+    for (int i = 0; i < 16; i++) { /* entries may share the same bytes */
         sp_zip_entry entry;
         bool has_one;
         void *bytes;

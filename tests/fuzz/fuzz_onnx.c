@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a model file: an error, or a summary of it; an error, or a graph; and if its inputs
- * are small, a plan that keeps its invariants and runs. */
+ * are small, a plan that satisfies its invariants and runs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { MAX_PORTS = 8, MAX_DIM = 16 };
 
-/* Small inputs that fit the ports; false if there are too many or too large ones. */
+/* Chooses small inputs that fit the ports; false if there are too many or they are too large. */
 static bool choose_inputs(const sp_graph *graph, sp_plan_input *inputs)
 {
     if (graph->input_count > MAX_PORTS || graph->output_count > MAX_PORTS) return false;
@@ -28,11 +28,11 @@ static bool choose_inputs(const sp_graph *graph, sp_plan_input *inputs)
     return true;
 }
 
-/* Not above a few megabytes and a few thousand tiles: a fuzzer wants many short runs. */
+/* Limits plans to a few megabytes and a few thousand tiles, since fuzzing needs many short runs. */
 static bool is_small(const sp_graph_plan *plan)
 {
     uint64_t bytes = plan->arena_bytes, tiles = 0;
-    /* The first part of a run gives what the rest needs, however much that is. */
+    /* The first partial plan outputs all values that the rest needs, of any number. */
     if (plan->output_count > MAX_PORTS) return false;
     for (uint32_t i = 0; i < plan->input_count; i++) bytes += plan->inputs[i].bytes;
     for (uint32_t i = 0; i < plan->output_count; i++) bytes += plan->outputs[i].bytes;
@@ -45,7 +45,7 @@ static bool is_small(const sp_graph_plan *plan)
 static void run(const sp_graph_plan *plan)
 {
     void *inputs[MAX_PORTS] = {0}, *outputs[MAX_PORTS] = {0};
-    /* Of exactly the sizes that the plan names, so that AddressSanitizer sees a step beyond. */
+    /* Of exactly the plan's sizes, so that AddressSanitizer reports accesses beyond. */
     void *arena = aligned_alloc(64, (size_t)plan->arena_bytes + 64 - plan->arena_bytes % 64);
     for (uint32_t i = 0; i < plan->input_count; i++) {
         inputs[i] = calloc(1, (size_t)plan->inputs[i].bytes + (plan->inputs[i].bytes == 0));
@@ -61,7 +61,7 @@ static void run(const sp_graph_plan *plan)
     free(arena);
 }
 
-/* Every operator has a name and a count. */
+/* Checks that every operator has a name and a count. */
 static void summarize(const uint8_t *data, size_t size)
 {
     sp_model_file file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as the value of every option: parses to something within bounds, or not at all. */
+/* Any text as the value of every option: parsed to a value within its bounds, or refused. */
 #include "base/option.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* Of exactly this size, so that AddressSanitizer sees a read past the end. */
+    /* Of exactly this size, so that AddressSanitizer reports reads past the end. */
     char *text = malloc(size + 1);
     if (text == NULL) return 0;
     memcpy(text, data, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a TensorProto file: an error, or an array of the size that its shape says. */
+/* Any bytes as a TensorProto file: an error, or an array of the size of its shape. */
 #include <stdlib.h>
 
 #include "fuzz.h"

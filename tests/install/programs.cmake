@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The user's programs, the same whether the library is installed or a part of the project.
+# The user's programs, the same for an installed library and for one built in the project.
 add_executable(shared_c ../use_c.c)
 target_link_libraries(shared_c PRIVATE streampool::shared)
 add_executable(shared_cxx ../use_cxx.cpp)

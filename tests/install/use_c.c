@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A C program that has only the installed files. */
+/* A C program that uses only the installed files. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plug-in's life: a thread opens the library whose path is given, uses it, closes it, and ends.
- * What the library keeps for the thread is given back only then. */
+/* The life cycle of a plug-in: a thread opens the library at the given path, uses it, closes it,
+ * and ends. Only then the library releases its per-thread state. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include <streampool/streampool.h>
 
-/* A function of the library; ISO C has no cast from dlsym's pointer. */
+/* Looks up a function of the library; ISO C has no cast from dlsym's pointer. */
 #define LOOK_UP(library, fn, name)                                                                 \
     do {                                                                                           \
         void *found = dlsym(library, name);                                                        \
@@ -59,7 +59,7 @@ static void *live_and_end(void *path)
     return (void *)wrong;
 }
 
-/* Twice: the second thread meets what the first one left. */
+/* Twice: the second thread finds the state left by the first. */
 int main(int argc, char **argv)
 {
     for (int i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* use_threads MODEL [race]: a user's program that orders its threads by the library alone. Built
- * with ThreadSanitizer against a library that is not, it must get no report; with `race` it has a
- * race of its own, which must be reported. */
+ * with ThreadSanitizer against an uninstrumented library, it must get no report; with `race` it has
+ * its own race, which must be reported. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ static void use_events(void)
     MUST(sp_stream_release(shared.second));
 }
 
-/* ---- host accesses exclude each other; commands of two threads meet in one storage ---- */
+/* ---- host accesses exclude each other; commands of two threads use one storage ---- */
 
 typedef struct shared_storage {
     sp_storage storage;
@@ -159,7 +159,7 @@ static void use_storages(void)
     MUST(sp_storage_release(shared.storage));
 }
 
-/* ---- memory comes back to other threads; adopted memory to its owner ---- */
+/* ---- memory returned to other threads; adopted memory to its owner ---- */
 
 static void free_adopted(void *ctx, void *data)
 {
@@ -279,10 +279,10 @@ static void use_models(void)
     MUST(sp_model_release(run.model));
 }
 
-/* ---- a race of the user's own ---- */
+/* ---- a race in the user's program ---- */
 
 static int raced;
-static int is_written; /* says that the host function has run, and orders nothing */
+static int is_written; /* set after the host function has run; orders nothing */
 
 static void write_raced(void *ctx, sp_status status)
 {
@@ -291,7 +291,7 @@ static void write_raced(void *ctx, sp_status status)
     __atomic_store_n(&is_written, 1, __ATOMIC_RELAXED);
 }
 
-/* Writes what a submitted host function writes, too. */
+/* Writes a variable that a submitted host function also writes. */
 static void race(void)
 {
     sp_stream stream;

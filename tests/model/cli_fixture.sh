@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the program share; they source it with the program's path in $program. Bytes of
-# files are made as hexadecimal text, since variables of bash hold no zero bytes.
+# Shared by the tests of the program, which source it with the program's path in $program. File contents
+# are built as hexadecimal text, since bash variables cannot contain zero bytes.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
@@ -10,7 +10,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-# expect CODE PATTERN COMMAND...: its exit code, and a line of its output, which is in $work/out.
+# expect CODE PATTERN COMMAND...: checks its exit code and a line of its output, kept in $work/out.
 expect() {
     local code=$1 pattern=$2
     shift 2
@@ -60,7 +60,7 @@ node() {
     field 4 "$(hex "$op")"
 }
 
-# model PATH NODES INPUTS OUTPUTS, where the latter three are fields of a GraphProto: 1, 11, 12.
+# model PATH NODES INPUTS OUTPUTS: the latter three are the fields 1, 11 and 12 of a GraphProto.
 model() {
     local graph=$2$3$4 bytes
     bytes=$((${#graph} / 2))

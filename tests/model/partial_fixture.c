@@ -73,7 +73,8 @@ writer partial_body(int v_rank)
     return body;
 }
 
-static sp_status load(writer *graph, int64_t opset, const sp_model_options *options, sp_model *out)
+static sp_status load_graph(writer *graph, int64_t opset, const sp_model_options *options,
+                            sp_model *out)
 {
     writer file = make_model(graph, opset);
     const sp_status status = sp_model_load_from_memory(file.bytes, file.len, options, out);
@@ -83,7 +84,7 @@ static sp_status load(writer *graph, int64_t opset, const sp_model_options *opti
 
 sp_status partial_load(writer *graph, const sp_model_options *options, sp_model *out)
 {
-    return load(graph, 13, options, out);
+    return load_graph(graph, 13, options, out);
 }
 
 void partial_add_found(writer *graph, const char *out)
@@ -98,7 +99,7 @@ void partial_add_found(writer *graph, const char *out)
 
 sp_status partial_load_opset(writer *graph, int64_t opset, sp_model *out)
 {
-    return load(graph, opset, NULL, out);
+    return load_graph(graph, opset, NULL, out);
 }
 
 static sp_host_tensor tensor_of(const char *name, const void *data, sp_dtype dtype, int64_t count)

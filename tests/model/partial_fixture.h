@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small models whose shapes or flow of control follow from values, written on the spot. Everything
- * aborts the test's body, by a failed check, rather than returning errors that nobody looks at. */
+/* Small models whose shapes or control flow depend on values, built by the tests. All functions
+ * report errors as failed checks. */
 #ifndef SP_TESTS_PARTS_FIXTURE_H
 #define SP_TESTS_PARTS_FIXTURE_H
 
@@ -17,7 +17,7 @@ void partial_add_floats(writer *graph, const char *name, const float *data, int6
 void partial_add_ints(writer *graph, const char *name, const int64_t *data, int64_t count);
 void partial_add_bool(writer *graph, const char *name, bool value);
 
-/* An output of a body, typed, since nobody else says what a Loop gives that is never entered. */
+/* An output of a body, with a type, since a Loop of zero trips has no other source for it. */
 void partial_add_result(writer *graph, const char *name, int64_t data_type, const int64_t *dims,
                         int rank);
 /* A node with a list of integers as attribute. */
@@ -33,7 +33,7 @@ writer partial_if(const char *condition, const char *outputs, writer *then_branc
 /* A body with the inputs of a Loop that carries one float tensor: i, on, v. */
 writer partial_body(int v_rank);
 
-/* An input x, a list of floats, and as `out` those that are not 0: NonZero decides how many. */
+/* An input x, a list of floats, and as `out` those that are not 0: the size is that of NonZero. */
 void partial_add_found(writer *graph, const char *out);
 
 /* Loads the graph, which is freed. */
@@ -41,17 +41,17 @@ sp_status partial_load(writer *graph, const sp_model_options *options, sp_model 
 /* The same, of a given opset. */
 sp_status partial_load_opset(writer *graph, int64_t opset, sp_model *out);
 
-/* Tensors of the caller's memory: lists, or scalars for a count of -1. */
+/* Tensors over the caller's memory: lists, or scalars for a count of -1. */
 sp_host_tensor partial_floats(const char *name, const float *data, int64_t count);
 sp_host_tensor partial_ints(const char *name, const int64_t *data, int64_t count);
 sp_host_tensor partial_bool(const char *name, const bool *value);
-/* Room for an output. */
+/* A tensor to receive an output. */
 sp_host_tensor partial_room(const char *name, void *data, uint64_t bytes);
 
 sp_model_info partial_info(sp_model model);
 
-/* A loop that somebody else has to end, on a thread of its own. Its body has a node, or none; it
- * is being run when begin returns. Join returns what the run did, and releases the model. */
+/* An endless loop on its own thread, to be ended from outside. Its body has a node, or none; it is
+ * running when begin returns. Join returns the run's status, and releases the model. */
 typedef struct partial_endless {
     sp_model model;
     sp_thread thread;

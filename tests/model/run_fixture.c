@@ -137,7 +137,7 @@ void case_close(model_case *c)
         sp__array_deinit(&c->outputs[i]);
     }
     CHECK_OK(sp_model_release(c->model));
-    CHECK_EQ_U64(sp_check_report_count(), 0); /* by the checker, in runs where it is on */
+    CHECK_EQ_U64(sp_check_report_count(), 0); /* of the checker, if it is on */
 }
 
 bool cases_open(const char *const *names, uint32_t count, const sp_model_options *options,
@@ -180,7 +180,7 @@ sp_model small_model(const sp_model_options *options)
     write_message(&graph, GRAPH_INITIALIZER_FIELD, &part);
     part = make_value("x", 1, x_dims, 2);
     write_message(&graph, GRAPH_INPUT_FIELD, &part);
-    part = make_value("b", 1, b_dims, 1); /* a default that a run may override */
+    part = make_value("b", 1, b_dims, 1); /* a default that a caller may override */
     write_message(&graph, GRAPH_INPUT_FIELD, &part);
     part = make_value("y", 1, y_dims, 2);
     write_message(&graph, GRAPH_OUTPUT_FIELD, &part);
@@ -295,7 +295,7 @@ static sp_status call_find_output(sp_model model)
     return sp_model_find_output(model, "y", &index);
 }
 
-/* Nothing of a model on the cpu runs there instead. */
+/* A model on cpu has no steps on a fallback device. */
 static sp_status call_get_cpu_op(sp_model model)
 {
     sp_model_cpu_op op;

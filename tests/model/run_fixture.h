@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models of shared/data, loaded through the public API, with their inputs and what one thread gets
- * for them. */
+/* Models of shared/data, loaded through the public API, with their inputs and their outputs in a
+ * single-threaded run. */
 #ifndef SP_TESTS_RUN_FIXTURE_H
 #define SP_TESTS_RUN_FIXTURE_H
 
@@ -16,7 +16,7 @@
 /* The six models of the first milestone. */
 #define FIXTURE_MODELS 6
 extern const char *const fixture_models[FIXTURE_MODELS];
-/* All that shared data has. */
+/* All models of shared/data. */
 #define FIXTURE_ALL_MODELS 27
 extern const char *const fixture_all_models[FIXTURE_ALL_MODELS];
 
@@ -27,22 +27,22 @@ typedef struct model_case {
     uint32_t input_count, output_count;
 } model_case;
 
-/* False if the data is not there: skip then. Set 0 is the input. */
+/* False if the data does not exist: skip the test. Set 0 is the input. */
 bool case_open(const char *name, const sp_model_options *options, model_case *out);
 void case_close(model_case *c);
 
-/* Room for the case's outputs, and its end. */
+/* Allocate and free arrays for the case's outputs. */
 void outputs_make(const model_case *c, sp_array *outputs);
 void outputs_free(const model_case *c, sp_array *outputs);
-/* All bytes of all outputs become 0xff, so that what a run does not write shows. */
+/* Sets all bytes of all outputs to 0xff, so that bytes not written by a run differ. */
 void outputs_wipe(const model_case *c, const sp_array *outputs);
 
 /* One run into `outputs`. */
 sp_status case_run(const model_case *c, const sp_array *outputs);
-/* Are these the bits of one thread, alone? */
+/* Whether these are the bits of the single-threaded run. */
 bool case_is_same(const model_case *c, const sp_array *outputs);
 
-/* For test_threads: `rounds` runs, each into outputs of the thread's own; counts those with other
+/* For test_threads: `rounds` runs, each into the thread's own outputs; counts those with other
  * bits. */
 typedef struct case_load {
     const model_case *c;
@@ -51,7 +51,8 @@ typedef struct case_load {
 } case_load;
 void case_run_rounds(void *arg, uint32_t index);
 
-/* For test_threads: `rounds` runs of each case by each thread, which begin at different ones. */
+/* For test_threads: `rounds` runs of each case by each thread, each thread beginning at another
+ * case. */
 typedef struct cases_load {
     model_case *cases;
     uint32_t count;
@@ -59,7 +60,7 @@ typedef struct cases_load {
     sp_atomic_u32 differing;
 } cases_load;
 void cases_run_rounds(void *arg, uint32_t index);
-/* Opens the named models; false if the data is not there, and then none is open. */
+/* Opens the named models; false, with none open, if the data does not exist. */
 bool cases_open(const char *const *names, uint32_t count, const sp_model_options *options,
                 cases_load *out);
 void cases_close(cases_load *l);
@@ -72,22 +73,23 @@ sp_model small_model(const sp_model_options *options);
 void small_fill_rows(float *x, uint64_t first, uint64_t rows);
 sp_status small_run_rows(sp_model model, const float *x, uint64_t rows, float *y);
 sp_model_info model_info_of(sp_model model);
-/* Up to 2 rows for its x, the same each time; and room for `count` floats. */
+/* Up to 2 rows of fixed values for its x; and a tensor for `count` floats. */
 sp_host_tensor input_x(int64_t rows);
 sp_host_tensor output_y(float *data, uint64_t count);
 
-/* What a run of it on input_x(1) gives; compared as bits. */
+/* The result of a run on input_x(1), compared as bits. */
 typedef struct small_row {
     _Alignas(float) unsigned char bytes[3 * sizeof(float)];
 } small_row;
 sp_status small_submit(sp_model model, small_row *out, sp_future *future);
 small_row small_run(sp_model model);
 bool small_is_same(const small_row *a, const small_row *b);
-/* Yields until the count, which others raise, is there. */
+/* Yields until the count, raised by other threads, reaches `wanted`. */
 void await_count(sp_atomic_u32 *count, uint32_t wanted);
 
-/* Every public call on a model but the release, with arguments that are right for small_model's: so
- * each is SP_OK, or refused for the model's or the library's state. Leaves everything as it was. */
+/* Every public call on a model except the release, with valid arguments for small_model's: each
+ * returns SP_OK, or a refusal because of the model's or the library's state. Leaves all state
+ * unchanged. */
 typedef struct model_call {
     const char *name;
     sp_status (*run)(sp_model model);

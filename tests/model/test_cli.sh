@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The program: verify counts, fails on one changed value, and run reports equal bits.
-# usage: test_cli.sh PROGRAM DATA; STREAMPOOL_TEST_DATA is instead of DATA
+# usage: test_cli.sh PROGRAM DATA; STREAMPOOL_TEST_DATA overrides DATA
 set -u
 program=$1
 data=${STREAMPOOL_TEST_DATA:-$2}
@@ -26,7 +26,7 @@ expect() {
 models=(blazeface_front_128 mnist_8 policy_go1 policy_g1 torch_linear torch_mlp)
 expect 0 '^13 passed, 0 failed, 0 skipped$' "$program" verify "${models[@]/#/$data/models/}"
 
-# One changed value must be seen: the sign of the first output element.
+# A single changed value must be detected: the sign of the first output element.
 cp -r "$data/models/policy_go1" "$work/changed"
 chmod -R u+w "$work/changed"
 output=$work/changed/test_data_set_0/output_0.pb
@@ -46,35 +46,35 @@ expect 1 '^0 passed, 1 failed, 0 skipped$' "$program" verify "$work/broken"
 expect 0 '^bits equal$' "$program" run "$data/models/policy_go1/model.onnx" --threads 8 --repeat 50
 expect 0 '^bits equal$' "$program" run "$data/models/policy_go1/model.onnx" \
     --input obs="$data/models/policy_go1/test_data_set_1/input_0.pb"
-# With a device whose steps are partly on the cpu the program says so, and else nothing.
+# If some steps of a device run on the cpu the program reports them; otherwise it prints nothing.
 policy=$data/models/policy_go1/model.onnx
 STREAMPOOL_CPU_OPS=Relu,Tanh,Add expect 0 '[0-9]+ of [0-9]+ steps on the cpu: [A-Za-z+]+ [0-9]+' \
     "$program" run "$policy" --device null
 expect 0 '^bits equal$' "$program" run "$policy" --device null
 if grep -q 'on the cpu' "$work/out"; then
-    echo "FAILED: a run without steps on the cpu speaks of some"
+    echo "FAILED: a run without steps on the cpu reports some"
     failures=$((failures + 1))
 fi
 expect 1 "no input 'nonsense'" "$program" run "$data/models/policy_go1/model.onnx" \
     --input nonsense="$data/models/policy_go1/test_data_set_1/input_0.pb"
-# Files in and out: what a .pb gave, the same through .npy, and by the bytes of each.
+# Input and output files: a .pb and a .npy have the same elements.
 policy=$data/models/policy_go1
 expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
     --input obs="$policy/test_data_set_1/input_0.pb" --output continuous_actions="$work/a.npy"
 expect 0 '^bits equal$' "$program" run "$policy/model.onnx" \
     --input obs="$policy/test_data_set_1/input_0.pb" --output continuous_actions="$work/a.pb"
 expect 1 "no output 'nonsense'" "$program" run "$policy/model.onnx" --output nonsense="$work/b.pb"
-expect 1 'named .npy, .npz or .pb' "$program" run "$policy/model.onnx" --output continuous_actions="$work/b.txt"
+expect 1 'must end in .npy, .npz or .pb' "$program" run "$policy/model.onnx" --output continuous_actions="$work/b.txt"
 expect 1 'SP_IO' "$program" run "$policy/model.onnx" --output continuous_actions="$work/nowhere/b.npy"
 expect 1 'SP_MISMATCH' "$program" run "$policy/model.onnx" --input obs="$work/a.npy"
 echo nonsense >"$work/c.npy"
 expect 1 'not a .npy file' "$program" run "$policy/model.onnx" --input obs="$work/c.npy"
 elements=$(($(stat -c %s "$work/a.npy") - 128))
 cmp <(tail -c "$elements" "$work/a.npy") <(tail -c "$elements" "$work/a.pb") || failures=1
-# A free dimension takes its size from the command.
+# The command line gives the size of a free dimension.
 expect 0 '^  output [^ ]+: f32 \[7,' "$program" inspect "$data/models/torch_mlp/model.onnx" \
     --dim batch=7
-# Limits: a model within them runs, and one past them is refused with both numbers.
+# Limits: a model within them runs; a model beyond them is refused with both numbers.
 expect 0 '^bits equal$' "$program" run "$policy/model.onnx" --max-memory 64K --max-trips 1
 expect 1 'SP_EXHAUSTED: .* [0-9]+ bytes of memory .*; max_run_bytes allows 1$' \
     "$program" run "$policy/model.onnx" --max-memory 1
@@ -82,7 +82,7 @@ expect 0 '^2 passed' "$program" verify --max-memory 64K --device cpu "$policy"
 expect 1 'max_run_bytes allows 1024$' "$program" verify --max-memory 1K "$policy"
 expect 2 'usage' "$program" run "$policy/model.onnx" --max-memory 1x
 expect 2 'usage' "$program" verify --max-trips 0 "$policy"
-# The plan is looked at before inputs are made up: t = Concat(x, x), y = ReduceMax(t), x of 32 GiB.
+# The plan is checked before inputs are generated: t = Concat(x, x), y = ReduceMax(t), x of 32 GiB.
 bomb=
 bomb+='\x08\x08\x12\x00\x3a\x5a\x0a\x1e\x0a\x01\x78\x0a\x01\x78\x12\x01\x74\x22\x06\x43\x6f\x6e\x63\x61'
 bomb+='\x74\x2a\x0b\x0a\x04\x61\x78\x69\x73\x18\x00\xa0\x01\x02\x0a\x11\x0a\x01\x74\x12\x01\x79\x22\x09'
@@ -92,13 +92,13 @@ bomb+='\x42\x04\x0a\x00\x10\x0d'
 printf "$bomb" >"$work/bomb.onnx"
 expect 1 'would take 68719476740 bytes .* max_run_bytes allows 1073741824$' \
     "$program" run "$work/bomb.onnx" --max-memory 1G
-# y = ReduceMax(x): the run takes 4 bytes, its input is made up.
+# y = ReduceMax(x): the run takes 4 bytes, its input is generated.
 bomb=
 bomb+='\x08\x08\x12\x00\x3a\x3a\x0a\x11\x0a\x01\x78\x12\x01\x79\x22\x09\x52\x65\x64\x75\x63\x65\x4d\x61'
 bomb+='\x78\x12\x01\x67\x5a\x17\x0a\x01\x78\x12\x12\x0a\x10\x08\x01\x12\x0c\x0a\x06\x08\x80\x80\x80\x80'
 bomb+='\x04\x0a\x02\x08\x08\x62\x09\x0a\x01\x79\x12\x04\x0a\x02\x08\x01\x42\x04\x0a\x00\x10\x0d'
 printf "$bomb" >"$work/bomb.onnx"
-expect 1 'inputs to be made up have 34359738368 bytes; --max-memory allows 1073741824$' \
+expect 1 'generated inputs would have 34359738368 bytes; --max-memory allows 1073741824$' \
     "$program" run "$work/bomb.onnx" --max-memory 1G
 expect 1 'SP_IO' "$program" run "$work/nowhere.onnx"
 expect 2 'usage' "$program" run

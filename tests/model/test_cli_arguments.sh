@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The command lines of all commands: --help and --version, what is said about wrong arguments, the
-# exit codes, and standard output that cannot be written.
+# The command lines of all commands: --help and --version, messages about wrong arguments, exit codes,
+# and errors of writing standard output.
 # usage: test_cli_arguments.sh PROGRAM
 set -u
 program=$1
 . "$(dirname "$0")/cli_fixture.sh"
 unary "$work/m.onnx" Relu x y 1 batch 2
 
-# The three exit codes are in every --help, with examples and the limits of each value.
+# Every --help lists the three exit codes, examples and the limits of each value.
 for command in help info inspect ops run verify; do
     for pattern in "^usage: streampool $command" '^examples$' "^  streampool $command" \
         '^  --help' '^  --version' '^  0  success' '^  1  something failed' \
@@ -17,22 +17,22 @@ for command in help info inspect ops run verify; do
     done
     expect 0 "^usage: streampool $command" "$program" help "$command"
     expect 0 '^streampool [0-9]+\.[0-9]+\.[0-9]+$' "$program" "$command" --version
-    expect 2 "^streampool $command: there is no option '--nonsense'" "$program" "$command" --nonsense
-    expect 2 "streampool $command --help tells more" "$program" "$command" --nonsense
-    # No line of the help is wider than a terminal, but for examples.
+    expect 2 "^streampool $command: unknown option '--nonsense'" "$program" "$command" --nonsense
+    expect 2 "streampool $command --help prints its options and examples" "$program" "$command" --nonsense
+    # No line of the help except examples is wider than a terminal.
     "$program" "$command" --help | grep -v '^  streampool' | grep -E '.{81}' &&
         fail "$command --help has long lines"
 done
 expect 0 '^  verify ' "$program" --help
 expect 0 '^  verify ' "$program" help
 expect 0 '^streampool [0-9]' "$program" --version
-expect 2 "no command 'nonsense'" "$program" nonsense
+expect 2 "unknown command 'nonsense'" "$program" nonsense
 expect 2 'usage: streampool COMMAND' "$program"
-# --help wins over what is wrong beside it, but is a value or a file where it must be one.
+# --help overrides wrong arguments, but after an option or -- it is a value or a file.
 expect 0 '^usage' "$program" run --threads 0 --help
 expect 1 'SP_IO: .*--help' "$program" run -- --help
 
-# Each option that has a value says what the value may be.
+# The message of each option with a value states the allowed values.
 limit() { # COMMAND OPTION VALUE PATTERN
     expect 2 "^streampool $1: $2 cannot be '$3': $4" "$program" "$1" m.onnx "$2" "$3"
     expect 2 "^streampool $1: $2 cannot be '$3': $4" "$program" "$1" m.onnx "$2=$3"
@@ -67,14 +67,14 @@ done
 expect 2 'run: --threads is given twice' "$program" run m.onnx --threads 1 --threads 2
 expect 2 'run: MODEL is missing: an ONNX file, or - for standard input' "$program" run
 expect 2 'verify: PATH is missing' "$program" verify
-expect 2 "run: 'b' is one argument too many: the command takes 1 MODEL" "$program" run a b
-expect 2 "info: 'a' is one argument too many: the command takes none" "$program" info a
-expect 2 "help: 'nonsense' cannot be COMMAND" "$program" help nonsense
+expect 2 "run: unexpected argument 'b': the command takes 1 MODEL" "$program" run a b
+expect 2 "info: unexpected argument 'a': the command takes none" "$program" info a
+expect 2 "help: 'nonsense' is not a valid COMMAND [(]the name of a command" "$program" help nonsense
 expect 2 'help: --man takes no value' "$program" help --man=1
-# In any order, and with = behind the name.
+# In any order, and with = after the name.
 expect 0 '^8 threads, 16 runs' "$program" run --threads=8 "$work/m.onnx" --repeat=2 --dim=batch=3
 
-# Standard output that is closed or full is a failure of every command that had none.
+# A closed or full standard output fails every otherwise successful command.
 for command in help info ops 'run --help' "inspect $work/m.onnx" "run $work/m.onnx" --version; do
     # shellcheck disable=SC2086
     expect 1 'cannot write to standard output' \
@@ -85,11 +85,11 @@ for command in help info ops 'run --help' "inspect $work/m.onnx" "run $work/m.on
             bash -c '"$@" 2>&1 1>/dev/full' full "$program" $command
     fi
 done
-# Nothing that is opened becomes standard output when that is closed.
+# If standard output is closed, no opened file takes its descriptor.
 bash -c '"$@" >&-' closed "$program" run "$work/m.onnx" --output y="$work/y.npy" 2>"$work/out"
 [[ $(head -c 6 "$work/y.npy" | tail -c 5) == NUMPY && $(stat -c %s "$work/y.npy") -eq 136 ]] ||
-    fail "an output's file has something else in it"
-# A pipe whose reader has gone.
+    fail "an output's file has unexpected contents"
+# A pipe without a reader.
 mkfifo "$work/pipe"
 expect 1 'cannot write to standard output: Broken pipe' bash -c \
     'exec 3<>"$1"; exec 4>"$1" 3>&-; "$2" ops >&4' - "$work/pipe" "$program"

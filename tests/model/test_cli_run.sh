@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # streampool run and inspect: inputs and outputs by name, in every kind of file, from standard input
-# and made up; what both refuse.
+# and generated; refusals of both.
 # usage: test_cli_run.sh PROGRAM
 set -u
 program=$1
@@ -27,7 +27,7 @@ both() { # CODE PATTERN ARGUMENT...: run and inspect agree
     expect "$code" "$pattern" "$program" inspect "$@"
 }
 
-# A name with an '=': the longest name that the model has counts, and the file may have one too.
+# A name with an '=': the longest name in the model is used; the file's name may have an '=' too.
 unary eq.onnx Relu a=b y=z 1 n=m 2
 expect 0 '^bits equal$' "$program" run eq.onnx --input a=b=x.npy --output y=z=o.npy
 expect_elements o.npy $one$zero$one$zero
@@ -37,17 +37,17 @@ both 0 'a=b: f32 \[5,2\]|y=z: f32 \[5,2\]' eq.onnx --dim n=m=5
 both 0 'a=b: f32 \[3,2\]|y=z: f32 \[3,2\]' eq.onnx --shape a=b=3x2
 expect 1 "no input 'a'; it has: a=b" "$program" run eq.onnx --input a=x.npy
 
-# Names that the model does not have, and those that are given twice.
+# Unknown names, and names given twice.
 both 1 "--dim batsch=7: no input has a free dimension of that name; there are: batch$" \
     m.onnx --dim batsch=7
 both 1 "no input 'nonsense'; it has: x" m.onnx --shape nonsense=1x2
 both 1 "no input 'nonsense'; it has: x" m.onnx --input nonsense=x.npy
 both 1 "input 'x' is given twice" m.onnx --input x=x.npy --input x=x.npy
 both 1 "dimension 'batch' is given twice" m.onnx --dim batch=1 --dim batch=1
-both 1 'the input is given twice' m.onnx --shape x=1x2 --shape x=1x2
-both 1 'the input is given twice, its file has a shape' m.onnx --shape x=1x2 --input x=x.npy
-both 1 "dimension 'batch' is 7 by --dim, and 2 in" m.onnx --dim batch=7 --input x=x.npy
-both 1 "dimension 'batch' is 7 by --dim, and 3 in" m.onnx --dim batch=7 --shape x=3x2
+both 1 "the input's shape is given twice" m.onnx --shape x=1x2 --shape x=1x2
+both 1 "the input's shape is given twice: its file has one" m.onnx --shape x=1x2 --input x=x.npy
+both 1 "dimension 'batch' is 7 by --dim, but 2 in" m.onnx --dim batch=7 --input x=x.npy
+both 1 "dimension 'batch' is 7 by --dim, but 3 in" m.onnx --dim batch=7 --shape x=3x2
 both 1 'the input has 2 dimensions, not 1' m.onnx --shape x=3
 both 1 'dimension 1 is 2, not 4' m.onnx --shape x=3x4
 expect 1 "no output 'nonsense'; it has: y" "$program" run m.onnx --output nonsense=y.npy
@@ -70,13 +70,13 @@ expect 0 '^output y: f32 \[2,2\]' bash -c '"$1" run m.onnx --input x=- --output 
 expect_elements y.npy $one$zero$one$zero
 expect 0 '^bits equal$' "$program" run m.onnx --input x=x.npy --output y=y.pb
 expect 0 '^output y: f32 \[2,2\]' bash -c '"$1" run m.onnx --input x=- <y.pb' - "$program"
-expect 1 'standard input: an archive is read from a file' \
+expect 1 'standard input: an archive cannot be read: give its file' \
     bash -c '"$1" run m.onnx --input x=- <y.npz' - "$program"
-both 1 'standard input can be read once, and - is given 2 times' m.onnx --input x=- --input x=-
+both 1 'standard input can be read only once, but - is given 2 times' m.onnx --input x=- --input x=-
 expect 1 'standard input: this is not an ONNX model' bash -c '"$1" run - <x.npy' - "$program"
 expect 1 'cannot read standard input' bash -c '"$1" run - <&-' - "$program"
 
-# What is not an ONNX model is called that, with its name; one that is cut off is malformed.
+# A file that is not an ONNX model is reported as such, with its name; a truncated one is malformed.
 echo 'some text' >text.onnx
 : >empty.onnx
 head -c 20 m.onnx >cut.onnx
@@ -85,18 +85,18 @@ both 1 'cut.onnx: malformed file' cut.onnx
 both 1 'nowhere.onnx: No such file' nowhere.onnx
 both 1 'not a regular file' .
 
-# What the file does not say must be given.
+# The command line must give what the file leaves out.
 unary no_shape.onnx Relu x y 1 none
 unary no_type.onnx Relu x y 0 2 2
-both 1 "what shape input 'x' has: --shape is missing, as in --shape x=1x3x224x224$" no_shape.onnx
+both 1 "shape of input 'x': use --shape, as in --shape x=1x3x224x224$" no_shape.onnx
 both 0 '(x|y): f32 \[1,3,224,224\]' no_shape.onnx --shape x=1x3x224x224
 both 0 '(x|y): f32 \[\]' no_shape.onnx --shape x=scalar
 both 0 '(x|y): f32 \[2,2\]' no_shape.onnx --input x=x.npy
-both 1 "what type input 'x' has: --input is missing, as in --input x=FILE.npy$" no_type.onnx
+both 1 "type of input 'x': use --input, as in --input x=FILE.npy$" no_type.onnx
 both 1 'max_run_bytes allows 1$' m.onnx --max-memory 1
 both 1 'no device kind "nonsense"' m.onnx --device nonsense
 
-# Made-up values are the same for the same seed, and others for another.
+# Generated values are the same for one seed, and differ for another.
 made_up() { # FILE ARGUMENT...
     expect 0 '^bits equal$' "$program" run m.onnx --shape x=50x2 --output y="$1" "${@:2}"
 }
@@ -104,11 +104,11 @@ made_up default.npy
 made_up seed0.npy --seed 0
 made_up seed7.npy --seed 7
 made_up again7.npy --seed=7
-cmp -s default.npy seed0.npy || fail "the seed is not 0 unless one is given"
+cmp -s default.npy seed0.npy || fail "the default seed is not 0"
 cmp -s seed0.npy seed7.npy && fail "another seed gives the same values"
 cmp -s seed7.npy again7.npy || fail "one seed gives several values"
 
-# All outputs into a folder that is made; what cannot be in a file's name is a _.
+# All outputs to a new folder; characters that a file name cannot have become _.
 unary slash.onnx Relu x a/b 1 2
 expect 0 '^bits equal$' "$program" run slash.onnx --output-dir made
 expect 0 '^bits equal$' "$program" run m.onnx --input x=x.npy --output-dir made
@@ -119,7 +119,7 @@ expect_elements made/y.npy $one$zero$one$zero
 expect 1 'cannot create nowhere/made: No such file' "$program" run m.onnx --output-dir nowhere/made
 expect 1 'cannot create x.npy: File exists' "$program" run m.onnx --output-dir x.npy
 
-# Files have the mode that the umask leaves; one that is there keeps its own; links are followed.
+# New files get the mode of the umask; existing files keep theirs; links are followed.
 umask 026
 expect 0 '^bits equal$' "$program" run m.onnx --output y=new.npy --output y=new.pb --output new.npz
 for file in new.npy new.pb new.npz; do

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Sizes of free dimensions that are chosen: small ones that work, the same for run and inspect, and
-# a message with the flags where there are none.
-# usage: test_cli_sizes.sh PROGRAM DATA; STREAMPOOL_TEST_DATA is instead of DATA
+# Chosen sizes of free dimensions: small sizes that work, the same for run and inspect; otherwise a
+# message with the options to use.
+# usage: test_cli_sizes.sh PROGRAM DATA; STREAMPOOL_TEST_DATA overrides DATA
 set -u
 program=$1
 data=${STREAMPOOL_TEST_DATA:-$2}
@@ -16,7 +16,7 @@ both() { # CODE PATTERN ARGUMENT...
     expect "$code" "$pattern" "$program" inspect "$@"
 }
 
-# concat FILE DIMS DIMS: y = Concat(a, b, axis 0), whose other sizes must be equal.
+# binary FILE OP ATTRIBUTE DIMS DIMS: y = OP(a, b).
 binary() { # FILE OP ATTRIBUTE DIMS DIMS
     local a b
     read -ra a <<<"$4"
@@ -33,19 +33,19 @@ both 0 '(x|y): f32 \[4,5,6,3\]' one.onnx --shape x=4x5x6x3
 # The inner sizes first: MatMul of [batch, n] and [64, 2] has n = 64.
 binary matmul.onnx MatMul '' 'batch n' '64 2'
 both 0 '^sizes chosen: batch=1, n=64$' matmul.onnx
-# Then one alone, although it is the first dimension of an input: [1, 32] and [n, 2].
+# Then a single one, even if it is the first dimension of an input: [1, 32] and [n, 2].
 binary first.onnx MatMul '' 'm 32' 'n 2'
 both 0 '^sizes chosen: m=1, n=32$' first.onnx
-# None of the sizes is 77; the flags of the message are those that work, once they have it.
+# 77 is not among the candidates; the options of the message work with that size.
 binary none.onnx MatMul '' 'batch n' '77 2'
-both 1 'SP_MISMATCH.*no small sizes .* work: give them, as in --dim batch=1 --dim n=512$' none.onnx
+both 1 'SP_MISMATCH.*no small sizes .* work: set them, as in --dim batch=1 --dim n=512$' none.onnx
 both 0 '(y|output y): f32 \[1,2\]' none.onnx --dim batch=1 --dim n=77
 binary unnamed.onnx MatMul '' '? ?' '77 2'
-both 1 'give them, as in --shape a=1x512$' unnamed.onnx
+both 1 'set them, as in --shape a=1x512$' unnamed.onnx
 both 0 '(y|output y): f32 \[1,2\]' unnamed.onnx --shape a=1x77
 binary quoted.onnx MatMul '' 'batch n;m' '77 2'
 both 1 "as in --dim batch=1 --dim 'n;m'=512\$" quoted.onnx
-# Sizes of a file hold for the inputs that are made up.
+# Sizes of a file apply to generated inputs too.
 npy b.npy 0000803f0000803f0000803f0000803f 4 1
 binary shared.onnx MatMul '' 'batch n' 'n 1'
 both 0 '^sizes chosen: batch=1$' shared.onnx --input b=b.npy

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# streampool verify --tolerance: bounds of the command line in place of those of the case.
+# streampool verify --tolerance: bounds of the command line replace those of the case.
 # usage: test_cli_tolerance.sh PROGRAM
 set -u
 program=$1
@@ -10,7 +10,7 @@ unary "$work/case/model.onnx" Relu x y 1 2
 tensor() { # FILE HEX: a TensorProto of two f32
     file "$1" "$(number 1 2)$(number 2 1)$(field 9 "$2")"
 }
-# 1 and 2; expected are 1 and 2.125.
+# Inputs 1 and 2; expected outputs 1 and 2.125.
 tensor "$work/case/test_data_set_0/input_0.pb" 0000803f00000040
 tensor "$work/case/test_data_set_0/output_0.pb" 0000803f00000840
 expect 1 '^0 passed, 1 failed' "$program" verify "$work/case"
@@ -19,7 +19,7 @@ expect 1 '^0 passed, 1 failed' "$program" verify --tolerance 0.1249 "$work/case"
 expect 0 '^1 passed, 0 failed' "$program" verify "$work/case" --tolerance 0,0.06
 expect 1 '^0 passed, 1 failed' "$program" verify "$work/case" --tolerance 0,0.05
 expect 0 '^1 passed, 0 failed' "$program" verify --tolerance=0.1,1.2e-2 "$work/case"
-# It may be narrower than the case's own, too.
+# It may also be narrower than the case's own.
 tensor "$work/case/test_data_set_0/output_0.pb" 0000803f01000040
 expect 0 '^1 passed, 0 failed' "$program" verify "$work/case"
 expect 1 '^0 passed, 1 failed' "$program" verify --tolerance 0 "$work/case"

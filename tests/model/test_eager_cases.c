@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX's own cases of one node, below the folder STREAMPOOL_CASES: an eager call gives the bits of
- * the model, from contiguous tensors and from scattered views. */
+/* ONNX's own single-node cases, in the folder STREAMPOOL_CASES: an eager call gives the bits of the
+ * model, from contiguous tensors and from scattered views. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 typedef struct totals {
     uint32_t same;       /* the bits of the model */
-    uint32_t eager_only; /* the model needs values that depend on data */
+    uint32_t eager_only; /* the model needs data-dependent values */
     uint32_t refused;    /* by both */
-    uint32_t other;      /* not one node, or made of graphs */
+    uint32_t other;      /* several nodes, or with subgraphs */
 } totals;
 
 static unsigned char *read_below(const char *folder, const char *name, size_t *len)
@@ -39,8 +39,8 @@ static uint32_t read_inputs(const char *folder, sp_array *inputs)
     return count;
 }
 
-/* What the model refuses the call refuses too, unless it was for values that nobody knows while a
- * plan is made. */
+/* The call refuses what the model refuses, except data-dependent values, which are unknown when a
+ * plan is compiled. */
 static void count_refusal(const char *folder, const eager_case *c, totals *all)
 {
     char reason[512];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_eager_cases.sh PROGRAM DATA: unpacks ONNX's development cases and gives them to the program.
+# test_eager_cases.sh PROGRAM DATA: unpacks ONNX's development cases and runs the program on them.
 set -euo pipefail
 data=${STREAMPOOL_TEST_DATA:-$2}
 archive=$data/onnx-node/onnx-node-dev.tar.gz

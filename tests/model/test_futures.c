@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures: submitted runs give the bits of sp_model_run, whoever waits, how, and whether anybody
- * does. Runs that stand in line, also behind host functions, are in test_futures_line.c. */
+/* Futures: submitted runs give the bits of sp_model_run, whichever thread waits, in whichever way,
+ * and without any wait. Queued runs, also behind host functions, are in test_futures_line.c. */
 #include <string.h>
 
 #include <streampool/null_device.h>
@@ -29,7 +29,7 @@ TEST(a_submitted_run_gives_the_bits_of_a_run_and_describes_its_outputs_at_once)
     CHECK_EQ_U64(y.bytes, sizeof out);
     CHECK_OK(sp_future_wait(future));
     CHECK(small_is_same(&out, &expected));
-    CHECK_OK(sp_future_wait(future)); /* as often as one likes */
+    CHECK_OK(sp_future_wait(future)); /* any number of times */
     CHECK_OK(sp_future_wait_for(future, 0));
     CHECK_OK(sp_future_query(future));
     CHECK_OK(sp_future_release(future));
@@ -275,7 +275,7 @@ TEST(each_allocation_that_fails_fails_the_call_or_its_future_and_leaves_nothing)
     bool has_failed = true;
     uint64_t skip = 0;
     for (; has_failed;
-         skip++) { /* the device's queues are made on the way, one failure at a time */
+         skip++) { /* the device's queues are created on the way, with one failure at a time */
         const sp_model model = small_model(&options);
         small_row out[2];
         sp_future future = {1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures and what goes away before them: their handles and their models; and callbacks, which are
- * called all the same. The end of devices and of the library is in test_futures_process.c. */
+/* Futures that outlive their handles and their models, whose callbacks are still called. The end of
+ * devices and of the library is in test_futures_process.c. */
 #include <streampool/null_device.h>
 #include <streampool/storage.h>
 
@@ -40,7 +40,7 @@ TEST(a_callback_is_called_once_before_and_after_the_end_and_without_a_handle)
         CHECK_OK(sp_future_on_complete(future, count_call, &c));
         CHECK_OK(sp_future_release(future));
         wanted += 4;
-        await_count(&c.count, wanted); /* `out` is the run's before */
+        await_count(&c.count, wanted); /* `out` belongs to the run until then */
     }
     CHECK_EQ_U64(sp_load_relaxed(&c.count), wanted);
     CHECK_OK(sp_model_release(model));
@@ -73,7 +73,7 @@ TEST(a_callback_is_told_of_a_failure)
     CHECK_OK(sp_device_close(options.device));
 }
 
-/* Submits the next run where the last one ends; the model is the chain's. */
+/* Submits the next run at the end of the previous one; the chain owns the model. */
 typedef struct chain {
     sp_model model;
     small_row out, expected;
@@ -110,7 +110,7 @@ TEST(a_callback_may_submit_the_next_run)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- models that go first ---- */
+/* ---- models released first ---- */
 
 static uint64_t bytes_in_use(void)
 {
@@ -156,7 +156,7 @@ TEST(models_released_right_after_the_submit_end_with_their_runs)
     CHECK_EQ_U64(bytes_in_use(), before);
 }
 
-/* ---- futures that nobody keeps ---- */
+/* ---- released futures ---- */
 
 static void run_and_drop(void *arg, uint32_t index)
 {
@@ -172,7 +172,7 @@ static void run_and_drop(void *arg, uint32_t index)
             CHECK_OK(sp_future_on_complete(future, count_call, &c));
             CHECK_OK(sp_future_release(future));
         }
-        const small_row mine = small_run(model); /* slots come back by themselves */
+        const small_row mine = small_run(model); /* slots are returned without a wait */
         CHECK_EQ_MEM(&mine, &all->expected, sizeof mine);
         await_count(&c.count, 4);
         for (int k = 0; k < 4; k++) CHECK_EQ_MEM(&out[k], &all->expected, sizeof out[k]);

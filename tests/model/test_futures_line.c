@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Submitted runs that stand in line: behind runs that are stuck in their streams, for memory, and
- * for host functions and callbacks that wait for them. */
+/* Queued submitted runs: behind runs that are blocked in their streams, for memory, and for host
+ * functions and callbacks that wait for them. */
 #include <string.h>
 
 #include <streampool/event.h>
@@ -12,7 +12,7 @@
 
 enum { MOST_SLOTS = 64 };
 
-/* A stream that is stuck at a gate, and as many runs behind it as there are slots. */
+/* A stream blocked at a gate, and one run behind it per run slot. */
 typedef struct blockade {
     sp_model model;
     small_row expected;
@@ -31,7 +31,7 @@ static void run_behind_gate(void *arg)
     CHECK_OK(sp_stream_set_current((sp_stream){0}));
 }
 
-/* The gate; what is submitted to the stream from now on comes behind it. */
+/* Closes the gate: later commands of the stream follow it. */
 static void close_gate(blockade *b)
 {
     *b = (blockade){.model = small_model(NULL)};
@@ -100,7 +100,7 @@ TEST(a_submitted_run_does_not_get_stuck_in_a_stream)
     CHECK_OK(sp_stream_set_current(b.stream));
     small_row out;
     sp_future future;
-    for (uint32_t i = 0; i < 2 * b.slots; i++) { /* nor keep slots from others */
+    for (uint32_t i = 0; i < 2 * b.slots; i++) { /* nor hold slots */
         CHECK_OK(small_submit(b.model, &out, &future));
         CHECK_OK(sp_future_wait(future));
         CHECK_EQ_MEM(&out, &b.expected, sizeof out);
@@ -117,12 +117,12 @@ TEST(a_submitted_run_does_not_get_stuck_in_a_stream)
 typedef struct encounter {
     blockade b;
     small_row out;
-    sp_future early; /* submitted outside, and in line */
+    sp_future early; /* submitted outside, and queued */
     small_row early_out;
     sp_atomic_u32 has_run;
 } encounter;
 
-/* All runs that have slots come after this function. */
+/* All runs that have slots are ordered after this function. */
 static void submit_and_wait_in_function(void *ctx, sp_status status)
 {
     encounter *e = ctx;
@@ -189,7 +189,7 @@ TEST(a_host_function_waits_for_any_or_all_of_queued_runs)
     end_blockade(&e.b);
 }
 
-/* ---- where memory holds one context ---- */
+/* ---- memory for one context ---- */
 
 enum { BURST = 6 };
 
@@ -209,7 +209,7 @@ static void submit_in_turns(void *arg, uint32_t index)
             }
             CHECK_OK(sp_model_submit(c->model, &input, 1, tensors, c->output_count, &futures[k]));
         }
-        if (index % 2 == 0) { /* threads and submitted runs in one line */
+        if (index % 2 == 0) { /* threads and submitted runs in one wait queue */
             sp_array mine[FIXTURE_PORTS] = {0};
             outputs_make(c, mine);
             CHECK_OK(case_run(c, mine));
@@ -222,7 +222,7 @@ static void submit_in_turns(void *arg, uint32_t index)
             CHECK_OK(sp_future_release(futures[k]));
         }
     }
-    CHECK_EQ_STR(sp_last_error(), ""); /* a context that there is no memory for is no error */
+    CHECK_EQ_STR(sp_last_error(), ""); /* a missing extra context is no error */
     for (int k = 0; k < BURST; k++) outputs_free(c, outputs[k]);
 }
 

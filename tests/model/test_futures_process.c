@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Futures and the life of the process: shutdown, closing of devices, fork. Each test lives in a
- * child that is forked before first use, so each has a library of its own. */
+/* Futures and the life cycle of the process: shutdown, closing of devices, fork. Each test runs in
+ * a child that is forked before first use, so each has its own library. */
 #include <streampool/runtime.h>
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void note_call(void *ctx, sp_status status)
 
 enum { BURST = 16 };
 
-/* Every future has the right bits or was refused; no other outcome. */
+/* Every future has the right bits or is refused; no other outcome. */
 static void submit_until_closed(void *arg, uint32_t index)
 {
     ending *e = arg;
@@ -57,7 +57,7 @@ static void submit_until_closed(void *arg, uint32_t index)
             if (status != SP_OK) break;
             sp_fetch_add_acq_rel(&e->submitted, 1);
             if (sp_future_on_complete(futures[count], note_call, e) != SP_OK) {
-                sp_fetch_add_acq_rel(&e->called, 1); /* refused: it never will be */
+                sp_fetch_add_acq_rel(&e->called, 1); /* refused: it is never called */
             }
             count++;
         }
@@ -76,7 +76,7 @@ static void submit_until_closed(void *arg, uint32_t index)
 
 static int end_beside_futures(bool is_shutdown)
 {
-    static ending e; /* process-wide: of one child each */
+    static ending e; /* process-wide: in one child each */
     e = (ending){.is_shutdown = is_shutdown};
     sp_model_options options = {0};
     if (!is_shutdown && sp_device_open("null", &options.device) != SP_OK) return failed("open");
@@ -124,12 +124,12 @@ TEST(a_device_closed_beside_futures_lets_each_finish_or_refuses_it)
 
 enum { REFUSED = 20000 };
 
-/* All wait for a slot when the device is closed. The first to get one is refused, and so passes the
+/* All wait for a slot when the device is closed. The first that gets one is refused and passes the
  * slot to the next. */
 static int refuse_those_that_wait(void *arg)
 {
     (void)arg;
-    static sp_future futures[REFUSED]; /* process-wide: of one child */
+    static sp_future futures[REFUSED]; /* process-wide: in one child */
     sp_model_options options = {0};
     sp_device_info info = {0};
     small_row out;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# streampool inspect: what it says of a model, of one with an op that there is not, and of no model.
+# streampool inspect: output for a model, for a model with an unknown op, and for other files.
 # usage: test_inspect.sh PROGRAM MODEL, with MODEL of the demo
 set -u
 program=$1
@@ -33,7 +33,7 @@ expect 0 '^inputs$' '^  input:0: f32 \[1,128,128,3\]$' '^outputs$' '^ +37 Conv$'
     '^plan: 72 steps, [0-9]+ bytes of memory for each run beside [0-9]+ of weights' \
     '^ +[0-9]+ Conv\+Relu +conv_f32 +reads [0-9]+, writes [0-9]+' \
     '^  on a cuda device 0 of 72 steps run on the cpu$' -- "$model"
-# A name of the same length that no op has.
+# An unknown op name of the same length.
 sed 's/Relu/Rolu/g' "$model" >"$work/unknown.onnx"
 expect 1 '^ +37 Conv$' '^ +[0-9]+ Rolu: not supported$' \
     'SP_UNSUPPORTED: 1 op types are not supported' -- "$work/unknown.onnx"

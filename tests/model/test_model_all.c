@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every model of shared data from many threads: the bits of one thread, alone. */
+/* Every model of shared data from many threads: the bits of a single-threaded run. */
 #include <streampool/device.h>
 
 #include "run_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of a load and of the runs behind it fails once. */
+/* Every allocation of a load and of the following runs fails once. */
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -10,8 +10,8 @@ typedef struct loaded_file {
     size_t len;
 } loaded_file;
 
-/* Loads and runs `like` with the allocation after `skip` others failing; false once there are not
- * so many. */
+/* Loads and runs `like` with the allocation after `skip` others failing; false if there are fewer
+ * allocations. */
 static bool try_with_failure(const model_case *like, loaded_file file, uint64_t skip,
                              const sp_array *outputs)
 {
@@ -24,7 +24,7 @@ static bool try_with_failure(const model_case *like, loaded_file file, uint64_t 
     const bool has_failed = sp_heap_has_failed();
     sp_heap_fail_after(UINT64_MAX);
     if (status == SP_OK) {
-        CHECK(case_is_same(&c, outputs)); /* some are only there to make things faster */
+        CHECK(case_is_same(&c, outputs)); /* some only serve speed */
     } else {
         CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         CHECK(has_failed);
@@ -51,7 +51,7 @@ TEST(every_allocation_of_load_and_run_of_five_models_may_fail)
         file.bytes = data_read(path, &file.len);
         sp_array outputs[FIXTURE_PORTS] = {0};
         outputs_make(&c, outputs);
-        /* Every fifth where tests are slow. */
+        /* Every fifth if tests are slow. */
         const uint64_t step = test_scale() < 1 ? 5 : 1;
         uint64_t skip = 0;
         while (try_with_failure(&c, file, skip, outputs)) skip += step;

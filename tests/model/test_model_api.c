@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models through the public API: what a caller may ask, and every way to ask wrongly. */
+/* Models through the public API: valid calls, and every kind of invalid call. */
 #include <streampool/command_list.h>
 #include <streampool/event.h>
 #include <streampool/runtime.h>
@@ -81,7 +81,7 @@ TEST(tensors_are_given_by_place_or_by_name)
     y.name = "y";
     CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
     CHECK_EQ_MEM(by_place, by_name, sizeof by_place);
-    CHECK_OK(sp_model_run(model, &x, 1, NULL, 0)); /* nobody asks for the output */
+    CHECK_OK(sp_model_run(model, &x, 1, NULL, 0)); /* no output requested */
     CHECK_OK(sp_model_release(model));
 }
 
@@ -178,7 +178,7 @@ TEST(wrong_inputs_are_refused_with_their_name)
     CHECK_STATUS(sp_model_run(model, NULL, 0, &y, 1), SP_MISMATCH);
     CHECK_MESSAGE("input 'x' is missing");
     CHECK_STATUS(sp_model_run(model, NULL, 1, &y, 1), SP_INVALID);
-    CHECK_OK(sp_model_run(model, &good, 1, &y, 1)); /* nothing was disturbed */
+    CHECK_OK(sp_model_run(model, &good, 1, &y, 1)); /* nothing changed */
     CHECK_OK(sp_model_release(model));
 }
 
@@ -205,7 +205,7 @@ TEST(handles_that_do_not_work_are_refused)
     CHECK_STATUS(sp_model_get_info(model, NULL), SP_INVALID);
 }
 
-/* Every call that takes a model, with these bits: each says `message`. */
+/* Every call that takes a model, with these bits: each fails with `message`. */
 static void expect_model_invalid(uint64_t bits, const char *message)
 {
     const sp_model model = {bits};
@@ -215,7 +215,7 @@ static void expect_model_invalid(uint64_t bits, const char *message)
         CHECK_MESSAGE(message);
         if (status != SP_INVALID) test_note("%s of %#llx", model_calls[i].name, (long long)bits);
     }
-    if (bits == 0) return; /* whose release is silent */
+    if (bits == 0) return; /* the release of the zero handle succeeds */
     CHECK_STATUS(sp_model_release(model), SP_INVALID);
     CHECK_MESSAGE(message);
 }
@@ -229,14 +229,14 @@ TEST(every_call_is_right_on_a_live_model)
 
 TEST(zero_forged_and_stale_models_are_invalid_in_every_call)
 {
-    const sp_model live = small_model(NULL); /* so that there is a slot to be found */
+    const sp_model live = small_model(NULL); /* so that a slot exists */
     const sp_model stale = small_model(NULL);
     CHECK_OK(sp_model_release(stale));
     expect_model_invalid(0, "the zero handle");
     expect_model_invalid(~(uint64_t)0, "no model handle");
     expect_model_invalid(stale.bits, "stale");
-    expect_model_invalid(live.bits + ((uint64_t)1 << 28), "stale"); /* a life to come */
-    expect_model_invalid(live.bits | 0xfffffff, "stale");           /* a slot that never was */
+    expect_model_invalid(live.bits + ((uint64_t)1 << 28), "stale"); /* a future generation */
+    expect_model_invalid(live.bits | 0xfffffff, "stale");           /* a slot that never existed */
     data_random random = {43};
     const uint64_t kind = live.bits >> 56;
     for (int i = 0; i < 2000; i++) {
@@ -315,7 +315,7 @@ TEST(a_live_model_is_no_handle_of_another_kind)
 
 /* ---- devices of models ---- */
 
-/* The device is looked at before the bytes are. */
+/* The device is checked before the bytes. */
 static void expect_load_refused(uint64_t device, sp_status status, const char *message)
 {
     const sp_model_options options = {.device = {device}};
@@ -353,7 +353,7 @@ TEST(a_model_is_loaded_for_an_open_device_only)
     CHECK_EQ_U64(info.device.bits, null.bits);
     CHECK_OK(sp_device_close(null));
     expect_load_refused(null.bits, SP_CLOSED, "was closed");
-    CHECK_OK(sp_model_get_info(model, &info)); /* that one can still be asked and released */
+    CHECK_OK(sp_model_get_info(model, &info)); /* queries and the release still work */
     CHECK_OK(sp_model_release(model));
     CHECK_OK(sp_model_release(other));
     other_handles_release(&h);
@@ -375,7 +375,7 @@ TEST(files_that_are_no_models_are_refused)
 TEST(a_length_that_no_file_has_is_refused_unread)
 {
     sp_model model = {1};
-    /* Were a byte read, this address would end the program. */
+    /* Reading a byte from this address would crash. */
     const void *nowhere = (const void *)(uintptr_t)64;
     CHECK_STATUS(sp_model_load_from_memory(nowhere, SIZE_MAX, NULL, &model), SP_INVALID);
     CHECK_MESSAGE("18446744073709551615 bytes");
@@ -406,7 +406,7 @@ TEST(absurd_sizes_of_tensors_are_refused_or_harmless)
     CHECK_STATUS(sp_model_run(model, &good, 1, &y, 1), SP_MISMATCH);
     CHECK_MESSAGE("its capacity is 0");
     y = output_y(out, 6);
-    y.capacity = UINT64_MAX; /* enough; what is written is the output and no more */
+    y.capacity = UINT64_MAX; /* enough room; only the output is written */
     CHECK_OK(sp_model_run(model, &good, 1, &y, 1));
     CHECK_EQ_U64(y.bytes, 24);
     CHECK_EQ_MEM(out, expected, sizeof out);
@@ -431,7 +431,7 @@ TEST(no_rows_in_give_no_rows_out)
     CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
     check_empty(&y);
     CHECK(untouched == 7.0f);
-    x.data = NULL; /* there is nothing to point at, on either side */
+    x.data = NULL; /* no elements, so no address, on either side */
     y = output_y(NULL, 0);
     CHECK_OK(sp_model_run(model, &x, 1, &y, 1));
     check_empty(&y);
@@ -454,7 +454,7 @@ TEST(a_real_model_takes_no_rows_too)
     CHECK_EQ_U64(y.bytes, 0);
     CHECK_EQ_INT(y.shape[1], 128);
     outputs_wipe(&c, c.outputs);
-    CHECK_OK(case_run(&c, c.outputs)); /* and rows after none */
+    CHECK_OK(case_run(&c, c.outputs)); /* and rows after an empty batch */
     case_close(&c);
 }
 

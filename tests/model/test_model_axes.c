@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Axes that are inputs of a graph: a run's values decide the shape, and which sums are made. */
+/* Axes that are inputs of a graph: a run's values determine the shape and the reduced
+ * dimensions. */
 #include <string.h>
 
 #include "run_fixture.h"
@@ -113,8 +114,8 @@ TEST(the_axis_of_a_running_sum_may_come_from_a_run)
     CHECK_OK(sp_model_release(model));
 }
 
-/* An axis that is computed from x: x's values then belong to the plan, if they are few; else the
- * run goes through several plans. */
+/* An axis computed from x: if x is small its values are part of the plan's key; otherwise the run
+ * goes through several partial plans. */
 TEST(axes_may_depend_on_much_data)
 {
     writer graph = {0};
@@ -132,7 +133,7 @@ TEST(axes_may_depend_on_much_data)
     input.shape[0] = 200;
     input.bytes = sizeof x;
     for (int i = 0; i < 200; i++) x[i] = -1;
-    x[0] = 500; /* where it is, is the axis */
+    x[0] = 500; /* its position is the axis */
     CHECK_OK(sp_model_run(model, &input, 1, &output, 1));
     CHECK(y == 500 - 199);
     CHECK_OK(sp_model_release(model));

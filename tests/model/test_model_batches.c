@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row of a batch has the bits that it has alone, at every position, for every model of shared
- * data with a free batch axis. */
+/* A row of a batch has the bits of a run of that row alone, at every position, for every model of
+ * shared data with a free batch axis. */
 #include <string.h>
 
 #include "base/heap.h"
 #include "run_fixture.h"
 
 #define MOST 64
-#define SHARED (-1) /* an input that all rows have in common */
+#define SHARED (-1) /* an input shared by all rows */
 
 typedef struct batch_model {
     const char *name;
-    int in_axis[4]; /* which axis of each input and output counts the rows */
+    int in_axis[4]; /* the axis of rows of each input and output */
     int out_axis[4];
-    int64_t size; /* of all axes from the third on, where they are free too; 0: as in the file */
+    int64_t size; /* of all free axes from the third on; 0: as in the file */
 } batch_model;
 
 static const batch_model batch_models[] = {
@@ -34,7 +34,7 @@ static const batch_model batch_models[] = {
     {.name = "torch_resnet"},
 };
 
-/* How a tensor of n rows lies in memory: `outer` times n pieces of `inner` bytes. */
+/* The memory layout of a tensor of n rows: `outer` times n pieces of `inner` bytes. */
 typedef struct row_layout {
     uint64_t outer, inner;
 } row_layout;
@@ -49,7 +49,7 @@ static row_layout layout_of(const sp_shape *row, sp_dtype dtype, int axis)
     return layout;
 }
 
-/* Row `index` of the made-up rows: the file's, turned by so many elements. */
+/* Row `index` of the generated rows: the file's row, rotated by that many elements. */
 static void make_row(const sp_array *file, row_layout layout, uint32_t index, char *out)
 {
     const uint64_t bytes = layout.outer * layout.inner;
@@ -73,7 +73,7 @@ typedef struct batch_case {
     model_case c;
     sp_shape shapes[FIXTURE_PORTS]; /* of the inputs for one row */
     sp_host_tensor outputs[FIXTURE_PORTS];
-    char *alone[MOST][FIXTURE_PORTS]; /* what each row gives alone */
+    char *alone[MOST][FIXTURE_PORTS]; /* the result of each row alone */
 } batch_case;
 
 static row_layout input_layout(const batch_case *b, uint32_t i)
@@ -81,7 +81,7 @@ static row_layout input_layout(const batch_case *b, uint32_t i)
     return layout_of(&b->shapes[i], b->c.inputs[i].dtype, b->like->in_axis[i]);
 }
 
-/* A batch of n rows that starts with row `first`. The caller frees the outputs. */
+/* Runs a batch of n rows that starts with row `first`. The caller frees the outputs. */
 static void run_batch(const batch_case *b, uint32_t first, uint32_t n, uint32_t most,
                       sp_host_tensor *outputs)
 {
@@ -136,8 +136,8 @@ static bool has_bits_of_rows_alone(const batch_case *b, uint32_t first, uint32_t
     return is_same;
 }
 
-/* The shapes of one row: those of the file, or of a smaller picture, whose elements are its first.
- */
+/* Chooses the shapes of one row: those of the file, or of a smaller picture, which has its first
+ * elements. */
 static void choose_shapes(batch_case *b)
 {
     for (uint32_t i = 0; i < b->c.input_count; i++) {
@@ -151,7 +151,7 @@ static void choose_shapes(batch_case *b)
     }
 }
 
-/* Fewer sizes where `most` is small: 1, 4, 13, then the largest. */
+/* Fewer sizes if `most` is small: 1, 4, 13, then the largest. */
 static uint32_t next_size(uint32_t n, uint32_t most)
 {
     const uint32_t next = most == MOST ? n + 1 : n * 3 + 1;
@@ -163,7 +163,7 @@ static void check_model(const batch_model *like)
     batch_case *b = sp_calloc(1, sizeof *b);
     b->like = like;
     const uint32_t most = (uint32_t)test_count(MOST, 13);
-    /* Every size is a plan, whose memory is that of as many runs as there are run slots. */
+    /* Every size is a plan, with one context per run slot. */
     const sp_model_options options = {.max_plans = 2};
     const bool is_there = case_open(like->name, &options, &b->c);
     if (!is_there) {

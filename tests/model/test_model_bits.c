@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Golden hashes of whole models: what a run gives, to the bit, on every instruction set and with
- * every compiler. CTest runs this program once for each instruction set, with one table. A changed
- * hash is a changed promise to users, never a detail. */
+/* Golden hashes of whole models: the bits of a run, on every instruction set and with every
+ * compiler. CTest runs this program once per instruction set, with one table. A changed hash breaks
+ * a guarantee to users. */
 #include "run_fixture.h"
 
 typedef struct golden {

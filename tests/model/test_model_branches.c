@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs whose values decide: which branch of an If runs, and which shapes values have. */
+/* Inputs whose values determine the executed branch of an If, and shapes. */
 #include <string.h>
 
 #include "base/atomic.h"
@@ -95,7 +95,7 @@ static sp_status run(sp_model model, bool c, float y[8])
     return sp_model_run(model, inputs, 2, &output, 1);
 }
 
-/* What one op alone makes of x. */
+/* The result of one op on x. */
 static void run_op(const char *op, float y[8])
 {
     writer graph = {0};
@@ -236,7 +236,7 @@ TEST(what_is_wrong_in_a_branch_counts_only_if_it_is_taken)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- values that decide shapes ---- */
+/* ---- shape-determining values ---- */
 
 static sp_host_tensor tensor_sizes(int64_t sizes[2])
 {
@@ -275,7 +275,7 @@ TEST(an_input_may_decide_a_shape)
     inputs[1].data = sizes[0];
     CHECK_OK(sp_model_infer(model, inputs, 2, &output, 1));
     CHECK_EQ_INT(output.shape[0], 4);
-    inputs[1].data = NULL; /* the shape follows from values that are not there */
+    inputs[1].data = NULL; /* the shape depends on missing values */
     CHECK_STATUS(sp_model_infer(model, inputs, 2, &output, 1), SP_UNSUPPORTED);
     CHECK_OK(sp_model_release(model));
 }
@@ -304,7 +304,7 @@ TEST(an_input_may_decide_how_often_x_is_repeated)
     CHECK_OK(sp_model_release(model));
 }
 
-/* Dropout may drop nothing: an input says so. */
+/* Dropout may drop nothing, which an input determines. */
 TEST(an_input_may_decide_whether_an_op_is_supported)
 {
     writer graph = begin_graph();
@@ -319,7 +319,7 @@ TEST(an_input_may_decide_whether_an_op_is_supported)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void set_bools(sp_host_tensor *tensor, int64_t count)
 {
@@ -340,13 +340,13 @@ TEST(a_condition_that_is_no_single_bool_is_refused)
     set_bools(&inputs[1], 2);
     CHECK_STATUS(sp_model_run(model, inputs, 2, &output, 1), SP_MISMATCH);
     CHECK_MESSAGE("expected one element");
-    set_bools(&inputs[1], 1024); /* more than is looked at */
+    set_bools(&inputs[1], 1024); /* more than the limit of shape-determining inputs */
     CHECK_STATUS(sp_model_run(model, inputs, 2, &output, 1), SP_MISMATCH);
     CHECK_MESSAGE("the condition 'c' of the If around it is bool of shape [1024]");
     CHECK_OK(sp_model_release(model));
 }
 
-/* An If whose else-branch is `branch`; the message of the refusal has `part` in it. */
+/* An If whose else-branch is `branch`; the refusal's message contains `part`. */
 static void check_refused(writer *branch, const char *part)
 {
     writer graph = begin_graph();

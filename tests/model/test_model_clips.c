@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole recordings, frame by frame, with the state that the model returns fed back in: the numbers
- * of the reference, and from many threads, each with a recording and a state of its own, the bits
- * of one. */
+/* Whole recordings, frame by frame, with the returned state fed back: the numbers of the reference;
+ * and from many threads, each with its own recording and state, the bits of a single thread. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,7 @@ static uint32_t little_u32(const unsigned char *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Of a WAV file of 16-bit samples in one channel. */
+/* Reads a WAV file of 16-bit samples in one channel. */
 static bool read_sound(const char *name, sound *out)
 {
     char path[DATA_PATH_BYTES];
@@ -41,11 +40,11 @@ static bool read_sound(const char *name, sound *out)
     return true;
 }
 
-/* ---- what a model gets of it ---- */
+/* ---- use by models ---- */
 
 typedef void (*fill_fn)(const sound *s, size_t frame, float *out);
 
-/* Window `frame` behind the last `before` samples of the one before it. */
+/* Window `frame`, preceded by the last `before` samples of the previous one. */
 static void fill_window(const sound *s, size_t frame, float *out, size_t before, size_t window)
 {
     const size_t start = frame * window;
@@ -65,7 +64,7 @@ static void fill_silero_v5(const sound *s, size_t frame, float *out)
     fill_window(s, frame, out, 64, 512);
 }
 
-/* The spectrum of 512 samples under the root of a periodic Hann window: real and imaginary parts of
+/* The spectrum of 512 samples with the root of a periodic Hann window: real and imaginary parts of
  * 257 frequencies. */
 static void fill_spectrum(const sound *s, size_t frame, float *out)
 {
@@ -96,7 +95,7 @@ static void fill_spectrum(const sound *s, size_t frame, float *out)
 typedef struct clip {
     const char *model;
     const char *sound;
-    fill_fn fill; /* the first input, of frame after frame */
+    fill_fn fill; /* generates the first input of each frame */
     uint32_t state_count;
     struct {
         uint32_t output, input;
@@ -113,9 +112,9 @@ typedef struct clip_load {
     const clip *clip;
     model_case c;
     sound sound;
-    sp_array expected; /* a row for each frame */
+    sp_array expected; /* one row per frame */
     size_t frames, row_bytes;
-    char *got; /* rows of one thread, alone */
+    char *got; /* rows of a single thread */
     sp_atomic_u32 differing;
 } clip_load;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that keep the data of initializers in files of their own, and what such files may be. */
+/* Models with external initializer data, and invalid external files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define PATH_ROOM 256
 #define WEIGHTS 12
 
-/* A folder of its own, with a folder "data" in it. */
+/* A scratch folder that contains a folder "data". */
 typedef struct scratch {
     char folder[64];
 } scratch;
@@ -35,7 +35,7 @@ static void path_in(const scratch *s, const char *name, char path[PATH_ROOM])
     snprintf(path, PATH_ROOM, "%s/%s", s->folder, name);
 }
 
-/* With all that the tests may have put into it. */
+/* Removes it with all files that the tests may have created. */
 static void scratch_close(const scratch *s)
 {
     static const char *const names[] = {"model.onnx", "weights", "link", "pipe", "data/weights"};
@@ -142,7 +142,7 @@ TEST(data_beside_the_model_is_read)
     scratch_close(&s);
 }
 
-/* The load fails, and says why. */
+/* The load fails with this message. */
 static void check_refused(const scratch *s, const char *location, const char *offset,
                           const char *length, sp_status want, const char *part)
 {
@@ -178,7 +178,7 @@ TEST(what_is_no_regular_file_is_not_read)
     char path[PATH_ROOM];
     path_in(&s, "pipe", path);
     CHECK_EQ_INT(mkfifo(path, 0600), 0);
-    check_refused(&s, "pipe", NULL, NULL, SP_CORRUPT, "not a regular file"); /* and does not wait */
+    check_refused(&s, "pipe", NULL, NULL, SP_CORRUPT, "not a regular file"); /* without blocking */
     check_refused(&s, "data", NULL, NULL, SP_CORRUPT, "not a regular file");
     check_refused(&s, "nowhere", NULL, NULL, SP_IO, "nowhere");
     scratch_close(&s);

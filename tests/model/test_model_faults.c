@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models on the null device: kernels that fail, devices that get lost, other callers undisturbed.
- */
+/* Models on the null device: kernels that fail, lost devices, undisturbed other callers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,14 +39,14 @@ TEST(a_model_on_another_device_gives_the_same_bits)
     CHECK_OK(sp_device_close(f.device));
 }
 
-/* The labels that failures named so far. */
+/* The labels named by failures so far. */
 typedef struct named_steps {
     char labels[100][128];
     uint32_t count;
 } named_steps;
 
-/* Does the model have a node of this name and op? A step that applies an activation too has more
- * behind the op: "Gemm+Relu". */
+/* Whether the model has a node of this name and op. A step with a fused activation has it after the
+ * op: "Gemm+Relu". */
 static bool is_in_model(sp_model handle, const char *label)
 {
     sp_rt_model *model = sp__model_hold(handle);
@@ -64,7 +63,7 @@ static bool is_in_model(sp_model handle, const char *label)
     return is_there;
 }
 
-/* The last error's label is of a node of the model, and no other failure had it. */
+/* The last error's label belongs to a node of the model, and no earlier failure had it. */
 static void check_label(const model_case *c, named_steps *named)
 {
     const char *start = strstr(sp_last_error(), "node '");
@@ -89,7 +88,7 @@ TEST(a_kernel_that_fails_in_mid_plan_names_node_and_op_and_the_next_run_is_right
     for (uint64_t step = 0; step < 100; step++) {
         sp__null_fail_command(f.dev, step);
         const sp_status status = case_run(&c, outputs);
-        if (status == SP_OK) break; /* there are no more steps */
+        if (status == SP_OK) break; /* no more steps */
         CHECK_STATUS(status, SP_FAILED);
         check_label(&c, named);
         CHECK_MESSAGE("injected fault");
@@ -166,7 +165,7 @@ static void run_in_turns(void *arg, uint32_t index)
         CHECK_OK(case_run(c, outputs));
         CHECK(case_is_same(c, outputs));
     }
-    CHECK_EQ_STR(sp_last_error(), ""); /* a context that there is no memory for is no error */
+    CHECK_EQ_STR(sp_last_error(), ""); /* a missing extra context is no error */
     outputs_free(c, outputs);
 }
 

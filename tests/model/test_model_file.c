@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summaries of ONNX files through the public API: files that are written on the spot, broken ones,
- * and every way to ask wrongly. */
+/* Summaries of ONNX files through the public API: files built by the test, malformed ones, and
+ * every kind of invalid call. */
 #include <streampool/model_file.h>
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { ONNX_FLOAT = 1, ONNX_INT64 = 7 };
 
 static const int64_t dims_n4[] = {-1, 4};
 
-/* x [n, 4] -> Relu -> Rolu, which there is not -> Relu -> y, of any type. */
+/* x [n, 4] -> Relu -> Rolu, an unknown op, -> Relu -> y, of any type. */
 static writer example_file(void)
 {
     writer graph = {0};
@@ -50,7 +50,7 @@ TEST(a_file_that_cannot_be_loaded_tells_what_it_holds)
 {
     CHECK_EQ_STR(sp_last_error(), "");
     const sp_model_file file = open_file(example_file());
-    CHECK_EQ_STR(sp_last_error(), ""); /* an operator that there is not is no failure */
+    CHECK_EQ_STR(sp_last_error(), ""); /* an unknown operator is not a failure */
     const sp_model_file_info info = info_of(file);
     CHECK_EQ_U64(info.opset_count, 1);
     CHECK_EQ_U64(info.node_count, 3);
@@ -213,7 +213,7 @@ TEST(every_cut_of_a_file_is_refused_or_read)
     writer_free(&bytes);
 }
 
-/* ---- asking wrongly ---- */
+/* ---- invalid calls ---- */
 
 typedef sp_status (*file_question)(sp_model_file file, uint32_t index, bool has_place);
 
@@ -259,7 +259,7 @@ static void expect_invalid(sp_model_file file, const char *message)
     }
     CHECK_STATUS(sp_model_file_retain(file), SP_INVALID);
     CHECK_MESSAGE(message);
-    if (file.bits == 0) return; /* whose release is silent */
+    if (file.bits == 0) return; /* the release of the zero handle succeeds */
     CHECK_STATUS(sp_model_file_release(file), SP_INVALID);
     CHECK_MESSAGE(message);
 }
@@ -303,7 +303,7 @@ TEST(wrong_arguments_open_nothing)
 TEST(without_memory_nothing_is_opened_and_nothing_stays_behind)
 {
     writer bytes = example_file();
-    CHECK_OK(sp_model_file_release(open_file(example_file()))); /* the table has its slab */
+    CHECK_OK(sp_model_file_release(open_file(example_file()))); /* makes the handle slab */
     bool has_failed = true;
     for (uint64_t skip = 0; has_failed; skip++) {
         sp_model_file file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the file around loops, and inside of them. */
+/* Functions of the file with loops inside, and called in loops. */
 #include "partial_fixture.h"
 
 static const int64_t dims[1] = {2};
@@ -13,7 +13,7 @@ static sp_model load(writer *functions, writer *graph)
     return model;
 }
 
-/* y of x = {1, 2} and `times`. */
+/* Checks y for x = {1, 2} and `times`. */
 static void check_run(sp_model model, int64_t times, float first, float second)
 {
     const float x[2] = {1, 2};
@@ -32,7 +32,7 @@ static writer begin_graph(void)
     return graph;
 }
 
-/* A body that gives v + what `node` makes of it, w. */
+/* A body that returns v + w, where `node` computes w. */
 static writer body_with(writer node)
 {
     writer body = partial_body(1);
@@ -56,7 +56,7 @@ TEST(a_loop_in_a_function_captures_what_the_call_gives)
     writer functions = {0};
     writer graph = begin_graph();
     add_repeat(&functions);
-    /* Twice, with a call in the scope of the other's result. */
+    /* Twice, one call using the other's result. */
     add_node(&graph, make_call("Repeat", "n x x", "once"));
     add_node(&graph, make_call("Repeat", "n once x", "y"));
     add_output(&graph, "y");
@@ -81,7 +81,7 @@ TEST(a_body_calls_functions_and_sees_what_they_give)
     CHECK_OK(sp_model_release(model));
 }
 
-/* The number of inputs that a Scan walks along comes from the call. */
+/* The call gives the Scan's number of scan inputs. */
 TEST(a_scan_in_a_function_takes_its_attributes_from_the_call)
 {
     writer functions = {0};

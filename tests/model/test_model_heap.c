@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No run but the first of its key allocates, not even a thread's first: every way in which the
+/* Only the first run of a key allocates, and a thread's first run does not: every way in which the
  * process gets memory is counted. */
 #include <streampool/stream.h>
 
@@ -20,7 +20,7 @@ typedef struct counted_load {
     malloc_span span;
 } counted_load;
 
-/* What a thread needs once, whatever it does: its record, and a stream of its own. */
+/* A thread's one-time allocations: its record, and its own stream. */
 static void become_known(void)
 {
     sp_stream stream;
@@ -40,7 +40,7 @@ static void run_counted(void *arg, uint32_t index)
     CHECK(case_is_same(load->c, load->outputs[index]));
 }
 
-/* What a block of memory costs; the compiler must not leave the calls out. */
+/* The allocations of one block of memory; the compiler must not remove the calls. */
 #define COUNTED(allocate, release)                                                                 \
     do {                                                                                           \
         const uint64_t before = malloc_count();                                                    \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits for files that are not trusted: models of few bytes that ask for gigabytes, or never end,
- * are refused before anything large is taken, with both numbers; models within the limits run. */
+/* Limits for untrusted files: small models that need gigabytes, or never end, are refused before
+ * any large allocation, with both numbers; models within the limits run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* ---- what a refusal leaves ---- */
+/* ---- state after a refusal ---- */
 
 static sp_memory_stats stats(void)
 {
@@ -22,7 +22,7 @@ static sp_memory_stats stats(void)
     return out;
 }
 
-/* Weights of small models, and values between parts: below one slab. */
+/* Weights of small models, and values between partial plans: below one slab. */
 static void check_nothing_is_left(const sp_memory_stats *before)
 {
     const sp_memory_stats after = stats();
@@ -114,7 +114,7 @@ TEST(a_few_bytes_that_ask_for_gigabytes_are_refused)
 
 /* ---- exactly the limit ---- */
 
-/* t is of the arena, y of the caller: 64 x 64 floats, and twice as many. */
+/* t is in the arena, y in the caller's memory: 64 x 64 floats, and twice as many. */
 static sp_status load_pair(uint64_t max_run_bytes, sp_model *out)
 {
     static const int64_t dims[2] = {64, 64};
@@ -157,7 +157,7 @@ TEST(a_model_runs_at_its_exact_limit_and_not_a_byte_below)
     CHECK_OK(sp_model_release(model));
 }
 
-/* Another shape of the same model may fit. */
+/* Another shape of the same model may be within the limit. */
 TEST(a_refused_plan_does_not_hinder_others)
 {
     static const int64_t free_dims[1] = {-1};
@@ -186,7 +186,7 @@ TEST(a_refused_plan_does_not_hinder_others)
 
 static const int64_t any_dims[2] = {-1, -1};
 
-/* A Loop over v, n times, of this body, which is freed; s if it collects. */
+/* A Loop over v, n times, with this body, which is freed; scan output s if `collects`. */
 static sp_status load_loop(writer *body, bool collects, const sp_model_options *options,
                            sp_model *out)
 {
@@ -207,7 +207,7 @@ static sp_status run_loop(sp_model model, int64_t n, int64_t count)
     return sp_model_run(model, in, 2, out, partial_info(model).output_count);
 }
 
-/* v stays as it is, and is collected each time if that is wanted. */
+/* v is unchanged, and collected each time if `collects`. */
 static writer still_body(bool collects)
 {
     writer body = partial_body(1);
@@ -233,7 +233,7 @@ TEST(a_loop_without_end_that_keeps_nothing_is_refused)
     CHECK_MESSAGE(
         "the run has computed 1000 iterations of Loop and Scan and needs 1 more; max_loop_trips "
         "allows 1000");
-    CHECK_OK(run_loop(model, 1000, 4)); /* each run counts its own */
+    CHECK_OK(run_loop(model, 1000, 4)); /* each run counts its own trips */
     CHECK_OK(sp_model_release(model));
 }
 
@@ -298,7 +298,7 @@ TEST(a_plan_of_a_body_is_refused_when_it_is_made)
     check_nothing_is_left(&before);
 }
 
-/* w is the larger of v and v, by way of both one after the other: an arena of twice v. */
+/* w = the maximum of the two rows of concat(v, v), so v: an arena of twice v. */
 static sp_status load_doubling(uint64_t max_run_bytes, sp_model *out)
 {
     const sp_model_options options = {.max_run_bytes = max_run_bytes};
@@ -323,7 +323,7 @@ static sp_status run_doubling(uint64_t max_run_bytes)
     return status;
 }
 
-/* Each refusal says how much it would have been; with that much the run gets further. */
+/* Each refusal states the needed amount; with that limit the run gets further. */
 TEST(the_arena_counts_beside_what_is_kept)
 {
     bool is_sum = false;
@@ -345,7 +345,7 @@ TEST(the_arena_counts_beside_what_is_kept)
 
 /* ---- Scan ---- */
 
-/* The body gives `element` floats each time. */
+/* The body returns `element` floats each time. */
 static sp_status load_scan(int64_t element, const sp_model_options *options, sp_model *out)
 {
     writer graph = {0}, body = {0};
@@ -392,7 +392,7 @@ TEST(an_output_of_a_scan_is_refused_before_it_is_made)
     CHECK_OK(sp_model_release(model));
 }
 
-/* 2^36 rows of nothing take no memory. */
+/* 2^36 empty rows take no memory. */
 TEST(a_scan_of_too_many_steps_is_refused_at_once)
 {
     const sp_model_options options = {.max_loop_trips = 100};
@@ -403,7 +403,7 @@ TEST(a_scan_of_too_many_steps_is_refused_at_once)
     CHECK_MESSAGE(
         "0 iterations of Loop and Scan and needs 68719476736 more; max_loop_trips allows 100");
     CHECK_OK(sp_model_release(model));
-    /* By default 2^30 are allowed. */
+    /* The default limit is 2^30. */
     REQUIRE_OK(load_scan(1, NULL, &model));
     CHECK_STATUS(run_scan(model, (int64_t)1 << 36, 0), SP_EXHAUSTED);
     CHECK_MESSAGE("STREAMPOOL_LOOP_TRIPS allows 1073741824");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loop: how often, with what, and what comes of it. The program runs with STREAMPOOL_PARTIAL_MEMORY
- * set to 4 MiB, so that loops which would grow for ever end. */
+/* Loop: trip counts, carried values and results. The program runs with STREAMPOOL_PARTIAL_MEMORY
+ * set to 4 MiB, so that loops that would grow without bound end. */
 #include <string.h>
 
 #include <streampool/stream.h>
@@ -54,7 +54,7 @@ static sp_status run(sp_model model, int64_t n, bool c, int64_t count, result *r
     return sp_model_run(model, inputs, 3, r->outputs, info.output_count);
 }
 
-/* y = x + 0 + 1 + ... + (n - 1), s = what it was after each time */
+/* y = x + 0 + 1 + ... + (n - 1), s = its value after each trip */
 static sp_model for_model(void)
 {
     writer graph = begin_graph();
@@ -84,17 +84,17 @@ TEST(a_trip_count_says_how_often)
         CHECK_EQ_INT(r.outputs[1].shape[1], 2);
         for (int64_t i = 0; i < n; i++) CHECK(r.s[2 * i + 1] == 2 + sums[i + 1]);
     }
-    CHECK_OK(run(model, -7, true, 2, &r)); /* not once */
+    CHECK_OK(run(model, -7, true, 2, &r)); /* zero trips */
     CHECK(r.y[1] == 2);
     CHECK_EQ_INT(r.outputs[1].shape[0], 0);
-    CHECK_OK(run(model, 5, false, 2, &r)); /* the condition of the beginning */
+    CHECK_OK(run(model, 5, false, 2, &r)); /* the initial condition */
     CHECK_EQ_INT(r.outputs[1].shape[0], 0);
-    /* One plan for the body, whatever goes through it. */
+    /* One plan for the body, whatever its values are. */
     CHECK(partial_info(model).plan_builds < 12);
     CHECK_OK(sp_model_release(model));
 }
 
-/* Doubles x while it is below 100: with a condition before the first time, or without. */
+/* Doubles x while it is below 100: with or without an initial condition. */
 static sp_model while_model(const char *inputs)
 {
     writer graph = begin_graph();
@@ -110,7 +110,7 @@ static sp_model while_model(const char *inputs)
     return finish(&graph, "y");
 }
 
-/* Also where the condition input is left out, as in ONNX Runtime (docs/decisions/0025). */
+/* Also if the condition input is left out, as in ONNX Runtime (docs/decisions/0025). */
 TEST(a_computed_condition_ends_the_loop)
 {
     static const char *const inputs[] = {"- c x", "- - x", "n c x", "n - x"};
@@ -143,8 +143,8 @@ TEST(what_is_carried_may_change_its_shape)
     CHECK_OK(sp_model_release(model));
 }
 
-/* A slice whose place is the number of the time through: computed between plans, so that the plans
- * are the same each time. */
+/* A slice whose position is the trip number: computed between plans, so that the plan is the same
+ * each time. */
 TEST(a_place_that_is_computed_each_time_makes_no_plans)
 {
     writer graph = begin_graph();
@@ -215,7 +215,7 @@ TEST(loops_and_branches_stand_in_loops)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 TEST(an_error_in_a_body_says_where_and_when)
 {
@@ -289,7 +289,7 @@ TEST(a_loop_that_grows_for_ever_is_refused)
     CHECK_STATUS(run(model, (int64_t)1 << 62, true, 16, &r), SP_EXHAUSTED);
     CHECK_MESSAGE("node 'y' (Loop): iteration ");
     CHECK_MESSAGE("STREAMPOOL_PARTIAL_MEMORY allows 4194304");
-    CHECK_OK(run(model, 1, true, 2, &r)); /* nothing is left of it */
+    CHECK_OK(run(model, 1, true, 2, &r)); /* no state remains */
     CHECK_OK(sp_model_release(model));
 
     writer body = partial_body(1);
@@ -303,7 +303,7 @@ TEST(a_loop_that_grows_for_ever_is_refused)
     CHECK_OK(sp_model_release(doubling));
 }
 
-/* With a plan in the body, and with none. */
+/* With a plan in the body, and without one. */
 TEST(closing_the_device_ends_an_endless_loop)
 {
     for (int has_node = 0; has_node < 2; has_node++) {

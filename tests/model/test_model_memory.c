@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where memory ends: what models keep only to be quicker gives way to what is needed. On a null
- * device, or on the first GPU if STREAMPOOL_TEST_DEVICE is cuda. */
+/* Running out of memory: memory that models keep only for speed is reclaimed. On a null device, or
+ * on the first GPU if STREAMPOOL_TEST_DEVICE is cuda. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "exec/model_object.h"
 #include "run_fixture.h"
 
-/* Runs of ROWS rows and some more want blocks of one size, each a slab of its own. */
+/* Runs of at least ROWS rows need blocks of one size, each in its own slab. */
 #define ROWS 100000u
 #define SHAPES 12u
 #define MOST_ROWS (ROWS + SHAPES)
@@ -21,7 +21,7 @@
 typedef struct memory_fixture {
     sp_device device;
     sp_model_options options;
-    float *x, *y;   /* all rows, and what one run of them all gives on cpu */
+    float *x, *y;   /* all rows, and their result in one run on cpu */
     uint32_t slots; /* of the device */
 } memory_fixture;
 
@@ -53,7 +53,7 @@ static void end(memory_fixture *f)
 
 enum { MOST_STORAGES = 256 };
 
-/* Storages until there is no memory for one more; how many. */
+/* Creates storages until memory runs out; returns their number. */
 static uint32_t fill_up(const memory_fixture *f, uint64_t bytes, sp_storage *storages)
 {
     uint32_t count = 0;
@@ -72,7 +72,7 @@ static void release_all(const sp_storage *storages, uint32_t count)
     for (uint32_t i = 0; i < count; i++) CHECK_OK(sp_storage_release(storages[i]));
 }
 
-/* A run of the first rows; are these the right bits? */
+/* Runs the first rows and checks the bits. */
 static sp_status run_shape(const memory_fixture *f, sp_model model, uint32_t shape, bool *is_same)
 {
     const uint64_t rows = ROWS + shape;
@@ -99,7 +99,7 @@ static uint64_t reserved(const memory_fixture *f)
     return stats.reserved_bytes;
 }
 
-/* What one context of the model's plans takes. */
+/* The size of one context of the model's plans. */
 static uint64_t context_bytes(const memory_fixture *f)
 {
     const uint64_t before = reserved(f);
@@ -112,7 +112,7 @@ static uint64_t context_bytes(const memory_fixture *f)
     return bytes;
 }
 
-/* Room for so many contexts beside what is in use now. */
+/* Leaves memory for that many contexts. */
 static void leave_room_for(const memory_fixture *f, uint32_t contexts)
 {
     const uint64_t bytes = context_bytes(f);
@@ -129,7 +129,7 @@ TEST(unused_plans_are_reclaimed_for_new_ones)
     CHECK_EQ_U64(info.plan_builds, SHAPES);
     CHECK_EQ_U64(info.plan_evictions + info.plan_count, SHAPES);
     CHECK(info.plan_count >= 2);
-    run_right(&f, model, SHAPES - 1); /* the newest one is there */
+    run_right(&f, model, SHAPES - 1); /* the newest one is cached */
     CHECK_EQ_U64(model_info_of(model).plan_builds, SHAPES);
     CHECK_OK(sp_model_release(model));
     end(&f);
@@ -145,7 +145,7 @@ TEST(the_plan_that_was_not_used_for_longest_gives_way_whichever_model_has_it)
     run_right(&f, first, 0);
     run_right(&f, second, 0);
     run_right(&f, second, 1);
-    run_right(&f, first, 0); /* used again: now second's first plan is the oldest */
+    run_right(&f, first, 0); /* used again: now the first plan of `second` is the oldest */
     run_right(&f, third, 0);
     CHECK_EQ_U64(model_info_of(first).plan_count, 1);
     CHECK_EQ_U64(model_info_of(second).plan_evictions, 1);
@@ -186,7 +186,7 @@ static uint32_t contexts_alive(sp_executable *compiled)
     return alive;
 }
 
-/* A plan in use keeps one context, so that its runs can take turns. */
+/* A plan in use keeps one context, which its runs use in turn. */
 TEST(contexts_of_a_plan_in_use_are_reclaimed_but_for_the_last)
 {
     memory_fixture f = begin();
@@ -229,7 +229,7 @@ TEST(nothing_is_reclaimed_for_contexts_that_only_make_runs_quicker)
     end(&f);
 }
 
-/* ---- memory that comes back later ---- */
+/* ---- memory returned later ---- */
 
 typedef struct held_memory {
     const memory_fixture *f;
@@ -246,7 +246,7 @@ static void wait_until_open(void *ctx, sp_status status)
     while (sp_load_acquire(&held->is_open) == 0) sp_thread_yield();
 }
 
-/* All memory goes to storages that are free once the function has returned. */
+/* Allocates all memory to storages that are freed after the function has returned. */
 static void hold_memory(held_memory *held, sp_host_function fn, uint64_t bytes)
 {
     sp_storage storages[MOST_STORAGES];
@@ -278,7 +278,7 @@ TEST(a_run_in_a_host_function_does_not_wait_for_a_build_that_waits_for_the_funct
     const uint64_t bytes = context_bytes(&f) / 2;
     held_memory held = {.f = &f, .model = small_model(&f.options)};
     hold_memory(&held, run_while_it_is_built, bytes);
-    run_right(&f, held.model, 0); /* waits for the memory, so for the function */
+    run_right(&f, held.model, 0); /* waits for the memory, and thus for the function */
     CHECK_OK(sp_stream_synchronize(held.stream));
     CHECK_EQ_INT(held.status, SP_OUT_OF_MEMORY);
     CHECK_OK(sp_stream_release(held.stream));
@@ -286,16 +286,16 @@ TEST(a_run_in_a_host_function_does_not_wait_for_a_build_that_waits_for_the_funct
     end(&f);
 }
 
-/* Who starts submitted runs may be a thread of the device. */
+/* A thread of the device may start submitted runs. */
 TEST(a_submitted_run_waits_for_no_memory_where_it_is_started)
 {
     memory_fixture f = begin();
     leave_room_for(&f, f.slots + 2);
     const uint64_t bytes = context_bytes(&f) / 2;
     held_memory held = {.f = &f, .model = small_model(&f.options)};
-    run_right(&f, held.model, 0); /* the plan is there */
+    run_right(&f, held.model, 0); /* the plan is cached */
     sp_rt_model *model = sp__model_hold(held.model);
-    sp_plan_entry *entry = sp__plan_cache_acquire_newest(&model->plans); /* and stays */
+    sp_plan_entry *entry = sp__plan_cache_acquire_newest(&model->plans); /* and is not evicted */
     hold_memory(&held, wait_until_open, bytes);
     const sp_host_tensor x = {.data = f.x,
                               .bytes = ROWS * SMALL_IN * sizeof *f.x,
@@ -305,7 +305,7 @@ TEST(a_submitted_run_waits_for_no_memory_where_it_is_started)
     sp_future future;
     CHECK_OK(sp_model_submit(held.model, &x, 1, NULL, 0, &future)); /* y is left out */
     const sp_status status = sp_future_wait_for(future, 10000000000);
-    /* Where outputs are written in place, this one has none. */
+    /* Devices that write outputs in place need no copy of this one. */
     CHECK(status == SP_OK || status == SP_OUT_OF_MEMORY);
     sp_store_release(&held.is_open, 1);
     CHECK_OK(sp_stream_synchronize(held.stream));
@@ -340,8 +340,8 @@ static void run_short(void *arg, uint32_t index)
     }
 }
 
-/* Each thread uses one plan at a time, and needs one context of it: there is room for twice that.
- */
+/* Each thread uses one plan at a time, and needs one context of it: there is memory for twice
+ * that. */
 TEST(threads_share_too_little_memory)
 {
     memory_fixture f = begin();

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations that become parts of convolutions where a run goes in parts: after a computed
- * shape, in branches and in bodies. */
+/* Normalisations folded into convolutions in partial plans: after a computed shape, in branches and
+ * in bodies. */
 #include <math.h>
 #include <stdio.h>
 
 #include "partial_fixture.h"
 
-enum { LENGTH = 200 }; /* floats: more bytes than values that decide may have in a plan's key */
+enum { LENGTH = 200 }; /* floats: more bytes than shape-determining values may have */
 
 static const int64_t any_dims[1] = {-1};
 
-/* What the pair makes of a number: (2 v + 1 - 3) * 1.5 / sqrt(4) + 5, and the first half of it. */
+/* The pair's result for a number: (2 v + 1 - 3) * 1.5 / sqrt(4) + 5, and that of its first half. */
 static float conv_of(float v)
 {
     return 2 * v + 1;
@@ -26,14 +26,14 @@ static void add_list(writer *graph, const char *name, float value)
     partial_add_floats(graph, name, &value, 1);
 }
 
-/* What x is: here and there a number. The sum is negative. */
+/* x: mostly zeros. The sum is negative. */
 static float x_of(int i)
 {
     const int place = i / 50;
     return i % 50 == 0 ? -0.5f * (float)(place + 1) : 0;
 }
 
-/* From the list v: a Conv gives c, a BatchNormalization of that b, both of shape [1,1,n]. */
+/* From the list v: c = Conv(v), b = BatchNormalization(c), both of shape [1,1,n]. */
 static void add_pair(writer *graph, const char *v)
 {
     const float weight = 2;
@@ -60,7 +60,7 @@ static bool is_near(float got, float want)
     return fabsf(got - want) <= 2e-5f * (1 + fabsf(want));
 }
 
-/* The outputs y and, if `counts` has two, z of a model of x. */
+/* Checks the outputs y and, if `counts` has two, z of a model of x. */
 static void check_run(writer *graph, const float *want, const uint32_t *counts, uint32_t count)
 {
     float x[LENGTH];
@@ -118,7 +118,7 @@ TEST(a_pair_in_a_branch_of_a_computed_condition)
     check_branch("Greater");
 }
 
-/* Two times; y is what comes out in the end, z what the Conv gave each time, if that is seen. */
+/* Two trips; y is the final value, z the Conv's result of each trip, if shown. */
 static void check_body(bool shows_conv)
 {
     writer graph = {0}, body = partial_body(1);

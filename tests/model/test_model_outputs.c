@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The outputs of a run: given by the caller, wrongly given, left out. */
+/* The outputs of a run: valid, invalid, left out. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -54,7 +54,7 @@ TEST(outputs_that_overlap_are_refused)
     CHECK_OK(case_run(&c, outputs));
     sp_array same[FIXTURE_PORTS];
     memcpy(same, outputs, sizeof same);
-    /* Both as large as the larger one, which holds both. */
+    /* The smaller output begins in the last 4 bytes of the larger one. */
     const uint32_t larger = outputs[0].bytes > outputs[1].bytes ? 0 : 1;
     same[1 - larger].data = (char *)outputs[larger].data + outputs[larger].bytes - 4;
     CHECK_STATUS(case_run(&c, same), SP_INVALID);
@@ -63,7 +63,7 @@ TEST(outputs_that_overlap_are_refused)
     case_close(&c);
 }
 
-/* x is [n, 4], and so are a, b and c. */
+/* x, a, b and c are [n, 4]. */
 static sp_model three_outputs(void)
 {
     static const int64_t dims[2] = {-1, 4};
@@ -111,7 +111,8 @@ TEST(any_outputs_may_be_left_out)
     CHECK_OK(sp_model_release(model));
 }
 
-/* An output that is left out has no address. Taken for one at address 0 it would overlap this. */
+/* An output that is left out has no address. As an output at address 0 it would overlap this
+ * input. */
 TEST(an_output_that_is_left_out_overlaps_no_input)
 {
     enum { ROWS = 1 << 18, BYTES = ROWS * 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs that truly compute at the same time. The device is made for it: before its commands it waits
- * until as many runs as the test wants stand at a command at once. What the model counts as being
- * in flight would not do: it is raised before anything is submitted. */
+/* Runs that compute at the same time. The test's device checks it: before its commands it waits
+ * until the given number of runs are inside a command at once. The model's in-flight count is no
+ * evidence: it is raised before anything is submitted. */
 #include <streampool/runtime.h>
 
 #include <string.h>
@@ -18,9 +18,9 @@ enum { WORKERS = 4, RUNNERS = 2, ROWS = 4 };
 
 typedef struct meeting_device {
     sp_queue_device common;
-    sp_atomic_u32 wanted; /* commands that meet; 0: none does */
-    sp_atomic_u32 inside; /* commands that have come to the meeting */
-    sp_atomic_u32 alone;  /* commands that waited in vain */
+    sp_atomic_u32 wanted; /* number of commands that meet; 0: none */
+    sp_atomic_u32 inside; /* commands that have entered the meeting */
+    sp_atomic_u32 alone;  /* commands whose wait timed out */
 } meeting_device;
 
 static sp_status before_command(sp_queue_device *common, const char *label)
@@ -76,7 +76,7 @@ static meeting_device *meeting_open(sp_device *handle)
     return device;
 }
 
-/* The next commands meet, as many as there are runners. */
+/* The next commands meet, one per runner. */
 static void arrange_meeting(meeting_device *device)
 {
     sp_store_relaxed(&device->inside, 0);
@@ -86,7 +86,7 @@ static void arrange_meeting(meeting_device *device)
 typedef struct runners {
     sp_model model;
     float in[RUNNERS][ROWS][4];
-    float alone[RUNNERS][ROWS][3]; /* what each gets when nobody else runs */
+    float alone[RUNNERS][ROWS][3]; /* the result of each without concurrent runs */
     float out[RUNNERS][ROWS][3];
 } runners;
 

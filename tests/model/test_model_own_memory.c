@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models on a device whose memory the host cannot reach: runs go through the memory for what goes
- * in and out, with the bits of cpu; what needs a host pointer of the device's memory is refused. */
+/* Models on a device whose memory the host cannot reach: runs use staging memory, with the bits of
+ * cpu; operations that need a host pointer of the device's memory are refused. */
 #include <streampool/model.h>
 #include <streampool/stream.h>
 
@@ -14,7 +14,7 @@
 #include "runtime/runtime_state.h"
 #include "support/own_memory.h"
 
-/* More than kernels reach in the memory for what goes in and out: has a place on the device. */
+/* More than kernels access in staging memory: has a place on the device. */
 enum { COUNT = 8192 };
 
 typedef struct chain_run {
@@ -107,8 +107,8 @@ TEST(a_run_has_the_bits_of_cpu)
     check_bits("", 1);
 }
 
-/* The fallback's steps work in the host arena, the device's in its own: the copies are all that
- * keeps the two equal. */
+/* The fallback's steps use the host arena, the device's steps the device arena: only copies keep
+ * the two equal. */
 TEST(a_run_in_segments_has_the_bits_of_cpu)
 {
     check_bits("Tanh", 3);
@@ -130,7 +130,7 @@ static void check_inside(bool wants_z)
     CHECK(strstr(r->message, "memory of null") != NULL);
     CHECK(strstr(r->message, "cannot be reached from the host") != NULL);
     r->status = SP_INTERNAL;
-    run_chain(r); /* nothing stays behind */
+    run_chain(r); /* nothing is leaked */
     CHECK_OK(r->status);
     chain_free(r);
     CHECK_OK(sp_device_close(device));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When weights are packed, how often, for which device, and that nothing else tells. */
+/* When, how often and for which device weights are packed, and that nothing else changes. */
 #include <string.h>
 
 #include <streampool/device.h>
@@ -59,7 +59,7 @@ static void small_load_init(small_load *load)
     CHECK_OK(sp_model_release(load->model));
 }
 
-/* Each thread compiles another plan. */
+/* Each thread compiles its own plan. */
 static void run_own_rows(void *arg, uint32_t index)
 {
     const small_load *load = arg;
@@ -142,8 +142,8 @@ static void run_here_or_in_function(void *arg, uint32_t index)
     else run_in_function(arg);
 }
 
-/* Those inside wait for no other thread: in the worst case each makes a copy, of which one stays.
- */
+/* Host functions do not wait for other threads: in the worst case each packs a copy, of which one
+ * is kept. */
 TEST(first_runs_inside_and_outside_of_host_functions_share_the_copies)
 {
     small_load load;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes and branches that follow from values which the model itself computes. */
+/* Shapes and branches that depend on values computed by the model. */
 #include <fenv.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "partial_fixture.h"
 
-#define LONG 200 /* floats: more bytes than values that decide may have in a plan's key */
+#define LONG 200 /* floats: larger than the limit of shape-determining values in a plan's key */
 
 static const int64_t any_dims[2] = {-1, -1};
 
@@ -21,7 +21,7 @@ static void fill_sparse(float *x, int64_t ones)
 
 /* ---- computed shapes ---- */
 
-/* What is not 0 of x, doubled: NonZero decides how many rows Gather gives. */
+/* The nonzero elements of x, doubled: NonZero determines the number of rows of Gather. */
 static sp_model sparse_model(const sp_model_options *options)
 {
     writer graph = {0};
@@ -60,7 +60,7 @@ TEST(what_non_zero_finds_decides_the_shapes_after_it)
     const sp_model_info info = partial_info(model);
     CHECK_EQ_U64(info.runs, 6);
     CHECK(info.partial_plan_count > 0);
-    CHECK_EQ_U64(info.plan_count, 6); /* the first part, and one for each count after it */
+    CHECK_EQ_U64(info.plan_count, 6); /* the first partial plan, and one for each count after it */
     CHECK_OK(sp_model_release(model));
 }
 
@@ -124,8 +124,8 @@ TEST(an_output_that_turns_out_too_large_is_refused_with_its_size)
     CHECK_OK(sp_model_release(model));
 }
 
-/* One op whose size is computed from x: n = the number of x's elements that are not 0, at least 1.
- * x is long enough for its values not to be part of the key. */
+/* One op whose size is computed from x: n = the number of nonzero elements of x, at least 1. x is
+ * large enough that its values are not part of the key. */
 static sp_model sized_model(const char *op, const char *inputs, const char *outputs)
 {
     writer graph = {0};
@@ -151,7 +151,7 @@ TEST(sizes_of_every_kind_may_be_computed)
 {
     static const struct {
         const char *op, *inputs, *outputs;
-        int64_t per_n; /* elements of y, as often as n says */
+        int64_t per_n; /* elements of y per n */
     } cases[] = {
         {"Range", "zero n one", "y", 1},    {"ConstantOfShape", "ns", "y", 1},
         {"Expand", "three n_by_1", "y", 3}, {"Tile", "three ns", "y", 3},
@@ -174,7 +174,7 @@ TEST(sizes_of_every_kind_may_be_computed)
 }
 
 /* x [rows, 512] as [n, rows * 512 / n], with n computed, then doubled: too much work to be done
- * between plans, so n becomes a part of the next one's key. */
+ * between plans, so n becomes part of the next plan's key. */
 TEST(sizes_of_large_values_become_known_to_the_next_plan)
 {
     enum { ROWS = 600, COLUMNS = 512, COUNT = ROWS * COLUMNS };
@@ -213,7 +213,7 @@ TEST(sizes_of_large_values_become_known_to_the_next_plan)
     CHECK_OK(sp_model_release(model));
 }
 
-/* n / 0.3 numbers for n = 6: a hair more than 20. */
+/* n / 0.3 elements for n = 6: slightly more than 20. */
 TEST(computed_sizes_do_not_depend_on_the_rounding_of_the_calling_thread)
 {
     static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
@@ -251,7 +251,7 @@ static long most_kilobytes(void)
     return usage.ru_maxrss;
 }
 
-/* 64 bytes for each of x's: far more than the run may keep, and refused before it is taken. */
+/* 64 bytes for each of x's: far more than the run may keep, and refused before allocation. */
 TEST(a_value_that_turns_out_too_large_takes_no_memory)
 {
     enum { COUNT = 2 << 20 };
@@ -278,7 +278,7 @@ TEST(a_value_that_turns_out_too_large_takes_no_memory)
 
 /* ---- branches ---- */
 
-/* y = sum(x) > 0 ? Relu(x) + c : Neg(x), with c of an input that both conditions share */
+/* y = sum(x) > 0 ? Relu(x) + c : Neg(x), with c from an input that both conditions share */
 static sp_model branch_model(void)
 {
     writer graph = {0};
@@ -327,7 +327,7 @@ TEST(a_computed_condition_chooses_the_branch)
     CHECK_OK(sp_model_release(model));
 }
 
-/* The branch that is not taken would fail, and is not computed. */
+/* The branch that is not taken would fail if it were computed. */
 TEST(only_the_chosen_branch_is_computed)
 {
     writer graph = {0};
@@ -380,7 +380,7 @@ TEST(an_error_after_a_partial_plan_names_node_and_op)
     CHECK_OK(sp_model_release(model));
 }
 
-/* A default that is overridden, and what was folded from it, are not the graph's constants. */
+/* An overridden default, and constants folded from it, must not be used. */
 TEST(overridden_defaults_hold_in_every_partial_plan)
 {
     writer graph = {0};
@@ -467,7 +467,7 @@ TEST(an_allocation_that_fails_leaks_nothing)
     }
 }
 
-/* Nobody could be told the sizes of the outputs. */
+/* The sizes of the outputs could not be returned. */
 TEST(a_run_of_partial_plans_cannot_be_submitted)
 {
     const sp_model model = sparse_model(NULL);

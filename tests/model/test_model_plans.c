@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many plans a model keeps, and which. */
+/* The number of plans that a model caches, and which. */
 #include <string.h>
 
 #include <streampool/log.h>
@@ -67,11 +67,11 @@ TEST(the_plan_that_was_not_used_for_longest_gives_way)
     const sp_model model = small_model(&(sp_model_options){.max_plans = 3});
     for (uint64_t rows = 1; rows <= 3; rows++) run(model, rows);
     run(model, 1);
-    run(model, 4); /* takes the place of 2 */
+    run(model, 4); /* evicts 2 */
     run(model, 1);
     run(model, 3);
     CHECK_EQ_U64(model_info_of(model).plan_builds, 4);
-    run(model, 2); /* takes the place of 4 */
+    run(model, 2); /* evicts 4 */
     run(model, 1);
     run(model, 3);
     CHECK_EQ_U64(model_info_of(model).plan_builds, 5);
@@ -117,8 +117,8 @@ TEST(a_bound_that_is_too_large_is_refused)
 
 typedef struct shapes_load {
     sp_model model;
-    uint64_t rounds; /* shapes of each thread, that no other thread has */
-    float *x, *y;    /* all rows, and what one run of all of them gave */
+    uint64_t rounds; /* shapes of each thread, used by no other thread */
+    float *x, *y;    /* all rows, and their result in one run */
     sp_atomic_u64 wrong;
     sp_atomic_u64 most_plans, most_contexts, most_bytes;
 } shapes_load;
@@ -172,12 +172,12 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
     test_threads(THREADS, run_shapes, &l);
     const sp_model_info info = model_info_of(l.model);
     CHECK_EQ_U64(sp_load_relaxed(&l.wrong), 0);
-    CHECK_EQ_U64(info.plan_builds, most); /* each shape came once */
+    CHECK_EQ_U64(info.plan_builds, most); /* each shape once */
     CHECK_EQ_U64(info.plan_evictions, most - BOUND);
     CHECK(sp_load_relaxed(&l.most_plans) <= BOUND);
     const uint64_t slots = sp_thread_core_count();
     CHECK(sp_load_relaxed(&l.most_contexts) <= BOUND * slots);
-    /* Who ends a plan frees it before the next one is built. */
+    /* An evicted plan is freed before the next one is built. */
     CHECK(sp_load_relaxed(&l.most_bytes) - before <= BOUND * largest);
     CHECK_OK(sp_model_release(l.model));
     CHECK_EQ_U64(bytes_in_use(), before);
@@ -185,7 +185,7 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
     sp_free(l.y);
 }
 
-/* ---- who must not wait ---- */
+/* ---- runs that must not wait ---- */
 
 typedef struct inside {
     sp_model model;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models and the life of the process: fork, shutdown, closing of devices, exit. Each test lives in
- * a child that is forked before first use, so each has a library of its own. */
+/* Models and the life cycle of the process: fork, shutdown, closing of devices, exit. Each test
+ * runs in a child that is forked before first use, so each has its own library. */
 #include <streampool/device.h>
 #include <streampool/runtime.h>
 
@@ -22,7 +22,7 @@ static bool has_data(void)
     return data_path(path, "models/policy_go1/model.onnx");
 }
 
-/* What a child returns: its checks are counted in a process that ends. */
+/* The return value of a child, whose checks are not counted. */
 static int failed(const char *what)
 {
     printf("  %s: %s\n", what, sp_last_error());
@@ -42,7 +42,7 @@ static int every_call_gives(sp_model model, sp_status expected)
     return 0;
 }
 
-/* Needs no file: the state is looked at first. */
+/* Needs no file: the state is checked first. */
 static int loads_give(sp_status expected)
 {
     sp_model model = {1};
@@ -70,7 +70,7 @@ static int fork_with_a_model(void *arg)
     sp_model model = small_model(NULL);
     if (every_call_gives(model, SP_OK) != 0) return 1;
     if (child_run(use_forked, &model) != 0) return failed("the forked child");
-    if (every_call_gives(model, SP_OK) != 0) return 1; /* the parent's is as it was */
+    if (every_call_gives(model, SP_OK) != 0) return 1; /* the parent's state is unchanged */
     return sp_model_release(model) == SP_OK && sp_shutdown() == SP_OK ? 0 : failed("the end");
 }
 
@@ -128,7 +128,7 @@ static int all_from_nothing(void *arg)
     (void)arg;
     char path[DATA_PATH_BYTES];
     if (!data_path(path, "models/policy_go1/model.onnx")) return 2;
-    static from_nothing self; /* process-wide: of this child alone */
+    static from_nothing self; /* process-wide: in this child alone */
     self.path = path;
     test_threads(31, come_up_load_and_run, &self);
     if (sp_load_relaxed(&self.wrong) != 0) return failed("a thread's load or run");
@@ -145,18 +145,18 @@ TEST(thirty_one_threads_bring_the_library_up_load_and_run_at_once)
     for (uint64_t i = 0; i < rounds; i++) CHECK_EQ_INT(child_run(all_from_nothing, NULL), 0);
 }
 
-/* ---- the end beside runs ---- */
+/* ---- shutdown during runs ---- */
 
 enum { RUNNERS = 8 };
 
 typedef struct ending_load {
     model_case c;
-    sp_atomic_u32 started; /* threads that have got a result */
+    sp_atomic_u32 started; /* threads that have a result */
     sp_atomic_u32 wrong;   /* bits that differ, and errors but SP_CLOSED */
     void (*end)(struct ending_load *self);
 } ending_load;
 
-/* Every run has the right bits or is refused because of the end; no other outcome. */
+/* Every run has the right bits or is refused because of the shutdown; no other outcome. */
 static void run_until_closed(ending_load *self)
 {
     const model_case *c = &self->c;
@@ -200,7 +200,7 @@ static void end_device(ending_load *self)
     if (!is_closed) sp_fetch_add_relaxed(&self->wrong, 1);
 }
 
-/* 0: the load on this model ended as it should. */
+/* Returns 0 if the load on this model ended as expected. */
 static int end_beside_runs(const char *name, const sp_model_options *options,
                            void (*end)(ending_load *self))
 {
@@ -259,7 +259,7 @@ static int close_beside_runs(void *arg)
         const int code = end_beside_runs(fixture_models[i % FIXTURE_MODELS], &options, end_device);
         if (code != 0) return code;
     }
-    const sp_model model = small_model(NULL); /* cpu goes on */
+    const sp_model model = small_model(NULL); /* cpu is unaffected */
     if (every_call_gives(model, SP_OK) != 0) return 1;
     return sp_model_release(model) == SP_OK && sp_shutdown() == SP_OK ? 0 : failed("the end");
 }
@@ -275,14 +275,14 @@ TEST(a_device_closed_beside_runs_lets_each_finish_or_refuses_it)
 
 enum { EXIT_THREADS = 31 };
 
-/* Which thread ends the process, and how. */
+/* The thread that ends the process, and the way. */
 typedef struct ending {
     const char *model;
     bool is_worker;
     bool has_shutdown;
 } ending;
 
-static ending_load exit_load; /* process-wide: of one child each */
+static ending_load exit_load; /* process-wide: in one child each */
 
 static void run_for_ever(void *arg)
 {
@@ -291,8 +291,8 @@ static void run_for_ever(void *arg)
     outputs_make(&self->c, outputs);
     for (uint32_t i = 0;; i++) {
         const sp_status status = case_run(&self->c, outputs);
-        /* A shutdown before the exit refuses runs; the process ends with a code of its own if a
-         * result is wrong. */
+        /* A shutdown before the exit refuses runs; the process exits with 4 if a result is
+         * wrong. */
         if (status != SP_OK && status != SP_CLOSED) _exit(4);
         if (status == SP_OK && !case_is_same(&self->c, outputs)) _exit(5);
         if (i == 0) sp_fetch_add_acq_rel(&self->started, 1);

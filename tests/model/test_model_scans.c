@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "partial_fixture.h"
 
-/* How a scan walks; all of the body is: s += x, and s is given each time. */
+/* The directions of a scan; the body is: s += x, with s as scan output. */
 typedef struct way {
     int64_t input_axis, output_axis;
     bool is_input_reversed, is_output_reversed;
@@ -35,7 +35,7 @@ static writer scan_node(const char *inputs, const char *outputs, writer *body, i
     return node;
 }
 
-/* The inputs s [m] and x, of rank 2; y is the last sum, z all of them. */
+/* The inputs s [m] and x, of rank 2; y is the final sum, z all sums. */
 static sp_status load_way(const way *w, sp_model *model)
 {
     const int64_t directions[2] = {w->is_input_reversed, w->is_output_reversed};
@@ -76,7 +76,7 @@ static sp_status run(sp_model model, const float *x, int64_t rows, int64_t colum
     return sp_model_run(model, inputs, 2, r->outputs, 2);
 }
 
-/* x as the way has it: step t of column c is 100 * t + c. */
+/* x in the way's layout: step t of column c is 100 * t + c. */
 static void fill(const way *w, float x[STEPS * WIDTH])
 {
     for (int t = 0; t < STEPS; t++) {
@@ -139,7 +139,7 @@ TEST(nothing_to_walk_along_leaves_the_states)
     CHECK_OK(sp_model_release(model));
 }
 
-/* Two states, two inputs of different axes, and a value around the body. */
+/* Two states, two inputs of different axes, and a captured value. */
 TEST(states_and_inputs_may_be_several)
 {
     writer graph = {0};
@@ -270,7 +270,7 @@ TEST(lengths_that_no_sequence_has_are_refused)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 TEST(axes_that_are_not_there_are_refused)
 {
@@ -286,8 +286,7 @@ TEST(axes_that_are_not_there_are_refused)
     CHECK_OK(sp_model_release(model));
 }
 
-/* Elements of as many dimensions as there can be: no axis for the steps, wherever it is asked for.
- */
+/* Elements of the maximum rank: no axis is left for the steps, wherever it is requested. */
 static void check_high_rank(int64_t axis, int64_t steps)
 {
     static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};

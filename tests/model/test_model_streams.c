@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models, where streams and run slots are scarce: 2 streams besides the default one, 1 run slot,
- * and threads that wait for a stream for ever. */
+/* Models with scarce streams and run slots: 2 streams besides the default one, 1 run slot, and
+ * threads that wait for a stream without a time limit. */
 #include <string.h>
 
 #include <streampool/event.h>
@@ -39,7 +39,7 @@ static void check_row(sp_model model, const row_bits *expected)
 
 typedef struct crowd {
     sp_model model;
-    const row_bits *expected; /* NULL: nobody has run it yet */
+    const row_bits *expected; /* NULL: not run yet */
     uint32_t rounds;
 } crowd;
 
@@ -54,7 +54,7 @@ static void run_rows(void *arg, uint32_t index)
             run_row(c->model);
         }
     }
-    CHECK_OK(sp_thread_release_stream()); /* for those who wait for it */
+    CHECK_OK(sp_thread_release_stream()); /* for threads that wait for it */
 }
 
 TEST(more_threads_than_streams_run_a_model_and_wait_for_streams)
@@ -102,7 +102,7 @@ static void note_through(void *ctx, sp_status status)
     sp_store_release(&e->is_through, 1);
 }
 
-/* Takes the only slot, and waits behind the host function. */
+/* Acquires the only slot, and waits behind the host function. */
 static void run_behind_function(void *arg)
 {
     encounter *e = arg;

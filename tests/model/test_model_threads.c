@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models from many threads: the bits of one thread, alone. Runs with several counts of workers and
+/* Models from many threads: the bits of a single thread. Runs with several worker counts and
  * policies of the stream pool. */
 #include <streampool/storage.h>
 #include <streampool/stream.h>
@@ -66,7 +66,7 @@ TEST(a_row_of_a_batch_has_the_bits_of_the_row_alone)
     case_close(&c);
 }
 
-/* A model that nothing has run yet, beside `reference`, the same one that has. */
+/* A model without any run yet, and `reference`, the same model after a run. */
 typedef struct cold_start {
     const model_case *reference;
     model_case cold;
@@ -79,7 +79,7 @@ static void run_cold(void *arg, uint32_t index)
     CHECK_OK(case_run(&start->cold, start->outputs[index]));
 }
 
-/* Room for the outputs, without asking the cold model. */
+/* Allocates the outputs without a call on the cold model. */
 static void make_room(cold_start *start)
 {
     const model_case *c = start->reference;
@@ -126,10 +126,10 @@ TEST(a_plan_is_built_once_however_many_threads_ask_first)
     sp_free(start);
 }
 
-/* ---- beside the allocator ---- */
+/* ---- concurrent use of the allocator ---- */
 
-/* Takes memory, writes to it, gives it back, and empties the device's cache: whatever a context
- * keeps must be neither given away nor handed back to the system. */
+/* Allocates memory, writes to it, releases it, and empties the device's cache: memory that contexts
+ * keep must be neither reused nor returned to the system. */
 static void churn(uint32_t round)
 {
     sp_stream stream;
@@ -137,7 +137,7 @@ static void churn(uint32_t round)
     const uint32_t pattern = 0x7fc0dead;
     CHECK_OK(sp_stream_current((sp_device){0}, &stream));
     for (uint32_t i = 0; i < SP_COUNT_OF(storages); i++) {
-        /* From 4 KiB to 1 MiB, which is where the arenas are. */
+        /* From 4 KiB to 1 MiB, the sizes of the arenas. */
         const uint64_t bytes = (uint64_t)4096 << (i + round) % 9;
         CHECK_OK(sp_storage_create((sp_device){0}, bytes, NULL, &storages[i]));
         const sp_storage_range all = {.storage = storages[i], .bytes = bytes};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans through the public API: what they tell, and every way to ask wrongly. */
+/* Plans through the public API: their properties, and every kind of invalid call. */
 #include <streampool/plan.h>
 
 #include <stdio.h>
@@ -25,13 +25,13 @@ static sp_plan small_plan(sp_model model, int64_t rows)
     return plan;
 }
 
-/* ---- what a plan tells ---- */
+/* ---- properties of a plan ---- */
 
 TEST(a_plan_has_the_counts_of_the_one_that_runs)
 {
     const sp_model model = small_model(NULL);
     const sp_plan plan = small_plan(model, 1);
-    CHECK_EQ_U64(model_info_of(model).plan_builds, 0); /* it is none of the model's plans */
+    CHECK_EQ_U64(model_info_of(model).plan_builds, 0); /* it is not in the model's cache */
     small_run(model);
     const sp_model_info ran = model_info_of(model);
     const sp_plan_info info = info_of(plan);
@@ -99,7 +99,7 @@ TEST(steps_name_their_operators_and_what_they_read_and_write)
     CHECK_EQ_U64(step.written_bytes, 2 * 3 * 4);
     CHECK_EQ_U64(step.segment, 0);
     CHECK_OK(sp_plan_get_step(plan, info_of(plan).step_count - 1, &step));
-    CHECK(strstr(step.op, "Tanh") != NULL); /* by itself, or with the Add */
+    CHECK(strstr(step.op, "Tanh") != NULL); /* alone, or fused into the Add */
     CHECK_EQ_U64(step.written_bytes, 2 * 3 * 4);
     CHECK_OK(sp_plan_release(plan));
     CHECK_OK(sp_model_release(model));
@@ -151,7 +151,7 @@ TEST(kinds_of_devices_say_which_kernels_they_have)
     CHECK_OK(sp_model_release(model));
 }
 
-/* A GPU has no kernel for it, cpu has. */
+/* cpu has a kernel for it, GPUs have none. */
 TEST(a_kind_without_a_kernel_says_so)
 {
     static const int64_t dims[] = {4};
@@ -184,7 +184,7 @@ TEST(a_plan_of_cpu_is_one_segment)
     CHECK_EQ_U64(segment.first_step, 0);
     CHECK_EQ_U64(segment.step_count, info_of(plan).step_count);
     CHECK_EQ_U64(segment.device.bits, model_info_of(model).device.bits);
-    CHECK_EQ_U64(segment.copy_in_count, 1); /* of a device with memory of its own */
+    CHECK_EQ_U64(segment.copy_in_count, 1); /* of a device with its own memory */
     CHECK_EQ_U64(segment.copy_in_bytes, 4 * 4);
     CHECK_EQ_U64(segment.copy_out_count, 1);
     CHECK_EQ_U64(segment.copy_out_bytes, 3 * 4);
@@ -254,7 +254,8 @@ TEST(a_partial_plan_names_where_it_ends)
     CHECK_OK(sp_model_release(model));
 }
 
-/* y = (any element of x is above 0) ? Relu(x) : Tanh(x), which a run has to compute first. */
+/* y = (any element of x is above 0) ? Relu(x) : Tanh(x), a condition that a run must compute
+ * first. */
 TEST(a_partial_plan_names_the_condition_that_it_needs)
 {
     static const int64_t dims[] = {4};
@@ -285,7 +286,7 @@ TEST(a_partial_plan_names_the_condition_that_it_needs)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- asking wrongly ---- */
+/* ---- invalid calls ---- */
 
 typedef sp_status (*plan_question)(sp_plan plan, uint32_t index, bool has_place);
 
@@ -338,7 +339,7 @@ static sp_status ask_info(sp_plan plan, uint32_t index, bool has_place)
     return sp_plan_get_info(plan, has_place ? &out : NULL);
 }
 
-/* All with an index first. */
+/* Those with an index first. */
 static const plan_question questions[] = {ask_input,   ask_output, ask_step, ask_kernel,
                                           ask_segment, ask_buffer, ask_stop, ask_info};
 enum { INDEXED_QUESTIONS = SP_COUNT_OF(questions) - 1 };
@@ -364,7 +365,7 @@ static void expect_invalid(sp_plan plan, const char *message)
     }
     CHECK_STATUS(sp_plan_retain(plan), SP_INVALID);
     CHECK_MESSAGE(message);
-    if (plan.bits == 0) return; /* whose release is silent */
+    if (plan.bits == 0) return; /* the release of the zero handle succeeds */
     CHECK_STATUS(sp_plan_release(plan), SP_INVALID);
     CHECK_MESSAGE(message);
 }
@@ -380,7 +381,7 @@ TEST(zero_forged_and_stale_plans_are_invalid_in_every_call)
     expect_invalid((sp_plan){live.bits | 0xfffffff}, "stale");
     expect_invalid((sp_plan){model.bits}, "no plan handle");
     for (size_t i = 0; i < SP_COUNT_OF(questions); i++) {
-        CHECK_STATUS(questions[i](live, 0, false), SP_INVALID); /* no place for the answer */
+        CHECK_STATUS(questions[i](live, 0, false), SP_INVALID); /* out is NULL */
     }
     CHECK_OK(sp_plan_release((sp_plan){0}));
     CHECK_OK(sp_plan_retain(live));
@@ -459,7 +460,7 @@ TEST(a_plan_of_a_closed_device_is_refused)
     CHECK_OK(sp_device_close(options.device));
     const sp_host_tensor x = {.dtype = SP_F32, .rank = 2, .shape = {1, 4}};
     expect_refused(model, &x, 1, SP_CLOSED, "");
-    CHECK_OK(ask_info(before, 0, true)); /* what is known stays known */
+    CHECK_OK(ask_info(before, 0, true)); /* existing plans stay readable */
     CHECK_OK(ask_step(before, 0, true));
     CHECK_OK(ask_segment(before, 0, true));
     CHECK_OK(sp_plan_release(before));
@@ -470,7 +471,7 @@ TEST(without_memory_there_is_no_plan_and_nothing_stays_behind)
 {
     const sp_model model = small_model(NULL);
     const sp_host_tensor x = {.dtype = SP_F32, .rank = 2, .shape = {1, 4}};
-    CHECK_OK(sp_plan_release(small_plan(model, 1))); /* the table of handles has its slab */
+    CHECK_OK(sp_plan_release(small_plan(model, 1))); /* allocates the slab of the handle table */
     bool has_failed = true;
     for (uint64_t skip = 0; has_failed; skip++) {
         sp_plan plan;
@@ -484,7 +485,7 @@ TEST(without_memory_there_is_no_plan_and_nothing_stays_behind)
     CHECK_OK(sp_model_release(model));
 }
 
-/* ---- life and threads ---- */
+/* ---- life cycle and threads ---- */
 
 TEST(a_plan_outlives_the_handle_of_its_model)
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# verify: which folders it visits, what it compares, and how far values may be apart.
+# verify: the visited folders, the compared files, and tolerances.
 # usage: test_verify.sh PROGRAM
 set -u
 program=$1
@@ -36,7 +36,7 @@ tensor() {
     printf "\\x08\\x04\\x10\\x$2\\x4a\\x$3$4$4$4$4" >"$1"
 }
 
-# make_case FOLDER: one set, whose files are all right.
+# make_case FOLDER: one set with correct files.
 make_case() {
     mkdir -p "$1/test_data_set_0"
     printf "$model" >"$1/model.onnx"
@@ -48,7 +48,7 @@ make_case() {
 make_case "$work/right"
 expect 0 '^passed   [^(]*\(largest difference 0\)$' "$program" verify "$work/right"
 
-# Each folder once, whatever links lead to it.
+# Each folder once, however many links lead to it.
 make_case "$work/links/a"
 make_case "$work/links/b c"
 mkdir "$work/links/loop"
@@ -68,7 +68,7 @@ make_case "$work/near"
 tensor "$work/near/test_data_set_0/output_0.pb" 0a 08 '\x05\x3c'
 expect 0 '^1 passed, 0 failed, 0 skipped$' "$program" verify "$work/near"
 
-# Fewer files than outputs: what was compared is said.
+# Fewer files than outputs: the line states what was compared.
 make_case "$work/fewer"
 rm "$work/fewer/test_data_set_0/output_1.pb"
 expect 0 '^passed   .*\(compared 1 of 2 outputs, largest difference 0\)$' \
@@ -77,25 +77,25 @@ make_case "$work/more"
 cp "$work"/more/test_data_set_0/output_{1,2}.pb
 expect 1 '^FAILED   ' "$program" verify "$work/more"
 
-# A gap in the numbers is no end.
+# A gap in the numbers is an error, not the end.
 make_case "$work/gap"
 mv "$work"/gap/test_data_set_0/output_{1,2}.pb
-expect 1 'FAILED   .*: SP_IO: output_2.pb without output_1.pb$' "$program" verify "$work/gap"
+expect 1 'FAILED   .*: SP_IO: output_2.pb exists but output_1.pb does not$' "$program" verify "$work/gap"
 make_case "$work/late"
 mv "$work/late/test_data_set_0/output_1.pb" "$work/late/test_data_set_0/output_100.pb"
-expect 1 'FAILED   .*: SP_IO: output_100.pb without output_1.pb$' "$program" verify "$work/late"
+expect 1 'FAILED   .*: SP_IO: output_100.pb exists but output_1.pb does not$' "$program" verify "$work/late"
 make_case "$work/first"
 mv "$work/first/test_data_set_0/output_0.pb" "$work/first/test_data_set_0/output_2.pb"
-expect 1 'FAILED   .*: SP_IO: output_1.pb without output_0.pb$' "$program" verify "$work/first"
+expect 1 'FAILED   .*: SP_IO: output_1.pb exists but output_0.pb does not$' "$program" verify "$work/first"
 make_case "$work/inputs"
 cp "$work"/inputs/test_data_set_0/input_{0,2}.pb
-expect 1 'FAILED   .*: SP_IO: input_2.pb without input_1.pb$' "$program" verify "$work/inputs"
+expect 1 'FAILED   .*: SP_IO: input_2.pb exists but input_1.pb does not$' "$program" verify "$work/inputs"
 make_case "$work/sets"
 cp -r "$work"/sets/test_data_set_{0,2}
-expect 1 'FAILED   .*: SP_IO: test_data_set_2 without test_data_set_1$' \
+expect 1 'FAILED   .*: SP_IO: test_data_set_2 exists but test_data_set_1 does not$' \
     "$program" verify "$work/sets"
 expect 1 '^1 passed, 1 failed, 0 skipped$' "$program" verify "$work/sets"
-# Files of other names are nothing to compare.
+# Files with other names are not compared.
 make_case "$work/other"
 touch "$work"/other/test_data_set_0/{output_2.pb.bak,output_02.pb,output_x.pb,xoutput_2.pb}
 expect 0 '^1 passed, 0 failed, 0 skipped$' "$program" verify "$work/other"

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moves of a storm's thread. A thread that has a host access open makes only calls that may be
- * refused with SP_DEADLOCK, and ends it: so nothing waits for ever by the program's own fault. */
+/* The moves of a storm's thread. While a thread has a host access open it makes only calls that may
+ * be refused with SP_DEADLOCK, and then ends the access: so the program itself creates no
+ * deadlock. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stress_storm.h"
 
-static uint32_t draw(worker *self, uint32_t bound)
+static uint32_t draw_below(worker *self, uint32_t bound)
 {
     return random_next(&self->random) % bound;
 }
 
 static sp_stream any_stream(worker *self)
 {
-    const uint32_t pick = draw(self, 2 * SHARED_STREAMS);
+    const uint32_t pick = draw_below(self, 2 * SHARED_STREAMS);
     return pick < SHARED_STREAMS ? self->all->shared[pick] : current_stream();
 }
 
-/* SP_OK, or a refusal that the storm provokes, which is counted. */
+/* True if SP_OK; counts the refusals that the storm provokes. */
 static bool is_accepted(storm *all, sp_status status)
 {
     if (status == SP_OK) return true;
@@ -36,8 +37,8 @@ static bool is_accepted(storm *all, sp_status status)
 
 static void move_fill(worker *self, sp_stream stream)
 {
-    const uint32_t to = draw(self, STORAGES);
-    const uint8_t value = (uint8_t)draw(self, 256);
+    const uint32_t to = draw_below(self, STORAGES);
+    const uint8_t value = (uint8_t)draw_below(self, 256);
     sp_status status;
     do {
         status = sp_storage_fill_async(stream, whole(self->storages[to]), &value, 1);
@@ -48,8 +49,8 @@ static void move_fill(worker *self, sp_stream stream)
 
 static void move_copy(worker *self, sp_stream stream)
 {
-    const uint32_t to = draw(self, STORAGES);
-    const uint32_t from = draw(self, STORAGES);
+    const uint32_t to = draw_below(self, STORAGES);
+    const uint32_t from = draw_below(self, STORAGES);
     sp_status status;
     do {
         status =
@@ -61,7 +62,7 @@ static void move_copy(worker *self, sp_stream stream)
 
 static void move_slice(worker *self, sp_stream stream)
 {
-    const uint8_t value = (uint8_t)draw(self, 256);
+    const uint8_t value = (uint8_t)draw_below(self, 256);
     const sp_storage_range range = {self->all->common, (uint64_t)self->index * BYTES, BYTES};
     sp_status status;
     do {
@@ -73,7 +74,7 @@ static void move_slice(worker *self, sp_stream stream)
 
 static void move_compare(worker *self)
 {
-    const uint32_t at = draw(self, STORAGES);
+    const uint32_t at = draw_below(self, STORAGES);
     void *data;
     CHECK_OK(sp_storage_host_begin(self->storages[at], SP_READ_WRITE, &data));
     CHECK_EQ_MEM(data, self->shadow[at], BYTES);
@@ -82,9 +83,9 @@ static void move_compare(worker *self)
     CHECK_OK(sp_storage_host_end(self->storages[at], SP_READ_WRITE));
 }
 
-/* ---- host accesses that nest ---- */
+/* ---- nested host accesses ---- */
 
-static bool lock(storm *all, uint32_t index, uint32_t **numbers)
+static bool lock_begin(storm *all, uint32_t index, uint32_t **numbers)
 {
     void *data;
     const sp_status status = sp_storage_host_begin(all->locks[index], SP_READ_WRITE, &data);
@@ -95,7 +96,7 @@ static bool lock(storm *all, uint32_t index, uint32_t **numbers)
     return true;
 }
 
-static void unlock(storm *all, uint32_t index, uint32_t *numbers)
+static void lock_end(storm *all, uint32_t index, uint32_t *numbers)
 {
     numbers[1]++;
     CHECK_OK(sp_storage_host_end(all->locks[index], SP_READ_WRITE));
@@ -112,11 +113,12 @@ static void create_and_release(storm *all, uint64_t bytes)
     CHECK_OK(sp_storage_release(storage));
 }
 
-/* Two locks in any order, something in between that waits, and commands behind the first one. */
+/* Takes two locks in any order, with a waiting operation in between, and submits commands behind
+ * the first one. */
 static void take_locks(storm *all, uint32_t first, uint32_t second, uint64_t bytes)
 {
     uint32_t *numbers;
-    if (!lock(all, first, &numbers)) return;
+    if (!lock_begin(all, first, &numbers)) return;
     const uint64_t pattern = 0;
     const sp_storage_range range = whole(all->locks[first]);
     if (bytes % 3 == 0) {
@@ -126,18 +128,19 @@ static void take_locks(storm *all, uint32_t first, uint32_t second, uint64_t byt
     }
     if (bytes % 5 == 0) create_and_release(all, bytes);
     uint32_t *others;
-    if (lock(all, second, &others)) unlock(all, second, others);
-    unlock(all, first, numbers);
+    if (lock_begin(all, second, &others)) lock_end(all, second, others);
+    lock_end(all, first, numbers);
 }
 
 static void move_locks(worker *self)
 {
-    take_locks(self->all, draw(self, LOCKS), draw(self, LOCKS), 1 + draw(self, 100000));
+    take_locks(self->all, draw_below(self, LOCKS), draw_below(self, LOCKS),
+               1 + draw_below(self, 100000));
 }
 
 static void move_read_lock(worker *self)
 {
-    const sp_storage storage = self->all->locks[draw(self, LOCKS)];
+    const sp_storage storage = self->all->locks[draw_below(self, LOCKS)];
     void *data;
     CHECK_OK(sp_storage_host_begin(storage, SP_READ, &data));
     const uint32_t *numbers = data;
@@ -161,7 +164,7 @@ static void run_errand(void *ctx, sp_status status)
     storm *all = self->all;
     CHECK_OK(status);
     switch (self->what) {
-    case 0: /* waits for something that may come after itself */
+    case 0: /* waits for an event that may be recorded later */
         (void)is_accepted(all, sp_event_synchronize(self->event));
         break;
     case 1:
@@ -186,10 +189,10 @@ static void move_host_function(worker *self, sp_stream stream)
     errand *work = malloc(sizeof *work);
     REQUIRE(work != NULL);
     *work = (errand){.all = self->all,
-                     .what = draw(self, 8),
-                     .number = draw(self, 1u << 30),
-                     .stream = self->all->shared[draw(self, SHARED_STREAMS)],
-                     .event = self->events[draw(self, EVENTS)]};
+                     .what = draw_below(self, 8),
+                     .number = draw_below(self, 1u << 30),
+                     .stream = self->all->shared[draw_below(self, SHARED_STREAMS)],
+                     .event = self->events[draw_below(self, EVENTS)]};
     CHECK_OK(sp_event_retain(work->event));
     sp_status status;
     do {
@@ -209,7 +212,7 @@ static void called_back(void *ctx, sp_status status)
 
 static void move_event(worker *self, sp_stream stream)
 {
-    const sp_event event = self->events[draw(self, EVENTS)];
+    const sp_event event = self->events[draw_below(self, EVENTS)];
     sp_status status;
     do {
         status = sp_event_record(event, stream);
@@ -220,7 +223,7 @@ static void move_event(worker *self, sp_stream stream)
         status = sp_stream_wait_event(other, event);
     } while (is_busy(status, other));
     CHECK_OK(status);
-    if (draw(self, 2) == 0) return;
+    if (draw_below(self, 2) == 0) return;
     CHECK_OK(sp_event_on_complete(event, called_back, &self->all->callbacks));
     balance_accept(&self->all->callbacks);
 }
@@ -229,7 +232,7 @@ static void move_wait(worker *self)
 {
     uint32_t which = EVENTS;
     int64_t ns;
-    switch (draw(self, 4)) {
+    switch (draw_below(self, 4)) {
     case 0:
         CHECK_OK(sp_event_wait_any(self->events, EVENTS, SP_FOREVER, &which));
         CHECK(which < EVENTS);
@@ -256,12 +259,12 @@ typedef struct lent {
     unsigned char bytes[BYTES];
 } lent;
 
-static void give_back(void *ctx, void *data)
+static void adopted_free(void *ctx, void *data)
 {
     lent *self = ctx;
     CHECK(data == self->bytes);
     CHECK_EQ_U64(self->bytes[0], self->bytes[BYTES - 1]);
-    memset(self->bytes, 0xdd, BYTES); /* a late reader would find other bytes than its shadow */
+    memset(self->bytes, 0xdd, BYTES); /* detects late readers by their shadow */
     balance_end(self->adopted);
     free(self);
 }
@@ -271,14 +274,14 @@ static void move_adopt(worker *self, sp_stream stream)
     lent *memory = malloc(sizeof *memory);
     REQUIRE(memory != NULL);
     memory->adopted = &self->all->adopted;
-    memset(memory->bytes, (int)draw(self, 256), BYTES);
-    sp_adopt_options options = {.release = give_back, .ctx = memory};
-    if (draw(self, 3) == 0) options.ready = self->events[draw(self, EVENTS)];
-    if (options.ready.bits == 0 && draw(self, 2) == 0) options.ready_after = any_stream(self);
+    memset(memory->bytes, (int)draw_below(self, 256), BYTES);
+    sp_adopt_options options = {.release = adopted_free, .ctx = memory};
+    if (draw_below(self, 3) == 0) options.ready = self->events[draw_below(self, EVENTS)];
+    if (options.ready.bits == 0 && draw_below(self, 2) == 0) options.ready_after = any_stream(self);
     sp_storage storage;
     REQUIRE_OK(sp_storage_adopt(CPU, memory->bytes, BYTES, &options, &storage));
     balance_accept(memory->adopted);
-    const uint32_t to = draw(self, STORAGES);
+    const uint32_t to = draw_below(self, STORAGES);
     memset(self->shadow[to], memory->bytes[0], BYTES);
     sp_status status;
     do {
@@ -292,7 +295,7 @@ static void move_adopt(worker *self, sp_stream stream)
 
 static void move_memory(worker *self)
 {
-    switch (draw(self, 16)) {
+    switch (draw_below(self, 16)) {
     case 0:
         CHECK_OK(sp_device_set_memory_limit(CPU, stats_of(CPU).reserved_bytes));
         break;
@@ -303,7 +306,7 @@ static void move_memory(worker *self)
         CHECK_OK(sp_device_empty_cache(CPU));
         break;
     default:
-        create_and_release(self->all, (uint64_t)1 << draw(self, 22));
+        create_and_release(self->all, (uint64_t)1 << draw_below(self, 22));
         break;
     }
 }
@@ -311,7 +314,7 @@ static void move_memory(worker *self)
 static void move_stream(worker *self)
 {
     sp_stream stream;
-    switch (draw(self, 3)) {
+    switch (draw_below(self, 3)) {
     case 0:
         CHECK_OK(sp_thread_release_stream());
         break;
@@ -326,7 +329,8 @@ static void move_stream(worker *self)
     }
 }
 
-/* A device that may be closed, lost or failing at any moment: any refusal is fine, no hang is. */
+/* Uses a device that may be closed, lost or failing at any moment: any refusal is allowed, a hang
+ * is not. */
 static void move_guest(worker *self)
 {
     const sp_device device = {sp_load_acquire(&self->all->guest)};
@@ -351,7 +355,7 @@ static void move_guest(worker *self)
     CHECK_OK(sp_stream_release(stream));
 }
 
-/* ---- all of it ---- */
+/* ---- everything ---- */
 
 void storm_worker_begin(worker *self, storm *all, uint32_t index)
 {
@@ -377,7 +381,7 @@ void storm_move(worker *self)
 {
     const sp_stream stream = any_stream(self);
     overlap_enter(&self->all->calls);
-    switch (draw(self, 24)) {
+    switch (draw_below(self, 24)) {
     case 0:
     case 1:
     case 2:

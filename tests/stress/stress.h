@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stress tests share: random numbers, a count of calls that overlapped, full queues. */
+/* Shared by the stress tests: random numbers, a count of overlapping calls, full queues. */
 #ifndef SP_TESTS_STRESS_H
 #define SP_TESTS_STRESS_H
 
@@ -17,7 +17,7 @@ static inline uint64_t random_seed(uint32_t index)
     return 0x9e3779b97f4a7c15u * (index + 1);
 }
 
-/* How many threads were inside a call of the library at once: a test of concurrency that ran
+/* The maximum number of threads inside a call of the library: a test of concurrency that ran
  * serially would prove nothing. */
 typedef struct overlap {
     sp_atomic_u32 inside;
@@ -32,8 +32,8 @@ static inline void overlap_enter(overlap *self)
     }
 }
 
-/* Waits inside until another thread has been there at the same time: all of few rounds may be over
- * before the next thread gets a processor. */
+/* Waits inside until another thread has been inside at the same time: with few rounds one thread
+ * could finish before the next one gets a processor. */
 static inline void overlap_meet(overlap *self)
 {
     while (sp_load_relaxed(&self->most) < 2) sp_thread_yield();
@@ -51,7 +51,7 @@ static inline void check_overlap(const overlap *self, uint32_t at_least)
     CHECK(most >= at_least);
 }
 
-/* True, after a wait, if the status says that the stream is full: submit again. */
+/* True, after a wait, if the status says that the stream is full: the caller submits again. */
 static inline bool is_busy(sp_status status, sp_stream stream)
 {
     if (status != SP_BUSY) return false;

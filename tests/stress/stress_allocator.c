@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 31 threads allocate random sizes on random streams, for random times, and pass storages to each
- * other. Every byte is verified before a storage dies, many die with work in flight, and between
- * the phases, when nobody is inside, the figures are compared with a ledger of the test's own. */
+/* 31 threads allocate random sizes on random streams, for random durations, and pass storages to
+ * each other. Every byte is verified before a storage is destroyed, many are destroyed with work in
+ * flight, and between the phases, when no thread is inside, the figures are compared with the
+ * test's own ledger. */
 #include "stress.h"
 
 #define THREADS 31
@@ -12,7 +13,7 @@
 #define MOST_BYTES (3u << 20) /* larger than a slab of small blocks */
 #define HELD_BLOCKS 200
 
-/* What a storage's bytes are is told by its pattern, so it can be verified by whoever gets it. */
+/* The contents of a storage follow from its pattern, so that any thread can verify it. */
 typedef struct block {
     sp_storage storage;
     uint64_t bytes;
@@ -26,14 +27,14 @@ typedef struct mailbox {
 
 typedef struct stress {
     sp_stream shared[SHARED_STREAMS];
-    block slots[THREADS][SLOTS]; /* of one thread each, kept between phases */
+    block slots[THREADS][SLOTS]; /* one row per thread, kept between phases */
     mailbox mailboxes[MAILBOXES];
     uint64_t random[THREADS];
     uint32_t rounds;
     overlap calls;
     sp_atomic_u32 finished; /* threads, in this phase */
-    uint64_t trimmed_bytes; /* given back while others allocated */
-    bool may_run_out;       /* of memory: there is a limit */
+    uint64_t trimmed_bytes; /* returned while others allocated */
+    bool may_run_out;       /* of memory: a limit is set */
     sp_stream held;         /* waits for the host's access to `key` */
     block key, sink;
     /* The ledger. */
@@ -56,7 +57,7 @@ static uint64_t random_size(uint64_t *random)
     return random_next(random) % (2u << shift);
 }
 
-/* False if there is no memory. */
+/* False if memory runs out. */
 static bool make(stress *all, block *made)
 {
     const sp_status status = sp_storage_create(TESTED, made->bytes, NULL, &made->storage);
@@ -95,7 +96,7 @@ static sp_stream random_shared(const stress *all, uint64_t *random)
     return all->shared[random_next(random) % SHARED_STREAMS];
 }
 
-/* Made and filled on streams that need not be the same; nothing if there is no memory. */
+/* Created and filled, possibly on different streams; zeroed if memory runs out. */
 static block create(stress *all, uint64_t *random)
 {
     block made = {.bytes = random_size(random), .pattern = (uint8_t)random_next(random)};
@@ -121,7 +122,7 @@ static void exchange(stress *all, block *mine, uint32_t at)
     *mine = theirs;
 }
 
-/* A read that is in flight when the storage dies: what is written there next must wait for it. */
+/* A read in flight when the storage is destroyed: the next write to the memory must wait for it. */
 static void release_while_read(stress *all, block *old, uint64_t *random)
 {
     block copied = {.bytes = old->bytes, .pattern = old->pattern};
@@ -131,7 +132,7 @@ static void release_while_read(stress *all, block *old, uint64_t *random)
     verify_and_release(all, &copied);
 }
 
-/* A write likewise: it must not land in the memory's next life. */
+/* A write in flight: it must not reach the memory's next storage. */
 static void release_while_written(stress *all, block *old, uint64_t *random)
 {
     verify(all, old);
@@ -139,7 +140,8 @@ static void release_while_written(stress *all, block *old, uint64_t *random)
     release(all, old);
 }
 
-/* Reads on two streams at once, so that the memory belongs to neither stream when it dies. */
+/* Reads on two streams, so that the memory belongs to neither stream when the storage is
+ * destroyed. */
 static void release_while_read_twice(stress *all, block *old, uint64_t *random)
 {
     block copies[2] = {*old, *old};
@@ -174,7 +176,7 @@ static void end_life(stress *all, block *old, uint64_t *random)
     }
 }
 
-/* Gives back what it can while the others allocate. */
+/* Trims memory while the others allocate. */
 static void trim_until_finished(stress *all)
 {
     sp_allocator *allocator = &rt_device(TESTED)->allocator;
@@ -240,7 +242,7 @@ static void touch(sp_stream stream, sp_storage to, sp_storage from)
                                    (sp_storage_range){from, 0, 1}));
 }
 
-/* Memory of all sizes that stays pending, and belongs to no stream, until let_go. */
+/* Creates memory of all sizes that is pending, and belongs to no stream, until let_go. */
 static void hold_memory(stress *all)
 {
     uint64_t random = random_seed(THREADS);
@@ -268,7 +270,8 @@ static void let_go(stress *all)
     CHECK_OK(sp_stream_release(all->held));
 }
 
-/* Half of what is in use after the first phase, so that the later ones run out of memory. */
+/* Sets the limit to half of the memory in use after the first phase, so that later phases run out
+ * of memory. */
 static void limit_memory(stress *all)
 {
     const uint64_t limit = stats_of(TESTED).in_use_bytes / 2;
@@ -279,7 +282,7 @@ static void limit_memory(stress *all)
 
 static void begin_stress(stress *all, stress_kind kind)
 {
-    /* Streams for all, so that no thread shares the held one. */
+    /* One stream per thread, so that no thread shares the held one. */
     runtime_begin_with(&(runtime_setting){.streams = kind == STRESS_HELD ? "64" : NULL});
     *all = (stress){.rounds = (uint32_t)test_count(20000, 1500)};
     if (kind == STRESS_TRIMMED) CHECK_OK(sp_device_set_cache_watermarks(TESTED, 1 << 18, 1 << 20));
@@ -299,7 +302,7 @@ static void end_stress(stress *all)
 
 static void run_stress(stress_kind kind)
 {
-    static stress all; /* large for a stack */
+    static stress all; /* too large for a stack */
     begin_stress(&all, kind);
     if (kind == STRESS_HELD) hold_memory(&all);
     for (int phase = 0; phase < PHASES; phase++) {
@@ -314,7 +317,7 @@ static void run_stress(stress_kind kind)
               (unsigned long long)sp_load_relaxed(&all.allocations), (unsigned long long)refused,
               (unsigned long long)sp_load_relaxed(&all.verified_bytes),
               (unsigned long long)all.trimmed_bytes);
-    if (kind == STRESS_TRIMMED) CHECK(all.trimmed_bytes > 0); /* slabs did come and go */
+    if (kind == STRESS_TRIMMED) CHECK(all.trimmed_bytes > 0); /* slabs were created and returned */
     if (kind == STRESS_LIMITED) CHECK(refused > 0);
     if (kind == STRESS_HELD) let_go(&all);
     end_stress(&all);

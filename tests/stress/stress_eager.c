@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager calls from 31 threads: every op on views that all share, chains of calls, tensors that go
- * from thread to thread as they are. The bits are those of one thread alone. */
+/* Eager calls from 31 threads: every op on shared views, chains of calls, tensors passed from
+ * thread to thread without waiting. The bits are those of a single thread. */
 #include <string.h>
 
 #include "stress.h"
@@ -14,7 +14,7 @@
 typedef struct shared_use {
     eager_case c;
     sp_tensor tensors[CASE_OPERANDS]; /* scattered */
-    sp_array wanted[CASE_OPERANDS];   /* of one thread, alone */
+    sp_array wanted[CASE_OPERANDS];   /* of a single thread */
 } shared_use;
 
 typedef struct op_load {
@@ -89,7 +89,7 @@ typedef struct chain_load {
     sp_atomic_u32 differing;
 } chain_load;
 
-/* softmax(layer_norm(gelu(x w' + b))) plus itself, transposed twice; nothing is waited for. */
+/* softmax(layer_norm(gelu(x w' + b))) plus itself, transposed twice; without any wait. */
 static sp_status chain(const chain_load *self, sp_tensor *out)
 {
     sp_tensor steps[6] = {0};
@@ -188,7 +188,7 @@ static sp_tensor take(sp_atomic_u64 *slot)
     }
 }
 
-/* Sums what came from the left with the base, gives it to the right, reads it. */
+/* Adds the base to the tensor from the left, passes the sum to the right, and reads it. */
 static void pass_on(void *arg, uint32_t index)
 {
     relay *self = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that fail at random: who hears of it, and who must not. */
+/* Commands that fail at random: which threads are told of a failure, and which must not be. */
 #include "stress.h"
 
 #include <string.h>
@@ -12,12 +12,12 @@ typedef struct neighbours {
     sp_device null;
     uint32_t rounds;
     sp_atomic_u32 arrived;
-    uint32_t streams[THREADS]; /* which one each thread holds, once all have arrived */
+    uint32_t streams[THREADS]; /* the index of each thread's stream, once all have arrived */
     uint64_t failed, told;
     overlap calls;
 } neighbours;
 
-/* The unlucky one: its failures are told to it, one synchronize after the other. */
+/* The failing thread: each synchronize reports its failures to it. */
 static void fail_at_random(neighbours *self, sp_stream stream)
 {
     uint64_t random = random_seed(99);
@@ -39,7 +39,7 @@ static void fail_at_random(neighbours *self, sp_stream stream)
     CHECK_OK(sp_storage_release(storage));
 }
 
-/* The first thread whose stream is also another's: there is one, as there are more threads. */
+/* The first thread whose stream is shared: it exists, since there are more threads than streams. */
 static uint32_t unlucky_of(const neighbours *self)
 {
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -63,7 +63,7 @@ static void live_beside(void *arg, uint32_t index)
         fail_at_random(self, stream);
         return;
     }
-    /* Half of them untracked: those meet failures of their own lease only. */
+    /* Half of them untracked: those see failures of their own lease only. */
     const bool is_untracked = index % 2 == 0;
     const sp_storage from = new_storage_on(self->null, 256, is_untracked);
     const sp_storage to = new_storage_on(self->null, 256, is_untracked);
@@ -101,12 +101,12 @@ typedef struct storm {
     sp_atomic_u64 dropped; /* failures whose message was overwritten by thousands of later ones */
 } storm;
 
-/* One batch of independent fills: each storage is either right or says why not. */
+/* One batch of independent fills: each storage is either right or reports why not. */
 static void run_batch(storm *self, sp_stream stream, const sp_storage *storages, uint8_t value)
 {
     void *data;
     for (int i = 0; i < BATCH; i++) fill(stream, storages[i], value);
-    sp_stream_synchronize(stream); /* FAILED if any did, which the storages tell one by one */
+    sp_stream_synchronize(stream); /* FAILED if any fill failed; the storages report each */
     for (int i = 0; i < BATCH; i++) {
         const sp_status status = sp_storage_host_begin(storages[i], SP_READ, &data);
         if (status == SP_OK) {
@@ -180,7 +180,7 @@ static void allocate_with_faults(void *arg, uint32_t index)
         CHECK_OK(sp_storage_fill_async(stream, start, &index, 4));
         CHECK_OK(sp_storage_release(storage));
         if (i % 4 == 0) CHECK_OK(sp_device_empty_cache(self->null));
-        /* However late the device's threads get to run, its queue never fills. */
+        /* Keeps the queue from filling, however late the device's threads run. */
         if (i % 256 == 255) CHECK_OK(sp_stream_synchronize(stream));
     }
 }
@@ -191,7 +191,7 @@ TEST(failed_allocations_of_the_device_lose_no_memory)
     scarce self = {.null = open_null(), .rounds = (uint32_t)test_count(20000, 3000)};
     test_threads(8, allocate_with_faults, &self);
     test_note("%u refused", sp_load_relaxed(&self.refused));
-    /* A fault may be made good by memory given back meanwhile; not where there is none. */
+    /* A fault may be compensated by memory returned concurrently, but not without any. */
     sp_storage storage;
     CHECK_OK(sp_device_synchronize(self.null));
     CHECK_OK(sp_device_empty_cache(self.null));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Storages that go from stream to stream with no synchronisation by the user. */
+/* Storages used on one stream after another without synchronisation by the user. */
 #include "stress.h"
 
 #include <string.h>
@@ -81,15 +81,15 @@ TEST(untracked_with_a_missing_wait_gives_wrong_bytes_and_is_reported)
     runtime_begin();
     expect_reports();
     uint32_t wrong = 0;
-    /* Slow builds need slow producers: until a consumer overtakes one, each try takes longer. */
+    /* Slow builds need slow producers: each try takes longer, until a consumer overtakes one. */
     for (uint64_t fill_ns = 100000; wrong == 0 && fill_ns < SECOND; fill_ns *= 10) {
         relay self = {.rounds = (uint32_t)test_count(10000, 200), .fill_ns = fill_ns};
         if (fill_ns > 100000) self.rounds = 10;
         wrong = wrong_rounds(&self, true);
         test_note("%u of %u rounds saw other bytes", wrong, self.rounds);
     }
-    CHECK(wrong > 0); /* else the test above would pass without any tracking */
-    runtime_end();    /* the checker, if it is on, has seen it too */
+    CHECK(wrong > 0); /* otherwise the test above would pass without any tracking */
+    runtime_end();    /* the checker, if on, has reported it too */
 }
 
 /* ---- one writer, many readers ---- */

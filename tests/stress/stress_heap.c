@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Once everything has been used, no call of the steady state takes memory of the heap: all of it is
- * in pools. The whole process's malloc is counted, so the library's own threads are too. */
+/* After warm-up, no call of the steady state allocates from the heap: everything is pooled. The
+ * malloc of the whole process is counted, so the library's own threads are included. */
 #include "stress.h"
 
 #include "support/malloc_count.h"
 
 #define THREADS 8
 #define BYTES 4096
-#define STEPS 8 /* of a round; each makes and releases a storage */
+#define STEPS 8 /* per round; each creates and releases a storage */
 
 typedef struct steady {
     sp_storage shared;
@@ -17,7 +17,7 @@ typedef struct steady {
 
 typedef struct worker {
     steady *all;
-    sp_stream streams[2]; /* its own, and one more */
+    sp_stream streams[2]; /* its own, and another one */
     sp_storage kept;
     sp_event event;
     uint8_t value;
@@ -30,7 +30,7 @@ static void access_on_host(sp_storage storage, sp_access access)
     CHECK_OK(sp_storage_host_end(storage, access));
 }
 
-/* A storage that goes from stream to stream, by its own order and by an event, and dies in use. */
+/* A storage used on two streams, ordered by tracking and by an event, and destroyed in use. */
 static void step(worker *self)
 {
     const sp_storage moved = new_storage(BYTES);
@@ -52,7 +52,7 @@ static void run_round(worker *self)
     for (int i = 0; i < 2; i++) CHECK_OK(sp_stream_synchronize(self->streams[i]));
 }
 
-/* All threads' storages and commands at once: the steady rounds never need more of anything. */
+/* All threads' storages and commands at once, so that the steady rounds never need more. */
 static void warm_up(worker *self)
 {
     sp_storage storages[4 * STEPS];
@@ -65,8 +65,8 @@ static void warm_up(worker *self)
     for (int i = 0; i < 100; i++) run_round(self);
 }
 
-/* Readers of the shared storage on so many timelines at once as the threads can have: one of each
- * stream, and host accesses. Its frontier grows to hold them. */
+/* Concurrent readers of the shared storage on the maximum number of timelines: one per stream, and
+ * host accesses. Its frontier grows to hold them. */
 static void gather_readers(sp_storage shared)
 {
     sp_stream streams[3 * THREADS];
@@ -86,7 +86,7 @@ static void gather_readers(sp_storage shared)
     gate_destroy(&blocker);
 }
 
-/* As many host accesses at once as the threads can have: the pool of tickets grows to hold them. */
+/* The maximum number of concurrent host accesses: the pool of tickets grows to hold them. */
 static void gather_accesses(sp_storage shared)
 {
     void *data;
@@ -121,7 +121,7 @@ TEST(no_call_of_the_steady_state_allocates)
     gather_readers(all.shared);
     gather_accesses(all.shared);
     test_threads(THREADS, run_steadily, &all);
-    CHECK(all.span.before > 0); /* the counter counts */
+    CHECK(all.span.before > 0); /* the counter works */
     CHECK_EQ_U64(all.span.after - all.span.before, 0);
     test_note("%u rounds each; %llu allocations up to the end of the warm-up", all.rounds,
               (unsigned long long)all.span.before);

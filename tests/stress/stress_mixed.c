@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 31 threads submit mixed commands to streams of their own and to shared ones. Each keeps a shadow
- * of its storages to which it does the same at once, in program order: what a serial run gives. */
+/* 31 threads submit mixed commands to their own and to shared streams. Each applies the same
+ * operations to a shadow of its storages in program order: the result of a serial run. */
 #include "stress.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #define SHARED_STREAMS 4
 #define STORAGES 4
 #define BYTES 512
-#define SLICE 64 /* of the storage that all threads write to, each its own part */
+#define SLICE 64 /* each thread's part of the storage that all threads write */
 
 typedef struct mixed {
     sp_stream shared[SHARED_STREAMS];
@@ -31,7 +31,7 @@ typedef struct worker {
     sp_event event;
 } worker;
 
-/* Something between two random borders. */
+/* A range with random bounds. */
 static void random_range(worker *self, uint64_t limit, uint64_t *offset, uint64_t *bytes)
 {
     *offset = random_next(&self->random) % limit;
@@ -179,9 +179,9 @@ static void finish(worker *self)
     CHECK_OK(sp_stream_synchronize(current_stream()));
 }
 
-/* The first kernel that runs waits inside for one of another stream: it meets none if the library
- * runs one command after the other. Nobody goes on before all have been submitted, since the
- * streams wait for each other then. */
+/* The first kernel waits inside for one of another stream, which never comes if the library runs
+ * commands serially. No thread continues before all have submitted, since the streams then wait for
+ * each other. */
 static void meet_inside_kernels(worker *self)
 {
     mixed *all = self->all;

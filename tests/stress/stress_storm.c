@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 31 threads do everything at once: streams, host functions that wait and submit, host accesses
- * that nest, events, adopted memory, callbacks, memory that runs out, devices that close. Whatever
- * was accepted comes to its end, no byte is wrong, and nothing stops. */
+/* 31 threads use everything at once: streams, host functions that wait and submit, nested host
+ * accesses, events, adopted memory, callbacks, memory that runs out, devices that close. Every
+ * accepted operation ends, no byte is wrong, and nothing hangs. */
 #include "stress_storm.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #include <streampool/null_device.h>
 
-#define PATIENCE_S 60 /* without a move of any thread */
-#define GUESTS 40u    /* null devices one after the other: a process has room for 64 devices */
+#define PATIENCE_S 60 /* without an operation of any thread */
+#define GUESTS 40u    /* null devices in sequence: a process has room for 64 devices */
 
 static void run_worker(void *arg, uint32_t index)
 {
@@ -33,12 +33,13 @@ static void run_guests(storm *all)
         sp_store_release(&all->guest, device.bits);
         sp_clock_sleep(turn_ns);
         if (i % 4 == 3) CHECK_OK(sp_null_lose(device));
-        if (i % 2 == 0) sp_store_release(&all->guest, (uint64_t)0); /* else it closes in use */
+        if (i % 2 == 0) sp_store_release(&all->guest, (uint64_t)0); /* otherwise it closes in use */
         CHECK_OK(sp_device_close(device));
     }
 }
 
-/* Ends the process when nothing moves any more, so that a hang is a failure with a stack. */
+/* Ends the process if no operation completes for PATIENCE_S, so that a hang is a failure with a
+ * stack. */
 static void run_watch(storm *all)
 {
     uint64_t seen = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The storm: what its threads share, and what each of them does (storm_moves.c). */
+/* The storm test: the state shared by its threads, and the actions of a thread (storm_moves.c). */
 #ifndef SP_TESTS_STRESS_STORM_H
 #define SP_TESTS_STRESS_STORM_H
 
@@ -12,7 +12,7 @@
 #define BYTES 512u
 #define EVENTS 3u
 
-/* How many were accepted, and how many of these came to their end. */
+/* Counts of accepted and of completed operations. */
 typedef struct balance {
     sp_atomic_u64 accepted;
     sp_atomic_u64 ended;
@@ -21,16 +21,16 @@ typedef struct balance {
 typedef struct storm {
     uint64_t deadline_ns;
     sp_stream shared[SHARED_STREAMS];
-    /* Two numbers that are equal whenever nobody writes; reached by host accesses, nested ones too,
-     * and by commands. */
+    /* Two numbers that are equal whenever no write is in progress; accessed by host accesses,
+     * nested ones too, and by commands. */
     sp_storage locks[LOCKS];
-    sp_storage common;   /* each thread has BYTES of it */
-    sp_atomic_u64 guest; /* handle of a null device that comes and goes; 0: none */
+    sp_storage common;   /* each thread owns BYTES of it */
+    sp_atomic_u64 guest; /* handle of a null device that is opened and closed; 0: none */
     balance host_functions, callbacks, adopted;
-    sp_atomic_u32 arrived; /* threads that have made what they need: memory may run out now */
+    sp_atomic_u32 arrived; /* threads that are initialised: memory may run out after that */
     sp_atomic_u32 left;    /* threads that have ended */
     sp_atomic_u64 moves;   /* of all threads */
-    sp_atomic_u64 deadlocks, shortages, closed; /* refusals that were met */
+    sp_atomic_u64 deadlocks, shortages, closed; /* refusals that occurred */
     overlap calls;
 } storm;
 
@@ -45,9 +45,9 @@ typedef struct worker {
 } worker;
 
 void storm_worker_begin(worker *self, storm *all, uint32_t index);
-/* One call or a few, chosen at random. */
+/* One or a few calls, chosen at random. */
 void storm_move(worker *self);
-/* Compares all that it wrote, and gives everything back. */
+/* Checks all that the thread wrote, and releases everything. */
 void storm_worker_end(worker *self);
 
 static inline void balance_accept(balance *self)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More threads than streams, and threads that live for moments. */
+/* More threads than streams, and short-lived threads. */
 #include "stress.h"
 
 typedef struct crowd {
@@ -7,8 +7,8 @@ typedef struct crowd {
     overlap calls;
     sp_atomic_u32 arrived;
     uint32_t count;
-    uint32_t streams[500]; /* which one each thread held, all at once if there is a count */
-    uint32_t holders_seen; /* by one thread, while it held its stream */
+    uint32_t streams[500]; /* of each thread; all held at the same time if count > 0 */
+    uint32_t holders_seen; /* seen by one thread while it held its stream */
 } crowd;
 
 static void work_in_the_crowd(void *arg, uint32_t index)
@@ -45,7 +45,7 @@ TEST(five_hundred_threads_share_31_streams)
     uint32_t threads_on[32] = {0};
     for (int i = 0; i < 500; i++) threads_on[self.streams[i]]++;
     CHECK_EQ_U64(threads_on[0], 0);
-    /* In turn is 16 each; a turn may miss a stream that is just being taken. */
+    /* Round robin gives 16 each; a round may miss a stream that is being acquired. */
     for (int i = 1; i < 32; i++) CHECK(threads_on[i] >= 8);
     runtime_end();
 }
@@ -91,7 +91,7 @@ TEST(a_hundred_thousand_short_threads_leave_nothing_behind)
         CHECK_OK(sp_storage_release(self.storages[i]));
     }
     sp_stream streams[31];
-    for (int i = 0; i < 31; i++) streams[i] = new_stream(); /* every one has come back */
+    for (int i = 0; i < 31; i++) streams[i] = new_stream(); /* all streams have been returned */
     for (int i = 0; i < 31; i++) CHECK_OK(sp_stream_release(streams[i]));
     runtime_end();
 }

@@ -10,7 +10,7 @@
 
 #define CHILD_SECONDS 100
 
-/* A thread of a test blocks all signals, and so would its child. */
+/* Unblocks SIGALRM, since test threads block all signals and children inherit the mask. */
 static void limit_child(void)
 {
     sigset_t alarms;
@@ -20,7 +20,7 @@ static void limit_child(void)
     alarm(CHILD_SECONDS);
 }
 
-static int end_of(pid_t child)
+static int child_wait(pid_t child)
 {
     int status = 0;
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
@@ -35,7 +35,7 @@ int child_run(int (*fn)(void *arg), void *arg)
         limit_child();
         _exit(fn(arg));
     }
-    return end_of(child);
+    return child_wait(child);
 }
 
 int child_capture(void (*fn)(void), char *text, size_t bytes)
@@ -60,5 +60,5 @@ int child_capture(void (*fn)(void), char *text, size_t bytes)
     while ((got = read(ends[0], text + used, bytes - 1 - used)) > 0) used += (size_t)got;
     text[used] = '\0';
     close(ends[0]);
-    return end_of(child);
+    return child_wait(child);
 }

@@ -20,7 +20,7 @@ static char *text_of(sp_text text)
     return copy;
 }
 
-/* All strings of an attribute, one behind the other, in front of them the pointers to them. */
+/* All strings of an attribute in one block: the pointers, then the strings. */
 static char *list_of(const sp_attribute *from)
 {
     size_t bytes = from->count * sizeof(char *);
@@ -97,7 +97,8 @@ static const sp_array *find_constant(eager_case *c, sp_text name)
     return sp__onnx_tensor_decode(tensor, array->data) == SP_OK ? array : NULL;
 }
 
-/* The given arrays belong to those inputs that have no initializer, in order. */
+/* The array of a graph input: the given arrays belong, in order, to the inputs without
+ * initializer. */
 static const sp_array *find_given(eager_case *c, sp_text name)
 {
     const sp_onnx_graph *graph = &c->file->graph;
@@ -182,7 +183,7 @@ void eager_case_close(eager_case *c)
 
 /* ---- from a row ---- */
 
-static void mistake(const eager_row *row, const char *where)
+static void row_fail(const eager_row *row, const char *where)
 {
     fprintf(stderr, "a row of %s: %s\n", row->op, where);
     abort();
@@ -197,7 +198,7 @@ static sp_dtype dtype_of(const char *word, size_t len)
     return SP_DTYPE_NONE;
 }
 
-/* Numbers between commas; how many. */
+/* Reads numbers separated by commas; returns their count. */
 static uint32_t read_numbers(const char *text, double *out, uint32_t max)
 {
     uint32_t count = 0;
@@ -210,7 +211,7 @@ static uint32_t read_numbers(const char *text, double *out, uint32_t max)
     return count;
 }
 
-/* bf16 and f16 of these small numbers are exact. */
+/* These small numbers are exact in bf16 and f16. */
 static uint16_t half_bits(double value, bool is_bf16)
 {
     const float narrow = (float)value;
@@ -244,12 +245,12 @@ static void set_element(sp_array *array, uint64_t index, double value)
     case SP_BOOL:
         *(uint8_t *)at = value > 0;
         return;
-    default: /* little endian, as this machine is */
+    default: /* little endian only */
         memcpy(at, &integer, sp_dtype_bytes(array->dtype));
     }
 }
 
-static double some_value(data_random *random, sp_dtype dtype)
+static double random_value(data_random *random, sp_dtype dtype)
 {
     if (dtype == SP_BOOL) return data_next_float(random) > 0;
     const double eighths = (double)((int64_t)(data_next(random) % 33) - 16) / 8;
@@ -265,7 +266,7 @@ static sp_array read_input(const eager_row *row, const char *word, data_random *
     sp_array array = {0};
     sp_shape shape = {0};
     const sp_dtype dtype = dtype_of(word, len);
-    if (dtype == SP_DTYPE_NONE) mistake(row, word);
+    if (dtype == SP_DTYPE_NONE) row_fail(row, word);
     const uint32_t count = read_numbers(word + len + 1, numbers, SP_COUNT_OF(numbers));
     if (word[len] == '=') shape = SHAPE((int64_t)count);
     if (word[len] == '[') {
@@ -273,9 +274,9 @@ static sp_array read_input(const eager_row *row, const char *word, data_random *
             shape.dims[shape.rank] = (int64_t)numbers[shape.rank];
         }
     }
-    if (sp__array_init(&array, dtype, &shape) != SP_OK) mistake(row, word);
+    if (sp__array_init(&array, dtype, &shape) != SP_OK) row_fail(row, word);
     for (uint64_t i = 0; i < sp__shape_count(&shape); i++) {
-        set_element(&array, i, word[len] == '[' ? some_value(random, dtype) : numbers[i]);
+        set_element(&array, i, word[len] == '[' ? random_value(random, dtype) : numbers[i]);
     }
     return array;
 }
@@ -287,7 +288,7 @@ static void add_attribute(const eager_row *row, writer *node, const char *word)
     int64_t ints[16];
     float floats[16];
     const size_t len = strcspn(word, "=");
-    if (word[len] != '=' || len >= sizeof name) mistake(row, word);
+    if (word[len] != '=' || len >= sizeof name) row_fail(row, word);
     memcpy(name, word, len);
     name[len] = '\0';
     const char *value = word + len + 1;
@@ -348,7 +349,7 @@ void eager_case_make(const eager_row *row, eager_case *out)
     }
     add_node(&graph, node);
     writer file = make_model(&graph, row->opset);
-    if (!eager_case_open(file.bytes, file.len, inputs, given, out)) mistake(row, "no case");
+    if (!eager_case_open(file.bytes, file.len, inputs, given, out)) row_fail(row, "no case");
 }
 
 /* ---- runs ---- */
@@ -387,7 +388,8 @@ sp_status eager_case_run_model(const eager_case *c, sp_device device, sp_array *
     return status;
 }
 
-/* Dimensions in the opposite order in memory, every other element unused, the first one too. */
+/* A view with reversed dimension order in memory, with every other element unused, the first one
+ * too. */
 static sp_status make_scattered(sp_device device, const sp_array *array, sp_tensor *out)
 {
     int64_t strides[SP_MAX_RANK] = {0}, next = 2;

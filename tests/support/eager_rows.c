@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One use at least of each op, in the order of the registry; more where a type, a version or a form
- * goes another way. */
+/* At least one use of each op, in the order of the registry; more where a type, a version or a form
+ * takes another code path. */
 #include "support/eager_rows.h"
 
 #include "base/macros.h"

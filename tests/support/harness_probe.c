@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fails and skips on purpose: CMakeLists.txt here compares what it prints and how it exits. */
+/* Fails and skips deliberately: CMakeLists.txt here compares its output and exit code. */
 #include <stdlib.h>
 
 #include "base/error.h"

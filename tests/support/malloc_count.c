@@ -71,7 +71,8 @@ void *aligned_alloc(size_t alignment, size_t bytes)
     return __libc_memalign(alignment, bytes);
 }
 
-/* The C library's own calls, for stacks and for large blocks of malloc, do not come here. */
+/* The C library's own calls, for stacks and for large blocks of malloc, do not call this
+ * function. */
 void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset)
 {
     count_one();
@@ -94,9 +95,9 @@ uint64_t malloc_count(void)
     return sp_load_relaxed(&allocation_count);
 }
 
-/* The last one to come counts, and lets all go on. */
-static void meet(malloc_span *self, sp_atomic_u32 *arrived, sp_atomic_u32 *is_counted,
-                 uint64_t *count)
+/* A barrier: the last thread to arrive reads the counter and releases the others. */
+static void span_barrier(malloc_span *self, sp_atomic_u32 *arrived, sp_atomic_u32 *is_counted,
+                         uint64_t *count)
 {
     if (sp_fetch_add_acq_rel(arrived, 1) == self->threads - 1) {
         *count = malloc_count();
@@ -107,10 +108,10 @@ static void meet(malloc_span *self, sp_atomic_u32 *arrived, sp_atomic_u32 *is_co
 
 void malloc_span_start(malloc_span *self)
 {
-    meet(self, &self->started, &self->is_open, &self->before);
+    span_barrier(self, &self->started, &self->is_open, &self->before);
 }
 
 void malloc_span_end(malloc_span *self)
 {
-    meet(self, &self->ended, &self->is_over, &self->after);
+    span_barrier(self, &self->ended, &self->is_over, &self->after);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the calls of the whole process that allocate: a program that is linked with malloc_count.c
- * has its own malloc in front of the C library's. */
+/* Counts the allocating calls of the whole process: a program linked with malloc_count.c replaces
+ * the C library's malloc. */
 #ifndef SP_TESTS_SUPPORT_MALLOC_COUNT_H
 #define SP_TESTS_SUPPORT_MALLOC_COUNT_H
 
@@ -9,13 +9,13 @@
 
 #include "base/atomic.h"
 
-/* False in builds whose sanitizer has its own malloc: there is nothing to see then. */
+/* False in builds whose sanitizer replaces malloc: nothing is counted there. */
 bool malloc_is_counted(void);
 uint64_t malloc_count(void);
 
-/* What `threads` threads allocate between two places that each of them passes once. The last one to
- * come to the start and the last one to come to the end read the counter, while nobody else is
- * between the places or may allocate; all wait for that. */
+/* Counts the allocations of `threads` threads between a start and an end that each thread passes
+ * once. The last thread at the start and the last at the end read the counter, while all others
+ * wait outside of the section and allocate nothing. */
 typedef struct malloc_span {
     uint32_t threads;
     sp_atomic_u32 started, ended;

@@ -132,35 +132,35 @@ sp_cpu_isa data_asked_isa(void)
     return SP_CPU_ISA_COUNT;
 }
 
-static sp_attribute attribute(const char *name, sp_attribute_type type, uint32_t count)
+static sp_attribute make_attribute(const char *name, sp_attribute_type type, uint32_t count)
 {
     return (sp_attribute){.name = sp__text(name), .type = type, .count = count};
 }
 
 sp_attribute data_attribute_ints(const char *name, const int64_t *values, uint32_t count)
 {
-    sp_attribute a = attribute(name, SP_ATTRIBUTE_INTS, count);
+    sp_attribute a = make_attribute(name, SP_ATTRIBUTE_INTS, count);
     a.as.ints = values;
     return a;
 }
 
 sp_attribute data_attribute_int(const char *name, const int64_t *value)
 {
-    sp_attribute a = attribute(name, SP_ATTRIBUTE_INT, 1);
+    sp_attribute a = make_attribute(name, SP_ATTRIBUTE_INT, 1);
     a.as.ints = value;
     return a;
 }
 
 sp_attribute data_attribute_float(const char *name, const float *value)
 {
-    sp_attribute a = attribute(name, SP_ATTRIBUTE_FLOAT, 1);
+    sp_attribute a = make_attribute(name, SP_ATTRIBUTE_FLOAT, 1);
     a.as.floats = value;
     return a;
 }
 
 sp_attribute data_attribute_text(const char *name, const sp_text *value)
 {
-    sp_attribute a = attribute(name, SP_ATTRIBUTE_STRING, 1);
+    sp_attribute a = make_attribute(name, SP_ATTRIBUTE_STRING, 1);
     a.as.strings = value;
     return a;
 }
@@ -169,7 +169,7 @@ typedef struct op_memory {
     const sp_op_call *call;
     const sp_kernel *kernels;
     sp_array *outputs;
-    void *packed[SP_OP_PACKED_INPUTS]; /* inputs 1 and on */
+    void *packed[SP_OP_PACKED_INPUTS]; /* from input 1 on */
     void *scratch[SP_LOWERING_MAX_SCRATCH];
 } op_memory;
 
@@ -189,7 +189,7 @@ static void *op_place(const sp_operand *operand, void *context)
     return NULL;
 }
 
-static sp_status pack(op_memory *memory, sp_op_value *inputs, sp_lowering *lowering)
+static sp_status pack_inputs(op_memory *memory, sp_op_value *inputs, sp_lowering *lowering)
 {
     for (uint32_t i = 1; i <= SP_OP_PACKED_INPUTS && i < memory->call->input_count; i++) {
         uint64_t bytes;
@@ -262,13 +262,13 @@ sp_status data_run_op(const data_call *what, sp_array *outputs)
     SP_TRY(sp__op_infer(&call));
     for (uint32_t i = 0; i < what->output_count; i++) {
         SP_TRY(sp__array_init(&outputs[i], results[i].dtype, &results[i].shape));
-        /* What a kernel does not write shows up as a NaN. */
+        /* Elements that a kernel does not write remain NaN. */
         memset(outputs[i].data, 0xff, (size_t)outputs[i].bytes);
     }
     op_memory memory = {.call = &call, .kernels = sp__cpu_kernels(what->isa), .outputs = outputs};
     sp_lowering lowering;
     sp__lowering_init(&lowering);
-    sp_status status = what->packs ? pack(&memory, inputs, &lowering) : SP_OK;
+    sp_status status = what->packs ? pack_inputs(&memory, inputs, &lowering) : SP_OK;
     if (status == SP_OK) status = lower_and_run(&memory, what->activation, &lowering);
     for (uint32_t i = 0; i < SP_OP_PACKED_INPUTS; i++) free(memory.packed[i]);
     sp__lowering_deinit(&lowering);

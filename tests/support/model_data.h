@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of tensor, ops and model: files of shared data, seeded numbers, and one call of an op
- * or a plan with host arrays. Everything here is for one thread. */
+/* For tests of tensor, ops and model: files of shared data, seeded numbers, and single calls of an
+ * op or a plan on host arrays. Not thread-safe. */
 #ifndef SP_TESTS_SUPPORT_MODEL_DATA_H
 #define SP_TESTS_SUPPORT_MODEL_DATA_H
 
@@ -14,7 +14,7 @@
 #include "tensor/array.h"
 
 /* The path of a file below shared/data: from STREAMPOOL_TEST_DATA, or ../shared/data beside the
- * source. False if it is not there. */
+ * source. False if it does not exist. */
 #define DATA_PATH_BYTES 1024
 bool data_path(char out[DATA_PATH_BYTES], const char *format, ...) SP_PRINTF(2, 3);
 
@@ -31,10 +31,10 @@ uint64_t data_next(data_random *random);
 float data_next_float(data_random *random);
 void data_fill(data_random *random, float *out, size_t count);
 
-/* Equal bits: tells -0 from +0, and a NaN equals itself. */
+/* Bitwise equality: -0 differs from +0, and a NaN equals itself. */
 bool data_is_same(float a, float b);
 
-/* FNV-1a of bytes: golden values. */
+/* FNV-1a hash of bytes, for golden values. */
 uint64_t data_hash(const void *bytes, size_t len);
 
 /* An array of random floats, or of the integers given. */
@@ -48,7 +48,7 @@ sp_array data_ints(const int64_t *values, int64_t count);
 
 void data_free(sp_array *arrays, uint32_t count);
 
-/* Elements of any type whose bits are start, start + 1, ...; and the bits of one. */
+/* Elements of any type whose bits are start, start + 1, ...; and the bits of one element. */
 sp_array data_counted(sp_dtype dtype, sp_shape shape, uint64_t start);
 uint64_t data_element(const sp_array *array, uint64_t index);
 
@@ -65,7 +65,7 @@ typedef struct data_call {
     uint32_t output_count;
     sp_cpu_isa isa;
     bool packs;
-    sp_activation activation; /* that the op's last kernel applies too; it must be able to */
+    sp_activation activation; /* fused into the op's last kernel, which must support it */
 } data_call;
 
 /* An operand of a call: absent if the array has no type. `is_known` gives its values to shape
@@ -79,8 +79,8 @@ sp_status data_run(const char *op, uint32_t version, const sp_attribute *attribu
                    uint32_t attribute_count, const sp_array *inputs, uint32_t input_count,
                    sp_array *outputs, uint32_t output_count);
 
-/* The instruction set that STREAMPOOL_ISA asks for; SP_CPU_ISA_COUNT if it asks for none, or for
- * one that this processor does not have. */
+/* The instruction set that STREAMPOOL_ISA names; SP_CPU_ISA_COUNT if it names none, or one that
+ * this processor does not have. */
 sp_cpu_isa data_asked_isa(void);
 
 /* An attribute of one or more integers or floats, or of text; `values` is borrowed. */
@@ -89,12 +89,12 @@ sp_attribute data_attribute_int(const char *name, const int64_t *value);
 sp_attribute data_attribute_float(const char *name, const float *value);
 sp_attribute data_attribute_text(const char *name, const sp_text *value);
 
-/* Runs a plan on host arrays, with an arena of its own that starts as 0xff bytes (NaNs); the caller
+/* Runs a plan on host arrays, with its own arena, initialised to 0xff bytes (NaNs); the caller
  * frees the outputs. */
 sp_status data_run_plan(const sp_graph_plan *plan, const sp_array *inputs, sp_array *outputs);
 
-/* |got - want| <= tolerance + relative * |want| for f32, NaN equals NaN; other types exactly. The
- * largest difference is added to *worst (the larger is kept). */
+/* |got - want| <= tolerance + relative * |want| for f32, NaN equals NaN; other types exactly.
+ * Updates *worst with the largest difference. */
 bool data_is_close(const sp_array *got, const sp_array *want, double tolerance, double relative,
                    double *worst);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf output for tests, and what is done with it. */
+/* Protobuf output for tests, and the load with failing allocations. */
 #include "support/onnx_writer.h"
 
 #include <stdlib.h>

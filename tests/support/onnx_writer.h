@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes protobuf messages, and small ONNX models of them, for tests: also broken ones. A writer
- * grows by itself and aborts without memory. */
+/* Writes protobuf messages, and small ONNX models of them, for tests, also malformed ones. A writer
+ * grows as needed and aborts if memory runs out. */
 #ifndef SP_TESTS_SUPPORT_ONNX_WRITER_H
 #define SP_TESTS_SUPPORT_ONNX_WRITER_H
 
@@ -39,32 +39,37 @@ void add_attribute_text(writer *node, const char *name, const char *value);
 void add_attribute_tensor(writer *node, const char *name, writer *tensor);
 void add_attribute_graph(writer *node, const char *name, writer *graph);
 
-/* GraphProto parts go into one writer; this wraps it into a ModelProto and frees it. */
+/* The parts of a GraphProto are written to one writer; make_model wraps it into a ModelProto and
+ * frees it. */
 enum {
     GRAPH_NODE_FIELD = 1,
     GRAPH_INITIALIZER_FIELD = 5,
     GRAPH_INPUT_FIELD = 11,
     GRAPH_OUTPUT_FIELD = 12
 };
-/* One more node, input or output of a graph; the node is freed. An output has no type, no shape. */
+/* Appends a node, input or output to a graph; the node is freed. An output has no type, no
+ * shape. */
 void add_node(writer *graph, writer node);
 void add_input(writer *graph, const char *name, int64_t data_type, const int64_t *dims, int rank);
 void add_output(writer *graph, const char *name);
 writer make_model(writer *graph, int64_t opset);
 
-/* FunctionProto of the domain "own", opset 14; its nodes follow. Names are separated by spaces. */
+/* FunctionProto of the domain "own", opset 14; its nodes are appended. Names are separated by
+ * spaces. */
 writer make_function(const char *name, const char *inputs, const char *outputs);
 void add_function_node(writer *function, writer node);
 /* A node that calls it. */
 writer make_call(const char *function, const char *inputs, const char *outputs);
-/* An attribute that stands for the call's `of`; ONNX's number of its type, or 0. */
+/* An attribute that refers to the call's attribute `of`; `type` is ONNX's number of its type, or
+ * 0. */
 void add_reference(writer *node, const char *name, const char *of, int64_t type);
-/* One more of the functions of a file; it is freed. */
+/* Appends a function of a file; the function is freed. */
 void add_function(writer *functions, writer function);
 /* A model of opset 14 with functions; both are freed. */
 writer make_model_with(writer *functions, writer *graph);
 
-/* Each allocation of its load fails once: that is SP_OUT_OF_MEMORY, and nothing stays behind. */
+/* Loads the file with each allocation failing once: every load must be SP_OUT_OF_MEMORY and leak
+ * nothing. */
 void check_load_without_memory(const writer *file);
 
 #endif

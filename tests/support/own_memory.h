@@ -5,11 +5,11 @@
 
 #include <streampool/device.h>
 
-/* Opens one in the runtime. `hides_staging`: the host reaches not even the memory for what goes in
- * and out, which breaks the contract of a device. */
+/* Opens one in the runtime. `hides_staging`: the host cannot reach staging memory either, which
+ * breaks the contract of a device. */
 sp_device open_own_memory(bool hides_staging);
 
-/* The last call failed since the host cannot reach the memory. */
+/* Checks that the call fails because the host cannot reach the memory. */
 #define CHECK_UNREACHABLE(call)                                                                    \
     do {                                                                                           \
         CHECK_STATUS(call, SP_UNSUPPORTED);                                                        \

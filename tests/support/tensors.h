@@ -7,14 +7,14 @@
 
 #include "tensor/array.h"
 
-/* Reads a file: .npy is an array of NumPy, any other name one ONNX TensorProto. The array is freed
- * with sp__array_deinit. */
+/* Reads a file: a NumPy array if the name ends in .npy, otherwise one ONNX TensorProto. The array
+ * is freed with sp__array_deinit. */
 sp_status tensor_read(const char *path, sp_array *out);
 
 /* The array as an input or output; borrows its data. */
 sp_host_tensor tensor_of(const sp_array *array, const char *name);
 
-/* Room for an output that sp_model_infer has described. */
+/* Allocates an array for an output that sp_model_infer has described. */
 sp_status tensor_room(const sp_host_tensor *output, sp_array *out);
 
 #endif

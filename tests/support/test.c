@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The harness: finds the tests between the linker's __start_ and __stop_ symbols, runs them one
- * after the other in this process, and counts. */
+/* The harness: finds the tests between the linker's __start_ and __stop_ symbols, runs them in
+ * sequence in this process, and counts. */
 #include "support/test.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "base/thread.h"
 
 #define TEST_EXIT_SKIPPED 77
-/* A failing check in a hot loop would bury the first failure. */
+/* Limits the output of a failing check in a hot loop. */
 #define MAX_PRINTED_FAILURES 20
 
 /* The linker names these. NOLINTBEGIN(readability-identifier-naming) */
@@ -23,7 +23,8 @@ extern const test_case *const __start_sp_test_cases[];
 extern const test_case *const __stop_sp_test_cases[];
 /* NOLINTEND(readability-identifier-naming) */
 
-/* Failed checks of the running test; any thread adds, the main thread reads after joining them. */
+/* Failed checks of the running test; written by any thread, read by the main thread after joining
+ * them. */
 static sp_atomic_u64 failure_count;
 static bool is_skipped;
 
@@ -179,7 +180,7 @@ void test_threads(uint32_t count, test_thread_fn fn, void *arg)
         threads[i].index = i;
         if (sp_thread_create(&threads[i].thread, "test", run_behind_barrier, &threads[i]) == SP_OK)
             continue;
-        /* The threads that did start would wait for this one for ever. */
+        /* Ends the process: the started threads would wait for this one for ever. */
         fprintf(stderr, "cannot start thread %" PRIu32 ": %s\n", i, sp_last_error());
         abort();
     }
@@ -234,7 +235,7 @@ static void run_test(const test_case *test, totals *sums)
 
 int test_run_all(int argc, char **argv)
 {
-    /* A crash or a time-out must not swallow the lines before it. */
+    /* Line-buffered, so that a crash or a time-out does not lose earlier lines. */
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     const size_t count = (size_t)(__stop_sp_test_cases - __start_sp_test_cases);
     const test_case **tests = calloc(count > 0 ? count : 1, sizeof(const test_case *));

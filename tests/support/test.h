@@ -3,8 +3,8 @@
  * itself in a linker section, and they run in the order of the source. Arguments name the tests to
  * run. Exit code: 0 all passed, 1 some failed, 77 all were skipped.
  *
- * A CHECK counts a failure and goes on; a REQUIRE also ends the function it stands in, which must
- * return void. Both may be used from any thread while the test's body is running. */
+ * A CHECK counts a failure and continues; a REQUIRE also returns from the calling function, which
+ * must return void. Both may be used from any thread while the test's body is running. */
 #ifndef SP_TESTS_SUPPORT_TEST_H
 #define SP_TESTS_SUPPORT_TEST_H
 
@@ -86,21 +86,21 @@ int test_run_all(int argc, char **argv);
         return;                                                                                    \
     } while (0)
 
-/* Prints a line below the running test's name: figures that a reader of the log wants to see. */
+/* Prints a line below the running test's name: figures for the log. */
 void test_note(const char *format, ...) SP_PRINTF(1, 2);
 
 /* STREAMPOOL_TEST_SCALE, 1 if unset. */
 double test_scale(void);
-/* How often to do something: `quick` times the scale, at least 1 and at most `full`. `make soak`
- * sets a scale at which this is `full` everywhere. */
+/* A repetition count: `quick` times the scale, at least 1 and at most `full`. `make soak` sets a
+ * scale at which this is `full` everywhere. */
 uint64_t test_count(uint64_t full, uint64_t quick);
 
-/* Runs fn(arg, 0) ... fn(arg, count - 1), each on a thread of its own, all released at once when
- * the last one has started; returns when all have ended. */
+/* Runs fn(arg, 0) ... fn(arg, count - 1), each on its own thread, all released at once after the
+ * last one has started; returns when all have ended. */
 typedef void (*test_thread_fn)(void *arg, uint32_t index);
 void test_threads(uint32_t count, test_thread_fn fn, void *arg);
 
-/* Behind the macros: each returns whether the check held. */
+/* Used by the macros: each returns whether the check held. */
 bool test_check_true(const char *file, int line, const char *text, bool value);
 bool test_check_int(const char *file, int line, const char *text, int64_t actual, int64_t expected);
 bool test_check_u64(const char *file, int line, const char *text, uint64_t actual,

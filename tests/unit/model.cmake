@@ -35,7 +35,7 @@ endforeach()
 sp_add_test(test_packed_weights SOURCES exec/test_packed_weights.c LABELS exec
     LINKS sp_model_fixture sp_runtime_fixture TIMEOUT 120)
 
-# Ops by themselves, against models of one node.
+# Eager ops compared with models of one node.
 add_library(sp_eager_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/eager_case.c
     ${PROJECT_SOURCE_DIR}/tests/support/eager_rows.c)
@@ -45,7 +45,7 @@ foreach(suite batches hostile memory named ops types)
         LINKS sp_eager_fixture sp_model_fixture sp_runtime_fixture TIMEOUT 120)
 endforeach()
 
-# Calls that the comparison with CUDA makes too.
+# The calls of the comparison with CUDA.
 sp_add_test(test_move_bits SOURCES ops/cpu/test_move_bits.c LABELS ops
     LINKS sp_kernel_compare sp_model_fixture TIMEOUT 120)
 
@@ -54,7 +54,7 @@ foreach(isa portable avx2)
         ENV STREAMPOOL_ISA=${isa})
 endforeach()
 
-# A run for each function, since soak takes every float: the longest ones start first.
+# One run per function, since soak tests every float: the longest ones start first.
 add_executable(test_math_accuracy ops/cpu/test_math_accuracy.c)
 target_link_libraries(test_math_accuracy PRIVATE sp_model_fixture sp_test_support sp_static m)
 foreach(function elu erf exp log sigmoid softplus tanh)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests that a whole runtime is for: make test L=runtime
+# The tests that need a whole runtime: `make test L=runtime`
 add_library(sp_runtime_fixture OBJECT fixture/eager_calls.c fixture/runtime_calls.c
     fixture/runtime_fixture.c fixture/runtime_gpu.c fixture/tensor_calls.c)
 target_link_libraries(sp_runtime_fixture PUBLIC sp_test_support sp_gpu_fixture)
 target_include_directories(sp_runtime_fixture PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/fixture)
 
-# Each program once as it is, once under the checker, which must report nothing, and, in builds that
-# can, once with delays at every marked place.
+# Each program once as is, once under the checker, which must report nothing, and, in builds with
+# delays, once with delays at every marked place.
 foreach(suite IN ITEMS
     device:wait_graph
     runtime:adopt runtime:adopt_ready runtime:allocator runtime:block_pool runtime:call_order
@@ -26,7 +26,7 @@ foreach(suite IN ITEMS
     set(program test_${name})
     sp_add_test(${program} SOURCES ${folder}/${program}.c LABELS runtime LINKS sp_runtime_fixture
         TIMEOUT 120)
-    # Not where two streams use different ranges of a storage: the checker looks at whole ones.
+    # Not if two streams use different ranges of a storage: the checker tracks whole storages.
     if(NOT name STREQUAL "submit_ranges")
         sp_add_test_run(${program}_checked PROGRAM ${program} LABELS runtime checked TIMEOUT 120
             ENV STREAMPOOL_CHECK=1 STREAMPOOL_TEST_SCALE=0.1)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each operation is one step: it waits for its turn, then acts on the real memory and moves clocks.
- * Release sequences are C20's: a store ends the sequence, a read-modify-write continues it. A
- * thread's own clock component ticks after each release, so that what follows is not covered. */
+/* Each operation is one step: it waits until it is chosen, then acts on the real memory and updates
+ * the clocks. Release sequences are C20's: a store ends the sequence, a read-modify-write continues
+ * it. A thread's own clock component ticks after each release, so that later operations are not
+ * covered. */
 #include "atomics.h"
 
 #include <string.h>
@@ -40,18 +41,18 @@ void sp__memory_write(uintptr_t addr, uint32_t size, uint64_t value)
     }
 }
 
-static inline void tick(sp_sched_thread *self)
+static inline void clock_tick(sp_sched_thread *self)
 {
     self->clock.at[self->id]++;
 }
 
-static inline void acquire_from(sp_sched_thread *self, const sp_vclock *sync, int order)
+static inline void clock_acquire(sp_sched_thread *self, const sp_vclock *sync, int order)
 {
     sp__vclock_join(sp__order_acquires(order) ? &self->clock : &self->acquire_pending, sync);
 }
 
-/* What a store of this order publishes. */
-static inline const sp_vclock *published_by(const sp_sched_thread *self, int order)
+/* The clock that a store of this order publishes. */
+static inline const sp_vclock *clock_published(const sp_sched_thread *self, int order)
 {
     return sp__order_releases(order) ? &self->clock : &self->release_fence;
 }
@@ -65,10 +66,10 @@ uint64_t sp__atomic_load(sp_sched_thread *self, uintptr_t addr, uint32_t size, i
     if (SP_UNLIKELY(sp__engine.is_weak)) {
         const sp_store *store = sp__history_load(self, loc, order);
         value = store->value;
-        acquire_from(self, &store->sync, order);
+        clock_acquire(self, &store->sync, order);
     } else {
         value = sp__memory_read(addr, size);
-        acquire_from(self, &loc->sync, order);
+        clock_acquire(self, &loc->sync, order);
     }
     sp__engine_done(self, false, value);
     return value;
@@ -79,7 +80,7 @@ void sp__atomic_store(sp_sched_thread *self, uintptr_t addr, uint32_t size, uint
 {
     sp__engine_step(self, SP_OP_STORE, addr, true, pc);
     sp_loc *loc = sp__shadow_atomic(self, addr, size, true, pc);
-    const sp_vclock *sync = published_by(self, order);
+    const sp_vclock *sync = clock_published(self, order);
     bool is_newest = true;
     if (SP_UNLIKELY(sp__engine.is_weak)) {
         is_newest = sp__history_store(self, loc, value, order, sync);
@@ -87,7 +88,7 @@ void sp__atomic_store(sp_sched_thread *self, uintptr_t addr, uint32_t size, uint
         loc->sync = *sync;
     }
     if (is_newest) sp__memory_write(addr, size, value);
-    if (sp__order_releases(order)) tick(self);
+    if (sp__order_releases(order)) clock_tick(self);
     sp__engine_done(self, true, value);
 }
 
@@ -99,13 +100,13 @@ typedef struct rmw_read {
     bool is_newest;
 } rmw_read;
 
-static rmw_read read_newest(const sp_loc *loc)
+static rmw_read rmw_read_newest(const sp_loc *loc)
 {
     return (rmw_read){
         .value = sp__memory_read(loc->addr, loc->size), .sync = loc->sync, .is_newest = true};
 }
 
-static rmw_read read_history(const sp_loc *loc, uint32_t index)
+static rmw_read rmw_read_history(const sp_loc *loc, uint32_t index)
 {
     const sp_store *store = &loc->history[index];
     return (rmw_read){.value = store->value,
@@ -115,18 +116,18 @@ static rmw_read read_history(const sp_loc *loc, uint32_t index)
 }
 
 /* The store of a read-modify-write: it continues the release sequences it read from. */
-static void store_rmw(sp_sched_thread *self, sp_loc *loc, const rmw_read *read, uint64_t value,
+static void rmw_store(sp_sched_thread *self, sp_loc *loc, const rmw_read *read, uint64_t value,
                       int order)
 {
     sp_vclock sync = read->sync;
-    sp__vclock_join(&sync, published_by(self, order));
+    sp__vclock_join(&sync, clock_published(self, order));
     if (SP_UNLIKELY(sp__engine.is_weak)) {
         sp__history_store_rmw(self, loc, read->index, value, order, &sync);
     } else {
         loc->sync = sync;
     }
     if (read->is_newest) sp__memory_write(loc->addr, loc->size, value);
-    if (sp__order_releases(order)) tick(self);
+    if (sp__order_releases(order)) clock_tick(self);
 }
 
 static uint64_t rmw_result(sp_rmw rmw, uint64_t before, uint64_t operand)
@@ -149,7 +150,7 @@ static uint64_t rmw_result(sp_rmw rmw, uint64_t before, uint64_t operand)
     }
 }
 
-static uint64_t truncated(uint64_t value, uint32_t size)
+static uint64_t value_truncate(uint64_t value, uint32_t size)
 {
     return size == 8 ? value : value & (((uint64_t)1 << (size * 8)) - 1);
 }
@@ -160,21 +161,21 @@ uint64_t sp__atomic_rmw(sp_sched_thread *self, sp_rmw rmw, uintptr_t addr, uint3
     sp__engine_step(self, SP_OP_RMW, addr, true, pc);
     sp_loc *loc = sp__shadow_atomic(self, addr, size, true, pc);
     const rmw_read read = SP_UNLIKELY(sp__engine.is_weak)
-                              ? read_history(loc, sp__history_rmw(self, loc, order))
-                              : read_newest(loc);
-    acquire_from(self, &read.sync, order);
-    const uint64_t after = truncated(rmw_result(rmw, read.value, operand), size);
-    store_rmw(self, loc, &read, after, order);
+                              ? rmw_read_history(loc, sp__history_rmw(self, loc, order))
+                              : rmw_read_newest(loc);
+    clock_acquire(self, &read.sync, order);
+    const uint64_t after = value_truncate(rmw_result(rmw, read.value, operand), size);
+    rmw_store(self, loc, &read, after, order);
     sp__engine_done(self, after != read.value || !read.is_newest, read.value);
     return read.value;
 }
 
-static bool cas_fails(sp_sched_thread *self, const rmw_read *read, uint64_t *expected,
-                      int failure_order)
+static bool cas_fail(sp_sched_thread *self, const rmw_read *read, uint64_t *expected,
+                     int failure_order)
 {
-    acquire_from(self, &read->sync, failure_order);
+    clock_acquire(self, &read->sync, failure_order);
     *expected = read->value;
-    self->op.is_write[0] = false; /* only a load after all */
+    self->op.is_write[0] = false; /* a failed compare-and-swap is a load */
     sp__engine_done(self, false, read->value);
     return false;
 }
@@ -186,21 +187,21 @@ bool sp__atomic_cas(sp_sched_thread *self, uintptr_t addr, uint32_t size, uint64
     sp_loc *loc = sp__shadow_atomic(self, addr, size, false, pc);
     const rmw_read read =
         SP_UNLIKELY(sp__engine.is_weak)
-            ? read_history(loc, sp__history_cas(self, loc, *expected, order, failure_order))
-            : read_newest(loc);
-    if (read.value != *expected) return cas_fails(self, &read, expected, failure_order);
+            ? rmw_read_history(loc, sp__history_cas(self, loc, *expected, order, failure_order))
+            : rmw_read_newest(loc);
+    if (read.value != *expected) return cas_fail(self, &read, expected, failure_order);
     (void)sp__shadow_atomic(self, addr, size, true, pc);
-    acquire_from(self, &read.sync, order);
-    store_rmw(self, loc, &read, desired, order);
+    clock_acquire(self, &read.sync, order);
+    rmw_store(self, loc, &read, desired, order);
     sp__engine_done(self, true, desired);
     return true;
 }
 
-/* A seq_cst fence joins all earlier ones both ways, which is more than C11 says: it may hide a
- * stale value, it never invents one. */
+/* A seq_cst fence joins all earlier ones both ways, which is stronger than C11: it may hide a stale
+ * value, it never invents one. */
 void sp__atomic_fence(sp_sched_thread *self, int order, const void *pc)
 {
-    static sp_atomic_u32 fence_order; /* its address stands for the order of seq_cst fences */
+    static sp_atomic_u32 fence_order; /* its address is the key of the order of seq_cst fences */
     if (order == __ATOMIC_RELAXED) return;
     if (sp__order_acquires(order)) sp__vclock_join(&self->clock, &self->acquire_pending);
     if (order == __ATOMIC_SEQ_CST) {
@@ -213,7 +214,7 @@ void sp__atomic_fence(sp_sched_thread *self, int order, const void *pc)
     }
     if (sp__order_releases(order)) {
         self->release_fence = self->clock;
-        tick(self);
+        clock_tick(self);
     }
 }
 
@@ -223,7 +224,7 @@ void sp__atomic_wide_begin(sp_sched_thread *self, uintptr_t addr, sp_op_kind kin
     const bool may_write = kind != SP_OP_LOAD;
     sp__engine_step(self, kind, addr, may_write, pc);
     const sp_loc *loc = sp__shadow_atomic(self, addr, 16, may_write, pc);
-    if (kind != SP_OP_STORE) acquire_from(self, &loc->sync, order);
+    if (kind != SP_OP_STORE) clock_acquire(self, &loc->sync, order);
 }
 
 void sp__atomic_wide_end(sp_sched_thread *self, uintptr_t addr, sp_wide_result result, int order)
@@ -232,8 +233,8 @@ void sp__atomic_wide_end(sp_sched_thread *self, uintptr_t addr, sp_wide_result r
     if (has_changed) {
         sp_loc *loc = sp__shadow_atomic(self, addr, 16, true, self->op.pc);
         if (result == SP_WIDE_STORED) memset(&loc->sync, 0, sizeof loc->sync);
-        sp__vclock_join(&loc->sync, published_by(self, order));
-        if (sp__order_releases(order)) tick(self);
+        sp__vclock_join(&loc->sync, clock_published(self, order));
+        if (sp__order_releases(order)) clock_tick(self);
     }
     self->op.is_write[0] = has_changed;
     sp__engine_done(self, has_changed, 0);
@@ -249,5 +250,5 @@ void sp__sync_release(sp_sched_thread *self, uintptr_t addr, const void *pc)
 {
     sp_loc *loc = sp__shadow_atomic(self, addr, 8, true, pc);
     loc->sync = self->clock;
-    tick(self);
+    clock_tick(self);
 }

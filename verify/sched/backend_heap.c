@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap and the pages under the controlled scheduler: a bump arena that starts anew in each run.
- * Freed memory is not used again in its run, so that every use after free is seen. Addresses depend
+/* The heap and the pages under the controlled scheduler: a bump arena, reset in each run. Freed
+ * memory is not reused within a run, so that every use after free is detected. Addresses depend
  * only on the schedule. Not schedule points. */
 #include <stdint.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "shadow.h"
 
 #define BLOCKS_MAX (1u << 16)
-#define GAP 16u /* bytes between blocks: one past the end is nobody's */
+#define GAP 16u /* bytes between blocks, so that one past the end belongs to no block */
 #define PAGE_BYTES 4096u
-#define FRESH_BYTE 0xa5 /* what malloc returns; the same in every run */
+#define FRESH_BYTE 0xa5 /* the contents of new blocks; the same in every run */
 
 static sp_block *blocks; /* in the order of their addresses */
 static uint32_t block_count;
@@ -67,7 +67,7 @@ static void *block_new(size_t alignment, size_t bytes, const void *pc)
     const uintptr_t start = (next_addr + alignment - 1) & ~(uintptr_t)(alignment - 1);
     const size_t left = (uintptr_t)sp__engine.region + SP_SCHED_REGION_BYTES - start;
     if (bytes > left || left - bytes < GAP || block_count == BLOCKS_MAX) {
-        sp__engine_fail(SP_SCHED_TOO_BIG, "the arena is full: %u blocks, %zu bytes asked for",
+        sp__engine_fail(SP_SCHED_TOO_BIG, "the arena is full: %u blocks, %zu bytes requested",
                         block_count, bytes);
     }
     const sp_sched_thread *self = sp__engine.self;
@@ -85,12 +85,12 @@ static void *block_new(size_t alignment, size_t bytes, const void *pc)
     return (void *)start;
 }
 
-/* The block that starts at `ptr` and is alive; a verdict otherwise. */
+/* The live block that starts at `ptr`; otherwise the run ends with a verdict. */
 static sp_block *live_block(void *ptr, const void *pc)
 {
     sp_block *block = sp__heap_block_at((uintptr_t)ptr);
     if (block == NULL || block->start != (uintptr_t)ptr) {
-        sp__engine_fail(SP_SCHED_MISUSE, "free of a pointer that malloc never gave, at pc %#x",
+        sp__engine_fail(SP_SCHED_MISUSE, "free of a pointer that is not from malloc, at pc %#x",
                         sp__pc_offset(pc));
     }
     if (block->is_freed) {
@@ -107,7 +107,7 @@ static void block_free(void *ptr, const void *pc)
     live_count--;
 }
 
-/* Outside a run there is no arena: what is allocated there is never freed. */
+/* Outside a run there is no arena: allocations come from here and are never freed. */
 static char outside_memory[1 << 16];
 static size_t outside_used;
 
@@ -152,8 +152,7 @@ void sp__raw_free(void *ptr)
     block_free(ptr, __builtin_return_address(0));
 }
 
-/* Pages are blocks that begin zeroed. A map of many megabytes is cleared in every run: subjects
- * should ask for little. */
+/* Pages are zeroed blocks. Large maps are cleared in every run: subjects should map little. */
 void *sp_pages_map(uint64_t bytes)
 {
     if (bytes == 0 || bytes > SIZE_MAX || sp_heap_must_fail()) return NULL;

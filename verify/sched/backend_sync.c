@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/mutex.h and base/wait.h. Whoever waits is not ready; whoever changes that says so here.
- * A wake-up on a word orders steps but publishes nothing: the code has to use acquire and release
- * on the word itself. */
+/* base/mutex.h and base/wait.h. A waiting thread is not ready; every function that changes this
+ * updates the engine's sets. A wake-up on a word orders steps but publishes nothing: the code under
+ * test must use acquire and release on the word itself. */
 #include "base/clock.h"
 #include "base/lock_check.h"
 #include "base/mutex.h"
 #include "base/wait.h"
 #include "atomics.h"
 
-static void set_waiting(sp_sched_thread *thread, sp_thread_state state)
+static void thread_set_waiting(sp_sched_thread *thread, sp_thread_state state)
 {
     thread->state = state;
     sp__engine.ready &= ~thread->bit;
 }
 
-static void set_ready(sp_sched_thread *thread)
+static void thread_set_ready(sp_sched_thread *thread)
 {
     thread->state = SP_THREAD_READY;
     sp__engine.ready |= thread->bit;
@@ -22,25 +22,25 @@ static void set_ready(sp_sched_thread *thread)
 
 /* --- mutexes --- */
 
-static bool is_locked(uintptr_t mutex)
+static bool mutex_is_locked(uintptr_t mutex)
 {
     return ((const sp_mutex *)mutex)->impl.owner != 0;
 }
 
-/* Threads that are about to lock `mutex` become ready, or not. */
+/* Updates the state of all threads whose next step locks `mutex`. */
 static void update_lockers(const sp_sched_thread *self, uintptr_t mutex, bool is_free)
 {
     for (uint32_t i = 0; i < sp__engine.thread_count; i++) {
         sp_sched_thread *thread = &sp__engine.threads[i];
         if (thread == self || thread->op.kind != SP_OP_LOCK || thread->op.key[0] != mutex) continue;
-        if (is_free && thread->state == SP_THREAD_WAITS_LOCK) set_ready(thread);
+        if (is_free && thread->state == SP_THREAD_WAITS_LOCK) thread_set_ready(thread);
         if (!is_free && thread->state == SP_THREAD_READY) {
-            set_waiting(thread, SP_THREAD_WAITS_LOCK);
+            thread_set_waiting(thread, SP_THREAD_WAITS_LOCK);
         }
     }
 }
 
-static void take(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
+static void mutex_acquire(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
 {
     mutex->impl.owner = self->id + 1;
     update_lockers(self, (uintptr_t)mutex, false);
@@ -48,19 +48,19 @@ static void take(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
     sp__lock_check_taken(SP_LOCK_STATE(mutex));
 }
 
-/* States that the next step of `thread` is to lock `mutex`. */
-static void will_lock(sp_sched_thread *thread, uintptr_t mutex, const void *pc)
+/* Sets the next step of `thread` to locking `mutex`. */
+static void thread_will_lock(sp_sched_thread *thread, uintptr_t mutex, const void *pc)
 {
     thread->op =
         (sp_op){.kind = SP_OP_LOCK, .key_count = 1, .key = {mutex}, .is_write = {true}, .pc = pc};
-    if (is_locked(mutex)) {
-        set_waiting(thread, SP_THREAD_WAITS_LOCK);
+    if (mutex_is_locked(mutex)) {
+        thread_set_waiting(thread, SP_THREAD_WAITS_LOCK);
     } else {
-        set_ready(thread);
+        thread_set_ready(thread);
     }
 }
 
-static void give(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
+static void mutex_release(sp_sched_thread *self, sp_mutex *mutex, const void *pc)
 {
     if (mutex->impl.owner != self->id + 1) {
         sp__engine_fail(SP_SCHED_MISUSE, "thread %u unlocks a mutex that it does not hold, pc %#x",
@@ -98,11 +98,11 @@ SP_NO_LOCK_ANALYSIS void sp_mutex_lock(sp_mutex *mutex)
     sp_sched_thread *self = sp__engine.self;
     if (self == NULL) return;
     const void *pc = __builtin_return_address(0);
-    (void)sp__shadow_atomic(self, (uintptr_t)mutex, 8, false, pc); /* before its owner is read */
+    (void)sp__shadow_atomic(self, (uintptr_t)mutex, 8, false, pc); /* before owner is read */
     sp__lock_check_order(SP_LOCK_STATE(mutex));
-    will_lock(self, (uintptr_t)mutex, pc);
+    thread_will_lock(self, (uintptr_t)mutex, pc);
     sp__engine_point(self);
-    take(self, mutex, pc);
+    mutex_acquire(self, mutex, pc);
     sp__engine_done(self, true, 0);
 }
 
@@ -113,9 +113,9 @@ SP_NO_LOCK_ANALYSIS bool sp_mutex_try_lock(sp_mutex *mutex)
     const void *pc = __builtin_return_address(0);
     sp__engine_step(self, SP_OP_TRY_LOCK, (uintptr_t)mutex, true, pc);
     (void)sp__shadow_atomic(self, (uintptr_t)mutex, 8, false, pc);
-    const bool is_taken = !is_locked((uintptr_t)mutex);
+    const bool is_taken = !mutex_is_locked((uintptr_t)mutex);
     if (is_taken) {
-        take(self, mutex, pc);
+        mutex_acquire(self, mutex, pc);
     } else {
         self->op.is_write[0] = false;
     }
@@ -129,15 +129,15 @@ SP_NO_LOCK_ANALYSIS void sp_mutex_unlock(sp_mutex *mutex)
     if (self == NULL) return;
     const void *pc = __builtin_return_address(0);
     sp__engine_step(self, SP_OP_UNLOCK, (uintptr_t)mutex, true, pc);
-    give(self, mutex, pc);
+    mutex_release(self, mutex, pc);
     sp__engine_done(self, true, 0);
 }
 
 /* --- sleeping --- */
 
-/* Puts `self` to sleep after the step that it has just done, until somebody wakes it. */
-static void sleep_on(sp_sched_thread *self, sp_thread_state state, uintptr_t key,
-                     uint64_t deadline_ns, const void *pc)
+/* Puts `self` to sleep after its current step, until another thread or the search wakes it. */
+static void thread_sleep(sp_sched_thread *self, sp_thread_state state, uintptr_t key,
+                         uint64_t deadline_ns, const void *pc)
 {
     sp_engine *engine = &sp__engine;
     self->sleeps_on = key;
@@ -145,7 +145,7 @@ static void sleep_on(sp_sched_thread *self, sp_thread_state state, uintptr_t key
     self->has_timed_out = false;
     self->op =
         (sp_op){.kind = SP_OP_WAKE_UP, .key_count = 1, .key = {key}, .is_write = {true}, .pc = pc};
-    set_waiting(self, state);
+    thread_set_waiting(self, state);
     const bool is_timed = deadline_ns != SP_NO_DEADLINE;
     if (is_timed) engine->timed |= self->bit;
     if ((is_timed && engine->options.timeouts_are_choices) || engine->spurious_left > 0) {
@@ -159,10 +159,10 @@ bool sp__sync_wake_up(sp_sched_thread *thread)
     sp__engine.timed &= ~thread->bit;
     sp__engine.napping &= ~thread->bit;
     if (thread->state == SP_THREAD_SLEEPS_COND) {
-        will_lock(thread, thread->sleep_mutex, thread->op.pc);
+        thread_will_lock(thread, thread->sleep_mutex, thread->op.pc);
         return false;
     }
-    set_ready(thread);
+    thread_set_ready(thread);
     return true;
 }
 
@@ -176,8 +176,9 @@ static uint32_t sleepers_on(uintptr_t key, sp_thread_state state)
     return mask;
 }
 
-/* Wakes up to `count` sleepers, of the search's choice. The step of `self` itself is done here. */
-static void wake(sp_sched_thread *self, uintptr_t key, sp_thread_state state, uint32_t count)
+/* Wakes up to `count` sleepers, chosen by the search, and completes the step of `self`. */
+static void sleepers_wake(sp_sched_thread *self, uintptr_t key, sp_thread_state state,
+                          uint32_t count)
 {
     uint32_t sleepers = sleepers_on(key, state);
     uint32_t woken = 0;
@@ -214,7 +215,7 @@ void sp_cond_deinit(sp_cond *cond)
     sp_sched_thread *self = sp__engine.self;
     if (self == NULL) return;
     if (sleepers_on((uintptr_t)cond, SP_THREAD_SLEEPS_COND) != 0) {
-        sp__engine_fail(SP_SCHED_MISUSE, "thread %u destroys a cond on which others sleep",
+        sp__engine_fail(SP_SCHED_MISUSE, "thread %u destroys a cond on which threads sleep",
                         self->id);
     }
     sp__shadow_access(self, (uintptr_t)cond, sizeof *cond, true, __builtin_return_address(0));
@@ -232,18 +233,18 @@ SP_NO_LOCK_ANALYSIS static bool cond_wait(sp_cond *cond, sp_mutex *mutex, uint64
                        .pc = pc};
     sp__engine_point(self);
     (void)sp__shadow_atomic(self, (uintptr_t)cond, 8, false, pc);
-    give(self, mutex, pc);
+    mutex_release(self, mutex, pc);
     sp_lock_check_none("a wait for a condition");
     sp__engine_done(self, true, 0);
     if (deadline_ns > sp__engine.now_ns) {
         self->sleep_mutex = (uintptr_t)mutex;
-        sleep_on(self, SP_THREAD_SLEEPS_COND, (uintptr_t)cond, deadline_ns, pc);
+        thread_sleep(self, SP_THREAD_SLEEPS_COND, (uintptr_t)cond, deadline_ns, pc);
     } else {
         self->has_timed_out = true;
-        will_lock(self, (uintptr_t)mutex, pc);
+        thread_will_lock(self, (uintptr_t)mutex, pc);
         sp__engine_point(self);
     }
-    take(self, mutex, pc); /* the step that sp__sync_wake_up stated */
+    mutex_acquire(self, mutex, pc); /* the step set by sp__sync_wake_up */
     const bool is_in_time = !self->has_timed_out;
     sp__engine_done(self, true, is_in_time);
     return is_in_time;
@@ -265,7 +266,7 @@ static void cond_wake(sp_cond *cond, uint32_t count, const void *pc)
     if (self == NULL) return;
     sp__engine_step(self, SP_OP_COND_SIGNAL, (uintptr_t)cond, true, pc);
     (void)sp__shadow_atomic(self, (uintptr_t)cond, 8, false, pc);
-    wake(self, (uintptr_t)cond, SP_THREAD_SLEEPS_COND, count);
+    sleepers_wake(self, (uintptr_t)cond, SP_THREAD_SLEEPS_COND, count);
 }
 
 void sp_cond_signal(sp_cond *cond)
@@ -297,7 +298,7 @@ static bool word_sleep(sp_atomic_u32 *word, uint32_t seen, uint64_t deadline_ns,
     if (!sleeps) self->op.key_count = 1;
     sp__engine_done(self, sleeps, value);
     if (!sleeps) return value != seen;
-    sleep_on(self, SP_THREAD_SLEEPS_WORD, addr + 1, deadline_ns, pc);
+    thread_sleep(self, SP_THREAD_SLEEPS_WORD, addr + 1, deadline_ns, pc);
     return !self->has_timed_out;
 }
 
@@ -318,5 +319,5 @@ void sp_word_wake(sp_atomic_u32 *word, uint32_t count)
     if (self == NULL) return;
     const uintptr_t key = (uintptr_t)word + 1;
     sp__engine_step(self, SP_OP_WORD_WAKE, key, true, __builtin_return_address(0));
-    wake(self, key, SP_THREAD_SLEEPS_WORD, count);
+    sleepers_wake(self, key, SP_THREAD_SLEEPS_WORD, count);
 }

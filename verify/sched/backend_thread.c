@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/thread.h and base/clock.h on logical threads and virtual time. A new thread runs ahead to
- * its first schedule point before its creator goes on. Its number is never used again in the run.
- */
+ * its first schedule point before its creator resumes. Thread numbers are not reused within a
+ * run. */
 #include <setjmp.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "base/fork.h"
 #include "shadow.h"
 
-#define CLOCK_STEP_NS 100 /* virtual time passes when it is looked at */
+#define CLOCK_STEP_NS 100 /* virtual time advances at each reading */
 #define SPIN_STEP_NS 1000
 #define YIELDS_TO_FAIRNESS 3
 
@@ -21,7 +21,7 @@ static void run_tls_destructors(sp_sched_thread *self)
         if (value == NULL || destructor == NULL) continue;
         self->tls[slot] = NULL;
         destructor(value);
-        slot = SP_TLS_COUNT; /* it may have set any slot again */
+        slot = SP_TLS_COUNT; /* a destructor may set any slot again */
     }
 }
 
@@ -42,7 +42,7 @@ typedef struct sp_sched_guard {
     jmp_buf stay;
 } sp_sched_guard;
 
-/* The stack is left as it is: what is called here runs above the frames that it ends. */
+/* The stack is not unwound: functions called here run above the frames that they end. */
 void sp_thread_exit(void)
 {
     sp_sched_thread *self = sp__engine.self;
@@ -108,8 +108,9 @@ void sp_thread_join(sp_thread *thread)
     const uint32_t id = thread->impl;
     sp_sched_thread *target = id < sp__engine.thread_count ? &sp__engine.threads[id] : NULL;
     if (target == NULL || target == self || target->is_joined) {
-        sp__engine_fail(SP_SCHED_MISUSE, "thread %u joins %u, which is no thread to join", self->id,
-                        id);
+        sp__engine_fail(SP_SCHED_MISUSE,
+                        "thread %u joins %u, which does not exist, is itself, or was joined",
+                        self->id, id);
     }
     target->is_joined = true;
     self->op = (sp_op){.kind = SP_OP_JOIN, .pc = __builtin_return_address(0)};
@@ -130,7 +131,7 @@ static uint64_t filter_bit(uintptr_t key)
     return (uint64_t)1 << (((uint64_t)key * 0x9e3779b97f4a7c15u) >> 58);
 }
 
-static bool has_seen(const sp_seen *seen, uintptr_t key)
+static bool seen_has_key(const sp_seen *seen, uintptr_t key)
 {
     if ((seen->filter & filter_bit(key)) == 0) return false;
     for (uint32_t i = 0; i < seen->count; i++) {
@@ -139,24 +140,24 @@ static bool has_seen(const sp_seen *seen, uintptr_t key)
     return false;
 }
 
-static void note_read(sp_seen *seen, uintptr_t key)
+static void seen_note_read(sp_seen *seen, uintptr_t key)
 {
-    if (has_seen(seen, key)) return;
+    if (seen_has_key(seen, key)) return;
     if (seen->count == SP_SCHED_SEEN_MAX) {
-        seen->has_news = true; /* too much to tell */
+        seen->has_news = true; /* table full: assume a change */
         return;
     }
     seen->keys[seen->count++] = key;
     seen->filter |= filter_bit(key);
 }
 
-static void note_write(const sp_sched_thread *self, uintptr_t key)
+static void spinners_note_write(const sp_sched_thread *self, uintptr_t key)
 {
     sp_engine *engine = &sp__engine;
     for (uint32_t left = engine->spinners & ~self->bit; left != 0; left &= left - 1) {
         sp_sched_thread *other = &engine->threads[__builtin_ctz(left)];
         for (uint32_t turn = 0; turn < 2; turn++) {
-            if (!has_seen(&other->seen[turn], key)) continue;
+            if (!seen_has_key(&other->seen[turn], key)) continue;
             other->seen[turn].has_news = true;
             engine->yielded &= ~other->bit;
         }
@@ -167,14 +168,16 @@ void sp__spin_note_step(sp_sched_thread *self, bool has_changed)
 {
     const sp_op *op = &self->op;
     if (op->key_count > 0 && op->kind != SP_OP_STORE && (sp__engine.spinners & self->bit) != 0) {
-        note_read(&self->seen[0], op->key[0]);
+        seen_note_read(&self->seen[0], op->key[0]);
     }
-    for (uint32_t i = 0; i < op->key_count && has_changed; i++) note_write(self, op->key[i]);
+    for (uint32_t i = 0; i < op->key_count && has_changed; i++)
+        spinners_note_write(self, op->key[i]);
 }
 
-/* Whether one more turn of the spin can show something new, or is allowed without. The turn before
- * counts too: a compare-and-swap that fails there gives the value that this turn compares with. */
-static bool may_spin_on(sp_sched_thread *self)
+/* Whether the next iteration of the spin can observe a change, or is allowed without one. The
+ * previous iteration counts too: a compare-and-swap that fails there gives the value that this one
+ * compares with. */
+static bool spin_may_continue(sp_sched_thread *self)
 {
     if (self->seen[0].has_news || self->seen[1].has_news) {
         self->free_spins = 0;
@@ -183,8 +186,9 @@ static bool may_spin_on(sp_sched_thread *self)
     return self->free_spins++ < sp__engine.options.free_spins;
 }
 
-/* One that yielded so many times stays behind those who could run all the time and did not. */
-static void be_fair(sp_sched_thread *self)
+/* Fairness: after YIELDS_TO_FAIRNESS yields a thread may not run while threads can run that were
+ * ready all that time and did not run. */
+static void thread_update_fairness(sp_sched_thread *self)
 {
     sp_engine *engine = &sp__engine;
     if (++self->yields < YIELDS_TO_FAIRNESS) return;
@@ -197,17 +201,17 @@ static void be_fair(sp_sched_thread *self)
     self->fair_since = engine->step;
 }
 
-/* A yield is a point at which the thread stays behind the others, see engine.c. */
-static void yield_at(sp_sched_thread *self, const void *pc)
+/* A yield is a point at which the thread gives precedence to others, see engine.c. */
+static void thread_yield(sp_sched_thread *self, const void *pc)
 {
     sp_engine *engine = &sp__engine;
     self->op = (sp_op){.kind = SP_OP_YIELD, .pc = pc};
     if ((engine->spinners & self->bit) == 0) {
         engine->spinners |= self->bit;
-        self->seen[0].has_news = true; /* nobody took notes until now */
+        self->seen[0].has_news = true; /* reads were not recorded until now */
     }
-    if (!may_spin_on(self)) engine->yielded |= self->bit;
-    be_fair(self);
+    if (!spin_may_continue(self)) engine->yielded |= self->bit;
+    thread_update_fairness(self);
     sp__engine_point(self);
     engine->yielded &= ~self->bit;
     self->seen[1] = self->seen[0];
@@ -220,13 +224,13 @@ void sp__sched_spin_hint(void)
     sp_sched_thread *self = sp__engine.self;
     if (self == NULL) return;
     sp__engine.now_ns += SPIN_STEP_NS;
-    yield_at(self, __builtin_return_address(0));
+    thread_yield(self, __builtin_return_address(0));
 }
 
 void sp_thread_yield(void)
 {
     sp_sched_thread *self = sp__engine.self;
-    if (self != NULL) yield_at(self, __builtin_return_address(0));
+    if (self != NULL) thread_yield(self, __builtin_return_address(0));
 }
 
 void sp_clock_sleep(uint64_t duration_ns)
@@ -234,7 +238,7 @@ void sp_clock_sleep(uint64_t duration_ns)
     sp_sched_thread *self = sp__engine.self;
     if (self == NULL) return;
     sp__engine.now_ns += duration_ns;
-    yield_at(self, __builtin_return_address(0));
+    thread_yield(self, __builtin_return_address(0));
 }
 
 uint64_t sp_clock_now(void)
@@ -257,7 +261,7 @@ uint32_t sp_thread_core_count(void)
     return sp__engine.options.core_count != 0 ? sp__engine.options.core_count : 2;
 }
 
-static void *outside_tls[SP_TLS_COUNT]; /* of the code around a run */
+static void *outside_tls[SP_TLS_COUNT]; /* of code outside a run */
 
 void *sp__sched_tls_get(sp_tls_slot slot)
 {
@@ -286,7 +290,7 @@ void sp_tls_end(sp_tls_slot slot)
     if (value != NULL && destructor != NULL) destructor(value);
 }
 
-/* No test forks: there is never a child. */
+/* No test forks, so this is always 0. */
 sp_atomic_u32 sp__fork_is_child;
 
 bool sp_fork_on_child(void (*fn)(void))

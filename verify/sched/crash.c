@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A signal in the code under test is a verdict with a schedule, not the end of the search. The
- * handler never returns: it leaves the run, whose stacks are abandoned anyway. */
+/* A signal in the code under test is a verdict with a schedule and does not end the process. The
+ * handler does not return: it leaves the run, whose stacks are abandoned. */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static void on_signal(int number)
 
 void sp__crash_catch(void)
 {
-    static char stack[64 * 1024]; /* the fiber's own may be what overflowed */
+    static char stack[64 * 1024]; /* the fiber's own stack may have overflowed */
     const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     sigaltstack(&alternate, NULL);
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER};

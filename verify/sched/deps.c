@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each key remembers its last write and the reads since; a step comes after those it conflicts
- * with. A pair of conflicting steps that nothing else orders is a race in DPOR's sense: the two
- * could have come in the other order. An unlock never could (nobody else can lock meanwhile), so
+/* Each key has its last write and the reads since; a step is ordered after those it conflicts with.
+ * A pair of conflicting steps without another order between them is a race in DPOR's sense: they
+ * may occur in the other order. An unlock cannot race (no other thread can lock before it), so
  * locks race with the last lock instead. */
 #include "deps.h"
 
@@ -18,8 +18,8 @@ typedef struct dep_object {
     uint64_t run;
     uint32_t last_write;
     uint32_t last_lock;
-    uint32_t readers;                     /* threads with a read since */
-    uint32_t reads[SP_SCHED_MAX_THREADS]; /* their last */
+    uint32_t readers;                     /* threads with a read since the last write */
+    uint32_t reads[SP_SCHED_MAX_THREADS]; /* the last read of each */
 } dep_object;
 
 static dep_object *objects;
@@ -56,7 +56,7 @@ void sp__deps_begin(void)
     memset(ordinals, 0, sizeof ordinals);
 }
 
-static dep_object *object_of(uintptr_t key)
+static dep_object *key_object(uintptr_t key)
 {
     const uint64_t hash = (uint64_t)key * 0x9e3779b97f4a7c15u;
     for (uint32_t i = 0; i < OBJECT_SLOTS; i++) {
@@ -84,7 +84,7 @@ bool sp__deps_are_dependent(const sp_op *a, const sp_op *b)
 
 bool sp__deps_races_with_write(const sp_sched_thread *self, uintptr_t key)
 {
-    const uint32_t step = object_of(key)->last_write;
+    const uint32_t step = key_object(key)->last_write;
     if (step == 0) return false;
     const uint32_t other = steps[step].id;
     return other != self->id && (int32_t)step > self->step_clock.at[other];
@@ -107,10 +107,10 @@ static void add_race(race_list *races, const sp_vclock *before, uint32_t id, uin
     races->step[races->count++] = step;
 }
 
-static void touch_key(sp_step *step, uint32_t key, const sp_vclock *before, race_list *races)
+static void step_touch_key(sp_step *step, uint32_t key, const sp_vclock *before, race_list *races)
 {
     const sp_op *op = &step->op;
-    dep_object *object = object_of(op->key[key]);
+    dep_object *object = key_object(op->key[key]);
     if (op->kind == SP_OP_LOCK) {
         add_race(races, before, step->id, object->last_lock);
     } else if (!is_unlock(op, key)) {
@@ -132,15 +132,15 @@ static void touch_key(sp_step *step, uint32_t key, const sp_vclock *before, race
     if (op->kind == SP_OP_LOCK || op->kind == SP_OP_TRY_LOCK) object->last_lock = step_count;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t hash_mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0xff51afd7ed558ccdu;
     return hash ^ (hash >> 32);
 }
 
-/* What a step saw, at level weak, where its past does not determine it. Not addresses: they depend
- * on the order of allocations, which are no steps. */
-static uint64_t outcome_of(uint64_t value)
+/* The value that a step read, at level weak, where it is not determined by the step's past.
+ * Addresses are excluded: they depend on the order of allocations, which are not steps. */
+static uint64_t step_outcome(uint64_t value)
 {
     if (!sp__engine.is_weak) return 0;
     return value - (uintptr_t)sp__engine.region < SP_SCHED_REGION_BYTES ? 1 : value;
@@ -150,12 +150,12 @@ static uint64_t outcome_of(uint64_t value)
  * ordinals of the last steps in it. */
 static uint64_t step_hash(const sp_step *step, uint64_t value)
 {
-    uint64_t hash = mix(mix(0x1234567, step->id), step->op.kind);
+    uint64_t hash = hash_mix(hash_mix(0x1234567, step->id), step->op.kind);
     for (uint32_t i = 0; i < SP_SCHED_MAX_THREADS; i++) {
         const int32_t last = step->clock.at[i];
-        hash = mix(hash, last == 0 ? 0 : steps[last].ordinal);
+        hash = hash_mix(hash, last == 0 ? 0 : steps[last].ordinal);
     }
-    return mix(hash, outcome_of(value));
+    return hash_mix(hash, step_outcome(value));
 }
 
 void sp__deps_step(sp_sched_thread *self, uint64_t value)
@@ -167,7 +167,7 @@ void sp__deps_step(sp_sched_thread *self, uint64_t value)
     step->op = self->op;
     step->id = self->id;
     step->ordinal = ++ordinals[self->id];
-    for (uint32_t i = 0; i < step->op.key_count; i++) touch_key(step, i, &before, &races);
+    for (uint32_t i = 0; i < step->op.key_count; i++) step_touch_key(step, i, &before, &races);
     step->clock.at[self->id] = (int32_t)step_count;
     self->step_clock = step->clock;
     if (sp__engine.options.on_trace != NULL) trace_hash += step_hash(step, value);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run loop: who may run next, the switch to it, and how a run ends. A thread that gives up the
- * processor asks for the next one itself and switches straight to it.
+/* The run loop: the choice of the next thread, the switch to it, and the end of a run. A thread
+ * that blocks chooses the next one itself and switches directly to it.
  *
- * Spins: a thread that called sp_spin_hint is left out until somebody changes what it looked at
- * in its last turns (nothing else could make its next turn differ), or nobody else can run. And
- * in the manner of M. Musuvathi and S. Qadeer (Fair Stateless Model Checking, PLDI 2008) one that
- * goes on yielding stays behind those who could have run in between and did not. */
+ * Spins: a thread that called sp_spin_hint is not chosen until another thread changes what it read
+ * in its last iterations (nothing else could make its next iteration differ), or no other thread
+ * can run. As in M. Musuvathi and S. Qadeer (Fair Stateless Model Checking, PLDI 2008), a thread
+ * that keeps yielding may not run while threads can run that could have run in between and did
+ * not. */
 #include "engine.h"
 
 #include <stdarg.h>
@@ -17,18 +18,18 @@
 
 sp_engine sp__engine;
 
-static void switch_to(sp_sched_thread *self, sp_sched_thread *next)
+static void thread_switch(sp_sched_thread *self, sp_sched_thread *next)
 {
     sp__engine.self = next;
     sp__fiber_switch(&self->fiber, &next->fiber);
 }
 
-static _Noreturn void leave_run(void)
+static _Noreturn void run_leave(void)
 {
     sp_sched_thread *self = sp__engine.self;
     sp__engine.self = NULL;
     sp__fiber_switch(&self->fiber, &sp__engine.home);
-    abort(); /* nobody goes on with a run that has ended */
+    abort(); /* a run that has ended is never resumed */
 }
 
 _Noreturn void sp__engine_fail(sp_sched_verdict verdict, const char *format, ...)
@@ -43,13 +44,13 @@ _Noreturn void sp__engine_fail(sp_sched_verdict verdict, const char *format, ...
         abort();
     }
     engine->verdict = verdict;
-    leave_run();
+    run_leave();
 }
 
 _Noreturn void sp__engine_prune(void)
 {
     sp__engine.is_pruned = true;
-    leave_run();
+    run_leave();
 }
 
 _Noreturn void sp__assert_failed(const char *file, int line, const char *expr)
@@ -57,7 +58,7 @@ _Noreturn void sp__assert_failed(const char *file, int line, const char *expr)
     sp__engine_fail(SP_SCHED_ASSERTION, "%s:%d: %s", file, line, expr);
 }
 
-static void note_choice(uint8_t choice)
+static void choices_append(uint8_t choice)
 {
     sp_engine *engine = &sp__engine;
     if (engine->choice_count == engine->choice_capacity) {
@@ -70,19 +71,19 @@ static void note_choice(uint8_t choice)
 uint32_t sp__engine_choose(uint32_t count)
 {
     const uint32_t outcome = sp__engine.strategy->choose(count);
-    note_choice((uint8_t)(0x80u | outcome));
+    choices_append((uint8_t)(0x80u | outcome));
     return outcome;
 }
 
 uint32_t sp__engine_choose_of(const uint32_t *outcomes, uint32_t count)
 {
     const uint32_t outcome = outcomes[count > 1 ? sp__engine.strategy->choose(count) : 0];
-    note_choice((uint8_t)(0x80u | outcome));
+    choices_append((uint8_t)(0x80u | outcome));
     return outcome;
 }
 
-/* Leaves out the threads of `mask` that stay behind others of `mask`. */
-static uint32_t without_starving(uint32_t mask)
+/* Removes the threads of `mask` that may not run while others of `mask` can (`starved`). */
+static uint32_t mask_without_starving(uint32_t mask)
 {
     uint32_t kept = mask;
     for (uint32_t left = mask & sp__engine.starving; left != 0; left &= left - 1) {
@@ -92,15 +93,15 @@ static uint32_t without_starving(uint32_t mask)
     return kept;
 }
 
-static uint32_t candidates(void)
+static uint32_t candidate_mask(void)
 {
     const sp_engine *engine = &sp__engine;
     uint32_t mask = engine->ready & ~engine->yielded;
-    if (SP_UNLIKELY((mask & engine->starving) != 0)) mask = without_starving(mask);
+    if (SP_UNLIKELY((mask & engine->starving) != 0)) mask = mask_without_starving(mask);
     return mask | (engine->napping & engine->fresh);
 }
 
-static void has_run(const sp_sched_thread *thread)
+static void thread_note_run(const sp_sched_thread *thread)
 {
     sp_engine *engine = &sp__engine;
     for (uint32_t left = engine->starving; left != 0; left &= left - 1) {
@@ -112,11 +113,11 @@ static void has_run(const sp_sched_thread *thread)
 
 static _Noreturn void fail_deadlock(void)
 {
-    char who[256];
+    char blocked[256];
     size_t used = 0;
     bool has_sleeper = false;
-    who[0] = '\0';
-    for (uint32_t i = 0; i < sp__engine.thread_count && used < sizeof who; i++) {
+    blocked[0] = '\0';
+    for (uint32_t i = 0; i < sp__engine.thread_count && used < sizeof blocked; i++) {
         const sp_sched_thread *thread = &sp__engine.threads[i];
         if (thread->state == SP_THREAD_DONE) continue;
         const bool sleeps = thread->state >= SP_THREAD_SLEEPS_COND;
@@ -124,11 +125,11 @@ static _Noreturn void fail_deadlock(void)
         const char *what = sleeps                                  ? "sleeps"
                            : thread->state == SP_THREAD_WAITS_LOCK ? "waits for a mutex"
                                                                    : "waits for a join";
-        used += (size_t)snprintf(who + used, sizeof who - used, "; thread %u %s at pc %#x", i, what,
-                                 sp__pc_offset(thread->op.pc));
+        used += (size_t)snprintf(blocked + used, sizeof blocked - used, "; thread %u %s at pc %#x",
+                                 i, what, sp__pc_offset(thread->op.pc));
     }
-    sp__engine_fail(has_sleeper ? SP_SCHED_LOST_WAKEUP : SP_SCHED_DEADLOCK, "nobody can run%s",
-                    who);
+    sp__engine_fail(has_sleeper ? SP_SCHED_LOST_WAKEUP : SP_SCHED_DEADLOCK, "no thread can run%s",
+                    blocked);
 }
 
 static sp_sched_thread *earliest_sleeper(void)
@@ -141,9 +142,9 @@ static sp_sched_thread *earliest_sleeper(void)
     return earliest;
 }
 
-/* Nobody may run by the usual rules. Returns a sleeper whose time is up and who runs on, or NULL to
- * look again. */
-static sp_sched_thread *idle(void)
+/* No thread is a candidate. Returns a sleeper whose deadline was reached and that runs, or NULL
+ * after a change of the candidates. */
+static sp_sched_thread *run_idle(void)
 {
     sp_engine *engine = &sp__engine;
     if (engine->ready != 0 && !(engine->was_idle && engine->timed != 0)) {
@@ -162,8 +163,8 @@ static sp_sched_thread *idle(void)
     return sp__sync_wake_up(thread) ? thread : NULL;
 }
 
-/* The search let a sleeper go. */
-static bool wake_by_choice(sp_sched_thread *thread)
+/* The search chose to wake a sleeper. */
+static bool sleeper_wake_by_choice(sp_sched_thread *thread)
 {
     sp_engine *engine = &sp__engine;
     engine->fresh &= ~thread->bit;
@@ -184,15 +185,15 @@ static _Noreturn void fail_livelock(void)
                     sp__pc_offset(sp__engine.self->op.pc));
 }
 
-/* Chooses the next step and takes it as far as its thread need not run for it. */
+/* Chooses the next step, and performs wake-ups, which run no code of their thread. */
 static sp_sched_thread *next_thread(void)
 {
     sp_engine *engine = &sp__engine;
     for (;;) {
         if (SP_UNLIKELY(engine->step >= engine->max_steps)) fail_livelock();
-        const uint32_t mask = candidates();
+        const uint32_t mask = candidate_mask();
         if (SP_UNLIKELY(mask == 0)) {
-            sp_sched_thread *thread = idle();
+            sp_sched_thread *thread = run_idle();
             if (thread != NULL) return thread;
             continue;
         }
@@ -200,18 +201,18 @@ static sp_sched_thread *next_thread(void)
         uint32_t id = (uint32_t)__builtin_ctz(mask);
         const bool is_choice = (mask & (mask - 1)) != 0;
         if (is_choice || engine->strategy->wants_every_step) id = engine->strategy->pick(mask);
-        if (is_choice) note_choice((uint8_t)id);
+        if (is_choice) choices_append((uint8_t)id);
         sp_sched_thread *thread = &engine->threads[id];
         thread->last_step = engine->step;
-        if (SP_UNLIKELY(engine->starving != 0)) has_run(thread);
+        if (SP_UNLIKELY(engine->starving != 0)) thread_note_run(thread);
         if (SP_UNLIKELY(engine->is_tracing)) sp__trace_step(thread);
         if (SP_LIKELY(thread->state == SP_THREAD_READY)) return thread;
-        if (wake_by_choice(thread)) return thread;
+        if (sleeper_wake_by_choice(thread)) return thread;
     }
 }
 
-/* While no other thread exists nothing is chosen, and no step races with another: the search and
- * the dependence order leave these steps out. All that comes later comes after them. */
+/* While no other thread exists, nothing is chosen, and no step races with another: the search and
+ * the dependence order leave these steps out. All later steps are ordered after them. */
 static bool is_solo_step(const sp_sched_thread *self)
 {
     return sp__engine.unjoined == 0 && self->state == SP_THREAD_READY &&
@@ -237,17 +238,17 @@ void sp__engine_point(sp_sched_thread *self)
     sp_sched_thread *next = self->return_to;
     self->return_to = NULL;
     if (next == NULL) next = next_thread();
-    if (next != self) switch_to(self, next);
+    if (next != self) thread_switch(self, next);
 }
 
 void sp__engine_run_ahead(sp_sched_thread *thread)
 {
     sp_sched_thread *self = sp__engine.self;
     thread->return_to = self;
-    switch_to(self, thread);
+    thread_switch(self, thread);
 }
 
-static _Noreturn void end_run(void)
+static _Noreturn void run_end(void)
 {
     const sp_engine *engine = &sp__engine;
     for (uint32_t i = 1; i < engine->thread_count; i++) {
@@ -255,23 +256,23 @@ static _Noreturn void end_run(void)
         sp__engine_fail(SP_SCHED_LEAK, "thread %u is never joined", i);
     }
     sp__heap_check_leaks();
-    leave_run();
+    run_leave();
 }
 
 _Noreturn void sp__engine_thread_end(sp_sched_thread *self)
 {
     sp_engine *engine = &sp__engine;
-    if (self->id == 0) end_run();
+    if (self->id == 0) run_end();
     self->state = SP_THREAD_DONE;
     engine->ready &= ~self->bit;
-    engine->yielded = 0; /* an end is a change that others may wait for */
+    engine->yielded = 0; /* an end is a change that spinning threads may wait for */
     for (uint32_t i = 0; i < engine->thread_count; i++) {
         sp_sched_thread *other = &engine->threads[i];
         if (other->state != SP_THREAD_WAITS_JOIN || other->joins != self) continue;
         other->state = SP_THREAD_READY;
         engine->ready |= other->bit;
     }
-    sp__engine_point(self); /* is never chosen again */
+    sp__engine_point(self); /* never chosen again */
     abort();
 }
 
@@ -300,7 +301,7 @@ void sp__engine_setup(sp_sched_test test, void *arg, const sp_explore_options *o
     engine->is_tracing = false;
     engine->message[0] = '\0';
     engine->verdict = SP_SCHED_OK;
-    const uint32_t capacity = 2 * o->max_steps + 64; /* a step has at most one outcome to choose */
+    const uint32_t capacity = 2 * o->max_steps + 64; /* a step has at most one choice of outcome */
     if (engine->choice_capacity < capacity) {
         free(engine->choices);
         engine->choices = malloc(capacity);

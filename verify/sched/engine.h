@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's state and what its parts call of each other. One instance, one exploration at a
- * time, and only one logical thread executes at any moment, so nothing here is locked.
+/* The engine's state and the functions that its parts call of each other. One instance, one
+ * exploration at a time, and only one logical thread executes at any moment, so nothing here is
+ * locked.
  *
- * A run is a sequence of steps. Each thread that is not executing stands at a schedule point, with
- * the operation it will do next in `op`: so the choice of the next step sees what every thread is
- * about to do. The code between two points of one thread is local to it (its plain accesses are
- * checked for races, which does not depend on the order of steps). */
+ * A run is a sequence of steps. Each thread that is not executing is at a schedule point, with its
+ * next operation in `op`, so the choice of the next step knows the next operation of every thread.
+ * The code between two points of one thread is local to it (its plain accesses are checked for
+ * races, which does not depend on the order of steps). */
 #ifndef SP_SCHED_ENGINE_H
 #define SP_SCHED_ENGINE_H
 
@@ -36,7 +37,8 @@ static inline void sp__vclock_join(sp_vclock *into, const sp_vclock *from)
     }
 }
 
-/* True if some component of `a` lies above `b`: something in `a` did not happen before `b`. */
+/* True if some component of `a` is greater than in `b`: something in `a` did not happen before
+ * `b`. */
 static inline bool sp__vclock_exceeds(const sp_vclock *a, const sp_vclock *b)
 {
     int32_t above = 0;
@@ -58,14 +60,15 @@ typedef enum sp_op_kind {
     SP_OP_COND_SIGNAL,
     SP_OP_WORD_WAIT,
     SP_OP_WORD_WAKE,
-    SP_OP_WAKE_UP, /* leaves a wait by time-out or for no reason */
+    SP_OP_WAKE_UP, /* ends a wait by time-out or spuriously */
     SP_OP_JOIN,
     SP_OP_YIELD,
     SP_OP_COUNT
 } sp_op_kind;
 
-/* What a step touches: two steps of different threads are dependent if they share a key and one of
- * them writes it. A key is an address; the sleepers on a word have the key address + 1. */
+/* The locations that a step touches: two steps of different threads are dependent if they share a
+ * key and one of them writes it. A key is an address; the sleepers on a word have the key address +
+ * 1. */
 typedef struct sp_op {
     sp_op_kind kind;
     uint32_t key_count;
@@ -76,7 +79,7 @@ typedef struct sp_op {
 
 typedef enum sp_thread_state {
     SP_THREAD_UNUSED,
-    SP_THREAD_READY, /* stands at a point, or executes */
+    SP_THREAD_READY, /* at a point, or executing */
     SP_THREAD_WAITS_LOCK,
     SP_THREAD_WAITS_JOIN,
     SP_THREAD_SLEEPS_COND,
@@ -84,12 +87,12 @@ typedef enum sp_thread_state {
     SP_THREAD_DONE
 } sp_thread_state;
 
-/* What a turn of a spin, from one yield to the next, looked at. */
+/* The locations that one iteration of a spin, from one yield to the next, has read. */
 typedef struct sp_seen {
     uintptr_t keys[SP_SCHED_SEEN_MAX];
     uint64_t filter; /* a bit for each key */
     uint32_t count;
-    bool has_news; /* another thread changed one after it was looked at, or a load was stale */
+    bool has_news; /* another thread changed one after it was read, or a load was stale */
 } sp_seen;
 
 typedef struct sp_sched_thread {
@@ -98,22 +101,22 @@ typedef struct sp_sched_thread {
     sp_thread_state state;
     bool has_timed_out;
     bool is_joined;
-    /* Set while the thread runs ahead to its first point, right after it was created or woken: the
-     * thread to go back to. */
+    /* While the thread runs ahead to its first point, right after it was created or woken: the
+     * thread to return to. */
     struct sp_sched_thread *return_to;
-    sp_op op;              /* the next step; of a sleeper, the one it would wake up with */
+    sp_op op;              /* the next step; of a sleeper, the step that wakes it */
     uintptr_t sleeps_on;   /* key of the cond or word */
     uintptr_t sleep_mutex; /* to lock again after a cond wait */
     uint64_t deadline;
-    struct sp_sched_thread *joins; /* waits for its end */
+    struct sp_sched_thread *joins; /* waits for that thread's end */
     uint64_t last_step;            /* when it last ran */
-    sp_seen seen[2];               /* in this turn of a spin, and in the one before */
+    sp_seen seen[2];               /* in this iteration of a spin, and in the previous one */
     uint32_t free_spins;
     uint32_t yields; /* since fair_since */
     uint64_t fair_since;
-    uint32_t starved;          /* may not run while one of these can */
+    uint32_t starved;          /* thread set: may not run while one of these can */
     sp_vclock clock;           /* C11 happens-before; own component ticks after each release */
-    sp_vclock acquire_pending; /* what an acquire fence would join */
+    sp_vclock acquire_pending; /* what the next acquire fence joins */
     sp_vclock release_fence;   /* what relaxed stores publish since the last release fence */
     sp_vclock step_clock;      /* dependence order of steps, see deps.c */
     sp_fiber fiber;
@@ -124,7 +127,7 @@ typedef struct sp_sched_thread {
     struct sp_sched_guard *guards; /* innermost first; on the thread's stack */
 } sp_sched_thread;
 
-/* How schedules are chosen. pick: one of `mask`; choose: one of `count` >= 2 outcomes. */
+/* Chooses schedules. pick: one of `mask`; choose: one of `count` >= 2 outcomes. */
 typedef struct sp_strategy {
     bool wants_every_step; /* pick is called for a single candidate too */
     void (*begin)(void);
@@ -135,21 +138,21 @@ typedef struct sp_strategy {
 } sp_strategy;
 
 typedef struct sp_engine {
-    sp_sched_thread *self; /* executes now; NULL outside a run */
+    sp_sched_thread *self; /* the executing thread; NULL outside a run */
     sp_sched_thread threads[SP_SCHED_MAX_THREADS];
     uint32_t thread_count;
     /* Sets of threads, by bit. */
     uint32_t ready;    /* at a point and not blocked */
-    uint32_t yielded;  /* spin; out until another thread changes what they looked at */
+    uint32_t yielded;  /* spinning; not chosen until another thread changes what they read */
     uint32_t spinners; /* yielded at least once in this run */
-    uint32_t fresh;    /* something was changed by others since the search last woke them */
-    uint32_t starving; /* those whose `starved` is not empty */
+    uint32_t fresh;    /* another thread changed something since the search last woke them */
+    uint32_t starving; /* threads whose `starved` is not empty */
     uint32_t timed;    /* sleepers with a deadline */
     uint32_t napping;  /* sleepers that the search may wake by choice, if fresh */
     uint32_t spurious_left;
     uint32_t unjoined; /* threads that were created and not yet joined */
-    bool is_solo;      /* the current step was taken without them, see sp__engine_point */
-    bool was_idle;     /* nothing has changed since only yielding threads were left */
+    bool is_solo;      /* no other thread exists: search and deps.c leave the step out */
+    bool was_idle;     /* nothing has changed since only yielding threads could run */
     uint64_t step;
     uint64_t max_steps;
     uint64_t now_ns; /* virtual time */
@@ -174,15 +177,15 @@ typedef struct sp_engine {
 extern sp_engine sp__engine;
 
 /* --- engine.c --- */
-/* The calling thread's next step is in self->op: returns when it has been chosen. Of a thread that
- * is not ready: returns when somebody made it ready and it has been chosen. */
+/* The calling thread's next step is in self->op: returns when that step has been chosen. If the
+ * thread is not ready, it must first be made ready by another thread. */
 void sp__engine_point(sp_sched_thread *self);
-/* Lets `thread` run ahead to its next point, then returns. */
+/* Runs `thread` up to its next point, then returns. */
 void sp__engine_run_ahead(sp_sched_thread *thread);
 _Noreturn void sp__engine_thread_end(sp_sched_thread *self);
 /* The search's choice among `count` outcomes of the current step. */
 uint32_t sp__engine_choose(uint32_t count);
-/* The same where the search leaves some out: among the `count`, one at least, in `outcomes`. */
+/* The same among the `count` >= 1 outcomes listed in `outcomes`. */
 uint32_t sp__engine_choose_of(const uint32_t *outcomes, uint32_t count);
 /* Ends the run. */
 _Noreturn void sp__engine_fail(sp_sched_verdict verdict, const char *format, ...) SP_PRINTF(2, 3);
@@ -193,7 +196,7 @@ void sp__engine_setup(sp_sched_test test, void *arg, const sp_explore_options *o
 /* --- deps.c --- */
 void sp__deps_begin(void);
 void sp__deps_step(sp_sched_thread *self, uint64_t value);
-/* `thread` goes on only because of what `cause` did; NULL: because nobody else could. */
+/* `thread` resumes only because of what `cause` did; NULL: because no other thread could run. */
 void sp__deps_follow(sp_sched_thread *thread, const sp_vclock *cause);
 uint64_t sp__deps_trace_hash(void);
 
@@ -208,19 +211,19 @@ const char *sp__op_name(sp_op_kind kind);
 void sp__trace_print(FILE *out, const sp_explore_result *result);
 /* The choices of the last run. */
 const char *sp__schedule_string(void);
-/* The choices that `text` names, and the options it fixes; NULL if it is malformed. */
+/* The choices encoded in `text`, and the options it fixes; NULL if it is malformed. */
 const uint8_t *sp__schedule_parse(const char *text, sp_explore_options *options, uint32_t *count);
 
 /* --- backend_thread.c --- */
-/* The step of `self` was done: who spins may have looked at what it changed. */
+/* After a step of `self`: spinning threads may have read what it changed. */
 void sp__spin_note_step(sp_sched_thread *self, bool has_changed);
 sp_sched_thread *sp__thread_start(sp_thread_fn fn, void *arg);
 
 /* --- backend_sync.c --- */
-/* Takes a sleeper off what it sleeps on. True: it runs on; false: it has a mutex to lock first. */
+/* Removes a sleeper from its cond or word. True: it runs; false: it must lock a mutex first. */
 bool sp__sync_wake_up(sp_sched_thread *thread);
 
-/* Bookkeeping after the step of `self` was done. `has_changed`: others may see a difference. */
+/* Bookkeeping after a step of `self`. `has_changed`: other threads may observe a difference. */
 static inline void sp__engine_done(sp_sched_thread *self, bool has_changed, uint64_t value)
 {
     sp_engine *engine = &sp__engine;
@@ -233,7 +236,7 @@ static inline void sp__engine_done(sp_sched_thread *self, bool has_changed, uint
     if (SP_UNLIKELY(engine->is_tracing)) sp__trace_value(value);
 }
 
-/* States the next step of `self`, which touches one key, and waits until it is chosen. */
+/* Sets the next step of `self`, which touches one key, and waits until it is chosen. */
 static inline void sp__engine_step(sp_sched_thread *self, sp_op_kind kind, uintptr_t key,
                                    bool is_write, const void *pc)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public face: runs until something is found or the search or its limits end. */
+/* The public functions: run until a bug is found or the search or its limits end. */
 #include "explore.h"
 
 #include <string.h>
@@ -7,9 +7,9 @@
 
 #include "strategy.h"
 
-#define RUNS_BETWEEN_CLOCKS 64u /* looking at the clock costs as much as some runs */
+#define RUNS_BETWEEN_CLOCKS 64u /* reading the clock costs as much as several runs */
 
-/* Of this process, so that limits do not depend on what else the machine does. */
+/* Processor time of this process, so that limits do not depend on other load. */
 static double seconds_now(void)
 {
     struct timespec now;
@@ -17,7 +17,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static const sp_strategy *start_search(sp_sched_search search)
+static const sp_strategy *search_start(sp_sched_search search)
 {
     switch (search) {
     case SP_SEARCH_DPOR:
@@ -31,7 +31,7 @@ static const sp_strategy *start_search(sp_sched_search search)
     }
 }
 
-static void account_run(sp_explore_result *result)
+static void result_add_run(sp_explore_result *result)
 {
     const sp_engine *engine = &sp__engine;
     result->steps += engine->step;
@@ -54,7 +54,7 @@ static bool is_at_limit(const sp_explore_result *result, double start)
     return seconds_now() - start >= options->max_seconds;
 }
 
-static void finish(sp_explore_result *result, double start)
+static void result_fill(sp_explore_result *result, double start)
 {
     result->seconds = seconds_now() - start;
     result->verdict = sp__engine.verdict;
@@ -67,11 +67,11 @@ void sp_explore(sp_sched_test test, void *arg, const sp_explore_options *options
 {
     *result = (sp_explore_result){0};
     sp__engine_setup(test, arg, options);
-    sp__engine.strategy = start_search(sp__engine.options.search);
+    sp__engine.strategy = search_start(sp__engine.options.search);
     const double start = seconds_now();
     for (;;) {
         sp__engine_run_once();
-        account_run(result);
+        result_add_run(result);
         if (sp__engine.verdict != SP_SCHED_OK) break;
         if (!sp__engine.strategy->advance()) {
             result->is_exhausted = true;
@@ -79,7 +79,7 @@ void sp_explore(sp_sched_test test, void *arg, const sp_explore_options *options
         }
         if (is_at_limit(result, start)) break;
     }
-    finish(result, start);
+    result_fill(result, start);
 }
 
 void sp_explore_replay(sp_sched_test test, void *arg, const sp_explore_options *options,
@@ -87,14 +87,14 @@ void sp_explore_replay(sp_sched_test test, void *arg, const sp_explore_options *
 {
     *result = (sp_explore_result){0};
     sp_explore_options changed = options != NULL ? *options : (sp_explore_options){0};
-    changed.search = SP_SEARCH_WALK; /* not used; the string says who runs */
+    changed.search = SP_SEARCH_WALK; /* unused: the string gives the choices */
     changed.on_trace = NULL;
     uint32_t count = 0;
     const uint8_t *choices = sp__schedule_parse(schedule, &changed, &count);
     sp__engine_setup(test, arg, &changed);
     if (choices == NULL) {
         result->verdict = SP_SCHED_NONDETERMINISM;
-        snprintf(result->message, sizeof result->message, "this is no schedule string");
+        snprintf(result->message, sizeof result->message, "this is not a schedule string");
         result->schedule = "";
         return;
     }
@@ -102,8 +102,8 @@ void sp_explore_replay(sp_sched_test test, void *arg, const sp_explore_options *
     sp__engine.is_tracing = trace != NULL;
     const double start = seconds_now();
     sp__engine_run_once();
-    account_run(result);
-    finish(result, start);
+    result_add_run(result);
+    result_fill(result, start);
     if (trace != NULL) sp__trace_print(trace, result);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The context switch, by hand for x86-64 and aarch64, and the token back end. The floating-point
- * control word travels with the fiber, since the library sets and restores it around kernels. */
+/* The context switch in assembly for x86-64 and aarch64, and the token back end. The floating-point
+ * control word is part of the fiber's state, since the library sets and restores it around
+ * kernels. */
 #include "fiber.h"
 
 #include <stdint.h>
@@ -99,7 +100,7 @@ static void *first_frame(char *top, sp_fiber_entry entry)
     return frame;
 }
 #else
-#error "the controlled scheduler knows x86-64 and aarch64"
+#error "the controlled scheduler supports x86-64 and aarch64 only"
 #endif
 
 static bool use_os_threads;
@@ -135,12 +136,12 @@ static void *os_thread_main(void *arg)
     abort(); /* an entry never returns */
 }
 
-/* On a stack of its own: the C library keeps its records there, which a fiber would overwrite. */
+/* On its own stack: the C library keeps its records there, which a fiber would overwrite. */
 static void start_os_thread(sp_fiber *fiber, size_t stack_bytes, sp_fiber_entry entry)
 {
     os_entry = entry;
     fiber->is_restarted = true;
-    if (fiber->has_os_thread) return; /* it waits for its token, half-way through an older run */
+    if (fiber->has_os_thread) return; /* it waits for its token inside an older run */
     pthread_attr_t attributes;
     sem_init(&fiber->token, 0, 0);
     if (pthread_attr_init(&attributes) != 0 ||

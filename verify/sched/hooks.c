@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions that code compiled with -fsanitize=thread calls, by gcc 12 and clang 19. Outside a
- * run they only do the access. One macro line per width: the names are the compilers'. */
+ * run they only perform the access. One macro line per width: the names are the compilers'. */
 #include <string.h>
 
 #include "atomics.h"
@@ -16,7 +16,8 @@ __extension__ typedef unsigned __int128 sp_bits128;
 
 /* --- plain accesses --- */
 
-static inline void plain(const volatile void *addr, size_t bytes, bool is_write, const void *pc)
+static inline void hook_plain_access(const volatile void *addr, size_t bytes, bool is_write,
+                                     const void *pc)
 {
     sp_sched_thread *self = sp__engine.self;
     if (self != NULL) sp__shadow_access(self, (uintptr_t)addr, bytes, is_write, pc);
@@ -26,7 +27,7 @@ static inline void plain(const volatile void *addr, size_t bytes, bool is_write,
     HOOK void __tsan_##name(void *addr);                                                           \
     HOOK void __tsan_##name(void *addr)                                                            \
     {                                                                                              \
-        plain(addr, bytes, is_write, PC);                                                          \
+        hook_plain_access(addr, bytes, is_write, PC);                                              \
     }
 #define PLAIN_HOOKS(bytes)                                                                         \
     PLAIN_HOOK(read##bytes, bytes, false)                                                          \
@@ -55,45 +56,45 @@ PLAIN_HOOK(vptr_read, sizeof(void *), false)
 HOOK void __tsan_vptr_update(void **slot, void *value);
 HOOK void __tsan_vptr_update(void **slot, void *value)
 {
-    if (*slot != value) plain(slot, sizeof *slot, true, PC);
+    if (*slot != value) hook_plain_access(slot, sizeof *slot, true, PC);
 }
 
 HOOK void __tsan_read_range(void *addr, unsigned long bytes);
 HOOK void __tsan_read_range(void *addr, unsigned long bytes)
 {
-    plain(addr, bytes, false, PC);
+    hook_plain_access(addr, bytes, false, PC);
 }
 
 HOOK void __tsan_write_range(void *addr, unsigned long bytes);
 HOOK void __tsan_write_range(void *addr, unsigned long bytes)
 {
-    plain(addr, bytes, true, PC);
+    hook_plain_access(addr, bytes, true, PC);
 }
 
 HOOK void *__tsan_memcpy(void *dst, const void *src, size_t bytes);
 HOOK void *__tsan_memcpy(void *dst, const void *src, size_t bytes)
 {
-    plain(src, bytes, false, PC);
-    plain(dst, bytes, true, PC);
+    hook_plain_access(src, bytes, false, PC);
+    hook_plain_access(dst, bytes, true, PC);
     return memcpy(dst, src, bytes);
 }
 
 HOOK void *__tsan_memmove(void *dst, const void *src, size_t bytes);
 HOOK void *__tsan_memmove(void *dst, const void *src, size_t bytes)
 {
-    plain(src, bytes, false, PC);
-    plain(dst, bytes, true, PC);
+    hook_plain_access(src, bytes, false, PC);
+    hook_plain_access(dst, bytes, true, PC);
     return memmove(dst, src, bytes);
 }
 
 HOOK void *__tsan_memset(void *dst, int byte, size_t bytes);
 HOOK void *__tsan_memset(void *dst, int byte, size_t bytes)
 {
-    plain(dst, bytes, true, PC);
+    hook_plain_access(dst, bytes, true, PC);
     return memset(dst, byte, bytes);
 }
 
-/* --- functions: traces have the program counter of each step, which is enough --- */
+/* --- functions: ignored, since traces have the program counter of each step --- */
 
 HOOK void __tsan_init(void);
 HOOK void __tsan_init(void) {}
@@ -197,7 +198,7 @@ HOOK void __tsan_atomic_signal_fence(int order)
     (void)order;
 }
 
-/* --- 16-byte atomics: only one logical thread runs, so plain accesses do --- */
+/* --- 16-byte atomics: plain accesses suffice, since only one logical thread runs --- */
 
 HOOK sp_bits128 __tsan_atomic128_load(const volatile sp_bits128 *addr, int order);
 HOOK sp_bits128 __tsan_atomic128_load(const volatile sp_bits128 *addr, int order)

@@ -4,10 +4,10 @@
  *     sched_tests [--list] [--seed N] [--scale F] [--jobs N] [--search NAME] [--fail-fast]
  * [NAME...] sched_tests --replay STRING NAME      prints the trace of one schedule of a subject
  *     sched_tests --plant BUG [NAME...]     with this planted bug: 0 only if each of these
- *                                           subjects finds it; none named: those that list it
+ *                                           subjects finds it; default: the subjects that list it
  *
- * Each test runs in a process of its own, with the same options whatever the environment says: so
- * it does the same alone, beside others, and when its schedule is replayed. */
+ * Each test runs in its own process, with fixed options whatever the environment is: so its
+ * behaviour is the same alone, beside others, and when its schedule is replayed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static bool lists_bug(const sp_subject *subject, const char *bug)
     return false;
 }
 
-/* ---- what can be run ---- */
+/* ---- tests and subjects ---- */
 
 /* A self test or a subject. */
 typedef struct item {
@@ -111,7 +111,7 @@ static bool run_item(const item *what, const arguments *args)
                                : sp__portfolio_run(what->subject, &args->portfolio);
 }
 
-/* ---- a process each ---- */
+/* ---- one process per test ---- */
 
 typedef struct child {
     pid_t pid; /* 0: has ended */
@@ -133,7 +133,7 @@ static void start_child(child *c, const item *what, const arguments *args)
     _exit(is_right ? 0 : 1);
 }
 
-static void note_end(child *children, uint32_t count)
+static void child_note_end(child *children, uint32_t count)
 {
     int status;
     const pid_t pid = wait(&status);
@@ -157,15 +157,15 @@ static bool print_child(const child *c, const item *what)
     return c->is_right;
 }
 
-/* Results come in the order of the items. */
+/* Prints results in the order of the items. */
 static bool run_items(const item *items, uint32_t count, const arguments *args)
 {
     bool is_right = true;
     uint32_t printed = 0, running = 0;
-    child *children = calloc(count + 1, sizeof *children); /* of no items, too */
+    child *children = calloc(count + 1, sizeof *children); /* not NULL for no items either */
     if (children == NULL) abort();
     for (uint32_t started = 0; printed < count;) {
-        if (args->fails_fast && !is_right) count = started; /* those that run still end */
+        if (args->fails_fast && !is_right) count = started; /* running ones still end */
         if (printed == count) break;
         if (running < args->jobs && started < count) {
             start_child(&children[started], &items[started], args);
@@ -173,7 +173,7 @@ static bool run_items(const item *items, uint32_t count, const arguments *args)
             running++;
             continue;
         }
-        note_end(children, started);
+        child_note_end(children, started);
         running--;
         while (printed < started && children[printed].pid == 0) {
             is_right = print_child(&children[printed], &items[printed]) && is_right;
@@ -186,7 +186,7 @@ static bool run_items(const item *items, uint32_t count, const arguments *args)
 
 /* ---- commands ---- */
 
-static void list(void)
+static void print_list(void)
 {
     for (uint32_t i = 0; i < SP_COUNT_OF(selftests); i++) {
         for (const sp_selftest *t = selftests[i]; t->name != NULL; t++) printf("%s\n", t->name);
@@ -202,26 +202,26 @@ static int run_wanted(const arguments *args)
 {
     uint32_t count;
     item *items = wanted_items(args, &count);
-    if (count == 0) printf("no test of this name; see --list\n");
+    if (count == 0) printf("no test of this name: see --list\n");
     const bool is_right = run_items(items, count, args) && count > 0;
     free(items);
     return is_right ? 0 : 1;
 }
 
-static int replay(const arguments *args)
+static int replay_subject(const arguments *args)
 {
     const sp_subject *subject;
     for (uint32_t i = 0; args->name_count == 1 && (subject = sp__subject_at(i)) != NULL; i++) {
         if (strcmp(subject->name, args->names[0]) != 0) continue;
         return sp__portfolio_replay(subject, args->replay) ? 0 : 1;
     }
-    fprintf(stderr, "--replay STRING NAME: no such subject\n");
+    fprintf(stderr, "--replay STRING NAME: give the name of one subject, see --list\n");
     return 2;
 }
 
-/* Options of the library are read in the runs, and a variable that is set in one would stay for the
- * next: so they are fixed before the first. */
-static void fix_environment(void)
+/* Fixes the library's options before the first run: they are read in the runs, and a variable set
+ * in one run would remain for the next. */
+static void environment_fix(void)
 {
     static const char prefix[] = "STREAMPOOL_";
     for (char **at = environ; *at != NULL;) {
@@ -233,7 +233,7 @@ static void fix_environment(void)
         }
         memcpy(name, *at, length);
         name[length] = '\0';
-        unsetenv(name); /* moves the others up */
+        unsetenv(name); /* removes this entry */
     }
     setenv("STREAMPOOL_STREAMS", "5", 1);
     setenv("STREAMPOOL_CPU_WORKERS", "1", 1);
@@ -259,7 +259,7 @@ static bool parse_value(arguments *args, const char *option, const char *value)
     return true;
 }
 
-static bool parse(arguments *args, int argc, char **argv)
+static bool arguments_parse(arguments *args, int argc, char **argv)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     *args = (arguments){.portfolio = {.seed = 1, .scale = 1.0},
@@ -280,7 +280,7 @@ static bool parse(arguments *args, int argc, char **argv)
 int main(int argc, char **argv)
 {
     arguments args;
-    if (!parse(&args, argc, argv)) {
+    if (!arguments_parse(&args, argc, argv)) {
         fprintf(stderr,
                 "usage: sched_tests [--list] [--seed N] [--scale F] [--jobs N] [--search NAME] "
                 "[NAME...]\n"
@@ -288,12 +288,12 @@ int main(int argc, char **argv)
                 "       sched_tests --plant BUG [NAME...]\n");
         return 2;
     }
-    fix_environment();
+    environment_fix();
     planted = args.plant;
     if (args.lists) {
-        list();
+        print_list();
         return 0;
     }
-    if (args.replay != NULL) return replay(&args);
+    if (args.replay != NULL) return replay_subject(&args);
     return run_wanted(&args);
 }

@@ -13,7 +13,7 @@ typedef struct exploration {
     uint32_t bit;
     sp_sched_search search;
     sp_sched_level level;
-    uint32_t threads_max; /* for so many threads at most */
+    uint32_t threads_max; /* the maximum number of threads */
 } exploration;
 
 static const exploration portfolio[] = {
@@ -84,8 +84,8 @@ static void print_bug(const sp_subject *subject, const sp_explore_options *optio
     free(schedule);
 }
 
-static bool belongs(const sp_subject *subject, const exploration *e,
-                    const sp_portfolio_options *given)
+static bool subject_has_exploration(const sp_subject *subject, const exploration *e,
+                                    const sp_portfolio_options *given)
 {
     if (given->search != NULL && strcmp(given->search, sp_sched_search_name(e->search)) != 0) {
         return false;
@@ -95,7 +95,7 @@ static bool belongs(const sp_subject *subject, const exploration *e,
 
 /* ---- the same in a fresh process ---- */
 
-static void keep_hash(void *ctx, uint64_t hash)
+static void hash_keep(void *ctx, uint64_t hash)
 {
     *(uint64_t *)ctx = hash;
 }
@@ -112,7 +112,7 @@ bool sp__portfolio_repeats(const sp_subject *subject, const sp_portfolio_options
         options.restores_globals = true;
         options.seed = given->seed;
         options.max_schedules = 1;
-        options.on_trace = keep_hash;
+        options.on_trace = hash_keep;
         options.on_trace_ctx = &hash[i];
         sp_explore(subject->test, subject->arg, &options, &result[i]);
         if (i == 0) schedule = strdup(result[0].schedule);
@@ -140,20 +140,22 @@ static const char *why_not_exhausted(const sp_subject *subject, const exploratio
                : subject->inexhaustible;
 }
 
-/* Two threads are searched to the end, or the table says why they cannot be. */
-static bool meets_end(const sp_subject *subject, const exploration *e,
-                      const sp_explore_result *result, const sp_portfolio_options *given)
+/* DPOR must reach its end for two threads, or the subject states why it cannot. */
+static bool exploration_is_complete(const sp_subject *subject, const exploration *e,
+                                    const sp_explore_result *result,
+                                    const sp_portfolio_options *given)
 {
     if (e->search != SP_SEARCH_DPOR || subject->thread_count > 2 || result->is_exhausted) {
         return true;
     }
     const char *why = why_not_exhausted(subject, e);
     if (why != NULL) {
-        printf("%-24s %-7s %-4s not to the end: %s\n", subject->name,
-               sp_sched_search_name(e->search), level_name(e->level), why);
+        printf("%-24s %-7s %-4s incomplete: %s\n", subject->name, sp_sched_search_name(e->search),
+               level_name(e->level), why);
         return true;
     }
-    printf("%s: dpor did not reach its end, and the table does not say why\n", subject->name);
+    printf("%s: dpor did not reach its end; give a reason in the table (inexhaustible)\n",
+           subject->name);
     return given->scale < 1;
 }
 
@@ -161,12 +163,12 @@ bool sp__portfolio_run(const sp_subject *subject, const sp_portfolio_options *gi
 {
     bool is_right = sp__portfolio_repeats(subject, given);
     if (subject->planted == NULL) {
-        printf("%s: names no planted bug that it finds\n", subject->name);
+        printf("%s: the table must name a planted bug that this subject finds\n", subject->name);
         is_right = false;
     }
     for (uint32_t i = 0; i < SP_COUNT_OF(portfolio); i++) {
         const exploration *e = &portfolio[i];
-        if (!belongs(subject, e, given)) continue;
+        if (!subject_has_exploration(subject, e, given)) continue;
         const sp_explore_options options = options_for(subject, e, given);
         sp_explore_result result;
         sp_explore(subject->test, subject->arg, &options, &result);
@@ -175,12 +177,12 @@ bool sp__portfolio_run(const sp_subject *subject, const sp_portfolio_options *gi
             print_bug(subject, &options, &result);
             return false;
         }
-        is_right = meets_end(subject, e, &result, given) && is_right;
+        is_right = exploration_is_complete(subject, e, &result, given) && is_right;
     }
     return is_right;
 }
 
-/* Explores once; takes the time used from *seconds_left. */
+/* Explores once; subtracts the used time from *seconds_left. */
 static bool finds_bug(const sp_subject *subject, const exploration *e,
                       const sp_portfolio_options *given, double *seconds_left)
 {
@@ -196,8 +198,8 @@ static bool finds_bug(const sp_subject *subject, const exploration *e,
     return true;
 }
 
-/* What a search finds in its time depends on the machine: the random ones go on, each round with
- * another seed. */
+/* What a search finds within its time depends on the machine: the random searches continue, each
+ * round with another seed. */
 bool sp__portfolio_finds_bug(const sp_subject *subject, const sp_portfolio_options *given)
 {
     sp_portfolio_options options = *given;
@@ -208,7 +210,8 @@ bool sp__portfolio_finds_bug(const sp_subject *subject, const sp_portfolio_optio
         is_searching = false;
         for (uint32_t i = 0; i < SP_COUNT_OF(portfolio) && seconds_left > 0; i++) {
             const exploration *e = &portfolio[i];
-            if (!belongs(subject, e, given) || (round > 0 && !is_random(e))) continue;
+            if (!subject_has_exploration(subject, e, given) || (round > 0 && !is_random(e)))
+                continue;
             if (finds_bug(subject, e, &options, &seconds_left)) return true;
             is_searching = true;
         }

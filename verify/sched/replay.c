@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedule strings, following them, and the trace that a replay prints.
+/* Schedule strings, their replay, and the trace that a replay prints.
  *
  *     string = level, "t" if time-outs are choices, "s" and number of spurious wake-ups, ":",
- *              choices: a..p the thread that runs, A.. the outcome of a step, each with an optional
- *              number of repetitions. Points with one candidate are not in it. */
+ *              choices: a..p the running thread, A.. the outcome of a step, each with an optional
+ *              number of repetitions. Points with one candidate are omitted. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define OUTCOME_BIT 0x80u
 #define STRING_BYTES (1u << 20)
-#define PC_MAX 512 /* different ones, handed to addr2line at once */
+#define PC_MAX 512 /* distinct addresses per call of addr2line */
 
 /* --- strings --- */
 
@@ -84,46 +84,47 @@ const uint8_t *sp__schedule_parse(const char *text, sp_explore_options *options,
     return choices;
 }
 
-/* --- following a string --- */
+/* --- replaying a string --- */
 
 static const uint8_t *wanted;
 static uint32_t wanted_count;
 static uint32_t cursor;
 
-static void begin(void)
+static void replay_begin(void)
 {
     cursor = 0;
 }
 
-/* Past the string's end the run goes on with the first candidate. */
-static uint32_t pick(uint32_t mask)
+/* After the string's end the run continues with the first candidate. */
+static uint32_t replay_pick(uint32_t mask)
 {
     if (cursor >= wanted_count) return (uint32_t)__builtin_ctz(mask);
     const uint32_t choice = wanted[cursor++];
     if ((choice & OUTCOME_BIT) != 0 || (mask >> choice & 1u) == 0) {
-        sp__engine_fail(SP_SCHED_NONDETERMINISM, "choice %u of the string cannot be taken", cursor);
+        sp__engine_fail(SP_SCHED_NONDETERMINISM, "choice %u of the string is not possible", cursor);
     }
     return choice;
 }
 
-static uint32_t choose(uint32_t count)
+static uint32_t replay_choose(uint32_t count)
 {
     if (cursor >= wanted_count) return 0;
     const uint32_t choice = wanted[cursor++];
     if ((choice & OUTCOME_BIT) == 0 || (choice & ~OUTCOME_BIT) >= count) {
-        sp__engine_fail(SP_SCHED_NONDETERMINISM, "choice %u of the string cannot be taken", cursor);
+        sp__engine_fail(SP_SCHED_NONDETERMINISM, "choice %u of the string is not possible", cursor);
     }
     return choice & ~OUTCOME_BIT;
 }
 
-static bool advance(void)
+static bool replay_advance(void)
 {
     return false;
 }
 
 const sp_strategy *sp__replay_start(const uint8_t *choices, uint32_t count)
 {
-    static const sp_strategy strategy = {false, begin, pick, choose, advance};
+    static const sp_strategy strategy = {false, replay_begin, replay_pick, replay_choose,
+                                         replay_advance};
     wanted = choices;
     wanted_count = count;
     return &strategy;
@@ -167,7 +168,7 @@ const char *sp__op_name(sp_op_kind kind)
     return names[kind];
 }
 
-/* The source lines of code offsets, by addr2line; "" where it has nothing to say. */
+/* The source lines of code offsets, by addr2line; "" if unknown. */
 typedef struct line_table {
     uint32_t pc[PC_MAX];
     char text[PC_MAX][160];
@@ -183,7 +184,7 @@ static void add_pc(line_table *table, uint32_t pc)
     table->pc[table->count++] = pc;
 }
 
-/* The message says "pc 0x..." for each place it speaks of. */
+/* Adds the addresses of the message, written as "pc 0x...". */
 static void add_message_pcs(line_table *table, const char *message)
 {
     for (const char *at = message; (at = strstr(at, "pc 0x")) != NULL; at += 5) {
@@ -199,7 +200,7 @@ static void look_up_lines(line_table *table)
     snprintf(path, sizeof path, "/proc/%d/exe", (int)getpid());
     size_t used = (size_t)snprintf(command, sizeof command, "addr2line -s -f -p -e %s", path);
     for (uint32_t i = 0; i < table->count; i++) {
-        /* A return address may belong to the next line: look one byte before it. */
+        /* A return address may belong to the next line: use the byte before it. */
         used += (size_t)snprintf(command + used, sizeof command - used, " %#x", table->pc[i] - 1);
     }
     FILE *pipe = popen(command, "r");
@@ -219,7 +220,7 @@ static const char *line_of(const line_table *table, uint32_t pc)
     return "";
 }
 
-/* Where `address` lies: offsets in the region stay the same from run to run. */
+/* Prints an address; inside the region as an offset, which is the same in every run. */
 static void print_address(FILE *out, uintptr_t address)
 {
     const uintptr_t offset = address - (uintptr_t)sp__engine.region;

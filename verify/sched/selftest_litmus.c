@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Litmus tests: the outcomes seen at level weak are exactly C11's, those of load buffering
- * excepted (a load never returns a store that comes later). Each is searched in full and by DPOR.
- */
+/* Litmus tests: the outcomes at level weak are exactly C11's, except those of load buffering (a
+ * load never returns a later store). Each is explored by full search and by DPOR. */
 #include <stdio.h>
 
 #include "base/atomic.h"
@@ -11,7 +10,7 @@
 #define THREADS_MAX 4
 #define OUTCOMES_MAX 64
 
-/* An outcome is the tuple of registers and final values, a decimal digit pair each. */
+/* An outcome is the tuple of registers and final values, one decimal digit each. */
 typedef struct litmus {
     const char *name;
     uint32_t thread_count;
@@ -27,7 +26,7 @@ static struct {
     uint32_t r[THREADS_MAX]; /* each written by one thread, read after the join */
 } shared;
 
-/* A compare-and-swap; what it found. */
+/* A compare-and-swap; returns the value it found. */
 #define CAS(order, a, expected, desired) cas_##order(&shared.a, expected, desired)
 static uint32_t cas_relaxed(sp_atomic_u32 *place, uint32_t expected, uint32_t desired)
 {
@@ -41,7 +40,7 @@ static uint32_t cas_acquire(sp_atomic_u32 *place, uint32_t expected, uint32_t de
     return expected;
 }
 
-/* One set for the outcomes of all runs of an exploration; the runs do not read it. */
+/* The outcomes of all runs of an exploration; the runs do not read it. */
 static uint32_t seen[OUTCOMES_MAX];
 static uint32_t seen_count;
 
@@ -212,7 +211,7 @@ static const litmus tests[] = {
      {mp_write_release, relseq_rmw, mp_read_acquire},
      outcome_r01,
      EXPECT(0, 1, 11, 20, 21, 31)},
-    /* The message is read by a read-modify-write, which may miss it, and then goes before it. */
+    /* The message is read by a read-modify-write, which may miss it; it then precedes the store. */
     {"MP read by add, relaxed",
      2,
      {mp_write_relaxed, mp_read_add_relaxed},
@@ -244,8 +243,8 @@ static const litmus tests[] = {
      {mp_write_swap_release, mp_swap_read_acquire},
      outcome_r01,
      EXPECT(0, 1, 11)},
-    /* A third thread goes through the flag: a read-modify-write continues the release sequence if
-     * it read it (r2 == 1), a store ends it. */
+    /* A third thread passes the flag on: a read-modify-write continues the release sequence if it
+     * read it (r2 == 1), a store ends it. */
     {"MP through add",
      3,
      {mp_write_release, mp_pass_add, mp_read_acquire},
@@ -261,7 +260,8 @@ static const litmus tests[] = {
      {mp_write_release, mp_pass_store, mp_read_acquire},
      outcome_r01,
      EXPECT(0, 1, 11, 20, 21)},
-    /* With exchanges alone 11 needs each to read from the other's future: load buffering. */
+    /* With exchanges alone, outcome 11 requires each to read a later store of the other: load
+     * buffering. */
     {"2+2W exchanges", 2, {w22_swap_0, w22_swap_1}, outcome_xy, EXPECT(12, 21, 22)},
     {"2+2W exchanges and stores",
      2,
@@ -294,7 +294,8 @@ static const litmus tests[] = {
      outcome_r01_x,
      EXPECT(13, 21, 102, 123, 301, 312)},
     {"CAS atomicity", 2, {cas_x_1, cas_x_2}, outcome_r01_x, EXPECT(11, 202)},
-    /* One that fails is a load: it may read what another read-modify-write has read. */
+    /* A failed compare-and-swap is a load: it may read a store that another read-modify-write has
+     * read. */
     {"CAS in vain beside an exchange",
      3,
      {store_x_1, swap_x_2, cas_in_vain_x},
@@ -332,7 +333,7 @@ static const litmus tests[] = {
      EXPECT(0, 1, 10, 11, 100, 101, 110, 111, 1000, 1001, 1011, 1100, 1101, 1110, 1111)},
 };
 
-static bool contains(const uint32_t *set, uint32_t count, uint32_t outcome)
+static bool outcomes_contain(const uint32_t *set, uint32_t count, uint32_t outcome)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (set[i] == outcome) return true;
@@ -355,13 +356,13 @@ static bool has_exact_outcomes(const litmus *test, sp_sched_search search)
                sp_sched_verdict_name(result.verdict), result.message);
     }
     for (uint32_t i = 0; i < test->expected_count; i++) {
-        if (contains(seen, seen_count, test->expected[i])) continue;
+        if (outcomes_contain(seen, seen_count, test->expected[i])) continue;
         printf("  %s, %s: outcome %u is never seen\n", test->name, sp_sched_search_name(search),
                test->expected[i]);
         is_right = false;
     }
     for (uint32_t i = 0; i < seen_count; i++) {
-        if (contains(test->expected, test->expected_count, seen[i])) continue;
+        if (outcomes_contain(test->expected, test->expected_count, seen[i])) continue;
         printf("  %s, %s: outcome %u is forbidden\n", test->name, sp_sched_search_name(search),
                seen[i]);
         is_right = false;
@@ -369,7 +370,7 @@ static bool has_exact_outcomes(const litmus *test, sp_sched_search search)
     return is_right;
 }
 
-static bool run_all(sp_sched_search search)
+static bool litmus_run_all(sp_sched_search search)
 {
     bool is_right = true;
     for (uint32_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
@@ -380,12 +381,12 @@ static bool run_all(sp_sched_search search)
 
 static bool litmus_full(void)
 {
-    return run_all(SP_SEARCH_BOUNDED);
+    return litmus_run_all(SP_SEARCH_BOUNDED);
 }
 
 static bool litmus_dpor(void)
 {
-    return run_all(SP_SEARCH_DPOR);
+    return litmus_run_all(SP_SEARCH_DPOR);
 }
 
 const sp_selftest sp__selftests_litmus[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random small programs at level weak: the full search, DPOR, and DPOR with the choices that it
- * leaves out as equivalent reach the same outcomes. */
+/* Random small programs at level weak: the full search, DPOR, and DPOR with its equivalent choices
+ * reach the same outcomes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ typedef struct random_op {
     op_kind kind;
     op_order order; /* acquire of a load, release of a store */
     uint32_t variable;
-    uint32_t value;    /* of a CAS, what it stores */
+    uint32_t value;    /* for a CAS, the desired value */
     uint32_t expected; /* of a CAS */
 } random_op;
 
@@ -34,7 +34,7 @@ typedef struct random_program {
     random_op ops[THREADS_MAX][OPS_MAX];
 } random_program;
 
-/* What each operation read, four bits each, and the final values. */
+/* The values that each operation read, five bits each, and the final values. */
 typedef struct outcome_set {
     uint64_t outcomes[OUTCOMES_MAX];
     uint32_t count;
@@ -43,7 +43,7 @@ typedef struct outcome_set {
 static struct {
     const random_program *program;
     sp_atomic_u32 variables[VARIABLES];
-    uint32_t read[THREADS_MAX][OPS_MAX]; /* plain: a thread's row is its own until the join */
+    uint32_t read[THREADS_MAX][OPS_MAX]; /* plain: a row is private to its thread until the join */
 } shared;
 
 static outcome_set *current; /* of all runs of an exploration; the runs do not read it */
@@ -66,7 +66,7 @@ static uint32_t random_below(uint32_t bound)
     return (uint32_t)(((random_state >> 32) * bound) >> 32);
 }
 
-static void generate(random_program *p, uint32_t number)
+static void program_generate(random_program *p, uint32_t number)
 {
     random_state = number;
     for (uint32_t i = 0; i < 8; i++) (void)random_below(2);
@@ -98,12 +98,12 @@ static void print_program(const random_program *p)
     }
 }
 
-/* ---- running them ---- */
+/* ---- running ---- */
 
 #define BY_ORDER(order, relaxed, acq_rel, seq_cst)                                                 \
     ((order) == ORDER_RELAXED ? (relaxed) : (order) == ORDER_ACQ_REL ? (acq_rel) : (seq_cst))
 
-static uint32_t store(sp_atomic_u32 *place, const random_op *op)
+static uint32_t op_store(sp_atomic_u32 *place, const random_op *op)
 {
     switch (op->order) {
     case ORDER_RELAXED:
@@ -119,7 +119,7 @@ static uint32_t store(sp_atomic_u32 *place, const random_op *op)
     return 0;
 }
 
-static uint32_t compare_and_swap(sp_atomic_u32 *place, const random_op *op)
+static uint32_t op_compare_and_swap(sp_atomic_u32 *place, const random_op *op)
 {
     uint32_t found = op->expected;
     (void)BY_ORDER(op->order, sp_cas_relaxed(place, &found, op->value),
@@ -128,14 +128,14 @@ static uint32_t compare_and_swap(sp_atomic_u32 *place, const random_op *op)
     return found;
 }
 
-static uint32_t execute(sp_atomic_u32 *place, const random_op *op)
+static uint32_t op_execute(sp_atomic_u32 *place, const random_op *op)
 {
     switch (op->kind) {
     case OP_LOAD:
         return BY_ORDER(op->order, sp_load_relaxed(place), sp_load_acquire(place),
                         sp_load_seq_cst(place));
     case OP_STORE:
-        return store(place, op);
+        return op_store(place, op);
     case OP_ADD:
         return BY_ORDER(op->order, sp_fetch_add_relaxed(place, op->value),
                         sp_fetch_add_acq_rel(place, op->value),
@@ -145,7 +145,7 @@ static uint32_t execute(sp_atomic_u32 *place, const random_op *op)
                         sp_exchange_acq_rel(place, op->value),
                         sp_exchange_seq_cst(place, op->value));
     default:
-        return compare_and_swap(place, op);
+        return op_compare_and_swap(place, op);
     }
 }
 
@@ -154,7 +154,7 @@ static void run_thread(void *arg)
     const uint32_t thread = *(const uint32_t *)arg;
     for (uint32_t i = 0; i < shared.program->op_count; i++) {
         const random_op *op = &shared.program->ops[thread][i];
-        shared.read[thread][i] = execute(&shared.variables[op->variable], op);
+        shared.read[thread][i] = op_execute(&shared.variables[op->variable], op);
     }
 }
 
@@ -184,7 +184,8 @@ static void run_program(void *arg)
 
 /* ---- comparing ---- */
 
-static outcome_set *collect(const random_program *p, sp_sched_search search, bool keeps_equivalent)
+static outcome_set *outcomes_collect(const random_program *p, sp_sched_search search,
+                                     bool keeps_equivalent)
 {
     const sp_explore_options options = {.search = search,
                                         .level = SP_LEVEL_WEAK,
@@ -204,7 +205,7 @@ static outcome_set *collect(const random_program *p, sp_sched_search search, boo
     return NULL;
 }
 
-static bool contains(const outcome_set *set, uint64_t outcome)
+static bool outcomes_contain(const outcome_set *set, uint64_t outcome)
 {
     for (uint32_t i = 0; i < set->count; i++) {
         if (set->outcomes[i] == outcome) return true;
@@ -212,11 +213,11 @@ static bool contains(const outcome_set *set, uint64_t outcome)
     return false;
 }
 
-static bool are_equal(const outcome_set *a, const outcome_set *b)
+static bool outcomes_are_equal(const outcome_set *a, const outcome_set *b)
 {
     if (a == NULL || b == NULL || a->count != b->count) return false;
     for (uint32_t i = 0; i < a->count; i++) {
-        if (!contains(b, a->outcomes[i])) return false;
+        if (!outcomes_contain(b, a->outcomes[i])) return false;
     }
     return true;
 }
@@ -225,11 +226,11 @@ static bool has_same_outcomes(uint32_t number)
 {
     random_program p;
     memset(&p, 0, sizeof p);
-    generate(&p, number);
-    outcome_set *full = collect(&p, SP_SEARCH_BOUNDED, false);
-    outcome_set *dpor = collect(&p, SP_SEARCH_DPOR, false);
-    outcome_set *equivalent = collect(&p, SP_SEARCH_DPOR, true);
-    const bool is_same = are_equal(full, dpor) && are_equal(full, equivalent);
+    program_generate(&p, number);
+    outcome_set *full = outcomes_collect(&p, SP_SEARCH_BOUNDED, false);
+    outcome_set *dpor = outcomes_collect(&p, SP_SEARCH_DPOR, false);
+    outcome_set *equivalent = outcomes_collect(&p, SP_SEARCH_DPOR, true);
+    const bool is_same = outcomes_are_equal(full, dpor) && outcomes_are_equal(full, equivalent);
     if (!is_same || getenv("SP_SCHED_VERBOSE") != NULL) {
         printf("  program %u: %u outcomes of the full search, %u of dpor, %u with equivalent "
                "choices\n",

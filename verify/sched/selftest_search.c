@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The searches themselves: DPOR with sleep sets visits exactly the Mazurkiewicz traces of the full
- * search, and as few runs as it should; PCT reaches depth 3; hidden state is noticed. */
+ * search, without redundant runs; PCT reaches depth 3; state that survives a run is detected. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -133,8 +133,8 @@ BODY(pop_and_push)
     sp_tagged_stack_push(&shared.stack, link_of, NULL, slot);
 }
 
-/* Three orders have to hold: x's 1 before the read, y's 1 before the read, x's 2 before the last
- * read. The others' steps in between make each unlikely by itself. */
+/* Three orders must hold: x's 1 before the read, y's 1 before the read, x's 2 before the last read.
+ * The other threads' steps in between make each unlikely. */
 static void steps_of_others(uint32_t thread)
 {
     for (int i = 0; i < 6; i++) sp_store_relaxed(&shared.z[thread], 1);
@@ -163,7 +163,7 @@ BODY(depth_3_noise)
 typedef struct program {
     const char *name;
     sp_thread_fn bodies[THREADS_MAX];
-    uint32_t traces; /* if known by counting on paper; else 0 */
+    uint32_t traces; /* if known by hand; else 0 */
 } program;
 
 static const program programs[] = {
@@ -393,7 +393,7 @@ static uint32_t count_traces(const program *p, sp_sched_level level, uint32_t fr
     return count;
 }
 
-/* Leaving a thread out after a hint must not lose a schedule of a loop that retries. */
+/* Excluding a thread after a hint must not lose a schedule of a retry loop. */
 static bool hints_hide_nothing(void)
 {
     static const program p = {"retry", {add_once, add_often}, 0};
@@ -408,8 +408,8 @@ static bool hints_hide_nothing(void)
     return true;
 }
 
-/* Two spinning threads that change something in each turn keep each other going: the third has to
- * get its turn in every schedule. */
+/* Two spinning threads that change something in each iteration enable each other: the third must
+ * run in every schedule. */
 static bool is_fair_to_third(void)
 {
     static const program p = {"fairness", {spin_and_count, spin_and_count, write_x}, 0};
@@ -422,7 +422,7 @@ static bool is_fair_to_third(void)
     return false;
 }
 
-/* Takes another way once an earlier run of the process has set the variable. */
+/* Takes another path once an earlier run of the process has set the variable. */
 static void learning_test(void *arg)
 {
     static const char variable[] = "SP_SCHED_WAS_HERE";

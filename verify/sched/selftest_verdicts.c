@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each kind of bug in a few lines: every search finds it, under the right name, and the schedule
- * string brings it back. Correct twins of the bugs are quiet. */
+ * string reproduces it. Correct variants of the bugs are not reported. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,7 +203,7 @@ BODY(spin_and_unlock_relaxed)
 
 /* --- publication --- */
 
-void __tsan_atomic_thread_fence(int order); /* called by name: gcc warns of the builtin */
+void __tsan_atomic_thread_fence(int order); /* called by name: gcc warns about the builtin */
 
 BODY(publish_release)
 {
@@ -269,7 +269,7 @@ BODY(add_in_two_steps)
     sp_store_relaxed(&shared.flag, before + 1);
 }
 
-/* Which of two stores are seen depends on who runs, and the search leaves the stale values out. */
+/* The stores that are read depend on the schedule, and the search leaves out stale values. */
 BODY(tell_twice)
 {
     sp_store_relaxed(&shared.flag, 1);
@@ -332,8 +332,8 @@ typedef struct verdict_test {
     const char *name;
     sp_thread_fn bodies[2];
     sp_sched_verdict expected;
-    sp_sched_verdict or_else; /* what other schedules of the same bug give */
-    uint32_t sum;             /* if not 0: what plain + flag must be at the end */
+    sp_sched_verdict or_else; /* verdict of other schedules of the same bug */
+    uint32_t sum;             /* if not 0: the value of plain + flag at the end */
     bool has_block;
     sp_explore_options options;
 } verdict_test;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Race, use-after-free and bounds checks of plain and atomic accesses (FastTrack, C. Flanagan and
- * S. Freund, PLDI 2009, with read vectors kept whole).
+ * S. Freund, PLDI 2009, with full read vectors).
  *
  * A table with one 32-bit cell number per byte of stacks and arena (hashed by granule elsewhere)
- * leads to cells. A cell names the bytes it stands for, so numbers left over from earlier runs are
- * recognised and a new run clears nothing: it only starts to hand out cells from the beginning. */
+ * leads to cells. A cell stores the range of its bytes, so stale numbers of earlier runs are
+ * recognised and a new run clears nothing: it only restarts the allocation of cells. */
 #include "shadow.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define GRANULE 8u
 #define OUTSIDE_SLOTS (1u << 15)
 #define OUTSIDE_PROBES 64u
-#define BIG_RANGE 128u /* writes of whole blocks from here on are kept in the block */
+#define BIG_RANGE 128u /* bytes; from here on, a write of a whole block is kept in the block */
 
 /* Cell numbers of one granule outside the region: globals, the caller's stack and heap. */
 typedef struct outside_granule {
@@ -26,7 +26,7 @@ typedef struct outside_granule {
     uint32_t numbers[GRANULE];
 } outside_granule;
 
-static sp_cell *cells; /* [0] stands for nothing */
+static sp_cell *cells; /* [0] means none */
 static uint32_t cell_count;
 static sp_loc *locs;
 static uint32_t loc_count;
@@ -35,14 +35,14 @@ static uint32_t *region_numbers;
 static outside_granule *outside;
 static uint64_t run_number;
 
-/* What granules outside the region held when the last run touched them first. */
+/* The contents of granules outside the region at the last run's first access. */
 typedef struct undo_entry {
     uintptr_t granule;
     uint64_t bytes;
 } undo_entry;
 
 static undo_entry undo[OUTSIDE_SLOTS];
-static volatile uint32_t undo_count; /* volatile: a signal may come between steps */
+static volatile uint32_t undo_count; /* volatile: a signal may arrive between steps */
 
 void *sp__reserve(size_t bytes)
 {
@@ -76,7 +76,7 @@ void sp__shadow_undo(void)
     while (undo_count > 0) {
         const undo_entry *entry = &undo[--undo_count];
         void *place = (void *)(entry->granule * GRANULE);
-        /* Constants are touched too, and must not be written. */
+        /* Constants are recorded too, and must not be written. */
         if (memcmp(place, &entry->bytes, GRANULE) != 0) memcpy(place, &entry->bytes, GRANULE);
     }
 }
@@ -100,7 +100,7 @@ static uint32_t *outside_numbers(uintptr_t addr)
             slot->granule = granule;
             memset(slot->numbers, 0, sizeof slot->numbers);
             if (sp__engine.options.restores_globals) {
-                /* Not yet counted while it reads: a wild address ends the run here. */
+                /* Counted only after the read: a wild address ends the run here. */
                 const uint64_t bytes = *(const volatile uint64_t *)(granule * GRANULE);
                 undo[undo_count] = (undo_entry){granule, bytes};
                 undo_count++;
@@ -163,8 +163,8 @@ static sp_cell *new_cell(sp_sched_thread *self, uintptr_t addr, uint32_t size, c
     return cell;
 }
 
-/* Cuts `cell` in two at `addr`; a cell with an atomic stays whole. */
-static void split(sp_cell *cell, uintptr_t addr)
+/* Splits `cell` at `addr`; a cell with an atomic is not split. */
+static void cell_split(sp_cell *cell, uintptr_t addr)
 {
     if (cell->loc != 0) return;
     if (cell_count == CELLS_MAX) sp__engine_fail(SP_SCHED_TOO_BIG, "too many variables");
@@ -173,7 +173,7 @@ static void split(sp_cell *cell, uintptr_t addr)
     upper->start = addr;
     upper->size = (uint32_t)(cell->start + cell->size - addr);
     cell->size -= upper->size;
-    cell->next_in_block = cell_count; /* upper goes on to what came next */
+    cell->next_in_block = cell_count; /* `upper` has the old successor */
     uint32_t *numbers = numbers_at(addr);
     for (uint32_t i = 0; i < upper->size; i++) numbers[i] = cell_count;
     cell_count++;
@@ -226,14 +226,14 @@ static void check_atomics_before(const sp_sched_thread *self, const sp_cell *cel
 }
 
 /* A plain access to the whole cell. */
-static inline void touch(sp_sched_thread *self, sp_cell *cell, bool is_write, const void *pc)
+static inline void cell_touch(sp_sched_thread *self, sp_cell *cell, bool is_write, const void *pc)
 {
     if (SP_UNLIKELY(cell->is_freed)) {
         fail_memory(SP_SCHED_USE_AFTER_FREE, self, cell->start, pc, "which was freed");
     }
     const int32_t epoch = self->clock.at[self->id];
     if (!is_write) {
-        /* Seen in this epoch: a write since then would have been reported by its writer. */
+        /* Already read in this epoch: a write since then would have been reported by its writer. */
         if (cell->reads.at[self->id] == epoch) return;
         check_write_before(self, cell, "read", pc);
         if (cell->loc != 0) check_atomics_before(self, cell, false, pc);
@@ -254,7 +254,7 @@ static inline void touch(sp_sched_thread *self, sp_cell *cell, bool is_write, co
     cell->write_pc = sp__pc_offset(pc);
 }
 
-/* The cell of `addr`, cut so that it ends at `end` or before; made if there is none. */
+/* The cell of `addr`, split so that it ends at or before `end`; created if missing. */
 static sp_cell *piece_at(sp_sched_thread *self, uintptr_t addr, uintptr_t end, const void *pc)
 {
     const uint32_t *numbers = numbers_at(addr);
@@ -265,21 +265,21 @@ static sp_cell *piece_at(sp_sched_thread *self, uintptr_t addr, uintptr_t end, c
         return new_cell(self, addr, gap, pc);
     }
     if (cell->start < addr) {
-        split(cell, addr);
+        cell_split(cell, addr);
         cell = cell_at(addr, numbers[0]);
     }
-    if (cell->start + cell->size > end) split(cell, end);
+    if (cell->start + cell->size > end) cell_split(cell, end);
     return cell;
 }
 
-/* An access that no single cell stands for. */
+/* An access that does not match a single cell. */
 static SP_NOINLINE void access_pieces(sp_sched_thread *self, uintptr_t addr, uint32_t size,
                                       bool is_write, const void *pc)
 {
     const uintptr_t end = addr + size;
     while (addr < end) {
         sp_cell *cell = piece_at(self, addr, end, pc);
-        touch(self, cell, is_write, pc);
+        cell_touch(self, cell, is_write, pc);
         addr = cell->start + cell->size;
     }
 }
@@ -291,19 +291,19 @@ static inline void access_granule(sp_sched_thread *self, uintptr_t addr, uint32_
     if (SP_LIKELY(number < cell_count)) {
         sp_cell *cell = &cells[number];
         if (SP_LIKELY(cell->start == addr && cell->size == size)) {
-            touch(self, cell, is_write, pc);
+            cell_touch(self, cell, is_write, pc);
             return;
         }
     }
     access_pieces(self, addr, size, is_write, pc);
 }
 
-/* Touches the cells that exist inside the block, as a write. */
+/* Records a write to all existing cells of the block. */
 static void write_cells_of(sp_sched_thread *self, const sp_block *block, bool is_free,
                            const void *pc)
 {
     for (uint32_t i = block->first_cell; i != 0; i = cells[i].next_in_block) {
-        touch(self, &cells[i], true, pc);
+        cell_touch(self, &cells[i], true, pc);
         cells[i].is_freed = is_free;
     }
 }
@@ -323,7 +323,8 @@ void sp__shadow_free(sp_sched_thread *self, sp_block *block, const void *pc)
     block->is_freed = true;
 }
 
-/* A write of a whole block is kept as the block's own epoch: no cells for bytes nobody touched. */
+/* A write of a whole block is recorded as the block's own epoch, without cells for untouched
+ * bytes. */
 static bool wrote_whole_block(sp_sched_thread *self, uintptr_t addr, size_t bytes, const void *pc)
 {
     sp_block *block = sp__heap_block_at(addr);
@@ -351,7 +352,7 @@ void sp__shadow_access(sp_sched_thread *self, uintptr_t addr, size_t bytes, bool
     }
 }
 
-/* One cell for what is known of these bytes: all reads, and the write of the last piece. */
+/* Merges the cells of these bytes into one: all reads, and the write of the last piece. */
 static sp_cell *merge_pieces(sp_sched_thread *self, uintptr_t addr, uint32_t size, const void *pc)
 {
     const uintptr_t end = addr + size;

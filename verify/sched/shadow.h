@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known about each byte that the code under test touched: who last wrote it, who read it
- * since, and whether it is still allocated. */
+/* Shadow memory of each byte that the code under test accessed: its last writer, its readers since,
+ * and whether it is allocated. */
 #ifndef SP_SCHED_SHADOW_H
 #define SP_SCHED_SHADOW_H
 
@@ -14,22 +14,22 @@ typedef struct sp_store {
     bool is_rmw;
     bool is_seq_cst;
     uint32_t serial; /* in the order of execution, from 1 */
-    sp_vclock sync;  /* what an acquire load of it joins */
+    sp_vclock sync;  /* joined by an acquire load of it */
     sp_vclock reads; /* first epoch at which each thread loaded it; 0 never */
     uint8_t stale_reads[SP_SCHED_MAX_THREADS];
 } sp_store;
 
 #define SP_HISTORY_STORES 32
 
-/* An atomic object, a mutex, or the like: what synchronises through this address. */
+/* An atomic object, a mutex, or another object that synchronises through this address. */
 typedef struct sp_loc {
     uintptr_t addr;
     uint32_t size;
-    sp_vclock writes; /* last epoch of an atomic write, a thread each */
+    sp_vclock writes; /* last epoch of an atomic write, per thread */
     sp_vclock reads;
-    sp_vclock sync;       /* level hb: what an acquire load of the newest store joins */
+    sp_vclock sync;       /* level hb: joined by an acquire load of the newest store */
     sp_store *history;    /* level weak: modification order, oldest first */
-    uint32_t store_count; /* 0: begins with what memory holds */
+    uint32_t store_count; /* 0: not begun; the first store is the value in memory */
     uint32_t last_serial;
 } sp_loc;
 
@@ -48,7 +48,7 @@ typedef struct sp_cell {
 } sp_cell;
 
 void sp__shadow_setup(void);
-/* Puts back the globals that the last run changed (restores_globals). */
+/* Restores the globals that the last run changed (restores_globals). */
 void sp__shadow_undo(void);
 void sp__shadow_begin(void);
 
@@ -66,7 +66,7 @@ const sp_cell *sp__shadow_cell_of(const sp_loc *loc);
 typedef struct sp_block {
     uintptr_t start;
     size_t size;
-    int32_t epoch; /* of whoever allocated it, or last wrote all of it */
+    int32_t epoch; /* of its allocation, or of the last write to all of it */
     uint32_t writer;
     uint32_t first_cell; /* 0: none yet */
     bool is_freed;
@@ -75,17 +75,17 @@ typedef struct sp_block {
 
 void sp__heap_setup(void);
 void sp__heap_begin(void);
-/* The block that `addr` lies in; NULL: in none. */
+/* The block that contains `addr`; NULL: none. */
 sp_block *sp__heap_block_at(uintptr_t addr);
-/* A verdict if something is still allocated. */
+/* Ends the run with the verdict leak if a block is still allocated. */
 void sp__heap_check_leaks(void);
 /* Frees the cells of a block, as a write to all of it. */
 void sp__shadow_free(sp_sched_thread *self, sp_block *block, const void *pc);
 
-/* Pool memory of the engine: reserved, touched only as far as used. */
+/* Pool memory of the engine: reserved address space, committed on first access. */
 void *sp__reserve(size_t bytes);
 
-/* Code addresses are kept as offsets from the start of the program. */
+/* Code addresses are stored as offsets from the start of the program. */
 uint32_t sp__pc_offset(const void *pc);
 
 #endif

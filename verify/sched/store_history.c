@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level weak: the modification order of each atomic, and which of its stores a load may return.
+/* Level weak: the modification order of each atomic, and the stores that a load may return.
  *
- * A thread has seen a store if the store, or a load of it, happened before. Coherence: a load
- * returns the newest store its thread has seen or a later one. A store goes behind the newest one
- * seen, but not between a read-modify-write and the store it read. A read-modify-write reads any
- * store that a load may return and that no other read-modify-write has read, and goes directly
- * behind it. seq_cst operations take effect in the order of steps: they return or follow the last
- * seq_cst store.
+ * A store is visible to a thread if the store, or a load of it, happened before. Coherence: a load
+ * returns the newest visible store or a later one. A store is inserted after the newest visible
+ * store, but not between a read-modify-write and the store it read. A read-modify-write reads any
+ * store that a load may return and that no other read-modify-write has read, and is inserted
+ * directly after it. seq_cst operations take effect in the order of steps: they return or follow
+ * the last seq_cst store.
  *
- * DPOR chooses among these only where it has to. If the last store to be executed could as well
- * have come after this operation (they race), then that order is run too: there the operation may
- * read all that came before that store, and may go before it in the modification order. So in this
- * order it follows that store. What remains are values that are stale although the thread's past
+ * DPOR chooses among these only if necessary. If the last executed store may as well have come
+ * after this operation (they race), then that order is explored too: there the operation may read
+ * all earlier stores, and may precede it in the modification order. So in this order the operation
+ * follows that store. The remaining choices are values that are stale although the thread's past
  * depends on newer ones. */
 #include <string.h>
 
 #include "atomics.h"
 #include "deps.h"
 
-/* How often one thread may load the same store although a newer one exists: stores become visible
- * in finite time (C17 7.17.3 p16), and spinning loops would not end otherwise. */
+/* The maximum number of loads of one store by one thread although a newer one exists: stores become
+ * visible in finite time (C17 7.17.3 p16), and spinning loops would not end otherwise. */
 #define STALE_READS_MAX 3
 
-static bool has_seen(const sp_sched_thread *self, const sp_store *store)
+static bool thread_has_seen(const sp_sched_thread *self, const sp_store *store)
 {
     if (store->epoch <= self->clock.at[store->writer]) return true;
     for (uint32_t i = 0; i < sp__engine.thread_count; i++) {
@@ -31,8 +31,8 @@ static bool has_seen(const sp_sched_thread *self, const sp_store *store)
     return false;
 }
 
-/* The first store is what memory holds: written plainly, or before the run. */
-static void begin(sp_sched_thread *self, sp_loc *loc, uint64_t value, bool is_known)
+/* Begins the history with the value in memory: written plainly, or before the run. */
+static void history_begin(sp_sched_thread *self, sp_loc *loc, uint64_t value, bool is_known)
 {
     const sp_cell *cell = sp__shadow_cell_of(loc);
     sp_store *store = &loc->history[0];
@@ -44,36 +44,36 @@ static void begin(sp_sched_thread *self, sp_loc *loc, uint64_t value, bool is_kn
     loc->store_count = 1;
 }
 
-/* Notices plain stores since the last atomic operation, also those of code without hooks. */
-static void refresh(sp_sched_thread *self, sp_loc *loc)
+/* Detects plain stores since the last atomic operation, including those of code without hooks. */
+static void history_refresh(sp_sched_thread *self, sp_loc *loc)
 {
     const uint64_t value = sp__memory_read(loc->addr, loc->size);
     if (loc->store_count == 0) {
-        begin(self, loc, value, true);
+        history_begin(self, loc, value, true);
     } else if (loc->history[loc->store_count - 1].value != value) {
-        begin(self, loc, value, false);
+        history_begin(self, loc, value, false);
     }
 }
 
 /* Index of the oldest store that an operation of this order may return. */
-static uint32_t floor_of(const sp_sched_thread *self, const sp_loc *loc, int order)
+static uint32_t history_floor(const sp_sched_thread *self, const sp_loc *loc, int order)
 {
     uint32_t i = loc->store_count - 1;
-    while (i > 0 && !has_seen(self, &loc->history[i]) &&
+    while (i > 0 && !thread_has_seen(self, &loc->history[i]) &&
            !(order == __ATOMIC_SEQ_CST && loc->history[i].is_seq_cst)) {
         i--;
     }
     return i;
 }
 
-static void read_store(const sp_sched_thread *self, sp_store *store)
+static void store_note_read(const sp_sched_thread *self, sp_store *store)
 {
     if (store->reads.at[self->id] == 0) store->reads.at[self->id] = self->clock.at[self->id];
 }
 
-/* A stale value was returned: the thread may see something new without anybody's doing, so a spin
- * hint must not keep it waiting for a change. */
-static void note_stale(sp_sched_thread *self, sp_store *store)
+/* A stale value was returned: the thread may read a newer one without a change by another thread,
+ * so a spin hint must not make it wait for a change. */
+static void store_note_stale(sp_sched_thread *self, sp_store *store)
 {
     store->stale_reads[self->id]++;
     self->seen[0].has_news = true;
@@ -81,7 +81,7 @@ static void note_stale(sp_sched_thread *self, sp_store *store)
 
 #define NO_INDEX UINT32_MAX
 
-/* The store that the operation has to follow, see above; NO_INDEX: none. */
+/* The store that the operation must follow, see above; NO_INDEX: none. */
 static uint32_t index_to_follow(const sp_sched_thread *self, const sp_loc *loc)
 {
     if (!sp__engine.strategy->wants_every_step || sp__engine.options.keeps_equivalent_choices) {
@@ -94,8 +94,8 @@ static uint32_t index_to_follow(const sp_sched_thread *self, const sp_loc *loc)
     return NO_INDEX;
 }
 
-/* The stores that an operation may read, newest first: the newest end is outcome 0. A search that
- * leaves some out names an outcome by its place among all, as a replay does. */
+/* The stores that an operation may read, newest first: the newest is outcome 0. A search that
+ * excludes some identifies an outcome by its place in the full list, as a replay does. */
 typedef struct candidate_list {
     uint32_t index[SP_HISTORY_STORES];
     uint32_t count;
@@ -112,8 +112,8 @@ static void add_candidate(const sp_sched_thread *self, const sp_loc *loc, candid
     list->index[list->count++] = index;
 }
 
-/* A read-modify-write has read this store. */
-static bool is_taken(const sp_loc *loc, uint32_t index)
+/* Whether a read-modify-write has read this store. */
+static bool store_is_taken(const sp_loc *loc, uint32_t index)
 {
     return index + 1 < loc->store_count && loc->history[index + 1].is_rmw;
 }
@@ -121,76 +121,77 @@ static bool is_taken(const sp_loc *loc, uint32_t index)
 /* The search's choice of one candidate. */
 static uint32_t choose_candidate(sp_sched_thread *self, sp_loc *loc, candidate_list *list)
 {
-    /* None: what had to be followed was seen to be older than another. The other order has it. */
+    /* Empty: the store to follow is known to be older than a visible one. The other order explores
+     * it. */
     if (list->kept_count == 0) list->kept[list->kept_count++] = 0;
     const uint32_t index = list->count > 1
                                ? list->index[sp__engine_choose_of(list->kept, list->kept_count)]
                                : loc->store_count - 1;
-    if (index + 1 < loc->store_count) note_stale(self, &loc->history[index]);
+    if (index + 1 < loc->store_count) store_note_stale(self, &loc->history[index]);
     return index;
 }
 
 const sp_store *sp__history_load(sp_sched_thread *self, sp_loc *loc, int order)
 {
-    refresh(self, loc);
+    history_refresh(self, loc);
     candidate_list list = {.count = 0};
-    const uint32_t floor = floor_of(self, loc, order);
+    const uint32_t floor = history_floor(self, loc, order);
     const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i-- > floor;) {
         add_candidate(self, loc, &list, i, followed == NO_INDEX || followed == i);
     }
     sp_store *store = &loc->history[choose_candidate(self, loc, &list)];
-    read_store(self, store);
+    store_note_read(self, store);
     return store;
 }
 
-/* Forgets the oldest store: no load returns it any more. */
-static void forget_oldest(sp_loc *loc)
+/* Removes the oldest store: no load returns it any more. */
+static void history_drop_oldest(sp_loc *loc)
 {
     loc->store_count--;
     memmove(&loc->history[0], &loc->history[1], loc->store_count * sizeof loc->history[0]);
 }
 
-/* Indices stay valid from here to the insertion of one store. */
-static void make_room(sp_loc *loc)
+/* Makes room for one store. Indices stay valid from here to its insertion. */
+static void history_make_room(sp_loc *loc)
 {
-    if (loc->store_count == SP_HISTORY_STORES) forget_oldest(loc);
+    if (loc->store_count == SP_HISTORY_STORES) history_drop_oldest(loc);
 }
 
 uint32_t sp__history_rmw(sp_sched_thread *self, sp_loc *loc, int order)
 {
-    refresh(self, loc);
-    make_room(loc);
+    history_refresh(self, loc);
+    history_make_room(loc);
     candidate_list list = {.count = 0};
-    const uint32_t floor = floor_of(self, loc, order);
+    const uint32_t floor = history_floor(self, loc, order);
     const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i-- > floor;) {
-        if (is_taken(loc, i)) continue;
+        if (store_is_taken(loc, i)) continue;
         add_candidate(self, loc, &list, i, followed == NO_INDEX || i >= followed);
     }
     const uint32_t index = choose_candidate(self, loc, &list);
-    read_store(self, &loc->history[index]);
+    store_note_read(self, &loc->history[index]);
     return index;
 }
 
 uint32_t sp__history_cas(sp_sched_thread *self, sp_loc *loc, uint64_t expected, int order,
                          int failure_order)
 {
-    refresh(self, loc);
-    make_room(loc);
+    history_refresh(self, loc);
+    history_make_room(loc);
     candidate_list list = {.count = 0};
-    const uint32_t success_floor = floor_of(self, loc, order);
-    const uint32_t failure_floor = floor_of(self, loc, failure_order);
+    const uint32_t success_floor = history_floor(self, loc, order);
+    const uint32_t failure_floor = history_floor(self, loc, failure_order);
     const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i-- > 0;) {
         const bool succeeds = loc->history[i].value == expected;
         if (i < (succeeds ? success_floor : failure_floor)) continue;
-        if (succeeds && is_taken(loc, i)) continue;
+        if (succeeds && store_is_taken(loc, i)) continue;
         const bool is_kept = followed == NO_INDEX || (succeeds ? i >= followed : i == followed);
         add_candidate(self, loc, &list, i, is_kept);
     }
     const uint32_t index = choose_candidate(self, loc, &list);
-    read_store(self, &loc->history[index]);
+    store_note_read(self, &loc->history[index]);
     return index;
 }
 
@@ -198,7 +199,7 @@ uint32_t sp__history_cas(sp_sched_thread *self, sp_loc *loc, uint64_t expected, 
 static uint32_t choose_position(const sp_sched_thread *self, const sp_loc *loc, int order)
 {
     candidate_list list = {.count = 0};
-    const uint32_t floor = floor_of(self, loc, order);
+    const uint32_t floor = history_floor(self, loc, order);
     const uint32_t followed = index_to_follow(self, loc);
     for (uint32_t i = loc->store_count; i > floor; i--) {
         if (i < loc->store_count && loc->history[i].is_rmw) continue;
@@ -209,7 +210,8 @@ static uint32_t choose_position(const sp_sched_thread *self, const sp_loc *loc, 
                           : loc->store_count;
 }
 
-static bool insert(sp_sched_thread *self, sp_loc *loc, uint32_t position, const sp_store *added)
+static bool history_insert(sp_sched_thread *self, sp_loc *loc, uint32_t position,
+                           const sp_store *added)
 {
     sp_store *store = &loc->history[position];
     memmove(store + 1, store, (loc->store_count - position) * sizeof *store);
@@ -224,11 +226,11 @@ static bool insert(sp_sched_thread *self, sp_loc *loc, uint32_t position, const 
 bool sp__history_store(sp_sched_thread *self, sp_loc *loc, uint64_t value, int order,
                        const sp_vclock *sync)
 {
-    refresh(self, loc);
-    make_room(loc);
+    history_refresh(self, loc);
+    history_make_room(loc);
     const uint32_t position = choose_position(self, loc, order);
     const sp_store added = {.value = value, .is_seq_cst = order == __ATOMIC_SEQ_CST, .sync = *sync};
-    return insert(self, loc, position, &added);
+    return history_insert(self, loc, position, &added);
 }
 
 bool sp__history_store_rmw(sp_sched_thread *self, sp_loc *loc, uint32_t read, uint64_t value,
@@ -236,8 +238,8 @@ bool sp__history_store_rmw(sp_sched_thread *self, sp_loc *loc, uint32_t read, ui
 {
     sp_store added = {
         .value = value, .is_rmw = true, .is_seq_cst = order == __ATOMIC_SEQ_CST, .sync = *sync};
-    /* A thread that spins on exchanges reads its own stores: they count as the one that the chain
-     * of them began with. */
+    /* A thread that spins on exchanges reads its own stores: they share the count of the store that
+     * their chain began with. */
     memcpy(added.stale_reads, loc->history[read].stale_reads, sizeof added.stale_reads);
-    return insert(self, loc, read + 1, &added);
+    return history_insert(self, loc, read + 1, &added);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depth-first search over all schedules with at most so many preemptions (M. Musuvathi and
- * S. Qadeer, Iterative Context Bounding, PLDI 2007). A preemption takes the processor from a thread
- * that could go on; leaving a thread that blocks or yields is free. */
+/* Depth-first search over all schedules with a bounded number of preemptions (M. Musuvathi and S.
+ * Qadeer, Iterative Context Bounding, PLDI 2007). A preemption switches away from a thread that
+ * could continue; switching from a thread that blocks or yields is free. */
 #include "shadow.h"
 #include "strategy.h"
 
 #define NODES_MAX SP_SCHED_STEPS_MAX
 
 typedef struct bounded_node {
-    uint32_t mask;      /* candidates; of an outcome, their number */
-    uint32_t remaining; /* not yet tried; of an outcome, unused */
+    uint32_t mask;      /* candidates; for an outcome, their number */
+    uint32_t remaining; /* not yet explored; unused for an outcome */
     uint32_t chosen;
     bool is_outcome;
 } bounded_node;
@@ -19,7 +19,7 @@ static uint32_t node_count;
 static uint32_t cursor;
 static uint32_t preemptions;
 
-static void begin(void)
+static void bounded_begin(void)
 {
     cursor = 0;
     preemptions = 0;
@@ -42,8 +42,8 @@ static bounded_node *next_node(uint32_t mask, bool is_outcome, bool *is_new)
     return node;
 }
 
-/* Running others before an unlock shows nothing that running them after it does not, unless one of
- * them tries the lock. */
+/* Running other threads before an unlock is equivalent to running them after it, unless one of them
+ * tries the lock. */
 static bool is_silent_unlock(const sp_sched_thread *self)
 {
     if (self->op.kind != SP_OP_UNLOCK) return false;
@@ -54,7 +54,7 @@ static bool is_silent_unlock(const sp_sched_thread *self)
     return true;
 }
 
-/* Whoever has waited longest: a fair default where nobody is preempted. */
+/* The thread that has waited longest: a fair default if the switch is no preemption. */
 static uint32_t longest_waiting(uint32_t mask)
 {
     uint32_t best = (uint32_t)__builtin_ctz(mask);
@@ -65,26 +65,26 @@ static uint32_t longest_waiting(uint32_t mask)
     return best;
 }
 
-static uint32_t pick(uint32_t mask)
+static uint32_t bounded_pick(uint32_t mask)
 {
     const sp_sched_thread *self = sp__engine.self;
-    const bool can_go_on =
+    const bool can_continue =
         (mask & self->bit) != 0 && self->state == SP_THREAD_READY && self->op.kind != SP_OP_YIELD;
-    if (can_go_on &&
+    if (can_continue &&
         (preemptions == sp__engine.options.preemption_bound || is_silent_unlock(self))) {
         return self->id;
     }
     bool is_new;
     bounded_node *node = next_node(mask, false, &is_new);
     if (is_new) {
-        node->chosen = can_go_on ? self->id : longest_waiting(mask);
+        node->chosen = can_continue ? self->id : longest_waiting(mask);
         node->remaining = mask & ~(1u << node->chosen);
     }
-    if (can_go_on && node->chosen != self->id) preemptions++;
+    if (can_continue && node->chosen != self->id) preemptions++;
     return node->chosen;
 }
 
-static uint32_t choose(uint32_t count)
+static uint32_t bounded_choose(uint32_t count)
 {
     bool is_new;
     bounded_node *node = next_node(count, true, &is_new);
@@ -92,7 +92,7 @@ static uint32_t choose(uint32_t count)
     return node->chosen;
 }
 
-static bool advance(void)
+static bool bounded_advance(void)
 {
     for (; node_count > 0; node_count--) {
         bounded_node *node = &nodes[node_count - 1];
@@ -109,7 +109,8 @@ static bool advance(void)
 
 const sp_strategy *sp__bounded_start(void)
 {
-    static const sp_strategy strategy = {false, begin, pick, choose, advance};
+    static const sp_strategy strategy = {false, bounded_begin, bounded_pick, bounded_choose,
+                                         bounded_advance};
     if (nodes == NULL) nodes = sp__reserve(NODES_MAX * sizeof *nodes);
     node_count = 0;
     return &strategy;

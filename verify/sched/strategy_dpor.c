@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dynamic partial order reduction with source sets and sleep sets (P. Abdulla, S. Aronis,
- * B. Jonsson and K. Sagonas, POPL 2014). Every step is a node. A race found by deps.c adds, at the
- * node before the earlier step, a thread that can begin the run in which the later one comes first.
- * Outcomes of a step (stale loads, who is woken) are nodes whose every value is tried. */
+/* Dynamic partial order reduction with source sets and sleep sets (P. Abdulla, S. Aronis, B.
+ * Jonsson and K. Sagonas, POPL 2014). Every step is a node. A race found by deps.c adds, at the
+ * node before the earlier step, a thread that can begin a run in which the later step comes first.
+ * Outcomes of a step (stale loads, the choice of the woken thread) are nodes whose every value is
+ * explored. */
 #include <string.h>
 
 #include "deps.h"
@@ -11,10 +12,10 @@
 
 #define NODES_MAX (2 * SP_SCHED_STEPS_MAX)
 
-/* Threads by bit. backtrack: to be explored from here. done: explored; disjoint from chosen.
- * sleep: exploring them from here would repeat an earlier run. */
+/* Thread sets. backtrack: to be explored from here. done: explored; disjoint from chosen. sleep:
+ * exploring them from here would repeat an earlier run. */
 typedef struct dpor_node {
-    uint32_t enabled; /* of an outcome, their number */
+    uint32_t enabled; /* for an outcome, their number */
     uint32_t backtrack;
     uint32_t done;
     uint32_t sleep;
@@ -26,16 +27,16 @@ static dpor_node *nodes;
 static uint32_t node_count;
 static uint32_t cursor;
 static uint32_t *node_of_step;
-static uint32_t analyze_from; /* races of steps at earlier nodes are known already */
+static uint32_t analyze_from; /* races of steps at earlier nodes are already known */
 static uint32_t last_step_node;
 
-static void begin(void)
+static void dpor_begin(void)
 {
     cursor = 0;
     last_step_node = UINT32_MAX;
 }
 
-static _Noreturn void fail_other(uint32_t now, uint32_t before)
+static _Noreturn void fail_nondeterminism(uint32_t now, uint32_t before)
 {
     sp__engine_fail(SP_SCHED_NONDETERMINISM,
                     "choice %u: candidates %#x, in an earlier run with the same choices %#x",
@@ -56,7 +57,7 @@ static uint32_t sleep_of_next(void)
     return sleep;
 }
 
-static dpor_node *push(void)
+static dpor_node *node_push(void)
 {
     if (node_count == NODES_MAX) sp__engine_fail(SP_SCHED_TOO_BIG, "too many steps");
     dpor_node *node = &nodes[node_count++];
@@ -65,13 +66,13 @@ static dpor_node *push(void)
     return node;
 }
 
-static uint32_t pick(uint32_t mask)
+static uint32_t dpor_pick(uint32_t mask)
 {
     const uint32_t index = cursor;
     uint32_t chosen;
     if (index < node_count) {
         const dpor_node *node = &nodes[cursor++];
-        if (node->is_outcome || node->enabled != mask) fail_other(mask, node->enabled);
+        if (node->is_outcome || node->enabled != mask) fail_nondeterminism(mask, node->enabled);
         chosen = node->chosen;
     } else {
         const uint32_t sleep = sleep_of_next();
@@ -81,7 +82,7 @@ static uint32_t pick(uint32_t mask)
         chosen = (awake & self->bit) && self->op.kind != SP_OP_YIELD
                      ? self->id
                      : (uint32_t)__builtin_ctz(awake);
-        dpor_node *node = push();
+        dpor_node *node = node_push();
         node->enabled = mask;
         node->sleep = sleep;
         node->chosen = chosen;
@@ -92,22 +93,22 @@ static uint32_t pick(uint32_t mask)
     return chosen;
 }
 
-static uint32_t choose(uint32_t count)
+static uint32_t dpor_choose(uint32_t count)
 {
     if (cursor < node_count) {
         const dpor_node *node = &nodes[cursor++];
-        if (!node->is_outcome || node->enabled != count) fail_other(count, node->enabled);
+        if (!node->is_outcome || node->enabled != count) fail_nondeterminism(count, node->enabled);
         return node->chosen;
     }
-    dpor_node *node = push();
+    dpor_node *node = node_push();
     node->is_outcome = true;
     node->enabled = count;
     return 0;
 }
 
-/* Threads that can take the first step of "everything after `from` that does not depend on it,
- * then `to`": starting with any of them covers the reversed race. */
-static uint32_t initials(uint32_t from, uint32_t to)
+/* Threads that can take the first step of "all steps after `from` that do not depend on it, then
+ * `to`": starting with any of them covers the reversed race. */
+static uint32_t race_initials(uint32_t from, uint32_t to)
 {
     const sp_step *steps = sp__deps_steps();
     uint32_t first[SP_SCHED_MAX_THREADS] = {0};
@@ -135,7 +136,7 @@ void sp__dpor_races(uint32_t step, const uint32_t *racing, uint32_t count)
     const uint32_t bit = 1u << sp__deps_steps()[step].id;
     for (uint32_t i = 0; i < count; i++) {
         dpor_node *node = &nodes[node_of_step[racing[i]]];
-        const uint32_t first = initials(racing[i], step);
+        const uint32_t first = race_initials(racing[i], step);
         if (((node->backtrack | node->sleep) & first) != 0) continue;
         const uint32_t able = first & node->enabled;
         if (able & bit) {
@@ -148,14 +149,14 @@ void sp__dpor_races(uint32_t step, const uint32_t *racing, uint32_t count)
     }
 }
 
-/* The step that the last outcome belongs to is executed anew, maybe as another kind of step. */
+/* The step of the last outcome is executed again, possibly as another kind of step. */
 static void analyze_from_last_step(void)
 {
     analyze_from = node_count - 1;
     while (analyze_from > 0 && nodes[analyze_from].is_outcome) analyze_from--;
 }
 
-static bool advance(void)
+static bool dpor_advance(void)
 {
     for (; node_count > 0; node_count--) {
         dpor_node *node = &nodes[node_count - 1];
@@ -175,7 +176,7 @@ static bool advance(void)
 
 const sp_strategy *sp__dpor_start(void)
 {
-    static const sp_strategy strategy = {true, begin, pick, choose, advance};
+    static const sp_strategy strategy = {true, dpor_begin, dpor_pick, dpor_choose, dpor_advance};
     if (nodes == NULL) {
         nodes = sp__reserve(NODES_MAX * sizeof *nodes);
         node_of_step = sp__reserve((SP_SCHED_STEPS_MAX + 2) * sizeof *node_of_step);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two random searches: PCT (S. Burckhardt et al., A Randomized Scheduler with Probabilistic
- * Guarantees of Finding Bugs, ASPLOS 2010) and the uniform walk. Run n of seed s is always the
- * same run. */
+ * Guarantees of Finding Bugs, ASPLOS 2010) and the uniform walk. Run n of seed s is
+ * deterministic. */
 #include "strategy.h"
 
 #define DEPTH_MAX 16
 
 static uint64_t run_index;
 static uint64_t random_state;
-static uint32_t priorities[SP_SCHED_MAX_THREADS]; /* 0: none given yet */
-static uint64_t change_at[DEPTH_MAX];             /* picks before which the runner falls */
+static uint32_t priorities[SP_SCHED_MAX_THREADS]; /* 0: not assigned yet */
+static uint64_t change_at[DEPTH_MAX]; /* picks before which the running thread's priority drops */
 static uint64_t pick_count;
-static uint64_t longest_run; /* picks, so far */
+static uint64_t longest_run; /* maximum of pick_count so far */
 
 static uint64_t random_next(void)
 {
@@ -29,10 +29,10 @@ static uint32_t random_below(uint32_t bound)
 static void walk_begin(void)
 {
     random_state = sp__engine.options.seed * 0xd1342543de82ef95u + run_index;
-    random_state = random_next(); /* runs of neighbouring numbers are not alike */
+    random_state = random_next(); /* decorrelates runs of neighbouring numbers */
 }
 
-static uint32_t depth(void)
+static uint32_t pct_depth_used(void)
 {
     const uint32_t wanted = sp__engine.options.pct_depth;
     return wanted < DEPTH_MAX ? wanted : DEPTH_MAX;
@@ -45,10 +45,10 @@ static void pct_begin(void)
     pick_count = 0;
     for (uint32_t i = 0; i < SP_SCHED_MAX_THREADS; i++) priorities[i] = 0;
     const uint32_t length = longest_run == 0 ? 1 : (uint32_t)longest_run;
-    for (uint32_t i = 0; i + 1 < depth(); i++) change_at[i] = 1 + random_below(length);
+    for (uint32_t i = 0; i + 1 < pct_depth_used(); i++) change_at[i] = 1 + random_below(length);
 }
 
-static uint32_t highest(uint32_t mask)
+static uint32_t pct_highest(uint32_t mask)
 {
     uint32_t best = (uint32_t)__builtin_ctz(mask);
     for (uint32_t left = mask; left != 0; left &= left - 1) {
@@ -62,10 +62,10 @@ static uint32_t highest(uint32_t mask)
 static uint32_t pct_pick(uint32_t mask)
 {
     pick_count++;
-    for (uint32_t i = 0; i + 1 < depth(); i++) {
-        if (change_at[i] == pick_count) priorities[highest(mask)] = i + 1;
+    for (uint32_t i = 0; i + 1 < pct_depth_used(); i++) {
+        if (change_at[i] == pick_count) priorities[pct_highest(mask)] = i + 1;
     }
-    return highest(mask);
+    return pct_highest(mask);
 }
 
 static uint32_t walk_pick(uint32_t mask)
@@ -75,14 +75,14 @@ static uint32_t walk_pick(uint32_t mask)
     return (uint32_t)__builtin_ctz(mask);
 }
 
-/* Outcome 0 is the usual one (the newest store): half of the time. */
-static uint32_t choose(uint32_t count)
+/* Outcome 0 is the common one (the newest store): at least half of the time. */
+static uint32_t random_choose(uint32_t count)
 {
     const uint64_t bits = random_next();
     return (bits & 1u) != 0 ? 0 : random_below(count);
 }
 
-static bool advance(void)
+static bool random_advance(void)
 {
     run_index++;
     return true;
@@ -90,7 +90,7 @@ static bool advance(void)
 
 const sp_strategy *sp__pct_start(void)
 {
-    static const sp_strategy strategy = {false, pct_begin, pct_pick, choose, advance};
+    static const sp_strategy strategy = {false, pct_begin, pct_pick, random_choose, random_advance};
     run_index = 0;
     pick_count = 0;
     longest_run = 0;
@@ -99,7 +99,8 @@ const sp_strategy *sp__pct_start(void)
 
 const sp_strategy *sp__walk_start(void)
 {
-    static const sp_strategy strategy = {false, walk_begin, walk_pick, choose, advance};
+    static const sp_strategy strategy = {false, walk_begin, walk_pick, random_choose,
+                                         random_advance};
     run_index = 0;
     return &strategy;
 }

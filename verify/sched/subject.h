@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sched_tests explores. A subject is a small test of one protocol of the real library, in
+/* The subjects of sched_tests. A subject is a small test of one protocol of the real library, in
  * verify/subjects/; each file there ends with the table of its subjects. Each is explored by a
- * portfolio, since every search has a bad case. */
+ * portfolio, since every search is slow for some subjects. */
 #ifndef SP_SCHED_SUBJECT_H
 #define SP_SCHED_SUBJECT_H
 
@@ -12,7 +12,7 @@
 
 /* Explorations, by bit. */
 #define SP_RUN_BOUNDED 1u   /* 3 preemptions for 2 threads, else 2 */
-#define SP_RUN_DPOR 2u      /* exhaustive; for 2 threads it should end */
+#define SP_RUN_DPOR 2u      /* exhaustive; must reach its end for 2 threads */
 #define SP_RUN_DPOR_WEAK 4u /* the same with stale loads */
 #define SP_RUN_PCT 8u
 #define SP_RUN_WALK 16u
@@ -22,28 +22,29 @@ typedef struct sp_subject {
     const char *name;
     sp_sched_test test;
     void *arg;
-    uint32_t thread_count; /* that run at once, the test's own not counted */
-    const char *planted;   /* bugs that this subject must find, separated by spaces */
-    /* Zero is the default of all that follows. */
-    uint32_t skip;              /* explorations left out */
+    uint32_t thread_count; /* concurrent threads, without the test's own */
+    const char *planted;   /* planted bugs that this subject must find, separated by spaces */
+    /* Zero is the default of all following fields. */
+    uint32_t skip;              /* explorations to leave out */
     double seconds;             /* limit of each exploration: 1 */
     double dpor_seconds;        /* of dpor, where it differs */
     uint64_t random_schedules;  /* limit of pct and walk: 20,000 */
     sp_explore_options options; /* max_steps, time-outs, spurious wake-ups, cores */
     /* Why dpor with two threads cannot reach its end, at both levels, or at level weak alone; NULL:
-     * it has to. */
+     * it must reach it. */
     const char *inexhaustible;
     const char *inexhaustible_weak;
 } sp_subject;
 
-/* The argument of a subject that takes a number, of threads for example. */
+/* The argument of a subject that takes a number, such as a thread count. */
 #define SP_SUBJECT_ARG(number)                                                                     \
     (void *)&(const uint32_t)                                                                      \
     {                                                                                              \
         number                                                                                     \
     }
 
-/* Options: a worker, and a thread that waits as a host does, naps or spins before it sleeps. */
+/* Options for a worker, and for a thread that waits as a host does, naps or spins before it
+ * sleeps. */
 #define SP_SLEEPERS {.free_spins = 4, .timeouts_are_choices = true}
 #define SP_SPINNERS {.free_spins = 4}
 
@@ -70,13 +71,13 @@ typedef struct sp_subject {
 SP_SUBJECT_TABLES(SP_SUBJECT_TABLE)
 #undef SP_SUBJECT_TABLE
 
-/* The subjects of all tables, one after the other; NULL behind the last. */
+/* The subjects of all tables in sequence; NULL after the last. */
 const sp_subject *sp__subject_at(uint32_t index);
 
-/* Checks of the engine itself, with code of their own. */
+/* Checks of the engine itself, on their own code. */
 typedef struct sp_selftest {
     const char *name;
-    bool (*run)(void); /* prints what is wrong */
+    bool (*run)(void); /* prints the failure */
 } sp_selftest;
 
 /* Each ends with a NULL name. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the fake driver. primitive: it is another program than the library, and its locks must
- * not be those that are tested. */
+/* Internals of the fake driver. primitive: it is separate from the library, and must not use the
+ * locks under test. */
 #ifndef SP_TESTS_FAKE_H
 #define SP_TESTS_FAKE_H
 
@@ -13,7 +13,7 @@
 #include "fake_cuda.h"
 
 /* Each driver function begins with one of these. FAKE_ENTER: injected faults, and cuInit was
- * called. FAKE_CONTEXT: the current context too, which must be there and not have failed. */
+ * called. FAKE_CONTEXT: additionally requires a current context that has not failed. */
 #define FAKE_TRY(expr)                                                                             \
     do {                                                                                           \
         const CUresult fake_result_ = (expr);                                                      \
@@ -25,7 +25,7 @@
     FAKE_ENTER(name);                                                                              \
     FAKE_TRY(fake_current(&(context)));                                                            \
     FAKE_TRY(fake_failure(context))
-/* Of functions that destroy: they do so in a failed context too, and return fake_failure(). */
+/* For functions that destroy: they do so in a failed context too, and return fake_failure(). */
 #define FAKE_CONTEXT_TO_DESTROY(name, context)                                                     \
     CUcontext context = NULL;                                                                      \
     FAKE_ENTER(name);                                                                              \
@@ -44,9 +44,9 @@ CUresult fake_failure(CUcontext context);
 bool fake_is_device(CUdevice device);
 
 void fake_count(fake_cuda_object object, int64_t change);
-/* The end of a function that has destroyed one: counts it, and is what the function returns. */
+/* Counts a destroyed object; returns the result of the function that destroyed it. */
 CUresult fake_destroyed(fake_cuda_object object, CUcontext context);
-/* Should this kernel fail, and how? */
+/* The injected fault of this kernel, or CUDA_SUCCESS. */
 CUresult fake_kernel_fault(void);
 uint64_t fake_delay(void);
 uint64_t fake_queue_limit(void);
@@ -55,7 +55,7 @@ void fake_wait_to_retain(void);
 uint64_t fake_now(void);
 
 /* One record of an event, or the end of a graph's launch. Shared by the stream that reaches it, the
- * event, and the streams that wait for it. */
+ * event, and the waiting streams. */
 typedef struct fake_mark {
     atomic_uint references;
     pthread_mutex_t lock;
@@ -71,8 +71,8 @@ void fake_mark_reach(fake_mark *mark);
 void fake_mark_wait(fake_mark *mark);
 bool fake_mark_is_done(fake_mark *mark, uint64_t *time_ns);
 
-/* A command of a stream; each kind starts with it. `run` is not called in a failed context, `end`
- * always is, and frees the command. */
+/* The first member of every kind of stream command. `run` is not called in a failed context; `end`
+ * is always called, and frees the command. */
 typedef struct fake_command {
     struct fake_command *next;
     void (*run)(struct fake_command *command);
@@ -81,12 +81,12 @@ typedef struct fake_command {
 
 /* Checks the handle, and that it belongs to the context. */
 CUresult fake_stream_check(CUstream stream, CUcontext context);
-/* Takes the command over; NULL is CUDA_ERROR_OUT_OF_MEMORY. */
+/* Takes ownership of the command; NULL is CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult fake_stream_push(CUstream stream, fake_command *command);
-/* On a stream's thread: the failure of the context it runs in. */
+/* Called on a stream's thread: sets the failure of the context it runs in. */
 void fake_context_fail(CUcontext context, CUresult result);
 
-/* What a command or a node of a graph does. The parameters of a kernel are copied behind it. */
+/* The work of a command or of a graph node. The parameters of a kernel are copied after it. */
 typedef enum fake_work_kind { FAKE_KERNEL, FAKE_COPY, FAKE_FILL } fake_work_kind;
 
 typedef struct fake_work {
@@ -96,7 +96,7 @@ typedef struct fake_work {
             fake_cuda_kernel function;
             uint32_t grid[3], block[3];
             uint32_t param_count;
-            size_t param_at[FAKE_MAX_PARAMS]; /* in bytes behind the work */
+            size_t param_at[FAKE_MAX_PARAMS]; /* offset in `params`, in bytes */
         } kernel;
         CUDA_MEMCPY3D copy;
         CUDA_MEMSET_NODE_PARAMS fill;
@@ -107,18 +107,18 @@ typedef struct fake_work {
 
 struct CUfunc_st {
     char name[64];
-    fake_cuda_kernel function; /* NULL: none is registered */
+    fake_cuda_kernel function; /* NULL: not registered */
     uint32_t param_count;
     size_t param_bytes[FAKE_MAX_PARAMS];
 };
 
-/* New work, to be freed; NULL with *result if it is refused. */
+/* New work, freed by the caller; NULL with *result if it is refused. */
 fake_work *fake_work_kernel(const CUDA_KERNEL_NODE_PARAMS *params, CUresult *result);
 fake_work *fake_work_copy(const CUDA_MEMCPY3D *params, CUresult *result);
 fake_work *fake_work_fill(const CUDA_MEMSET_NODE_PARAMS *params, CUresult *result);
 fake_work *fake_work_clone(const fake_work *work);
 void fake_work_run(fake_work *work, CUcontext context);
-/* Takes the work over, and the error if it is NULL. */
+/* Takes ownership of the work; returns `result` if it is NULL. */
 CUresult fake_work_push(CUstream stream, CUcontext context, fake_work *work, CUresult result);
 
 fake_cuda_kernel fake_find_kernel(const char *entry);

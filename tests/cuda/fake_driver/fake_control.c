@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests may set and ask. primitive: see fake.h. Everything that driver calls look at is a
- * relaxed atomic, which orders nothing between their callers. */
+/* The controls of tests. primitive: see fake.h. Everything that driver calls read is a relaxed
+ * atomic, which orders nothing between their callers. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ void fake_cuda_fail_call(const char *name, uint64_t nth, uint64_t times, CUresul
             return;
         }
     }
-    abort(); /* a test that names no function tests nothing */
+    abort(); /* an unknown name would test nothing */
 }
 
 void fake_cuda_fail_kernel(uint64_t nth, CUresult result)
@@ -133,7 +133,7 @@ void fake_cuda_hold(bool is_held)
 
 void fake_wait_until_let_go(void)
 {
-    /* The lock would order streams with each other, so it is taken only where a test holds them. */
+    /* The lock would order streams with each other, so it is taken only while a test holds them. */
     if (!atomic_load_explicit(&gate_is_closed, memory_order_relaxed)) return;
     pthread_mutex_lock(&gate_lock);
     while (atomic_load_explicit(&gate_is_closed, memory_order_relaxed)) {

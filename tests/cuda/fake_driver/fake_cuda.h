@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CUDA driver made of threads and host memory, for tests without a GPU. Programs that test the
- * device link it, or only name it in STREAMPOOL_CUDA_DRIVER; both get the same instance. It behaves
- * as the driver does, but stricter where that finds mistakes:
- * - the default stream (NULL) is refused: it would order everything;
- * - memory is freed at once, whatever still uses it (AddressSanitizer tells);
- * - what a graph does not order runs in another order than it was added.
- * Commands of a stream run on a thread of its own. Calls on different streams share no lock, so
- * that ThreadSanitizer sees no order that the driver does not promise. */
+/* A fake CUDA driver made of threads and host memory, for tests without a GPU. Programs that test
+ * the device link it, or only name it in STREAMPOOL_CUDA_DRIVER; both get the same instance. It
+ * behaves as the driver does, but stricter to find mistakes:
+ * - the default stream (NULL) is refused, since it would order everything;
+ * - memory is freed at once, even if still in use (AddressSanitizer reports the use);
+ * - graph nodes without an order between them run in another order than they were added. Each
+ *   stream runs its commands on its own thread. Calls on different streams share no lock, so that
+ *   ThreadSanitizer sees no order that the driver does not guarantee. */
 #ifndef SP_TESTS_FAKE_CUDA_H
 #define SP_TESTS_FAKE_CUDA_H
 
@@ -23,7 +23,7 @@ SP_CUDA_LIST(FAKE_DECLARE)
 #undef FAKE_DECLARE
 /* NOLINTEND(readability-identifier-naming) */
 
-/* Results that the library gives no name. */
+/* Results that the library has no names for. */
 #define FAKE_ERROR_NOT_INITIALIZED ((CUresult)3)
 #define FAKE_ERROR_INVALID_CONTEXT ((CUresult)201)
 #define FAKE_ERROR_INVALID_HANDLE ((CUresult)400)
@@ -34,16 +34,15 @@ SP_CUDA_LIST(FAKE_DECLARE)
 #define FAKE_MAX_PARAMS 8
 #define FAKE_QUEUE_LIMIT 1024 /* commands of a stream; one more blocks its caller */
 
-/* A kernel. It is called once for the whole grid, on the stream's thread; params as for a launch.
- */
+/* A kernel, called once for the whole grid on the stream's thread; params as for a launch. */
 typedef void (*fake_cuda_kernel)(const uint32_t grid[3], const uint32_t block[3], void **params);
 
-/* Images for cuModuleLoadData are texts: "FAKE\n", then a line for each entry, its name and the
- * bytes of each parameter: "scale 128 16\n". A module finds an entry only if a function was
- * registered for its name before it was loaded; NULL removes one. Anything else is no image. */
+/* Images for cuModuleLoadData are texts: "FAKE\n", then a line per entry, its name and the bytes of
+ * each parameter: "scale 128 16\n". A module finds an entry only if a function was registered for
+ * its name before the module was loaded; NULL unregisters. Anything else is not an image. */
 FAKE_EXPORT void fake_cuda_register(const char *entry, fake_cuda_kernel kernel);
-/* The text that stands for every image that is none, such as a real one; NULL: there is none. It is
- * not copied. Not undone by a reset, as kernels are not. */
+/* The text to use in place of anything that is not an image, such as a real cubin; NULL: none. Not
+ * copied. Not undone by a reset, as registered kernels are not. */
 FAKE_EXPORT void fake_cuda_set_image(const char *text);
 
 typedef enum fake_cuda_object {
@@ -59,36 +58,36 @@ typedef enum fake_cuda_object {
     FAKE_OBJECT_COUNT
 } fake_cuda_object;
 
-/* Objects made and not destroyed; of all kinds together. */
+/* Number of live objects of one kind, and of all kinds. */
 FAKE_EXPORT uint64_t fake_cuda_live(fake_cuda_object object);
 FAKE_EXPORT uint64_t fake_cuda_live_all(void);
 /* Waits until destroyed streams have run what was queued. */
 FAKE_EXPORT void fake_cuda_drain(void);
 
 /* The nth call from now (1 is the next) of a function, by its name in SP_CUDA_LIST, does nothing
- * and returns `result`, and so do the `times - 1` after it. */
+ * and returns `result`, and so do the following `times - 1` calls. */
 FAKE_EXPORT void fake_cuda_fail_call(const char *name, uint64_t nth, uint64_t times,
                                      CUresult result);
-/* The nth kernel from now, alone or in a graph, is not run and fails its context with `result`:
- * nothing that is queued there runs any more, and every later call returns it. What calls destroy
- * is destroyed nevertheless. */
+/* The nth kernel from now, launched alone or in a graph, is not run and fails its context with
+ * `result`: no queued command of the context runs any more, and every later call returns `result`.
+ * Calls that destroy still destroy. */
 FAKE_EXPORT void fake_cuda_fail_kernel(uint64_t nth, CUresult result);
-/* Called by a kernel: the same for the context it runs in. */
+/* Called by a kernel: fails the context it runs in. */
 FAKE_EXPORT void fake_cuda_raise(CUresult result);
 
-/* Before each command its stream's thread sleeps so long. */
+/* Delay of a stream's thread before each command. */
 FAKE_EXPORT void fake_cuda_set_delay(uint64_t ns);
 FAKE_EXPORT void fake_cuda_set_queue_limit(uint64_t commands);
-/* Streams start no further command until they are let go. */
+/* While held, streams start no further command. */
 FAKE_EXPORT void fake_cuda_hold(bool is_held);
-/* cuDevicePrimaryCtxRetain does not return until it is let go; how many calls are inside. */
+/* While held, cuDevicePrimaryCtxRetain does not return; the number of calls inside it. */
 FAKE_EXPORT void fake_cuda_hold_retain(bool is_held);
 FAKE_EXPORT uint64_t fake_cuda_retaining(void);
-/* What cuDeviceGetAttribute says of each device, and how many there are (before cuInit). */
+/* The results of cuDeviceGetAttribute for each device, and of cuDeviceGetCount (before cuInit). */
 FAKE_EXPORT void fake_cuda_set_attribute(int attribute, int value);
 FAKE_EXPORT void fake_cuda_set_device_count(int count);
-/* Undoes all of the above, but for registered kernels, and heals failed contexts, which the driver
- * does only for a new process. */
+/* Undoes all of the above except registered kernels, and clears the failure of contexts, which the
+ * real driver does only for a new process. */
 FAKE_EXPORT void fake_cuda_reset(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices, primary contexts, the stack of current contexts of each thread, errors as text.
- * primitive: see fake.h. */
+/* Devices, primary contexts, each thread's stack of current contexts, error texts. primitive: see
+ * fake.h. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -209,12 +209,13 @@ CUresult fake_current(CUcontext *out)
 
 CUresult fake_failure(CUcontext context)
 {
-    /* Whoever is told of a failure sees what ran before it: pairs with the exchange below. */
+    /* Acquire: a caller that gets a failure sees all writes before it. Pairs with the exchange
+     * below. */
     return (CUresult)atomic_load_explicit(&context->failure, memory_order_acquire);
 }
 
 void fake_context_fail(CUcontext context, CUresult result)
 {
-    int none = CUDA_SUCCESS; /* the first failure stays */
+    int none = CUDA_SUCCESS; /* the first failure is kept */
     atomic_compare_exchange_strong(&context->failure, &none, (int)result);
 }

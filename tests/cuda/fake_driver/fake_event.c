@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: the newest mark that was recorded. primitive: see fake.h. */
+/* Events: the newest recorded mark. primitive: see fake.h. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -133,7 +133,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *command = (mark_command){{NULL, run_nothing, end_record}, fake_mark_retain(mark)};
-    /* Pushed under the lock: of two records at once the later one in the stream stays. */
+    /* Pushed under the lock, so that of two concurrent records the later one in the stream is
+     * kept. */
     pthread_mutex_lock(&event->lock);
     fake_mark_release(event->mark);
     event->mark = mark;
@@ -158,7 +159,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
     return fake_stream_push(stream, &command->base);
 }
 
-/* The event's own context serves: the driver wants none to be current. */
+/* Uses the event's own context: the driver does not require a current one. */
 CUresult cuEventQuery(CUevent event)
 {
     FAKE_ENTER(cuEventQuery);
@@ -167,7 +168,7 @@ CUresult cuEventQuery(CUevent event)
     uint64_t time_ns = 0;
     const bool is_done = mark == NULL || fake_mark_is_done(mark, &time_ns);
     fake_mark_release(mark);
-    FAKE_TRY(fake_failure(event->context)); /* after the look: what failed before it shows */
+    FAKE_TRY(fake_failure(event->context)); /* read last: includes earlier failures */
     return is_done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -182,7 +183,7 @@ CUresult cuEventSynchronize(CUevent event)
     return fake_failure(event->context);
 }
 
-/* CUDA_SUCCESS with the time, or why there is none. */
+/* CUDA_SUCCESS with the time, or the reason why it is missing. */
 static CUresult time_of(CUevent event, uint64_t *time_ns)
 {
     if (event == NULL || !event->has_time) return FAKE_ERROR_INVALID_HANDLE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: nodes with edges to nodes before them. A launch takes, of the nodes that are ready, the
- * one added last: what the edges do not say goes wrong. primitive: see fake.h. */
+/* Graphs: nodes with edges to earlier nodes. A launch runs, of the ready nodes, the one added last,
+ * so that missing edges show as errors. primitive: see fake.h. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -20,11 +20,11 @@ struct CUgraph_st {
 };
 
 struct CUgraphExec_st {
-    atomic_uint references; /* the handle's and each launch's until it has ended */
+    atomic_uint references; /* one of the handle, one of each launch until it has ended */
     CUcontext context;
     struct CUgraph_st graph;
     pthread_mutex_t lock;
-    fake_mark *newest; /* end of the newest launch: launches of one exec run one after the other */
+    fake_mark *newest; /* end of the newest launch: launches of one exec run in sequence */
 };
 
 typedef struct launch_command {
@@ -47,8 +47,8 @@ static void clear_graph(CUgraph graph)
     free(graph->nodes);
 }
 
-/* Takes the node over. */
-static CUresult append(CUgraph graph, CUgraphNode node)
+/* Takes ownership of the node. */
+static CUresult append_node(CUgraph graph, CUgraphNode node)
 {
     if (graph->count == graph->capacity) {
         const uint32_t capacity = graph->capacity * 2 + 8;
@@ -65,7 +65,7 @@ static CUresult append(CUgraph graph, CUgraphNode node)
     return CUDA_SUCCESS;
 }
 
-/* Takes the work over; NULL if there is no memory. */
+/* Takes ownership of the work; NULL if memory runs out. */
 static CUgraphNode make_node(CUgraph graph, fake_work *work, uint32_t behind_count)
 {
     CUgraphNode node = calloc(1, sizeof *node);
@@ -94,7 +94,7 @@ static CUresult add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *beh
         }
         node->behind[i] = behind[i]->index;
     }
-    FAKE_TRY(append(graph, node));
+    FAKE_TRY(append_node(graph, node));
     *out = node;
     return CUDA_SUCCESS;
 }
@@ -166,7 +166,7 @@ static CUresult copy_node(CUgraph to, const struct CUgraphNode_st *from)
     CUgraphNode node = make_node(NULL, fake_work_clone(from->work), from->behind_count);
     if (node == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(node->behind, from->behind, from->behind_count * sizeof *from->behind);
-    return append(to, node);
+    return append_node(to, node);
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
@@ -222,7 +222,7 @@ static void run_launch(fake_command *command)
     if (has_run == NULL) abort();
     for (uint32_t left = graph->count; left > 0; left--) {
         uint32_t i = graph->count - 1;
-        while (!is_ready(graph->nodes[i], has_run)) i--; /* one is: edges lead to older nodes */
+        while (!is_ready(graph->nodes[i], has_run)) i--; /* edges lead to older nodes */
         fake_work_run(graph->nodes[i]->work, self->exec->context);
         has_run[i] = true;
     }
@@ -252,7 +252,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     atomic_fetch_add(&exec->references, 1);
-    /* Pushed under the lock, so that the order of the marks is one in which streams can run. */
+    /* Pushed under the lock, so that the order of the marks is one that streams can execute. */
     pthread_mutex_lock(&exec->lock);
     *command =
         (launch_command){{NULL, run_launch, end_launch}, exec, exec->newest, fake_mark_retain(own)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of all kinds: host memory, and a list of what is allocated. primitive: see fake.h. */
+/* Memory of all kinds: host memory, and a list of allocations. primitive: see fake.h. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ typedef struct allocation {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static allocation *allocations;
 
-static CUresult allocate(CUcontext context, fake_cuda_object kind, size_t bytes, void **out)
+static CUresult allocation_create(CUcontext context, fake_cuda_object kind, size_t bytes,
+                                  void **out)
 {
     if (out == NULL || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (atomic_fetch_add(&context->bytes, bytes) + bytes > FAKE_MEMORY_BYTES) {
@@ -39,8 +40,8 @@ static CUresult allocate(CUcontext context, fake_cuda_object kind, size_t bytes,
     return CUDA_SUCCESS;
 }
 
-/* Takes the allocation that starts at the address out of the list. */
-static allocation *take(const void *address, bool is_pinned)
+/* Removes the allocation that starts at the address from the list. */
+static allocation *allocation_take(const void *address, bool is_pinned)
 {
     pthread_mutex_lock(&lock);
     allocation **link = &allocations;
@@ -54,9 +55,9 @@ static allocation *take(const void *address, bool is_pinned)
     return found;
 }
 
-static CUresult release(CUcontext context, const void *address, bool is_pinned)
+static CUresult allocation_release(CUcontext context, const void *address, bool is_pinned)
 {
-    allocation *found = address != NULL ? take(address, is_pinned) : NULL;
+    allocation *found = address != NULL ? allocation_take(address, is_pinned) : NULL;
     if (found == NULL) return CUDA_ERROR_INVALID_VALUE;
     atomic_fetch_sub(&found->context->bytes, found->bytes);
     const fake_cuda_object kind = found->kind;
@@ -83,7 +84,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int flag
     FAKE_CONTEXT(cuMemAllocManaged, context);
     if (flags != CU_MEM_ATTACH_GLOBAL) return CUDA_ERROR_INVALID_VALUE;
     void *made = NULL;
-    FAKE_TRY(allocate(context, FAKE_MANAGED_MEMORY, bytes, &made));
+    FAKE_TRY(allocation_create(context, FAKE_MANAGED_MEMORY, bytes, &made));
     *address = (uintptr_t)made;
     return CUDA_SUCCESS;
 }
@@ -92,7 +93,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
     FAKE_CONTEXT(cuMemAlloc, context);
     void *made = NULL;
-    FAKE_TRY(allocate(context, FAKE_DEVICE_MEMORY, bytes, &made));
+    FAKE_TRY(allocation_create(context, FAKE_DEVICE_MEMORY, bytes, &made));
     *address = (uintptr_t)made;
     return CUDA_SUCCESS;
 }
@@ -103,19 +104,19 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned int flags)
     if ((flags & ~(unsigned int)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return allocate(context, FAKE_PINNED_MEMORY, bytes, address);
+    return allocation_create(context, FAKE_PINNED_MEMORY, bytes, address);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address)
 {
     FAKE_CONTEXT_TO_DESTROY(cuMemFree, context);
-    return release(context, (const void *)(uintptr_t)address, false);
+    return allocation_release(context, (const void *)(uintptr_t)address, false);
 }
 
 CUresult cuMemFreeHost(void *address)
 {
     FAKE_CONTEXT_TO_DESTROY(cuMemFreeHost, context);
-    return release(context, address, true);
+    return allocation_release(context, address, true);
 }
 
 CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int advice, CUdevice device)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake compiler. primitive: its counters are another program's than the library's. */
+/* The fake compiler. primitive: its counters are separate from the library. */
 #include "fake_nvrtc.h"
 
 #include <stdatomic.h>
@@ -90,7 +90,7 @@ static int has_option(int count, const char *const *options, const char *wanted)
     return 0;
 }
 
-/* Without these the kernels would give other bits, or not load. */
+/* Without these options the kernels would give other bits, or not load. */
 static const char *find_missing_option(int count, const char *const *options)
 {
     static const char *const wanted[] = {"--gpu-architecture=sm_90", "--fmad=false", "--std=c++17"};

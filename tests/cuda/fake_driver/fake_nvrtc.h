@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run-time compiler that compiles a source beginning with "FAKE\n", which is an image of the fake
- * driver, to itself, and no other. */
+/* A fake run-time compiler: compiles a source that begins with "FAKE\n", an image of the fake
+ * driver, to itself; refuses other sources. */
 #ifndef SP_TESTS_FAKE_NVRTC_H
 #define SP_TESTS_FAKE_NVRTC_H
 
@@ -10,7 +10,7 @@
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
-/* As the library names them: UndefinedBehaviorSanitizer compares the types of functions. */
+/* Named as in the library: UndefinedBehaviorSanitizer compares the types of functions. */
 typedef struct nvrtc_program *nvrtc_program;
 typedef int nvrtc_result;
 
@@ -32,13 +32,13 @@ FAKE_EXPORT nvrtc_result nvrtcGetProgramLogSize(nvrtc_program program, size_t *b
 FAKE_EXPORT nvrtc_result nvrtcGetProgramLog(nvrtc_program program, char *log);
 /* NOLINTEND(readability-identifier-naming) */
 
-/* Called inside of each compilation; NULL: nothing is. */
+/* Called during each compilation; NULL: no hook. */
 FAKE_EXPORT void fake_nvrtc_set_hook(void (*hook)(void));
 
-/* Compiles any source, to itself. */
+/* Whether any source is compiled to itself. */
 FAKE_EXPORT void fake_nvrtc_accept_all(bool is_on);
 
-/* Compilations so far, and programs that were not destroyed. */
+/* Compilations so far, and live programs. */
 FAKE_EXPORT uint64_t fake_nvrtc_compilations(void);
 FAKE_EXPORT uint64_t fake_nvrtc_live(void);
 

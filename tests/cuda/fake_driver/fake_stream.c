@@ -27,7 +27,8 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&duration, NULL);
 }
 
-/* The next command, still counted as queued; NULL: the stream is destroyed and empty. */
+/* Waits for the next command, which still counts as queued; NULL: the stream is destroyed and
+ * empty. */
 static fake_command *wait_for_command(CUstream stream)
 {
     pthread_mutex_lock(&stream->lock);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What streams and graphs do: kernels, copies, fills. primitive: see fake.h. */
+/* The work of streams and graphs: kernels, copies, fills. primitive: see fake.h. */
 #include "fake.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The context that the calling stream's thread works in, for fake_cuda_raise. */
+/* The context that the calling stream's thread runs in, for fake_cuda_raise. */
 static _Thread_local CUcontext context_of_kernel;
 
 void fake_cuda_raise(CUresult result)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The delay injector: off by default, and absent from builds that do not ask for it. */
+/* The delay injector: off by default, and absent from builds without it. */
 #include "base/delay.h"
 
 #include "base/clock.h"
@@ -25,7 +25,7 @@ static int count_sleeps(int count)
     for (int i = 0; i < count; i++) {
         const uint64_t start = sp_clock_now();
         sp_delay_point();
-        /* The shortest sleep takes longer than this, the longest look at the clock seldom does. */
+        /* The shortest sleep takes longer than this; reading the clock rarely does. */
         if (sp_clock_now() - start > 20000) slept++;
     }
     return slept;

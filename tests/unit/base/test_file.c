@@ -13,7 +13,7 @@
 #include "base/macros.h"
 #include "support/test.h"
 
-/* A scratch folder with room for one file name behind it. */
+/* A scratch folder and the path of one file in it. */
 typedef struct scratch {
     char folder[64];
     char file[96];
@@ -78,7 +78,7 @@ TEST(a_missing_file_and_a_folder_are_errors_that_name_the_path)
     scratch_close(&s);
 }
 
-/* Files in the folder, without those of its own. */
+/* The number of files in the folder, without "." and "..". */
 static uint32_t count_files(const char *folder)
 {
     uint32_t count = 0;
@@ -158,7 +158,7 @@ TEST(a_symbolic_link_stays_and_its_target_is_replaced)
     snprintf(folder, sizeof folder, "%s/inner", s.folder);
     snprintf(target, sizeof target, "%s/target", folder);
     REQUIRE_OK(sp_folder_create(folder));
-    REQUIRE_EQ_INT(symlink("inner/target", s.file), 0); /* relative, and to nothing yet */
+    REQUIRE_EQ_INT(symlink("inner/target", s.file), 0); /* relative, to a missing target */
     REQUIRE_EQ_INT(symlink(s.file, link), 0);
     for (size_t len = 1; len < 3; len++) {
         CHECK_OK(sp_file_replace(link, "xyz", len));
@@ -219,7 +219,7 @@ TEST(folders_are_made_with_those_above_them)
     char inner[128];
     snprintf(inner, sizeof inner, "%s/inner", s.file);
     CHECK_OK(sp_folder_create(inner));
-    CHECK_OK(sp_folder_create(inner)); /* it is there */
+    CHECK_OK(sp_folder_create(inner)); /* it exists already */
     struct stat info;
     REQUIRE_EQ_INT(stat(inner, &info), 0);
     CHECK_EQ_INT(info.st_mode & 0777, 0700);
@@ -258,7 +258,7 @@ TEST(a_file_without_memory_for_it_is_an_error)
 
 TEST(a_file_that_says_less_than_it_holds_is_an_error)
 {
-    /* Files of /proc are regular and say that they are empty. */
+    /* Files of /proc are regular and report a size of 0. */
     void *bytes = NULL;
     size_t len = 99;
     CHECK_STATUS(sp_file_read("/proc/self/stat", &bytes, &len), SP_IO);

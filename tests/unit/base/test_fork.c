@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs in the child of a fork. */
+/* The functions that run in the child of a fork. */
 #include "base/fork.h"
 
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ static void count_second(void)
     second_runs++;
 }
 
-/* The child's verdict on how often the functions have run there. */
+/* Forks; checks in the child how often the functions have run there. */
 static int fork_and_count(int first, int second)
 {
     const pid_t child = fork();
@@ -36,7 +36,7 @@ TEST(functions_run_in_children_made_after_they_were_registered_and_nowhere_else)
     CHECK_EQ_INT(fork_and_count(1, 0), 0);
     CHECK(sp_fork_on_child(count_second));
     CHECK_EQ_INT(fork_and_count(1, 1), 0);
-    CHECK_EQ_INT(fork_and_count(1, 1), 0); /* each child for itself */
+    CHECK_EQ_INT(fork_and_count(1, 1), 0); /* counted per child */
     CHECK_EQ_INT(first_runs + second_runs, 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The floating-point state around kernels: results do not depend on the caller's state, and the
- * caller gets its state back. */
+ * caller's state is restored. */
 #include "base/fpenv.h"
 
 #include <fenv.h>
@@ -56,7 +56,7 @@ TEST(subnormal_numbers_survive_a_caller_that_flushes_them)
     const uint32_t original = __builtin_ia32_stmxcsr();
     const uint32_t odd = original | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO | ROUND_UP;
     __builtin_ia32_ldmxcsr(odd);
-    CHECK(compute().subnormal == 0.0f); /* the state does matter */
+    CHECK(compute().subnormal == 0.0f); /* the state matters */
     const sp_fpenv before = sp_fpenv_enter();
     const results inside = compute();
     sp_fpenv_leave(before);

@@ -12,9 +12,9 @@
 
 typedef struct thing {
     SP_CACHE_ALIGNED sp_object object;
-    sp_atomic_u64 payload;   /* the handle of the life that it belongs to */
+    sp_atomic_u64 payload;   /* the handle of the object's current generation */
     uint64_t plain;          /* written by the creator, read under a hold */
-    sp_atomic_u32 destroyed; /* how often the slot's lives have ended */
+    sp_atomic_u32 destroyed; /* how often objects of the slot were destroyed */
 } thing;
 
 static void destroy_thing(sp_object *object);
@@ -34,7 +34,7 @@ static thing *thing_of(sp_object *object)
 static void destroy_thing(sp_object *object)
 {
     thing *t = thing_of(object);
-    t->plain = 0; /* a holder that still reads it would be a race */
+    t->plain = 0; /* a race if a holder still reads it */
     sp_fetch_add_relaxed(&t->destroyed, 1);
     sp_fetch_add_relaxed(&destroy_count, (uint64_t)1);
     if (sp_load_relaxed(&keeps_slots) == 0) sp__handle_recycle(&things, object);
@@ -54,7 +54,8 @@ static uint64_t make(void)
     if (object == NULL) return 0;
     thing *t = thing_of(object);
     t->plain = 42;
-    /* Release, and before the publish: whoever reads it and still finds the life has that one's. */
+    /* Release, and before the publish: a reader that reads it and then finds the handle current has
+     * the payload of that handle. */
     sp_store_release(&t->payload, sp__handle_of(&things, object));
     return sp__handle_publish(&things, object);
 }
@@ -113,10 +114,10 @@ TEST(every_single_forged_bit_is_noticed)
     start();
     uint64_t handles[100];
     for (int i = 0; i < 100; i++) handles[i] = make();
-    for (int bit = 28; bit < 56; bit++) { /* of the generation: all are in their first life */
+    for (int bit = 28; bit < 56; bit++) { /* bits of the generation: all are in the first one */
         check_refused(handles[0] ^ UINT64_C(1) << bit, "stale");
     }
-    for (int bit = 8; bit < 28; bit++) { /* of the slot: there are not so many */
+    for (int bit = 8; bit < 28; bit++) { /* bits of the slot: fewer slots exist */
         check_refused(handles[0] ^ UINT64_C(1) << bit, "stale");
     }
     for (int i = 0; i < 100; i++) CHECK_OK(sp__handle_release(&things, handles[i], "thing"));
@@ -142,7 +143,7 @@ TEST(random_numbers_are_no_handles)
         if (i % 4 == 0) handle &= ~UINT64_C(0xfffff80);
         sp_object *object = sp__handle_hold(&things, handle, "thing");
         if (object == NULL) continue;
-        hits++; /* not impossible: then it is a handle that was given */
+        hits++; /* possible: then it is an existing handle */
         CHECK_EQ_U64(sp__handle_of(&things, object), handle);
         sp__object_drop(&things, object);
     }
@@ -150,7 +151,7 @@ TEST(random_numbers_are_no_handles)
     CHECK_EQ_U64(destroyed(), 32);
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 TEST(a_slot_is_used_again_under_another_handle)
 {
@@ -167,7 +168,7 @@ TEST(a_slot_is_used_again_under_another_handle)
     check_refused(second, "stale");
 }
 
-/* What 2^28 - 2 creates and releases would do. */
+/* The effect of 2^28 - 2 creates and releases. */
 static void age(sp_object *object)
 {
     sp_store_relaxed(&object->word, ((UINT64_C(1) << 28) - 1) << 36);
@@ -212,7 +213,7 @@ TEST(many_objects_at_once_each_have_a_handle_of_their_own)
     CHECK_EQ_U64(destroyed(), COUNT);
 }
 
-/* How many a walk meets. */
+/* The number of objects that a walk visits. */
 static uint32_t walk(void)
 {
     uint32_t count = 0;
@@ -250,7 +251,7 @@ TEST(a_hold_keeps_a_released_object_until_it_is_dropped)
     REQUIRE(object != NULL);
     sp__object_hold(object);
     CHECK_OK(sp__handle_release(&things, handle, "thing"));
-    check_refused(handle, "stale"); /* for users it is gone */
+    check_refused(handle, "stale"); /* stale for users */
     CHECK_EQ_U64(destroyed(), 0);
     CHECK_EQ_U64(thing_of(object)->plain, 42);
     sp__object_drop(&things, object);
@@ -265,7 +266,7 @@ TEST(the_last_hold_can_be_kept_for_where_it_may_destroy)
     const uint64_t handle = make();
     sp_object *object = sp__handle_hold(&things, handle, "thing");
     REQUIRE(object != NULL);
-    CHECK(sp__object_drop_unless_last(object)); /* the user's is left */
+    CHECK(sp__object_drop_unless_last(object)); /* the user's reference remains */
     CHECK(!sp__object_drop_unless_last(object));
     object = sp__handle_hold(&things, handle, "thing");
     CHECK_OK(sp__handle_release(&things, handle, "thing"));
@@ -361,7 +362,7 @@ TEST(without_memory_or_slots_there_is_no_object_and_nothing_changed)
     sp_heap_fail_after(UINT64_MAX);
     CHECK(object == NULL);
     sp_mutex_lock(&things.lock);
-    things.slot_count = (1u << 28) - 64; /* as if so many were alive */
+    things.slot_count = (1u << 28) - 64; /* as if that many were alive */
     sp_mutex_unlock(&things.lock);
     CHECK_STATUS(sp__handle_acquire(&things, &object), SP_EXHAUSTED);
     CHECK_MESSAGE("are alive");
@@ -382,8 +383,8 @@ typedef struct contest {
     uint64_t rounds;
 } contest;
 
-/* Many hold and drop while as many release the one reference: one release wins, the destruction
- * comes once, and nobody who has a hold sees it. */
+/* Many threads hold and drop while as many release the one reference: one release succeeds, the
+ * object is destroyed once, and never while a thread holds it. */
 static void hold_while_it_dies(void *arg, uint32_t index)
 {
     contest *c = arg;
@@ -466,8 +467,8 @@ TEST(threads_that_make_and_release_never_meet_in_a_slot)
     CHECK_EQ_U64(destroyed(), THREADS * (c.rounds / 5 * 15));
 }
 
-/* One thread gives a slot life after life, the others peek: a payload counts only if the handle is
- * still current after it was read, and then it must be that life's. */
+/* One thread creates and destroys objects in one slot, the others peek: a payload counts only if
+ * the handle is still current after it was read, and then it must be that handle's. */
 static void peek_at_lives(void *arg, uint32_t index)
 {
     contest *c = arg;
@@ -475,7 +476,7 @@ static void peek_at_lives(void *arg, uint32_t index)
         for (uint64_t i = 0; i < c->rounds; i++) {
             const uint64_t handle = make();
             sp_store_release(&c->handle, handle);
-            if (i % 4096 == 0) sp_thread_yield(); /* to readers that spin: costs a slice each */
+            if (i % 4096 == 0) sp_thread_yield(); /* to spinning readers: costs a slice each */
             REQUIRE_OK(sp__handle_release(&things, handle, "thing"));
         }
         sp_store_release(&c->handle, 0);

@@ -33,7 +33,7 @@ TEST(calloc_is_zeroed_and_checks_the_product)
         for (size_t i = 0; i < count * 7; i++) REQUIRE_EQ_U64(bytes[i], 0);
         sp_free(bytes);
     }
-    volatile size_t half = SIZE_MAX / 2; /* volatile: compilers refuse the absurd sizes they see */
+    volatile size_t half = SIZE_MAX / 2; /* volatile: compilers reject visibly absurd sizes */
     CHECK(sp_calloc(half, 3) == NULL);
     CHECK(sp_calloc(3, half) == NULL);
 }
@@ -150,12 +150,12 @@ TEST(an_array_that_cannot_grow_stays)
     numbers[0] = 7;
     const uint32_t before = capacity;
     sp_heap_fail_after(0);
-    CHECK(sp_grow(numbers, 1, &capacity, sizeof *numbers) == numbers); /* asks for no memory */
+    CHECK(sp_grow(numbers, 1, &capacity, sizeof *numbers) == numbers); /* allocates nothing */
     CHECK(sp_grow(numbers, before, &capacity, sizeof *numbers) == NULL);
     sp_heap_fail_after(UINT64_MAX);
     CHECK_EQ_U64(capacity, before);
     CHECK_EQ_U64(numbers[0], 7);
-    capacity = (uint32_t)1 << 31; /* as if it were so large: it cannot double */
+    capacity = (uint32_t)1 << 31; /* as if it were that large: it cannot double */
     CHECK(sp_grow(numbers, capacity, &capacity, sizeof *numbers) == NULL);
     CHECK_EQ_U64(capacity, (uint32_t)1 << 31);
     sp_free(numbers);
@@ -192,7 +192,7 @@ TEST(of_all_threads_exactly_one_meets_the_failure)
     const uint64_t rounds = test_count(1000, 20);
     for (uint64_t round = 0; round < rounds; round++) {
         sp_atomic_u64 failures = {0};
-        /* The harness's own threads take the first few allocations. */
+        /* The harness's own threads make the first few allocations. */
         sp_heap_fail_after(THREADS + round % 1000);
         test_threads(THREADS, allocate_some, &failures);
         CHECK(sp_heap_has_failed());

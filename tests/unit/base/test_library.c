@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries that are found at run time. */
+/* Libraries loaded at run time. */
 #include "base/library.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of locks: what it allows passes; what it forbids ends a debug build with a message that
- * names both locks. Each violation is committed in a child of its own. */
+/* The lock order: allowed orders pass; violations end a debug build with a message that names both
+ * locks. Each violation runs in its own child process. */
 #include "base/mutex.h"
 
 #include <signal.h>
@@ -37,7 +37,7 @@ static void place_mutexes(void)
     }
 }
 
-/* ---- what is allowed ---- */
+/* ---- allowed orders ---- */
 
 TEST(locks_are_taken_in_the_order_of_their_ranks)
 {
@@ -62,7 +62,7 @@ TEST(locks_may_be_given_back_in_any_order) SP_NO_LOCK_ANALYSIS
     sp_mutex_lock(&queue);
     sp_mutex_unlock(&placed[2]);
     sp_mutex_unlock(&queue);
-    sp_lock_check_none("a test"); /* nothing is left on the list */
+    sp_lock_check_none("a test"); /* no lock is recorded as held */
     lock_both(&storage, &queue);
 }
 
@@ -97,12 +97,12 @@ TEST(what_one_thread_holds_is_nothing_to_another)
     sp_thread thread;
     sp_mutex_lock(&timeline);
     const sp_status status = sp_thread_create(&thread, "locks", lock_storage, NULL);
-    if (status == SP_OK) sp_thread_join(&thread); /* has locked and unlocked, while we hold ours */
+    if (status == SP_OK) sp_thread_join(&thread); /* locked while this thread holds its lock */
     sp_mutex_unlock(&timeline);
     CHECK_OK(status);
 }
 
-/* ---- what is forbidden ---- */
+/* ---- violations ---- */
 
 /* Runs fn in a child, which must end as debug builds do, with this message. */
 static void must_be_caught(void (*fn)(void), const char *message)
@@ -114,7 +114,7 @@ static void must_be_caught(void (*fn)(void), const char *message)
     if (!is_named) test_note("expected \"%s\", got \"%s\"", message, text);
 }
 
-/* A violation, committed in a child of its own; a build without assertions has no such check. */
+/* A violation, in its own child process; builds without assertions have no check. */
 #if SP_LOCK_CHECKS
 #define FORBIDDEN(name, message)                                                                   \
     static void violate_##name(void);                                                              \

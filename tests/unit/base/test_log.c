@@ -147,8 +147,8 @@ TEST(a_callback_may_replace_itself)
     reset(NULL);
 }
 
-/* A callback that stays inside long enough for the replacement to begin its wait; if that comes
- * later the test shows less. */
+/* A callback that takes long enough for the replacement to begin its wait; otherwise the test
+ * proves less. */
 typedef struct slow_callback {
     sp_atomic_u32 is_inside;
     sp_atomic_u32 has_left;
@@ -223,8 +223,8 @@ typedef struct swap_test {
     sp_atomic_u32 is_done;
 } swap_test;
 
-/* Thread 0 swaps, the others log. A context is dead once it has been replaced, so the sanitizers
- * see a late call; thread 0 waits for a call of each, so that the swaps do meet messages. */
+/* Thread 0 swaps, the others log. A context is invalid once it has been replaced, so the sanitizers
+ * report a late call; thread 0 waits for a call of each, so that swaps and messages overlap. */
 static void log_and_swap(void *arg, uint32_t index)
 {
     swap_test *test = arg;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The macros, the planting of bugs before all: SP_PLANTED must be 0 wherever nothing was planted.
- */
+/* The macros, above all planted bugs: SP_PLANTED must be 0 unless the bug is planted. */
 #define SP_PLANT_planted_here 1
 
 #include "base/macros.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes and condition variables. What the order of locks allows: test_lock_check.c. */
+/* Mutexes and condition variables. For the lock order see test_lock_check.c. */
 #include "base/mutex.h"
 
 #include "base/atomic.h"
@@ -197,7 +197,7 @@ TEST(a_broadcast_wakes_everybody)
     sp_mutex_unlock(&g.lock);
 }
 
-/* Waits for something that does not come; how long it took. */
+/* Waits until the time-out; returns the duration. */
 static uint64_t wait_in_vain(sp_cond *cond, sp_mutex *mutex, uint64_t duration_ns)
 {
     const uint64_t start = sp_clock_now();

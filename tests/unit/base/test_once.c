@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run-once: one success however many ask, and a failure is only its caller's. */
+/* Run-once: one success for any number of callers, and a failure is reported to one caller only. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
@@ -11,8 +11,8 @@ typedef struct job {
     sp_once once;
     uint32_t failures_wanted;
     uint64_t duration_ns;
-    uint32_t runs;    /* plain: only the run itself writes, under the once */
-    uint64_t product; /* plain: what the successful run makes */
+    uint32_t runs;    /* plain: written only by the run, under the once */
+    uint64_t product; /* plain: the result of the successful run */
     bool is_running;  /* plain: two at once would be a race */
     sp_atomic_u32 ok, failed;
 } job;
@@ -64,7 +64,7 @@ TEST(after_a_failure_the_next_caller_tries_again)
     CHECK_EQ_U64(j.runs, 3);
 }
 
-/* The run is over when any of the callers returns, and each failure went to one caller. */
+/* The run has ended when a caller returns, and each failure went to one caller. */
 static void check_together(uint32_t failures, uint64_t duration_ns)
 {
     job j = {.failures_wanted = failures, .duration_ns = duration_ns};

@@ -86,7 +86,7 @@ TEST(a_range_lies_inside_only_if_its_end_does)
     CHECK(sp_size_in_range(0, UINT64_MAX, UINT64_MAX));
     CHECK(!sp_size_in_range(4, 7, 10));
     CHECK(!sp_size_in_range(11, 0, 10));
-    /* Sums that would wrap to something small. */
+    /* Sums that would wrap to a small value. */
     CHECK(!sp_size_in_range(8, UINT64_MAX, 10));
     CHECK(!sp_size_in_range(UINT64_MAX, 8, 10));
     CHECK(!sp_size_in_range(UINT64_MAX, UINT64_MAX, UINT64_MAX));

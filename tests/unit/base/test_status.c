@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status codes: names, texts, values that must not move. */
+/* Status codes: names, texts, values that must not change. */
 #include <streampool/status.h>
 
 #include <string.h>

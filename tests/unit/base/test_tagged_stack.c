@@ -9,7 +9,7 @@
 typedef struct slots {
     sp_tagged_stack stack;
     sp_atomic_u32 links[SLOTS];
-    uint32_t owner[SLOTS]; /* plain: who has the slot; a slot with two owners is a race */
+    uint32_t owner[SLOTS]; /* plain: the owner of the slot; two owners are a race */
     uint32_t uses[SLOTS];
     uint64_t rounds;
     sp_atomic_u64 total;
@@ -62,7 +62,7 @@ TEST(the_same_top_after_a_pop_and_a_push_is_another_head)
     uint32_t second = 99;
     CHECK(pop(&s, &first));
     CHECK(pop(&s, &second));
-    push(&s, first); /* slot 0 is now somebody's: a slow pop must not make it the top */
+    push(&s, first); /* slot 0 is now owned: a slow pop must not make it the top */
     const uint64_t now = sp_load_relaxed(&s.stack.head);
     CHECK_EQ_U64((uint32_t)now, (uint32_t)seen);
     CHECK(now != seen);

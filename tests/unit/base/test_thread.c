@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads and their slots.
- * primitive: looks at the system's own view of a thread, and makes the system refuse one. */
+/* Threads and their slots. primitive: reads the system's view of a thread, and makes the system
+ * refuse one. */
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ static void ask_is_main(void *arg)
     *(bool *)arg = sp_thread_is_main();
 }
 
-/* Stands first in the file: no earlier question may have settled the answer. */
+/* First in the file: no earlier call may have fixed the answer. */
 TEST(a_thread_that_asks_first_is_not_main)
 {
     bool is_main = true;
@@ -54,7 +54,7 @@ TEST(a_joined_threads_writes_are_visible)
     CHECK_EQ_U64(value, 1024);
 }
 
-/* ---- threads that end in the middle ---- */
+/* ---- threads that end during a call ---- */
 
 typedef struct way_out {
     void (*end)(void);
@@ -327,11 +327,11 @@ TEST(a_thread_has_its_name_its_number_and_no_signals)
     CHECK_EQ_STR(v.name, "a-name-that-is-");
     CHECK_EQ_U64(v.number, v.system_number);
     CHECK(v.number != sp_thread_number());
-    /* All that can be blocked: not SIGKILL, not SIGSTOP, nor the two that the C library uses. */
+    /* All that can be blocked: all except SIGKILL, SIGSTOP, and two that the C library uses. */
     CHECK_EQ_STR(strchr(v.blocked, 'f'), "fffffffe7ffbfeff");
     char here[64];
     CHECK(read_line("/proc/thread-self/status", "SigBlk:", here, sizeof here));
-    CHECK(strcmp(here, v.blocked) != 0); /* the creator's are as they were */
+    CHECK(strcmp(here, v.blocked) != 0); /* the creator's mask is unchanged */
 }
 
 static sp_atomic_u64 numbers[16];
@@ -342,7 +342,7 @@ static void note_number(void *arg, uint32_t index)
     sp_store_relaxed(&numbers[index], sp_thread_number());
 }
 
-/* All are there when the first one looks: test_threads waits until the last one has started. */
+/* All exist when the first one compares: test_threads waits until the last one has started. */
 TEST(running_threads_have_different_numbers)
 {
     test_threads(16, note_number, NULL);
@@ -387,7 +387,7 @@ TEST(a_thread_that_the_system_refuses_is_an_error)
     pthread_attr_t absurd;
     REQUIRE(pthread_getattr_default_np(&usual) == 0);
     REQUIRE(pthread_getattr_default_np(&absurd) == 0);
-    /* No address space has room for this stack. */
+    /* No address space can hold this stack. */
     REQUIRE(pthread_attr_setstacksize(&absurd, (size_t)1 << 48) == 0);
     REQUIRE(pthread_setattr_default_np(&absurd) == 0);
     uint64_t value = 1;
@@ -497,7 +497,7 @@ static void use_slots(void *arg, uint32_t index)
     static const uint64_t one = 1;
     (void)arg;
     (void)index;
-    /* A thread that takes over another's number or stack takes over none of its values. */
+    /* A thread that reuses another's number or stack inherits none of its values. */
     for (int slot = 0; slot < SP_TLS_COUNT; slot++) {
         REQUIRE(sp_tls_get((sp_tls_slot)slot) == NULL);
     }

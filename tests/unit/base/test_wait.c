@@ -60,7 +60,7 @@ static void take_one_wake_up(void *arg, uint32_t index)
 {
     sleepers *s = arg;
     if (index == 0) {
-        /* One wake-up each, until all have gone: none may be lost, however few come. */
+        /* One wake-up at a time until all have left: none may be lost, however few are sent. */
         while (sp_load_acquire(&s->awake) < 4) {
             sp_word_wake(&s->word, 1);
             sp_thread_yield();
@@ -114,7 +114,7 @@ TEST(parking_ends_at_its_deadline_and_leaves_the_spot_empty)
 typedef struct ping_pong {
     sp_parker parkers[2];
     uint64_t rounds;
-    uint64_t ball; /* plain: the parkers publish it */
+    uint64_t ball; /* plain: published by the parkers */
 } ping_pong;
 
 static void play(void *arg, uint32_t index)
@@ -165,12 +165,12 @@ static void race_tokens(void *arg, uint32_t index)
         sp_parker_unpark(&r->parker);
         return;
     }
-    /* Time-outs of all lengths meet the tokens at every place of the protocol. */
+    /* Time-outs of all lengths, so that they coincide with tokens at every step of the protocol. */
     for (uint64_t i = 0;; i++) {
         const bool is_token = sp_parker_park(&r->parker, sp_clock_now() + i % 5000);
         if (!is_token) continue;
         if (sp_load_acquire(&r->is_over) != 0) return;
-        /* Each token is a new one, and all that was sent is seen with it. */
+        /* Each token is new, and all that was sent before it is visible. */
         const uint64_t sent = sp_load_acquire(&r->sent);
         CHECK_EQ_U64(sp_fetch_add_release(&r->received, (uint64_t)1) + 1, sent);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of failures against a plain array: what is found by value, what each thread is told. */
+/* The log of failures compared with a plain array: lookup by value, and what is reported to each
+ * thread. */
 #include "device/failure_log.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ TEST(each_thread_takes_its_own_failures_once_in_the_order_of_their_values)
         CHECK_EQ_U64(sp__failure_log_take(&log, UINT64_MAX, thread), SP_NO_FAULT);
     }
     CHECK_EQ_U64(sp__failure_log_take(&log, UINT64_MAX, THREADS + 1), SP_NO_FAULT);
-    /* Told or not, they are still found. */
+    /* Reported or not, they are found. */
     for (uint64_t value = 1; value <= 1000; value++) {
         CHECK_EQ_U64(sp__failure_log_find(&log, value), fault_of(value));
     }
@@ -61,7 +62,7 @@ TEST(values_without_a_failure_are_not_found)
     sp_free(sp__failure_log_clear(&log));
 }
 
-/* Through growth and wrap-around, with failures that are told between. */
+/* Through growth and wrap-around, with reports in between. */
 TEST(the_newest_failures_are_kept_and_the_others_are_said_to_be_forgotten)
 {
     static bool is_told[MOST + 1];
@@ -94,7 +95,7 @@ TEST(the_newest_failures_are_kept_and_the_others_are_said_to_be_forgotten)
     sp_free(sp__failure_log_clear(&log));
 }
 
-/* More threads than the table has places at first, so that chains form and are taken apart. */
+/* More threads than the table's initial size, so that chains form and are removed. */
 TEST(threads_of_one_hash_are_told_apart)
 {
     sp_failure_log log = {0};

@@ -79,7 +79,7 @@ static void make_and_report(void *arg, uint32_t index)
         const sp_fault fault = sp__fault_create(SP_FAILED);
         sp__fail(SP_IO, "something else");
         REQUIRE_STATUS(sp__fault_report(fault), SP_FAILED);
-        /* Its own message, or none: never somebody else's, never half of two. */
+        /* Its own message, or none: never another one's, never half of two. */
         if (strcmp(sp_last_error(), expected) == 0) continue;
         REQUIRE(strstr(sp_last_error(), "message was dropped") != NULL);
     }
@@ -124,7 +124,7 @@ TEST(lives_may_wrap_around)
     const sp_fault before = make(SP_FAILED, 1);
     const sp_fault after = make(SP_FAILED, 2);
     sp__poison_set(&poison, UINT32_MAX, before);
-    sp__poison_set(&poison, 0, after); /* the next life */
+    sp__poison_set(&poison, 0, after); /* the next use of the poison word */
     CHECK_EQ_U64(sp__poison_fault(&poison, 0), after);
     sp__poison_set(&poison, UINT32_MAX, before);
     CHECK_EQ_U64(sp__poison_fault(&poison, 0), after);

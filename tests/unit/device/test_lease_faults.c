@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failed leases by themselves: who is told what, and what is kept when there is no room for all. */
+/* Failed leases: which thread is told of which failure, and what is kept if the table is full. */
 #include "device/lease_faults.h"
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ static sp_fault fault_of(uint64_t value)
     return (sp_fault)SP_FAILED << 24 | (sp_fault)value;
 }
 
-/* A submission that fails by itself. */
+/* A submission whose own command fails. */
 static sp_fault fail(world *w, uint64_t lease, uint64_t thread)
 {
     const sp_fault fault = fault_of(++w->value);
@@ -88,7 +88,7 @@ TEST(each_thread_is_told_before_its_commands_run_again)
     CHECK_EQ_U64(consume(&w, A, 1), first);
     CHECK_EQ_U64(consume(&w, A, 3), first);
     tell(&w, 1);
-    /* The third thread's failed command may be what others consume that were not told. */
+    /* Threads that were not told may consume the third thread's failed command. */
     CHECK_EQ_U64(consume(&w, A, 2), SP_NO_FAULT);
     CHECK_EQ_U64(consume(&w, A, 1), SP_NO_FAULT);
     CHECK_EQ_U64(consume(&w, A, 4), first);
@@ -111,7 +111,7 @@ TEST(a_thread_that_was_told_of_other_failures_is_not_told_of_this_one)
     CHECK_EQ_U64(consume(&w, A, 2), other);
     tell(&w, 2);
     CHECK_EQ_U64(consume(&w, A, 2), SP_NO_FAULT);
-    const sp_fault newer = fail(&w, A, 1); /* not what it was told of */
+    const sp_fault newer = fail(&w, A, 1); /* not the reported one */
     CHECK_EQ_U64(consume(&w, A, 2), newer);
     end(&w);
 }
@@ -132,7 +132,7 @@ TEST(failures_beyond_the_point_that_was_waited_for_are_not_told)
     end(&w);
 }
 
-/* Two threads that synchronize in turn, so that one always has a failure it was not told of. */
+/* Two threads that synchronize alternately, so that one always has an unreported failure. */
 TEST(a_failure_does_not_go_round_among_threads_that_were_told)
 {
     world w;
@@ -183,7 +183,7 @@ TEST(a_consumer_of_two_failures_counts_for_a_thread_that_was_told_of_the_first)
     CHECK_EQ_U64(consume(&w, A, 3), first);
     tell(&w, 3);
     fail(&w, A, 2);
-    CHECK_EQ_U64(consume(&w, A, 4), first); /* it met the second as well */
+    CHECK_EQ_U64(consume(&w, A, 4), first); /* it consumed the second as well */
     tell(&w, 2);
     CHECK(consume(&w, A, 3) != SP_NO_FAULT);
     tell(&w, 3);
@@ -191,7 +191,7 @@ TEST(a_consumer_of_two_failures_counts_for_a_thread_that_was_told_of_the_first)
     end(&w);
 }
 
-/* A thread that ends untold, and `threads` that use the lease in turn. */
+/* A thread that ends without a report, and `threads` threads that use the lease in turn. */
 static uint32_t count_failures(uint64_t threads, uint32_t rounds, bool is_last_round)
 {
     world w;
@@ -308,7 +308,7 @@ TEST(without_memory_a_failure_counts_for_every_lease_of_the_queue)
     end(&w);
 }
 
-/* ---- leases that are over ---- */
+/* ---- released leases ---- */
 
 static uint64_t ended_lease; /* process-wide: the predicate has no context */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timelines by themselves: the order of waiters, cancelling, and the memory of failures. */
+/* Timelines: the order of waiters, cancelling, and the memory of failures. */
 #include "device/timeline.h"
 
 #include <string.h>
@@ -31,13 +31,13 @@ static void write_down(sp_waiter *waiter)
     note *self = SP_CONTAINER_OF(waiter, note, waiter);
     diary *d = self->diary;
     const uint32_t name = self->name;
-    /* The node is the callee's: the timeline does not look at it any more, unless it is cancelled.
-     */
+    /* The node belongs to the callee: the timeline does not access it any more, unless it is
+     * cancelled. */
     if (!self->is_cancelled) memset(self, 0xee, sizeof *self);
     d->names[d->count++] = name;
     note *next = d->next;
     d->next = NULL;
-    /* No lock is held while we are in here. */
+    /* No lock is held during the call. */
     if (next != NULL) CHECK(sp__timeline_register(&d->timeline, &next->waiter));
 }
 
@@ -176,7 +176,7 @@ static void count_fired(sp_waiter *waiter)
     storm_waiter *self = SP_CONTAINER_OF(waiter, storm_waiter, waiter);
     CHECK(sp_load_acquire(&self->storm->timeline.done) >= waiter->value);
     sp_fetch_add_relaxed(&self->storm->fired, (uint64_t)1);
-    sp_fetch_add_release(&self->fired, 1); /* the last access: the node goes back to its owner */
+    sp_fetch_add_release(&self->fired, 1); /* the last access: the node returns to its owner */
 }
 
 static void advance_to_the_end(storm *s)
@@ -189,7 +189,8 @@ static void advance_to_the_end(storm *s)
     }
 }
 
-/* Registers, cancels every other one, and otherwise waits to be fired: one or the other, once. */
+/* Registers, cancels every other node, and otherwise waits until it is fired: one or the other,
+ * once. */
 static void register_and_cancel(void *arg, uint32_t index)
 {
     storm *s = arg;
@@ -294,7 +295,7 @@ TEST(a_full_ring_forgets_the_oldest_and_says_so)
         last = fail_value(&timeline, 2 * i, 1);
     }
     check_unknown(&timeline, 2);
-    check_unknown(&timeline, 3); /* that one was good, but who can say */
+    check_unknown(&timeline, 3); /* that one succeeded, but is no longer recorded */
     check_unknown(&timeline, 2 * extra);
     CHECK(fault_at(&timeline, 2 * (extra + 1)) != SP_NO_FAULT);
     CHECK_EQ_U64(fault_at(&timeline, 2 * (extra + 1) + 1), SP_NO_FAULT);
@@ -334,7 +335,7 @@ TEST(without_memory_to_grow_the_oldest_failures_make_room)
         sp_heap_fail_after(UINT64_MAX);
     }
     for (uint64_t i = 0; i < 4; i++) check_unknown(&timeline, i + 1);
-    /* With memory again the ring grows from wherever it stands. */
+    /* Once memory is available the ring grows from its current position. */
     for (uint64_t i = 20; i < 24; i++) faults[i] = fail_value(&timeline, i + 1, 1);
     for (uint64_t i = 4; i < 24; i++) CHECK_EQ_U64(fault_at(&timeline, i + 1), faults[i]);
     check_unknown(&timeline, 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wait cycles through host functions and host accesses are SP_DEADLOCK; waits that only look like
- * one are not. */
+/* Wait cycles through host functions and host accesses are SP_DEADLOCK; waits that only look like a
+ * cycle are not. */
 #include "runtime_fixture.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ static void begin_twice(void *ctx, sp_status status)
     w->status[2] = begin(w->storage, SP_READ);
 }
 
-/* Each attempt leaves a ticket in the frontier of the storage, which the next one is behind. */
+/* Each attempt leaves a ticket in the frontier of the storage, and the next one is behind it. */
 TEST(an_access_that_gave_up_does_not_hide_a_cycle_from_the_next)
 {
     world w;
@@ -82,7 +82,7 @@ static void wait_for_event(void *ctx, sp_status status)
     raise_by_one(&w->is_done);
 }
 
-/* Fills on `other`, behind what the storage's frontier has, and records the event there. */
+/* Fills on `other`, behind the points in the storage's frontier, and records the event there. */
 static void fill_and_record(world *w)
 {
     fill(w->other, w->storage, 2);
@@ -100,7 +100,7 @@ static void access_in_between(void *arg, uint32_t index)
         return;
     }
     await_at_least(&w->is_begun, 1);
-    sp_clock_sleep(20 * MILLISECOND); /* most likely the other thread waits in its begin by now */
+    sp_clock_sleep(20 * MILLISECOND); /* the other thread probably waits in its begin by now */
     fill_and_record(w);
     raise_by_one(&w->may_wait);
 }
@@ -144,7 +144,7 @@ static void end_it_later(void *arg)
     CHECK_OK(sp_storage_host_end(w->storage, SP_WRITE));
 }
 
-/* Both run on the same thread of the library, most likely. */
+/* Both probably run on the same thread of the library. */
 TEST(an_access_that_a_host_function_left_open_is_not_that_of_the_next_one)
 {
     world w;
@@ -219,7 +219,7 @@ static void wait_for_first(void *ctx, sp_status status)
     any_of *self = ctx;
     (void)status;
     await_at_least(&self->is_waiting, 1);
-    sp_clock_sleep(10 * MILLISECOND); /* most likely the first function waits by now */
+    sp_clock_sleep(10 * MILLISECOND); /* the first function probably waits by now */
     raise_by_one(&self->is_waiting);
     self->status[1] = sp_event_synchronize(self->behind_first);
 }
@@ -231,7 +231,7 @@ static void run_any_of(any_of *self, sp_storage storage)
     fill(self->streams[2], storage, 1);
     CHECK_OK(sp_stream_host_function(self->streams[0], wait_for_second_or_gate, self));
     CHECK_OK(sp_stream_flush(self->streams[0]));
-    await_at_least(&self->is_running, 1); /* else the second would keep it from starting */
+    await_at_least(&self->is_running, 1); /* otherwise the second would keep it from starting */
     CHECK_OK(sp_stream_host_function(self->streams[1], wait_for_first, self));
     for (int i = 0; i < 3; i++) {
         CHECK_OK(sp_event_create(NULL, events[i]));
@@ -246,8 +246,8 @@ static void run_any_of(any_of *self, sp_storage storage)
     for (int i = 0; i < 3; i++) CHECK_OK(sp_event_release(*events[i]));
 }
 
-/* The first function waits for any of two points. The second, which one of them is behind, waits
- * for the first: a cycle only if the other point is behind it too. */
+/* The first function waits for any of two points. The second, which one of the points is behind,
+ * waits for the first: a cycle only if the other point is behind it too. */
 TEST(a_wait_for_any_of_several_points_is_stuck_only_if_all_of_them_are)
 {
     for (int has_gate = 0; has_gate < 2; has_gate++) {
@@ -273,7 +273,7 @@ TEST(a_begin_behind_an_open_access_of_the_same_thread_is_a_deadlock)
     CHECK_MESSAGE("sp_storage_host_end");
     CHECK_STATUS(begin(w.storage, SP_READ), SP_DEADLOCK);
     CHECK_STATUS(sp_storage_freeze(w.storage), SP_DEADLOCK);
-    CHECK_OK(begin(w.second, SP_WRITE)); /* of another storage: fine */
+    CHECK_OK(begin(w.second, SP_WRITE)); /* of another storage: allowed */
     CHECK_OK(sp_storage_host_end(w.second, SP_WRITE));
     CHECK_OK(sp_storage_host_end(w.storage, SP_WRITE));
     CHECK_OK(begin(w.storage, SP_READ));
@@ -360,7 +360,7 @@ static void read_beside_others(void *arg, uint32_t index)
     world *w = arg;
     if (index == 2) {
         await_at_least(&w->is_begun, 2);
-        CHECK_OK(sp_storage_host_end(w->storage, SP_READ)); /* one of the two: which is not said */
+        CHECK_OK(sp_storage_host_end(w->storage, SP_READ)); /* one of the two, either one */
         raise_by_one(&w->is_done);
         return;
     }
@@ -422,7 +422,7 @@ TEST(a_search_follows_very_many_waits)
     world_close(&w);
 }
 
-/* With a walk over the waits ahead for each that is met, this many would take a minute. */
+/* With a walk over all earlier waits for each one visited, this many would take a minute. */
 TEST(meeting_a_wait_does_not_cost_more_the_more_are_ahead)
 {
     world w;
@@ -445,7 +445,7 @@ static void count_call(void *ctx, sp_status status)
     raise_by_one(ctx);
 }
 
-/* With a walk over all others for each, a million of them would take a quarter of an hour. */
+/* With a walk over all others for each, a million of them would take 15 minutes. */
 TEST(registering_a_callback_does_not_cost_more_the_more_there_are)
 {
     world w;

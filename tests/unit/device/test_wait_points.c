@@ -16,7 +16,7 @@
 typedef struct lines {
     sp_timeline timelines[TIMELINES];
     uint64_t rounds;
-    sp_atomic_u32 ended; /* waiters that are through */
+    sp_atomic_u32 ended; /* waiters that have ended */
     sp_atomic_u64 reached, timed_out;
 } lines;
 
@@ -29,7 +29,7 @@ static void open_lines(lines *l)
 static void close_lines(lines *l)
 {
     for (int i = 0; i < TIMELINES; i++) {
-        CHECK_EQ_U64(sp_load_relaxed(&l->timelines[i].wanted), UINT64_MAX); /* no node is left */
+        CHECK_EQ_U64(sp_load_relaxed(&l->timelines[i].wanted), UINT64_MAX); /* no node remains */
         sp__timeline_deinit(&l->timelines[i]);
     }
 }
@@ -56,7 +56,7 @@ TEST(points_that_have_passed_cost_no_wait)
     CHECK_OK(sp__point_wait(point_of(&l, 0, 5), 0));
     CHECK_OK(sp__point_wait(point_of(&l, 0, 0), SP_NO_DEADLINE));
     sp__point_flush(point_of(&l, 0, 5));
-    sp__point_flush(point_of(&l, 0, 6)); /* nobody owns it: nothing to flush */
+    sp__point_flush(point_of(&l, 0, 6)); /* no queue: nothing to flush */
     close_lines(&l);
 }
 
@@ -128,7 +128,7 @@ TEST(a_wait_for_any_without_memory_is_an_error_and_leaves_no_node)
     open_lines(&l);
     const sp_point points[2] = {point_of(&l, 0, 1), point_of(&l, 1, 1)};
     uint32_t which = 9;
-    CHECK(sp__thread_record() != NULL); /* made before: the nodes are what there is no memory for */
+    CHECK(sp__thread_record() != NULL); /* created before, so that only the nodes have no memory */
     sp_heap_fail_after(0);
     CHECK_STATUS(sp__point_wait_any(points, 2, SP_NO_DEADLINE, &which), SP_OUT_OF_MEMORY);
     sp_heap_fail_after(UINT64_MAX);
@@ -155,7 +155,7 @@ TEST(a_thread_without_memory_for_its_record_does_not_wait)
 {
     lines l;
     open_lines(&l);
-    sp__thread_records_deinit(); /* those of former threads would do */
+    sp__thread_records_deinit(); /* records of former threads would be reused */
     test_threads(1, wait_without_memory, &l);
     close_lines(&l);
 }
@@ -172,7 +172,7 @@ static void advance_or_wait(void *arg, uint32_t index)
         }
         return;
     }
-    /* Every value, some early, some late, all of them reached. */
+    /* Every value, some early, some late, all reached. */
     for (uint64_t i = index; i <= l->rounds; i += index) {
         REQUIRE_OK(sp__point_wait(point_of(l, 0, i), sp_clock_now() + 60000 * MS));
         REQUIRE(sp_load_acquire(&l->timelines[0].done) >= i);
@@ -201,8 +201,8 @@ static void advance_all(lines *l)
     }
 }
 
-/* Waits for a few points a little ahead with time-outs that end about when they are reached, so
- * that nodes are cancelled before, while and after they are fired. */
+/* Waits for a few points slightly ahead, with time-outs near the time they are reached, so that
+ * nodes are cancelled before, while and after they are fired. */
 static void wait_for_any_of_some(lines *l, uint32_t index)
 {
     for (uint64_t i = 0; i < l->rounds; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search of the wait-for graph, on timelines that nothing runs. */
+/* The search of the wait-for graph, on timelines without queues. */
 #include "device/wait_graph.h"
 
 #include "base/heap.h"
@@ -9,7 +9,7 @@
 /* A timeline without a queue: its next point comes when the holder's wait has ended. */
 typedef struct held_timeline {
     sp_timeline base;
-    uint64_t holder; /* 0: it depends on nothing */
+    uint64_t holder; /* 0: no dependence */
 } held_timeline;
 
 static uint64_t holder_of(sp_timeline *timeline, uint64_t value, sp_point_visitor visit, void *ctx)
@@ -69,7 +69,7 @@ static chain *chain_create(void)
     return self;
 }
 
-/* Looked at again and again until no more ends are found, it would take an hour. */
+/* Repeated until no more ends are found, the search would take an hour. */
 TEST(a_long_chain_of_waits_is_searched_once_and_its_end_closes_the_cycle)
 {
     chain *self = chain_create();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap of waiters against a plain list, on random sequences of calls. */
+/* The heap of waiters compared with a plain list, on random sequences of calls. */
 #include "device/waiter_heap.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static uint32_t draw(model *m, uint32_t bound)
     return (uint32_t)(m->seed >> 33) % bound;
 }
 
-/* The node that comes first of those that are in; NODES if there is none. */
+/* The first of the contained nodes; NODES if there is none. */
 static uint32_t first_of(const model *m)
 {
     uint32_t first = NODES;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of a model's packed weights: what is shared, what is not, and what failures leave. */
+/* The table of a model's packed weights: what is shared, what is not, and the state after
+ * failures. */
 #include "exec/packed_weights.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 enum { MOST_PACKINGS = 8 };
 
-/* x [n, 4] times w, twice; times its transpose on the way; times v [3, 5]. */
+/* x [n, 4] times w, twice, and once times the transpose of w; times v [3, 5]. */
 static const sp_graph *graph_of_products(void)
 {
     static const int64_t x_dims[2] = {-1, 4}, w_dims[2] = {4, 3}, v_dims[2] = {3, 5};

@@ -3,10 +3,10 @@
 
 #include "support/test.h"
 
-/* One resource; each run that gets it releases it at once. */
+/* A single resource; each run that gets it releases it at once. */
 typedef struct chain {
     sp_wait_queue queue;
-    uint32_t depth, most_depth; /* of resume functions inside each other */
+    uint32_t depth, most_depth; /* depth of nested resume functions */
     uint32_t resumed;
 } chain;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading models: what a graph is, and that no file, however broken, does more than give an error.
- */
+/* Loading models: the contents of a graph; a malformed file gives an error and has no other
+ * effect. */
 #include "graph/graph.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void add_longs(writer *graph, const char *name, const int64_t *data, int6
     write_message(graph, GRAPH_INITIALIZER_FIELD, &tensor);
 }
 
-/* Loads and frees; the model's bytes stand in a block of exactly their size. */
+/* Loads and frees; the model's bytes are in a block of exactly their size. */
 static sp_status load_model(writer *graph, int64_t opset, const sp_graph **out)
 {
     writer model = make_model(graph, opset);
@@ -45,7 +45,7 @@ static sp_status load_model(writer *graph, int64_t opset, const sp_graph **out)
     return status;
 }
 
-/* x[n,4] -> Relu -> y, with whatever `extra` adds before the output. */
+/* x[n,4] -> Relu -> y, with the nodes of `extra` before the output. */
 static sp_status load_with(writer extra, const char *output)
 {
     writer graph = {0};
@@ -97,7 +97,7 @@ TEST(constants_fold_and_weights_that_nobody_reads_go)
     add_output(&graph, "y");
     REQUIRE_OK(load_model(&graph, 14, &loaded));
     CHECK(loaded->nodes[0].is_folded);
-    /* Only the matrix is left. */
+    /* Only the matrix remains. */
     CHECK_EQ_INT(loaded->weight_count, 1);
     CHECK_EQ_U64(loaded->weight_bytes, 4 * 3 * sizeof(float));
     sp__graph_destroy(loaded);
@@ -228,7 +228,7 @@ TEST(files_without_their_parts_are_refused)
     CHECK_MESSAGE("not an ONNX model");
     CHECK_STATUS(sp__graph_load("some text or picture", 20, &graph), SP_CORRUPT);
     CHECK_MESSAGE("not an ONNX model");
-    /* A version, and a graph that is cut off. */
+    /* A version, and a truncated graph. */
     CHECK_STATUS(sp__graph_load("\x08\x08\x3a\x7fgraph", 9, &graph), SP_CORRUPT);
     CHECK_MESSAGE("malformed file: ModelProto field 7");
     writer no_opset = {0}, inner = {0};
@@ -275,7 +275,7 @@ TEST(nesting_is_bounded)
 
 TEST(memory_is_bounded_by_the_size_of_the_file)
 {
-    /* Two bytes of file for each, against a table row of a hundred. */
+    /* Two bytes of file for each, but a table row of a hundred. */
     writer graph = {0};
     for (int i = 0; i < 1000000; i++) write_raw(&graph, "\x0a\x00", 2);
     CHECK_STATUS(load_model(&graph, 14, NULL), SP_EXHAUSTED);
@@ -319,7 +319,7 @@ TEST(a_model_cut_at_any_length_is_refused)
     uint64_t loaded = 0;
     for (size_t cut = 0; cut < len; cut++) {
         const sp_graph *graph = NULL;
-        /* A block of its own near the ends, where AddressSanitizer is to see every overrun. */
+        /* An exact block near the ends, where AddressSanitizer must detect every overrun. */
         const bool is_exact = cut < 4096 || cut + 256 > len;
         unsigned char *exact = is_exact ? malloc(cut + 1) : NULL;
         if (is_exact) memcpy(exact, bytes, cut);
@@ -333,8 +333,8 @@ TEST(a_model_cut_at_any_length_is_refused)
     free(bytes);
 }
 
-/* A flipped bit may leave a model that loads (a weight, a pad); then it must also compile or fail
- * cleanly, and keep its invariants. */
+/* A model with a flipped bit may load (a weight, a pad); then it must compile or fail cleanly, and
+ * keep its invariants. */
 static void try_flipped(const unsigned char *bytes, size_t len, uint64_t *loaded)
 {
     const sp_graph *graph = NULL;
@@ -367,7 +367,7 @@ TEST(a_model_with_flipped_bytes_loads_or_is_refused)
         const size_t flips = 1 + data_next(&random) % 3;
         for (size_t k = 0; k < flips; k++) {
             at[k] = data_next(&random) % len;
-            /* Half of them where the structure is: before the weights. */
+            /* Half of them in the structure, before the weights. */
             if (i % 2 == 0) at[k] %= 40000;
             old[k] = bytes[at[k]];
             bytes[at[k]] = (unsigned char)data_next(&random);

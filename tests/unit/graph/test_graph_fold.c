@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folding at load: it is bounded, whatever a file of a few bytes asks for, and says what is wrong
- * with what it computes. */
+/* Folding at load: it is bounded, whatever a small file requests, and reports errors in what it
+ * computes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ TEST(folding_is_bounded)
     sp__graph_destroy(loaded);
 }
 
-/* A few bytes of file that would cost hours if they were folded. */
+/* A small file that would cost hours if it were folded. */
 TEST(folding_is_bounded_by_its_work)
 {
     const int64_t pads[4] = {1023, 1023, 1024, 1024};
@@ -77,8 +77,8 @@ TEST(folding_is_bounded_by_its_work)
     sp__graph_destroy(loaded);
 }
 
-/* What an output element costs is not its inputs and itself: a sum over all channels, an axis that
- * gets long before another gets short. */
+/* The cost of an output element is not that of its inputs and itself: a sum over all channels, an
+ * axis that becomes long before another becomes short. */
 TEST(folding_is_bounded_by_work_that_no_tensor_shows)
 {
     const uint8_t byte = 1;
@@ -108,7 +108,7 @@ TEST(folding_is_bounded_by_work_that_no_tensor_shows)
     sp__graph_destroy(loaded);
 }
 
-/* The window of an LRN is as wide as there are channels, if not less. */
+/* The window of an LRN is limited to the number of channels. */
 TEST(a_small_sum_over_channels_folds_however_wide_its_window_is)
 {
     const sp_graph *loaded;

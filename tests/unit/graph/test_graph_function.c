@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that a file brings along: calls become nodes, and no file, however its functions call
- * each other, costs more than a bounded time and memory. */
+/* Functions of a file: calls become nodes, and every file, however its functions call each other,
+ * costs bounded time and memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void check_run(writer functions, writer node, const float *wanted)
     sp__graph_destroy(loaded);
 }
 
-/* ---- what calls do ---- */
+/* ---- effects of calls ---- */
 
 /* double(a) = a + a, twice(a) = double(double(a)) */
 static writer doubling(void)
@@ -109,7 +109,8 @@ TEST(nodes_are_named_after_their_call)
     sp__graph_destroy(loaded);
 }
 
-/* leak(a; alpha = 0.5) = LeakyRelu(a, alpha), which outer(a; slope) calls with its own. */
+/* leak(a; alpha = 0.5) = LeakyRelu(a, alpha), which outer(a; slope) calls with its own
+ * attribute. */
 static writer leaking(void)
 {
     writer functions = {0}, value = {0};
@@ -256,7 +257,7 @@ TEST(branches_in_a_function_see_its_names_and_attributes)
     sp__graph_destroy(loaded);
 }
 
-/* Whose nodes are all calls, so whose file need not name ai.onnx; the functions do. */
+/* All nodes are calls, so the file need not import ai.onnx; the functions do. */
 TEST(a_model_of_calls_alone_names_no_version_of_onnx)
 {
     writer graph = graph_of(make_call("double", "x", "y")), file = {0}, import = {0};
@@ -278,7 +279,7 @@ TEST(a_model_of_calls_alone_names_no_version_of_onnx)
     sp__graph_destroy(loaded);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 TEST(wrong_calls_and_functions_are_refused_by_name)
 {
@@ -327,7 +328,7 @@ TEST(functions_that_call_themselves_are_refused)
     check_refused(functions, make_call("pong", "x", "y"), SP_CORRUPT, "calls itself");
 }
 
-/* f0 has a node, or none; each further one calls the one before it `calls` times. */
+/* f0 has a node, or none; each further function calls the previous one `calls` times. */
 static writer tower(uint32_t height, uint32_t calls, bool has_node)
 {
     writer functions = {0};
@@ -365,11 +366,11 @@ TEST(calls_inside_calls_have_a_depth_and_a_number_and_a_small_file_cannot_exceed
     }
     check_refused(tower(12, 3, false), make_call("f11", "x", "y"), SP_EXHAUSTED, "more than");
     CHECK(sp_clock_now() - start < UINT64_C(10000000000));
-    /* Many calls of little are fine. */
+    /* Many small calls are allowed. */
     check_run(tower(13, 2, true), make_call("f12", "x", "y"), (float[]){0, 0, 0, 1, 2, 3});
 }
 
-/* f0 adds a MiB of its own to a; each further one calls the one before it twice. */
+/* f0 adds a constant of 1 MiB to a; each further function calls the previous one twice. */
 enum { MIB = 1 << 20 };
 
 static writer mib_tensor(const char *name)
@@ -460,7 +461,7 @@ TEST(a_small_file_cannot_ask_for_many_copies_of_a_tensor)
     CHECK(sp_clock_now() - start < UINT64_C(20000000000));
 }
 
-/* Every call looks through all that it is given. */
+/* Every call searches all of its attributes. */
 TEST(a_small_file_cannot_ask_for_many_looks_at_attributes)
 {
     enum { ATTRIBUTES = 5000 };
@@ -478,7 +479,7 @@ TEST(a_small_file_cannot_ask_for_many_looks_at_attributes)
     for (int i = 0; i < 5; i++) add_node(&graph, make_call("many", "x", i == 0 ? "y" : "-"));
     add_output(&graph, "y");
     const sp_graph *loaded = NULL;
-    CHECK_OK(load(&functions, &graph, &loaded)); /* a few hundred thousand are nothing */
+    CHECK_OK(load(&functions, &graph, &loaded)); /* a few hundred thousand are cheap */
     sp__graph_destroy(loaded);
 
     functions = (writer){0};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations that become parts of convolutions: when, when not, and how near the numbers are.
- */
+/* Normalisations folded into convolutions: when, when not, and the error of the numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,18 +12,18 @@
 
 enum { CHANNELS = 6, INPUTS = 4, SIDE = 5 };
 
-/* What a model of a Conv and a BatchNormalization is like; zero: as plain as can be. */
+/* A model of a Conv and a BatchNormalization; zero: the simplest form. */
 typedef struct pair_form {
     bool has_bias;
     bool is_grouped;
     bool reads_conv;     /* the Conv's result is an output too */
     bool shares_weights; /* a second Conv reads them */
     bool default_scale;  /* a run may override it */
-    bool default_shift;  /* the same of a number that has nothing to do with the pair */
+    bool default_shift;  /* the same for a value unrelated to the pair */
     bool computed_scale; /* by a node that folds */
     bool is_training;
-    bool is_negative; /* a variance without a root */
-    bool is_short;    /* one number too few for each channel */
+    bool is_negative; /* a negative variance */
+    bool is_short;    /* one element too few */
     bool is_free;     /* the mean is an input */
     float epsilon;
     int64_t opset; /* 0: 14 */
@@ -123,7 +122,7 @@ static bool has_norm(const sp_graph *graph)
     return false;
 }
 
-/* The outputs of a batch of images; y is the first. */
+/* Runs a batch of images; y is the first output. */
 static void run(const sp_graph *graph, int64_t images, sp_array *outputs)
 {
     data_random random = {12};
@@ -138,7 +137,8 @@ static void run(const sp_graph *graph, int64_t images, sp_array *outputs)
     data_free(inputs, 1);
 }
 
-/* y of the joined pair against y where the Conv's result is wanted too, which keeps the pair. */
+/* The difference of y with the pair folded, and of y where the Conv's result is requested too,
+ * which keeps the pair. */
 static double difference(pair_form form)
 {
     sp_array joined[3] = {0}, apart[3] = {0};
@@ -171,7 +171,7 @@ TEST(a_joined_pair_gives_the_numbers_of_the_two_nodes)
         if (now > worst) worst = now;
     }
     test_note("largest difference %.2g", worst);
-    CHECK(worst > 0); /* they are other numbers */
+    CHECK(worst > 0); /* the numbers differ */
     for (int64_t opset = 9; opset <= 15; opset++) difference((pair_form){.opset = opset});
 }
 
@@ -209,7 +209,7 @@ TEST(a_pair_stays_where_joining_would_change_more_than_roundings)
         sp__graph_destroy(graph);
     }
     const sp_graph *graph = load(&(pair_form){.default_shift = true});
-    CHECK(!has_norm(graph)); /* what a run may override is not the pair's */
+    CHECK(!has_norm(graph)); /* a value that a run may override is not folded */
     sp__graph_destroy(graph);
 }
 

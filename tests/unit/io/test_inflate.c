@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decompression, of streams that zlib made of data that this test makes too. */
+/* Decompression of streams that zlib made from data that this test generates too. */
 #include "io/inflate.h"
 
 #include <stdlib.h>
@@ -138,7 +138,8 @@ TEST(lies_in_a_stream_are_corrupt)
     }
 }
 
-/* Whatever the bits say, the memory is respected (the sanitizers look) and the call ends. */
+/* Whatever the bits are, memory bounds are respected (checked by the sanitizers) and the call
+ * ends. */
 TEST(any_change_of_a_stream_ends_in_an_answer)
 {
     uint8_t *changed = malloc(sizeof dynamic), *got = malloc(BYTES);

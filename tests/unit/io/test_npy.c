@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy in memory: files as NumPy documents them, written here by hand, and broken ones. */
+/* .npy in memory: files as NumPy documents them, written by hand, and malformed ones. */
 #include "io/npy.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static npy_file make(int version, const char *header, const void *data, size_t l
 
 static sp_status load(const npy_file *file, sp_array *out)
 {
-    /* Of exactly this size, so that AddressSanitizer sees a read past the end. */
+    /* Of exactly this size, so that AddressSanitizer reports reads past the end. */
     char *bytes = malloc(file->len > 0 ? file->len : 1);
     memcpy(bytes, file->bytes, file->len);
     const sp_status status = sp__npy_load(bytes, file->len, out);

@@ -12,8 +12,8 @@
 #include "io/zip.h"
 #include "runtime_fixture.h"
 
-/* By Python's zipfile: first.npy, deflated, 0 ... 59 as i16; arr_0.npy, stored in the way of
- * numpy.savez (with an extra field), true, false, true; a comment behind. */
+/* Written by Python's zipfile: first.npy, deflated, 0 ... 59 as i16; arr_0.npy, stored as by
+ * numpy.savez (with an extra field), true, false, true; followed by a comment. */
 /* clang-format off */
 static const uint8_t archive[] = {
     0x50, 0x4b, 0x03, 0x04, 0x14, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x21, 0x00, 0xfa, 0xc9,
@@ -70,7 +70,7 @@ static folder folder_make(void)
 static void folder_remove(const folder *self)
 {
     unlink(self->file);
-    CHECK_EQ_INT(rmdir(self->path), 0); /* nothing else was left in it */
+    CHECK_EQ_INT(rmdir(self->path), 0); /* it contains nothing else */
 }
 
 static sp_tensor count_up(void)
@@ -200,7 +200,7 @@ TEST(an_archive_is_written_and_read_back)
     runtime_end();
 }
 
-/* Python knows better than we whether it is a zip archive. */
+/* Python's zipfile is the reference for zip archives. */
 TEST(python_finds_nothing_wrong_with_our_archives)
 {
     if (system("python3 -c 'import zipfile' >/dev/null 2>&1") != 0) SKIP("there is no python3");
@@ -314,7 +314,7 @@ TEST(each_allocation_fails_once)
 
 /* ---- archives ---- */
 
-/* All that the reader does with an archive; the first error. */
+/* Reads everything in an archive; returns the first error. */
 static sp_status read_all(const uint8_t *bytes, size_t len)
 {
     sp_zip zip;
@@ -331,7 +331,7 @@ static sp_status read_all(const uint8_t *bytes, size_t len)
     }
 }
 
-/* A copy of `archive` with a few bytes replaced; of exactly its size, for the sanitizers. */
+/* Reads a copy of `archive` with a few bytes replaced; of exactly its size, for the sanitizers. */
 static sp_status read_with(size_t at, const char *replaced, size_t count)
 {
     uint8_t *changed = malloc(sizeof archive);

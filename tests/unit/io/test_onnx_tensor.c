@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorProto: every storage of values, odd shapes, and files that lie about them. */
+/* TensorProto: every storage of values, unusual shapes, and inconsistent files. */
 #include <string.h>
 
 #include "base/heap.h"

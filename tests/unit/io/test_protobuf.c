@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protobuf reader: what it reads, and that broken bytes end in SP_CORRUPT inside the bytes. */
+/* The protobuf reader: valid messages, and malformed bytes, which are SP_CORRUPT without reading
+ * beyond them. */
 #include "io/protobuf.h"
 
 #include <stdlib.h>
@@ -97,7 +98,7 @@ TEST(broken_bytes_are_corrupt)
     };
     for (size_t i = 0; i < SP_COUNT_OF(broken); i++) {
         uint32_t fields;
-        /* A copy of exactly this size: AddressSanitizer sees a read past the end. */
+        /* A copy of exactly this size: AddressSanitizer reports reads past the end. */
         char *copy = malloc(broken[i].len);
         memcpy(copy, broken[i].bytes, broken[i].len);
         CHECK_STATUS(read_all(copy, broken[i].len, &fields), SP_CORRUPT);

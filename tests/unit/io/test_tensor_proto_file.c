@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of one TensorProto: what is written is read again, and broken ones are named. */
+/* Files of one TensorProto: written files are read again, and malformed ones are reported with
+ * their name. */
 #include <streampool/tensor_proto.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations as parts of other kernels: the bits are those of the op and then the activation, on
+/* Activations fused into other kernels: the bits are those of the op followed by the activation, on
  * every instruction set and for every number of rows. Random calls of all kinds are in
  * tests/cuda/test_kernel_cases.c. */
 #include "ops/activation.h"
@@ -58,7 +58,7 @@ static sp_status run_one(const char *op, const sp_array *inputs, uint32_t count,
     return data_run_op(&call, out);
 }
 
-/* *x becomes its activation by ops of their own, on the portable kernels. */
+/* Applies the activation to x by separate ops on the portable kernels. */
 static void apply_alone(sp_activation activation, sp_array *x)
 {
     static const char *const ops[SP_ACTIVATION_COUNT] = {NULL, "Relu", "Sigmoid", "Tanh",
@@ -105,7 +105,8 @@ TEST(a_product_of_1_to_64_rows_has_the_bits_of_product_and_activation)
 {
     data_random random = {51};
     for (int64_t rows = 1; rows <= 64; rows++) {
-        /* Columns that end in, at and behind a panel; with a depth of 0 the bias is all. */
+        /* Columns that end inside, at and after a panel; with a depth of 0 the result is the
+         * bias. */
         const int64_t columns = 1 + (rows * 37) % 150, depth = rows % 13;
         const sp_shape shapes[3] = {{.rank = 2, .dims = {rows, depth}},
                                     {.rank = 2, .dims = {depth, columns}},
@@ -120,7 +121,8 @@ TEST(a_product_of_1_to_64_rows_has_the_bits_of_product_and_activation)
     }
 }
 
-/* Pixels of the general kernel, rows of the depthwise one; 0 channels leave the bias. */
+/* Pixels of the general kernel, rows of the depthwise one; with 0 channels the result is the
+ * bias. */
 TEST(convolutions_have_the_bits_of_convolution_and_activation)
 {
     static const int64_t sizes[][4] = {{3, 5, 9, 11},  {1, 1, 7, 70}, {16, 33, 12, 12},

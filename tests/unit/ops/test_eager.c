@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What eager calls promise beside their bits: who owns what, what follows what, what is waited for,
- * and that a result is either there or an error. */
+/* The guarantees of eager calls beyond their bits: ownership, order, waits, and that a result is
+ * either complete or an error. */
 #include <streampool/null_device.h>
 #include <streampool/ops.h>
 
@@ -96,8 +96,7 @@ TEST(a_result_never_shares_memory_with_an_input)
     runtime_end();
 }
 
-/* Every other column, turned round, both repeated: the same elements, copied, give the same bits.
- */
+/* Every other column, reversed, both repeated: copies of the same elements give the same bits. */
 TEST(views_of_views_are_inputs_like_any_other)
 {
     runtime_begin();
@@ -255,7 +254,7 @@ TEST(a_call_returns_before_it_has_run)
     runtime_end();
 }
 
-/* NonZero's shape is in the data, so the call waits for the data: four elements, not two. */
+/* NonZero's shape depends on the data, so the call waits for the data: four elements, not two. */
 TEST(an_op_whose_shape_is_in_its_data_waits_for_the_data)
 {
     runtime_begin();
@@ -282,7 +281,7 @@ static sp_tensor double_of(double value)
     return tensor;
 }
 
-/* 6 / 0.3 is a hair above 20; and at 10 / 6, element 5 is a hair above or below element 3. */
+/* 6 / 0.3 is slightly above 20; and at 10 / 6, element 5 is slightly above or below element 3. */
 TEST(shapes_and_numbers_do_not_depend_on_the_rounding_of_the_calling_thread)
 {
     enum { WIDTH = 17 };
@@ -354,8 +353,8 @@ TEST(an_index_outside_of_its_axis_fails_whoever_reads_the_result)
     runtime_end();
 }
 
-/* The op copies x, then writes one element of the copy: whichever fails, nothing of the result may
- * look good. */
+/* The op copies x, then writes one element of the copy: whichever fails, the whole result is
+ * poisoned. */
 TEST(a_failed_part_of_an_op_spoils_its_whole_result)
 {
     for (uint64_t skip = 0; skip < 2; skip++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row has the bits that it has alone, whatever batch it stands in and wherever: each op that
- * treats rows apart, on views of part of a scattered tensor, from many threads. */
+/* A row has the same bits alone and in any batch at any position: each op that treats rows
+ * independently, on views of part of a scattered tensor, from many threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +78,7 @@ static const eager_row uses[] = {
 typedef struct batch_use {
     eager_case c;
     sp_tensor tensors[CASE_OPERANDS]; /* scattered, of 64 rows where they are batches */
-    sp_array alone[ROWS][3];          /* what each row gives by itself */
+    sp_array alone[ROWS][3];          /* the result of each row alone */
 } batch_use;
 
 typedef struct batch_load {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that nobody should make: each gets a status and a message, outputs are zero handles, and
- * nothing is left behind. What is made up at random may also be right. */
+/* Invalid calls: each gets a status and a message, outputs are zero handles, and nothing is leaked.
+ * Random calls may also be valid. */
 #include <streampool/ops.h>
 
 #include <math.h>
@@ -155,7 +155,7 @@ TEST(results_that_would_be_absurdly_large_are_refused)
     runtime_end();
 }
 
-/* Taps are counted in int64: three sizes that fit each, and whose product does not. */
+/* Taps are counted in int64: three sizes that fit individually, but whose product overflows. */
 TEST(windows_of_more_taps_than_can_be_counted_are_refused)
 {
     static const int64_t kernel[3] = {3, INT32_MAX, INT32_MAX};
@@ -178,7 +178,7 @@ TEST(windows_of_more_taps_than_can_be_counted_are_refused)
     runtime_end();
 }
 
-/* One element, repeated without end: what would be copied has a size, what is there has not. */
+/* One element, repeated without bound: the copy would have a size, the view has none. */
 TEST(views_that_repeat_without_end_take_no_memory)
 {
     runtime_begin();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each allocation of each op fails once: the call says so, gives no result, and works the next
+/* Each allocation of each op fails once: the call reports it, has no result, and works the next
  * time. */
 #include <streampool/null_device.h>
 
@@ -79,8 +79,8 @@ TEST(each_allocation_of_what_the_calling_thread_computes_fails_once)
     runtime_end();
 }
 
-/* No cache has room for these, so the device is asked for each: the inputs are there, then the
- * copies of views, the scratch and the result. */
+/* Too large for the caches, so the device is asked for each: the inputs exist, then the copies of
+ * views, the scratch and the result are allocated. */
 TEST(each_allocation_of_device_memory_fails_once)
 {
     static const eager_row product = {"Gemm", 13, "f32[600,600] f32[600,600]", "transB=1", 1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operators that have a function of their own: each gives the bits of sp_op_run, for its
- * arguments as attributes, and refuses what it cannot do. */
+/* The operators with their own function: each gives the bits of sp_op_run, for its arguments as
+ * attributes, and refuses invalid ones. */
 #include <streampool/ops.h>
 
 #include <math.h>
@@ -33,7 +33,7 @@ static void release(sp_tensor tensor)
     CHECK_OK(sp_tensor_release(tensor));
 }
 
-/* Both results, which are given back, have one type, shape and bits. */
+/* Checks that both results have the same type, shape and bits, and releases them. */
 static void expect_same(const char *what, sp_tensor got, sp_tensor wanted)
 {
     sp_array a = {0}, b = {0};
@@ -350,7 +350,7 @@ TEST(moves)
     runtime_end();
 }
 
-/* More rows than a grid has tiles, of no bytes. */
+/* More rows than a grid has tiles, all empty. */
 TEST(parts_of_any_number_of_empty_rows_cost_nothing)
 {
     static const int64_t dims[2] = {INT64_C(1) << 33, 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each op, called by itself on tensors, gives the bits of a model of that one node: on contiguous
- * tensors and on scattered views, on the cpu and on the pretend accelerator. */
+/* Each op, called on tensors, gives the bits of a model of that one node: on contiguous tensors and
+ * on scattered views, on cpu and on the null device. */
 #include <streampool/null_device.h>
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ TEST(each_op_gives_them_on_a_pretend_accelerator_too)
     runtime_end();
 }
 
-/* What a device lacks, and what the option names, the calling thread computes. */
+/* Sets the ops that run on the calling thread, besides those that the device has no kernels for. */
 static void set_cpu_ops(const char *names)
 {
     setenv("STREAMPOOL_CPU_OPS", names, 1);
@@ -98,7 +98,7 @@ static bool takes_graphs(const sp_op *op)
     return false;
 }
 
-/* Ops made of graphs stand in models only; the table of uses has all others. */
+/* Ops with subgraphs occur in models only; the table of uses has all others. */
 TEST(the_table_of_uses_has_every_op_of_the_registry)
 {
     uint32_t count;

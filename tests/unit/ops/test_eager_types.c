@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What docs/operators.md says of element types is what happens: for each op, each range of versions
- * and each input, every type that the table of ops has runs and gives what the same values give in
- * f32 or i64, as far as it can hold that; every other one is SP_UNSUPPORTED, and
- * an input that should have the type of another one is SP_MISMATCH where it has not. (The page is
- * the table: the test operators_page.) */
+/* The element types of docs/operators.md: for each op, each range of versions and each input, every
+ * type in the table of ops runs and gives the result of the same values in f32 or i64, as far as
+ * the type can represent it; every other type is SP_UNSUPPORTED, and an input that should have
+ * another input's type and does not is SP_MISMATCH. (The page matches the table: test
+ * operators_page.) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "support/eager_rows.h"
 #include "tensor/onnx_dtype.h"
 
-/* Versions and inputs that eager_rows has not. */
+/* Versions and inputs that are not in eager_rows. */
 /* clang-format off */
 static const eager_row more_rows[] = {
     {"ArgMax", 11, "f32[3,4]", "axis=1", 1},
@@ -180,7 +180,7 @@ static bool is_float(sp_dtype dtype)
     return dtype == SP_F32 || dtype == SP_F64 || dtype == SP_F16 || dtype == SP_BF16;
 }
 
-/* As far as the type is exact: bf16 has 8 bits, and operands were rounded to it. */
+/* Equal within the type's precision: bf16 has 8 bits, and operands were rounded to it. */
 static bool is_same_value(const sp_array *got, const sp_array *want)
 {
     const bool is_near = is_float(got->dtype);
@@ -193,8 +193,8 @@ static bool is_same_value(const sp_array *got, const sp_array *want)
     return is_same;
 }
 
-/* The same values in another type give what they give in `reference`: the op's kernels are those of
- * its type. */
+/* The same values in another type give the result of `reference`: the op's kernels are those of its
+ * type. */
 static bool equals_reference(const eager_row *row, const eager_case *c, const sp_array *got)
 {
     eager_case other;
@@ -233,13 +233,13 @@ static void run_row(const eager_row *row, sp_status wanted, const eager_row *ref
     eager_case_close(&c);
 }
 
-/* What the results of a type are compared with: the widest of its kind. */
+/* The type that results of a type are compared with: the widest of its kind. */
 static sp_dtype reference_type(sp_dtype dtype)
 {
     return is_float(dtype) ? SP_F32 : SP_I64;
 }
 
-/* Negative numbers are others in an unsigned type; what CastLike gives is of the type. */
+/* Negative numbers differ in an unsigned type; the result of CastLike has the type. */
 static bool is_comparable(const eager_row *row, sp_dtype dtype)
 {
     const bool is_unsigned = dtype >= SP_U8 && dtype <= SP_U64;
@@ -261,7 +261,7 @@ static void check_type(const eager_row *row, const row_words *words, uint32_t wh
     run_row(&other, want, has_reference ? &reference : NULL);
 }
 
-/* Bits of the inputs of `op` that the row has tried every type of. */
+/* Checks a row with every type; returns the bits of the inputs of `op` that it covered. */
 static uint32_t check_row(const sp_op *op, const eager_row *row)
 {
     row_words words;
@@ -287,7 +287,7 @@ static uint32_t check_row(const sp_op *op, const eager_row *row)
     return tried;
 }
 
-/* A number with a fraction is another one in an integer. */
+/* A number with a fraction differs in an integer type. */
 static bool is_row_of(const sp_op *op, const eager_row *row)
 {
     return strcmp(op->name, row->op) == 0 && row->opset >= op->since && row->opset <= op->until &&

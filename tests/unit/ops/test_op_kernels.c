@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many ops a table of kernels covers. That the rows are right is tried with random calls in
+/* The number of ops that a table of kernels covers. The rows are checked with random calls in
  * tests/cuda/test_kernel_cases.c. */
 #include "ops/op_kernels.h"
 
@@ -56,8 +56,8 @@ TEST(an_op_is_covered_without_its_kernels_for_other_types_than_f32)
     CHECK(sp__op_is_covered("Sub", table));
 }
 
-/* CUDA has Sum's kernel and no cast, Conv's of images and not of volumes; Sqrt's kernel it does not
- * have, nor those that select. */
+/* CUDA has the kernels of Sum but not of Cast, of Conv for images but not for volumes; not that of
+ * Sqrt, nor those that select. */
 TEST(kernels_that_f32_does_not_need_or_seldom_needs_do_not_count)
 {
     CHECK(sp__op_may_use("Add", SP_KERNEL_ID_cast_f16));

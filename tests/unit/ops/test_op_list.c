@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of op types as users write them. */
+/* Lists of op types in options. */
 #include "ops/op_list.h"
 
 #include <streampool/log.h>

@@ -20,7 +20,7 @@ static int64_t pick(numbers *random, int64_t low, int64_t high)
     return low + (int64_t)((random->state >> 33) % (uint64_t)(high - low + 1));
 }
 
-/* A tensor of the shape at a random place of the storage, with steps of either sign and gaps; the
+/* A tensor of the shape at a random place of the storage, with strides of either sign and gaps; the
  * zero handle if it does not fit. */
 static sp_tensor place(numbers *random, sp_storage storage, sp_dtype dtype, uint32_t rank,
                        const int64_t *shape)
@@ -76,7 +76,7 @@ static void expect_bytes(sp_storage storage, const uint8_t *model)
     CHECK_OK(sp_storage_host_end(storage, SP_READ));
 }
 
-/* Copies, and does the same to the models of both storages' bytes. */
+/* Copies, and applies the same to the models of both storages' bytes. */
 static void copy_both(sp_tensor to, sp_tensor from, uint8_t *to_model, const uint8_t *from_model)
 {
     sp_tensor_info x, y;
@@ -149,7 +149,7 @@ TEST(a_pretend_accelerator_copies_like_the_processor)
     runtime_end();
 }
 
-/* More than one tile of the kernel, and of rows that tiles cut. */
+/* More than one tile of the kernel, and rows that tiles split. */
 TEST(a_large_copy_is_cut_into_tiles)
 {
     runtime_begin();
@@ -270,7 +270,7 @@ TEST(a_copy_on_another_thread_follows_the_write_that_was_submitted_before_it)
     const sp_stream writer = new_stream_on(CPU);
     gate_hold(&blocker, writer);
     fill(writer, info.storage, 42);
-    run_on_thread(copy_on_thread, &self); /* it returns, though the writer is held */
+    run_on_thread(copy_on_thread, &self); /* it returns, although the writer is held */
     CHECK_OK(sp_tensor_release(self.from));
     gate_open(&blocker);
     uint8_t got[2048], want[2048];
@@ -291,7 +291,7 @@ typedef struct shared {
     sp_atomic_u32 wrong;
 } shared;
 
-/* The diagonal through views of views, each released as soon as it has served. */
+/* The diagonal through views of views, each released after use. */
 static void work_on_one(void *arg, uint32_t index)
 {
     shared *self = arg;
@@ -337,7 +337,7 @@ typedef struct race {
     sp_atomic_u32 wrong;
 } race;
 
-/* One of them releases the last reference: each call is right or SP_INVALID. */
+/* One thread releases the last reference: each call is right or SP_INVALID. */
 static void use_or_release(void *arg, uint32_t index)
 {
     race *self = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First fit: nothing overlaps, gaps are found again, the same sizes need the same bytes. */
+/* First fit: nothing overlaps, gaps are reused, equal sizes need equal bytes. */
 #include "plan/arena_layout.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real models against the outputs that came with them, on every instruction set, with equal bits.
- */
+/* Real models compared with their reference outputs, on every instruction set, with equal bits. */
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ typedef struct model_case {
 
 static const model_case cases[] = {
     {"blazeface_front_128", 2, 4 * 9.16e-5},
-    {"mnist_8", 3, 4 * 3.42e-3}, /* its reference is the model zoo's, 0.00342 from ORT's */
+    {"mnist_8", 3, 4 * 3.42e-3}, /* its reference is from the model zoo, 0.00342 from ORT's */
     {"policy_go1", 2, 1e-4},
     {"policy_g1", 2, 1e-4},
     {"torch_linear", 2, 1e-4},
@@ -150,7 +149,7 @@ TEST(row_i_of_a_batch_has_the_bits_of_the_row_alone)
     sp__graph_destroy(graph);
 }
 
-/* Loading folds and packs, running computes: neither takes the caller's rounding. */
+/* Loading folds and packs, running computes: neither uses the caller's rounding mode. */
 TEST(the_callers_floating_point_state_does_not_matter)
 {
     const sp_graph *graph = load("policy_go1");

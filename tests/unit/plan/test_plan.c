@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans: where values live, what is folded, what a request must fit. */
+/* Plans: places of values, folding, and the requirements of a request. */
 #include "plan/plan.h"
 
 #include <fenv.h>
@@ -41,7 +41,7 @@ static const sp_graph_plan *compile(const sp_graph *graph, const sp_plan_input *
     return plan;
 }
 
-/* A chain of Relus: everything in place, the last one straight into the output. */
+/* A chain of Relus: all in place, the last one directly into the output. */
 TEST(values_are_written_in_place_and_into_the_output)
 {
     writer graph = {0};
@@ -182,7 +182,7 @@ TEST(values_that_follow_from_shapes_are_folded_by_the_plan)
     sp__graph_destroy(loaded);
 }
 
-/* What exporters make of a shape: all of it is known when the plan is made. */
+/* Shape arithmetic of exporters: all of it is known when the plan is compiled. */
 TEST(shape_arithmetic_through_elementwise_ops_is_folded_by_the_plan)
 {
     writer graph = {0};
@@ -217,8 +217,7 @@ TEST(shape_arithmetic_through_elementwise_ops_is_folded_by_the_plan)
     sp__graph_destroy(loaded);
 }
 
-/* What the plan knows of a weight that the graph also packs: the plain form is what it folds with.
- */
+/* Folding by the plan with a weight that the graph also packs: it uses the plain layout. */
 static void check_folded(writer *graph, const sp_array *want, uint32_t count)
 {
     const sp_graph *loaded = finish(graph, 14);
@@ -300,8 +299,8 @@ TEST(a_recurrent_node_over_sizes_with_weights_that_are_outputs_is_folded)
 
 /* ---- the caller's rounding ---- */
 
-/* From x [1,1,n]: n / 0.3 numbers, once where n is the file's and once where it is x's; and x as an
- * image of other widths. */
+/* From x [1,1,n]: n / 0.3 elements, once with the file's n and once with x's; and x as an image of
+ * other widths. */
 static writer rounded_graph(const int64_t *widths, uint32_t width_count, int64_t n)
 {
     writer graph = {0}, cast = make_node("Cast", "size", "limit");
@@ -336,7 +335,7 @@ static writer rounded_graph(const int64_t *widths, uint32_t width_count, int64_t
 
 enum { WIDTHS = 9, ROUNDED = WIDTHS + 2 };
 
-/* Loaded and compiled with that rounding, run as ever. */
+/* Loads and compiles with that rounding mode, runs with the default one. */
 static void run_rounded(int rounding, sp_array *out)
 {
     static const int64_t widths[WIDTHS] = {5, 6, 7, 8, 9, 10, 11, 13, 17};
@@ -374,7 +373,7 @@ TEST(shapes_and_constants_do_not_depend_on_the_rounding_of_the_thread_that_compi
     data_free(want, ROUNDED);
 }
 
-/* An input that decides a shape: data in the request, or the plan ends before the node. */
+/* A shape-determining input: its data is in the request, or the plan ends before the node. */
 TEST(inputs_may_give_their_values_to_the_plan)
 {
     writer graph = {0};
@@ -402,7 +401,7 @@ TEST(inputs_may_give_their_values_to_the_plan)
     sp__graph_destroy(loaded);
 }
 
-/* mnist_8's form: weights that are inputs too, reshaped before use, so folded and packed. */
+/* As mnist_8: weights that are inputs too, reshaped before use, so folded and packed. */
 TEST(overridden_defaults_undo_folding_and_packing)
 {
     writer graph = {0};
@@ -507,8 +506,8 @@ TEST(outputs_must_have_the_declared_type)
     sp__graph_destroy(loaded);
 }
 
-/* Random graphs of ops that split, join, view and overwrite: bits equal a plan in which every value
- * is an output, so nothing shares memory. */
+/* Random graphs of ops that split, join, view and overwrite: the bits equal those of a plan in
+ * which every value is an output, so that nothing shares memory. */
 enum { NODES = 25 };
 
 static writer random_graph(uint64_t seed, bool shows_all, uint32_t *outputs)
@@ -521,7 +520,7 @@ static writer random_graph(uint64_t seed, bool shows_all, uint32_t *outputs)
     add_input(&graph, "v0", 1, (int64_t[]){4, 4}, 2);
     *outputs = 0;
     for (int i = 1; i <= NODES; i++) {
-        /* Near values more often, so that some die early. */
+        /* Recent values more often, so that some lifetimes end early. */
         const int a = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 4 ? i : 4));
         const int b = i - 1 - (int)(data_next(&random) % (uint64_t)(i < 9 ? i : 9));
         const bool is_unary = data_next(&random) % 2 == 0;

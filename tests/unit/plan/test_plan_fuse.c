@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations that become parts of other steps: when, when not, and with what bits. */
+/* Activations fused into other steps: when, when not, and with which bits. */
 #include "plan/plan_fuse.h"
 
 #include <stdio.h>
@@ -170,7 +170,7 @@ TEST(x_times_its_sigmoid_is_one_activation)
                 "Gemm+Sigmoid+Mul");
     check_graph(LIST("Conv i d > a", "Sigmoid a > s", "Mul s a > b", "Relu b > y"), LIST("y"),
                 "Conv+Sigmoid+Mul Relu");
-    /* A policy: three times, with other things in between and at the end. */
+    /* A policy network: three times, with other nodes in between and at the end. */
     check_graph(LIST("Sub x c > n", "Mul n c > m", "Gemm m w c > a", "Sigmoid a > s", "Mul a s > b",
                      "Gemm b w c > e", "Sigmoid e > f", "Mul f e > g", "Gemm g w > y"),
                 LIST("y"), "Sub Mul Gemm+Sigmoid+Mul Gemm+Sigmoid+Mul Gemm");
@@ -186,7 +186,7 @@ TEST(views_on_the_way_do_not_matter)
                 LIST("y"), "Gemm+Sigmoid+Mul");
 }
 
-/* The activation's input must be nobody else's. */
+/* The activation's input must have no other use. */
 TEST(a_value_that_others_want_stays)
 {
     check_graph(LIST("Gemm x w > a", "Relu a > b", "Add a b > y"), LIST("y"), "Gemm Relu Add");
@@ -203,7 +203,7 @@ TEST(a_value_that_others_want_stays)
                 "Gemm Sigmoid Mul Sub");
 }
 
-/* What only looks like it. */
+/* Similar patterns. */
 TEST(other_steps_stay)
 {
     check_graph(LIST("Gemm x w > a", "Exp a > y"), LIST("y"), "Gemm Exp");
@@ -213,7 +213,7 @@ TEST(other_steps_stay)
                 "Gemm Transpose Relu");
     check_graph(LIST("Relu x > y"), LIST("y"), "Relu");
     check_graph(LIST("Sigmoid x > s", "Mul x s > y"), LIST("y"), "Sigmoid Mul");
-    /* Another's sigmoid; and the square of one's own. */
+    /* The sigmoid of another value; and a square of the value. */
     check_graph(LIST("Gemm x w > a", "Sigmoid x > s", "Mul a s > y"), LIST("y"),
                 "Gemm Sigmoid Mul");
     check_graph(LIST("Gemm x w > a", "Sigmoid a > s", "Mul s s > y"), LIST("y"),
@@ -223,7 +223,7 @@ TEST(other_steps_stay)
                 "Gemm Sigmoid Add");
 }
 
-/* Steps that take part of a value, or write part of one; a product inside of another op. */
+/* Steps that read or write part of a value; a product inside another op. */
 TEST(ops_that_move_elements_stay_unless_they_are_views)
 {
     check_graph(LIST("Gemm x w > a", "Unsqueeze a zero > b", "Relu b > y"), LIST("y"), "Gemm+Relu");
@@ -242,7 +242,8 @@ TEST(ops_that_move_elements_stay_unless_they_are_views)
                 LIST("y"), "Gemm+Relu LSTM LSTM");
 }
 
-/* Elementwise kernels that apply none, and a sum of several steps that all write one value. */
+/* Elementwise kernels without fused activations, and a sum of several steps that all write one
+ * value. */
 TEST(other_elementwise_steps_stay)
 {
     static const char *const ops[] = {"Max x c", "Sqrt x", "Pow x c", "PRelu x c"};
@@ -263,7 +264,7 @@ TEST(other_elementwise_steps_stay)
     check_graph(LIST("Sum x c > a", "Sigmoid a > s", "Mul a s > y"), LIST("y"), "Sum+Sigmoid+Mul");
 }
 
-/* Each element by every sigmoid: [24] times [24, 1]. */
+/* Each element times every sigmoid: [24] times [24, 1]. */
 TEST(a_product_of_x_and_its_sigmoid_that_repeats_elements_stays)
 {
     check_graph(LIST("Gemm x w > a", "Sigmoid a > s", "Reshape a flat > f", "Reshape s column > t",
@@ -284,12 +285,12 @@ TEST(the_step_has_the_name_of_the_node_that_it_begins_with)
     CHECK_EQ_STR(plan->steps[0].op_name, "MatMul+Relu");
     CHECK_EQ_U64(plan->steps[0].kernel, SP_KERNEL_ID_gemm_f32);
     CHECK_EQ_INT(plan->steps[0].bindings[2].where, SP_PLACE_OUTPUT);
-    CHECK_EQ_U64(plan->arena_bytes, 0); /* there is nothing between any more */
+    CHECK_EQ_U64(plan->arena_bytes, 0); /* no intermediate value remains */
     sp__plan_destroy(plan);
     sp__graph_destroy(graph);
 }
 
-/* A sum that may be written over its operand still is. */
+/* A sum that may be written in place still is. */
 TEST(a_fused_step_is_written_in_place_where_the_first_could_be)
 {
     const sp_graph *graph =
@@ -359,7 +360,7 @@ TEST(each_failing_allocation_is_reported_and_leaks_nothing)
 
 enum { NODES = 25 };
 
-/* Nodes of shape [4, 4], most of them what can be fused, some of them outputs. */
+/* Nodes of shape [4, 4], most of them fusible, some of them outputs. */
 static writer random_graph(uint64_t seed)
 {
     static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "Identity", "Mul",

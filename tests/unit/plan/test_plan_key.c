@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of plans: two requests have the same one only if they are the same. */
+/* Keys of plans: two requests have the same key only if they are equal. */
 #include "plan/plan_key.h"
 
 #include "support/test.h"
@@ -31,8 +31,9 @@ TEST(a_request_has_one_key)
     CHECK(!is_same_key(&a, &b));
 }
 
-/* The second gives one value more. Its number, that of what is wanted, and its shapes are chosen
- * to be the words that the first one has for what it wants and for its shape. */
+/* The second request gives one value more. Its number, the number of the requested value, and its
+ * shapes are chosen to equal the words that the first one has for its requested values and its
+ * shape. */
 TEST(subgraphs_that_are_given_more_values_have_another_key)
 {
     const sp_graph_body body = {.end_node = 2, .end_value = 3};

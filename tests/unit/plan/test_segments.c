@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partitioning a plan: where segments begin and end, and which copies a run in several memories
- * needs to compute what a run in one memory does. */
+/* Partitioning a plan: the borders of segments, and the copies with which a run in several memories
+ * computes the same as a run in one memory. */
 #include "plan/segments.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_STEPS = 40, MAX_BINDINGS = 4, MAX_PORTS = 4, SLOTS = 12, UNIT = 64, DEVICES = 4 };
 
-/* A plan made by hand, or at random. */
+/* A plan built by hand, or at random. */
 typedef struct made_plan {
     sp_graph_plan plan;
     sp_plan_step steps[MAX_STEPS];
@@ -58,7 +58,7 @@ static void bind(made_plan *m, sp_place_kind where, uint32_t index, bool is_writ
                                  .is_write = is_write};
 }
 
-/* The value in arena slot `slot` lives from the newest step on. Its lifetime's number. */
+/* Begins a lifetime in arena slot `slot` at the newest step; returns its number. */
 static uint32_t begin_value(made_plan *m, uint32_t slot)
 {
     const uint32_t s = m->plan.step_count - 1;
@@ -67,7 +67,7 @@ static uint32_t begin_value(made_plan *m, uint32_t slot)
     return m->plan.lifetime_count++;
 }
 
-/* d is the model's device, c the cpu, e and f further devices with memory of their own. */
+/* d is the model's device, c the cpu, e and f further devices with their own memory. */
 static const char letters[] = "dcef";
 
 static uint8_t device_of(char letter)
@@ -75,7 +75,7 @@ static uint8_t device_of(char letter)
     return (uint8_t)(strchr(letters, letter) - letters);
 }
 
-/* x -> slot 0 -> slot 1 -> ... -> y, as many steps as `places` has letters. */
+/* x -> slot 0 -> slot 1 -> ... -> y, one step per letter of `places`. */
 static void make_chain(made_plan *m, const char *places, uint8_t *devices)
 {
     const uint32_t count = (uint32_t)strlen(places);
@@ -173,7 +173,7 @@ TEST(a_value_that_both_sides_read_is_copied_once)
     bind(&m, SP_PLACE_INPUT, 0, false);
     const uint32_t value = begin_value(&m, 3);
     bind(&m, SP_PLACE_ARENA, 3, true);
-    for (int i = 0; i < 4; i++) { /* each reads it, in turns on the cpu and on the device */
+    for (int i = 0; i < 4; i++) { /* each reads it, alternating between the cpu and the device */
         add_step(&m);
         bind(&m, SP_PLACE_ARENA, 3, false);
         bind(&m, SP_PLACE_ARENA, 3, false);
@@ -215,7 +215,7 @@ TEST(a_value_is_copied_out_behind_the_newest_segment_of_the_device_that_has_it)
     char text[256] = "";
     REQUIRE_OK(sp__segments_partition(&m.plan, devices, &segments));
     describe(&segments, text, sizeof text);
-    /* Step 4 needs what step 0 wrote; both devices have it for step 5. */
+    /* Step 4 needs the value of step 0; both devices have it for step 5. */
     CHECK_EQ_STR(text, "d0(0,0) e1(1,0) f1(0,0) e1(0,1) d1(0,0) f1(1,0) e1(0,1) d0(0,0)");
     CHECK_EQ_INT(segments.list[3].copies[0].where, SP_PLACE_ARENA);
     CHECK_EQ_U64(segments.list[3].copies[0].offset, 5 * UNIT);
@@ -299,7 +299,7 @@ TEST(a_broken_plan_is_refused)
     const uint8_t devices[] = {0, 1};
     for (int i = 0; i < 2; i++) {
         add_step(&m);
-        bind(&m, SP_PLACE_ARENA, 0, i == 0); /* no lifetime says what that is */
+        bind(&m, SP_PLACE_ARENA, 0, i == 0); /* without a lifetime */
     }
     sp_segments segments;
     CHECK_STATUS(sp__segments_partition(&m.plan, devices, &segments), SP_INTERNAL);
@@ -308,7 +308,7 @@ TEST(a_broken_plan_is_refused)
 
 /* ---- random plans in several memories ---- */
 
-/* A value is two words; a step that writes one that was written before may write half of it. */
+/* A value is two words; a step that writes an existing value may write half of it. */
 typedef struct word_pair {
     uint64_t half[2];
 } word_pair;
@@ -320,7 +320,7 @@ typedef struct memories {
 typedef struct random_plan {
     made_plan m;
     uint8_t devices[MAX_STEPS];
-    uint8_t halves[MAX_STEPS][MAX_BINDINGS]; /* of writes: bits of the words */
+    uint8_t halves[MAX_STEPS][MAX_BINDINGS]; /* for writes: bits of the words */
     uint32_t owner[SLOTS];                   /* the lifetime in each slot, or NOBODY */
     bool is_written[MAX_PORTS];
 } random_plan;
@@ -334,7 +334,7 @@ static word_pair *pair_at(memories *m, sp_place_kind where, uint32_t index, uint
     return &m->arena[offset / UNIT];
 }
 
-/* A slot with a value that began before this step, or SLOTS. */
+/* A slot with a value from before this step, or SLOTS. */
 static uint32_t pick_living(const random_plan *p, data_random *random)
 {
     const uint32_t s = p->m.plan.step_count - 1;
@@ -391,13 +391,13 @@ static void write_something(random_plan *p, data_random *random)
         write_to(p, SP_PLACE_OUTPUT, port, p->is_written[port] ? half : 3);
         p->is_written[port] = true;
         return;
-    case 1: /* over an operand that ends here */
+    case 1: /* over an operand whose lifetime ends here */
         if (living == SLOTS) break;
         m->lifetimes[p->owner[living]].last_step = m->plan.step_count - 1;
         bind(m, SP_PLACE_ARENA, living, false);
         write_new(p, living);
         return;
-    case 2: /* a part of what is there */
+    case 2: /* a part of an existing value */
         if (living == SLOTS) break;
         m->lifetimes[p->owner[living]].last_step = m->plan.step_count - 1;
         write_to(p, SP_PLACE_ARENA, living, half);
@@ -415,7 +415,7 @@ static void make_random(random_plan *p, uint32_t device_count, data_random *rand
     made_init(&p->m, MAX_PORTS, MAX_PORTS);
     for (uint32_t i = 0; i < SLOTS; i++) p->owner[i] = NOBODY;
     const uint32_t count = 1 + (uint32_t)(data_next(random) % MAX_STEPS);
-    const uint64_t share = data_next(random) % 5; /* of four steps on the cpu */
+    const uint64_t share = data_next(random) % 5; /* of four steps, the number on the cpu */
     for (uint32_t s = 0; s < count; s++) {
         add_step(&p->m);
         const bool is_on_cpu = data_next(random) % 4 < share;
@@ -551,7 +551,7 @@ TEST(every_allocation_of_a_partition_may_fail)
     CHECK(skip > 4);
 }
 
-/* ---- which steps ---- */
+/* ---- the choice of steps ---- */
 
 static sp_status run_nothing(const sp_tile *tile)
 {

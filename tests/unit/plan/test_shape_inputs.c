@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that decide shapes, op by op: which inputs of the model a plan must know, and chains over
- * shapes that are folded while a plan is made. */
+/* Shape-determining values, op by op: the inputs of the model that a plan must know, and chains
+ * over shapes that are folded when a plan is compiled. */
 #include <string.h>
 
 #include "support/model_data.h"
@@ -26,7 +26,7 @@ static const sp_graph *finish(writer *graph)
     return loaded;
 }
 
-/* What PyTorch writes for x.reshape(x.shape[0], -1, 2): the shape of x, taken apart. */
+/* As PyTorch exports x.reshape(x.shape[0], -1, 2): with the elements of x's shape. */
 TEST(a_chain_over_shapes_is_folded_when_the_plan_is_made)
 {
     static const int64_t zero = 0, rest[] = {-1, 2}, start[] = {1}, end[] = {INT64_MAX};
@@ -69,7 +69,7 @@ TEST(a_chain_over_shapes_is_folded_when_the_plan_is_made)
     sp__graph_destroy(loaded);
 }
 
-/* Everything that a Reshape's shape is computed from decides; what is only reshaped does not. */
+/* All inputs of a Reshape's shape are shape-determining; its data is not. */
 TEST(inputs_behind_a_shape_determining_one_are_too)
 {
     writer graph = {0};
@@ -96,8 +96,8 @@ TEST(inputs_behind_a_shape_determining_one_are_too)
     sp__graph_destroy(loaded);
 }
 
-/* One node over inputs x (data), i (integers) and f (floats). `marked` are those whose values
- * decide; without them the plan stops before the node. */
+/* One node over inputs x (data), i (integers) and f (floats). `marked` are the shape-determining
+ * ones; without their values the plan stops before the node. */
 static const struct shape_input_case {
     const char *op, *inputs, *marked;
 } cases[] = {

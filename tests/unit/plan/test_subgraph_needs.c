@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes a part takes: backwards from what is wanted, and of an If what the condition leaves.
- */
+/* The nodes of a subgraph: backwards from the requested values, and for an If those of the chosen
+ * branch. */
 #include "plan/subgraph_needs.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static const sp_graph *load(void)
     return loaded;
 }
 
-/* Is there a node of that op among the needed ones? */
+/* Whether a node of that op is needed. */
 static bool needs_op(const sp_subgraph_needs *needs, const sp_graph *graph, const char *op)
 {
     for (uint32_t n = 0; n < graph->node_count; n++) {
@@ -70,7 +70,7 @@ TEST(what_a_known_condition_leaves_out_is_not_needed)
     check_needs(&(bool){false}, SP_BOOL, false, true);
 }
 
-/* The plan refuses it, whatever it holds. */
+/* The plan refuses it, whatever its value is. */
 TEST(what_is_no_condition_chooses_nothing)
 {
     check_needs(&(bool){true}, SP_U8, true, true);

@@ -64,7 +64,7 @@ TEST(adopted_memory_is_ready_after_what_a_stream_had_at_the_call)
     sp_storage storage;
     sp_adopt_options options = {.ready_after = producer, .release = note_release, .ctx = &self};
     CHECK_OK(sp_storage_adopt(CPU, self.bytes, sizeof self.bytes, &options, &storage));
-    gate later = gate_closed(CPU); /* what comes after the call does not count */
+    gate later = gate_closed(CPU); /* later commands do not count */
     gate_hold(&later, producer);
     fill(reader, storage, 1);
     CHECK_STATUS(sp_stream_query(reader), SP_NOT_READY);
@@ -164,8 +164,7 @@ TEST(a_recorded_stream_and_untracked_uses_keep_the_owner_waiting)
     runtime_end();
 }
 
-/* A stream that is held, and on it the event at which memory is ready: not before the gate is open.
- */
+/* A held stream, and on it the event at which memory is ready: reached after the gate is opened. */
 typedef struct producer {
     gate blocker;
     sp_stream stream;
@@ -233,14 +232,14 @@ TEST(bad_arguments_adopt_nothing)
     const sp_adopt_options stale = {.ready = {12345}};
     CHECK_STATUS(sp_storage_adopt(CPU, &byte, 1, &stale, &storage), SP_INVALID);
     CHECK_STATUS(sp_storage_adopt((sp_device){99}, &byte, 1, NULL, &storage), SP_INVALID);
-    /* Memory that goes round the end of the address space is nobody's. */
+    /* Memory that wraps around the end of the address space is invalid. */
     CHECK_STATUS(sp_storage_adopt(CPU, &byte, UINT64_MAX, NULL, &storage), SP_INVALID);
     CHECK_MESSAGE("18446744073709551615 bytes");
     CHECK_EQ_U64(storage.bits, 0);
     CHECK_STATUS(sp_storage_adopt(CPU, NULL, UINT64_MAX, NULL, &storage), SP_INVALID);
     CHECK_OK(sp_storage_adopt(CPU, NULL, 0, NULL, &storage));
     CHECK_OK(sp_storage_release(storage));
-    CHECK_OK(sp_storage_adopt(CPU, &byte, 1, NULL, &storage)); /* no callback: nobody is told */
+    CHECK_OK(sp_storage_adopt(CPU, &byte, 1, NULL, &storage)); /* no callback */
     CHECK_OK(sp_storage_release(storage));
     runtime_end();
 }
@@ -262,7 +261,7 @@ TEST(adopted_memory_serves_other_memory_when_its_object_is_used_again)
     runtime_end();
 }
 
-/* ---- what an owner may do ---- */
+/* ---- owner callbacks ---- */
 
 typedef struct busy_owner {
     owner first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is adopted before it is ready: every use comes behind that, and gets its failure. */
+/* Memory adopted before it is ready: every use is ordered behind that, and inherits its failure. */
 #include "runtime_fixture.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct producer {
     unsigned char bytes[64];
 } producer;
 
-/* What is to write the memory waits until the gate is opened, and fails then if `is_bad`. */
+/* The producer of the memory waits until the gate is opened, and then fails if `is_bad`. */
 static void producer_begin(producer *self, bool is_bad)
 {
     memset(self, 0, sizeof *self);
@@ -29,7 +29,7 @@ static void producer_begin(producer *self, bool is_bad)
     CHECK_OK(sp_event_record(self->event, self->stream));
 }
 
-/* The gate is open. */
+/* The gate must be open. */
 static void producer_end(producer *self)
 {
     (void)sp_stream_synchronize(self->stream);
@@ -54,7 +54,7 @@ static sp_status host_read(sp_storage storage)
     return status;
 }
 
-/* A copy of the storage on a stream of its own, and what the host reads of it. */
+/* Copies the storage on a separate stream, and reads the copy on the host. */
 static sp_status consume(sp_storage storage)
 {
     const sp_stream stream = new_stream();
@@ -233,7 +233,7 @@ typedef struct overwritten {
     sp_atomic_u32 step;
 } overwritten;
 
-/* The access has its place among the uses. */
+/* Waits until the access is in the storage's frontier. */
 static void await_access(sp_storage handle)
 {
     const uint64_t deadline = sp_clock_deadline(30 * SECOND);
@@ -346,13 +346,13 @@ TEST(memory_that_is_ready_after_a_stream_gets_every_failure_of_that_lease)
     sp_storage storage;
     const sp_adopt_options options = {.ready_after = stream};
     submit_failing(stream, (sp_storage){0});
-    fill(stream, other, 1); /* good, and the newest command */
+    fill(stream, other, 1); /* succeeds, and is the newest command */
     CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage));
     CHECK_STATUS(consume(storage), SP_FAILED);
     CHECK_STATUS(host_read(storage), SP_FAILED);
     CHECK_OK(sp_storage_release(storage));
     CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
-    CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage)); /* the lease is good again */
+    CHECK_OK(sp_storage_adopt(CPU, bytes, 64, &options, &storage)); /* the failure is over */
     CHECK_OK(consume(storage));
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_storage_release(other));

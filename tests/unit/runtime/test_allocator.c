@@ -110,12 +110,12 @@ TEST(thread_churn_leaves_bytes_flat)
     const uint64_t settled = stats_of(CPU).reserved_bytes;
     const uint64_t rounds = test_count(5000, 200);
     for (uint64_t i = 0; i < rounds; i++) test_threads(8, churn_once, NULL);
-    /* Eight threads at once, wherever the pool puts them: no more than a slab of each class. */
+    /* Eight threads at once, on any streams: at most one slab of each class. */
     CHECK(stats_of(CPU).reserved_bytes <= settled + (4 << 20));
     runtime_end();
 }
 
-/* ---- a stream's next life ---- */
+/* ---- reuse of a stream ---- */
 
 static sp_storage new_storage_of(sp_stream stream, uint64_t bytes)
 {
@@ -135,8 +135,8 @@ static bool is_taken_again_by(sp_stream stream, const void *address, uint64_t by
     return is_taken;
 }
 
-/* The lease under which memory was made and used ends before the memory is released, and the stream
- * has its next holder: what is behind the last use is the stream and not the lease. */
+/* The lease under which memory was created and used ends before the memory is released, and the
+ * stream gets its next holder: the last use belongs to the stream and not to the lease. */
 static void release_after_the_lease(uint64_t bytes)
 {
     runtime_begin_with(&(runtime_setting){.streams = "3"});
@@ -272,7 +272,7 @@ TEST(above_the_high_watermark_the_cache_shrinks_to_the_low_one)
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 64; i++) storages[i] = new_storage(2 << 20);
         for (int i = 0; i < 64; i++) CHECK_OK(sp_storage_release(storages[i]));
-        /* What the stream keeps for itself, 8 MiB a class, is not the pools'. */
+        /* The stream's own cache, 8 MiB per class, does not count for the pools. */
         CHECK(stats_of(CPU).cached_bytes <= (16 + 8 + 2) << 20);
     }
     runtime_end();
@@ -308,7 +308,7 @@ TEST(the_largest_limits_are_none)
         for (uint64_t k = 0; k < 4; k++) storages[k] = new_storage((k + 1) << 20);
         for (int k = 0; k < 4; k++) CHECK_OK(sp_storage_release(storages[k]));
     }
-    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 10 << 20); /* all kept, nothing asked twice */
+    CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 10 << 20); /* all kept, nothing allocated twice */
     sp_storage none;
     CHECK_STATUS(sp_storage_create(CPU, UINT64_MAX, NULL, &none), SP_OUT_OF_MEMORY);
     CHECK_EQ_U64(stats_of(CPU).reserved_bytes, 10 << 20);
@@ -340,7 +340,7 @@ TEST(many_storages_together_get_no_more_than_the_machine_has)
     CHECK_OK(sp_device_get_info(CPU, &info));
     sp_status status = SP_OK;
     int count = 0;
-    /* None of them is touched: the system would promise them all. */
+    /* None of them is accessed: the system would overcommit all. */
     while (count < MANY && status == SP_OK) {
         status = sp_storage_create(CPU, info.memory_bytes / 16, NULL, &storages[count]);
         if (status == SP_OK) count++;
@@ -377,7 +377,7 @@ TEST(an_allocation_that_succeeds_in_the_end_keeps_the_last_error)
     CHECK_STATUS(sp_storage_retain((sp_storage){0}), SP_INVALID);
     char message[512];
     snprintf(message, sizeof message, "%s", sp_last_error());
-    const sp_storage second = new_storage(3 << 20); /* only when the first one's slab is gone */
+    const sp_storage second = new_storage(3 << 20); /* after the first one's slab was returned */
     CHECK_EQ_STR(sp_last_error(), message);
     CHECK_EQ_U64(stats_of(CPU).device_allocations, 2); /* made */
     CHECK_OK(sp_storage_release(second));
@@ -392,7 +392,7 @@ TEST(at_the_limit_an_allocation_waits_for_pending_memory_before_it_fails)
     const sp_storage pending = new_storage(3 << 20);
     submit_slow_fill(stream, pending, 1, 20 * MILLISECOND);
     CHECK_OK(sp_storage_release(pending));
-    const sp_storage next = new_storage(3 << 20); /* fits only where the slow fill still writes */
+    const sp_storage next = new_storage(3 << 20); /* fits only where the slow fill writes */
     CHECK_OK(sp_stream_query(stream));
     CHECK(stats_of(CPU).waits >= 1);
     fill(current_stream(), next, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Free memory by readiness: what is ready is found whatever is pending, what is pending is waited
+/* Free memory by readiness: ready blocks are found whatever is pending, pending blocks are waited
  * for as a whole, and a closed device keeps nothing. */
 #include "runtime_fixture.h"
 
@@ -9,7 +9,7 @@
 
 #define MEGABYTE ((uint64_t)1 << 20)
 
-/* ---- by hand: queues that the test advances, and an allocator of its own ---- */
+/* ---- by hand: queues that the test advances, with their own allocator ---- */
 
 enum { QUEUES = 5, BLOCKS = 64, POINTS = 3 };
 /* Two streams, a fallback queue, a submit queue, and no queue of the device. */
@@ -75,7 +75,7 @@ static uint64_t reserved_of(sp_allocator *allocator)
     return stats.reserved_bytes;
 }
 
-/* What the test knows of a block that it has given: the values it is behind; 0: none. */
+/* The test's record of a block that it has given: the values it is behind; 0: none. */
 typedef struct known {
     sp_block *block;
     uint64_t behind[QUEUES];
@@ -113,7 +113,7 @@ static void give_with_random_points(bench *self, known *of, uint64_t *random)
     sp__allocator_release(&self->allocator, of->block);
 }
 
-/* Takes while there is anything; each block that comes has to be ready by what the test knows. */
+/* Takes until nothing is left; each block must be ready according to the test's record. */
 static int take_all_ready(bench *self, known *all, uint64_t bytes)
 {
     for (int count = 0;; count++) {
@@ -159,7 +159,7 @@ TEST(exactly_the_blocks_whose_points_have_all_passed_are_taken)
     runtime_end();
 }
 
-/* Blocks that only the host can make ready are looked at in turns. */
+/* Blocks that only the host can make ready are checked in rotation. */
 TEST(one_ready_block_among_many_that_wait_for_the_host_is_found_within_some_takes)
 {
     runtime_begin();
@@ -217,7 +217,7 @@ TEST(a_stream_takes_back_at_once_what_is_pending_on_itself_alone)
 
 /* ---- through the public calls ---- */
 
-/* Reads that leave the storage with a point on either stream. */
+/* Reads that leave a point of both streams in the storage's frontier. */
 static void read_on(sp_storage storage, sp_stream a, sp_stream b, const sp_storage *sinks)
 {
     CHECK_OK(sp_storage_copy_async(a, (sp_storage_range){sinks[0], 0, 64},
@@ -300,7 +300,7 @@ TEST(at_the_limit_the_ready_block_of_a_slab_is_found_behind_a_pending_one)
     gate_open(&other);
     CHECK_OK(sp_stream_synchronize(b));
     CHECK_OK(sp_stream_synchronize(c));
-    const sp_storage found = new_storage(bytes); /* else it waits for the gate, for ever */
+    const sp_storage found = new_storage(bytes); /* otherwise it waits for the gate for ever */
     CHECK_EQ_U64(stats_of(CPU).waits, 0);
     CHECK_OK(sp_storage_release(found));
     gate_open(&blocker);
@@ -337,7 +337,7 @@ static void wait_beside_a_held_stream(bool is_held_elsewhere)
     submit_slow_fill(slow, second, 2, 20 * MILLISECOND);
     CHECK_OK(sp_storage_release(first));
     CHECK_OK(sp_storage_release(second));
-    const sp_storage next = new_storage(MEGABYTE); /* else it waits for the gate, for ever */
+    const sp_storage next = new_storage(MEGABYTE); /* otherwise it waits for the gate for ever */
     CHECK_STATUS(sp_stream_query(held), SP_NOT_READY);
     CHECK_EQ_U64(stats_of(CPU).waits, 1);
     CHECK_OK(sp_storage_release(next));
@@ -375,7 +375,7 @@ static void create_in_host_function(void *ctx, sp_status status)
     raise_by_one(&self->is_done);
 }
 
-/* All that is pending is behind what only this thread, or this function, can end. */
+/* All pending blocks are behind work that only this thread, or this function, can end. */
 TEST(without_memory_a_create_fails_if_it_would_wait_for_itself)
 {
     runtime_begin();
@@ -440,7 +440,7 @@ TEST(a_closed_device_gives_its_free_memory_back_and_the_rest_when_it_is_released
     CHECK(reserved_of(allocator) > 4 * MEGABYTE);
     CHECK_OK(sp_device_close(null));
     const uint64_t left = reserved_of(allocator);
-    CHECK(left < 4 * MEGABYTE); /* the two slabs that are in use */
+    CHECK(left < 4 * MEGABYTE); /* the two slabs in use */
     CHECK_STATUS(sp_device_empty_cache(null), SP_CLOSED);
     CHECK_OK(sp_storage_release(kept));
     CHECK(reserved_of(allocator) <= left - 3 * MEGABYTE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls in any order: random sequences over lists, host accesses, guards and events, each compared
- * with a small model of what the headers say. The model also knows which waits would not end while
- * this thread itself has an access open; those calls are left out. */
+ * with a small model of the headers. The model also tracks waits that would not end while this
+ * thread itself has an access open; those calls are left out. */
 #include "runtime_fixture.h"
 
 #include <streampool/command_list.h>
@@ -17,7 +17,7 @@ typedef struct model_storage {
     uint32_t users; /* 0: the handle is stale */
     bool is_frozen;
     uint32_t open[SP_READ_WRITE + 1]; /* host accesses, by kind */
-    bool is_held;                     /* a use of it may wait for one of this thread's accesses */
+    bool is_held;                     /* a use may wait for one of this thread's accesses */
 } model_storage;
 
 typedef struct model_event {
@@ -110,7 +110,7 @@ static bool is_any_held(const model *m)
     return false;
 }
 
-/* With the last open access the last reason to wait for this thread has gone. */
+/* After the last open access nothing waits for this thread any more. */
 static void accesses_ended(model *m, uint32_t count)
 {
     m->open_count -= count;
@@ -157,7 +157,7 @@ static void do_create_storage(model *m)
     if (s->users > 0) return;
     sp_storage handle;
     expect(m, "sp_storage_create", sp_storage_create(CPU, BYTES, NULL, &handle), SP_OK);
-    /* Its memory may be that of a storage whose uses are still to come. */
+    /* Its memory may be that of a storage with pending uses. */
     *s = (model_storage){.handle = handle, .users = 1, .is_held = is_any_held(m)};
 }
 
@@ -199,7 +199,7 @@ static void do_host_begin(model *m)
     expect(m, "sp_storage_host_begin", sp_storage_host_begin(s->handle, access, &data),
            valid_if(is_good));
     CHECK(is_good == (data != NULL));
-    if (!is_good || s->is_frozen) return; /* nothing to keep out */
+    if (!is_good || s->is_frozen) return; /* no conflicting use */
     s->open[access]++;
     m->open_count++;
 }
@@ -219,7 +219,7 @@ static void do_host_end(model *m)
 
 /* ---- commands ---- */
 
-/* Now and then a range that reaches outside. */
+/* Sometimes a range that exceeds the storage. */
 static sp_storage_range some_range(model *m, const model_storage *s)
 {
     const uint64_t offset = pick(m, 8) == 0 ? BYTES / 2 + 1 : pick(m, 2) * 8;
@@ -319,7 +319,7 @@ static void do_release_list(model *m)
     if (list->users > 0) list->users--;
 }
 
-/* The place of the storage among the list's uses, a new one at the end if need be. */
+/* The index of the storage among the list's uses; appended if missing. */
 static sp_status use_in_list(model_list *list, const model_storage *s, sp_storage_range range,
                              uint32_t *place)
 {
@@ -376,7 +376,7 @@ static void do_submit_list(model *m)
     model_stream *stream = &m->streams[pick(m, STREAMS)];
     model_list *list = &m->lists[pick(m, LISTS)];
     bool is_good = stream->is_live && list->users > 0;
-    if (is_good) list->is_closed = true; /* whatever becomes of the submission */
+    if (is_good) list->is_closed = true; /* whatever the result of the submission */
     for (uint32_t i = 0; i < list->use_count; i++) {
         const model_storage *s = find_storage(m, list->uses[i].bits);
         if (s == NULL || !may_use(s, list->uses[i].access)) is_good = false;
@@ -470,7 +470,7 @@ static void do_query(model *m)
 {
     const model_event *event = &m->events[pick(m, EVENTS)];
     sp_status status = sp_event_query(event->handle);
-    if (has_point(event) && status == SP_NOT_READY) status = SP_OK; /* both are right */
+    if (has_point(event) && status == SP_NOT_READY) status = SP_OK; /* both are allowed */
     expect(m, "sp_event_query", status, valid_if(has_point(event)));
 }
 
@@ -502,7 +502,7 @@ static void do_on_complete(model *m)
 
 /* ---- sequences ---- */
 
-/* Some stand twice so that objects live long enough for the others. */
+/* Some are listed twice so that objects live long enough for the others. */
 static void (*const steps[])(model *m) = {
     do_create_storage, do_create_storage, do_retain_storage, do_release_storage,
     do_freeze,         do_host_begin,     do_host_begin,     do_host_end,
@@ -515,7 +515,7 @@ static void (*const steps[])(model *m) = {
     do_query,          do_wait_event,     do_on_complete,
 };
 
-/* Ends every access and releases everything; whatever was held back completes. */
+/* Ends every access and releases everything; held work completes. */
 static void clean_up(model *m)
 {
     while (m->depth > 0) {
@@ -568,7 +568,7 @@ TEST(calls_in_any_order_say_what_the_headers_say)
     }
     for (int i = 0; i + 1 < STREAMS; i++) CHECK_OK(sp_stream_release(m.streams[i].handle));
     runtime_end();
-    CHECK_EQ_U64(sp_load_acquire(&m.calls), m.expected_calls); /* each came once */
+    CHECK_EQ_U64(sp_load_acquire(&m.calls), m.expected_calls); /* each was called once */
     test_note("%llu calls that work, %llu that are refused", (unsigned long long)m.good_calls,
               (unsigned long long)m.bad_calls);
     CHECK(m.is_wrong || (m.good_calls > 10 * sequences && m.bad_calls > 10 * sequences));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callbacks and what they share with the process: the signals of their thread, children that they
- * fork.
- * primitive: the signal mask belongs to the system's threads. */
+/* Callbacks and process state: the signals of their thread, children that they fork. primitive: the
+ * signal mask belongs to the system's threads. */
 #include "runtime_fixture.h"
 
 #include <signal.h>
@@ -68,7 +67,7 @@ static void call_release(callback *self)
     await_at_least(&self->calls, 1);
 }
 
-/* In each kind of callback: what the body has left in `result`, which is to be the same in all. */
+/* Runs the body in each kind of callback; returns its `result`, which must be the same in all. */
 static int result_of(void (*body)(callback *self))
 {
     void (*const kinds[3])(callback *) = {call_host_function, call_event_callback, call_release};
@@ -132,7 +131,7 @@ TEST(a_function_in_place_has_the_signals_of_its_thread)
     CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
 }
 
-/* As stream.h says it has to. */
+/* As stream.h requires. */
 static int unblock_and_terminate(void *arg)
 {
     sigset_t none;

@@ -68,7 +68,7 @@ static void do_nothing(void *ctx, sp_status status)
     (void)ctx, (void)status;
 }
 
-/* Keeps stream 0 busy, so that nothing on it can pass by luck, and writes a there. */
+/* Keeps stream 0 busy, so that nothing on it passes by chance, and writes a there. */
 static void write_late(const two_streams *s)
 {
     const uint32_t seven = 7;
@@ -82,7 +82,8 @@ static sp_status read_on(const two_streams *s, int stream)
                                  (sp_storage_range){s->a, 0, 4096});
 }
 
-/* A use without bytes: the checker looks at storages, and a real race would be one. */
+/* A use without bytes: the checker tracks storages, and a real race would be reported by
+ * sanitizers. */
 static sp_status use_on(const two_streams *s, int stream)
 {
     return sp_storage_copy_async(s->streams[stream], (sp_storage_range){s->b, 0, 0},
@@ -176,7 +177,7 @@ TEST(order_is_transitive_over_a_third_stream)
     tear_down(&s);
 }
 
-/* The checker remembers the last few hundred changes of a stream's clock. */
+/* The checker keeps the last few hundred changes of a stream's clock. */
 TEST(what_a_stream_came_after_long_ago_counts_as_ordered)
 {
     two_streams s = set_up(true);
@@ -274,10 +275,10 @@ TEST(tracked_uses_during_a_host_access_wait_for_it_and_are_not_reported)
     tear_down(&s);
 }
 
-/* ---- what is forgotten counts as ordered ---- */
+/* ---- dropped history counts as ordered ---- */
 
 /* Stream 0 writes `a` behind an open host access of `key`; a third stream follows it by an event,
- * and `after` stands behind that. */
+ * and `after` is recorded behind that. */
 typedef struct held_chain {
     sp_storage key;
     sp_stream third;
@@ -326,7 +327,7 @@ TEST(order_from_before_the_oldest_remembered_change_still_counts)
     sp_event event;
     CHECK_OK(sp_storage_create(cpu, 64, &(sp_storage_options){.is_untracked = true}, &other));
     CHECK_OK(sp_event_create(NULL, &event));
-    for (uint32_t i = 0; i < 300; i++) { /* each changes what the third stream comes after */
+    for (uint32_t i = 0; i < 300; i++) { /* each changes what the third stream follows */
         CHECK_OK(sp_storage_fill_async(s.streams[0], (sp_storage_range){other, 0, 64}, &i, 4));
         CHECK_OK(sp_event_record(event, s.streams[0]));
         CHECK_OK(sp_stream_wait_event(c.third, event));
@@ -340,8 +341,8 @@ TEST(order_from_before_the_oldest_remembered_change_still_counts)
     tear_down(&s);
 }
 
-/* The chain with the third stream's first wait short of allocation number `skip`; false if it needs
- * no such allocation. */
+/* The chain with allocation number `skip` failing in the third stream's first wait; false if it
+ * needs fewer allocations. */
 static bool follow_without_memory(const two_streams *s, uint64_t skip)
 {
     held_chain c = hold(s);
@@ -362,7 +363,7 @@ static bool follow_without_memory(const two_streams *s, uint64_t skip)
 TEST(order_that_there_is_no_memory_for_counts_as_given)
 {
     for (uint64_t skip = 0;; skip++) {
-        /* Of streams that nobody had before: their clocks are empty. */
+        /* New streams, whose clocks are empty. */
         sp__check_reset();
         sp__check_start();
         two_streams s = set_up(true);
@@ -421,7 +422,7 @@ static void write_on_host(unknown_order *self)
     await(&self->is_over); /* the join of a thread orders */
 }
 
-/* Behind a stream without a clock: it may have come after anything. */
+/* Behind a stream without a clock, which may follow anything. */
 static void use_behind_unknown(unknown_order *self)
 {
     enum { ACCESSES = 300 };
@@ -494,7 +495,7 @@ static void report_or_replace(void *arg, uint32_t index)
 {
     slow_report *self = arg;
     if (index == 0) {
-        CHECK_OK(use_on(self->streams, 1)); /* nothing orders it behind the write */
+        CHECK_OK(use_on(self->streams, 1)); /* not ordered behind the write */
     } else if (index == 1) {
         await(&self->is_inside);
         sp_check_set_callback(NULL, NULL);
@@ -502,7 +503,7 @@ static void report_or_replace(void *arg, uint32_t index)
         CHECK_EQ_U64(sp_load_acquire(&self->has_left), 1);
     } else {
         await(&self->is_inside);
-        sp_clock_sleep(20000000); /* the replacer is in its wait; else the test shows less */
+        sp_clock_sleep(20000000); /* the replacer is in its wait; otherwise the test proves less */
         sp_store_release(&self->may_leave, 1);
     }
 }

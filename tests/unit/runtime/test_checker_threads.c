@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hazard checker and threads: what one has seen counts for it, and for those it hands over to.
- * Runs with STREAMPOOL_CHECK=1. Uses have no bytes: the checker looks at storages, and a real race
- * would be one. */
+/* The hazard checker and threads: what one thread has observed is ordered for it, and for the
+ * threads it synchronises with. Runs with STREAMPOOL_CHECK=1. Uses have no bytes: the checker
+ * tracks storages, and a real race would be reported by sanitizers. */
 #include <streampool/check.h>
 #include <streampool/log.h>
 #include <streampool/runtime.h>
@@ -15,8 +15,7 @@
 
 static const sp_device cpu = {0};
 
-/* Two streams, three storages, and a second thread that lives as long as the test: each has turns.
- */
+/* Two streams, three storages, and a second thread for the whole test; the threads take turns. */
 typedef struct world {
     sp_stream streams[2];
     sp_storage x, other; /* untracked */
@@ -79,7 +78,7 @@ static void wait_for_turn(world *w, uint32_t turn)
 static void take_turns(void *arg, uint32_t index)
 {
     world *w = arg;
-    /* Both are known before either has seen anything. */
+    /* Both are known to the checker before either has observed anything. */
     write_on(w, (int)index, w->own[index]);
     sp_fetch_add_acq_rel(&w->turn, 1);
     if (index == 0) {
@@ -93,11 +92,11 @@ static void take_turns(void *arg, uint32_t index)
         wait_for_turn(w, 3);
         w->on_second(w);
         sp_store_release(&w->turn, 4);
-        wait_for_turn(w, 5); /* a thread that ends would hand over */
+        wait_for_turn(w, 5); /* the end of a thread would order its observations */
     }
 }
 
-/* The reports that the steps give. */
+/* The number of reports of the steps. */
 static uint64_t reports_of(void (*first)(world *w), void (*second)(world *w),
                            void (*third)(world *w))
 {
@@ -133,7 +132,7 @@ static void see_first(world *w)
     CHECK_OK(sp_stream_synchronize(w->streams[0]));
 }
 
-/* ---- what one thread has seen ---- */
+/* ---- observations of one thread ---- */
 
 TEST(a_thread_that_looks_hides_no_race_of_another)
 {
@@ -187,7 +186,7 @@ TEST(an_order_that_the_application_declares_counts)
 static void write_see_and_record(world *w)
 {
     write_and_see(w);
-    CHECK_OK(sp_event_record(w->event, w->streams[1])); /* where nothing comes behind the write */
+    CHECK_OK(sp_event_record(w->event, w->streams[1])); /* without a command behind the write */
 }
 
 static void wait_and_write(world *w)
@@ -206,7 +205,7 @@ static void write_tracked(world *w)
     write_on(w, 0, w->tracked);
 }
 
-/* So many reads that what has passed, the write, leaves the frontier. */
+/* So many reads that the write, which has passed, is dropped from the frontier. */
 static void see_and_drop(world *w)
 {
     enum { READS = 5 };
@@ -330,7 +329,7 @@ static void write_on_host(void *ctx, sp_status status)
 
 TEST(what_waits_for_a_point_comes_behind_the_host_function_before_it)
 {
-    for (int i = 0; i < 2; i++) { /* with and without a wait that the stream had before */
+    for (int i = 0; i < 2; i++) { /* with and without an earlier wait of the stream */
         world w;
         begin(&w);
         if (i == 0) write_tracked(&w);
@@ -354,7 +353,7 @@ static void write_on_host_later(void *ctx, sp_status status)
 
 TEST(a_host_function_that_returns_when_much_was_submitted_behind_it_still_orders)
 {
-    for (uint32_t changes = 250; changes < 262; changes++) { /* around what a clock remembers */
+    for (uint32_t changes = 250; changes < 262; changes++) { /* around a clock's history length */
         world w;
         sp_event other;
         void *data;
@@ -364,11 +363,11 @@ TEST(a_host_function_that_returns_when_much_was_submitted_behind_it_still_orders
         CHECK_OK(sp_stream_host_function(w.streams[0], write_on_host_later, &w));
         CHECK_OK(sp_event_record(w.event, w.streams[0]));
         CHECK_OK(sp_stream_flush(w.streams[0]));
-        /* Holds the second stream up, so that each wait for it is one. */
+        /* Blocks the second stream, so that each wait for it is a real one. */
         CHECK_OK(sp_storage_host_begin(w.tracked, SP_WRITE, &data));
         CHECK_OK(
             sp_storage_fill_async(w.streams[1], (sp_storage_range){w.tracked, 0, 64}, &zero, 4));
-        for (uint32_t i = 0; i < changes; i++) { /* of what the first stream comes after */
+        for (uint32_t i = 0; i < changes; i++) { /* of what the first stream follows */
             CHECK_OK(
                 sp_storage_fill_async(w.streams[1], (sp_storage_range){w.other, 0, 64}, &i, 4));
             CHECK_OK(sp_event_record(other, w.streams[1]));
@@ -394,7 +393,7 @@ static void count_warnings(void *ctx, sp_log_level level, const char *message)
 
 TEST(limits_are_told_once_and_counted)
 {
-    enum { READERS = 80 }; /* more than are remembered of one storage */
+    enum { READERS = 80 }; /* more than are kept per storage */
     world w;
     int warnings = 0;
     void *data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public command lists: what they do, how hazards see them, what is refused. */
+/* Public command lists: effects, hazard tracking, refusals. */
 #include "runtime_fixture.h"
 
 #include <streampool/check.h>
@@ -83,7 +83,7 @@ TEST(a_list_is_one_command_to_hazards)
     runtime_end();
 }
 
-/* Eight words on a null device that a failed command should have written. */
+/* Eight words on a null device, poisoned by a failed command. */
 typedef struct spoilt {
     sp_device device;
     sp_stream stream;
@@ -154,7 +154,7 @@ TEST(a_list_that_overwrites_all_of_a_poisoned_storage_before_it_reads_it_makes_i
     const sp_storage to = new_storage_on(s.device, 32, false);
     sp_command_list lists[4] = {
         list_around_a_read(&s, to, 0, 8), /* the read comes first */
-        list_around_a_read(&s, to, 4, 0), /* some of it would be read as it was */
+        list_around_a_read(&s, to, 4, 0), /* some poisoned words would be read */
         list_around_a_read(&s, to, 4, 8),
         list_around_a_read(&s, to, 8, 4),
     };
@@ -206,12 +206,12 @@ TEST(a_list_with_a_scratch_recovers_from_a_failure_at_its_next_submission)
     const sp_storage scratch = new_storage_on(s.device, 32, false);
     const sp_storage to = new_storage_on(s.device, 32, false);
     sp_command_list list;
-    fill(s.stream, s.words, 5); /* good again */
+    fill(s.stream, s.words, 5); /* no longer poisoned */
     CHECK_STATUS(sp_stream_synchronize(s.stream), SP_FAILED);
     CHECK_OK(sp_command_list_create(s.device, &list));
     CHECK_OK(sp_command_list_copy(list, part(scratch, 0, 8), part(s.words, 0, 8)));
     CHECK_OK(sp_command_list_copy(list, part(to, 0, 8), part(scratch, 0, 8)));
-    for (uint64_t at = 0; at < 2; at++) { /* which of the two fails */
+    for (uint64_t at = 0; at < 2; at++) { /* the index of the failing command */
         sp__null_fail_command(rt_device(s.device)->dev, at);
         CHECK_OK(sp_stream_submit_list(s.stream, list));
         CHECK_STATUS(sp_stream_synchronize(s.stream), SP_FAILED);
@@ -253,7 +253,7 @@ typedef struct shared_pair {
     sp_command_list lists[8];
 } shared_pair;
 
-/* Writes its number into both words; another thread's pair must never be mixed with it. */
+/* Writes its number into both words; it must never be mixed with another thread's pair. */
 static void submit_pairs(void *arg, uint32_t index)
 {
     const shared_pair *shared = arg;
@@ -401,7 +401,7 @@ TEST(every_allocation_of_a_list_may_fail)
         if (status == SP_OK) status = sp_stream_submit_list(stream, list);
         is_done = !sp_heap_has_failed();
         sp_heap_fail_after(UINT64_MAX);
-        /* The checker, if it is on, goes without the memory of its reports. */
+        /* The checker, if on, works without the memory of its reports. */
         if (!is_done && !sp_check_is_on()) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         if (status != SP_OK) CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         CHECK_OK(sp_command_list_release(list));

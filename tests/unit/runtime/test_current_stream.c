@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Current streams: the main thread's, other threads', scopes, giving back. */
+/* Current streams: of the main thread, of other threads, scopes, release. */
 #include "runtime_fixture.h"
 
 static void note_index(void *arg)
@@ -24,7 +24,7 @@ static void keep_stream(void *arg)
 {
     sp_stream *stream = arg;
     *stream = current_stream();
-    CHECK_EQ_U64(current_stream().bits, stream->bits); /* the same each time it asks */
+    CHECK_EQ_U64(current_stream().bits, stream->bits); /* the same at each call */
 }
 
 TEST(the_stream_of_a_thread_comes_back_at_its_end)
@@ -57,7 +57,7 @@ TEST(a_thread_that_gave_its_stream_back_gets_another_when_it_needs_one)
     runtime_begin_with(&(runtime_setting){.streams = "2", .policy = "fail"});
     run_on_thread(release_and_ask_again, NULL);
     run_on_thread(release_and_ask_again, NULL);
-    CHECK_OK(sp_thread_release_stream()); /* nothing to give back on the main thread */
+    CHECK_OK(sp_thread_release_stream()); /* nothing to release on the main thread */
     CHECK_EQ_U64(index_of(current_stream()), 0);
     runtime_end();
 }
@@ -221,7 +221,7 @@ static void release_inside_a_guard(void *arg)
     CHECK_OK(sp_thread_release_stream());
     CHECK_EQ_U64(current_stream().bits, ((const sp_stream *)arg)->bits);
     CHECK_OK(sp_stream_guard_end(&guard));
-    /* The stream of before is somebody else's by now. */
+    /* The previous stream has another holder by now. */
     CHECK(current_stream().bits != own.bits);
     CHECK_OK(sp_stream_synchronize(current_stream()));
 }
@@ -243,7 +243,7 @@ static void set_and_go_back(void *arg)
     CHECK_EQ_U64(current_stream().bits, other.bits);
     CHECK_OK(sp_stream_set_current((sp_stream){0}));
     CHECK_EQ_U64(current_stream().bits, own.bits);
-    CHECK_OK(sp_stream_set_current(other)); /* the thread ends with it: it is not given back */
+    CHECK_OK(sp_stream_set_current(other)); /* not released: current at the end of the thread */
 }
 
 TEST(a_thread_sets_its_current_stream_and_goes_back_to_its_own)
@@ -306,7 +306,7 @@ TEST(each_device_has_a_current_stream_of_its_own)
     CHECK(on_null.bits != current_stream().bits);
     const sp_stream leased = new_stream_on(null);
     CHECK_OK(sp_stream_set_current(leased));
-    CHECK_EQ_U64(index_of(current_stream()), 0); /* cpu's stays */
+    CHECK_EQ_U64(index_of(current_stream()), 0); /* cpu's is unchanged */
     sp_stream now;
     CHECK_OK(sp_stream_current(null, &now));
     CHECK_EQ_U64(now.bits, leased.bits);
@@ -326,7 +326,7 @@ TEST(a_storage_is_ordered_on_the_stream_of_the_scope_it_is_made_in)
     gate_hold(&blocker, stream);
     fill(stream, first, 1);
     CHECK_OK(sp_storage_release(first));
-    /* Its last use is still to come, on the stream on which it is used again: no wait is needed. */
+    /* Its last use is pending, on the stream on which it is used again: no wait is needed. */
     const sp_storage second = new_storage(100000);
     gate_open(&blocker);
     CHECK(address_of(second) == address);
@@ -353,7 +353,7 @@ static void produce_or_consume(void *arg, uint32_t index)
         await_at_least(&self->is_filled, 2);
     } else {
         await_at_least(&self->is_filled, 1);
-        /* Never the producer's stream by silent sharing, so the copy could overtake the fill. */
+        /* Not the producer's stream by silent sharing, so the copy could overtake the fill. */
         CHECK(current_stream().bits != self->producer.bits);
         copy(current_stream(), self->to, self->from);
         CHECK_EQ_INT(first_other(self->to, 9), -1);

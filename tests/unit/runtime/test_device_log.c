@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the log says of the life of devices: opened, lost, closed with failures that no call has
- * reported. */
+/* Log messages about devices: opened, lost, closed with unreported failures. */
 #include "runtime_fixture.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include <streampool/null_device.h>
 
 typedef struct lines {
-    sp_atomic_u32 count; /* of messages that hold `wanted` */
+    sp_atomic_u32 count; /* of messages that contain `wanted` */
     const char *wanted;
     sp_log_level level;
     char last[1024];
@@ -58,7 +57,7 @@ TEST(a_lost_device_is_logged_once_with_the_cause)
     end();
 }
 
-/* Fails two submissions, of which the first is reported if `is_reported`, then closes. */
+/* Fails two submissions, the first reported if `is_reported`, then closes. */
 static void fail_and_close(lines *seen, bool is_reported)
 {
     begin(seen, SP_LOG_ERROR);

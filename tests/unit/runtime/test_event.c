@@ -55,7 +55,7 @@ TEST(an_event_of_an_idle_stream_is_reached_at_once)
 TEST(an_event_of_an_empty_stream_stays_good_though_a_later_command_fails)
 {
     runtime_begin();
-    const sp_stream stream = new_stream_on(open_null()); /* nobody had it before: it is empty */
+    const sp_stream stream = new_stream_on(open_null()); /* new, so empty */
     const sp_event event = recorded_on(stream);
     submit_failing(stream, (sp_storage){0});
     CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
@@ -150,7 +150,7 @@ TEST(waits_and_callbacks_keep_the_point_of_an_event_that_is_recorded_again_or_re
     const sp_event event = recorded_on(first);
     CHECK_OK(sp_stream_wait_event(waiter, event));
     CHECK_OK(sp_event_on_complete(event, count_call, &calls));
-    CHECK_OK(sp_event_record(event, second)); /* from now on it means this stream */
+    CHECK_OK(sp_event_record(event, second)); /* from here on it refers to this stream */
     CHECK_STATUS(sp_stream_query(waiter), SP_NOT_READY);
     let_callbacks_come();
     CHECK_EQ_U64(sp_load_acquire(&calls), 0);
@@ -165,7 +165,7 @@ TEST(waits_and_callbacks_keep_the_point_of_an_event_that_is_recorded_again_or_re
     CHECK_MESSAGE("stale");
     CHECK_STATUS(sp_stream_query(waiter), SP_NOT_READY);
     let_callbacks_come();
-    CHECK_EQ_U64(sp_load_acquire(&calls), 1); /* the second one means the event's new point */
+    CHECK_EQ_U64(sp_load_acquire(&calls), 1); /* the second one refers to the event's new point */
     gate_open(&second_gate);
     CHECK_OK(sp_stream_synchronize(waiter));
     await_at_least(&calls, 2);
@@ -238,7 +238,7 @@ static void wait_any_or_open(void *arg, uint32_t index)
         raise_by_one(&self->is_waiting);
     } else {
         await_at_least(&self->is_waiting, 1);
-        sp_clock_sleep(5 * MILLISECOND); /* likely asleep by now; no check depends on it */
+        sp_clock_sleep(5 * MILLISECOND); /* probably asleep by now; no check depends on it */
         gate_open(&self->gates[1]);
         await_at_least(&self->is_waiting, 2);
         gate_open(&self->gates[0]);
@@ -299,7 +299,7 @@ TEST(an_event_behind_a_failed_command_tells_status_and_message_to_whoever_asks)
     const sp_stream other = new_stream();
     submit_failing(stream, (sp_storage){0});
     const sp_event event = recorded_on(stream);
-    for (int i = 0; i < 2; i++) { /* however often */
+    for (int i = 0; i < 2; i++) { /* any number of times */
         CHECK_STATUS(sp_event_synchronize(event), SP_FAILED);
         CHECK_MESSAGE("asked to fail");
         CHECK_STATUS(sp_event_query(event), SP_FAILED);
@@ -318,7 +318,7 @@ TEST(an_event_behind_a_failed_command_tells_status_and_message_to_whoever_asks)
     CHECK_OK(sp_stream_synchronize(other));
     CHECK_EQ_INT(first_other(storage, 2), -1);
     CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
-    /* What was recorded later is reached and well. */
+    /* The later record is reached without a failure. */
     fill(stream, storage, 3);
     CHECK_OK(sp_event_record(event, stream));
     CHECK_OK(sp_event_synchronize(event));

@@ -37,8 +37,8 @@ TEST(elapsed_time_is_that_of_the_commands_between_two_records)
     runtime_end();
 }
 
-/* A record whose command is held back keeps its own stamp, and no other: the others are used again,
- * without new memory. */
+/* A record whose command is held keeps its own stamp only: the others are reused, without new
+ * memory. */
 TEST(one_held_record_stops_no_other_stamp_from_being_used_again)
 {
     runtime_begin();
@@ -52,10 +52,10 @@ TEST(one_held_record_stops_no_other_stamp_from_being_used_again)
     CHECK_OK(sp_event_release(stuck));
     const uint64_t rounds = test_count(2000, 300);
     for (uint64_t i = 0; i < 2 * rounds; i++) {
-        if (i == rounds) sp_heap_fail_after(0); /* whatever allocates from here on fails */
+        if (i == rounds) sp_heap_fail_after(0); /* every allocation from here on fails */
         CHECK_OK(sp_event_record(event, stream));
-        /* Then two stamps are enough, the event's and the next; before, how many depends on time.
-         */
+        /* Then two stamps are enough, the event's and the next; before, the number depends on
+         * timing. */
         if (i + 1 >= rounds || i % 16 == 0) CHECK_OK(sp_stream_synchronize(stream));
     }
     CHECK(!sp_heap_has_failed());
@@ -79,7 +79,7 @@ TEST(a_stamp_is_used_again_only_when_its_own_command_has_completed)
     gate blocker = gate_closed(CPU);
     gate_hold(&blocker, held);
     CHECK_OK(sp_event_record(moved, held));
-    CHECK_OK(sp_event_record(moved, stream)); /* gives the stamp that `held` has yet to write */
+    CHECK_OK(sp_event_record(moved, stream)); /* releases the stamp of `held`, not written yet */
     CHECK_OK(sp_event_record(start, stream));
     CHECK_OK(sp_event_record(end, stream));
     int64_t before = -1;
@@ -112,7 +112,7 @@ static void measure(void *arg)
     raise_by_one(&self->is_done);
 }
 
-/* However often the event is recorded meanwhile. */
+/* However often the event is recorded during the call. */
 TEST(elapsed_waits_for_the_records_that_it_found_and_for_no_later_one)
 {
     runtime_begin();
@@ -126,7 +126,7 @@ TEST(elapsed_waits_for_the_records_that_it_found_and_for_no_later_one)
     CHECK_OK(sp_event_record(self.event, stream));
     sp_thread thread;
     REQUIRE_OK(sp_thread_create(&thread, "measure", measure, &self));
-    /* It sleeps for the first record when its node is with the stream's timeline. */
+    /* It waits for the first record once its node is registered with the stream's timeline. */
     const uint64_t deadline = sp_clock_deadline(30 * SECOND);
     while (sp_load_seq_cst(&ref.queue->timeline.wanted) == UINT64_MAX) {
         REQUIRE(sp_clock_now() < deadline);
@@ -188,7 +188,7 @@ static void refuse_elapsed(void *arg)
     raise_by_one(&m->done);
 }
 
-/* Enough events that each place has had one of the other kind before. */
+/* Enough events that each slot has held one of the other kind before. */
 TEST(an_event_without_timing_in_the_place_of_a_timed_one_takes_no_time)
 {
     enum { EVENTS = 5000 };
@@ -338,11 +338,11 @@ TEST(a_callback_on_an_event_that_was_never_recorded_is_refused_and_never_comes)
     CHECK_OK(sp_event_create(NULL, &event));
     CHECK_STATUS(sp_event_on_complete(event, note_call, &self), SP_INVALID);
     CHECK_MESSAGE("never recorded");
-    CHECK_OK(sp_event_record(event, stream)); /* a later record is none of its business */
+    CHECK_OK(sp_event_record(event, stream)); /* a later record does not matter */
     CHECK_OK(sp_event_synchronize(event));
     CHECK_OK(sp_event_release(event));
     CHECK_OK(sp_stream_release(stream));
-    runtime_end(); /* whatever was to come has come */
+    runtime_end(); /* all callbacks have run */
     CHECK_EQ_U64(sp_load_acquire(&self.count), 0);
 }
 
@@ -360,7 +360,7 @@ static void submit_failing_and_wait(void *ctx, sp_status status)
     submit_failing(self->stream, (sp_storage){0});
     self->status = sp_stream_synchronize(self->stream);
     strncpy(self->message, sp_last_error(), sizeof self->message - 1);
-    CHECK_OK(sp_stream_synchronize(self->stream)); /* it was told once */
+    CHECK_OK(sp_stream_synchronize(self->stream)); /* reported once */
     raise_by_one(&self->is_done);
 }
 
@@ -378,7 +378,7 @@ TEST(a_callback_whose_commands_fail_hurts_nobody_else)
     await_at_least(&self.is_done, 1);
     CHECK_STATUS(self.status, SP_FAILED);
     CHECK(strstr(self.message, "asked to fail") != NULL);
-    /* This thread's commands on the same stream did not fail, and go on. */
+    /* This thread's commands on the same stream did not fail, and are unaffected. */
     CHECK_OK(sp_stream_synchronize(self.stream));
     CHECK_OK(sp_device_synchronize(CPU));
     CHECK_EQ_INT(first_other(tracked, 1), -1);
@@ -462,7 +462,7 @@ TEST(a_callback_submits_waits_and_cannot_close)
     runtime_end();
 }
 
-/* What it waits for needs the library's host thread, on which it is itself. */
+/* It waits for work that needs the library's host thread, on which it runs itself. */
 static void wait_for_host_functions(void *ctx, sp_status status)
 {
     nosy *self = ctx;

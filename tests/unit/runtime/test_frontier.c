@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frontiers: what the next use of a storage must follow. Timelines here are advanced by hand. */
+/* Frontiers: the points that the next use of a storage must follow. The test advances the
+ * timelines. */
 #include "runtime/frontier.h"
 
 #include "base/heap.h"
@@ -32,7 +33,7 @@ static void publish(sp_frontier *frontier, sp_access access, sp_point at)
     sp__frontier_publish(frontier, access, at);
 }
 
-/* How many points a use would wait for. */
+/* The number of points that a use would wait for. */
 static uint32_t waits_of(const sp_frontier *frontier, sp_access access, const sp_timeline *own)
 {
     sp_point points[TIMELINES];
@@ -61,7 +62,7 @@ TEST(a_read_follows_the_write_and_a_write_follows_everything)
     CHECK_EQ_U64(waits_of(&frontier, SP_READ, NULL), 1);
     CHECK_EQ_U64(waits_of(&frontier, SP_WRITE, NULL), 3);
     CHECK_EQ_U64(waits_of(&frontier, SP_READ_WRITE, NULL), 3);
-    /* One's own stream keeps its order by itself. */
+    /* A stream needs no waits for its own points. */
     CHECK_EQ_U64(waits_of(&frontier, SP_READ, &all.at[0]), 0);
     CHECK_EQ_U64(waits_of(&frontier, SP_WRITE, &all.at[1]), 2);
     sp__frontier_clear(&frontier);
@@ -135,7 +136,7 @@ TEST(a_frontier_that_cannot_grow_fails_before_anything_is_lost)
     CHECK_STATUS(sp__frontier_reserve(&frontier), SP_OUT_OF_MEMORY);
     sp_heap_fail_after(UINT64_MAX);
     CHECK_EQ_U64(waits_of(&frontier, SP_WRITE, NULL), SP_FRONTIER_INLINE);
-    sp__timeline_advance(&all.at[0], 1); /* room by pruning needs no memory */
+    sp__timeline_advance(&all.at[0], 1); /* pruning makes room without memory */
     sp_heap_fail_after(0);
     CHECK_OK(sp__frontier_reserve(&frontier));
     sp_heap_fail_after(UINT64_MAX);

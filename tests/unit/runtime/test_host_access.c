@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host access: what a begin waits for, what waits for an end, misuse, failures. */
+/* Host access: the waits of begin, waits for end, misuse, failures. */
 #include "runtime_fixture.h"
 
 #include <string.h>
@@ -101,7 +101,7 @@ static void read_or_write(void *arg, uint32_t index)
         raise_by_one(&self->reading);
         await_at_least(&self->reading, 2); /* both are inside */
         await_at_least(&self->is_writing, 1);
-        sp_clock_sleep(5 * MILLISECOND); /* the writer is in its wait; else the test shows less */
+        sp_clock_sleep(5 * MILLISECOND); /* the writer waits; otherwise the test proves less */
         CHECK_EQ_U64(sp_load_acquire(&self->has_written), 0);
         CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
     } else {
@@ -152,7 +152,7 @@ TEST(a_writer_waits_for_the_last_of_more_readers_than_fit_in_its_ticket)
     }
     REQUIRE_OK(sp_thread_create(&thread, "sp-test", write_late, &self));
     await_at_least(&self.is_begun, 1);
-    sp_clock_sleep(5 * MILLISECOND); /* the writer is in its wait; else the test shows less */
+    sp_clock_sleep(5 * MILLISECOND); /* the writer waits; otherwise the test proves less */
     for (int i = 0; i < READERS; i++) {
         CHECK_EQ_U64(sp_load_acquire(&self.has_written), 0);
         CHECK_OK(sp_storage_host_end(self.storage, SP_READ));
@@ -168,12 +168,12 @@ typedef struct fairness {
     sp_storage storage;
     sp_atomic_u32 arrived; /* reads that began */
     sp_atomic_u32 has_written;
-    sp_atomic_u64 waits_since; /* the clock when the writer began to wait; 0: it does not */
+    sp_atomic_u64 waits_since; /* time at which the writer began to wait; 0: not waiting */
     uint64_t longest_ns;
 } fairness;
 
-/* Stays inside until another reader has come too, so that there is always one if the library lets
- * it; not for long, since behind the writer none comes. */
+/* Stays inside until another reader has begun too, so that one is always inside if the library
+ * permits it; not for long, since none begins behind the writer. */
 static void read_once(fairness *self)
 {
     void *data;
@@ -184,7 +184,7 @@ static void read_once(fairness *self)
     CHECK_OK(sp_storage_host_end(self->storage, SP_READ));
 }
 
-/* Readers give up when the writer has starved, so that the test fails rather than hangs. */
+/* Readers stop when the writer has starved, so that the test fails instead of hanging. */
 static bool is_starving(const fairness *self)
 {
     const uint64_t since = sp_load_acquire(&self->waits_since);
@@ -241,7 +241,7 @@ static void read_behind_a_write(void *arg, uint32_t index)
         fill(self->writer, self->storage, 2); /* waits for this access */
         raise_by_one(&self->is_waiting);
         await_at_least(&self->is_waiting, 2);
-        sp_clock_sleep(20 * MILLISECOND); /* the second reader is in its wait; else no harm done */
+        sp_clock_sleep(20 * MILLISECOND); /* the second reader is probably in its wait */
         CHECK_EQ_INT(((unsigned char *)data)[0], 1);
         CHECK_OK(sp_storage_host_end(self->storage, SP_READ)); /* this access, not the other */
     } else {
@@ -277,7 +277,7 @@ TEST(an_end_without_a_begin_of_its_kind_is_refused)
     CHECK_STATUS(sp_storage_host_begin(storage, (sp_access)0, &data), SP_INVALID);
     CHECK_STATUS(sp_storage_host_begin(storage, (sp_access)4, &data), SP_INVALID);
     CHECK_STATUS(sp_storage_host_begin(storage, SP_READ, NULL), SP_INVALID);
-    fill(current_stream(), storage, 1); /* nothing stayed open */
+    fill(current_stream(), storage, 1); /* nothing remained open */
     CHECK_EQ_INT(first_other(storage, 1), -1);
     CHECK_OK(sp_storage_release(storage));
     runtime_end();
@@ -294,7 +294,7 @@ TEST(a_read_tells_that_a_failed_command_wrote_the_storage_until_it_is_overwritte
     CHECK(data == NULL);
     CHECK_STATUS(sp_storage_host_end(storage, SP_READ), SP_INVALID); /* it did not begin */
     CHECK_STATUS(sp_storage_host_begin(storage, SP_READ_WRITE, &data), SP_FAILED);
-    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data)); /* promises to write all of it */
+    CHECK_OK(sp_storage_host_begin(storage, SP_WRITE, &data)); /* declares to write all of it */
     memset(data, 5, 64);
     CHECK_OK(sp_storage_host_end(storage, SP_WRITE));
     CHECK_EQ_INT(first_other(storage, 5), -1);
@@ -424,22 +424,22 @@ static void begin_or_release(void *arg, uint32_t index)
     if (index == 0) {
         void *data;
         raise_by_one(&self->step);
-        /* The handle becomes stale during the wait: any status will do, but it must return. */
+        /* The handle becomes stale during the wait: any status is allowed, but it must return. */
         sp_storage_host_begin(self->storage, SP_WRITE, &data);
         raise_by_one(&self->step);
         return;
     }
     await_at_least(&self->step, 1);
-    sp_clock_sleep(20 * MILLISECOND); /* thread 0 is in its wait; else the test shows less */
+    sp_clock_sleep(20 * MILLISECOND); /* thread 0 is in its wait; otherwise the test proves less */
     CHECK_OK(sp_storage_release(self->storage));
-    CHECK(!is_taken_again(self->address, self->bytes)); /* the fill is still to come */
+    CHECK(!is_taken_again(self->address, self->bytes)); /* the fill is pending */
     gate_open(&self->blocker);
     await_at_least(&self->step, 2);
 }
 
 TEST(memory_released_while_a_begin_waits_is_not_reused_before_the_pending_work)
 {
-    static const uint64_t sizes[] = {200, 300000, 3 << 20}; /* each takes another way when free */
+    static const uint64_t sizes[] = {200, 300000, 3 << 20}; /* each takes another path when freed */
     for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
         runtime_begin();
         released_early self = {

@@ -41,7 +41,7 @@ static void count_call(void *ctx, sp_status status)
     raise_by_one(ctx);
 }
 
-/* Nothing helps: the executor runs it. */
+/* No thread helps: the executor runs it. */
 static void await_function(sp_stream stream, sp_host_function fn)
 {
     sp_event event;
@@ -64,7 +64,7 @@ static void check_fails_alone(sp_host_function fn)
         await_function(stream, fn);
         CHECK_STATUS(sp_stream_synchronize(stream), SP_FAILED);
         CHECK_MESSAGE("ended its thread");
-        /* The stream goes on, others do too, and functions run. */
+        /* The stream and others continue, and functions run. */
         fill(stream, storage, 4);
         CHECK_EQ_INT(first_other(storage, 4), -1);
         CHECK_OK(sp_stream_host_function(other, count_call, &calls));
@@ -241,7 +241,7 @@ static void *synchronize_here(void *arg)
     return NULL;
 }
 
-/* On a thread that is not the library's: that it can be cancelled is the system's default. */
+/* On a thread outside of the library, which can be cancelled by the system's default. */
 static void check_leaves_stream(sp_host_function function)
 {
     runtime_begin_with(&(runtime_setting){.workers = "1"});
@@ -253,7 +253,7 @@ static void check_leaves_stream(sp_host_function function)
     CHECK(!self.has_returned);
     CHECK_EQ_U64(self.ran_on, self.submitter);
     CHECK_EQ_INT(first_other(self.storage, 6), -1);
-    CHECK_OK(sp_stream_synchronize(self.stream)); /* the failure is told to its submitter alone */
+    CHECK_OK(sp_stream_synchronize(self.stream)); /* only the submitter gets the failure */
     CHECK_EQ_U64(info_of(self.stream).failed, 1);
     free_worker(&self.worker);
     CHECK_OK(sp_storage_release(self.storage));
@@ -292,7 +292,7 @@ TEST(a_wait_that_holds_something_runs_no_functions_in_place)
     run_on_thread(submit_and_begin_access, &self);
     CHECK(self.has_returned);
     CHECK(self.ran_on != self.submitter);
-    CHECK_EQ_INT(first_other(self.storage, 6), -1); /* the access is not open for ever */
+    CHECK_EQ_INT(first_other(self.storage, 6), -1); /* the access has been ended */
     free_worker(&self.worker);
     CHECK_OK(sp_storage_release(self.storage));
     CHECK_OK(sp_stream_release(self.stream));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned host memory: alignment, knowing addresses, misuse, many threads. */
+/* Pinned host memory: alignment, recognising addresses, misuse, many threads. */
 #include "runtime_fixture.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ TEST(an_address_is_pinned_inside_and_not_beside)
     runtime_begin();
     unsigned char *data;
     unsigned char local;
-    CHECK(!sp_host_is_pinned(&local, 1)); /* before anything is */
+    CHECK(!sp_host_is_pinned(&local, 1)); /* before any allocation */
     CHECK_OK(sp_host_alloc(CPU, 10000, (void **)&data));
     CHECK(sp_host_is_pinned(data, 10000));
     CHECK(sp_host_is_pinned(data + 9999, 1));
@@ -109,7 +109,7 @@ static void allocate_and_free(void *arg, uint32_t index)
         unsigned char **place = &kept[(i * 7 + index) % KEPT];
         if (*place != NULL) {
             CHECK(sp_host_is_pinned(*place, 5000));
-            CHECK_EQ_INT((*place)[4999], (int)index + 1); /* nobody else has it */
+            CHECK_EQ_INT((*place)[4999], (int)index + 1); /* no other thread has it */
             CHECK_OK(sp_host_free(*place));
         }
         CHECK_OK(sp_host_alloc(CPU, 5000, (void **)place));

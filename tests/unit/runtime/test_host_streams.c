@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What callbacks leave on the threads that run them: no stream, no current stream, no guard, and no
- * threads beyond a few. */
+/* State that callbacks leave on the threads that run them: no stream, no current stream, no guard,
+ * and only a few threads. */
 #include "runtime_fixture.h"
 
 #include <dirent.h>
@@ -111,7 +111,7 @@ TEST(callbacks_that_waited_leave_neither_streams_nor_threads)
         gate_open(&blocker);
         await_at_least(&self.left, MANY);
         await_host_threads(2);
-        let_callbacks_come(); /* one starts when those before it have left nothing */
+        let_callbacks_come(); /* one starts after the effects of earlier ones have ended */
         sp_stream streams[MANY];
         for (int i = 0; i < MANY; i++) streams[i] = new_stream();
         for (int i = 0; i < MANY; i++) {
@@ -125,7 +125,7 @@ TEST(callbacks_that_waited_leave_neither_streams_nor_threads)
     runtime_end();
 }
 
-/* ---- what one callback makes current ---- */
+/* ---- current streams set by callbacks ---- */
 
 typedef struct leak {
     sp_stream stream;

@@ -102,7 +102,7 @@ static sp_status note_running(const sp_tile *tile)
     uint32_t most = sp_load_relaxed(&r->most);
     while (most < now && !sp_cas_relaxed(&r->most, &most, now)) {
     }
-    sp_clock_sleep(MILLISECOND); /* long enough for others to come in, if they may */
+    sp_clock_sleep(MILLISECOND); /* long enough for others to enter, if they may */
     sp_fetch_sub_acq_rel(&r->now, 1);
     return SP_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Storages and tensors in memory that the host cannot reach: commands of the device work, and what
- * needs a host pointer fails with a message that says why. */
+/* Storages and tensors in memory that the host cannot reach: commands of the device work, and
+ * operations that need a host pointer fail with a message that says why. */
 #include <streampool/dlpack.h>
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "runtime_fixture.h"
 #include "support/own_memory.h"
 
-/* Past the host pointer that there is not. */
+/* The device's bytes, not through a host pointer. */
 static const unsigned char *device_bytes(sp_storage handle) SP_NO_LOCK_ANALYSIS
 {
     const sp_rt_storage *storage = sp__storage_peek(handle);
@@ -95,7 +95,7 @@ TEST(a_tensors_elements_are_neither_written_nor_read_by_the_host)
     runtime_end();
 }
 
-/* The kind says that its memory is the host's. */
+/* The device kind declares that its memory is the host's. */
 TEST(a_tensor_is_not_exported_as_memory_of_the_host)
 {
     static const int64_t shape[] = {4};

@@ -20,7 +20,7 @@ TEST(each_run_has_a_queue_of_its_own_while_there_are_enough)
         is_taken[place] = true;
         CHECK(sp__submit_queue_at(device, place) != NULL);
     }
-    /* None is free: one that is shared. The one that comes back is the next. */
+    /* None is free: it shares one. The one that is released is the next. */
     CHECK(sp__submit_queue_acquire(device) < count);
     for (int i = 0; i < 3; i++) {
         sp__submit_queue_release(device, count / 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime's life, its devices, and every kind of handle in the wrong place. */
+/* The life cycle of the runtime, its devices, and every kind of handle in wrong places. */
 #include "runtime_calls.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "device/thread_record.h"
 
-/* ---- up and down ---- */
+/* ---- start and shutdown ---- */
 
 static void init_it(void *arg, uint32_t index)
 {
@@ -59,7 +59,7 @@ TEST(a_shutdown_before_first_use_keeps_the_runtime_down)
 
 typedef struct complaint {
     uint32_t count;
-    uint32_t devices; /* as the callback saw them */
+    uint32_t devices; /* as seen by the callback */
     char message[200];
 } complaint;
 
@@ -134,7 +134,7 @@ static void run_in_time(void *ctx, sp_status status)
     raise_by_one(&self->ran);
 }
 
-/* Works until it is told that there is no runtime any more. */
+/* Works until it is told that the runtime is shut down. */
 static void work_until_closed(busy *self, sp_device device)
 {
     sp_storage storage;
@@ -167,7 +167,7 @@ static void work_or_shut_down(void *arg, uint32_t index)
         return;
     }
     await_at_least(&self->working, 6);
-    if (index == 6) sp_device_close(self->null); /* beside the shutdowns: either may come first */
+    if (index == 6) sp_device_close(self->null); /* concurrent with the shutdowns, in any order */
     if (index >= 7) {
         CHECK_OK(sp_shutdown());
         sp_store_release(&self->is_down, 1);
@@ -265,7 +265,7 @@ TEST(a_closed_device_completes_its_work_refuses_more_and_keeps_its_storages)
     CHECK_STATUS(sp_device_close(CPU), SP_INVALID);
     CHECK_OK(sp_storage_release(storage));
     CHECK_OK(sp_stream_release(stream));
-    /* cpu goes on, and so does another null device. */
+    /* cpu is unaffected, and so is another null device. */
     const sp_device next = open_null();
     CHECK(next.bits != null.bits);
     const sp_storage there = new_storage_on(next, 64, false);
@@ -307,7 +307,7 @@ TEST(no_more_than_sixty_four_devices_are_opened)
 
 /* ---- handles ---- */
 
-/* Every call that takes a device. The close stands last: it changes what the others say. */
+/* Every call that takes a device. The close is last: it changes the results of the others. */
 static sp_status on_device_get_info(sp_device device)
 {
     sp_device_info info;
@@ -425,7 +425,7 @@ TEST(a_closed_device_is_refused_by_every_call_that_takes_a_device)
     runtime_end();
 }
 
-/* Every call that takes a handle, with bits that are none of that type. What else the calls need is
+/* Every call that takes a handle, with bits of another type or none. The other arguments come from
  * `good`; its list is open. */
 static void expect_no_stream(uint64_t bits, const call_context *good)
 {
@@ -448,7 +448,7 @@ static void expect_no_stream(uint64_t bits, const call_context *good)
     CHECK_STATUS(sp_storage_copy_async(stream, whole(good->a), whole(good->b)), SP_INVALID);
     CHECK_STATUS(sp_stream_submit_list(stream, good->list), SP_INVALID);
     CHECK_MESSAGE("stream handle");
-    if (bits == 0) return; /* release is silent, set_current means the own */
+    if (bits == 0) return; /* the release of the zero handle succeeds, set_current means the own */
     CHECK_STATUS(sp_stream_release(stream), SP_INVALID);
     CHECK_STATUS(sp_stream_set_current(stream), SP_INVALID);
 }
@@ -477,7 +477,7 @@ static void expect_no_event(uint64_t bits, const call_context *good)
     CHECK_STATUS(sp_event_elapsed(good->timed[0], event, &ns), SP_INVALID);
     CHECK_STATUS(sp_event_on_complete(event, count_host, NULL), SP_INVALID);
     CHECK_MESSAGE("event handle");
-    if (bits == 0) return; /* release is silent, adopted memory is ready */
+    if (bits == 0) return; /* the release of the zero handle succeeds, adopted memory is ready */
     CHECK_STATUS(sp_storage_adopt(CPU, &byte, 1, &options, &storage), SP_INVALID);
     CHECK_STATUS(sp_event_release(event), SP_INVALID);
 }
@@ -535,7 +535,7 @@ static void expect_invalid_everywhere(uint64_t bits, const call_context *good)
     expect_no_device(bits);
 }
 
-/* What good calls make of the context after all the bad ones. */
+/* Good calls work on the context after all the bad ones. */
 static void expect_still_good(call_context *good)
 {
     for (uint32_t i = 0; i < public_call_count; i++) CHECK_OK(public_calls[i].run(good));

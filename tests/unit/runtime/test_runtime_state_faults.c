@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every command of every public call fails once: somebody is told, nothing is lost, and what comes
- * afterwards is right. */
+/* Every command of every public call fails once: the failure is reported, nothing is leaked, and
+ * later calls work. */
 #include "runtime_calls.h"
 
 #include "device/null/null.h"
@@ -11,7 +11,7 @@ typedef struct attempt {
     sp_dev *dev;
 } attempt;
 
-/* The statuses of everything that may tell of a failure, first the call's own. */
+/* Checks all statuses that may report a failure, first the call's own. */
 static bool is_told(attempt *self)
 {
     bool is_told = false;
@@ -33,7 +33,7 @@ static bool is_told(attempt *self)
     return is_told;
 }
 
-/* Overwriting makes good what the failed command should have written; then all calls work. */
+/* Overwriting clears the poison of the failed command; then all calls work. */
 static void expect_recovery(attempt *self)
 {
     fill(self->context.stream, self->context.a, 5);
@@ -88,7 +88,7 @@ TEST(each_command_of_each_call_fails_once)
     CHECK(failed >= 5); /* copy, fill, timed record, and two of the list */
 }
 
-/* The failure comes from before the call: whoever waits is told, everybody else goes on. */
+/* The failure precedes the call: waits report it, everything else is unaffected. */
 TEST(a_command_that_failed_before_a_call_leaves_the_call_right)
 {
     for (uint32_t i = 0; i < public_call_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of every public call fails once: the call says so, nothing is lost, and the next
- * call works. Leaks are for the sanitizer to find. */
+/* Every allocation of every public call fails once: the call reports it, nothing is lost, and the
+ * next call works. Leaks are found by the sanitizer. */
 #include "runtime_calls.h"
 
 #include "base/heap.h"
@@ -19,7 +19,7 @@ static void make_attempt(void *arg)
     const sp_status status = self->call->run(self->context);
     self->has_failed = sp_heap_has_failed();
     sp_heap_fail_after(UINT64_MAX);
-    /* SP_OK: another way was found, or another thread met the failure. */
+    /* SP_OK: the call had an alternative, or another thread got the failure. */
     if (status != SP_OK) {
         CHECK_STATUS(status, SP_OUT_OF_MEMORY);
         CHECK(sp_last_error()[0] != '\0');
@@ -94,7 +94,7 @@ TEST(each_allocation_of_the_device_fails_once)
     runtime_begin();
     current_stream();
     for (uint64_t skip = 0; skip < 20; skip++) {
-        /* Sizes of slabs of their own: each asks for pages. */
+        /* Sizes with a slab of their own: each maps pages. */
         sp_storage storages[20] = {{0}};
         int failures = 0;
         sp_heap_fail_after(skip);

@@ -24,7 +24,7 @@ static bool is_silent(call_context *context)
            sp_shutdown() == SP_OK;
 }
 
-/* 0: all is as it should be; else which call was not. */
+/* Returns 0 if all calls behave as expected; otherwise identifies the call. */
 static int live_in_child(void *arg)
 {
     call_context *context = arg;
@@ -127,7 +127,7 @@ static void fork_in_callback(void *ctx, sp_log_level level, const char *message)
     *(int *)ctx = child_run(init_in_child, NULL);
 }
 
-/* The callback runs in the middle of coming up, wherever that is. */
+/* The callback runs during initialisation, at some point. */
 TEST(a_child_forked_while_the_runtime_comes_up_gets_an_error_and_does_not_hang)
 {
     int child = -1;
@@ -217,12 +217,12 @@ TEST(a_child_forked_while_others_set_callbacks_may_set_them_too)
 
 /* ---- exit ---- */
 
-/* In a child nobody counts the checks: what goes wrong there is its exit code. */
+/* Checks in a child are not counted: its exit code reports failures. */
 #define WRONG 9
 
 static sp_atomic_u32 busy_threads;
 
-/* Fill, record, wait, look. SP_CLOSED as soon as the runtime has been shut down. */
+/* Fill, record, wait, compare. SP_CLOSED once the runtime has been shut down. */
 static sp_status work_once(sp_storage storage, sp_event event, uint8_t value)
 {
     const sp_storage_range all = {storage, 0, 10000};
@@ -250,10 +250,10 @@ static void work_for_ever(void *arg)
     raise_by_one(&busy_threads);
     for (uint8_t i = 0; status == SP_OK; i++) status = work_once(storage, event, i);
     if (status != SP_CLOSED) _exit(WRONG);
-    for (;;) sp_clock_sleep(SECOND); /* still there when the process ends: nobody joins it */
+    for (;;) sp_clock_sleep(SECOND); /* alive when the process ends: not joined */
 }
 
-/* Which thread ends the process, and how. */
+/* The thread that ends the process, and the way. */
 typedef struct ending {
     bool is_worker;
     bool is_quick; /* _exit */
@@ -303,7 +303,7 @@ static void exit_inside(void *ctx, sp_status status)
     exit(status == SP_OK ? 0 : WRONG);
 }
 
-/* On the library's thread: nobody waits for the stream. */
+/* On the library's thread: no thread waits for the stream. */
 static int exit_in_host_function(void *arg)
 {
     const sp_storage storage = new_storage(64);
@@ -387,7 +387,7 @@ TEST(exit_in_the_middle_of_the_librarys_work_is_clean)
     runtime_end();
 }
 
-/* ---- thread ends beside a shutdown ---- */
+/* ---- thread ends during a shutdown ---- */
 
 static void use_and_end(void *arg, uint32_t index)
 {
@@ -400,7 +400,7 @@ static void use_and_end(void *arg, uint32_t index)
     }
     CHECK_OK(sp_stream_current(CPU, &stream));
     raise_by_one(ready);
-    await_at_least(ready, 8); /* its destructors run beside the shutdown */
+    await_at_least(ready, 8); /* its destructors run concurrently with the shutdown */
 }
 
 TEST(threads_that_end_during_a_shutdown_touch_nothing_that_is_gone)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Storages: sizes, ranges, facts, freezing, and how long their memory stays theirs. */
+/* Storages: sizes, ranges, properties, freezing, and how long their memory is reserved. */
 #include "runtime_fixture.h"
 
 #include <stdio.h>
@@ -182,7 +182,7 @@ TEST(a_copy_takes_storages_of_its_streams_device_only)
     CHECK_STATUS(sp_storage_copy_async(there, whole(far_a), whole(a)), SP_INVALID);
     CHECK_STATUS(sp_storage_copy_async(there, whole(a), whole(b)), SP_INVALID);
     CHECK_MESSAGE("cpu");
-    /* Nothing was written, and nothing stayed locked. */
+    /* Nothing was written, and nothing remained locked. */
     CHECK_EQ_INT(first_other(far_a, 3), -1);
     CHECK_EQ_INT(first_other(a, 1), -1);
     copy(here, a, b);
@@ -267,8 +267,8 @@ TEST(a_storage_lives_until_its_last_reference_goes)
     runtime_end();
 }
 
-/* The last life of the slot that the storage has; its new handle. What 2^28 - 2 creates and
- * releases would do. */
+/* The last generation of the storage's slot; returns its new handle. The effect of 2^28 - 2 creates
+ * and releases. */
 static sp_storage aged(sp_storage storage)
 {
     sp_object *object = &sp__storage_peek(storage)->object;
@@ -299,9 +299,9 @@ TEST(memory_outlives_the_handles_of_its_slot)
     runtime_end();
 }
 
-/* ---- reuse of memory: each test holds a use back and looks where new memory comes from ---- */
+/* ---- reuse of memory: each test delays a use and checks the addresses of new memory ---- */
 
-/* The ways that memory takes when it is free. */
+/* The paths of freed memory. */
 typedef struct flavour {
     const char *name;
     uint64_t bytes;
@@ -348,7 +348,7 @@ static void reuse_begin(reuse *self, const flavour *way, bool is_untracked)
     self->address = address_of(self->storage);
 }
 
-/* Somebody else may write the memory: a new storage of this thread's stream, or its owner. */
+/* The memory may be reused: by a new storage of this thread's stream, or by its owner. */
 static bool is_given_away(reuse *self)
 {
     if (!self->way->is_adopted) return is_taken_again(self->address, self->way->bytes);
@@ -359,16 +359,16 @@ static bool is_given_away(reuse *self)
 static void reuse_end(reuse *self)
 {
     const bool is_early = is_given_away(self);
-    CHECK(!is_early); /* the use is still to come */
+    CHECK(!is_early); /* the use is pending */
     if (!is_early) {
-        CHECK_OK(sp_device_empty_cache(CPU)); /* not to the device either, which would unmap it */
+        CHECK_OK(sp_device_empty_cache(CPU)); /* not by the device either, which would unmap it */
         if (!self->way->is_adopted) CHECK(stats_of(CPU).cached_bytes >= self->way->bytes);
         CHECK(!is_given_away(self));
     }
     gate_open(&self->blocker);
     CHECK_OK(sp_stream_synchronize(self->user));
     if (self->way->is_adopted) await_at_least(&self->released, 1);
-    CHECK(is_given_away(self)); /* now it has been */
+    CHECK(is_given_away(self)); /* now it has */
     gate_destroy(&self->blocker);
     CHECK_OK(sp_stream_release(self->user));
     runtime_end();
@@ -507,19 +507,19 @@ TEST(the_slowest_of_three_tracked_readers_counts_though_it_came_first)
     expect_no_early_reuse(read_three_times, false);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
-#define HELD_STREAMS 4 /* as many uses as a frontier holds without memory */
+#define HELD_STREAMS 4 /* the number of uses that a frontier holds without memory */
 
 typedef struct starved {
     reuse base;
     sp_stream held[HELD_STREAMS];
     sp_stream own; /* runs the host function */
-    gate later;    /* holds what `own` is given after the release */
+    gate later;    /* holds what is submitted to `own` after the release */
     sp_atomic_u32 is_done;
 } starved;
 
-/* A part of its own for each stream, since nothing orders them. */
+/* A separate part for each stream, since nothing orders them. */
 static void fill_part(const starved *self, sp_stream stream, uint32_t part)
 {
     const sp_storage_range range = {self->base.storage, part * (uint64_t)64, 64};
@@ -531,14 +531,14 @@ static void release_before_own_use(void *ctx, sp_status status)
 {
     starved *self = ctx;
     CHECK_OK(status);
-    fill_part(self, self->own, HELD_STREAMS); /* comes after this function */
+    fill_part(self, self->own, HELD_STREAMS); /* ordered after this function */
     char last_error[512];
     snprintf(last_error, sizeof last_error, "%s", sp_last_error());
     sp_heap_fail_after(0);
     CHECK_OK(sp_storage_release(self->base.storage));
     CHECK(sp_heap_has_failed());
     sp_heap_fail_after(UINT64_MAX);
-    CHECK_EQ_STR(sp_last_error(), last_error); /* nothing has failed for the caller */
+    CHECK_EQ_STR(sp_last_error(), last_error); /* no failure for the caller */
     gate_hold(&self->later, self->own);
     gate_open(&self->base.blocker);
     for (int i = 0; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_synchronize(self->held[i]));
@@ -546,8 +546,8 @@ static void release_before_own_use(void *ctx, sp_status status)
     raise_by_one(&self->is_done);
 }
 
-/* Whoever completes the last use gives the memory away afterwards: a moment later than it is seen
- * to be complete. */
+/* The thread that completes the last use frees the memory afterwards: slightly later than the use
+ * is observed to be complete. */
 static bool is_given_away_soon(reuse *self)
 {
     const uint64_t deadline = sp_clock_deadline(30 * SECOND);
@@ -562,7 +562,7 @@ TEST(memory_released_without_memory_to_note_its_uses_waits_for_all_of_them)
 {
     starved self = {0};
     reuse_begin(&self.base, &flavours[1], true);
-    expect_reports(); /* the checker looks at whole storages: these streams use parts of one */
+    expect_reports(); /* the checker tracks whole storages: these streams use parts of one */
     self.held[0] = self.base.user;
     for (int i = 1; i < HELD_STREAMS; i++) self.held[i] = new_stream();
     self.own = new_stream();
@@ -574,7 +574,7 @@ TEST(memory_released_without_memory_to_note_its_uses_waits_for_all_of_them)
     CHECK_OK(sp_stream_host_function(self.own, release_before_own_use, &self));
     CHECK_OK(sp_stream_flush(self.own));
     await_at_least(&self.is_done, 1);
-    CHECK(is_given_away_soon(&self.base)); /* whatever the streams were given later */
+    CHECK(is_given_away_soon(&self.base)); /* whatever was submitted to the streams later */
     gate_open(&self.later);
     CHECK_OK(sp_stream_synchronize(self.own));
     for (int i = 1; i < HELD_STREAMS; i++) CHECK_OK(sp_stream_release(self.held[i]));

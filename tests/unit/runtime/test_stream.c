@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls on streams: order, synchronize and whose failure it tells, time-outs, batching, devices. */
+/* Calls on streams: order, synchronize and the failures it reports, time-outs, batching,
+ * devices. */
 #include "runtime_fixture.h"
 
 #include <stdio.h>
@@ -129,7 +130,7 @@ TEST(when_several_failures_were_told_at_once_untracked_commands_go_on)
     const sp_stream stream = new_stream_on(null);
     const sp_storage bad[2] = {new_storage_on(null, 64, false), new_storage_on(null, 64, false)};
     const sp_storage storage = new_storage_on(null, 64, true);
-    for (int i = 0; i < 2; i++) { /* two faults: the second has nothing to do with the first */
+    for (int i = 0; i < 2; i++) { /* two independent faults */
         sp__null_fail_command(rt_device(null)->dev, 0);
         fill(stream, bad[i], 1);
         if (i == 0) run_on_thread(synchronize_elsewhere, (void *)(uintptr_t)&stream);
@@ -374,7 +375,7 @@ TEST(what_was_gathered_runs_without_any_further_call)
     const sp_stream stream = new_stream();
     fill(stream, storage, 1);
     const uint64_t deadline = sp_clock_deadline(30 * SECOND);
-    /* Asking for the figures flushes nothing. */
+    /* Queries do not flush. */
     while (info_of(stream).by_workers == 0 && sp_clock_now() < deadline) sp_clock_sleep(100000);
     CHECK_EQ_U64(info_of(stream).by_workers, 1);
     CHECK_EQ_U64(info_of(stream).submissions, 1);
@@ -398,7 +399,7 @@ TEST(two_streams_run_at_the_same_time)
     runtime_end();
 }
 
-/* ---- what a waiting thread runs for others ---- */
+/* ---- work that a waiting thread runs for others ---- */
 
 TEST(a_wait_runs_no_more_of_another_stream_than_it_waits_for)
 {
@@ -491,11 +492,11 @@ TEST(a_lost_device_fails_fast_with_its_first_cause_and_cpu_lives_on)
     CHECK_STATUS(sp_storage_adopt(null, bytes, sizeof bytes, NULL, &more), SP_DEVICE_LOST);
     CHECK_STATUS(sp_stream_from_pool(null, &other), SP_DEVICE_LOST);
     CHECK_MESSAGE("injected loss");
-    for (int i = 0; i < 2; i++) { /* each time, though this thread has heard of it */
+    for (int i = 0; i < 2; i++) { /* each time, although it was reported to this thread */
         CHECK_STATUS(sp_device_synchronize(null), SP_DEVICE_LOST);
         CHECK_MESSAGE("injected loss");
     }
-    /* What was begun before is ended as ever. */
+    /* Accesses begun before are ended as usual. */
     CHECK_OK(sp_storage_host_end(held, SP_READ));
     CHECK_OK(sp_storage_release(held));
     const sp_storage here = new_storage(64);

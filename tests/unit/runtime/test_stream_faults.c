@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures that commands with untracked bindings consume: whose they are, and for how long. */
+/* Failures that commands with untracked bindings consume: which threads they affect, and for how
+ * long. */
 #include "runtime_fixture.h"
 
 static const runtime_setting one_stream = {.streams = "2", .policy = "share"};
 
-/* How the next command of the calling thread with untracked bindings on the stream goes. */
+/* The status of the calling thread's next command with untracked bindings on the stream. */
 static sp_status next_command(sp_stream stream, sp_storage storage)
 {
     sp_event event;
@@ -30,7 +31,7 @@ TEST(a_lease_stays_failed_when_another_lease_of_its_stream_fails)
     CHECK_STATUS(next_command(b, y), SP_FAILED);
     CHECK_STATUS(sp_stream_synchronize(a), SP_FAILED);
     CHECK_OK(next_command(a, x));
-    CHECK_OK(next_command(b, y)); /* the same thread, which was told of all at once */
+    CHECK_OK(next_command(b, y)); /* the same thread, to which all were reported at once */
     CHECK_EQ_INT(first_other(x, 7), -1);
     CHECK_OK(sp_storage_release(x));
     CHECK_OK(sp_storage_release(y));
@@ -89,16 +90,15 @@ TEST(a_thread_that_ends_untold_does_not_stop_the_lease_for_ever)
     runtime_end();
 }
 
-/* Two threads on one lease that take turns: A submits, B submits; then A synchronizes and submits,
- * B synchronizes and submits, and so on. So each synchronizes while the other has a command behind.
- */
+/* Two threads on one lease that alternate: A submits, B submits; then A synchronizes and submits, B
+ * synchronizes and submits, and so on. So each synchronizes while the other has a later command. */
 enum { TURNS = 40 };
 
 typedef struct turn_world {
     sp_stream stream;
     sp_storage storages[2];
     sp_atomic_u32 turn;
-    uint32_t failed[2]; /* plain: each thread's own, read behind the joins */
+    uint32_t failed[2]; /* plain: written by one thread each, read after the joins */
 } turn_world;
 
 static void synchronize_in_turn(void *arg, uint32_t self)
@@ -202,7 +202,7 @@ TEST(commands_behind_a_failure_consume_it_though_their_lease_has_ended)
     runtime_end();
 }
 
-/* Has stream `b` wait for what failed on `a`, which is held until then if `is_pending`. */
+/* Makes stream `b` wait for a failure on `a`, which is held until then if `is_pending`. */
 static void wait_for_a_failure(sp_stream a, sp_stream b, bool is_pending, bool is_timed)
 {
     gate blocker = gate_closed(CPU);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host functions on streams: order, thread, what may be called inside them. */
+/* Host functions on streams: order, thread, the calls allowed inside them. */
 #include "runtime_fixture.h"
 
 #include "device/thread_record.h"
@@ -123,7 +123,7 @@ TEST(a_host_function_submits_to_its_own_stream)
     runtime_begin();
     inside self = {.stream = new_stream(), .storage = new_storage(100)};
     CHECK_OK(sp_stream_host_function(self.stream, submit_to_own_stream, &self));
-    await_at_least(&self.is_done, 1); /* on the library's thread: nobody waits for the stream */
+    await_at_least(&self.is_done, 1); /* on the library's thread: no thread waits for the stream */
     CHECK_EQ_INT(first_other(self.storage, 8), -1);
     CHECK_OK(sp_stream_host_function(self.stream, submit_to_own_stream, &self));
     CHECK_OK(sp_stream_synchronize(self.stream)); /* perhaps on this one */
@@ -174,7 +174,7 @@ TEST(what_a_host_function_could_wait_for_only_without_end_is_a_deadlock)
     CHECK_OK(sp_stream_host_function(self.stream, wait_for_ever, &self));
     CHECK_OK(sp_stream_synchronize(self.stream));
     expect_deadlocks(&self);
-    /* Nothing stayed locked, open or closed. */
+    /* Nothing remained locked, open or closed. */
     CHECK_EQ_INT(first_other(self.storage, 1), -1);
     CHECK_OK(sp_device_close(self.device));
     CHECK_OK(sp_storage_release(self.storage));

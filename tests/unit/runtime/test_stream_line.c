@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of a stream pool under the policy `wait`: its order, and what ends it. */
+/* The wait queue of a stream pool under the policy `wait`: its order, and what ends waits. */
 #include "runtime_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One leased stream; a test takes it first. */
+/* One leased stream, which the test acquires first. */
 static void begin_with_one_stream(void)
 {
     runtime_begin_with(&(runtime_setting){.streams = "2", .policy = "wait", .wait_ms = "-1"});
@@ -14,8 +14,8 @@ static void begin_with_one_stream(void)
 typedef struct taker {
     sp_device device;
     sp_thread thread;
-    sp_atomic_u32 *turns;    /* takes so far, in the order of service */
-    sp_atomic_u32 *answered; /* takers that have returned */
+    sp_atomic_u32 *turns;    /* acquisitions so far, in the order of service */
+    sp_atomic_u32 *answered; /* callers that have returned */
     uint32_t turn;
     sp_status status;
     char message[256];
@@ -36,7 +36,7 @@ static void take_a_turn(void *arg)
     raise_by_one(self->answered);
 }
 
-/* Returns when `count` takers are in the line. */
+/* Returns when `count` callers are in the wait queue. */
 static void await_line(sp_device device, uint32_t count)
 {
     await_at_least(&rt_device(device)->pool.waiting, count);
@@ -68,7 +68,7 @@ TEST(waiting_takers_are_served_in_the_order_in_which_they_came)
         const sp_stream mine = new_stream();
         start_takers(takers, TAKERS, CPU, &turns, &answered);
         CHECK_OK(sp_stream_release(mine));
-        /* This thread comes last, at once after its release. */
+        /* This thread is last, even directly after its release. */
         const sp_stream again = new_stream();
         CHECK_EQ_U64(sp_load_relaxed(&turns), TAKERS);
         CHECK_OK(sp_stream_release(again));
@@ -83,7 +83,7 @@ typedef struct hogs {
     sp_atomic_u32 takes;
 } hogs;
 
-/* The last thread takes ten times; the others take and release without a pause until then. */
+/* The last thread acquires ten times; until then the others acquire and release without a pause. */
 static void hog_or_take(void *arg, uint32_t index)
 {
     hogs *self = arg;
@@ -110,7 +110,7 @@ TEST(takers_that_come_again_and_again_keep_none_waiting)
     runtime_end();
 }
 
-/* ---- what ends a wait ---- */
+/* ---- the end of waits ---- */
 
 static void check_refused(const taker *takers, uint32_t count, const char *name)
 {
@@ -137,7 +137,7 @@ TEST(a_close_ends_the_wait_of_takers)
     sp_stream late;
     CHECK_STATUS(sp_stream_from_pool(device, &late), SP_CLOSED);
     CHECK_OK(sp_stream_release(mine));
-    CHECK_OK(sp_stream_release(new_stream())); /* the other device is as it was */
+    CHECK_OK(sp_stream_release(new_stream())); /* the other device is unchanged */
     runtime_end();
 }
 
@@ -160,7 +160,7 @@ TEST(a_shutdown_ends_the_wait_of_takers_of_every_device)
     runtime_end();
 }
 
-/* ---- a device's work that depends on a taker of another ---- */
+/* ---- work of a device that depends on an allocation on another ---- */
 
 static void wait_for_a_taker(void *ctx, sp_status status)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream pool: leases, the three policies, what a stream brings along from its last holder. */
+/* The stream pool: leases, the three policies, the state that a stream has from its last holder. */
 #include "runtime_fixture.h"
 
 #include <stdlib.h>
 
-#define LEASED 31 /* all streams but the default one, which never is */
+#define LEASED 31 /* all streams except the default one, which is never leased */
 
 typedef struct holding {
     sp_stream streams[64];
@@ -13,7 +13,7 @@ typedef struct holding {
     sp_atomic_u32 arrived;
 } holding;
 
-/* Takes the thread's stream and keeps it until all the others have theirs. */
+/* Acquires the thread's stream and keeps it until all the others have theirs. */
 static void take_and_meet(void *arg, uint32_t index)
 {
     holding *self = arg;
@@ -27,7 +27,7 @@ TEST(threads_that_call_first_at_the_same_time_hold_different_streams)
 {
     runtime_begin();
     holding self = {.count = LEASED};
-    test_threads(LEASED, take_and_meet, &self); /* the runtime comes up in here */
+    test_threads(LEASED, take_and_meet, &self); /* initialises the runtime */
     uint64_t seen = 0;
     for (uint32_t i = 0; i < LEASED; i++) {
         CHECK(self.indices[i] >= 1 && self.indices[i] <= LEASED);
@@ -166,8 +166,8 @@ typedef struct crowd_member {
     sp_stream stream;
 } crowd_member;
 
-/* Asks with all the others and keeps what it gets until all have an answer; asks again, if it got
- * nothing, when those who did have ended. */
+/* Acquires together with all others and keeps the result until all have one; if refused, acquires
+ * again after those that got a stream have ended. */
 static void ask_in_a_crowd(void *arg)
 {
     crowd_member *self = arg;
@@ -205,7 +205,7 @@ static void refuse_nine_of_forty(const runtime_setting *setting, sp_status refus
     for (int i = 0; i < 40; i++) {
         members[i] = (crowd_member){.all = &all};
         if (sp_thread_create(&members[i].thread, "crowd", ask_in_a_crowd, &members[i]) != SP_OK) {
-            abort(); /* those that did start would wait for it for ever */
+            abort(); /* the started threads would wait for it for ever */
         }
     }
     await_at_least(&all.answered, 40);
@@ -316,7 +316,7 @@ TEST(a_released_handle_is_stale_and_stays_stale)
     CHECK_STATUS(sp_stream_release(first), SP_INVALID);
     CHECK_MESSAGE("stale");
     CHECK_STATUS(sp_stream_synchronize(first), SP_INVALID);
-    /* The same stream, and the same slot of the table, have many lives; none answers to `first`. */
+    /* The same stream and handle slot are reused many times; no handle equals `first`. */
     for (int life = 0; life < 1000; life++) {
         const sp_stream next = new_stream();
         CHECK(next.bits != first.bits);
@@ -356,7 +356,7 @@ TEST(work_of_the_former_holder_comes_before_that_of_the_next)
 {
     runtime_begin_with(&(runtime_setting){.streams = "2"});
     gate blocker = gate_closed(CPU);
-    const sp_storage storage = new_storage_on(CPU, 4096, true); /* only the stream orders it */
+    const sp_storage storage = new_storage_on(CPU, 4096, true); /* ordered by the stream only */
     const sp_stream former = new_stream();
     gate_hold(&blocker, former);
     fill(former, storage, 1);
@@ -425,7 +425,7 @@ TEST(ten_thousand_short_threads_leave_no_foreign_state)
         CHECK_OK(sp_storage_release(storages[i]));
     }
     sp_stream streams[LEASED];
-    lease_all(streams); /* every stream has come back */
+    lease_all(streams); /* all streams have been returned */
     release_all(streams);
     runtime_end();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hazard step: uses of one storage on several streams need no word from the user. */
+/* The hazard step: uses of one storage on several streams are ordered without calls by the user. */
 #include "runtime_fixture.h"
 
 #include <stdio.h>
@@ -103,7 +103,7 @@ TEST(a_command_that_follows_more_points_than_one_submission_holds_still_waits_fo
         gate_hold(&blocker, streams[i]);
         copy(streams[i], to[i], storages[i % 2]);
     }
-    /* Host accesses are timelines of their own: together more than 64. */
+    /* Each host access has its own timeline: together more than 64. */
     void *data;
     for (int i = 0; i < 20; i++) CHECK_OK(sp_storage_host_begin(storages[0], SP_READ, &data));
     copy(current_stream(), storages[0], storages[1]);
@@ -123,7 +123,7 @@ TEST(a_command_that_follows_more_points_than_one_submission_holds_still_waits_fo
     runtime_end();
 }
 
-/* Submissions that one fill takes when it must follow so many open reads of its storage. */
+/* The number of submissions of a fill that must follow that many open reads of its storage. */
 static uint64_t submissions_behind(uint32_t reads)
 {
     const sp_stream stream = new_stream();
@@ -211,7 +211,7 @@ TEST(a_refused_command_leaves_no_trace)
         SP_INVALID);
     CHECK_OK(dispatch(current_stream(), &kernel_slow_fill, &(kernel_constants){.bytes = 1}, many,
                       SP_MAX_BINDINGS));
-    fill(new_stream(), good, 3); /* nothing stayed locked, nothing to wait for */
+    fill(new_stream(), good, 3); /* nothing remained locked, nothing to wait for */
     CHECK_EQ_INT(first_other(good, 3), -1);
     CHECK_OK(sp_storage_release(good));
     CHECK_OK(sp_storage_release(frozen));
@@ -226,7 +226,7 @@ typedef struct relay {
     sp_storage slots[4];
     sp_stream streams[2];
     uint32_t rounds;
-    sp_atomic_u32 produced; /* submitted, that is: nobody waits for it to be done */
+    sp_atomic_u32 produced; /* submitted, not necessarily done */
     sp_atomic_u32 consumed;
     uint32_t wrong;
 } relay;
@@ -254,7 +254,7 @@ static void produce_and_consume(void *arg, uint32_t index)
 TEST(storages_go_from_thread_to_thread_without_synchronisation)
 {
     runtime_begin();
-    set_delays(100); /* at every publish, in builds that can */
+    set_delays(100); /* at every publish, in builds with delays */
     relay self = {.rounds = (uint32_t)test_count(10000, 500)};
     for (int i = 0; i < 4; i++) self.slots[i] = new_storage(SLOT_BYTES);
     for (int i = 0; i < 2; i++) self.streams[i] = new_stream();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ThreadSanitizer knows of commands: dispatches announce the ranges they touch, so two that
- * overlap without order are reported though the kernels themselves are not instrumented. */
+/* ThreadSanitizer's view of commands: dispatches announce the ranges they access, so two that
+ * overlap without order are reported although the kernels are not instrumented. */
 #include "runtime_fixture.h"
 
 /* Reports are what this program is after, so they do not make it fail; it counts them.
@@ -39,9 +39,9 @@ static sp_use half_of(const pair *self, uint32_t index)
                     .access = SP_WRITE};
 }
 
-/* Each thread runs its own commands as the helper of its own waits, so two threads touch the memory
- * and nothing but the library could order them. Many times: now and then they happen to be ordered,
- * by the storage's lock, or by a worker that runs both. */
+/* Each thread runs its own commands as the helper of its own waits, so two threads access the
+ * memory and only the library could order them. Repeated, since sometimes they happen to be
+ * ordered, by the storage's lock, or by a worker that runs both. */
 static void fill_half(void *arg, uint32_t index)
 {
     pair *self = arg;

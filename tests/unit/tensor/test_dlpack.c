@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack in and out: the same memory, the deleter once and in time, and nothing taken on failure.
- */
+/* DLPack export and import: the same memory, the deleter called once and in time, nothing taken on
+ * failure. */
 #include <streampool/dlpack.h>
 
 #include <string.h>
@@ -49,7 +49,7 @@ static void expect_values(sp_tensor tensor, const float *want, uint64_t count)
     CHECK_EQ_MEM(got, want, count * sizeof got[0]);
 }
 
-/* ---- in ---- */
+/* ---- import ---- */
 
 TEST(an_imported_tensor_is_the_producers_memory_until_its_last_release)
 {
@@ -200,7 +200,7 @@ TEST(a_read_only_tensor_is_frozen_and_the_next_life_of_its_storage_is_not)
         CHECK_OK(sp_tensor_release(tensor));
         await_at_least(&self.deleted, 1);
     }
-    /* Not even looked at in between. */
+    /* Not read in between. */
     producer untouched;
     produce(&untouched);
     untouched.managed.flags = SP_DLPACK_READ_ONLY;
@@ -294,7 +294,7 @@ TEST(a_failed_producer_refuses_a_read_only_import)
     runtime_end();
 }
 
-/* ---- out ---- */
+/* ---- export ---- */
 
 static sp_tensor count_up(sp_device device)
 {
@@ -451,7 +451,7 @@ typedef struct shared {
     sp_atomic_u32 wrong;
 } shared;
 
-/* Out, and in again as another tensor, which the library's own thread deletes. */
+/* Exports, and imports as another tensor, which the library's own thread deletes. */
 static void exchange(void *arg, uint32_t index)
 {
     shared *self = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts against a naive model of them: the list of the byte at which each element begins. */
+/* Layouts compared with a naive model: the list of the first bytes of all elements. */
 #include "tensor/layout.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static int64_t place(const model *m, const int64_t *at)
     return m->places[index];
 }
 
-/* The elements of a layout one by one, from its definition. */
+/* Checks each element of a layout by its definition. */
 static void check_layout(const sp_layout *layout, const model *want)
 {
     REQUIRE_EQ_U64(layout->shape.rank, want->rank);
@@ -172,7 +172,7 @@ static void from_selected(const void *ctx, const int64_t *at, int64_t *from)
 
 static bool try_select(data_random *random, sp_layout *layout, const model *m, model *view)
 {
-    if (m->rank < 3) return false; /* or nothing is left after a few steps */
+    if (m->rank < 3) return false; /* otherwise nothing remains after a few steps */
     change c = {.rank = m->rank, .axis = (uint32_t)pick(random, 0, m->rank - 1)};
     const int64_t size = m->dims[c.axis];
     if (size == 0) return false;
@@ -239,7 +239,7 @@ static bool try_squeeze(data_random *random, sp_layout *layout, const model *m, 
     return true;
 }
 
-/* Is there a vector of strides under which the places of `m` have the shape of `view`? */
+/* Whether strides exist with which the places of `m` have the shape of `view`. */
 static bool has_strides(const model *view)
 {
     int64_t strides[SP_MAX_RANK] = {0};
@@ -378,7 +378,7 @@ TEST(elements_outside_of_the_storage_are_refused_whatever_wraps)
             CHECK_STATUS(init(&shape, strides, (uint64_t)1 << 62, UINT64_MAX), SP_INVALID);
         }
     }
-    /* Strides of single elements say nothing. */
+    /* Strides of dimensions of size 1 have no effect. */
     const sp_shape ones = {.rank = 2, .dims = {1, 1}}, none = {.rank = 2, .dims = {0, 5}};
     CHECK_OK(init(&ones, (const int64_t[]){INT64_MIN, INT64_MAX}, 44, 48));
     CHECK_OK(init(&none, (const int64_t[]){INT64_MIN, INT64_MAX}, 48, 48));
@@ -440,7 +440,7 @@ TEST(views_that_do_not_fit_say_why)
     CHECK_STATUS(sp__layout_view_as(&layout, SP_DTYPE_NONE, &out), SP_MISMATCH);
     CHECK_OK(sp__layout_view_as(&layout, SP_I32, &out));
     CHECK_EQ_INT(out.dtype, SP_I32);
-    /* Expanding beyond what a tensor may have, although no byte is added. */
+    /* Expanding beyond the size limit of a tensor, although no byte is added. */
     const sp_shape vast = {.rank = 3, .dims = {(int64_t)1 << 40, 3, 4}};
     CHECK_STATUS(sp__layout_expand(&layout, &vast, &out), SP_EXHAUSTED);
 }

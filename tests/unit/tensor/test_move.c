@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves between any two layouts, against copying element by element. */
+/* Copies between any two layouts, compared with element-by-element copies. */
 #include "tensor/strided_copy.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: what they say of themselves, views and copies through the public calls, and many threads
- * on one of them. The arithmetic of layouts is tested in test_layout.c. */
+/* Tensors: their properties, views and copies through the public calls, and many threads on one of
+ * them. The arithmetic of layouts is tested in test_layout.c. */
 #include <streampool/tensor.h>
 
 #include <stdlib.h>
@@ -108,7 +108,7 @@ TEST(every_dtype_goes_in_and_out)
         CHECK_OK(sp_tensor_contiguous(turned, &packed)); /* by the kernel of that size */
         CHECK_OK(sp_tensor_release(turned));
         CHECK_OK(sp_tensor_transpose(packed, 1, 0, &turned));
-        CHECK_OK(sp_tensor_read(turned, got, bytes)); /* by the host's walk */
+        CHECK_OK(sp_tensor_read(turned, got, bytes)); /* by the host's copy */
         CHECK_EQ_MEM(got, values, bytes);
         CHECK_OK(sp_tensor_release(tensor));
         CHECK_OK(sp_tensor_release(turned));
@@ -130,7 +130,7 @@ TEST(a_tensor_over_a_storage_sees_its_bytes)
         sp_tensor_from_storage(storage, 52, SP_F32, 2, (const int64_t[]){3, 2}, strides, &back));
     CHECK(facts(back).storage.bits == storage.bits);
     CHECK(!facts(back).is_contiguous);
-    CHECK_OK(sp_storage_release(storage)); /* the tensors have references of their own */
+    CHECK_OK(sp_storage_release(storage)); /* the tensors have their own references */
     CHECK_OK(sp_tensor_release(all));
     EXPECT(back, 13, 15, 9, 11, 5, 7);
     runtime_end();
@@ -371,7 +371,7 @@ TEST(what_a_failed_command_should_have_written_is_an_error_until_all_of_it_is_wr
     CHECK_OK(sp_tensor_reshape(source, 2, (const int64_t[]){2, 2}, &half));
     submit_failing(current_stream(), facts(table).storage);
     CHECK_STATUS(sp_tensor_read(table, values, 32), SP_FAILED);
-    CHECK_STATUS(sp_tensor_write(even, values, 16), SP_FAILED); /* the rest would stay bad */
+    CHECK_STATUS(sp_tensor_write(even, values, 16), SP_FAILED); /* the rest would stay poisoned */
     CHECK_OK(sp_tensor_copy(even, half));
     CHECK_STATUS(sp_tensor_read(table, values, 32), SP_FAILED);
     CHECK_OK(sp_tensor_create(TESTED, SP_F32, 2, (const int64_t[]){4, 2}, &whole_source));

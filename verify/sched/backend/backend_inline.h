@@ -11,7 +11,7 @@ static inline void *sp_tls_get(sp_tls_slot slot)
     return sp__sched_tls_get(slot);
 }
 
-/* Each turn is a step to explore; two show what a third would. */
+/* Each iteration is a step to explore; two cover the behaviour of more. */
 #define SP_SPIN_TURNS(turns) ((turns) < 2 ? (turns) : 2)
 
 static inline void sp_spin_hint(void)

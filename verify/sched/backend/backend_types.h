@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What base's types hold under the controlled scheduler. Who sleeps where is the engine's to know;
- * a mutex only names its owner. */
+/* The state in base's types under the controlled scheduler. The engine knows the sleepers; a mutex
+ * only has its owner. */
 #ifndef SP_BACKEND_TYPES_H
 #define SP_BACKEND_TYPES_H
 

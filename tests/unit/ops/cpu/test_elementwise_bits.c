@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Golden hashes of the elementwise kernels: what each computes on random bits, on every instruction
- * set and with every compiler. A changed hash is a changed promise to users, never a detail. */
+/* Golden hashes of the elementwise kernels: their results on random bits, on every instruction set
+ * and with every compiler. A changed hash breaks a guarantee to users. */
 #include <string.h>
 
 #include "base/fpenv.h"
@@ -10,7 +10,7 @@
 
 enum { COUNT = 3000, BYTES = 8 * COUNT };
 
-/* What a kernel is called with. */
+/* The arguments of a kernel. */
 typedef enum family { BINARY, SELECT, UNARY, FUNCTION, CAST } family;
 
 static const struct {
@@ -49,7 +49,8 @@ typedef struct operands {
 
 static operands memory;
 
-/* Random bits, so every kind of number; half of the floats near 1, some elements small integers. */
+/* Random bits, so every class of number; half of the floats near 1, some elements small
+ * integers. */
 static void fill_inputs(void)
 {
     data_random random = {7};

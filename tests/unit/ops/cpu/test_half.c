@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f16 to f32 and back: every half, and the floats around each middle of two. */
+/* f16 to f32 and back: every half, and the floats around each midpoint of two. */
 #define SP_ISA portable
 #include "ops/cpu/arch/half.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Golden hashes: what each kernel computes on fixed inputs, to the bit, on every instruction set
- * and with every compiler. A changed hash is a changed promise to users, never a detail. */
+/* Golden hashes: the bits of each kernel on fixed inputs, on every instruction set and with every
+ * compiler. A changed hash breaks a guarantee to users. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ typedef struct golden {
     uint64_t hash;
 } golden;
 
-/* With an activation that the op's kernel applies too. */
+/* With an activation fused into the op's kernel. */
 typedef struct golden_activated {
     sp_activation activation;
     golden golden;
@@ -143,9 +143,9 @@ typedef struct golden_typed {
     sp_dtype dtype; /* of the inputs that have a shape: f32, i32 or i64 */
     sp_shape inputs[2];
     uint32_t input_count;
-    int64_t values[8]; /* one more input, if there are any */
+    int64_t values[8]; /* one more input, if there are values */
     uint32_t value_count;
-    const char *mode; /* attributes, those that are there */
+    const char *mode; /* optional attributes */
     const char *number_name;
     int64_t number;
     const int64_t *fill; /* the attribute "value", one i64 */
@@ -187,7 +187,7 @@ static const golden_typed typed_table[] = {
 };
 /* clang-format on */
 
-/* Numbers of all sizes: 0, -1 and the smallest among them. */
+/* Numbers of all magnitudes, including 0, -1 and the minimum. */
 static sp_array integers(data_random *random, sp_dtype dtype, const sp_shape *shape)
 {
     sp_array array = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far our functions are from the exact ones over the floats, with equal bits on every
- * instruction set. `make soak` takes every float. */
+/* The error of the library's functions over the floats, with equal bits on every instruction set.
+ * `make soak` tests every float. */
 #define SP_ISA portable
 #include <float.h>
 #include <math.h>
@@ -52,14 +52,14 @@ enum { CHUNK = 4096 };
 
 static void compute(const math_case *which, sp_cpu_isa isa, const float *x, float *y)
 {
-    /* The parameters begin with what kernels without any have. */
+    /* The parameters begin with those of kernels without parameters. */
     const sp_function_constants k = {.count = CHUNK, .tile_count = CHUNK, .alpha = 1};
     const sp_kernel *kernel = &sp__cpu_kernels(isa)[which->kernel];
     void *bindings[2] = {(void *)(uintptr_t)x, y};
     CHECK_OK(sp__kernel_run_grid(kernel, (uint32_t[3]){1, 1, 1}, bindings, &k));
 }
 
-/* `isa` is the best one that there is; `is_compared` with all others. */
+/* `isa` is the best available one; `is_compared`: also compares with all others. */
 static double check_chunk(const math_case *which, sp_cpu_isa isa, bool is_compared, const float *x)
 {
     static float y[CHUNK], other[CHUNK];
@@ -94,8 +94,8 @@ static void check_function(sp_kernel_id kernel, double (*exact)(double), double 
     const uint64_t count = test_count(UINT64_C(1) << 32, UINT64_C(1) << 21);
     const uint32_t stride =
         count >= UINT64_C(1) << 32 ? 1 : (uint32_t)((UINT64_C(1) << 32) / count) | 1;
-    /* Of all floats, every eighth chunk is compared: the portable kernels, which make their fused
-     * multiply-adds of doubles, take as long for one as the others do for twenty. */
+    /* With all floats, every eighth chunk is compared: the portable kernels, which compute fused
+     * multiply-adds in double, take as long for one as the others do for twenty. */
     const uint64_t compared = stride == 1 ? 8 : 1;
     const sp_cpu_isa isa = best_isa();
     static float x[CHUNK];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software FMA against libm's, and our functions where floats end. How accurate they are in
- * between: test_math_accuracy.c. */
+/* The software FMA compared with libm's, and the library's functions at the limits of floats. For
+ * their accuracy in between see test_math_accuracy.c. */
 #define SP_ISA portable
 #include "ops/cpu/arch/math_f32.h"
 
@@ -9,7 +9,7 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-/* NaNs compare equal: which one it is, sp_canonical decides later. */
+/* NaNs compare equal: sp_canonical selects the NaN later. */
 static bool is_same(float a, float b)
 {
     return sp_float_bits(sp_canonical(a)) == sp_float_bits(sp_canonical(b));
@@ -54,8 +54,7 @@ TEST(software_fma_is_exact_on_random_bits)
     }
 }
 
-/* Sums that nearly cancel and sums that lie next to a rounding boundary: random bits alone hardly
- * ever give them. */
+/* Sums that nearly cancel and sums next to a rounding boundary, which random bits rarely give. */
 TEST(software_fma_is_exact_near_cancellation_and_ties)
 {
     data_random random = {2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, log and pow of doubles, and pow of floats, against the C library's long double functions,
- * which have 11 more bits here; special cases as IEEE 754-2019 says; equal bits on every
- * instruction set. `make soak` takes more pairs. */
+/* exp, log and pow of doubles, and pow of floats, compared with the C library's long double
+ * functions, which have 11 more bits here; special cases as in IEEE 754-2019; equal bits on every
+ * instruction set. `make soak` tests more pairs. */
 #define SP_ISA portable
 #include "ops/cpu/arch/math_f64.h"
 

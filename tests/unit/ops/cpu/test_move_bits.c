@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Golden hashes, as in test_kernel_bits, of kernels that pick, place and interpolate elements and
- * of recurrent layers: of forty random calls each. */
+/* Golden hashes, as in test_kernel_bits, of kernels that gather, scatter and interpolate elements
+ * and of recurrent layers: of forty random calls each. */
 #include <string.h>
 
 #include "base/fpenv.h"

@@ -17,7 +17,7 @@ typedef struct row_case {
         int64_t values[6];
         uint32_t count; /* 0: one integer, not a list */
     } attributes[MAX_ATTRIBUTES];
-    sp_shape weights[MAX_WEIGHTS]; /* further inputs, which all rows share */
+    sp_shape weights[MAX_WEIGHTS]; /* further inputs, shared by all rows */
     uint32_t weight_count;
 } row_case;
 
@@ -28,7 +28,7 @@ typedef struct row_case {
         }                                                                                          \
     }
 
-/* Rows that several tiles share, and of which a tile has a part; side by side and not. */
+/* Rows split across tiles, and tiles with part of several rows; contiguous and not. */
 /* clang-format off */
 static const row_case cases[] = {
     {"ReduceSum", 11, DIMS(37), {{"axes", {1}, 1}}, {{0}}, 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA kernels as far as no GPU is needed: the table is complete, every launch is within the
- * limits of every processor, and NVRTC, if it is installed, compiles the text as it stands. */
+/* The CUDA kernels, without a GPU: the table is complete, every launch is within the limits of
+ * every processor, and NVRTC, if installed, compiles the text unchanged. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static uint64_t blocks_of(sp_kernel_id kernel, const void *constants)
 
 static const int64_t counts[] = {0, 1, 255, 1024, 1025, INT64_C(1) << 31, INT64_C(1) << 40};
 
-/* Nothing is launched for nothing, and something for anything. */
+/* No launch for an empty output, a launch for any other. */
 #define CHECK_LAUNCHES(kernel, constants, count)                                                   \
     CHECK_EQ_INT(blocks_of(SP_KERNEL_ID_##kernel, constants) > 0, (count) > 0)
 
@@ -124,7 +124,7 @@ TEST(products_are_launched_for_any_size)
     }
 }
 
-/* What a row's products share with other rows must not depend on how many there are. */
+/* The tiling of a row's products must not depend on the number of rows. */
 TEST(the_tiles_of_a_product_do_not_depend_on_its_rows)
 {
     for (int64_t columns = 1; columns < 100000; columns = columns * 3 + 1) {

@@ -110,7 +110,7 @@ static inline sp_array random_array(data_random *random, sp_dtype dtype, const s
     return a;
 }
 
-/* Bit for bit; a NaN is the canonical one. */
+/* Bitwise equality; a NaN must be the canonical one. */
 static inline bool is_wanted(const sp_array *got, uint64_t i, double want)
 {
     sp_array one = {.dtype = got->dtype, .data = &(uint64_t){0}};

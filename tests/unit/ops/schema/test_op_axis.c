@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ArgMax, ArgMin, Hardmax, CumSum, LpNormalization, LRN and MeanVarianceNormalization against plain
- * loops, on every instruction set; what is refused. */
+/* ArgMax, ArgMin, Hardmax, CumSum, LpNormalization, LRN and MeanVarianceNormalization compared with
+ * plain loops, on every instruction set; refusals. */
 #include "unit/ops/schema/lane_rule.h"
 
 #include <stdlib.h>
 
-/* Rows along `axis`: how many before, along and behind. */
+/* Rows along `axis`: the numbers of elements before, along and after it. */
 typedef struct rows {
     sp_shape shape;
     int64_t axis, outer, extent, inner;
@@ -24,13 +24,13 @@ static rows random_rows(data_random *random)
     return r;
 }
 
-/* Where element 0 of row `row` stands. */
+/* The index of element 0 of row `row`. */
 static int64_t first_of(const rows *r, int64_t row)
 {
     return row / r->inner * r->extent * r->inner + row % r->inner;
 }
 
-/* Few different numbers, so that there are equals; NaNs among floats. */
+/* Few different numbers, so that some are equal; NaNs among floats. */
 static sp_array few_numbers(data_random *random, sp_dtype dtype, const sp_shape *shape)
 {
     sp_array a = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small cases where a formula of ONNX decides: signs, NaNs, ties, windows beyond the input. The
- * outputs are those of ONNX Runtime or of ONNX's reference; each instruction set gives them. */
+/* Small cases that depend on a formula of ONNX: signs, NaNs, ties, windows beyond the input. The
+ * expected outputs are those of ONNX Runtime or of ONNX's reference, on each instruction set. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ TEST(a_power_is_negative_only_of_an_odd_integer_exponent)
 
 /* ---- ThresholdedRelu ---- */
 
-/* A NaN is not above the threshold; so is nothing above a NaN. */
+/* A NaN is not above the threshold; neither is anything above a NaN. */
 TEST(what_is_not_above_the_threshold_is_0)
 {
     static const float alphas[] = {1, -INFINITY, INFINITY, NAN};
@@ -106,7 +106,7 @@ TEST(what_is_not_above_the_threshold_is_0)
 
 /* ---- reductions of scatters of halves ---- */
 
-/* 2048 + 1 + 1 and 256 + 1 + 1: rounded after each addition they would stay what they were. */
+/* 2048 + 1 + 1 and 256 + 1 + 1: if rounded after each addition they would not change. */
 TEST(halves_are_scattered_in_f32_and_rounded_once)
 {
     const sp_text add = sp__text("add"), max = sp__text("max");
@@ -151,7 +151,7 @@ static sp_array resize(const sp_array *x, const char *mode)
     return y;
 }
 
-/* f16 and bf16 are the result of f32, rounded; f64 is near to it and has more bits. */
+/* f16 and bf16 are the result of f32, rounded; f64 is close to it and has more bits. */
 TEST(other_floats_are_interpolated_too)
 {
     static const sp_dtype dtypes[] = {SP_F16, SP_BF16, SP_F64};
@@ -225,8 +225,8 @@ typedef struct nearest_case {
 } nearest_case;
 
 static const nearest_case nearest_cases[] = {
-    /* Before version 11 an axis that gets shorter takes the pixel behind, one that gets longer the
-     * pixel before, and coordinates are floats: 11 / 1.1 is 10. */
+    /* Before version 11 a shrinking axis uses the next pixel, a growing one the previous pixel, and
+     * coordinates are floats: 11 / 1.1 is 10. */
     {10, NULL, NULL, 4, 0.6f, 0, 0, 0, 2, {0, 2}},
     {10, NULL, NULL, 9, 0.6f, 0, 0, 0, 5, {0, 2, 4, 5, 7}},
     {10, NULL, NULL, 11, 0.35f, 0, 0, 0, 3, {0, 3, 6}},
@@ -248,7 +248,7 @@ static const nearest_case nearest_cases[] = {
      9,
      {0, 1, 1, 2, 2, 3, 3, 4, 4}},
     {14, "tf_crop_and_resize", "ceil", 6, 0, 1, 0.3f, 0.7f, 1, {3}},
-    /* 10.5 / 1.4 - 0.5 is 7, and 1.4 is no double. */
+    /* 10.5 / 1.4 - 0.5 is 7, and 1.4 is not exact in double. */
     {14, "half_pixel", "ceil", 10, 0, 14, 0, 0, 14, {0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 7, 8, 9, 9}},
 };
 

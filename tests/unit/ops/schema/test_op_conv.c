@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv and MaxPool: bits of the rule in plain loops, on every instruction set, for random groups,
- * strides, dilations and paddings; images of a batch do not see each other. */
+ * strides, dilations and paddings; images of a batch are independent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct window_case {
     bool has_bias;
 } window_case;
 
-/* Any numbers that fit each other. */
+/* Random numbers that are consistent with each other. */
 static window_case random_case(data_random *random)
 {
     window_case c = {.images = 1 + (int64_t)(data_next(random) % 3),
@@ -43,7 +43,7 @@ static int64_t out_size(const window_case *c, int i)
     return (c->in[i] + c->pads[i] + c->pads[c->spatial + i] - reach) / c->stride[i] + 1;
 }
 
-/* Input at a padded place; outside it is `outside`. One spatial dimension has height 1. */
+/* The input at a padded position; outside it is `outside`. One spatial dimension has height 1. */
 static float at(const window_case *c, const float *plane, int64_t y, int64_t x, float outside)
 {
     const int64_t height = c->spatial == 2 ? c->in[0] : 1;

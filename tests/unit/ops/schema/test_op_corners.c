@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops do where ONNX leaves it open or its runtimes differ: docs/decisions/0032. */
+/* The behaviour of ops where ONNX leaves it open or its runtimes differ: docs/decisions/0032. */
 #include "support/model_data.h"
 #include "support/test.h"
 
-/* Elements of `y` are those of `want`; frees both. */
+/* Checks that the elements of `y` are those of `want`; frees both. */
 static void check_elements(sp_array *y, sp_array want)
 {
     CHECK_EQ_U64(sp__shape_count(&y->shape), sp__shape_count(&want.shape));

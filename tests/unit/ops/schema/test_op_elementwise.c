@@ -26,7 +26,7 @@ static int64_t apply_int(int op, int64_t a, int64_t b)
     return (int64_t)(op == 0 ? x + y : op == 1 ? x - y : x * y);
 }
 
-/* The element of `in` behind flat index `i` of an output of shape `y`. */
+/* The element of `in` for flat index `i` of an output of shape `y`. */
 static uint64_t source(const sp_array *in, const sp_shape *y, uint64_t i)
 {
     int64_t strides[SP_MAX_RANK], at = 0;
@@ -57,7 +57,7 @@ static void check_output(int op, const sp_array *in, const sp_array *out)
     CHECK_EQ_U64(wrong, 0);
 }
 
-/* Random bits: NaNs, infinities, zeros of integers now and then. */
+/* Random bits: NaNs, infinities, sometimes integer zeros. */
 static sp_array random_array(data_random *random, sp_dtype dtype, const sp_shape *shape)
 {
     sp_array array;
@@ -120,7 +120,7 @@ TEST(types_must_agree)
     for (int i = 0; i < 2; i++) sp__array_deinit(&in[i]);
 }
 
-/* Opset 6: the second operand stands at `axis`, and is only repeated if asked to be. */
+/* Opset 6: the second operand is aligned at `axis`, and repeated only on request. */
 TEST(old_opsets_broadcast_by_attributes)
 {
     data_random random = {4};

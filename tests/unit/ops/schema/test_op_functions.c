@@ -17,7 +17,7 @@ static sp_array list(sp_dtype dtype, const void *values, int64_t count)
     return array;
 }
 
-/* The output of `op` on lists has these bytes. */
+/* Checks that the output of `op` on lists has these bytes. */
 static void check(const char *op, uint32_t version, const sp_attribute *attribute, sp_array *in,
                   uint32_t inputs, sp_dtype dtype, const void *want)
 {
@@ -219,7 +219,7 @@ TEST(bounds_may_be_left_out_and_the_upper_one_wins)
     free_all(in, 3);
 }
 
-/* The sign of a NaN is no part of it. */
+/* The sign of a NaN is not kept. */
 TEST(rounding_gives_the_canonical_nan)
 {
     static const char *const ops[] = {"Floor", "Ceil", "Round"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemm and MatMul: against a sum in long double, with equal bits packed and not, on every
- * instruction set, and for every row whatever the batch. */
+/* Gemm and MatMul: compared with a sum in long double, with equal bits packed and not, on every
+ * instruction set, and for every row in any batch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

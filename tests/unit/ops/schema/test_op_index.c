@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that pick and place elements: Slice, Gather, GatherElements, GatherND, ScatterElements,
- * ScatterND, OneHot. Each against the definition, element by element, on random shapes. */
+/* Ops that gather and scatter elements: Slice, Gather, GatherElements, GatherND, ScatterElements,
+ * ScatterND, OneHot. Each compared with the definition, element by element, on random shapes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-/* One of each size of element. */
+/* One dtype per element size. */
 static const sp_dtype dtypes[] = {SP_U8, SP_F16, SP_F32, SP_I64};
 
 static int64_t pick(data_random *random, int64_t low, int64_t high)
@@ -60,7 +60,7 @@ static int64_t index_at(const sp_array *array, uint64_t i, int64_t size)
 
 /* ---- Slice ---- */
 
-/* What numpy does, but that a start too far below counts as the first element. */
+/* As numpy, except that a start too far below counts as the first element. */
 static void check_slice(data_random *random, uint64_t seed)
 {
     const sp_shape shape = pick_shape(random, 1, SP_MAX_RANK, seed % 7 == 0 ? 0 : 1);
@@ -271,7 +271,7 @@ static void take_in(sp_array *y, uint64_t at, int reduction, uint64_t update)
 }
 
 static const char *const reductions[] = {"none", "add", "mul", "max", "min"};
-/* Unsigned or wide, so that elements are numbers as they are. */
+/* Unsigned or wide, so that elements keep their values. */
 static const sp_dtype scatter_dtypes[] = {SP_U8, SP_U16, SP_U32, SP_I64, SP_U64};
 
 static sp_array copy_of(const sp_array *from)
@@ -363,7 +363,7 @@ TEST(floats_are_reduced_with_one_nan)
     ((float *)in[0].data)[1] = -2.0f;
     sp_array y;
     REQUIRE_OK(data_run("ScatterElements", 18, attributes, 2, in, 3, &y, 1));
-    CHECK_EQ_U64(data_element(&y, 0), 0xffc00001); /* what is not updated keeps its bits */
+    CHECK_EQ_U64(data_element(&y, 0), 0xffc00001); /* not updated: keeps its bits */
     CHECK_EQ_U64(data_element(&y, 1), 0x3f800001);
     sp__array_deinit(&y);
     ((int64_t *)in[1].data)[0] = 0;
@@ -373,7 +373,7 @@ TEST(floats_are_reduced_with_one_nan)
     data_free(in, 3);
 }
 
-/* ---- indices that name nothing ---- */
+/* ---- indices out of range ---- */
 
 TEST(an_index_out_of_range_is_an_error_of_the_run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that move or make data: Concat, Split, Transpose, Pad, Reshape, Flatten, Constant,
+/* Ops that copy or generate data: Concat, Split, Transpose, Pad, Reshape, Flatten, Constant,
  * ConstantOfShape, Shape. */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void check_concat(sp_dtype dtype, sp_shape rest, int64_t axis, const int6
     const sp_attribute axis_attribute = data_attribute_int("axis", &axis);
     REQUIRE_OK(data_run("Concat", 13, &axis_attribute, 1, in, parts, &whole, 1));
     CHECK_EQ_INT(whole.shape.dims[at], total);
-    /* Element by element: which part, and where in it. */
+    /* Element by element: the part, and the index in it. */
     const uint64_t inner = sp__shape_range_count(&whole.shape, at + 1, whole.shape.rank);
     const uint64_t count = inner > 0 && total > 0 ? sp__shape_count(&whole.shape) : 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -144,7 +144,7 @@ TEST(transpose_permutes_any_type)
 
 /* ---- Pad ---- */
 
-/* The coordinate that `mode` reads for one behind the edge; -1 is the constant. */
+/* The coordinate that `mode` reads for one beyond the edge; -1 is the constant. */
 static int64_t pad_from(const char *mode, int64_t at, int64_t size)
 {
     if (at >= 0 && at < size) return at;

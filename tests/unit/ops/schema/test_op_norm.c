@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations: bits of the written steps in plain loops, on every instruction set; which forms
- * are refused. */
+/* Normalisations: bits of the written steps in plain loops, on every instruction set; refused
+ * forms. */
 #include "unit/ops/schema/lane_rule.h"
 
 #include <stdlib.h>
@@ -159,7 +159,7 @@ TEST(batch_norms_that_are_not_inference_are_refused)
     free_inputs(&n);
 }
 
-/* ---- rows with statistics of their own ---- */
+/* ---- rows with their own statistics ---- */
 
 /* Every row of `extent`: the number of its first scale is given by `row` and `span`. */
 static uint64_t wrong_rows(const norm_call *n, int64_t rows, int64_t extent, int64_t scale_rows,
@@ -244,7 +244,7 @@ static sp_array repeated(const sp_array *from, const sp_shape *to)
     return all;
 }
 
-/* As if it was given in the row's own shape. */
+/* As if it were given in the row's own shape. */
 TEST(layer_norm_repeats_a_scale_and_a_bias_that_broadcast_to_the_row)
 {
     static const sp_shape shapes[][2] = {{{1, {7}}, {2, {5, 1}}},

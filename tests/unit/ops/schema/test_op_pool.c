@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AveragePool, MaxPool with indices, Conv and ConvTranspose over one to three dimensions: bits of
- * the rule in plain loops, on every instruction set, for random windows; what is refused. */
+ * the rule in plain loops, on every instruction set, for random windows; refusals. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "support/model_data.h"
 #include "support/test.h"
 
-/* Three dimensions, those that are not there in front with size 1; `spatial` of them are there. */
+/* Three dimensions, the leading unused ones of size 1; `spatial` of them are used. */
 typedef struct window {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], end[3];
     uint32_t spatial;
@@ -50,7 +50,7 @@ static int64_t volume(const int64_t sizes[3])
     return sizes[0] * sizes[1] * sizes[2];
 }
 
-/* Number `index` of `sizes` taken apart. */
+/* Splits flat index `index` into coordinates of `sizes`. */
 static void unfold(int64_t index, const int64_t sizes[3], int64_t out[3])
 {
     out[2] = index % sizes[2];
@@ -98,7 +98,7 @@ static int64_t offset_of(const window *w, const int64_t at[3])
     return (at[0] * w->in[1] + at[1]) * w->in[2] + at[2];
 }
 
-/* Where tap number `tap` of output `out` lies. */
+/* The input position of tap number `tap` of output `out`. */
 static void tap_place(const window *w, int64_t out, int64_t tap, int64_t at[3])
 {
     int64_t o[3], t[3];
@@ -292,7 +292,7 @@ static float conv_at(const conv_case *c, const sp_array *in, int64_t plane, int6
     return c->has_bias ? acc + ((const float *)in[2].data)[filter] : acc;
 }
 
-/* The chain over the taps that meet an input. */
+/* The chain over the taps inside the input. */
 static float transposed_at(const conv_case *c, const sp_array *in, int64_t plane, int64_t out)
 {
     const window *w = &c->w;
@@ -321,7 +321,7 @@ static float transposed_at(const conv_case *c, const sp_array *in, int64_t plane
 
 typedef float (*conv_rule)(const conv_case *c, const sp_array *in, int64_t plane, int64_t out);
 
-/* Runs the call of `more` extra attributes; w.out is what the shape must be. */
+/* Runs the call with `more` extra attributes; w.out is the expected shape. */
 static void check_conv(const char *op, conv_rule rule, const conv_case *c, attributes *a,
                        uint32_t more, data_random *random)
 {
@@ -400,7 +400,7 @@ TEST(conv_transpose_has_the_bits_of_the_rule)
     }
 }
 
-/* output_shape and SAME_*: what is cut off, and at which end. */
+/* output_shape and SAME_*: the amount that is cropped, and at which end. */
 TEST(conv_transpose_makes_the_output_that_is_asked_for)
 {
     data_random random = {45};

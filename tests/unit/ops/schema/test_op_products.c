@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemm, MatMul and Conv of types other than f32: the numbers of f32 where all of them are whole and
- * small, the bits of f32 rounded once where the type is a half, and the same bits on every
- * instruction set and for every row whatever the batch. */
+/* Gemm, MatMul and Conv of types other than f32: the numbers of f32 if all are small integers, the
+ * bits of f32 rounded once for half types, and the same bits on every instruction set and for every
+ * row in any batch. */
 #include <string.h>
 
 #include "support/model_data.h"
@@ -54,7 +54,7 @@ static sp_array run(const product *p, const sp_array *inputs, sp_cpu_isa isa)
     return out;
 }
 
-/* In `dtype`: what f32 gives, rounded to it. */
+/* In `dtype`: the result of f32, rounded. */
 static void check_type(const product *p, sp_dtype dtype, bool is_whole, data_random *random)
 {
     sp_array wide[3] = {0};
@@ -179,7 +179,7 @@ TEST(conv_of_every_type_is_the_convolution_of_f32_rounded_once)
     }
 }
 
-/* Row r of `batch` rows of x times w, against the row alone. */
+/* Row r of `batch` rows of x times w, compared with the row alone. */
 TEST(a_row_has_the_bits_of_the_row_alone_in_every_type)
 {
     static const sp_dtype types[] = {SP_F32, SP_F64, SP_F16, SP_BF16};

@@ -293,7 +293,7 @@ static bool is_more(float a, float b)
     return a > b || (isnan(a) && !isnan(b));
 }
 
-/* Chooses the best that is left, the first of equals, again and again. */
+/* Repeatedly selects the best remaining element, the first of equal ones. */
 static void check_line(const float *x, const float *values, const int64_t *indices, int64_t axis,
                        int64_t stride, int64_t count, bool is_largest)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTM, GRU and RNN against the definition in doubles; and that bits depend neither on the batch
- * nor on the layout, the other direction or the packing. */
+/* LSTM, GRU and RNN compared with the definition in doubles; bits are independent of the batch, the
+ * layout, the other direction and the packing. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static sp_array make(data_random *random, uint32_t rank, int64_t a, int64_t b, i
     return data_floats(random, &shape);
 }
 
-/* `parts` has a bit for each optional input that is there. */
+/* `parts` has a bit for each given optional input. */
 static layer make_layer(const char *op, uint64_t seed, int64_t directions, uint32_t parts)
 {
     data_random random = {seed};
@@ -133,7 +133,7 @@ static double of_h(const layer *l, int64_t d, int64_t g, const double *h)
     return sum;
 }
 
-/* A step of one row: h and c become the next ones. */
+/* A step of one row: updates h and c. */
 static void step(const layer *l, int64_t d, int64_t row, int64_t t, double *h, double *c)
 {
     const int64_t n = l->hidden, p = d * 3 * n;
@@ -431,7 +431,7 @@ TEST(a_sequence_or_a_batch_may_be_empty)
     sp_array out[2];
     REQUIRE_OK(data_run("GRU", 14, NULL, 0, l.in, 6, out, 2));
     CHECK_EQ_U64(out[0].bytes, 0);
-    CHECK_EQ_MEM(out[1].data, l.in[H].data, (size_t)l.in[H].bytes); /* the state stays */
+    CHECK_EQ_MEM(out[1].data, l.in[H].data, (size_t)l.in[H].bytes); /* the state is unchanged */
     for (int k = 0; k < 2; k++) sp__array_deinit(&out[k]);
     l.in[X].shape.dims[1] = l.in[H].shape.dims[1] = 0;
     l.in[H].bytes = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: the bits of the written rule (16 lanes, one tree) in plain loops, for random shapes,
- * axes and types, on every instruction set; what axes are refused. */
+ * axes and types, on every instruction set; refused axes. */
 #include "unit/ops/schema/lane_rule.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ typedef struct reduce_case {
     int64_t keeps;
 } reduce_case;
 
-/* Numbers of the elements behind output `index`, in logical order; how many. */
+/* The numbers of the elements of output `index`, in logical order; returns their count. */
 static int64_t elements_of(const reduce_case *c, uint64_t index, uint64_t out[MOST])
 {
     int64_t strides[SP_MAX_RANK];
@@ -234,7 +234,7 @@ TEST(a_transposed_layout_reduces_to_the_same_bits)
     sp__array_deinit(&t);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static sp_status reduce_with(const char *op, sp_dtype dtype, const sp_attribute *axes,
                              const sp_shape *shape)

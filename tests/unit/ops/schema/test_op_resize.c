@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize and Upsample against ONNX's definition: along each axis, the weights of all inputs for
- * each output, in doubles. */
+/* Resize and Upsample compared with ONNX's definition: along each axis, the weights of all inputs
+ * for each output, in doubles. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static sp_array floats(const float *values, int64_t count)
     return array;
 }
 
-/* What a case asks for. */
+/* The attributes of a case. */
 typedef struct resize_case {
     const char *mode, *coordinate, *rounding;
     bool is_antialiased, excludes_outside;
@@ -42,7 +42,7 @@ static double place_of(const resize_case *c, double x, int64_t in, int64_t out)
         return c->start * (double)(in - 1) + step;
     }
     if (strcmp(c->coordinate, "pytorch_half_pixel") == 0 && out == 1) return 0;
-    /* half_pixel_symmetric moves by nothing: the size is that of the scale. */
+    /* half_pixel_symmetric has no offset: the size is that of the scale. */
     return (x + 0.5) * before / after - 0.5;
 }
 
@@ -121,7 +121,7 @@ static uint32_t make_attributes(const resize_case *c, sp_attribute *out, sp_text
     return count;
 }
 
-/* A [2, 5, 7] tensor to `sizes`; the first axis changes only if it is told to. */
+/* A [2, 5, 7] tensor to `sizes`; the first axis changes only on request. */
 static void check_resize(const resize_case *c, const int64_t *sizes)
 {
     data_random random = {17};
@@ -242,7 +242,7 @@ static float resized_element(const resize_case *c, int64_t in, int64_t out, int6
     return element;
 }
 
-/* (1 / 49) * 49, (15 / 11) * 11, ... are not whole in doubles. */
+/* (1 / 49) * 49, (15 / 11) * 11, ... are not integers in doubles. */
 TEST(sizes_are_exact_whatever_the_scale_rounds_to)
 {
     static const struct {
@@ -268,7 +268,7 @@ TEST(sizes_are_exact_whatever_the_scale_rounds_to)
     }
 }
 
-/* With scales the width has a fraction: 3 * 0.5 elements, of which one is there. */
+/* With scales the width has a fraction: 3 * 0.5 elements, of which one exists. */
 TEST(one_element_by_a_scale_is_the_first_in_pytorchs_coordinates)
 {
     const sp_text linear = sp__text("linear"), pytorch = sp__text("pytorch_half_pixel");

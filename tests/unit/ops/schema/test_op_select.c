@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where, Expand, Cast and Dropout: broadcasting, every pair of types, what is refused. */
+/* Where, Expand, Cast and Dropout: broadcasting, every pair of types, refusals. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,8 +155,8 @@ TEST(integers_keep_their_low_bits_and_round_to_even_as_floats)
     check_cast(SP_BOOL, 2, (const uint8_t[]){0, 1}, F32, (const float[]){0, 1});
 }
 
-/* Just above a tie of the narrow type, and a tie of the one between: rounded twice it would fall.
- */
+/* Just above a tie of the narrow type, and a tie of the intermediate one: rounded twice it would be
+ * rounded down. */
 TEST(narrow_floats_are_rounded_once)
 {
     const double x[] = {1.0 + 0x1p-11 + 0x1p-40, 1.0 + 0x1p-8 + 0x1p-50, 65519.999, 65520};
@@ -169,7 +169,7 @@ TEST(narrow_floats_are_rounded_once)
     check_cast(SP_F32, 1, &nan, BF16, (const uint16_t[]){0x7fc0});
 }
 
-/* There and back, for all numbers that a half has. */
+/* Round trip of all numbers of a half type. */
 TEST(every_f16_and_bf16_survives_a_cast_to_wider_types)
 {
     static uint16_t all[65536], f16[65536], bf16[65536];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and LogSoftmax: the bits of the written rule in plain loops, for both meanings of the
- * axis, on every instruction set; which axes are refused. */
+ * axis, on every instruction set; refused axes. */
 #include "unit/ops/schema/lane_rule.h"
 
 enum { MOST = 6000 };
@@ -26,7 +26,7 @@ typedef struct softmax_case {
 SOFTMAX_RULE(f32, float, sp_expf, sp_logf)
 SOFTMAX_RULE(f64, double, sp_exp, sp_log)
 
-/* Elements of row `row` that are wrong. */
+/* The number of wrong elements of row `row`. */
 static uint64_t wrong_in_row(const softmax_case *c, const sp_array *x, const sp_array *y,
                              int64_t row)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows and strides far larger than what they lie over: they cost what meets an input, not what
- * the attributes say. With a walk over all of it, each of these would take minutes or hours. */
+/* Windows and strides far larger than their input: the cost follows the overlap with the input, not
+ * the attributes. With a walk over all taps, each of these would take minutes or hours. */
 #include <math.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ TEST(a_transposed_convolution_of_a_huge_stride_takes_no_time)
 {
     check_transposed(0, 0);
     check_transposed(HUGE_SIZE - 1, 0);             /* the first of many places */
-    check_transposed(HUGE_SIZE - 1, HUGE_SIZE - 1); /* and the last, which meets no input */
+    check_transposed(HUGE_SIZE - 1, HUGE_SIZE - 1); /* and the last, which overlaps no input */
 }
 
 TEST_MAIN
