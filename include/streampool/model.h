@@ -147,10 +147,10 @@ SP_API sp_status sp_model_find_output(sp_model model, const char *name, uint32_t
  *   output   data and capacity, or leaves both zero    bytes, dtype, rank, shape; data and capacity
  *                                                      if both were zero */
 typedef struct sp_host_tensor {
-    const char
-        *name;      /* NULL: the input or output with the index that the tensor has in its array */
-    void *data;     /* of an input only read; may be NULL if the shape has no elements */
-    uint64_t bytes; /* of the elements: exactly what dtype and shape give */
+    /* NULL: the input or output with the index that the tensor has in its array. */
+    const char *name;
+    void *data;        /* of an input only read; may be NULL if the shape has no elements */
+    uint64_t bytes;    /* of the elements: exactly what dtype and shape give */
     uint64_t capacity; /* of an output: bytes at `data`, as many as needed or more. Else not read */
     sp_dtype dtype;
     uint32_t rank;
