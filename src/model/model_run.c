@@ -88,27 +88,6 @@ static sp_status run_ports(sp_rt_model *model, const run_arguments *args, sp_run
     return status;
 }
 
-static sp_status run_held(sp_rt_model *model, const run_arguments *args)
-{
-    sp_run_ports ports;
-    SP_TRY(ports_init(model, args, true, &ports));
-    const sp_status status = run_ports(model, args, &ports);
-    sp__run_ports_deinit(&ports);
-    return status;
-}
-
-sp_status sp_model_run(sp_model handle, const sp_host_tensor *inputs, uint32_t input_count,
-                       sp_host_tensor *outputs, uint32_t output_count)
-{
-    const run_arguments args = {inputs, outputs, input_count, output_count};
-    SP_TRY(sp__runtime_enter());
-    sp_rt_model *model = sp__model_hold(handle);
-    if (model == NULL) return SP_INVALID;
-    const sp_status status = run_held(model, &args);
-    sp__model_drop(model);
-    return status;
-}
-
 /* ---- shapes ---- */
 
 /* With the data of all inputs. The calling thread's stream, which may have to be waited for, comes
@@ -141,25 +120,41 @@ static sp_status infer_ports(sp_rt_model *model, const run_arguments *args, sp_r
     return is_partial ? infer_by_run(model, args, is_inside, ports) : SP_OK;
 }
 
-static sp_status infer_held(sp_rt_model *model, const run_arguments *args)
+/* ---- both ---- */
+
+/* `is_run` is false for a caller that only asks for the outputs' shapes. */
+static sp_status ports_compute(sp_rt_model *model, const run_arguments *args, bool is_run)
 {
     sp_run_ports ports;
-    SP_TRY(ports_init(model, args, false, &ports));
-    const sp_status status = infer_ports(model, args, &ports);
+    SP_TRY(ports_init(model, args, is_run, &ports));
+    const sp_status status =
+        is_run ? run_ports(model, args, &ports) : infer_ports(model, args, &ports);
     sp__run_ports_deinit(&ports);
     return status;
 }
 
-sp_status sp_model_infer(sp_model handle, const sp_host_tensor *inputs, uint32_t input_count,
-                         sp_host_tensor *outputs, uint32_t output_count)
+static sp_status model_compute(sp_model handle, const run_arguments *args, bool is_run)
 {
-    const run_arguments args = {inputs, outputs, input_count, output_count};
     SP_TRY(sp__runtime_enter());
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
-    const sp_status status = infer_held(model, &args);
+    const sp_status status = ports_compute(model, args, is_run);
     sp__model_drop(model);
     return status;
+}
+
+sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
+                       sp_host_tensor *outputs, uint32_t output_count)
+{
+    const run_arguments args = {inputs, outputs, input_count, output_count};
+    return model_compute(model, &args, true);
+}
+
+sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
+                         sp_host_tensor *outputs, uint32_t output_count)
+{
+    const run_arguments args = {inputs, outputs, input_count, output_count};
+    return model_compute(model, &args, false);
 }
 
 /* ---- submitted runs ---- */
