@@ -7,7 +7,7 @@
 
 #include "ops/elementwise_list.h"
 #include "ops/kernel_constants.h"
-#include "ops/move_constants.h"
+#include "ops/copy_constants.h"
 #include "ops/reduce_constants.h"
 
 #define SP_KERNEL_LIST(X)                                                                          \

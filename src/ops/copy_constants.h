@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels and constants, as in kernel_constants.h, of ops that gather, scatter, generate and
  * interpolate elements, and of recurrent layers. */
-#ifndef SP_OPS_MOVE_CONSTANTS_H
-#define SP_OPS_MOVE_CONSTANTS_H
+#ifndef SP_OPS_COPY_CONSTANTS_H
+#define SP_OPS_COPY_CONSTANTS_H
 
 #include "ops/kernel_constants.h"
 
