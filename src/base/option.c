@@ -20,6 +20,7 @@
 #include "base/thread.h"
 
 #define PREFIX "STREAMPOOL_"
+#define SHOWN "%.160s" /* of a text that the user gave: the rest of the message has room */
 
 static const sp_option_row rows[SP_OPTION_COUNT] = {
 #define OPTION_ROW(name, type, fallback, min, max, choices, meaning)                               \
@@ -89,7 +90,7 @@ static void option_log_refused(size_t i)
     sp_option_format((sp_option)i, used, sizeof used);
     sp_option_format_allowed(&rows[i], allowed, sizeof allowed);
     const char *text = environment_text(i);
-    SP_LOG(SP_LOG_WARN, "%s=%s is not allowed: %s; using '%s' (%s)", rows[i].variable,
+    SP_LOG(SP_LOG_WARN, "%s=" SHOWN " is not allowed: %s; using '%s' (%s)", rows[i].variable,
            text != NULL ? text : "", allowed, used, rows[i].meaning);
 }
 
@@ -158,14 +159,15 @@ sp_status sp_set_option(const char *name, const char *value)
     if (name == NULL) return sp__fail(SP_INVALID, "sp_set_option: name is NULL");
     const size_t i = option_find(name);
     if (i == SP_OPTION_COUNT) {
-        return sp__fail(SP_NOT_FOUND, "sp_set_option: no option '%s'; sp_option_get_info lists all",
-                        name);
+        return sp__fail(SP_NOT_FOUND,
+                        "sp_set_option: no option '" SHOWN "'; sp_option_get_info lists all", name);
     }
     int64_t parsed;
     if (value != NULL && !sp_option_parse(&rows[i], value, &parsed)) {
         char allowed[128];
         sp_option_format_allowed(&rows[i], allowed, sizeof allowed);
-        return sp__fail(SP_INVALID, "the option %s cannot be '%s': %s", name, value, allowed);
+        return sp__fail(SP_INVALID, "the option %s cannot be '" SHOWN "': %s", name, value,
+                        allowed);
     }
     if (option_give(i, value)) return SP_OK;
     return sp__fail(SP_BUSY,

@@ -143,6 +143,37 @@ TEST(options_that_there_are_not_and_values_that_are_not_allowed_cannot_be_set)
     unset_all();
 }
 
+TEST(a_long_name_or_value_leaves_room_for_what_is_allowed)
+{
+    unset_all();
+    warnings seen = {0};
+    char text[2 * SP_LOG_MESSAGE_BYTES];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    CHECK_STATUS(sp_set_option(text, "1"), SP_NOT_FOUND);
+    CHECK_MESSAGE("sp_option_get_info lists all");
+    CHECK_STATUS(sp_set_option("NVRTC", text), SP_INVALID);
+    CHECK_MESSAGE("a text shorter than 512 bytes");
+    setenv("STREAMPOOL_STREAMS", text, 1);
+    sp_log_set_callback(keep_warning, &seen);
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 32);
+    CHECK_EQ_INT(seen.count, 1);
+    CHECK(strstr(seen.last, "is not allowed: 1 to 64; using '32'") != NULL);
+    unset_all();
+}
+
+TEST(the_log_is_set_up_before_options)
+{
+    unset_all();
+    warnings seen = {0};
+    sp_log_set_callback(keep_warning, &seen);
+    sp_log_set_level(SP_LOG_WARN);
+    CHECK_OK(sp_set_option("STREAMS", "9"));
+    CHECK_EQ_INT(sp_option_int(SP_OPTION_STREAMS), 9);
+    CHECK_STATUS(sp_set_option("STREAMS", "10"), SP_BUSY);
+    unset_all();
+}
+
 static void set_streams(void *arg, uint32_t index)
 {
     (void)arg;
