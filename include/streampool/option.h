@@ -34,7 +34,7 @@ typedef struct sp_option_info {
 
 /* Sets an option by its name, "STREAMS" or "STREAMPOOL_STREAMS", to a value in the format of the
  * environment variable, which it overrides. A NULL value undoes an earlier call. Only allowed
- * before the first use of the library; calls of log.h and sp_option_get_info are uses.
+ * before the first use of the library; sp_option_get_info is a use, the calls of log.h are not.
  * Errors: SP_NOT_FOUND for an unknown name; SP_INVALID for a value that is not allowed (the message
  * has the allowed ones); SP_BUSY once the options are in use; SP_FORKED in a forked child. */
 SP_API sp_status sp_set_option(const char *name, const char *value);
