@@ -87,7 +87,8 @@ sp_status sp__ports_not_found(const sp_graph_port *ports, uint32_t count, const 
         }
         used += (size_t)length;
     }
-    return sp__fail(SP_NOT_FOUND, "the model has no %s '%.160s'; it has: %s", noun, name, names);
+    return sp__fail(SP_NOT_FOUND, "the model has no %s '%.160s'; it has%s %s", noun, name,
+                    count > 0 ? ":" : "", count > 0 ? names : "none");
 }
 
 /* Callers mostly give all tensors in the model's order, so the name at `position` is compared

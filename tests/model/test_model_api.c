@@ -41,6 +41,27 @@ TEST(a_model_tells_its_inputs_and_outputs)
     CHECK_OK(sp_model_release(model));
 }
 
+TEST(a_model_without_inputs_says_so)
+{
+    static const float w[1] = {1};
+    writer graph = {0};
+    writer weight = make_tensor("w", 1, NULL, 0, w, sizeof w);
+    write_message(&graph, GRAPH_INITIALIZER_FIELD, &weight);
+    add_node(&graph, make_node("Tanh", "w", "y"));
+    add_output(&graph, "y");
+    writer file = make_model(&graph, 13);
+    sp_model model;
+    uint32_t index;
+    REQUIRE_OK(sp_model_load_from_memory(file.bytes, file.len, NULL, &model));
+    writer_free(&file);
+    CHECK_STATUS(sp_model_find_input(model, "x", &index), SP_NOT_FOUND);
+    CHECK_MESSAGE("no input 'x'; it has none");
+    const sp_host_tensor x = {.name = "x"};
+    CHECK_STATUS(sp_model_run(model, &x, 1, NULL, 0), SP_NOT_FOUND);
+    CHECK_MESSAGE("no input 'x'; it has none");
+    CHECK_OK(sp_model_release(model));
+}
+
 TEST(a_port_says_whether_the_file_gives_its_shape)
 {
     static const int64_t dims[1] = {3};
