@@ -338,7 +338,6 @@ void sp__partial_run_copy_outputs(const sp_partial_run *run, void *const *output
         sp_run_value room;
         const sp_run_value *value =
             sp__run_values_find(&run->values, run->graph->outputs[i].value, &room);
-        /* An output may be an input, and the caller may pass the same memory for both: memmove. */
-        if (outputs[i] != NULL && value->bytes > 0) memmove(outputs[i], value->data, value->bytes);
+        if (outputs[i] != NULL && value->bytes > 0) memcpy(outputs[i], value->data, value->bytes);
     }
 }
