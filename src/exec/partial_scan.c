@@ -212,6 +212,17 @@ static sp_status scan_run(scan *s, int64_t length)
 
 /* ---- from version 9 on ---- */
 
+/* The caller owns the value: a state, or a stacked output. */
+static sp_status output_finish(scan *s, uint32_t index, sp_run_value *out)
+{
+    if (index >= s->state_count) {
+        return stack_finish(s->run, &s->outputs[index - s->state_count], out);
+    }
+    *out = s->states[index];
+    s->states[index] = (sp_run_value){0};
+    return SP_OK;
+}
+
 static sp_status scan_run_unbatched(scan *s)
 {
     for (uint32_t i = 0; i < s->state_count; i++) {
@@ -223,12 +234,7 @@ static sp_status scan_run_unbatched(scan *s)
     SP_TRY(scan_run(s, -1));
     for (uint32_t i = 0; i < s->node->output_count; i++) {
         sp_run_value value;
-        if (i < s->state_count) {
-            value = s->states[i];
-            s->states[i] = (sp_run_value){0};
-        } else {
-            SP_TRY(stack_finish(s->run, &s->outputs[i - s->state_count], &value));
-        }
+        SP_TRY(output_finish(s, i, &value));
         sp__run_values_set(&s->run->values, s->node->outputs[i], &value);
     }
     return SP_OK;
@@ -282,12 +288,7 @@ static sp_status row_run(scan *s, int64_t row, int64_t rows, stack *results)
     SP_TRY(scan_run(s, length));
     for (uint32_t i = 0; i < s->body->output_count; i++) {
         sp_run_value value;
-        if (i < s->state_count) {
-            value = s->states[i];
-            s->states[i] = (sp_run_value){0};
-        } else {
-            SP_TRY(stack_finish(s->run, &s->outputs[i - s->state_count], &value));
-        }
+        SP_TRY(output_finish(s, i, &value));
         const sp_status status = stack_put(s->run, &results[i], row, &value);
         sp__run_value_release(&s->run->values, &value);
         SP_TRY(status);
