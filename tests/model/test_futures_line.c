@@ -138,18 +138,24 @@ static void submit_and_wait_in_function(void *ctx, sp_status status)
     sp_store_release(&e->has_run, 1);
 }
 
-TEST(a_host_function_waits_for_runs_in_line_behind_runs_that_wait_for_it)
+/* `fn` runs on the stream of a device whose slots are taken by runs that wait for it. */
+static void meet_in_function(sp_host_function fn)
 {
     static encounter e;
     e = (encounter){0};
     close_gate(&e.b);
-    CHECK_OK(sp_stream_host_function(e.b.stream, submit_and_wait_in_function, &e));
+    CHECK_OK(sp_stream_host_function(e.b.stream, fn, &e));
     take_all_slots(&e.b);
     CHECK_OK(small_submit(e.b.model, &e.early_out, &e.early));
     open_gate(&e.b);
     while (!sp_load_acquire(&e.has_run)) sp_thread_yield();
     CHECK_OK(sp_future_release(e.early));
     end_blockade(&e.b);
+}
+
+TEST(a_host_function_waits_for_runs_in_line_behind_runs_that_wait_for_it)
+{
+    meet_in_function(submit_and_wait_in_function);
 }
 
 /* The runs that have slots come after this function, and the futures of all are queued. */
@@ -177,16 +183,7 @@ static void wait_for_several_in_function(void *ctx, sp_status status)
 
 TEST(a_host_function_waits_for_any_or_all_of_queued_runs)
 {
-    static encounter e;
-    e = (encounter){0};
-    close_gate(&e.b);
-    CHECK_OK(sp_stream_host_function(e.b.stream, wait_for_several_in_function, &e));
-    take_all_slots(&e.b);
-    CHECK_OK(small_submit(e.b.model, &e.early_out, &e.early));
-    open_gate(&e.b);
-    while (!sp_load_acquire(&e.has_run)) sp_thread_yield();
-    CHECK_OK(sp_future_release(e.early));
-    end_blockade(&e.b);
+    meet_in_function(wait_for_several_in_function);
 }
 
 /* ---- memory for one context ---- */
