@@ -12,8 +12,8 @@ add_library(sp_flags INTERFACE)
 target_compile_options(sp_flags INTERFACE
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
     $<$<BOOL:${SP_WERROR}>:-Werror>
-    # No contraction of a*b+c: the same bits on every instruction set.
-    -ffp-contract=off)
+    # No contraction of a*b+c: the same bits on every instruction set. Nor what a user's flags allow.
+    -fno-fast-math -ffp-contract=off)
 target_compile_definitions(sp_flags INTERFACE _GNU_SOURCE)
 target_include_directories(sp_flags INTERFACE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)

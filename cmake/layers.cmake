@@ -18,7 +18,8 @@ endif()
 set(SP_ISA_FLAGS_portable "")
 set(SP_ISA_FLAGS_avx2 -mavx2 -mfma)
 # Kernels read neither errno nor floating-point exception flags; these flags change no result bits.
-set(SP_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -Wno-psabi)
+# -fno-fast-math, which sp_flags has too, resets the two after it: CMake keeps the first of equal flags.
+set(SP_KERNEL_FLAGS -O3 -fno-fast-math -fno-math-errno -fno-trapping-math -Wno-psabi)
 # Dispatches announce the ranges that kernels access (base/announce.h): instrumenting every access in
 # them would be far too slow, and vector accesses are never instrumented.
 if(SP_SCHED OR SP_SANITIZE MATCHES "thread")
