@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Short names for what CMake, CTest and scripts/ do. Every build stands in build/<preset>.
+# Short names for what CMake, CTest and scripts/ do. Every build is in build/<preset>.
 #
 #   make            build/release/streampool and the two libraries
 #   make test       build and run the tests; L=device runs one label and shows its figures
