@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/model_object.h"
-#include "exec/partial_run.h"
+#include "exec/partial/partial_run.h"
 #include "exec/run_ports.h"
 #include "exec/submitted.h"
 #include "runtime/current_stream.h"

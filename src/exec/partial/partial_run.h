@@ -2,8 +2,8 @@
 /* Runs of models that one plan cannot compute, since a shape or the flow of control follows from
  * values of the run (docs/decisions/0025): partial plans one after the other, on one stream, with
  * the nodes between them computed by the run. Owned by the run's thread. */
-#ifndef SP_EXEC_PARTIAL_RUN_H
-#define SP_EXEC_PARTIAL_RUN_H
+#ifndef SP_EXEC_PARTIAL_PARTIAL_RUN_H
+#define SP_EXEC_PARTIAL_PARTIAL_RUN_H
 
 #include "exec/model_object.h"
 #include "runtime/current_stream.h"

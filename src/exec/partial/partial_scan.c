@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "exec/partial_run_build.h"
+#include "exec/partial/partial_run_build.h"
 
 /* A tensor of `count` elements, all of one shape, stacked along an axis. */
 typedef struct stack {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/macros.h"
-#include "exec/partial_run_build.h"
+#include "exec/partial/partial_run_build.h"
 
 sp_status sp__partial_body_check_trips(const sp_partial_run *run, uint64_t count)
 {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/macros.h"
-#include "exec/partial_run_build.h"
+#include "exec/partial/partial_run_build.h"
 
 /* A scan output: one element per iteration. */
 typedef struct growth {

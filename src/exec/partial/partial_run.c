@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs partial plans one after the other. No plan is in use while the next is acquired, so a run
  * that waits for an entry of the cache holds its stream and nothing else (docs/decisions/0020). */
-#include "exec/partial_run.h"
+#include "exec/partial/partial_run.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "exec/partial_run_build.h"
+#include "exec/partial/partial_run_build.h"
 #include "plan/subgraph_needs.h"
 
 sp_status sp__partial_run_check(const sp_partial_run *run)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of a partial run share: partial_run.c runs one partial plan after the other, the
  * other files compute the nodes that no plan contains. */
-#ifndef SP_EXEC_PARTIAL_RUN_BUILD_H
-#define SP_EXEC_PARTIAL_RUN_BUILD_H
+#ifndef SP_EXEC_PARTIAL_PARTIAL_RUN_BUILD_H
+#define SP_EXEC_PARTIAL_PARTIAL_RUN_BUILD_H
 
 #include "exec/run_values.h"
-#include "exec/partial_run.h"
+#include "exec/partial/partial_run.h"
 
 struct sp_partial_run {
     sp_rt_model *model;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/heap.h"
-#include "exec/partial_run_build.h"
+#include "exec/partial/partial_run_build.h"
 #include "ops/evaluate.h"
 #include "ops/registry.h"
 
