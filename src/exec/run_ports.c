@@ -14,6 +14,7 @@ static void ports_use_room(sp_run_ports *ports)
 {
     ports->inputs = ports->room.inputs;
     ports->overrides = ports->room.overrides;
+    ports->spans = NULL;
     ports->data = ports->room.data;
     ports->outputs = ports->room.outputs;
     ports->output_at = ports->room.output_at;
@@ -28,18 +29,20 @@ static sp_status ports_use_heap(sp_run_ports *ports, const sp_graph *graph)
     const size_t overrides = ports->override_capacity;
     const size_t outputs = graph->output_count;
     const size_t flags = inputs > outputs ? inputs : outputs;
+    const size_t given = inputs + overrides;
     char *at = sp_malloc(inputs * sizeof *ports->inputs + overrides * sizeof *ports->overrides +
-                         (inputs + overrides) * sizeof *ports->data +
+                         (given + outputs) * sizeof *ports->spans + given * sizeof *ports->data +
                          outputs * (sizeof *ports->outputs + sizeof *ports->output_at + 1) + flags);
     if (at == NULL) {
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a run of %zu inputs and %zu outputs",
-                        inputs + overrides, outputs);
+                        given, outputs);
     }
     ports->block = at;
     ports->inputs = (void *)at;
     ports->overrides = (void *)(ports->inputs + inputs);
-    ports->data = (void *)(ports->overrides + overrides);
-    ports->outputs = (void *)(ports->data + inputs + overrides);
+    ports->spans = (void *)(ports->overrides + overrides);
+    ports->data = (void *)(ports->spans + given + outputs);
+    ports->outputs = (void *)(ports->data + given);
     ports->output_at = (void *)(ports->outputs + outputs);
     ports->is_allocated = (void *)(ports->output_at + outputs);
     ports->is_given = ports->is_allocated + outputs;
@@ -93,11 +96,11 @@ sp_status sp__ports_not_found(const sp_graph_port *ports, uint32_t count, const 
 
 /* Callers mostly give all tensors in the model's order, so the name at `position` is compared
  * first. At least `count` if there is none. */
-static uint32_t port_find(const sp_graph_port *ports, uint32_t count, uint32_t position,
-                          const char *name)
+static uint32_t port_find(const sp_graph_port *ports, const sp_graph_name *names, uint32_t count,
+                          uint32_t position, const char *name)
 {
     if (position < count && strcmp(ports[position].name, name) == 0) return position;
-    return sp__graph_port_find(ports, count, name);
+    return sp__graph_name_find(names, count, name);
 }
 
 /* ---- inputs ---- */
@@ -151,7 +154,8 @@ static const void *input_address(const sp_host_tensor *tensor)
 static sp_status take_override(const sp_graph *graph, const sp_host_tensor *tensor, bool needs_data,
                                sp_run_ports *ports)
 {
-    const uint32_t index = sp__graph_port_find(graph->defaults, graph->default_count, tensor->name);
+    const uint32_t index =
+        sp__graph_name_find(graph->default_names, graph->default_count, tensor->name);
     if (index >= graph->default_count) {
         return sp__ports_not_found(graph->inputs, graph->input_count, "input", tensor->name);
     }
@@ -174,7 +178,8 @@ static sp_status take_input(const sp_graph *graph, const sp_host_tensor *tensor,
 {
     uint32_t index = position;
     if (tensor->name != NULL) {
-        index = port_find(graph->inputs, graph->input_count, position, tensor->name);
+        index = port_find(graph->inputs, graph->input_names, graph->input_count, position,
+                          tensor->name);
         if (index >= graph->input_count) return take_override(graph, tensor, needs_data, ports);
     }
     if (index >= graph->input_count) {
@@ -229,7 +234,8 @@ static sp_status output_find(const sp_graph *graph, const sp_host_tensor *tensor
 {
     const uint32_t count = graph->output_count;
     *index = position;
-    if (tensor->name != NULL) *index = port_find(graph->outputs, count, position, tensor->name);
+    if (tensor->name != NULL)
+        *index = port_find(graph->outputs, graph->output_names, count, position, tensor->name);
     if (*index < count) return SP_OK;
     if (tensor->name != NULL) {
         return sp__ports_not_found(graph->outputs, count, "output", tensor->name);
@@ -268,8 +274,15 @@ static bool is_overlapping(const void *a, uint64_t a_bytes, const void *b, uint6
     return x <= y ? y - x < a_bytes && b_bytes > 0 : x - y < b_bytes && a_bytes > 0;
 }
 
-/* A run writes outputs while it still reads inputs and other outputs. */
-static sp_status check_overlap(const sp_graph_plan *plan, const sp_run_ports *ports)
+static sp_status fail_overlap(const sp_plan_tensor *output, const sp_plan_tensor *other,
+                              bool is_output)
+{
+    return sp__fail(SP_INVALID, "output '%s' overlaps %s '%s'", output->name,
+                    is_output ? "output" : "input", other->name);
+}
+
+/* For a few ports: each output with each input, and with the outputs before it. */
+static sp_status check_pairs(const sp_graph_plan *plan, const sp_run_ports *ports)
 {
     for (uint32_t i = 0; i < plan->output_count; i++) {
         const sp_plan_tensor *output = &plan->outputs[i];
@@ -277,19 +290,50 @@ static sp_status check_overlap(const sp_graph_plan *plan, const sp_run_ports *po
         for (uint32_t k = 0; k < plan->input_count; k++) {
             const sp_plan_tensor *input = &plan->inputs[k];
             if (is_overlapping(ports->outputs[i], output->bytes, ports->data[k], input->bytes)) {
-                return sp__fail(SP_INVALID, "output '%s' overlaps input '%s'", output->name,
-                                input->name);
+                return fail_overlap(output, input, false);
             }
         }
         for (uint32_t k = 0; k < i; k++) {
             const sp_plan_tensor *other = &plan->outputs[k];
             if (is_overlapping(ports->outputs[i], output->bytes, ports->outputs[k], other->bytes)) {
-                return sp__fail(SP_INVALID, "output '%s' overlaps output '%s'", output->name,
-                                other->name);
+                return fail_overlap(output, other, true);
             }
         }
     }
     return SP_OK;
+}
+
+static void spans_add(sp_run_ports *ports, uint32_t *count, const void *data, uint64_t bytes,
+                      uint32_t index, bool is_output)
+{
+    if (data == NULL || bytes == 0) return;
+    ports->spans[(*count)++] = (sp_port_span){.begin = (uintptr_t)data,
+                                              .end = (uintptr_t)data + bytes,
+                                              .index = index,
+                                              .is_output = is_output};
+}
+
+/* For many ports, where the time of check_pairs would be quadratic. */
+static sp_status check_spans(const sp_graph_plan *plan, sp_run_ports *ports)
+{
+    uint32_t count = 0;
+    sp_port_span found[2];
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        spans_add(ports, &count, ports->data[i], plan->inputs[i].bytes, i, false);
+    }
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        spans_add(ports, &count, ports->outputs[i], plan->outputs[i].bytes, i, true);
+    }
+    if (!sp__port_spans_overlap(ports->spans, count, found)) return SP_OK;
+    const sp_plan_tensor *others = found[1].is_output ? plan->outputs : plan->inputs;
+    return fail_overlap(&plan->outputs[found[0].index], &others[found[1].index],
+                        found[1].is_output);
+}
+
+/* A run writes outputs while it still reads inputs and other outputs. */
+static sp_status check_overlap(const sp_graph_plan *plan, sp_run_ports *ports)
+{
+    return SP_LIKELY(ports->spans == NULL) ? check_pairs(plan, ports) : check_spans(plan, ports);
 }
 
 /* Has the caller left the memory to the library? */

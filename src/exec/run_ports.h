@@ -7,6 +7,7 @@
 #include <streampool/model.h>
 
 #include "exec/plan_cache.h"
+#include "exec/port_overlap.h"
 
 /* Inputs, overrides and outputs, each, up to which a run's ports need no heap. */
 #define SP_RUN_PORTS_INLINE 64
@@ -23,6 +24,7 @@ typedef struct sp_run_ports {
     uint32_t *output_at;
     bool *is_given; /* by input; then by output */
     bool *is_allocated;
+    sp_port_span *spans; /* room for all ports; NULL: there are few */
     uint32_t override_count, override_capacity;
     uint32_t tensor_count; /* of the caller's outputs */
     void *block;           /* of the arrays; NULL: they are the ones below */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading: read the file's tables, import, mark live, fold, join, keep what plans need. */
+/* Loading: read the file's tables, import, mark live, fold, join, keep what plans need, sort the
+ * names of inputs and outputs. */
 #include "graph/graph.h"
 
 #include <string.h>
@@ -78,7 +79,8 @@ static sp_status graph_build(sp_graph_builder *builder, const void *bytes, size_
     SP_TRY(sp__graph_fold(builder));
     SP_TRY(sp__graph_fold_norms(builder));
     SP_TRY(sp__graph_keep_weights(builder));
-    return sp__graph_keep_attributes(builder);
+    SP_TRY(sp__graph_keep_attributes(builder));
+    return sp__graph_sort_names(builder);
 }
 
 sp_status sp__graph_load(const void *bytes, size_t len, const sp_graph **out)
@@ -122,12 +124,4 @@ void sp__graph_destroy(const sp_graph *graph)
     sp_free((void *)(uintptr_t)owned->weights);
     sp__bump_deinit(&owned->bump);
     sp_free(owned);
-}
-
-uint32_t sp__graph_port_find(const sp_graph_port *ports, uint32_t count, const char *name)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(ports[i].name, name) == 0) return i;
-    }
-    return SP_NO_VALUE;
 }

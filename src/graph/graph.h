@@ -114,6 +114,11 @@ typedef struct sp_graph_port {
     bool determines_shapes;             /* an input whose values shapes, or branches, depend on */
 } sp_graph_port;
 
+typedef struct sp_graph_name {
+    const char *name;
+    uint32_t index; /* of the port */
+} sp_graph_name;
+
 typedef struct sp_graph {
     const sp_graph_value *values;
     const sp_graph_node *nodes; /* each comes after the nodes whose outputs it uses */
@@ -123,6 +128,7 @@ typedef struct sp_graph {
     const sp_graph_port *inputs;   /* required for a run */
     const sp_graph_port *defaults; /* inputs that have an initializer: optional for a run */
     const sp_graph_port *outputs;
+    const sp_graph_name *input_names, *default_names, *output_names; /* sorted */
     uint32_t value_count, node_count, region_count, weight_count;
     uint32_t input_count, default_count, output_count;
     uint32_t max_operands; /* most inputs, or outputs, that any node has */
@@ -156,7 +162,7 @@ static inline const sp_graph_body *sp__graph_home(const sp_graph *graph, const s
 /* Prepends "node 'name' (Conv): " to the last error. */
 sp_status sp__graph_fail_node(sp_status status, const sp_graph_node *node);
 
-/* Index of the port called `name`, or SP_NO_VALUE. */
-uint32_t sp__graph_port_find(const sp_graph_port *ports, uint32_t count, const char *name);
+/* Index of the port called `name`, or SP_NO_VALUE. Time: O(log count). */
+uint32_t sp__graph_name_find(const sp_graph_name *names, uint32_t count, const char *name);
 
 #endif

@@ -158,4 +158,7 @@ sp_status sp__graph_add_weight(sp_graph_builder *builder, void *data, uint64_t b
 sp_op_call sp__graph_call(const sp_graph *graph, const sp_graph_node *node, sp_op_value *inputs,
                           sp_op_value *outputs);
 
+/* Sorts the names of inputs and outputs, which stay as they are from then on. */
+sp_status sp__graph_sort_names(sp_graph_builder *builder);
+
 #endif

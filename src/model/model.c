@@ -221,7 +221,8 @@ static sp_status port_find(sp_model handle, bool is_input, const char *name, uin
     const sp_graph *graph = model->graph;
     const sp_graph_port *ports = is_input ? graph->inputs : graph->outputs;
     const uint32_t count = is_input ? graph->input_count : graph->output_count;
-    const uint32_t found = sp__graph_port_find(ports, count, name);
+    const sp_graph_name *names = is_input ? graph->input_names : graph->output_names;
+    const uint32_t found = sp__graph_name_find(names, count, name);
     sp_status status = SP_OK;
     if (found < count) {
         *index = found;

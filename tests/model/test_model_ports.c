@@ -109,6 +109,24 @@ TEST(tensors_are_given_in_order_or_by_name)
     }
 }
 
+TEST(an_overlap_is_refused_among_many)
+{
+    many_open(200, false);
+    m.outputs[150].data = &m.x[20][WIDTH - 1];
+    CHECK_STATUS(sp_model_run(m.model, m.inputs, m.count, m.outputs, m.count), SP_INVALID);
+    CHECK_MESSAGE("output 'out150' overlaps input 'in20'");
+    m.outputs[150].data = m.y[151];
+    CHECK_STATUS(sp_model_run(m.model, m.inputs, m.count, m.outputs, m.count), SP_INVALID);
+    CHECK_MESSAGE("overlaps output 'out15");
+    m.outputs[150].data = NULL;
+    m.outputs[150].capacity = 0;
+    m.inputs[7].data = m.x[8]; /* inputs may overlap */
+    CHECK_OK(sp_model_run(m.model, m.inputs, m.count, m.outputs, m.count));
+    CHECK_EQ_MEM(m.y[7], m.y[8], sizeof m.y[7]);
+    sp_host_tensor_free(&m.outputs[150]);
+    CHECK_OK(sp_model_release(m.model));
+}
+
 TEST(outputs_are_allocated)
 {
     many_open(200, false);

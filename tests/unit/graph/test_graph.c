@@ -78,8 +78,35 @@ TEST(ports_values_and_names_are_what_the_file_says)
     CHECK_EQ_INT(loaded->node_count, 3);
     CHECK(loaded->nodes[0].is_live && loaded->nodes[1].is_live && !loaded->nodes[2].is_live);
     CHECK_EQ_STR(loaded->nodes[1].name, "y");
-    CHECK_EQ_INT(sp__graph_port_find(loaded->inputs, 2, "free"), 1);
-    CHECK(sp__graph_port_find(loaded->inputs, 2, "y") == SP_NO_VALUE);
+    CHECK_EQ_INT(sp__graph_name_find(loaded->input_names, 2, "free"), 1);
+    CHECK(sp__graph_name_find(loaded->input_names, 2, "y") == SP_NO_VALUE);
+    sp__graph_destroy(loaded);
+}
+
+TEST(ports_are_found_by_name_whatever_their_order)
+{
+    enum { PORTS = 100 };
+    writer graph = {0};
+    const sp_graph *loaded;
+    char name[PORTS][16];
+    for (uint32_t i = 0; i < PORTS; i++) {
+        snprintf(name[i], sizeof name[i], "x%u", i * 37 % PORTS);
+        add_input(&graph, name[i], 1, NULL, -1);
+    }
+    add_node(&graph, make_node("Neg", name[0], "y"));
+    add_output(&graph, "y");
+    add_output(&graph, "x5");
+    add_output(&graph, "y");
+    REQUIRE_OK(load_model(&graph, 14, &loaded));
+    for (uint32_t i = 0; i < PORTS; i++) {
+        CHECK_EQ_INT(sp__graph_name_find(loaded->input_names, PORTS, name[i]), i);
+    }
+    CHECK(sp__graph_name_find(loaded->input_names, PORTS, "x") == SP_NO_VALUE);
+    CHECK(sp__graph_name_find(loaded->input_names, PORTS, "x100") == SP_NO_VALUE);
+    CHECK(sp__graph_name_find(loaded->input_names, PORTS, "y") == SP_NO_VALUE);
+    CHECK(sp__graph_name_find(loaded->default_names, 0, "x5") == SP_NO_VALUE);
+    CHECK_EQ_INT(sp__graph_name_find(loaded->output_names, 3, "y"), 0); /* the first of two */
+    CHECK_EQ_INT(sp__graph_name_find(loaded->output_names, 3, "x5"), 1);
     sp__graph_destroy(loaded);
 }
 

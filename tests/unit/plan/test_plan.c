@@ -555,7 +555,7 @@ static void check_random_graph(uint64_t seed, const sp_array *x)
     REQUIRE_OK(data_run_plan(full_plan, x, full_out));
     for (uint32_t i = 0; i < few; i++) {
         const uint32_t at =
-            sp__graph_port_find(full->outputs, full->output_count, lean->outputs[i].name);
+            sp__graph_name_find(full->output_names, full->output_count, lean->outputs[i].name);
         CHECK_EQ_MEM(lean_out[i].data, full_out[at].data, (size_t)lean_out[i].bytes);
     }
     for (uint32_t i = 0; i < NODES; i++) {
