@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit code beside EXIT_SUCCESS and EXIT_FAILURE: the command line is wrong. */
+/* Exit code beside EXIT_SUCCESS and EXIT_FAILURE: the command line cannot be parsed. */
 #define SP_EXIT_USAGE 2
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])

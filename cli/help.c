@@ -11,8 +11,8 @@ enum { COLUMNS = 80, HELP_INDENT = 6 };
 
 const cli_exit_code sp__exit_codes[] = {
     {EXIT_SUCCESS, "success"},
-    {EXIT_FAILURE, "something failed: a file, a model, a device, or standard output"},
-    {SP_EXIT_USAGE, "the command line is wrong; nothing was done"},
+    {EXIT_FAILURE, "something failed: a file, a model, its inputs, a device, or standard output"},
+    {SP_EXIT_USAGE, "the command line cannot be parsed; nothing was done"},
 };
 const size_t sp__exit_code_count = COUNT_OF(sp__exit_codes);
 

@@ -12,7 +12,7 @@ unary "$work/m.onnx" Relu x y 1 batch 2
 for command in help info inspect ops run verify; do
     for pattern in "^usage: streampool $command" '^examples$' "^  streampool $command" \
         '^  --help' '^  --version' '^  0  success' '^  1  something failed' \
-        '^  2  the command line is wrong'; do
+        '^  2  the command line cannot be parsed'; do
         expect 0 "$pattern" "$program" "$command" --help
     done
     expect 0 "^usage: streampool $command" "$program" help "$command"
