@@ -260,7 +260,7 @@ TEST(wherever_the_driver_fails_nothing_is_left_behind)
         fake_cuda_fail_call(calls[i], 1, 1000, CUDA_ERROR_OUT_OF_MEMORY);
         const sp_status status = use_once();
         CHECK(status != SP_OK);
-        if (status == SP_OK) test_note("%s failed and nobody told", calls[i]);
+        if (status == SP_OK) test_note("%s failed, and the run succeeded", calls[i]);
         end();
     }
     for (uint64_t nth = 1; nth <= 9; nth++) {

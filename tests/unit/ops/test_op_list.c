@@ -52,7 +52,7 @@ TEST(names_of_no_op_are_warned_about)
     sp__op_list_check("list", "Conv,Tanh,Transpose");
     CHECK_EQ_INT(warnings, 0);
     sp__op_list_check("list",
-                      "conv,Tanh,a very long name of an op that nobody has ever heard of and "
+                      "conv,Tanh,a very long name of an op that does not exist in any list and "
                       "that goes on and on and on and on and on and on and on");
     CHECK_EQ_INT(warnings, 2);
     sp_log_set_callback(NULL, NULL);

@@ -321,11 +321,11 @@ typedef struct random_plan {
     made_plan m;
     uint8_t devices[MAX_STEPS];
     uint8_t halves[MAX_STEPS][MAX_BINDINGS]; /* for writes: bits of the words */
-    uint32_t owner[SLOTS];                   /* the lifetime in each slot, or NOBODY */
+    uint32_t owner[SLOTS];                   /* the lifetime in each slot, or NO_OWNER */
     bool is_written[MAX_PORTS];
 } random_plan;
 
-#define NOBODY UINT32_MAX
+#define NO_OWNER UINT32_MAX
 
 static word_pair *pair_at(memories *m, sp_place_kind where, uint32_t index, uint64_t offset)
 {
@@ -342,7 +342,7 @@ static uint32_t pick_living(const random_plan *p, data_random *random)
     for (uint32_t i = 0; i < SLOTS; i++) {
         const uint32_t slot = (first + i) % SLOTS;
         const uint32_t owner = p->owner[slot];
-        if (owner != NOBODY && p->m.lifetimes[owner].first_step < s) return slot;
+        if (owner != NO_OWNER && p->m.lifetimes[owner].first_step < s) return slot;
     }
     return SLOTS;
 }
@@ -405,7 +405,7 @@ static void write_something(random_plan *p, data_random *random)
     default:
         break;
     }
-    if (p->owner[slot] == NOBODY) write_new(p, slot);
+    if (p->owner[slot] == NO_OWNER) write_new(p, slot);
 }
 
 /* `device_count`: 2, or more for devices beside the model's and the cpu. */
@@ -413,7 +413,7 @@ static void make_random(random_plan *p, uint32_t device_count, data_random *rand
 {
     memset(p, 0, sizeof *p);
     made_init(&p->m, MAX_PORTS, MAX_PORTS);
-    for (uint32_t i = 0; i < SLOTS; i++) p->owner[i] = NOBODY;
+    for (uint32_t i = 0; i < SLOTS; i++) p->owner[i] = NO_OWNER;
     const uint32_t count = 1 + (uint32_t)(data_next(random) % MAX_STEPS);
     const uint64_t share = data_next(random) % 5; /* of four steps, the number on the cpu */
     for (uint32_t s = 0; s < count; s++) {
@@ -426,7 +426,7 @@ static void make_random(random_plan *p, uint32_t device_count, data_random *rand
         if (data_next(random) % 4 > 0) read_something(p, random);
         write_something(p, random);
         const uint32_t slot = (uint32_t)(data_next(random) % SLOTS);
-        if (data_next(random) % 3 == 0) p->owner[slot] = NOBODY;
+        if (data_next(random) % 3 == 0) p->owner[slot] = NO_OWNER;
     }
 }
 
