@@ -104,7 +104,8 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object)
            generation_of(sp_load_relaxed(&object->word)) << SP_SLOT_BITS | object->slot;
 }
 
-static uint64_t object_publish(const sp_handle_table *table, sp_object *object, uint64_t holds)
+static inline uint64_t object_publish(const sp_handle_table *table, sp_object *object,
+                                      uint64_t holds)
 {
     const uint64_t word = sp_load_relaxed(&object->word);
     SP_ASSERT(holds_of(word) == 0 && users_of(word) == 0 && generation_of(word) != 0);
@@ -142,8 +143,8 @@ sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *no
 }
 
 /* The object of a valid `handle`, with its word, or NULL with the reason as last error. */
-static sp_object *object_look_up(sp_handle_table *table, uint64_t handle, const char *noun,
-                                 uint64_t *word)
+static inline sp_object *object_look_up(sp_handle_table *table, uint64_t handle, const char *noun,
+                                        uint64_t *word)
 {
     sp_object *object = sp__handle_kind(handle) == table->kind
                             ? sp__handle_object_at(table, sp__handle_slot(handle))

@@ -29,21 +29,25 @@ static inline void sp_tsan_acquire(const volatile void *address)
     (void)address;
 }
 #else
-/* NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): TSan's names */
-void __tsan_release(void *address) __attribute__((weak));
-void __tsan_acquire(void *address) __attribute__((weak));
-/* NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming) */
+/* NULL without ThreadSanitizer. Variables, since gcc loses the expectation below for the address of
+ * a weak function. */
+extern void (*const sp__tsan_release_call)(void *address) __attribute__((visibility("hidden")));
+extern void (*const sp__tsan_acquire_call)(void *address) __attribute__((visibility("hidden")));
 
 /* Everything the calling thread did so far happens before what follows an acquire of the address.
  */
 static inline void sp_tsan_release(const volatile void *address)
 {
-    if (SP_UNLIKELY(__tsan_release != NULL)) __tsan_release((void *)(uintptr_t)address);
+    if (SP_UNLIKELY(sp__tsan_release_call != NULL)) {
+        sp__tsan_release_call((void *)(uintptr_t)address);
+    }
 }
 
 static inline void sp_tsan_acquire(const volatile void *address)
 {
-    if (SP_UNLIKELY(__tsan_acquire != NULL)) __tsan_acquire((void *)(uintptr_t)address);
+    if (SP_UNLIKELY(sp__tsan_acquire_call != NULL)) {
+        sp__tsan_acquire_call((void *)(uintptr_t)address);
+    }
 }
 #endif
 

@@ -45,7 +45,7 @@ bool sp__size_class_of(uint64_t bytes, uint32_t *size_class, uint64_t *rounded)
 /* process-wide: in place of each cache that a closed allocator never created; constant. */
 static sp_stream_cache never_opened = {.state = {SP_CACHE_CLOSED}};
 
-static sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
+static inline sp_stream_cache *cache_of(sp_allocator *allocator, uint32_t stream)
 {
     SP_ASSERT(stream < SP_ALLOCATOR_STREAMS);
     /* Pairs with the release below: the cache is zeroed. */
@@ -89,14 +89,14 @@ static bool cache_enter_slow(sp_stream_cache *cache)
 }
 
 /* One writer at a time, so a load and a store suffice. */
-static void count_acquire(sp_allocator_counts *counts, int64_t bytes)
+static inline void count_acquire(sp_allocator_counts *counts, int64_t bytes)
 {
     sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) + bytes);
     sp_store_relaxed(&counts->cached_bytes, sp_load_relaxed(&counts->cached_bytes) - bytes);
     sp_store_relaxed(&counts->allocations, sp_load_relaxed(&counts->allocations) + 1);
 }
 
-static void count_release(sp_allocator_counts *counts, int64_t bytes)
+static inline void count_release(sp_allocator_counts *counts, int64_t bytes)
 {
     sp_store_relaxed(&counts->in_use_bytes, sp_load_relaxed(&counts->in_use_bytes) - bytes);
     sp_store_relaxed(&counts->cached_bytes, sp_load_relaxed(&counts->cached_bytes) + bytes);

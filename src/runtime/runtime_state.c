@@ -59,7 +59,7 @@ sp_device sp__rt_device_handle(const sp_rt_device *device)
     return (sp_device){SP_FIRST_DEVICE_HANDLE + device->index};
 }
 
-sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
+static inline sp_status device_find(sp_device handle, sp_rt_device **out)
 {
     SP_TRY(sp__runtime_enter());
     const uint64_t index = sp__rt_device_index(handle);
@@ -79,9 +79,14 @@ sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
     return SP_OK;
 }
 
+sp_status sp__rt_device_find(sp_device handle, sp_rt_device **out)
+{
+    return device_find(handle, out);
+}
+
 sp_status sp__rt_device_find_working(sp_device handle, sp_rt_device **out)
 {
-    SP_TRY(sp__rt_device_find(handle, out));
+    SP_TRY(device_find(handle, out));
     return sp__device_check((*out)->dev);
 }
 
@@ -449,7 +454,7 @@ sp_status sp_device_open(const char *kind, sp_device *out)
 sp_status sp_device_close(sp_device handle)
 {
     if (sp__runtime_is_forked()) return SP_OK;
-    sp_rt_device *device;
+    sp_rt_device *device = NULL;
     SP_TRY(sp__rt_device_find(handle, &device));
     if (device->dev->vtable->kind->numbering == SP_DEVICE_SINGLE) {
         return sp__fail(SP_INVALID, "%s is closed by sp_shutdown only", device->dev->limits.name);
