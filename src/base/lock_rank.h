@@ -44,7 +44,7 @@
     X(LEAF, CUDA_PROGRAMS, "sp_cuda_programs.lock", "device/cuda/cuda_program.h",                  \
       "which programs are loaded, loads that are going on, their failures")                        \
     X(LEAF, STREAM_POOL, "sp_stream_pool.lock", "runtime/stream_pool.h",                           \
-      "the takers that wait for a stream")                                                 \
+      "the takers that wait for a stream")                                                         \
     X(LEAF, EVENT, "sp_rt_event.lock", "runtime/event.c", "an event's point and stamp")            \
     X(LEAF, STAMPS, "stamps.lock", "runtime/event.c", "stamps without an event")                   \
     X(LEAF, TICKETS, "tickets.lock", "runtime/host_access.c", "free tickets")                      \
