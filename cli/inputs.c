@@ -193,9 +193,7 @@ sp_status inputs_open(sp_model model, const model_arguments *arguments, model_in
     TRY(read_files(out));
     TRY(sizes_take(out));
     for (uint32_t i = 0; i < out->count; i++) TRY(check_input(&out->list[i]));
-    TRY(sizes_choose(out));
-    sizes_print(out);
-    return SP_OK;
+    return sizes_choose(out);
 }
 
 sp_status inputs_fill(model_inputs *inputs)

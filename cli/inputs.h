@@ -90,7 +90,7 @@ typedef struct model_inputs {
     uint32_t size_count;
 } model_inputs;
 
-/* Reads files, chooses sizes, generates the shape-determining inputs and prints the chosen sizes.
+/* Reads files, chooses sizes (sizes_print prints them) and generates the shape-determining inputs.
  * End with inputs_close, also after a failure. */
 sp_status inputs_open(sp_model model, const model_arguments *arguments, model_inputs *out);
 

@@ -9,6 +9,7 @@
 
 #include "failure.h"
 #include "inspect.h"
+#include "sizes.h"
 #include "text.h"
 
 static void print_steps(sp_plan plan, uint32_t count)
@@ -111,7 +112,10 @@ sp_status sp__inspect_plan(sp_model model, const model_arguments *arguments)
 {
     model_inputs inputs;
     sp_status status = inputs_open(model, arguments, &inputs);
-    if (status == SP_OK) status = inspect_inputs(&inputs);
+    if (status == SP_OK) {
+        sizes_print(&inputs);
+        status = inspect_inputs(&inputs);
+    }
     inputs_close(&inputs);
     return status;
 }

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <streampool/device.h>
@@ -15,10 +14,9 @@
 #include "arguments.h"
 #include "command.h"
 #include "failure.h"
-#include "inputs.h"
 #include "outputs.h"
+#include "runner.h"
 #include "sizes.h"
-#include "source.h"
 #include "tensors.h"
 #include "text.h"
 
@@ -34,10 +32,7 @@ typedef struct run_arguments {
 } run_arguments;
 
 typedef struct run_job {
-    sp_model model;
-    model_inputs inputs;
-    sp_host_tensor *expected; /* of the first run */
-    uint32_t output_count;
+    model_runner runner;
     uint64_t repeat;
     atomic_uint failures;
     atomic_uint differing;
@@ -111,92 +106,7 @@ static const cli_example examples[] = {
     {"run - --dim batch=4 <model.onnx", "Reads the model from standard input."},
 };
 
-/* ---- inputs and outputs ---- */
-
-static sp_status check_made_up(const model_inputs *inputs, uint64_t max_bytes)
-{
-    uint64_t bytes = 0; /* each has at most 2^40 */
-    for (uint32_t i = 0; i < inputs->count; i++) {
-        bytes += inputs->tensors[i].data == NULL ? inputs->tensors[i].bytes : 0;
-    }
-    if (max_bytes == 0 || bytes <= max_bytes) return SP_OK;
-    return fail(SP_EXHAUSTED,
-                "the generated inputs would have %llu bytes; --max-memory allows %llu",
-                (unsigned long long)bytes, (unsigned long long)max_bytes);
-}
-
-/* Zeroed: the first run allocates their memory. */
-static sp_status make_outputs(uint32_t count, sp_host_tensor **out)
-{
-    *out = calloc((size_t)count + 1, sizeof **out);
-    return *out != NULL ? SP_OK : fail(SP_OUT_OF_MEMORY, "no memory for %u outputs", count);
-}
-
-static void free_outputs(sp_host_tensor *outputs, uint32_t count)
-{
-    for (uint32_t i = 0; outputs != NULL && i < count; i++) sp_host_tensor_free(&outputs[i]);
-    free(outputs);
-}
-
-static bool has_all_data(const model_inputs *inputs)
-{
-    for (uint32_t i = 0; i < inputs->count; i++) {
-        if (inputs->tensors[i].data == NULL) return false;
-    }
-    return true;
-}
-
-/* Checks the first plan before inputs of any size are generated. With the data of all inputs the
- * check could be a run: then the run itself checks. */
-static sp_status check_plan(const run_arguments *arguments, const run_job *job)
-{
-    sp_host_tensor *outputs;
-    if (has_all_data(&job->inputs)) return SP_OK;
-    TRY(make_outputs(job->output_count, &outputs));
-    const sp_status status = from_library(sp_model_infer(
-        job->model, job->inputs.tensors, job->inputs.count, outputs, job->output_count));
-    free(outputs);
-    if (status != SP_OK && status != SP_UNSUPPORTED) return status;
-    return check_made_up(&job->inputs, arguments->model.device.options.max_run_bytes);
-}
-
-static sp_status load_inputs(const run_arguments *arguments, run_job *job)
-{
-    TRY(inputs_open(job->model, &arguments->model, &job->inputs));
-    TRY(check_plan(arguments, job));
-    return inputs_fill(&job->inputs);
-}
-
-static sp_status run_once(const run_job *job, sp_host_tensor *outputs)
-{
-    return from_library(sp_model_run(job->model, job->inputs.tensors, job->inputs.count, outputs,
-                                     job->output_count));
-}
-
-/* Sizes are chosen by the first partial plan; a later one, which depends on values, may refuse
- * them. */
-static sp_status run_first(run_job *job)
-{
-    TRY(make_outputs(job->output_count, &job->expected));
-    const sp_status status = run_once(job, job->expected);
-    if (status != SP_MISMATCH || !sizes_are_chosen(&job->inputs)) return status;
-    char message[FAILURE_BYTES - 64];
-    snprintf(message, sizeof message, "%s", failure_message());
-    return fail(status, "%s (with chosen sizes; set others by --dim and --shape)", message);
-}
-
 /* ---- threads ---- */
-
-static bool outputs_are_equal(const run_job *job, const sp_host_tensor *outputs)
-{
-    for (uint32_t i = 0; i < job->output_count; i++) {
-        const sp_host_tensor *expected = &job->expected[i];
-        if (outputs[i].bytes != expected->bytes) return false;
-        if (expected->bytes == 0) continue;
-        if (memcmp(outputs[i].data, expected->data, expected->bytes) != 0) return false;
-    }
-    return true;
-}
 
 static void job_note_failure(run_job *job)
 {
@@ -208,15 +118,15 @@ static void *run_thread(void *arg)
 {
     run_job *job = arg;
     sp_host_tensor *outputs = NULL;
-    if (make_outputs(job->output_count, &outputs) != SP_OK) job_note_failure(job);
+    if (runner_outputs_create(&job->runner, &outputs) != SP_OK) job_note_failure(job);
     for (uint64_t i = 0; i < job->repeat && atomic_load(&job->failures) == 0; i++) {
-        if (run_once(job, outputs) != SP_OK) {
+        if (runner_run(&job->runner, outputs) != SP_OK) {
             job_note_failure(job);
-        } else if (!outputs_are_equal(job, outputs)) {
+        } else if (!runner_is_equal(&job->runner, outputs)) {
             atomic_fetch_add(&job->differing, 1);
         }
     }
-    free_outputs(outputs, job->output_count);
+    runner_outputs_free(&job->runner, outputs);
     return NULL;
 }
 
@@ -260,14 +170,14 @@ static void print_cpu_steps(sp_model model, const sp_model_info *info)
     printf("; a run has %u segments\n", info->segment_count);
 }
 
-static sp_status print_outputs(const run_job *job)
+static sp_status print_outputs(const model_runner *runner)
 {
-    for (uint32_t i = 0; i < job->output_count; i++) {
+    for (uint32_t i = 0; i < runner->output_count; i++) {
+        const sp_host_tensor *output = &runner->expected[i];
         sp_port port;
-        CALL(sp_model_get_output(job->model, i, &port));
-        printf("output %s: %s %s\n", show_name(port.name).text,
-               sp_dtype_name(job->expected[i].dtype),
-               show_shape(job->expected[i].rank, job->expected[i].shape).text);
+        CALL(sp_model_get_output(runner->model, i, &port));
+        printf("output %s: %s %s\n", show_name(port.name).text, sp_dtype_name(output->dtype),
+               show_shape(output->rank, output->shape).text);
     }
     return SP_OK;
 }
@@ -276,10 +186,10 @@ static sp_status print_outputs(const run_job *job)
 static sp_status report_runs(const run_arguments *arguments, run_job *job, double seconds)
 {
     sp_model_info info;
-    CALL(sp_model_get_info(job->model, &info));
+    CALL(sp_model_get_info(job->runner.model, &info));
     const uint64_t runs = arguments->threads * arguments->repeat;
-    TRY(print_outputs(job));
-    print_cpu_steps(job->model, &info);
+    TRY(print_outputs(&job->runner));
+    print_cpu_steps(job->runner.model, &info);
     printf("%u threads, %llu runs, %.1f runs/s, at most %u at once, %u contexts\n",
            (unsigned)arguments->threads, (unsigned long long)runs, (double)runs / seconds,
            info.most_in_flight, info.context_count);
@@ -292,37 +202,24 @@ static sp_status report_runs(const run_arguments *arguments, run_job *job, doubl
 
 static sp_status run_model(const run_arguments *arguments, const output_files *files, run_job *job)
 {
-    sp_model_info info;
     double seconds = 0;
-    CALL(sp_model_get_info(job->model, &info));
-    job->output_count = info.output_count;
-    TRY(load_inputs(arguments, job));
-    TRY(run_first(job));
-    TRY(output_files_write(job->model, files, job->expected));
+    TRY(runner_open_inputs(&arguments->model, &job->runner));
+    sizes_print(&job->runner.inputs);
+    TRY(runner_run_first(&arguments->model, &job->runner));
+    TRY(output_files_write(job->runner.model, files, job->runner.expected));
     job->repeat = arguments->repeat;
     TRY(run_threads(job, (uint32_t)arguments->threads, &seconds));
     if (atomic_load(&job->failures) > 0) return fail(SP_FAILED, "%s", job->message);
     return report_runs(arguments, job, seconds);
 }
 
-static sp_status load_model(run_arguments *arguments, sp_model *out)
-{
-    model_source source;
-    TRY(device_arguments_open(&arguments->model.device));
-    sp_status status = source_open(arguments->model.path, &source);
-    if (status == SP_OK) {
-        status = source_load(&source, &arguments->model.device.options, out);
-    }
-    source_close(&source);
-    return status;
-}
-
 static sp_status run_all(run_arguments *arguments, run_job *job)
 {
     output_files files;
-    TRY(load_model(arguments, &job->model));
+    TRY(device_arguments_open(&arguments->model.device));
+    TRY(runner_load(&arguments->model, &job->runner));
     sp_status status =
-        output_files_open(job->model, &arguments->outputs, arguments->output_folder, &files);
+        output_files_open(job->runner.model, &arguments->outputs, arguments->output_folder, &files);
     if (status == SP_OK) status = run_model(arguments, &files, job);
     output_files_close(&files);
     return status;
@@ -336,9 +233,7 @@ static int run_command(int argc, char **argv)
         run_job job = {0};
         const sp_status status = run_all(&arguments, &job);
         if (status != SP_OK) failure_print(status);
-        free_outputs(job.expected, job.output_count);
-        inputs_close(&job.inputs);
-        sp_model_release(job.model);
+        runner_close(&job.runner);
         code = status == SP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     model_arguments_free(&arguments.model);
