@@ -61,6 +61,7 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv); /* gets its own name as argv[0]; returns the exit code */
 } cli_command;
 
+extern const cli_command sp__command_bench;
 extern const cli_command sp__command_help;
 extern const cli_command sp__command_info;
 extern const cli_command sp__command_inspect;

@@ -16,8 +16,8 @@
 #include "text.h"
 
 const cli_command *const sp__commands[] = {
-    &sp__command_help, &sp__command_info, &sp__command_inspect,
-    &sp__command_ops,  &sp__command_run,  &sp__command_verify,
+    &sp__command_bench, &sp__command_help, &sp__command_info,   &sp__command_inspect,
+    &sp__command_ops,   &sp__command_run,  &sp__command_verify,
 };
 const size_t sp__command_count = COUNT_OF(sp__commands);
 

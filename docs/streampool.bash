@@ -8,7 +8,7 @@ _streampool_words()
     files) compgen -f -- "$2" ;;
     folders) compgen -d -- "$2" ;;
     devices) compgen -W 'cpu cuda:0 null' -- "$2" ;;
-    commands) compgen -W 'help info inspect ops run verify' -- "$2" ;;
+    commands) compgen -W 'bench help info inspect ops run verify' -- "$2" ;;
     esac
 }
 
@@ -17,6 +17,17 @@ _streampool()
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local kind= operands=nothing options=
     case "${COMP_WORDS[1]} $previous" in
+    'bench --threads') kind=nothing ;;
+    'bench --window') kind=nothing ;;
+    'bench --warm-up') kind=nothing ;;
+    'bench --rate') kind=nothing ;;
+    'bench --input') kind=files ;;
+    'bench --shape') kind=nothing ;;
+    'bench --dim') kind=nothing ;;
+    'bench --seed') kind=nothing ;;
+    'bench --device') kind=devices ;;
+    'bench --max-memory') kind=nothing ;;
+    'bench --max-trips') kind=nothing ;;
     'inspect --input') kind=files ;;
     'inspect --shape') kind=nothing ;;
     'inspect --dim') kind=nothing ;;
@@ -41,6 +52,10 @@ _streampool()
     'verify --max-trips') kind=nothing ;;
     esac
     case "${COMP_WORDS[1]}" in
+    bench)
+        operands=files
+        options='--threads --window --warm-up --rate --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
+        ;;
     help)
         operands=commands
         options='--man --bash-completion --help --version'

@@ -9,7 +9,7 @@ program=$1
 unary "$work/m.onnx" Relu x y 1 batch 2
 
 # Every --help lists the three exit codes, examples and the limits of each value.
-for command in help info inspect ops run verify; do
+for command in bench help info inspect ops run verify; do
     for pattern in "^usage: streampool $command" '^examples$' "^  streampool $command" \
         '^  --help' '^  --version' '^  0  success' '^  1  something failed' \
         '^  2  the command line cannot be parsed'; do

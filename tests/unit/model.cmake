@@ -63,3 +63,8 @@ foreach(function elu erf exp log sigmoid softplus tanh)
     set_tests_properties(test_math_accuracy_${function} PROPERTIES COST 100)
 endforeach()
 set_tests_properties(test_math_f32 PROPERTIES COST 100)
+
+# A part of the program, which is not a library.
+sp_add_test(test_latencies SOURCES cli/test_latencies.c ${PROJECT_SOURCE_DIR}/cli/latencies.c
+    LABELS cli LINKS sp_model_fixture)
+target_include_directories(test_latencies PRIVATE ${PROJECT_SOURCE_DIR}/cli)

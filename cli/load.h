@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Load on functions: threads that call them for a window of time, with the latency of each call.
+ *
+ * Closed loop: each thread calls again when its call has returned. Open loop: calls arrive at a
+ * rate (a Poisson process), whichever threads are free take them in order, and a latency counts
+ * from the arrival, so that a call which has to wait for a thread is not faster than it is to its
+ * user (Tene, "How NOT to Measure Latency", 2013: coordinated omission). */
+#ifndef SP_CLI_LOAD_H
+#define SP_CLI_LOAD_H
+
+#include <streampool/status.h>
+
+#include "failure.h"
+#include "latencies.h"
+
+#define LOAD_MAX_SIDES 16
+
+/* A function that threads of its own call; the sides of a load run at the same time. `call` gets
+ * the number of the thread, from 0 on; its failure ends the load. */
+typedef struct load_side {
+    sp_status (*call)(void *ctx, uint32_t thread);
+    void *ctx;
+} load_side;
+
+typedef struct load_options {
+    uint32_t threads; /* of each side */
+    double warm_up_seconds, window_seconds;
+    double rate; /* arrivals a second on each side; 0: closed loop */
+} load_options;
+
+typedef struct load_result {
+    latencies latencies; /* of the calls that ended in the window; open loop: that arrived in it */
+    double per_second;   /* their number by the window's length */
+    uint64_t missed;     /* open loop: arrivals that no thread was free for within another window */
+} load_result;
+
+/* Errors: the first failure of a call; SP_OUT_OF_MEMORY; SP_EXHAUSTED, no more threads. */
+sp_status load_run(const load_options *options, const load_side *sides, uint32_t side_count,
+                   load_result *results);
+
+#endif

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# streampool bench: points, windows, rows of text and of JSON, several models, arrivals at a rate, and
+# failures. Figures are not checked, except that they are consistent.
+# usage: test_cli_bench.sh PROGRAM
+set -u
+program=$1
+. "$(dirname "$0")/cli_fixture.sh"
+cd "$work" || exit 1
+unary m.onnx Relu x y 1 batch 2
+unary 'quo"te.onnx' Neg x y 1 3
+short=(--window 100 --warm-up 5)
+
+# A head, and one row for each number of threads.
+expect 0 '^sizes chosen: batch=1$' "$program" bench m.onnx "${short[@]}" --threads 1,3,5
+[[ $(grep -cE '^ +[135] +[1-9][0-9.]* +[0-9.]+( +[0-9.]+){4}  m\.onnx$' out) -eq 3 ]] ||
+    fail "no three rows: $(cat out)"
+[[ $(head -2 out | tail -1) == threads*runs/s*'of best'*p50*p99.9*max*model ]] || fail "no head"
+expect 0 '^ +64 ' "$program" bench m.onnx --window 2 --warm-up 0
+
+# JSON: one object per model and point, nothing else. Percentiles ascend.
+expect 0 '"model":"quo\\"te.onnx","threads":2,' \
+    "$program" bench m.onnx 'quo"te.onnx' "${short[@]}" --threads 1,2 --json
+check_rows() { # COUNT WINDOW_SECONDS
+    awk -v count="$1" -v seconds="$2" '
+        function number(key) { return match($0, "\"" key "\":[0-9.]+[,}]") ? \
+            substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 4) + 0 : -1 }
+        !/^\{"model":".*\}$/ { exit wrong = 1 }
+        number("runs") <= 0 || number("missed") != 0 || number("share_of_best") <= 0 ||
+        number("p50_us") <= 0 || number("p99_us") < number("p50_us") ||
+        number("p999_us") < number("p99_us") || number("max_us") < number("p999_us") ||
+        number("mean_us") > number("max_us") || number("mean_us") <= 0 { exit wrong = 1 }
+        { difference = number("per_second") * seconds - number("runs") }
+        difference > 0.1 || difference < -0.1 { exit wrong = 1 }
+        END { exit wrong || NR != count }' out || fail "JSON: $(cat out)"
+}
+check_rows 4 0.1
+# The rows of several models are followed by their sum.
+expect 0 '  all$' "$program" bench m.onnx 'quo"te.onnx' "${short[@]}" --threads 2
+
+# Arrivals at a rate: about that many are served; at a rate above the capacity it says what is not.
+expect 0 '"missed":0' "$program" bench m.onnx --rate 1000 --window 400 --threads 4 --json
+runs=$(sed -n 's/.*"runs":\([0-9]*\),.*/\1/p' out)
+((runs > 300 && runs < 500)) || fail "$runs of 400 +- 5 standard deviations"
+check_rows 1 0.4
+expect 0 'arrivals not served' "$program" bench m.onnx --rate 1000000000 --window 1 --warm-up 0 --threads 2
+
+# Failures: of the file, of the sizes, and of a run.
+expect 1 'SP_IO: cannot open none.onnx' "$program" bench m.onnx none.onnx "${short[@]}"
+expect 1 'SP_MISMATCH: m.onnx: --shape x=3x1' "$program" bench m.onnx --shape x=3x1 "${short[@]}"
+expect 1 'SP_[A-Z_]+: m.onnx: ' "$program" bench m.onnx --max-memory 1 "${short[@]}"
+for value in '' 0 1025 1,,2 1,x ,1 1, "$(seq -s, 65)"; do
+    expect 2 '^streampool bench: --threads ' "$program" bench m.onnx --threads "$value"
+done
+expect 2 '^streampool bench: --window cannot be .0.' "$program" bench m.onnx --window 0
+expect 2 '^streampool bench: --rate cannot be .0.' "$program" bench m.onnx --rate 0
+models=()
+for ((i = 0; i < 17; i++)); do models+=(m.onnx); done
+expect 2 'streampool bench: ' "$program" bench "${models[@]}"
+finish "bench: points, JSON, several models, rates and failures"
