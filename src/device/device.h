@@ -117,6 +117,10 @@ typedef struct sp_device_vtable {
 struct sp_dev {
     const sp_device_vtable *vtable;
     sp_device_limits limits;
+    /* A word whose low 16 bits are the run slots that are free, and its other bits runs that wait
+     * for one (exec/run_slots.h); or NULL: no model has run. Never freed. Relaxed, and a hint: more
+     * threads than slots do not run faster. */
+    SP_ATOMIC(const sp_atomic_u64 *) run_slots;
     /* The fault that lost the device, or SP_NO_FAULT. Written once, relaxed: its message is behind
      * the lock of the ring. */
     SP_ATOMIC(sp_fault) lost;
@@ -135,6 +139,14 @@ sp_status sp__device_check(sp_dev *device);
 /* Latches `fault`: the first one is kept, and logged by the host executor, since the log's callback
  * may call the library. Any thread, no lock held. */
 void sp__device_lose(sp_dev *device, sp_fault fault);
+
+/* Runs that could begin now, if none waits to begin; a hint. */
+static inline uint32_t sp__device_free_slots(const sp_dev *device)
+{
+    if (sp_load_relaxed(&device->run_slots) == NULL) return UINT32_MAX;
+    const uint64_t word = sp_load_relaxed(sp_load_relaxed(&device->run_slots));
+    return word >> 16 == 0 ? (uint32_t)word : 0;
+}
 
 /* Called before the memory of a stopped device is freed. */
 void sp__device_deinit(sp_dev *device);

@@ -13,6 +13,16 @@
 #include "base/wait.h"
 #include "device/timeline.h"
 
+/* The history of a thread as an owner of run slots (exec/run_slots.h). Hints. */
+typedef struct sp_run_tenure {
+    uint64_t since;    /* begin of its quantum; 0: none has begun */
+    uint64_t observed; /* time of its last observed release */
+    uint64_t released; /* the same, or 0: it has returned since */
+    uint32_t stride;   /* releases that are not observed between two that are */
+    uint32_t skipped;  /* since the last observed one */
+    bool returns_soon; /* it did the last time */
+} sp_run_tenure;
+
 typedef struct sp_thread_record {
     SP_CACHE_ALIGNED sp_parker parker;
     uint64_t number; /* unique among all threads of the process, also ended ones; never 0 */
@@ -31,6 +41,7 @@ typedef struct sp_thread_record {
     /* Owner only: the thread waits in a call that holds nothing, so it may run host functions that
      * it submitted, which may end it; see sp__point_wait_bare. */
     bool runs_own_functions;
+    sp_run_tenure tenure;               /* owner only */
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;
 

@@ -23,7 +23,10 @@ sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
         return NULL;
     }
     sp__run_slots_init(fresh, device->dev->limits.run_slots);
-    if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) return fresh;
+    if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) {
+        sp_store_relaxed(&device->dev->run_slots, &fresh->word);
+        return fresh;
+    }
     sp__run_slots_deinit(fresh);
     sp_free(fresh);
     return slots;

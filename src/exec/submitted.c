@@ -52,7 +52,7 @@ static void run_end(sp_rt_future *run, sp_resume_list *ready)
     sp__plan_cache_release(&model->plans, run->plan_entry);
     ports_free(run);
     sp__run_slots_retire(run->slots);
-    if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_release(run->slots));
+    if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_release_submitted(run->slots));
     sp__future_complete(run);
     holds_drop(run);
 }

@@ -80,7 +80,7 @@ static void subject_slots_two(void *arg)
 
 static void wait_until_in_line(slots_world *w, uint32_t count)
 {
-    while (sp_load_relaxed(&w->slots.word) >> 16 < count) sp_spin_hint();
+    while (sp__run_slots_waiting(&w->slots) < count) sp_spin_hint();
 }
 
 static void come_first(void *arg)

@@ -119,6 +119,29 @@ static void subject_tiles_worker(void *arg)
     end(&w);
 }
 
+/* No run slot is free, so the worker whose bit is set is not woken. Its thread has ended: no other
+ * thread clears the bit. */
+static void execute_alone(void *arg)
+{
+    world *w = arg;
+    sp__queue_workers_stop(w->device);
+    submit(w);
+    sp_store_relaxed(&w->device->sleeping, 1);
+    execute(w);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w->device->sleeping) == 1);
+}
+
+static void subject_tiles_no_slot(void *arg)
+{
+    (void)arg;
+    const sp_atomic_u64 no_slots = {0};
+    world w;
+    begin(&w, 1, 1);
+    sp_store_relaxed(&w.device->base.run_slots, &no_slots);
+    sp__subject_run((const sp_thread_fn[]){execute_alone}, 1, &w);
+    end(&w);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_tiles[] = {
@@ -148,6 +171,12 @@ const sp_subject sp__subjects_tiles[] = {
      .thread_count = 2,
      .inexhaustible = SP_ENDLESS_NAPS,
      .planted = "leave_before_joiners",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "tiles_no_slot",
+     .test = subject_tiles_no_slot,
+     .thread_count = 2,
+     .planted = "wakes_for_tiles",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {0},

@@ -56,6 +56,16 @@ static void tiles_wait_for_joiners(sp_tile_job *tiles)
     sp_tsan_acquire(&tiles->state);
 }
 
+/* Workers to wake: one for each tile that the executor does not run itself, but no more than cores
+ * that no other run needs. */
+static uint32_t tiles_wanted(const sp_command_queue *queue)
+{
+    const uint32_t tiles = sp_load_relaxed(&queue->tiles.total) - 1;
+    if (SP_PLANTED(wakes_for_tiles)) return tiles;
+    const uint32_t free_slots = sp__device_free_slots(queue->base.device);
+    return tiles < free_slots ? tiles : free_slots;
+}
+
 sp_status sp__queue_run_tiles(sp_command_queue *queue)
 {
     sp_tile_job *tiles = &queue->tiles;
@@ -65,7 +75,7 @@ sp_status sp__queue_run_tiles(sp_command_queue *queue)
     /* Publishes the job. Sequentially consistent: an idle worker reads it after it has set its bit,
      * and the wake below reads the bits. */
     sp_exchange_seq_cst(&tiles->state, OPEN);
-    sp__queue_wake(sp__queue_device_of(queue), sp_load_relaxed(&tiles->total) - 1);
+    sp__queue_wake(sp__queue_device_of(queue), tiles_wanted(queue));
     sp_delay_point();
     tiles_run_claimed(tiles);
     sp_fetch_and_acq_rel(&tiles->state, ~OPEN);

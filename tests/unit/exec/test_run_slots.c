@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run slots under real threads: exclusion, and a turn for each waiter. The protocol's interleavings
+ * are in verify/subjects/subject_slots.c and subject_slot_calls.c. */
+#include "exec/run_slots.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "device/thread_record.h"
+#include "support/test.h"
+
+enum { SLOTS = 3, RUNNERS = 12 };
+
+typedef struct slots_world {
+    sp_run_slots slots;
+    sp_atomic_u32 inside, most;
+    sp_atomic_u64 runs;
+    sp_atomic_u32 meek_done;
+} slots_world;
+
+static void world_begin(slots_world *w, uint32_t count)
+{
+    *w = (slots_world){0};
+    sp__run_slots_init(&w->slots, count);
+}
+
+static void world_end(slots_world *w, uint32_t count)
+{
+    CHECK_EQ_U64(sp_load_relaxed(&w->slots.word), count); /* all free, nothing waits */
+    sp__run_slots_deinit(&w->slots);
+}
+
+static void compute(slots_world *w)
+{
+    const uint32_t now = sp_fetch_add_relaxed(&w->inside, 1) + 1;
+    uint32_t most = sp_load_relaxed(&w->most);
+    while (most < now && !sp_cas_relaxed(&w->most, &most, now)) {
+    }
+    sp_fetch_add_relaxed(&w->runs, (uint64_t)1);
+    sp_fetch_sub_relaxed(&w->inside, 1);
+}
+
+static void run_once(slots_world *w)
+{
+    CHECK_OK(sp__run_slots_acquire(&w->slots));
+    compute(w);
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+}
+
+static void run_often(void *arg, uint32_t index)
+{
+    for (uint64_t i = 0; i < test_count(100000, 3000); i++) {
+        run_once(arg);
+        if (index % 4 == 1 && i % 16 == 0) sp_thread_yield();
+        if (index % 4 == 2 && i % 256 == 0) sp_clock_sleep(20000);
+    }
+}
+
+TEST(no_more_runs_than_slots)
+{
+    for (uint32_t count = 1; count <= SLOTS; count++) {
+        slots_world w;
+        world_begin(&w, count);
+        test_threads(RUNNERS, run_often, &w);
+        CHECK(sp_load_relaxed(&w.most) <= count);
+        CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS * test_count(100000, 3000));
+        world_end(&w, count);
+    }
+}
+
+/* Threads 0 and 1 run without a pause until thread 2 has had all its turns. */
+static void run_beside_hogs(void *arg, uint32_t index)
+{
+    slots_world *w = arg;
+    if (index < 2) {
+        while (sp_load_relaxed(&w->meek_done) == 0) run_once(w);
+        return;
+    }
+    for (uint64_t i = 0; i < test_count(2000, 100); i++) {
+        run_once(w);
+        sp_thread_yield();
+    }
+    sp_store_relaxed(&w->meek_done, 1);
+}
+
+TEST(threads_that_never_pause_do_not_keep_others_out)
+{
+    slots_world w;
+    world_begin(&w, 1);
+    test_threads(3, run_beside_hogs, &w);
+    world_end(&w, 1);
+}
+
+/* Thread 0 leaves its slot free, as one that comes back at once, and ends. */
+static void leave_for_good(void *arg, uint32_t index)
+{
+    slots_world *w = arg;
+    if (index != 0) {
+        run_once(w);
+        return;
+    }
+    while (sp__run_slots_waiting(&w->slots) < RUNNERS - 1) sp_thread_yield();
+    sp__thread_record()->tenure.returns_soon = true;
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+}
+
+TEST(a_slot_that_is_left_free_is_found)
+{
+    for (uint64_t i = 0; i < test_count(200, 10); i++) {
+        slots_world w;
+        world_begin(&w, 1);
+        CHECK_OK(sp__run_slots_acquire(&w.slots));
+        test_threads(RUNNERS, leave_for_good, &w);
+        CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS - 1);
+        world_end(&w, 1);
+    }
+}
+
+/* ---- submitted runs ---- */
+
+typedef struct submitted_run {
+    sp_wait_entry entry;
+    slots_world *world;
+    sp_atomic_u32 is_done;
+} submitted_run;
+
+static void submitted_start(sp_wait_entry *entry, sp_resume_list *ready)
+{
+    submitted_run *run = SP_CONTAINER_OF(entry, submitted_run, entry);
+    slots_world *w = run->world;
+    compute(w);
+    sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots));
+    sp_store_release(&run->is_done, 1); /* pairs with the acquire of its submitter; last access */
+}
+
+static void run_or_submit(void *arg, uint32_t index)
+{
+    slots_world *w = arg;
+    for (uint64_t i = 0; i < test_count(50000, 2000); i++) {
+        if (index % 2 == 0) {
+            run_once(w);
+            continue;
+        }
+        submitted_run run = {.entry = {.resume = submitted_start}, .world = w};
+        if (sp__run_slots_acquire_or_queue(&w->slots, &run.entry)) {
+            sp__wait_entry_resume(&run.entry);
+        }
+        while (sp_load_acquire(&run.is_done) == 0) sp_thread_yield();
+    }
+}
+
+TEST(submitted_runs_and_threads_share_the_slots)
+{
+    slots_world w;
+    world_begin(&w, 2);
+    test_threads(8, run_or_submit, &w);
+    CHECK(sp_load_relaxed(&w.most) <= 2);
+    CHECK_EQ_U64(sp_load_relaxed(&w.runs), 8 * test_count(50000, 2000));
+    world_end(&w, 2);
+}
+
+TEST_MAIN

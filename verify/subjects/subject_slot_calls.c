@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads and run slots: a thread that returns soon keeps its slot for a quantum, then the oldest
+ * waiter is called, claims, and gets the next slot; a slot that is left free for good is found. */
+#include "support.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "device/thread_record.h"
+#include "exec/run_slots.h"
+#include "sched/subject.h"
+
+typedef struct calls_world {
+    sp_run_slots slots; /* one, which the subject holds at first */
+    uint32_t inside;    /* plain: the slot orders it */
+    uint32_t used;      /* plain, likewise */
+    sp_wait_entry submitted;
+} calls_world;
+
+static void calls_begin(calls_world *w)
+{
+    memset(w, 0, sizeof *w);
+    sp__run_slots_init(&w->slots, 1);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+}
+
+static void calls_end(calls_world *w, uint32_t used)
+{
+    SP_SCHED_ASSERT(w->used == used);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == 1);
+    sp__run_slots_deinit(&w->slots);
+    sp__subject_end();
+}
+
+static void compute(calls_world *w)
+{
+    SP_SCHED_ASSERT(w->inside == 0);
+    w->inside = 1;
+    w->used++;
+    w->inside = 0;
+}
+
+static void use(void *arg)
+{
+    calls_world *w = arg;
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    compute(w);
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+}
+
+static void wait_until_queued(const calls_world *w, uint32_t count)
+{
+    while (sp__run_slots_waiting(&w->slots) < count) sp_spin_hint();
+}
+
+/* As a thread does that has returned soon the last time. */
+static void release_to_return(calls_world *w)
+{
+    sp__thread_record()->tenure.returns_soon = true;
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+}
+
+static void leave_to_one(void *arg)
+{
+    calls_world *w = arg;
+    wait_until_queued(w, 1);
+    release_to_return(w);
+}
+
+static void leave_to_two(void *arg)
+{
+    calls_world *w = arg;
+    wait_until_queued(w, 2);
+    release_to_return(w);
+}
+
+static void subject_slots_left_2(void *arg)
+{
+    (void)arg;
+    calls_world w;
+    calls_begin(&w);
+    sp__subject_run((const sp_thread_fn[]){leave_to_one, use}, 2, &w);
+    calls_end(&w, 1);
+}
+
+static void subject_slots_left_3(void *arg)
+{
+    (void)arg;
+    calls_world w;
+    calls_begin(&w);
+    sp__subject_run((const sp_thread_fn[]){leave_to_two, use, use}, 3, &w);
+    calls_end(&w, 2);
+}
+
+/* Twice for a quantum: the waiter is called by the end of it, and its claim is not overtaken. */
+static void keep_for_a_quantum(void *arg)
+{
+    calls_world *w = arg;
+    wait_until_queued(w, 1);
+    release_to_return(w);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    compute(w);
+    sp_clock_sleep(SP_RUN_QUANTUM_NS);
+    release_to_return(w);
+    SP_SCHED_ASSERT(sp__run_slots_waiting(&w->slots) == 0);
+    use(w);
+}
+
+static void subject_slots_quantum(void *arg)
+{
+    (void)arg;
+    calls_world w;
+    calls_begin(&w);
+    sp__subject_run((const sp_thread_fn[]){keep_for_a_quantum, use}, 2, &w);
+    calls_end(&w, 3);
+}
+
+static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
+{
+    calls_world *w = SP_CONTAINER_OF(entry, calls_world, submitted);
+    compute(w);
+    sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots));
+}
+
+static void submit_one(void *arg)
+{
+    calls_world *w = arg;
+    w->submitted.resume = start_submitted;
+    if (!sp__run_slots_acquire_or_queue(&w->slots, &w->submitted)) return;
+    sp__wait_entry_resume(&w->submitted);
+}
+
+static void subject_slots_passed(void *arg)
+{
+    (void)arg;
+    calls_world w;
+    calls_begin(&w);
+    sp__subject_run((const sp_thread_fn[]){leave_to_one, submit_one}, 2, &w);
+    calls_end(&w, 1);
+}
+
+static void subject_slots_mixed(void *arg)
+{
+    (void)arg;
+    calls_world w;
+    calls_begin(&w);
+    sp__subject_run((const sp_thread_fn[]){leave_to_two, use, submit_one}, 3, &w);
+    calls_end(&w, 2);
+}
+
+/* ---- the table ---- */
+
+const sp_subject sp__subjects_slot_calls[] = {
+    {.name = "slots_left_2",
+     .test = subject_slots_left_2,
+     .thread_count = 2,
+     .planted = "no_watch watch_once",
+     .options = SP_SLEEPERS},
+    {.name = "slots_left_3",
+     .test = subject_slots_left_3,
+     .thread_count = 3,
+     .planted = "no_watch watch_once",
+     .options = SP_SLEEPERS},
+    {.name = "slots_quantum",
+     .test = subject_slots_quantum,
+     .thread_count = 2,
+     .planted = "no_quantum forget_claim relaxed_grant",
+     .inexhaustible = SP_ENDLESS_WATCH,
+     .inexhaustible_weak = SP_ENDLESS_WATCH,
+     .options = SP_SLEEPERS},
+    {.name = "slots_passed",
+     .test = subject_slots_passed,
+     .thread_count = 2,
+     .planted = "submitted_left"},
+    {.name = "slots_mixed",
+     .test = subject_slots_mixed,
+     .thread_count = 3,
+     .planted = "stays_counted",
+     .options = SP_SLEEPERS},
+    {0},
+};
