@@ -69,7 +69,7 @@ static void submit_model(void *ctx, uint64_t count)
     bench_check(sp_stream_current(c->device, &stream) == SP_OK, "stream");
     bench_check(sp__stream_find(stream, &ref) == SP_OK, "stream");
     sp_exec_context *context;
-    bench_check(sp__exec_context_acquire(c->entry->executable, true, &context) == SP_OK,
+    bench_check(sp__exec_context_acquire(c->entry->executable, 0, true, &context) == SP_OK,
                 "execution context");
     const sp_command command = {.type = SP_COMMAND_LIST, .list = context->lists[0]};
     const sp_submission submission = {.commands = &command, .command_count = 1};
@@ -99,7 +99,7 @@ static void wait_bare(CUstream stream, CUevent event, bare_wait how)
 static void run_bare(gpu_case *c, uint64_t count, bare_wait how)
 {
     sp_exec_context *context;
-    bench_check(sp__exec_context_acquire(c->entry->executable, true, &context) == SP_OK,
+    bench_check(sp__exec_context_acquire(c->entry->executable, 0, true, &context) == SP_OK,
                 "execution context");
     const CUgraphExec graph = sp__cuda_list_graph(context->lists[0]);
     const uint32_t entry = sp_fetch_add_relaxed(&c->next_stream, 1) % STREAMS;

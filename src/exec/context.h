@@ -13,6 +13,7 @@
 struct sp_exec_context {
     sp_executable *executable;
     bool is_spare; /* created from free memory alone; optional */
+    uint32_t home; /* where the run that uses the context returns it, or SP_NO_HOME */
     /* By target; NULL if no step names it. The fallback's is the host arena, which is the model's
      * device's own arena if that device works in host memory. */
     sp_block *arenas[SP_MAX_TARGETS];
@@ -28,17 +29,23 @@ struct sp_exec_context {
 
 /* ---- the pool ---- */
 
+/* A run without a stream. */
+#define SP_NO_HOME UINT32_MAX
+
 /* An idle context, or a new one. Without memory for a new one, or with one per run slot already
  * created: waits for the next that is released; with `may_wait` false, creates one beyond that
- * limit or returns SP_OUT_OF_MEMORY. */
-sp_status sp__exec_context_acquire(sp_executable *executable, bool may_wait, sp_exec_context **out);
+ * limit or returns SP_OUT_OF_MEMORY. `home`: number of the stream, whose last context is taken if
+ * it is idle, or SP_NO_HOME. */
+sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, bool may_wait,
+                                   sp_exec_context **out);
 /* If entries wait, the oldest one gets the context (`granted`) and is returned: the caller resumes
  * it (sp__wait_entry_resume), with no lock held. Else NULL. */
 SP_NODISCARD sp_wait_entry *sp__exec_context_release(sp_exec_context *context);
 
-/* Does not wait: *out is an idle context or a new one, or NULL, and then the entry is queued. */
+/* Does not wait: *out is an idle context or a new one, or NULL, and then the entry is queued. An
+ * entry that has got a context by then, perhaps this one, is added to `ready`. */
 sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_entry *entry,
-                                            sp_exec_context **out);
+                                            sp_exec_context **out, sp_resume_list *ready);
 /* Removes an entry that the caller has claimed. */
 void sp__exec_context_dequeue(sp_executable *executable, sp_wait_entry *entry);
 

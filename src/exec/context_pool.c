@@ -4,30 +4,82 @@
 
 #include "base/error.h"
 
+/* ---- homes ---- */
+
+/* The idle context of a home, or NULL. */
+static sp_exec_context *home_take(sp_executable *executable, uint32_t home)
+{
+    sp_context_home *place = &executable->homes[home];
+    if (sp_load_relaxed(&place->context) == NULL) return NULL;
+    return sp_exchange_seq_cst(&place->context, NULL);
+}
+
+static sp_exec_context *homes_take_any(sp_executable *executable)
+{
+    sp_exec_context *context = NULL;
+    for (uint32_t i = 0; i < SP_CONTEXT_HOMES && context == NULL; i++) {
+        context = sp_exchange_seq_cst(&executable->homes[i].context, NULL);
+    }
+    return context;
+}
+
+/* False: the context is still the caller's. */
+static bool home_return(sp_exec_context *context)
+{
+    sp_executable *executable = context->executable;
+    if (context->home == SP_NO_HOME) return false;
+    sp_context_home *place = &executable->homes[context->home];
+    sp_exec_context *none = NULL;
+    return sp_load_relaxed(&place->context) == NULL &&
+           sp_cas_seq_cst(&place->context, &none, context);
+}
+
+/* ---- the pool ---- */
+
 static sp_exec_context *idle_pop(sp_executable *executable)
 {
     sp_mutex_lock(&executable->lock);
     sp_exec_context *context = executable->idle;
     if (context != NULL) executable->idle = context->next;
     sp_mutex_unlock(&executable->lock);
-    return context;
+    return context != NULL ? context : homes_take_any(executable);
 }
 
-/* Passes the context to the oldest waiter, which is returned, or to the idle list. Afterwards the
- * model may be released, and this pool with it. */
-static sp_wait_entry *context_release(sp_exec_context *context)
+/* Passes the context to the oldest waiter, which is returned, or to the idle list. */
+static sp_wait_entry *context_pass_locked(sp_exec_context *context)
+    SP_REQUIRES(&context->executable->lock)
 {
     sp_executable *executable = context->executable;
-    sp_mutex_lock(&executable->lock);
     sp_wait_entry *entry = sp__wait_queue_pop(&executable->queue);
     if (SP_LIKELY(entry == NULL)) {
         context->next = executable->idle;
         executable->idle = context;
     } else {
+        sp_fetch_sub_relaxed(&executable->waiting, 1);
         entry->granted = context;
     }
+    return entry;
+}
+
+static sp_wait_entry *context_pass(sp_exec_context *context)
+{
+    sp_executable *executable = context->executable;
+    sp_mutex_lock(&executable->lock);
+    sp_wait_entry *entry = context_pass_locked(context);
     sp_mutex_unlock(&executable->lock);
     return entry;
+}
+
+/* To its home, unless that has another context or a run waits for one. */
+static sp_wait_entry *context_release(sp_exec_context *context)
+{
+    sp_executable *executable = context->executable;
+    const uint32_t home = context->home;
+    if (SP_UNLIKELY(!home_return(context))) return context_pass(context);
+    const bool is_seen = sp_load_seq_cst(&executable->waiting) != 0;
+    if (SP_LIKELY(!is_seen) || SP_PLANTED(waiting_unseen)) return NULL;
+    context = home_take(executable, home);
+    return context != NULL ? context_pass(context) : NULL;
 }
 
 void sp__executable_destroy_contexts(sp_executable *executable)
@@ -68,7 +120,7 @@ sp_status sp__executable_prepare(sp_executable *executable)
 {
     sp_exec_context *context;
     SP_TRY(context_add(executable, false, &context));
-    (void)context_release(context); /* no entry waits yet */
+    (void)context_pass(context); /* no entry waits yet */
     return SP_OK;
 }
 
@@ -77,7 +129,7 @@ void sp__executable_preallocate(sp_executable *executable)
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     for (sp_exec_context *context; context_add(executable, true, &context) == SP_OK;) {
-        sp__wait_entry_resume(context_release(context));
+        sp__wait_entry_resume(context_pass(context));
     }
     sp__error_put_back(&scope);
 }
@@ -89,9 +141,12 @@ bool sp__executable_reclaim_context(sp_executable *executable)
     /* A run that finds no idle context waits for one in use, so at least one must exist. */
     const uint32_t count =
         SP_PLANTED(unmade_context_counts) ? executable->wanted : executable->alive;
-    if (count > 1 || SP_PLANTED(last_context_reclaimed)) context = executable->idle;
+    if (count > 1 || SP_PLANTED(last_context_reclaimed)) {
+        context = executable->idle;
+        if (context != NULL) executable->idle = context->next;
+        else context = homes_take_any(executable);
+    }
     if (context != NULL) {
-        executable->idle = context->next;
         executable->wanted--;
         alive_add_locked(executable, -1);
     }
@@ -101,15 +156,29 @@ bool sp__executable_reclaim_context(sp_executable *executable)
     return true;
 }
 
-/* A context that has been released since, or NULL, and the entry is queued. */
-static sp_exec_context *idle_pop_or_queue(sp_executable *executable, sp_wait_entry *entry)
+/* A context is in a home although a run waits: its releaser and the waiter have missed each other.
+ * It goes to the oldest waiter, which is returned; NULL: all are cancelled. */
+static sp_wait_entry *home_pass_locked(sp_executable *executable) SP_REQUIRES(&executable->lock)
 {
+    sp_exec_context *context = SP_PLANTED(homes_unseen) ? NULL : homes_take_any(executable);
+    return context != NULL ? context_pass_locked(context) : NULL;
+}
+
+/* A context that has been released since, or NULL, and the entry is queued. *granted is an entry
+ * that has got a context, to be resumed with no lock held: perhaps this one. */
+static sp_exec_context *idle_pop_or_queue(sp_executable *executable, sp_wait_entry *entry,
+                                          sp_wait_entry **granted)
+{
+    *granted = NULL;
     sp_mutex_lock(&executable->lock);
     sp_exec_context *context = executable->idle;
     if (context != NULL) {
         executable->idle = context->next;
     } else {
         sp__wait_queue_push(&executable->queue, entry);
+        /* Before the homes are read: see sp_context_home. */
+        sp_fetch_add_seq_cst(&executable->waiting, 1);
+        *granted = home_pass_locked(executable);
     }
     sp_mutex_unlock(&executable->lock);
     return context;
@@ -119,7 +188,9 @@ static sp_status context_wait(sp_executable *executable, sp_exec_context **out)
 {
     sp_thread_waiter waiter;
     SP_TRY(sp__thread_waiter_init(&waiter));
-    *out = idle_pop_or_queue(executable, &waiter.entry);
+    sp_wait_entry *granted;
+    *out = idle_pop_or_queue(executable, &waiter.entry, &granted);
+    sp__wait_entry_resume(granted);
     if (*out != NULL) return SP_OK;
     sp__thread_waiter_wait(&waiter);
     *out = waiter.entry.granted;
@@ -140,7 +211,7 @@ static SP_NOINLINE sp_status context_acquire_slow(sp_executable *executable, boo
 }
 
 sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_entry *entry,
-                                            sp_exec_context **out)
+                                            sp_exec_context **out, sp_resume_list *ready)
 {
     *out = idle_pop(executable);
     if (SP_LIKELY(*out != NULL)) return SP_OK;
@@ -148,8 +219,10 @@ sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_e
     sp__error_set_aside(&scope);
     sp_status status = context_add(executable, true, out);
     if (status == SP_OUT_OF_MEMORY) {
+        sp_wait_entry *granted;
         status = SP_OK;
-        *out = idle_pop_or_queue(executable, entry);
+        *out = idle_pop_or_queue(executable, entry, &granted);
+        sp__resume_list_add(ready, granted);
     }
     return sp__error_settle(&scope, status);
 }
@@ -158,13 +231,18 @@ void sp__exec_context_dequeue(sp_executable *executable, sp_wait_entry *entry)
 {
     sp_mutex_lock(&executable->lock);
     sp__wait_queue_remove(&executable->queue, entry);
+    sp_fetch_sub_relaxed(&executable->waiting, 1);
     sp_mutex_unlock(&executable->lock);
 }
 
-sp_status sp__exec_context_acquire(sp_executable *executable, bool may_wait, sp_exec_context **out)
+sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, bool may_wait,
+                                   sp_exec_context **out)
 {
-    *out = idle_pop(executable);
-    if (SP_UNLIKELY(*out == NULL)) return context_acquire_slow(executable, may_wait, out);
+    const bool has_home = home != SP_NO_HOME;
+    *out = has_home ? home_take(executable, home % SP_CONTEXT_HOMES) : NULL;
+    if (*out == NULL) *out = idle_pop(executable);
+    if (SP_UNLIKELY(*out == NULL)) SP_TRY(context_acquire_slow(executable, may_wait, out));
+    (*out)->home = has_home ? home % SP_CONTEXT_HOMES : SP_NO_HOME;
     if (SP_PLANTED(shared_context)) { /* others can acquire it, too */
         sp__wait_entry_resume(context_release(*out));
     }

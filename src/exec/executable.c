@@ -2,6 +2,7 @@
 #include "exec/executable.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/heap.h"
@@ -59,11 +60,12 @@ static sp_status plan_partition(sp_executable *executable, const char *cpu_ops)
 sp_status sp__executable_create(const sp_graph_plan *plan, sp_rt_device *device,
                                 const sp_memory *weights, const char *cpu_ops, sp_executable **out)
 {
-    sp_executable *executable = sp_calloc(1, sizeof *executable);
+    sp_executable *executable = sp_aligned_malloc(SP_CACHE_LINE, sizeof *executable);
     if (executable == NULL) {
         sp__plan_destroy(plan);
         return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
     }
+    memset(executable, 0, sizeof *executable);
     executable->plan = plan;
     executable->targets[SP_SEGMENT_MODEL] = (sp_target){.device = device, .weights = weights};
     executable->target_count = 1;

@@ -10,7 +10,20 @@
 
 typedef struct sp_exec_context sp_exec_context;
 
+/* Streams share homes beyond this number. */
+#define SP_CONTEXT_HOMES 32
+
+/* The place of an idle context whose last run was on a certain stream: its memory is in the cache
+ * of that thread's processor, and no other thread writes to this line. */
+typedef struct sp_context_home {
+    /* Release by the run that returns the context, acquire by the one that takes it. Sequentially
+     * consistent with `waiting`: a releaser writes this and reads `waiting`, a waiter writes
+     * `waiting` and reads this; one of the two sees the other. */
+    SP_CACHE_ALIGNED SP_ATOMIC(sp_exec_context *) context;
+} sp_context_home;
+
 typedef struct sp_executable {
+    sp_context_home homes[SP_CONTEXT_HOMES];
     const sp_graph_plan *plan; /* owned */
     sp_segments segments;
     sp_target targets[SP_MAX_TARGETS]; /* by sp_segment.device */
@@ -18,7 +31,7 @@ typedef struct sp_executable {
     void **host_packed; /* packed weights, by packing of the plan, for runs on the calling thread */
     char **labels;      /* one per step: "node 'x' (Conv)" */
     sp_mutex lock;
-    sp_exec_context *idle SP_GUARDED_BY(lock);
+    sp_exec_context *idle SP_GUARDED_BY(lock); /* those that are in no home */
     /* Contexts that exist, idle or in a run: at least one after sp__executable_prepare. */
     uint32_t alive SP_GUARDED_BY(lock);
     /* `alive`, plus contexts that are being created. */
@@ -26,6 +39,7 @@ typedef struct sp_executable {
     /* Runs that wait for a context. While a context is idle the queue has cancelled entries at
      * most. */
     sp_wait_queue queue SP_GUARDED_BY(lock);
+    sp_atomic_u32 waiting; /* entries in the queue; written under the lock. See sp_context_home */
     sp_atomic_u32 context_count; /* as `alive`; relaxed, for information */
 } sp_executable;
 

@@ -48,7 +48,8 @@ static sp_status context_compute(sp_rt_model *model, sp_executable *executable,
                                  const sp_stream_ref *stream)
 {
     sp_exec_context *context;
-    SP_TRY(sp__exec_context_acquire(executable, stream != NULL, &context));
+    const uint32_t home = stream != NULL ? stream->stream->index : SP_NO_HOME;
+    SP_TRY(sp__exec_context_acquire(executable, home, stream != NULL, &context));
     sp_status status = SP_OK;
     /* With staging, unrequested outputs are not copied and need no memory. */
     if (stream == NULL || context->staging == NULL) {

@@ -93,20 +93,21 @@ static bool run_fail(sp_rt_future *run, sp_status status)
 
 /* *out is NULL if the run is queued now. Not for a private plan: no other run would resume it, and
  * the context that was created with the plan is idle. */
-static sp_status context_acquire(sp_rt_future *run, sp_exec_context **out)
+static sp_status context_acquire(sp_rt_future *run, sp_exec_context **out, sp_resume_list *ready)
 {
     sp_executable *executable = run->plan_entry->executable;
-    if (run->plan_entry->is_private) return sp__exec_context_acquire(executable, false, out);
-    return sp__exec_context_acquire_or_queue(executable, &run->wait_entry, out);
+    if (run->plan_entry->is_private)
+        return sp__exec_context_acquire(executable, SP_NO_HOME, false, out);
+    return sp__exec_context_acquire_or_queue(executable, &run->wait_entry, out, ready);
 }
 
 /* With a slot, or a context too. True if the run has ended; else it belongs to another party. */
-static bool run_start(sp_rt_future *run)
+static bool run_start(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_status status = SP_OK;
     if (run->context == NULL) {
         sp_exec_context *context;
-        status = context_acquire(run, &context);
+        status = context_acquire(run, &context, ready);
         if (status != SP_OK) return run_fail(run, status);
         if (context == NULL) return false;
         run->context = context;
@@ -130,7 +131,7 @@ static void run_resume(sp_wait_entry *entry, sp_resume_list *ready)
     run->has_slot = true;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    if (run_start(run)) {
+    if (run_start(run, ready)) {
         if (sp_load_relaxed(&run->is_started) != 0) outcome_note(run);
         run_end(run, ready);
     }
@@ -151,7 +152,7 @@ static void run_passed(sp_waiter *waiter)
 
 static sp_status run_inline(sp_rt_future *run)
 {
-    SP_TRY(sp__exec_context_acquire(run->plan_entry->executable, false, &run->context));
+    SP_TRY(sp__exec_context_acquire(run->plan_entry->executable, SP_NO_HOME, false, &run->context));
     SP_TRY(sp__exec_context_cover_unrequested(run->context, false, run->outputs));
     sp__model_count_in(run->model);
     run->is_counted = true;

@@ -101,7 +101,7 @@ static sp_status chain_run(const chain *c, const float *x, float *y)
     const void *input = x;
     void *output = y;
     SP_TRY(sp__current_stream(c->device, &stream));
-    SP_TRY(sp__exec_context_acquire(c->compiled, true, &context));
+    SP_TRY(sp__exec_context_acquire(c->compiled, 0, true, &context));
     const sp_status status = sp__exec_context_run(context, &stream, &input, &output);
     sp__wait_entry_resume(sp__exec_context_release(context));
     return status;

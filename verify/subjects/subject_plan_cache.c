@@ -180,7 +180,7 @@ static void acquire_context(void *arg)
 {
     cache_world *w = arg;
     sp_exec_context *context;
-    SP_SCHED_ASSERT(sp__exec_context_acquire(w->found[0]->executable, true, &context) == SP_OK);
+    SP_SCHED_ASSERT(sp__exec_context_acquire(w->found[0]->executable, 0, true, &context) == SP_OK);
     use_context(context);
 }
 
@@ -203,6 +203,31 @@ static void subject_contexts(void *arg)
     end_cache(&w);
 }
 
+/* With one context: it waits in the home of one thread while the other asks for it. */
+static void acquire_context_elsewhere(void *arg)
+{
+    cache_world *w = arg;
+    sp_exec_context *context;
+    SP_SCHED_ASSERT(sp__exec_context_acquire(w->found[0]->executable, 1, true, &context) == SP_OK);
+    use_context(context);
+}
+
+static void subject_contexts_homes(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    cache_world w;
+    begin_cache(&w, 1);
+    w.device->dev->limits.run_slots = 1;
+    find_a(&w);
+    SP_SCHED_ASSERT(w.status[0] == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){acquire_context_twice, acquire_context_elsewhere,
+                                           acquire_context_elsewhere},
+                    threads, &w);
+    SP_SCHED_ASSERT(sp__plan_cache_context_count(&w.cache) == 1);
+    drop_found(&w, 1);
+    end_cache(&w);
+}
+
 /* ---- memory that others need ---- */
 
 static void run_a(void *arg)
@@ -212,7 +237,7 @@ static void run_a(void *arg)
     sp_exec_context *context;
     sp_plan_entry *entry = find_plan(w, &kernels_a, true, &status);
     SP_SCHED_ASSERT(status == SP_OK);
-    SP_SCHED_ASSERT(sp__exec_context_acquire(entry->executable, true, &context) == SP_OK);
+    SP_SCHED_ASSERT(sp__exec_context_acquire(entry->executable, 0, true, &context) == SP_OK);
     use_context(context);
     sp__plan_cache_release(&w->cache, entry);
 }
@@ -301,8 +326,11 @@ static void line_up(void *arg)
     w->input = 7;
     w->entry.resume = resume_in_line;
     sp_executable *executable = w->cache.found[0]->executable;
-    SP_SCHED_ASSERT(sp__exec_context_acquire_or_queue(executable, &w->entry, &context) == SP_OK);
+    sp_resume_list ready = {0};
+    SP_SCHED_ASSERT(sp__exec_context_acquire_or_queue(executable, &w->entry, &context, &ready) ==
+                    SP_OK);
     if (context != NULL) own(w, context);
+    sp__resume_list_run(&ready);
 }
 
 static void release_the_context(void *arg)
@@ -328,7 +356,7 @@ static void subject_contexts_line(void *arg)
     begin_cache(&w.cache, 1);
     find_a(&w.cache);
     sp_executable *executable = w.cache.found[0]->executable;
-    SP_SCHED_ASSERT(sp__exec_context_acquire(executable, true, &w.context) == SP_OK);
+    SP_SCHED_ASSERT(sp__exec_context_acquire(executable, 0, true, &w.context) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){line_up, run_without, release_the_context}, threads, &w);
     if (threads == 2) release_the_context(&w);
     SP_SCHED_ASSERT(w.owners == 1);
@@ -372,6 +400,16 @@ const sp_subject sp__subjects_plan_cache[] = {
      .planted = "evict_in_use",
      .seconds = 0.5},
     {.name = "contexts", .test = subject_contexts, .thread_count = 2, .planted = "shared_context"},
+    {.name = "contexts_homes_2",
+     .test = subject_contexts_homes,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "waiting_unseen homes_unseen"},
+    {.name = "contexts_homes_3",
+     .test = subject_contexts_homes,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "waiting_unseen homes_unseen"},
     {.name = "contexts_reclaim",
      .test = subject_contexts_reclaim,
      .thread_count = 2,
