@@ -46,6 +46,8 @@ typedef struct sp_attribute_schema {
 #define SP_DTYPES_LIKE(index) (0x80000000u | (index))
 #define SP_OP_TYPED_INPUTS 6
 
+typedef struct sp_rows_call sp_rows_call;
+
 /* Properties of an op in all versions. */
 typedef struct sp_op_traits {
     const char *kernels;   /* op_kernels.h */
@@ -53,6 +55,9 @@ typedef struct sp_op_traits {
     bool hides_values;     /* its outputs depend only on the shapes of its inputs */
     bool is_if;            /* its branches' nodes are in the same graph as its own */
     bool has_body; /* Loop and Scan: it has a graph that a run computes once per iteration */
+    /* Shows that row i of the outputs depends on row i of the inputs only (ops/rows.h). NULL: not
+     * separable. */
+    const char *(*rows)(const sp_rows_call *call);
 } sp_op_traits;
 
 typedef struct sp_op {

@@ -4,6 +4,7 @@
 #define SP_OPS_OPS_H
 
 #include "ops/lowering.h"
+#include "ops/rows.h"
 
 /* schema/math/binary.c */
 sp_status sp__binary_infer(sp_op_call *call);
@@ -24,6 +25,7 @@ sp_status sp__or_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__xor_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__mod_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__prelu_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__prelu_rows(const sp_rows_call *call);
 sp_status sp__pow_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__max_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__min_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -74,6 +76,8 @@ sp_status sp__where_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__expand_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__cast_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__expand_rows(const sp_rows_call *call);
+const char *sp__cast_like_rows(const sp_rows_call *call);
 
 /* schema/math/gemm.c */
 sp_status sp__gemm_infer(sp_op_call *call);
@@ -86,6 +90,8 @@ sp_status sp__matmul_pack(const sp_op_call *call, uint32_t input, sp_lowering *l
  * a tile to about SP_TILE_PRODUCTS multiply-adds. */
 uint64_t sp__gemm_panel_bytes(int64_t depth, int64_t columns);
 void sp__gemm_choose_tile(sp_gemm_constants *k);
+const char *sp__gemm_rows(const sp_rows_call *call);
+const char *sp__matmul_rows(const sp_rows_call *call);
 
 /* schema/nn/conv.c */
 sp_status sp__conv_infer(sp_op_call *call);
@@ -98,6 +104,7 @@ sp_status sp__conv_transpose_lower(const sp_op_call *call, sp_lowering *lowering
 /* schema/nn/pool.c */
 sp_status sp__pool_infer(sp_op_call *call);
 sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__max_pool_rows(const sp_rows_call *call);
 sp_status sp__average_pool_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__global_pool_infer(sp_op_call *call);
 sp_status sp__global_average_pool_lower(const sp_op_call *call, sp_lowering *lowering);
@@ -112,11 +119,14 @@ sp_status sp__instance_norm_infer(sp_op_call *call);
 sp_status sp__instance_norm_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__group_norm_infer(sp_op_call *call);
 sp_status sp__group_norm_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__batch_norm_rows(const sp_rows_call *call);
+const char *sp__layer_norm_rows(const sp_rows_call *call);
 
 /* schema/nn/softmax.c */
 sp_status sp__softmax_infer(sp_op_call *call);
 sp_status sp__softmax_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__log_softmax_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__softmax_rows(const sp_rows_call *call);
 
 /* schema/reduce/reduce.c */
 sp_status sp__reduce_infer(sp_op_call *call);
@@ -131,6 +141,7 @@ sp_status sp__reduce_l1_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reduce_l2_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reduce_log_sum_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__reduce_log_sum_exp_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__reduce_rows(const sp_rows_call *call);
 
 /* schema/reduce/axis.c */
 sp_status sp__arg_infer(sp_op_call *call);
@@ -145,6 +156,10 @@ sp_status sp__lrn_infer(sp_op_call *call);
 sp_status sp__lrn_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__mvn_infer(sp_op_call *call);
 sp_status sp__mvn_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__cumsum_rows(const sp_rows_call *call);
+const char *sp__lp_norm_rows(const sp_rows_call *call);
+const char *sp__arg_rows(const sp_rows_call *call);
+const char *sp__mvn_rows(const sp_rows_call *call);
 
 /* schema/layout/copy.c */
 sp_status sp__concat_infer(sp_op_call *call);
@@ -157,10 +172,14 @@ sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering);
  * the rest is set here. An alias if the output is the input's elements in order. */
 sp_status sp__lower_strided_copy(const sp_op_call *call, sp_lowering *lowering,
                                  sp_copy_constants *k);
+const char *sp__transpose_rows(const sp_rows_call *call);
+const char *sp__split_rows(const sp_rows_call *call);
+const char *sp__concat_rows(const sp_rows_call *call);
 
 /* schema/layout/slice.c */
 sp_status sp__slice_infer(sp_op_call *call);
 sp_status sp__slice_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__slice_rows(const sp_rows_call *call);
 
 /* schema/index/gather.c */
 sp_status sp__gather_infer(sp_op_call *call);
@@ -174,12 +193,18 @@ sp_status sp__one_hot_lower(const sp_op_call *call, sp_lowering *lowering);
 /* Errors: SP_MISMATCH unless input 1 has the rank of input 0 and is not larger in any dimension but
  * `axis`. */
 sp_status sp__elements_shapes(const sp_op_call *call, uint32_t axis);
+const char *sp__gather_rows(const sp_rows_call *call);
+const char *sp__gather_elements_rows(const sp_rows_call *call);
+const char *sp__gather_nd_rows(const sp_rows_call *call);
+const char *sp__one_hot_rows(const sp_rows_call *call);
 
 /* schema/index/scatter.c */
 sp_status sp__scatter_elements_infer(sp_op_call *call);
 sp_status sp__scatter_elements_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__scatter_nd_infer(sp_op_call *call);
 sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__scatter_elements_rows(const sp_rows_call *call);
+const char *sp__scatter_nd_rows(const sp_rows_call *call);
 
 /* schema/index/non_zero.c */
 sp_status sp__non_zero_infer(sp_op_call *call);
@@ -192,6 +217,7 @@ sp_status sp__range_lower(const sp_op_call *call, sp_lowering *lowering);
 /* schema/layout/rearrange.c */
 sp_status sp__tile_infer(sp_op_call *call);
 sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__tile_rows(const sp_rows_call *call);
 sp_status sp__depth_to_space_infer(sp_op_call *call);
 sp_status sp__depth_to_space_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__space_to_depth_infer(sp_op_call *call);
@@ -200,25 +226,30 @@ sp_status sp__space_to_depth_lower(const sp_op_call *call, sp_lowering *lowering
 /* schema/layout/diagonal.c */
 sp_status sp__trilu_infer(sp_op_call *call);
 sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__trilu_rows(const sp_rows_call *call);
 sp_status sp__eye_like_infer(sp_op_call *call);
 sp_status sp__eye_like_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* schema/index/top_k.c */
 sp_status sp__top_k_infer(sp_op_call *call);
 sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__top_k_rows(const sp_rows_call *call);
 
 /* schema/nn/resize.c */
 sp_status sp__resize_infer(sp_op_call *call);
 sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__resize_rows(const sp_rows_call *call);
 
 /* schema/recurrent/recurrent.c: LSTM, GRU and RNN */
 sp_status sp__recurrent_infer(sp_op_call *call);
 sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering);
 sp_status sp__recurrent_pack(const sp_op_call *call, uint32_t input, sp_lowering *lowering);
+const char *sp__recurrent_rows(const sp_rows_call *call);
 
 /* schema/layout/pad.c */
 sp_status sp__pad_infer(sp_op_call *call);
 sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__pad_rows(const sp_rows_call *call);
 
 /* schema/layout/view.c */
 sp_status sp__reshape_infer(sp_op_call *call);
@@ -230,6 +261,7 @@ sp_status sp__view_lower(const sp_op_call *call, sp_lowering *lowering);
 /* schema/control/if.c */
 sp_status sp__if_infer(sp_op_call *call);
 sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__if_rows(const sp_rows_call *call);
 
 /* schema/control/loop.c: Loop and Scan, which are computed only in runs of a model */
 sp_status sp__loop_infer(sp_op_call *call);
@@ -241,6 +273,7 @@ sp_status sp__shape_infer(sp_op_call *call);
 sp_status sp__size_infer(sp_op_call *call);
 sp_status sp__constant_of_shape_infer(sp_op_call *call);
 sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lowering);
+const char *sp__constant_of_shape_rows(const sp_rows_call *call);
 sp_status sp__known_lower(const sp_op_call *call, sp_lowering *lowering);
 
 /* Elements of a tile for ops of about one operation per element, and for ops that evaluate a

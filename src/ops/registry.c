@@ -134,6 +134,7 @@
 
 #define TRAITS(...) __VA_ARGS__
 #define NO_TRAITS .shape_inputs = 0
+#define ROWS(rule_) .rows = sp__##rule_##_rows
 #define NO_KERNELS ""
 #define INPUT(index) (1u << (index))
 

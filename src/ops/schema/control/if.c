@@ -36,3 +36,14 @@ sp_status sp__if_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_alias(lowering, chosen_input(call));
     return SP_OK;
 }
+
+/* The outputs are those of the taken branch. */
+const char *sp__if_rows(const sp_rows_call *call)
+{
+    const uint32_t first = chosen_input(call->many);
+    if (first != chosen_input(call->single)) return "the batch size chooses another branch";
+    for (uint32_t i = 0; i < call->many->output_count; i++) {
+        call->outputs[i] = call->inputs[first + i];
+    }
+    return NULL;
+}

@@ -249,3 +249,102 @@ sp_status sp__one_hot_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_output(dispatch, call, 0);
     return sp__lower_cover(dispatch, k.outer, k.tile_outer);
 }
+
+/* ---- rows ---- */
+
+/* Rows of indices into shared data, or rows of data along another axis, picked by shared indices.
+ */
+const char *sp__gather_rows(const sp_rows_call *call)
+{
+    const sp_rows_value *values = call->inputs;
+    const uint32_t from = values[1].kind == SP_ROWS_BATCHED ? 1 : 0;
+    const uint32_t rank = call->many->inputs[1].shape.rank;
+    uint32_t axis;
+    sp_rows_axis rows;
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    if (values[1 - from].kind == SP_ROWS_BATCHED) return "each row has its own indices and data";
+    if (read_axis(call->many, &axis) != SP_OK) return "its axis is unknown";
+    why = sp__rows_find_input(call, from, &rows);
+    if (why != NULL) return why;
+    if (from == 0 && rows.axis == axis) return "it picks along the batch axis";
+    uint32_t to = rows.axis;
+    if (from == 1) to += axis;
+    else if (rows.axis > axis) to += rank - 1;
+    sp__rows_set_axis(call, 0, to, &rows);
+    return NULL;
+}
+
+/* Rows of data and of their indices in one place; or rows of indices along the op's axis into
+ * shared data. */
+const char *sp__gather_elements_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows, data;
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    if (call->inputs[1].kind != SP_ROWS_BATCHED) return "its indices have no rows";
+    why = sp__rows_find_input(call, 1, &rows);
+    if (why != NULL) return why;
+    if (read_axis(call->many, &axis) != SP_OK) return "its axis is unknown";
+    if (call->inputs[0].kind == SP_ROWS_BATCHED) {
+        why = sp__rows_find_input(call, 0, &data);
+        if (why != NULL) return why;
+        if (!sp__rows_match(&rows, &data)) return "its inputs have their rows in different places";
+        if (rows.axis == axis) return "it picks along the batch axis";
+    } else if (rows.axis != axis) {
+        return "a parameter has a size along the batch axis";
+    }
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}
+
+/* Rows of both along a batch dimension of the op. Else only one has rows: indices, or what each
+ * index selects. */
+static const char *gather_nd_axis(const sp_rows_call *call, uint32_t batch, uint32_t depth,
+                                  sp_rows_axis *out)
+{
+    const uint32_t last = call->many->inputs[1].shape.rank - 1;
+    const bool has_data = call->inputs[0].kind == SP_ROWS_BATCHED;
+    const bool has_indices = call->inputs[1].kind == SP_ROWS_BATCHED;
+    sp_rows_axis data = {0};
+    const char *why = has_data ? sp__rows_find_input(call, 0, &data) : NULL;
+    if (why == NULL && has_indices) why = sp__rows_find_input(call, 1, out);
+    if (why != NULL) return why;
+    if (has_data && has_indices) {
+        const bool is_batch = out->axis < batch && sp__rows_match(out, &data);
+        return is_batch ? NULL : "each row has its own indices and data";
+    }
+    if (has_indices) {
+        if (out->axis == last) return "an index is spread over the rows";
+        return out->axis >= batch ? NULL : "a parameter has a size along the batch axis";
+    }
+    if (data.axis < batch) return "a parameter has a size along the batch axis";
+    if (data.axis < batch + depth) return "it picks along the batch axis";
+    *out = data;
+    out->axis += last - batch - depth;
+    return NULL;
+}
+
+const char *sp__gather_nd_rows(const sp_rows_call *call)
+{
+    uint32_t batch, depth;
+    sp_rows_axis rows = {0};
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    if (read_batch(call->many, &batch, &depth) != SP_OK) return "its indices are unknown";
+    why = gather_nd_axis(call, batch, depth, &rows);
+    if (why == NULL) sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return why;
+}
+
+const char *sp__one_hot_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (one_hot_axis(call->many, &axis) != SP_OK) return "its axis is unknown";
+    sp__rows_set_axis(call, 0, rows.axis + (rows.axis >= axis ? 1 : 0), &rows);
+    return NULL;
+}

@@ -162,3 +162,47 @@ sp_status sp__scatter_nd_lower(const sp_op_call *call, sp_lowering *lowering)
     return emit_updates(call, lowering, SP_KERNEL_ID_scatter_nd, &k, sizeof(k), k.slice,
                         k.tile_slice, &terms);
 }
+
+/* ---- rows ---- */
+
+/* Data, indices and updates have the rows in the same place, another axis than that of the op. */
+const char *sp__scatter_elements_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows = {0}, other;
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    if (read_axis(call->many, &axis) != SP_OK) return "its axis is unknown";
+    for (uint32_t i = 0; i < 3; i++) {
+        if (call->inputs[i].kind != SP_ROWS_BATCHED) return "an input is the same for all rows";
+        why = sp__rows_find_input(call, i, &other);
+        if (why != NULL) return why;
+        if (i == 0) rows = other;
+        if (!sp__rows_match(&rows, &other)) return "its inputs have their rows in different places";
+    }
+    if (rows.axis == axis) return "it writes along the batch axis";
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}
+
+/* Data and updates have the rows in the slices that shared indices select. */
+const char *sp__scatter_nd_rows(const sp_rows_call *call)
+{
+    const sp_shape *indices = &call->many->inputs[INPUT_INDICES].shape;
+    sp_rows_axis rows, updates;
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    if (call->inputs[INPUT_INDICES].kind == SP_ROWS_BATCHED) return "its indices are batched";
+    for (uint32_t i = 0; i < 3; i += INPUT_UPDATES) {
+        if (call->inputs[i].kind != SP_ROWS_BATCHED) return "an input is the same for all rows";
+        why = sp__rows_find_input(call, i, i == 0 ? &rows : &updates);
+        if (why != NULL) return why;
+    }
+    const uint32_t lead = indices->rank - 1;
+    const uint32_t depth = (uint32_t)indices->dims[lead];
+    if (rows.axis < depth) return "it writes along the batch axis";
+    updates.axis += depth - lead;
+    if (!sp__rows_match(&rows, &updates)) return "its inputs have their rows in different places";
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

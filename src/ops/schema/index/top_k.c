@@ -50,3 +50,18 @@ sp_status sp__top_k_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_output(dispatch, call, 1);
     return sp__lower_cover(dispatch, lines, k.tile_lines);
 }
+
+const char *sp__top_k_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    int64_t k;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (read_top_k(call->many, &axis, &k) != SP_OK) return "its axis is unknown";
+    if (rows.axis == axis) return "it sorts along the batch axis";
+    for (uint32_t i = 0; i < call->many->output_count; i++) {
+        sp__rows_set_axis(call, i, rows.axis, &rows);
+    }
+    return NULL;
+}

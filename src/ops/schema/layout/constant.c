@@ -104,3 +104,13 @@ sp_status sp__constant_of_shape_lower(const sp_op_call *call, sp_lowering *lower
     sp__lower_bind_output(dispatch, call, 0);
     return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
+
+/* All elements of ConstantOfShape are equal, so the rows may be anywhere along the axis that grows.
+ */
+const char *sp__constant_of_shape_rows(const sp_rows_call *call)
+{
+    sp_rows_axis rows;
+    if (!sp__rows_find_growth(call, 0, &rows)) return "its shape does not grow with the batch";
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

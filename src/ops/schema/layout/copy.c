@@ -236,3 +236,58 @@ sp_status sp__transpose_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     return sp__lower_strided_copy(call, lowering, &k);
 }
+
+/* ---- rows ---- */
+
+const char *sp__transpose_rows(const sp_rows_call *call)
+{
+    uint32_t perm[SP_MAX_RANK] = {0};
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (read_permutation(call->many, perm) != SP_OK) return "its permutation is unknown";
+    uint32_t axis = 0;
+    while (perm[axis] != rows.axis) axis++;
+    sp__rows_set_axis(call, 0, axis, &rows);
+    return NULL;
+}
+
+/* Along another axis, or into parts that each have outer factors of all rows. */
+const char *sp__split_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows;
+    const int64_t given = sp__attribute_int(call->many->attributes, "axis", 0);
+    const char *why = sp__rows_only_first(call, 1u << 1, &rows);
+    if (why != NULL) return why;
+    if (sp__shape_axis(&call->many->inputs[0].shape, given, &axis) != SP_OK) {
+        return "its axis is unknown";
+    }
+    for (uint32_t i = 0; i < call->many->output_count; i++) {
+        const uint64_t size = (uint64_t)call->many->outputs[i].shape.dims[axis];
+        if (axis == rows.axis && size % (call->rows * rows.inner) != 0) {
+            return "it splits the batch axis";
+        }
+        sp__rows_set_axis(call, i, rows.axis, &rows);
+    }
+    return NULL;
+}
+
+/* All parts have the rows in one place. If they are joined along that axis, they are outer factors
+ * of the rows. */
+const char *sp__concat_rows(const sp_rows_call *call)
+{
+    sp_rows_axis rows = {0};
+    const char *why = sp__rows_check_sizes(call, 0);
+    for (uint32_t i = 0; why == NULL && i < call->many->input_count; i++) {
+        sp_rows_axis part;
+        if (call->inputs[i].kind != SP_ROWS_BATCHED) return "a constant is joined to the rows";
+        why = sp__rows_find_input(call, i, &part);
+        if (i == 0) rows = part;
+        if (why == NULL && !sp__rows_match(&part, &rows)) {
+            why = "its inputs have their rows in different places";
+        }
+    }
+    if (why == NULL) sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return why;
+}

@@ -57,6 +57,17 @@ sp_status sp__trilu_lower(const sp_op_call *call, sp_lowering *lowering)
     return sp__lower_cover(dispatch, k.rows, k.tile_rows);
 }
 
+const char *sp__trilu_rows(const sp_rows_call *call)
+{
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    const bool is_matrix = rows.axis + 2 >= call->many->inputs[0].shape.rank;
+    if (is_matrix) return "the batch axis is one of the matrix";
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}
+
 /* ---- EyeLike ---- */
 
 /* The bits of a 1. */

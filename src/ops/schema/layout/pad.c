@@ -132,3 +132,24 @@ sp_status sp__pad_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_output(dispatch, call, 0);
     return sp__lower_cover(dispatch, k.rows, k.tile_rows);
 }
+
+/* No pad along the batch axis; along each other axis the same for any number of rows. */
+const char *sp__pad_rows(const sp_rows_call *call)
+{
+    pad_sizes many, single;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 1u << INPUT_PADS, &rows);
+    if (why != NULL) return why;
+    if (read_sizes(call->many, &many) != SP_OK || read_sizes(call->single, &single) != SP_OK) {
+        return "its pads are unknown";
+    }
+    for (uint32_t i = 0; i < call->many->inputs[0].shape.rank; i++) {
+        const bool is_padded = many.lead[i] != 0 || many.trail[i] != 0;
+        if (i == rows.axis && is_padded) return "it pads the batch axis";
+        if (many.lead[i] != single.lead[i] || many.trail[i] != single.trail[i]) {
+            return "it pads by the batch size";
+        }
+    }
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

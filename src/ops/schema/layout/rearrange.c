@@ -69,6 +69,31 @@ sp_status sp__tile_lower(const sp_op_call *call, sp_lowering *lowering)
     return sp__lower_strided_copy(call, lowering, &k);
 }
 
+/* Rows that are tiled along their axis get outer factors. An input without rows is tiled more often
+ * along one axis: all tiles are equal, so the rows are its outermost factor. */
+const char *sp__tile_rows(const sp_rows_call *call)
+{
+    int64_t many[SP_MAX_RANK] = {0}, single[SP_MAX_RANK] = {0};
+    sp_rows_axis rows;
+    const char *why = sp__rows_check_sizes(call, 1u << 1);
+    if (why != NULL) return why;
+    if (call->inputs[1].kind == SP_ROWS_BATCHED) return "a parameter is batched";
+    if (read_repeats(call->many, many) != SP_OK || read_repeats(call->single, single) != SP_OK) {
+        return "its repeats are unknown";
+    }
+    if (call->inputs[0].kind == SP_ROWS_SHARED) {
+        if (!sp__rows_find_growth(call, 0, &rows)) return "it repeats by the batch size";
+    } else {
+        why = sp__rows_find_input(call, 0, &rows);
+        if (why != NULL) return why;
+        for (uint32_t i = 0; i < call->many->inputs[0].shape.rank; i++) {
+            if (many[i] != single[i]) return "it repeats by the batch size";
+        }
+    }
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}
+
 /* ---- blocks of pixels ---- */
 
 /* The input viewed with six dimensions, and their permutation in the output. */

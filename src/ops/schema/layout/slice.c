@@ -98,3 +98,39 @@ sp_status sp__slice_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     return sp__lower_strided_copy(call, lowering, &k);
 }
+
+/* ---- rows ---- */
+
+/* The counts agree since the output must grow (sp__rows_prove). */
+static bool has_all_rows(const sp_rows_call *call, const sp_rows_axis *rows,
+                         const slice_range *many, const slice_range *single)
+{
+    const int64_t period = (int64_t)(call->rows * rows->inner);
+    return many->step == 1 && single->step == 1 && many->start % period == 0 &&
+           many->count % period == 0 && many->start == single->start * (int64_t)call->rows;
+}
+
+/* Along the batch axis whole outer factors of the rows, most often all; along each other axis the
+ * same range for any number of rows. */
+const char *sp__slice_rows(const sp_rows_call *call)
+{
+    slice_range many[SP_MAX_RANK] = {0}, single[SP_MAX_RANK] = {0};
+    const sp_shape *x = &call->many->inputs[0].shape;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 1u << INPUT_STARTS | 1u << INPUT_ENDS, &rows);
+    if (why != NULL) return why;
+    if (read_ranges(call->many, many) != SP_OK || read_ranges(call->single, single) != SP_OK) {
+        return "its ranges are unknown";
+    }
+    for (uint32_t i = 0; i < x->rank; i++) {
+        const slice_range *range = &many[i];
+        const bool is_same = range->start == single[i].start && range->step == single[i].step &&
+                             range->count == single[i].count;
+        if (i == rows.axis && !has_all_rows(call, &rows, range, &single[i])) {
+            return "it slices the batch axis";
+        }
+        if (i != rows.axis && !is_same) return "it slices by the batch size";
+    }
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

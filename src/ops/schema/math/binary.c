@@ -144,6 +144,14 @@ sp_status sp__prelu_infer(sp_op_call *call)
     return sp__op_infer_same(call);
 }
 
+/* Slopes before version 7 are aligned to axis 1. */
+const char *sp__prelu_rows(const sp_rows_call *call)
+{
+    const bool is_slope_batched = call->inputs[1].kind == SP_ROWS_BATCHED;
+    if (call->many->version < 7 && is_slope_batched) return "a parameter is batched";
+    return sp__elementwise_rows(call);
+}
+
 sp_status sp__prelu_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     static const sp_kernel_set set = {

@@ -242,3 +242,92 @@ sp_status sp__matmul_lower(const sp_op_call *call, sp_lowering *lowering)
     }
     return emit_gemm(call, lowering, &k, false, sp__shape_count(&batch));
 }
+
+/* ---- rows ---- */
+
+/* The rows of A, which are the rows of Y. A column of B is never a row of a batch: the tiles of the
+ * columns depend on their number. */
+const char *sp__gemm_rows(const sp_rows_call *call)
+{
+    sp_rows_axis rows, bias;
+    const sp_op_call *many = call->many;
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    if (call->inputs[1].kind == SP_ROWS_BATCHED) return "a parameter is batched";
+    if (call->inputs[0].kind != SP_ROWS_BATCHED) return "its input has no rows";
+    why = sp__rows_find_input(call, 0, &rows);
+    if (why != NULL) return why;
+    if (rows.axis != (is_transposed(many, 0) ? 1 : 0)) return "it sums over the batch axis";
+    rows.axis = 0;
+    if (sp__op_has_input(many, 2)) {
+        const sp_shape *c = &many->inputs[2].shape;
+        const bool repeats = c->rank < 2 || c->dims[0] == 1;
+        const bool is_batched = call->inputs[2].kind == SP_ROWS_BATCHED;
+        if (!is_batched && !repeats) return "a parameter has a size along the batch axis";
+        if (is_batched) why = sp__rows_find_input(call, 2, &bias);
+        if (why != NULL) return why;
+        if (is_batched && (c->rank < 2 || !sp__rows_match(&rows, &bias))) {
+            return "its inputs have their rows in different places";
+        }
+    }
+    sp__rows_set_axis(call, 0, 0, &rows);
+    return NULL;
+}
+
+/* The axis of Y where operand `index` has its rows: one of the batch, or the rows on the left. */
+static const char *matmul_axis(const sp_rows_call *call, uint32_t index, sp_rows_axis *out)
+{
+    const sp_shape *x = &call->many->inputs[index].shape;
+    const sp_shape *left = &call->many->inputs[0].shape, *right = &call->many->inputs[1].shape;
+    const char *why = sp__rows_find_input(call, index, out);
+    if (why != NULL) return why;
+    const uint32_t y_rank = call->many->outputs[0].shape.rank;
+    const uint32_t matrix = (left->rank > 1 ? 1u : 0u) + (right->rank > 1 ? 1u : 0u);
+    if (x->rank > 2 && out->axis < x->rank - 2) {
+        out->axis += y_rank - matrix - (x->rank - 2);
+        return NULL;
+    }
+    const bool is_row = index == 0 && x->rank > 1 && out->axis == x->rank - 2;
+    if (!is_row) return index == 0 ? "it sums over the batch axis" : "a parameter is batched";
+    out->axis = y_rank - matrix;
+    return NULL;
+}
+
+/* Has a shared operand one matrix for all rows along this axis of Y? */
+static bool matmul_repeats(const sp_rows_call *call, uint32_t index, uint32_t axis)
+{
+    const sp_shape *x = &call->many->inputs[index].shape;
+    const sp_shape *other = &call->many->inputs[1 - index].shape;
+    const uint32_t y_rank = call->many->outputs[0].shape.rank;
+    const uint32_t matrix = (x->rank > 1 ? 1u : 0u) + (other->rank > 1 ? 1u : 0u);
+    const uint32_t batch_rank = y_rank - matrix;
+    const uint32_t own = x->rank > 2 ? x->rank - 2 : 0;
+    if (axis >= batch_rank || axis < batch_rank - own) return true;
+    return x->dims[axis - (batch_rank - own)] == 1;
+}
+
+const char *sp__matmul_rows(const sp_rows_call *call)
+{
+    sp_rows_axis rows = {0};
+    bool has_rows = false;
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    for (uint32_t i = 0; i < 2; i++) {
+        sp_rows_axis axis;
+        if (call->inputs[i].kind != SP_ROWS_BATCHED) continue;
+        why = matmul_axis(call, i, &axis);
+        if (why != NULL) return why;
+        if (has_rows && !sp__rows_match(&axis, &rows)) {
+            return "its inputs have their rows in different places";
+        }
+        rows = axis;
+        has_rows = true;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        if (call->inputs[i].kind == SP_ROWS_SHARED && !matmul_repeats(call, i, rows.axis)) {
+            return "a parameter has a size along the batch axis";
+        }
+    }
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

@@ -191,3 +191,34 @@ sp_status sp__dropout_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_output(dispatch, call, OUTPUT_MASK);
     return sp__lower_cover(dispatch, fill.count, fill.tile_count);
 }
+
+/* ---- rows ---- */
+
+/* Input 1 gives its type only. */
+const char *sp__cast_like_rows(const sp_rows_call *call)
+{
+    if (call->inputs[0].kind == SP_ROWS_SIZES) return "it computes with the batch size";
+    call->outputs[0] = call->inputs[0];
+    return NULL;
+}
+
+/* An input with rows keeps their axis; one without is repeated for each row. */
+const char *sp__expand_rows(const sp_rows_call *call)
+{
+    const sp_shape *x = &call->many->inputs[0].shape, *y = &call->many->outputs[0].shape;
+    sp_rows_axis rows;
+    const char *why = sp__rows_check_sizes(call, 1u << 1);
+    if (why != NULL) return why;
+    if (call->inputs[0].kind == SP_ROWS_SHARED) {
+        if (!sp__rows_find_growth(call, 0, &rows)) return "it repeats by the batch size";
+        const uint32_t missing = y->rank - x->rank;
+        const bool repeats = rows.axis < missing || x->dims[rows.axis - missing] == 1;
+        if (!repeats) return "a parameter has a size along the batch axis";
+    } else {
+        why = sp__rows_find_input(call, 0, &rows);
+        if (why != NULL) return why;
+        rows.axis += y->rank - x->rank;
+    }
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

@@ -298,3 +298,28 @@ sp_status sp__group_norm_lower(const sp_op_call *call, sp_lowering *lowering)
                            .span = call->version < 21 ? channels * plane : plane};
     return emit_channel_norm(call, lowering, &k);
 }
+
+/* ---- rows ---- */
+
+const char *sp__batch_norm_rows(const sp_rows_call *call)
+{
+    if (is_training(call->many)) return "it normalises along the batch axis";
+    return sp__image_rows(call);
+}
+
+const char *sp__layer_norm_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows;
+    const int64_t given = sp__attribute_int(call->many->attributes, "axis", -1);
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (sp__shape_axis(&call->many->inputs[0].shape, given, &axis) != SP_OK) {
+        return "its axis is unknown";
+    }
+    if (rows.axis >= axis) return "it normalises along the batch axis";
+    for (uint32_t i = 0; i < call->many->output_count; i++) {
+        sp__rows_set_axis(call, i, rows.axis, &rows);
+    }
+    return NULL;
+}

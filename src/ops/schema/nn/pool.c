@@ -98,6 +98,13 @@ sp_status sp__max_pool_lower(const sp_op_call *call, sp_lowering *lowering)
     return emit_pool(call, lowering, kernel, &k);
 }
 
+/* Indices count the elements of all rows. */
+const char *sp__max_pool_rows(const sp_rows_call *call)
+{
+    if (call->many->output_count > 1) return "its indices count the batch axis";
+    return sp__image_rows(call);
+}
+
 sp_status sp__average_pool_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     if (call->outputs[0].bytes == 0) return SP_OK;

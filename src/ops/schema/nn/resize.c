@@ -373,3 +373,29 @@ sp_status sp__resize_lower(const sp_op_call *call, sp_lowering *lowering)
     SP_TRY(resize_axes(call, &plan, &order, lowering, &x, &y));
     return sp__emit_result(call, lowering, &y);
 }
+
+/* ---- rows ---- */
+
+/* The batch axis keeps its size; each other axis is resized alike for any number of rows. */
+const char *sp__resize_rows(const sp_rows_call *call)
+{
+    resize_plan many, single;
+    const sp_shape *x = &call->many->inputs[0].shape;
+    sp_rows_axis rows;
+    const uint32_t sizes = 1u << INPUT_ROI | 1u << INPUT_SCALES | 1u << INPUT_SIZES;
+    const char *why = sp__rows_only_first(call, sizes, &rows);
+    if (why != NULL) return why;
+    if (read_plan(call->many, &many) != SP_OK || read_plan(call->single, &single) != SP_OK) {
+        return "its sizes are unknown";
+    }
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (i == rows.axis && is_resized(&many, x, i)) return "it resizes the batch axis";
+        if (i == rows.axis) continue;
+        const bool is_same = many.scale[i] == single.scale[i] && many.width[i] == single.width[i] &&
+                             many.start[i] == single.start[i] && many.end[i] == single.end[i] &&
+                             many.out[i] == single.out[i];
+        if (!is_same) return "it resizes by the batch size";
+    }
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

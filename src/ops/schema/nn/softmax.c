@@ -50,3 +50,16 @@ sp_status sp__log_softmax_lower(const sp_op_call *call, sp_lowering *lowering)
 {
     return lower_softmax(call, lowering, true);
 }
+
+/* Of Hardmax too. */
+const char *sp__softmax_rows(const sp_rows_call *call)
+{
+    uint32_t axis, end;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (sp__softmax_axes(call->many, &axis, &end) != SP_OK) return "its axis is unknown";
+    if (rows.axis >= axis && rows.axis < end) return "it normalises along the batch axis";
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

@@ -372,3 +372,37 @@ sp_status sp__recurrent_lower(const sp_op_call *call, sp_lowering *lowering)
     return sp__lower_grid(dispatch, sp__lower_tiles((uint64_t)s.rows, SP_CELL_ROWS),
                           (uint64_t)s.directions, 1);
 }
+
+/* ---- rows ---- */
+
+/* X, the lengths and the initial states have the rows in the same place. */
+const char *sp__recurrent_rows(const sp_rows_call *call)
+{
+    const bool is_row_first = sp__attribute_int(call->many->attributes, "layout", 0) != 0;
+    const uint32_t x_axis = is_row_first ? 0 : 1;
+    sp_rows_axis rows = {0};
+    const char *why = sp__rows_check_sizes(call, 0);
+    if (why != NULL) return why;
+    for (uint32_t i = 0; i < call->many->input_count; i++) {
+        const bool is_state = i == 0 || i == INPUT_LENGTHS || i == INPUT_H || i == INPUT_C;
+        const bool is_batched = call->inputs[i].kind == SP_ROWS_BATCHED;
+        sp_rows_axis at;
+        if (!call->many->inputs[i].is_present) continue;
+        if (is_state != is_batched) {
+            return is_batched ? "a parameter is batched" : "a state is the same for all rows";
+        }
+        if (!is_batched) continue;
+        const sp_shape *shape = &call->many->inputs[i].shape;
+        const bool has_axis = sp__rows_find_axis(shape, call->rows, &call->inputs[i], &at);
+        if (!has_axis || at.axis != (i == INPUT_LENGTHS ? 0 : x_axis)) {
+            return "the rows are not along the batch axis";
+        }
+        if (i == 0) rows = at;
+        if (at.inner != rows.inner) return "its inputs have their rows in different places";
+    }
+    for (uint32_t i = 0; i < call->many->output_count; i++) {
+        const uint32_t y_axis = is_row_first ? 0 : 2;
+        sp__rows_set_axis(call, i, i == 0 ? y_axis : x_axis, &rows);
+    }
+    return NULL;
+}

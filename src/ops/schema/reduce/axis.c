@@ -241,3 +241,59 @@ sp_status sp__mvn_lower(const sp_op_call *call, sp_lowering *lowering)
     sp__lower_bind_output(dispatch, call, 0);
     return sp__lower_cover(dispatch, k.count, k.tile_count);
 }
+
+/* ---- rows ---- */
+
+/* Outputs of the shape of input 0, computed along another axis. */
+static const char *rows_beside(const sp_rows_call *call, const sp_rows_axis *rows, uint32_t axis)
+{
+    if (rows->axis == axis) return "it computes along the batch axis";
+    sp__rows_set_axis(call, 0, rows->axis, rows);
+    return NULL;
+}
+
+const char *sp__cumsum_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (cumsum_axis(call->many, &axis) != SP_OK) return "its axis is unknown";
+    return rows_beside(call, &rows, axis);
+}
+
+const char *sp__lp_norm_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (read_axis(call->many, -1, &axis) != SP_OK) return "its axis is unknown";
+    return rows_beside(call, &rows, axis);
+}
+
+const char *sp__arg_rows(const sp_rows_call *call)
+{
+    uint32_t axis;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (read_axis(call->many, 0, &axis) != SP_OK) return "its axis is unknown";
+    if (rows.axis == axis) return "it reduces the batch axis";
+    const bool is_moved =
+        axis < rows.axis && sp__attribute_int(call->many->attributes, "keepdims", 1) == 0;
+    sp__rows_set_axis(call, 0, rows.axis - (is_moved ? 1 : 0), &rows);
+    return NULL;
+}
+
+const char *sp__mvn_rows(const sp_rows_call *call)
+{
+    uint32_t axes;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (mvn_axes(call->many, &axes) != SP_OK) return "its axes are unknown";
+    if ((axes >> rows.axis & 1) != 0) return "it normalises along the batch axis";
+    sp__rows_set_axis(call, 0, rows.axis, &rows);
+    return NULL;
+}

@@ -215,3 +215,20 @@ sp_status sp__reduce_log_sum_exp_lower(const sp_op_call *call, sp_lowering *lowe
     sp__lower_bind_output(dispatch, call, 0);
     return SP_OK;
 }
+
+/* ---- rows ---- */
+
+const char *sp__reduce_rows(const sp_rows_call *call)
+{
+    uint32_t axes = 0;
+    sp_rows_axis rows;
+    const char *why = sp__rows_only_first(call, 0, &rows);
+    if (why != NULL) return why;
+    if (read_axes(call->many, &axes) != SP_OK) return "its axes are unknown";
+    if ((axes >> rows.axis & 1) != 0) return "it reduces the batch axis";
+    const bool keeps = sp__attribute_int(call->many->attributes, "keepdims", 1) != 0;
+    const uint32_t before = axes & ((1u << rows.axis) - 1);
+    const uint32_t gone = keeps ? 0 : (uint32_t)__builtin_popcount(before);
+    sp__rows_set_axis(call, 0, rows.axis - gone, &rows);
+    return NULL;
+}
