@@ -14,7 +14,7 @@
 
 /* ---- the request ---- */
 
-static sp_status check_port(const sp_graph_port *port, const sp_plan_input *input)
+static sp_status check_port(const sp_graph_port *port, const sp_plan_input *input, bool is_any_size)
 {
     const sp_text_print name = sp__text_print(sp__text(port->name));
     uint64_t bytes;
@@ -28,7 +28,7 @@ static sp_status check_port(const sp_graph_port *port, const sp_plan_input *inpu
         return sp__fail(SP_MISMATCH, "input '%s' is of type %s; the model expects %s", name.text,
                         sp_dtype_name(input->dtype), sp_dtype_name(port->dtype));
     }
-    if (!port->has_shape) return SP_OK;
+    if (!port->has_shape || is_any_size) return SP_OK;
     if (port->rank != input->shape.rank) {
         return sp__fail(SP_MISMATCH, "input '%s' has shape %s; the model expects rank %" PRIu32,
                         name.text, sp__shape_print(&input->shape).text, port->rank);
@@ -75,7 +75,7 @@ static sp_status check_request(const sp_graph *graph, const sp_plan_request *req
                         request->input_count, graph->input_count);
     }
     for (uint32_t i = 0; i < graph->input_count; i++) {
-        SP_TRY(check_port(&graph->inputs[i], &request->inputs[i]));
+        SP_TRY(check_port(&graph->inputs[i], &request->inputs[i], request->is_any_size));
         SP_TRY(check_dim_names(graph, request, i));
     }
     for (uint32_t i = 0; i < request->override_count; i++) {
@@ -84,7 +84,8 @@ static sp_status check_request(const sp_graph *graph, const sp_plan_request *req
             return sp__fail(SP_INVALID, "the model has no default number %" PRIu32,
                             override->index);
         }
-        SP_TRY(check_port(&graph->defaults[override->index], &override->input));
+        SP_TRY(
+            check_port(&graph->defaults[override->index], &override->input, request->is_any_size));
     }
     return SP_OK;
 }
@@ -117,10 +118,37 @@ static void builder_deinit(sp_plan_builder *builder)
     sp_free(builder->arrays);
 }
 
+static sp_status builder_fill(const sp_graph *graph, sp_plan_builder *builder)
+{
+    builder->plan->graph = graph;
+    /* No limit: the size of the graph is bounded already. */
+    sp__bump_init(&builder->plan->bump, UINT64_MAX);
+    builder->kernels = builder->request->kernels;
+    if (builder->kernels == NULL) builder->kernels = sp__cpu_kernels(sp__cpu_isa_selected());
+    builder->plan->kernels = builder->kernels;
+    SP_TRY(builder_init(builder));
+    return sp__plan_subgraph_begin(builder);
+}
+
+sp_status sp__plan_builder_create(const sp_graph *graph, const sp_plan_request *request,
+                                  sp_plan_builder *out)
+{
+    SP_TRY(check_request(graph, request));
+    *out = (sp_plan_builder){.plan = sp_calloc(1, sizeof(sp_graph_plan)), .request = request};
+    if (out->plan == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
+    const sp_status status = builder_fill(graph, out);
+    if (status != SP_OK) sp__plan_builder_destroy(out);
+    return status;
+}
+
+void sp__plan_builder_destroy(sp_plan_builder *builder)
+{
+    builder_deinit(builder);
+    sp__plan_destroy(builder->plan);
+}
+
 static sp_status plan_build(sp_plan_builder *builder)
 {
-    SP_TRY(builder_init(builder));
-    SP_TRY(sp__plan_subgraph_begin(builder));
     SP_TRY(sp__plan_record(builder));
     SP_TRY(sp__plan_subgraph_end(builder));
     SP_TRY(sp__plan_finish_packings(builder));
@@ -131,27 +159,20 @@ static sp_status plan_build(sp_plan_builder *builder)
 sp_status sp__plan_compile(const sp_graph *graph, const sp_plan_request *request,
                            const sp_graph_plan **out)
 {
+    sp_plan_builder builder;
     *out = NULL;
-    SP_TRY(check_request(graph, request));
-    sp_plan_builder builder = {.plan = sp_calloc(1, sizeof(sp_graph_plan)), .request = request};
-    if (builder.plan == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan");
-    builder.plan->graph = graph;
-    /* No limit: the size of the graph is bounded already. */
-    sp__bump_init(&builder.plan->bump, UINT64_MAX);
-    builder.kernels = request->kernels;
-    if (builder.kernels == NULL) builder.kernels = sp__cpu_kernels(sp__cpu_isa_selected());
-    builder.plan->kernels = builder.kernels;
+    SP_TRY(sp__plan_builder_create(graph, request, &builder));
     /* Sizes and scales are computed in floating point, and must not depend on the caller's FP
      * state. */
     const sp_fpenv before = sp_fpenv_enter();
     const sp_status status = plan_build(&builder);
     sp_fpenv_leave(before);
-    builder_deinit(&builder);
     if (status != SP_OK) {
-        sp__plan_destroy(builder.plan);
+        sp__plan_builder_destroy(&builder);
         return status;
     }
     *out = builder.plan;
+    builder_deinit(&builder);
     return SP_OK;
 }
 

@@ -117,12 +117,33 @@ typedef struct sp_plan_subgraph {
  * (sp_binding). */
 #define SP_PLAN_PORTS UINT16_MAX
 
+/* The output shape of a Reshape whose constant sizes are for one row, in a plan for many. */
+typedef struct sp_plan_reshape {
+    uint32_t node; /* of the graph */
+    sp_shape shape;
+} sp_plan_reshape;
+
+/* A constant operand of one row, in a plan for many: the node reads a copy of `shape` in which its
+ * elements [outer, inner] are [outer, rows, inner]. */
+typedef struct sp_plan_repeat {
+    uint32_t node, value; /* of the graph */
+    uint64_t inner;
+    sp_shape shape;
+} sp_plan_repeat;
+
+#define SP_PLAN_REPEATS 64
+
 typedef struct sp_plan_request {
     const sp_kernel *kernels;         /* NULL: those of the selected instruction set */
     const sp_plan_subgraph *subgraph; /* NULL: all of the model; else the inputs are `given` */
     const sp_plan_input *inputs;
     const sp_plan_override *overrides;
     uint32_t input_count, override_count;
+    /* For batches of a model whose file has a batch of 1 (plan_rows.h). */
+    bool is_any_size; /* inputs may have other sizes than the file says */
+    const sp_plan_reshape *reshapes;
+    const sp_plan_repeat *repeats; /* at most SP_PLAN_REPEATS */
+    uint32_t reshape_count, repeat_count;
     bool is_unfused; /* no fused steps; the bits are the same. For comparisons */
 } sp_plan_request;
 

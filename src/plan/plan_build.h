@@ -66,6 +66,7 @@ typedef struct sp_plan_builder {
     sp_plan_packing *packings; /* grows; copied into the plan at the end */
     uint32_t packing_count, packing_capacity;
     uint32_t packed[SP_OP_PACKED_INPUTS]; /* packings of the current node, from input 1 on */
+    uint32_t repeated[SP_PLAN_REPEATS];   /* values, by repeat of the request, once made */
     uint64_t folded_work;
     const sp_graph_body *body; /* the body whose nodes are recorded */
     bool *is_needed;           /* by node of the body; NULL: all that are live */
@@ -77,10 +78,26 @@ typedef struct sp_plan_builder {
     sp_array *arrays;
 } sp_plan_builder;
 
+/* ---- plan.c ---- */
+
+/* Checks the request and makes a builder with no node recorded. The caller destroys it; after an
+ * error there is none. */
+sp_status sp__plan_builder_create(const sp_graph *graph, const sp_plan_request *request,
+                                  sp_plan_builder *out);
+void sp__plan_builder_destroy(sp_plan_builder *builder);
+
 /* ---- plan_steps.c ---- */
 
 /* Sets the values of inputs, overrides and constants, then records a step for every dispatch. */
 sp_status sp__plan_record(sp_plan_builder *builder);
+
+/* The same in parts: the values; then each node of builder->body, in order. */
+sp_status sp__plan_record_begin(sp_plan_builder *builder);
+sp_status sp__plan_record_node(sp_plan_builder *builder, uint32_t index);
+
+/* The value that a node reads as input `input`: that of the graph, or its repeated copy. */
+uint32_t sp__plan_input_value(const sp_plan_builder *builder, const sp_graph_node *node,
+                              uint32_t input);
 
 /* ---- plan_packing.c ---- */
 

@@ -142,7 +142,8 @@ static sp_status check_step(const sp_graph_plan *plan, uint32_t s, bool *is_writ
                             s, i);
         }
         if (binding->where != SP_PLACE_OUTPUT) continue;
-        if (!binding->is_write && !is_written[binding->index]) {
+        const bool reads = !binding->is_write && binding->bytes > 0;
+        if (reads && !is_written[binding->index]) {
             return sp__fail(SP_INTERNAL,
                             "step %" PRIu32 " reads output %" PRIu32 " before it is written", s,
                             binding->index);

@@ -54,21 +54,27 @@ static sp_status add_constant(sp_plan_builder *builder, const sp_array *array, u
     return SP_OK;
 }
 
-static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
+/* Adds a value that the graph does not have. */
+static sp_status add_value(sp_plan_builder *builder, sp_plan_value value, uint32_t *index)
 {
     sp_plan_value *values =
         sp_grow(builder->values, builder->value_count, &builder->value_capacity, sizeof(*values));
     if (values == NULL) return fail_no_memory();
     builder->values = values;
-    const uint32_t index = builder->value_count++;
-    builder->values[index] = (sp_plan_value){.bytes = bytes,
-                                             .is_computed = true,
-                                             .root = index,
-                                             .output = SP_NO_OUTPUT,
-                                             .first_step = SP_NO_STEP,
-                                             .in_place = SP_NO_VALUE,
-                                             .packing = SP_NO_PACKING};
+    *index = builder->value_count++;
+    value.root = *index;
+    value.output = SP_NO_OUTPUT;
+    value.first_step = SP_NO_STEP;
+    value.in_place = SP_NO_VALUE;
+    value.packing = SP_NO_PACKING;
+    values[*index] = value;
     return SP_OK;
+}
+
+static sp_status add_scratch(sp_plan_builder *builder, uint64_t bytes)
+{
+    uint32_t unused;
+    return add_value(builder, (sp_plan_value){.bytes = bytes, .is_computed = true}, &unused);
 }
 
 /* ---- values that are available before the first step ---- */
@@ -132,6 +138,53 @@ static sp_status inputs_init(sp_plan_builder *builder)
     return SP_OK;
 }
 
+/* ---- repeated operands ---- */
+
+uint32_t sp__plan_input_value(const sp_plan_builder *builder, const sp_graph_node *node,
+                              uint32_t input)
+{
+    const sp_plan_request *request = builder->request;
+    for (uint32_t i = 0; i < request->repeat_count; i++) {
+        const sp_plan_repeat *repeat = &request->repeats[i];
+        if (repeat->value != node->inputs[input]) continue;
+        if (&builder->plan->graph->nodes[repeat->node] == node) return builder->repeated[i];
+    }
+    return node->inputs[input];
+}
+
+static sp_status repeat_make(sp_plan_builder *builder, const sp_plan_repeat *repeat,
+                             uint32_t *value)
+{
+    const sp_plan_value from = builder->values[repeat->value];
+    sp_plan_value copy = {.is_there = true, .dtype = from.dtype, .where = SP_PLACE_CONSTANT};
+    sp_array array;
+    SP_TRY(sp__array_init(&array, from.dtype, &repeat->shape));
+    const size_t bytes = (size_t)(repeat->inner * sp_dtype_bytes(from.dtype));
+    const uint64_t rows = array.bytes / from.bytes;
+    char *at = array.data;
+    for (uint64_t i = 0; i < from.bytes / bytes; i++) {
+        for (uint64_t row = 0; row < rows; row++, at += bytes) {
+            memcpy(at, (const char *)from.data + i * bytes, bytes);
+        }
+    }
+    copy.shape = array.shape;
+    copy.bytes = array.bytes;
+    copy.data = array.data;
+    SP_TRY(add_constant(builder, &array, &copy.index));
+    return add_value(builder, copy, value);
+}
+
+static sp_status repeats_make(sp_plan_builder *builder, const sp_graph_node *node)
+{
+    const sp_plan_request *request = builder->request;
+    for (uint32_t i = 0; i < request->repeat_count; i++) {
+        const sp_plan_repeat *repeat = &request->repeats[i];
+        if (&builder->plan->graph->nodes[repeat->node] != node) continue;
+        SP_TRY(repeat_make(builder, repeat, &builder->repeated[i]));
+    }
+    return SP_OK;
+}
+
 /* ---- one node ---- */
 
 static bool is_node_tainted(const sp_plan_builder *builder, const sp_graph_node *node)
@@ -149,7 +202,7 @@ static sp_op_call node_call(sp_plan_builder *builder, const sp_graph_node *node)
     for (uint32_t i = 0; i < node->input_count; i++) {
         inputs[i] = (sp_op_value){0};
         if (node->inputs[i] == SP_NO_VALUE) continue;
-        const sp_plan_value *value = &builder->values[node->inputs[i]];
+        const sp_plan_value *value = &builder->values[sp__plan_input_value(builder, node, i)];
         inputs[i].is_present = true;
         inputs[i].dtype = value->dtype;
         inputs[i].shape = value->shape;
@@ -206,7 +259,7 @@ static sp_plan_binding bind_operand(const sp_plan_builder *builder, const sp_gra
         .where = SP_PLACE_ARENA, .is_write = operand->is_write, .bytes = operand->bytes};
     switch (operand->kind) {
     case SP_OPERAND_INPUT:
-        binding.index = builder->values[node->inputs[operand->index]].root;
+        binding.index = builder->values[sp__plan_input_value(builder, node, operand->index)].root;
         break;
     case SP_OPERAND_OUTPUT:
         binding.index = builder->values[node->outputs[operand->index]].root;
@@ -253,7 +306,8 @@ static sp_status record_dispatches(sp_plan_builder *builder, const sp_graph_node
 static void alias_outputs(sp_plan_builder *builder, const sp_graph_node *node, uint32_t first)
 {
     for (uint32_t i = 0; i < node->output_count; i++) {
-        const sp_plan_value *from = &builder->values[node->inputs[first + i]];
+        const sp_plan_value *from =
+            &builder->values[sp__plan_input_value(builder, node, first + i)];
         sp_plan_value *view = &builder->values[node->outputs[i]];
         view->root = from->root;
         view->data = from->data;
@@ -276,15 +330,32 @@ static sp_status node_lower(sp_plan_builder *builder, const sp_graph_node *node,
     }
     if (lowering->in_place_input != SP_NO_INPUT) {
         sp_plan_value *first = &builder->values[node->outputs[0]];
-        first->in_place = builder->values[node->inputs[lowering->in_place_input]].root;
+        first->in_place =
+            builder->values[sp__plan_input_value(builder, node, lowering->in_place_input)].root;
     }
     return record_dispatches(builder, node);
 }
 
+/* Shapes of the node's outputs: by its op's rule, or from the request. */
+static sp_status node_infer(const sp_plan_builder *builder, const sp_graph_node *node,
+                            sp_op_call *call)
+{
+    const sp_plan_request *request = builder->request;
+    for (uint32_t i = 0; i < request->reshape_count; i++) {
+        if (&builder->plan->graph->nodes[request->reshapes[i].node] != node) continue;
+        const sp_op_value *x = &call->inputs[0];
+        sp__op_set_output(call, 0, x->dtype, &request->reshapes[i].shape);
+        call->outputs[0].bytes = x->bytes;
+        return SP_OK;
+    }
+    return sp__op_infer(call);
+}
+
 static sp_status record_node(sp_plan_builder *builder, const sp_graph_node *node, bool is_tainted)
 {
+    SP_TRY(repeats_make(builder, node));
     sp_op_call call = node_call(builder, node);
-    SP_TRY(sp__op_infer(&call));
+    SP_TRY(node_infer(builder, node, &call));
     for (uint32_t i = 0; i < node->output_count; i++) {
         sp_plan_value *value = &builder->values[node->outputs[i]];
         value->dtype = call.outputs[i].dtype;
@@ -387,18 +458,27 @@ static sp_status record_or_delay(sp_plan_builder *builder, uint32_t index, bool 
     return is_delayed ? sp__plan_delay(builder, index, true) : status;
 }
 
+sp_status sp__plan_record_begin(sp_plan_builder *builder)
+{
+    SP_TRY(values_init(builder));
+    return inputs_init(builder);
+}
+
+sp_status sp__plan_record_node(sp_plan_builder *builder, uint32_t index)
+{
+    const sp_graph_node *node = &builder->plan->graph->nodes[index];
+    if (!sp__plan_has_node(builder, index)) return SP_OK;
+    const bool is_tainted = is_node_tainted(builder, node);
+    if (node->is_folded && !is_tainted) return SP_OK;
+    const sp_status status = record_or_delay(builder, index, is_tainted);
+    return status == SP_OK ? SP_OK : sp__graph_fail_node(status, node);
+}
+
 sp_status sp__plan_record(sp_plan_builder *builder)
 {
-    const sp_graph *graph = builder->plan->graph;
-    SP_TRY(values_init(builder));
-    SP_TRY(inputs_init(builder));
+    SP_TRY(sp__plan_record_begin(builder));
     for (uint32_t i = builder->body->first_node; i < builder->body->end_node; i++) {
-        const sp_graph_node *node = &graph->nodes[i];
-        if (!sp__plan_has_node(builder, i)) continue;
-        const bool is_tainted = is_node_tainted(builder, node);
-        if (node->is_folded && !is_tainted) continue;
-        const sp_status status = record_or_delay(builder, i, is_tainted);
-        if (status != SP_OK) return sp__graph_fail_node(status, node);
+        SP_TRY(sp__plan_record_node(builder, i));
     }
     return SP_OK;
 }

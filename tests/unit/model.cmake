@@ -35,6 +35,20 @@ endforeach()
 sp_add_test(test_packed_weights SOURCES exec/test_packed_weights.c LABELS exec
     LINKS sp_model_fixture sp_runtime_fixture TIMEOUT 120)
 
+# Row-separability.
+add_library(sp_rows_fixture OBJECT
+    ${PROJECT_SOURCE_DIR}/tests/support/rows_case.c
+    ${PROJECT_SOURCE_DIR}/tests/support/rows_model.c)
+target_link_libraries(sp_rows_fixture PUBLIC sp_test_support)
+foreach(suite IN ITEMS ops:rows_random plan:plan_rows plan:plan_rows_search
+    plan:rows_graphs)
+    string(REPLACE ":" ";" suite ${suite})
+    list(GET suite 0 label)
+    list(GET suite 1 name)
+    sp_add_test(test_${name} SOURCES ${label}/test_${name}.c LABELS ${label}
+        LINKS sp_rows_fixture sp_model_fixture TIMEOUT 120)
+endforeach()
+
 # Eager ops compared with models of one node.
 add_library(sp_eager_fixture OBJECT
     ${PROJECT_SOURCE_DIR}/tests/support/eager_case.c
