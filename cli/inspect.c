@@ -143,7 +143,9 @@ const cli_command sp__command_inspect = {
     .name = "inspect",
     .summary = "what a model holds, and its plan",
     .description = "Prints what a file holds, what of it is not supported, and the plan for inputs "
-                   "of some sizes: the steps with their kernels, and the memory of a run. Fails "
+                   "of some sizes: the steps with their kernels, and the memory of a run. Says "
+                   "whether a batch of such inputs has the bits of its rows, along which axes, "
+                   "or the first node that mixes rows. Fails "
                    "where streampool run with the same arguments would, as far as that is known "
                    "without a run.",
     .operand = "MODEL",

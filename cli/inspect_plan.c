@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the plan of a model for given sizes: its steps and its memory. */
+/* Prints the plan of a model for given sizes: its steps, its memory, and whether its rows can be
+ * batched. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,12 +98,63 @@ static sp_status check_limits(const model_inputs *inputs, sp_plan plan)
     return status;
 }
 
+/* ---- batching ---- */
+
+static void print_axis(const char *noun, const sp_port *port, const sp_batch_axis *axis)
+{
+    printf("  %s %s: ", noun, show_name(port->name).text);
+    if (!axis->has_rows) printf("the same for all rows\n");
+    else if (axis->axis >= 0) printf("rows along axis %" PRId32 "\n", axis->axis);
+    else printf("rows inside of an axis, in pieces of %" PRIu64 " elements\n", axis->inner);
+}
+
+static void print_reason(const sp_model_batching *batching)
+{
+    printf("batching: the rows of a batch are not proved to be independent\n  ");
+    if (batching->message[0] != '\0') {
+        printf("%s: %s\n", batching->reason, batching->message);
+        return;
+    }
+    if (batching->node[0] != '\0') printf("node %s (%s): ", batching->node, batching->op);
+    printf("%s\n", batching->reason);
+}
+
+static void print_axes(sp_model model, const sp_batch_axis *inputs, const sp_batch_axis *outputs)
+{
+    sp_port port;
+    printf("batching: a batch has the bits of its rows alone\n");
+    for (uint32_t i = 0; sp_model_get_input(model, i, &port) == SP_OK; i++) {
+        print_axis("input", &port, &inputs[i]);
+    }
+    for (uint32_t i = 0; sp_model_get_output(model, i, &port) == SP_OK; i++) {
+        print_axis("output", &port, &outputs[i]);
+    }
+}
+
+/* Proved for two rows of the inputs. */
+static sp_status print_batching(const model_inputs *inputs)
+{
+    sp_model_info info;
+    sp_model_batching batching;
+    CALL(sp_model_get_info(inputs->model, &info));
+    sp_batch_axis *axes = calloc((size_t)info.input_count + info.output_count + 1, sizeof *axes);
+    if (axes == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for the axes of the inputs");
+    sp_batch_axis *outputs = axes + info.input_count;
+    const sp_status status = from_library(sp_model_get_batching(
+        inputs->model, inputs->tensors, inputs->count, 2, &batching, axes, outputs));
+    if (status == SP_OK && batching.is_separable) print_axes(inputs->model, axes, outputs);
+    if (status == SP_OK && !batching.is_separable) print_reason(&batching);
+    free(axes);
+    return status;
+}
+
 static sp_status inspect_inputs(const model_inputs *inputs)
 {
     sp_plan plan;
     print_shape_determining(inputs);
     CALL(sp_plan_create(inputs->model, inputs->tensors, inputs->count, &plan));
     sp_status status = print_plan(plan);
+    if (status == SP_OK) status = print_batching(inputs);
     if (status == SP_OK) status = check_limits(inputs, plan);
     CALL(sp_plan_release(plan));
     return status;

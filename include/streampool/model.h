@@ -174,6 +174,43 @@ SP_API void sp_host_tensor_free(sp_host_tensor *tensor);
 SP_API sp_status sp_model_infer(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                                 sp_host_tensor *outputs, uint32_t output_count);
 
+/* Where an input or output of a batch has its rows. A batch is one run on the inputs of several
+ * runs, its rows: 8 inputs of shape [1,3,224,224] as one of [8,3,224,224]. */
+typedef struct sp_batch_axis {
+    bool has_rows; /* false: an input that is the same for all rows */
+    /* The dimension along which the tensors of the rows are concatenated. -1: they are interleaved
+     * inside of one dimension. */
+    int32_t axis;
+    /* In row-major order the elements of one row are [outer, inner], those of the batch
+     * [outer, rows, inner]. */
+    uint64_t inner;
+} sp_batch_axis;
+
+/* Whether the rows of a batch can be computed together (sp_model_get_batching). Strings live as
+ * long as the model. */
+typedef struct sp_model_batching {
+    bool is_separable;
+    const char *reason; /* if they cannot: such as "it normalises along the batch axis"; else "" */
+    /* The first node for which the reason holds: its name in the file, or of its first output, and
+     * its op. "" if the reason is that of no node. */
+    const char *node, *op;
+    char message[256]; /* the error of the batch if it cannot run; else "" */
+} sp_model_batching;
+
+/* Finds out whether a run on a batch computes each row by itself, with the bits of a run on that
+ * row alone. Inputs are those of one row, given as for sp_model_infer; the dimension of the rows
+ * has size 1 in them, is found by the call, and may be fixed at 1 in the file. It is proved node by
+ * node for these shapes, these values of inputs that determine shapes, and this number of rows, at
+ * least 2; nothing is run. A model whose rows cannot be separated is no error.
+ *
+ * `input_axes` and `output_axes` have room for the inputs and outputs of sp_model_info, or are
+ * NULL; they are written if the model is separable. The proof is not about failures: an index out
+ * of range in one row fails the batch.
+ * Errors: those of sp_plan_create (plan.h); SP_INVALID for fewer than 2 rows. */
+SP_API sp_status sp_model_get_batching(sp_model model, const sp_host_tensor *inputs,
+                                       uint32_t input_count, uint32_t rows, sp_model_batching *out,
+                                       sp_batch_axis *input_axes, sp_batch_axis *output_axes);
+
 /* Runs the model on the calling thread's current stream and waits for the result. All inputs must
  * be given, in order or by name; outputs that are not requested are not returned. The result is in
  * the output's `data`, which is allocated if `data` is NULL and `capacity` 0 (sp_host_tensor_free

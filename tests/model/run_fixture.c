@@ -345,6 +345,13 @@ static sp_status call_plan_create(sp_model model)
     return sp_plan_release(plan);
 }
 
+static sp_status call_get_batching(sp_model model)
+{
+    const sp_host_tensor x = {.dtype = SP_F32, .rank = 2, .shape = {1, 4}};
+    sp_model_batching batching;
+    return sp_model_get_batching(model, &x, 1, 2, &batching, NULL, NULL);
+}
+
 const model_call model_calls[] = {
     {"sp_model_retain", call_retain},
     {"sp_model_get_info", call_get_info},
@@ -354,6 +361,7 @@ const model_call model_calls[] = {
     {"sp_model_find_output", call_find_output},
     {"sp_model_get_cpu_op", call_get_cpu_op},
     {"sp_model_infer", call_infer},
+    {"sp_model_get_batching", call_get_batching},
     {"sp_model_run", call_run},
     {"sp_model_submit", call_submit},
     {"sp_plan_create", call_plan_create},
