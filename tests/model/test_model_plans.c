@@ -177,8 +177,9 @@ TEST(threads_with_many_shapes_get_the_same_bits_under_a_small_bound)
     CHECK(sp_load_relaxed(&l.most_plans) <= BOUND);
     const uint64_t slots = sp_thread_core_count();
     CHECK(sp_load_relaxed(&l.most_contexts) <= BOUND * slots);
-    /* An evicted plan is freed before the next one is built. */
-    CHECK(sp_load_relaxed(&l.most_bytes) - before <= BOUND * largest);
+    /* An evicted plan is freed before the next one is built. The figure is the sum of several
+     * counters, so what each thread frees and takes meanwhile may be counted twice. */
+    CHECK(sp_load_relaxed(&l.most_bytes) - before <= (BOUND + THREADS) * largest);
     CHECK_OK(sp_model_release(l.model));
     CHECK_EQ_U64(bytes_in_use(), before);
     sp_free(l.x);
