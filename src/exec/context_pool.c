@@ -46,10 +46,9 @@ static sp_exec_context *idle_pop(sp_executable *executable)
 }
 
 /* Passes the context to the oldest waiter, which is returned, or to the idle list. */
-static sp_wait_entry *context_pass_locked(sp_exec_context *context)
-    SP_REQUIRES(&context->executable->lock)
+static sp_wait_entry *context_pass_locked(sp_executable *executable, sp_exec_context *context)
+    SP_REQUIRES(&executable->lock)
 {
-    sp_executable *executable = context->executable;
     sp_wait_entry *entry = sp__wait_queue_pop(&executable->queue);
     if (SP_LIKELY(entry == NULL)) {
         context->next = executable->idle;
@@ -65,7 +64,7 @@ static sp_wait_entry *context_pass(sp_exec_context *context)
 {
     sp_executable *executable = context->executable;
     sp_mutex_lock(&executable->lock);
-    sp_wait_entry *entry = context_pass_locked(context);
+    sp_wait_entry *entry = context_pass_locked(executable, context);
     sp_mutex_unlock(&executable->lock);
     return entry;
 }
@@ -161,7 +160,7 @@ bool sp__executable_reclaim_context(sp_executable *executable)
 static sp_wait_entry *home_pass_locked(sp_executable *executable) SP_REQUIRES(&executable->lock)
 {
     sp_exec_context *context = SP_PLANTED(homes_unseen) ? NULL : homes_take_any(executable);
-    return context != NULL ? context_pass_locked(context) : NULL;
+    return context != NULL ? context_pass_locked(executable, context) : NULL;
 }
 
 /* A context that has been released since, or NULL, and the entry is queued. *granted is an entry
