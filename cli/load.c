@@ -217,7 +217,7 @@ sp_status load_run(const load_options *options, const load_side *sides, uint32_t
     load_begin(&self, arrivals, side_count);
     for (uint32_t i = 0; i < started; i++) pthread_join(threads[i].handle, NULL);
     for (uint32_t s = 0; s < side_count; s++) {
-        results_fill(&self, &threads[s * options->threads], &arrivals[s], &results[s]);
+        results_fill(&self, &threads[(size_t)s * options->threads], &arrivals[s], &results[s]);
     }
     free(threads);
     return self.status == SP_OK ? SP_OK : fail(self.status, "%s", self.message);

@@ -2,6 +2,7 @@
 /* The pool of an executable's contexts, and the runs that wait for one. */
 #include "exec/context.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 
 /* ---- homes ---- */
@@ -241,9 +242,10 @@ sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, boo
     *out = has_home ? home_take(executable, home % SP_CONTEXT_HOMES) : NULL;
     if (*out == NULL) *out = idle_pop(executable);
     if (SP_UNLIKELY(*out == NULL)) SP_TRY(context_acquire_slow(executable, may_wait, out));
+    SP_ASSERT(*out != NULL);
     (*out)->home = has_home ? home % SP_CONTEXT_HOMES : SP_NO_HOME;
     if (SP_PLANTED(shared_context)) { /* others can acquire it, too */
-        sp__wait_entry_resume(context_release(*out));
+        sp__wait_entry_resume(context_pass(*out));
     }
     return SP_OK;
 }

@@ -234,7 +234,7 @@ static void waiter_wait(sp_run_slots *slots, slot_waiter *waiter)
             sp_thread_yield();
         } else {
             const uint64_t deadline =
-                is_newest ? sp_clock_deadline(2 * SP_RUN_QUANTUM_NS) : SP_NO_DEADLINE;
+                is_newest ? sp_clock_deadline((int64_t)2 * SP_RUN_QUANTUM_NS) : SP_NO_DEADLINE;
             if (!sp_parker_park(waiter->parker, deadline)) is_newest = watch(slots, waiter);
         }
     }
