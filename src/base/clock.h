@@ -8,6 +8,8 @@
 #define SP_NO_DEADLINE UINT64_MAX
 
 uint64_t sp_clock_now(void);
+/* CPU time that the calling thread has used. */
+uint64_t sp_clock_thread(void);
 void sp_clock_sleep(uint64_t duration_ns);
 
 /* The deadline `timeout_ns` from now; negative: none; 0: already past. */

@@ -58,6 +58,9 @@
     X(LEAF, EXECUTABLE, "sp_executable.lock", "exec/executable.h",                                 \
       "idle contexts of an executable, the wait queue for one")                                    \
     X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "the wait queue for a run slot")   \
+    X(LEAF, BATCHES, "sp_batch_bucket.lock", "batch/batch_plans.h", "idle batches of a bucket")    \
+    X(LEAF, BATCH_BUILDER, "builder.lock", "batch/batch_builder.c",                                \
+      "plans that are to be built, the thread that builds them")                                   \
     X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
     X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")
 

@@ -39,6 +39,9 @@ typedef enum sp_option_type {
       "limit of what a run keeps between its partial plans, as for a Loop that grows a tensor")    \
     X(LOOP_TRIPS, INT, INT64_C(1) << 30, 1, INT64_MAX, "",                                         \
       "limit of the iterations of one run, over all Loop and Scan nodes together")                 \
+    X(BATCHING, ENUM, 1, 0, 2, "off|combine|always",                                               \
+      "whether runs that wait for each other are computed together: never, where that was "        \
+      "measured to be faster, or wherever their rows are independent")                             \
     X(CHECK, BOOL, 0, 0, 1, "", "report unordered uses of one storage")                            \
     X(ISA, ENUM, 0, 0, 2, "auto|portable|avx2", "instruction set of the CPU kernels")              \
     X(CPU_OPS, TEXT, 0, 0, 0, "",                                                                  \
@@ -63,6 +66,12 @@ typedef enum sp_option_policy {
     SP_OPTION_POLICY_WAIT,
     SP_OPTION_POLICY_FAIL
 } sp_option_policy;
+
+typedef enum sp_option_batching {
+    SP_OPTION_BATCHING_OFF,
+    SP_OPTION_BATCHING_COMBINE,
+    SP_OPTION_BATCHING_ALWAYS
+} sp_option_batching;
 
 typedef enum sp_option_isa {
     SP_OPTION_ISA_AUTO,

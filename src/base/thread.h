@@ -41,6 +41,10 @@ typedef bool (*sp_thread_ended_fn)(void *arg);
  * only if cancellation was enabled before the call. The previous cancellation state is restored. */
 void sp_thread_guard(sp_thread_fn fn, sp_thread_ended_fn ended, void *arg);
 
+/* `fn` is called when the process ends by exit() or by a return from main(), before what was
+ * registered earlier: drivers, once they are open, still work. False: no memory. */
+bool sp_thread_at_exit(void (*fn)(void));
+
 /* True on the thread that entered main(). */
 bool sp_thread_is_main(void);
 

@@ -40,6 +40,7 @@ static sp_thread_record *record_acquire(void)
     record->number = record->holder = number;
     /* The last owner may have been an executor thread. */
     record->is_executor = false;
+    record->ends_with_shutdown = false;
     record->runs_own_functions = false;
     record->inside = NULL;
     record->tenure = (sp_run_tenure){0};

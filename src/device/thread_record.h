@@ -38,6 +38,8 @@ typedef struct sp_thread_record {
      * owner searches. Relaxed: a thread reads its own increments. */
     sp_atomic_u32 open_accesses;
     bool is_executor; /* owner only: this is a host-executor thread */
+    /* Owner only: a shutdown waits for this thread, which may call the log's callback. */
+    bool ends_with_shutdown;
     /* Owner only: the thread waits in a call that holds nothing, so it may run host functions that
      * it submitted, which may end it; see sp__point_wait_bare. */
     bool runs_own_functions;

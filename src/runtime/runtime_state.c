@@ -290,9 +290,20 @@ static sp_status stop_device(void *arg)
     return SP_OK;
 }
 
+/* process-wide: set by a layer above, constant then. Sequentially consistent with the phase: see
+ * sp__runtime_set_stop. */
+static SP_ATOMIC(sp_runtime_stop_fn) stop_fn;
+
+void sp__runtime_set_stop(sp_runtime_stop_fn fn)
+{
+    sp_store_seq_cst(&stop_fn, fn);
+}
+
 static sp_status runtime_take_down(void *unused)
 {
     (void)unused;
+    const sp_runtime_stop_fn stop = sp_load_seq_cst(&stop_fn);
+    if (stop != NULL) stop();
     const uint32_t count = sp_load_acquire(&runtime.device_count);
     /* All of them first: what one device completes may wait for a stream of another. */
     for (uint32_t i = 0; i < count; i++) {
@@ -312,12 +323,16 @@ sp_status sp_shutdown(void)
     uint32_t phase = SP_RUNTIME_NEW;
     if (sp_cas_relaxed(&sp__runtime_phase, &phase, SP_RUNTIME_DOWN)) return SP_OK; /* no lock */
     SP_TRY(check_outside_callbacks("sp_shutdown"));
+    if (sp__thread_record()->ends_with_shutdown) {
+        return sp__fail(SP_DEADLOCK, "sp_shutdown in the log's callback, on a thread of the "
+                                     "library, would wait for itself");
+    }
     sp_mutex_lock(&runtime.lock);
     phase = sp_load_relaxed(&sp__runtime_phase);
     /* From here on the phase refuses new calls; calls in progress are refused by the closed
      * queues. */
     if (phase == SP_RUNTIME_COMING_UP || phase == SP_RUNTIME_UP) {
-        sp_store_relaxed(&sp__runtime_phase, SP_RUNTIME_DOWN);
+        sp_store_seq_cst(&sp__runtime_phase, SP_RUNTIME_DOWN); /* see sp__runtime_set_stop */
     }
     /* A device that is being opened has threads: they end before this call returns. */
     while (!SP_PLANTED(shutdown_past_opening) && runtime.openings != NULL) {

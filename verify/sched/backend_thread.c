@@ -233,6 +233,11 @@ void sp_thread_yield(void)
     if (self != NULL) thread_yield(self, __builtin_return_address(0));
 }
 
+uint64_t sp_clock_thread(void)
+{
+    return sp_clock_now();
+}
+
 void sp_clock_sleep(uint64_t duration_ns)
 {
     sp_sched_thread *self = sp__engine.self;
@@ -244,6 +249,12 @@ void sp_clock_sleep(uint64_t duration_ns)
 uint64_t sp_clock_now(void)
 {
     return sp__engine.now_ns += CLOCK_STEP_NS;
+}
+
+bool sp_thread_at_exit(void (*fn)(void))
+{
+    (void)fn;
+    return true;
 }
 
 bool sp_thread_is_main(void)

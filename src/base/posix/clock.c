@@ -14,6 +14,13 @@ uint64_t sp_clock_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t sp_clock_thread(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
 void sp_clock_sleep(uint64_t duration_ns)
 {
     struct timespec left = {.tv_sec = (time_t)(duration_ns / 1000000000u),

@@ -3,6 +3,7 @@
  * the library is linked with -z nodelete, so its code outlives dlclose. */
 #include "base/thread.h"
 
+#include <stdlib.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -117,6 +118,11 @@ void sp_thread_guard(sp_thread_fn fn, sp_thread_ended_fn ended, void *arg)
 uint64_t sp_thread_number(void)
 {
     return (uint64_t)syscall(SYS_gettid);
+}
+
+bool sp_thread_at_exit(void (*fn)(void))
+{
+    return atexit(fn) == 0;
 }
 
 bool sp_thread_is_main(void)
