@@ -15,7 +15,8 @@ static void key_word(sp_plan_key *key, uint64_t word)
 
 static void key_tensor(sp_plan_key *key, uint64_t port, const sp_plan_input *input)
 {
-    key_word(key, port << 32 | (uint64_t)input->dtype << 16 | input->shape.rank);
+    const uint64_t has_data = input->data != NULL;
+    key_word(key, port << 32 | (uint64_t)input->dtype << 16 | has_data << 15 | input->shape.rank);
     for (uint32_t i = 0; i < input->shape.rank; i++) {
         key_word(key, (uint64_t)input->shape.dims[i]);
     }
@@ -83,6 +84,45 @@ sp_status sp__plan_key_init(sp_plan_key *key, const sp_plan_request *request)
 void sp__plan_key_deinit(sp_plan_key *key)
 {
     if (key->words != key->inline_words) sp_free(key->words);
+}
+
+/* The tensor at *at, which moves behind it. The values stay in the key. */
+static uint64_t key_read_tensor(const uint64_t *words, uint32_t *at, sp_plan_input *input)
+{
+    const uint64_t head = words[(*at)++];
+    input->dtype = (sp_dtype)(head >> 16 & 0xffff);
+    input->shape.rank = (uint32_t)(head & 0x7fff);
+    for (uint32_t i = 0; i < input->shape.rank; i++) {
+        input->shape.dims[i] = (int64_t)words[(*at)++];
+    }
+    input->data = NULL;
+    if ((head >> 15 & 1) == 0) return head >> 32;
+    const uint64_t bytes = words[(*at)++];
+    input->data = &words[*at];
+    *at += (uint32_t)((bytes + sizeof *words - 1) / sizeof *words);
+    return head >> 32;
+}
+
+bool sp__plan_key_decode(const uint64_t *words, uint32_t count, sp_plan_input *inputs,
+                         uint32_t input_count, sp_plan_request *request)
+{
+    uint32_t at = 2;
+    *request = (sp_plan_request){.kernels = (const sp_kernel *)(uintptr_t)words[0],
+                                 .is_unfused = (words[1] & 1) != 0,
+                                 .inputs = inputs,
+                                 .input_count = input_count};
+    if (words[1] >> 1 != 0) return false;
+    for (uint32_t i = 0; i < input_count; i++) {
+        if (at >= count || key_read_tensor(words, &at, &inputs[i]) != i) return false;
+    }
+    return at == count;
+}
+
+void sp__plan_key_borrow(sp_plan_key *key, uint64_t *words, uint32_t count)
+{
+    key->words = words;
+    key->count = key->capacity = count;
+    key->hash = key_hash(key);
 }
 
 bool sp__plan_key_is(const sp_plan_key *key, const uint64_t *words, uint32_t count)

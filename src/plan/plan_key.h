@@ -27,6 +27,14 @@ typedef struct sp_plan_key {
 sp_status sp__plan_key_init(sp_plan_key *key, const sp_plan_request *request);
 void sp__plan_key_deinit(sp_plan_key *key);
 
+/* The key of `words`, which must outlive it; not to be passed to deinit. */
+void sp__plan_key_borrow(sp_plan_key *key, uint64_t *words, uint32_t count);
+
+/* The request of a key: its `inputs`, of which there are `input_count`, are filled in and may point
+ * into the words. False for one with a subgraph or with overrides. */
+bool sp__plan_key_decode(const uint64_t *words, uint32_t count, sp_plan_input *inputs,
+                         uint32_t input_count, sp_plan_request *request);
+
 /* Do the words equal the key's? */
 bool sp__plan_key_is(const sp_plan_key *key, const uint64_t *words, uint32_t count);
 

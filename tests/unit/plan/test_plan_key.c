@@ -2,6 +2,8 @@
 /* Keys of plans: two requests have the same key only if they are equal. */
 #include "plan/plan_key.h"
 
+#include <string.h>
+
 #include "support/test.h"
 
 static uint64_t header(uint64_t place, uint32_t rank)
@@ -51,6 +53,60 @@ TEST(subgraphs_that_are_given_more_values_have_another_key)
     const sp_plan_request b = {.subgraph = &other_part, .inputs = other_inputs, .input_count = 2};
     CHECK(is_same_key(&a, &a));
     CHECK(!is_same_key(&a, &b));
+}
+
+/* ---- from a key back to its request ---- */
+
+static bool is_same_input(const sp_plan_input *a, const sp_plan_input *b, size_t bytes)
+{
+    if (a->dtype != b->dtype || !sp__shape_equal(&a->shape, &b->shape)) return false;
+    if ((a->data == NULL) != (b->data == NULL)) return false;
+    return a->data == NULL || memcmp(a->data, b->data, bytes) == 0;
+}
+
+TEST(a_key_has_all_of_its_request)
+{
+    const int64_t sizes[3] = {1, -1, 7};
+    const uint8_t flag = 1;
+    const sp_plan_input inputs[4] = {
+        {.dtype = SP_F32, .shape = {.rank = 2, .dims = {3, 4}}},
+        {.dtype = SP_I64, .shape = {.rank = 1, .dims = {3}}, .data = sizes},
+        {.dtype = SP_U8, .shape = {.rank = 0}, .data = &flag},
+        {.dtype = SP_F64, .shape = {.rank = 1, .dims = {0}}},
+    };
+    const size_t bytes[4] = {0, sizeof sizes, sizeof flag, 0};
+    const sp_plan_request request = {.inputs = inputs, .input_count = 4, .is_unfused = true};
+    static sp_plan_key key, borrowed;
+    CHECK_OK(sp__plan_key_init(&key, &request));
+    sp_plan_input read[4];
+    sp_plan_request again;
+    CHECK(sp__plan_key_decode(key.words, key.count, read, 4, &again));
+    CHECK(again.is_unfused && again.kernels == NULL && again.inputs == read);
+    for (uint32_t i = 0; i < 4; i++) CHECK(is_same_input(&read[i], &inputs[i], bytes[i]));
+    CHECK(is_same_key(&request, &again));
+    sp__plan_key_borrow(&borrowed, key.words, key.count);
+    CHECK_EQ_U64(borrowed.hash, key.hash);
+    sp__plan_key_deinit(&key);
+}
+
+TEST(keys_with_overrides_or_of_subgraphs_are_not_decoded)
+{
+    static sp_plan_key key;
+    sp_plan_input read[1];
+    sp_plan_request again;
+    const sp_plan_input input = {.dtype = SP_F32, .shape = {.rank = 1, .dims = {3}}};
+    const sp_plan_override override = {.index = 0, .input = input};
+    const sp_plan_request overridden = {
+        .inputs = &input, .input_count = 1, .overrides = &override, .override_count = 1};
+    CHECK_OK(sp__plan_key_init(&key, &overridden));
+    CHECK(!sp__plan_key_decode(key.words, key.count, read, 1, &again));
+    sp__plan_key_deinit(&key);
+    const sp_graph_body body = {.end_node = 1, .end_value = 1};
+    const sp_plan_subgraph part = {.body = &body};
+    const sp_plan_request subgraph = {.subgraph = &part, .inputs = &input, .input_count = 1};
+    CHECK_OK(sp__plan_key_init(&key, &subgraph));
+    CHECK(!sp__plan_key_decode(key.words, key.count, read, 1, &again));
+    sp__plan_key_deinit(&key);
 }
 
 TEST_MAIN
