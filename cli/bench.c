@@ -31,8 +31,9 @@ typedef struct bench_arguments {
 typedef struct bench_model {
     model_arguments arguments;
     model_runner runner;
-    sp_host_tensor **outputs; /* by thread */
-    double best;              /* highest rate of the points so far */
+    sp_host_tensor **outputs;    /* by thread */
+    double best;                 /* highest rate of the points so far */
+    sp_model_info before, after; /* a point */
 } bench_model;
 
 typedef struct bench_job {
@@ -195,14 +196,23 @@ static double microseconds(uint64_t ns)
     return (double)ns / 1000;
 }
 
-static void print_row_json(const char *model, uint32_t threads, const load_result *result,
-                           double share)
+/* One row of output. */
+typedef struct bench_row {
+    const char *model;
+    uint32_t threads;
+    const load_result *result;
+    double share; /* of the best rate of the points before */
+    double merge; /* runs that were computed together, on average */
+} bench_row;
+
+static void print_row_json(const bench_row *row)
 {
+    const load_result *result = row->result;
     const latencies *all = &result->latencies;
     printf("{\"model\":");
-    print_json_text(model);
-    printf(",\"threads\":%u,\"per_second\":%.1f,\"share_of_best\":%.3f", threads,
-           result->per_second, share);
+    print_json_text(row->model);
+    printf(",\"threads\":%u,\"per_second\":%.1f,\"share_of_best\":%.3f,\"runs_per_batch\":%.2f",
+           row->threads, result->per_second, row->share, row->merge);
     printf(",\"runs\":%llu,\"missed\":%llu", (unsigned long long)all->count,
            (unsigned long long)result->missed);
     printf(",\"mean_us\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,\"max_us\":%.1f}\n",
@@ -214,19 +224,19 @@ static void print_row_json(const char *model, uint32_t threads, const load_resul
 
 static void print_head(void)
 {
-    printf("%7s %12s %8s %11s %11s %11s %11s  %s\n", "threads", "runs/s", "of best", "p50 us",
-           "p99 us", "p99.9 us", "max us", "model");
+    printf("%7s %12s %8s %7s %11s %11s %11s %11s  %s\n", "threads", "runs/s", "of best", "batch",
+           "p50 us", "p99 us", "p99.9 us", "max us", "model");
 }
 
-static void print_row_text(const char *model, uint32_t threads, const load_result *result,
-                           double share)
+static void print_row_text(const bench_row *row)
 {
+    const load_result *result = row->result;
     const latencies *all = &result->latencies;
-    printf("%7u %12.1f %8.2f %11.1f %11.1f %11.1f %11.1f  %s", threads, result->per_second, share,
-           microseconds(latencies_percentile(all, 0.5)),
+    printf("%7u %12.1f %8.2f %7.1f %11.1f %11.1f %11.1f %11.1f  %s", row->threads,
+           result->per_second, row->share, row->merge, microseconds(latencies_percentile(all, 0.5)),
            microseconds(latencies_percentile(all, 0.99)),
            microseconds(latencies_percentile(all, 0.999)), microseconds(all->max_ns),
-           show_name(model).text);
+           show_name(row->model).text);
     if (result->missed > 0) {
         printf("  (%llu arrivals not served)", (unsigned long long)result->missed);
     }
@@ -241,22 +251,48 @@ static double share_of_best(double *best, double rate)
     return share;
 }
 
+static void info_add(sp_model_info *sum, const sp_model_info *info)
+{
+    sum->runs += info->runs;
+    sum->batches += info->batches;
+    sum->batched_runs += info->batched_runs;
+}
+
+/* Runs of the point by how many times the model was computed for them. */
+static double runs_per_batch(const sp_model_info *before, const sp_model_info *after)
+{
+    const double runs = (double)(after->runs - before->runs);
+    const double merged = (double)(after->batched_runs - before->batched_runs);
+    const double batches = (double)(after->batches - before->batches);
+    return runs > 0 ? runs / (runs - merged + batches) : 1;
+}
+
 static void print_point(const bench_arguments *arguments, bench_job *job, uint32_t threads)
 {
     load_result total = {0};
+    sp_model_info before = {0}, after = {0};
     for (uint32_t m = 0; m < job->count; m++) {
         bench_model *model = &job->models[m];
+        info_add(&before, &model->before);
+        info_add(&after, &model->after);
         const load_result *result = &job->results[m];
-        const double share = share_of_best(&model->best, result->per_second);
-        if (arguments->is_json) print_row_json(model->arguments.path, threads, result, share);
-        else print_row_text(model->arguments.path, threads, result, share);
+        const bench_row row = {.model = model->arguments.path,
+                               .threads = threads,
+                               .result = result,
+                               .share = share_of_best(&model->best, result->per_second),
+                               .merge = runs_per_batch(&model->before, &model->after)};
+        if (arguments->is_json) print_row_json(&row);
+        else print_row_text(&row);
         latencies_merge(&total.latencies, &result->latencies);
         total.per_second += result->per_second;
         total.missed += result->missed;
     }
     if (job->count > 1 && !arguments->is_json) {
-        const double share = share_of_best(&job->best, total.per_second);
-        print_row_text("all", threads, &total, share);
+        print_row_text(&(bench_row){.model = "all",
+                                    .threads = threads,
+                                    .result = &total,
+                                    .share = share_of_best(&job->best, total.per_second),
+                                    .merge = runs_per_batch(&before, &after)});
     }
     fflush(stdout);
 }
@@ -274,7 +310,13 @@ static sp_status run_point(const bench_arguments *arguments, bench_job *job, uin
         sides[m] = (load_side){.call = call_model, .ctx = &job->models[m]};
     }
     sp_status status = outputs_create(job, threads);
+    for (uint32_t m = 0; status == SP_OK && m < job->count; m++) {
+        status = sp_model_get_info(job->models[m].runner.model, &job->models[m].before);
+    }
     if (status == SP_OK) status = load_run(&load, sides, job->count, job->results);
+    for (uint32_t m = 0; status == SP_OK && m < job->count; m++) {
+        status = sp_model_get_info(job->models[m].runner.model, &job->models[m].after);
+    }
     if (status == SP_OK) status = outputs_check(job, threads);
     outputs_free(job, threads);
     if (status == SP_OK) print_point(arguments, job, threads);
@@ -334,10 +376,11 @@ const cli_command sp__command_bench = {
     .summary = "throughput and latencies of models under a rising number of threads",
     .description =
         "Runs models from a rising number of threads. Prints for each number the runs per "
-        "second, their share of the best of the smaller numbers, and the latencies that half, "
-        "99 % and 99.9 % of the runs do not exceed. Each model has threads of its own; several "
-        "models run at the same time. The options of inputs hold for each model. A run whose "
-        "bits are not those of the model's first run is a failure.",
+        "second, their share of the best of the smaller numbers, how many runs were computed "
+        "together on average, and the latencies that half, 99 % and 99.9 % of the runs do not "
+        "exceed. Each model has threads of its own; several models run at the same time. The "
+        "options of inputs hold for each model. A run whose bits are not those of the model's "
+        "first run is a failure.",
     .operand = "MODEL",
     .operand_help = MODEL_OPERAND_HELP,
     .take_operand = take_path,

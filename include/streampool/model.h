@@ -102,6 +102,10 @@ typedef struct sp_model_info {
     /* Copies of weights in the layouts that kernels need, on all devices. The first plan that needs
      * one creates it, for all plans; they end with the model. */
     uint64_t packed_bytes;
+    /* Runs that waited for a run slot and were computed together (STREAMPOOL_BATCHING): how many
+     * times, and how many runs in all. */
+    uint64_t batches;
+    uint64_t batched_runs;
 } sp_model_info;
 
 /* Counts and statistics of the model; those that change are read one by one. */

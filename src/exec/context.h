@@ -76,6 +76,10 @@ void sp__exec_context_destroy_lists(sp_exec_context *context);
 sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *stream,
                                const void *const *inputs, void *const *outputs);
 
+/* The same on the queues of targets, by target, with the lists' tensors in place: bound
+ * (sp__exec_context_begin) or in the staging buffers. */
+sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *const *queues);
+
 /* The three steps of sp__exec_context_run, for runs without a waiting thread. `begin` binds the
  * caller's tensors, or copies the inputs in; `end` copies the outputs out. */
 void sp__exec_context_begin(sp_exec_context *context, const void *const *inputs,

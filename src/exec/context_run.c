@@ -103,14 +103,10 @@ void sp__exec_context_end(const sp_exec_context *context, void *const *outputs)
 
 /* Submits all lists, then waits. Accepted lists use the context's memory, so it waits for them also
  * if a later list is refused. */
-static sp_status lists_run(const sp_exec_context *context, const sp_stream_ref *stream)
+static sp_status lists_run(const sp_exec_context *context, const sp_stream_ref *stream,
+                           sp_queue *const *queues)
 {
-    const sp_executable *executable = context->executable;
-    const uint32_t last = executable->segments.count - 1;
-    sp_queue *queues[SP_MAX_TARGETS] = {stream->queue};
-    for (uint32_t t = 1; t < executable->target_count; t++) {
-        queues[t] = sp__fallback_queue(executable->targets[t].device, stream->stream);
-    }
+    const uint32_t last = context->executable->segments.count - 1;
     for (uint32_t g = 0; g <= last; g++) {
         const sp_status status = segment_submit(context, stream, queues, g);
         if (SP_LIKELY(status == SP_OK)) continue;
@@ -127,10 +123,21 @@ static sp_status lists_run(const sp_exec_context *context, const sp_stream_ref *
 sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *stream,
                                const void *const *inputs, void *const *outputs)
 {
+    const sp_executable *executable = context->executable;
+    sp_queue *queues[SP_MAX_TARGETS] = {stream->queue};
+    for (uint32_t t = 1; t < executable->target_count; t++) {
+        queues[t] = sp__fallback_queue(executable->targets[t].device, stream->stream);
+    }
     sp__exec_context_begin(context, inputs, outputs);
-    SP_TRY(lists_run(context, stream));
+    SP_TRY(lists_run(context, stream, queues));
     sp__exec_context_end(context, outputs);
     return SP_OK;
+}
+
+sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *const *queues)
+{
+    const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
+    return lists_run(context, &stream, queues);
 }
 
 sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,

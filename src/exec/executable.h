@@ -5,6 +5,7 @@
 #define SP_EXEC_EXECUTABLE_H
 
 #include "exec/packed_weights.h"
+#include "exec/run_slots.h"
 #include "exec/target.h"
 #include "exec/wait_queue.h"
 
@@ -41,6 +42,7 @@ typedef struct sp_executable {
     sp_wait_queue queue SP_GUARDED_BY(lock);
     sp_atomic_u32 waiting; /* entries in the queue; written under the lock. See sp_context_home */
     sp_atomic_u32 context_count; /* as `alive`; relaxed, for information */
+    sp_run_group group;          /* runs of the plan that wait for a slot, and may be merged */
 } sp_executable;
 
 /* Takes ownership of the plan, also on an error. The steps of `cpu_ops` (op_list.h) run on the

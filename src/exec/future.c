@@ -7,7 +7,6 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
-#include "exec/submitted.h"
 #include "runtime/runtime_state.h"
 
 static void future_make(sp_object *object);
@@ -60,7 +59,7 @@ sp_status sp__future_create(sp_rt_future **out)
     future->value = sp_load_relaxed(&future->timeline.done) + 1;
     future->fault = SP_NO_FAULT;
     sp_store_relaxed(&future->is_started, 0);
-    sp_store_relaxed(&future->wait_entry.is_queued, 0);
+    sp_store_relaxed(&future->request.entry.is_queued, 0);
     future->context = NULL;
     future->has_slot = future->has_queue = future->is_counted = false;
     *out = future;
@@ -135,7 +134,7 @@ static sp_status end_wait(sp_rt_future *future, uint64_t deadline_ns)
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     if (deadline_ns == SP_NO_DEADLINE && sp__thread_is_inside_callback(record)) {
-        sp__submitted_run_inline(future);
+        future->end_queued(future);
     }
     if (sp_load_acquire(&future->is_started) != 0) {
         SP_TRY(sp__point_wait_passed(future->point, deadline_ns));
@@ -221,7 +220,7 @@ sp_status sp__futures_wait_any(sp_rt_future *const *list, uint32_t count, uint64
     if (done == count) {
         const bool is_bare =
             deadline_ns != SP_NO_DEADLINE || !sp__thread_is_inside_callback(record);
-        if (!is_bare && !is_any_started(list, count)) sp__submitted_run_inline(list[0]);
+        if (!is_bare && !is_any_started(list, count)) list[0]->end_queued(list[0]);
         SP_TRY(wait_for_first(list, count, deadline_ns, &done));
     }
     *which = done;

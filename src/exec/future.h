@@ -27,7 +27,9 @@
 typedef struct sp_rt_model sp_rt_model;
 typedef struct sp_plan_entry sp_plan_entry;
 
-typedef struct sp_rt_future {
+typedef struct sp_rt_future sp_rt_future;
+
+struct sp_rt_future {
     SP_CACHE_ALIGNED sp_object object;
     sp_timeline timeline; /* for all lives of the handle's slot */
     uint64_t value;       /* of this life: done when the timeline has it. Constant */
@@ -46,10 +48,13 @@ typedef struct sp_rt_future {
     const void **data; /* addresses in the plan's order: inline_ports, or a block of the heap */
     void **outputs;    /* behind them */
     void *inline_ports[SP_FUTURE_PORTS];
-    sp_wait_entry wait_entry; /* for a slot, then for a context */
-    sp_waiter waiter;         /* for the last point */
-    sp_host_job job;          /* destroys the model, if the run had the last hold */
-} sp_rt_future;
+    sp_run_request request; /* for a slot; its entry then for a context */
+    /* For a wait inside a host function or callback, which the runs in front of this one may depend
+     * on: ends the run if it is queued. */
+    void (*end_queued)(sp_rt_future *future);
+    sp_waiter waiter; /* for the last point */
+    sp_host_job job;  /* destroys the model, if the run had the last hold */
+};
 
 /* A future that is not published and not done; the caller fills in its run. */
 sp_status sp__future_create(sp_rt_future **out);

@@ -42,10 +42,9 @@ void sp__model_count_in(sp_rt_model *model)
     }
 }
 
-/* On the stream or, if it is NULL, on the calling thread. */
-static sp_status context_compute(sp_rt_model *model, sp_executable *executable,
-                                 const void *const *inputs, void **outputs,
-                                 const sp_stream_ref *stream)
+sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executable,
+                                    const void *const *inputs, void **outputs,
+                                    const sp_stream_ref *stream)
 {
     sp_exec_context *context;
     const uint32_t home = stream != NULL ? stream->stream->index : SP_NO_HOME;
@@ -68,11 +67,11 @@ static sp_status context_compute(sp_rt_model *model, sp_executable *executable,
 sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,
                             const void *const *inputs, void **outputs, const sp_stream_ref *stream)
 {
-    if (stream == NULL) return context_compute(model, executable, inputs, outputs, NULL);
+    if (stream == NULL) return sp__model_compute_in_slot(model, executable, inputs, outputs, NULL);
     sp_run_slots *slots = sp__device_run_slots(model->device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
     SP_TRY(sp__run_slots_acquire(slots));
-    const sp_status status = context_compute(model, executable, inputs, outputs, stream);
+    const sp_status status = sp__model_compute_in_slot(model, executable, inputs, outputs, stream);
     sp__wait_entry_resume(sp__run_slots_release(slots));
     return status;
 }

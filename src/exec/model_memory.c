@@ -45,11 +45,12 @@ static bool plan_reclaim(const sp_rt_device *device)
     return false;
 }
 
-static bool context_reclaim(const sp_rt_device *device)
+/* Calls `reclaim` for the plans of all models until it has freed something. */
+static bool plans_reclaim(const sp_rt_device *device, bool (*reclaim)(sp_plan_cache *plans))
 {
     uint32_t slot = 0;
     for (sp_rt_model *model; (model = model_next(device, &slot)) != NULL;) {
-        const bool is_reclaimed = sp__plan_cache_reclaim_context(&model->plans);
+        const bool is_reclaimed = reclaim(&model->plans);
         sp__model_drop(model);
         if (is_reclaimed) return true;
     }
@@ -58,5 +59,6 @@ static bool context_reclaim(const sp_rt_device *device)
 
 bool sp__models_reclaim(sp_rt_device *device)
 {
-    return plan_reclaim(device) || context_reclaim(device);
+    return plans_reclaim(device, sp__plan_cache_reclaim_extra) || plan_reclaim(device) ||
+           plans_reclaim(device, sp__plan_cache_reclaim_context);
 }

@@ -89,6 +89,8 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
     sp_store_relaxed(&model->runs, 0);
     sp_store_relaxed(&model->in_flight, 0);
     sp_store_relaxed(&model->most_in_flight, 0);
+    sp_store_relaxed(&model->batches, 0);
+    sp_store_relaxed(&model->batched_runs, 0);
     sp_store_relaxed(&model->last_partial_plans, 0);
     out->bits = sp__handle_publish(&models, object);
     return SP_OK;

@@ -23,6 +23,8 @@ typedef struct sp_rt_model {
     SP_CACHE_ALIGNED sp_atomic_u64 runs;
     sp_atomic_u32 in_flight;
     sp_atomic_u32 most_in_flight;
+    sp_atomic_u64 batches;            /* of several runs */
+    sp_atomic_u64 batched_runs;       /* runs in them */
     sp_atomic_u64 last_partial_plans; /* plans of the last run that needed several */
 } sp_rt_model;
 
@@ -60,6 +62,11 @@ sp_status sp__is_inside_callback(bool *out);
  * a NULL output is replaced by memory of the context. */
 sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,
                             const void *const *inputs, void **outputs, const sp_stream_ref *stream);
+
+/* The same for a caller that has a slot, or needs none. */
+sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executable,
+                                    const void *const *inputs, void **outputs,
+                                    const sp_stream_ref *stream);
 
 /* The run slots of a device, initialised by the first call. */
 sp_run_slots *sp__device_run_slots(const sp_rt_device *device);

@@ -116,10 +116,12 @@ static sp_plan_entry *plan_look_up_locked(sp_plan_cache *cache, const sp_plan_ke
 typedef struct evicted_plan {
     sp_executable *executable;
     uint64_t *words;
+    sp_plan_extra *extra;
 } evicted_plan;
 
 static void evicted_plan_destroy(const evicted_plan *evicted)
 {
+    if (evicted->extra != NULL) evicted->extra->destroy(evicted->extra);
     if (evicted->executable != NULL) sp__executable_destroy(evicted->executable);
     sp_free(evicted->words);
 }
@@ -149,9 +151,11 @@ static bool entry_evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, evict
     /* Acquire: pairs with the release of the last use. */
     if (!sp_cas_acquire(&entry->word, &word, 0)) return false;
     sp_tsan_acquire(&entry->word);
-    *evicted = (evicted_plan){entry->executable, entry->words};
+    *evicted = (evicted_plan){entry->executable, entry->words, sp_load_relaxed(&entry->extra)};
     entry->executable = NULL;
     entry->words = NULL;
+    if (!SP_PLANTED(extra_stays)) sp_store_relaxed(&entry->extra, NULL);
+    sp_store_relaxed(&entry->waits, 0);
     sp_store_relaxed(&cache->hashes[entry - cache->entries], 0);
     sp_fetch_sub_relaxed(&cache->plan_count, 1);
     sp_fetch_add_relaxed(&cache->evictions, (uint64_t)1);
@@ -211,6 +215,19 @@ static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mi
     *entry = mine->next;
 }
 
+sp_status sp__plan_cache_compile(sp_plan_cache *cache, const sp_plan_request *request,
+                                 bool may_wait, sp_executable **out)
+{
+    const sp_graph_plan *plan;
+    sp_executable *executable;
+    SP_TRY(sp__plan_compile(cache->graph, request, &plan));
+    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, cache->cpu_ops, &executable));
+    const sp_status status = sp__executable_pack(executable, cache->packed, may_wait);
+    if (status == SP_OK) *out = executable;
+    else sp__executable_destroy(executable);
+    return status;
+}
+
 /* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would exceed max_run_bytes. */
 static sp_status plan_compile(const sp_plan_cache *cache, const sp_plan_request *request,
                               const sp_graph_plan **out)
@@ -246,7 +263,7 @@ static sp_status plan_build_or_clear(sp_plan_cache *cache, const sp_plan_request
 {
     const sp_status status = plan_build(cache, request, key, may_wait, entry);
     if (status == SP_OK) return SP_OK;
-    const evicted_plan evicted = {entry->executable, entry->words};
+    const evicted_plan evicted = {entry->executable, entry->words, NULL};
     entry->executable = NULL;
     entry->words = NULL;
     evicted_plan_destroy(&evicted);
@@ -367,6 +384,18 @@ sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *re
     return status;
 }
 
+sp_plan_entry *sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_key *key)
+{
+    return plan_look_up(cache, key);
+}
+
+bool sp__plan_entry_attach(sp_plan_entry *entry, sp_plan_extra *extra)
+{
+    sp_plan_extra *none = NULL;
+    if (SP_PLANTED(relaxed_attach)) return sp_cas_relaxed(&entry->extra, &none, extra);
+    return sp_cas_release(&entry->extra, &none, extra);
+}
+
 /* ---- reclaim ---- */
 
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache)
@@ -387,6 +416,19 @@ bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache)
     evicted_plan_destroy(&evicted);
     if (is_reclaimed) {
         SP_LOG(SP_LOG_INFO, "plan evicted: %s needs its memory", cache->device->dev->limits.name);
+    }
+    return is_reclaimed;
+}
+
+bool sp__plan_cache_reclaim_extra(sp_plan_cache *cache)
+{
+    bool is_reclaimed = false;
+    for (uint32_t i = 0; i < cache->entry_count && !is_reclaimed; i++) {
+        sp_plan_entry *entry = &cache->entries[i];
+        if (!entry_acquire(entry)) continue;
+        sp_plan_extra *extra = sp_load_acquire(&entry->extra);
+        is_reclaimed = extra != NULL && extra->reclaim(extra);
+        sp__plan_cache_release(cache, entry);
     }
     return is_reclaimed;
 }
@@ -431,7 +473,8 @@ void sp__plan_cache_deinit(sp_plan_cache *cache)
     for (uint32_t i = 0; i < count; i++) {
         const sp_plan_entry *entry = &cache->entries[i];
         SP_ASSERT((sp_load_relaxed(&entry->word) & ~IS_LIVE) == 0);
-        evicted_plan_destroy(&(evicted_plan){entry->executable, entry->words});
+        evicted_plan_destroy(
+            &(evicted_plan){entry->executable, entry->words, sp_load_relaxed(&entry->extra)});
     }
     sp_free(cache->entries);
     sp_free(cache->hashes);

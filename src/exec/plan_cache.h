@@ -23,6 +23,14 @@
 
 #define SP_PLAN_CACHE_MOST 4096
 
+/* What a layer above keeps with a plan. It ends with the plan. */
+typedef struct sp_plan_extra sp_plan_extra;
+struct sp_plan_extra {
+    void (*destroy)(sp_plan_extra *extra);
+    /* Frees memory of the device that can be created again; false: there is none. */
+    bool (*reclaim)(sp_plan_extra *extra);
+};
+
 typedef struct sp_plan_entry {
     /* As above. Release at publication: pairs with the acquire of each use. */
     SP_CACHE_ALIGNED sp_atomic_u64 word;
@@ -32,6 +40,9 @@ typedef struct sp_plan_entry {
     sp_executable *executable;
     uint32_t word_count;
     uint64_t *words; /* of the key */
+    /* NULL until it is attached, once. Release; pairs with the acquire of its users. */
+    SP_ATOMIC(sp_plan_extra *) extra;
+    sp_atomic_u32 waits; /* of runs for a slot, until there is an extra; orders nothing */
 } sp_plan_entry;
 
 typedef struct sp_plan_building sp_plan_building;
@@ -73,6 +84,13 @@ void sp__plan_cache_deinit(sp_plan_cache *cache);
  * callers that must not wait for other runs. */
 sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *request,
                                  bool may_wait, sp_plan_entry **out);
+/* The plan of that key if it exists, in use; else NULL. */
+sp_plan_entry *sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_key *key);
+/* Attaches `extra` to a plan in use, which owns it from now on; false: the plan has one. */
+bool sp__plan_entry_attach(sp_plan_entry *entry, sp_plan_extra *extra);
+/* Compiles an executable outside of the table, without contexts. */
+sp_status sp__plan_cache_compile(sp_plan_cache *cache, const sp_plan_request *request,
+                                 bool may_wait, sp_executable **out);
 /* Ends one use of the plan. */
 void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry);
 
@@ -82,8 +100,9 @@ sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache);
 /* For reclaim: the last use, in ticks, of the least recently used plan that is not in use;
  * UINT64_MAX if all are. */
 uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache);
-/* The first evicts that plan, the second destroys an idle context of any plan. False: there is
- * none. */
+/* Reclaims memory of the extra of any plan; evicts that plan; destroys an idle context of any plan.
+ * False: there is none. */
+bool sp__plan_cache_reclaim_extra(sp_plan_cache *cache);
 bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache);
 bool sp__plan_cache_reclaim_context(sp_plan_cache *cache);
 

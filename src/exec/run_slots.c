@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "base/tsan.h"
 #include "device/thread_record.h"
+#include "exec/run_tenure.h"
 
 #define ONE_FREE ((uint64_t)1)
 #define ONE_CLAIMED ((uint64_t)1 << 16)
@@ -20,12 +21,7 @@
 #define ANY_CLAIM_OR_SUBMITTED (ANY_CLAIM + FIELD_MASK * ONE_SUBMITTED)
 #define ANY_WAITER (ANY_CLAIM_OR_SUBMITTED + FIELD_MASK * ONE_THREAD)
 
-/* To return soon is to return sooner than another thread could be woken. */
-#define SOON_NS 10000u
-/* How often the clock is read for a thread that keeps its slot, in time and at least in runs. */
-#define OBSERVE_NS (SP_RUN_QUANTUM_NS / 8)
-#define OBSERVE_RUNS 16u
-/* How long a thread that has claimed stays awake, and yields, before it sleeps. */
+/* How long a claiming thread stays awake, and yields, before it sleeps. */
 #define CLAIM_NS SP_SPIN_TURNS(50000u)
 
 static uint32_t free_of(uint64_t word)
@@ -54,7 +50,6 @@ void sp__run_slots_init(sp_run_slots *slots, uint32_t count)
     sp__wait_queue_init(&slots->threads);
     sp__wait_queue_init(&slots->claims);
     sp__wait_queue_init(&slots->submitted);
-    slots->newest = 0;
     slots->called = 0;
     sp_mutex_unlock(&slots->lock);
 }
@@ -95,169 +90,188 @@ static bool word_acquire_locked(sp_run_slots *slots, uint64_t refused) SP_REQUIR
     }
 }
 
-/* ---- tenure: what is expected of a thread ---- */
+/* ---- queues ---- */
 
-/* The thread asks for a slot while others wait for one. */
-static void tenure_return(sp_run_tenure *tenure)
+static void group_add_locked(sp_run_request *request)
 {
-    if (tenure->released == 0) return;
-    tenure->returns_soon = sp_clock_now() - tenure->released < SOON_NS;
-    tenure->released = 0;
+    sp_run_group *group = request->group;
+    if (group == NULL) return;
+    if (group->end == NULL) group->end = &group->first;
+    request->group_next = NULL;
+    request->group_link = group->end;
+    *group->end = request;
+    group->end = &request->group_next;
+    sp_store_relaxed(&group->count, sp_load_relaxed(&group->count) + 1);
 }
 
-static void tenure_begin(sp_run_tenure *tenure, uint64_t now)
+static void group_remove_locked(sp_run_request *request)
 {
-    tenure->since = tenure->observed = now;
-    tenure->stride = tenure->skipped = 0;
+    sp_run_group *group = request->group;
+    if (group == NULL) return;
+    *request->group_link = request->group_next;
+    *(request->group_next != NULL ? &request->group_next->group_link : &group->end) =
+        request->group_link;
+    sp_store_relaxed(&group->count, sp_load_relaxed(&group->count) - 1);
 }
 
-/* Sets how many releases are not observed from now on: a clock costs as much as a short run's other
- * work. */
-static void tenure_observe(sp_run_tenure *tenure, uint64_t now)
+static sp_run_request *request_of(sp_wait_entry *entry)
 {
-    const uint64_t cycle = (now - tenure->observed) / (tenure->stride + 1);
-    const uint64_t stride = cycle > 0 ? OBSERVE_NS / cycle : 0; /* 0: nothing is known yet */
-    tenure->observed = now;
-    tenure->stride = stride < OBSERVE_RUNS ? (uint32_t)stride : OBSERVE_RUNS;
-    tenure->skipped = 0;
+    return SP_CONTAINER_OF(entry, sp_run_request, entry);
 }
 
-typedef enum release_action {
-    RELEASE_LEAVE,        /* the thread takes the slot again, soon */
-    RELEASE_CALL,         /* it does not */
-    RELEASE_CALL_AND_STAY /* it does, but its quantum is over */
-} release_action;
-
-/* The thread has a slot that others wait for, and releases it. */
-static release_action tenure_release(sp_run_tenure *tenure)
+static void request_push_locked(sp_wait_queue *queue, sp_run_request *request)
 {
-    if (tenure->returns_soon && tenure->skipped < tenure->stride) {
-        tenure->skipped++;
-        return RELEASE_LEAVE;
-    }
-    const uint64_t now = sp_clock_now();
-    tenure->released = now;
-    if (tenure->since == 0) tenure_begin(tenure, now);
-    if (!tenure->returns_soon) return RELEASE_CALL;
-    if (now - tenure->since < SP_RUN_QUANTUM_NS || SP_PLANTED(no_quantum)) {
-        tenure_observe(tenure, now);
-        return RELEASE_LEAVE;
-    }
-    tenure->since = 0;
-    return RELEASE_CALL_AND_STAY;
+    sp__wait_queue_push(queue, &request->entry);
+    group_add_locked(request);
+}
+
+/* NULL: the queue is empty. */
+static sp_run_request *request_pop_locked(sp_wait_queue *queue)
+{
+    sp_wait_entry *entry = sp__wait_queue_pop(queue);
+    if (entry == NULL) return NULL;
+    group_remove_locked(request_of(entry));
+    return request_of(entry);
 }
 
 /* ---- waiting threads ---- */
 
-enum { QUEUED, CALLED, GRANTED };
+enum {
+    QUEUED,
+    CALLED,  /* left the queue, and is being woken */
+    CLAIMED, /* awake, and gets one of the next slots */
+    GRANTED,
+    TAKEN, /* is in another run's batch */
+    DONE
+};
 
-typedef struct slot_waiter {
-    sp_wait_entry entry;
-    sp_parker *parker; /* type-stable: outlives the waiter */
-    uint64_t number;
-    /* Release by the thread that calls or grants, its last access to the waiter; pairs with the
-     * acquire of the waiting thread. */
-    sp_atomic_u32 state;
-} slot_waiter;
-
-static void waiter_set(slot_waiter *waiter, uint32_t state)
+/* The last access to the request by another thread, unless the request is in a queue. */
+static void thread_set(sp_run_request *request, uint32_t state)
 {
-    sp_parker *parker = waiter->parker;
-    sp_tsan_release(&waiter->state);
+    sp_parker *parker = request->parker;
+    sp_tsan_release(&request->state);
     if (SP_PLANTED(relaxed_grant)) {
-        sp_store_relaxed(&waiter->state, state);
+        sp_store_relaxed(&request->state, state);
     } else {
-        sp_store_release(&waiter->state, state);
+        sp_store_release(&request->state, state);
     }
     sp_parker_unpark(parker);
 }
 
-static void waiter_grant(sp_wait_entry *entry, sp_resume_list *ready)
+static void thread_grant(sp_wait_entry *entry, sp_resume_list *ready)
 {
     (void)ready;
-    waiter_set(SP_CONTAINER_OF(entry, slot_waiter, entry), GRANTED);
+    thread_set(request_of(entry), GRANTED);
 }
 
-/* The thread is to be woken by waiter_set, without the lock. NULL: no thread waits, or enough are
+/* The thread is to be woken by thread_set, without the lock. NULL: no thread waits, or enough are
  * called. */
-static slot_waiter *thread_call_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
+static sp_run_request *thread_call_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
 {
     if (slots->called >= slots->count) return NULL;
-    sp_wait_entry *entry = sp__wait_queue_pop(&slots->threads);
-    if (entry == NULL) return NULL;
+    sp_run_request *request = request_pop_locked(&slots->threads);
+    if (request == NULL) return NULL;
     slots->called++;
     sp_fetch_sub_relaxed(&slots->word, ONE_THREAD);
-    return SP_CONTAINER_OF(entry, slot_waiter, entry);
+    return request;
 }
 
 /* The called thread's answer: true if it has a slot, else it gets one of the next. */
-static bool claim(sp_run_slots *slots, slot_waiter *waiter)
+static bool claim(sp_run_slots *slots, sp_run_request *request)
 {
     sp_mutex_lock(&slots->lock);
     slots->called--;
     const bool is_free = word_acquire_locked(slots, ONE_CLAIMED);
     if (!is_free) {
-        sp_store_relaxed(&waiter->state, QUEUED);
-        sp__wait_queue_push(&slots->claims, &waiter->entry);
+        sp_store_relaxed(&request->state, CLAIMED);
+        sp__wait_queue_push(&slots->claims, &request->entry);
     }
     sp_mutex_unlock(&slots->lock);
     return is_free;
 }
 
-/* A time-out of a waiting thread: is it still the newest? Then it is the one that finds a slot that
- * was left free. */
-static bool watch(sp_run_slots *slots, const slot_waiter *waiter)
+/* The thread that was queued last. */
+static sp_run_request *thread_newest_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
 {
-    slot_waiter *called = NULL;
+    if (slots->threads.first == NULL) return NULL;
+    return request_of(SP_CONTAINER_OF(slots->threads.end, sp_wait_entry, next));
+}
+
+/* A queued thread is awake: is it the newest? Then it is the one that finds a slot that was left
+ * free. */
+static bool watch(sp_run_slots *slots, sp_run_request *request)
+{
+    sp_run_request *called = NULL;
     sp_mutex_lock(&slots->lock);
-    const bool is_newest = slots->newest == waiter->number;
+    const bool is_newest = thread_newest_locked(slots) == request;
     const uint64_t word = sp_load_relaxed(&slots->word);
+    request->watches = is_newest && !SP_PLANTED(watch_once);
     if (is_newest && free_of(word) > slots->called) called = thread_call_locked(slots);
     sp_mutex_unlock(&slots->lock);
-    if (called != NULL) waiter_set(called, CALLED);
+    if (called != NULL) thread_set(called, CALLED);
     return is_newest && !SP_PLANTED(watch_once);
 }
 
-/* Until the slot is the thread's, from the queue of threads. */
-static void waiter_wait(sp_run_slots *slots, slot_waiter *waiter)
+/* Wakes `count` threads whose requests are done, linked by group_next: each gets half of those that
+ * are left to wake. */
+static void threads_wake(sp_run_request *first, uint32_t count)
 {
-    bool is_newest = !SP_PLANTED(no_watch);
-    uint64_t awake_until = 0;
-    for (;;) {
-        const uint32_t state = sp_load_acquire(&waiter->state);
-        if (state == GRANTED) break;
-        if (state == CALLED) {
-            if (claim(slots, waiter)) break;
-            is_newest = false;
-            awake_until = sp_clock_now() + CLAIM_NS;
-        } else if (awake_until != 0 && sp_clock_now() < awake_until) {
-            sp_thread_yield();
-        } else {
-            const uint64_t deadline =
-                is_newest ? sp_clock_deadline((int64_t)2 * SP_RUN_QUANTUM_NS) : SP_NO_DEADLINE;
-            if (!sp_parker_park(waiter->parker, deadline)) is_newest = watch(slots, waiter);
-        }
+    while (count > 0) {
+        sp_run_request *request = first;
+        if (SP_PLANTED(wakes_too_late)) thread_set(request, DONE);
+        request->wakes = first->group_next;
+        request->wake_count = (count - 1) / 2;
+        for (uint32_t i = 0; i <= request->wake_count; i++) first = first->group_next;
+        count -= 1 + request->wake_count;
+        if (!SP_PLANTED(wakes_too_late)) thread_set(request, DONE);
     }
-    sp_tsan_acquire(&waiter->state);
 }
 
-static SP_NOINLINE sp_status thread_wait(sp_run_slots *slots)
+/* From the queue of threads to a slot: true; or to the end of a batch that took the request. */
+static bool thread_sleep(sp_run_slots *slots, sp_run_request *request)
+{
+    bool watches = !SP_PLANTED(no_watch);
+    uint64_t awake_until = 0;
+    uint32_t state;
+    while ((state = sp_load_acquire(&request->state)) != GRANTED && state != DONE) {
+        if (state == CALLED) {
+            if (claim(slots, request)) return true;
+            awake_until = sp_clock_now() + CLAIM_NS;
+        } else if (state == CLAIMED && sp_clock_now() < awake_until) {
+            sp_thread_yield();
+        } else {
+            const bool is_timed = state == QUEUED && watches;
+            sp_parker_park(request->parker, is_timed
+                                                ? sp_clock_deadline((int64_t)2 * SP_RUN_QUANTUM_NS)
+                                                : SP_NO_DEADLINE);
+            if (sp_load_acquire(&request->state) == QUEUED) watches = watch(slots, request);
+        }
+    }
+    sp_tsan_acquire(&request->state);
+    if (state == DONE && !SP_PLANTED(half_tree)) {
+        threads_wake(request->wakes, request->wake_count);
+    }
+    return state == GRANTED;
+}
+
+SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request,
+                                         bool *is_done)
 {
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    slot_waiter waiter = {.entry = {.resume = waiter_grant}, .parker = &record->parker};
-    tenure_return(&record->tenure);
+    *is_done = false;
+    request->entry.resume = thread_grant;
+    request->parker = &record->parker;
+    request->watches = true;
+    sp__run_tenure_return(&record->tenure);
     sp_mutex_lock(&slots->lock);
     const bool is_free = word_acquire_locked(slots, ONE_THREAD);
-    if (!is_free) {
-        waiter.number = ++slots->newest;
-        sp__wait_queue_push(&slots->threads, &waiter.entry);
-    }
+    if (!is_free) request_push_locked(&slots->threads, request);
     sp_mutex_unlock(&slots->lock);
     if (is_free) return SP_OK;
     sp_delay_point();
-    waiter_wait(slots, &waiter);
-    tenure_begin(&record->tenure, sp_clock_now());
+    *is_done = !thread_sleep(slots, request);
+    sp__run_tenure_begin(&record->tenure, sp_clock_now());
     return SP_OK;
 }
 
@@ -265,20 +279,28 @@ static SP_NOINLINE sp_status thread_wait(sp_run_slots *slots)
 static SP_NOINLINE void note_return(void)
 {
     sp_thread_record *record = sp__thread_record();
-    if (record != NULL) tenure_return(&record->tenure);
+    if (record != NULL) sp__run_tenure_return(&record->tenure);
+}
+
+bool sp__run_slots_try_acquire(sp_run_slots *slots)
+{
+    uint64_t word;
+    if (SP_UNLIKELY(!free_acquire(slots, &word))) return false;
+    if (SP_UNLIKELY(threads_of(word) != 0)) note_return();
+    return true;
 }
 
 sp_status sp__run_slots_acquire(sp_run_slots *slots)
 {
-    uint64_t word;
-    if (SP_UNLIKELY(!free_acquire(slots, &word))) return thread_wait(slots);
-    if (SP_UNLIKELY(threads_of(word) != 0)) note_return();
-    return SP_OK;
+    if (SP_LIKELY(sp__run_slots_try_acquire(slots))) return SP_OK;
+    sp_run_request request = {0};
+    bool is_done; /* false: no group */
+    return sp__run_slots_wait(slots, &request, &is_done);
 }
 
 /* ---- release ---- */
 
-/* Lets the called thread wake up. That takes a while, which does not count as an absence. */
+/* Lets the called thread wake up. It takes a while, which does not count as an absence. */
 static void stay(void)
 {
     sp_thread_yield();
@@ -288,22 +310,23 @@ static void stay(void)
 
 /* The slot goes to a claim, a submitted run, or is free; and a thread is called, unless the slot's
  * owner takes it again. Returns the entry that has the slot now. */
-static sp_wait_entry *pass_on(sp_run_slots *slots, release_action action)
+static sp_wait_entry *pass_on(sp_run_slots *slots, sp_release_action action)
 {
-    slot_waiter *called = NULL;
+    sp_run_request *called = NULL;
     sp_mutex_lock(&slots->lock);
     sp_wait_entry *entry = SP_PLANTED(forget_claim) ? NULL : sp__wait_queue_pop(&slots->claims);
     if (entry != NULL) {
         sp_fetch_sub_relaxed(&slots->word, ONE_CLAIMED);
     } else {
-        if (action != RELEASE_LEAVE) called = thread_call_locked(slots);
-        entry = sp__wait_queue_pop(&slots->submitted);
+        if (action != SP_RELEASE_LEAVE) called = thread_call_locked(slots);
+        sp_run_request *submitted = request_pop_locked(&slots->submitted);
+        if (submitted != NULL) entry = &submitted->entry;
         if (entry == NULL) sp_fetch_add_release(&slots->word, ONE_FREE);
         else if (!SP_PLANTED(stays_counted)) sp_fetch_sub_relaxed(&slots->word, ONE_SUBMITTED);
     }
     sp_mutex_unlock(&slots->lock);
-    if (called != NULL) waiter_set(called, CALLED);
-    if (called != NULL && action == RELEASE_CALL_AND_STAY) stay();
+    if (called != NULL && !SP_PLANTED(lost_call)) thread_set(called, CALLED);
+    if (called != NULL && action == SP_RELEASE_CALL_AND_STAY) stay();
     return entry;
 }
 
@@ -321,9 +344,10 @@ static bool free_release(sp_run_slots *slots, uint64_t mask)
 static SP_NOINLINE sp_wait_entry *contended_release(sp_run_slots *slots)
 {
     sp_thread_record *record = sp__thread_record();
-    const release_action action = record != NULL ? tenure_release(&record->tenure) : RELEASE_CALL;
+    const sp_release_action action =
+        record != NULL ? sp__run_tenure_release(&record->tenure) : SP_RELEASE_CALL;
     const uint64_t mask = SP_PLANTED(submitted_left) ? ANY_CLAIM : ANY_CLAIM_OR_SUBMITTED;
-    if (action == RELEASE_LEAVE && free_release(slots, mask)) return NULL;
+    if (action == SP_RELEASE_LEAVE && free_release(slots, mask)) return NULL;
     return pass_on(slots, action);
 }
 
@@ -347,26 +371,128 @@ void sp__run_slots_retire(sp_run_slots *slots)
     sp_fetch_sub_relaxed(&slots->submitted_count, 1);
 }
 
-bool sp__run_slots_acquire_or_queue(sp_run_slots *slots, sp_wait_entry *entry)
+bool sp__run_slots_acquire_or_queue(sp_run_slots *slots, sp_run_request *request)
 {
     uint64_t word;
     if (SP_LIKELY(free_acquire(slots, &word))) return true;
     sp_mutex_lock(&slots->lock);
     const bool is_free = word_acquire_locked(slots, ONE_SUBMITTED);
-    if (!is_free) sp__wait_queue_push(&slots->submitted, entry);
+    if (!is_free) request_push_locked(&slots->submitted, request);
     sp_mutex_unlock(&slots->lock);
     return is_free;
 }
 
 sp_wait_entry *sp__run_slots_release_submitted(sp_run_slots *slots)
 {
-    return SP_LIKELY(free_release(slots, ANY_WAITER)) ? NULL : pass_on(slots, RELEASE_CALL);
+    return SP_LIKELY(free_release(slots, ANY_WAITER)) ? NULL : pass_on(slots, SP_RELEASE_CALL);
 }
 
-void sp__run_slots_dequeue(sp_run_slots *slots, sp_wait_entry *entry)
+bool sp__run_request_claim(sp_run_request *request)
+{
+    (void)sp_exchange_acq_rel(&request->is_awaited, 1);
+    return sp__wait_entry_claim(&request->entry);
+}
+
+void sp__run_slots_dequeue(sp_run_slots *slots, sp_run_request *request)
 {
     sp_mutex_lock(&slots->lock);
-    sp__wait_queue_remove(&slots->submitted, entry);
+    sp__wait_queue_remove(&slots->submitted, &request->entry);
+    group_remove_locked(request);
     sp_fetch_sub_relaxed(&slots->word, ONE_SUBMITTED);
     sp_mutex_unlock(&slots->lock);
+}
+
+/* ---- batches ---- */
+
+static bool request_take_locked(sp_run_slots *slots, sp_run_request *request)
+    SP_REQUIRES(&slots->lock)
+{
+    const bool is_thread = request->finish == NULL;
+    sp_wait_queue *queue = is_thread ? &slots->threads : &slots->submitted;
+    if (SP_PLANTED(take_and_leave)) return true;
+    if (!sp__wait_queue_take(queue, &request->entry)) return false;
+    group_remove_locked(request);
+    if (!SP_PLANTED(taken_counts)) {
+        sp_fetch_sub_relaxed(&slots->word, is_thread ? ONE_THREAD : ONE_SUBMITTED);
+    }
+    if (is_thread) sp_store_relaxed(&request->state, TAKEN);
+    return true;
+}
+
+/* The thread that is the newest from now on is to be woken if it has no time-out. */
+static sp_parker *watcher_find_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
+{
+    sp_run_request *newest = thread_newest_locked(slots);
+    if (newest == NULL || newest->watches || SP_PLANTED(watcher_taken)) return NULL;
+    newest->watches = true;
+    return newest->parker;
+}
+
+uint32_t sp__run_slots_take(sp_run_slots *slots, sp_run_group *group, uint32_t most,
+                            sp_run_accept_fn accept, void *ctx, sp_run_request **out)
+{
+    uint32_t count = 0;
+    sp_mutex_lock(&slots->lock);
+    for (sp_run_request *next, *request = group->first; request != NULL && count < most;
+         request = next) {
+        next = request->group_next;
+        if (accept != NULL && !accept(request, ctx)) continue;
+        if (request_take_locked(slots, request)) out[count++] = request;
+    }
+    sp_parker *watcher = watcher_find_locked(slots);
+    sp_mutex_unlock(&slots->lock);
+    if (watcher != NULL) sp_parker_unpark(watcher);
+    return count;
+}
+
+void sp__run_requests_finish(sp_run_request *const *requests, uint32_t count, sp_resume_list *ready)
+{
+    sp_run_request *threads = NULL;
+    uint32_t thread_count = 0;
+    for (uint32_t i = count; i-- > 0;) {
+        if (requests[i]->finish != NULL) {
+            requests[i]->finish(requests[i], ready);
+            continue;
+        }
+        requests[i]->group_next = threads;
+        threads = requests[i];
+        thread_count++;
+    }
+    threads_wake(threads, thread_count);
+}
+
+static void thread_give_back(sp_run_slots *slots, sp_run_request *request)
+{
+    sp_mutex_lock(&slots->lock);
+    slots->called++; /* out of turn, and perhaps beside as many others as there are slots */
+    sp_mutex_unlock(&slots->lock);
+    thread_set(request, CALLED);
+}
+
+/* False: it may not wait, and is the caller's. */
+static bool request_requeue_locked(sp_run_slots *slots, sp_run_request *request)
+    SP_REQUIRES(&slots->lock)
+{
+    sp__wait_queue_push(&slots->submitted, &request->entry);
+    if (sp_fetch_add_acq_rel(&request->is_awaited, 0) == 0 || SP_PLANTED(awaited_unseen)) {
+        return true;
+    }
+    if (!sp__wait_queue_take(&slots->submitted, &request->entry)) return true; /* cancelled */
+    sp_fetch_sub_relaxed(&slots->word, ONE_SUBMITTED);
+    return false;
+}
+
+void sp__run_slots_give_back(sp_run_slots *slots, sp_run_request *request, sp_resume_list *ready)
+{
+    request->group = NULL;
+    if (request->finish == NULL) {
+        thread_give_back(slots, request);
+        return;
+    }
+    sp_mutex_lock(&slots->lock);
+    const bool has_slot = word_acquire_locked(slots, ONE_SUBMITTED);
+    const bool is_queued = !has_slot && request_requeue_locked(slots, request);
+    sp_mutex_unlock(&slots->lock);
+    if (!has_slot && !is_queued) request->run_inline(request, ready);
+    if (has_slot && !SP_PLANTED(given_slot_lost)) sp__resume_list_add(ready, &request->entry);
 }

@@ -130,6 +130,11 @@ static char *pinned_address(const sp_staging *staging, uint32_t port)
     return (char *)staging->host + staging->ports[port].pinned_offset;
 }
 
+void *sp__staging_at(const sp_staging *staging, uint32_t port)
+{
+    return pinned_address(staging, port);
+}
+
 void sp__staging_copy_in(const sp_staging *staging, const void *const *inputs)
 {
     for (uint32_t i = 0; i < staging->input_count; i++) {

@@ -22,6 +22,9 @@ void sp__staging_destroy(sp_staging *staging);
  * one in host memory. */
 sp_binding sp__staging_bind(const sp_staging *staging, uint32_t target, uint32_t port);
 
+/* The host address of the buffer of port `port`: of inputs before a run, of outputs after it. */
+void *sp__staging_at(const sp_staging *staging, uint32_t port);
+
 /* Copy the caller's bytes in before a run and out after it. An output may be NULL. */
 void sp__staging_copy_in(const sp_staging *staging, const void *const *inputs);
 void sp__staging_copy_out(const sp_staging *staging, void *const *outputs);

@@ -19,15 +19,16 @@ void sp__wait_queue_init(sp_wait_queue *queue)
 
 static void entry_link(sp_wait_queue *queue, sp_wait_entry *entry)
 {
-    entry->next = SP_PLANTED(newest_first) ? queue->first : NULL;
-    *(SP_PLANTED(newest_first) ? &queue->first : queue->end) = entry;
-    if (entry->next == NULL) queue->end = &entry->next;
+    entry->link = SP_PLANTED(newest_first) ? &queue->first : queue->end;
+    entry->next = *entry->link;
+    *entry->link = entry;
+    *(entry->next != NULL ? &entry->next->link : &queue->end) = &entry->next;
 }
 
-static void entry_unlink(sp_wait_queue *queue, sp_wait_entry **link)
+static void entry_unlink(sp_wait_queue *queue, sp_wait_entry *entry)
 {
-    *link = (*link)->next;
-    if (*link == NULL) queue->end = link;
+    *entry->link = entry->next;
+    *(entry->next != NULL ? &entry->next->link : &queue->end) = entry->link;
 }
 
 void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry)
@@ -42,24 +43,23 @@ void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry)
 
 sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue)
 {
-    for (sp_wait_entry **link = &queue->first; *link != NULL; link = &(*link)->next) {
-        sp_wait_entry *entry = *link;
-        uint32_t is_queued = 1;
-        if (!sp_cas_relaxed(&entry->is_queued, &is_queued, 0)) continue; /* cancelled */
-        entry_unlink(queue, link);
-        return entry;
+    for (sp_wait_entry *entry = queue->first; entry != NULL; entry = entry->next) {
+        if (sp__wait_queue_take(queue, entry)) return entry;
     }
     return NULL;
 }
 
+bool sp__wait_queue_take(sp_wait_queue *queue, sp_wait_entry *entry)
+{
+    uint32_t is_queued = 1;
+    if (!sp_cas_relaxed(&entry->is_queued, &is_queued, 0)) return false; /* cancelled */
+    entry_unlink(queue, entry);
+    return true;
+}
+
 void sp__wait_queue_remove(sp_wait_queue *queue, sp_wait_entry *entry)
 {
-    sp_wait_entry **link = &queue->first;
-    while (*link != entry) {
-        SP_ASSERT(*link != NULL);
-        link = &(*link)->next;
-    }
-    entry_unlink(queue, link);
+    entry_unlink(queue, entry);
 }
 
 bool sp__wait_entry_claim(sp_wait_entry *entry)

@@ -33,7 +33,8 @@ typedef struct sp_resume_list {
 } sp_resume_list;
 
 struct sp_wait_entry {
-    sp_wait_entry *next; /* in a queue: guarded by the lock of the queue's owner */
+    /* In a queue, guarded by the lock of its owner: the next entry, and the pointer to this one. */
+    sp_wait_entry *next, **link;
     /* Continues the waiter; the entry may be freed on return. Constant while queued. */
     void (*resume)(sp_wait_entry *entry, sp_resume_list *ready);
     void *granted; /* the resource, set by its owner before the resume; run slots: unused */
@@ -52,6 +53,8 @@ void sp__wait_queue_init(sp_wait_queue *queue);
 void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry);
 /* The oldest entry that is not cancelled; the caller resumes it. NULL: none. */
 SP_NODISCARD sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue);
+/* As a pop, of an entry anywhere in the queue: false if it is cancelled. */
+SP_NODISCARD bool sp__wait_queue_take(sp_wait_queue *queue, sp_wait_entry *entry);
 /* Unlinks an entry that the caller has claimed. */
 void sp__wait_queue_remove(sp_wait_queue *queue, sp_wait_entry *entry);
 

@@ -118,6 +118,8 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .most_in_flight = sp_load_relaxed(&model->most_in_flight),
         .partial_plan_count = sp_load_relaxed(&model->last_partial_plans),
         .packed_bytes = sp_load_relaxed(&model->packed.bytes),
+        .batches = sp_load_relaxed(&model->batches),
+        .batched_runs = sp_load_relaxed(&model->batched_runs),
     };
     sp_plan_entry *newest = sp__plan_cache_acquire_newest(&model->plans);
     if (newest != NULL) {

@@ -5,7 +5,8 @@
 #include "exec/model_object.h"
 #include "exec/partial/partial_run.h"
 #include "exec/run_ports.h"
-#include "exec/submitted.h"
+#include "batch/batch_run.h"
+#include "batch/submitted.h"
 #include "runtime/current_stream.h"
 
 /* The arguments of a call. */
@@ -32,12 +33,13 @@ static sp_status ports_init(const sp_rt_model *model, const run_arguments *args,
 
 /* ---- runs that are waited for ---- */
 
-static sp_status run_plan(sp_rt_model *model, sp_executable *executable, const run_arguments *args,
+static sp_status run_plan(sp_rt_model *model, sp_plan_entry *entry, const run_arguments *args,
                           sp_run_ports *ports, const sp_stream_ref *stream)
 {
+    const sp_executable *executable = entry->executable;
     SP_TRY(sp__run_ports_take_outputs(executable->plan, args->outputs, ports));
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
-    SP_TRY(sp__model_compute(model, executable, ports->data, ports->outputs, stream));
+    SP_TRY(sp__batch_run(model, entry, ports->data, ports->outputs, stream));
     sp__run_ports_give_outputs(executable->plan, args->outputs, ports);
     return SP_OK;
 }
@@ -83,7 +85,7 @@ static sp_status run_ports(sp_rt_model *model, const run_arguments *args, sp_run
     if (SP_UNLIKELY(entry->executable->plan->is_partial)) {
         return run_partial(model, entry, args, ports, stream, true);
     }
-    const sp_status status = run_plan(model, entry->executable, args, ports, stream);
+    const sp_status status = run_plan(model, entry, args, ports, stream);
     sp__plan_cache_release(&model->plans, entry);
     return status;
 }
@@ -176,9 +178,11 @@ static sp_status submit_plan(sp_rt_model *model, sp_rt_device *device, sp_plan_e
     sp_rt_future *run;
     SP_TRY(check_whole(plan));
     SP_TRY(sp__run_ports_take_outputs(plan, args->outputs, ports));
-    SP_TRY(sp__submitted_create(device, entry->executable, ports, &run));
+    sp_batch_line line;
+    SP_TRY(sp__batch_line_of(model, entry, &line));
+    SP_TRY(sp__submitted_create(device, entry->executable, &line, ports, &run));
     sp__run_ports_give_outputs(plan, args->outputs, ports);
-    *out = sp__submitted_accept(run, model, entry);
+    *out = sp__submitted_accept(run, model, entry, &line);
     return SP_OK;
 }
 

@@ -23,7 +23,8 @@ foreach(suite IN ITEMS
     graph:graph graph:graph_fold graph:graph_function graph:graph_norm
     plan:arena_layout plan:shape_inputs plan:models plan:subgraph_needs plan:plan plan:plan_fuse
     plan:plan_key plan:segments
-    exec:port_overlap exec:run_slots exec:wait_queue)
+    exec:port_overlap exec:run_slots exec:wait_queue
+    batch:batch_ports)
     string(REPLACE ":" ";" suite ${suite})
     list(GET suite 0 folder)
     string(REGEX MATCH "^[a-z]+" label ${folder})

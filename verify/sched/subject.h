@@ -51,6 +51,7 @@ typedef struct sp_subject {
 /* Reasons for `inexhaustible`. */
 #define SP_ENDLESS_NAPS "a worker's naps end by choice, so its rounds repeat without a bound"
 #define SP_ENDLESS_WATCH "a waiter's time-outs come by choice, and repeat"
+#define SP_ENDLESS_CLAIM "a called thread yields until it has its slot: no end within 75,000 orders"
 #define SP_ENDLESS_RUNTIME                                                                         \
     "two submissions pass through some hundred words: no end within 15,000 orders"
 #define SP_ENDLESS_LINE                                                                            \
@@ -64,8 +65,8 @@ typedef struct sp_subject {
     X(tagged_stack) X(handle) X(queue) X(timeline) X(park) \
     X(host) X(host_exit) X(gpu) X(tiles) X(throttle) X(pool) \
     X(event) X(hazard) X(wait_graph) X(faults) X(allocator) \
-    X(wait_queue) X(slot_calls) X(slots) X(plan_cache) X(packed_weights) X(base) X(word_lock) \
-    X(close) X(runtime) X(future)
+    X(wait_queue) X(slot_calls) X(slots) X(batches) X(batch_plans) X(plan_cache) \
+    X(packed_weights) X(base) X(word_lock) X(close) X(runtime) X(future)
 /* clang-format on */
 
 #define SP_SUBJECT_TABLE(part) extern const sp_subject sp__subjects_##part[];

@@ -14,7 +14,7 @@ typedef struct calls_world {
     sp_run_slots slots; /* one, which the subject holds at first */
     uint32_t inside;    /* plain: the slot orders it */
     uint32_t used;      /* plain, likewise */
-    sp_wait_entry submitted;
+    sp_run_request submitted;
 } calls_world;
 
 static void calls_begin(calls_world *w)
@@ -117,17 +117,26 @@ static void subject_slots_quantum(void *arg)
 
 static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
 {
-    calls_world *w = SP_CONTAINER_OF(entry, calls_world, submitted);
+    calls_world *w = SP_CONTAINER_OF(entry, calls_world, submitted.entry);
     compute(w);
     sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots));
+}
+
+/* Not merged. */
+static void finish_submitted(sp_run_request *request, sp_resume_list *ready)
+{
+    (void)request;
+    (void)ready;
+    SP_SCHED_ASSERT(false);
 }
 
 static void submit_one(void *arg)
 {
     calls_world *w = arg;
-    w->submitted.resume = start_submitted;
+    w->submitted.entry.resume = start_submitted;
+    w->submitted.finish = finish_submitted;
     if (!sp__run_slots_acquire_or_queue(&w->slots, &w->submitted)) return;
-    sp__wait_entry_resume(&w->submitted);
+    sp__wait_entry_resume(&w->submitted.entry);
 }
 
 static void subject_slots_passed(void *arg)
@@ -146,6 +155,114 @@ static void subject_slots_mixed(void *arg)
     calls_begin(&w);
     sp__subject_run((const sp_thread_fn[]){leave_to_two, use, submit_one}, 3, &w);
     calls_end(&w, 2);
+}
+
+/* ---- no starvation ---- */
+
+#define RUN_NS (SP_RUN_QUANTUM_NS / 2)
+/* What the threads' other steps take. */
+#define SLACK_NS (SP_RUN_QUANTUM_NS / 4)
+#define NO_USER UINT32_MAX
+
+/* Threads that keep a slot for as long as they may, and return at once until they have lost it. */
+typedef struct fair_world {
+    sp_run_slots slots; /* one */
+    uint32_t waiters;   /* constant; numbered in their order */
+    /* Plain: ordered by the slot. */
+    uint64_t start;
+    uint32_t called;
+    uint32_t last; /* the user that has released the slot to a claim */
+} fair_world;
+
+/* The waiters that were called since the last release. Each is called after at most as many quanta
+ * as there were threads ahead, with the owner. A quantum ends with a run, and the owner may compute
+ * once more until the called thread is awake. */
+static void calls_check(fair_world *w)
+{
+    const uint64_t now = sp_clock_now();
+    while (w->called < w->waiters - sp__run_slots_waiting(&w->slots)) {
+        const uint64_t ahead = w->called++;
+        const uint64_t quanta = (ahead + 1) * (SP_RUN_QUANTUM_NS + RUN_NS);
+        SP_SCHED_ASSERT(now - w->start <= quanta + ahead * RUN_NS + SLACK_NS);
+    }
+}
+
+static bool is_called(fair_world *w)
+{
+    sp_mutex_lock(&w->slots.lock);
+    const bool is_any = w->slots.called > 0;
+    sp_mutex_unlock(&w->slots.lock);
+    return is_any;
+}
+
+static bool has_claim(fair_world *w)
+{
+    sp_mutex_lock(&w->slots.lock);
+    const bool is_any = w->slots.claims.first != NULL;
+    sp_mutex_unlock(&w->slots.lock);
+    return is_any;
+}
+
+/* In the slot, which the user releases. Waits until a called thread is awake: a wake-up is shorter
+ * than a quantum. */
+static void use_once(fair_world *w, uint32_t user)
+{
+    SP_SCHED_ASSERT(w->last != user);
+    calls_check(w);
+    while (w->called > 0 && is_called(w)) sp_spin_hint();
+    sp_clock_sleep(RUN_NS);
+    w->last = has_claim(w) ? user : NO_USER;
+    sp__thread_record()->tenure.returns_soon = true;
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+}
+
+/* Until the slot has gone to another thread, or for three quanta. */
+static void use_for_long(fair_world *w, uint32_t user)
+{
+    for (uint32_t i = 0; i < 6; i++) {
+        use_once(w, user);
+        if (!sp__run_slots_try_acquire(&w->slots)) return;
+    }
+    SP_SCHED_ASSERT(w->last != user);
+    calls_check(w);
+    sp__thread_record()->tenure.returns_soon = false;
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+}
+
+static void fair_owner(void *arg)
+{
+    fair_world *w = arg;
+    while (sp__run_slots_waiting(&w->slots) < w->waiters) sp_spin_hint();
+    w->start = sp_clock_now();
+    use_for_long(w, 0);
+}
+
+static void fair_first(void *arg)
+{
+    fair_world *w = arg;
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    use_for_long(w, 1);
+}
+
+static void fair_second(void *arg)
+{
+    fair_world *w = arg;
+    while (sp__run_slots_waiting(&w->slots) < 1) sp_spin_hint();
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    use_for_long(w, 2);
+}
+
+static void subject_slots_fair(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    fair_world w = {.waiters = threads - 1, .last = NO_USER};
+    sp__run_slots_init(&w.slots, 1);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots) == SP_OK);
+    sp__subject_run((const sp_thread_fn[]){fair_owner, fair_first, fair_second}, threads, &w);
+    SP_SCHED_ASSERT(w.called == w.waiters);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.slots.word) == 1);
+    sp__run_slots_deinit(&w.slots);
+    sp__subject_end();
 }
 
 /* ---- the table ---- */
@@ -177,5 +294,19 @@ const sp_subject sp__subjects_slot_calls[] = {
      .thread_count = 3,
      .planted = "stays_counted",
      .options = SP_SLEEPERS},
+    {.name = "slots_fair_2",
+     .test = subject_slots_fair,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "no_quantum forget_claim",
+     .inexhaustible = SP_ENDLESS_CLAIM,
+     .inexhaustible_weak = SP_ENDLESS_CLAIM,
+     .options = SP_SPINNERS},
+    {.name = "slots_fair_3",
+     .test = subject_slots_fair,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "no_quantum forget_claim",
+     .options = SP_SPINNERS},
     {0},
 };

@@ -14,7 +14,7 @@ typedef struct slots_world {
     uint32_t order[3];
     uint32_t count;
     sp_atomic_u32 now;
-    sp_wait_entry submitted;
+    sp_run_request submitted;
     uint32_t started; /* plain: once, by the run's owner */
 } slots_world;
 
@@ -123,7 +123,7 @@ static void subject_slots_order(void *arg)
 /* Starts the run and releases its slot. */
 static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
 {
-    slots_world *w = SP_CONTAINER_OF(entry, slots_world, submitted);
+    slots_world *w = SP_CONTAINER_OF(entry, slots_world, submitted.entry);
     w->started++;
     sp_wait_entry *next = sp__run_slots_release(&w->slots);
     SP_SCHED_ASSERT(next == NULL);
@@ -134,22 +134,31 @@ static void leave_and_give(void *arg)
 {
     slots_world *w = arg;
     sp_wait_entry *next = sp__run_slots_release(&w->slots);
-    SP_SCHED_ASSERT(next == NULL || next == &w->submitted);
+    SP_SCHED_ASSERT(next == NULL || next == &w->submitted.entry);
     sp__wait_entry_resume(next);
+}
+
+/* Not merged. */
+static void finish_submitted(sp_run_request *request, sp_resume_list *ready)
+{
+    (void)request;
+    (void)ready;
+    SP_SCHED_ASSERT(false);
 }
 
 static void submit_one(void *arg)
 {
     slots_world *w = arg;
-    w->submitted.resume = start_submitted;
+    w->submitted.entry.resume = start_submitted;
+    w->submitted.finish = finish_submitted;
     if (!sp__run_slots_acquire_or_queue(&w->slots, &w->submitted)) return;
-    sp__wait_entry_resume(&w->submitted);
+    sp__wait_entry_resume(&w->submitted.entry);
 }
 
 static void take_out_of_line(void *arg)
 {
     slots_world *w = arg;
-    if (!sp__wait_entry_claim(&w->submitted)) return;
+    if (!sp__wait_entry_claim(&w->submitted.entry)) return;
     sp__run_slots_dequeue(&w->slots, &w->submitted);
     w->started++;
 }

@@ -3,10 +3,12 @@
  * that completes a run, which drains or polls the device or helps, releases the run's resources and
  * resumes the waiters that get them. So nothing here waits, and nothing depends on host functions
  * or callbacks, which may wait for runs. */
-#include "exec/submitted.h"
+#include "batch/submitted.h"
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "batch/batch.h"
+#include "batch/batch_run.h"
 #include "device/wait.h"
 #include "runtime/submit_queue.h"
 #include "runtime/submit.h"
@@ -49,10 +51,10 @@ static void run_end(sp_rt_future *run, sp_resume_list *ready)
     }
     if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
     if (run->has_queue) sp__submit_queue_release(model->device, run->queue);
-    sp__plan_cache_release(&model->plans, run->plan_entry);
     ports_free(run);
     sp__run_slots_retire(run->slots);
     if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_release_submitted(run->slots));
+    sp__plan_cache_release(&model->plans, run->plan_entry); /* may own the slots */
     sp__future_complete(run);
     holds_drop(run);
 }
@@ -98,7 +100,7 @@ static sp_status context_acquire(sp_rt_future *run, sp_exec_context **out, sp_re
     sp_executable *executable = run->plan_entry->executable;
     if (run->plan_entry->is_private)
         return sp__exec_context_acquire(executable, SP_NO_HOME, false, out);
-    return sp__exec_context_acquire_or_queue(executable, &run->wait_entry, out, ready);
+    return sp__exec_context_acquire_or_queue(executable, &run->request.entry, out, ready);
 }
 
 /* With a slot, or a context too. True if the run has ended; else it belongs to another party. */
@@ -110,6 +112,7 @@ static bool run_start(sp_rt_future *run, sp_resume_list *ready)
         status = context_acquire(run, &context, ready);
         if (status != SP_OK) return run_fail(run, status);
         if (context == NULL) return false;
+        context->home = SP_NO_HOME;
         run->context = context;
     }
     if (run->context->staging == NULL) {
@@ -118,23 +121,86 @@ static bool run_start(sp_rt_future *run, sp_resume_list *ready)
     return status == SP_OK ? run_launch(run) : run_fail(run, status);
 }
 
+/* ---- batches ---- */
+
 static void outcome_note(sp_rt_future *run)
 {
     if (run->fault == SP_NO_FAULT) run->fault = sp__point_fault(run->point);
 }
 
+static sp_rt_future *run_of(sp_run_request *request)
+{
+    return SP_CONTAINER_OF(request, sp_rt_future, request);
+}
+
+/* Another run's batch, or its own, has computed the run. */
+static void run_finish(sp_run_request *request, sp_resume_list *ready)
+{
+    run_end(run_of(request), ready);
+}
+
+static void run_alone(sp_rt_future *run, sp_resume_list *ready)
+{
+    if (!run_start(run, ready)) return;
+    if (sp_load_relaxed(&run->is_started) != 0) outcome_note(run);
+    run_end(run, ready);
+}
+
+/* Nothing of the batch is on a queue any more. */
+static void batch_end(sp_batch *batch, sp_resume_list *ready)
+{
+    sp_rt_future *lead = run_of(batch->requests[0]);
+    sp__submit_queue_release(lead->model->device, batch->queue);
+    if (batch->status == SP_OK && sp__point_fault(batch->point) == SP_NO_FAULT) {
+        sp__batch_scatter(batch);
+        sp__batch_finish(batch, false, ready);
+    } else {
+        sp__batch_break(batch, lead->slots, ready);
+        run_alone(lead, ready);
+    }
+}
+
+static void batch_passed(sp_waiter *waiter)
+{
+    sp_resume_list ready = {0};
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    batch_end(SP_CONTAINER_OF(waiter, sp_batch, waiter), &ready);
+    sp__resume_list_run(&ready);
+    sp__error_put_back(&scope);
+}
+
+/* With a slot: true if the run is in a batch, which has ended or belongs to its last point. */
+static bool batch_launch(sp_rt_future *run, sp_resume_list *ready)
+{
+    sp_batch_plans *plans = sp__batch_plans_of(run->plan_entry);
+    if (plans == NULL || run->request.group == NULL) return false;
+    sp_batch *batch = sp__batch_form(plans, run->slots, run->request.group, &run->request);
+    if (batch == NULL) return false;
+    sp_queue *queues[SP_MAX_TARGETS] = {NULL};
+    batch->queue = sp__submit_queue_acquire(run->model->device);
+    sp__batch_queues(batch, batch->queue, queues);
+    const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
+    sp__batch_count(run->model, batch);
+    sp__batch_gather(batch);
+    batch->status = sp__exec_context_submit(batch->context, &stream, queues, &batch->point);
+    const sp_point point = batch->point;
+    batch->waiter = (sp_waiter){.value = point.value, .fire = batch_passed};
+    if (point.timeline == NULL || !sp__timeline_register(point.timeline, &batch->waiter)) {
+        batch_end(batch, ready);
+    }
+    return true;
+}
+
 /* The run was granted the slot or, later, the context. */
 static void run_resume(sp_wait_entry *entry, sp_resume_list *ready)
 {
-    sp_rt_future *run = SP_CONTAINER_OF(entry, sp_rt_future, wait_entry);
+    sp_rt_future *run = SP_CONTAINER_OF(entry, sp_rt_future, request.entry);
     if (run->has_slot) run->context = entry->granted;
     run->has_slot = true;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    if (run_start(run, ready)) {
-        if (sp_load_relaxed(&run->is_started) != 0) outcome_note(run);
-        run_end(run, ready);
-    }
+    if (run->context != NULL || !batch_launch(run, ready)) run_alone(run, ready);
     sp__error_put_back(&scope);
 }
 
@@ -159,30 +225,41 @@ static sp_status run_inline(sp_rt_future *run)
     return sp__exec_context_run_inline(run->context, run->data, run->outputs);
 }
 
-static void run_fail_no_memory(sp_rt_future *run)
+static void run_fail_no_memory(sp_rt_future *run, sp_resume_list *ready)
 {
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
     run->fault = sp__fault_create(
         sp__fail(SP_OUT_OF_MEMORY, "no memory for one more run at a time, and a host function "
                                    "or callback waits for this one"));
+    run_end(run, ready);
+    sp__error_put_back(&scope);
 }
 
-void sp__submitted_run_inline(sp_rt_future *run)
+/* Without a slot. */
+static void run_now(sp_run_request *request, sp_resume_list *ready)
 {
-    if (!sp__wait_entry_claim(&run->wait_entry)) return;
-    sp_resume_list ready = {0};
+    sp_rt_future *run = run_of(request);
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    if (run->has_slot) {
-        sp__exec_context_dequeue(run->plan_entry->executable, &run->wait_entry);
-        run_fail_no_memory(run);
-    } else {
-        sp__run_slots_dequeue(run->slots, &run->wait_entry);
-        const sp_status status = run_inline(run);
-        if (status != SP_OK) run->fault = sp__fault_create(status);
-    }
-    run_end(run, &ready);
-    sp__resume_list_run(&ready);
+    const sp_status status = run_inline(run);
+    if (status != SP_OK) run->fault = sp__fault_create(status);
+    run_end(run, ready);
     sp__error_put_back(&scope);
+}
+
+static void run_end_queued(sp_rt_future *run)
+{
+    if (!sp__run_request_claim(&run->request)) return;
+    sp_resume_list ready = {0};
+    if (run->has_slot) {
+        sp__exec_context_dequeue(run->plan_entry->executable, &run->request.entry);
+        run_fail_no_memory(run, &ready);
+    } else {
+        sp__run_slots_dequeue(run->slots, &run->request);
+        run_now(&run->request, &ready);
+    }
+    sp__resume_list_run(&ready);
 }
 
 /* ---- a new run ---- */
@@ -211,16 +288,18 @@ static sp_status queues_open(sp_rt_device *device, const sp_executable *executab
 }
 
 sp_status sp__submitted_create(sp_rt_device *device, const sp_executable *executable,
-                               const sp_run_ports *ports, sp_rt_future **out)
+                               const sp_batch_line *line, const sp_run_ports *ports,
+                               sp_rt_future **out)
 {
     SP_TRY(queues_open(device, executable));
-    sp_run_slots *slots = sp__device_run_slots(device);
-    if (slots == NULL) return SP_OUT_OF_MEMORY;
+    sp_run_slots *slots = line->slots;
     SP_TRY(sp__run_slots_admit(slots));
     sp_status status = sp__future_create(out);
     if (status == SP_OK) {
         (*out)->slots = slots;
-        (*out)->wait_entry.resume = run_resume;
+        (*out)->request = (sp_run_request){
+            .entry = {.resume = run_resume}, .finish = run_finish, .run_inline = run_now};
+        (*out)->end_queued = run_end_queued;
         status = ports_copy(*out, executable->plan, ports);
         if (status != SP_OK) sp__future_discard(*out);
     }
@@ -228,15 +307,19 @@ sp_status sp__submitted_create(sp_rt_device *device, const sp_executable *execut
     return status;
 }
 
-sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *plan_entry)
+sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *plan_entry,
+                               const sp_batch_line *line)
 {
     run->model = model;
     run->plan_entry = plan_entry;
     sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
     sp__object_hold(&model->object);
+    run->request.inputs = run->data;
+    run->request.outputs = run->outputs;
+    run->request.group = line->group;
     const sp_future handle = sp__future_publish(run);
-    if (sp__run_slots_acquire_or_queue(run->slots, &run->wait_entry)) {
-        sp__wait_entry_resume(&run->wait_entry);
+    if (sp__run_slots_acquire_or_queue(run->slots, &run->request)) {
+        sp__wait_entry_resume(&run->request.entry);
     }
     return handle;
 }

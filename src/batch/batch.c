@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "batch/batch.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "runtime/submit_queue.h"
+
+#define PORT_ALIGNMENT 64u
+
+/* ---- memory ---- */
+
+static const sp_plan_tensor *port_tensor(const sp_graph_plan *plan, uint32_t port)
+{
+    return port < plan->input_count ? &plan->inputs[port]
+                                    : &plan->outputs[port - plan->input_count];
+}
+
+static uint64_t port_bytes(const sp_graph_plan *plan, uint32_t port)
+{
+    const uint64_t bytes = port_tensor(plan, port)->bytes;
+    return (bytes + PORT_ALIGNMENT - 1) & ~(uint64_t)(PORT_ALIGNMENT - 1);
+}
+
+static sp_allocator *port_allocator(const sp_batch *batch)
+{
+    return &sp__executable_device(batch->bucket->executable)->allocator;
+}
+
+static sp_status ports_allocate(sp_batch *batch, uint32_t count)
+{
+    const sp_graph_plan *plan = batch->bucket->executable->plan;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) bytes += port_bytes(plan, i);
+    SP_TRY(sp__allocator_acquire_any(port_allocator(batch), bytes, true, &batch->block));
+    void *at;
+    SP_TRY(sp__block_host(batch->block, &at));
+    for (uint32_t i = 0; i < count; i++) {
+        batch->ports[i] = at;
+        at = (char *)at + port_bytes(plan, i);
+    }
+    return SP_OK;
+}
+
+static sp_status batch_fill(sp_batch *batch)
+{
+    const uint32_t count = batch->plans->input_count + batch->plans->output_count;
+    batch->ports = sp_calloc(count, sizeof *batch->ports);
+    if (batch->ports == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a batch");
+    SP_TRY(sp__exec_context_create(batch->bucket->executable, true, &batch->context));
+    if (batch->context->staging == NULL) {
+        SP_TRY(ports_allocate(batch, count));
+        void *const *ports = batch->ports;
+        sp__exec_context_begin(batch->context, (const void *const *)ports,
+                               ports + batch->plans->input_count);
+        return SP_OK;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        batch->ports[i] = sp__staging_at(batch->context->staging, i);
+    }
+    return SP_OK;
+}
+
+sp_status sp__batch_create(sp_batch_plans *plans, sp_batch_bucket *bucket, sp_batch **out)
+{
+    sp_batch *batch = sp_calloc(1, sizeof *batch);
+    if (batch == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a batch");
+    batch->plans = plans;
+    batch->bucket = bucket;
+    const sp_status status = batch_fill(batch);
+    if (status == SP_OK) *out = batch;
+    else sp__batch_destroy(batch);
+    return status;
+}
+
+void sp__batch_destroy(sp_batch *batch)
+{
+    if (batch->block != NULL) sp__allocator_release(port_allocator(batch), batch->block);
+    if (batch->context != NULL) sp__exec_context_destroy(batch->context);
+    sp_free(batch->ports);
+    sp_free(batch);
+}
+
+/* ---- forming ---- */
+
+typedef struct shared_inputs {
+    const sp_batch_plans *plans;
+    const sp_run_request *lead;
+} shared_inputs;
+
+/* Inputs that are not batched must have the lead's values. */
+static bool request_accept(const sp_run_request *request, void *ctx)
+{
+    const shared_inputs *shared = ctx;
+    for (uint32_t i = 0; i < shared->plans->input_count; i++) {
+        const uint64_t bytes = shared->plans->shared_bytes[i];
+        if (bytes != 0 && memcmp(request->inputs[i], shared->lead->inputs[i], bytes) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Fewer requests were waiting than a moment ago: a smaller batch, and what is too much for it is
+ * given back. Releases the batch. */
+static SP_NOINLINE sp_batch *batch_shrink(sp_batch *batch, sp_run_slots *slots, uint32_t count)
+{
+    sp_batch *smaller = count > 1 ? sp__batch_acquire(batch->plans, count) : NULL;
+    const uint32_t kept = smaller != NULL ? smaller->bucket->rows : 1;
+    sp_resume_list ready = {0};
+    for (uint32_t i = kept; i < count && !SP_PLANTED(surplus_forgotten); i++) {
+        sp__run_slots_give_back(slots, batch->requests[i], &ready);
+    }
+    if (smaller != NULL) {
+        memcpy((void *)smaller->requests, (const void *)batch->requests,
+               kept * sizeof batch->requests[0]);
+    }
+    sp__batch_release(batch);
+    sp__resume_list_run(&ready);
+    return smaller;
+}
+
+sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_group *group,
+                         sp_run_request *lead)
+{
+    const uint32_t waiting = sp_load_relaxed(&group->count);
+    if (waiting == 0 || plans->bucket_count == 0) return NULL;
+    const bool is_shared = plans->own_slots == NULL;
+    const uint32_t share = is_shared ? (waiting + slots->count - 1) / slots->count : waiting;
+    sp_batch *batch = sp__batch_acquire(plans, 1 + share);
+    if (batch == NULL) return NULL;
+    shared_inputs shared = {plans, lead};
+    const uint32_t rows = batch->bucket->rows;
+    batch->requests[0] = lead;
+    const uint32_t count = 1 + sp__run_slots_take(slots, group, rows - 1, request_accept, &shared,
+                                                  &batch->requests[1]);
+    return SP_LIKELY(count == rows) ? batch : batch_shrink(batch, slots, count);
+}
+
+/* ---- rows ---- */
+
+void sp__batch_gather(const sp_batch *batch)
+{
+    const sp_batch_plans *plans = batch->plans;
+    const uint32_t rows = batch->bucket->rows;
+    for (uint32_t i = 0; i < plans->input_count; i++) {
+        const sp_batch_port *port = &plans->ports[i];
+        for (uint32_t row = 0; row < (port->is_batched ? rows : 1); row++) {
+            sp__batch_port_gather(port, rows, row, batch->requests[row]->inputs[i],
+                                  batch->ports[i]);
+        }
+    }
+}
+
+static void rows_scatter(const sp_batch *batch)
+{
+    const sp_batch_plans *plans = batch->plans;
+    const uint32_t rows = batch->bucket->rows;
+    for (uint32_t i = 0; i < plans->output_count; i++) {
+        for (uint32_t row = 0; row < rows; row++) {
+            void *to = batch->requests[row]->outputs[i];
+            if (to == NULL) continue;
+            const uint32_t port = plans->input_count + i;
+            sp__batch_port_scatter(&plans->ports[port], rows, row, batch->ports[port], to);
+        }
+    }
+}
+
+void sp__batch_scatter(const sp_batch *batch)
+{
+    if (!SP_PLANTED(late_scatter)) rows_scatter(batch);
+}
+
+/* ---- a run ---- */
+
+void sp__batch_count(sp_rt_model *model, const sp_batch *batch)
+{
+    sp_fetch_add_relaxed(&model->batches, (uint64_t)1);
+    sp_fetch_add_relaxed(&model->batched_runs, (uint64_t)batch->bucket->rows);
+}
+
+void sp__batch_queues(const sp_batch *batch, uint32_t index, sp_queue **queues)
+{
+    const sp_executable *executable = batch->bucket->executable;
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        queues[t] = sp__submit_queue_at(executable->targets[t].device, index);
+    }
+}
+
+void sp__batch_finish(sp_batch *batch, bool has_lead, sp_resume_list *ready)
+{
+    sp_run_request *requests[SP_BATCH_ROWS];
+    const uint32_t count = batch->bucket->rows;
+    memcpy((void *)requests, (const void *)batch->requests, count * sizeof requests[0]);
+    sp__batch_release(batch);
+    sp__run_requests_finish(requests + has_lead, count - has_lead, ready);
+    if (SP_PLANTED(late_scatter)) rows_scatter(batch);
+}
+
+void sp__batch_break(sp_batch *batch, sp_run_slots *slots, sp_resume_list *ready)
+{
+    for (uint32_t row = 1; row < batch->bucket->rows; row++) {
+        sp__run_slots_give_back(slots, batch->requests[row], ready);
+    }
+    batch->requests[0]->group = NULL;
+    sp__batch_release(batch);
+}

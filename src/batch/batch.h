@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch: the memory of one run of a bucket's plan, and the requests that are its rows. One run
+ * uses it at a time; idle ones are kept by their bucket. */
+#ifndef SP_BATCH_BATCH_H
+#define SP_BATCH_BATCH_H
+
+#include "batch/batch_plans.h"
+#include "exec/context.h"
+#include "exec/model_object.h"
+#include "exec/run_slots.h"
+
+struct sp_batch {
+    sp_batch_plans *plans;
+    sp_batch_bucket *bucket;
+    sp_exec_context *context;
+    sp_block *block; /* of the tensors, on devices that access host memory; else NULL */
+    void **ports;    /* addresses of the batch's tensors in host memory: inputs, then outputs */
+    sp_batch *next;  /* in the bucket */
+    sp_run_request *requests[SP_BATCH_ROWS]; /* by row; [0] leads */
+    /* Of a run without a thread that waits for it. */
+    uint32_t queue; /* index of the submit queue */
+    sp_status status;
+    sp_point point; /* its last */
+    sp_waiter waiter;
+};
+
+/* A batch for the bucket, from free memory alone. Errors: SP_OUT_OF_MEMORY. */
+sp_status sp__batch_create(sp_batch_plans *plans, sp_batch_bucket *bucket, sp_batch **out);
+void sp__batch_destroy(sp_batch *batch);
+
+/* For the owner of a slot: a batch of `lead` and other requests of its group that wait, so many
+ * that each slot gets its share; NULL: `lead` is to run alone. */
+sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_group *group,
+                         sp_run_request *lead);
+
+/* The queues of a batch's targets, by target, for the device's submit queue `index`. */
+void sp__batch_queues(const sp_batch *batch, uint32_t index, sp_queue **queues);
+
+/* All is done: releases the batch, then finishes all requests but, with `has_lead`, the lead's. */
+void sp__batch_finish(sp_batch *batch, bool has_lead, sp_resume_list *ready);
+/* The batch has failed: all requests but the lead's are to run alone, so that only the guilty ones
+ * fail. Releases the batch. */
+void sp__batch_break(sp_batch *batch, sp_run_slots *slots, sp_resume_list *ready);
+
+/* Counts a batch that has been formed. */
+void sp__batch_count(sp_rt_model *model, const sp_batch *batch);
+
+/* Copies the inputs of all requests in, and the outputs out. */
+void sp__batch_gather(const sp_batch *batch);
+void sp__batch_scatter(const sp_batch *batch);
+
+#endif

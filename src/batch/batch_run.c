@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "batch/batch_run.h"
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "batch/batch.h"
+#include "batch/batch_builder.h"
+#include "runtime/submit_queue.h"
+
+/* Waits for a slot after which a plan is worth larger ones. */
+#define WAITS_BEFORE_PLANS 64u
+
+/* Who a run is for: the arguments of sp__batch_run. */
+typedef struct batch_caller {
+    sp_rt_model *model;
+    sp_plan_entry *entry;
+    const sp_stream_ref *stream;
+    sp_batch_line line;
+    sp_run_request request;
+} batch_caller;
+
+/* Runs that may be merged seldom wait for a slot where many run at the same time. */
+#define CROWD 4u
+
+static bool is_crowded(const sp_rt_model *model, const sp_run_slots *slots)
+{
+    return sp__run_slots_is_full(slots) || sp_load_relaxed(&model->in_flight) >= CROWD;
+}
+
+sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, sp_batch_line *out)
+{
+    sp_batch_plans *plans = sp__batch_plans_of(entry);
+    if (plans != NULL && plans->own_slots != NULL) {
+        *out = (sp_batch_line){plans->own_slots, &plans->own_group};
+        return SP_OK;
+    }
+    out->slots = sp__device_run_slots(model->device);
+    out->group = plans != NULL ? &entry->executable->group : NULL;
+    if (out->slots == NULL) return SP_OUT_OF_MEMORY;
+    if (SP_LIKELY(plans != NULL) || entry->is_private || !is_crowded(model, out->slots)) {
+        return SP_OK;
+    }
+    if (sp_fetch_add_relaxed(&entry->waits, 1) + 1 == WAITS_BEFORE_PLANS) {
+        sp__batch_builder_request(model, entry);
+    }
+    return SP_OK;
+}
+
+/* A run follows what was submitted to its stream, which a batch does not wait for. */
+static bool stream_is_idle(const sp_stream_ref *stream)
+{
+    return sp__point_has_passed(sp__queue_last_point(stream->queue));
+}
+
+static sp_status batch_compute(const sp_batch *batch, sp_rt_device *device)
+{
+    sp_queue *queues[SP_MAX_TARGETS] = {NULL};
+    const uint32_t index = sp__submit_queue_acquire(device);
+    sp__batch_queues(batch, index, queues);
+    const sp_status status = sp__exec_context_run_bound(batch->context, queues);
+    sp__submit_queue_release(device, index);
+    return status;
+}
+
+/* Releases the slot before it wakes the others. */
+static void batch_end(const batch_caller *caller, sp_batch *batch, sp_status status)
+{
+    sp_resume_list ready = {0};
+    if (status == SP_OK) {
+        sp__batch_scatter(batch);
+        sp_store_relaxed(&caller->line.group->woken, batch->bucket->rows - 1);
+        sp__resume_list_add(&ready, sp__run_slots_release(caller->line.slots));
+        sp__batch_finish(batch, true, &ready);
+    } else {
+        sp__batch_break(batch, caller->line.slots, &ready);
+    }
+    sp__resume_list_run(&ready);
+}
+
+static bool group_has_others(const sp_run_group *group)
+{
+    return (sp_load_relaxed(&group->count) | sp_load_relaxed(&group->woken)) != 0;
+}
+
+/* Callers that the last batch has woken are about to return, if only they get a processor: without
+ * that the first to return would run alone, and so on. */
+static void gather(sp_run_group *group)
+{
+    const uint32_t woken = sp_load_relaxed(&group->woken);
+    if (woken == 0 || sp_load_relaxed(&group->count) >= woken) return;
+    sp_store_relaxed(&group->woken, 0);
+    sp_thread_yield();
+}
+
+/* True if the caller has run as the lead of a batch, and has released its slot. */
+static bool batch_lead(batch_caller *caller)
+{
+    sp_batch_plans *plans = sp__batch_plans_of(caller->entry);
+    if (plans == NULL || !stream_is_idle(caller->stream)) return false;
+    sp_run_group *group = caller->line.group;
+    gather(group);
+    sp_batch *batch = sp__batch_form(plans, caller->line.slots, group, &caller->request);
+    if (batch == NULL) return false;
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp__batch_count(caller->model, batch);
+    sp__batch_gather(batch);
+    sp__model_count_in(caller->model);
+    const sp_status status = batch_compute(batch, caller->model->device);
+    sp_fetch_sub_relaxed(&caller->model->in_flight, 1);
+    batch_end(caller, batch, status);
+    sp__error_put_back(&scope);
+    return status == SP_OK;
+}
+
+/* With a slot. */
+static sp_status caller_run(batch_caller *caller, void **outputs)
+{
+    const sp_run_group *group = caller->line.group;
+    if (group != NULL && group_has_others(group) && batch_lead(caller)) return SP_OK;
+    const sp_status status = sp__model_compute_in_slot(
+        caller->model, caller->entry->executable, caller->request.inputs, outputs, caller->stream);
+    sp__wait_entry_resume(sp__run_slots_release(caller->line.slots));
+    return status;
+}
+
+sp_status sp__batch_run(sp_rt_model *model, sp_plan_entry *entry, const void *const *inputs,
+                        void **outputs, const sp_stream_ref *stream)
+{
+    if (stream == NULL) return sp__model_compute(model, entry->executable, inputs, outputs, NULL);
+    batch_caller caller = {.model = model, .entry = entry, .stream = stream};
+    SP_TRY(sp__batch_line_of(model, entry, &caller.line));
+    caller.request.inputs = inputs;
+    caller.request.outputs = outputs;
+    if (SP_UNLIKELY(!sp__run_slots_try_acquire(caller.line.slots))) {
+        bool is_done;
+        if (stream_is_idle(stream)) caller.request.group = caller.line.group;
+        SP_TRY(sp__run_slots_wait(caller.line.slots, &caller.request, &is_done));
+        if (is_done) return SP_OK;
+        caller.line.group = caller.request.group; /* NULL: given back by a batch that failed */
+    }
+    return caller_run(&caller, outputs);
+}

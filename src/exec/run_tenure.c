@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/run_tenure.h"
+
+#include "base/clock.h"
+#include "exec/run_slots.h"
+
+/* To return soon is to return sooner than another thread could be woken. */
+#define SOON_NS 10000u
+/* How often the clock is read for a thread that keeps its slot, in time and at least in runs. */
+#define OBSERVE_NS (SP_RUN_QUANTUM_NS / 8)
+#define OBSERVE_RUNS 16u
+
+void sp__run_tenure_return(sp_run_tenure *tenure)
+{
+    if (tenure->released == 0) return;
+    tenure->returns_soon = sp_clock_now() - tenure->released < SOON_NS;
+    tenure->released = 0;
+}
+
+void sp__run_tenure_begin(sp_run_tenure *tenure, uint64_t now)
+{
+    tenure->since = tenure->observed = now;
+    tenure->stride = tenure->skipped = 0;
+}
+
+/* Sets how many releases are not observed from now on: a clock costs as much as a short run's other
+ * work. */
+static void tenure_observe(sp_run_tenure *tenure, uint64_t now)
+{
+    const uint64_t cycle = (now - tenure->observed) / (tenure->stride + 1);
+    const uint64_t stride = cycle > 0 ? OBSERVE_NS / cycle : 0; /* 0: nothing is known yet */
+    tenure->observed = now;
+    tenure->stride = stride < OBSERVE_RUNS ? (uint32_t)stride : OBSERVE_RUNS;
+    tenure->skipped = 0;
+}
+
+sp_release_action sp__run_tenure_release(sp_run_tenure *tenure)
+{
+    if (tenure->returns_soon && tenure->skipped < tenure->stride) {
+        tenure->skipped++;
+        return SP_RELEASE_LEAVE;
+    }
+    const uint64_t now = sp_clock_now();
+    tenure->released = now;
+    if (tenure->since == 0) sp__run_tenure_begin(tenure, now);
+    if (!tenure->returns_soon) return SP_RELEASE_CALL;
+    if (now - tenure->since < SP_RUN_QUANTUM_NS || SP_PLANTED(no_quantum)) {
+        tenure_observe(tenure, now);
+        return SP_RELEASE_LEAVE;
+    }
+    tenure->since = 0;
+    return SP_RELEASE_CALL_AND_STAY;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The world of subject_batches.c: slots, a group, and batches for some numbers of rows. A run adds
+ * 1 to a number. Slots, batches, gather and scatter are real; plans and their devices are not
+ * needed. */
+#ifndef SP_SUBJECTS_BATCHES_WORLD_H
+#define SP_SUBJECTS_BATCHES_WORLD_H
+
+#include "batch/batch.h"
+#include "support.h"
+
+#define SP_BATCHES_ROWS 4
+#define SP_BATCHES_BUCKETS 2
+
+typedef struct sp_batches_world sp_batches_world;
+
+/* A run without a thread. Plain fields belong to the party that has the run. */
+typedef struct sp_queued_run {
+    sp_run_request request;
+    sp_batches_world *world;
+    uint32_t input, output;
+    const void *inputs[1];
+    void *outputs[1];
+    bool has_slot;
+    uint32_t ends;
+} sp_queued_run;
+
+struct sp_batches_world {
+    sp_run_slots slots;
+    sp_run_group group;
+    sp_batch_plans plans;
+    sp_batch_port ports[2];
+    uint64_t shared_bytes[1];
+    sp_batch batches[SP_BATCHES_BUCKETS];
+    void *addresses[SP_BATCHES_BUCKETS][2];
+    uint32_t tensors[SP_BATCHES_BUCKETS][2][SP_BATCHES_ROWS];
+    uint32_t inside; /* plain: with one slot, the slot orders it */
+    sp_atomic_u32 computed, ended;
+    bool fails; /* batches do; constant */
+    sp_queued_run runs[2];
+};
+
+/* With one batch of each of the numbers of rows, in rising order; rows_b 0: of rows_a alone. */
+void sp__batches_begin(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uint32_t rows_b);
+/* So many rows were computed, and nothing waits or is in use. */
+void sp__batches_end(sp_batches_world *w, uint32_t computed);
+
+/* Takes all slots, for the threads that lead or release. */
+void sp__batches_take_slots(sp_batches_world *w);
+/* Submits the run w->runs[i], with a slot or queued. */
+void sp__batches_submit(sp_batches_world *w, uint32_t i);
+/* With a slot that was taken: leads what waits now. */
+void sp__batches_lead(sp_batches_world *w);
+
+/* ---- functions of threads; `arg` is the world ---- */
+
+void sp__batches_run(void *arg);
+/* A run that must be alone. */
+void sp__batches_run_apart(void *arg);
+void sp__batches_submit_one(void *arg);
+/* As a wait inside a callback for runs[0]: runs it without a slot, if it is still queued. */
+void sp__batches_run_inline(void *arg);
+
+/* With a slot that was taken. */
+void sp__batches_release_slot(void *arg);
+void sp__batches_lead_now(void *arg);
+/* The same when a request is in the group. */
+void sp__batches_lead_one(void *arg);
+/* Its batch fails, and its slot is not free before the run ends that a callback waits for. */
+void sp__batches_lead_awaited(void *arg);
+/* Leads the one of two that is in the group, and leaves the slot to itself, but does not come back.
+ */
+void sp__batches_lead_and_leave(void *arg);
+
+#endif
