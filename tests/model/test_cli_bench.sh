@@ -13,9 +13,9 @@ short=(--window 100 --warm-up 5)
 
 # A head, and one row for each number of threads.
 expect 0 '^sizes chosen: batch=1$' "$program" bench m.onnx "${short[@]}" --threads 1,3,5
-[[ $(grep -cE '^ +[135] +[1-9][0-9.]* +[0-9.]+( +[0-9.]+){4}  m\.onnx$' out) -eq 3 ]] ||
+[[ $(grep -cE '^ +[135] +[1-9][0-9.]* +[0-9.]+( +[0-9.]+){5}  m\.onnx$' out) -eq 3 ]] ||
     fail "no three rows: $(cat out)"
-[[ $(head -2 out | tail -1) == threads*runs/s*'of best'*p50*p99.9*max*model ]] || fail "no head"
+[[ $(head -2 out | tail -1) == threads*runs/s*'of best'*batch*p50*p99.9*max*model ]] || fail "no head"
 expect 0 '^ +64 ' "$program" bench m.onnx --window 2 --warm-up 0
 
 # JSON: one object per model and point, nothing else. Percentiles ascend.
@@ -29,7 +29,7 @@ check_rows() { # COUNT WINDOW_SECONDS
         number("runs") <= 0 || number("missed") != 0 || number("share_of_best") <= 0 ||
         number("p50_us") <= 0 || number("p99_us") < number("p50_us") ||
         number("p999_us") < number("p99_us") || number("max_us") < number("p999_us") ||
-        number("mean_us") > number("max_us") || number("mean_us") <= 0 { exit wrong = 1 }
+        number("runs_per_batch") < 1 || number("mean_us") > number("max_us") || number("mean_us") <= 0 { exit wrong = 1 }
         { difference = number("per_second") * seconds - number("runs") }
         difference > 0.1 || difference < -0.1 { exit wrong = 1 }
         END { exit wrong || NR != count }' out || fail "JSON: $(cat out)"
