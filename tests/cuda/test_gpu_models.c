@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "base/option.h"
 #include "base/thread.h"
+#include "batch/batch_builder.h"
 #include "device/cuda/cuda_api.h"
 #include "run_fixture.h"
 
@@ -102,6 +103,7 @@ TEST(after_the_first_run_the_driver_only_launches)
 {
     sp_device device;
     if (!open_gpu(&device)) SKIP("no GPU");
+    sp__batch_builder_drain(); /* larger plans, for the threads of other tests */
     for (uint32_t i = 0; i < FIXTURE_MODELS; i++) {
         model_case c;
         if (!open_on_gpu(fixture_models[i], device, &c)) SKIP("no shared data");
