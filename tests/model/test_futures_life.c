@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "batch/batch_builder.h"
 #include "run_fixture.h"
 
 enum { THREADS = 31 };
@@ -149,6 +150,7 @@ TEST(models_released_right_after_the_submit_end_with_their_runs)
     const sp_model model = small_model(NULL);
     crowd all = {.expected = small_run(model), .rounds = (uint32_t)test_count(100, 3)};
     CHECK_OK(sp_model_release(model));
+    sp__batch_builder_drain(); /* it may hold models of other tests */
     const uint64_t before = bytes_in_use();
     test_threads(THREADS, release_after_submit, &all);
     const uint64_t deadline = sp_clock_deadline(INT64_C(20000000000));
