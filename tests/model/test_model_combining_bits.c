@@ -158,14 +158,13 @@ static void run_load(void *arg, uint32_t index)
     bits_load *l = arg;
     data_random random = {.state = index + 1};
     sp_array outputs[2][3][FIXTURE_PORTS] = {0};
-    for (int m = 0; m < 2; m++) {
-        for (int i = 0; i < 3 && l->models[m] != NULL; i++) {
-            outputs_make(&l->models[m]->c, outputs[m][i]);
-        }
+    const int models = l->models[1] != NULL ? 2 : 1;
+    for (int m = 0; m < models; m++) {
+        for (int i = 0; i < 3; i++) outputs_make(&l->models[m]->c, outputs[m][i]);
     }
     uint32_t runs = 0;
     while (runs < l->least || sp_clock_now() < l->until_ns) {
-        const int m = l->models[1] != NULL && (data_next(&random) >> 40) % 2 == 0;
+        const int m = models == 2 && (data_next(&random) >> 40) % 2 == 0;
         const variants *v = l->models[m];
         const uint32_t k = (uint32_t)(data_next(&random) >> 40) % VARIANTS;
         const uint32_t skips = (uint32_t)(data_next(&random) >> 40) % 8 == 0 ? 1 : 0;
@@ -179,10 +178,8 @@ static void run_load(void *arg, uint32_t index)
         }
         think(&random);
     }
-    for (int m = 0; m < 2; m++) {
-        for (int i = 0; i < 3 && l->models[m] != NULL; i++) {
-            outputs_free(&l->models[m]->c, outputs[m][i]);
-        }
+    for (int m = 0; m < models; m++) {
+        for (int i = 0; i < 3; i++) outputs_free(&l->models[m]->c, outputs[m][i]);
     }
     sp_fetch_add_relaxed(&l->runs, (uint64_t)runs);
 }
