@@ -180,14 +180,6 @@ void sp__batch_count(sp_rt_model *model, const sp_batch *batch)
     sp_fetch_add_relaxed(&model->batched_runs, (uint64_t)batch->bucket->rows);
 }
 
-void sp__batch_queues(const sp_batch *batch, uint32_t index, sp_queue **queues)
-{
-    const sp_executable *executable = batch->bucket->executable;
-    for (uint32_t t = 0; t < executable->target_count; t++) {
-        queues[t] = sp__submit_queue_at(executable->targets[t].device, index);
-    }
-}
-
 void sp__batch_finish(sp_batch *batch, bool has_lead, sp_resume_list *ready)
 {
     sp_run_request *requests[SP_BATCH_ROWS];

@@ -33,9 +33,6 @@ void sp__batch_destroy(sp_batch *batch);
 sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_group *group,
                          sp_run_request *lead);
 
-/* The queues of a batch's targets, by target, for the device's submit queue `index`. */
-void sp__batch_queues(const sp_batch *batch, uint32_t index, sp_queue **queues);
-
 /* All is done: releases the batch, then finishes all requests but, with `has_lead`, the lead's. */
 void sp__batch_finish(sp_batch *batch, bool has_lead, sp_resume_list *ready);
 /* The batch has failed: all requests but the lead's are to run alone, so that only the guilty ones

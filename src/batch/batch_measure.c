@@ -90,7 +90,7 @@ static sp_status run_time(const sp_batch *batch, uint64_t *ns)
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
     sp_rt_device *device = sp__executable_device(context->executable);
     const uint32_t index = sp__submit_queue_acquire(device);
-    sp__batch_queues(batch, index, queues);
+    sp__executable_queues(context->executable, index, queues);
     const uint64_t before = sp_clock_now();
     const sp_status status = sp__exec_context_run_bound(context, queues);
     *ns = sp_clock_now() - before;
@@ -119,14 +119,6 @@ static sp_status batch_time(const sp_batch *batch, uint64_t *shortest)
 
 /* ---- a bucket ---- */
 
-static sp_status queues_open(const sp_executable *executable)
-{
-    for (uint32_t t = 0; t < executable->target_count; t++) {
-        SP_TRY(sp__submit_queues_open(executable->targets[t].device));
-    }
-    return SP_OK;
-}
-
 static void bucket_remove(sp_batch_plans *plans)
 {
     sp__batch_bucket_deinit(&plans->buckets[--plans->bucket_count]);
@@ -142,7 +134,7 @@ static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t
     sp_batch_bucket *bucket = sp__batch_plans_add(plans, rows, executable);
     const uint64_t most = m->model->limits.bytes * rows; /* 0: no limit */
     sp_status status = sp__plan_check_bytes(executable->plan, most);
-    if (status == SP_OK) status = queues_open(executable);
+    if (status == SP_OK) status = sp__executable_open_queues(executable);
     if (status == SP_OK) status = sp__batch_create(plans, bucket, &batch);
     if (status == SP_OK) {
         status = batch_time(batch, &bucket->run_ns);

@@ -56,7 +56,7 @@ static sp_status batch_compute(const sp_batch *batch, sp_rt_device *device)
 {
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
     const uint32_t index = sp__submit_queue_acquire(device);
-    sp__batch_queues(batch, index, queues);
+    sp__executable_queues(batch->bucket->executable, index, queues);
     const sp_status status = sp__exec_context_run_bound(batch->context, queues);
     sp__submit_queue_release(device, index);
     return status;

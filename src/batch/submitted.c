@@ -73,9 +73,7 @@ static bool run_launch(sp_rt_future *run)
     run->queue = sp__submit_queue_acquire(model->device);
     run->has_queue = true;
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
-    for (uint32_t t = 0; t < executable->target_count; t++) {
-        queues[t] = sp__submit_queue_at(executable->targets[t].device, run->queue);
-    }
+    sp__executable_queues(executable, run->queue, queues);
     const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
     sp__exec_context_begin(run->context, run->data, run->outputs);
     sp_point point = {0};
@@ -179,7 +177,7 @@ static bool batch_launch(sp_rt_future *run, sp_resume_list *ready)
     if (batch == NULL) return false;
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
     batch->queue = sp__submit_queue_acquire(run->model->device);
-    sp__batch_queues(batch, batch->queue, queues);
+    sp__executable_queues(batch->bucket->executable, batch->queue, queues);
     const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
     sp__batch_count(run->model, batch);
     sp__batch_gather(batch);
@@ -277,21 +275,12 @@ static sp_status ports_copy(sp_rt_future *run, const sp_graph_plan *plan, const 
     return SP_OK;
 }
 
-/* Creates what the run needs of its devices, before it is accepted. */
-static sp_status queues_open(sp_rt_device *device, const sp_executable *executable)
-{
-    SP_TRY(sp__device_check(device->dev));
-    for (uint32_t t = 0; t < executable->target_count; t++) {
-        SP_TRY(sp__submit_queues_open(executable->targets[t].device));
-    }
-    return SP_OK;
-}
-
 sp_status sp__submitted_create(sp_rt_device *device, const sp_executable *executable,
                                const sp_batch_line *line, const sp_run_ports *ports,
                                sp_rt_future **out)
 {
-    SP_TRY(queues_open(device, executable));
+    SP_TRY(sp__device_check(device->dev));
+    SP_TRY(sp__executable_open_queues(executable));
     sp_run_slots *slots = line->slots;
     SP_TRY(sp__run_slots_admit(slots));
     sp_status status = sp__future_create(out);

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "exec/context.h"
 #include "exec/partition.h"
+#include "runtime/submit_queue.h"
 
 static sp_status labels_create(sp_executable *executable)
 {
@@ -102,4 +103,19 @@ void sp__executable_destroy(sp_executable *executable)
     sp__plan_destroy(executable->plan);
     sp_mutex_deinit(&executable->lock);
     sp_free(executable);
+}
+
+sp_status sp__executable_open_queues(const sp_executable *executable)
+{
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        SP_TRY(sp__submit_queues_open(executable->targets[t].device));
+    }
+    return SP_OK;
+}
+
+void sp__executable_queues(const sp_executable *executable, uint32_t index, sp_queue **queues)
+{
+    for (uint32_t t = 0; t < executable->target_count; t++) {
+        queues[t] = sp__submit_queue_at(executable->targets[t].device, index);
+    }
 }
