@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/thread.h"
 #include "support/onnx_writer.h"
+#include "runtime/runtime_state.h"
 
 const char *const fixture_models[FIXTURE_MODELS] = {
     "blazeface_front_128", "mnist_8", "policy_go1", "policy_g1", "torch_linear", "torch_mlp"};
@@ -368,3 +369,14 @@ const model_call model_calls[] = {
 };
 
 const uint32_t model_call_count = SP_COUNT_OF(model_calls);
+
+null_fixture null_open(void)
+{
+    null_fixture f = {0};
+    sp_rt_device *device = NULL;
+    CHECK_OK(sp_device_open("null", &f.device));
+    CHECK_OK(sp__rt_device_find(f.device, &device));
+    f.dev = device->dev;
+    f.options.device = f.device;
+    return f;
+}

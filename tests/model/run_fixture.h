@@ -7,6 +7,7 @@
 #include <streampool/model.h>
 
 #include "base/atomic.h"
+#include "device/device.h"
 #include "support/model_data.h"
 #include "support/tensors.h"
 #include "support/test.h"
@@ -86,6 +87,15 @@ small_row small_run(sp_model model);
 bool small_is_same(const small_row *a, const small_row *b);
 /* Yields until the count, raised by other threads, reaches `wanted`. */
 void await_count(sp_atomic_u32 *count, uint32_t wanted);
+
+/* A null device of its own, for faults, and options for models on it. */
+typedef struct null_fixture {
+    sp_device device;
+    sp_dev *dev;
+    sp_model_options options;
+} null_fixture;
+
+null_fixture null_open(void);
 
 /* Every public call on a model except the release, with valid arguments for small_model's: each
  * returns SP_OK, or a refusal because of the model's or the library's state. Leaves all state

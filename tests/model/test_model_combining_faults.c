@@ -116,23 +116,6 @@ TEST(of_a_batch_only_the_rows_that_fail_alone_fail)
 
 /* ---- faults of the device ---- */
 
-typedef struct null_device {
-    sp_device device;
-    sp_dev *dev;
-    sp_model_options options;
-} null_device;
-
-static null_device null_open(void)
-{
-    null_device f = {0};
-    sp_rt_device *device = NULL;
-    CHECK_OK(sp_device_open("null", &f.device));
-    CHECK_OK(sp__rt_device_find(f.device, &device));
-    f.dev = device->dev;
-    f.options.device = f.device;
-    return f;
-}
-
 typedef struct faulty_load {
     sp_model model;
     uint32_t rounds;
@@ -168,7 +151,7 @@ static void run_with_faults(void *arg, uint32_t index)
 TEST(faults_of_the_device_in_a_batch_fail_no_run_that_is_right_alone)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
-    null_device f = null_open();
+    null_fixture f = null_open();
     faulty_load load = {.model = small_model(&f.options),
                         .rounds = (uint32_t)test_count(3000, 150)};
     const sp_host_tensor x = input_x(1);
@@ -220,7 +203,7 @@ TEST(a_device_that_is_lost_fails_all_runs_of_its_batches)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
     for (uint64_t i = 0; i < test_count(20, 3); i++) {
-        null_device f = null_open();
+        null_fixture f = null_open();
         losing_load l = {.load = {.model = small_model(&f.options)}, .dev = f.dev};
         const sp_host_tensor x = input_x(1);
         CHECK(combining_prepare(l.load.model, &x, 1) > 0);
@@ -304,7 +287,7 @@ TEST(a_build_without_memory_is_tried_again)
 TEST(plans_without_larger_ones_for_lack_of_memory_get_them_later)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
-    const null_device f = null_open();
+    const null_fixture f = null_open();
     const sp_model model = small_model(&f.options);
     const sp_host_tensor x = input_x(1);
     sp_memory_stats stats = {0};

@@ -9,23 +9,6 @@
 #include "run_fixture.h"
 #include "runtime/runtime_state.h"
 
-typedef struct null_fixture {
-    sp_device device;
-    sp_dev *dev;
-    sp_model_options options;
-} null_fixture;
-
-static null_fixture null_open(void)
-{
-    null_fixture f = {0};
-    sp_rt_device *device = NULL;
-    CHECK_OK(sp_device_open("null", &f.device));
-    CHECK_OK(sp__rt_device_find(f.device, &device));
-    f.dev = device->dev;
-    f.options.device = f.device;
-    return f;
-}
-
 TEST(a_model_on_another_device_gives_the_same_bits)
 {
     null_fixture f = null_open();
