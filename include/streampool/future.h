@@ -17,17 +17,20 @@ typedef struct sp_future {
     uint64_t bits;
 } sp_future;
 
+typedef struct sp_host_tensor sp_host_tensor; /* model.h */
+
 /* One more reference. SP_EXHAUSTED past 65,535. */
 SP_API sp_status sp_future_retain(sp_future future);
 /* Drops a reference, also before the future is done: the run continues, and callbacks are called.
- * After the last release only a callback tells when the run's buffers are free again. Does nothing
- * for the zero handle. */
+ * After the last release only a callback tells when the run's buffers are free again. Outputs that
+ * belong to the future are freed with its last reference, after the end of the run and of its
+ * callbacks. Does nothing for the zero handle. */
 SP_API sp_status sp_future_release(sp_future future);
 
 /* Waits until the future is done: SP_OK, or the status of what failed, with its message as the
  * calling thread's last error. Inside a host function or callback a run that is still queued is
  * computed by the calling thread, since the runs in front of it may be waiting for that function.
- */
+ * SP_DEADLOCK inside a host function that the run cannot end without, for lack of memory. */
 SP_API sp_status sp_future_wait(sp_future future);
 /* At most `timeout_ns`, negative for ever: SP_TIMEOUT past that, and the run continues. */
 SP_API sp_status sp_future_wait_for(sp_future future, int64_t timeout_ns);
@@ -49,6 +52,19 @@ SP_API sp_status sp_future_wait_any(const sp_future *futures, uint32_t count, in
 /* SP_NOT_READY if the future is not done yet, else what sp_future_wait returns. */
 SP_API sp_status sp_future_query(sp_future future);
 
+/* Takes the `index`-th output of the call that submitted the run, in the order of its array: *out
+ * gets all that sp_model_run would have written there, but for the name: dtype, rank, shape, bytes,
+ * and data and capacity of the memory that the bytes are in. Each output is taken once.
+ *
+ * That memory is the caller's if the call was given it or has returned it: taking only tells where
+ * the bytes are. Otherwise, since its size was not known at the call, it belongs to the future, and
+ * from now on to the caller: sp_host_tensor_free frees it. Where a program leaves all outputs to
+ * the library and takes each, it frees what it took, whatever kind of model has run.
+ *
+ * Errors, with *out unchanged: SP_NOT_READY before the future is done; the status of a failed run;
+ * SP_NOT_FOUND past the last output, and for one that was taken. */
+SP_API sp_status sp_future_take_output(sp_future future, uint32_t index, sp_host_tensor *out);
+
 /* `status` is what sp_future_wait would return; its message is the thread's last error. */
 typedef void (*sp_future_function)(void *ctx, sp_status status);
 
@@ -58,6 +74,16 @@ typedef void (*sp_future_function)(void *ctx, sp_status status);
  * If an sp_shutdown during the run has ended those threads, it runs on a thread of its own, which
  * is joined by the thread that finds the run refused. */
 SP_API sp_status sp_future_on_complete(sp_future future, sp_future_function fn, void *ctx);
+
+/* Asks the run to end early, and returns at once. A run that waits for a run slot or for memory
+ * ends now, and its place goes to the next; one that computes stops before its next segment, on cpu
+ * and null before its next kernel. A run in a batch with others runs to its end, as does one on a
+ * GPU whose kernels have been issued: a cancel is a hint. The future is done, as always, when
+ * nothing uses the run's buffers: with SP_CANCELLED if the cancel came in time, and the bytes of
+ * outputs are undefined then. Other runs are unaffected. Does nothing if the future is done. Any
+ * number of times, from any thread, in host functions and callbacks, and after sp_shutdown. Several
+ * runs at once: cancel.h. */
+SP_API sp_status sp_future_cancel(sp_future future);
 
 SP_EXTERN_C_END
 

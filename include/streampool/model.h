@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <streampool/cancel.h>
 #include <streampool/device.h>
 #include <streampool/dtype.h>
 #include <streampool/future.h>
@@ -46,6 +47,14 @@ typedef struct sp_model_options {
     /* ONNX ops, as in "Conv,Tanh", whose steps run on cpu though the model's device is another one;
      * "" is none, NULL the value of STREAMPOOL_CPU_OPS. Copied by the load. */
     const char *cpu_ops;
+    /* Share of the device's run slots, against the weights of other models whose runs wait for them
+     * too: 1 to 1,000; zero: 1. A model that waits alone gets all slots. */
+    uint32_t weight;
+    /* Most runs that compute at the same time; zero: as many as the device has run slots. */
+    uint32_t max_concurrent_runs;
+    /* Most runs that wait for a run slot: one more is SP_BUSY at once. Zero: any number of threads,
+     * and 32,768 submitted runs of all models of the device. */
+    uint32_t max_waiting;
 } sp_model_options;
 
 /* Loads an ONNX file. The data of initializers may be in other files of its folder, or below it;
@@ -111,6 +120,33 @@ typedef struct sp_model_info {
 /* Counts and statistics of the model; those that change are read one by one. */
 SP_API sp_status sp_model_get_info(sp_model model, sp_model_info *out);
 
+/* Most runs that are computed as one batch. */
+#define SP_MODEL_BATCH_ROWS 64
+
+/* What became of the model's runs since its load. Of runs that several plans compute (partial
+ * ones), each plan waits for itself. */
+typedef struct sp_model_statistics {
+    uint64_t runs; /* accepted: waiting, in flight, successful, and the next three */
+    uint64_t failed;
+    uint64_t cancelled;
+    uint64_t expired;   /* not begun within their time-out */
+    uint64_t refused;   /* not accepted: no_wait, max_waiting */
+    uint32_t waiting;   /* now, for a run slot */
+    uint32_t in_flight; /* now */
+    uint32_t most_in_flight;
+    uint64_t waited;  /* runs that have waited for a run slot */
+    uint64_t wait_ns; /* how long, in all */
+    uint64_t longest_wait_ns;
+    uint64_t timed;    /* runs that were timed: one in 64 */
+    uint64_t timed_ns; /* time in their slots, in all; of a run that leads a batch, the batch's */
+    uint64_t batches;
+    uint64_t batched_runs;
+    uint64_t batches_of[SP_MODEL_BATCH_ROWS + 1]; /* by the number of runs in it */
+} sp_model_statistics;
+
+/* Read one by one, while they change. */
+SP_API sp_status sp_model_get_statistics(sp_model model, sp_model_statistics *out);
+
 /* An op type whose steps run on cpu, with copies in both directions, though the model's device is
  * another one: that has no kernel for it, or cpu_ops of sp_model_options names it. */
 typedef struct sp_model_cpu_op {
@@ -160,6 +196,24 @@ typedef struct sp_host_tensor {
     uint32_t rank;
     int64_t shape[SP_MAX_RANK];
 } sp_host_tensor;
+
+/* Which runs get the next free run slot. */
+typedef enum sp_priority {
+    SP_PRIORITY_NORMAL,
+    /* Before all runs of normal priority that wait; those get every ninth slot at least. */
+    SP_PRIORITY_HIGH
+} sp_priority;
+
+/* How a run waits for its turn. Zeroed: with normal priority, for as long as it takes. */
+typedef struct sp_run_options {
+    sp_priority priority;
+    /* A run that has not begun so many nanoseconds after the call is not run: SP_TIMEOUT. Zero: no
+     * limit. A run that has begun is finished. */
+    int64_t timeout_ns;
+    sp_cancel_token cancel_token; /* cancels the run (cancel.h); zero: none */
+    /* SP_BUSY, if no run slot is free at the call. */
+    bool no_wait;
+} sp_run_options;
 
 /* Alignment of the outputs that the library allocates. */
 #define SP_HOST_TENSOR_ALIGNMENT 64
@@ -246,6 +300,15 @@ SP_API sp_status sp_model_get_batching(sp_model model, const sp_host_tensor *inp
 SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                               sp_host_tensor *outputs, uint32_t output_count);
 
+/* The same with options; NULL: all defaults. Other errors: SP_TIMEOUT, SP_BUSY by the options and
+ * by max_waiting of the model; SP_CANCELLED, if the token was cancelled before the call or in time
+ * during it; SP_INVALID for a priority that does not exist, a negative time-out, and a token that
+ * does not work. Inside a host function or callback a run waits for nothing, so that only the token
+ * has an effect. */
+SP_API sp_status sp_model_run_with(sp_model model, const sp_run_options *options,
+                                   const sp_host_tensor *inputs, uint32_t input_count,
+                                   sp_host_tensor *outputs, uint32_t output_count);
+
 /* Submits a run and returns; *out is done when the run is (future.h). One thread can so have many
  * runs in flight. The arrays, shapes and names are only read and written during the call: bytes,
  * dtype, rank and shape of the outputs, and `data` of those that the library allocates, are written
@@ -254,6 +317,13 @@ SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint
  * of the run the bytes of outputs are undefined; those that were allocated are the caller's to
  * free.
  *
+ * Where shapes, branches or loops follow from values that the run computes, the sizes of outputs
+ * are not known at the call, which writes nothing to their structs. Outputs that the library
+ * allocates belong to the future, and too little capacity is the future's SP_MISMATCH.
+ * sp_future_take_output returns what the call could not: dtype, shape and bytes, and that memory;
+ * for other models it repeats what the call has written. Such a run is computed by a thread of the
+ * library: as many at a time as the device has run slots, 16 at most, in order of submission.
+ *
  * The call never waits for a run: if all run slots are taken the run is queued with the others that
  * wait, in order of arrival, and starts by itself when it is its turn; SP_BUSY if 32,768 are
  * queued. It may build a plan, or wait for a cache entry for one, as sp_model_run does. The run
@@ -261,12 +331,22 @@ SP_API sp_status sp_model_run(sp_model model, const sp_host_tensor *inputs, uint
  * be complete at the call, and sp_device_synchronize does not wait for it. It computes the same
  * bits as sp_model_run. The model may be released at once.
  *
- * Errors of the call are those of sp_model_run but for the pool of streams, and SP_UNSUPPORTED for
- * a model whose shapes, branches or loops follow from values that it computes; then *out is the
- * zero handle. What fails later is the future's status: a failed kernel's, SP_OUT_OF_MEMORY,
- * SP_CLOSED where the device was closed before the run's turn, SP_DEVICE_LOST. */
+ * Errors of the call are those of sp_model_run but for the pool of streams, and SP_EXHAUSTED if the
+ * system gives no thread for a run that needs one; then *out is the zero handle. What fails later
+ * is the future's status: a failed kernel's, SP_OUT_OF_MEMORY, SP_CLOSED where the device was
+ * closed or the library shut down before the run's turn, SP_DEVICE_LOST; and whatever sp_model_run
+ * finds only when it has computed the values that sizes follow from. */
 SP_API sp_status sp_model_submit(sp_model model, const sp_host_tensor *inputs, uint32_t input_count,
                                  sp_host_tensor *outputs, uint32_t output_count, sp_future *out);
+
+/* The same with options; NULL: all defaults. A run past its time-out is not run: its future is done
+ * with SP_TIMEOUT when its turn comes. A cancel of the token is sp_future_cancel of the run. Other
+ * errors of the call: SP_BUSY by no_wait, and by max_waiting of the model; SP_CANCELLED, if the
+ * token was cancelled before; SP_INVALID as sp_model_run_with. */
+SP_API sp_status sp_model_submit_with(sp_model model, const sp_run_options *options,
+                                      const sp_host_tensor *inputs, uint32_t input_count,
+                                      sp_host_tensor *outputs, uint32_t output_count,
+                                      sp_future *out);
 
 SP_EXTERN_C_END
 

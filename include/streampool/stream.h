@@ -113,12 +113,12 @@ typedef struct sp_stream_info {
     uint32_t holders;     /* leases on it right now */
     uint64_t submissions; /* accepted since the stream was created, by all leases */
     uint64_t done;        /* of these: completed without a failure */
-    uint64_t failed;      /* of these: completed with a failure. Accepted work is never dropped or
-                             cancelled: on an idle stream submissions = done + failed */
-    uint64_t commits;     /* batches of submissions passed to the device's threads */
-    uint64_t by_workers;  /* commands run by the device's own threads */
-    uint64_t by_helpers;  /* commands run by waiting threads */
-    uint64_t by_host;     /* host functions run by the host executor */
+    uint64_t failed;  /* of these: completed with a failure, or a cancelled run of a model. Accepted
+                         work is never dropped: on an idle stream submissions = done + failed */
+    uint64_t commits; /* batches of submissions passed to the device's threads */
+    uint64_t by_workers; /* commands run by the device's own threads */
+    uint64_t by_helpers; /* commands run by waiting threads */
+    uint64_t by_host;    /* host functions run by the host executor */
 } sp_stream_info;
 
 /* Counters of the stream that the lease names. Each is read separately: no consistent snapshot. */

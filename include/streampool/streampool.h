@@ -17,6 +17,8 @@
 #ifndef STREAMPOOL_STREAMPOOL_H
 #define STREAMPOOL_STREAMPOOL_H
 
+#include <streampool/batch.h>
+#include <streampool/cancel.h>
 #include <streampool/check.h>
 #include <streampool/command_list.h>
 #include <streampool/device.h>

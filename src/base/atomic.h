@@ -46,6 +46,7 @@ typedef SP_ATOMIC(void *) sp_atomic_ptr;
 #define sp_fetch_sub_acq_rel(a, v) __atomic_fetch_sub(&(a)->value, (v), __ATOMIC_ACQ_REL)
 #define sp_fetch_sub_seq_cst(a, v) __atomic_fetch_sub(&(a)->value, (v), __ATOMIC_SEQ_CST)
 #define sp_fetch_or_relaxed(a, v) __atomic_fetch_or(&(a)->value, (v), __ATOMIC_RELAXED)
+#define sp_fetch_or_release(a, v) __atomic_fetch_or(&(a)->value, (v), __ATOMIC_RELEASE)
 #define sp_fetch_or_seq_cst(a, v) __atomic_fetch_or(&(a)->value, (v), __ATOMIC_SEQ_CST)
 #define sp_fetch_and_seq_cst(a, v) __atomic_fetch_and(&(a)->value, (v), __ATOMIC_SEQ_CST)
 #define sp_fetch_and_acq_rel(a, v) __atomic_fetch_and(&(a)->value, (v), __ATOMIC_ACQ_REL)

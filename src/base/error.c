@@ -87,6 +87,11 @@ sp_status sp__fail(sp_status status, const char *format, ...)
     return status;
 }
 
+sp_status sp__fail_cancelled(void)
+{
+    return sp__fail(SP_CANCELLED, "the run was cancelled; its outputs are undefined");
+}
+
 sp_status sp__fail_prefix(sp_status status, const char *format, ...)
 {
     char message[SP_ERROR_BYTES];

@@ -20,6 +20,9 @@ sp_status sp__fail(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
 /* Prepends text to this thread's last error ("node 3 (Conv): " ...) and returns `status`. */
 sp_status sp__fail_prefix(sp_status status, const char *format, ...) SP_PRINTF(2, 3);
 
+/* SP_CANCELLED, with the message of all runs that their caller has cancelled. */
+sp_status sp__fail_cancelled(void);
+
 /* A scope around work whose failures are not those of the current call: commands of other threads,
  * and attempts that are repeated. Costs two stores unless something fails. Scopes nest; each is on
  * its thread's stack and ends on that thread. */

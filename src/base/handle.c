@@ -142,6 +142,11 @@ sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *no
                     noun, bits);
 }
 
+static sp_lane *lanes_of(const sp_handle_table *table, sp_object *object)
+{
+    return (sp_lane *)(void *)((char *)object + table->lanes_at);
+}
+
 /* The object of a valid `handle`, with its word, or NULL with the reason as last error. */
 static inline sp_object *object_look_up(sp_handle_table *table, uint64_t handle, const char *noun,
                                         uint64_t *word)
@@ -162,9 +167,9 @@ sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *
     uint64_t word;
     sp_object *object;
     while ((object = object_look_up(table, handle, noun, &word)) != NULL) {
-        if (holds_of(word) == HOLD_MAX) {
+        if (holds_of(word) == HOLD_MAX - 1) { /* all ones: retired */
             sp__fail(SP_EXHAUSTED, "%s handle %#llx is in use %llu times at once", noun,
-                     (unsigned long long)handle, (unsigned long long)HOLD_MAX);
+                     (unsigned long long)handle, (unsigned long long)HOLD_MAX - 1);
             return NULL;
         }
         /* Acquire pairs with the release in object_publish. */
@@ -179,7 +184,7 @@ bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out
     *out = NULL;
     if (object == NULL) return false;
     uint64_t word = sp_load_relaxed(&object->word);
-    while (holds_of(word) > 0 && holds_of(word) < HOLD_MAX) {
+    while (holds_of(word) > 0 && holds_of(word) < HOLD_MAX - 1) {
         /* Acquire pairs with the release in object_publish. */
         if (!sp_cas_acquire(&object->word, &word, word + ONE_HOLD)) continue;
         sp_tsan_acquire(&object->word);
@@ -192,8 +197,17 @@ bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out
 void sp__object_hold(sp_object *object)
 {
     const uint64_t before = sp_fetch_add_relaxed(&object->word, ONE_HOLD);
-    SP_ASSERT(holds_of(before) > 0 && holds_of(before) < HOLD_MAX);
+    SP_ASSERT(holds_of(before) > 0 && holds_of(before) < HOLD_MAX - 1);
     (void)before;
+}
+
+bool sp__object_hold_visited(sp_object *object)
+{
+    uint64_t word = sp_load_relaxed(&object->word);
+    while (holds_of(word) > 0 && holds_of(word) < HOLD_MAX - 1) {
+        if (sp_cas_relaxed(&object->word, &word, word + ONE_HOLD)) return true;
+    }
+    return false;
 }
 
 /* After the last hold was dropped: the destruction happens after all work of earlier holders. */
@@ -201,6 +215,64 @@ static void object_destroy(sp_handle_table *table, sp_object *object)
 {
     sp_tsan_acquire(&object->word);
     table->destroy(object);
+}
+
+/* ---- visits ---- */
+
+static bool is_retired(uint64_t word)
+{
+    return users_of(word) == 0 && holds_of(word) == HOLD_MAX;
+}
+
+/* Destroys the retired object if it has no visitors. Of the threads that find that, one does. */
+static void retired_finish(sp_handle_table *table, sp_object *object, uint64_t retired)
+{
+    if (!SP_PLANTED(visitors_unseen) && !sp_lanes_are_empty(lanes_of(table, object))) return;
+    uint64_t word = retired;
+    if (SP_PLANTED(retired_twice)) {
+        sp_store_relaxed(&object->word, retired - HOLD_MAX);
+    } else if (!sp_cas_seq_cst(&object->word, &word, retired - HOLD_MAX)) {
+        return;
+    }
+    object_destroy(table, object);
+}
+
+sp_object *sp__handle_visit(sp_handle_table *table, uint64_t handle, const char *noun,
+                            uint32_t lane)
+{
+    sp_object *object = sp__handle_slot_object(table, handle);
+    if (object != NULL) {
+        sp_lane_enter(&lanes_of(table, object)[lane]);
+        if (SP_LIKELY(sp__handle_is_current(object, handle))) return object;
+        sp__handle_leave(table, object, lane);
+    }
+    sp__handle_refuse(table->kind, handle, noun);
+    return NULL;
+}
+
+void sp__handle_leave(sp_handle_table *table, sp_object *object, uint32_t lane)
+{
+    sp_tsan_release(&object->word);
+    sp_lane_leave(&lanes_of(table, object)[lane]);
+    /* Pairs with the exchange that retires the object: see lanes.h. */
+    const uint64_t word = sp_load_seq_cst(&object->word);
+    if (SP_UNLIKELY(is_retired(word)) && !SP_PLANTED(last_visitor_leaves)) {
+        retired_finish(table, object, word);
+    }
+}
+
+/* ---- drops ---- */
+
+/* The word after the last hold. */
+static uint64_t ended_word(const sp_handle_table *table, uint64_t word)
+{
+    return next_generation(word) + (table->lanes_at != 0 ? HOLD_MAX : 0);
+}
+
+static void object_end(sp_handle_table *table, sp_object *object, uint64_t word)
+{
+    if (table->lanes_at != 0) retired_finish(table, object, word);
+    else object_destroy(table, object);
 }
 
 /* Subtracts `amount` from the word; dropping the last hold starts the next generation and destroys
@@ -211,13 +283,13 @@ static void object_drop(sp_handle_table *table, sp_object *object, uint64_t word
     for (;;) {
         uint64_t next = word - amount;
         const bool is_last = holds_of(next) == 0;
-        if (is_last) next = next_generation(word);
+        if (is_last) next = ended_word(table, word);
         /* Release: this holder's work happens before the destruction; acquire: the destroyer sees
          * the work of all holders; sequentially consistent: see sp__handle_release. */
         const bool is_done = SP_PLANTED(relaxed_drop) ? sp_cas_relaxed(&object->word, &word, next)
                                                       : sp_cas_seq_cst(&object->word, &word, next);
         if (!is_done) continue;
-        if (is_last) object_destroy(table, object);
+        if (is_last) object_end(table, object, next);
         return;
     }
 }
@@ -266,12 +338,12 @@ sp_status sp__handle_release(sp_handle_table *table, uint64_t handle, const char
         uint64_t next = word - ONE_USER;
         if (users_of(next) == 0) next -= ONE_HOLD;
         const bool is_last = holds_of(next) == 0;
-        if (is_last) next = next_generation(word);
+        if (is_last) next = ended_word(table, word);
         /* Orders as in object_drop(); sequentially consistent for threads that write a mark for the
          * destroyer and then check whether a handle is still current. */
         sp_tsan_release(&object->word);
         if (!sp_cas_seq_cst(&object->word, &word, next)) continue;
-        if (is_last) object_destroy(table, object);
+        if (is_last) object_end(table, object, next);
         return SP_OK;
     }
     return SP_INVALID;

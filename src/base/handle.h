@@ -15,7 +15,12 @@
  *
  * Dropping the last hold starts a new generation in the same step, so every older handle is stale
  * before the object is destroyed. A slot has 2^28 - 1 generations; then it is spent and never used
- * again, so no generation repeats. */
+ * again, so no generation repeats.
+ *
+ * A table may have lanes (lanes.h): a visit keeps the object alive as a hold does, without writing
+ * the word, which all threads would share. If there are visitors when the last hold is dropped, the
+ * object is *retired*: users == 0, holds == all ones, in the new generation; and the last visitor
+ * destroys it. */
 #ifndef SP_BASE_HANDLE_H
 #define SP_BASE_HANDLE_H
 
@@ -25,6 +30,7 @@
 #include <streampool/status.h>
 
 #include "base/atomic.h"
+#include "base/lanes.h"
 #include "base/mutex.h"
 #include "base/tagged_stack.h"
 
@@ -41,6 +47,8 @@ typedef enum sp_handle_kind {
     SP_KIND_FUTURE,
     SP_KIND_PLAN,
     SP_KIND_MODEL_FILE,
+    SP_KIND_BATCH_QUEUE,
+    SP_KIND_CANCEL_TOKEN,
     SP_KIND_COUNT
 } sp_handle_kind;
 
@@ -61,6 +69,7 @@ typedef struct sp_object {
 typedef struct sp_handle_table {
     sp_handle_kind kind;
     uint32_t object_bytes; /* a multiple of SP_CACHE_LINE; the object starts with sp_object */
+    uint32_t lanes_at;     /* offset of SP_LANES lanes in the object; 0: it has none */
     /* May be NULL. Called once for each new slot, with all other fields zero: initialises members
      * that outlive the slot's objects, such as locks. */
     void (*make)(sp_object *object);
@@ -101,6 +110,12 @@ uint64_t sp__handle_of(const sp_handle_table *table, const sp_object *object);
 /* The object with one more hold, or NULL with the reason as last error; `noun` names it there. */
 sp_object *sp__handle_hold(sp_handle_table *table, uint64_t handle, const char *noun);
 
+/* The same without a hold: the object is not destroyed before the visitor leaves, in the same lane
+ * (below SP_LANES). For tables with lanes. */
+sp_object *sp__handle_visit(sp_handle_table *table, uint64_t handle, const char *noun,
+                            uint32_t lane);
+void sp__handle_leave(sp_handle_table *table, sp_object *object, uint32_t lane);
+
 /* For iteration over all objects: false past the last slot. *out is the slot's object with one more
  * hold, or NULL, without an error, if it has no hold. Includes objects without users. */
 bool sp__handle_hold_slot(sp_handle_table *table, uint32_t slot, sp_object **out);
@@ -122,6 +137,8 @@ sp_status sp__handle_refuse(sp_handle_kind kind, uint64_t handle, const char *no
 
 /* One more hold, for a caller that has one. */
 void sp__object_hold(sp_object *object);
+/* The same for a visitor; false: the last hold has been dropped. */
+bool sp__object_hold_visited(sp_object *object);
 /* Drops a hold; the last one destroys. */
 void sp__object_drop(sp_handle_table *table, sp_object *object);
 /* The same, but does not drop the last hold: it then returns false, and the caller drops that hold

@@ -24,6 +24,8 @@
       "signals and timestamps of a GPU stream, raising its timeline")                              \
     X(NESTS, CLASS_POOL, "sp_class_pool.lock", "runtime/block_pool.h",                             \
       "free blocks of one size class")                                                             \
+    X(NESTS, BATCH_QUEUE, "sp_rt_batch_queue.lock", "batch/batch_queue.h",                         \
+      "options, groups and counts of a batch queue, submitters that wait for room")                \
     X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
       "waiters, the log of failures; of a host access what it waits for")                          \
     X(LEAF, QUEUE_DEVICE, "sp_queue_device.lock", "device/queue/queue.h",                          \
@@ -57,10 +59,18 @@
       "packed weights of a model, packers that are at it")                                         \
     X(LEAF, EXECUTABLE, "sp_executable.lock", "exec/executable.h",                                 \
       "idle contexts of an executable, the wait queue for one")                                    \
-    X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h", "the wait queue for a run slot")   \
-    X(LEAF, BATCHES, "sp_batch_bucket.lock", "batch/batch_plans.h", "idle batches of a bucket")    \
+    X(LEAF, CANCEL_TOKEN, "sp_rt_cancel_token.lock", "exec/cancel_token.h",                        \
+      "those that a cancel of the token has to tell")                                              \
+    X(LEAF, RUN_SLOTS, "sp_run_slots.lock", "exec/run_slots.h",                                    \
+      "the queues for run slots, and the flows of models in them")                                 \
+    X(LEAF, BATCHES, "sp_batch_bucket.lock", "batch/batch_plans.h",                                \
+      "idle and missing batches of a bucket")                                                      \
     X(LEAF, BATCH_BUILDER, "builder.lock", "batch/batch_builder.c",                                \
       "plans that are to be built, the thread that builds them")                                   \
+    X(LEAF, BATCH_TIMER, "timer.lock", "batch/batch_queue_timer.c",                                \
+      "when the next gate of a batch queue opens, the thread that opens it")                       \
+    X(LEAF, PARTIAL_THREADS, "pool.lock", "batch/partial_threads.c",                               \
+      "submitted runs of partial plans, queued and computed, and the threads that compute them")   \
     X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
     X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")
 

@@ -98,6 +98,11 @@ static uint32_t gate_open(void)
     return sp_cas_relaxed(&sp__log_gate, &gate, level) ? level : gate;
 }
 
+bool sp__log_is_on(sp_log_level level)
+{
+    return sp__log_may_write(level) && (uint32_t)level <= gate_open();
+}
+
 void sp__log_write(sp_log_level level, const char *format, ...)
 {
     if ((uint32_t)level > gate_open()) return;

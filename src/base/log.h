@@ -28,6 +28,9 @@ static inline bool sp__log_may_write(sp_log_level level)
         if (sp__log_may_write(level)) sp__log_write(level, __VA_ARGS__);                           \
     } while (0)
 
+/* Whether messages of the level are logged now: for a caller that prepares for the callback. */
+bool sp__log_is_on(sp_log_level level);
+
 void sp__log_write(sp_log_level level, const char *format, ...) SP_PRINTF(2, 3);
 
 /* Test hook: removes the callback and reads STREAMPOOL_LOG again. No other thread may be logging.

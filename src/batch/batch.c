@@ -84,22 +84,27 @@ void sp__batch_destroy(sp_batch *batch)
 
 /* ---- forming ---- */
 
+/* A run that is not to begin any more leaves by itself. */
+bool sp__batch_accepts(const sp_batch_plans *plans, const sp_run_request *lead,
+                       const sp_run_request *request)
+{
+    if (sp__run_terms_have_lapsed(&request->terms)) return false;
+    for (uint32_t i = 0; i < plans->input_count; i++) {
+        const uint64_t bytes = plans->shared_bytes[i];
+        if (bytes != 0 && memcmp(request->inputs[i], lead->inputs[i], bytes) != 0) return false;
+    }
+    return true;
+}
+
 typedef struct shared_inputs {
     const sp_batch_plans *plans;
     const sp_run_request *lead;
 } shared_inputs;
 
-/* Inputs that are not batched must have the lead's values. */
 static bool request_accept(const sp_run_request *request, void *ctx)
 {
     const shared_inputs *shared = ctx;
-    for (uint32_t i = 0; i < shared->plans->input_count; i++) {
-        const uint64_t bytes = shared->plans->shared_bytes[i];
-        if (bytes != 0 && memcmp(request->inputs[i], shared->lead->inputs[i], bytes) != 0) {
-            return false;
-        }
-    }
-    return true;
+    return sp__batch_accepts(shared->plans, shared->lead, request);
 }
 
 /* Fewer requests were waiting than a moment ago: a smaller batch, and what is too much for it is
@@ -121,13 +126,21 @@ static SP_NOINLINE sp_batch *batch_shrink(sp_batch *batch, sp_run_slots *slots, 
     return smaller;
 }
 
+/* As many as may lead a batch at the same time. */
+static uint32_t slots_of_flow(const sp_run_slots *slots, const sp_run_flow *flow)
+{
+    const uint32_t limit = flow != NULL ? flow->limit : 0;
+    return limit != 0 && limit < slots->count ? limit : slots->count;
+}
+
 sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_group *group,
                          sp_run_request *lead)
 {
     const uint32_t waiting = sp_load_relaxed(&group->count);
-    if (waiting == 0 || plans->bucket_count == 0) return NULL;
+    if (waiting == 0 || sp__batch_plans_count(plans) == 0) return NULL;
     const bool is_shared = plans->own_slots == NULL;
-    const uint32_t share = is_shared ? (waiting + slots->count - 1) / slots->count : waiting;
+    const uint32_t leaders = slots_of_flow(slots, lead->terms.flow);
+    const uint32_t share = is_shared ? (waiting + leaders - 1) / leaders : waiting;
     sp_batch *batch = sp__batch_acquire(plans, 1 + share);
     if (batch == NULL) return NULL;
     shared_inputs shared = {plans, lead};
@@ -176,17 +189,20 @@ void sp__batch_scatter(const sp_batch *batch)
 
 void sp__batch_count(sp_rt_model *model, const sp_batch *batch)
 {
-    sp_fetch_add_relaxed(&model->batches, (uint64_t)1);
-    sp_fetch_add_relaxed(&model->batched_runs, (uint64_t)batch->bucket->rows);
+    sp__run_counters_batch(&model->counters, batch->bucket->rows);
 }
 
-void sp__batch_finish(sp_batch *batch, bool has_lead, sp_resume_list *ready)
+void sp__batch_finish(sp_batch *batch, sp_run_slots *slots, sp_resume_list *ready)
 {
     sp_run_request *requests[SP_BATCH_ROWS];
     const uint32_t count = batch->bucket->rows;
+    const uint32_t first = slots != NULL ? 1 : 0;
     memcpy((void *)requests, (const void *)batch->requests, count * sizeof requests[0]);
-    sp__batch_release(batch);
-    sp__run_requests_finish(requests + has_lead, count - has_lead, ready);
+    const sp_run_terms *terms = &requests[0]->terms; /* of the caller, if it has the slots */
+    if (!SP_PLANTED(batch_after_slot)) sp__batch_release(batch);
+    if (slots != NULL) sp__resume_list_add(ready, sp__run_slots_release(slots, terms));
+    if (SP_PLANTED(batch_after_slot)) sp__batch_release(batch);
+    sp__run_requests_finish(requests + first, count - first, ready);
     if (SP_PLANTED(late_scatter)) rows_scatter(batch);
 }
 

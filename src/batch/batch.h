@@ -33,8 +33,15 @@ void sp__batch_destroy(sp_batch *batch);
 sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_group *group,
                          sp_run_request *lead);
 
-/* All is done: releases the batch, then finishes all requests but, with `has_lead`, the lead's. */
-void sp__batch_finish(sp_batch *batch, bool has_lead, sp_resume_list *ready);
+/* Whether the request may be in the lead's batch: inputs that are not batched have the same values,
+ * and it may still begin. */
+bool sp__batch_accepts(const sp_batch_plans *plans, const sp_run_request *lead,
+                       const sp_run_request *request);
+
+/* All is done: releases the batch, then, if the calling thread leads, its slot in `slots`, so that
+ * the next lead finds the batch; then finishes the requests of others. NULL: a submitted run leads,
+ * whose request is one of these. */
+void sp__batch_finish(sp_batch *batch, sp_run_slots *slots, sp_resume_list *ready);
 /* The batch has failed: all requests but the lead's are to run alone, so that only the guilty ones
  * fail. Releases the batch. */
 void sp__batch_break(sp_batch *batch, sp_run_slots *slots, sp_resume_list *ready);

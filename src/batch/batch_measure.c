@@ -30,6 +30,7 @@
 
 /* One plan and what is known of it. */
 typedef struct measure {
+    const sp_batch_build *build;
     sp_rt_model *model;
     const sp_plan_request *single;
     sp_plan_input *inputs; /* of the larger plans */
@@ -38,6 +39,8 @@ typedef struct measure {
     sp_rows_proof proof;
     sp_batch_plans *plans;
     uint64_t wake_ns;
+    uint32_t queue_count; /* submit queues that there should be */
+    uint32_t queue_limit; /* up to this number: see queue_open */
 } measure;
 
 /* ---- the cost of a wake-up ---- */
@@ -119,28 +122,27 @@ static sp_status batch_time(const sp_batch *batch, uint64_t *shortest)
 
 /* ---- a bucket ---- */
 
-static void bucket_remove(sp_batch_plans *plans)
-{
-    sp__batch_bucket_deinit(&plans->buckets[--plans->bucket_count]);
-}
-
-/* Adds a bucket with one batch, and measures it. On an error it is removed. */
-static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t rows)
+/* Adds a bucket with one batch, and measures it. On an error it is removed; else the caller
+ * publishes or removes it. */
+static sp_status bucket_add(const measure *m, const sp_plan_request *request, uint32_t rows,
+                            uint64_t *run_ns)
 {
     sp_batch_plans *plans = m->plans;
     sp_executable *executable;
     sp_batch *batch;
     SP_TRY(sp__plan_cache_compile(&m->model->plans, request, true, &executable));
-    sp_batch_bucket *bucket = sp__batch_plans_add(plans, rows, executable);
+    const uint32_t batches = rows <= FEW_ROWS ? BATCHES_OF_FEW : BATCHES_OF_MANY;
+    sp_batch_bucket *bucket = sp__batch_bucket_add(plans, rows, batches - 1, executable);
     const uint64_t most = m->model->limits.bytes * rows; /* 0: no limit */
     sp_status status = sp__plan_check_bytes(executable->plan, most);
     if (status == SP_OK) status = sp__executable_open_queues(executable);
     if (status == SP_OK) status = sp__batch_create(plans, bucket, &batch);
     if (status == SP_OK) {
-        status = batch_time(batch, &bucket->run_ns);
+        status = batch_time(batch, run_ns);
+        bucket->run_ns = *run_ns;
         sp__batch_release(batch);
     }
-    if (status != SP_OK) bucket_remove(plans);
+    if (status != SP_OK) sp__batch_bucket_remove(plans);
     return status;
 }
 
@@ -203,7 +205,7 @@ static bool ports_match(const measure *m)
     return true;
 }
 
-static sp_status bucket_try(measure *m, uint32_t rows)
+static sp_status bucket_try(measure *m, uint32_t rows, uint64_t *run_ns)
 {
     SP_TRY(rows_find(m, rows));
     if (!m->proof.is_separable || !ports_match(m)) return SP_UNSUPPORTED;
@@ -214,7 +216,7 @@ static sp_status bucket_try(measure *m, uint32_t rows)
     request.reshape_count = m->proof.reshape_count;
     request.repeats = m->proof.repeats;
     request.repeat_count = m->proof.repeat_count;
-    return bucket_add(m, &request, rows);
+    return bucket_add(m, &request, rows, run_ns);
 }
 
 /* ---- all buckets ---- */
@@ -229,73 +231,124 @@ static bool pays(const measure *m, uint32_t rows, uint64_t run_ns)
     return run_ns <= MAX_BATCH_NS && run_ns + wake_ups * m->wake_ns < all;
 }
 
-/* Tries sizes until larger ones promise nothing. */
-static sp_status buckets_make(measure *m, const sp_atomic_u32 *is_stopping)
-{
-    static const uint32_t sizes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-    sp_batch_plans *plans = m->plans;
-    for (uint32_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (sp_load_relaxed(is_stopping) != 0) break;
-        const sp_status status = bucket_try(m, sizes[i]);
-        if (status == SP_OUT_OF_MEMORY && plans->bucket_count == 0) return status;
-        if (status != SP_OK) break;
-        const uint64_t run_ns = plans->buckets[plans->bucket_count - 1].run_ns;
-        SP_LOG(SP_LOG_DEBUG, "a batch of %u takes %llu ns, a run %llu ns, a wake-up %llu ns",
-               sizes[i], (unsigned long long)run_ns, (unsigned long long)plans->lone_ns,
-               (unsigned long long)m->wake_ns);
-        if (pays(m, sizes[i], run_ns)) {
-            if (run_ns > MAX_BATCH_NS) break; /* always: one of these */
-            continue;
-        }
-        bucket_remove(plans);
-        const bool is_hopeless = plans->bucket_count == 0 && sizes[i] >= 8;
-        if (is_hopeless || run_ns > MAX_BATCH_NS / 2) break;
-    }
-    return SP_OK;
-}
-
-/* More batches for each bucket, as far as there is free memory. */
-static void batches_add(sp_batch_plans *plans)
-{
-    for (uint32_t i = 0; i < plans->bucket_count; i++) {
-        const bool is_few = plans->buckets[i].rows <= FEW_ROWS;
-        for (uint32_t n = 1; n < (is_few ? BATCHES_OF_FEW : BATCHES_OF_MANY); n++) {
-            sp_batch *batch;
-            if (sp__batch_create(plans, &plans->buckets[i], &batch) != SP_OK) return;
-            sp__batch_release(batch);
-        }
-    }
-}
-
 /* Batches of one plan in flight on a device that computes beside the processors. With fewer, few
  * callers are slower than without batches; with more, many callers are. */
 #define OWN_SLOTS 8
 
+/* On a device that has its own memory, which computes by itself. */
 static sp_status slots_create(const measure *m)
 {
     if (m->model->device->dev->vtable->staging_create == NULL) return SP_OK;
+    if (m->model->flow.limit != 0) return SP_OK; /* it counts on the device's slots */
     sp_run_slots *slots = sp_aligned_malloc(SP_CACHE_LINE, sizeof *slots);
     if (slots == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for run slots");
     sp__run_slots_init(slots, OWN_SLOTS);
+    sp_mutex_lock(&slots->lock);
+    slots->own.most_queued = m->model->flow.most_queued;
+    sp_mutex_unlock(&slots->lock);
     m->plans->own_slots = slots;
     return SP_OK;
 }
 
-static sp_status plans_fill(measure *m, const sp_atomic_u32 *is_stopping)
+/* One submit queue for each batch that may be in flight. One with each bucket: a busy GPU takes a
+ * long time for it. */
+static void queue_open(measure *m)
+{
+    if (m->queue_count == m->queue_limit) return;
+    (void)sp__submit_queues_open(m->model->device, ++m->queue_count);
+}
+
+/* The plans' runs use the new bucket from now on. *may_continue is false if there is no plan. */
+static sp_status bucket_publish(measure *m, bool *may_continue)
 {
     sp_batch_plans *plans = m->plans;
-    SP_TRY(bucket_add(m, m->single, 1));
-    plans->lone_ns = plans->buckets[0].run_ns;
+    const uint32_t count = sp__batch_plans_count(plans);
+    sp_batch_bucket *bucket = &plans->buckets[count];
+    if (count == 0) {
+        const sp_status status = slots_create(m);
+        if (status != SP_OK) sp__batch_bucket_remove(plans);
+        SP_TRY(status);
+    }
+    /* As far as there is free memory. */
+    while (sp__batch_bucket_refill(plans, bucket)) {
+    }
+    sp__batch_bucket_publish(plans);
+    *may_continue = m->build->attach(m->build, plans);
+    queue_open(m);
+    return SP_OK;
+}
+
+/* What the log tells of a size. */
+typedef struct size_note {
+    uint32_t rows;
+    unsigned long long run_ns, lone_ns, wake_ns;
+} size_note;
+
+static void size_log(void *arg)
+{
+    const size_note *note = arg;
+    SP_LOG(SP_LOG_DEBUG, "a batch of %u takes %llu ns, a run %llu ns, a wake-up %llu ns",
+           note->rows, note->run_ns, note->lone_ns, note->wake_ns);
+}
+
+/* The log's callback has ended the thread. It is kept, since it has what it is building. */
+static bool size_log_ended(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+/* One size. *may_continue is false if larger ones promise nothing. */
+static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
+{
+    sp_batch_plans *plans = m->plans;
+    uint64_t run_ns;
+    *may_continue = false;
+    SP_TRY(bucket_try(m, rows, &run_ns));
+    size_note note = {rows, run_ns, plans->lone_ns, m->wake_ns};
+    sp_error_scope scope; /* ends those that the callback has left open */
+    sp__error_set_aside(&scope);
+    if (sp__log_is_on(SP_LOG_DEBUG)) sp_thread_guard(size_log, size_log_ended, &note);
+    sp__error_put_back(&scope);
+    if (pays(m, rows, run_ns)) {
+        SP_TRY(bucket_publish(m, may_continue));
+        if (run_ns > MAX_BATCH_NS) *may_continue = false; /* always: one of these */
+        return SP_OK;
+    }
+    sp__batch_bucket_remove(plans);
+    const bool is_hopeless = sp__batch_plans_count(plans) == 0 && rows >= 8;
+    *may_continue = !is_hopeless && run_ns <= MAX_BATCH_NS / 2;
+    return SP_OK;
+}
+
+static sp_status buckets_make(measure *m)
+{
+    static const uint32_t sizes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+    bool may_continue = true;
+    for (uint32_t i = 0; i < SP_COUNT_OF(sizes) && may_continue; i++) {
+        if (sp_load_relaxed(m->build->is_stopping) != 0) break;
+        const sp_status status = size_try(m, sizes[i], &may_continue);
+        if (status == SP_OUT_OF_MEMORY && sp__batch_plans_count(m->plans) == 0) return status;
+        if (status != SP_OK) break;
+    }
+    while (m->queue_count < m->queue_limit) queue_open(m);
+    return SP_OK;
+}
+
+static sp_status plans_fill(measure *m)
+{
+    sp_batch_plans *plans = m->plans;
+    sp_rt_device *device = m->model->device;
+    SP_TRY(bucket_add(m, m->single, 1, &plans->lone_ns));
     const bool is_split = plans->buckets[0].executable->segments.count > 1;
-    bucket_remove(plans);
+    sp__batch_bucket_remove(plans);
     if (is_split) return SP_OK; /* runs keep several devices busy, each by itself */
     /* Beside a device that computes by itself the processors are free to wake callers. */
-    const bool is_host = m->model->device->dev->vtable->staging_create == NULL;
+    const bool is_host = device->dev->vtable->staging_create == NULL;
     m->wake_ns = is_host ? wake_measure() : 0;
-    SP_TRY(buckets_make(m, is_stopping));
-    if (m->plans->bucket_count > 0) SP_TRY(slots_create(m));
-    batches_add(plans);
-    return SP_OK;
+    m->queue_count = sp__submit_queues_count(device);
+    m->queue_limit = m->queue_count + (is_host ? device->dev->limits.run_slots : OWN_SLOTS);
+    return buckets_make(m);
 }
 
 /* The ports of one run, before there are larger plans. */
@@ -310,35 +363,36 @@ static sp_status plans_create(measure *m)
     return status;
 }
 
-static sp_status measure_make(measure *m, const sp_atomic_u32 *is_stopping, sp_batch_plans **out)
+static sp_status measure_make(measure *m, sp_batch_plans **out)
 {
     SP_TRY(plans_create(m));
     sp_status status = SP_OK;
-    if (m->proof.is_separable && is_mergeable(m->plans)) status = plans_fill(m, is_stopping);
+    if (m->proof.is_separable && is_mergeable(m->plans)) status = plans_fill(m);
     if (status == SP_OUT_OF_MEMORY || status == SP_CLOSED) {
-        sp__batch_plans_destroy(m->plans);
+        sp__batch_plans_drop(m->plans);
         return status;
     }
     *out = m->plans;
     return SP_OK;
 }
 
-sp_status sp__batch_plans_make(sp_rt_model *model, const uint64_t *words, uint32_t word_count,
-                               const sp_atomic_u32 *is_stopping, sp_batch_plans **out)
+sp_status sp__batch_plans_make(const sp_batch_build *build, sp_batch_plans **out)
 {
+    sp_rt_model *model = build->model;
     const uint32_t inputs = model->graph->input_count;
     const uint32_t ports = inputs + model->graph->output_count;
     sp_plan_input *single_inputs = sp_calloc(2 * (size_t)inputs, sizeof *single_inputs);
     sp_rows_value *rows = sp_calloc(ports, sizeof *rows);
     uint64_t *inner = sp_calloc(ports, sizeof *inner);
     sp_plan_request single;
-    measure m = {.model = model, .single = &single, .rows = rows, .inner = inner};
+    measure m = {.build = build, .model = model, .single = &single, .rows = rows, .inner = inner};
     sp_status status = SP_UNSUPPORTED;
     if (single_inputs == NULL || rows == NULL || inner == NULL) {
         status = sp__fail(SP_OUT_OF_MEMORY, "no memory to make plans for batches");
-    } else if (sp__plan_key_decode(words, word_count, single_inputs, inputs, &single)) {
+    } else if (sp__plan_key_decode(build->words, build->word_count, single_inputs, inputs,
+                                   &single)) {
         m.inputs = single_inputs + inputs;
-        status = measure_make(&m, is_stopping, out);
+        status = measure_make(&m, out);
     }
     sp_free(single_inputs);
     sp_free(rows);

@@ -10,31 +10,141 @@ static sp_batch_plans *plans_of(sp_plan_extra *extra)
     return SP_CONTAINER_OF(extra, sp_batch_plans, extra);
 }
 
-static void extra_destroy(sp_plan_extra *extra)
+static sp_batch *idle_pop_locked(sp_batch_bucket *bucket) SP_REQUIRES(&bucket->lock)
 {
-    sp__batch_plans_destroy(plans_of(extra));
-}
-
-static sp_batch *idle_pop(sp_batch_bucket *bucket)
-{
-    sp_mutex_lock(&bucket->lock);
     sp_batch *batch = bucket->idle;
     if (batch != NULL) bucket->idle = batch->next;
+    return batch;
+}
+
+/* *misses_some: besides those in use there are batches to be created. */
+static sp_batch *idle_pop(sp_batch_bucket *bucket, bool *misses_some)
+{
+    sp_mutex_lock(&bucket->lock);
+    sp_batch *batch = idle_pop_locked(bucket);
+    *misses_some = bucket->missing != 0;
     sp_mutex_unlock(&bucket->lock);
     return batch;
+}
+
+/* ---- missing batches ---- */
+
+static void miss_count(sp_batch_plans *plans)
+{
+    uint32_t misses = sp_load_relaxed(&plans->misses);
+    while (misses < SP_BATCH_MISSES && !sp_cas_relaxed(&plans->misses, &misses, misses + 1)) {
+    }
+}
+
+/* Memory is short: it is left alone for a while, unless the builder has been asked already. */
+static void misses_restart(sp_batch_plans *plans)
+{
+    uint32_t misses = sp_load_relaxed(&plans->misses);
+    while (misses != SP_BATCH_MISSES_ASKED && !sp_cas_relaxed(&plans->misses, &misses, 0)) {
+    }
+}
+
+bool sp__batch_plans_must_refill(sp_batch_plans *plans)
+{
+    uint32_t misses = SP_BATCH_MISSES;
+    if (SP_PLANTED(refill_by_all)) return sp_load_relaxed(&plans->misses) >= misses;
+    return SP_UNLIKELY(sp_load_relaxed(&plans->misses) == misses) &&
+           sp_cas_relaxed(&plans->misses, &misses, SP_BATCH_MISSES_ASKED);
+}
+
+void sp__batch_plans_forget_misses(sp_batch_plans *plans)
+{
+    sp_store_relaxed(&plans->misses, 0);
+}
+
+static sp_batch *idle_reclaim(sp_batch_bucket *bucket)
+{
+    sp_mutex_lock(&bucket->lock);
+    sp_batch *batch = idle_pop_locked(bucket);
+    if (batch != NULL) bucket->missing++;
+    sp_mutex_unlock(&bucket->lock);
+    return batch;
+}
+
+static bool is_short(sp_batch_bucket *bucket)
+{
+    sp_mutex_lock(&bucket->lock);
+    const bool misses_some = bucket->missing != 0;
+    sp_mutex_unlock(&bucket->lock);
+    return misses_some;
+}
+
+static void idle_push(sp_batch *batch, bool was_missing)
+{
+    sp_batch_bucket *bucket = batch->bucket;
+    sp_mutex_lock(&bucket->lock);
+    batch->next = bucket->idle;
+    bucket->idle = batch;
+    bucket->missing -= was_missing;
+    sp_mutex_unlock(&bucket->lock);
+}
+
+bool sp__batch_bucket_refill(sp_batch_plans *plans, sp_batch_bucket *bucket)
+{
+    sp_batch *batch;
+    if (!is_short(bucket) || sp__batch_create(plans, bucket, &batch) != SP_OK) return false;
+    idle_push(batch, true);
+    return true;
+}
+
+bool sp__batch_plans_refill(sp_batch_plans *plans)
+{
+    const uint32_t count = sp__batch_plans_count(plans);
+    for (uint32_t i = 0; i < count; i++) {
+        sp_batch_bucket *bucket = &plans->buckets[i];
+        if (is_short(bucket)) return sp__batch_bucket_refill(plans, bucket);
+    }
+    return false;
 }
 
 /* The largest bucket first, for as long as its batches are not in use. */
 static bool extra_reclaim(sp_plan_extra *extra)
 {
     sp_batch_plans *plans = plans_of(extra);
-    for (uint32_t i = plans->bucket_count; i-- > 0;) {
-        sp_batch *batch = idle_pop(&plans->buckets[i]);
+    for (uint32_t i = sp__batch_plans_count(plans); i-- > 0;) {
+        sp_batch *batch = idle_reclaim(&plans->buckets[i]);
         if (batch == NULL) continue;
+        misses_restart(plans);
         sp__batch_destroy(batch);
         return true;
     }
     return false;
+}
+
+/* The memory is free at once, also if the builder holds the plans for a little longer. */
+static void extra_destroy(sp_plan_extra *extra)
+{
+    while (extra_reclaim(extra)) {
+    }
+    sp__batch_plans_drop(plans_of(extra));
+}
+
+/* ---- life ---- */
+
+static void bucket_deinit(sp_batch_bucket *bucket)
+{
+    bool misses_some;
+    for (sp_batch *batch; (batch = idle_pop(bucket, &misses_some)) != NULL;) {
+        sp__batch_destroy(batch);
+    }
+    sp__executable_destroy(bucket->executable);
+    sp_mutex_deinit(&bucket->lock);
+}
+
+static void plans_destroy(sp_batch_plans *plans)
+{
+    const uint32_t count = sp_load_relaxed(&plans->bucket_count);
+    for (uint32_t i = 0; i < count; i++) bucket_deinit(&plans->buckets[i]);
+    if (plans->own_slots != NULL) sp__run_slots_deinit(plans->own_slots);
+    sp_free(plans->own_slots);
+    sp_free(plans->ports);
+    sp_free(plans->shared_bytes);
+    sp_free(plans);
 }
 
 sp_status sp__batch_plans_create(const sp_graph_plan *single, sp_batch_plans **out)
@@ -42,6 +152,7 @@ sp_status sp__batch_plans_create(const sp_graph_plan *single, sp_batch_plans **o
     sp_batch_plans *plans = sp_calloc(1, sizeof *plans);
     if (plans == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for plans of batches");
     plans->extra = (sp_plan_extra){.destroy = extra_destroy, .reclaim = extra_reclaim};
+    sp_store_relaxed(&plans->holders, 1);
     plans->input_count = single->input_count;
     plans->output_count = single->output_count;
     plans->ports = sp_calloc(single->input_count + single->output_count, sizeof *plans->ports);
@@ -50,54 +161,74 @@ sp_status sp__batch_plans_create(const sp_graph_plan *single, sp_batch_plans **o
         *out = plans;
         return SP_OK;
     }
-    sp__batch_plans_destroy(plans);
+    plans_destroy(plans);
     return sp__fail(SP_OUT_OF_MEMORY, "no memory for plans of batches");
 }
 
-void sp__batch_plans_destroy(sp_batch_plans *plans)
+void sp__batch_plans_drop(sp_batch_plans *plans)
 {
-    for (uint32_t i = 0; i < plans->bucket_count; i++) {
-        sp__batch_bucket_deinit(&plans->buckets[i]);
-    }
-    if (plans->own_slots != NULL) sp__run_slots_deinit(plans->own_slots);
-    sp_free(plans->own_slots);
-    sp_free(plans->ports);
-    sp_free(plans->shared_bytes);
-    sp_free(plans);
+    if (sp_fetch_sub_acq_rel(&plans->holders, 1) == 1) plans_destroy(plans);
 }
 
-sp_batch_bucket *sp__batch_plans_add(sp_batch_plans *plans, uint32_t rows,
-                                     sp_executable *executable)
+bool sp__batch_plans_attach(sp_batch_plans *plans, sp_plan_entry *entry)
 {
-    sp_batch_bucket *bucket = &plans->buckets[plans->bucket_count++];
+    if (sp__batch_plans_of(entry) == plans) return true;
+    if (!SP_PLANTED(plans_unheld)) sp_fetch_add_relaxed(&plans->holders, 1);
+    const bool is_attached = sp__plan_entry_attach(entry, &plans->extra);
+    if (!is_attached) sp__batch_plans_drop(plans);
+    return is_attached;
+}
+
+/* ---- buckets ---- */
+
+static sp_batch_bucket *bucket_next(sp_batch_plans *plans)
+{
+    return &plans->buckets[sp_load_relaxed(&plans->bucket_count)];
+}
+
+sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint32_t missing,
+                                      sp_executable *executable)
+{
+    sp_batch_bucket *bucket = bucket_next(plans);
     bucket->rows = rows;
     bucket->executable = executable;
     sp_mutex_init(&bucket->lock, SP_LOCK_BATCHES);
+    sp_mutex_lock(&bucket->lock);
+    bucket->idle = NULL;
+    bucket->missing = missing;
+    sp_mutex_unlock(&bucket->lock);
     return bucket;
 }
 
-void sp__batch_bucket_deinit(sp_batch_bucket *bucket)
+void sp__batch_bucket_publish(sp_batch_plans *plans)
 {
-    for (sp_batch *batch; (batch = idle_pop(bucket)) != NULL;) sp__batch_destroy(batch);
-    sp__executable_destroy(bucket->executable);
-    sp_mutex_deinit(&bucket->lock);
+    const uint32_t count = sp_load_relaxed(&plans->bucket_count) + 1;
+    if (SP_PLANTED(relaxed_bucket)) sp_store_relaxed(&plans->bucket_count, count);
+    else sp_store_release(&plans->bucket_count, count);
 }
+
+void sp__batch_bucket_remove(sp_batch_plans *plans)
+{
+    bucket_deinit(bucket_next(plans));
+}
+
+/* ---- use ---- */
 
 sp_batch *sp__batch_acquire(sp_batch_plans *plans, uint32_t rows)
 {
-    for (uint32_t i = plans->bucket_count; i-- > 0;) {
+    bool is_miss = false;
+    sp_batch *batch = NULL;
+    for (uint32_t i = sp__batch_plans_count(plans); i-- > 0 && batch == NULL;) {
+        bool misses_some;
         if (plans->buckets[i].rows > rows) continue;
-        sp_batch *batch = idle_pop(&plans->buckets[i]);
-        if (batch != NULL) return batch;
+        batch = idle_pop(&plans->buckets[i], &misses_some);
+        is_miss |= batch == NULL && misses_some;
     }
-    return NULL;
+    if (SP_UNLIKELY(is_miss)) miss_count(plans);
+    return batch;
 }
 
 void sp__batch_release(sp_batch *batch)
 {
-    sp_batch_bucket *bucket = batch->bucket;
-    sp_mutex_lock(&bucket->lock);
-    batch->next = bucket->idle;
-    bucket->idle = batch;
-    sp_mutex_unlock(&bucket->lock);
+    idle_push(batch, false);
 }

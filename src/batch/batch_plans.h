@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The larger plans of a plan whose rows are separable: one for each of some numbers of rows, the
- * buckets, with the times that were measured. They are made in the background (batch_builder.h),
- * attached to the plan's cache entry when all are there, and end with it. Constant then, but for
- * the batches of each bucket. Any thread that uses the plan. */
+ * buckets, with the times that were measured. They are made in the background (batch_builder.h) and
+ * attached to the plan's cache entry with the first bucket; others are published as they come.
+ * Constant then, but for the batches of each bucket. Any thread that uses the plan.
+ *
+ * Held by the entry that they are attached to, and by the builder while it adds buckets. */
 #ifndef SP_BATCH_BATCH_PLANS_H
 #define SP_BATCH_BATCH_PLANS_H
 
@@ -15,6 +17,11 @@
 #define SP_BATCH_ROWS 64
 #define SP_BATCH_BUCKETS 16
 
+/* Leads that must have found no batch before those that were reclaimed are created again: a burst
+ * of memory use is over by then. */
+#define SP_BATCH_MISSES 64u
+#define SP_BATCH_MISSES_ASKED UINT32_MAX
+
 typedef struct sp_batch sp_batch;
 
 typedef struct sp_batch_bucket {
@@ -23,6 +30,8 @@ typedef struct sp_batch_bucket {
     uint64_t run_ns; /* of a batch */
     sp_mutex lock;
     sp_batch *idle SP_GUARDED_BY(lock);
+    /* Batches that are to be created: not yet, or again since they were reclaimed. */
+    uint32_t missing SP_GUARDED_BY(lock);
 } sp_batch_bucket;
 
 typedef struct sp_batch_plans {
@@ -30,24 +39,41 @@ typedef struct sp_batch_plans {
     uint32_t input_count, output_count;
     sp_batch_port *ports; /* inputs, then outputs */
     uint64_t
-        *shared_bytes;     /* by input; 0: it is batched, or all plans of the key have its values */
-    uint64_t lone_ns;      /* of a run with one row */
-    uint32_t bucket_count; /* 0: batches are not faster */
+        *shared_bytes; /* by input; 0: it is batched, or all plans of the key have its values */
+    uint64_t lone_ns;  /* of a run with one row */
+    /* Buckets that are complete; 0: batches are not faster. Release; pairs with the acquire of
+     * their users. Written by the builder. */
+    sp_atomic_u32 bucket_count;
+    sp_atomic_u32 holders; /* the last drop acquires what the other holder did */
     /* On a device with many run slots: those of this plan, so that requests gather while one batch
      * computes and another one is made. Else NULL: the device's. */
     sp_run_slots *own_slots;
-    sp_run_group own_group;                    /* of requests for them */
+    sp_run_group own_group; /* of requests for them */
+    /* Leads that found no idle batch of a bucket that misses some, since the last that was
+     * reclaimed or created: up to SP_BATCH_MISSES. Then SP_BATCH_MISSES_ASKED until the builder has
+     * tried to create the missing ones. Relaxed: orders nothing. */
+    sp_atomic_u32 misses;
     sp_batch_bucket buckets[SP_BATCH_BUCKETS]; /* by rows */
 } sp_batch_plans;
 
-/* Without buckets. Errors: SP_OUT_OF_MEMORY. */
+/* Without buckets, held by the caller. Errors: SP_OUT_OF_MEMORY. */
 sp_status sp__batch_plans_create(const sp_graph_plan *single, sp_batch_plans **out);
-/* Precondition: no batch is in use. */
-void sp__batch_plans_destroy(sp_batch_plans *plans);
-/* Adds a bucket without batches. Takes ownership of the executable. */
-sp_batch_bucket *sp__batch_plans_add(sp_batch_plans *plans, uint32_t rows,
-                                     sp_executable *executable);
-void sp__batch_bucket_deinit(sp_batch_bucket *bucket);
+/* The last drop destroys them. Precondition: no batch is in use. */
+void sp__batch_plans_drop(sp_batch_plans *plans);
+/* Attaches them to an entry in use, unless they are; false: the entry has others. */
+bool sp__batch_plans_attach(sp_batch_plans *plans, sp_plan_entry *entry);
+
+/* A bucket without batches, of which `missing` are for sp__batch_bucket_refill. Takes ownership of
+ * the executable. It is the next one to be published, or to be removed. */
+sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint32_t missing,
+                                      sp_executable *executable);
+void sp__batch_bucket_publish(sp_batch_plans *plans);
+void sp__batch_bucket_remove(sp_batch_plans *plans);
+
+static inline uint32_t sp__batch_plans_count(const sp_batch_plans *plans)
+{
+    return sp_load_acquire(&plans->bucket_count);
+}
 
 /* The plans of an entry that is in use; NULL: none yet. */
 static inline sp_batch_plans *sp__batch_plans_of(const sp_plan_entry *entry)
@@ -55,6 +81,15 @@ static inline sp_batch_plans *sp__batch_plans_of(const sp_plan_entry *entry)
     sp_plan_extra *extra = sp_load_acquire(&entry->extra);
     return extra != NULL ? SP_CONTAINER_OF(extra, sp_batch_plans, extra) : NULL;
 }
+
+/* Creates a missing batch of the bucket, or of the smallest one that misses some, from free memory
+ * alone. False: none is missing, or there is no memory. By the builder's thread. */
+bool sp__batch_bucket_refill(sp_batch_plans *plans, sp_batch_bucket *bucket);
+bool sp__batch_plans_refill(sp_batch_plans *plans);
+/* True for one caller once enough leads have found no batch: it asks the builder for the missing
+ * ones. Misses are counted again after sp__batch_plans_forget_misses. */
+bool sp__batch_plans_must_refill(sp_batch_plans *plans);
+void sp__batch_plans_forget_misses(sp_batch_plans *plans);
 
 /* An idle batch of the largest bucket with at most `rows` rows; NULL: there is none. Its user
  * releases it. */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "batch/batch_run.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "batch/batch.h"
 #include "batch/batch_builder.h"
+#include "batch/submitted.h"
 #include "runtime/submit_queue.h"
 
-/* Waits for a slot after which a plan is worth larger ones. */
-#define WAITS_BEFORE_PLANS 64u
-
-/* Who a run is for: the arguments of sp__batch_run. */
+/* The call that a run is for: the arguments of sp__batch_run. */
 typedef struct batch_caller {
     sp_rt_model *model;
     sp_plan_entry *entry;
@@ -22,27 +21,33 @@ typedef struct batch_caller {
 /* Runs that may be merged seldom wait for a slot where many run at the same time. */
 #define CROWD 4u
 
-static bool is_crowded(const sp_rt_model *model, const sp_run_slots *slots)
+static bool is_crowded(const sp_run_slots *slots)
 {
-    return sp__run_slots_is_full(slots) || sp_load_relaxed(&model->in_flight) >= CROWD;
+    return sp__run_slots_used(slots) >= (slots->count < CROWD ? slots->count : CROWD);
+}
+
+/* A plan for which runs often wait for each other gets larger ones. */
+static void wait_count(sp_rt_model *model, sp_plan_entry *entry)
+{
+    /* The line of the count is not written to once it is high enough. */
+    if (sp_load_relaxed(&entry->waits) >= SP_WAITS_BEFORE_PLANS) return;
+    if (sp_fetch_add_relaxed(&entry->waits, 1) + 1 != SP_WAITS_BEFORE_PLANS) return;
+    if (!sp__batch_builder_request(model, entry)) sp_store_relaxed(&entry->waits, 0);
 }
 
 sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, sp_batch_line *out)
 {
     sp_batch_plans *plans = sp__batch_plans_of(entry);
     if (plans != NULL && plans->own_slots != NULL) {
-        *out = (sp_batch_line){plans->own_slots, &plans->own_group};
+        *out = (sp_batch_line){plans->own_slots, NULL, &plans->own_group};
         return SP_OK;
     }
     out->slots = sp__device_run_slots(model->device);
+    out->flow = &model->flow;
     out->group = plans != NULL ? &entry->executable->group : NULL;
     if (out->slots == NULL) return SP_OUT_OF_MEMORY;
-    if (SP_LIKELY(plans != NULL) || entry->is_private || !is_crowded(model, out->slots)) {
-        return SP_OK;
-    }
-    if (sp_fetch_add_relaxed(&entry->waits, 1) + 1 == WAITS_BEFORE_PLANS) {
-        sp__batch_builder_request(model, entry);
-    }
+    const bool counts = plans == NULL && !entry->is_private;
+    if (SP_UNLIKELY(counts) && is_crowded(out->slots)) wait_count(model, entry);
     return SP_OK;
 }
 
@@ -57,20 +62,23 @@ static sp_status batch_compute(const sp_batch *batch, sp_rt_device *device)
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
     const uint32_t index = sp__submit_queue_acquire(device);
     sp__executable_queues(batch->bucket->executable, index, queues);
-    const sp_status status = sp__exec_context_run_bound(batch->context, queues);
+    sp_point last;
+    sp_status status = sp__exec_context_submit_bound(batch->context, queues, &last);
+    if (status == SP_OK) {
+        sp__submitted_start_in_batch(batch, last);
+        status = sp__exec_context_wait_bound(batch->context);
+    }
     sp__submit_queue_release(device, index);
     return status;
 }
 
-/* Releases the slot before it wakes the others. */
 static void batch_end(const batch_caller *caller, sp_batch *batch, sp_status status)
 {
     sp_resume_list ready = {0};
     if (status == SP_OK) {
         sp__batch_scatter(batch);
         sp_store_relaxed(&caller->line.group->woken, batch->bucket->rows - 1);
-        sp__resume_list_add(&ready, sp__run_slots_release(caller->line.slots));
-        sp__batch_finish(batch, true, &ready);
+        sp__batch_finish(batch, caller->line.slots, &ready);
     } else {
         sp__batch_break(batch, caller->line.slots, &ready);
     }
@@ -100,14 +108,15 @@ static bool batch_lead(batch_caller *caller)
     sp_run_group *group = caller->line.group;
     gather(group);
     sp_batch *batch = sp__batch_form(plans, caller->line.slots, group, &caller->request);
+    sp__batch_builder_refill(caller->model, caller->entry);
     if (batch == NULL) return false;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
     sp__batch_count(caller->model, batch);
     sp__batch_gather(batch);
-    sp__model_count_in(caller->model);
+    sp__run_counters_enter(&caller->model->counters, caller->request.terms.lane, true);
     const sp_status status = batch_compute(batch, caller->model->device);
-    sp_fetch_sub_relaxed(&caller->model->in_flight, 1);
+    sp__run_counters_leave(&caller->model->counters, caller->request.terms.lane);
     batch_end(caller, batch, status);
     sp__error_put_back(&scope);
     return status == SP_OK;
@@ -118,26 +127,35 @@ static sp_status caller_run(batch_caller *caller, void **outputs)
 {
     const sp_run_group *group = caller->line.group;
     if (group != NULL && group_has_others(group) && batch_lead(caller)) return SP_OK;
-    const sp_status status = sp__model_compute_in_slot(
-        caller->model, caller->entry->executable, caller->request.inputs, outputs, caller->stream);
-    sp__wait_entry_resume(sp__run_slots_release(caller->line.slots));
+    const sp_status status =
+        sp__model_compute_in_slot(caller->model, caller->entry->executable, caller->request.inputs,
+                                  outputs, caller->stream, &caller->request.terms);
+    sp__wait_entry_resume(sp__run_slots_release(caller->line.slots, &caller->request.terms));
     return status;
 }
 
 sp_status sp__batch_run(sp_rt_model *model, sp_plan_entry *entry, const void *const *inputs,
-                        void **outputs, const sp_stream_ref *stream)
+                        void **outputs, const sp_stream_ref *stream, const sp_run_terms *terms)
 {
-    if (stream == NULL) return sp__model_compute(model, entry->executable, inputs, outputs, NULL);
+    if (stream == NULL) {
+        return sp__model_compute_in_slot(model, entry->executable, inputs, outputs, NULL, terms);
+    }
     batch_caller caller = {.model = model, .entry = entry, .stream = stream};
     SP_TRY(sp__batch_line_of(model, entry, &caller.line));
+    caller.request.terms = *terms;
+    caller.request.terms.flow = caller.line.flow;
     caller.request.inputs = inputs;
     caller.request.outputs = outputs;
-    if (SP_UNLIKELY(!sp__run_slots_try_acquire(caller.line.slots))) {
+    if (SP_UNLIKELY(!sp__run_slots_try_acquire(caller.line.slots, &caller.request.terms))) {
         bool is_done;
         if (stream_is_idle(stream)) caller.request.group = caller.line.group;
-        SP_TRY(sp__run_slots_wait(caller.line.slots, &caller.request, &is_done));
+        SP_TRY(sp__model_wait(model, caller.line.slots, &caller.request, &is_done));
         if (is_done) return SP_OK;
         caller.line.group = caller.request.group; /* NULL: given back by a batch that failed */
     }
-    return caller_run(&caller, outputs);
+    if (SP_LIKELY(!terms->is_timed)) return caller_run(&caller, outputs);
+    const uint64_t begin_ns = sp_clock_now();
+    const sp_status status = caller_run(&caller, outputs);
+    sp__run_counters_time(&model->counters, begin_ns);
+    return status;
 }

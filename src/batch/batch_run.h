@@ -6,13 +6,17 @@
 
 #include "exec/model_object.h"
 
+/* Waits for a slot after which a plan is worth larger ones. */
+#define SP_WAITS_BEFORE_PLANS 64u
+
 /* As sp__model_compute, for a run of the whole model. The plan is in use. */
 sp_status sp__batch_run(sp_rt_model *model, sp_plan_entry *entry, const void *const *inputs,
-                        void **outputs, const sp_stream_ref *stream);
+                        void **outputs, const sp_stream_ref *stream, const sp_run_terms *terms);
 
 /* Where a run waits for its turn. */
 typedef struct sp_batch_line {
     sp_run_slots *slots;
+    sp_run_flow *flow;   /* NULL: that of the slots */
     sp_run_group *group; /* NULL: it must run alone */
 } sp_batch_line;
 

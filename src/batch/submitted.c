@@ -5,11 +5,14 @@
  * or callbacks, which may wait for runs. */
 #include "batch/submitted.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "batch/batch.h"
+#include "batch/batch_builder.h"
+#include "batch/batch_queue.h"
 #include "batch/batch_run.h"
 #include "device/wait.h"
+#include "exec/future_outputs.h"
 #include "runtime/submit_queue.h"
 #include "runtime/submit.h"
 
@@ -26,6 +29,11 @@ static void holds_drop_last(sp_host_job *job)
  * thread of the device. */
 static void holds_drop(sp_rt_future *run)
 {
+    if (run->place.queue != NULL) {
+        sp__batch_queue_drop(run->place.queue);
+        sp__future_drop(run);
+        return;
+    }
     if (sp__model_drop_unless_last(run->model)) {
         sp__future_drop(run);
         return;
@@ -39,6 +47,13 @@ static void ports_free(sp_rt_future *run)
     if ((void *)run->data != (void *)run->inline_ports) sp_free((void *)run->data);
 }
 
+static void run_count(const sp_rt_future *run)
+{
+    sp_run_counters *counters = &run->model->counters;
+    if (SP_UNLIKELY(run->begin_ns != 0)) sp__run_counters_time(counters, run->begin_ns);
+    sp__run_counters_end(counters, sp__fault_status(run->fault));
+}
+
 /* The run has ended, with the future's fault. Everything is released before the future is done. */
 static void run_end(sp_rt_future *run, sp_resume_list *ready)
 {
@@ -49,11 +64,14 @@ static void run_end(sp_rt_future *run, sp_resume_list *ready)
         if (is_to_copy) sp__exec_context_end(run->context, run->outputs);
         sp__resume_list_add(ready, sp__exec_context_release(run->context));
     }
-    if (run->is_counted) sp_fetch_sub_relaxed(&model->in_flight, 1);
+    if (run->is_counted) sp__run_counters_leave(&model->counters, run->request.terms.lane);
     if (run->has_queue) sp__submit_queue_release(model->device, run->queue);
+    run_count(run);
     ports_free(run);
-    sp__run_slots_retire(run->slots);
-    if (run->has_slot) sp__resume_list_add(ready, sp__run_slots_release_submitted(run->slots));
+    if (run->place.queue == NULL) sp__run_slots_retire(run->slots);
+    if (run->has_slot)
+        sp__resume_list_add(ready, sp__run_slots_release_submitted(run->slots, &run->request));
+    if (run->place.queue != NULL) sp__batch_queue_end(run, ready);
     sp__plan_cache_release(&model->plans, run->plan_entry); /* may own the slots */
     sp__future_complete(run);
     holds_drop(run);
@@ -68,13 +86,15 @@ static bool run_launch(sp_rt_future *run)
 {
     sp_rt_model *model = run->model;
     const sp_executable *executable = run->plan_entry->executable;
-    sp__model_count_in(model);
+    sp__run_counters_enter(&model->counters, run->request.terms.lane, run->request.terms.is_timed);
     run->is_counted = true;
+    if (SP_UNLIKELY(run->request.terms.is_timed)) run->begin_ns = sp_clock_now();
     run->queue = sp__submit_queue_acquire(model->device);
     run->has_queue = true;
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
     sp__executable_queues(executable, run->queue, queues);
     const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
+    run->context->cancel = &run->is_cancelled;
     sp__exec_context_begin(run->context, run->data, run->outputs);
     sp_point point = {0};
     const sp_status status = sp__exec_context_submit(run->context, &stream, queues, &point);
@@ -91,6 +111,27 @@ static bool run_fail(sp_rt_future *run, sp_status status)
     return true;
 }
 
+static void queue_leave(sp_rt_future *run, sp_resume_list *ready);
+
+/* A cancel, or a wait in a callback, that came before the run was queued has not found it there.
+ * The caller has a hold, since the run may have ended meanwhile. */
+static void run_check_queued(sp_rt_future *run, sp_resume_list *ready)
+{
+    if (SP_PLANTED(cancel_missed)) return;
+    if (sp_fetch_add_acq_rel(&run->request.is_awaited, 0) != 0) queue_leave(run, ready);
+}
+
+static SP_NOINLINE sp_status context_acquire_or_queue(sp_rt_future *run, sp_exec_context **out,
+                                                      sp_resume_list *ready)
+{
+    sp__object_hold(&run->object);
+    const sp_status status = sp__exec_context_acquire_or_queue(run->plan_entry->executable,
+                                                               &run->request.entry, out, ready);
+    if (status == SP_OK && *out == NULL) run_check_queued(run, ready);
+    sp__future_drop(run);
+    return status;
+}
+
 /* *out is NULL if the run is queued now. Not for a private plan: no other run would resume it, and
  * the context that was created with the plan is idle. */
 static sp_status context_acquire(sp_rt_future *run, sp_exec_context **out, sp_resume_list *ready)
@@ -98,13 +139,18 @@ static sp_status context_acquire(sp_rt_future *run, sp_exec_context **out, sp_re
     sp_executable *executable = run->plan_entry->executable;
     if (run->plan_entry->is_private)
         return sp__exec_context_acquire(executable, SP_NO_HOME, false, out);
-    return sp__exec_context_acquire_or_queue(executable, &run->request.entry, out, ready);
+    *out = sp__exec_context_acquire_idle(executable);
+    return *out != NULL ? SP_OK : context_acquire_or_queue(run, out, ready);
 }
 
 /* With a slot, or a context too. True if the run has ended; else it belongs to another party. */
 static bool run_start(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_status status = SP_OK;
+    if (sp__future_is_cancelled(run)) {
+        run->fault = SP_FAULT_CANCELLED;
+        return true;
+    }
     if (run->context == NULL) {
         sp_exec_context *context;
         status = context_acquire(run, &context, ready);
@@ -134,7 +180,18 @@ static sp_rt_future *run_of(sp_run_request *request)
 /* Another run's batch, or its own, has computed the run. */
 static void run_finish(sp_run_request *request, sp_resume_list *ready)
 {
+    if (!run_of(request)->has_slot) {
+        sp__run_counters_wait(&run_of(request)->model->counters, request);
+    }
     run_end(run_of(request), ready);
+}
+
+void sp__submitted_start_in_batch(const sp_batch *batch, sp_point point)
+{
+    for (uint32_t row = 0; row < batch->bucket->rows; row++) {
+        sp_run_request *request = batch->requests[row];
+        if (request->finish == run_finish) sp__future_start_in_batch(run_of(request), point);
+    }
 }
 
 static void run_alone(sp_rt_future *run, sp_resume_list *ready)
@@ -149,13 +206,16 @@ static void batch_end(sp_batch *batch, sp_resume_list *ready)
 {
     sp_rt_future *lead = run_of(batch->requests[0]);
     sp__submit_queue_release(lead->model->device, batch->queue);
+    sp_rt_batch_queue *queue = lead->place.queue;
     if (batch->status == SP_OK && sp__point_fault(batch->point) == SP_NO_FAULT) {
         sp__batch_scatter(batch);
-        sp__batch_finish(batch, false, ready);
-    } else {
-        sp__batch_break(batch, lead->slots, ready);
-        run_alone(lead, ready);
+        if (queue != NULL) sp__batch_queue_count(queue, batch->bucket->rows);
+        sp__batch_finish(batch, NULL, ready);
+        return;
     }
+    if (queue != NULL) sp__batch_queue_break(batch, ready);
+    else sp__batch_break(batch, lead->slots, ready);
+    run_alone(lead, ready);
 }
 
 static void batch_passed(sp_waiter *waiter)
@@ -168,12 +228,22 @@ static void batch_passed(sp_waiter *waiter)
     sp__error_put_back(&scope);
 }
 
+/* NULL: the run is to run alone. */
+static sp_batch *batch_form(sp_rt_future *run, sp_resume_list *ready)
+{
+    if (run->place.queue != NULL) return sp__batch_queue_form(run, ready);
+    sp_batch_plans *plans = sp__batch_plans_of(run->plan_entry);
+    if (plans == NULL || run->request.group == NULL) return NULL;
+    return sp__batch_form(plans, run->slots, run->request.group, &run->request);
+}
+
 /* With a slot: true if the run is in a batch, which has ended or belongs to its last point. */
 static bool batch_launch(sp_rt_future *run, sp_resume_list *ready)
 {
-    sp_batch_plans *plans = sp__batch_plans_of(run->plan_entry);
-    if (plans == NULL || run->request.group == NULL) return false;
-    sp_batch *batch = sp__batch_form(plans, run->slots, run->request.group, &run->request);
+    sp_batch *batch = batch_form(run, ready);
+    if (sp__batch_plans_of(run->plan_entry) != NULL) {
+        sp__batch_builder_refill(run->model, run->plan_entry);
+    }
     if (batch == NULL) return false;
     sp_queue *queues[SP_MAX_TARGETS] = {NULL};
     batch->queue = sp__submit_queue_acquire(run->model->device);
@@ -183,6 +253,7 @@ static bool batch_launch(sp_rt_future *run, sp_resume_list *ready)
     sp__batch_gather(batch);
     batch->status = sp__exec_context_submit(batch->context, &stream, queues, &batch->point);
     const sp_point point = batch->point;
+    if (point.timeline != NULL) sp__submitted_start_in_batch(batch, point);
     batch->waiter = (sp_waiter){.value = point.value, .fire = batch_passed};
     if (point.timeline == NULL || !sp__timeline_register(point.timeline, &batch->waiter)) {
         batch_end(batch, ready);
@@ -190,15 +261,27 @@ static bool batch_launch(sp_rt_future *run, sp_resume_list *ready)
     return true;
 }
 
+/* Its turn comes too late. */
+static void run_lapse(sp_rt_future *run, sp_resume_list *ready)
+{
+    run->fault = sp__future_is_cancelled(run)
+                     ? SP_FAULT_CANCELLED
+                     : sp__fault_create(sp__run_terms_check(&run->request.terms));
+    run_end(run, ready);
+}
+
 /* The run was granted the slot or, later, the context. */
 static void run_resume(sp_wait_entry *entry, sp_resume_list *ready)
 {
     sp_rt_future *run = SP_CONTAINER_OF(entry, sp_rt_future, request.entry);
-    if (run->has_slot) run->context = entry->granted;
+    const bool is_new = !run->has_slot;
+    if (is_new) sp__run_counters_wait(&run->model->counters, &run->request);
+    if (!is_new) run->context = entry->granted;
     run->has_slot = true;
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    if (run->context != NULL || !batch_launch(run, ready)) run_alone(run, ready);
+    if (is_new && sp__run_terms_have_lapsed(&run->request.terms)) run_lapse(run, ready);
+    else if (!is_new || !batch_launch(run, ready)) run_alone(run, ready);
     sp__error_put_back(&scope);
 }
 
@@ -212,51 +295,64 @@ static void run_passed(sp_waiter *waiter)
     sp__resume_list_run(&ready);
 }
 
-/* ---- in callbacks ---- */
+/* ---- out of a queue ---- */
 
 static sp_status run_inline(sp_rt_future *run)
 {
     SP_TRY(sp__exec_context_acquire(run->plan_entry->executable, SP_NO_HOME, false, &run->context));
     SP_TRY(sp__exec_context_cover_unrequested(run->context, false, run->outputs));
-    sp__model_count_in(run->model);
+    sp__run_counters_enter(&run->model->counters, run->request.terms.lane, false);
     run->is_counted = true;
+    run->context->cancel = &run->is_cancelled;
     return sp__exec_context_run_inline(run->context, run->data, run->outputs);
 }
 
-static void run_fail_no_memory(sp_rt_future *run, sp_resume_list *ready)
+/* Queued for a context. */
+static sp_status refuse_context(void)
+{
+    return sp__fail(SP_OUT_OF_MEMORY, "no memory for one more run at a time, and a host function "
+                                      "or callback waits for this one");
+}
+
+/* The run is the caller's, and in no queue. */
+static void run_end_now(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_error_scope scope;
     sp__error_set_aside(&scope);
-    run->fault = sp__fault_create(
-        sp__fail(SP_OUT_OF_MEMORY, "no memory for one more run at a time, and a host function "
-                                   "or callback waits for this one"));
+    if (sp__future_is_cancelled(run)) {
+        run->fault = SP_FAULT_CANCELLED;
+    } else {
+        const sp_status status = run->has_slot ? refuse_context() : run_inline(run);
+        if (status != SP_OK) run->fault = sp__fault_create(status);
+    }
     run_end(run, ready);
     sp__error_put_back(&scope);
 }
 
-/* Without a slot. */
+/* Given back without a slot. */
 static void run_now(sp_run_request *request, sp_resume_list *ready)
 {
-    sp_rt_future *run = run_of(request);
-    sp_error_scope scope;
-    sp__error_set_aside(&scope);
-    const sp_status status = run_inline(run);
-    if (status != SP_OK) run->fault = sp__fault_create(status);
-    run_end(run, ready);
-    sp__error_put_back(&scope);
+    run_end_now(run_of(request), ready);
+}
+
+/* If the run is queued, it is removed and ends. */
+static void queue_leave(sp_rt_future *run, sp_resume_list *ready)
+{
+    if (!sp__run_request_claim(&run->request)) return;
+    if (run->place.is_in_group) {
+        sp__batch_queue_remove(run, ready);
+    } else if (run->has_slot) {
+        sp__exec_context_dequeue(run->plan_entry->executable, &run->request.entry);
+    } else {
+        sp__run_slots_dequeue(run->slots, &run->request);
+    }
+    run_end_now(run, ready);
 }
 
 static void run_end_queued(sp_rt_future *run)
 {
-    if (!sp__run_request_claim(&run->request)) return;
     sp_resume_list ready = {0};
-    if (run->has_slot) {
-        sp__exec_context_dequeue(run->plan_entry->executable, &run->request.entry);
-        run_fail_no_memory(run, &ready);
-    } else {
-        sp__run_slots_dequeue(run->slots, &run->request);
-        run_now(&run->request, &ready);
-    }
+    queue_leave(run, &ready);
     sp__resume_list_run(&ready);
 }
 
@@ -275,40 +371,129 @@ static sp_status ports_copy(sp_rt_future *run, const sp_graph_plan *plan, const 
     return SP_OK;
 }
 
+static void token_take(sp_rt_future *run, sp_rt_cancel_token *token)
+{
+    if (SP_LIKELY(token == NULL)) return;
+    sp__object_hold(&token->object);
+    run->token = token;
+}
+
+static sp_status run_create(const sp_executable *executable, sp_run_slots *slots,
+                            const sp_run_ports *ports, sp_rt_future **out)
+{
+    SP_TRY(sp__future_create(out));
+    (*out)->slots = slots;
+    (*out)->request = (sp_run_request){
+        .entry = {.resume = run_resume}, .finish = run_finish, .run_inline = run_now};
+    (*out)->end_queued = run_end_queued;
+    sp_status status = sp__future_outputs_init(&(*out)->results, ports->tensor_count);
+    if (status == SP_OK) status = ports_copy(*out, executable->plan, ports);
+    if (status != SP_OK) sp__future_discard(*out);
+    return status;
+}
+
 sp_status sp__submitted_create(sp_rt_device *device, const sp_executable *executable,
                                const sp_batch_line *line, const sp_run_ports *ports,
                                sp_rt_future **out)
 {
     SP_TRY(sp__device_check(device->dev));
     SP_TRY(sp__executable_open_queues(executable));
-    sp_run_slots *slots = line->slots;
-    SP_TRY(sp__run_slots_admit(slots));
-    sp_status status = sp__future_create(out);
-    if (status == SP_OK) {
-        (*out)->slots = slots;
-        (*out)->request = (sp_run_request){
-            .entry = {.resume = run_resume}, .finish = run_finish, .run_inline = run_now};
-        (*out)->end_queued = run_end_queued;
-        status = ports_copy(*out, executable->plan, ports);
-        if (status != SP_OK) sp__future_discard(*out);
-    }
-    if (status != SP_OK) sp__run_slots_retire(slots);
+    SP_TRY(sp__run_slots_admit(line->slots));
+    const sp_status status = run_create(executable, line->slots, ports, out);
+    if (status != SP_OK) sp__run_slots_retire(line->slots);
     return status;
 }
 
-sp_future sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *plan_entry,
-                               const sp_batch_line *line)
+sp_status sp__submitted_create_in(const sp_rt_batch_queue *queue, sp_plan_entry *plan_entry,
+                                  sp_run_slots *slots, const sp_run_ports *ports,
+                                  sp_rt_future **out)
+{
+    SP_TRY(sp__device_check(queue->model->device->dev));
+    SP_TRY(sp__executable_open_queues(plan_entry->executable));
+    return run_create(plan_entry->executable, slots, ports, out);
+}
+
+/* The token may be cancelled, and end the run, at any time from the first step on. Errors: SP_BUSY,
+ * and the run is the caller's. */
+static SP_NOINLINE sp_status submit_with_token(sp_rt_future *run)
+{
+    sp_resume_list ready = {0};
+    sp_status status = SP_OK;
+    if (!sp__future_follow_token(run)) {
+        run->fault = SP_FAULT_CANCELLED;
+        run_end(run, &ready);
+    } else {
+        sp__object_hold(&run->object);
+        status = sp__run_slots_submit(run->slots, &run->request);
+        if (status == SP_OK) run_check_queued(run, &ready);
+        sp__future_drop(run);
+    }
+    sp__resume_list_run(&ready);
+    return status;
+}
+
+/* The caller's future of a run that has not been accepted is done, and released. */
+static sp_status run_refuse(sp_rt_future *run, sp_status status, sp_future *out)
+{
+    sp_resume_list ready = {0};
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    run->fault = sp__fault_create(status);
+    run_end(run, &ready);
+    sp__resume_list_run(&ready);
+    (void)sp__future_release(*out);
+    sp__error_put_back(&scope);
+    *out = (sp_future){0};
+    return status;
+}
+
+static sp_future run_publish(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *plan_entry,
+                             const sp_run_terms *terms)
 {
     run->model = model;
     run->plan_entry = plan_entry;
-    sp_fetch_add_relaxed(&model->runs, (uint64_t)1);
-    sp__object_hold(&model->object);
+    run->request.terms = *terms;
+    run->request.terms.cancel = &run->is_cancelled;
+    run->request.terms.is_timed = sp__run_counters_start(&model->counters, terms->lane);
     run->request.inputs = run->data;
     run->request.outputs = run->outputs;
-    run->request.group = line->group;
-    const sp_future handle = sp__future_publish(run);
-    if (sp__run_slots_acquire_or_queue(run->slots, &run->request)) {
-        sp__wait_entry_resume(&run->request.entry);
-    }
+    token_take(run, terms->token);
+    return sp__future_publish(run);
+}
+
+/* As submit_with_token: a cancelled run ends when it has been queued. */
+static SP_NOINLINE void add_with_token(sp_rt_future *run, sp_resume_list *ready)
+{
+    sp__object_hold(&run->object);
+    if (!sp__future_follow_token(run)) sp__future_cancel(run);
+    sp__batch_queue_add(run->place.queue, run, ready);
+    run_check_queued(run, ready);
+    sp__future_drop(run);
+}
+
+sp_future sp__submitted_accept_in(sp_rt_future *run, sp_rt_batch_queue *queue,
+                                  sp_plan_entry *plan_entry, const sp_run_terms *terms)
+{
+    sp_resume_list ready = {0};
+    sp__object_hold(&queue->object);
+    run->place.queue = queue;
+    const sp_future handle = run_publish(run, queue->model, plan_entry, terms);
+    if (SP_UNLIKELY(run->token != NULL)) add_with_token(run, &ready);
+    else sp__batch_queue_add(queue, run, &ready);
+    sp__resume_list_run(&ready);
     return handle;
+}
+
+sp_status sp__submitted_accept(sp_rt_future *run, sp_rt_model *model, sp_plan_entry *plan_entry,
+                               const sp_batch_line *line, const sp_run_terms *terms, sp_future *out)
+{
+    sp_run_terms in_line = *terms;
+    in_line.flow = line->flow;
+    sp__object_hold(&model->object);
+    run->request.group = line->group;
+    *out = run_publish(run, model, plan_entry, &in_line);
+    const sp_status status = SP_UNLIKELY(run->token != NULL)
+                                 ? submit_with_token(run)
+                                 : sp__run_slots_submit(run->slots, &run->request);
+    return status == SP_OK ? SP_OK : run_refuse(run, status, out);
 }

@@ -60,6 +60,11 @@ typedef struct sp_command {
     void *ctx;
     sp_atomic_u64 *timestamp; /* receives sp_clock_now, or the device's clock on that scale */
     sp_list *list;
+    /* List, may be NULL: once it is not 0, the rest of the list is skipped, and the submission
+     * fails with SP_FAULT_CANCELLED. Read before the list and, where an engine executes it command
+     * by command, before each of these; relaxed: it publishes nothing. Must exist until the
+     * submission is done. */
+    const sp_atomic_u32 *cancel;
 } sp_command;
 
 /* Commands that execute together, after `waits`, with one point. Everything is copied. */

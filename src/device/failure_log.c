@@ -106,7 +106,10 @@ void sp__failure_log_add(sp_failure_log *log, uint64_t value, uint64_t thread, s
         }
         log_forget_oldest(log);
     }
-    log_append(log, &(sp_failure){.value = value, .thread = thread, .fault = fault});
+    log_append(log, &(sp_failure){.value = value,
+                                  .thread = thread,
+                                  .fault = fault,
+                                  .is_reported = fault == SP_FAULT_CANCELLED});
 }
 
 /* Number of records with a value below `value`. */

@@ -21,7 +21,7 @@ typedef struct sp_failure {
     uint64_t value;
     uint64_t thread; /* number of the thread that submitted it */
     sp_fault fault;
-    bool is_reported;  /* a synchronize of that thread has returned it */
+    bool is_reported;  /* a synchronize of that thread has returned it, or it was cancelled */
     uint32_t next;     /* the thread's next unreported failure */
     uint32_t last;     /* in the first of a list: the list's last */
     uint32_t in_chain; /* in the first of a list: the next list's first with the same hash */

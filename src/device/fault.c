@@ -26,7 +26,7 @@ sp_fault sp__fault_create(sp_status status)
 {
     const char *text = sp_last_error();
     sp_mutex_lock(&ring.lock);
-    ring.serial = (ring.serial + 1) & 0xffffffu;
+    ring.serial = ring.serial % 0xffffffu + 1; /* never 0: that is SP_FAULT_CANCELLED */
     const sp_fault fault = (sp_fault)status << 24 | ring.serial;
     fault_message *message = &ring.messages[ring.serial % SP_FAULT_MESSAGES];
     message->fault = fault;
@@ -38,6 +38,7 @@ sp_fault sp__fault_create(sp_status status)
 sp_status sp__fault_report(sp_fault fault)
 {
     if (fault == SP_NO_FAULT) return SP_OK;
+    if (fault == SP_FAULT_CANCELLED) return sp__fail_cancelled();
     char text[SP_ERROR_BYTES] = "";
     sp_mutex_lock(&ring.lock);
     const fault_message *message = &ring.messages[(fault & 0xffffffu) % SP_FAULT_MESSAGES];

@@ -16,6 +16,8 @@
 typedef uint32_t sp_fault;
 
 #define SP_NO_FAULT ((sp_fault)0)
+/* Of all runs that their caller has cancelled: a constant, without a message of its own. */
+#define SP_FAULT_CANCELLED ((sp_fault)SP_CANCELLED << 24)
 #define SP_FAULT_MESSAGES 4096
 
 /* Creates a fault of `status` with this thread's last error, which names the command, as message.

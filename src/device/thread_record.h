@@ -43,6 +43,9 @@ typedef struct sp_thread_record {
     /* Owner only: the thread waits in a call that holds nothing, so it may run host functions that
      * it submitted, which may end it; see sp__point_wait_bare. */
     bool runs_own_functions;
+    /* Owner only: runs of futures that the thread computes. While there are any, its waits for
+     * memory are in the wait-for graph. */
+    uint32_t computed_futures;
     sp_run_tenure tenure;               /* owner only */
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;

@@ -293,8 +293,11 @@ sp_status sp__point_wait_any_passed(const sp_point *points, uint32_t count)
     SP_ASSERT(count > 0);
     sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
-    /* As in sp__point_wait_for_access: otherwise no point depends on the thread. */
-    const uint64_t holder = sp_load_relaxed(&record->open_accesses) > 0 ? record->holder : 0;
+    /* As in sp__point_wait_for_access, and for the future that the thread computes: otherwise no
+     * point depends on the thread. */
+    const bool is_awaited =
+        sp_load_relaxed(&record->open_accesses) > 0 || record->computed_futures > 0;
+    const uint64_t holder = is_awaited ? record->holder : 0;
     uint32_t which;
     return points_wait_any(points, count, SP_NO_DEADLINE, record, holder, &which);
 }

@@ -6,9 +6,10 @@
  *                                 the wait of a host function in one of them
  *     a host access depends on    the accesses and commands that it follows, and
  *                                 the wait of the thread that began it
- *     a submitted run's future    the run's last point
- * The graph contains the waits that a point can depend on: those of host functions, and those of
- * threads with an open host access for another access or for memory. Of the waits that form a wait
+ *     a submitted run's future    the run's last point; or the wait of the thread that computes it
+ * The graph contains the waits that a point can depend on: those of host functions, those of
+ * threads with an open host access for another access or for memory, and those for memory of
+ * threads that compute the run of a future. Of the waits that form a wait
  * cycle the last one to enter is refused. Waits of a submission are older than its point and form
  * no cycle by themselves.
  *
@@ -24,8 +25,9 @@
 
 /* A wait of the calling thread; on its stack. */
 typedef struct sp_graph_wait {
-    /* Holder of the host accesses that the wait blocks: that of the thread's record, for a begin of
-     * another access and for memory; 0 for any other wait, since another thread may end them. */
+    /* Holder of the host accesses and futures that the wait blocks: that of the thread's record,
+     * for a begin of another access and for memory; 0 for any other wait, since another thread may
+     * end them. */
     uint64_t holder;
     const sp_point *inside; /* of the host function around the wait, or NULL */
     const sp_point *points;

@@ -14,6 +14,10 @@ struct sp_exec_context {
     sp_executable *executable;
     bool is_spare; /* created from free memory alone; optional */
     uint32_t home; /* where the run that uses the context returns it, or SP_NO_HOME */
+    bool is_moved; /* it comes from elsewhere */
+    /* The flag that cancels the run that uses the context, or NULL. Set by each run before it
+     * submits; NULL in contexts outside of the pool. */
+    const sp_atomic_u32 *cancel;
     /* By target; NULL if no step names it. The fallback's is the host arena, which is the model's
      * device's own arena if that device works in host memory. */
     sp_block *arenas[SP_MAX_TARGETS];
@@ -42,6 +46,8 @@ sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, boo
  * it (sp__wait_entry_resume), with no lock held. Else NULL. */
 SP_NODISCARD sp_wait_entry *sp__exec_context_release(sp_exec_context *context);
 
+/* An idle context, or NULL. */
+sp_exec_context *sp__exec_context_acquire_idle(sp_executable *executable);
 /* Does not wait: *out is an idle context or a new one, or NULL, and then the entry is queued. An
  * entry that has got a context by then, perhaps this one, is added to `ready`. */
 sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_entry *entry,
@@ -79,6 +85,11 @@ sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *st
 /* The same on the queues of targets, by target, with the lists' tensors in place: bound
  * (sp__exec_context_begin) or in the staging buffers. */
 sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *const *queues);
+/* In two steps: on success *last is the point of the last list. On an error nothing is left to wait
+ * for. */
+sp_status sp__exec_context_submit_bound(const sp_exec_context *context, sp_queue *const *queues,
+                                        sp_point *last);
+sp_status sp__exec_context_wait_bound(const sp_exec_context *context);
 
 /* The three steps of sp__exec_context_run, for runs without a waiting thread. `begin` binds the
  * caller's tensors, or copies the inputs in; `end` copies the outputs out. */
@@ -92,7 +103,7 @@ sp_status sp__exec_context_submit(const sp_exec_context *context, const sp_strea
 void sp__exec_context_end(const sp_exec_context *context, void *const *outputs);
 
 /* Runs on the calling thread, without a stream: for host functions, which must not wait for the
- * stream that they block. The same kernels and bits. */
+ * stream that they block. The same kernels and bits, and the same cancel. */
 sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,
                                       void *const *outputs);
 

@@ -210,6 +210,11 @@ static SP_NOINLINE sp_status context_acquire_slow(sp_executable *executable, boo
     return sp__error_settle(&scope, status);
 }
 
+sp_exec_context *sp__exec_context_acquire_idle(sp_executable *executable)
+{
+    return idle_pop(executable);
+}
+
 sp_status sp__exec_context_acquire_or_queue(sp_executable *executable, sp_wait_entry *entry,
                                             sp_exec_context **out, sp_resume_list *ready)
 {
@@ -240,9 +245,11 @@ sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, boo
 {
     const bool has_home = home != SP_NO_HOME;
     *out = has_home ? home_take(executable, home % SP_CONTEXT_HOMES) : NULL;
-    if (*out == NULL) *out = idle_pop(executable);
+    const bool is_moved = *out == NULL;
+    if (is_moved) *out = idle_pop(executable);
     if (SP_UNLIKELY(*out == NULL)) SP_TRY(context_acquire_slow(executable, may_wait, out));
     SP_ASSERT(*out != NULL);
+    (*out)->is_moved = is_moved;
     (*out)->home = has_home ? home % SP_CONTEXT_HOMES : SP_NO_HOME;
     if (SP_PLANTED(shared_context)) { /* others can acquire it, too */
         sp__wait_entry_resume(context_pass(*out));

@@ -39,6 +39,7 @@ static sp_status segment_submit(const sp_exec_context *context, const sp_stream_
     const uint32_t slots = context->staging == NULL ? plan->input_count + plan->output_count : 0;
     const sp_command command = {.type = SP_COMMAND_LIST,
                                 .list = context->lists[g],
+                                .cancel = context->cancel,
                                 .bindings = context->slots,
                                 .binding_count = slots};
     const bool is_first = g == 0;
@@ -101,10 +102,9 @@ void sp__exec_context_end(const sp_exec_context *context, void *const *outputs)
     if (context->staging != NULL) sp__staging_copy_out(context->staging, outputs);
 }
 
-/* Submits all lists, then waits. Accepted lists use the context's memory, so it waits for them also
- * if a later list is refused. */
-static sp_status lists_run(const sp_exec_context *context, const sp_stream_ref *stream,
-                           sp_queue *const *queues)
+/* Accepted lists use the context's memory, so it waits for them if a later list is refused. */
+static sp_status lists_submit(const sp_exec_context *context, const sp_stream_ref *stream,
+                              sp_queue *const *queues)
 {
     const uint32_t last = context->executable->segments.count - 1;
     for (uint32_t g = 0; g <= last; g++) {
@@ -116,6 +116,12 @@ static sp_status lists_run(const sp_exec_context *context, const sp_stream_ref *
         sp__error_put_back(&scope);
         return status;
     }
+    return SP_OK;
+}
+
+static sp_status lists_wait(const sp_exec_context *context)
+{
+    const uint32_t last = context->executable->segments.count - 1;
     segments_wait(context, last);
     return sp__point_wait(context->points[last], SP_NO_DEADLINE);
 }
@@ -129,15 +135,31 @@ sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *st
         queues[t] = sp__fallback_queue(executable->targets[t].device, stream->stream);
     }
     sp__exec_context_begin(context, inputs, outputs);
-    SP_TRY(lists_run(context, stream, queues));
+    SP_TRY(lists_submit(context, stream, queues));
+    SP_TRY(lists_wait(context));
     sp__exec_context_end(context, outputs);
     return SP_OK;
 }
 
-sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *const *queues)
+sp_status sp__exec_context_submit_bound(const sp_exec_context *context, sp_queue *const *queues,
+                                        sp_point *last)
 {
     const sp_stream_ref stream = {.queue = queues[SP_SEGMENT_MODEL]};
-    return lists_run(context, &stream, queues);
+    const sp_status status = lists_submit(context, &stream, queues);
+    *last = context->points[context->executable->segments.count - 1];
+    return status;
+}
+
+sp_status sp__exec_context_wait_bound(const sp_exec_context *context)
+{
+    return lists_wait(context);
+}
+
+sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *const *queues)
+{
+    sp_point last;
+    SP_TRY(sp__exec_context_submit_bound(context, queues, &last));
+    return lists_wait(context);
 }
 
 sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,
@@ -147,5 +169,5 @@ sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *cons
     void *memory = NULL;
     if (arena != NULL) SP_TRY(sp__block_host(arena, &memory));
     return sp__plan_run_packed(context->executable->plan, inputs, outputs, memory,
-                               context->executable->host_packed);
+                               context->executable->host_packed, context->cancel);
 }

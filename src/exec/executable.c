@@ -107,8 +107,11 @@ void sp__executable_destroy(sp_executable *executable)
 
 sp_status sp__executable_open_queues(const sp_executable *executable)
 {
-    for (uint32_t t = 0; t < executable->target_count; t++) {
-        SP_TRY(sp__submit_queues_open(executable->targets[t].device));
+    sp_rt_device *device = sp__executable_device(executable);
+    SP_TRY(sp__submit_queues_open(device, 1));
+    for (uint32_t t = 1; t < executable->target_count; t++) {
+        sp_rt_device *other = executable->targets[t].device;
+        SP_TRY(sp__submit_queues_open(other, sp__submit_queues_count(device)));
     }
     return SP_OK;
 }

@@ -68,8 +68,9 @@ void sp__executable_preallocate(sp_executable *executable);
  * destroyed. */
 bool sp__executable_reclaim_context(sp_executable *executable);
 
-/* The submit queues of all targets: created, before any is used (errors: SP_CLOSED,
- * SP_OUT_OF_MEMORY); and those with the model's device's index `index`, by target. */
+/* The submit queues of all targets: one for each index that the model's device has, before any is
+ * used (errors: SP_CLOSED, SP_OUT_OF_MEMORY; see sp__submit_queues_open); and those with the
+ * model's device's index `index`, by target. */
 sp_status sp__executable_open_queues(const sp_executable *executable);
 void sp__executable_queues(const sp_executable *executable, uint32_t index, sp_queue **queues);
 

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "device/wait.h"
+#include "exec/future_outputs.h"
 #include "runtime/runtime_state.h"
 
 static void future_make(sp_object *object);
@@ -26,15 +27,28 @@ static sp_rt_future *future_of(sp_object *object)
     return SP_CONTAINER_OF(object, sp_rt_future, object);
 }
 
-/* A run waits for its last point once it is on a queue, before that for a run slot, which is no
- * point. A wait for `value` holds the future, so the fields are those of its life. */
+/* The points that the run waits for, in the order in which they pass: that of its batch, then, if
+ * it has been in none or the batch has failed, its own. Before them it waits for a run slot, which
+ * is no point. */
+static uint32_t points_find(const sp_rt_future *future, sp_point points[2])
+{
+    uint32_t count = 0;
+    if (sp_load_acquire(&future->is_in_batch) != 0) points[count++] = future->batch_point;
+    if (sp_load_acquire(&future->is_started) != 0) points[count++] = future->point;
+    return count;
+}
+
+/* A run of partial plans waits for what its thread waits for. A wait for `value` holds the future,
+ * so the fields are those of its life. */
 static uint64_t future_each_wait(sp_timeline *timeline, uint64_t value, sp_point_visitor visit,
                                  void *ctx)
 {
     const sp_rt_future *future = SP_CONTAINER_OF(timeline, sp_rt_future, timeline);
+    sp_point points[2];
     (void)value;
-    if (sp_load_acquire(&future->is_started) != 0) visit(ctx, future->point);
-    return 0;
+    const uint32_t count = points_find(future, points);
+    for (uint32_t i = 0; i < count; i++) visit(ctx, points[i]);
+    return sp_load_relaxed(&future->partial.holder);
 }
 
 static const sp_timeline_source future_source = {.each_wait = future_each_wait};
@@ -48,7 +62,9 @@ static void future_make(sp_object *object)
 
 static void future_destroy(sp_object *object)
 {
-    if (!sp__runtime_is_forked()) sp__handle_recycle(&futures, object);
+    if (sp__runtime_is_forked()) return;
+    sp__future_outputs_deinit(&future_of(object)->results);
+    sp__handle_recycle(&futures, object);
 }
 
 sp_status sp__future_create(sp_rt_future **out)
@@ -59,15 +75,26 @@ sp_status sp__future_create(sp_rt_future **out)
     future->value = sp_load_relaxed(&future->timeline.done) + 1;
     future->fault = SP_NO_FAULT;
     sp_store_relaxed(&future->is_started, 0);
+    sp_store_relaxed(&future->is_in_batch, 0);
     sp_store_relaxed(&future->request.entry.is_queued, 0);
+    sp_store_relaxed(&future->is_cancelled, 0);
+    future->end_queued = NULL;
+    future->token = NULL;
     future->context = NULL;
+    future->place = (sp_queue_place){0};
+    future->begin_ns = 0;
     future->has_slot = future->has_queue = future->is_counted = false;
+    future->results.count = 0;
+    future->results.block = NULL;
+    future->partial.state = 0;
+    sp_store_relaxed(&future->partial.holder, 0);
     *out = future;
     return SP_OK;
 }
 
 void sp__future_discard(sp_rt_future *future)
 {
+    sp__future_outputs_deinit(&future->results);
     sp__handle_recycle(&futures, &future->object);
 }
 
@@ -86,8 +113,27 @@ void sp__future_start(sp_rt_future *future, sp_point point)
     }
 }
 
+void sp__future_start_in_batch(sp_rt_future *future, sp_point point)
+{
+    future->batch_point = point;
+    if (SP_PLANTED(relaxed_batch_start)) {
+        sp_store_relaxed(&future->is_in_batch, 1);
+    } else {
+        sp_store_release(&future->is_in_batch, 1);
+    }
+}
+
+static SP_NOINLINE void token_leave(sp_rt_future *future)
+{
+    const bool is_removed = sp__cancel_token_remove(future->token, &future->listener);
+    sp__cancel_token_drop(future->token);
+    /* Else the canceller that has popped it has the hold. */
+    if (is_removed || SP_PLANTED(hold_dropped_twice)) sp__future_drop(future);
+}
+
 void sp__future_complete(sp_rt_future *future)
 {
+    if (SP_UNLIKELY(future->token != NULL)) token_leave(future);
     sp__timeline_advance(&future->timeline, future->value);
 }
 
@@ -120,6 +166,31 @@ sp_status sp__future_release(sp_future handle)
     return sp__handle_release(&futures, handle.bits, "future");
 }
 
+/* ---- cancel ---- */
+
+void sp__future_cancel(sp_rt_future *future)
+{
+    sp_store_release(&future->is_cancelled, 1);
+    if (future->end_queued != NULL) future->end_queued(future);
+}
+
+/* Popped from the list, with its hold. */
+static void listener_cancel(sp_cancel_listener *listener)
+{
+    sp_rt_future *future = SP_CONTAINER_OF(listener, sp_rt_future, listener);
+    sp__future_cancel(future);
+    sp__future_drop(future);
+}
+
+bool sp__future_follow_token(sp_rt_future *future)
+{
+    future->listener = (sp_cancel_listener){.cancel = listener_cancel};
+    sp__object_hold(&future->object);
+    if (sp__cancel_token_add(future->token, &future->listener)) return true;
+    sp__future_drop(future);
+    return false;
+}
+
 /* ---- wait ---- */
 
 static sp_point future_end(sp_rt_future *future)
@@ -127,8 +198,8 @@ static sp_point future_end(sp_rt_future *future)
     return (sp_point){&future->timeline, future->value};
 }
 
-/* Waits for the run's own point first, since that wait helps. The point's waiter makes the future
- * done. */
+/* Waits for the points of the batch and of the run first, since these waits help. The points'
+ * waiters make the future done. */
 static sp_status end_wait(sp_rt_future *future, uint64_t deadline_ns)
 {
     const sp_thread_record *record = sp__thread_record();
@@ -136,6 +207,10 @@ static sp_status end_wait(sp_rt_future *future, uint64_t deadline_ns)
     if (deadline_ns == SP_NO_DEADLINE && sp__thread_is_inside_callback(record)) {
         future->end_queued(future);
     }
+    if (sp_load_acquire(&future->is_in_batch) != 0 && !SP_PLANTED(batch_unhelped)) {
+        SP_TRY(sp__point_wait_passed(future->batch_point, deadline_ns));
+    }
+    /* Read after the batch: it may have failed. */
     if (sp_load_acquire(&future->is_started) != 0) {
         SP_TRY(sp__point_wait_passed(future->point, deadline_ns));
     }
@@ -167,15 +242,25 @@ sp_status sp__futures_wait_all(sp_rt_future *const *list, uint32_t count, uint64
 /* Polls: a device may notice only then that the run has ended. */
 static bool future_is_done(sp_rt_future *future)
 {
-    if (!sp__point_has_passed(future_end(future)) && sp_load_acquire(&future->is_started) != 0) {
-        (void)sp__point_poll(future->point);
-    }
+    if (sp__point_has_passed(future_end(future))) return true;
+    sp_point points[2];
+    const uint32_t count = points_find(future, points);
+    for (uint32_t i = 0; i < count; i++) (void)sp__point_poll(points[i]);
     return sp__point_has_passed(future_end(future));
 }
 
 sp_status sp__future_query(sp_rt_future *future)
 {
     return future_is_done(future) ? sp__fault_report(future->fault) : SP_NOT_READY;
+}
+
+sp_status sp__future_take_output(sp_rt_future *future, uint32_t index, sp_host_tensor *out)
+{
+    if (!future_is_done(future)) {
+        return sp__fail(SP_NOT_READY, "the run is not done; wait for its future first");
+    }
+    SP_TRY(sp__fault_report(future->fault));
+    return sp__future_outputs_take(&future->results, index, out);
 }
 
 /* ---- wait for any ---- */
@@ -188,6 +273,7 @@ static uint32_t find_done(sp_rt_future *const *list, uint32_t count)
     return count;
 }
 
+/* On a queue that waits for no other run: a batch may fail, and its runs be queued. */
 static bool is_any_started(sp_rt_future *const *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -264,7 +350,9 @@ sp_status sp__future_call_later(sp_rt_future *future, sp_future_function fn, voi
                                   .future = future,
                                   .fn = fn,
                                   .ctx = ctx};
-    if (sp_load_acquire(&future->is_started) != 0) sp__point_flush(future->point);
+    sp_point points[2];
+    const uint32_t count = points_find(future, points);
+    for (uint32_t i = 0; i < count; i++) sp__point_flush(points[i]);
     /* The callback may be called, and freed, as soon as it is registered. */
     if (!future_is_done(future) && sp__timeline_register(&future->timeline, &callback->waiter)) {
         return SP_OK;

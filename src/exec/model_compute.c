@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synchronous runs of one executable: in a run slot of the device and a context. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "device/thread_record.h"
@@ -32,47 +33,109 @@ sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
     return slots;
 }
 
+/* ---- terms ---- */
+
+sp_status sp__model_terms(sp_rt_model *model, const sp_run_options *options, sp_run_terms *out)
+{
+    *out = (sp_run_terms){.flow = &model->flow,
+                          .is_counted = model->flow.limit != 0,
+                          .is_bounded = model->flow.most_queued != 0};
+    SP_TRY(sp__thread_lane(&out->lane));
+    if (SP_LIKELY(options == NULL)) return SP_OK;
+    if (options->priority != SP_PRIORITY_NORMAL && options->priority != SP_PRIORITY_HIGH) {
+        return sp__fail(SP_INVALID,
+                        "the priority of a run is %d; it can be SP_PRIORITY_NORMAL or "
+                        "SP_PRIORITY_HIGH",
+                        (int)options->priority);
+    }
+    if (options->timeout_ns < 0) {
+        return sp__fail(SP_INVALID, "the time-out of a run is %lld ns; 0 is none",
+                        (long long)options->timeout_ns);
+    }
+    out->priority = (uint32_t)options->priority;
+    out->is_counted |= options->priority == SP_PRIORITY_HIGH;
+    out->is_refused = options->no_wait;
+    if (options->timeout_ns > 0) out->deadline_ns = sp_clock_deadline(options->timeout_ns);
+    return SP_OK;
+}
+
 /* ---- compute ---- */
 
-void sp__model_count_in(sp_rt_model *model)
+uint32_t sp__model_waiting(sp_rt_model *model)
 {
-    const uint32_t now = sp_fetch_add_relaxed(&model->in_flight, 1) + 1;
-    uint32_t most = sp_load_relaxed(&model->most_in_flight);
-    while (most < now && !sp_cas_relaxed(&model->most_in_flight, &most, now)) {
-    }
+    sp_run_slots *slots = sp__device_run_slots(model->device);
+    if (slots == NULL) return 0;
+    sp_mutex_lock(&slots->lock);
+    const uint32_t waiting = model->flow.queued;
+    sp_mutex_unlock(&slots->lock);
+    return waiting;
+}
+
+/* A cancel of the token wakes the thread, which leaves the queues then. */
+static SP_NOINLINE sp_status wait_with_token(sp_run_slots *slots, sp_run_request *request,
+                                             bool *is_done)
+{
+    sp_rt_cancel_token *token = request->terms.token;
+    sp_thread_record *record = sp__thread_record();
+    *is_done = false;
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    sp_cancel_listener listener = {.parker = &record->parker};
+    if (!sp__cancel_token_add(token, &listener)) return sp__fail_cancelled();
+    const sp_status status = sp__run_slots_wait(slots, request, is_done);
+    sp__cancel_token_remove(token, &listener);
+    return status;
+}
+
+sp_status sp__model_wait(sp_rt_model *model, sp_run_slots *slots, sp_run_request *request,
+                         bool *is_done)
+{
+    const bool has_token = request->terms.token != NULL;
+    const sp_status status = SP_UNLIKELY(has_token) ? wait_with_token(slots, request, is_done)
+                                                    : sp__run_slots_wait(slots, request, is_done);
+    sp__run_counters_wait(&model->counters, request);
+    return status;
 }
 
 sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executable,
                                     const void *const *inputs, void **outputs,
-                                    const sp_stream_ref *stream)
+                                    const sp_stream_ref *stream, const sp_run_terms *terms)
 {
     sp_exec_context *context;
     const uint32_t home = stream != NULL ? stream->stream->index : SP_NO_HOME;
     SP_TRY(sp__exec_context_acquire(executable, home, stream != NULL, &context));
+    context->cancel = terms->cancel;
     sp_status status = SP_OK;
     /* With staging, unrequested outputs are not copied and need no memory. */
     if (stream == NULL || context->staging == NULL) {
         status = sp__exec_context_cover_unrequested(context, false, outputs);
     }
     if (status == SP_OK) {
-        sp__model_count_in(model);
+        sp__run_counters_enter(&model->counters, terms->lane, context->is_moved);
         status = stream == NULL ? sp__exec_context_run_inline(context, inputs, outputs)
                                 : sp__exec_context_run(context, stream, inputs, outputs);
-        sp_fetch_sub_relaxed(&model->in_flight, 1);
+        sp__run_counters_leave(&model->counters, terms->lane);
     }
     sp__wait_entry_resume(sp__exec_context_release(context));
     return status;
 }
 
 sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,
-                            const void *const *inputs, void **outputs, const sp_stream_ref *stream)
+                            const void *const *inputs, void **outputs, const sp_stream_ref *stream,
+                            const sp_run_terms *terms)
 {
-    if (stream == NULL) return sp__model_compute_in_slot(model, executable, inputs, outputs, NULL);
+    if (stream == NULL) {
+        return sp__model_compute_in_slot(model, executable, inputs, outputs, NULL, terms);
+    }
     sp_run_slots *slots = sp__device_run_slots(model->device);
     if (slots == NULL) return SP_OUT_OF_MEMORY;
-    SP_TRY(sp__run_slots_acquire(slots));
-    const sp_status status = sp__model_compute_in_slot(model, executable, inputs, outputs, stream);
-    sp__wait_entry_resume(sp__run_slots_release(slots));
+    if (SP_UNLIKELY(!sp__run_slots_try_acquire(slots, terms))) {
+        bool is_done; /* false: no group */
+        sp_run_request request = {.terms = *terms};
+        SP_TRY(sp__model_wait(model, slots, &request, &is_done));
+    }
+    const sp_status status =
+        sp__model_compute_in_slot(model, executable, inputs, outputs, stream, terms);
+    sp__wait_entry_resume(sp__run_slots_release(slots, terms));
     return status;
 }
 

@@ -5,12 +5,14 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/option.h"
+#include "device/thread_record.h"
 
 static void model_destroy(sp_object *object);
 
 static sp_handle_table models = {/* process-wide: the table of all model handles */
                                  .kind = SP_KIND_MODEL,
                                  .object_bytes = sizeof(sp_rt_model),
+                                 .lanes_at = offsetof(sp_rt_model, lanes),
                                  .destroy = model_destroy,
                                  .lock = SP_MUTEX_INIT(SP_LOCK_HANDLE_TABLE)};
 
@@ -79,6 +81,9 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
     model->plans = (sp_plan_cache){.max_run_bytes = model->limits.bytes, .packed = &model->packed};
     model->packed = (sp_packed_weights){0};
     model->cpu_ops = NULL;
+    model->flow = (sp_run_flow){.weight = options->weight,
+                                .limit = options->max_concurrent_runs,
+                                .most_queued = options->max_waiting};
     status = sp__upload_init(device, graph->weights, graph->weight_count, &model->weights);
     if (status == SP_OK) status = sp__packed_weights_init(&model->packed, graph);
     if (status == SP_OK) status = plans_init(model, options);
@@ -86,12 +91,9 @@ sp_status sp__model_create(const sp_graph *graph, sp_rt_device *device,
         model_destroy(object);
         return status;
     }
-    sp_store_relaxed(&model->runs, 0);
-    sp_store_relaxed(&model->in_flight, 0);
-    sp_store_relaxed(&model->most_in_flight, 0);
-    sp_store_relaxed(&model->batches, 0);
-    sp_store_relaxed(&model->batched_runs, 0);
     sp_store_relaxed(&model->last_partial_plans, 0);
+    sp_store_relaxed(&model->partial_queued, 0);
+    sp__run_counters_init(&model->counters, model->lanes);
     out->bits = sp__handle_publish(&models, object);
     return SP_OK;
 }
@@ -108,6 +110,25 @@ bool sp__model_hold_slot(uint32_t slot, sp_rt_model **out)
     const bool is_slot = sp__handle_hold_slot(&models, slot, &object);
     *out = object != NULL ? model_of(object) : NULL;
     return is_slot;
+}
+
+sp_rt_model *sp__model_visit(sp_model handle, uint32_t lane)
+{
+    sp_object *object = sp__handle_visit(&models, handle.bits, "model", lane);
+    return object != NULL ? model_of(object) : NULL;
+}
+
+void sp__model_leave(sp_rt_model *model, uint32_t lane)
+{
+    sp__handle_leave(&models, &model->object, lane);
+}
+
+sp_status sp__thread_lane(uint32_t *out)
+{
+    const sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    *out = (uint32_t)(record->number % SP_LANES);
+    return SP_OK;
 }
 
 void sp__model_drop(sp_rt_model *model)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/plan_cache.h"
+#include "exec/plan_cache_build.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "base/tsan.h"
 
-#define IS_LIVE ((uint64_t)1 << 63)
-
 /* A build in progress; lives on its builder's stack. */
 struct sp_plan_building {
     sp_plan_building *next;
@@ -22,13 +20,29 @@ struct sp_plan_building {
 /* ---- use ---- */
 
 /* Begins a use of the entry's plan, whatever its key; false if it has none. */
-static bool entry_acquire(sp_plan_entry *entry)
+bool sp__plan_entry_acquire(sp_plan_entry *entry)
 {
     uint64_t word = sp_load_relaxed(&entry->word);
     do {
-        if ((word & IS_LIVE) == 0) return false;
+        if ((word & SP_PLAN_IS_LIVE) == 0) return false;
         /* Pairs with the release in entry_publish_locked: the plan and its key are complete. */
     } while (!sp_cas_acquire(&entry->word, &word, word + 1));
+    sp_tsan_acquire(&entry->word);
+    return true;
+}
+
+/* The same in a lane. */
+static bool entry_enter(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane)
+{
+    /* Pairs with the release in lanes_create: the lanes are zero. */
+    sp_lane *lanes = sp_load_acquire(&entry->lanes);
+    if (lanes == NULL) return false;
+    sp_lane_enter(&lanes[lane]);
+    /* Also pairs with the release in entry_publish_locked. */
+    if (SP_UNLIKELY((sp_load_seq_cst(&entry->word) & SP_PLAN_IS_LIVE) == 0)) {
+        sp__plan_cache_leave(cache, entry, lane);
+        return false;
+    }
     sp_tsan_acquire(&entry->word);
     return true;
 }
@@ -38,6 +52,14 @@ static void private_entry_destroy(sp_plan_entry *entry)
     if (entry->executable != NULL) sp__executable_destroy(entry->executable);
     sp_free(entry->words);
     sp_free(entry);
+}
+
+/* After a use has ended: a builder may wait for the entry. */
+static void builders_wake(sp_plan_cache *cache)
+{
+    if (SP_LIKELY(sp_load_seq_cst(&cache->waiting) == 0) || SP_PLANTED(quiet_drop)) return;
+    /* A waiting builder reads the words under the lock, so it cannot miss the signal. */
+    sp__plan_cache_wake(cache);
 }
 
 void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry)
@@ -50,13 +72,20 @@ void sp__plan_cache_release(sp_plan_cache *cache, sp_plan_entry *entry)
     /* Publishes what the user did with the plan to the thread that evicts it; see also
      * `waiting`. */
     const uint64_t before = sp_fetch_sub_seq_cst(&entry->word, (uint64_t)1);
-    const bool is_last = before == (IS_LIVE | 1);
-    if (SP_LIKELY(!is_last || sp_load_seq_cst(&cache->waiting) == 0)) return;
-    if (SP_PLANTED(quiet_drop)) return;
-    /* A waiting builder reads the words under the lock, so it cannot miss the signal. */
-    sp_mutex_lock(&cache->lock);
-    sp_cond_broadcast(&cache->changed);
-    sp_mutex_unlock(&cache->lock);
+    if ((before & ~SP_PLAN_IS_LIVE) == 1) builders_wake(cache);
+}
+
+void sp__plan_cache_leave(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane)
+{
+    sp_tsan_release(&entry->word);
+    sp_lane_leave(&sp_load_relaxed(&entry->lanes)[lane]);
+    builders_wake(cache);
+}
+
+void sp__plan_cache_keep(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane)
+{
+    sp_fetch_add_relaxed(&entry->word, (uint64_t)1); /* live, since there is a visitor */
+    sp__plan_cache_leave(cache, entry, lane);
 }
 
 /* Plans published so far; relaxed, see last_use. process-wide: plans of all models are compared by
@@ -82,12 +111,30 @@ static sp_plan_entry *plan_look_up(sp_plan_cache *cache, const sp_plan_key *key)
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         const uint32_t at = entry_index(cache, key, i);
         sp_plan_entry *entry = &cache->entries[at];
-        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !entry_acquire(entry)) continue;
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash || !sp__plan_entry_acquire(entry))
+            continue;
         if (sp__plan_key_is(key, entry->words, entry->word_count)) {
             entry_note_use(entry);
             return entry;
         }
         sp__plan_cache_release(cache, entry); /* replaced since, or another key with this hash */
+    }
+    return NULL;
+}
+
+/* The same in a lane. */
+static sp_plan_entry *plan_visit(sp_plan_cache *cache, const sp_plan_key *key, uint32_t lane)
+{
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        const uint32_t at = entry_index(cache, key, i);
+        sp_plan_entry *entry = &cache->entries[at];
+        if (sp_load_relaxed(&cache->hashes[at]) != key->hash) continue;
+        if (!entry_enter(cache, entry, lane)) continue;
+        if (sp__plan_key_is(key, entry->words, entry->word_count)) {
+            entry_note_use(entry);
+            return entry;
+        }
+        sp__plan_cache_leave(cache, entry, lane);
     }
     return NULL;
 }
@@ -101,9 +148,9 @@ static sp_plan_entry *plan_look_up_locked(sp_plan_cache *cache, const sp_plan_ke
         const uint32_t at = entry_index(cache, key, i);
         sp_plan_entry *entry = &cache->entries[at];
         if (sp_load_relaxed(&cache->hashes[at]) != key->hash) continue;
-        if ((sp_load_relaxed(&entry->word) & IS_LIVE) == 0) continue;
+        if ((sp_load_relaxed(&entry->word) & SP_PLAN_IS_LIVE) == 0) continue;
         if (!sp__plan_key_is(key, entry->words, entry->word_count)) continue;
-        (void)entry_acquire(entry); /* it is live */
+        (void)sp__plan_entry_acquire(entry); /* it is live */
         entry_note_use(entry);
         return entry;
     }
@@ -111,20 +158,6 @@ static sp_plan_entry *plan_look_up_locked(sp_plan_cache *cache, const sp_plan_ke
 }
 
 /* ---- entries ---- */
-
-/* The contents of an evicted entry, destroyed without the lock. */
-typedef struct evicted_plan {
-    sp_executable *executable;
-    uint64_t *words;
-    sp_plan_extra *extra;
-} evicted_plan;
-
-static void evicted_plan_destroy(const evicted_plan *evicted)
-{
-    if (evicted->extra != NULL) evicted->extra->destroy(evicted->extra);
-    if (evicted->executable != NULL) sp__executable_destroy(evicted->executable);
-    sp_free(evicted->words);
-}
 
 static sp_plan_entry *entry_find_free_locked(sp_plan_cache *cache, const sp_plan_key *key)
     SP_REQUIRES(&cache->lock)
@@ -136,61 +169,11 @@ static sp_plan_entry *entry_find_free_locked(sp_plan_cache *cache, const sp_plan
     return NULL;
 }
 
-static bool entry_is_idle(const sp_plan_entry *entry)
-{
-    /* Sequentially consistent: see `waiting`. */
-    const uint64_t word = sp_load_seq_cst(&entry->word);
-    return SP_PLANTED(evict_in_use) ? word != 0 : word == IS_LIVE;
-}
-
-/* Evicts the plan unless it is in use again. */
-static bool entry_evict_locked(sp_plan_cache *cache, sp_plan_entry *entry, evicted_plan *evicted)
-    SP_REQUIRES(&cache->lock)
-{
-    uint64_t word = SP_PLANTED(evict_in_use) ? sp_load_relaxed(&entry->word) : IS_LIVE;
-    /* Acquire: pairs with the release of the last use. */
-    if (!sp_cas_acquire(&entry->word, &word, 0)) return false;
-    sp_tsan_acquire(&entry->word);
-    *evicted = (evicted_plan){entry->executable, entry->words, sp_load_relaxed(&entry->extra)};
-    entry->executable = NULL;
-    entry->words = NULL;
-    if (!SP_PLANTED(extra_stays)) sp_store_relaxed(&entry->extra, NULL);
-    sp_store_relaxed(&entry->waits, 0);
-    sp_store_relaxed(&cache->hashes[entry - cache->entries], 0);
-    sp_fetch_sub_relaxed(&cache->plan_count, 1);
-    sp_fetch_add_relaxed(&cache->evictions, (uint64_t)1);
-    return true;
-}
-
-static sp_plan_entry *entry_oldest_idle_locked(sp_plan_cache *cache) SP_REQUIRES(&cache->lock)
-{
-    sp_plan_entry *oldest = NULL;
-    uint64_t oldest_use = UINT64_MAX;
-    for (uint32_t i = 0; i < cache->entry_count; i++) {
-        sp_plan_entry *entry = &cache->entries[i];
-        const uint64_t use = sp_load_relaxed(&entry->last_use);
-        if (entry->is_reserved || use >= oldest_use || !entry_is_idle(entry)) continue;
-        oldest = entry;
-        oldest_use = use;
-    }
-    return oldest;
-}
-
-/* Evicts the least recently used idle plan and returns its entry, or NULL. */
-static sp_plan_entry *entry_evict_oldest_locked(sp_plan_cache *cache, evicted_plan *evicted)
-    SP_REQUIRES(&cache->lock)
-{
-    for (;;) {
-        sp_plan_entry *entry = entry_oldest_idle_locked(cache);
-        if (entry == NULL || entry_evict_locked(cache, entry, evicted)) return entry;
-    }
-}
-
 static sp_plan_entry *entry_reserve_locked(sp_plan_cache *cache, const sp_plan_key *key,
-                                           evicted_plan *evicted) SP_REQUIRES(&cache->lock)
+                                           sp_evicted_plan *evicted) SP_REQUIRES(&cache->lock)
 {
     sp_plan_entry *entry = entry_find_free_locked(cache, key);
-    if (entry == NULL) entry = entry_evict_oldest_locked(cache, evicted);
+    if (entry == NULL) entry = sp__plan_evict_oldest_locked(cache, evicted);
     if (entry != NULL) entry->is_reserved = true;
     return entry;
 }
@@ -215,58 +198,16 @@ static void end_building_locked(sp_plan_cache *cache, const sp_plan_building *mi
     *entry = mine->next;
 }
 
-sp_status sp__plan_cache_compile(sp_plan_cache *cache, const sp_plan_request *request,
-                                 bool may_wait, sp_executable **out)
-{
-    const sp_graph_plan *plan;
-    sp_executable *executable;
-    SP_TRY(sp__plan_compile(cache->graph, request, &plan));
-    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, cache->cpu_ops, &executable));
-    const sp_status status = sp__executable_pack(executable, cache->packed, may_wait);
-    if (status == SP_OK) *out = executable;
-    else sp__executable_destroy(executable);
-    return status;
-}
-
-/* Errors: as sp__plan_compile; SP_EXHAUSTED if a run would exceed max_run_bytes. */
-static sp_status plan_compile(const sp_plan_cache *cache, const sp_plan_request *request,
-                              const sp_graph_plan **out)
-{
-    SP_TRY(sp__plan_compile(cache->graph, request, out));
-    const sp_status status = sp__plan_check_bytes(*out, cache->max_run_bytes);
-    if (status != SP_OK) sp__plan_destroy(*out);
-    return status;
-}
-
-/* Without any lock, since a build takes long; other keys are built in parallel. Fills in the entry,
- * which only the builder accesses. */
-static sp_status plan_build(sp_plan_cache *cache, const sp_plan_request *request,
-                            const sp_plan_key *key, bool may_wait, sp_plan_entry *entry)
-{
-    sp_fetch_add_relaxed(&cache->build_count, (uint64_t)1);
-    const size_t bytes = key->count * sizeof *entry->words;
-    const sp_graph_plan *plan;
-    SP_TRY(plan_compile(cache, request, &plan));
-    SP_TRY(sp__executable_create(plan, cache->device, cache->weights, cache->cpu_ops,
-                                 &entry->executable));
-    entry->word_count = key->count;
-    entry->words = sp_malloc(bytes);
-    if (entry->words == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a plan's key");
-    memcpy(entry->words, key->words, bytes);
-    SP_TRY(sp__executable_pack(entry->executable, cache->packed, may_wait));
-    return sp__executable_prepare(entry->executable);
-}
-
 /* A failed build leaves the entry empty. */
 static sp_status plan_build_or_clear(sp_plan_cache *cache, const sp_plan_request *request,
                                      const sp_plan_key *key, bool may_wait, sp_plan_entry *entry)
 {
-    const sp_status status = plan_build(cache, request, key, may_wait, entry);
+    const sp_status status = sp__plan_cache_build(cache, request, key, may_wait, entry);
     if (status == SP_OK) return SP_OK;
-    const evicted_plan evicted = {entry->executable, entry->words, NULL};
+    const sp_evicted_plan evicted = {entry->executable, entry->words, NULL};
     entry->executable = NULL;
     entry->words = NULL;
-    evicted_plan_destroy(&evicted);
+    sp__evicted_plan_destroy(&evicted);
     return status;
 }
 
@@ -276,7 +217,7 @@ static void entry_publish_locked(sp_plan_cache *cache, sp_plan_entry *entry, con
     sp_store_relaxed(&entry->last_use, sp_fetch_add_relaxed(&newest_tick, (uint64_t)1));
     sp_store_relaxed(&cache->hashes[entry - cache->entries], key->hash);
     sp_tsan_release(&entry->word);
-    sp_store_release(&entry->word, IS_LIVE | 1); /* in use by its builder */
+    sp_store_release(&entry->word, SP_PLAN_IS_LIVE | 1); /* in use by its builder */
     sp_store_relaxed(&cache->newest, entry);
     sp_fetch_add_relaxed(&cache->plan_count, 1);
 }
@@ -299,11 +240,19 @@ static sp_status plan_build_private(sp_plan_cache *cache, const sp_plan_request 
 
 /* ---- acquire ---- */
 
+/* `no_wait` of an acquire: NULL, or the caller must not wait once it is nonzero. */
+static const sp_atomic_u32 at_once = {1};
+
+static bool is_wait_allowed(const sp_atomic_u32 *no_wait)
+{
+    return no_wait == NULL || sp_load_acquire(no_wait) == 0;
+}
+
 /* Waits until the key's plan exists, which is returned, or the caller is to build it in the
  * reserved *entry. Both are NULL if the caller must not wait. */
-static sp_plan_entry *plan_find_locked(sp_plan_cache *cache, const sp_plan_key *key, bool may_wait,
-                                       sp_plan_entry **entry, evicted_plan *evicted)
-    SP_REQUIRES(&cache->lock)
+static sp_plan_entry *plan_find_locked(sp_plan_cache *cache, const sp_plan_key *key,
+                                       const sp_atomic_u32 *no_wait, sp_plan_entry **entry,
+                                       sp_evicted_plan *evicted) SP_REQUIRES(&cache->lock)
 {
     sp_plan_entry *found = NULL;
     *entry = NULL;
@@ -312,13 +261,13 @@ static sp_plan_entry *plan_find_locked(sp_plan_cache *cache, const sp_plan_key *
             found = plan_look_up_locked(cache, key);
             if (found != NULL) break;
             if (building_exists_locked(cache, key)) {
-                if (!may_wait) break; /* the builder may wait for the caller */
+                if (!is_wait_allowed(no_wait)) break; /* the builder may wait for the caller */
                 sp_cond_wait(&cache->changed, &cache->lock);
                 continue;
             }
         }
         *entry = entry_reserve_locked(cache, key, evicted);
-        if (*entry != NULL || !may_wait) break;
+        if (*entry != NULL || !is_wait_allowed(no_wait)) break;
         sp_fetch_add_seq_cst(&cache->waiting, 1);
         *entry = entry_reserve_locked(cache, key, evicted);
         if (*entry == NULL) sp_cond_wait(&cache->changed, &cache->lock);
@@ -328,24 +277,22 @@ static sp_plan_entry *plan_find_locked(sp_plan_cache *cache, const sp_plan_key *
     return found;
 }
 
-/* Called last, since the log's callback may call the library. */
-static void log_plan(const sp_plan_cache *cache, const sp_graph_plan *plan, bool has_evicted)
-{
-    SP_LOG(SP_LOG_INFO, "plan built for %s: %u steps, an arena of %" PRIu64 " bytes%s",
-           cache->device->dev->limits.name, plan->step_count, plan->arena_bytes,
-           has_evicted ? "; another plan was evicted" : "");
-}
+/* What the log tells of a build. */
+typedef struct build_note {
+    bool is_built, has_evicted;
+    uint32_t step_count;
+    uint64_t arena_bytes;
+} build_note;
 
-static SP_NOINLINE sp_status plan_find_or_build(sp_plan_cache *cache,
-                                                const sp_plan_request *request,
-                                                const sp_plan_key *key, bool may_wait,
-                                                sp_plan_entry **out)
+static sp_status plan_obtain(sp_plan_cache *cache, const sp_plan_request *request,
+                             const sp_plan_key *key, const sp_atomic_u32 *no_wait, build_note *note,
+                             sp_plan_entry **out)
 {
     sp_plan_building mine = {.key = key};
-    evicted_plan evicted = {0};
+    sp_evicted_plan evicted = {0};
     sp_plan_entry *entry;
     sp_mutex_lock(&cache->lock);
-    *out = plan_find_locked(cache, key, may_wait, &entry, &evicted);
+    *out = plan_find_locked(cache, key, no_wait, &entry, &evicted);
     if (entry != NULL) {
         mine.next = cache->building;
         cache->building = &mine;
@@ -355,9 +302,9 @@ static SP_NOINLINE sp_status plan_find_or_build(sp_plan_cache *cache,
     if (entry == NULL) return plan_build_private(cache, request, key, out);
 
     const bool has_evicted = evicted.executable != NULL;
-    evicted_plan_destroy(&evicted);
+    sp__evicted_plan_destroy(&evicted);
     sp_delay_point();
-    const sp_status status = plan_build_or_clear(cache, request, key, may_wait, entry);
+    const sp_status status = plan_build_or_clear(cache, request, key, no_wait == NULL, entry);
 
     sp_mutex_lock(&cache->lock);
     end_building_locked(cache, &mine);
@@ -368,25 +315,82 @@ static SP_NOINLINE sp_status plan_find_or_build(sp_plan_cache *cache,
     if (status != SP_OK) return status;
     sp__executable_preallocate(entry->executable); /* published: may be reclaimed */
     *out = entry;
-    log_plan(cache, entry->executable->plan, has_evicted);
+    const sp_graph_plan *plan = entry->executable->plan;
+    *note = (build_note){true, has_evicted, plan->step_count, plan->arena_bytes};
     return SP_OK;
 }
 
-sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *request,
-                                 bool may_wait, sp_plan_entry **out)
+/* The log's callback may run the model, and need the plan's entry for another one: so the plan is
+ * not in use during the call. If it was evicted it is built again, which is not told. */
+static SP_NOINLINE sp_status plan_find_or_build(sp_plan_cache *cache,
+                                                const sp_plan_request *request,
+                                                const sp_plan_key *key,
+                                                const sp_atomic_u32 *no_wait, sp_plan_entry **out)
+{
+    build_note note = {0};
+    SP_TRY(plan_obtain(cache, request, key, no_wait, &note, out));
+    if (!note.is_built || !sp__log_is_on(SP_LOG_INFO)) return SP_OK;
+    sp__plan_cache_release(cache, *out);
+    SP_LOG(SP_LOG_INFO, "plan built for %s: %u steps, an arena of %" PRIu64 " bytes%s",
+           cache->device->dev->limits.name, note.step_count, note.arena_bytes,
+           note.has_evicted ? "; another plan was evicted" : "");
+    *out = plan_look_up(cache, key);
+    return *out != NULL ? SP_OK : plan_obtain(cache, request, key, no_wait, &note, out);
+}
+
+sp_status sp__plan_cache_acquire_until(sp_plan_cache *cache, const sp_plan_request *request,
+                                       const sp_atomic_u32 *no_wait, sp_plan_entry **out)
 {
     sp_plan_key key;
     SP_TRY(sp__plan_key_init(&key, request));
     sp_status status = SP_OK;
     *out = plan_look_up(cache, &key);
-    if (SP_UNLIKELY(*out == NULL)) status = plan_find_or_build(cache, request, &key, may_wait, out);
+    if (SP_UNLIKELY(*out == NULL)) status = plan_find_or_build(cache, request, &key, no_wait, out);
+    sp__plan_key_deinit(&key);
+    return status;
+}
+
+sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *request,
+                                 bool may_wait, sp_plan_entry **out)
+{
+    return sp__plan_cache_acquire_until(cache, request, may_wait ? NULL : &at_once, out);
+}
+
+void sp__plan_cache_wake(sp_plan_cache *cache)
+{
+    sp_mutex_lock(&cache->lock);
+    sp_cond_broadcast(&cache->changed);
+    sp_mutex_unlock(&cache->lock);
+}
+
+/* A use becomes a visit. */
+static void plan_move_to_lane(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane)
+{
+    sp_lane_enter(&sp_load_relaxed(&entry->lanes)[lane]);
+    sp__plan_cache_release(cache, entry);
+}
+
+sp_status sp__plan_cache_visit(sp_plan_cache *cache, const sp_plan_request *request, uint32_t lane,
+                               sp_plan_entry **out)
+{
+    sp_plan_key key;
+    SP_TRY(sp__plan_key_init(&key, request));
+    sp_status status = SP_OK;
+    *out = plan_visit(cache, &key, lane);
+    if (SP_UNLIKELY(*out == NULL)) {
+        status = plan_find_or_build(cache, request, &key, NULL, out);
+        if (status == SP_OK) plan_move_to_lane(cache, *out, lane);
+    }
     sp__plan_key_deinit(&key);
     return status;
 }
 
 sp_plan_entry *sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_key *key)
 {
-    return plan_look_up(cache, key);
+    sp_mutex_lock(&cache->lock);
+    sp_plan_entry *entry = plan_look_up_locked(cache, key);
+    sp_mutex_unlock(&cache->lock);
+    return entry;
 }
 
 bool sp__plan_entry_attach(sp_plan_entry *entry, sp_plan_extra *extra)
@@ -394,55 +398,6 @@ bool sp__plan_entry_attach(sp_plan_entry *entry, sp_plan_extra *extra)
     sp_plan_extra *none = NULL;
     if (SP_PLANTED(relaxed_attach)) return sp_cas_relaxed(&entry->extra, &none, extra);
     return sp_cas_release(&entry->extra, &none, extra);
-}
-
-/* ---- reclaim ---- */
-
-uint64_t sp__plan_cache_oldest_use(sp_plan_cache *cache)
-{
-    sp_mutex_lock(&cache->lock);
-    const sp_plan_entry *entry = entry_oldest_idle_locked(cache);
-    const uint64_t use = entry != NULL ? sp_load_relaxed(&entry->last_use) : UINT64_MAX;
-    sp_mutex_unlock(&cache->lock);
-    return use;
-}
-
-bool sp__plan_cache_reclaim_plan(sp_plan_cache *cache)
-{
-    evicted_plan evicted = {0};
-    sp_mutex_lock(&cache->lock);
-    const bool is_reclaimed = entry_evict_oldest_locked(cache, &evicted) != NULL;
-    sp_mutex_unlock(&cache->lock);
-    evicted_plan_destroy(&evicted);
-    if (is_reclaimed) {
-        SP_LOG(SP_LOG_INFO, "plan evicted: %s needs its memory", cache->device->dev->limits.name);
-    }
-    return is_reclaimed;
-}
-
-bool sp__plan_cache_reclaim_extra(sp_plan_cache *cache)
-{
-    bool is_reclaimed = false;
-    for (uint32_t i = 0; i < cache->entry_count && !is_reclaimed; i++) {
-        sp_plan_entry *entry = &cache->entries[i];
-        if (!entry_acquire(entry)) continue;
-        sp_plan_extra *extra = sp_load_acquire(&entry->extra);
-        is_reclaimed = extra != NULL && extra->reclaim(extra);
-        sp__plan_cache_release(cache, entry);
-    }
-    return is_reclaimed;
-}
-
-bool sp__plan_cache_reclaim_context(sp_plan_cache *cache)
-{
-    bool is_reclaimed = false;
-    for (uint32_t i = 0; i < cache->entry_count && !is_reclaimed; i++) {
-        sp_plan_entry *entry = &cache->entries[i];
-        if (!entry_acquire(entry)) continue;
-        is_reclaimed = sp__executable_reclaim_context(entry->executable);
-        sp__plan_cache_release(cache, entry);
-    }
-    return is_reclaimed;
 }
 
 /* ---- init and deinit ---- */
@@ -472,9 +427,10 @@ void sp__plan_cache_deinit(sp_plan_cache *cache)
     const uint32_t count = cache->hashes != NULL && cache->entries != NULL ? cache->entry_count : 0;
     for (uint32_t i = 0; i < count; i++) {
         const sp_plan_entry *entry = &cache->entries[i];
-        SP_ASSERT((sp_load_relaxed(&entry->word) & ~IS_LIVE) == 0);
-        evicted_plan_destroy(
-            &(evicted_plan){entry->executable, entry->words, sp_load_relaxed(&entry->extra)});
+        SP_ASSERT((sp_load_relaxed(&entry->word) & ~SP_PLAN_IS_LIVE) == 0);
+        sp__evicted_plan_destroy(
+            &(sp_evicted_plan){entry->executable, entry->words, sp_load_relaxed(&entry->extra)});
+        sp_free(sp_load_relaxed(&entry->lanes));
     }
     sp_free(cache->entries);
     sp_free(cache->hashes);
@@ -486,7 +442,7 @@ void sp__plan_cache_deinit(sp_plan_cache *cache)
 sp_plan_entry *sp__plan_cache_acquire_newest(sp_plan_cache *cache)
 {
     sp_plan_entry *entry = sp_load_relaxed(&cache->newest);
-    return entry != NULL && entry_acquire(entry) ? entry : NULL;
+    return entry != NULL && sp__plan_entry_acquire(entry) ? entry : NULL;
 }
 
 uint32_t sp__plan_cache_context_count(sp_plan_cache *cache)
@@ -496,7 +452,7 @@ uint32_t sp__plan_cache_context_count(sp_plan_cache *cache)
     sp_mutex_lock(&cache->lock);
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         const sp_plan_entry *entry = &cache->entries[i];
-        if ((sp_load_relaxed(&entry->word) & IS_LIVE) == 0) continue;
+        if ((sp_load_relaxed(&entry->word) & SP_PLAN_IS_LIVE) == 0) continue;
         count += sp_load_relaxed(&entry->executable->context_count);
     }
     sp_mutex_unlock(&cache->lock);

@@ -14,10 +14,14 @@
  *     users > 0          the plan stays live
  *     neither, reserved  owned by its builder: `is_reserved`, under the lock
  *
- * is_live is cleared under the lock only, at users == 0; any thread may use a live plan. */
+ * is_live is cleared under the lock only, at users == 0; any thread may use a live plan. Runs on a
+ * caller's thread are counted in lanes instead (lanes.h), so that they share no line that is
+ * written. An eviction clears is_live, looks at the lanes, and sets it again if there are visitors;
+ * a look-up that sees the gap looks again under the lock. */
 #ifndef SP_EXEC_PLAN_CACHE_H
 #define SP_EXEC_PLAN_CACHE_H
 
+#include "base/lanes.h"
 #include "exec/context.h"
 #include "plan/plan_key.h"
 
@@ -34,6 +38,8 @@ struct sp_plan_extra {
 typedef struct sp_plan_entry {
     /* As above. Release at publication: pairs with the acquire of each use. */
     SP_CACHE_ALIGNED sp_atomic_u64 word;
+    /* Of the first plan, and kept for later ones. Written by its builder, before `word`. */
+    SP_ATOMIC(sp_lane *) lanes;
     sp_atomic_u64 last_use; /* in ticks; relaxed, a hint for eviction */
     bool is_reserved;       /* a builder fills the entry; guarded by the cache's lock */
     bool is_private;        /* not in the table: destroyed with its one use. Constant */
@@ -84,6 +90,20 @@ void sp__plan_cache_deinit(sp_plan_cache *cache);
  * callers that must not wait for other runs. */
 sp_status sp__plan_cache_acquire(sp_plan_cache *cache, const sp_plan_request *request,
                                  bool may_wait, sp_plan_entry **out);
+/* The same for a caller that must not wait any more once *no_wait is nonzero, which the setter
+ * follows by a wake. NULL: it may wait. */
+sp_status sp__plan_cache_acquire_until(sp_plan_cache *cache, const sp_plan_request *request,
+                                       const sp_atomic_u32 *no_wait, sp_plan_entry **out);
+/* Wakes the threads that wait in an acquire. */
+void sp__plan_cache_wake(sp_plan_cache *cache);
+/* The same by a thread that may wait, counted in a lane (below SP_LANES) until
+ * sp__plan_cache_leave.
+ */
+sp_status sp__plan_cache_visit(sp_plan_cache *cache, const sp_plan_request *request, uint32_t lane,
+                               sp_plan_entry **out);
+void sp__plan_cache_leave(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane);
+/* A visitor gets a use that any thread may release, and has left. */
+void sp__plan_cache_keep(sp_plan_cache *cache, sp_plan_entry *entry, uint32_t lane);
 /* The plan of that key if it exists, in use; else NULL. */
 sp_plan_entry *sp__plan_cache_find(sp_plan_cache *cache, const sp_plan_key *key);
 /* Attaches `extra` to a plan in use, which owns it from now on; false: the plan has one. */

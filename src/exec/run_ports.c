@@ -217,14 +217,60 @@ sp_status sp__run_ports_take_inputs(const sp_graph *graph, const sp_host_tensor 
     return SP_OK;
 }
 
+static sp_plan_request plan_request(const sp_plan_cache *plans, const sp_run_ports *ports)
+{
+    return (sp_plan_request){.inputs = ports->inputs,
+                             .input_count = plans->graph->input_count,
+                             .overrides = ports->overrides,
+                             .override_count = ports->override_count};
+}
+
 sp_status sp__run_ports_find_plan(sp_plan_cache *plans, const sp_run_ports *ports, bool may_wait,
                                   sp_plan_entry **out)
 {
-    const sp_plan_request request = {.inputs = ports->inputs,
-                                     .input_count = plans->graph->input_count,
-                                     .overrides = ports->overrides,
-                                     .override_count = ports->override_count};
+    const sp_plan_request request = plan_request(plans, ports);
     return sp__plan_cache_acquire(plans, &request, may_wait, out);
+}
+
+sp_status sp__run_ports_visit_plan(sp_plan_cache *plans, const sp_run_ports *ports, uint32_t lane,
+                                   sp_plan_entry **out)
+{
+    const sp_plan_request request = plan_request(plans, ports);
+    return sp__plan_cache_visit(plans, &request, lane, out);
+}
+
+sp_status sp__run_ports_find_plan_until(sp_plan_cache *plans, const sp_run_ports *ports,
+                                        const sp_atomic_u32 *no_wait, sp_plan_entry **out)
+{
+    const sp_plan_request request = plan_request(plans, ports);
+    return sp__plan_cache_acquire_until(plans, &request, no_wait, out);
+}
+
+/* The tensor that take_inputs would turn into this input. Its size has been checked. */
+static sp_host_tensor input_tensor(const char *name, const sp_plan_input *input, const void *data)
+{
+    sp_host_tensor tensor = {.name = name,
+                             .data = (void *)(uintptr_t)data,
+                             .dtype = input->dtype,
+                             .rank = input->shape.rank};
+    tensor.bytes = sp__shape_count(&input->shape) * sp_dtype_bytes(input->dtype);
+    memcpy(tensor.shape, input->shape.dims, sizeof tensor.shape);
+    return tensor;
+}
+
+uint32_t sp__run_ports_copy_inputs(const sp_graph *graph, const sp_run_ports *ports,
+                                   sp_host_tensor *out)
+{
+    const uint32_t own = graph->input_count;
+    for (uint32_t i = 0; i < own; i++) {
+        out[i] = input_tensor(graph->inputs[i].name, &ports->inputs[i], ports->data[i]);
+    }
+    for (uint32_t i = 0; i < ports->override_count; i++) {
+        const sp_plan_override *override = &ports->overrides[i];
+        out[own + i] = input_tensor(graph->defaults[override->index].name, &override->input,
+                                    ports->data[own + i]);
+    }
+    return own + ports->override_count;
 }
 
 /* ---- outputs ---- */
@@ -407,6 +453,11 @@ void sp__run_ports_give_outputs(const sp_graph_plan *plan, sp_host_tensor *outpu
                                 sp_run_ports *ports)
 {
     sp__run_ports_describe(plan, outputs, ports);
+    sp__run_ports_give_memory(outputs, ports);
+}
+
+void sp__run_ports_give_memory(sp_host_tensor *outputs, sp_run_ports *ports)
+{
     for (uint32_t i = 0; i < ports->tensor_count; i++) {
         if (!ports->is_allocated[i]) continue;
         outputs[i].data = ports->outputs[ports->output_at[i]];

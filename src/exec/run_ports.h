@@ -53,6 +53,18 @@ sp_status sp__run_ports_take_inputs(const sp_graph *graph, const sp_host_tensor 
 /* The plan for the inputs, in use from now on. */
 sp_status sp__run_ports_find_plan(sp_plan_cache *plans, const sp_run_ports *ports, bool may_wait,
                                   sp_plan_entry **out);
+/* The same by a thread that may wait: see sp__plan_cache_visit. */
+sp_status sp__run_ports_visit_plan(sp_plan_cache *plans, const sp_run_ports *ports, uint32_t lane,
+                                   sp_plan_entry **out);
+
+/* See sp__plan_cache_acquire_until. */
+sp_status sp__run_ports_find_plan_until(sp_plan_cache *plans, const sp_run_ports *ports,
+                                        const sp_atomic_u32 *no_wait, sp_plan_entry **out);
+
+/* Writes the inputs that were taken as tensors with the graph's names, for which `out` has room,
+ * and returns how many: the graph's inputs and the overrides. */
+uint32_t sp__run_ports_copy_inputs(const sp_graph *graph, const sp_run_ports *ports,
+                                   sp_host_tensor *out);
 
 /* Which outputs the caller asks for. Errors: SP_INVALID, SP_MISMATCH, SP_NOT_FOUND. */
 sp_status sp__run_ports_name_outputs(const sp_graph *graph, const sp_host_tensor *outputs,
@@ -66,7 +78,9 @@ sp_status sp__run_ports_take_outputs(const sp_graph_plan *plan, sp_host_tensor *
 /* Writes dtype, rank, shape and bytes of the outputs that were named. */
 void sp__run_ports_describe(const sp_graph_plan *plan, sp_host_tensor *outputs,
                             const sp_run_ports *ports);
-/* The same, and what was allocated is the caller's from now on. */
+/* What was allocated is the caller's from now on. */
+void sp__run_ports_give_memory(sp_host_tensor *outputs, sp_run_ports *ports);
+/* Both. */
 void sp__run_ports_give_outputs(const sp_graph_plan *plan, sp_host_tensor *outputs,
                                 sp_run_ports *ports);
 

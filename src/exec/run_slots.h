@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run slots: the number of runs that compute on a device at the same time, and which run is next.
  *
- *     word = threads:16 | submitted:16 | claimed:16 | free:16
+ *     word = threads:16 | submitted:16 | is_urgent:1 | claimed:15 | free:16
  *
- *     threads    threads that sleep in the queue `threads`
- *     submitted  submitted runs in the queue of that name
- *     claimed    called threads that are awake and get the next slots
+ *     threads    threads that sleep in a queue
+ *     submitted  submitted runs in a queue
+ *     is_urgent  one of the threads has high priority; a hint
+ *     claimed    threads that are awake and get the next slots
  *
  *     claimed > 0             =>  free == 0: a claim is not overtaken
- *     submitted > 0           =>  free == 0
- *     threads > 0, free > 0   =>  the newest thread in the queue has a time-out
+ *     submitted > 0           =>  free == 0, or the limits of their flows are reached
+ *     threads > 0, free > 0   =>  one of the threads, the watcher, has a time-out
  *
  * To wake a thread costs more than a short run computes. So a releasing thread that is expected to
  * return soon leaves its slot free, although threads wait, and takes it again: until its quantum is
- * over. Then it calls the oldest waiter, which leaves the queue, and continues until that one is
- * awake and claims a slot. A thread that did not return soon the last time calls at once. A slot
- * that is left free for good is found by the newest waiter, which looks every two quanta.
+ * over. Then it calls the waiter that is next, which leaves the queue, and continues until that one
+ * is awake and claims a slot. A thread that did not return soon the last time calls at once. A slot
+ * that is left free for good is found by the watcher, which looks every two quanta.
  *
- * Submitted runs need no wake-up: a release passes the slot to the oldest one.
+ * Submitted runs need no wake-up: a release passes the slot to the one that is next.
+ *
+ * Next is the oldest request of high priority, then the oldest one. Requests of several flows
+ * (models) take turns: next is the flow that has used its slots for the shortest time, divided by
+ * its weight. A thread of high priority that arrives claims the next slot without a call, since it
+ * is awake.
  *
  * Requests of one group may run as one batch: the owner of a slot takes them out of the queues, and
  * finishes them when they are done, or gives them back.
- * See docs/decisions/0038. */
+ * See docs/decisions/0038 and 0044. */
 #ifndef SP_EXEC_RUN_SLOTS_H
 #define SP_EXEC_RUN_SLOTS_H
 
@@ -39,7 +45,50 @@
 /* How long a thread that returns soon keeps others waiting. */
 #define SP_RUN_QUANTUM_NS 1000000u
 
+/* Of requests: sp_priority. */
+#define SP_RUN_PRIORITIES 2
+
 typedef struct sp_run_request sp_run_request;
+typedef struct sp_run_flow sp_run_flow;
+typedef struct sp_rt_cancel_token sp_rt_cancel_token;
+
+/* The runs of one model that wait for the slots of its device. Zeroed but for weight and limit at
+ * first; guarded by the lock of the slots. */
+struct sp_run_flow {
+    uint32_t weight;      /* of its slot time against that of other flows; 0 is 1. Constant */
+    uint32_t limit;       /* slots that it may have at the same time; 0: all. Constant */
+    uint32_t most_queued; /* 0: any number. Constant */
+    uint32_t active;      /* with a limit: runs that have a slot or were called for one */
+    uint32_t queued;      /* requests in its queues */
+    uint64_t used;        /* slot time, divided by the weight */
+    sp_wait_queue threads[SP_RUN_PRIORITIES];
+    sp_wait_queue submitted[SP_RUN_PRIORITIES];
+    sp_run_flow *next, **link; /* in the list of the slots, while queued > 0 */
+};
+
+/* On which terms a run gets a slot. Zeroed: as any. */
+typedef struct sp_run_terms {
+    sp_run_flow *flow; /* NULL: of the slots */
+    uint32_t priority;
+    /* It is counted while it has a slot: its priority is high, or its flow has a limit. */
+    bool is_counted;
+    bool is_refused;             /* instead of waiting for a slot */
+    bool is_bounded;             /* refused, if as many wait as the flow allows */
+    bool is_timed;               /* see run_counters.h */
+    uint32_t lane;               /* in which the run is counted */
+    uint64_t deadline_ns;        /* to begin; 0 or SP_NO_DEADLINE: none */
+    const sp_atomic_u32 *cancel; /* 1: the run is cancelled. NULL: it cannot be */
+    /* Whose flag that is, held by the caller; a cancel unparks threads that wait. NULL: none */
+    sp_rt_cancel_token *token;
+} sp_run_terms;
+
+/* SP_CANCELLED or SP_TIMEOUT, with the message, for a run that is not to begin any more. */
+sp_status sp__run_terms_check(const sp_run_terms *terms);
+/* The same without message. */
+bool sp__run_terms_have_lapsed(const sp_run_terms *terms);
+/* SP_BUSY, with the message, for a run that would have to wait, beside `waiting` runs of its model,
+ * and is not to. */
+sp_status sp__run_terms_refuse(const sp_run_terms *terms, uint32_t waiting);
 
 /* Requests in the queues that may run as one batch, oldest first. Guarded by the lock of the slots,
  * but for the count. Zeroed: empty. */
@@ -54,6 +103,9 @@ typedef struct sp_run_group {
 /* A run that waits for a slot. On the stack of its thread, or part of a submitted run. */
 struct sp_run_request {
     sp_wait_entry entry; /* in one of the queues; a submitted run's is resumed with a slot */
+    sp_run_terms terms;
+    uint64_t queued_ns;  /* when it was queued, or 0 */
+    uint64_t granted_ns; /* when one that was queued got its slot, or was taken; else 0 */
     sp_run_group *group; /* NULL: it runs alone */
     /* Addresses of the run's tensors in the plan's order, for the run that takes the request; an
      * output may be NULL. */
@@ -65,10 +117,10 @@ struct sp_run_request {
     void (*finish)(sp_run_request *request, sp_resume_list *ready);
     /* Of a submitted run: runs it without a slot. */
     void (*run_inline)(sp_run_request *request, sp_resume_list *ready);
-    /* Of a submitted run: 1 once a host function or callback waits for it, which the runs in front
-     * of it may depend on. The waiting thread exchanges it and then claims the entry; the thread
-     * that gives the request back queues it and then reads this by a read-modify-write. Acquire and
-     * release on both sides: one of the two sees the other. */
+    /* Of a submitted run: 1 once it was cancelled, or a host function or callback waits for it,
+     * which the runs in front of it may depend on. That thread exchanges it and then claims the
+     * entry; a thread that has queued the request then reads this by a read-modify-write. Acquire
+     * and release on both sides: one of the two sees the other. */
     sp_atomic_u32 is_awaited;
     /* Of a thread. */
     sp_parker *parker; /* type-stable: outlives the request */
@@ -89,46 +141,52 @@ typedef struct sp_run_slots {
     /* Submitted runs from admit to retire; orders nothing. */
     sp_atomic_u32 submitted_count;
     sp_mutex lock;
-    sp_wait_queue threads SP_GUARDED_BY(lock);
+    sp_run_flow *flows SP_GUARDED_BY(lock); /* with queued requests */
+    sp_run_flow own SP_GUARDED_BY(lock);    /* of requests without one */
     sp_wait_queue claims SP_GUARDED_BY(lock);
-    sp_wait_queue submitted SP_GUARDED_BY(lock);
+    sp_run_request *watcher SP_GUARDED_BY(lock); /* a queued thread, or NULL: there is none */
     uint32_t called SP_GUARDED_BY(lock); /* threads that were called and have not answered yet */
+    uint32_t urgent SP_GUARDED_BY(lock); /* queued threads of high priority */
+    uint32_t high SP_GUARDED_BY(lock);   /* runs of high priority that have a slot or were called */
+    uint32_t passed_over SP_GUARDED_BY(lock); /* times that high priority was preferred, in a row */
+    uint64_t used SP_GUARDED_BY(lock);        /* of the flow that was next the last time */
 } sp_run_slots;
 
 void sp__run_slots_init(sp_run_slots *slots, uint32_t count);
 void sp__run_slots_deinit(sp_run_slots *slots);
 
-/* Takes a slot for the calling thread, which waits for as long as it takes. Errors:
- * SP_OUT_OF_MEMORY. */
-sp_status sp__run_slots_acquire(sp_run_slots *slots);
+/* Takes a slot for the calling thread, which waits for as long as it takes. `terms` NULL: as any.
+ * Errors: SP_OUT_OF_MEMORY; SP_BUSY, SP_TIMEOUT and SP_CANCELLED by the terms. */
+sp_status sp__run_slots_acquire(sp_run_slots *slots, const sp_run_terms *terms);
 /* The same in two steps: a free slot, without waiting; */
-bool sp__run_slots_try_acquire(sp_run_slots *slots);
-/* and the wait for one, with a zeroed request but for its group. *is_done: there is no slot, but
- * the request was taken and finished. Errors: SP_OUT_OF_MEMORY. */
+bool sp__run_slots_try_acquire(sp_run_slots *slots, const sp_run_terms *terms);
+/* and the wait for one, with a zeroed request but for its terms and group. *is_done: there is no
+ * slot, but the request was taken and finished. Errors: as sp__run_slots_acquire. */
 sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request, bool *is_done);
-/* By the thread that acquired it. A submitted run that has the slot now is returned: the caller
- * resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
-SP_NODISCARD sp_wait_entry *sp__run_slots_release(sp_run_slots *slots);
+/* By the thread that acquired it on these terms. A submitted run that has the slot now is returned:
+ * the caller resumes it (sp__wait_entry_resume), with no lock held. Else NULL. */
+SP_NODISCARD sp_wait_entry *sp__run_slots_release(sp_run_slots *slots, const sp_run_terms *terms);
 
 /* Around the life of a submitted run. SP_BUSY if there are as many as may be. */
 sp_status sp__run_slots_admit(sp_run_slots *slots);
 void sp__run_slots_retire(sp_run_slots *slots);
 
-/* Of a submitted run, without waiting: takes a slot, or false and the request is queued. Its resume
- * means that it has the slot. */
-bool sp__run_slots_acquire_or_queue(sp_run_slots *slots, sp_run_request *request);
+/* Of a submitted run, without waiting: the request is resumed with a slot, before the return if one
+ * is free. Errors: SP_BUSY by the terms; then it is not. */
+sp_status sp__run_slots_submit(sp_run_slots *slots, sp_run_request *request);
 /* The slot of a submitted run, by any thread. Returns as sp__run_slots_release. */
-SP_NODISCARD sp_wait_entry *sp__run_slots_release_submitted(sp_run_slots *slots);
-/* For a wait inside a host function or callback: true if the run was queued and is the caller's
- * now. The request is not queued for a slot any more. */
+SP_NODISCARD sp_wait_entry *sp__run_slots_release_submitted(sp_run_slots *slots,
+                                                            const sp_run_request *request);
+/* For a cancel, and for a wait inside a host function or callback: true if the run was queued and
+ * is the caller's now, which removes it from the queue that it was in. */
 SP_NODISCARD bool sp__run_request_claim(sp_run_request *request);
 /* Removes a request whose entry the caller has claimed. */
 void sp__run_slots_dequeue(sp_run_slots *slots, sp_run_request *request);
 
-/* Whether a run would have to wait now; a hint. */
-static inline bool sp__run_slots_is_full(const sp_run_slots *slots)
+/* Slots that runs have now; a hint. */
+static inline uint32_t sp__run_slots_used(const sp_run_slots *slots)
 {
-    return (sp_load_relaxed(&slots->word) & 0xffff) == 0;
+    return slots->count - (uint32_t)(sp_load_relaxed(&slots->word) & 0xffff);
 }
 
 /* ---- batches ---- */
@@ -144,8 +202,9 @@ uint32_t sp__run_slots_take(sp_run_slots *slots, sp_run_group *group, uint32_t m
  * woken as a tree: each wakes some of the others. */
 void sp__run_requests_finish(sp_run_request *const *requests, uint32_t count,
                              sp_resume_list *ready);
-/* A taken request is to run alone after all: it gets one of the next slots, or runs before the
- * return if a host function or callback waits for it. */
+/* A taken request is to run alone after all: it is queued again, a thread's as the oldest one; or
+ * it runs before the return if a host function or callback waits for it. For the owner of a slot.
+ */
 void sp__run_slots_give_back(sp_run_slots *slots, sp_run_request *request, sp_resume_list *ready);
 
 /* ---- for tests ---- */

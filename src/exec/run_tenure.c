@@ -34,8 +34,16 @@ static void tenure_observe(sp_run_tenure *tenure, uint64_t now)
     tenure->skipped = 0;
 }
 
-sp_release_action sp__run_tenure_release(sp_run_tenure *tenure)
+static uint64_t tenure_end(sp_run_tenure *tenure, uint64_t now)
 {
+    const uint64_t held_ns = now - tenure->since;
+    tenure->since = 0;
+    return held_ns != 0 ? held_ns : 1;
+}
+
+sp_release_action sp__run_tenure_release(sp_run_tenure *tenure, uint64_t *held_ns)
+{
+    *held_ns = 0;
     if (tenure->returns_soon && tenure->skipped < tenure->stride) {
         tenure->skipped++;
         return SP_RELEASE_LEAVE;
@@ -43,11 +51,11 @@ sp_release_action sp__run_tenure_release(sp_run_tenure *tenure)
     const uint64_t now = sp_clock_now();
     tenure->released = now;
     if (tenure->since == 0) sp__run_tenure_begin(tenure, now);
-    if (!tenure->returns_soon) return SP_RELEASE_CALL;
-    if (now - tenure->since < SP_RUN_QUANTUM_NS || SP_PLANTED(no_quantum)) {
+    if (tenure->returns_soon &&
+        (now - tenure->since < SP_RUN_QUANTUM_NS || SP_PLANTED(no_quantum))) {
         tenure_observe(tenure, now);
         return SP_RELEASE_LEAVE;
     }
-    tenure->since = 0;
-    return SP_RELEASE_CALL_AND_STAY;
+    *held_ns = tenure_end(tenure, now);
+    return tenure->returns_soon ? SP_RELEASE_CALL_AND_STAY : SP_RELEASE_CALL;
 }

@@ -16,7 +16,8 @@ typedef enum sp_release_action {
 void sp__run_tenure_begin(sp_run_tenure *tenure, uint64_t now);
 /* The thread asks for a slot while others wait for one. */
 void sp__run_tenure_return(sp_run_tenure *tenure);
-/* The thread has a slot that others wait for, and releases it. */
-sp_release_action sp__run_tenure_release(sp_run_tenure *tenure);
+/* The thread has a slot that others wait for, and releases it. If its tenure ends, *held_ns is how
+ * long that took, at least 1; else 0. */
+sp_release_action sp__run_tenure_release(sp_run_tenure *tenure, uint64_t *held_ns);
 
 #endif

@@ -17,9 +17,9 @@ void sp__wait_queue_init(sp_wait_queue *queue)
     queue->end = &queue->first;
 }
 
-static void entry_link(sp_wait_queue *queue, sp_wait_entry *entry)
+static void entry_link(sp_wait_queue *queue, sp_wait_entry *entry, sp_wait_entry **link)
 {
-    entry->link = SP_PLANTED(newest_first) ? &queue->first : queue->end;
+    entry->link = link;
     entry->next = *entry->link;
     *entry->link = entry;
     *(entry->next != NULL ? &entry->next->link : &queue->end) = &entry->next;
@@ -31,14 +31,24 @@ static void entry_unlink(sp_wait_queue *queue, sp_wait_entry *entry)
     *(entry->next != NULL ? &entry->next->link : &queue->end) = entry->link;
 }
 
-void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry)
+static void entry_push(sp_wait_queue *queue, sp_wait_entry *entry, sp_wait_entry **link)
 {
-    entry_link(queue, entry);
+    entry_link(queue, entry, link);
     if (SP_PLANTED(relaxed_line)) {
         sp_store_relaxed(&entry->is_queued, 1);
     } else {
         sp_store_release(&entry->is_queued, 1);
     }
+}
+
+void sp__wait_queue_push(sp_wait_queue *queue, sp_wait_entry *entry)
+{
+    entry_push(queue, entry, SP_PLANTED(newest_first) ? &queue->first : queue->end);
+}
+
+void sp__wait_queue_push_front(sp_wait_queue *queue, sp_wait_entry *entry)
+{
+    entry_push(queue, entry, &queue->first);
 }
 
 sp_wait_entry *sp__wait_queue_pop(sp_wait_queue *queue)

@@ -25,6 +25,9 @@ static void check_cpu_ops(void)
                       sp_option_text(SP_OPTION_CPU_OPS));
 }
 
+/* See sp_model_options. */
+#define MOST_WEIGHT 1000
+
 /* `folder` is that of the file, or NULL. */
 static sp_status bytes_load(const char *folder, const void *bytes, size_t len,
                             const sp_model_options *options, sp_model *out)
@@ -35,6 +38,10 @@ static sp_status bytes_load(const char *folder, const void *bytes, size_t len,
     if (wanted.max_plans > SP_PLAN_CACHE_MOST) {
         return sp__fail(SP_INVALID, "max_plans is %u; a model keeps at most %d plans",
                         wanted.max_plans, SP_PLAN_CACHE_MOST);
+    }
+    if (wanted.weight > MOST_WEIGHT) {
+        return sp__fail(SP_INVALID, "weight is %u; it can be %d at most", wanted.weight,
+                        MOST_WEIGHT);
     }
     if (bytes == NULL) return sp__fail(SP_INVALID, "sp_model_load_from_memory: bytes is NULL");
     if (len > PTRDIFF_MAX) { /* no object is that large: refuse it before anything is read */
@@ -110,16 +117,16 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         .opset = model->graph->opset,
         .weight_bytes = model->graph->weight_bytes,
         .device = sp__rt_device_handle(model->device),
-        .runs = sp_load_relaxed(&model->runs),
+        .runs = sp__run_counters_started(&model->counters),
         .plan_count = sp_load_relaxed(&model->plans.plan_count),
         .plan_builds = sp_load_relaxed(&model->plans.build_count),
         .plan_evictions = sp_load_relaxed(&model->plans.evictions),
         .context_count = sp__plan_cache_context_count(&model->plans),
-        .most_in_flight = sp_load_relaxed(&model->most_in_flight),
+        .most_in_flight = sp_load_relaxed(&model->counters.most_in_flight),
         .partial_plan_count = sp_load_relaxed(&model->last_partial_plans),
         .packed_bytes = sp_load_relaxed(&model->packed.bytes),
-        .batches = sp_load_relaxed(&model->batches),
-        .batched_runs = sp_load_relaxed(&model->batched_runs),
+        .batches = sp_load_relaxed(&model->counters.batches),
+        .batched_runs = sp_load_relaxed(&model->counters.batched_runs),
     };
     sp_plan_entry *newest = sp__plan_cache_acquire_newest(&model->plans);
     if (newest != NULL) {
@@ -128,6 +135,19 @@ sp_status sp_model_get_info(sp_model handle, sp_model_info *out)
         out->segment_count = newest->executable->segments.count;
         sp__plan_cache_release(&model->plans, newest);
     }
+    sp__model_drop(model);
+    return SP_OK;
+}
+
+sp_status sp_model_get_statistics(sp_model handle, sp_model_statistics *out)
+{
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_model_get_statistics: out is NULL");
+    *out = (sp_model_statistics){0};
+    SP_TRY(sp__runtime_enter());
+    sp_rt_model *model = sp__model_hold(handle);
+    if (model == NULL) return SP_INVALID;
+    sp__run_counters_read(&model->counters, out);
+    out->waiting = sp__model_waiting(model) + sp_load_relaxed(&model->partial_queued);
     sp__model_drop(model);
     return SP_OK;
 }

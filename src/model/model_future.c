@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls on futures. */
 #include <streampool/future.h>
+#include <streampool/model.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -111,6 +112,16 @@ sp_status sp_future_query(sp_future handle)
     return status;
 }
 
+sp_status sp_future_take_output(sp_future handle, uint32_t index, sp_host_tensor *out)
+{
+    sp_rt_future *future;
+    if (out == NULL) return sp__fail(SP_INVALID, "sp_future_take_output: out is NULL");
+    SP_TRY(sp__future_hold(handle, &future));
+    const sp_status status = sp__future_take_output(future, index, out);
+    sp__future_drop(future);
+    return status;
+}
+
 sp_status sp_future_on_complete(sp_future handle, sp_future_function fn, void *ctx)
 {
     sp_rt_future *future;
@@ -119,4 +130,13 @@ sp_status sp_future_on_complete(sp_future handle, sp_future_function fn, void *c
     const sp_status status = sp__future_call_later(future, fn, ctx);
     if (status != SP_OK) sp__future_drop(future);
     return status;
+}
+
+sp_status sp_future_cancel(sp_future handle)
+{
+    sp_rt_future *future;
+    SP_TRY(sp__future_hold(handle, &future));
+    sp__future_cancel(future);
+    sp__future_drop(future);
+    return SP_OK;
 }

@@ -15,6 +15,7 @@
 #ifndef SP_PLAN_PLAN_H
 #define SP_PLAN_PLAN_H
 
+#include "base/atomic.h"
 #include "graph/graph.h"
 
 typedef enum sp_place_kind {
@@ -180,9 +181,11 @@ sp_status sp__packing_run(const sp_graph *graph, const sp_packing *packing,
 sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *inputs,
                                  void *const *outputs, void *arena);
 
-/* The same with the plan's packed weights, in the order of its packings. */
+/* The same with the plan's packed weights, in the order of its packings. SP_CANCELLED before a step
+ * if `cancel` is not NULL and the flag is set. */
 sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inputs,
-                              void *const *outputs, void *arena, void *const *packed);
+                              void *const *outputs, void *arena, void *const *packed,
+                              const sp_atomic_u32 *cancel);
 
 /* Checks the plan's invariants: bindings within their memories, no overlap of live values, no read
  * before the write. For tests and debug builds. Errors: SP_INTERNAL naming the violation. */

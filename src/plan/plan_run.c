@@ -17,6 +17,7 @@ typedef struct run_places {
     void *const *outputs;
     void *const *packed;
     void *arena;
+    const sp_atomic_u32 *cancel;
 } run_places;
 
 /* The address of a binding. Kernels get inputs and outputs in one array of pointers. */
@@ -45,6 +46,7 @@ static sp_status steps_run(const sp_graph_plan *plan, const run_places *run)
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const sp_plan_step *step = &plan->steps[s];
         void *bindings[SP_MAX_BINDINGS];
+        if (run->cancel != NULL && sp_load_relaxed(run->cancel) != 0) return sp__fail_cancelled();
         for (uint32_t i = 0; i < step->binding_count; i++) {
             bindings[i] = binding_address(plan, &step->bindings[i], run);
         }
@@ -58,13 +60,15 @@ static sp_status steps_run(const sp_graph_plan *plan, const run_places *run)
 }
 
 sp_status sp__plan_run_packed(const sp_graph_plan *plan, const void *const *inputs,
-                              void *const *outputs, void *arena, void *const *packed)
+                              void *const *outputs, void *arena, void *const *packed,
+                              const sp_atomic_u32 *cancel)
 {
     if (arena == NULL && plan->arena_bytes > 0) {
         return sp__fail(SP_INVALID, "the plan needs an arena of %" PRIu64 " bytes",
                         plan->arena_bytes);
     }
-    const run_places run = {.inputs = inputs, .outputs = outputs, .packed = packed, .arena = arena};
+    const run_places run = {
+        .inputs = inputs, .outputs = outputs, .packed = packed, .arena = arena, .cancel = cancel};
     const sp_fpenv before = sp_fpenv_enter();
     const sp_status status = steps_run(plan, &run);
     sp_fpenv_leave(before);
@@ -92,7 +96,7 @@ sp_status sp__plan_run_reference(const sp_graph_plan *plan, const void *const *i
     void **packed = sp_calloc(plan->packing_count, sizeof *packed);
     if (packed == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to run a plan");
     sp_status status = weights_pack(plan, packed);
-    if (status == SP_OK) status = sp__plan_run_packed(plan, inputs, outputs, arena, packed);
+    if (status == SP_OK) status = sp__plan_run_packed(plan, inputs, outputs, arena, packed, NULL);
     for (uint32_t i = 0; i < plan->packing_count; i++) sp_free(packed[i]);
     sp_free((void *)packed);
     return status;

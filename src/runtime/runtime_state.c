@@ -290,20 +290,22 @@ static sp_status stop_device(void *arg)
     return SP_OK;
 }
 
-/* process-wide: set by a layer above, constant then. Sequentially consistent with the phase: see
+/* process-wide: set by layers above, constant then. Sequentially consistent with the phase: see
  * sp__runtime_set_stop. */
-static SP_ATOMIC(sp_runtime_stop_fn) stop_fn;
+static SP_ATOMIC(sp_runtime_stop_fn) stop_fns[SP_RUNTIME_THREADS];
 
-void sp__runtime_set_stop(sp_runtime_stop_fn fn)
+void sp__runtime_set_stop(sp_runtime_threads threads, sp_runtime_stop_fn fn)
 {
-    sp_store_seq_cst(&stop_fn, fn);
+    sp_store_seq_cst(&stop_fns[threads], fn);
 }
 
 static sp_status runtime_take_down(void *unused)
 {
     (void)unused;
-    const sp_runtime_stop_fn stop = sp_load_seq_cst(&stop_fn);
-    if (stop != NULL) stop();
+    for (uint32_t i = 0; i < SP_RUNTIME_THREADS; i++) {
+        const sp_runtime_stop_fn stop = sp_load_seq_cst(&stop_fns[i]);
+        if (stop != NULL) stop();
+    }
     const uint32_t count = sp_load_acquire(&runtime.device_count);
     /* All of them first: what one device completes may wait for a stream of another. */
     for (uint32_t i = 0; i < count; i++) {

@@ -90,12 +90,20 @@ static inline uint64_t sp__rt_device_index(sp_device handle)
     return handle.bits == 0 ? 0 : handle.bits - SP_FIRST_DEVICE_HANDLE;
 }
 
-/* The function that stops the threads of a layer above, called by a shutdown before it closes
- * anything. Always the same. The layer sets it, then starts a thread only if the phase, read
- * sequentially consistently, is UP; the shutdown changes the phase, then reads the function: one of
- * the two sees the other. */
+/* Threads of layers above, in the order in which a shutdown stops them. */
+typedef enum sp_runtime_threads {
+    SP_PARTIAL_THREADS, /* batch/partial_threads.c */
+    SP_BATCH_BUILDER,   /* batch/batch_builder.c */
+    SP_BATCH_TIMER,     /* batch/batch_queue_timer.c */
+    SP_RUNTIME_THREADS
+} sp_runtime_threads;
+
+/* The function that stops these threads, called by a shutdown before it closes anything. Always the
+ * same. Its owner sets it, then starts a thread only if the phase, read sequentially consistently,
+ * is UP; the shutdown changes the phase, then reads the functions: one of the two sees the other.
+ */
 typedef void (*sp_runtime_stop_fn)(void);
-void sp__runtime_set_stop(sp_runtime_stop_fn fn);
+void sp__runtime_set_stop(sp_runtime_threads threads, sp_runtime_stop_fn fn);
 
 /* Registers an open device. For tests that open kinds themselves. */
 sp_status sp__runtime_add_device(sp_dev *dev, sp_rt_device **out);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device conformance: command lists, recorded once and replayed from any thread. */
+#include <string.h>
+
 #include "base/heap.h"
 #include "base/thread.h"
 #include "device_fixture.h"
@@ -189,6 +191,97 @@ TEST(lists_refuse_host_functions_other_lists_and_slots_they_do_not_have)
     CHECK_STATUS(f.device->vtable->list_create(f.device, NULL, 0, 0, &list), SP_OUT_OF_MEMORY);
     sp_heap_fail_after(UINT64_MAX);
     f.device->vtable->list_release(inner);
+    fixture_close(&f);
+}
+
+/* ---- cancelled lists ---- */
+
+TEST(a_list_whose_flag_is_set_computes_nothing_and_fails_what_follows_its_point)
+{
+    fixture f = fixture_open();
+    sp_memory words = fixture_words(&f, 4);
+    sp_atomic_u32 cancel = {1};
+    const sp_binding slot = bind_words(&words, 0, 4, SP_READ_WRITE);
+    const sp_binding add = slot_words(0, 0, 4, SP_READ_WRITE);
+    const sp_command one = command_dispatch(&kernel_add_one, 4, &add, 1, NULL, 0);
+    sp_list *list = list_of(&f, &one, 1, 1);
+    sp_command command = command_list(list, &slot, 1);
+    command.cancel = &cancel;
+    const sp_point point = submit(f.queues[0], &command, 1);
+    CHECK_STATUS(wait_point(point), SP_CANCELLED);
+    CHECK_EQ_STR(sp_last_error(), "the run was cancelled; its outputs are undefined");
+    CHECK_EQ_U64(words_of(&words)[0], 0);
+    const sp_submission after = {.waits = &point,
+                                 .wait_count = 1,
+                                 .fault_count = 1,
+                                 .commands = &command,
+                                 .command_count = 1};
+    sp_point last;
+    CHECK_OK(try_submit(f.queues[1], &after, &last));
+    CHECK_STATUS(wait_point(last), SP_CANCELLED);
+    CHECK_EQ_U64(words_of(&words)[0], 0);
+    sp_store_relaxed(&cancel, 0);
+    CHECK_OK(wait_point(submit(f.queues[0], &command, 1)));
+    CHECK_EQ_U64(words_of(&words)[0], 1);
+    f.device->vtable->list_release(list);
+    fixture_free(&words);
+    fixture_close(&f);
+}
+
+TEST(a_cancelled_list_is_no_failure_of_its_lease_that_a_synchronize_would_report)
+{
+    fixture f = fixture_open();
+    sp_memory words = fixture_words(&f, 1);
+    sp_atomic_u32 cancel = {1};
+    sp_list *list = list_of(&f, NULL, 0, 0);
+    sp_command command = command_list(list, NULL, 0);
+    command.cancel = &cancel;
+    const sp_submission cancelled = {
+        .commands = &command, .command_count = 1, .thread = 7, .lease = 9};
+    sp_point point;
+    CHECK_OK(try_submit(f.queues[0], &cancelled, &point));
+    CHECK_STATUS(wait_point(point), SP_CANCELLED);
+    sp_fault first;
+    CHECK_EQ_U64(sp__timeline_take_failures(point.timeline, point.value, 7), SP_NO_FAULT);
+    CHECK_EQ_U64(sp__timeline_unreported(point.timeline, &first), 0);
+    const sp_binding target = bind_words(&words, 0, 1, SP_WRITE);
+    const uint32_t five = 5;
+    const sp_command fill = command_fill(&target, &five);
+    const sp_submission consumer = {
+        .commands = &fill, .command_count = 1, .thread = 7, .lease = 9, .is_untracked = true};
+    CHECK_OK(try_submit(f.queues[0], &consumer, &point));
+    CHECK_OK(wait_point(point));
+    CHECK_EQ_U64(words_of(&words)[0], 5);
+    f.device->vtable->list_release(list);
+    fixture_free(&words);
+    fixture_close(&f);
+}
+
+TEST(a_list_that_is_cancelled_while_it_runs_ends_before_its_next_command)
+{
+    fixture f = fixture_open();
+    if (!fixture_has_meetings() || strcmp(fixture_kind(), "cuda") == 0) {
+        fixture_close(&f);
+        SKIP("lists run command by command on threads only");
+    }
+    sp_memory words = fixture_words(&f, 4);
+    sp_atomic_u32 cancel = {0};
+    meeting held = {.wanted = 2};
+    const sp_binding slot = bind_words(&words, 0, 4, SP_READ_WRITE);
+    const sp_binding add = slot_words(0, 0, 4, SP_READ_WRITE);
+    const sp_command one = command_dispatch(&kernel_add_one, 4, &add, 1, NULL, 0);
+    const sp_command commands[3] = {one, command_meet(&held, 1), one};
+    sp_list *list = list_of(&f, commands, 3, 1);
+    sp_command command = command_list(list, &slot, 1);
+    command.cancel = &cancel;
+    const sp_point point = submit(f.queues[0], &command, 1);
+    while (sp_load_acquire(&held.arrived) == 0) sp_thread_yield();
+    sp_store_release(&cancel, 1);
+    let_go(&held);
+    CHECK_STATUS(wait_point(point), SP_CANCELLED);
+    CHECK_EQ_U64(words_of(&words)[0], 1);
+    f.device->vtable->list_release(list);
+    fixture_free(&words);
     fixture_close(&f);
 }
 

@@ -17,7 +17,7 @@ static sp_run_slots *take_all_slots(sp_model handle, uint32_t count)
 {
     sp_rt_model *model = sp__model_hold(handle);
     sp_run_slots *slots = sp__device_run_slots(model->device);
-    for (uint32_t i = 0; i < count; i++) CHECK_OK(sp__run_slots_acquire(slots));
+    for (uint32_t i = 0; i < count; i++) CHECK_OK(sp__run_slots_acquire(slots, NULL));
     sp__model_drop(model);
     return slots;
 }
@@ -47,7 +47,7 @@ TEST(a_run_that_a_host_function_computes_leaves_its_results)
     CHECK_OK(sp_stream_synchronize(stream));
     CHECK_OK(sp_future_query(future));
     CHECK(small_is_same(&out, &wanted));
-    for (uint32_t i = 0; i < info.run_slots; i++) CHECK(sp__run_slots_release(slots) == NULL);
+    for (uint32_t i = 0; i < info.run_slots; i++) CHECK(sp__run_slots_release(slots, NULL) == NULL);
     CHECK_OK(sp_future_release(future));
     CHECK_OK(sp_stream_release(stream));
     CHECK_OK(sp_model_release(model));

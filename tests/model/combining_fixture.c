@@ -5,6 +5,7 @@
 
 #include "base/option.h"
 #include "base/thread.h"
+#include "batch/batch.h"
 #include "batch/batch_builder.h"
 #include "batch/batch_plans.h"
 #include "partial_fixture.h"
@@ -22,14 +23,14 @@ held_slots slots_hold(sp_model model)
     held_slots held = {.model = sp__model_hold(model)};
     held.slots = sp__device_run_slots(held.model->device);
     for (; held.count < held.slots->count; held.count++)
-        CHECK_OK(sp__run_slots_acquire(held.slots));
+        CHECK_OK(sp__run_slots_acquire(held.slots, NULL));
     return held;
 }
 
 void slots_give_one(held_slots *held)
 {
     held->count--;
-    sp__wait_entry_resume(sp__run_slots_release(held->slots));
+    sp__wait_entry_resume(sp__run_slots_release(held->slots, NULL));
 }
 
 void slots_give(held_slots *held)
@@ -73,9 +74,26 @@ uint32_t combining_buckets(sp_model model)
     uint32_t count = 0;
     if (entry != NULL) {
         const sp_batch_plans *plans = sp__batch_plans_of(entry);
-        if (plans != NULL) count = plans->bucket_count;
+        if (plans != NULL) count = sp__batch_plans_count(plans);
         sp__plan_cache_release(&held->plans, entry);
     }
+    sp__model_drop(held);
+    return count;
+}
+
+uint32_t combining_batches(sp_model model)
+{
+    sp_rt_model *held = sp__model_hold(model);
+    sp_plan_entry *entry = sp__plan_cache_acquire_newest(&held->plans);
+    sp_batch_plans *plans = entry != NULL ? sp__batch_plans_of(entry) : NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; plans != NULL && i < sp__batch_plans_count(plans); i++) {
+        sp_batch_bucket *bucket = &plans->buckets[i];
+        sp_mutex_lock(&bucket->lock);
+        for (const sp_batch *batch = bucket->idle; batch != NULL; batch = batch->next) count++;
+        sp_mutex_unlock(&bucket->lock);
+    }
+    if (entry != NULL) sp__plan_cache_release(&held->plans, entry);
     sp__model_drop(held);
     return count;
 }
@@ -174,4 +192,49 @@ bool table_is_right(int64_t index, const float *y)
     float expected[TABLE_WIDTH];
     for (int i = 0; i < TABLE_WIDTH; i++) expected[i] = -table_at(index, i);
     return memcmp((const void *)y, (const void *)expected, sizeof expected) == 0;
+}
+
+sp_model factors_model(void)
+{
+    static const int64_t x_dims[2] = {-1, 4};
+    static const int64_t k_dims[1] = {3};
+    static const int64_t order[2] = {0, 1};
+    writer graph = {0};
+    sp_model model = {0};
+    add_input(&graph, "x", ONNX_FLOAT, x_dims, 2);
+    add_input(&graph, "k", ONNX_FLOAT, k_dims, 1);
+    partial_add_ints(&graph, "begin", (const int64_t[]){0}, 1);
+    partial_add_ints(&graph, "end", (const int64_t[]){3}, 1);
+    partial_add_ints(&graph, "axis", (const int64_t[]){1}, 1);
+    add_node(&graph, make_node("Slice", "x begin end axis", "s"));
+    add_node(&graph, partial_node_ints("Transpose", "s", "t", "perm", order, 2));
+    add_node(&graph, make_node("Mul", "t k", "p"));
+    add_node(&graph, make_node("Tanh", "p", "y"));
+    add_output(&graph, "y");
+    CHECK_OK(partial_load(&graph, NULL, &model));
+    return model;
+}
+
+/* The graph has x of these dimensions, and y = second(first(x)). */
+static sp_model chain_model(const int64_t *dims, const char *first, const char *second,
+                            const sp_model_options *options)
+{
+    writer graph = {0};
+    sp_model model = {0};
+    add_input(&graph, "x", ONNX_FLOAT, dims, 2);
+    add_node(&graph, make_node(first, "x", "t"));
+    add_node(&graph, make_node(second, "t", "y"));
+    add_output(&graph, "y");
+    CHECK_OK(partial_load(&graph, options, &model));
+    return model;
+}
+
+sp_model plain_model(const sp_model_options *options)
+{
+    return chain_model((int64_t[]){-1, SMALL_IN}, "Tanh", "Neg", options);
+}
+
+sp_model width_model(void)
+{
+    return chain_model((int64_t[]){1, -1}, "Neg", "Abs", NULL);
 }

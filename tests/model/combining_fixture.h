@@ -33,6 +33,7 @@ uint32_t combining_prepare(sp_model model, const sp_host_tensor *inputs, uint32_
 /* Builds those of the plan that was built last, without such runs. */
 uint32_t combining_build(sp_model model);
 uint32_t combining_buckets(sp_model model); /* of the plan that was built last */
+uint32_t combining_batches(sp_model model); /* idle batches of these */
 
 /* The runs in batches, and batches, if `callers` runs of one group wait and one slot is given back:
  * each batch is the largest bucket that its lead's share fills. */
@@ -51,5 +52,15 @@ sp_model table_model(const sp_model_options *options);
 sp_host_tensor table_input(const int64_t *index);
 /* Whether the outputs of a run with this index are right. */
 bool table_is_right(int64_t index, const float *y);
+
+/* y = Tanh(x[n,3] * k[3]), of an x[n,4]: k has no rows, and its values are no part of the plan's
+ * key. */
+sp_model factors_model(void);
+
+/* y = Neg(Tanh(x)) of x[n,4]: devices with memory of their own have its kernels. */
+sp_model plain_model(const sp_model_options *options);
+
+/* y = Abs(Neg(x)) of x[1,w]: a plan for each w. */
+sp_model width_model(void);
 
 #endif

@@ -146,10 +146,16 @@ static void run_endless(void *arg)
     float y[2];
     const sp_host_tensor input = partial_floats("x", x, 2);
     sp_host_tensor output = partial_room("y", y, sizeof y);
-    e->status = sp_model_run(e->model, &input, 1, &output, 1);
+    e->status = sp_model_run_with(e->model, &e->run_options, &input, 1, &output, 1);
 }
 
 void partial_endless_begin(partial_endless *e, const sp_model_options *options, bool has_node)
+{
+    partial_endless_begin_with(e, options, has_node, &(sp_run_options){0});
+}
+
+void partial_endless_begin_with(partial_endless *e, const sp_model_options *options, bool has_node,
+                                const sp_run_options *run_options)
 {
     static const int64_t any_dims[1] = {-1};
     writer graph = {0};
@@ -162,7 +168,7 @@ void partial_endless_begin(partial_endless *e, const sp_model_options *options, 
     add_output(&body, has_node ? "w" : "v");
     add_node(&graph, partial_loop("n c x", "y", &body));
     add_output(&graph, "y");
-    *e = (partial_endless){0};
+    *e = (partial_endless){.run_options = *run_options};
     REQUIRE_OK(partial_load(&graph, options, &e->model));
     REQUIRE_OK(sp_thread_create(&e->thread, "endless", run_endless, e));
     while (partial_info(e->model).runs == 0) sp_thread_yield();

@@ -55,10 +55,14 @@ sp_model_info partial_info(sp_model model);
 typedef struct partial_endless {
     sp_model model;
     sp_thread thread;
+    sp_run_options run_options;
     sp_status status;
 } partial_endless;
 
 void partial_endless_begin(partial_endless *e, const sp_model_options *options, bool has_node);
+/* The same with options of the run. */
+void partial_endless_begin_with(partial_endless *e, const sp_model_options *options, bool has_node,
+                                const sp_run_options *run_options);
 sp_status partial_endless_join(partial_endless *e);
 
 #endif

@@ -239,6 +239,23 @@ sp_status small_submit(sp_model model, small_row *out, sp_future *future)
     return sp_model_submit(model, &x, 1, &y, 1, future);
 }
 
+sp_status small_submit_with(sp_model model, sp_cancel_token token, small_row *out,
+                            sp_future *future)
+{
+    const sp_run_options options = {.cancel_token = token};
+    const sp_host_tensor x = input_x(1);
+    sp_host_tensor y = output_y((float *)(void *)out->bytes, 3);
+    return sp_model_submit_with(model, &options, &x, 1, &y, 1, future);
+}
+
+sp_status small_run_with(sp_model model, sp_cancel_token token, small_row *out)
+{
+    const sp_run_options options = {.cancel_token = token};
+    const sp_host_tensor x = input_x(1);
+    sp_host_tensor y = output_y((float *)(void *)out->bytes, 3);
+    return sp_model_run_with(model, &options, &x, 1, &y, 1);
+}
+
 small_row small_run(sp_model model)
 {
     small_row out = {{0}};
@@ -338,6 +355,22 @@ static sp_status call_submit(sp_model model)
     return status;
 }
 
+static sp_status call_run_with(sp_model model)
+{
+    small_row out;
+    return small_run_with(model, (sp_cancel_token){0}, &out);
+}
+
+static sp_status call_submit_with(sp_model model)
+{
+    small_row out;
+    sp_future future;
+    SP_TRY(small_submit_with(model, (sp_cancel_token){0}, &out, &future));
+    const sp_status status = sp_future_wait(future);
+    CHECK_OK(sp_future_release(future));
+    return status;
+}
+
 static sp_status call_plan_create(sp_model model)
 {
     const sp_host_tensor x = {.dtype = SP_F32, .rank = 2, .shape = {1, 4}};
@@ -365,6 +398,8 @@ const model_call model_calls[] = {
     {"sp_model_get_batching", call_get_batching},
     {"sp_model_run", call_run},
     {"sp_model_submit", call_submit},
+    {"sp_model_run_with", call_run_with},
+    {"sp_model_submit_with", call_submit_with},
     {"sp_plan_create", call_plan_create},
 };
 

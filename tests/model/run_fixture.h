@@ -83,6 +83,10 @@ typedef struct small_row {
     _Alignas(float) unsigned char bytes[3 * sizeof(float)];
 } small_row;
 sp_status small_submit(sp_model model, small_row *out, sp_future *future);
+/* The same with a token, or the zero one. */
+sp_status small_submit_with(sp_model model, sp_cancel_token token, small_row *out,
+                            sp_future *future);
+sp_status small_run_with(sp_model model, sp_cancel_token token, small_row *out);
 small_row small_run(sp_model model);
 bool small_is_same(const small_row *a, const small_row *b);
 /* Yields until the count, raised by other threads, reaches `wanted`. */

@@ -139,14 +139,14 @@ static int refuse_those_that_wait(void *arg)
     sp_rt_model *object = sp__model_hold(model);
     sp_run_slots *slots = sp__device_run_slots(object->device);
     for (uint32_t i = 0; i < info.run_slots; i++) {
-        if (sp__run_slots_acquire(slots) != SP_OK) return failed("take a slot");
+        if (sp__run_slots_acquire(slots, NULL) != SP_OK) return failed("take a slot");
     }
     for (int i = 0; i < REFUSED; i++) {
         if (small_submit(model, &out, &futures[i]) != SP_OK) return failed("submit");
     }
     if (sp_device_close(options.device) != SP_OK) return failed("close");
     for (uint32_t i = 0; i < info.run_slots; i++) {
-        sp__wait_entry_resume(sp__run_slots_release(slots));
+        sp__wait_entry_resume(sp__run_slots_release(slots, NULL));
     }
     for (int i = 0; i < REFUSED; i++) {
         if (sp_future_query(futures[i]) != SP_CLOSED) return failed("outcome");

@@ -110,8 +110,8 @@ static void crowd_end(crowd *all)
 
 /* ---- how many ---- */
 
-/* A lead gives its slot back before its batch: where shares are equal, which is with many slots,
- * the next ones may find the batches of that size in use, and take smaller ones. */
+/* Where shares are equal, which is with many slots, leads may find the batches of that size in use
+ * by each other, and take smaller ones. */
 static void check_merged(const crowd *all, merged_runs before, merged_runs expected, uint32_t slots)
 {
     const merged_runs merged = merged_since(all->model, before);
@@ -262,28 +262,6 @@ TEST(a_callback_of_a_run_in_a_batch_is_called_once)
 }
 
 /* ---- which ones ---- */
-
-/* y = Tanh(x[n,3] * k[3]): k has no rows, and its values are no part of the plan's key. */
-static sp_model factors_model(void)
-{
-    static const int64_t x_dims[2] = {-1, 4};
-    static const int64_t k_dims[1] = {3};
-    static const int64_t order[2] = {0, 1};
-    writer graph = {0};
-    sp_model model = {0};
-    add_input(&graph, "x", ONNX_FLOAT, x_dims, 2);
-    add_input(&graph, "k", ONNX_FLOAT, k_dims, 1);
-    partial_add_ints(&graph, "begin", (const int64_t[]){0}, 1);
-    partial_add_ints(&graph, "end", (const int64_t[]){3}, 1);
-    partial_add_ints(&graph, "axis", (const int64_t[]){1}, 1);
-    add_node(&graph, make_node("Slice", "x begin end axis", "s"));
-    add_node(&graph, partial_node_ints("Transpose", "s", "t", "perm", order, 2));
-    add_node(&graph, make_node("Mul", "t k", "p"));
-    add_node(&graph, make_node("Tanh", "p", "y"));
-    add_output(&graph, "y");
-    CHECK_OK(partial_load(&graph, NULL, &model));
-    return model;
-}
 
 /* All callers wait, and one slot is given back. */
 static merged_runs callers_merge(crowd *all, merged_runs *expected)

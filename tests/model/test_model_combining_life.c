@@ -262,4 +262,69 @@ TEST(memory_of_batches_is_reclaimed_beside_them)
     CHECK_OK(sp_device_close(l.device));
 }
 
+/* Takes all memory of the device, in pieces of a batch's size and less. */
+static uint32_t memory_take(sp_device device, sp_storage *storages, uint32_t most)
+{
+    uint32_t count = 0;
+    for (uint64_t bytes = 1 << 20; bytes >= 64; bytes /= 4) {
+        while (count < most && sp_storage_create(device, bytes, NULL, &storages[count]) == SP_OK) {
+            count++;
+        }
+    }
+    CHECK(count < most);
+    return count;
+}
+
+/* So many submitted runs find others waiting when they get a slot. */
+static void leads_run(sp_model model, uint32_t count)
+{
+    sp_future futures[CALLERS];
+    small_row rows[CALLERS];
+    held_slots held = slots_hold(model);
+    for (uint32_t i = 0; i <= count; i++) CHECK_OK(small_submit(model, &rows[i], &futures[i]));
+    slots_give(&held);
+    for (uint32_t i = 0; i <= count; i++) {
+        CHECK_OK(sp_future_wait(futures[i]));
+        CHECK_OK(sp_future_release(futures[i]));
+    }
+}
+
+/* The plan stays in use, so that its batches alone are reclaimed. */
+TEST(batches_that_were_reclaimed_are_made_again_when_runs_wait_again)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    static sp_storage storages[16384];
+    const null_fixture f = null_open();
+    const sp_model model = small_model(&f.options);
+    const sp_host_tensor x = input_x(1);
+    CHECK(combining_prepare(model, &x, 1) > 0);
+    const uint32_t all = combining_batches(model);
+    CHECK_OK(sp_device_set_memory_limit(f.device, allocated(f.device) + (1 << 20)));
+    sp_rt_model *held = sp__model_hold(model);
+    sp_plan_entry *entry = sp__plan_cache_acquire_newest(&held->plans);
+    const uint32_t count = memory_take(f.device, storages, SP_COUNT_OF(storages));
+    CHECK_EQ_U64(combining_batches(model), 0);
+    /* Asked for, and given up without memory. */
+    combining_request(model, &x, 1);
+    sp__batch_builder_drain();
+    CHECK_EQ_U64(combining_batches(model), 0);
+    for (uint32_t i = 0; i < count; i++) CHECK_OK(sp_storage_release(storages[i]));
+    /* Not by the first runs that find none. */
+    merged_runs before = merged_of(model);
+    leads_run(model, CALLERS - 1);
+    sp__batch_builder_drain();
+    CHECK_EQ_U64(combining_batches(model), 0);
+    CHECK_EQ_U64(merged_since(model, before).runs, 0);
+    combining_request(model, &x, 1);
+    sp__batch_builder_drain();
+    CHECK_EQ_U64(combining_batches(model), all);
+    before = merged_of(model);
+    leads_run(model, CALLERS - 1);
+    CHECK(merged_since(model, before).runs > 0);
+    sp__plan_cache_release(&held->plans, entry);
+    sp__model_drop(held);
+    CHECK_OK(sp_model_release(model));
+    CHECK_OK(sp_device_close(f.device));
+}
+
 TEST_MAIN

@@ -265,7 +265,7 @@ static void log_act(void *ctx, sp_log_level level, const char *message)
 static const char *const measured = "a batch of ";
 static const char *const built = "plans for batches were built";
 
-static int log_beside_a_build(const char *part, void (*act)(log_calls *calls))
+static sp_model log_one_build(const char *part, void (*act)(log_calls *calls))
 {
     static log_calls calls; /* process-wide: in one child each */
     const sp_model_options options = {.max_plans = 1};
@@ -275,6 +275,36 @@ static int log_beside_a_build(const char *part, void (*act)(log_calls *calls))
     request_build(calls.model);
     await_count(&calls.count, 1);
     sp_log_set_callback(NULL, NULL);
+    sp_log_set_level(SP_LOG_WARN);
+    return calls.model;
+}
+
+static int log_beside_a_build(const char *part, void (*act)(log_calls *calls))
+{
+    (void)log_one_build(part, act);
+    return sp_shutdown() == SP_OK ? 0 : failed("shutdown");
+}
+
+static void end_thread(log_calls *calls)
+{
+    sp_fetch_add_acq_rel(&calls->count, 1);
+    sp_thread_exit();
+}
+
+/* The plans are built nevertheless, the model is not held any more, and others get theirs. */
+static int end_thread_in_the_log(void *arg)
+{
+    const sp_model model = log_one_build(arg, end_thread);
+    sp_rt_model *held = sp__model_hold(model);
+    sp__batch_builder_drain();
+    if (combining_buckets(model) != 11) return failed("larger plans");
+    if (sp_model_release(model) != SP_OK) return failed("release");
+    if (sp__model_drop_unless_last(held)) return failed("the builder's hold");
+    sp__model_drop(held);
+    const sp_model other = small_model(NULL);
+    const sp_host_tensor x = input_x(1);
+    if (combining_prepare(other, &x, 1) != 11) return failed("later plans");
+    if (sp_model_release(other) != SP_OK) return failed("release");
     return sp_shutdown() == SP_OK ? 0 : failed("shutdown");
 }
 
@@ -314,6 +344,61 @@ static int shut_down_in_the_log(void *arg)
     return log_beside_a_build(arg, shut_down_now);
 }
 
+/* Larger sizes are not measured yet. */
+static void check_two_buckets(log_calls *calls)
+{
+    if (combining_buckets(calls->model) != 2 || combining_batches(calls->model) < 2) _exit(5);
+    const merged_runs before = merged_of(calls->model);
+    sp_future futures[8];
+    small_row rows[8];
+    held_slots held = slots_hold(calls->model);
+    for (int i = 0; i < 8; i++) {
+        if (small_submit(calls->model, &rows[i], &futures[i]) != SP_OK) _exit(5);
+    }
+    slots_give(&held);
+    for (int i = 0; i < 8; i++) {
+        if (sp_future_wait(futures[i]) != SP_OK) _exit(5);
+        if (sp_future_release(futures[i]) != SP_OK) _exit(5);
+    }
+    if (merged_since(calls->model, before).runs == 0) _exit(5);
+}
+
+static int use_buckets_in_the_log(void *arg)
+{
+    (void)arg;
+    return log_beside_a_build("a batch of 4 ", check_two_buckets);
+}
+
+TEST(each_size_is_used_as_soon_as_it_is_built)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    CHECK_EQ_INT(child_run(use_buckets_in_the_log, NULL), 0);
+}
+
+/* The plan is evicted while its larger plans are built, by one of another shape; a run of the first
+ * shape builds it anew. */
+static void infer_other_shape_and_first(log_calls *calls)
+{
+    infer_other_shape(calls);
+    if (combining_buckets(calls->model) != 0) _exit(5);
+    (void)small_run(calls->model);
+}
+
+static int evict_in_the_log(void *arg)
+{
+    (void)arg;
+    const sp_model model = log_one_build("a batch of 4 ", infer_other_shape_and_first);
+    sp__batch_builder_drain();
+    if (combining_buckets(model) != 11) return failed("larger plans");
+    return sp_shutdown() == SP_OK ? 0 : failed("shutdown");
+}
+
+TEST(a_plan_that_is_evicted_and_built_again_gets_the_larger_plans_of_the_first)
+{
+    if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
+    for (int i = 0; i < 10; i++) CHECK_EQ_INT(child_run(evict_in_the_log, NULL), 0);
+}
+
 TEST(the_log_of_a_build_may_call_the_library_and_end_the_process)
 {
     if (!combining_is_certain()) SKIP("needs STREAMPOOL_BATCHING=always");
@@ -323,6 +408,7 @@ TEST(the_log_of_a_build_may_call_the_library_and_end_the_process)
         CHECK_EQ_INT(child_run(infer_in_the_log, part), 0);
         CHECK_EQ_INT(child_run(exit_in_the_log, part), 0);
         CHECK_EQ_INT(child_run(shut_down_in_the_log, part), 0);
+        CHECK_EQ_INT(child_run(end_thread_in_the_log, part), 0);
     }
 }
 

@@ -9,7 +9,6 @@
 #include "batch/batch_builder.h"
 #include "batch/batch_plans.h"
 #include "combining_fixture.h"
-#include "partial_fixture.h"
 #include "support/own_memory.h"
 
 enum { THREADS = 31, INPUTS = 8, BURST = 6 };
@@ -19,20 +18,6 @@ typedef struct load {
     uint64_t rounds;
     float expected[THREADS * INPUTS][SMALL_IN];
 } load;
-
-/* y = Neg(Tanh(x)) of x[n,4]. */
-static sp_model plain_model(const sp_model_options *options)
-{
-    static const int64_t dims[2] = {-1, SMALL_IN};
-    writer graph = {0};
-    sp_model model = {0};
-    add_input(&graph, "x", ONNX_FLOAT, dims, 2);
-    add_node(&graph, make_node("Tanh", "x", "t"));
-    add_node(&graph, make_node("Neg", "t", "y"));
-    add_output(&graph, "y");
-    CHECK_OK(partial_load(&graph, options, &model));
-    return model;
-}
 
 static sp_host_tensor rows_of(const float *x, int64_t rows)
 {

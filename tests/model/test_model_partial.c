@@ -467,21 +467,4 @@ TEST(an_allocation_that_fails_leaks_nothing)
     }
 }
 
-/* The sizes of the outputs could not be returned. */
-TEST(a_run_of_partial_plans_cannot_be_submitted)
-{
-    const sp_model model = sparse_model(NULL);
-    float x[LONG];
-    float y[LONG];
-    fill_sparse(x, 3);
-    const sp_host_tensor input = partial_floats(NULL, x, LONG);
-    sp_host_tensor output = partial_room("y", y, sizeof y);
-    sp_future future = {1};
-    CHECK_STATUS(sp_model_submit(model, &input, 1, &output, 1, &future), SP_UNSUPPORTED);
-    CHECK_MESSAGE("sp_model_run runs it");
-    CHECK_EQ_U64(future.bits, 0);
-    check_sparse(model, 3);
-    CHECK_OK(sp_model_release(model));
-}
-
 TEST_MAIN

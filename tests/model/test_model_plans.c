@@ -62,6 +62,32 @@ TEST(loads_plans_and_evictions_are_infos)
     CHECK_EQ_U64(lines.evictions, 1);
 }
 
+typedef struct log_runs {
+    sp_model model;
+    uint32_t count;
+} log_runs;
+
+static void run_in_log(void *ctx, sp_log_level level, const char *message)
+{
+    log_runs *self = ctx;
+    if (level != SP_LOG_INFO || strstr(message, "plan built for cpu") == NULL) return;
+    run(self->model, 20 + self->count++);
+}
+
+/* No plan is in use while it is told, so the one entry can be evicted for the callback's run. */
+TEST(the_log_of_a_plan_may_run_the_model_with_another_shape)
+{
+    log_runs runs = {.model = small_model(&(sp_model_options){.max_plans = 1})};
+    sp_log_set_level(SP_LOG_INFO);
+    sp_log_set_callback(run_in_log, &runs);
+    for (uint64_t rows = 1; rows <= 3; rows++) run(runs.model, rows);
+    sp_log_set_callback(NULL, NULL);
+    sp_log_set_level(SP_LOG_WARN);
+    CHECK_EQ_U64(runs.count, 3);
+    CHECK_EQ_U64(model_info_of(runs.model).plan_count, 1);
+    CHECK_OK(sp_model_release(runs.model));
+}
+
 TEST(the_plan_that_was_not_used_for_longest_gives_way)
 {
     const sp_model model = small_model(&(sp_model_options){.max_plans = 3});

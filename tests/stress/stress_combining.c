@@ -9,7 +9,6 @@
 
 #include "batch/batch_builder.h"
 #include "combining_fixture.h"
-#include "partial_fixture.h"
 
 enum { THREADS = 31, MODELS = 3, BURST = 12, WIDTH = 4, MEMORY = 6, ROWS = 32 };
 
@@ -19,20 +18,6 @@ typedef struct storm {
     uint64_t runs;                   /* of each thread */
     sp_atomic_u64 accepted, done, failed, called;
 } storm;
-
-/* y = Tanh(x) of any width, one row. */
-static sp_model wide_model(void)
-{
-    static const int64_t dims[2] = {1, -1};
-    writer graph = {0};
-    sp_model model = {0};
-    add_input(&graph, "x", ONNX_FLOAT, dims, 2);
-    add_node(&graph, make_node("Neg", "x", "n"));
-    add_node(&graph, make_node("Abs", "n", "y"));
-    add_output(&graph, "y");
-    CHECK_OK(partial_load(&graph, NULL, &model));
-    return model;
-}
 
 /* A run: its input, and room for what it computes. */
 typedef struct request {
@@ -174,7 +159,7 @@ TEST(every_accepted_run_ends_once_as_it_would_alone)
     static storm all;
     all = (storm){.table = table_model(NULL),
                   .small = small_model(NULL),
-                  .wide = wide_model(),
+                  .wide = width_model(),
                   .runs = test_count(10000000, 60000) / THREADS};
     for (uint32_t row = 0; row < ROWS; row++) {
         float x[SMALL_IN];

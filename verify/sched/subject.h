@@ -65,8 +65,9 @@ typedef struct sp_subject {
     X(tagged_stack) X(handle) X(queue) X(timeline) X(park) \
     X(host) X(host_exit) X(gpu) X(tiles) X(throttle) X(pool) \
     X(event) X(hazard) X(wait_graph) X(faults) X(allocator) \
-    X(wait_queue) X(slot_calls) X(slots) X(batches) X(batch_plans) X(plan_cache) \
-    X(packed_weights) X(base) X(word_lock) X(close) X(runtime) X(future)
+    X(wait_queue) X(slot_calls) X(slot_terms) X(slots) X(batches) X(batch_plans) \
+    X(batch_queue) X(runs) X(plan_cache) \
+    X(packed_weights) X(base) X(word_lock) X(close) X(runtime) X(future) X(cancel) X(partial)
 /* clang-format on */
 
 #define SP_SUBJECT_TABLE(part) extern const sp_subject sp__subjects_##part[];

@@ -12,10 +12,11 @@ static void bucket_add(sp_batches_world *w, uint32_t i, uint32_t rows)
 {
     sp_batch *batch = &w->batches[i];
     batch->plans = &w->plans;
-    batch->bucket = sp__batch_plans_add(&w->plans, rows, NULL);
+    batch->bucket = sp__batch_bucket_add(&w->plans, rows, 0, NULL);
     batch->ports = w->addresses[i];
     for (uint32_t port = 0; port < 2; port++) w->addresses[i][port] = w->tensors[i][port];
     sp__batch_release(batch);
+    sp__batch_bucket_publish(&w->plans);
 }
 
 /* With one batch of each of the numbers of rows, in rising order. */
@@ -38,7 +39,7 @@ void sp__batches_end(sp_batches_world *w, uint32_t computed)
     SP_SCHED_ASSERT(sp_load_relaxed(&w->computed) == computed);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->slots.word) == w->slots.count);
     SP_SCHED_ASSERT(sp_load_relaxed(&w->group.count) == 0 && w->group.first == NULL);
-    for (uint32_t i = 0; i < w->plans.bucket_count; i++) {
+    for (uint32_t i = 0; i < sp__batch_plans_count(&w->plans); i++) {
         SP_SCHED_ASSERT(sp__batch_acquire(&w->plans, w->plans.buckets[i].rows) == &w->batches[i]);
         sp_mutex_deinit(&w->plans.buckets[i].lock);
     }
@@ -97,27 +98,29 @@ static void run_in_slot(sp_batches_world *w, call *c, sp_batch *batch)
     if (batch != NULL) batch_compute(w, batch);
     if (batch != NULL && !w->fails) {
         sp__batch_scatter(batch);
-        sp__resume_list_add(&ready, sp__run_slots_release(&w->slots));
-        sp__batch_finish(batch, true, &ready);
+        sp__batch_finish(batch, &w->slots, &ready);
         sp__resume_list_run(&ready);
         return;
     }
     if (batch != NULL) sp__batch_break(batch, &w->slots, &ready);
     sp__resume_list_run(&ready);
     compute(w, &c->input, &c->output, 1);
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static sp_batch *form(sp_batches_world *w, sp_run_request *lead)
 {
-    return sp__batch_form(&w->plans, &w->slots, &w->group, lead);
+    const uint32_t waiting = sp_load_relaxed(&w->group.count);
+    sp_batch *batch = sp__batch_form(&w->plans, &w->slots, &w->group, lead);
+    SP_SCHED_ASSERT(batch != NULL || waiting == 0 || !w->is_found);
+    return batch;
 }
 
 /* True if the call is done, as a row of another one's batch. */
 static bool call_wait(sp_batches_world *w, call *c, sp_run_group *group)
 {
     bool is_done = false;
-    if (sp__run_slots_try_acquire(&w->slots)) return false;
+    if (sp__run_slots_try_acquire(&w->slots, NULL)) return false;
     c->request.group = group;
     SP_SCHED_ASSERT(sp__run_slots_wait(&w->slots, &c->request, &is_done) == SP_OK);
     return is_done;
@@ -165,13 +168,13 @@ void sp__batches_lead_one(void *arg)
 void sp__batches_release_slot(void *arg)
 {
     sp_batches_world *w = arg;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 void sp__batches_take_slots(sp_batches_world *w)
 {
     for (uint32_t i = 0; i < w->slots.count; i++) {
-        SP_SCHED_ASSERT(sp__run_slots_try_acquire(&w->slots));
+        SP_SCHED_ASSERT(sp__run_slots_try_acquire(&w->slots, NULL));
     }
 }
 
@@ -192,7 +195,8 @@ static void run_end(sp_run_request *request, sp_resume_list *ready)
     r->request.inputs = NULL;
     r->request.group = NULL;
     r->request.group_next = NULL;
-    if (r->has_slot) sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots));
+    if (r->has_slot)
+        sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots, request));
 }
 
 static void run_alone(sp_queued_run *r, sp_resume_list *ready)
@@ -211,7 +215,7 @@ static void run_resume(sp_wait_entry *entry, sp_resume_list *ready)
     if (batch != NULL) batch_compute(w, batch);
     if (batch != NULL && !w->fails) {
         sp__batch_scatter(batch);
-        sp__batch_finish(batch, false, ready);
+        sp__batch_finish(batch, NULL, ready);
         return;
     }
     if (batch != NULL) sp__batch_break(batch, &w->slots, ready);
@@ -240,9 +244,7 @@ void sp__batches_submit(sp_batches_world *w, uint32_t i)
                                   .outputs = r->outputs,
                                   .finish = run_end,
                                   .run_inline = run_now};
-    if (sp__run_slots_acquire_or_queue(&w->slots, &r->request)) {
-        sp__wait_entry_resume(&r->request.entry);
-    }
+    SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &r->request) == SP_OK);
 }
 
 void sp__batches_submit_one(void *arg)

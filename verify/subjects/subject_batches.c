@@ -82,6 +82,21 @@ static void subject_batch_submitted_lead(void *arg)
     sp__batches_end(&w, 2);
 }
 
+/* The one batch is idle again when the next owner gets the slot. */
+static void subject_batch_reuse(void *arg)
+{
+    (void)arg;
+    sp_batches_world w;
+    sp__batches_begin(&w, 1, 2, 0);
+    w.is_found = true;
+    sp__batches_take_slots(&w);
+    sp__batches_submit(&w, 0);
+    sp__subject_run((const sp_thread_fn[]){sp__batches_lead_now, sp__batches_run, sp__batches_run},
+                    3, &w);
+    SP_SCHED_ASSERT(w.runs[0].ends == 1);
+    sp__batches_end(&w, 4);
+}
+
 /* ---- take and cancel ---- */
 
 static void subject_batch_cancel(void *arg)
@@ -246,6 +261,11 @@ const sp_subject sp__subjects_batches[] = {
      .thread_count = 3,
      .planted = "relaxed_grant late_scatter",
      .seconds = 0.5},
+    {.name = "batch_reuse",
+     .test = subject_batch_reuse,
+     .thread_count = 3,
+     .planted = "batch_after_slot",
+     .seconds = 0.5},
     {.name = "batch_cancel_2",
      .test = subject_batch_cancel,
      .arg = SP_SUBJECT_ARG(2),
@@ -280,14 +300,14 @@ const sp_subject sp__subjects_batches[] = {
      .test = subject_batch_break,
      .arg = SP_SUBJECT_ARG(2),
      .thread_count = 2,
-     .planted = "forget_claim",
+     .planted = "given_uncounted",
      .options = SP_SPINNERS,
      .seconds = 0.5},
     {.name = "batch_break_3",
      .test = subject_batch_break,
      .arg = SP_SUBJECT_ARG(3),
      .thread_count = 3,
-     .planted = "forget_claim",
+     .planted = "given_uncounted",
      .options = SP_SPINNERS,
      .seconds = 0.5},
     {.name = "batch_break_submitted_2",

@@ -15,7 +15,9 @@ typedef struct world {
     sp_subject_log log; /* plain: what the run writes */
     sp_rt_future *run;
     sp_future future;
-    uint32_t calls; /* plain: of the callback */
+    uint32_t calls;        /* plain: of the callback */
+    sp_subject_log failed; /* plain: what a batch writes that fails */
+    sp_waiter batch_waiter;
 } world;
 
 static void begin(world *w)
@@ -118,6 +120,12 @@ static void visit(void *ctx, sp_point point)
     SP_SCHED_ASSERT(point.timeline == &w->queue->base.timeline && point.value == 1);
 }
 
+static void visit_any(void *ctx, sp_point point)
+{
+    const world *w = ctx;
+    SP_SCHED_ASSERT(point.timeline == &w->queue->base.timeline && point.value <= 2);
+}
+
 static void search(void *arg)
 {
     world *w = arg;
@@ -132,6 +140,60 @@ static void subject_future_search(void *arg)
     sp__subject_run((const sp_thread_fn[]){run, search}, 2, &w);
     end(&w);
 }
+
+/* ---- a run in a batch ---- */
+
+static void batch_passed(sp_waiter *waiter)
+{
+    world *w = SP_CONTAINER_OF(waiter, world, batch_waiter);
+    sp__future_complete(w->run);
+    sp__future_drop(w->run);
+}
+
+/* Only the wait computes the batch: there is no worker. */
+static void subject_future_batch(void *arg)
+{
+    (void)arg;
+    world w;
+    sp_point point;
+    begin(&w);
+    SP_SCHED_ASSERT(sp__subject_append(w.queue, &w.log, 0, NULL, 0, &point) == SP_OK);
+    sp__future_start_in_batch(w.run, point);
+    w.batch_waiter = (sp_waiter){.value = point.value, .fire = batch_passed};
+    SP_SCHED_ASSERT(sp__timeline_register(point.timeline, &w.batch_waiter));
+    sp__subject_run((const sp_thread_fn[]){wait, query}, 2, &w);
+    end(&w);
+}
+
+/* The batch fails, which is seen once it has passed; then the run is alone. */
+static void batch_then_run(void *arg)
+{
+    world *w = arg;
+    sp_point point;
+    SP_SCHED_ASSERT(sp__subject_append(w->queue, &w->failed, 0, NULL, 0, &point) == SP_OK);
+    sp__future_start_in_batch(w->run, point);
+    sp__subject_poll(w->common, 1, point);
+    run(arg);
+}
+
+static void subject_future_batch_breaks(void *arg)
+{
+    const sp_thread_fn *fn = arg;
+    world w;
+    begin(&w);
+    sp__subject_run((const sp_thread_fn[]){batch_then_run, *fn}, 2, &w);
+    SP_SCHED_ASSERT(w.failed.count == 1);
+    end(&w);
+}
+
+static void query_or_search(void *arg)
+{
+    world *w = arg;
+    query(w);
+    (void)w->run->timeline.source->each_wait(&w->run->timeline, w->run->value, visit_any, w);
+}
+
+static const sp_thread_fn batch_wait = wait, batch_query = query_or_search;
 
 /* ---- any of two ---- */
 
@@ -252,6 +314,28 @@ const sp_subject sp__subjects_future[] = {
      .test = subject_future_search,
      .thread_count = 2,
      .planted = "relaxed_start",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_batch",
+     .test = subject_future_batch,
+     .thread_count = 2,
+     .planted = "batch_unhelped",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_batch_breaks",
+     .test = subject_future_batch_breaks,
+     .arg = (void *)(uintptr_t)&batch_wait,
+     .thread_count = 2,
+     .inexhaustible = "the wait helps two commands in turn: no end within 200,000 orders",
+     .planted = "relaxed_batch_start",
+     .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "future_batch_search",
+     .test = subject_future_batch_breaks,
+     .arg = (void *)(uintptr_t)&batch_query,
+     .thread_count = 2,
+     .dpor_seconds = 10,
+     .planted = "relaxed_batch_start",
      .options = SP_SPINNERS,
      .seconds = 0.5},
     {.name = "future_any",

@@ -10,8 +10,9 @@
 #include "sched/subject.h"
 
 typedef struct thing {
-    sp_object object;
+    SP_CACHE_ALIGNED sp_object object;
     uint32_t life; /* plain: written by creator and destroyer, read under a hold */
+    sp_lane lanes[SP_LANES];
 } thing;
 
 typedef struct world {
@@ -45,7 +46,8 @@ static thing *make(sp_handle_table *table, uint32_t life, uint64_t *handle)
 
 static void begin(world *w)
 {
-    *w = (world){.table = {.kind = SP_KIND_STREAM, .object_bytes = 64, .destroy = destroy}};
+    *w = (world){
+        .table = {.kind = SP_KIND_STREAM, .object_bytes = sizeof(thing), .destroy = destroy}};
     sp_mutex_init(&w->table.lock, SP_LOCK_HANDLE_TABLE);
     the_table = &w->table;
 }
@@ -196,6 +198,72 @@ static void subject_handle_leave(void *arg)
     join_and_end(&w, 2);
 }
 
+/* ---- visits ---- */
+
+static void visit(world *w, uint32_t lane)
+{
+    sp_object *object = sp__handle_visit(&w->table, w->handle, "thing", lane);
+    if (object == NULL) return;
+    SP_SCHED_ASSERT(((thing *)object)->life == 1);
+    sp__handle_leave(&w->table, object, lane);
+}
+
+static void visit_first(void *arg)
+{
+    visit(arg, 0);
+}
+
+static void visit_second(void *arg)
+{
+    visit(arg, 1);
+}
+
+/* A visitor may ask for a hold, and gets none once the last one has been dropped. */
+static void visit_and_hold(void *arg)
+{
+    world *w = arg;
+    sp_object *object = sp__handle_visit(&w->table, w->handle, "thing", 0);
+    if (object == NULL) return;
+    const bool is_held = sp__object_hold_visited(object);
+    SP_SCHED_ASSERT(((thing *)object)->life == 1);
+    sp__handle_leave(&w->table, object, 0);
+    if (!is_held) return;
+    SP_SCHED_ASSERT(((thing *)object)->life == 1);
+    sp__object_drop(&w->table, object);
+}
+
+static void visits_run(sp_thread_fn first, sp_thread_fn second)
+{
+    world w;
+    begin(&w);
+    w.table.lanes_at = offsetof(thing, lanes);
+    const thing *self = make(&w.table, 1, &w.handle);
+    start(&w, 0, first);
+    start(&w, 1, release);
+    if (second != NULL) start(&w, 2, second);
+    for (uint32_t i = 0; i < (second != NULL ? 3u : 2u); i++) sp_thread_join(&w.threads[i]);
+    SP_SCHED_ASSERT(self->life == 0); /* destroyed */
+    join_and_end(&w, 0);
+}
+
+static void subject_handle_visit_2(void *arg)
+{
+    (void)arg;
+    visits_run(visit_first, NULL);
+}
+
+static void subject_handle_visit_3(void *arg)
+{
+    (void)arg;
+    visits_run(visit_first, visit_second);
+}
+
+static void subject_handle_visit_hold(void *arg)
+{
+    (void)arg;
+    visits_run(visit_and_hold, NULL);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_handle[] = {
@@ -219,5 +287,17 @@ const sp_subject sp__subjects_handle[] = {
      .test = subject_handle_leave,
      .thread_count = 2,
      .planted = "relaxed_leave"},
+    {.name = "handle_visit_2",
+     .test = subject_handle_visit_2,
+     .thread_count = 2,
+     .planted = "visitors_unseen last_visitor_leaves"},
+    {.name = "handle_visit_3",
+     .test = subject_handle_visit_3,
+     .thread_count = 3,
+     .planted = "visitors_unseen last_visitor_leaves retired_twice"},
+    {.name = "handle_visit_hold",
+     .test = subject_handle_visit_hold,
+     .thread_count = 2,
+     .planted = "visitors_unseen last_visitor_leaves"},
     {0},
 };

@@ -165,6 +165,67 @@ static void subject_plan_cache_private(void *arg)
     end_cache(&w);
 }
 
+/* ---- visits ---- */
+
+static void visit_plan(cache_world *w, const sp_kernel *kernels, uint32_t lane, bool keeps)
+{
+    const sp_plan_request request = {.kernels = kernels};
+    sp_plan_entry *entry;
+    SP_SCHED_ASSERT(sp__plan_cache_visit(&w->cache, &request, lane, &entry) == SP_OK);
+    SP_SCHED_ASSERT(entry->executable->plan->kernels == kernels);
+    if (keeps) {
+        sp__plan_cache_keep(&w->cache, entry, lane);
+        SP_SCHED_ASSERT(entry->executable->plan->kernels == kernels);
+        sp__plan_cache_release(&w->cache, entry);
+    } else {
+        sp__plan_cache_leave(&w->cache, entry, lane);
+    }
+}
+
+static void visit_a(void *arg)
+{
+    visit_plan(arg, &kernels_a, 0, false);
+}
+
+static void visit_a_and_keep(void *arg)
+{
+    visit_plan(arg, &kernels_a, 0, true);
+}
+
+static void visit_b(void *arg)
+{
+    visit_plan(arg, &kernels_b, 1, false);
+}
+
+/* As plan_cache_bound; the plan of the first key exists. */
+static void visits_run(const sp_thread_fn *fns, uint32_t count)
+{
+    cache_world w;
+    begin_cache(&w, 1);
+    use_a(&w);
+    sp__subject_run(fns, count, &w);
+    SP_SCHED_ASSERT(sp_load_relaxed(&w.cache.plan_count) == 1);
+    end_cache(&w);
+}
+
+static void subject_plan_visit_2(void *arg)
+{
+    (void)arg;
+    visits_run((const sp_thread_fn[]){visit_a, visit_b}, 2);
+}
+
+static void subject_plan_visit_keep(void *arg)
+{
+    (void)arg;
+    visits_run((const sp_thread_fn[]){visit_a_and_keep, use_b}, 2);
+}
+
+static void subject_plan_visit_3(void *arg)
+{
+    (void)arg;
+    visits_run((const sp_thread_fn[]){visit_a, visit_b, use_a}, 3);
+}
+
 /* ---- contexts ---- */
 
 /* Plain accesses: a context that two have is a race. */
@@ -301,7 +362,7 @@ static void subject_contexts_in_vain(void *arg)
 typedef struct line_world {
     cache_world cache;
     sp_exec_context *context; /* the only one, in use until release_the_context */
-    sp_wait_entry entry;
+    sp_run_request request;
     uint32_t input;  /* plain: of the queued run */
     uint32_t owners; /* plain */
 } line_world;
@@ -316,7 +377,7 @@ static void own(line_world *w, sp_exec_context *context)
 static void resume_in_line(sp_wait_entry *entry, sp_resume_list *ready)
 {
     (void)ready;
-    own(SP_CONTAINER_OF(entry, line_world, entry), entry->granted);
+    own(SP_CONTAINER_OF(entry, line_world, request.entry), entry->granted);
 }
 
 static void line_up(void *arg)
@@ -324,11 +385,11 @@ static void line_up(void *arg)
     line_world *w = arg;
     sp_exec_context *context;
     w->input = 7;
-    w->entry.resume = resume_in_line;
+    w->request.entry.resume = resume_in_line;
     sp_executable *executable = w->cache.found[0]->executable;
     sp_resume_list ready = {0};
-    SP_SCHED_ASSERT(sp__exec_context_acquire_or_queue(executable, &w->entry, &context, &ready) ==
-                    SP_OK);
+    SP_SCHED_ASSERT(sp__exec_context_acquire_or_queue(executable, &w->request.entry, &context,
+                                                      &ready) == SP_OK);
     if (context != NULL) own(w, context);
     sp__resume_list_run(&ready);
 }
@@ -343,9 +404,9 @@ static void release_the_context(void *arg)
 static void run_without(void *arg)
 {
     line_world *w = arg;
-    if (!sp__wait_entry_claim(&w->entry)) return;
+    if (!sp__wait_entry_claim(&w->request.entry)) return;
     own(w, NULL);
-    sp__exec_context_dequeue(w->cache.found[0]->executable, &w->entry);
+    sp__exec_context_dequeue(w->cache.found[0]->executable, &w->request.entry);
 }
 
 static void subject_contexts_line(void *arg)
@@ -367,6 +428,18 @@ static void subject_contexts_line(void *arg)
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_plan_cache[] = {
+    {.name = "plan_visit_2",
+     .test = subject_plan_visit_2,
+     .thread_count = 2,
+     .planted = "visitors_evicted quiet_drop"},
+    {.name = "plan_visit_keep",
+     .test = subject_plan_visit_keep,
+     .thread_count = 2,
+     .planted = "visitors_evicted kept_evicted"},
+    {.name = "plan_visit_3",
+     .test = subject_plan_visit_3,
+     .thread_count = 3,
+     .planted = "visitors_evicted"},
     {.name = "plan_cache_2",
      .test = subject_plan_cache,
      .arg = SP_SUBJECT_ARG(2),

@@ -21,7 +21,7 @@ static void calls_begin(calls_world *w)
 {
     memset(w, 0, sizeof *w);
     sp__run_slots_init(&w->slots, 1);
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
 }
 
 static void calls_end(calls_world *w, uint32_t used)
@@ -43,9 +43,9 @@ static void compute(calls_world *w)
 static void use(void *arg)
 {
     calls_world *w = arg;
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     compute(w);
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void wait_until_queued(const calls_world *w, uint32_t count)
@@ -57,7 +57,7 @@ static void wait_until_queued(const calls_world *w, uint32_t count)
 static void release_to_return(calls_world *w)
 {
     sp__thread_record()->tenure.returns_soon = true;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void leave_to_one(void *arg)
@@ -98,7 +98,7 @@ static void keep_for_a_quantum(void *arg)
     calls_world *w = arg;
     wait_until_queued(w, 1);
     release_to_return(w);
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     compute(w);
     sp_clock_sleep(SP_RUN_QUANTUM_NS);
     release_to_return(w);
@@ -119,7 +119,7 @@ static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
 {
     calls_world *w = SP_CONTAINER_OF(entry, calls_world, submitted.entry);
     compute(w);
-    sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots));
+    sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots, &w->submitted));
 }
 
 /* Not merged. */
@@ -135,8 +135,7 @@ static void submit_one(void *arg)
     calls_world *w = arg;
     w->submitted.entry.resume = start_submitted;
     w->submitted.finish = finish_submitted;
-    if (!sp__run_slots_acquire_or_queue(&w->slots, &w->submitted)) return;
-    sp__wait_entry_resume(&w->submitted.entry);
+    SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &w->submitted) == SP_OK);
 }
 
 static void subject_slots_passed(void *arg)
@@ -213,7 +212,7 @@ static void use_once(fair_world *w, uint32_t user)
     sp_clock_sleep(RUN_NS);
     w->last = has_claim(w) ? user : NO_USER;
     sp__thread_record()->tenure.returns_soon = true;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 /* Until the slot has gone to another thread, or for three quanta. */
@@ -221,12 +220,12 @@ static void use_for_long(fair_world *w, uint32_t user)
 {
     for (uint32_t i = 0; i < 6; i++) {
         use_once(w, user);
-        if (!sp__run_slots_try_acquire(&w->slots)) return;
+        if (!sp__run_slots_try_acquire(&w->slots, NULL)) return;
     }
     SP_SCHED_ASSERT(w->last != user);
     calls_check(w);
     sp__thread_record()->tenure.returns_soon = false;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void fair_owner(void *arg)
@@ -240,7 +239,7 @@ static void fair_owner(void *arg)
 static void fair_first(void *arg)
 {
     fair_world *w = arg;
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     use_for_long(w, 1);
 }
 
@@ -248,7 +247,7 @@ static void fair_second(void *arg)
 {
     fair_world *w = arg;
     while (sp__run_slots_waiting(&w->slots) < 1) sp_spin_hint();
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     use_for_long(w, 2);
 }
 
@@ -257,7 +256,7 @@ static void subject_slots_fair(void *arg)
     const uint32_t threads = *(const uint32_t *)arg;
     fair_world w = {.waiters = threads - 1, .last = NO_USER};
     sp__run_slots_init(&w.slots, 1);
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots, NULL) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){fair_owner, fair_first, fair_second}, threads, &w);
     SP_SCHED_ASSERT(w.called == w.waiters);
     SP_SCHED_ASSERT(sp_load_relaxed(&w.slots.word) == 1);

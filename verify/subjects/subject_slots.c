@@ -21,12 +21,12 @@ typedef struct slots_world {
 static void enter_and_leave(void *arg)
 {
     slots_world *w = arg;
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     SP_SCHED_ASSERT(w->inside == 0);
     w->inside = 1;
     w->count++;
     w->inside = 0;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void enter_and_leave_twice(void *arg)
@@ -62,10 +62,10 @@ static void subject_slots_one(void *arg)
 static void enter_one_of_two(void *arg)
 {
     slots_world *w = arg;
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     SP_SCHED_ASSERT(sp_fetch_add_relaxed(&w->now, 1) < 2);
     sp_fetch_sub_relaxed(&w->now, 1);
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void subject_slots_two(void *arg)
@@ -86,25 +86,25 @@ static void wait_until_in_line(slots_world *w, uint32_t count)
 static void come_first(void *arg)
 {
     slots_world *w = arg;
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     w->order[w->count++] = 1;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void come_second(void *arg)
 {
     slots_world *w = arg;
     wait_until_in_line(w, 1);
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
     w->order[w->count++] = 2;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void leave_last(void *arg)
 {
     slots_world *w = arg;
     wait_until_in_line(w, 2);
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void subject_slots_order(void *arg)
@@ -112,7 +112,7 @@ static void subject_slots_order(void *arg)
     (void)arg;
     slots_world w;
     begin_slots(&w, 1);
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots, NULL) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){come_first, come_second, leave_last}, 3, &w);
     SP_SCHED_ASSERT(w.count == 2 && w.order[0] == 1 && w.order[1] == 2);
     end_slots(&w, 1);
@@ -125,7 +125,7 @@ static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
 {
     slots_world *w = SP_CONTAINER_OF(entry, slots_world, submitted.entry);
     w->started++;
-    sp_wait_entry *next = sp__run_slots_release(&w->slots);
+    sp_wait_entry *next = sp__run_slots_release(&w->slots, NULL);
     SP_SCHED_ASSERT(next == NULL);
     sp__resume_list_add(ready, next);
 }
@@ -133,7 +133,7 @@ static void start_submitted(sp_wait_entry *entry, sp_resume_list *ready)
 static void leave_and_give(void *arg)
 {
     slots_world *w = arg;
-    sp_wait_entry *next = sp__run_slots_release(&w->slots);
+    sp_wait_entry *next = sp__run_slots_release(&w->slots, NULL);
     SP_SCHED_ASSERT(next == NULL || next == &w->submitted.entry);
     sp__wait_entry_resume(next);
 }
@@ -151,8 +151,7 @@ static void submit_one(void *arg)
     slots_world *w = arg;
     w->submitted.entry.resume = start_submitted;
     w->submitted.finish = finish_submitted;
-    if (!sp__run_slots_acquire_or_queue(&w->slots, &w->submitted)) return;
-    sp__wait_entry_resume(&w->submitted.entry);
+    SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &w->submitted) == SP_OK);
 }
 
 static void take_out_of_line(void *arg)
@@ -168,7 +167,7 @@ static void subject_slots_submitted(void *arg)
     (void)arg;
     slots_world w;
     begin_slots(&w, 1);
-    SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots) == SP_OK);
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots, NULL) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){leave_and_give, submit_one, take_out_of_line}, 3, &w);
     SP_SCHED_ASSERT(w.started == 1);
     end_slots(&w, 1);

@@ -161,11 +161,11 @@ static bool submission_enter(sp_command_queue *queue, uint64_t value)
 }
 
 /* Called before the value is done, since a report of the failure clears the entry. The failure of a
- * consumer was noted when the submission was entered. */
+ * consumer was noted when the submission was entered. What was cancelled fails nothing else. */
 static void lease_fault_note(sp_command_queue *queue, uint64_t value)
 {
     const sp_cursor *cursor = &queue->cursor;
-    if (cursor->is_consumer) return;
+    if (cursor->is_consumer || cursor->fault == SP_FAULT_CANCELLED) return;
     sp__lease_faults_add(&queue->base.lease_faults, cursor->lease, cursor->thread, value,
                          cursor->fault);
 }
@@ -224,11 +224,21 @@ static bool command_run(sp_command_queue *queue, const sp_record *record, const 
     return true;
 }
 
+/* A dispatch that has a permit runs, and returns it. */
+static void list_check_cancel(sp_cursor *cursor, const sp_record *record)
+{
+    const sp_atomic_u32 *cancel = record->command.cancel;
+    if (SP_LIKELY(cancel == NULL) || sp_load_relaxed(cancel) == 0) return;
+    if (cursor->has_permit && !SP_PLANTED(cancel_keeps_permit)) return;
+    if (cursor->fault == SP_NO_FAULT) cursor->fault = SP_FAULT_CANCELLED;
+}
+
 /* Begins the list at the cursor; true if the engine has executed all of it. */
 static bool list_enter(sp_command_queue *queue, const sp_record *record)
 {
     sp_cursor *cursor = &queue->cursor;
     cursor->in_list = sp__queue_list_records(record->command.list);
+    list_check_cancel(cursor, record);
     if (cursor->fault != SP_NO_FAULT) return false;
     cursor->fault = sp__queue_poison_of(sp__record_bindings(record), record->count);
     if (cursor->fault != SP_NO_FAULT) return false;
@@ -242,6 +252,7 @@ static bool list_run(sp_command_queue *queue, const sp_record *record, const sp_
     const bool is_executed = cursor->in_list == NULL && list_enter(queue, record);
     if (is_executed) command_count(queue, executor);
     while (!is_executed && !sp__record_is_end(cursor->in_list)) {
+        list_check_cancel(cursor, record);
         if (!command_run(queue, cursor->in_list, slots, executor)) return false;
         cursor->in_list = sp__record_next(cursor->in_list);
     }

@@ -63,6 +63,7 @@ void sp__record_write_command(void *place, uint32_t bytes, const sp_command *com
         break;
     case SP_COMMAND_LIST:
         record->command.list = command->list;
+        record->command.cancel = command->cancel;
         break;
     case SP_COMMAND_COPY:
     case SP_COMMAND_FILL:

@@ -33,7 +33,10 @@ typedef struct sp_record {
                 sp_atomic_u64 *timestamp;
                 sp_list *list;
             };
-            void *ctx;
+            union {
+                void *ctx;
+                const sp_atomic_u32 *cancel; /* list */
+            };
             uint32_t grid[3];
         } command;
     };

@@ -8,11 +8,15 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "exec/partial/partial_run_build.h"
+#include "exec/partial/partial_waits.h"
 #include "plan/subgraph_needs.h"
 
 sp_status sp__partial_run_check(const sp_partial_run *run)
 {
     sp_rt_device *device;
+    const sp_atomic_u32 *cancel = run->terms.cancel;
+    if (SP_UNLIKELY(cancel != NULL) && sp_load_relaxed(cancel) != 0) return sp__fail_cancelled();
+    if (run->place.future != NULL) SP_TRY(sp__partial_waits_check(run->place.future));
     return sp__rt_device_find_working(sp__rt_device_handle(run->model->device), &device);
 }
 
@@ -122,7 +126,12 @@ static sp_status request_acquire_next(const sp_partial_run *run, const sp_graph_
                                        .wanted_count = request->wanted_count};
     const sp_plan_request plan = {
         .subgraph = &subgraph, .inputs = request->inputs, .input_count = request->given_count};
-    return sp__plan_cache_acquire(&run->model->plans, &plan, run->stream != NULL, out);
+    const sp_partial_place *place = &run->place;
+    if (place->future != NULL) {
+        return sp__plan_cache_acquire_until(&run->model->plans, &plan,
+                                            sp__partial_waits_flag(place->future), out);
+    }
+    return sp__plan_cache_acquire(&run->model->plans, &plan, place->stream != NULL, out);
 }
 
 static sp_status entry_acquire_next(const sp_partial_run *run, const sp_graph_body *body,
@@ -155,10 +164,10 @@ static sp_status plan_ports_alloc(plan_ports *ports, const sp_graph_plan *plan)
     return SP_OK;
 }
 
-static sp_status plan_compute(sp_partial_run *run, sp_executable *executable,
+static sp_status plan_compute(sp_partial_run *run, const sp_plan_entry *entry,
                               const plan_ports *ports)
 {
-    const sp_graph_plan *plan = executable->plan;
+    const sp_graph_plan *plan = entry->executable->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
         ports->inputs[i] = run->values.list[plan->inputs[i].value].data;
     }
@@ -172,15 +181,21 @@ static sp_status plan_compute(sp_partial_run *run, sp_executable *executable,
     if (plan->step_count == 0) return SP_OK;
     SP_TRY(sp__run_values_check_arena(&run->values, plan->arena_bytes));
     run->plan_count++;
-    return sp__model_compute(run->model, executable, ports->inputs, ports->outputs, run->stream);
+    if (run->place.future != NULL) {
+        return sp__partial_waits_compute(run->place.future, entry, ports->inputs, ports->outputs);
+    }
+    SP_TRY(sp__model_compute(run->model, entry->executable, ports->inputs, ports->outputs,
+                             run->place.stream, &run->terms));
+    sp__partial_terms_begin(&run->terms);
+    return SP_OK;
 }
 
-static sp_status plan_run(sp_partial_run *run, sp_executable *executable)
+static sp_status plan_run(sp_partial_run *run, const sp_plan_entry *entry)
 {
-    const sp_graph_plan *plan = executable->plan;
+    const sp_graph_plan *plan = entry->executable->plan;
     plan_ports ports = {0};
     SP_TRY(plan_ports_alloc(&ports, plan));
-    const sp_status status = plan_compute(run, executable, &ports);
+    const sp_status status = plan_compute(run, entry, &ports);
     for (uint32_t i = 0; i < plan->output_count; i++) {
         sp_run_value *made = &ports.made[i];
         if (status == SP_OK) sp__run_values_set(&run->values, plan->outputs[i].value, made);
@@ -208,7 +223,7 @@ static sp_status entry_run(sp_partial_run *run, sp_plan_entry *entry)
     const sp_graph_plan *plan = entry->executable->plan;
     const uint32_t count = plan->stop_count;
     uint32_t *stops = sp_calloc(count, sizeof(*stops));
-    sp_status status = stops != NULL ? plan_run(run, entry->executable)
+    sp_status status = stops != NULL ? plan_run(run, entry)
                                      : sp__fail(SP_OUT_OF_MEMORY, "no memory for a partial plan");
     for (uint32_t i = 0; stops != NULL && i < count; i++) stops[i] = plan->stops[i];
     sp__plan_cache_release(&run->model->plans, entry);
@@ -297,7 +312,8 @@ static sp_status run_prepare(sp_partial_run *run, const sp_graph_plan *plan,
 }
 
 sp_status sp__partial_run_execute(sp_rt_model *model, sp_plan_entry *entry, const void *const *data,
-                                  const sp_stream_ref *stream, sp_partial_run **out)
+                                  sp_partial_place place, const sp_run_terms *terms,
+                                  sp_partial_run **out)
 {
     sp_partial_run *run = sp_calloc(1, sizeof(*run));
     if (run == NULL) {
@@ -306,7 +322,8 @@ sp_status sp__partial_run_execute(sp_rt_model *model, sp_plan_entry *entry, cons
     }
     run->model = model;
     run->graph = run->made.graph = model->graph;
-    run->stream = stream;
+    run->place = place;
+    run->terms = *terms;
     sp_status status = run_prepare(run, entry->executable->plan, data);
     if (status == SP_OK) status = sp__partial_run_body(run, model->graph->main, entry);
     else sp__plan_cache_release(&model->plans, entry);
@@ -332,7 +349,7 @@ const sp_graph_plan *sp__partial_run_made(const sp_partial_run *run)
     return &run->made;
 }
 
-void sp__partial_run_copy_outputs(const sp_partial_run *run, void *const *outputs)
+static void outputs_copy(const sp_partial_run *run, void *const *outputs)
 {
     for (uint32_t i = 0; i < run->made.output_count; i++) {
         sp_run_value room;
@@ -340,4 +357,13 @@ void sp__partial_run_copy_outputs(const sp_partial_run *run, void *const *output
             sp__run_values_find(&run->values, run->graph->outputs[i].value, &room);
         if (outputs[i] != NULL && value->bytes > 0) memcpy(outputs[i], value->data, value->bytes);
     }
+}
+
+sp_status sp__partial_run_give_outputs(const sp_partial_run *run, sp_host_tensor *outputs,
+                                       sp_run_ports *ports)
+{
+    SP_TRY(sp__run_ports_take_outputs(&run->made, outputs, ports));
+    outputs_copy(run, ports->outputs);
+    sp__run_ports_give_outputs(&run->made, outputs, ports);
+    return SP_OK;
 }

@@ -10,14 +10,16 @@
 struct sp_partial_run {
     sp_rt_model *model;
     const sp_graph *graph;
-    const sp_stream_ref *stream; /* NULL: on the calling thread */
+    sp_partial_place place;
+    sp_run_terms terms;
     sp_run_values values;
     uint64_t plan_count; /* plans run so far */
     uint64_t trip_count; /* iterations of bodies so far */
     sp_graph_plan made;  /* see sp__partial_run_made; owns its tensors */
 };
 
-/* SP_OK while the run may continue: the device works and is not being closed. */
+/* SP_OK while the run may continue: it is not cancelled, the device works and is not being closed,
+ * and the process does not end. Called between plans and before each iteration. */
 sp_status sp__partial_run_check(const sp_partial_run *run);
 
 /* Computes the outputs of a body whose inputs and captured values are available. `first` is the

@@ -8,7 +8,7 @@
 #include "support/test.h"
 
 #define MAX_USERS 65535u
-#define MAX_HOLDS 1048575u
+#define MAX_HOLDS 1048574u
 
 typedef struct thing {
     SP_CACHE_ALIGNED sp_object object;
@@ -329,7 +329,7 @@ TEST(holds_are_limited_and_the_limit_loses_none)
         REQUIRE(object != NULL);
     }
     CHECK(sp__handle_hold(&things, handle, "thing") == NULL);
-    CHECK_MESSAGE("1048575 times");
+    CHECK_MESSAGE("1048574 times");
     CHECK_OK(sp__handle_release(&things, handle, "thing"));
     for (uint32_t i = 1; i < MAX_HOLDS; i++) {
         CHECK_EQ_U64(destroyed(), 0);

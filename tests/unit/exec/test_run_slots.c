@@ -41,9 +41,9 @@ static void compute(slots_world *w)
 
 static void run_once(slots_world *w)
 {
-    CHECK_OK(sp__run_slots_acquire(&w->slots));
+    CHECK_OK(sp__run_slots_acquire(&w->slots, NULL));
     compute(w);
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 static void run_often(void *arg, uint32_t index)
@@ -100,7 +100,7 @@ static void leave_for_good(void *arg, uint32_t index)
     }
     while (sp__run_slots_waiting(&w->slots) < RUNNERS - 1) sp_thread_yield();
     sp__thread_record()->tenure.returns_soon = true;
-    sp__wait_entry_resume(sp__run_slots_release(&w->slots));
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
 }
 
 TEST(a_slot_that_is_left_free_is_found)
@@ -108,7 +108,7 @@ TEST(a_slot_that_is_left_free_is_found)
     for (uint64_t i = 0; i < test_count(200, 10); i++) {
         slots_world w;
         world_begin(&w, 1);
-        CHECK_OK(sp__run_slots_acquire(&w.slots));
+        CHECK_OK(sp__run_slots_acquire(&w.slots, NULL));
         test_threads(RUNNERS, leave_for_good, &w);
         CHECK_EQ_U64(sp_load_relaxed(&w.runs), RUNNERS - 1);
         world_end(&w, 1);
@@ -128,7 +128,7 @@ static void submitted_start(sp_wait_entry *entry, sp_resume_list *ready)
     submitted_run *run = SP_CONTAINER_OF(entry, submitted_run, request.entry);
     slots_world *w = run->world;
     compute(w);
-    sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots));
+    sp__resume_list_add(ready, sp__run_slots_release_submitted(&w->slots, &run->request));
     sp_store_release(&run->is_done, 1); /* pairs with the acquire of its submitter; last access */
 }
 
@@ -151,9 +151,7 @@ static void run_or_submit(void *arg, uint32_t index)
         submitted_run run = {
             .request = {.entry = {.resume = submitted_start}, .finish = submitted_finish},
             .world = w};
-        if (sp__run_slots_acquire_or_queue(&w->slots, &run.request)) {
-            sp__wait_entry_resume(&run.request.entry);
-        }
+        CHECK_OK(sp__run_slots_submit(&w->slots, &run.request));
         while (sp_load_acquire(&run.is_done) == 0) sp_thread_yield();
     }
 }

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queues for run slots, and which request is next. */
+#include "base/error.h"
+#include "exec/run_slots_build.h"
+
+#include "base/clock.h"
+
+#include <streampool/model.h>
+
+/* How often high priority is preferred in a row, while others wait. */
+#define PASSES_OVER 8u
+
+static const sp_run_terms any_terms;
+
+static const sp_run_terms *terms_or_any(const sp_run_terms *terms)
+{
+    return terms != NULL ? terms : &any_terms;
+}
+
+/* ---- terms ---- */
+
+bool sp__run_terms_have_lapsed(const sp_run_terms *terms)
+{
+    if (terms->cancel != NULL && sp_load_acquire(terms->cancel) != 0) return true;
+    return terms->deadline_ns != 0 && terms->deadline_ns != SP_NO_DEADLINE &&
+           sp_clock_now() >= terms->deadline_ns;
+}
+
+sp_status sp__run_terms_check(const sp_run_terms *terms)
+{
+    if (SP_LIKELY(!sp__run_terms_have_lapsed(terms))) return SP_OK;
+    if (terms->cancel != NULL && sp_load_acquire(terms->cancel) != 0) {
+        return sp__fail_cancelled();
+    }
+    return sp__fail(SP_TIMEOUT, "the run did not begin before its time-out; it was not run");
+}
+
+/* ---- counts ---- */
+
+static sp_run_flow *flow_of(sp_run_slots *slots, const sp_run_terms *terms)
+    SP_REQUIRES(&slots->lock)
+{
+    return terms->flow != NULL ? terms->flow : &slots->own;
+}
+
+static bool flow_has_room(const sp_run_flow *flow)
+{
+    return flow->limit == 0 || flow->active < flow->limit || SP_PLANTED(no_limit);
+}
+
+bool sp__run_line_has_room_locked(const sp_run_terms *terms)
+{
+    return terms == NULL || terms->flow == NULL || flow_has_room(terms->flow);
+}
+
+void sp__run_line_count_locked(sp_run_slots *slots, const sp_run_terms *terms)
+{
+    if (terms == NULL || !terms->is_counted) return;
+    if (terms->flow != NULL) terms->flow->active++;
+    if (terms->priority == SP_PRIORITY_HIGH) slots->high++;
+}
+
+void sp__run_line_uncount_locked(sp_run_slots *slots, const sp_run_terms *terms)
+{
+    if (terms == NULL || !terms->is_counted || SP_PLANTED(slot_uncounted)) return;
+    if (terms->flow != NULL) terms->flow->active--;
+    if (terms->priority == SP_PRIORITY_HIGH) slots->high--;
+}
+
+void sp__run_line_charge_locked(sp_run_slots *slots, const sp_run_terms *terms, uint64_t ns)
+{
+    sp_run_flow *flow = flow_of(slots, terms_or_any(terms));
+    const bool has_weight = flow->weight != 0 && !SP_PLANTED(weight_ignored);
+    flow->used += ns / (has_weight ? flow->weight : 1) + 1;
+}
+
+bool sp__run_line_may_wait_locked(sp_run_slots *slots, const sp_run_terms *terms, uint32_t *waiting)
+{
+    const sp_run_flow *flow = flow_of(slots, terms);
+    *waiting = flow->queued;
+    if (terms->is_refused) return false;
+    return !terms->is_bounded || flow->most_queued == 0 || flow->queued < flow->most_queued;
+}
+
+sp_status sp__run_terms_refuse(const sp_run_terms *terms, uint32_t waiting)
+{
+    if (terms->is_refused) {
+        return sp__fail(SP_BUSY, "no run slot is free, and the run is not to wait for one");
+    }
+    return sp__fail(SP_BUSY,
+                    "%u runs of the model wait for a run slot, as many as max_waiting of its "
+                    "options allows; try again later",
+                    waiting);
+}
+
+/* ---- queues ---- */
+
+static sp_wait_queue *queue_of(sp_run_flow *flow, bool has_thread, uint32_t priority)
+{
+    return has_thread ? &flow->threads[priority] : &flow->submitted[priority];
+}
+
+static void group_add(sp_run_request *request, bool is_oldest)
+{
+    sp_run_group *group = request->group;
+    if (group == NULL) return;
+    if (group->end == NULL) group->end = &group->first;
+    sp_run_request **link = is_oldest ? &group->first : group->end;
+    request->group_next = *link;
+    request->group_link = link;
+    *link = request;
+    *(request->group_next != NULL ? &request->group_next->group_link : &group->end) =
+        &request->group_next;
+    sp_store_relaxed(&group->count, sp_load_relaxed(&group->count) + 1);
+}
+
+static void group_remove(sp_run_request *request)
+{
+    sp_run_group *group = request->group;
+    if (group == NULL) return;
+    *request->group_link = request->group_next;
+    *(request->group_next != NULL ? &request->group_next->group_link : &group->end) =
+        request->group_link;
+    sp_store_relaxed(&group->count, sp_load_relaxed(&group->count) - 1);
+}
+
+/* A flow that had nothing to run begins beside the others, not before them. */
+static void flow_list_locked(sp_run_slots *slots, sp_run_flow *flow) SP_REQUIRES(&slots->lock)
+{
+    for (uint32_t p = 0; p < SP_RUN_PRIORITIES; p++) {
+        sp__wait_queue_init(&flow->threads[p]);
+        sp__wait_queue_init(&flow->submitted[p]);
+    }
+    if (flow->used < slots->used && !SP_PLANTED(idle_saves)) flow->used = slots->used;
+    flow->next = slots->flows;
+    flow->link = &slots->flows;
+    if (flow->next != NULL) flow->next->link = &flow->next;
+    slots->flows = flow;
+}
+
+static void flow_unlist(sp_run_flow *flow)
+{
+    *flow->link = flow->next;
+    if (flow->next != NULL) flow->next->link = flow->link;
+}
+
+static void urgent_add_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
+{
+    if (slots->urgent++ == 0) sp_fetch_add_relaxed(&slots->word, SP_RUN_URGENT);
+}
+
+static void urgent_remove_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
+{
+    if (--slots->urgent == 0) sp_fetch_sub_relaxed(&slots->word, SP_RUN_URGENT);
+}
+
+static bool is_urgent(const sp_run_request *request)
+{
+    return request->terms.priority == SP_PRIORITY_HIGH && sp__run_request_has_thread(request);
+}
+
+void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_oldest)
+{
+    const bool has_thread = sp__run_request_has_thread(request);
+    sp_run_flow *flow = flow_of(slots, &request->terms);
+    if (request->queued_ns == 0) request->queued_ns = sp_clock_now();
+    if (flow->queued++ == 0) flow_list_locked(slots, flow);
+    sp_wait_queue *queue = queue_of(flow, has_thread, request->terms.priority);
+    if (is_oldest) sp__wait_queue_push_front(queue, &request->entry);
+    else sp__wait_queue_push(queue, &request->entry);
+    group_add(request, is_oldest);
+    if (is_urgent(request)) urgent_add_locked(slots);
+    request->watches = has_thread && !is_oldest;
+    if (request->watches) slots->watcher = request;
+}
+
+/* The entry is not linked any more. */
+static void request_removed_locked(sp_run_slots *slots, sp_run_request *request)
+    SP_REQUIRES(&slots->lock)
+{
+    const bool has_thread = sp__run_request_has_thread(request);
+    sp_run_flow *flow = flow_of(slots, &request->terms);
+    group_remove(request);
+    if (is_urgent(request)) urgent_remove_locked(slots);
+    if (slots->watcher == request) slots->watcher = NULL;
+    if (--flow->queued == 0) flow_unlist(flow);
+    if (SP_PLANTED(stays_counted)) return;
+    sp_fetch_sub_relaxed(&slots->word, has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
+}
+
+bool sp__run_line_take_locked(sp_run_slots *slots, sp_run_request *request)
+{
+    sp_wait_queue *queue = queue_of(flow_of(slots, &request->terms),
+                                    sp__run_request_has_thread(request), request->terms.priority);
+    if (!sp__wait_queue_take(queue, &request->entry)) return false;
+    request_removed_locked(slots, request);
+    return true;
+}
+
+void sp__run_line_remove_locked(sp_run_slots *slots, sp_run_request *request)
+{
+    sp__wait_queue_remove(queue_of(flow_of(slots, &request->terms), false, request->terms.priority),
+                          &request->entry);
+    request_removed_locked(slots, request);
+}
+
+/* ---- which is next ---- */
+
+static bool queue_is_empty(const sp_wait_queue *queue)
+{
+    const sp_wait_entry *entry = queue->first;
+    while (entry != NULL && sp_load_relaxed(&entry->is_queued) == 0) entry = entry->next;
+    return entry == NULL;
+}
+
+/* The flow that has used its slots for the shortest time, of those with such a request. */
+static sp_run_flow *flow_next_locked(sp_run_slots *slots, bool has_thread, uint32_t priority)
+    SP_REQUIRES(&slots->lock)
+{
+    sp_run_flow *best = NULL;
+    for (sp_run_flow *flow = slots->flows; flow != NULL; flow = flow->next) {
+        if (best != NULL && flow->used >= best->used) continue;
+        if (queue_is_empty(queue_of(flow, has_thread, priority)) || !flow_has_room(flow)) continue;
+        best = flow;
+    }
+    return best;
+}
+
+static sp_run_request *pop_locked(sp_run_slots *slots, bool has_thread, uint32_t priority)
+    SP_REQUIRES(&slots->lock)
+{
+    for (sp_run_flow *flow; (flow = flow_next_locked(slots, has_thread, priority)) != NULL;) {
+        sp_wait_entry *entry = sp__wait_queue_pop(queue_of(flow, has_thread, priority));
+        if (entry == NULL) continue; /* cancelled since */
+        if (flow->used > slots->used) slots->used = flow->used;
+        request_removed_locked(slots, sp__run_request_of(entry));
+        return sp__run_request_of(entry);
+    }
+    return NULL;
+}
+
+sp_run_request *sp__run_line_pop_locked(sp_run_slots *slots, bool has_thread)
+{
+    const bool is_turn = slots->passed_over >= PASSES_OVER && !SP_PLANTED(always_over);
+    const bool is_normal_first = is_turn || SP_PLANTED(priority_ignored);
+    const uint32_t first = is_normal_first ? SP_PRIORITY_NORMAL : SP_PRIORITY_HIGH;
+    sp_run_request *request = pop_locked(slots, has_thread, first);
+    if (request == NULL) {
+        request = pop_locked(slots, has_thread, SP_PRIORITY_HIGH + SP_PRIORITY_NORMAL - first);
+    }
+    if (request == NULL) return NULL;
+    slots->passed_over = request->terms.priority == SP_PRIORITY_HIGH ? slots->passed_over + 1 : 0;
+    sp__run_line_count_locked(slots, &request->terms);
+    return request;
+}
+
+bool sp__run_line_pass_over_locked(sp_run_slots *slots, const sp_run_request *claim)
+{
+    if (claim->terms.priority != SP_PRIORITY_HIGH) return false;
+    return ++slots->passed_over >= PASSES_OVER;
+}
+
+/* ---- the watcher ---- */
+
+/* The newest thread of any flow. */
+static sp_run_request *thread_find_locked(const sp_run_slots *slots) SP_REQUIRES(&slots->lock)
+{
+    for (sp_run_flow *flow = slots->flows; flow != NULL; flow = flow->next) {
+        for (uint32_t p = 0; p < SP_RUN_PRIORITIES; p++) {
+            const sp_wait_queue *queue = &flow->threads[p];
+            if (queue->first == NULL) continue;
+            return sp__run_request_of(SP_CONTAINER_OF(queue->end, sp_wait_entry, next));
+        }
+    }
+    return NULL;
+}
+
+sp_parker *sp__run_line_find_watcher_locked(sp_run_slots *slots)
+{
+    if (slots->watcher != NULL || SP_PLANTED(watcher_taken)) return NULL;
+    slots->watcher = thread_find_locked(slots);
+    if (slots->watcher == NULL || slots->watcher->watches) return NULL;
+    slots->watcher->watches = true;
+    return slots->watcher->parker;
+}

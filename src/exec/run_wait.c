@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that wait for a run slot: in a queue, called, claiming. */
+#include <streampool/model.h>
+
+#include "base/clock.h"
+#include "base/delay.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "base/tsan.h"
+#include "device/thread_record.h"
+#include "exec/run_slots_build.h"
+#include "exec/run_tenure.h"
+
+/* How long a claiming thread stays awake, and yields, before it sleeps. */
+#define CLAIM_NS SP_SPIN_TURNS(50000u)
+
+void sp__run_thread_set(sp_run_request *request, uint32_t state)
+{
+    sp_parker *parker = request->parker;
+    sp_tsan_release(&request->state);
+    if (SP_PLANTED(relaxed_grant)) {
+        sp_store_relaxed(&request->state, state);
+    } else {
+        sp_store_release(&request->state, state);
+    }
+    sp_parker_unpark(parker);
+}
+
+static void thread_grant(sp_wait_entry *entry, sp_resume_list *ready)
+{
+    (void)ready;
+    sp__run_thread_set(sp__run_request_of(entry), SP_RUN_GRANTED);
+}
+
+sp_run_request *sp__run_thread_call_locked(sp_run_slots *slots)
+{
+    if (slots->called >= slots->count) return NULL;
+    sp_run_request *request = sp__run_line_pop_locked(slots, true);
+    if (request != NULL) slots->called++;
+    return request;
+}
+
+/* ---- what a waiting thread does ---- */
+
+static void claim_locked(sp_run_slots *slots, sp_run_request *request) SP_REQUIRES(&slots->lock)
+{
+    if (request->queued_ns == 0) request->queued_ns = sp_clock_now();
+    sp_store_relaxed(&request->state, SP_RUN_CLAIMED);
+    sp__wait_queue_push(&slots->claims, &request->entry);
+}
+
+/* The called thread's answer: true if it has a slot, else it gets one of the next. */
+static bool claim(sp_run_slots *slots, sp_run_request *request)
+{
+    sp_mutex_lock(&slots->lock);
+    slots->called--;
+    const bool is_free = sp__run_word_acquire_locked(slots, true, SP_RUN_ONE_CLAIMED);
+    if (!is_free) claim_locked(slots, request);
+    sp_mutex_unlock(&slots->lock);
+    return is_free;
+}
+
+/* A queued thread is awake: is it the watcher? Then it is the one that finds a slot that was left
+ * free. */
+static bool watch(sp_run_slots *slots, sp_run_request *request)
+{
+    sp_run_request *called = NULL;
+    sp_mutex_lock(&slots->lock);
+    const bool is_watcher = slots->watcher == request && !SP_PLANTED(watch_once);
+    const uint64_t word = sp_load_relaxed(&slots->word);
+    request->watches = is_watcher;
+    if (slots->watcher == request && sp__run_word_free(word) > slots->called) {
+        called = sp__run_thread_call_locked(slots);
+    }
+    sp_parker *watcher = sp__run_line_find_watcher_locked(slots);
+    sp_mutex_unlock(&slots->lock);
+    if (watcher != NULL) sp_parker_unpark(watcher);
+    if (called != NULL) sp__run_thread_set(called, SP_RUN_CALLED);
+    return is_watcher;
+}
+
+/* ---- leaving without a slot ---- */
+
+/* False: another thread has decided what becomes of the request, or is about to. */
+static bool leave_locked(sp_run_slots *slots, sp_run_request *request, uint32_t state)
+    SP_REQUIRES(&slots->lock)
+{
+    if (state == SP_RUN_QUEUED) return sp__run_line_take_locked(slots, request);
+    if (state == SP_RUN_CALLED) {
+        slots->called--;
+    } else {
+        if (!sp__wait_queue_take(&slots->claims, &request->entry)) return false;
+        sp_fetch_sub_relaxed(&slots->word, SP_RUN_ONE_CLAIMED);
+    }
+    sp__run_line_uncount_locked(slots, &request->terms);
+    return true;
+}
+
+/* A submitted run whose flow was at its limit, which has a free slot now; or NULL. */
+static sp_wait_entry *submitted_start_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
+{
+    if (!sp__run_word_acquire_locked(slots, true, 0)) return NULL;
+    sp_run_request *submitted = sp__run_line_pop_locked(slots, false);
+    if (submitted == NULL) sp_fetch_add_release(&slots->word, SP_RUN_ONE_FREE);
+    return submitted != NULL ? &submitted->entry : NULL;
+}
+
+/* What the request was promised goes to the next. */
+static bool leave(sp_run_slots *slots, sp_run_request *request, uint32_t state)
+{
+    sp_run_request *called = NULL;
+    sp_wait_entry *submitted = NULL;
+    sp_mutex_lock(&slots->lock);
+    const bool is_out = leave_locked(slots, request, state);
+    if (is_out && state != SP_RUN_QUEUED && !SP_PLANTED(promise_lost)) {
+        if (request->terms.is_counted) submitted = submitted_start_locked(slots);
+        const uint32_t free = sp__run_word_free(sp_load_relaxed(&slots->word));
+        if (free > slots->called) called = sp__run_thread_call_locked(slots);
+    }
+    sp_parker *watcher = sp__run_line_find_watcher_locked(slots);
+    sp_mutex_unlock(&slots->lock);
+    if (watcher != NULL) sp_parker_unpark(watcher);
+    if (called != NULL) sp__run_thread_set(called, SP_RUN_CALLED);
+    sp__wait_entry_resume(submitted);
+    return is_out;
+}
+
+/* ---- the wait ---- */
+
+static uint64_t deadline_of(const sp_run_request *request, bool watches)
+{
+    const uint64_t own =
+        request->terms.deadline_ns != 0 ? request->terms.deadline_ns : SP_NO_DEADLINE;
+    if (!watches) return own;
+    const uint64_t look = sp_clock_deadline((int64_t)2 * SP_RUN_QUANTUM_NS);
+    return look < own ? look : own;
+}
+
+/* From a queue, or a claim, to a slot; or to the end of a batch that took the request; or out of
+ * the queues, when its terms have lapsed: SP_TIMEOUT, SP_CANCELLED. */
+static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request)
+{
+    bool watches = !SP_PLANTED(no_watch);
+    uint64_t awake_until = sp_clock_now() + CLAIM_NS;
+    uint32_t state;
+    while ((state = sp_load_acquire(&request->state)) != SP_RUN_GRANTED && state != SP_RUN_DONE) {
+        const bool has_lapsed = state != SP_RUN_TAKEN && !SP_PLANTED(cancel_unseen) &&
+                                sp__run_terms_have_lapsed(&request->terms);
+        if (has_lapsed && leave(slots, request, state)) {
+            return sp__run_terms_check(&request->terms);
+        }
+        if (state == SP_RUN_CALLED) {
+            if (claim(slots, request)) return SP_OK;
+            awake_until = sp_clock_now() + CLAIM_NS;
+        } else if (state == SP_RUN_CLAIMED && !has_lapsed && sp_clock_now() < awake_until) {
+            sp_thread_yield();
+        } else {
+            const bool is_timed = state != SP_RUN_TAKEN && !has_lapsed;
+            sp_parker_park(request->parker,
+                           is_timed ? deadline_of(request, state == SP_RUN_QUEUED && watches)
+                                    : SP_NO_DEADLINE);
+            if (sp_load_acquire(&request->state) == SP_RUN_QUEUED) watches = watch(slots, request);
+        }
+    }
+    sp_tsan_acquire(&request->state);
+    if (state == SP_RUN_DONE && !SP_PLANTED(half_tree)) {
+        sp__run_threads_wake(request->wakes, request->wake_count);
+    }
+    return SP_OK;
+}
+
+/* A thread of high priority is awake, so it needs no call; but for as many as there are slots, so
+ * that those of high priority do not pay for a wake-up at each run. */
+static bool may_claim_locked(const sp_run_slots *slots, const sp_run_terms *terms)
+    SP_REQUIRES(&slots->lock)
+{
+    return terms->priority == SP_PRIORITY_HIGH && slots->high < slots->count &&
+           sp__run_line_has_room_locked(terms);
+}
+
+/* *has_slot, or the request is queued, or claims a slot. Errors: SP_BUSY. */
+static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool *has_slot)
+{
+    const sp_run_terms *terms = &request->terms;
+    sp_mutex_lock(&slots->lock);
+    uint32_t queued;
+    const bool may_wait = sp__run_line_may_wait_locked(slots, terms, &queued);
+    const bool may_claim = may_wait && may_claim_locked(slots, terms);
+    const uint64_t waiting = may_claim ? SP_RUN_ONE_CLAIMED : SP_RUN_ONE_THREAD;
+    *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(terms),
+                                            may_wait ? waiting : 0);
+    if (*has_slot || may_claim) sp__run_line_count_locked(slots, terms);
+    if (!*has_slot && may_claim) claim_locked(slots, request);
+    else if (!*has_slot && may_wait) sp__run_line_push_locked(slots, request, false);
+    sp_mutex_unlock(&slots->lock);
+    return *has_slot || may_wait ? SP_OK : sp__run_terms_refuse(terms, queued);
+}
+
+SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *request,
+                                         bool *is_done)
+{
+    *is_done = false;
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    request->entry.resume = thread_grant;
+    request->parker = &record->parker;
+    sp__run_tenure_return(&record->tenure);
+    bool has_slot;
+    SP_TRY(thread_begin(slots, request, &has_slot));
+    if (has_slot) return SP_OK;
+    sp_delay_point();
+    const sp_status status = thread_sleep(slots, request);
+    const uint64_t now = sp_clock_now();
+    *is_done = sp_load_relaxed(&request->state) == SP_RUN_DONE;
+    if (!*is_done) request->granted_ns = now;
+    sp__run_tenure_begin(&record->tenure, now);
+    return status;
+}
