@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <streampool/status.h>
@@ -46,44 +47,58 @@ static bench_figure figure_of_rounds(double *rounds)
     return figure;
 }
 
-/* The number of fn's repetitions per round; warms fn up. */
-static uint64_t calls_per_round(bench_fn fn, void *ctx)
+uint64_t bench_processor_clock(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    const int64_t seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec;
+    const int64_t microseconds = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+    return (uint64_t)(seconds * 1000000 + microseconds) * 1000;
+}
+
+/* The number of fn's repetitions in a round of `ms`; warms fn up. */
+static uint64_t calls_per_round(bench_fn fn, void *ctx, double ms)
 {
     for (uint64_t count = 1;; count *= 2) {
         const uint64_t start = sp_clock_now();
         fn(ctx, count);
         const double ns = (double)(sp_clock_now() - start);
         /* Long enough to compute the count. */
-        if (ns < 1e6 * BENCH_ROUND_MS / 4) continue;
-        return (uint64_t)((double)count * 1e6 * BENCH_ROUND_MS / ns) + 1;
+        if (ns < 1e6 * ms / 4) continue;
+        return (uint64_t)((double)count * 1e6 * ms / ns) + 1;
     }
 }
 
-static double round_ns(bench_fn fn, void *ctx, uint64_t count)
+static double round_ns(bench_fn fn, void *ctx, uint64_t count, bench_clock clock)
 {
-    const uint64_t start = sp_clock_now();
+    const uint64_t start = clock();
     fn(ctx, count);
-    return (double)(sp_clock_now() - start) / (double)count;
+    return (double)(clock() - start) / (double)count;
+}
+
+double bench_round_ns(bench_fn fn, void *ctx, bench_clock clock, double ms)
+{
+    return round_ns(fn, ctx, calls_per_round(fn, ctx, ms), clock);
 }
 
 bench_figure bench_ns(bench_fn fn, void *ctx)
 {
-    const uint64_t count = calls_per_round(fn, ctx);
+    const uint64_t count = calls_per_round(fn, ctx, BENCH_ROUND_MS);
     double rounds[BENCH_ROUNDS];
-    for (int i = 0; i < BENCH_ROUNDS; i++) rounds[i] = round_ns(fn, ctx, count);
+    for (int i = 0; i < BENCH_ROUNDS; i++) rounds[i] = round_ns(fn, ctx, count, sp_clock_now);
     return figure_of_rounds(rounds);
 }
 
 bench_pair bench_pair_ns(bench_fn ours, bench_fn peer, void *ctx)
 {
-    const uint64_t our_count = calls_per_round(ours, ctx);
-    const uint64_t peer_count = calls_per_round(peer, ctx);
+    const uint64_t our_count = calls_per_round(ours, ctx, BENCH_ROUND_MS);
+    const uint64_t peer_count = calls_per_round(peer, ctx, BENCH_ROUND_MS);
     double our_rounds[BENCH_ROUNDS];
     double peer_rounds[BENCH_ROUNDS];
     double extra[BENCH_ROUNDS];
     for (int i = 0; i < BENCH_ROUNDS; i++) {
-        our_rounds[i] = round_ns(ours, ctx, our_count);
-        peer_rounds[i] = round_ns(peer, ctx, peer_count);
+        our_rounds[i] = round_ns(ours, ctx, our_count, sp_clock_now);
+        peer_rounds[i] = round_ns(peer, ctx, peer_count, sp_clock_now);
         extra[i] = our_rounds[i] - peer_rounds[i];
     }
     return (bench_pair){.ours = figure_of_rounds(our_rounds),

@@ -32,6 +32,14 @@ bench_figure bench_shifted(bench_figure figure, double by);
 typedef void (*bench_fn)(void *ctx, uint64_t count);
 bench_figure bench_ns(bench_fn fn, void *ctx);
 
+/* A clock in nanoseconds: sp_clock_now, or the CPU time of the process (microseconds, rounded
+ * down). */
+typedef uint64_t (*bench_clock)(void);
+uint64_t bench_processor_clock(void);
+
+/* One round of about `ms`, after a warm-up: nanoseconds of that clock per call. */
+double bench_round_ns(bench_fn fn, void *ctx, bench_clock clock, double ms);
+
 /* Two functions in alternating rounds, so that a slow phase of the machine affects both. */
 typedef struct bench_pair {
     bench_figure ours;

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "base/wait.h"
 #include "bench.h"
+#include "bench_futex.h"
 #include "device/device.h"
 #include "device/wait.h"
 #include "runtime_cases.h"
@@ -12,51 +13,21 @@
 #define HAND_OVERS 301
 #define FALLS_ASLEEP_NS 3000000 /* three naps of a worker */
 
-/* Two threads that wake each other: the lower bound of waking a sleeper. */
-typedef struct futex_game {
-    sp_atomic_u32 ping;
-    sp_atomic_u32 pong;
-    sp_atomic_u32 is_over;
-} futex_game;
-
-static void wake_with(sp_atomic_u32 *word, uint32_t value)
-{
-    sp_store_release(word, value);
-    sp_word_wake(word, 1);
-}
-
-static void answer_pings(void *arg)
-{
-    futex_game *game = arg;
-    uint32_t last = 0;
-    while (!sp_load_acquire(&game->is_over)) {
-        sp_word_wait(&game->ping, last, SP_NO_DEADLINE);
-        last = sp_load_acquire(&game->ping);
-        wake_with(&game->pong, last);
-    }
-}
-
 /* Wakes a sleeping thread and sleeps until that thread wakes it. */
 static double sample_futex(void *ctx)
 {
-    futex_game *game = ctx;
     sp_clock_sleep(FALLS_ASLEEP_NS);
-    const uint32_t last = sp_load_relaxed(&game->ping);
     const uint64_t start = sp_clock_now();
-    wake_with(&game->ping, last + 1);
-    while (sp_load_acquire(&game->pong) == last) sp_word_wait(&game->pong, last, SP_NO_DEADLINE);
+    bench_futex_round(ctx);
     return (double)(sp_clock_now() - start);
 }
 
 static double futex_ping_pong_ns(void)
 {
-    futex_game game = {0};
-    sp_thread thread;
-    bench_check(sp_thread_create(&thread, "pong", answer_pings, &game) == SP_OK, "thread");
-    const double ns = bench_samples(sample_futex, &game, HAND_OVERS).median;
-    sp_store_release(&game.is_over, 1);
-    wake_with(&game.ping, UINT32_MAX);
-    sp_thread_join(&thread);
+    bench_futex pair;
+    bench_futex_start(&pair);
+    const double ns = bench_samples(sample_futex, &pair, HAND_OVERS).median;
+    bench_futex_stop(&pair);
     return ns;
 }
 

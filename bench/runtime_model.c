@@ -46,7 +46,7 @@ static void run_kernels(void *ctx, uint64_t count)
     bool is_right = true;
     for (uint64_t i = 0; i < count; i++) {
         is_right &=
-            sp__plan_run_packed(run->plan, inputs, outputs, run->arena, run->packed) == SP_OK;
+            sp__plan_run_packed(run->plan, inputs, outputs, run->arena, run->packed, NULL) == SP_OK;
     }
     bench_check(is_right, "the kernels");
 }
