@@ -41,6 +41,7 @@ static void run_nothing(const uint32_t grid[3], const uint32_t block[3], void **
 /* A device with its context current, and an empty cache folder. */
 typedef struct fixture {
     CUcontext context;
+    sp_gpu_gate gate;
     sp_cuda_programs programs;
     uint64_t loads, compilations; /* before */
     cache_folder folder;
@@ -59,10 +60,11 @@ static void begin(fixture *f)
     fake_cuda_register("second", run_nothing);
     use_compiler(SP_FAKE_NVRTC);
     sp__cuda_programs_close(&f->programs); /* a no-op on zeroed memory */
+    sp__gpu_gate_init(&f->gate);
     REQUIRE_OK(sp__cuda_api_open());
     REQUIRE_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRetain)(&f->context, 0), CUDA_SUCCESS);
     REQUIRE_EQ_INT(SP_CUDA(cuCtxPushCurrent)(f->context), CUDA_SUCCESS);
-    REQUIRE_OK(sp__cuda_programs_open(&f->programs, 0));
+    REQUIRE_OK(sp__cuda_programs_open(&f->programs, &f->gate, 0));
     f->loads = sp__cuda_call_count(SP_CUDA_CALL_cuModuleLoadData);
     f->compilations = fake_nvrtc_compilations();
 }
@@ -82,7 +84,7 @@ static void reopen(fixture *f)
 {
     sp__cuda_programs_close(&f->programs);
     CHECK_EQ_U64(fake_cuda_live(FAKE_MODULE), 0);
-    REQUIRE_OK(sp__cuda_programs_open(&f->programs, 0));
+    REQUIRE_OK(sp__cuda_programs_open(&f->programs, &f->gate, 0));
     f->loads = sp__cuda_call_count(SP_CUDA_CALL_cuModuleLoadData);
     f->compilations = fake_nvrtc_compilations();
 }
@@ -94,6 +96,7 @@ static void end(fixture *f)
     CHECK_EQ_INT(SP_CUDA(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
     CHECK_EQ_U64(fake_cuda_live_all(), 0);
     CHECK_EQ_U64(fake_nvrtc_live(), 0);
+    sp__gpu_gate_deinit(&f->gate);
     cache_folder_close(&f->folder);
     fake_cuda_reset();
 }

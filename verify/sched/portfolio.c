@@ -30,6 +30,20 @@ static bool is_random(const exploration *e)
     return e->search == SP_SEARCH_PCT || e->search == SP_SEARCH_WALK;
 }
 
+static const char *why_not_exhausted(const sp_subject *subject, const exploration *e)
+{
+    return e->level == SP_LEVEL_WEAK && subject->inexhaustible_weak != NULL
+               ? subject->inexhaustible_weak
+               : subject->inexhaustible;
+}
+
+/* DPOR reaches its end for two threads, or the subject states why it cannot. */
+static bool must_be_exhausted(const sp_subject *subject, const exploration *e)
+{
+    return e->search == SP_SEARCH_DPOR && subject->thread_count <= 2 &&
+           why_not_exhausted(subject, e) == NULL;
+}
+
 static sp_explore_options options_for(const sp_subject *subject, const exploration *e,
                                       const sp_portfolio_options *given)
 {
@@ -42,6 +56,8 @@ static sp_explore_options options_for(const sp_subject *subject, const explorati
     double seconds = subject->seconds > 0 ? subject->seconds : 1.0;
     if (e->search == SP_SEARCH_DPOR && subject->dpor_seconds > 0) seconds = subject->dpor_seconds;
     options.max_seconds = seconds * given->scale;
+    /* It ends by itself, later on a slow machine. */
+    if (must_be_exhausted(subject, e)) options.max_seconds *= 4;
     if (is_random(e)) {
         const uint64_t schedules = subject->random_schedules;
         options.max_schedules =
@@ -133,14 +149,7 @@ bool sp__portfolio_repeats(const sp_subject *subject, const sp_portfolio_options
 
 /* ---- one subject ---- */
 
-static const char *why_not_exhausted(const sp_subject *subject, const exploration *e)
-{
-    return e->level == SP_LEVEL_WEAK && subject->inexhaustible_weak != NULL
-               ? subject->inexhaustible_weak
-               : subject->inexhaustible;
-}
-
-/* DPOR must reach its end for two threads, or the subject states why it cannot. */
+/* See must_be_exhausted. */
 static bool exploration_is_complete(const sp_subject *subject, const exploration *e,
                                     const sp_explore_result *result,
                                     const sp_portfolio_options *given)

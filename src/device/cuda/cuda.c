@@ -36,11 +36,13 @@ static sp_status memory_alloc_mapped(uint64_t bytes, void **address)
 /* The message of an error has no purpose yet: callers prefix it. */
 static sp_status memory_new(sp_dev *dev, uint64_t bytes, bool is_managed, sp_memory *out)
 {
-    const sp_cuda_device *device = sp__cuda_device(dev);
+    sp_cuda_device *device = sp__cuda_device(dev);
     void *address = NULL;
     sp__cuda_enter(device);
+    sp__gpu_gate_close(&device->gpu.gate);
     const sp_status status = is_managed ? memory_alloc_managed(device, bytes, &address)
                                         : memory_alloc_mapped(bytes, &address);
+    sp__gpu_gate_open(&device->gpu.gate);
     sp__cuda_leave();
     SP_TRY(status);
     *out = sp__memory_at_host(dev, address, bytes);
@@ -49,12 +51,15 @@ static sp_status memory_new(sp_dev *dev, uint64_t bytes, bool is_managed, sp_mem
 
 static void memory_free(sp_memory *memory, bool is_managed)
 {
-    sp__cuda_enter(sp__cuda_device(memory->device));
+    sp_cuda_device *device = sp__cuda_device(memory->device);
+    sp__cuda_enter(device);
+    sp__gpu_gate_close(&device->gpu.gate);
     if (is_managed) {
         SP_CUDA(cuMemFree)((CUdeviceptr)(uintptr_t)memory->address);
     } else {
         SP_CUDA(cuMemFreeHost)(memory->address);
     }
+    sp__gpu_gate_open(&device->gpu.gate);
     sp__cuda_leave();
     *memory = (sp_memory){0};
 }
@@ -95,6 +100,7 @@ static void device_free(sp_cuda_device *device)
         sp__cuda_leave();
         SP_CUDA(cuDevicePrimaryCtxRelease)(device->ordinal);
     }
+    sp__gpu_gate_deinit(&device->gpu.gate);
     sp_free(device);
 }
 
@@ -150,7 +156,8 @@ static sp_status device_open_context(sp_cuda_device *device)
     SP_CUDA_TRY(cuDevicePrimaryCtxRetain, &device->context, device->ordinal);
     sp__cuda_enter(device);
     sp_status status = sp__cuda_clock_open(device);
-    if (status == SP_OK) status = sp__cuda_programs_open(&device->programs, device->ordinal);
+    if (status == SP_OK)
+        status = sp__cuda_programs_open(&device->programs, &device->gpu.gate, device->ordinal);
     sp__cuda_leave();
     return status;
 }
@@ -182,6 +189,7 @@ sp_status sp__cuda_open(uint32_t ordinal, sp_dev **out)
     sp_cuda_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open cuda:%u", ordinal);
     *device = (sp_cuda_device){0};
+    sp__gpu_gate_init(&device->gpu.gate);
     const sp_status status = device_open(device, ordinal);
     if (status != SP_OK) {
         device_free(device);

@@ -39,12 +39,20 @@ static sp_status epoch_begin(const sp_cuda_device *device, sp_cuda_epoch *epoch)
     return SP_OK;
 }
 
-static sp_status epoch_new(const sp_cuda_device *device, sp_cuda_epoch **out)
+static CUresult event_create(sp_cuda_device *device, CUevent *out)
+{
+    sp__gpu_gate_close(&device->gpu.gate);
+    const CUresult result = SP_CUDA(cuEventCreate)(out, CU_EVENT_DEFAULT);
+    sp__gpu_gate_open(&device->gpu.gate);
+    return result;
+}
+
+static sp_status epoch_new(sp_cuda_device *device, sp_cuda_epoch **out)
 {
     sp_cuda_epoch *epoch = sp_calloc(1, sizeof *epoch);
     if (epoch == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for a timestamp");
-    sp_status status = sp__cuda_check(SP_CUDA(cuEventCreate)(&epoch->event, CU_EVENT_DEFAULT),
-                                      "cuEventCreate", "a timestamp");
+    sp_status status =
+        sp__cuda_check(event_create(device, &epoch->event), "cuEventCreate", "a timestamp");
     if (status == SP_OK) status = epoch_begin(device, epoch);
     if (status != SP_OK) {
         if (epoch->event != NULL) SP_CUDA(cuEventDestroy)(epoch->event);
@@ -125,7 +133,7 @@ static sp_cuda_stamp *stamp_acquire(sp_cuda_queue *queue)
     if (stamp != NULL) return stamp;
     stamp = sp_calloc(1, sizeof *stamp);
     if (stamp == NULL) return NULL;
-    if (SP_CUDA(cuEventCreate)(&stamp->event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) return stamp;
+    if (event_create(sp__cuda_device_of(queue), &stamp->event) == CUDA_SUCCESS) return stamp;
     sp_free(stamp);
     return NULL;
 }

@@ -149,11 +149,22 @@ static bool list_has_graph(const sp_command *commands, uint32_t count, uint32_t 
 static void graph_free(void *issued)
 {
     cuda_graph *graph = issued;
-    sp__cuda_enter(graph->device);
+    sp_cuda_device *device = graph->device;
+    sp__cuda_enter(device);
+    sp__gpu_gate_close(&device->gpu.gate);
     if (graph->exec != NULL) SP_CUDA(cuGraphExecDestroy)(graph->exec);
+    sp__gpu_gate_open(&device->gpu.gate);
     sp__cuda_leave();
     sp_mutex_deinit(&graph->lock);
     sp_free(graph);
+}
+
+static sp_status exec_create(sp_cuda_device *device, CUgraph graph, CUgraphExec *out)
+{
+    SP_TRY(sp__cuda_check_on(device, SP_CUDA(cuGraphInstantiate)(out, graph, 0),
+                             "cuGraphInstantiate", NULL));
+    const CUresult result = SP_CUDA(cuGraphUpload)(*out, device->clock_stream);
+    return sp__cuda_check_on(device, result, "cuGraphUpload", NULL);
 }
 
 static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands, uint32_t count)
@@ -166,16 +177,13 @@ static sp_status graph_instantiate(cuda_graph *graph, const sp_command *commands
     for (uint32_t i = 0; i < count; i++) {
         if (commands[i].type == SP_COMMAND_DISPATCH) graph->name = commands[i].kernel->name;
     }
+    sp__gpu_gate_close(&device->gpu.gate);
     /* Without a node if all commands were empty. */
     if (status == SP_OK && self.last != NULL) {
-        status = sp__cuda_check_on(device, SP_CUDA(cuGraphInstantiate)(&graph->exec, self.graph, 0),
-                                   "cuGraphInstantiate", NULL);
+        status = exec_create(device, self.graph, &graph->exec);
     }
     SP_CUDA(cuGraphDestroy)(self.graph);
-    if (status == SP_OK && graph->exec != NULL) {
-        const CUresult result = SP_CUDA(cuGraphUpload)(graph->exec, device->clock_stream);
-        status = sp__cuda_check_on(device, result, "cuGraphUpload", NULL);
-    }
+    sp__gpu_gate_open(&device->gpu.gate);
     return status;
 }
 
@@ -228,6 +236,7 @@ sp_status sp__cuda_issue_list(sp_command_queue *commands, const sp_record *recor
     if (graph == NULL) return SP_UNSUPPORTED;
     if (graph->exec == NULL) return SP_OK;
     sp_store_relaxed(&sp__gpu_queue(commands)->last_issued, graph->name);
+    sp__gpu_gate_pass(&graph->device->gpu.gate);
     sp_mutex_lock(&graph->lock);
     const CUresult result = SP_CUDA(cuGraphLaunch)(graph->exec, sp__cuda_queue(commands)->stream);
     sp_mutex_unlock(&graph->lock);

@@ -110,6 +110,7 @@ sp_status sp__cuda_issue(sp_command_queue *commands, const sp_record *record,
 {
     sp_cuda_queue *queue = sp__cuda_queue(commands);
     sp_cuda_device *device = sp__cuda_device_of(queue);
+    sp__gpu_gate_pass(&device->gpu.gate);
     switch ((sp_command_type)record->type) {
     case SP_COMMAND_DISPATCH:
         return issue_dispatch(queue, record, bindings);

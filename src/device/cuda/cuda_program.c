@@ -29,11 +29,11 @@ typedef struct loaded_program {
     CUmodule module; /* constant once LOADED */
 } loaded_program;
 
-sp_status sp__cuda_programs_open(sp_cuda_programs *programs, CUdevice device)
+sp_status sp__cuda_programs_open(sp_cuda_programs *programs, sp_gpu_gate *gate, CUdevice device)
 {
     int major;
     int minor;
-    *programs = (sp_cuda_programs){0};
+    *programs = (sp_cuda_programs){.gate = gate};
     SP_CUDA_TRY(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     SP_CUDA_TRY(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
     snprintf(programs->architecture, sizeof programs->architecture, "sm_%d%d", major, minor);
@@ -82,13 +82,21 @@ static sp_status program_compile(const sp_cuda_programs *programs, const sp_gpu_
     return SP_OK;
 }
 
+static CUresult module_load(const sp_cuda_programs *programs, const void *image, CUmodule *module)
+{
+    sp__gpu_gate_close(programs->gate);
+    const CUresult result = SP_CUDA(cuModuleLoadData)(module, image);
+    sp__gpu_gate_open(programs->gate);
+    return result;
+}
+
 static sp_status program_compile_and_load(const sp_cuda_programs *programs,
                                           const sp_gpu_program *program, CUmodule *module)
 {
     void *image;
     SP_TRY(program_compile(programs, program, &image));
     const sp_status status =
-        sp__cuda_check(SP_CUDA(cuModuleLoadData)(module, image), "cuModuleLoadData", program->name);
+        sp__cuda_check(module_load(programs, image, module), "cuModuleLoadData", program->name);
     sp_free(image);
     return status;
 }
@@ -97,7 +105,7 @@ static sp_status program_load(const sp_cuda_programs *programs, const sp_gpu_pro
                               CUmodule *module)
 {
     if (program->binary != NULL) {
-        const CUresult result = SP_CUDA(cuModuleLoadData)(module, program->binary);
+        const CUresult result = module_load(programs, program->binary, module);
         if (result != CUDA_ERROR_NO_BINARY_FOR_GPU &&
             result != CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
             return sp__cuda_check(result, "cuModuleLoadData", program->name);

@@ -11,10 +11,12 @@
 #include "base/atomic.h"
 #include "base/mutex.h"
 #include "device/cuda/cuda_api.h"
+#include "device/gpu/gpu_gate.h"
 #include "device/gpu_kernel.h"
 
 typedef struct sp_cuda_programs {
     char architecture[16]; /* "sm_90"; empty: not open */
+    sp_gpu_gate *gate;     /* of the device */
     /* List of loaded_program, newest first. Pushed (release) under the lock, traversed (acquire)
      * without it: their constant fields. */
     sp_atomic_ptr first;
@@ -22,7 +24,7 @@ typedef struct sp_cuda_programs {
     sp_cond load_ended;
 } sp_cuda_programs;
 
-sp_status sp__cuda_programs_open(sp_cuda_programs *programs, CUdevice device);
+sp_status sp__cuda_programs_open(sp_cuda_programs *programs, sp_gpu_gate *gate, CUdevice device);
 /* Unloads all; no look-up and no kernel of them may run. Does nothing for zeroed memory. */
 void sp__cuda_programs_close(sp_cuda_programs *programs);
 

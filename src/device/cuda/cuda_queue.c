@@ -114,12 +114,14 @@ static sp_status queue_open(sp_command_queue *commands)
     sp_cuda_queue *queue = sp__cuda_queue(commands);
     sp_cuda_device *device = sp__cuda_device_of(queue);
     sp__cuda_enter(device);
+    sp__gpu_gate_close(&device->gpu.gate);
     sp_status status = sp__gpu_queue_open(&queue->gpu);
     sp__cuda_stamps_init(queue);
     if (status == SP_OK) {
         const CUresult result = SP_CUDA(cuStreamCreate)(&queue->stream, CU_STREAM_NON_BLOCKING);
         status = sp__cuda_check(result, "cuStreamCreate", NULL);
     }
+    sp__gpu_gate_open(&device->gpu.gate);
     sp__cuda_leave();
     if (status != SP_OK) sp__cuda_engine.queue_close(commands);
     return status;
@@ -128,10 +130,13 @@ static sp_status queue_open(sp_command_queue *commands)
 static void queue_close(sp_command_queue *commands)
 {
     sp_cuda_queue *queue = sp__cuda_queue(commands);
-    sp__cuda_enter(sp__cuda_device_of(queue));
+    sp_cuda_device *device = sp__cuda_device_of(queue);
+    sp__cuda_enter(device);
+    sp__gpu_gate_close(&device->gpu.gate);
     sp__cuda_stamps_deinit(queue);
     sp__gpu_queue_close(&queue->gpu);
     if (queue->stream != NULL) SP_CUDA(cuStreamDestroy)(queue->stream);
+    sp__gpu_gate_open(&device->gpu.gate);
     sp__cuda_leave();
 }
 

@@ -19,6 +19,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "base/wait.h"
+#include "device/gpu/gpu_gate.h"
 #include "device/queue/engine.h"
 
 #define SP_GPU_SIGNALS 8         /* pending signals of a queue */
@@ -82,6 +83,7 @@ struct sp_gpu_queue {
 struct sp_gpu_device {
     sp_queue_device common;
     const sp_gpu_driver *driver;
+    sp_gpu_gate gate; /* passed by polls, and by what the driver issues */
     /* The poller. */
     sp_thread poller;
     sp_parker poller_parker;

@@ -121,6 +121,7 @@ void sp__gpu_poll(sp_gpu_queue *queue)
 {
     sp_timeline *timeline = &queue->common.base.timeline;
     sp_gpu_result result = SP_GPU_DONE;
+    sp__gpu_gate_pass(&sp__gpu_device_of(queue)->gate);
     sp_mutex_lock(&queue->lock);
     const uint64_t value =
         queue_is_lost(queue) ? queue_lose_locked(queue) : signals_query_locked(queue, &result);

@@ -14,6 +14,7 @@ typedef struct call_fault {
 
 static call_fault call_faults[SP_CUDA_CALL_COUNT];
 static call_fault kernel_fault;
+static _Atomic(fake_cuda_observer) call_observer;
 static atomic_uint_fast64_t live[FAKE_OBJECT_COUNT];
 static atomic_uint_fast64_t delay_ns;
 static atomic_uint_fast64_t queue_limit = FAKE_QUEUE_LIMIT;
@@ -49,8 +50,15 @@ static void set_fault(call_fault *fault, uint64_t nth, uint64_t times, CUresult 
     atomic_store(&fault->result, (int)result);
 }
 
+void fake_cuda_observe(fake_cuda_observer observer)
+{
+    atomic_store_explicit(&call_observer, observer, memory_order_relaxed);
+}
+
 CUresult fake_enter(sp_cuda_call call)
 {
+    const fake_cuda_observer observer = atomic_load_explicit(&call_observer, memory_order_relaxed);
+    if (observer != NULL) observer(call);
     return take_fault(&call_faults[call]);
 }
 
@@ -206,6 +214,7 @@ void fake_cuda_reset(void)
 {
     for (size_t i = 0; i < SP_CUDA_CALL_COUNT; i++) set_fault(&call_faults[i], 1, 0, CUDA_SUCCESS);
     set_fault(&kernel_fault, 1, 0, CUDA_SUCCESS);
+    fake_cuda_observe(NULL);
     fake_cuda_set_delay(0);
     fake_cuda_set_queue_limit(FAKE_QUEUE_LIMIT);
     fake_cuda_hold(false);

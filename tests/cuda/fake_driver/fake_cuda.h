@@ -75,6 +75,10 @@ FAKE_EXPORT void fake_cuda_fail_kernel(uint64_t nth, CUresult result);
 /* Called by a kernel: fails the context it runs in. */
 FAKE_EXPORT void fake_cuda_raise(CUresult result);
 
+/* Called by each driver call before anything else, by its thread; NULL: nothing is. */
+typedef void (*fake_cuda_observer)(sp_cuda_call call);
+FAKE_EXPORT void fake_cuda_observe(fake_cuda_observer observer);
+
 /* Delay of a stream's thread before each command. */
 FAKE_EXPORT void fake_cuda_set_delay(uint64_t ns);
 FAKE_EXPORT void fake_cuda_set_queue_limit(uint64_t commands);
