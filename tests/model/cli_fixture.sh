@@ -4,6 +4,8 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
+# A program that ends with threads would wait a second, each time, for more races to report.
+export TSAN_OPTIONS=${TSAN_OPTIONS:-}:atexit_sleep_ms=0
 
 fail() {
     echo "FAILED: $*"
