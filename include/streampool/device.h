@@ -24,7 +24,7 @@ typedef struct sp_device_info {
     char kind[16];
     uint64_t memory_bytes;
     uint32_t width;        /* streams that execute at the same time */
-    uint32_t run_slots;    /* model runs admitted at the same time */
+    uint32_t run_slots;    /* model runs admitted at the same time: `width` or more */
     uint32_t stream_count; /* size of the stream pool, the default stream included */
 } sp_device_info;
 

@@ -322,7 +322,7 @@ SP_API sp_status sp_model_run_with(sp_model model, const sp_run_options *options
  * allocates belong to the future, and too little capacity is the future's SP_MISMATCH.
  * sp_future_take_output returns what the call could not: dtype, shape and bytes, and that memory;
  * for other models it repeats what the call has written. Such a run is computed by a thread of the
- * library: as many at a time as the device has run slots, 16 at most, in order of submission.
+ * library: as many at a time as the device is wide, 16 at most, in order of submission.
  *
  * The call never waits for a run: if all run slots are taken the run is queued with the others that
  * wait, in order of arrival, and starts by itself when it is its turn; SP_BUSY if 32,768 are

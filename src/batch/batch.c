@@ -126,11 +126,11 @@ static SP_NOINLINE sp_batch *batch_shrink(sp_batch *batch, sp_run_slots *slots, 
     return smaller;
 }
 
-/* As many as may lead a batch at the same time. */
-static uint32_t slots_of_flow(const sp_run_slots *slots, const sp_run_flow *flow)
+/* How many batches can advance at the same time. */
+static uint32_t width_of_flow(const sp_run_slots *slots, const sp_run_flow *flow)
 {
     const uint32_t limit = flow != NULL ? flow->limit : 0;
-    return limit != 0 && limit < slots->count ? limit : slots->count;
+    return limit != 0 && limit < slots->width ? limit : slots->width;
 }
 
 sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_group *group,
@@ -139,7 +139,7 @@ sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_grou
     const uint32_t waiting = sp_load_relaxed(&group->count);
     if (waiting == 0 || sp__batch_plans_count(plans) == 0) return NULL;
     const bool is_shared = plans->own_slots == NULL;
-    const uint32_t leaders = slots_of_flow(slots, lead->terms.flow);
+    const uint32_t leaders = width_of_flow(slots, lead->terms.flow);
     const uint32_t share = is_shared ? (waiting + leaders - 1) / leaders : waiting;
     sp_batch *batch = sp__batch_acquire(plans, 1 + share);
     if (batch == NULL) return NULL;

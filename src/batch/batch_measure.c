@@ -242,7 +242,7 @@ static sp_status slots_create(const measure *m)
     if (m->model->flow.limit != 0) return SP_OK; /* it counts on the device's slots */
     sp_run_slots *slots = sp_aligned_malloc(SP_CACHE_LINE, sizeof *slots);
     if (slots == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory for run slots");
-    sp__run_slots_init(slots, OWN_SLOTS);
+    sp__run_slots_init(slots, OWN_SLOTS, OWN_SLOTS);
     sp_mutex_lock(&slots->lock);
     slots->own.most_queued = m->model->flow.most_queued;
     sp_mutex_unlock(&slots->lock);

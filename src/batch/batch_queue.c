@@ -70,9 +70,9 @@ static sp_status options_resolve(const sp_rt_model *model, const sp_batch_queue_
 {
     *out = options != NULL ? *options : (sp_batch_queue_options){0};
     SP_TRY(options_check(out));
-    const uint32_t slots = model->device->dev->limits.run_slots;
+    const uint32_t width = model->device->dev->limits.width;
     if (out->max_batch == 0) out->max_batch = SP_BATCH_ROWS;
-    if (out->workers == 0) out->workers = slots < DEFAULT_WORKERS ? slots : DEFAULT_WORKERS;
+    if (out->workers == 0) out->workers = width < DEFAULT_WORKERS ? width : DEFAULT_WORKERS;
     if (out->max_waiting == 0) out->max_waiting = SP_RUN_SLOTS_SUBMITTED;
     return SP_OK;
 }

@@ -352,7 +352,7 @@ static uint32_t share_locked(const sp_rt_batch_queue *queue, const sp_batch_plan
     if (plans->own_slots == NULL && queue->options.max_delay_ns == 0) {
         const sp_run_flow *flow = lead->request.terms.flow;
         const uint32_t limit = flow != NULL ? flow->limit : 0;
-        parts = lead->slots->count < queue->options.workers ? lead->slots->count
+        parts = lead->slots->width < queue->options.workers ? lead->slots->width
                                                             : queue->options.workers;
         if (limit != 0 && limit < parts) parts = limit;
     }

@@ -307,8 +307,8 @@ static sp_status push_locked(sp_rt_future *run, const run_outlook *outlook) SP_R
 {
     SP_TRY(pool_open_locked());
     run_line *line = line_of_locked(run);
-    const uint32_t slots = run->model->device->dev->limits.run_slots;
-    line->most = slots < SP_PARTIAL_RUNS ? slots : SP_PARTIAL_RUNS;
+    const uint32_t width = run->model->device->dev->limits.width;
+    line->most = width < SP_PARTIAL_RUNS ? width : SP_PARTIAL_RUNS;
     SP_TRY(terms_check_locked(line, run, outlook));
     run->request.terms.is_refused = run->request.terms.is_bounded = false; /* accepted */
     run->partial.is_stopping = &pool.is_stopping;

@@ -38,7 +38,7 @@ typedef struct sp_device_limits {
     uint32_t ordinal; /* of kinds by ordinal, else 0 */
     uint64_t memory_bytes;
     uint32_t width;                  /* streams that execute at the same time */
-    uint32_t run_slots;              /* model runs admitted at the same time */
+    uint32_t run_slots;              /* model runs admitted at the same time: `width` or more */
     uint32_t max_commands_in_flight; /* 0: no limit except those of the queues */
     uint32_t quirk_count;
     const sp_quirk *quirks;
@@ -119,7 +119,7 @@ struct sp_dev {
     sp_device_limits limits;
     /* A word whose low 16 bits are the run slots that are free, and its other bits runs that wait
      * for one (exec/run_slots.h); or NULL: no model has run. Never freed. Relaxed, and a hint: more
-     * threads than slots do not run faster. */
+     * threads than the width do not run faster. */
     SP_ATOMIC(const sp_atomic_u64 *) run_slots;
     /* The fault that lost the device, or SP_NO_FAULT. Written once, relaxed: its message is behind
      * the lock of the ring. */
@@ -140,12 +140,14 @@ sp_status sp__device_check(sp_dev *device);
  * may call the library. Any thread, no lock held. */
 void sp__device_lose(sp_dev *device, sp_fault fault);
 
-/* Runs that could begin now, if none waits to begin; a hint. */
-static inline uint32_t sp__device_free_slots(const sp_dev *device)
+/* What no admitted run needs of the width, if none waits to begin; a hint. */
+static inline uint32_t sp__device_free_width(const sp_dev *device)
 {
     if (sp_load_relaxed(&device->run_slots) == NULL) return UINT32_MAX;
     const uint64_t word = sp_load_relaxed(sp_load_relaxed(&device->run_slots));
-    return word >> 16 == 0 ? (uint32_t)word : 0;
+    const uint32_t free = word >> 16 == 0 ? (uint32_t)word : 0;
+    const uint32_t extra = device->limits.run_slots - device->limits.width;
+    return free > extra ? free - extra : 0;
 }
 
 /* Called before the memory of a stopped device is freed. */

@@ -23,7 +23,8 @@ sp_run_slots *sp__device_run_slots(const sp_rt_device *device)
         sp__fail(SP_OUT_OF_MEMORY, "no memory for the run slots of %s", device->dev->limits.name);
         return NULL;
     }
-    sp__run_slots_init(fresh, device->dev->limits.run_slots);
+    const sp_device_limits *limits = &device->dev->limits;
+    sp__run_slots_init(fresh, limits->run_slots, limits->width);
     if (sp_cas_acq_rel(&all_slots.by_device[device->index], &slots, fresh)) {
         sp_store_relaxed(&device->dev->run_slots, &fresh->word);
         return fresh;

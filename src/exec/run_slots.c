@@ -17,10 +17,10 @@
 #define ANY_CLAIM_OR_SUBMITTED (ANY_CLAIM + SP_RUN_FIELD * SP_RUN_ONE_SUBMITTED)
 #define ANY_WAITER (ANY_CLAIM_OR_SUBMITTED + SP_RUN_FIELD * SP_RUN_ONE_THREAD)
 
-void sp__run_slots_init(sp_run_slots *slots, uint32_t count)
+void sp__run_slots_init(sp_run_slots *slots, uint32_t count, uint32_t width)
 {
     SP_ASSERT(count > 0 && count <= SP_RUN_FIELD >> 1);
-    *slots = (sp_run_slots){.count = count};
+    *slots = (sp_run_slots){.count = count, .width = width};
     sp_store_relaxed(&slots->word, count * SP_RUN_ONE_FREE);
     sp_mutex_init(&slots->lock, SP_LOCK_RUN_SLOTS);
     sp_mutex_lock(&slots->lock);

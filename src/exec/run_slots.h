@@ -138,6 +138,7 @@ typedef struct sp_run_slots {
      * released. `free` changes at any time, the other fields under the lock only. */
     SP_CACHE_ALIGNED sp_atomic_u64 word;
     uint32_t count;
+    uint32_t width; /* runs that advance at the same time: a batch leaves work for so many */
     /* Submitted runs from admit to retire; orders nothing. */
     sp_atomic_u32 submitted_count;
     sp_mutex lock;
@@ -152,7 +153,7 @@ typedef struct sp_run_slots {
     uint64_t used SP_GUARDED_BY(lock);        /* of the flow that was next the last time */
 } sp_run_slots;
 
-void sp__run_slots_init(sp_run_slots *slots, uint32_t count);
+void sp__run_slots_init(sp_run_slots *slots, uint32_t count, uint32_t width);
 void sp__run_slots_deinit(sp_run_slots *slots);
 
 /* Takes a slot for the calling thread, which waits for as long as it takes. `terms` NULL: as any.

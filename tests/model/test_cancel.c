@@ -13,6 +13,8 @@
 #include "cancel_fixture.h"
 #include "combining_fixture.h"
 
+enum { MOST_SLOTS = 128 };
+
 /* ---- tokens ---- */
 
 TEST(a_token_is_cancelled_once_and_for_all)
@@ -285,7 +287,7 @@ TEST(a_thread_that_is_cancelled_while_it_waits_for_a_slot_leaves_the_queue_at_on
 typedef struct held_contexts {
     sp_rt_model *model;
     sp_plan_entry *entry;
-    sp_exec_context *list[64];
+    sp_exec_context *list[MOST_SLOTS];
     uint32_t count;
 } held_contexts;
 
@@ -321,9 +323,9 @@ TEST(a_run_that_is_queued_for_a_context_is_done_at_once_and_its_slot_goes_to_the
     held_contexts held = contexts_hold(model);
     sp_run_slots *slots = sp__device_run_slots(held.model->device);
     const uint32_t count = slots->count + 1; /* the last one is queued for a slot */
-    small_row rows[8];
-    sp_future futures[8];
-    REQUIRE(count <= 8);
+    static small_row rows[MOST_SLOTS + 1];
+    sp_future futures[MOST_SLOTS + 1];
+    REQUIRE(count <= MOST_SLOTS + 1);
     for (uint32_t i = 0; i < count; i++) {
         rows[i] = wiped_row();
         CHECK_OK(small_submit(model, &rows[i], &futures[i]));

@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "run_fixture.h"
 
-enum { MOST_SLOTS = 64 };
+enum { MOST_SLOTS = 128 };
 
 /* A stream blocked at a gate, and one run behind it per run slot. */
 typedef struct blockade {

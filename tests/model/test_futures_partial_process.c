@@ -310,7 +310,7 @@ static void run_behind_exit(void *arg)
 static int exit_in_a_function(void *arg)
 {
     static exit_gate g; /* process-wide: in one child */
-    static sp_thread threads[64];
+    static sp_thread threads[128];
     static sp_future futures[ENDLESS];
     sp_device_info device;
     (void)arg;

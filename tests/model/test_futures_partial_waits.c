@@ -12,7 +12,7 @@
 #include "partial_cases.h"
 #include "run_fixture.h"
 
-enum { MOST_SLOTS = 64, SEVERAL = 5 };
+enum { MOST_SLOTS = 128, SEVERAL = 5 };
 
 /* A stream that is blocked by a host access, then by a function; runs of other threads follow. */
 typedef struct blockade {

@@ -132,7 +132,7 @@ TEST(a_lead_takes_its_share_of_the_threads_that_wait)
     for (uint32_t count = 1; count <= CALLERS; count += 3) {
         const merged_runs before = merged_of(all.model);
         held_slots held = slots_hold(all.model);
-        const uint32_t slots = held.slots->count;
+        const uint32_t slots = held.slots->width;
         callers_start(&all, &held, 0, count);
         slots_give_one(&held);
         callers_join(&all, 0, count);
@@ -154,7 +154,7 @@ TEST(the_mean_batch_is_near_the_share_of_a_lead)
     const uint32_t rounds = (uint32_t)test_count(200, 20);
     for (uint32_t round = 0; round < rounds; round++) {
         held_slots held = slots_hold(all.model);
-        const merged_runs expected = merged_expected(CALLERS, held.slots->count);
+        const merged_runs expected = merged_expected(CALLERS, held.slots->width);
         share += (double)expected.runs / (double)expected.batches;
         runs += expected.runs;
         callers_start(&all, &held, 0, CALLERS);
@@ -196,7 +196,7 @@ TEST(a_lead_takes_its_share_of_the_submitted_runs_that_wait)
     for (uint32_t count = 1; count <= CALLERS; count += 3) {
         const merged_runs before = merged_of(all.model);
         held_slots held = slots_hold(all.model);
-        const uint32_t slots = held.slots->count;
+        const uint32_t slots = held.slots->width;
         for (uint32_t i = 0; i < count; i++) caller_submit(&all.callers[i], &futures[i]);
         slots_give_one(&held);
         for (uint32_t i = 0; i < count; i++) submitted_await(&all.callers[i], futures[i]);
@@ -268,7 +268,7 @@ static merged_runs callers_merge(crowd *all, merged_runs *expected)
 {
     const merged_runs before = merged_of(all->model);
     held_slots held = slots_hold(all->model);
-    *expected = merged_expected(CALLERS, held.slots->count);
+    *expected = merged_expected(CALLERS, held.slots->width);
     callers_start(all, &held, 0, CALLERS);
     slots_give_one(&held);
     callers_join(all, 0, CALLERS);

@@ -23,7 +23,7 @@ static void bucket_add(sp_batches_world *w, uint32_t i, uint32_t rows)
 void sp__batches_begin(sp_batches_world *w, uint32_t slots, uint32_t rows_a, uint32_t rows_b)
 {
     memset(w, 0, sizeof *w);
-    sp__run_slots_init(&w->slots, slots);
+    sp__run_slots_init(&w->slots, slots, slots);
     w->plans.input_count = w->plans.output_count = 1;
     w->plans.ports = w->ports;
     w->plans.shared_bytes = w->shared_bytes;

@@ -86,7 +86,7 @@ static void bucket_add(sp_runs_world *w, uint32_t i, uint32_t rows)
 
 static void plans_begin(sp_runs_world *w, uint32_t slots)
 {
-    sp__run_slots_init(&w->slots, slots);
+    sp__run_slots_init(&w->slots, slots, slots);
     w->plans.own_slots = &w->slots;
     w->plans.input_count = w->plans.output_count = 1;
     w->plans.ports = w->ports;

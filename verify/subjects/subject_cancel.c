@@ -84,7 +84,7 @@ static void begin(world *w)
     w->model->device = sp__subject_bare_device();
     SP_SCHED_ASSERT(sp__plan_cache_init(&w->model->plans, &graph, w->model->device, NULL, 1) ==
                     SP_OK);
-    sp__run_slots_init(&w->slots, 1);
+    sp__run_slots_init(&w->slots, 1, 1);
     sp_plan_entry *entry = entry_acquire(w);
     w->executable = entry->executable;
     SP_SCHED_ASSERT(sp__submit_queues_open(w->model->device, 1) == SP_OK);

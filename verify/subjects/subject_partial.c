@@ -71,7 +71,7 @@ static void world_begin(partial_world *w)
     w->model.device = w->device;
     w->model.graph = &graph;
     sp_store_relaxed(&w->model.object.word, 1);
-    sp__run_slots_init(&w->slots, 1);
+    sp__run_slots_init(&w->slots, 1, 1);
     SP_SCHED_ASSERT(sp__plan_cache_init(&w->model.plans, &graph, w->device, NULL, 1) == SP_OK);
     sp_store_release(&sp__runtime_phase, SP_RUNTIME_UP);
 }

@@ -20,7 +20,7 @@ typedef struct calls_world {
 static void calls_begin(calls_world *w)
 {
     memset(w, 0, sizeof *w);
-    sp__run_slots_init(&w->slots, 1);
+    sp__run_slots_init(&w->slots, 1, 1);
     SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
 }
 
@@ -255,7 +255,7 @@ static void subject_slots_fair(void *arg)
 {
     const uint32_t threads = *(const uint32_t *)arg;
     fair_world w = {.waiters = threads - 1, .last = NO_USER};
-    sp__run_slots_init(&w.slots, 1);
+    sp__run_slots_init(&w.slots, 1, 1);
     SP_SCHED_ASSERT(sp__run_slots_acquire(&w.slots, NULL) == SP_OK);
     sp__subject_run((const sp_thread_fn[]){fair_owner, fair_first, fair_second}, threads, &w);
     SP_SCHED_ASSERT(w.called == w.waiters);

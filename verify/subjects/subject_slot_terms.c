@@ -39,7 +39,7 @@ struct terms_world {
 static void terms_begin(terms_world *w, uint32_t slots)
 {
     memset(w, 0, sizeof *w);
-    sp__run_slots_init(&w->slots, slots);
+    sp__run_slots_init(&w->slots, slots, slots);
 }
 
 static void terms_end(terms_world *w, uint32_t slots)

@@ -38,7 +38,7 @@ static void enter_and_leave_twice(void *arg)
 static void begin_slots(slots_world *w, uint32_t count)
 {
     memset(w, 0, sizeof *w);
-    sp__run_slots_init(&w->slots, count);
+    sp__run_slots_init(&w->slots, count, count);
 }
 
 static void end_slots(slots_world *w, uint32_t count)

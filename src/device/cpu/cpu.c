@@ -12,6 +12,9 @@
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)16 << 20)
 #define NAP_NS 1000000u
+/* The thread that a slot was left for may sleep: another one keeps the core busy until it is awake.
+ */
+#define SLOTS_PER_WORKER 2u
 
 static sp_status cpu_open_kind(const sp_device_open_options *options, sp_dev **out)
 {
@@ -50,8 +53,9 @@ sp_status sp__cpu_open(const sp_cpu_options *options, sp_dev **out)
     sp_queue_device *device = sp_aligned_malloc(SP_CACHE_LINE, sizeof *device);
     if (device == NULL) return sp__fail(SP_OUT_OF_MEMORY, "no memory to open the cpu device");
     *device = (sp_queue_device){0};
-    device->base.limits = (sp_device_limits){
-        .memory_bytes = sp__page_memory_total(), .width = workers, .run_slots = workers};
+    device->base.limits = (sp_device_limits){.memory_bytes = sp__page_memory_total(),
+                                             .width = workers,
+                                             .run_slots = SLOTS_PER_WORKER * workers};
     sp__device_kind_name(&sp__cpu_kind, 0, device->base.limits.name,
                          sizeof device->base.limits.name);
     const sp_queue_device_options queues = {

@@ -62,8 +62,8 @@ static uint32_t tiles_wanted(const sp_command_queue *queue)
 {
     const uint32_t tiles = sp_load_relaxed(&queue->tiles.total) - 1;
     if (SP_PLANTED(wakes_for_tiles)) return tiles;
-    const uint32_t free_slots = sp__device_free_slots(queue->base.device);
-    return tiles < free_slots ? tiles : free_slots;
+    const uint32_t free_width = sp__device_free_width(queue->base.device);
+    return tiles < free_width ? tiles : free_width;
 }
 
 sp_status sp__queue_run_tiles(sp_command_queue *queue)

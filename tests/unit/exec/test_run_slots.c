@@ -20,7 +20,7 @@ typedef struct slots_world {
 static void world_begin(slots_world *w, uint32_t count)
 {
     *w = (slots_world){0};
-    sp__run_slots_init(&w->slots, count);
+    sp__run_slots_init(&w->slots, count, count);
 }
 
 static void world_end(slots_world *w, uint32_t count)
