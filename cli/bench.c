@@ -5,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <streampool/option.h>
+
 #include "arguments.h"
+#include "bench_report.h"
 #include "command.h"
 #include "failure.h"
-#include "load.h"
-#include "runner.h"
 #include "sizes.h"
-#include "text.h"
 
 #define MAX_POINTS 64
 #define MAX_THREADS 1024
 #define MAX_MILLISECONDS 3600000
+#define MAX_IN_FLIGHT 4096
 
 typedef struct bench_arguments {
     model_arguments model; /* first; its path is unused */
@@ -25,23 +26,11 @@ typedef struct bench_arguments {
     uint32_t point_count; /* 0: the default */
     uint64_t window_ms, warm_up_ms;
     uint64_t rate;
-    bool is_json;
+    uint32_t in_flight;   /* 0: calls that return when the run is done */
+    const char *batching; /* a value of STREAMPOOL_BATCHING, or NULL */
+    bool has_queues;
+    bench_format format;
 } bench_arguments;
-
-typedef struct bench_model {
-    model_arguments arguments;
-    model_runner runner;
-    sp_host_tensor **outputs;    /* by thread */
-    double best;                 /* highest rate of the points so far */
-    sp_model_info before, after; /* a point */
-} bench_model;
-
-typedef struct bench_job {
-    bench_model models[LOAD_MAX_SIDES];
-    load_result results[LOAD_MAX_SIDES];
-    uint32_t count;
-    double best; /* of all models together */
-} bench_job;
 
 /* ---- arguments ---- */
 
@@ -84,10 +73,33 @@ static bool take_rate(void *arguments, const char *value)
     return number_parse(value, 1, 1000000000, &((bench_arguments *)arguments)->rate);
 }
 
+static bool take_in_flight(void *arguments, const char *value)
+{
+    uint64_t count;
+    if (!number_parse(value, 1, MAX_IN_FLIGHT, &count)) return false;
+    ((bench_arguments *)arguments)->in_flight = (uint32_t)count;
+    return true;
+}
+
+static bool take_batching(void *arguments, const char *value)
+{
+    bench_arguments *out = arguments;
+    out->has_queues = strcmp(value, "queue") == 0;
+    out->batching = out->has_queues ? "combine" : value;
+    return strcmp(out->batching, "off") == 0 || strcmp(out->batching, "combine") == 0;
+}
+
+static bool take_statistics(void *arguments, const char *value)
+{
+    (void)value;
+    ((bench_arguments *)arguments)->format.has_statistics = true;
+    return true;
+}
+
 static bool take_json(void *arguments, const char *value)
 {
     (void)value;
-    ((bench_arguments *)arguments)->is_json = true;
+    ((bench_arguments *)arguments)->format.is_json = true;
     return true;
 }
 
@@ -115,6 +127,23 @@ static const cli_option options[] = {
      .help = "Open loop: runs of each model arrive at this rate, in a Poisson process, instead of "
              "one after the other on each thread. Latencies count from the arrival.",
      .take = take_rate},
+    {.name = "--in-flight",
+     .value = "N",
+     .limits = "a number from 1 to " TEXT_OF(MAX_IN_FLIGHT),
+     .help = "Each thread submits runs and keeps so many in flight: it waits for the oldest one "
+             "before it submits the next. Not with --rate.",
+     .take = take_in_flight},
+    {.name = "--batching",
+     .value = "MODE",
+     .limits = "off, combine or queue",
+     .help = "off: each run is computed alone. combine: runs that wait are computed together where "
+             "that is faster. queue: the same, and each model's runs go through a batch queue. "
+             "STREAMPOOL_BATCHING unless a mode is given.",
+     .take = take_batching},
+    {.name = "--statistics",
+     .help = "Print for each point how many runs waited, how long, and the sizes of the batches. "
+             "JSON always has them.",
+     .take = take_statistics},
     {.name = "--json", .help = "Print one JSON object per model and point.", .take = take_json},
     MODEL_OPTIONS,
     DEVICE_OPTIONS,
@@ -125,177 +154,9 @@ static const cli_example examples[] = {
     {"bench model.onnx --threads 31 --rate 5000",
      "Latencies at 5,000 runs a second, served by 31 threads."},
     {"bench a.onnx b.onnx --threads 16 --json", "Two models at once, 16 threads each."},
+    {"bench model.onnx --threads 1 --in-flight 64 --batching queue --statistics",
+     "One thread with 64 requests in a batch queue, and the batches that were made of them."},
 };
-
-/* ---- points ---- */
-
-static sp_status call_model(void *ctx, uint32_t thread)
-{
-    const bench_model *model = ctx;
-    return runner_run(&model->runner, model->outputs[thread]);
-}
-
-static sp_status outputs_create(bench_job *job, uint32_t threads)
-{
-    for (uint32_t m = 0; m < job->count; m++) {
-        bench_model *model = &job->models[m];
-        model->outputs = calloc(threads, sizeof(sp_host_tensor *));
-        if (model->outputs == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for outputs");
-        for (uint32_t i = 0; i < threads; i++) {
-            TRY(runner_outputs_create(&model->runner, &model->outputs[i]));
-        }
-    }
-    return SP_OK;
-}
-
-static void outputs_free(bench_job *job, uint32_t threads)
-{
-    for (uint32_t m = 0; m < job->count; m++) {
-        bench_model *model = &job->models[m];
-        for (uint32_t i = 0; model->outputs != NULL && i < threads; i++) {
-            runner_outputs_free(&model->runner, model->outputs[i]);
-        }
-        free(model->outputs);
-        model->outputs = NULL;
-    }
-}
-
-/* The last run of each thread has the bits of the first run. A thread may have had no arrival. */
-static sp_status outputs_check(const bench_job *job, uint32_t threads)
-{
-    for (uint32_t m = 0; m < job->count; m++) {
-        const bench_model *model = &job->models[m];
-        for (uint32_t i = 0; i < threads; i++) {
-            const bool has_run =
-                model->runner.output_count > 0 && model->outputs[i][0].dtype != SP_DTYPE_NONE;
-            if (!has_run || runner_is_equal(&model->runner, model->outputs[i])) continue;
-            return fail(SP_INTERNAL, "%s: a run differs in bits from the first run",
-                        model->arguments.path);
-        }
-    }
-    return SP_OK;
-}
-
-/* ---- output ---- */
-
-/* A text as a JSON string. */
-static void print_json_text(const char *text)
-{
-    putchar('"');
-    for (const char *at = text; *at != '\0'; at++) {
-        const unsigned char c = (unsigned char)*at;
-        if (c == '"' || c == '\\') printf("\\%c", c);
-        else if (c < 0x20) printf("\\u%04x", c);
-        else putchar(c);
-    }
-    putchar('"');
-}
-
-static double microseconds(uint64_t ns)
-{
-    return (double)ns / 1000;
-}
-
-/* One row of output. */
-typedef struct bench_row {
-    const char *model;
-    uint32_t threads;
-    const load_result *result;
-    double share; /* of the best rate of the points before */
-    double merge; /* runs that were computed together, on average */
-} bench_row;
-
-static void print_row_json(const bench_row *row)
-{
-    const load_result *result = row->result;
-    const latencies *all = &result->latencies;
-    printf("{\"model\":");
-    print_json_text(row->model);
-    printf(",\"threads\":%u,\"per_second\":%.1f,\"share_of_best\":%.3f,\"runs_per_batch\":%.2f",
-           row->threads, result->per_second, row->share, row->merge);
-    printf(",\"runs\":%llu,\"missed\":%llu", (unsigned long long)all->count,
-           (unsigned long long)result->missed);
-    printf(",\"mean_us\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,\"max_us\":%.1f}\n",
-           all->count > 0 ? microseconds(all->sum_ns) / (double)all->count : 0,
-           microseconds(latencies_percentile(all, 0.5)),
-           microseconds(latencies_percentile(all, 0.99)),
-           microseconds(latencies_percentile(all, 0.999)), microseconds(all->max_ns));
-}
-
-static void print_head(void)
-{
-    printf("%7s %12s %8s %7s %11s %11s %11s %11s  %s\n", "threads", "runs/s", "of best", "batch",
-           "p50 us", "p99 us", "p99.9 us", "max us", "model");
-}
-
-static void print_row_text(const bench_row *row)
-{
-    const load_result *result = row->result;
-    const latencies *all = &result->latencies;
-    printf("%7u %12.1f %8.2f %7.1f %11.1f %11.1f %11.1f %11.1f  %s", row->threads,
-           result->per_second, row->share, row->merge, microseconds(latencies_percentile(all, 0.5)),
-           microseconds(latencies_percentile(all, 0.99)),
-           microseconds(latencies_percentile(all, 0.999)), microseconds(all->max_ns),
-           show_name(row->model).text);
-    if (result->missed > 0) {
-        printf("  (%llu arrivals not served)", (unsigned long long)result->missed);
-    }
-    printf("\n");
-}
-
-/* `best`: the highest rate of the points before; the rate as a share of it. */
-static double share_of_best(double *best, double rate)
-{
-    const double share = *best > 0 ? rate / *best : 1;
-    if (rate > *best) *best = rate;
-    return share;
-}
-
-static void info_add(sp_model_info *sum, const sp_model_info *info)
-{
-    sum->runs += info->runs;
-    sum->batches += info->batches;
-    sum->batched_runs += info->batched_runs;
-}
-
-/* Runs of the point by how many times the model was computed for them. */
-static double runs_per_batch(const sp_model_info *before, const sp_model_info *after)
-{
-    const double runs = (double)(after->runs - before->runs);
-    const double merged = (double)(after->batched_runs - before->batched_runs);
-    const double batches = (double)(after->batches - before->batches);
-    return runs > 0 ? runs / (runs - merged + batches) : 1;
-}
-
-static void print_point(const bench_arguments *arguments, bench_job *job, uint32_t threads)
-{
-    load_result total = {0};
-    sp_model_info before = {0}, after = {0};
-    for (uint32_t m = 0; m < job->count; m++) {
-        bench_model *model = &job->models[m];
-        info_add(&before, &model->before);
-        info_add(&after, &model->after);
-        const load_result *result = &job->results[m];
-        const bench_row row = {.model = model->arguments.path,
-                               .threads = threads,
-                               .result = result,
-                               .share = share_of_best(&model->best, result->per_second),
-                               .merge = runs_per_batch(&model->before, &model->after)};
-        if (arguments->is_json) print_row_json(&row);
-        else print_row_text(&row);
-        latencies_merge(&total.latencies, &result->latencies);
-        total.per_second += result->per_second;
-        total.missed += result->missed;
-    }
-    if (job->count > 1 && !arguments->is_json) {
-        print_row_text(&(bench_row){.model = "all",
-                                    .threads = threads,
-                                    .result = &total,
-                                    .share = share_of_best(&job->best, total.per_second),
-                                    .merge = runs_per_batch(&before, &after)});
-    }
-    fflush(stdout);
-}
 
 /* ---- the command ---- */
 
@@ -304,23 +165,11 @@ static sp_status run_point(const bench_arguments *arguments, bench_job *job, uin
     const load_options load = {.threads = threads,
                                .warm_up_seconds = (double)arguments->warm_up_ms / 1000,
                                .window_seconds = (double)arguments->window_ms / 1000,
-                               .rate = (double)arguments->rate};
-    load_side sides[LOAD_MAX_SIDES];
-    for (uint32_t m = 0; m < job->count; m++) {
-        sides[m] = (load_side){.call = call_model, .ctx = &job->models[m]};
-    }
-    sp_status status = outputs_create(job, threads);
-    for (uint32_t m = 0; status == SP_OK && m < job->count; m++) {
-        status = sp_model_get_info(job->models[m].runner.model, &job->models[m].before);
-    }
-    if (status == SP_OK) status = load_run(&load, sides, job->count, job->results);
-    for (uint32_t m = 0; status == SP_OK && m < job->count; m++) {
-        status = sp_model_get_info(job->models[m].runner.model, &job->models[m].after);
-    }
-    if (status == SP_OK) status = outputs_check(job, threads);
-    outputs_free(job, threads);
-    if (status == SP_OK) print_point(arguments, job, threads);
-    return status;
+                               .rate = (double)arguments->rate,
+                               .in_flight = arguments->in_flight};
+    TRY(bench_point_run(job, &load));
+    bench_report_point(&arguments->format, job, threads);
+    return SP_OK;
 }
 
 /* A file that cannot be loaded is named by runner_load. */
@@ -331,8 +180,11 @@ static sp_status model_open(const bench_arguments *arguments, bench_model *model
     TRY(runner_load(&model->arguments, &model->runner));
     sp_status status = runner_open_inputs(&model->arguments, &model->runner);
     if (status == SP_OK) {
-        if (!arguments->is_json) sizes_print(&model->runner.inputs);
+        if (!arguments->format.is_json) sizes_print(&model->runner.inputs);
         status = runner_run_first(&model->arguments, &model->runner);
+    }
+    if (status == SP_OK && arguments->has_queues) {
+        status = from_library(sp_batch_queue_create(model->runner.model, NULL, &model->queue));
     }
     return status == SP_OK ? SP_OK : fail_prefix(status, "%s: ", path);
 }
@@ -342,26 +194,38 @@ static sp_status run_all(bench_arguments *arguments, bench_job *job)
     static const uint32_t usual[] = {1, 2, 4, 8, 16, 31, 64};
     const uint32_t *points = arguments->point_count > 0 ? arguments->threads : usual;
     const size_t count = arguments->point_count > 0 ? arguments->point_count : COUNT_OF(usual);
+    if (arguments->batching != NULL) CALL(sp_set_option("BATCHING", arguments->batching));
     TRY(device_arguments_open(&arguments->model.device));
     for (uint32_t i = 0; i < arguments->path_count; i++) {
         job->count = i + 1;
         TRY(model_open(arguments, &job->models[i], arguments->paths[i]));
     }
-    if (!arguments->is_json) print_head();
+    bench_report_head(&arguments->format);
     for (size_t p = 0; p < count; p++) TRY(run_point(arguments, job, points[p]));
     return SP_OK;
+}
+
+static bool arguments_agree(const bench_arguments *arguments, int *exit_code)
+{
+    if (arguments->rate == 0 || arguments->in_flight == 0) return true;
+    fprintf(stderr, "streampool bench: --rate and --in-flight exclude each other: arrivals are "
+                    "served by calls that return when the run is done\n");
+    *exit_code = SP_EXIT_USAGE;
+    return false;
 }
 
 static int bench_command(int argc, char **argv)
 {
     bench_arguments arguments = {.window_ms = 2000, .warm_up_ms = 300};
     int code;
-    if (arguments_parse(&sp__command_bench, argc, argv, &arguments, &code)) {
+    if (arguments_parse(&sp__command_bench, argc, argv, &arguments, &code) &&
+        arguments_agree(&arguments, &code)) {
         bench_job *job = calloc(1, sizeof *job);
         const sp_status status = job != NULL ? run_all(&arguments, job)
                                              : fail(SP_OUT_OF_MEMORY, "no memory for the bench");
         if (status != SP_OK) failure_print(status);
         for (uint32_t i = 0; job != NULL && i < job->count; i++) {
+            sp_batch_queue_release(job->models[i].queue);
             runner_close(&job->models[i].runner);
         }
         free(job);

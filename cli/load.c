@@ -16,12 +16,10 @@
 
 typedef struct load load;
 
-/* The arrivals of one side. */
+/* The arrivals of one side. Relaxed: figures only. */
 typedef struct load_arrivals {
-    pthread_mutex_t lock;
-    uint64_t next_ns; /* guarded by lock, like the others */
-    uint64_t random;
-    uint64_t missed;
+    _Alignas(64) atomic_uint_least64_t next_ns;
+    atomic_uint_least64_t missed;
 } load_arrivals;
 
 typedef struct load_thread {
@@ -30,11 +28,14 @@ typedef struct load_thread {
     const load_side *side;
     load_arrivals *arrivals;
     uint32_t number; /* of the side */
+    uint64_t random;
+    uint64_t *begun_ns; /* of the calls in flight, by slot */
     latencies latencies;
 } load_thread;
 
 struct load {
     const load_options *options;
+    uint32_t thread_count; /* of all sides */
     pthread_mutex_t lock;
     pthread_cond_t is_begun;
     /* Written once, under the lock; 0: not begun. */
@@ -70,21 +71,18 @@ static double random_next(uint64_t *state)
     return ((double)((z ^ (z >> 31)) >> 11) + 1) * 0x1p-53;
 }
 
-/* The time of the next arrival. */
-static uint64_t arrival_take(load_arrivals *arrivals, double rate)
+/* The time of the next arrival. The gap to the one after it is exponentially distributed, whichever
+ * thread draws it. */
+static uint64_t arrival_take(load_thread *thread)
 {
-    pthread_mutex_lock(&arrivals->lock);
-    const uint64_t at = arrivals->next_ns;
-    arrivals->next_ns += (uint64_t)(-log(random_next(&arrivals->random)) / rate * NS_PER_SECOND);
-    pthread_mutex_unlock(&arrivals->lock);
-    return at;
+    const double gap = -log(random_next(&thread->random)) / thread->owner->options->rate;
+    return atomic_fetch_add_explicit(&thread->arrivals->next_ns, (uint64_t)(gap * NS_PER_SECOND),
+                                     memory_order_relaxed);
 }
 
 static void arrival_miss(load_arrivals *arrivals)
 {
-    pthread_mutex_lock(&arrivals->lock);
-    arrivals->missed++;
-    pthread_mutex_unlock(&arrivals->lock);
+    atomic_fetch_add_explicit(&arrivals->missed, 1, memory_order_relaxed);
 }
 
 /* ---- threads ---- */
@@ -101,11 +99,22 @@ static void load_fail(load *self, sp_status status)
 }
 
 /* False: the call has failed. */
-static bool thread_call(load_thread *thread)
+static bool thread_go_on(const load_thread *thread, sp_status status)
 {
-    const sp_status status = thread->side->call(thread->side->ctx, thread->number);
     if (status != SP_OK) load_fail(thread->owner, status);
     return status == SP_OK;
+}
+
+static bool thread_call(const load_thread *thread)
+{
+    return thread_go_on(thread, thread->side->call(thread->side->ctx, thread->number));
+}
+
+static void latency_note(load_thread *thread, uint64_t begun_ns, uint64_t ended_ns)
+{
+    const load *self = thread->owner;
+    if (ended_ns < self->begin_ns || ended_ns >= self->end_ns) return;
+    latencies_add(&thread->latencies, ended_ns - begun_ns);
 }
 
 static void run_closed(load_thread *thread)
@@ -115,11 +124,37 @@ static void run_closed(load_thread *thread)
     while (before < self->end_ns && !atomic_load(&self->is_over)) {
         if (!thread_call(thread)) return;
         const uint64_t after = now_ns();
-        if (after >= self->begin_ns && after < self->end_ns) {
-            latencies_add(&thread->latencies, after - before);
-        }
+        latency_note(thread, before, after);
         before = after;
     }
+}
+
+/* Waits for the call of the slot. */
+static void call_end(load_thread *thread, uint32_t slot)
+{
+    const load_side *side = thread->side;
+    if (!thread_go_on(thread, side->end(side->ctx, thread->number, slot))) return;
+    latency_note(thread, thread->begun_ns[slot], now_ns());
+}
+
+static bool call_begin(load_thread *thread, uint32_t slot)
+{
+    const load_side *side = thread->side;
+    thread->begun_ns[slot] = now_ns();
+    return thread_go_on(thread, side->begin(side->ctx, thread->number, slot));
+}
+
+static void run_in_flight(load_thread *thread)
+{
+    const load *self = thread->owner;
+    const uint64_t most = self->options->in_flight;
+    uint64_t begun = 0, ended = 0;
+    while (now_ns() < self->end_ns && !atomic_load(&self->is_over)) {
+        if (begun - ended == most) call_end(thread, (uint32_t)(ended++ % most));
+        if (!call_begin(thread, (uint32_t)(begun % most))) break;
+        begun++;
+    }
+    while (ended < begun) call_end(thread, (uint32_t)(ended++ % most));
 }
 
 static void run_open(load_thread *thread)
@@ -127,7 +162,7 @@ static void run_open(load_thread *thread)
     const load *self = thread->owner;
     const uint64_t given_up_ns = self->end_ns + (self->end_ns - self->begin_ns);
     while (!atomic_load(&self->is_over)) {
-        const uint64_t arrival = arrival_take(thread->arrivals, self->options->rate);
+        const uint64_t arrival = arrival_take(thread);
         if (arrival >= self->end_ns) return;
         if (now_ns() >= given_up_ns) {
             arrival_miss(thread->arrivals);
@@ -148,6 +183,7 @@ static void *thread_main(void *arg)
     while (self->start_ns == 0) pthread_cond_wait(&self->is_begun, &self->lock);
     pthread_mutex_unlock(&self->lock);
     if (self->options->rate > 0) run_open(thread);
+    else if (self->options->in_flight > 0) run_in_flight(thread);
     else run_closed(thread);
     return NULL;
 }
@@ -160,10 +196,7 @@ static void load_begin(load *self, load_arrivals *arrivals, uint32_t side_count)
     self->start_ns = now_ns();
     self->begin_ns = self->start_ns + (uint64_t)(self->options->warm_up_seconds * NS_PER_SECOND);
     self->end_ns = self->begin_ns + (uint64_t)(self->options->window_seconds * NS_PER_SECOND);
-    for (uint32_t s = 0; s < side_count; s++) {
-        arrivals[s].next_ns = self->start_ns;
-        arrivals[s].random = s;
-    }
+    for (uint32_t s = 0; s < side_count; s++) atomic_store(&arrivals[s].next_ns, self->start_ns);
     pthread_cond_broadcast(&self->is_begun);
     pthread_mutex_unlock(&self->lock);
 }
@@ -182,43 +215,56 @@ static uint32_t threads_start(load *self, load_thread *threads, uint32_t count)
     return count;
 }
 
-static void results_fill(const load *self, const load_thread *threads,
-                         const load_arrivals *arrivals, load_result *result)
+static void results_fill(const load *self, const load_thread *threads, load_arrivals *arrivals,
+                         load_result *result)
 {
     const uint32_t count = self->options->threads;
-    *result = (load_result){.missed = arrivals->missed};
+    *result = (load_result){.missed = atomic_load(&arrivals->missed)};
     for (uint32_t i = 0; i < count; i++) {
         latencies_merge(&result->latencies, &threads[i].latencies);
     }
     result->per_second = (double)result->latencies.count / self->options->window_seconds;
 }
 
-sp_status load_run(const load_options *options, const load_side *sides, uint32_t side_count,
-                   load_result *results)
+static void threads_init(load *self, const load_side *sides, load_arrivals *arrivals,
+                         load_thread *threads, uint64_t *begun_ns)
 {
-    const uint32_t count = options->threads * side_count;
-    load self = {.options = options,
-                 .lock = PTHREAD_MUTEX_INITIALIZER,
-                 .is_begun = PTHREAD_COND_INITIALIZER};
-    load_arrivals arrivals[LOAD_MAX_SIDES];
-    load_thread *threads = calloc(count, sizeof *threads);
-    if (threads == NULL) return fail(SP_OUT_OF_MEMORY, "no memory for %u threads", count);
-    for (uint32_t s = 0; s < side_count; s++) {
-        arrivals[s] = (load_arrivals){.lock = PTHREAD_MUTEX_INITIALIZER};
-    }
-    for (uint32_t i = 0; i < count; i++) {
+    const load_options *options = self->options;
+    for (uint32_t i = 0; i < self->thread_count; i++) {
         const uint32_t s = i / options->threads;
-        threads[i].owner = &self;
+        threads[i].owner = self;
         threads[i].side = &sides[s];
         threads[i].arrivals = &arrivals[s];
         threads[i].number = i % options->threads;
+        threads[i].random = i;
+        threads[i].begun_ns = begun_ns + (size_t)i * options->in_flight;
     }
-    const uint32_t started = threads_start(&self, threads, count);
+}
+
+sp_status load_run(const load_options *options, const load_side *sides, uint32_t side_count,
+                   load_result *results)
+{
+    load self = {.options = options,
+                 .thread_count = options->threads * side_count,
+                 .lock = PTHREAD_MUTEX_INITIALIZER,
+                 .is_begun = PTHREAD_COND_INITIALIZER};
+    load_arrivals arrivals[LOAD_MAX_SIDES] = {0};
+    load_thread *threads = calloc(self.thread_count, sizeof *threads);
+    uint64_t *begun_ns =
+        calloc((size_t)self.thread_count * options->in_flight + 1, sizeof *begun_ns);
+    if (threads == NULL || begun_ns == NULL) {
+        free(threads);
+        free(begun_ns);
+        return fail(SP_OUT_OF_MEMORY, "no memory for %u threads", self.thread_count);
+    }
+    threads_init(&self, sides, arrivals, threads, begun_ns);
+    const uint32_t started = threads_start(&self, threads, self.thread_count);
     load_begin(&self, arrivals, side_count);
     for (uint32_t i = 0; i < started; i++) pthread_join(threads[i].handle, NULL);
     for (uint32_t s = 0; s < side_count; s++) {
         results_fill(&self, &threads[(size_t)s * options->threads], &arrivals[s], &results[s]);
     }
     free(threads);
+    free(begun_ns);
     return self.status == SP_OK ? SP_OK : fail(self.status, "%s", self.message);
 }

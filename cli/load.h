@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Load on functions: threads that call them for a window of time, with the latency of each call.
  *
- * Closed loop: each thread calls again when its call has returned. Open loop: calls arrive at a
+ * Closed loop: each thread calls again when its call has returned, or keeps several calls in flight
+ * and waits for the oldest one before it begins the next. Open loop: calls arrive at a
  * rate (a Poisson process), whichever threads are free take them in order, and a latency counts
  * from the arrival, so that a call which has to wait for a thread is not faster than it is to its
  * user (Tene, "How NOT to Measure Latency", 2013: coordinated omission). */
@@ -15,17 +16,22 @@
 
 #define LOAD_MAX_SIDES 16
 
-/* A function that threads of its own call; the sides of a load run at the same time. `call` gets
- * the number of the thread, from 0 on; its failure ends the load. */
+/* Functions that threads of its own call; the sides of a load run at the same time. They get the
+ * number of the thread, from 0 on; a failure ends the load. */
 typedef struct load_side {
     sp_status (*call)(void *ctx, uint32_t thread);
+    /* With `in_flight`, instead of `call`: begins a call in a free slot of the thread, from 0 on;
+     * and waits until it has ended. Each call that began ends, also after a failure. */
+    sp_status (*begin)(void *ctx, uint32_t thread, uint32_t slot);
+    sp_status (*end)(void *ctx, uint32_t thread, uint32_t slot);
     void *ctx;
 } load_side;
 
 typedef struct load_options {
     uint32_t threads; /* of each side */
     double warm_up_seconds, window_seconds;
-    double rate; /* arrivals a second on each side; 0: closed loop */
+    double rate;        /* arrivals a second on each side; 0: closed loop */
+    uint32_t in_flight; /* closed loop: calls of each thread at the same time; 0: by `call` */
 } load_options;
 
 typedef struct load_result {

@@ -112,6 +112,29 @@ sp_status runner_run(const model_runner *runner, sp_host_tensor *outputs)
                                      outputs, runner->output_count));
 }
 
+sp_status runner_submit(const model_runner *runner, sp_batch_queue queue, sp_host_tensor *outputs,
+                        sp_future *out)
+{
+    const model_inputs *inputs = &runner->inputs;
+    if (queue.bits == 0) {
+        return from_library(sp_model_submit(runner->model, inputs->tensors, inputs->count, outputs,
+                                            runner->output_count, out));
+    }
+    return from_library(sp_batch_queue_submit(queue, NULL, inputs->tensors, inputs->count, outputs,
+                                              runner->output_count, out));
+}
+
+/* Sizes that follow from values are known, and their memory is the caller's, from here on. */
+sp_status runner_finish(const model_runner *runner, sp_future future, sp_host_tensor *outputs)
+{
+    sp_status status = from_library(sp_future_wait(future));
+    for (uint32_t i = 0; status == SP_OK && i < runner->output_count; i++) {
+        status = from_library(sp_future_take_output(future, i, &outputs[i]));
+    }
+    sp_future_release(future);
+    return status;
+}
+
 bool runner_is_equal(const model_runner *runner, const sp_host_tensor *outputs)
 {
     for (uint32_t i = 0; i < runner->output_count; i++) {

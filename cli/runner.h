@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include <streampool/batch.h>
+#include <streampool/future.h>
 #include <streampool/model.h>
 
 #include "inputs.h"
@@ -32,6 +34,11 @@ void runner_outputs_free(const model_runner *runner, sp_host_tensor *outputs);
 
 /* Any thread. */
 sp_status runner_run(const model_runner *runner, sp_host_tensor *outputs);
+/* The same in two steps, the first through the queue unless it is the zero handle. The future is
+ * the second one's, which has to follow a success of the first. */
+sp_status runner_submit(const model_runner *runner, sp_batch_queue queue, sp_host_tensor *outputs,
+                        sp_future *out);
+sp_status runner_finish(const model_runner *runner, sp_future future, sp_host_tensor *outputs);
 /* Do the outputs have the sizes and bits of the first run's? */
 bool runner_is_equal(const model_runner *runner, const sp_host_tensor *outputs);
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# streampool bench: points, windows, rows of text and of JSON, several models, arrivals at a rate, and
-# failures. Figures are not checked, except that they are consistent.
+# streampool bench: points, windows, rows of text and of JSON, several models, arrivals at a rate, runs
+# in flight, batch queues, and failures. Figures are not checked, except that they are consistent.
 # usage: test_cli_bench.sh PROGRAM
 set -u
 program=$1
@@ -45,6 +45,30 @@ runs=$(sed -n 's/.*"runs":\([0-9]*\),.*/\1/p' out)
 check_rows 1 0.4
 expect 0 'arrivals not served' "$program" bench m.onnx --rate 1000000000 --window 1 --warm-up 0 --threads 2
 
+# Runs in flight, through a queue or past it: all of them end, with the bits of the first.
+expect 0 '^ +2 +[1-9]' "$program" bench m.onnx "${short[@]}" --threads 2 --in-flight 5
+check_in_flight() { # ARGUMENT...: of 40 runs in flight on one thread some wait
+    expect 0 '"waited":(0\.[0-9]*[1-9]|1)' env STREAMPOOL_CPU_WORKERS=1 \
+        "$program" bench m.onnx "${short[@]}" --threads 1 --in-flight 40 --json "$@"
+    check_rows 1 0.1
+}
+check_in_flight
+check_in_flight --batching off
+check_in_flight --batching combine
+check_in_flight --batching queue
+expect 0 '^ +3 +[1-9]' "$program" bench m.onnx 'quo"te.onnx' "${short[@]}" --threads 3 --batching queue
+expect 0 '"missed":0' "$program" bench m.onnx --rate 1000 --window 100 --threads 4 --batching queue --json
+
+# What became of the runs: in a second line, and always in JSON.
+expect 0 '^ +0\.[0-9]{2} of the runs waited for a run slot, [0-9.]+ us on average' \
+    "$program" bench m.onnx "${short[@]}" --threads 1 --statistics
+expect 0 '"batches":\{\}' "$program" bench m.onnx "${short[@]}" --threads 31 --batching off --json
+merging=(STREAMPOOL_BATCHING=always STREAMPOOL_CPU_WORKERS=1)
+expect 0 '"batches":\{"[0-9]+":[1-9]' env "${merging[@]}" \
+    "$program" bench m.onnx --window 300 --threads 31 --json
+expect 0 '; batches of [0-9]+: [1-9]' env "${merging[@]}" \
+    "$program" bench m.onnx --window 300 --threads 31 --statistics
+
 # Failures: of the file, of the sizes, and of a run.
 expect 1 'SP_IO: cannot open none.onnx' "$program" bench m.onnx none.onnx "${short[@]}"
 expect 1 'SP_MISMATCH: m.onnx: --shape x=3x1' "$program" bench m.onnx --shape x=3x1 "${short[@]}"
@@ -54,7 +78,15 @@ for value in '' 0 1025 1,,2 1,x ,1 1, "$(seq -s, 65)"; do
 done
 expect 2 '^streampool bench: --window cannot be .0.' "$program" bench m.onnx --window 0
 expect 2 '^streampool bench: --rate cannot be .0.' "$program" bench m.onnx --rate 0
+for value in '' 0 4097 x; do
+    expect 2 '^streampool bench: --in-flight ' "$program" bench m.onnx --in-flight "$value"
+done
+for value in '' on always queues; do
+    expect 2 '^streampool bench: --batching ' "$program" bench m.onnx --batching "$value"
+done
+expect 2 '^streampool bench: --rate and --in-flight exclude each other' \
+    "$program" bench m.onnx --rate 1000 --in-flight 2
 models=()
 for ((i = 0; i < 17; i++)); do models+=(m.onnx); done
 expect 2 'streampool bench: ' "$program" bench "${models[@]}"
-finish "bench: points, JSON, several models, rates and failures"
+finish "bench: points, JSON, several models, rates, runs in flight and failures"
