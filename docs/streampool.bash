@@ -21,6 +21,8 @@ _streampool()
     'bench --window') kind=nothing ;;
     'bench --warm-up') kind=nothing ;;
     'bench --rate') kind=nothing ;;
+    'bench --in-flight') kind=nothing ;;
+    'bench --batching') kind=nothing ;;
     'bench --input') kind=files ;;
     'bench --shape') kind=nothing ;;
     'bench --dim') kind=nothing ;;
@@ -54,7 +56,7 @@ _streampool()
     case "${COMP_WORDS[1]}" in
     bench)
         operands=files
-        options='--threads --window --warm-up --rate --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
+        options='--threads --window --warm-up --rate --in-flight --batching --statistics --json --input --shape --dim --seed --device --max-memory --max-trips --help --version'
         ;;
     help)
         operands=commands

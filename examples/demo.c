@@ -134,13 +134,23 @@ static bool print_head(const demo_state *demo)
     if (sp_device_get_info(model.device, &device) != SP_OK) return false;
     printf("%u nodes on the device %s; at most %u runs at once\n\n", model.node_count, device.kind,
            device.run_slots);
-    printf("%7s  %8s  %15s  %16s  %14s\n", "", "", "difference to", "", "most in flight");
-    printf("%7s  %8s  %15s  %16s  %14s\n", "threads", "runs/s", "the reference", "bits equal",
-           "so far");
+    printf("%7s  %8s  %15s  %16s  %14s  %8s\n", "", "", "difference to", "", "most in flight",
+           "computed");
+    printf("%7s  %8s  %15s  %16s  %14s  %8s\n", "threads", "runs/s", "the reference", "bits equal",
+           "so far", "together");
     return true;
 }
 
-static void print_row(const demo_state *demo, int threads, const parallel_outcome *outcome)
+static sp_model_info info_of(sp_model model)
+{
+    sp_model_info info = {0};
+    (void)sp_model_get_info(model, &info);
+    return info;
+}
+
+/* `merged` is how many runs were computed together with others. */
+static void print_row(const demo_state *demo, int threads, const parallel_outcome *outcome,
+                      uint64_t merged)
 {
     char difference[32] = "none";
     if (demo->has_reference) {
@@ -149,10 +159,10 @@ static void print_row(const demo_state *demo, int threads, const parallel_outcom
     char equal[64];
     snprintf(equal, sizeof equal, "%llu of %llu", (unsigned long long)outcome->equal_runs,
              (unsigned long long)outcome->runs);
-    sp_model_info info = {0};
-    (void)sp_model_get_info(demo->model, &info);
-    printf("%7d  %8.1f  %15s  %16s  %14u\n", threads, (double)outcome->runs / outcome->seconds,
-           difference, equal, info.most_in_flight);
+    const sp_model_info info = info_of(demo->model);
+    printf("%7d  %8.1f  %15s  %16s  %14u  %8llu\n", threads,
+           (double)outcome->runs / outcome->seconds, difference, equal, info.most_in_flight,
+           (unsigned long long)merged);
     fflush(stdout);
 }
 
@@ -170,8 +180,9 @@ static bool run_together(const demo_state *demo, double seconds)
     bool are_close = true;
     for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
         parallel_outcome outcome;
+        const uint64_t before = info_of(demo->model).batched_runs;
         if (!parallel_run(&work, thread_counts[i], &outcome)) return false;
-        print_row(demo, thread_counts[i], &outcome);
+        print_row(demo, thread_counts[i], &outcome, info_of(demo->model).batched_runs - before);
         are_equal = are_equal && outcome.equal_runs == outcome.runs;
         are_close = are_close && outcome.is_close;
     }
