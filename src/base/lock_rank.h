@@ -26,6 +26,8 @@
       "free blocks of one size class")                                                             \
     X(NESTS, BATCH_QUEUE, "sp_rt_batch_queue.lock", "batch/batch_queue.h",                         \
       "options, groups and counts of a batch queue, submitters that wait for room")                \
+    X(NESTS, PARTIAL_THREADS, "pool.lock", "batch/partial_threads.c",                              \
+      "submitted runs of partial plans, queued and computed, and the threads that compute them")   \
     X(LEAF, TIMELINE, "sp_timeline.lock", "device/timeline.h",                                     \
       "waiters, the log of failures; of a host access what it waits for")                          \
     X(LEAF, QUEUE_DEVICE, "sp_queue_device.lock", "device/queue/queue.h",                          \
@@ -71,8 +73,6 @@
       "plans that are to be built, the thread that builds them")                                   \
     X(LEAF, BATCH_TIMER, "timer.lock", "batch/batch_queue_timer.c",                                \
       "when the next gate of a batch queue opens, the thread that opens it")                       \
-    X(LEAF, PARTIAL_THREADS, "pool.lock", "batch/partial_threads.c",                               \
-      "submitted runs of partial plans, queued and computed, and the threads that compute them")   \
     X(LEAF, HANDLE_TABLE, "sp_handle_table.lock", "base/handle.h", "making new slots")             \
     X(LEAF, LOG, "sink.lock", "base/log.c", "the log's callback, calls into it")
 

@@ -65,23 +65,31 @@ static void line_push_locked(run_line *line, sp_rt_future *run) SP_REQUIRES(&poo
     run_link(run, line->end);
     line->end = &run->partial.next;
     run->partial.state = QUEUED;
+    run->request.counted_in = &run->model->partial_queued;
     sp_fetch_add_relaxed(&run->model->partial_queued, 1);
     if (line->queued++ + line->active < line->most) pool.demand++;
 }
 
-/* From anywhere in the queue. The run does not count any more. */
-static void line_remove_locked(run_line *line, sp_rt_future *run) SP_REQUIRES(&pool.lock)
+/* From anywhere in the queue. */
+static void line_unlink_locked(run_line *line, sp_rt_future *run) SP_REQUIRES(&pool.lock)
 {
     run_unlink(run);
     if (run->partial.next == NULL) line->end = run->partial.link;
     run->partial.state = NONE;
-    sp_fetch_sub_relaxed(&run->model->partial_queued, 1);
     if (--line->queued + line->active < line->most) pool.demand--;
 }
 
+/* The run does not wait any more. */
+static void line_remove_locked(run_line *line, sp_rt_future *run) SP_REQUIRES(&pool.lock)
+{
+    line_unlink_locked(line, run);
+    sp__run_request_uncount(&run->request);
+}
+
+/* The run waits until it has been queued for a slot, or begins. */
 static void run_begin_locked(run_line *line, sp_rt_future *run) SP_REQUIRES(&pool.lock)
 {
-    line_remove_locked(line, run);
+    line_unlink_locked(line, run);
     if (line->queued + line->active++ < line->most) pool.demand++;
     run->partial.state = ACTIVE;
     run->partial.has_ended_waits = false;
@@ -132,6 +140,7 @@ static void pool_main(void *unused)
     for (sp_rt_future *run; (run = run_wait_locked()) != NULL;) {
         sp_mutex_unlock(&pool.lock);
         run->partial.work->execute(run, false);
+        sp__run_request_uncount(&run->request); /* it has failed before it waited for a slot */
         sp_mutex_lock(&pool.lock);
         run_leave_locked(run);
         sp_mutex_unlock(&pool.lock);
@@ -272,44 +281,45 @@ static sp_status pool_open_locked(void) SP_REQUIRES(&pool.lock)
     return SP_OK;
 }
 
-/* How a new run is received, as far as that is not known from the queue of its device. */
+/* How a new run is received, beside the queue of its device. */
 typedef struct run_outlook {
     bool may_begin;   /* a slot is free, and the limit of its model is not reached */
-    uint32_t waiting; /* runs of the model that wait for slots */
+    uint32_t waiting; /* runs of the model */
 } run_outlook;
 
-static run_outlook outlook_of(const sp_rt_future *run)
+static run_outlook outlook_of_locked(const sp_rt_future *run) SP_REQUIRES(&pool.lock)
 {
     sp_run_slots *slots = run->slots;
     const sp_run_flow *flow = run->request.terms.flow;
     sp_mutex_lock(&slots->lock);
     const bool has_room = flow->limit == 0 || flow->active < flow->limit;
     const run_outlook outlook = {.may_begin = has_room && sp__run_slots_used(slots) < slots->count,
-                                 .waiting = flow->queued};
+                                 .waiting = sp__model_waiting_locked(run->model, slots)};
     sp_mutex_unlock(&slots->lock);
     return outlook;
 }
 
 /* A run that would have to wait, for a slot or behind others, may be refused by its terms. */
-static sp_status terms_check_locked(const run_line *line, const sp_rt_future *run,
-                                    const run_outlook *outlook) SP_REQUIRES(&pool.lock)
+static sp_status terms_check_locked(const run_line *line, const sp_rt_future *run)
+    SP_REQUIRES(&pool.lock)
 {
     const sp_run_terms *terms = &run->request.terms;
+    if (!terms->is_refused && !terms->is_bounded) return SP_OK;
+    const run_outlook outlook = outlook_of_locked(run);
     const bool is_next = line->queued == 0 && line->active < line->most;
-    const uint32_t waiting = outlook->waiting + sp_load_relaxed(&run->model->partial_queued);
-    const bool may_begin = is_next && outlook->may_begin;
-    const bool has_place = !terms->is_bounded || waiting < terms->flow->most_queued;
+    const bool may_begin = is_next && outlook.may_begin;
+    const bool has_place = !terms->is_bounded || outlook.waiting < terms->flow->most_queued;
     if (has_place && (may_begin || !terms->is_refused)) return SP_OK;
-    return sp__run_terms_refuse(terms, waiting);
+    return sp__run_terms_refuse(terms, outlook.waiting);
 }
 
-static sp_status push_locked(sp_rt_future *run, const run_outlook *outlook) SP_REQUIRES(&pool.lock)
+static sp_status push_locked(sp_rt_future *run) SP_REQUIRES(&pool.lock)
 {
     SP_TRY(pool_open_locked());
     run_line *line = line_of_locked(run);
     const uint32_t width = run->model->device->dev->limits.width;
     line->most = width < SP_PARTIAL_RUNS ? width : SP_PARTIAL_RUNS;
-    SP_TRY(terms_check_locked(line, run, outlook));
+    SP_TRY(terms_check_locked(line, run));
     run->request.terms.is_refused = run->request.terms.is_bounded = false; /* accepted */
     run->partial.is_stopping = &pool.is_stopping;
     line_push_locked(line, run);
@@ -320,11 +330,8 @@ static sp_status push_locked(sp_rt_future *run, const run_outlook *outlook) SP_R
 
 sp_status sp__partial_threads_push(sp_rt_future *run)
 {
-    const sp_run_terms *terms = &run->request.terms;
-    run_outlook outlook = {0};
-    if (terms->is_refused || terms->is_bounded) outlook = outlook_of(run);
     sp_mutex_lock(&pool.lock);
-    const sp_status status = push_locked(run, &outlook);
+    const sp_status status = push_locked(run);
     if (status == SP_OK && !SP_PLANTED(quiet_push)) sp_cond_signal(&pool.changed);
     sp_mutex_unlock(&pool.lock);
     return status;

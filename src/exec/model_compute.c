@@ -62,12 +62,18 @@ sp_status sp__model_terms(sp_rt_model *model, const sp_run_options *options, sp_
 
 /* ---- compute ---- */
 
+uint32_t sp__model_waiting_locked(const sp_rt_model *model, const sp_run_slots *slots)
+{
+    (void)slots; /* for the analysis */
+    return model->flow.queued + sp_load_relaxed(&model->partial_queued);
+}
+
 uint32_t sp__model_waiting(sp_rt_model *model)
 {
     sp_run_slots *slots = sp__device_run_slots(model->device);
     if (slots == NULL) return 0;
     sp_mutex_lock(&slots->lock);
-    const uint32_t waiting = model->flow.queued;
+    const uint32_t waiting = sp__model_waiting_locked(model, slots);
     sp_mutex_unlock(&slots->lock);
     return waiting;
 }

@@ -22,7 +22,8 @@ typedef struct sp_rt_model {
     char *cpu_ops;                    /* the model's own list, or NULL: see plans.cpu_ops */
     sp_run_flow flow;                 /* guarded by the lock of the device's run slots */
     sp_atomic_u64 last_partial_plans; /* plans of the last run that needed several; relaxed */
-    /* Submitted runs in several plans that wait for a thread; written under the lock of those. */
+    /* Submitted runs in several plans that wait, and are not queued for a slot yet: they move there
+     * under the lock of the slots. Relaxed. */
     sp_atomic_u32 partial_queued;
     sp_run_counters counters;
     sp_lane lanes[SP_LANES]; /* visits: see sp__handle_visit */
@@ -55,7 +56,9 @@ bool sp__model_hold_slot(uint32_t slot, sp_rt_model **out);
  * destroys an idle context; false if there is neither. See sp_reclaim_fn. */
 bool sp__models_reclaim(sp_rt_device *device);
 
-/* Requests of the model that wait for slots of its device. */
+/* Runs of the model that wait, for a thread or for slots of its device. */
+uint32_t sp__model_waiting_locked(const sp_rt_model *model, const sp_run_slots *slots)
+    SP_REQUIRES(&slots->lock);
 uint32_t sp__model_waiting(sp_rt_model *model);
 
 /* sp__run_slots_wait for a run of the model. */

@@ -236,6 +236,7 @@ static sp_status acquire_or_queue(sp_run_slots *slots, sp_run_request *request, 
                                             may_wait ? SP_RUN_ONE_SUBMITTED : 0);
     if (*has_slot) sp__run_line_count_locked(slots, terms);
     else if (may_wait) sp__run_line_push_locked(slots, request, false);
+    sp__run_request_uncount(request);
     sp_mutex_unlock(&slots->lock);
     return *has_slot || may_wait ? SP_OK : sp__run_terms_refuse(terms, queued);
 }

@@ -115,6 +115,9 @@ struct sp_run_request {
     sp_run_request *group_next, **group_link;
     /* Of a submitted run: the run has been taken and is done. Of a thread: NULL. */
     void (*finish)(sp_run_request *request, sp_resume_list *ready);
+    /* Of a submitted run: a count of waiting runs that has this one until it is queued for a slot,
+     * which the lock of the slots makes one step, or begins. NULL: none. Of the run's thread. */
+    sp_atomic_u32 *counted_in;
     /* Of a submitted run: runs it without a slot. */
     void (*run_inline)(sp_run_request *request, sp_resume_list *ready);
     /* Of a submitted run: 1 once it was cancelled, or a host function or callback waits for it,
@@ -171,6 +174,13 @@ SP_NODISCARD sp_wait_entry *sp__run_slots_release(sp_run_slots *slots, const sp_
 /* Around the life of a submitted run. SP_BUSY if there are as many as may be. */
 sp_status sp__run_slots_admit(sp_run_slots *slots);
 void sp__run_slots_retire(sp_run_slots *slots);
+
+/* The run waits no more in the queue before that for slots. */
+static inline void sp__run_request_uncount(sp_run_request *request)
+{
+    if (request->counted_in != NULL) sp_fetch_sub_relaxed(request->counted_in, 1);
+    request->counted_in = NULL;
+}
 
 /* Of a submitted run, without waiting: the request is resumed with a slot, before the return if one
  * is free. Errors: SP_BUSY by the terms; then it is not. */

@@ -147,7 +147,7 @@ sp_status sp_model_get_statistics(sp_model handle, sp_model_statistics *out)
     sp_rt_model *model = sp__model_hold(handle);
     if (model == NULL) return SP_INVALID;
     sp__run_counters_read(&model->counters, out);
-    out->waiting = sp__model_waiting(model) + sp_load_relaxed(&model->partial_queued);
+    out->waiting = sp__model_waiting(model);
     sp__model_drop(model);
     return SP_OK;
 }

@@ -125,6 +125,7 @@ sp_status sp__partial_waits_take_slot(sp_rt_future *run, bool *has_slot)
     sp_run_terms *terms = &run->request.terms;
     *has_slot = sp__run_slots_try_acquire(run->slots, terms);
     if (!*has_slot) SP_TRY(slot_wait(run, has_slot));
+    sp__run_request_uncount(&run->request);
     if (!*has_slot) return SP_OK;
     const sp_status status = sp__run_terms_check(terms);
     if (status != SP_OK) {
@@ -191,6 +192,7 @@ sp_status sp__partial_waits_compute(sp_rt_future *run, const sp_plan_entry *entr
     bool is_done = false;
     sp_status status = SP_OK;
     if (!is_awaited(run)) SP_TRY(sp__partial_waits_take_slot(run, &has_slot));
+    sp__run_request_uncount(&run->request);
     sp__partial_terms_begin(terms);
     if (has_slot) {
         status = compute_in_slot(run, entry, inputs, outputs, &is_done);
