@@ -64,13 +64,18 @@ static void references_drop(request *r)
 
 /* ---- drawing ---- */
 
-static served served_borrow(storm *all, target which)
+static served served_retain(served from)
 {
-    if (which == TARGET_GUEST) sp_mutex_lock(&all->guest_lock);
-    const served out = which == TARGET_GUEST ? all->guest : all->served[which];
-    CHECK_OK(sp_model_retain(out.model));
-    CHECK_OK(sp_batch_queue_retain(out.queue));
-    if (which == TARGET_GUEST) sp_mutex_unlock(&all->guest_lock);
+    CHECK_OK(sp_model_retain(from.model));
+    CHECK_OK(sp_batch_queue_retain(from.queue));
+    return from;
+}
+
+static served guest_borrow(storm *all)
+{
+    sp_mutex_lock(&all->guest_lock);
+    const served out = served_retain(all->guest);
+    sp_mutex_unlock(&all->guest_lock);
     return out;
 }
 
@@ -88,7 +93,7 @@ static void request_fill(request *r, uint64_t *random)
 static void request_draw_for(request *r, storm *all, target which, uint64_t *random)
 {
     *r = (request){.all = all, .target = which, .has_callback = true};
-    r->served = served_borrow(all, which);
+    r->served = which == TARGET_GUEST ? guest_borrow(all) : served_retain(all->served[which]);
     request_fill(r, random);
     sp_fetch_add_relaxed(&all->made, (uint64_t)1);
 }
