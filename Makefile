@@ -89,6 +89,7 @@ docs: release
 	@build/release/streampool help --man > docs/streampool.1
 	@build/release/streampool help --bash-completion > docs/streampool.bash
 	@python3 -B bench/draw_threads.py > docs/threads.svg
+	@python3 -B bench/draw_batching.py > docs/batching.svg
 
 format:
 	@scripts/check-format --fix

@@ -46,7 +46,7 @@ static sp_status greeting_fill(const child *self, worker_greeting *out)
     sp_device_info device;
     sp_model_batching verdict;
     CALL(sp_device_get_info(self->models[0].arguments.device.options.device, &device));
-    out->run_slots = device.run_slots;
+    out->width = device.width;
     out->is_cpu = strcmp(device.kind, "cpu") == 0;
     const sp_status status = from_library(sp_model_get_batching(
         runner->model, runner->inputs.tensors, runner->inputs.count, 2, &verdict, NULL, NULL));

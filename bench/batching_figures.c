@@ -50,8 +50,8 @@ void load_series_add(load_series *self, const window_figures *measured)
 
 uint32_t figures_share(const figures *self, uint32_t callers)
 {
-    const uint32_t slots = self->greeting.run_slots > 0 ? self->greeting.run_slots : 1;
-    return (callers + slots - 1) / slots;
+    const uint32_t width = self->greeting.width > 0 ? self->greeting.width : 1;
+    return (callers + width - 1) / width;
 }
 
 double figures_best_before(const figures *self, worker_mode mode, uint32_t point)

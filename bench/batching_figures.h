@@ -8,7 +8,7 @@
 
 #define FIGURES_MAX_TURNS 32
 #define FIGURES_MAX_POINTS 16
-/* Submitted runs in flight per run slot. */
+/* Submitted runs in flight for each run that the device computes at a time. */
 #define FIGURES_IN_FLIGHT 16u
 /* Share of a capacity at which runs arrive. */
 #define FIGURES_OPEN_SHARE 0.7

@@ -36,7 +36,7 @@ static void print_load(const load_series *load)
 static void print_costs(const figures *self)
 {
     line_begin("costs", self->name);
-    printf(",\"run_slots\":%u,\"is_separable\":%s", self->greeting.run_slots,
+    printf(",\"width\":%u,\"is_separable\":%s", self->greeting.width,
            self->greeting.is_separable ? "true" : "false");
     number("a_ns", series_median(&self->run_ns));
     number("c_ns", series_median(&self->empty_ns));
@@ -104,7 +104,7 @@ void report_print_json(const figures *self)
     }
     print_open(self);
     line_begin("in_flight", self->name);
-    printf(",\"in_flight\":%u", FIGURES_IN_FLIGHT * self->greeting.run_slots);
+    printf(",\"in_flight\":%u", FIGURES_IN_FLIGHT * self->greeting.width);
     number("per_second", series_median(&self->in_flight.per_second));
     number("rows", series_median(&self->in_flight.rows));
     number("empty_per_second", series_median(&self->in_flight_empty.per_second));

@@ -35,7 +35,7 @@ static void print_rows(const figures *self)
 static void print_costs(const figures *self)
 {
     const worker_greeting *greeting = &self->greeting;
-    printf("\n%s: %u run slots, %u cores; ", self->name, greeting->run_slots, self->cores);
+    printf("\n%s: a device %u wide, %u cores; ", self->name, greeting->width, self->cores);
     if (greeting->is_separable) printf("rows are separable\n");
     else printf("rows are not separable: %s\n", greeting->reason);
     printf("  a run a: %.2f us; an empty call c: %.2f us; a wake-up and a sleep h: %.2f us\n",
@@ -121,8 +121,7 @@ void report_print(const figures *self)
     print_all_callers(self);
     print_open(self);
     printf("  %u submitted runs in flight, one thread: %.0f runs/s",
-           FIGURES_IN_FLIGHT * self->greeting.run_slots,
-           series_median(&self->in_flight.per_second));
+           FIGURES_IN_FLIGHT * self->greeting.width, series_median(&self->in_flight.per_second));
     printf(", %.1f rows; the empty model: %.0f runs/s; of goal",
            series_median(&self->in_flight.rows), series_median(&self->in_flight_empty.per_second));
     cell(0, 2, figures_in_flight_of_goal(self));

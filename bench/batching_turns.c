@@ -141,7 +141,7 @@ static sp_status costs_measure(turns *self)
 static sp_status in_flight_measure(turns *self)
 {
     window asked = {.load = WINDOW_IN_FLIGHT,
-                    .count = FIGURES_IN_FLIGHT * self->out->greeting.run_slots};
+                    .count = FIGURES_IN_FLIGHT * self->out->greeting.width};
     TRY(load_measure(self, WORKER_COMBINE, asked, &self->out->in_flight));
     asked.call = WINDOW_EMPTY;
     return load_measure(self, WORKER_COMBINE, asked, &self->out->in_flight_empty);

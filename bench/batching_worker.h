@@ -31,7 +31,7 @@ typedef struct worker_greeting {
     char message[FAILURE_BYTES];
     bool is_separable;
     char reason[FAILURE_BYTES]; /* if not */
-    uint32_t run_slots;
+    uint32_t width;
     bool is_cpu;
 } worker_greeting;
 
