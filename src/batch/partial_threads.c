@@ -284,7 +284,7 @@ static sp_status pool_open_locked(void) SP_REQUIRES(&pool.lock)
 /* How a new run is received, beside the queue of its device. */
 typedef struct run_outlook {
     bool may_begin;   /* a slot is free, and the limit of its model is not reached */
-    uint32_t waiting; /* runs of the model */
+    uint32_t waiting; /* runs of the model that wait */
 } run_outlook;
 
 static run_outlook outlook_of_locked(const sp_rt_future *run) SP_REQUIRES(&pool.lock)

@@ -54,7 +54,6 @@ static void run_count(const sp_rt_future *run)
     sp__run_counters_end(counters, sp__fault_status(run->fault));
 }
 
-/* The run has ended, with the future's fault. Everything is released before the future is done. */
 void sp__submitted_end(sp_rt_future *run, sp_resume_list *ready)
 {
     sp_rt_model *model = run->model;

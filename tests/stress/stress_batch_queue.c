@@ -2,11 +2,9 @@
 /* 31 threads submit to three batch queues of two models beside each other, with rows that fail at
  * random, flushes, changes of options, callbacks, and runs on the threads themselves: each accepted
  * request ends once, as it would alone. Needs STREAMPOOL_BATCHING=always to merge them all. */
-#include "stress.h"
-
 #include <string.h>
 
-#include "batch_queue_fixture.h"
+#include "stress_queue.h"
 
 enum { THREADS = 31, QUEUES = 3, BURST = 16, ROWS = 32 };
 
@@ -98,18 +96,6 @@ static void request_run(request *r)
     request_check(r, sp_model_run(model, &x, 1, &y, 1));
 }
 
-/* The options of the second queue of the small model change. */
-static void options_change(const storm *all, uint64_t *random)
-{
-    const sp_batch_queue_options options = {.max_batch = random_next(random) % 65,
-                                            .max_delay_ns =
-                                                (int64_t)(random_next(random) % 3) * 100000,
-                                            .workers = random_next(random) % 9,
-                                            .max_waiting = 1 + random_next(random) % 64,
-                                            .refuse_when_full = random_next(random) % 2 == 0};
-    CHECK_OK(sp_batch_queue_configure(all->queues[2], &options));
-}
-
 static void run_storm(void *arg, uint32_t index)
 {
     storm *all = arg;
@@ -122,7 +108,7 @@ static void run_storm(void *arg, uint32_t index)
             request_draw(&requests[k], all, &random);
             is_accepted[k] = request_submit(&requests[k]);
         }
-        if (random_next(&random) % 16 == 0) options_change(all, &random);
+        if (random_next(&random) % 16 == 0) queue_options_change(all->queues[2], &random);
         if (random_next(&random) % 4 == 0) {
             CHECK_OK(sp_batch_queue_flush(all->queues[random_next(&random) % QUEUES]));
         }

@@ -33,17 +33,6 @@ static void left_end(place *self)
     }
 }
 
-static void options_change(const storm *all, uint64_t *random)
-{
-    const sp_batch_queue_options options = {.max_batch = random_next(random) % 65,
-                                            .max_delay_ns =
-                                                (int64_t)(random_next(random) % 3) * 100000,
-                                            .workers = random_next(random) % 9,
-                                            .max_waiting = 1 + random_next(random) % 64,
-                                            .refuse_when_full = random_next(random) % 2 == 0};
-    CHECK_OK(sp_batch_queue_configure(all->served[TARGET_SMALL].queue, &options));
-}
-
 static void burst(place *self)
 {
     storm *all = self->all;
@@ -57,7 +46,8 @@ static void burst(place *self)
             CHECK_OK(sp_future_cancel(requests[i].future));
         }
     }
-    if (random_next(random) % 16 == 0) options_change(all, random);
+    if (random_next(random) % 16 == 0)
+        queue_options_change(all->served[TARGET_SMALL].queue, random);
     if (random_next(random) % 4 == 0) {
         CHECK_OK(sp_batch_queue_flush(all->served[random_next(random) % 2].queue));
     }

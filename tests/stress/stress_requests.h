@@ -4,9 +4,7 @@
 #ifndef SP_TESTS_STRESS_REQUESTS_H
 #define SP_TESTS_STRESS_REQUESTS_H
 
-#include "stress.h"
-
-#include "batch_queue_fixture.h"
+#include "stress_queue.h"
 
 enum { THREADS = 31, BURST = 12, ROWS = 32, TOKENS = 4, LEFT = 4 };
 
