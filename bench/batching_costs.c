@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "batching_costs.h"
 
-#include "bench_futex.h"
+#include "bench_crowd.h"
 
 /* ---- what is repeated ---- */
 
@@ -13,11 +13,6 @@ static void repeat_model(void *ctx, uint64_t count)
 static void repeat_rows(void *ctx, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) bench_check(rows_run(ctx) == SP_OK, "a run of a batch");
-}
-
-static void repeat_wake(void *ctx, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) bench_futex_round(ctx);
 }
 
 /* ---- rows ---- */
@@ -71,15 +66,6 @@ static sp_status rows_cost(costs *self, const window *asked, double ms, window_r
 
 /* ---- costs ---- */
 
-static double wake_cost(const costs *self, double ms)
-{
-    bench_futex pair;
-    bench_futex_start(&pair);
-    const double ns = bench_round_ns(repeat_wake, &pair, self->clock, ms);
-    bench_futex_stop(&pair);
-    return ns / 2; /* each thread has woken the other one and slept */
-}
-
 sp_status window_cost(costs *self, const window *asked, window_result *out)
 {
     const double ms = asked->seconds * 1000;
@@ -93,7 +79,7 @@ sp_status window_cost(costs *self, const window *asked, window_result *out)
     case WINDOW_ROWS:
         return rows_cost(self, asked, ms, out);
     case WINDOW_WAKE:
-        out->ns = wake_cost(self, ms);
+        out->ns = bench_crowd_wake_ns(asked->count, asked->share, ms);
         return SP_OK;
     default:
         return fail(SP_INVALID, "no such call");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Costs of calls by one thread: a run, a run on several rows, an empty call, a wake-up. */
+/* Costs of a run, a run on several rows and an empty call, of one thread; of a wake-up, among many.
+ */
 #ifndef SP_BENCH_BATCHING_COSTS_H
 #define SP_BENCH_BATCHING_COSTS_H
 

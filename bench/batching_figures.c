@@ -77,7 +77,7 @@ double figures_of_goal(const figures *self, worker_mode mode, uint32_t point)
     const series *rates = &self->callers[mode][point].per_second;
     series shares = {0};
     for (uint32_t i = 0; self->greeting.is_cpu && i < rates->count; i++) {
-        const double extra = self->empty_ns.values[i] + self->wake_ns.values[i];
+        const double extra = self->empty_ns.values[i] + self->wake_ns[point].values[i];
         const double most = cores * 1e9 / least_ns(self, &self->rows[point], extra, i);
         series_add(&shares, rates->values[i] / (FIGURES_WANTED * most));
     }

@@ -59,7 +59,8 @@ typedef struct figures {
     uint32_t points[FIGURES_MAX_POINTS];                      /* numbers of callers, ascending */
     load_series callers[WORKER_PEER + 1][FIGURES_MAX_POINTS]; /* by mode and point */
     series lone_ns[WORKER_OFF + 1];                           /* wall-clock time, by mode */
-    series run_ns, empty_ns, wake_ns;                         /* costs: a, c, h */
+    series run_ns, empty_ns;                                  /* costs: a, c */
+    series wake_ns[FIGURES_MAX_POINTS];                       /* h, by point */
     row_series rows[FIGURES_MAX_POINTS + 1];                  /* by point; then for 16 in flight */
     double open_rates[2];                                     /* with combining, without */
     load_series open[OPEN_CASES];

@@ -40,7 +40,6 @@ static void print_costs(const figures *self)
            self->greeting.is_separable ? "true" : "false");
     number("a_ns", series_median(&self->run_ns));
     number("c_ns", series_median(&self->empty_ns));
-    number("h_ns", series_median(&self->wake_ns));
     line_end();
     uint32_t printed = 0;
     for (uint32_t i = 0; i <= self->point_count; i++) {
@@ -66,6 +65,7 @@ static void print_callers(const figures *self, worker_mode mode, uint32_t point)
     line_begin("callers", self->name);
     printf(",\"callers\":%u,\"batching\":\"%s\"", self->points[point], mode_names[mode]);
     print_load(load);
+    if (mode != WORKER_PEER) number("h_ns", series_median(&self->wake_ns[point]));
     number("of_best_before",
            series_median(&load->per_second) / figures_best_before(self, mode, point));
     if (mode != WORKER_PEER) {

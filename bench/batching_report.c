@@ -32,15 +32,25 @@ static void print_rows(const figures *self)
     printf("%s\n", printed > 0 ? "" : "none");
 }
 
+static void print_wakes(const figures *self)
+{
+    printf("  a wake-up and a sleep h:");
+    for (uint32_t i = 0; i < self->point_count; i++) {
+        printf("%s %.2f us of %u", i > 0 ? "," : "", microseconds(&self->wake_ns[i]),
+               self->points[i]);
+    }
+    printf(" callers\n");
+}
+
 static void print_costs(const figures *self)
 {
     const worker_greeting *greeting = &self->greeting;
     printf("\n%s: a device %u wide, %u cores; ", self->name, greeting->width, self->cores);
     if (greeting->is_separable) printf("rows are separable\n");
     else printf("rows are not separable: %s\n", greeting->reason);
-    printf("  a run a: %.2f us; an empty call c: %.2f us; a wake-up and a sleep h: %.2f us\n",
-           microseconds(&self->run_ns), microseconds(&self->empty_ns),
-           microseconds(&self->wake_ns));
+    printf("  a run a: %.2f us; an empty call c: %.2f us\n", microseconds(&self->run_ns),
+           microseconds(&self->empty_ns));
+    print_wakes(self);
     printf("  a row b in a batch: ");
     print_rows(self);
     const series *lone = self->lone_ns;

@@ -128,12 +128,28 @@ static sp_status rows_measure(turns *self, uint32_t index)
     return SP_OK;
 }
 
+/* In a process on all processors: there a thread wakes up beside those that run. */
+static sp_status wakes_measure(turns *self)
+{
+    figures *out = self->out;
+    window asked = {
+        .load = WINDOW_COST, .call = WINDOW_WAKE, .seconds = COST_SHARE * self->options->seconds};
+    window_result result;
+    for (uint32_t i = 0; i < out->point_count; i++) {
+        asked.count = out->points[i];
+        asked.share = figures_share(out, asked.count);
+        TRY(ask(self, WORKER_OFF, &asked, &result));
+        series_add(&out->wake_ns[i], result.ns);
+    }
+    return SP_OK;
+}
+
 static sp_status costs_measure(turns *self)
 {
     figures *out = self->out;
     TRY(cost_measure(self, WINDOW_MODEL, &out->run_ns));
     TRY(cost_measure(self, WINDOW_EMPTY, &out->empty_ns));
-    TRY(cost_measure(self, WINDOW_WAKE, &out->wake_ns));
+    TRY(wakes_measure(self));
     for (uint32_t i = 0; i <= out->point_count; i++) TRY(rows_measure(self, i));
     return lone_measure(self);
 }

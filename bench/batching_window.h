@@ -14,7 +14,7 @@ typedef enum window_load {
     WINDOW_CALLERS,   /* closed loop: `count` threads, each calls again when its call returns */
     WINDOW_ARRIVALS,  /* open loop: `count` threads serve calls that arrive at `rate` */
     WINDOW_IN_FLIGHT, /* one thread keeps `count` submitted runs in flight */
-    WINDOW_COST       /* one thread: nanoseconds per call */
+    WINDOW_COST       /* nanoseconds per call, of one thread but for WINDOW_WAKE */
 } window_load;
 
 typedef enum window_call {
@@ -23,13 +23,14 @@ typedef enum window_call {
     WINDOW_BOTH,   /* both models at once, with `count` threads each */
     WINDOW_EMPTY,  /* a model that copies one number */
     WINDOW_ROWS,   /* the model with a batch of `count` rows */
-    WINDOW_WAKE    /* no call: a thread wakes another one by a futex, and sleeps */
+    WINDOW_WAKE    /* no call: `count` threads wake each other and sleep, in groups of `share` */
 } window_call;
 
 typedef struct window {
     window_load load;
     window_call call;
     uint32_t count;
+    uint32_t share;
     double rate;    /* a second */
     double seconds; /* after a warm-up of a quarter of that */
 } window;
