@@ -159,6 +159,19 @@ static bool is_urgent(const sp_run_request *request)
     return request->terms.priority == SP_PRIORITY_HIGH && sp__run_request_has_thread(request);
 }
 
+static void watcher_set_locked(sp_run_slots *slots, sp_run_request *request)
+    SP_REQUIRES(&slots->lock)
+{
+    slots->watcher = request;
+    sp_fetch_add_relaxed(&slots->word, SP_RUN_WATCHED);
+}
+
+static void watcher_leave_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock)
+{
+    slots->watcher = NULL;
+    sp_fetch_sub_relaxed(&slots->word, SP_RUN_WATCHED);
+}
+
 void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_oldest)
 {
     const bool has_thread = sp__run_request_has_thread(request);
@@ -170,8 +183,8 @@ void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool
     else sp__wait_queue_push(queue, &request->entry);
     group_add(request, is_oldest);
     if (is_urgent(request)) urgent_add_locked(slots);
-    request->watches = has_thread && !is_oldest;
-    if (request->watches) slots->watcher = request;
+    request->watches = has_thread && !is_oldest && slots->watcher == NULL;
+    if (request->watches) watcher_set_locked(slots, request);
 }
 
 /* The entry is not linked any more. */
@@ -182,7 +195,7 @@ static void request_removed_locked(sp_run_slots *slots, sp_run_request *request)
     sp_run_flow *flow = flow_of(slots, &request->terms);
     group_remove(request);
     if (is_urgent(request)) urgent_remove_locked(slots);
-    if (slots->watcher == request) slots->watcher = NULL;
+    if (slots->watcher == request) watcher_leave_locked(slots);
     if (--flow->queued == 0) flow_unlist(flow);
     if (SP_PLANTED(stays_counted)) return;
     sp_fetch_sub_relaxed(&slots->word, has_thread ? SP_RUN_ONE_THREAD : SP_RUN_ONE_SUBMITTED);
@@ -278,8 +291,12 @@ static sp_run_request *thread_find_locked(const sp_run_slots *slots) SP_REQUIRES
 sp_parker *sp__run_line_find_watcher_locked(sp_run_slots *slots)
 {
     if (slots->watcher != NULL || SP_PLANTED(watcher_taken)) return NULL;
-    slots->watcher = thread_find_locked(slots);
-    if (slots->watcher == NULL || slots->watcher->watches) return NULL;
-    slots->watcher->watches = true;
-    return slots->watcher->parker;
+    /* Called threads take as many. A slot is not left free later without a watcher. */
+    if (sp__run_word_free(sp_load_relaxed(&slots->word)) <= slots->called) return NULL;
+    sp_run_request *request = thread_find_locked(slots);
+    if (request == NULL) return NULL;
+    watcher_set_locked(slots, request);
+    if (request->watches) return NULL;
+    request->watches = true;
+    return request->parker;
 }

@@ -13,13 +13,13 @@
 #include "exec/run_tenure.h"
 
 /* Of the word: waiters that may not wait beside a free slot, and all of them. */
-#define ANY_CLAIM ((SP_RUN_FIELD >> 1) * SP_RUN_ONE_CLAIMED)
+#define ANY_CLAIM ((SP_RUN_FIELD >> 2) * SP_RUN_ONE_CLAIMED)
 #define ANY_CLAIM_OR_SUBMITTED (ANY_CLAIM + SP_RUN_FIELD * SP_RUN_ONE_SUBMITTED)
 #define ANY_WAITER (ANY_CLAIM_OR_SUBMITTED + SP_RUN_FIELD * SP_RUN_ONE_THREAD)
 
 void sp__run_slots_init(sp_run_slots *slots, uint32_t count, uint32_t width)
 {
-    SP_ASSERT(count > 0 && count <= SP_RUN_FIELD >> 1);
+    SP_ASSERT(count > 0 && count <= SP_RUN_FIELD >> 2);
     *slots = (sp_run_slots){.count = count, .width = width};
     sp_store_relaxed(&slots->word, count * SP_RUN_ONE_FREE);
     sp_mutex_init(&slots->lock, SP_LOCK_RUN_SLOTS);
@@ -64,11 +64,12 @@ bool sp__run_word_acquire_locked(sp_run_slots *slots, bool may_take, uint64_t re
     }
 }
 
-/* True if nothing waits that the mask names, and the slot is free now. */
+/* True if nothing waits that the mask names, and the slot is free now. With SP_RUN_WATCHED in the
+ * mask there must be a watcher. */
 static bool free_release(sp_run_slots *slots, uint64_t mask)
 {
     uint64_t word = sp_load_relaxed(&slots->word);
-    while ((word & mask) == 0) {
+    while (((word ^ SP_RUN_WATCHED) & mask) == 0) {
         /* Release: the context that the run has released is there for the next taker. */
         if (sp_cas_release(&slots->word, &word, word + SP_RUN_ONE_FREE)) return true;
     }
@@ -194,7 +195,8 @@ static SP_NOINLINE sp_wait_entry *contended_release(sp_run_slots *slots, const s
 {
     uint64_t held_ns = 0;
     const uint64_t word = sp_load_relaxed(&slots->word);
-    const uint64_t mask = SP_PLANTED(submitted_left) ? ANY_CLAIM : ANY_CLAIM_OR_SUBMITTED;
+    const uint64_t waiters = SP_PLANTED(submitted_left) ? ANY_CLAIM : ANY_CLAIM_OR_SUBMITTED;
+    const uint64_t mask = waiters + (SP_PLANTED(left_unwatched) ? 0 : SP_RUN_WATCHED);
     const sp_release_action action =
         (word & ANY_WAITER) != 0 ? action_choose(terms, word, &held_ns) : SP_RELEASE_CALL;
     if (action == SP_RELEASE_LEAVE && !is_counted(terms) && free_release(slots, mask)) return NULL;

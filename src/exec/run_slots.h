@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run slots: the number of runs that compute on a device at the same time, and which run is next.
  *
- *     word = threads:16 | submitted:16 | is_urgent:1 | claimed:15 | free:16
+ *     word = threads:16 | submitted:16 | is_urgent:1 | is_watched:1 | claimed:14 | free:16
  *
- *     threads    threads that sleep in a queue
- *     submitted  submitted runs in a queue
- *     is_urgent  one of the threads has high priority; a hint
- *     claimed    threads that are awake and get the next slots
+ *     threads     threads that sleep in a queue
+ *     submitted   submitted runs in a queue
+ *     is_urgent   one of the threads has high priority; a hint
+ *     is_watched  one of the threads is the watcher
+ *     claimed     threads that are awake and get the next slots
  *
- *     claimed > 0             =>  free == 0: a claim is not overtaken
- *     submitted > 0           =>  free == 0, or the limits of their flows are reached
- *     threads > 0, free > 0   =>  one of the threads, the watcher, has a time-out
+ *     claimed > 0                 =>  free == 0: a claim is not overtaken
+ *     submitted > 0               =>  free == 0, or the limits of their flows are reached
+ *     threads > 0, free > called  =>  one of the threads, the watcher, has a time-out
  *
  * To wake a thread costs more than a short run computes. So a releasing thread that is expected to
  * return soon leaves its slot free, although threads wait, and takes it again: until its quantum is
  * over. Then it calls the waiter that is next, which leaves the queue, and continues until that one
  * is awake and claims a slot. A thread that did not return soon the last time calls at once. A slot
- * that is left free for good is found by the watcher, which looks every two quanta.
+ * that is left free for good is found by the watcher, which looks every two quanta. That is the
+ * first thread that has come since there was none: a time-out costs a third of a sleep. One that
+ * sleeps is only woken to watch if a slot is left free before another comes.
  *
  * Submitted runs need no wake-up: a release passes the slot to the one that is next.
  *

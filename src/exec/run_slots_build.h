@@ -12,6 +12,7 @@
 #define SP_RUN_FIELD 0xffffu
 #define SP_RUN_ONE_FREE ((uint64_t)1)
 #define SP_RUN_ONE_CLAIMED ((uint64_t)1 << 16)
+#define SP_RUN_WATCHED ((uint64_t)1 << 30)
 #define SP_RUN_URGENT ((uint64_t)1 << 31)
 #define SP_RUN_ONE_SUBMITTED ((uint64_t)1 << 32)
 #define SP_RUN_ONE_THREAD ((uint64_t)1 << 48)
@@ -37,7 +38,8 @@ bool sp__run_word_acquire_locked(sp_run_slots *slots, bool may_take, uint64_t re
 
 /* ---- run_line.c ---- */
 
-/* Adds the request to its queue, as the newest one or the oldest. A thread becomes the watcher. */
+/* Adds the request to its queue, as the newest one or the oldest. A new thread becomes the watcher,
+ * if there is none. */
 void sp__run_line_push_locked(sp_run_slots *slots, sp_run_request *request, bool is_oldest)
     SP_REQUIRES(&slots->lock);
 /* The request that is next and may have a slot, of those with a thread or of the others; NULL:
@@ -50,7 +52,8 @@ bool sp__run_line_take_locked(sp_run_slots *slots, sp_run_request *request)
 /* The same for one whose entry the caller has claimed. */
 void sp__run_line_remove_locked(sp_run_slots *slots, sp_run_request *request)
     SP_REQUIRES(&slots->lock);
-/* If there is no watcher: another thread, which is to be woken. Else NULL. */
+/* After the watcher may have left the queues, or a slot may have become free: a thread that is to
+ * be woken and is the watcher now, if one is needed. Else NULL. */
 sp_parker *sp__run_line_find_watcher_locked(sp_run_slots *slots) SP_REQUIRES(&slots->lock);
 /* A claim gets a slot that a queued thread could have had. True if such a thread is to be called
  * all the same, so that high priority leaves something to the others. */

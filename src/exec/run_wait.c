@@ -138,9 +138,8 @@ static uint64_t deadline_of(const sp_run_request *request, bool watches)
 
 /* From a queue, or a claim, to a slot; or to the end of a batch that took the request; or out of
  * the queues, when its terms have lapsed: SP_TIMEOUT, SP_CANCELLED. */
-static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request)
+static sp_status thread_sleep(sp_run_slots *slots, sp_run_request *request, bool watches)
 {
-    bool watches = !SP_PLANTED(no_watch);
     uint64_t awake_until = sp_clock_now() + CLAIM_NS;
     uint32_t state;
     while ((state = sp_load_acquire(&request->state)) != SP_RUN_GRANTED && state != SP_RUN_DONE) {
@@ -178,8 +177,10 @@ static bool may_claim_locked(const sp_run_slots *slots, const sp_run_terms *term
            sp__run_line_has_room_locked(terms);
 }
 
-/* *has_slot, or the request is queued, or claims a slot. Errors: SP_BUSY. */
-static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool *has_slot)
+/* *has_slot, or the request is queued, perhaps as the watcher, or claims a slot. Errors: SP_BUSY.
+ */
+static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool *has_slot,
+                              bool *watches)
 {
     const sp_run_terms *terms = &request->terms;
     sp_mutex_lock(&slots->lock);
@@ -192,6 +193,7 @@ static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool
     if (*has_slot || may_claim) sp__run_line_count_locked(slots, terms);
     if (!*has_slot && may_claim) claim_locked(slots, request);
     else if (!*has_slot && may_wait) sp__run_line_push_locked(slots, request, false);
+    *watches = request->watches && !SP_PLANTED(no_watch);
     sp_mutex_unlock(&slots->lock);
     return *has_slot || may_wait ? SP_OK : sp__run_terms_refuse(terms, queued);
 }
@@ -205,11 +207,11 @@ SP_NOINLINE sp_status sp__run_slots_wait(sp_run_slots *slots, sp_run_request *re
     request->entry.resume = thread_grant;
     request->parker = &record->parker;
     sp__run_tenure_return(&record->tenure);
-    bool has_slot;
-    SP_TRY(thread_begin(slots, request, &has_slot));
+    bool has_slot, watches;
+    SP_TRY(thread_begin(slots, request, &has_slot, &watches));
     if (has_slot) return SP_OK;
     sp_delay_point();
-    const sp_status status = thread_sleep(slots, request);
+    const sp_status status = thread_sleep(slots, request, watches);
     const uint64_t now = sp_clock_now();
     *is_done = sp_load_relaxed(&request->state) == SP_RUN_DONE;
     if (!*is_done) request->granted_ns = now;

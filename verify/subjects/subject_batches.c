@@ -331,7 +331,7 @@ const sp_subject sp__subjects_batches[] = {
     {.name = "batch_watcher",
      .test = subject_batch_watcher,
      .thread_count = 3,
-     .planted = "watcher_taken no_watch",
+     .planted = "watcher_taken left_unwatched no_watch",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {0},
