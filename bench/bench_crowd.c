@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_crowd.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,10 @@
 #include "base/thread.h"
 #include "base/wait.h"
 #include "bench.h"
+
+/* What a group computes for each member in a round, not counted: meanwhile the others fall asleep.
+ */
+#define WORK_NS 5000u
 
 typedef struct crowd_group crowd_group;
 
@@ -23,9 +28,9 @@ struct crowd_group {
     /* Arrivals of the present round. Members add (acq_rel) and the last one sees all; it writes 0
      * before it wakes them. */
     SP_CACHE_ALIGNED sp_atomic_u32 arrived;
-    /* Rounds of members, written by the last one to arrive, read by crowd_rounds: a statistic
-     * (relaxed). */
-    sp_atomic_u64 rounds;
+    /* Rounds of members, and what has been computed: written by the last one to arrive, read by
+     * crowd_count: statistics (relaxed). */
+    sp_atomic_u64 rounds, work_ns;
     sp_atomic_u32 is_over; /* written by crowd_stop (release), read by members (acquire) */
     crowd_member *members;
     uint32_t count;
@@ -38,6 +43,15 @@ typedef struct crowd {
 } crowd;
 
 /* ---- members ---- */
+
+static void group_compute(crowd_group *group)
+{
+    const uint64_t begin = sp_clock_thread();
+    uint64_t work_ns;
+    do work_ns = sp_clock_thread() - begin;
+    while (work_ns < (uint64_t)WORK_NS * group->count);
+    sp_fetch_add_relaxed(&group->work_ns, work_ns);
+}
 
 static void others_wake(crowd_group *group, const crowd_member *self)
 {
@@ -55,6 +69,7 @@ static void member_run(void *arg)
             sp_parker_park(&self->parker, SP_NO_DEADLINE);
             continue;
         }
+        group_compute(group);
         sp_store_relaxed(&group->arrived, 0);
         sp_fetch_add_relaxed(&group->rounds, group->count);
         others_wake(group, self);
@@ -67,7 +82,10 @@ static void member_run(void *arg)
 static void *lines_allocate(size_t bytes)
 {
     void *lines = aligned_alloc(SP_CACHE_LINE, bytes);
-    bench_check(lines != NULL, "memory for a crowd");
+    if (lines == NULL) {
+        fprintf(stderr, "benchmark: no memory for a crowd\n");
+        exit(EXIT_FAILURE);
+    }
     return memset(lines, 0, bytes);
 }
 
@@ -89,13 +107,19 @@ static void crowd_start(crowd *self, uint32_t threads, uint32_t share)
     }
 }
 
-static uint64_t crowd_rounds(const crowd *self)
+typedef struct crowd_counts {
+    uint64_t rounds;
+    uint64_t ns; /* CPU time, without what was computed */
+} crowd_counts;
+
+static crowd_counts crowd_count(const crowd *self)
 {
-    uint64_t rounds = 0;
+    crowd_counts counts = {.ns = bench_processor_clock()};
     for (uint32_t i = 0; i < self->group_count; i++) {
-        rounds += sp_load_relaxed(&self->groups[i].rounds);
+        counts.rounds += sp_load_relaxed(&self->groups[i].rounds);
+        counts.ns -= sp_load_relaxed(&self->groups[i].work_ns);
     }
-    return rounds;
+    return counts;
 }
 
 /* An unpark leaves a token, so a member that is about to park sees is_over too. */
@@ -116,12 +140,10 @@ double bench_crowd_wake_ns(uint32_t threads, uint32_t share, double ms)
     crowd self = {0};
     crowd_start(&self, threads, share);
     sp_clock_sleep((uint64_t)(ms * 1e6 / 4));
-    const uint64_t rounds_before = crowd_rounds(&self);
-    const uint64_t before = bench_processor_clock();
+    const crowd_counts before = crowd_count(&self);
     sp_clock_sleep((uint64_t)(ms * 1e6));
-    const uint64_t rounds = crowd_rounds(&self) - rounds_before;
-    const double ns = (double)(bench_processor_clock() - before);
+    const crowd_counts after = crowd_count(&self);
     crowd_stop(&self);
-    bench_check(rounds > 0, "rounds of a crowd");
-    return ns / (double)rounds;
+    bench_check(after.rounds > before.rounds, "rounds of a crowd");
+    return (double)(after.ns - before.ns) / (double)(after.rounds - before.rounds);
 }

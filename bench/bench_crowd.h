@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bare exchange behind a batch: of each group of threads the last one to arrive wakes the
- * others, which come again and sleep. Nothing is computed and no lock is taken, so this is what N
- * callers cost that are woken once for each run. */
+ * others, which come again and sleep. What it computes before that is not counted, and no lock is
+ * taken, so this is what N callers cost that are woken once for each run. */
 #ifndef SP_BENCH_BENCH_CROWD_H
 #define SP_BENCH_BENCH_CROWD_H
 

@@ -6,8 +6,25 @@
 #include "base/tsan.h"
 #include "base/wait.h"
 
+/* How often a held lock is looked at before a thread sleeps for it, some microseconds: a section is
+ * shorter than a sleep, unless its thread is preempted. */
+#define SPINS SP_SPIN_TURNS(100u)
+
+/* Where a thread sleeps already, the section is not that short. */
+static bool taken_soon(sp_word_lock *lock)
+{
+    for (uint32_t turn = 0; turn < SPINS; turn++) {
+        uint32_t word = sp_load_relaxed(&lock->word);
+        if (word == SP_WORD_FREE && sp_cas_acquire(&lock->word, &word, SP_WORD_HELD)) return true;
+        if (word == SP_WORD_WAITED) return false;
+        sp_spin_hint();
+    }
+    return false;
+}
+
 void sp__word_lock_slow(sp_word_lock *lock)
 {
+    if (taken_soon(lock)) return;
     uint32_t mark = SP_WORD_WAITED;
     while (sp_exchange_acquire(&lock->word, mark) != SP_WORD_FREE) {
         sp__word_sleep(&lock->word, mark, SP_NO_DEADLINE);
