@@ -10,13 +10,11 @@
  * shorter than a sleep, unless its thread is preempted. */
 #define SPINS SP_SPIN_TURNS(100u)
 
-/* Where a thread sleeps already, the section is not that short. */
+/* Also where others sleep: who comes first takes it. The sleeper that was woken marks the lock. */
 static bool taken_soon(sp_word_lock *lock)
 {
     for (uint32_t turn = 0; turn < SPINS; turn++) {
-        uint32_t word = sp_load_relaxed(&lock->word);
-        if (word == SP_WORD_FREE && sp_cas_acquire(&lock->word, &word, SP_WORD_HELD)) return true;
-        if (word == SP_WORD_WAITED) return false;
+        if (sp_load_relaxed(&lock->word) == SP_WORD_FREE && sp_word_try_lock(lock)) return true;
         sp_spin_hint();
     }
     return false;
@@ -45,8 +43,7 @@ bool sp_word_cond_wait(sp_word_cond *cond, sp_word_lock *lock, uint64_t deadline
     sp_word_lock_release(lock);
     if (SP_PLANTED(look_after_unlock)) seen = sp_load_relaxed(&cond->signals);
     const bool is_in_time = sp__word_sleep(&cond->signals, seen, deadline_ns);
-    /* As WAITED: a broadcast wakes several threads, and all but one sleep for the lock now. */
-    sp__word_lock_slow(lock);
+    sp_word_lock_acquire(lock);
     sp_fetch_sub_relaxed(&cond->waiters, 1);
     return is_in_time;
 }
