@@ -147,12 +147,21 @@ static void subject_slots_passed(void *arg)
     calls_end(&w, 1);
 }
 
+/* The thread is the watcher, so that the slot may be left to its owner, but for the submitted run.
+ */
+static void pass_beside_one(void *arg)
+{
+    calls_world *w = arg;
+    leave_to_two(w);
+    SP_SCHED_ASSERT(w->submitted.granted_ns != 0);
+}
+
 static void subject_slots_mixed(void *arg)
 {
     (void)arg;
     calls_world w;
     calls_begin(&w);
-    sp__subject_run((const sp_thread_fn[]){leave_to_two, use, submit_one}, 3, &w);
+    sp__subject_run((const sp_thread_fn[]){pass_beside_one, use, submit_one}, 3, &w);
     calls_end(&w, 2);
 }
 
@@ -287,11 +296,11 @@ const sp_subject sp__subjects_slot_calls[] = {
     {.name = "slots_passed",
      .test = subject_slots_passed,
      .thread_count = 2,
-     .planted = "submitted_left"},
+     .planted = "stays_counted"},
     {.name = "slots_mixed",
      .test = subject_slots_mixed,
      .thread_count = 3,
-     .planted = "stays_counted",
+     .planted = "stays_counted submitted_left",
      .options = SP_SLEEPERS},
     {.name = "slots_fair_2",
      .test = subject_slots_fair,
