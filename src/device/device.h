@@ -89,6 +89,10 @@ typedef struct sp_device_vtable {
 
     /* SP_BUSY when the queue is full, SP_DEVICE_LOST once the device is; else *out is the point. */
     sp_status (*submit)(sp_queue *queue, const sp_submission *submission, sp_point *out);
+    /* May be NULL. Like submit, for a caller that waits for the point next and holds no lock: if
+     * nothing is ahead in the queue, the calling thread runs the commands before the return, as far
+     * as they wait for nothing, and no thread of the device is woken. */
+    sp_status (*submit_and_run)(sp_queue *queue, const sp_submission *submission, sp_point *out);
     /* May be NULL. Must follow each submit on the same thread, once that holds no lock (a submit
      * may be inside a hazard step): on a device whose submitters issue the commands, issues them.
      * One call may follow several submits. */

@@ -32,7 +32,7 @@ static void ports_bind(sp_exec_context *context, const void *const *inputs, void
 /* Each list but the first waits for the one before it, which has been accepted: every wait is for
  * something older, so there is no wait cycle. */
 static sp_status segment_submit(const sp_exec_context *context, const sp_stream_ref *stream,
-                                sp_queue *const *queues, uint32_t g)
+                                sp_queue *const *queues, uint32_t g, bool may_run)
 {
     const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
@@ -54,7 +54,8 @@ static sp_status segment_submit(const sp_exec_context *context, const sp_stream_
         to.queue = queues[target];
         to.lease = 0; /* the lease is of the stream's own queue */
     }
-    return sp__submit_plain(&to, &submission, &context->points[g]);
+    return may_run ? sp__submit_and_run(&to, &submission, &context->points[g])
+                   : sp__submit_plain(&to, &submission, &context->points[g]);
 }
 
 /* Waits for the first `count` lists in order, since a thread helps the queue that it waits for. */
@@ -88,7 +89,7 @@ sp_status sp__exec_context_submit(const sp_exec_context *context, const sp_strea
     sp_status status = SP_OK;
     uint32_t count = 0;
     while (status == SP_OK && count < context->executable->segments.count) {
-        status = segment_submit(context, stream, queues, count);
+        status = segment_submit(context, stream, queues, count, false);
         if (status == SP_OK) count++;
     }
     /* No thread waits and helps, so flush what was submitted. */
@@ -102,13 +103,15 @@ void sp__exec_context_end(const sp_exec_context *context, void *const *outputs)
     if (context->staging != NULL) sp__staging_copy_out(context->staging, outputs);
 }
 
-/* Accepted lists use the context's memory, so it waits for them if a later list is refused. */
+/* For a thread that waits next: it runs a lone list itself; of several, those of other devices come
+ * first. Accepted lists use the context's memory, so it waits for them if a later list is refused.
+ */
 static sp_status lists_submit(const sp_exec_context *context, const sp_stream_ref *stream,
                               sp_queue *const *queues)
 {
     const uint32_t last = context->executable->segments.count - 1;
     for (uint32_t g = 0; g <= last; g++) {
-        const sp_status status = segment_submit(context, stream, queues, g);
+        const sp_status status = segment_submit(context, stream, queues, g, last == 0);
         if (SP_LIKELY(status == SP_OK)) continue;
         sp_error_scope scope;
         sp__error_set_aside(&scope);

@@ -42,16 +42,23 @@ typedef struct step {
     sp_check_batch *reports; /* NULL if the checker is off */
 } step;
 
-static sp_status queue_submit(const sp_stream_ref *stream, sp_submission *submission, sp_point *out)
+typedef sp_status (*submit_fn)(sp_queue *queue, const sp_submission *submission, sp_point *out);
+
+static sp_status queue_submit_by(submit_fn submit, const sp_stream_ref *stream,
+                                 sp_submission *submission, sp_point *out)
 {
     const sp_thread_record *record = sp__thread_record();
     if (record == NULL) return SP_OUT_OF_MEMORY;
     submission->thread = record->number;
     submission->lease = stream->lease;
-    sp_queue *queue = stream->queue;
-    SP_TRY(queue->device->vtable->submit(queue, submission, out));
+    SP_TRY(submit(stream->queue, submission, out));
     if (sp__check_is_on()) sp__check_submitted(*out, submission->waits, submission->wait_count);
     return SP_OK;
+}
+
+static sp_status queue_submit(const sp_stream_ref *stream, sp_submission *submission, sp_point *out)
+{
+    return queue_submit_by(stream->queue->device->vtable->submit, stream, submission, out);
 }
 
 /* After a submit, with no lock held. */
@@ -68,6 +75,15 @@ sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *sub
     const sp_status status = queue_submit(stream, &mine, out);
     if (status == SP_OK) queue_kick(stream->queue);
     return status;
+}
+
+sp_status sp__submit_and_run(const sp_stream_ref *stream, const sp_submission *submission,
+                             sp_point *out)
+{
+    const submit_fn submit = stream->queue->device->vtable->submit_and_run;
+    if (submit == NULL) return sp__submit_plain(stream, submission, out);
+    sp_submission mine = *submission;
+    return queue_submit_by(submit, stream, &mine, out);
 }
 
 /* The order in which a step locks its storages: that of their slots. */

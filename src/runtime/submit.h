@@ -37,5 +37,9 @@ sp_status sp__use_check_range(uint64_t offset, uint64_t bytes, uint64_t total);
 /* Submits commands and waits without storages. */
 sp_status sp__submit_plain(const sp_stream_ref *stream, const sp_submission *submission,
                            sp_point *out);
+/* The same for a caller that waits for the point next, outside of host functions and callbacks: the
+ * calling thread may run the commands before the return. */
+sp_status sp__submit_and_run(const sp_stream_ref *stream, const sp_submission *submission,
+                             sp_point *out);
 
 #endif

@@ -96,20 +96,50 @@ static void help_3(void *arg)
     submit_and_help(arg, 3);
 }
 
-static void subject_queue_claim(void *arg)
+/* Beside a thread that helps. */
+static void claim_with(sp_thread_fn fn)
 {
-    (void)arg;
     world w;
     begin(&w, 0, true);
     void *none = w.device->workers;
     fall_asleep(&w);
-    sp__subject_run((const sp_thread_fn[]){submit_two, help_3}, 2, &w);
+    sp__subject_run((const sp_thread_fn[]){fn, help_3}, 2, &w);
     work_if_woken(&w); /* its token came after the last poll */
     check_log(&w, 3);
     w.device->workers = none;
     sp_store_relaxed(&w.device->sleeping, 0);
     sp__subject_device_free(w.device);
     sp__subject_end();
+}
+
+static void subject_queue_claim(void *arg)
+{
+    (void)arg;
+    claim_with(submit_two);
+}
+
+/* A thread that claims the queue with its publication, if it is empty. */
+static void submit_and_run(world *w, uint32_t item)
+{
+    sp_point point;
+    SP_SCHED_ASSERT(sp__subject_append_and_run(w->queue, &w->log, item, &point) == SP_OK);
+    w->values[item] = point.value;
+    help_until(w, point.value);
+    SP_SCHED_ASSERT(w->log.items[point.value - 1] == item);
+}
+
+static void run_two(void *arg)
+{
+    submit_and_run(arg, 1);
+    work_if_woken(arg);
+    submit_and_run(arg, 2);
+    work_if_woken(arg);
+}
+
+static void subject_queue_run(void *arg)
+{
+    (void)arg;
+    claim_with(run_two);
 }
 
 /* ---- helpers: each runs up to its own point and leaves the rest to others ---- */
@@ -362,6 +392,12 @@ const sp_subject sp__subjects_queue[] = {
      .thread_count = 2,
      .dpor_seconds = 30,
      .planted = "no_second_look check_then_act publish_before_data relaxed_look",
+     .seconds = 0.5},
+    {.name = "queue_run",
+     .test = subject_queue_run,
+     .thread_count = 2,
+     .dpor_seconds = 8,
+     .planted = "claims_blindly publish_before_data",
      .seconds = 0.5},
     {.name = "queue_helpers_2",
      .test = subject_queue_helpers,

@@ -132,14 +132,28 @@ sp_status sp__subject_submit(sp_command_queue *queue, const sp_command *command,
 /* The memory that bindings name outlives every command: one per item. */
 static sp_memory log_memory[SP_LOG_ITEMS];
 
+static sp_command append_to(sp_subject_log *log, const uint32_t *item, sp_binding *binding)
+{
+    SP_SCHED_ASSERT(*item < SP_LOG_ITEMS);
+    return sp__subject_dispatch(&append_kernel, binding, &log_memory[*item], log, sizeof log->count,
+                                item);
+}
+
 sp_status sp__subject_append(sp_command_queue *queue, sp_subject_log *log, uint32_t item,
                              const sp_point *waits, uint32_t wait_count, sp_point *out)
 {
     sp_binding binding;
-    SP_SCHED_ASSERT(item < SP_LOG_ITEMS);
-    const sp_command command = sp__subject_dispatch(&append_kernel, &binding, &log_memory[item],
-                                                    log, sizeof log->count, &item);
+    const sp_command command = append_to(log, &item, &binding);
     return sp__subject_submit(queue, &command, waits, wait_count, out);
+}
+
+sp_status sp__subject_append_and_run(sp_command_queue *queue, sp_subject_log *log, uint32_t item,
+                                     sp_point *out)
+{
+    sp_binding binding;
+    const sp_command command = append_to(log, &item, &binding);
+    const sp_submission submission = {.commands = &command, .command_count = 1};
+    return sp__queue_submit_and_run(&queue->base, &submission, out);
 }
 
 bool sp__subject_work(sp_queue_device *device, uint32_t queue_count)

@@ -38,6 +38,9 @@ sp_command_queue *sp__subject_queue(sp_queue_device *device, uint32_t index, boo
 /* A dispatch that appends `item` to the log, after the points; its own point. */
 sp_status sp__subject_append(sp_command_queue *queue, sp_subject_log *log, uint32_t item,
                              const sp_point *waits, uint32_t wait_count, sp_point *out);
+/* The same by a thread that runs it, or waits for it next. */
+sp_status sp__subject_append_and_run(sp_command_queue *queue, sp_subject_log *log, uint32_t item,
+                                     sp_point *out);
 /* A command with one binding and, if not NULL, one constant; `memory` has to outlive it. `bytes` is
  * what the command announces to the checker as written: 0 if `data` is only the command's context.
  */

@@ -39,6 +39,7 @@ static void cpu_close(sp_dev *base)
 
 static const sp_device_vtable cpu_vtable = {
     SP_QUEUE_VTABLE,
+    .submit_and_run = sp__queue_submit_and_run,
     .kind = &sp__cpu_kind,
     .close = cpu_close,
     .memory_create = sp__page_memory_create,

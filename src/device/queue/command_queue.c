@@ -271,39 +271,92 @@ static sp_status device_enter(sp_queue_device *device)
                     limit, device->base.limits.name);
 }
 
+/* A submission that was accepted. */
+typedef struct accepted {
+    uint64_t value;
+    uint64_t before; /* the word */
+    bool has_claim;  /* the caller claimed the queue, which was empty, with the publication */
+    bool must_flush;
+} accepted;
+
+/* False if the queue is not empty. */
+static bool publish_and_claim_locked(sp_command_queue *queue, uint64_t *before)
+    SP_REQUIRES(&queue->lock)
+{
+    /* No other thread changes the word of an empty queue. */
+    *before = sp_load_relaxed(&queue->word);
+    const uint64_t empty = sp_load_relaxed(&queue->drained) * SP_ONE_SUBMISSION + SP_FREE;
+    if (*before != empty && !SP_PLANTED(claims_blindly)) return false;
+    /* Acquire: the last holder's writes to claim fields. The records are this thread's. */
+    if (!sp_cas_acquire(&queue->word, before, *before + SP_ONE_SUBMISSION + SP_RUNNING)) {
+        return false;
+    }
+    sp_tsan_acquire(&queue->word);
+    return true;
+}
+
+static void publish_locked(sp_command_queue *queue, bool claims, accepted *out)
+    SP_REQUIRES(&queue->lock)
+{
+    out->has_claim = claims && publish_and_claim_locked(queue, &out->before);
+    if (out->has_claim) return;
+    sp_tsan_release(&queue->word);
+    /* Publishes the records to the next claim. Sequentially consistent: pairs with a worker that
+     * sets its idle bit and then reads this word. */
+    out->before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
+}
+
+static sp_status submission_accept(sp_command_queue *queue, const sp_submission *submission,
+                                   bool claims, accepted *out)
+{
+    sp_queue_device *device = sp__queue_device_of(queue);
+    SP_TRY(device_enter(device));
+    *out = (accepted){.before = SP_RUNNING};
+    sp_mutex_lock(&queue->lock);
+    if (SP_PLANTED(publish_before_data)) publish_locked(queue, claims, out);
+    const sp_status status = submission_append_locked(queue, submission);
+    out->value = queue->last;
+    out->must_flush = !queue->is_batching || is_batch_full(queue, out->value);
+    if (status == SP_OK && !SP_PLANTED(publish_before_data)) publish_locked(queue, claims, out);
+    sp_mutex_unlock(&queue->lock);
+    if (status != SP_OK && device->options.max_in_flight > 0) {
+        sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
+    }
+    sp_delay_point();
+    return status;
+}
+
+/* Has a worker find the submission, if the engine's submitters do not issue it themselves. */
+static void submission_announce(sp_command_queue *queue, const accepted *submitted)
+{
+    sp_queue_device *device = sp__queue_device_of(queue);
+    if (device->options.engine->is_drained_by_submitters) return; /* see kick */
+    if ((submitted->before & SP_CLAIM_MASK) == SP_FREE && sp__queue_notify(device)) {
+        sp_store_relaxed(&queue->woken_for, submitted->value);
+    }
+    if (submitted->must_flush) sp__queue_flush(&queue->base);
+}
+
 sp_status sp__queue_submit(sp_queue *base, const sp_submission *submission, sp_point *out)
 {
     sp_command_queue *queue = sp__command_queue(base);
-    sp_queue_device *device = sp__queue_device_of(queue);
-    SP_TRY(device_enter(device));
+    accepted submitted;
+    SP_TRY(submission_accept(queue, submission, false, &submitted));
+    *out = (sp_point){&base->timeline, submitted.value};
+    submission_announce(queue, &submitted);
+    return SP_OK;
+}
 
-    uint64_t before = SP_RUNNING;
-    sp_mutex_lock(&queue->lock);
-    if (SP_PLANTED(publish_before_data))
-        before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
-    const sp_status status = submission_append_locked(queue, submission);
-    const uint64_t value = queue->last;
-    const bool must_flush = !queue->is_batching || is_batch_full(queue, value);
-    if (status == SP_OK && !SP_PLANTED(publish_before_data)) {
-        sp_tsan_release(&queue->word);
-        /* Publishes the records to the next claim. Sequentially consistent: pairs with a worker
-         * that sets its idle bit and then reads this word. */
-        before = sp_fetch_add_seq_cst(&queue->word, SP_ONE_SUBMISSION);
-    }
-    sp_mutex_unlock(&queue->lock);
-    if (status != SP_OK) {
-        if (device->options.max_in_flight > 0) {
-            sp_fetch_sub_relaxed(&device->in_flight, (uint64_t)1);
-        }
-        return status;
-    }
-    *out = (sp_point){&base->timeline, value};
-    sp_delay_point();
-    if (device->options.engine->is_drained_by_submitters) return SP_OK; /* see kick */
-    if ((before & SP_CLAIM_MASK) == SP_FREE && sp__queue_notify(device)) {
-        sp_store_relaxed(&queue->woken_for, value);
-    }
-    if (must_flush) sp__queue_flush(base);
+sp_status sp__queue_submit_and_run(sp_queue *base, const sp_submission *submission, sp_point *out)
+{
+    sp_command_queue *queue = sp__command_queue(base);
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    accepted submitted;
+    SP_TRY(submission_accept(queue, submission, true, &submitted));
+    *out = (sp_point){&base->timeline, submitted.value};
+    if (submitted.has_claim) sp__queue_run_claimed(queue, submitted.value, record);
+    else submission_announce(queue, &submitted);
     return SP_OK;
 }
 

@@ -14,7 +14,8 @@
  *
  * submit adds 4 and reads the claim in the same step; a holder releases the claim with a
  * compare-and-swap that fails if more was published. So one of the two always knows of published
- * work, without a second check. Workers that find nothing nap, then sleep. */
+ * work, without a second check. A submitter that waits next takes the claim of an empty queue in
+ * the step that publishes. Workers that find nothing nap, then sleep. */
 #ifndef SP_DEVICE_QUEUE_QUEUE_H
 #define SP_DEVICE_QUEUE_QUEUE_H
 
@@ -219,6 +220,8 @@ void sp__command_queue_destroy(sp_queue *queue);
 void sp__command_queue_set_batching(sp_queue *queue, bool is_batching);
 void sp__command_queue_stats(sp_queue *queue, sp_queue_stats *out);
 sp_status sp__queue_submit(sp_queue *queue, const sp_submission *submission, sp_point *out);
+/* For kinds whose waiting threads run commands. */
+sp_status sp__queue_submit_and_run(sp_queue *queue, const sp_submission *submission, sp_point *out);
 void sp__queue_flush(sp_queue *queue);
 uint64_t sp__queue_last_value(sp_queue *queue);
 void sp__queue_each_wait(sp_queue *queue, uint64_t after, uint64_t value, sp_point_visitor visit,
@@ -301,6 +304,8 @@ bool sp__queue_notify(sp_queue_device *device);
 bool sp__queue_wake(sp_queue_device *device, uint32_t count);
 /* `help` of the device's table. */
 void sp__queue_help(sp_queue *queue, uint64_t value);
+/* Runs a claimed queue up to the value, on the calling thread, which waits for it. */
+void sp__queue_run_claimed(sp_command_queue *queue, uint64_t value, sp_thread_record *record);
 /* For devices with an issuing engine: issues all commands that can be issued, on the calling
  * thread. A waiting thread passes its record, and runs its own host functions. */
 void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record);

@@ -213,6 +213,26 @@ static void queue_help_chain(sp_command_queue *queue, sp_executor executor)
     }
 }
 
+static void queue_drain_aside(sp_command_queue *queue, const sp_executor *executor)
+{
+    /* Failures of commands are reported by waits for them; this thread's last error is kept. */
+    sp_error_scope scope;
+    sp__error_set_aside(&scope);
+    sp__queue_drain(queue, executor);
+    sp__error_put_back(&scope);
+}
+
+void sp__queue_run_claimed(sp_command_queue *queue, uint64_t value, sp_thread_record *record)
+{
+    const sp_executor executor = {.kind = SP_HELPER,
+                                  .record = record,
+                                  .until = value,
+                                  .budget = UINT32_MAX,
+                                  .awaited = {&queue->base.timeline, value}};
+    sp__queue_note_commit(queue);
+    queue_drain_aside(queue, &executor);
+}
+
 void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record)
 {
     const sp_executor executor = {.kind = record != NULL ? SP_HELPER : SP_ISSUER,
@@ -220,12 +240,7 @@ void sp__queue_issue(sp_command_queue *queue, sp_thread_record *record)
                                   .until = UINT64_MAX,
                                   .budget = UINT32_MAX,
                                   .awaited = {&queue->base.timeline, UINT64_MAX}};
-    if (!sp__queue_claim(queue)) return;
-    /* Failures of commands are reported by waits for them; this thread's last error is kept. */
-    sp_error_scope scope;
-    sp__error_set_aside(&scope);
-    sp__queue_drain(queue, &executor);
-    sp__error_put_back(&scope);
+    if (sp__queue_claim(queue)) queue_drain_aside(queue, &executor);
 }
 
 void sp__queue_help(sp_queue *base, uint64_t value)
