@@ -96,22 +96,30 @@ bool sp__batch_accepts(const sp_batch_plans *plans, const sp_run_request *lead,
     return true;
 }
 
-typedef struct shared_inputs {
-    const sp_batch_plans *plans;
-    const sp_run_request *lead;
-} shared_inputs;
+static bool has_thread(const sp_run_request *request)
+{
+    return request->finish == NULL;
+}
 
+/* Its caller's wake-up is a part of the cost that the bucket was measured against, or is none. */
 static bool request_accept(const sp_run_request *request, void *ctx)
 {
-    const shared_inputs *shared = ctx;
-    return sp__batch_accepts(shared->plans, shared->lead, request);
+    const sp_batch *batch = ctx;
+    return (batch->bucket->pays_for_threads || !has_thread(request) || SP_PLANTED(wakes_unpaid)) &&
+           sp__batch_accepts(batch->plans, batch->requests[0], request);
+}
+
+static sp_batch *batch_acquire(sp_batch_plans *plans, const sp_run_request *lead, uint32_t rows)
+{
+    return has_thread(lead) ? sp__batch_acquire_for_threads(plans, rows)
+                            : sp__batch_acquire(plans, rows);
 }
 
 /* Fewer requests were waiting than a moment ago: a smaller batch, and what is too much for it is
  * given back. Releases the batch. */
 static SP_NOINLINE sp_batch *batch_shrink(sp_batch *batch, sp_run_slots *slots, uint32_t count)
 {
-    sp_batch *smaller = count > 1 ? sp__batch_acquire(batch->plans, count) : NULL;
+    sp_batch *smaller = count > 1 ? batch_acquire(batch->plans, batch->requests[0], count) : NULL;
     const uint32_t kept = smaller != NULL ? smaller->bucket->rows : 1;
     sp_resume_list ready = {0};
     for (uint32_t i = kept; i < count && !SP_PLANTED(surplus_forgotten); i++) {
@@ -141,13 +149,12 @@ sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_grou
     const bool is_shared = plans->own_slots == NULL;
     const uint32_t leaders = width_of_flow(slots, lead->terms.flow);
     const uint32_t share = is_shared ? (waiting + leaders - 1) / leaders : waiting;
-    sp_batch *batch = sp__batch_acquire(plans, 1 + share);
+    sp_batch *batch = batch_acquire(plans, lead, 1 + share);
     if (batch == NULL) return NULL;
-    shared_inputs shared = {plans, lead};
     const uint32_t rows = batch->bucket->rows;
     batch->requests[0] = lead;
-    const uint32_t count = 1 + sp__run_slots_take(slots, group, rows - 1, request_accept, &shared,
-                                                  &batch->requests[1]);
+    const uint32_t count =
+        1 + sp__run_slots_take(slots, group, rows - 1, request_accept, batch, &batch->requests[1]);
     return SP_LIKELY(count == rows) ? batch : batch_shrink(batch, slots, count);
 }
 

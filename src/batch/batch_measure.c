@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "batch/batch_measure.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,8 +9,8 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/thread.h"
-#include "base/wait.h"
 #include "batch/batch.h"
+#include "batch/wake_cost.h"
 #include "plan/plan_key.h"
 #include "plan/plan_rows.h"
 #include "runtime/submit_queue.h"
@@ -38,59 +37,13 @@ typedef struct measure {
     uint64_t *inner;       /* the same of the first one: sp_rows_value.inner */
     sp_rows_proof proof;
     sp_batch_plans *plans;
-    uint64_t wake_ns;
+    sp_batch_plans *lone; /* one bucket of one row, of no entry: to measure with */
+    uint64_t lone_ns;     /* of its run, beside the last batch that was measured */
+    uint64_t wake_ns;     /* the least so far; 0: callers cost nothing */
+    bool wakes_cost;
     uint32_t queue_count; /* submit queues that there should be */
     uint32_t queue_limit; /* up to this number: see queue_open */
 } measure;
-
-/* ---- the cost of a wake-up ---- */
-
-#define SERIES 9
-#define ROUNDS 16 /* of each series */
-
-typedef struct wake_pair {
-    sp_parker there, back;
-} wake_pair;
-
-static void wake_back(void *arg)
-{
-    wake_pair *pair = arg;
-    for (int i = 0; i < SERIES * ROUNDS; i++) {
-        sp_parker_park(&pair->there, SP_NO_DEADLINE);
-        sp_parker_unpark(&pair->back);
-    }
-}
-
-static uint64_t series_measure(wake_pair *pair)
-{
-    const uint64_t before = sp_clock_thread();
-    for (int i = 0; i < ROUNDS; i++) {
-        sp_parker_unpark(&pair->there);
-        sp_parker_park(&pair->back, SP_NO_DEADLINE);
-    }
-    return (sp_clock_thread() - before) / ROUNDS;
-}
-
-static int time_compare(const void *a, const void *b)
-{
-    const uint64_t first = *(const uint64_t *)a;
-    const uint64_t second = *(const uint64_t *)b;
-    return (first > second) - (first < second);
-}
-
-/* CPU time of a thread that wakes another one and sleeps, once. The median of some series, since a
- * wake-up of an idle processor costs several times that of a busy one. */
-static uint64_t wake_measure(void)
-{
-    wake_pair pair = {0};
-    sp_thread thread;
-    uint64_t series[SERIES];
-    if (sp_thread_create(&thread, "sp-wake", wake_back, &pair) != SP_OK) return 5000;
-    for (int i = 0; i < SERIES; i++) series[i] = series_measure(&pair);
-    sp_thread_join(&thread);
-    qsort(series, SERIES, sizeof series[0], time_compare);
-    return series[SERIES / 2];
-}
 
 /* ---- the time of a run ---- */
 
@@ -136,11 +89,25 @@ static sp_status batch_time(const sp_batch *batch, uint64_t *shortest)
     return SP_OK;
 }
 
+/* A machine's speed changes from one moment to the next, by other programs: all that is compared
+ * with a batch is measured beside it. */
+static sp_status times_measure(measure *m, const sp_batch *batch, uint64_t *run_ns)
+{
+    SP_TRY(batch_time(batch, run_ns));
+    sp_batch *lone = sp__batch_acquire(m->lone, 1);
+    const sp_status status = batch_time(lone, &m->lone_ns);
+    sp__batch_release(lone);
+    if (!m->wakes_cost) return status;
+    const uint64_t wake_ns = sp__wake_cost_measure();
+    if (m->wake_ns == 0 || wake_ns < m->wake_ns) m->wake_ns = wake_ns;
+    return status;
+}
+
 /* ---- a bucket ---- */
 
 /* Adds a bucket with one batch, and measures it. On an error it is removed; else the caller
  * publishes or removes it. */
-static sp_status bucket_add(const measure *m, const sp_plan_request *request, uint32_t rows,
+static sp_status bucket_add(measure *m, const sp_plan_request *request, uint32_t rows,
                             uint64_t *run_ns)
 {
     sp_batch_plans *plans = m->plans;
@@ -154,7 +121,7 @@ static sp_status bucket_add(const measure *m, const sp_plan_request *request, ui
     if (status == SP_OK) status = sp__executable_open_queues(executable);
     if (status == SP_OK) status = sp__batch_create(plans, bucket, &batch);
     if (status == SP_OK) {
-        status = batch_time(batch, run_ns);
+        status = times_measure(m, batch, run_ns);
         bucket->run_ns = *run_ns;
         sp__batch_release(batch);
     }
@@ -237,13 +204,12 @@ static sp_status bucket_try(measure *m, uint32_t rows, uint64_t *run_ns)
 
 /* ---- all buckets ---- */
 
-/* Is a batch faster than its rows one by one, though all callers but one must be woken? */
-static bool pays(const measure *m, uint32_t rows, uint64_t run_ns)
+/* Is a batch faster than its rows one by one? With threads all callers but one must be woken. */
+static bool pays(const measure *m, uint32_t rows, uint64_t run_ns, bool has_threads)
 {
     if (sp_option_enum(SP_OPTION_BATCHING) == SP_OPTION_BATCHING_ALWAYS) return true;
-    const uint64_t lone = m->plans->lone_ns;
-    const uint64_t all = rows * (lone - lone / SAVINGS);
-    const uint64_t wake_ups = (uint64_t)ROW_WAKE_UPS * (rows - 1);
+    const uint64_t all = rows * (m->lone_ns - m->lone_ns / SAVINGS);
+    const uint64_t wake_ups = has_threads ? (uint64_t)ROW_WAKE_UPS * (rows - 1) : 0;
     return run_ns <= MAX_BATCH_NS && run_ns + wake_ups * m->wake_ns < all;
 }
 
@@ -275,11 +241,12 @@ static void queue_open(measure *m)
 }
 
 /* The plans' runs use the new bucket from now on. *may_continue is false if there is no plan. */
-static sp_status bucket_publish(measure *m, bool *may_continue)
+static sp_status bucket_publish(measure *m, bool pays_for_threads, bool *may_continue)
 {
     sp_batch_plans *plans = m->plans;
     const uint32_t count = sp__batch_plans_count(plans);
     sp_batch_bucket *bucket = &plans->buckets[count];
+    bucket->pays_for_threads = pays_for_threads;
     if (count == 0) {
         const sp_status status = slots_create(m);
         if (status != SP_OK) sp__batch_bucket_remove(plans);
@@ -321,13 +288,13 @@ static sp_status size_try(measure *m, uint32_t rows, bool *may_continue)
     uint64_t run_ns;
     *may_continue = false;
     SP_TRY(bucket_try(m, rows, &run_ns));
-    size_note note = {rows, run_ns, plans->lone_ns, m->wake_ns};
+    size_note note = {rows, run_ns, m->lone_ns, m->wake_ns};
     sp_error_scope scope; /* ends those that the callback has left open */
     sp__error_set_aside(&scope);
     if (sp__log_is_on(SP_LOG_DEBUG)) sp_thread_guard(size_log, size_log_ended, &note);
     sp__error_put_back(&scope);
-    if (pays(m, rows, run_ns)) {
-        SP_TRY(bucket_publish(m, may_continue));
+    if (pays(m, rows, run_ns, false)) {
+        SP_TRY(bucket_publish(m, pays(m, rows, run_ns, true), may_continue));
         if (run_ns > MAX_BATCH_NS) *may_continue = false; /* always: one of these */
         return SP_OK;
     }
@@ -351,17 +318,33 @@ static sp_status buckets_make(measure *m)
     return SP_OK;
 }
 
+/* A run of one row, to compare with. */
+static sp_status lone_create(measure *m)
+{
+    sp_executable *executable;
+    SP_TRY(sp__plan_cache_compile(&m->model->plans, m->single, true, &executable));
+    const sp_status status = sp__batch_plans_create(executable->plan, &m->lone);
+    if (status != SP_OK) sp__executable_destroy(executable);
+    SP_TRY(status);
+    sp_batch_bucket *bucket = sp__batch_bucket_add(m->lone, 1, 0, executable);
+    sp__batch_bucket_publish(m->lone);
+    SP_TRY(sp__executable_open_queues(executable));
+    sp_batch *batch;
+    SP_TRY(sp__batch_create(m->lone, bucket, &batch));
+    sp__batch_release(batch);
+    return SP_OK;
+}
+
 static sp_status plans_fill(measure *m)
 {
-    sp_batch_plans *plans = m->plans;
     sp_rt_device *device = m->model->device;
-    SP_TRY(bucket_add(m, m->single, 1, &plans->lone_ns));
-    const bool is_split = plans->buckets[0].executable->segments.count > 1;
-    sp__batch_bucket_remove(plans);
-    if (is_split) return SP_OK; /* runs keep several devices busy, each by itself */
+    SP_TRY(lone_create(m));
+    if (m->lone->buckets[0].executable->segments.count > 1) {
+        return SP_OK; /* runs keep several devices busy, each by itself */
+    }
     /* Beside a device that computes by itself the processors are free to wake callers. */
     const bool is_host = device->dev->vtable->staging_create == NULL;
-    m->wake_ns = is_host ? wake_measure() : 0;
+    m->wakes_cost = is_host;
     m->queue_count = sp__submit_queues_count(device);
     m->queue_limit = m->queue_count + (is_host ? device->dev->limits.run_slots : OWN_SLOTS);
     return buckets_make(m);
@@ -384,6 +367,7 @@ static sp_status measure_make(measure *m, sp_batch_plans **out)
     SP_TRY(plans_create(m));
     sp_status status = SP_OK;
     if (m->proof.is_separable && is_mergeable(m->plans)) status = plans_fill(m);
+    if (m->lone != NULL) sp__batch_plans_drop(m->lone);
     if (status == SP_OUT_OF_MEMORY || status == SP_CLOSED) {
         sp__batch_plans_drop(m->plans);
         return status;

@@ -191,6 +191,7 @@ sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint
 {
     sp_batch_bucket *bucket = bucket_next(plans);
     bucket->rows = rows;
+    bucket->pays_for_threads = false;
     bucket->executable = executable;
     sp_mutex_init(&bucket->lock, SP_LOCK_BATCHES);
     sp_mutex_lock(&bucket->lock);
@@ -203,6 +204,7 @@ sp_batch_bucket *sp__batch_bucket_add(sp_batch_plans *plans, uint32_t rows, uint
 void sp__batch_bucket_publish(sp_batch_plans *plans)
 {
     const uint32_t count = sp_load_relaxed(&plans->bucket_count) + 1;
+    if (bucket_next(plans)->pays_for_threads) sp_store_relaxed(&plans->pays_for_threads, 1);
     if (SP_PLANTED(relaxed_bucket)) sp_store_relaxed(&plans->bucket_count, count);
     else sp_store_release(&plans->bucket_count, count);
 }
@@ -214,18 +216,29 @@ void sp__batch_bucket_remove(sp_batch_plans *plans)
 
 /* ---- use ---- */
 
-sp_batch *sp__batch_acquire(sp_batch_plans *plans, uint32_t rows)
+static sp_batch *batch_acquire(sp_batch_plans *plans, uint32_t rows, bool has_threads)
 {
     bool is_miss = false;
     sp_batch *batch = NULL;
     for (uint32_t i = sp__batch_plans_count(plans); i-- > 0 && batch == NULL;) {
+        sp_batch_bucket *bucket = &plans->buckets[i];
         bool misses_some;
-        if (plans->buckets[i].rows > rows) continue;
-        batch = idle_pop(&plans->buckets[i], &misses_some);
+        if (bucket->rows > rows || (has_threads && !bucket->pays_for_threads)) continue;
+        batch = idle_pop(bucket, &misses_some);
         is_miss |= batch == NULL && misses_some;
     }
     if (SP_UNLIKELY(is_miss)) miss_count(plans);
     return batch;
+}
+
+sp_batch *sp__batch_acquire(sp_batch_plans *plans, uint32_t rows)
+{
+    return batch_acquire(plans, rows, false);
+}
+
+sp_batch *sp__batch_acquire_for_threads(sp_batch_plans *plans, uint32_t rows)
+{
+    return batch_acquire(plans, rows, true);
 }
 
 void sp__batch_release(sp_batch *batch)

@@ -28,6 +28,8 @@ typedef struct sp_batch_bucket {
     uint32_t rows;
     sp_executable *executable;
     uint64_t run_ns; /* of a batch */
+    /* It pays also where its callers are threads that must be woken; constant once published. */
+    bool pays_for_threads;
     sp_mutex lock;
     sp_batch *idle SP_GUARDED_BY(lock);
     /* Batches that are to be created: not yet, or again since they were reclaimed. */
@@ -40,10 +42,11 @@ typedef struct sp_batch_plans {
     sp_batch_port *ports; /* inputs, then outputs */
     uint64_t
         *shared_bytes; /* by input; 0: it is batched, or all plans of the key have its values */
-    uint64_t lone_ns;  /* of a run with one row */
     /* Buckets that are complete; 0: batches are not faster. Release; pairs with the acquire of
      * their users. Written by the builder. */
     sp_atomic_u32 bucket_count;
+    /* A bucket pays for threads: a hint, relaxed. */
+    sp_atomic_u32 pays_for_threads;
     sp_atomic_u32 holders; /* the last drop acquires what the other holder did */
     /* On a device with many run slots: those of this plan, so that requests gather while one batch
      * computes and another one is made. Else NULL: the device's. */
@@ -75,6 +78,12 @@ static inline uint32_t sp__batch_plans_count(const sp_batch_plans *plans)
     return sp_load_acquire(&plans->bucket_count);
 }
 
+/* Whether runs of threads are merged; a hint. */
+static inline bool sp__batch_plans_pay_for_threads(const sp_batch_plans *plans)
+{
+    return sp_load_relaxed(&plans->pays_for_threads) != 0;
+}
+
 /* The plans of an entry that is in use; NULL: none yet. */
 static inline sp_batch_plans *sp__batch_plans_of(const sp_plan_entry *entry)
 {
@@ -94,6 +103,8 @@ void sp__batch_plans_forget_misses(sp_batch_plans *plans);
 /* An idle batch of the largest bucket with at most `rows` rows; NULL: there is none. Its user
  * releases it. */
 sp_batch *sp__batch_acquire(sp_batch_plans *plans, uint32_t rows);
+/* The same of a bucket that pays for threads. */
+sp_batch *sp__batch_acquire_for_threads(sp_batch_plans *plans, uint32_t rows);
 void sp__batch_release(sp_batch *batch);
 
 #endif

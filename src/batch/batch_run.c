@@ -21,9 +21,10 @@ typedef struct batch_caller {
 /* Runs that may be merged seldom wait for a slot where many run at the same time. */
 #define CROWD 4u
 
-static bool is_crowded(const sp_run_slots *slots)
+static bool is_crowded(const sp_run_slots *slots, bool has_thread)
 {
-    return sp__run_slots_used(slots) >= (slots->count < CROWD ? slots->count : CROWD);
+    const uint32_t most = has_thread ? slots->count : slots->width;
+    return sp__run_slots_used(slots) >= (most < CROWD ? most : CROWD);
 }
 
 /* A plan for which runs often wait for each other gets larger ones. */
@@ -35,7 +36,8 @@ static void wait_count(sp_rt_model *model, sp_plan_entry *entry)
     if (!sp__batch_builder_request(model, entry)) sp_store_relaxed(&entry->waits, 0);
 }
 
-sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, sp_batch_line *out)
+sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, bool has_thread,
+                            sp_batch_line *out)
 {
     sp_batch_plans *plans = sp__batch_plans_of(entry);
     if (plans != NULL && plans->own_slots != NULL) {
@@ -44,10 +46,11 @@ sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, sp_batch_l
     }
     out->slots = sp__device_run_slots(model->device);
     out->flow = &model->flow;
-    out->group = plans != NULL ? &entry->executable->group : NULL;
+    const bool is_merged = plans != NULL && (!has_thread || sp__batch_plans_pay_for_threads(plans));
+    out->group = is_merged ? &entry->executable->group : NULL;
     if (out->slots == NULL) return SP_OUT_OF_MEMORY;
     const bool counts = plans == NULL && !entry->is_private;
-    if (SP_UNLIKELY(counts) && is_crowded(out->slots)) wait_count(model, entry);
+    if (SP_UNLIKELY(counts) && is_crowded(out->slots, has_thread)) wait_count(model, entry);
     return SP_OK;
 }
 
@@ -141,7 +144,7 @@ sp_status sp__batch_run(sp_rt_model *model, sp_plan_entry *entry, const void *co
         return sp__model_compute_in_slot(model, entry->executable, inputs, outputs, NULL, terms);
     }
     batch_caller caller = {.model = model, .entry = entry, .stream = stream};
-    SP_TRY(sp__batch_line_of(model, entry, &caller.line));
+    SP_TRY(sp__batch_line_of(model, entry, true, &caller.line));
     caller.request.terms = *terms;
     caller.request.terms.flow = caller.line.flow;
     caller.request.inputs = inputs;

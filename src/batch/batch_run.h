@@ -20,8 +20,10 @@ typedef struct sp_batch_line {
     sp_run_group *group; /* NULL: it must run alone */
 } sp_batch_line;
 
-/* For a run of a plan in use. *out is valid for as long as the plan is in use. A plan for which
- * runs often wait for each other gets larger ones. Errors: SP_OUT_OF_MEMORY. */
-sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, sp_batch_line *out);
+/* For a run of a plan in use, with a thread that waits for it or without. *out is valid for as long
+ * as the plan is in use. A plan for which runs often wait for each other gets larger ones. Errors:
+ * SP_OUT_OF_MEMORY. */
+sp_status sp__batch_line_of(sp_rt_model *model, sp_plan_entry *entry, bool has_thread,
+                            sp_batch_line *out);
 
 #endif

@@ -105,6 +105,7 @@ static sp_future run_publish(sp_rt_future *run, sp_rt_model *model, sp_plan_entr
     run->model = model;
     run->plan_entry = plan_entry;
     run->request.terms = *terms;
+    run->request.terms.is_submitted = run->request.terms.is_counted = true;
     run->request.terms.cancel = &run->is_cancelled;
     run->request.terms.is_timed = sp__run_counters_start(&model->counters, terms->lane);
     run->request.inputs = run->data;

@@ -100,7 +100,7 @@ void sp__run_slots_give_back(sp_run_slots *slots, sp_run_request *request, sp_re
     }
     sp_mutex_lock(&slots->lock);
     const bool has_slot = sp__run_word_acquire_locked(
-        slots, sp__run_line_has_room_locked(&request->terms), SP_RUN_ONE_SUBMITTED);
+        slots, sp__run_line_has_room_locked(slots, &request->terms), SP_RUN_ONE_SUBMITTED);
     if (has_slot) sp__run_line_count_locked(slots, &request->terms);
     const bool is_queued = !has_slot && request_requeue_locked(slots, request);
     sp_mutex_unlock(&slots->lock);

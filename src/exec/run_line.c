@@ -48,15 +48,23 @@ static bool flow_has_room(const sp_run_flow *flow)
     return flow->limit == 0 || flow->active < flow->limit || SP_PLANTED(no_limit);
 }
 
-bool sp__run_line_has_room_locked(const sp_run_terms *terms)
+static bool submitted_have_room_locked(const sp_run_slots *slots) SP_REQUIRES(&slots->lock)
 {
-    return terms == NULL || terms->flow == NULL || flow_has_room(terms->flow);
+    return slots->active < slots->width || SP_PLANTED(submitted_unlimited);
+}
+
+bool sp__run_line_has_room_locked(const sp_run_slots *slots, const sp_run_terms *terms)
+{
+    if (terms == NULL) return true;
+    if (terms->is_submitted && !submitted_have_room_locked(slots)) return false;
+    return terms->flow == NULL || flow_has_room(terms->flow);
 }
 
 void sp__run_line_count_locked(sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL || !terms->is_counted) return;
     if (terms->flow != NULL) terms->flow->active++;
+    if (terms->is_submitted) slots->active++;
     if (terms->priority == SP_PRIORITY_HIGH) slots->high++;
 }
 
@@ -64,6 +72,7 @@ void sp__run_line_uncount_locked(sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL || !terms->is_counted || SP_PLANTED(slot_uncounted)) return;
     if (terms->flow != NULL) terms->flow->active--;
+    if (terms->is_submitted && !SP_PLANTED(submitted_uncounted)) slots->active--;
     if (terms->priority == SP_PRIORITY_HIGH) slots->high--;
 }
 
@@ -254,6 +263,7 @@ static sp_run_request *pop_locked(sp_run_slots *slots, bool has_thread, uint32_t
 
 sp_run_request *sp__run_line_pop_locked(sp_run_slots *slots, bool has_thread)
 {
+    if (!has_thread && !submitted_have_room_locked(slots)) return NULL;
     const bool is_turn = slots->passed_over >= PASSES_OVER && !SP_PLANTED(always_over);
     const bool is_normal_first = is_turn || SP_PLANTED(priority_ignored);
     const uint32_t first = is_normal_first ? SP_PRIORITY_NORMAL : SP_PRIORITY_HIGH;

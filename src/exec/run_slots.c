@@ -94,7 +94,7 @@ static SP_NOINLINE bool counted_acquire(sp_run_slots *slots, const sp_run_terms 
 {
     sp_mutex_lock(&slots->lock);
     const bool has_slot =
-        sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(terms), 0);
+        sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms), 0);
     if (has_slot) sp__run_line_count_locked(slots, terms);
     sp_mutex_unlock(&slots->lock);
     if (has_slot && sp__run_word_threads(sp_load_relaxed(&slots->word)) != 0) note_return();
@@ -227,14 +227,11 @@ void sp__run_slots_retire(sp_run_slots *slots)
 /* *has_slot, or it is queued. */
 static sp_status acquire_or_queue(sp_run_slots *slots, sp_run_request *request, bool *has_slot)
 {
-    uint64_t word;
     const sp_run_terms *terms = &request->terms;
-    *has_slot = !terms->is_counted && free_acquire(slots, &word);
-    if (SP_LIKELY(*has_slot)) return SP_OK;
     sp_mutex_lock(&slots->lock);
     uint32_t queued;
     const bool may_wait = sp__run_line_may_wait_locked(slots, terms, &queued);
-    *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(terms),
+    *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms),
                                             may_wait ? SP_RUN_ONE_SUBMITTED : 0);
     if (*has_slot) sp__run_line_count_locked(slots, terms);
     else if (may_wait) sp__run_line_push_locked(slots, request, false);
@@ -254,7 +251,6 @@ sp_status sp__run_slots_submit(sp_run_slots *slots, sp_run_request *request)
 sp_wait_entry *sp__run_slots_release_submitted(sp_run_slots *slots, const sp_run_request *request)
 {
     const sp_run_terms *terms = &request->terms;
-    if (SP_LIKELY(!terms->is_counted && free_release(slots, ANY_WAITER))) return NULL;
     const uint64_t granted = request->granted_ns;
     return pass_on(slots, terms, SP_RELEASE_CALL, granted != 0 ? sp_clock_now() - granted : 0);
 }

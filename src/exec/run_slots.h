@@ -10,7 +10,8 @@
  *     claimed     threads that are awake and get the next slots
  *
  *     claimed > 0                 =>  free == 0: a claim is not overtaken
- *     submitted > 0               =>  free == 0, or the limits of their flows are reached
+ *     submitted > 0               =>  free == 0, or the limit of their flows or of submitted runs
+ *                                     is reached
  *     threads > 0, free > called  =>  one of the threads, the watcher, has a time-out
  *
  * To wake a thread costs more than a short run computes. So a releasing thread that is expected to
@@ -21,7 +22,8 @@
  * first thread that has come since there was none: a time-out costs a third of a sleep. One that
  * sleeps is only woken to watch if a slot is left free before another comes.
  *
- * Submitted runs need no wake-up: a release passes the slot to the one that is next.
+ * Submitted runs need no wake-up: a release passes the slot to the one that is next. So they need
+ * no more slots than there are cores, and have no more: the others are for threads that wake up.
  *
  * Next is the oldest request of high priority, then the oldest one. Requests of several flows
  * (models) take turns: next is the flow that has used its slots for the shortest time, divided by
@@ -73,8 +75,10 @@ struct sp_run_flow {
 typedef struct sp_run_terms {
     sp_run_flow *flow; /* NULL: of the slots */
     uint32_t priority;
-    /* It is counted while it has a slot: its priority is high, or its flow has a limit. */
+    /* It is counted while it has a slot: it is submitted, its priority is high, or its flow has a
+     * limit. */
     bool is_counted;
+    bool is_submitted;           /* it has no thread */
     bool is_refused;             /* instead of waiting for a slot */
     bool is_bounded;             /* refused, if as many wait as the flow allows */
     bool is_timed;               /* see run_counters.h */
@@ -154,6 +158,7 @@ typedef struct sp_run_slots {
     sp_run_request *watcher SP_GUARDED_BY(lock); /* a queued thread, or NULL: there is none */
     uint32_t called SP_GUARDED_BY(lock); /* threads that were called and have not answered yet */
     uint32_t urgent SP_GUARDED_BY(lock); /* queued threads of high priority */
+    uint32_t active SP_GUARDED_BY(lock); /* submitted runs that have a slot: at most `width` */
     uint32_t high SP_GUARDED_BY(lock);   /* runs of high priority that have a slot or were called */
     uint32_t passed_over SP_GUARDED_BY(lock); /* times that high priority was preferred, in a row */
     uint64_t used SP_GUARDED_BY(lock);        /* of the flow that was next the last time */

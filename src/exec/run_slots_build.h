@@ -64,8 +64,9 @@ bool sp__run_line_pass_over_locked(sp_run_slots *slots, const sp_run_request *cl
  */
 bool sp__run_line_may_wait_locked(sp_run_slots *slots, const sp_run_terms *terms, uint32_t *waiting)
     SP_REQUIRES(&slots->lock);
-/* Whether the limit of the flow allows one more run. */
-bool sp__run_line_has_room_locked(const sp_run_terms *terms);
+/* Whether the limits of the flow and of submitted runs allow one more run. */
+bool sp__run_line_has_room_locked(const sp_run_slots *slots, const sp_run_terms *terms)
+    SP_REQUIRES(&slots->lock);
 /* A run gets a slot or is called for one; and has none any more. */
 void sp__run_line_count_locked(sp_run_slots *slots, const sp_run_terms *terms)
     SP_REQUIRES(&slots->lock);

@@ -174,7 +174,7 @@ static bool may_claim_locked(const sp_run_slots *slots, const sp_run_terms *term
     SP_REQUIRES(&slots->lock)
 {
     return terms->priority == SP_PRIORITY_HIGH && slots->high < slots->count &&
-           sp__run_line_has_room_locked(terms);
+           sp__run_line_has_room_locked(slots, terms);
 }
 
 /* *has_slot, or the request is queued, perhaps as the watcher, or claims a slot. Errors: SP_BUSY.
@@ -188,7 +188,7 @@ static sp_status thread_begin(sp_run_slots *slots, sp_run_request *request, bool
     const bool may_wait = sp__run_line_may_wait_locked(slots, terms, &queued);
     const bool may_claim = may_wait && may_claim_locked(slots, terms);
     const uint64_t waiting = may_claim ? SP_RUN_ONE_CLAIMED : SP_RUN_ONE_THREAD;
-    *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(terms),
+    *has_slot = sp__run_word_acquire_locked(slots, sp__run_line_has_room_locked(slots, terms),
                                             may_wait ? waiting : 0);
     if (*has_slot || may_claim) sp__run_line_count_locked(slots, terms);
     if (!*has_slot && may_claim) claim_locked(slots, request);

@@ -261,7 +261,7 @@ static sp_status submit_plan(sp_rt_model *model, sp_rt_device *device, sp_plan_e
     sp_batch_line line;
     SP_TRY(terms_init(model, args, &terms));
     SP_TRY(sp__run_ports_take_outputs(executable->plan, args->outputs, ports));
-    SP_TRY(sp__batch_line_of(model, *entry, &line));
+    SP_TRY(sp__batch_line_of(model, *entry, false, &line));
     SP_TRY(sp__submitted_create(device, executable, &line, ports, &run));
     sp__run_ports_describe(executable->plan, args->outputs, ports);
     results_set(run, args, ports);

@@ -322,7 +322,7 @@ TEST(a_run_that_is_queued_for_a_context_is_done_at_once_and_its_slot_goes_to_the
     const small_row expected = small_run(model);
     held_contexts held = contexts_hold(model);
     sp_run_slots *slots = sp__device_run_slots(held.model->device);
-    const uint32_t count = slots->count + 1; /* the last one is queued for a slot */
+    const uint32_t count = slots->width + 1; /* the last one is queued for a slot */
     static small_row rows[MOST_SLOTS + 1];
     sp_future futures[MOST_SLOTS + 1];
     REQUIRE(count <= MOST_SLOTS + 1);

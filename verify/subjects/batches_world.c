@@ -13,6 +13,7 @@ static void bucket_add(sp_batches_world *w, uint32_t i, uint32_t rows)
     sp_batch *batch = &w->batches[i];
     batch->plans = &w->plans;
     batch->bucket = sp__batch_bucket_add(&w->plans, rows, 0, NULL);
+    batch->bucket->pays_for_threads = true;
     batch->ports = w->addresses[i];
     for (uint32_t port = 0; port < 2; port++) w->addresses[i][port] = w->tensors[i][port];
     sp__batch_release(batch);
@@ -143,6 +144,34 @@ void sp__batches_run_apart(void *arg)
     SP_SCHED_ASSERT(!is_done);
     run_in_slot(w, c, NULL);
     call_end(c);
+}
+
+/* In the group, but of a bucket that does not pay for threads. */
+static void run_unmerged(void *arg)
+{
+    sp_batches_world *w = arg;
+    call *c = call_begin(25);
+    const bool is_done = call_wait(w, c, &w->group);
+    SP_SCHED_ASSERT(!is_done);
+    run_in_slot(w, c, form(w, &c->request));
+    call_end(c);
+}
+
+/* The thread waits before the submitted runs do; the slot is left to one of these. */
+static void submit_two_and_release(void *arg)
+{
+    sp_batches_world *w = arg;
+    while (sp_load_relaxed(&w->group.count) < 1) sp_spin_hint();
+    sp__batches_submit(w, 0);
+    sp__batches_submit(w, 1);
+    sp__thread_record()->tenure.returns_soon = true;
+    sp__batches_release_slot(w);
+}
+
+void sp__batches_run_unmerged(sp_batches_world *w)
+{
+    sp__batches_take_slots(w);
+    sp__subject_run((const sp_thread_fn[]){run_unmerged, submit_two_and_release}, 2, w);
 }
 
 /* With a slot that the subject has taken: leads what waits now. */

@@ -49,6 +49,8 @@ void sp__batches_end(sp_batches_world *w, uint32_t computed);
 void sp__batches_take_slots(sp_batches_world *w);
 /* Submits the run w->runs[i], with a slot or queued. */
 void sp__batches_submit(sp_batches_world *w, uint32_t i);
+/* A thread that waits and then two submitted runs, which do not wake it as a row of theirs. */
+void sp__batches_run_unmerged(sp_batches_world *w);
 /* With a slot that was taken: leads what waits now. */
 void sp__batches_lead(sp_batches_world *w);
 

@@ -76,6 +76,7 @@ static void bucket_add(sp_runs_world *w, uint32_t i, uint32_t rows)
     plan_init(&w->larger[i], w->device, rows);
     batch->plans = &w->plans;
     batch->bucket = sp__batch_bucket_add(&w->plans, rows, 0, executable);
+    batch->bucket->pays_for_threads = true;
     batch->ports = w->addresses[i];
     for (uint32_t port = 0; port < 2; port++) w->addresses[i][port] = w->tensors[i][port];
     SP_SCHED_ASSERT(sp__exec_context_create(executable, true, &batch->context) == SP_OK);
@@ -201,7 +202,7 @@ void sp__runs_submit(sp_runs_world *w, uint32_t i, uint32_t input)
     const sp_run_ports ports = {.data = data, .outputs = outputs};
     sp_batch_line line;
     sp_rt_future *future;
-    SP_SCHED_ASSERT(sp__batch_line_of(&w->model, &w->entry, &line) == SP_OK);
+    SP_SCHED_ASSERT(sp__batch_line_of(&w->model, &w->entry, false, &line) == SP_OK);
     SP_SCHED_ASSERT(
         sp__submitted_create(w->device, &w->single.executable, &line, &ports, &future) == SP_OK);
     sp_fetch_add_relaxed(&w->entry.word, (uint64_t)1);

@@ -192,6 +192,19 @@ static void subject_batch_awaited(void *arg)
     sp__batches_end(&w, 2);
 }
 
+/* ---- batches that do not pay for threads ---- */
+
+static void subject_batch_unpaid(void *arg)
+{
+    (void)arg;
+    sp_batches_world w;
+    sp__batches_begin(&w, 1, 2, 0);
+    w.plans.buckets[0].pays_for_threads = false;
+    sp__batches_run_unmerged(&w);
+    SP_SCHED_ASSERT(w.runs[0].ends == 1 && w.runs[1].ends == 1);
+    sp__batches_end(&w, 3);
+}
+
 /* ---- the watchdog ---- */
 
 static void subject_batch_watcher(void *arg)
@@ -327,6 +340,12 @@ const sp_subject sp__subjects_batches[] = {
      .thread_count = 2,
      .planted = "awaited_unseen",
      .options = SP_SPINNERS,
+     .seconds = 0.5},
+    {.name = "batch_unpaid",
+     .test = subject_batch_unpaid,
+     .thread_count = 2,
+     .planted = "wakes_unpaid",
+     .options = SP_SLEEPERS,
      .seconds = 0.5},
     {.name = "batch_watcher",
      .test = subject_batch_watcher,

@@ -67,18 +67,23 @@ static void run_finished(sp_run_request *request, sp_resume_list *ready)
     SP_SCHED_ASSERT(false);
 }
 
-static void submit(terms_world *w, char name, sp_run_flow *flow, uint32_t priority)
+static void submit_on(terms_world *w, char name, const sp_run_terms *terms)
 {
     terms_run *run = &w->runs[w->run_count++];
     run->world = w;
     run->name = name;
     run->request.entry.resume = run_started;
     run->request.finish = run_finished;
-    run->request.terms =
-        (sp_run_terms){.flow = flow,
-                       .priority = priority,
-                       .is_counted = priority == HIGH || (flow != NULL && flow->limit != 0)};
+    run->request.terms = *terms;
     SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &run->request) == SP_OK);
+}
+
+/* With as many slots as there are, so that the order alone is seen. */
+static void submit(terms_world *w, char name, sp_run_flow *flow, uint32_t priority)
+{
+    const bool is_counted = priority == HIGH || (flow != NULL && flow->limit != 0);
+    submit_on(w, name,
+              &(sp_run_terms){.flow = flow, .priority = priority, .is_counted = is_counted});
 }
 
 /* The i-th run that was started ends, after so many seconds in its slot. */
@@ -326,6 +331,70 @@ static void subject_terms_urgent(void *arg)
     terms_end(&w, 1);
 }
 
+/* ---- submitted runs ---- */
+
+static void submit_counted(terms_world *w, char name)
+{
+    submit_on(w, name, &(sp_run_terms){.is_submitted = true, .is_counted = true});
+}
+
+static void submitted_begin(terms_world *w)
+{
+    terms_begin(w, 2);
+    w->slots.width = 1;
+}
+
+/* They have one slot of two; a thread gets the other one, and leaves it to no submitted run. */
+static void subject_terms_submitted(void *arg)
+{
+    terms_world w;
+    (void)arg;
+    submitted_begin(&w);
+    submit_counted(&w, 'a');
+    submit_counted(&w, 'b');
+    submit_counted(&w, 'c');
+    expect_order(&w, "a");
+    SP_SCHED_ASSERT(sp__run_slots_try_acquire(&w.slots, NULL));
+    end(&w, 0, 0);
+    expect_order(&w, "ab");
+    sp__wait_entry_resume(sp__run_slots_release(&w.slots, NULL));
+    expect_order(&w, "ab");
+    end(&w, 1, 0);
+    end(&w, 2, 0);
+    expect_order(&w, "abc");
+    terms_end(&w, 2);
+}
+
+static void end_first(void *arg)
+{
+    end(arg, 0, 0);
+}
+
+static void submit_second(void *arg)
+{
+    submit_counted(arg, 'b');
+}
+
+static void take_and_release(void *arg)
+{
+    terms_world *w = arg;
+    SP_SCHED_ASSERT(sp__run_slots_acquire(&w->slots, NULL) == SP_OK);
+    sp__wait_entry_resume(sp__run_slots_release(&w->slots, NULL));
+}
+
+/* The second run finds that the first one has ended, or is found by its end. */
+static void subject_terms_submitted_end(void *arg)
+{
+    terms_world w;
+    (void)arg;
+    submitted_begin(&w);
+    submit_counted(&w, 'a');
+    sp__subject_run((const sp_thread_fn[]){end_first, submit_second, take_and_release}, 3, &w);
+    expect_order(&w, "ab");
+    end(&w, 1, 0);
+    terms_end(&w, 2);
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_slot_terms[] = {
@@ -364,5 +433,13 @@ const sp_subject sp__subjects_slot_terms[] = {
      .thread_count = 2,
      .planted = "not_urgent",
      .options = SP_SLEEPERS},
+    {.name = "slots_submitted",
+     .test = subject_terms_submitted,
+     .thread_count = 1,
+     .planted = "submitted_unlimited submitted_uncounted"},
+    {.name = "slots_submitted_end",
+     .test = subject_terms_submitted_end,
+     .thread_count = 3,
+     .planted = "submitted_uncounted"},
     {0},
 };
