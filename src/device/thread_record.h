@@ -47,7 +47,6 @@ typedef struct sp_thread_record {
      * memory are in the wait-for graph. */
     uint32_t computed_futures;
     sp_run_tenure tenure;               /* owner only */
-    uint32_t home;                      /* owner only: of its last run on a shared stream; a hint */
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;
 

@@ -15,9 +15,6 @@ struct sp_exec_context {
     bool is_spare; /* created from free memory alone; optional */
     uint32_t home; /* where the run that uses the context returns it, or SP_NO_HOME */
     bool is_moved; /* it comes from elsewhere */
-    /* Of the queue that it uses apart from streams. Contexts of one executable seldom have the
-     * same. Constant. */
-    uint32_t number;
     /* The flag that cancels the run that uses the context, or NULL. Set by each run before it
      * submits; NULL in contexts outside of the pool. */
     const sp_atomic_u32 *cancel;
@@ -42,7 +39,7 @@ struct sp_exec_context {
 /* An idle context, or a new one. Without memory for a new one, or with one per run slot already
  * created: waits for the next that is released; with `may_wait` false, creates one beyond that
  * limit or returns SP_OUT_OF_MEMORY. `home`: number of the stream, whose last context is taken if
- * it is idle, or another number that few runs have at the same time, or SP_NO_HOME. */
+ * it is idle, or SP_NO_HOME. */
 sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, bool may_wait,
                                    sp_exec_context **out);
 /* If entries wait, the oldest one gets the context (`granted`) and is returned: the caller resumes
@@ -84,12 +81,6 @@ void sp__exec_context_destroy_lists(sp_exec_context *context);
  * are addresses in the plan's order. */
 sp_status sp__exec_context_run(sp_exec_context *context, const sp_stream_ref *stream,
                                const void *const *inputs, void *const *outputs);
-
-/* The same apart from streams, for a run that has nothing to follow: on a submit queue that the
- * other contexts of the executable do not use. Beside the errors of the commands: SP_CLOSED,
- * SP_OUT_OF_MEMORY. */
-sp_status sp__exec_context_run_apart(sp_exec_context *context, const void *const *inputs,
-                                     void *const *outputs);
 
 /* The same on the queues of targets, by target, with the lists' tensors in place: bound
  * (sp__exec_context_begin) or in the staging buffers. */

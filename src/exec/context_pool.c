@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "runtime/submit_queue.h"
 
 /* ---- homes ---- */
 
@@ -109,7 +108,6 @@ static sp_status context_add(sp_executable *executable, bool is_spare, sp_exec_c
     const sp_status status = sp__exec_context_create(executable, is_spare, out);
     sp_mutex_lock(&executable->lock);
     if (status == SP_OK) {
-        (*out)->number = executable->alive % SP_SUBMIT_QUEUES;
         alive_add_locked(executable, 1);
     } else {
         executable->wanted--;

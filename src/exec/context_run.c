@@ -8,7 +8,6 @@
 #include "exec/context.h"
 #include "runtime/current_stream.h"
 #include "runtime/submit.h"
-#include "runtime/submit_queue.h"
 
 static void port_bind(sp_exec_context *context, uint32_t port, const void *data, uint64_t bytes,
                       sp_access access)
@@ -33,7 +32,7 @@ static void ports_bind(sp_exec_context *context, const void *const *inputs, void
 /* Each list but the first waits for the one before it, which has been accepted: every wait is for
  * something older, so there is no wait cycle. */
 static sp_status segment_submit(const sp_exec_context *context, const sp_stream_ref *stream,
-                                sp_queue *const *queues, uint32_t g, bool is_awaited)
+                                sp_queue *const *queues, uint32_t g, bool may_run)
 {
     const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
@@ -48,17 +47,15 @@ static sp_status segment_submit(const sp_exec_context *context, const sp_stream_
                                       .wait_count = is_first ? 0 : 1,
                                       .commands = &command,
                                       .command_count = 1,
-                                      .fault_count = is_first ? 0 : 1,
-                                      .is_awaited = is_awaited};
+                                      .fault_count = is_first ? 0 : 1};
     sp_stream_ref to = *stream;
     const uint32_t target = executable->segments.list[g].device;
     if (target != SP_SEGMENT_MODEL) {
         to.queue = queues[target];
         to.lease = 0; /* the lease is of the stream's own queue */
     }
-    return is_awaited && executable->segments.count == 1
-               ? sp__submit_and_run(&to, &submission, &context->points[g])
-               : sp__submit_plain(&to, &submission, &context->points[g]);
+    return may_run ? sp__submit_and_run(&to, &submission, &context->points[g])
+                   : sp__submit_plain(&to, &submission, &context->points[g]);
 }
 
 /* Waits for the first `count` lists in order, since a thread helps the queue that it waits for. */
@@ -114,7 +111,7 @@ static sp_status lists_submit(const sp_exec_context *context, const sp_stream_re
 {
     const uint32_t last = context->executable->segments.count - 1;
     for (uint32_t g = 0; g <= last; g++) {
-        const sp_status status = segment_submit(context, stream, queues, g, true);
+        const sp_status status = segment_submit(context, stream, queues, g, last == 0);
         if (SP_LIKELY(status == SP_OK)) continue;
         sp_error_scope scope;
         sp__error_set_aside(&scope);
@@ -166,20 +163,6 @@ sp_status sp__exec_context_run_bound(const sp_exec_context *context, sp_queue *c
     sp_point last;
     SP_TRY(sp__exec_context_submit_bound(context, queues, &last));
     return lists_wait(context);
-}
-
-sp_status sp__exec_context_run_apart(sp_exec_context *context, const void *const *inputs,
-                                     void *const *outputs)
-{
-    const sp_executable *executable = context->executable;
-    SP_TRY(sp__submit_queues_open(sp__executable_device(executable), context->number + 1));
-    SP_TRY(sp__executable_open_queues(executable));
-    sp_queue *queues[SP_MAX_TARGETS] = {NULL};
-    sp__executable_queues(executable, context->number, queues);
-    sp__exec_context_begin(context, inputs, outputs);
-    SP_TRY(sp__exec_context_run_bound(context, queues));
-    sp__exec_context_end(context, outputs);
-    return SP_OK;
 }
 
 sp_status sp__exec_context_run_inline(sp_exec_context *context, const void *const *inputs,

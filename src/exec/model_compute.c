@@ -103,47 +103,13 @@ sp_status sp__model_wait(sp_rt_model *model, sp_run_slots *slots, sp_run_request
     return status;
 }
 
-/* A stream that several threads share would order their runs, which need no order: a run that has
- * nothing to follow leaves it. Not on devices with staging, whose queues take long to create. */
-static bool must_run_apart(const sp_exec_context *context, const sp_stream_ref *stream)
-{
-    return sp__stream_is_shared(stream->stream) && context->staging == NULL &&
-           (sp__point_has_passed(sp__queue_followed_point(stream->queue)) ||
-            SP_PLANTED(follows_nothing));
-}
-
-static sp_status context_run(sp_exec_context *context, const sp_stream_ref *stream,
-                             const void *const *inputs, void *const *outputs)
-{
-    if (stream == NULL) return sp__exec_context_run_inline(context, inputs, outputs);
-    if (SP_UNLIKELY(must_run_apart(context, stream))) {
-        return sp__exec_context_run_apart(context, inputs, outputs);
-    }
-    return sp__exec_context_run(context, stream, inputs, outputs);
-}
-
-/* The home of a stream is that of one thread; where several share the stream, each remembers the
- * home of the context that it had the last time. */
-static sp_status context_acquire(sp_executable *executable, const sp_stream_ref *stream,
-                                 sp_exec_context **out)
-{
-    if (stream == NULL) return sp__exec_context_acquire(executable, SP_NO_HOME, false, out);
-    if (SP_LIKELY(!sp__stream_is_shared(stream->stream))) {
-        return sp__exec_context_acquire(executable, stream->stream->index, true, out);
-    }
-    sp_thread_record *record = sp__thread_record();
-    if (record == NULL) return SP_OUT_OF_MEMORY;
-    SP_TRY(sp__exec_context_acquire(executable, record->home, true, out));
-    record->home = (*out)->home = (*out)->number % SP_CONTEXT_HOMES;
-    return SP_OK;
-}
-
 sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executable,
                                     const void *const *inputs, void **outputs,
                                     const sp_stream_ref *stream, const sp_run_terms *terms)
 {
     sp_exec_context *context;
-    SP_TRY(context_acquire(executable, stream, &context));
+    const uint32_t home = stream != NULL ? stream->stream->index : SP_NO_HOME;
+    SP_TRY(sp__exec_context_acquire(executable, home, stream != NULL, &context));
     context->cancel = terms->cancel;
     sp_status status = SP_OK;
     /* With staging, unrequested outputs are not copied and need no memory. */
@@ -152,7 +118,8 @@ sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executabl
     }
     if (status == SP_OK) {
         sp__run_counters_enter(&model->counters, terms->lane, context->is_moved);
-        status = context_run(context, stream, inputs, outputs);
+        status = stream == NULL ? sp__exec_context_run_inline(context, inputs, outputs)
+                                : sp__exec_context_run(context, stream, inputs, outputs);
         sp__run_counters_leave(&model->counters, terms->lane);
     }
     sp__wait_entry_resume(sp__exec_context_release(context));

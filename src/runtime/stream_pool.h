@@ -113,19 +113,6 @@ static inline sp_queue *sp__stream_queue_if_made(sp_rt_stream *stream)
 }
 
 /* The point of everything submitted to the queue so far. */
-/* What a run of this stream must follow that does not come after it: not the runs of other threads,
- * which wait for them. */
-static inline sp_point sp__queue_followed_point(sp_queue *queue)
-{
-    return (sp_point){&queue->timeline, sp_load_relaxed(&queue->followed)};
-}
-
-/* Several leases have the stream: it is shared by the pool's policy. */
-static inline bool sp__stream_is_shared(const sp_rt_stream *stream)
-{
-    return sp_load_relaxed(&stream->holders) > 1;
-}
-
 static inline sp_point sp__queue_last_point(sp_queue *queue)
 {
     return (sp_point){&queue->timeline, queue->device->vtable->last_value(queue)};
