@@ -211,7 +211,8 @@ typedef struct sp_run_options {
      * limit. A run that has begun is finished. */
     int64_t timeout_ns;
     sp_cancel_token cancel_token; /* cancels the run (cancel.h); zero: none */
-    /* SP_BUSY, if no run slot is free at the call. */
+    /* SP_BUSY, if no run slot is free at the call; for a submitted run on the cpu, if one submitted
+     * run for each core has a slot. */
     bool no_wait;
 } sp_run_options;
 
@@ -324,7 +325,8 @@ SP_API sp_status sp_model_run_with(sp_model model, const sp_run_options *options
  * for other models it repeats what the call has written. Such a run is computed by a thread of the
  * library: as many at a time as the device is wide, 16 at most, in order of submission.
  *
- * The call never waits for a run: if all run slots are taken the run is queued with the others that
+ * The call never waits for a run: if all run slots are taken, or on the cpu as many by submitted runs
+ * as there are cores, the run is queued with the others that
  * wait, in order of arrival, and starts by itself when it is its turn; SP_BUSY if 32,768 are
  * queued. It may build a plan, or wait for a cache entry for one, as sp_model_run does. The run
  * belongs to no stream and is not ordered after what was submitted to one: whatever it reads must
