@@ -325,13 +325,13 @@ SP_API sp_status sp_model_run_with(sp_model model, const sp_run_options *options
  * for other models it repeats what the call has written. Such a run is computed by a thread of the
  * library: as many at a time as the device is wide, 16 at most, in order of submission.
  *
- * The call never waits for a run: if all run slots are taken, or on the cpu as many by submitted runs
- * as there are cores, the run is queued with the others that
- * wait, in order of arrival, and starts by itself when it is its turn; SP_BUSY if 32,768 are
- * queued. It may build a plan, or wait for a cache entry for one, as sp_model_run does. The run
- * belongs to no stream and is not ordered after what was submitted to one: whatever it reads must
- * be complete at the call, and sp_device_synchronize does not wait for it. It computes the same
- * bits as sp_model_run. The model may be released at once.
+ * The call never waits for a run: if all run slots are taken, or on the cpu one for each core by
+ * submitted runs, the run is queued with the others that wait, in order of arrival, and starts by
+ * itself when it is its turn; SP_BUSY if 32,768 are queued. It may build a plan, or wait for a
+ * cache entry for one, as sp_model_run does. The run belongs to no stream and is not ordered after
+ * what was submitted to one: whatever it reads must be complete at the call, and
+ * sp_device_synchronize does not wait for it. It computes the same bits as sp_model_run. The model
+ * may be released at once.
  *
  * Errors of the call are those of sp_model_run but for the pool of streams, and SP_EXHAUSTED if the
  * system gives no thread for a run that needs one; then *out is the zero handle. What fails later
