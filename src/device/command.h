@@ -78,6 +78,7 @@ typedef struct sp_submission {
     uint64_t lease;  /* handle of the lease, 0: none. Failures of the lease affect only its later
                         untracked submissions (lease_faults.h) */
     bool is_untracked;
+    bool is_awaited; /* its submitter waits for it before it returns: see sp_queue.followed */
 } sp_submission;
 
 #if defined(SP_SCHED)

@@ -62,6 +62,10 @@ struct sp_queue {
     sp_timeline timeline;
     sp_dev *device;
     uint32_t index;
+    /* Value of the newest submission that later work of other threads may have to follow: all but
+     * those that are awaited. Written under the queue's lock, before the submit returns; relaxed:
+     * who must follow a submission has been told of it. */
+    sp_atomic_u64 followed;
     sp_lease_faults lease_faults; /* failures that make commands with untracked bindings fail */
 };
 

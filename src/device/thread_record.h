@@ -46,7 +46,8 @@ typedef struct sp_thread_record {
     /* Owner only: runs of futures that the thread computes. While there are any, its waits for
      * memory are in the wait-for graph. */
     uint32_t computed_futures;
-    sp_run_tenure tenure;               /* owner only */
+    sp_run_tenure tenure; /* owner only */
+    uint32_t run_queue;   /* owner only: the last one that it had (runtime/run_queue.h) */
     struct sp_thread_record *next_free; /* guarded by the lock of the free records */
 } sp_thread_record;
 

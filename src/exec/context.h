@@ -36,10 +36,20 @@ struct sp_exec_context {
 /* A run without a stream. */
 #define SP_NO_HOME UINT32_MAX
 
+static inline uint32_t sp__stream_home(const sp_rt_stream *stream)
+{
+    return stream->index;
+}
+
+static inline uint32_t sp__run_queue_home(uint32_t index)
+{
+    return SP_CONTEXT_HOMES / 2 + index;
+}
+
 /* An idle context, or a new one. Without memory for a new one, or with one per run slot already
  * created: waits for the next that is released; with `may_wait` false, creates one beyond that
- * limit or returns SP_OUT_OF_MEMORY. `home`: number of the stream, whose last context is taken if
- * it is idle, or SP_NO_HOME. */
+ * limit or returns SP_OUT_OF_MEMORY. `home`: number of the stream or of the run queue, whose last
+ * context is taken if it is idle, or SP_NO_HOME. */
 sp_status sp__exec_context_acquire(sp_executable *executable, uint32_t home, bool may_wait,
                                    sp_exec_context **out);
 /* If entries wait, the oldest one gets the context (`granted`) and is returned: the caller resumes

@@ -19,7 +19,9 @@ static sp_exec_context *homes_take_any(sp_executable *executable)
 {
     sp_exec_context *context = NULL;
     for (uint32_t i = 0; i < SP_CONTEXT_HOMES && context == NULL; i++) {
-        context = sp_exchange_seq_cst(&executable->homes[i].context, NULL);
+        sp_context_home *place = &executable->homes[i];
+        if (sp_load_seq_cst(&place->context) == NULL) continue;
+        context = sp_exchange_seq_cst(&place->context, NULL);
     }
     return context;
 }

@@ -32,7 +32,7 @@ static void ports_bind(sp_exec_context *context, const void *const *inputs, void
 /* Each list but the first waits for the one before it, which has been accepted: every wait is for
  * something older, so there is no wait cycle. */
 static sp_status segment_submit(const sp_exec_context *context, const sp_stream_ref *stream,
-                                sp_queue *const *queues, uint32_t g, bool may_run)
+                                sp_queue *const *queues, uint32_t g, bool is_awaited)
 {
     const sp_executable *executable = context->executable;
     const sp_graph_plan *plan = executable->plan;
@@ -47,15 +47,17 @@ static sp_status segment_submit(const sp_exec_context *context, const sp_stream_
                                       .wait_count = is_first ? 0 : 1,
                                       .commands = &command,
                                       .command_count = 1,
-                                      .fault_count = is_first ? 0 : 1};
+                                      .fault_count = is_first ? 0 : 1,
+                                      .is_awaited = is_awaited};
     sp_stream_ref to = *stream;
     const uint32_t target = executable->segments.list[g].device;
     if (target != SP_SEGMENT_MODEL) {
         to.queue = queues[target];
         to.lease = 0; /* the lease is of the stream's own queue */
     }
-    return may_run ? sp__submit_and_run(&to, &submission, &context->points[g])
-                   : sp__submit_plain(&to, &submission, &context->points[g]);
+    return is_awaited && executable->segments.count == 1
+               ? sp__submit_and_run(&to, &submission, &context->points[g])
+               : sp__submit_plain(&to, &submission, &context->points[g]);
 }
 
 /* Waits for the first `count` lists in order, since a thread helps the queue that it waits for. */
@@ -111,7 +113,7 @@ static sp_status lists_submit(const sp_exec_context *context, const sp_stream_re
 {
     const uint32_t last = context->executable->segments.count - 1;
     for (uint32_t g = 0; g <= last; g++) {
-        const sp_status status = segment_submit(context, stream, queues, g, last == 0);
+        const sp_status status = segment_submit(context, stream, queues, g, true);
         if (SP_LIKELY(status == SP_OK)) continue;
         sp_error_scope scope;
         sp__error_set_aside(&scope);

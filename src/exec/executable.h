@@ -11,11 +11,12 @@
 
 typedef struct sp_exec_context sp_exec_context;
 
-/* Streams share homes beyond this number. */
-#define SP_CONTEXT_HOMES 32
+/* Half of them for streams, half for run queues (runtime/run_queue.h); beyond this number they
+ * share homes. */
+#define SP_CONTEXT_HOMES 64
 
-/* The place of an idle context whose last run was on a certain stream: its memory is in the cache
- * of that thread's processor, and no other thread writes to this line. */
+/* The place of an idle context whose last run was on a certain stream or run queue: its memory is
+ * in the cache of that thread's processor, and no other thread writes to this line. */
 typedef struct sp_context_home {
     /* Release by the run that returns the context, acquire by the one that takes it. Sequentially
      * consistent with `waiting`: a releaser writes this and reads `waiting`, a waiter writes

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "device/thread_record.h"
 #include "exec/model_object.h"
+#include "runtime/run_queue.h"
 
 /* ---- run slots of devices ---- */
 
@@ -103,12 +104,12 @@ sp_status sp__model_wait(sp_rt_model *model, sp_run_slots *slots, sp_run_request
     return status;
 }
 
-sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executable,
-                                    const void *const *inputs, void **outputs,
-                                    const sp_stream_ref *stream, const sp_run_terms *terms)
+/* `home`: see sp__exec_context_acquire. */
+static sp_status compute_on(sp_rt_model *model, sp_executable *executable, uint32_t home,
+                            const void *const *inputs, void **outputs, const sp_stream_ref *stream,
+                            const sp_run_terms *terms)
 {
     sp_exec_context *context;
-    const uint32_t home = stream != NULL ? stream->stream->index : SP_NO_HOME;
     SP_TRY(sp__exec_context_acquire(executable, home, stream != NULL, &context));
     context->cancel = terms->cancel;
     sp_status status = SP_OK;
@@ -124,6 +125,50 @@ sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executabl
     }
     sp__wait_entry_resume(sp__exec_context_release(context));
     return status;
+}
+
+/* The policy of the pool gives one stream to several threads, which would order their runs: one
+ * that has nothing to follow leaves it. */
+static bool must_leave_stream(const sp_executable *executable, const sp_stream_ref *stream)
+{
+    return sp__stream_is_shared(stream->stream) && executable->target_count == 1 &&
+           (sp__point_has_passed(sp__queue_followed_point(stream->queue)) ||
+            SP_PLANTED(follows_nothing));
+}
+
+static SP_NOINLINE sp_status compute_apart(sp_rt_model *model, sp_executable *executable,
+                                           const void *const *inputs, void **outputs,
+                                           const sp_stream_ref *stream, const sp_run_terms *terms)
+{
+    sp_rt_device *device = model->device;
+    sp_thread_record *record = sp__thread_record();
+    if (record == NULL) return SP_OUT_OF_MEMORY;
+    const uint32_t index = sp__run_queue_acquire(device, record->run_queue);
+    if (index == SP_NO_RUN_QUEUE) {
+        return compute_on(model, executable, sp__stream_home(stream->stream), inputs, outputs,
+                          stream, terms);
+    }
+    record->run_queue = index;
+    const sp_stream_ref apart = {.stream = stream->stream,
+                                 .queue = sp__run_queue_at(device, index)};
+    const sp_status status =
+        compute_on(model, executable, sp__run_queue_home(index), inputs, outputs, &apart, terms);
+    sp__run_queue_release(device, index);
+    return status;
+}
+
+sp_status sp__model_compute_in_slot(sp_rt_model *model, sp_executable *executable,
+                                    const void *const *inputs, void **outputs,
+                                    const sp_stream_ref *stream, const sp_run_terms *terms)
+{
+    if (stream == NULL) {
+        return compute_on(model, executable, SP_NO_HOME, inputs, outputs, NULL, terms);
+    }
+    if (SP_UNLIKELY(must_leave_stream(executable, stream))) {
+        return compute_apart(model, executable, inputs, outputs, stream, terms);
+    }
+    return compute_on(model, executable, sp__stream_home(stream->stream), inputs, outputs, stream,
+                      terms);
 }
 
 sp_status sp__model_compute(sp_rt_model *model, sp_executable *executable,

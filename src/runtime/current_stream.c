@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "runtime/run_queue.h"
 
 typedef struct thread_streams {
     sp_stream current[SP_MAX_DEVICES]; /* zero: not leased yet */
@@ -64,6 +65,18 @@ static bool is_stream_live(sp_stream stream)
     return is_found;
 }
 
+/* If others have the stream too, runs on it need other queues: created here, so that no run does.
+ */
+static sp_status pool_acquire(sp_rt_device *device, sp_stream *out)
+{
+    sp_stream_ref ref;
+    SP_TRY(sp__stream_pool_acquire(&device->pool, out));
+    if (sp__stream_find(*out, &ref) == SP_OK && sp__stream_is_shared(ref.stream)) {
+        sp__run_queues_open(device);
+    }
+    return SP_OK;
+}
+
 /* The thread has no current stream of the device yet. */
 static SP_NOINLINE sp_status own_stream_acquire(sp_rt_device *device, sp_stream *out)
 {
@@ -75,7 +88,7 @@ static SP_NOINLINE sp_status own_stream_acquire(sp_rt_device *device, sp_stream 
     } else if (sp_thread_is_main()) {
         *out = device->pool.default_stream;
     } else {
-        SP_TRY(sp__stream_pool_acquire(&device->pool, out));
+        SP_TRY(pool_acquire(device, out));
         streams->own[index] = *out;
     }
     streams->current[index] = *out;
@@ -161,7 +174,7 @@ sp_status sp_stream_from_pool_with(sp_device handle, const sp_stream_options *op
     sp_rt_device *device;
     SP_TRY(sp__rt_device_find_working(handle, &device));
     if (options != NULL) SP_TRY(check_options(options));
-    SP_TRY(sp__stream_pool_acquire(&device->pool, out));
+    SP_TRY(pool_acquire(device, out));
     if (options == NULL || !options->is_unbatched) return SP_OK;
     const sp_status status = sp_stream_set_batching(*out, false);
     if (status == SP_OK) return SP_OK;

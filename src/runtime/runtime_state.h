@@ -9,9 +9,10 @@
 
 #include "base/atomic.h"
 #include "runtime/allocator.h"
-#include "runtime/submit_queue.h"
 #include "runtime/fallback_queue.h"
+#include "runtime/run_queue.h"
 #include "runtime/stream_pool.h"
+#include "runtime/submit_queue.h"
 
 #define SP_MAX_DEVICES 64 /* bits of sp__closed_devices */
 
@@ -34,6 +35,7 @@ struct sp_rt_device {
     sp_allocator staging;               /* used where dev->vtable has staging_create */
     sp_fallback_queues fallback_queues; /* of cpu: see fallback_queue.h */
     sp_submit_queues submit_queues;     /* see submit_queue.h */
+    sp_run_queues run_queues;           /* see run_queue.h */
 };
 
 /* Written by the thread that brings the runtime up or down, and by the fork handler, which turns

@@ -112,6 +112,19 @@ static inline sp_queue *sp__stream_queue_if_made(sp_rt_stream *stream)
     return sp_load_acquire(&stream->queue);
 }
 
+/* Several leases have the stream: the policy of the pool has shared it. */
+static inline bool sp__stream_is_shared(const sp_rt_stream *stream)
+{
+    return sp_load_relaxed(&stream->holders) > 1;
+}
+
+/* The newest point that a run on the stream must follow: the runs of other threads, which wait for
+ * them, do not count. */
+static inline sp_point sp__queue_followed_point(sp_queue *queue)
+{
+    return (sp_point){&queue->timeline, sp_load_relaxed(&queue->followed)};
+}
+
 /* The point of everything submitted to the queue so far. */
 static inline sp_point sp__queue_last_point(sp_queue *queue)
 {

@@ -16,7 +16,7 @@ foreach(suite IN ITEMS
     runtime:host_streams runtime:null_faults runtime:runtime_state
     runtime:runtime_state_faults runtime:runtime_state_memory runtime:runtime_state_process
     runtime:own_memory runtime:storage runtime:stream runtime:stream_faults runtime:stream_host
-    runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_ranges
+    runtime:stream_line runtime:stream_pool runtime:submit runtime:submit_queue runtime:submit_ranges
     tensor:dlpack tensor:tensor
     io:npz
     ops:tensor_copy ops:eager)

@@ -2,6 +2,7 @@
 /* Runs on threads and submitted runs as a whole: from the wait for a slot through a context or a
  * batch to the end. */
 #include "runs_world.h"
+#include "runtime/run_queue.h"
 #include "runtime/submit_queue.h"
 #include "sched/subject.h"
 
@@ -145,6 +146,46 @@ static void subject_submit_queues(void *arg)
     sp__subject_end();
 }
 
+/* ---- run queues ---- */
+
+typedef struct run_queues_world {
+    sp_rt_device *device;
+    sp_atomic_u32 is_used[2];
+} run_queues_world;
+
+static void run_queue_use(void *arg)
+{
+    run_queues_world *w = arg;
+    const uint32_t index = sp__run_queue_acquire(w->device, 1);
+    if (index == SP_NO_RUN_QUEUE) return;
+    SP_SCHED_ASSERT(sp_exchange_relaxed(&w->is_used[index], 1) == 0);
+    SP_SCHED_ASSERT(sp__run_queue_at(w->device, index)->device == w->device->dev);
+    sp_store_relaxed(&w->is_used[index], 0);
+    sp__run_queue_release(w->device, index);
+}
+
+/* A thread that shares the stream of the other ones. */
+static void run_queue_open_and_use(void *arg)
+{
+    sp__run_queues_open(((run_queues_world *)arg)->device);
+    run_queue_use(arg);
+}
+
+static void subject_run_queues(void *arg)
+{
+    const uint32_t threads = *(const uint32_t *)arg;
+    run_queues_world w = {.device = sp__subject_bare_device()};
+    w.device->dev->limits.run_slots = 2;
+    sp__subject_run(
+        (const sp_thread_fn[]){run_queue_open_and_use, run_queue_use, run_queue_open_and_use},
+        threads, &w);
+    for (uint32_t i = 0; i < 2; i++) {
+        SP_SCHED_ASSERT(sp__run_queue_acquire(w.device, 0) == i); /* all are free again */
+    }
+    sp__subject_bare_device_free(w.device);
+    sp__subject_end();
+}
+
 /* ---- the table ---- */
 
 const sp_subject sp__subjects_runs[] = {
@@ -253,6 +294,18 @@ const sp_subject sp__subjects_runs[] = {
      .arg = SP_SUBJECT_ARG(3),
      .thread_count = 3,
      .planted = "relaxed_submit_queue sharer_frees",
+     .seconds = 0.5},
+    {.name = "run_queues_2",
+     .test = subject_run_queues,
+     .arg = SP_SUBJECT_ARG(2),
+     .thread_count = 2,
+     .planted = "relaxed_run_queue",
+     .seconds = 0.5},
+    {.name = "run_queues_3",
+     .test = subject_run_queues,
+     .arg = SP_SUBJECT_ARG(3),
+     .thread_count = 3,
+     .planted = "takes_hint relaxed_run_queue",
      .seconds = 0.5},
     {0},
 };

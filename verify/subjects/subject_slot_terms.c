@@ -75,13 +75,14 @@ static void submit_on(terms_world *w, char name, const sp_run_terms *terms)
     run->request.entry.resume = run_started;
     run->request.finish = run_finished;
     run->request.terms = *terms;
+    if (terms->flow != NULL && terms->flow->limit != 0) run->request.terms.is_counted = true;
     SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &run->request) == SP_OK);
 }
 
 /* With as many slots as there are, so that the order alone is seen. */
 static void submit(terms_world *w, char name, sp_run_flow *flow, uint32_t priority)
 {
-    const bool is_counted = priority == HIGH || (flow != NULL && flow->limit != 0);
+    const bool is_counted = priority == HIGH;
     submit_on(w, name,
               &(sp_run_terms){.flow = flow, .priority = priority, .is_counted = is_counted});
 }

@@ -239,6 +239,9 @@ static sp_status submission_append_locked(sp_command_queue *queue, const sp_subm
     }
     if (!SP_PLANTED(list_is_lent)) lists_retain(submission);
     queue->last++;
+    if (!submission->is_awaited) {
+        sp_store_relaxed(&queue->base.followed, queue->last);
+    }
     return SP_OK;
 }
 

@@ -29,7 +29,7 @@
 
 typedef struct sp_queue_engine sp_queue_engine;
 
-#define SP_DEVICE_QUEUES 192 /* per device */
+#define SP_DEVICE_QUEUES 256 /* per device */
 #define SP_DEVICE_WORKERS 64 /* per device: the bits of an idle mask */
 #define SP_CHUNK_BYTES 16384
 
