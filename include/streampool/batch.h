@@ -24,7 +24,9 @@ typedef struct sp_batch_queue_options {
     /* How long the oldest request waits for others. A full batch starts at once, and so do requests
      * that no batch is made of. 0: not at all: requests gather only while others are computed. */
     int64_t max_delay_ns;
-    uint32_t workers;      /* batches in flight, at most 64; 0: as the device is wide, 8 at most */
+    /* Batches in flight, at most 64; 0: as many as the device computes at the same time, 8 at most.
+     * Of more than that the others wait for a run slot. */
+    uint32_t workers;
     uint32_t max_waiting;  /* requests that wait in the queue, at most 524,288; 0: 32,768 */
     bool refuse_when_full; /* a submit is SP_BUSY then; else it waits until there is room */
 } sp_batch_queue_options;

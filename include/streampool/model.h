@@ -50,7 +50,8 @@ typedef struct sp_model_options {
     /* Share of the device's run slots, against the weights of other models whose runs wait for them
      * too: 1 to 1,000; zero: 1. A model that waits alone gets all slots. */
     uint32_t weight;
-    /* Most runs that compute at the same time; zero: as many as the device has run slots. */
+    /* Most runs that compute at the same time; zero: as many as the device has run slots, or, of
+     * submitted runs of normal priority on the cpu, cores. */
     uint32_t max_concurrent_runs;
     /* Most runs that wait for a run slot: one more is SP_BUSY at once. Zero: any number of threads,
      * and 32,768 submitted runs of all models of the device. */
@@ -211,8 +212,9 @@ typedef struct sp_run_options {
      * limit. A run that has begun is finished. */
     int64_t timeout_ns;
     sp_cancel_token cancel_token; /* cancels the run (cancel.h); zero: none */
-    /* SP_BUSY, if no run slot is free at the call; for a submitted run on the cpu, if one submitted
-     * run for each core has a slot. */
+    /* SP_BUSY, if no run slot is free at the call, or the model's max_concurrent_runs is reached;
+     * for a submitted run of normal priority on the cpu also if as many as there are cores have
+     * one. */
     bool no_wait;
 } sp_run_options;
 

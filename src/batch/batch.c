@@ -109,17 +109,27 @@ static bool request_accept(const sp_run_request *request, void *ctx)
            sp__batch_accepts(batch->plans, batch->requests[0], request);
 }
 
-static sp_batch *batch_acquire(sp_batch_plans *plans, const sp_run_request *lead, uint32_t rows)
+static sp_batch *batch_acquire(sp_batch_plans *plans, bool has_threads, uint32_t rows)
 {
-    return has_thread(lead) ? sp__batch_acquire_for_threads(plans, rows)
-                            : sp__batch_acquire(plans, rows);
+    return has_threads ? sp__batch_acquire_for_threads(plans, rows)
+                       : sp__batch_acquire(plans, rows);
+}
+
+/* A batch of a size that pays for threads may have some although its lead has none. */
+static bool any_has_thread(sp_run_request *const *requests, uint32_t count)
+{
+    for (uint32_t i = SP_PLANTED(lead_counts_only) ? count : 0; i < count; i++) {
+        if (has_thread(requests[i])) return true;
+    }
+    return false;
 }
 
 /* Fewer requests were waiting than a moment ago: a smaller batch, and what is too much for it is
  * given back. Releases the batch. */
 static SP_NOINLINE sp_batch *batch_shrink(sp_batch *batch, sp_run_slots *slots, uint32_t count)
 {
-    sp_batch *smaller = count > 1 ? batch_acquire(batch->plans, batch->requests[0], count) : NULL;
+    const bool has_threads = any_has_thread(batch->requests, count);
+    sp_batch *smaller = count > 1 ? batch_acquire(batch->plans, has_threads, count) : NULL;
     const uint32_t kept = smaller != NULL ? smaller->bucket->rows : 1;
     sp_resume_list ready = {0};
     for (uint32_t i = kept; i < count && !SP_PLANTED(surplus_forgotten); i++) {
@@ -149,7 +159,7 @@ sp_batch *sp__batch_form(sp_batch_plans *plans, sp_run_slots *slots, sp_run_grou
     const bool is_shared = plans->own_slots == NULL;
     const uint32_t leaders = width_of_flow(slots, lead->terms.flow);
     const uint32_t share = is_shared ? (waiting + leaders - 1) / leaders : waiting;
-    sp_batch *batch = batch_acquire(plans, lead, 1 + share);
+    sp_batch *batch = batch_acquire(plans, has_thread(lead), 1 + share);
     if (batch == NULL) return NULL;
     const uint32_t rows = batch->bucket->rows;
     batch->requests[0] = lead;

@@ -97,7 +97,8 @@ static sp_status times_measure(measure *m, const sp_batch *batch, uint64_t *run_
     sp_batch *lone = sp__batch_acquire(m->lone, 1);
     const sp_status status = batch_time(lone, &m->lone_ns);
     sp__batch_release(lone);
-    if (!m->wakes_cost) return status;
+    if (!m->wakes_cost || status != SP_OK) return status;
+    if (sp_load_relaxed(m->build->is_stopping) != 0) return SP_CANCELLED;
     const uint64_t wake_ns = sp__wake_cost_measure();
     if (m->wake_ns == 0 || wake_ns < m->wake_ns) m->wake_ns = wake_ns;
     return status;

@@ -48,6 +48,13 @@ static bool flow_has_room(const sp_run_flow *flow)
     return flow->limit == 0 || flow->active < flow->limit || SP_PLANTED(no_limit);
 }
 
+/* Counts in `active`. */
+static bool is_limited(const sp_run_terms *terms)
+{
+    return terms->is_submitted &&
+           (terms->priority != SP_PRIORITY_HIGH || SP_PLANTED(high_is_limited));
+}
+
 static bool submitted_have_room_locked(const sp_run_slots *slots) SP_REQUIRES(&slots->lock)
 {
     return slots->active < slots->width || SP_PLANTED(submitted_unlimited);
@@ -56,7 +63,7 @@ static bool submitted_have_room_locked(const sp_run_slots *slots) SP_REQUIRES(&s
 bool sp__run_line_has_room_locked(const sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL) return true;
-    if (terms->is_submitted && !submitted_have_room_locked(slots)) return false;
+    if (is_limited(terms) && !submitted_have_room_locked(slots)) return false;
     return terms->flow == NULL || flow_has_room(terms->flow);
 }
 
@@ -64,7 +71,7 @@ void sp__run_line_count_locked(sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL || !terms->is_counted) return;
     if (terms->flow != NULL) terms->flow->active++;
-    if (terms->is_submitted) slots->active++;
+    if (is_limited(terms)) slots->active++;
     if (terms->priority == SP_PRIORITY_HIGH) slots->high++;
 }
 
@@ -72,7 +79,7 @@ void sp__run_line_uncount_locked(sp_run_slots *slots, const sp_run_terms *terms)
 {
     if (terms == NULL || !terms->is_counted || SP_PLANTED(slot_uncounted)) return;
     if (terms->flow != NULL) terms->flow->active--;
-    if (terms->is_submitted && !SP_PLANTED(submitted_uncounted)) slots->active--;
+    if (is_limited(terms) && !SP_PLANTED(submitted_uncounted)) slots->active--;
     if (terms->priority == SP_PRIORITY_HIGH) slots->high--;
 }
 
@@ -94,7 +101,10 @@ bool sp__run_line_may_wait_locked(sp_run_slots *slots, const sp_run_terms *terms
 sp_status sp__run_terms_refuse(const sp_run_terms *terms, uint32_t waiting)
 {
     if (terms->is_refused) {
-        return sp__fail(SP_BUSY, "no run slot is free, and the run is not to wait for one");
+        return sp__fail(SP_BUSY,
+                        "no run slot is free%s, or max_concurrent_runs of the model is reached, "
+                        "and the run is not to wait for one",
+                        is_limited(terms) ? " for one more submitted run" : "");
     }
     return sp__fail(SP_BUSY,
                     "%u runs of the model wait for a run slot, as many as max_waiting of its "
@@ -251,6 +261,8 @@ static sp_run_flow *flow_next_locked(sp_run_slots *slots, bool has_thread, uint3
 static sp_run_request *pop_locked(sp_run_slots *slots, bool has_thread, uint32_t priority)
     SP_REQUIRES(&slots->lock)
 {
+    const bool may_be_limited = !has_thread && priority != SP_PRIORITY_HIGH;
+    if (may_be_limited && !submitted_have_room_locked(slots)) return NULL;
     for (sp_run_flow *flow; (flow = flow_next_locked(slots, has_thread, priority)) != NULL;) {
         sp_wait_entry *entry = sp__wait_queue_pop(queue_of(flow, has_thread, priority));
         if (entry == NULL) continue; /* cancelled since */
@@ -263,7 +275,6 @@ static sp_run_request *pop_locked(sp_run_slots *slots, bool has_thread, uint32_t
 
 sp_run_request *sp__run_line_pop_locked(sp_run_slots *slots, bool has_thread)
 {
-    if (!has_thread && !submitted_have_room_locked(slots)) return NULL;
     const bool is_turn = slots->passed_over >= PASSES_OVER && !SP_PLANTED(always_over);
     const bool is_normal_first = is_turn || SP_PLANTED(priority_ignored);
     const uint32_t first = is_normal_first ? SP_PRIORITY_NORMAL : SP_PRIORITY_HIGH;

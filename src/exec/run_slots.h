@@ -23,7 +23,8 @@
  * sleeps is only woken to watch if a slot is left free before another comes.
  *
  * Submitted runs need no wake-up: a release passes the slot to the one that is next. So they need
- * no more slots than there are cores, and have no more: the others are for threads that wake up.
+ * no more slots than there are cores, and those of normal priority have no more: the others are for
+ * threads that wake up, and for submitted runs of high priority.
  *
  * Next is the oldest request of high priority, then the oldest one. Requests of several flows
  * (models) take turns: next is the flow that has used its slots for the shortest time, divided by
@@ -158,8 +159,9 @@ typedef struct sp_run_slots {
     sp_run_request *watcher SP_GUARDED_BY(lock); /* a queued thread, or NULL: there is none */
     uint32_t called SP_GUARDED_BY(lock); /* threads that were called and have not answered yet */
     uint32_t urgent SP_GUARDED_BY(lock); /* queued threads of high priority */
-    uint32_t active SP_GUARDED_BY(lock); /* submitted runs that have a slot: at most `width` */
-    uint32_t high SP_GUARDED_BY(lock);   /* runs of high priority that have a slot or were called */
+    /* Submitted runs of normal priority that have a slot: at most `width`. */
+    uint32_t active SP_GUARDED_BY(lock);
+    uint32_t high SP_GUARDED_BY(lock); /* runs of high priority that have a slot or were called */
     uint32_t passed_over SP_GUARDED_BY(lock); /* times that high priority was preferred, in a row */
     uint64_t used SP_GUARDED_BY(lock);        /* of the flow that was next the last time */
 } sp_run_slots;

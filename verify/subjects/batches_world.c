@@ -273,6 +273,7 @@ void sp__batches_submit(sp_batches_world *w, uint32_t i)
                                   .outputs = r->outputs,
                                   .finish = run_end,
                                   .run_inline = run_now};
+    if (i == 1 && w->second_lapses) r->request.terms.deadline_ns = 1;
     SP_SCHED_ASSERT(sp__run_slots_submit(&w->slots, &r->request) == SP_OK);
 }
 

@@ -35,8 +35,9 @@ struct sp_batches_world {
     uint32_t tensors[SP_BATCHES_BUCKETS][2][SP_BATCHES_ROWS];
     uint32_t inside; /* plain: with one slot, the slot orders it */
     sp_atomic_u32 computed, ended;
-    bool fails;    /* batches do; constant */
-    bool is_found; /* the owner of the only slot always finds a batch; constant */
+    bool fails;         /* batches do; constant */
+    bool is_found;      /* the owner of the only slot always finds a batch; constant */
+    bool second_lapses; /* runs[1] is past its deadline: no batch takes it; constant */
     sp_queued_run runs[2];
 };
 

@@ -205,6 +205,19 @@ static void subject_batch_unpaid(void *arg)
     sp__batches_end(&w, 3);
 }
 
+/* The batch of three, which pays for threads, gets two rows; one of two does not pay for them. */
+static void subject_batch_unpaid_shrink(void *arg)
+{
+    (void)arg;
+    sp_batches_world w;
+    sp__batches_begin(&w, 1, 2, 3);
+    w.plans.buckets[0].pays_for_threads = false;
+    w.second_lapses = true;
+    sp__batches_run_unmerged(&w);
+    SP_SCHED_ASSERT(w.runs[0].ends == 1 && w.runs[1].ends == 1);
+    sp__batches_end(&w, 3);
+}
+
 /* ---- the watchdog ---- */
 
 static void subject_batch_watcher(void *arg)
@@ -345,6 +358,13 @@ const sp_subject sp__subjects_batches[] = {
      .test = subject_batch_unpaid,
      .thread_count = 2,
      .planted = "wakes_unpaid",
+     .options = SP_SLEEPERS,
+     .seconds = 0.5},
+    {.name = "batch_unpaid_shrink",
+     .test = subject_batch_unpaid_shrink,
+     .thread_count = 2,
+     .inexhaustible = "1.4 million orders with sequential consistency, 25 s; more with weak memory",
+     .planted = "lead_counts_only",
      .options = SP_SLEEPERS,
      .seconds = 0.5},
     {.name = "batch_watcher",

@@ -366,6 +366,27 @@ static void subject_terms_submitted(void *arg)
     terms_end(&w, 2);
 }
 
+/* High priority gets a slot beside as many as there may be, and takes none of theirs. */
+static void subject_terms_submitted_high(void *arg)
+{
+    const sp_run_terms high = {.is_submitted = true, .is_counted = true, .priority = HIGH};
+    terms_world w;
+    (void)arg;
+    submitted_begin(&w);
+    submit_counted(&w, 'a');
+    submit_counted(&w, 'b');
+    submit_on(&w, 'X', &high);
+    submit_on(&w, 'Y', &high);
+    expect_order(&w, "aX");
+    end(&w, 1, 0);
+    expect_order(&w, "aXY");
+    end(&w, 0, 0);
+    expect_order(&w, "aXYb");
+    end(&w, 2, 0);
+    end(&w, 3, 0);
+    terms_end(&w, 2);
+}
+
 static void end_first(void *arg)
 {
     end(arg, 0, 0);
@@ -438,6 +459,10 @@ const sp_subject sp__subjects_slot_terms[] = {
      .test = subject_terms_submitted,
      .thread_count = 1,
      .planted = "submitted_unlimited submitted_uncounted"},
+    {.name = "slots_submitted_high",
+     .test = subject_terms_submitted_high,
+     .thread_count = 1,
+     .planted = "high_is_limited"},
     {.name = "slots_submitted_end",
      .test = subject_terms_submitted_end,
      .thread_count = 3,
