@@ -55,8 +55,11 @@ typedef enum sp_activation {
 /* Columns of one panel of a packed right-hand matrix, and so the unit of a tile's columns. */
 #define SP_GEMM_PANEL 16
 
-/* y[m][n] = activation(alpha * chain(m, n) + beta * c[m][n]), where the chain runs over k in order.
- */
+/* Steps of a chain of a matrix product: longer sums are sums of chains (docs/decisions/0002). */
+#define SP_GEMM_SEGMENT 256
+
+/* y[m][n] = activation(alpha * sum(m, n) + beta * c[m][n]), where the sum runs over k in order, in
+ * segments. */
 typedef struct sp_gemm_constants {
     int64_t rows, columns, depth;
     int64_t a_row, a_depth;         /* strides of a, in elements */
@@ -83,6 +86,8 @@ typedef struct sp_gemm_pack_constants {
 #define SP_DEPTHWISE_COLUMNS 64
 /* Outputs that the general kernel computes together. */
 #define SP_CONV_PIXELS 32
+/* The longest segment of a convolution. */
+#define SP_CONV_MAX_SEGMENT 512
 
 /* Sizes of one group of one image; height is 1 for one spatial dimension. */
 typedef struct sp_conv_constants {
@@ -91,6 +96,7 @@ typedef struct sp_conv_constants {
     int64_t stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
     int64_t tile_pixels; /* conv: outputs of a tile of grid (pixels, groups, images) */
     int64_t tile_planes; /* depthwise: planes of a tile of grid (planes) */
+    int64_t segment;     /* steps of a chain; at least 1 */
     int64_t planes;      /* of the output: images * groups * filters */
     bool has_bias;
     uint8_t activation; /* sp_activation */
@@ -155,7 +161,7 @@ typedef struct sp_fill_constants {
 #define SP_CONSTANTS_LIST(X)                                                                       \
     X(sp_gemm_constants, 296)                                                                      \
     X(sp_gemm_pack_constants, 32)                                                                  \
-    X(sp_conv_constants, 152)                                                                      \
+    X(sp_conv_constants, 160)                                                                      \
     X(sp_pool_constants, 112)                                                                      \
     X(sp_binary_constants, 216)                                                                    \
     X(sp_flat_constants, 16)                                                                       \

@@ -129,6 +129,7 @@ typedef struct sp_window_constants {
 typedef struct sp_conv_transpose_constants {
     sp_window_constants window;        /* its input is the op's input; planes are the output's */
     int64_t groups, channels, filters; /* channels and filters of one group */
+    int64_t segment;                   /* as in sp_conv_constants */
     bool has_bias;
     uint8_t activation; /* sp_activation */
 } sp_conv_transpose_constants;
@@ -154,8 +155,8 @@ typedef struct sp_gemm_any_constants {
     X(sp_blend_constants, 16)                                                                      \
     X(sp_norm_constants, 56)                                                                       \
     X(sp_window_constants, 192)                                                                    \
-    X(sp_conv_transpose_constants, 224)                                                            \
-    X(sp_conv_3d_constants, 200)                                                                   \
+    X(sp_conv_transpose_constants, 232)                                                            \
+    X(sp_conv_3d_constants, 208)                                                                   \
     X(sp_gemm_any_constants, 304)
 
 #endif

@@ -168,6 +168,9 @@ static void make_gemm(data_random *random, kernel_case *c)
         m = pick(random, 1, 70);
         n = pick(random, 2000, one_in(random, 2) ? 3000 : 8400);
         k = pick(random, 1, 10);
+    } else if (one_in(random, 6)) { /* of several segments */
+        m = pick(random, 1, 20);
+        k = pick(random, 200, 1100);
     }
     const bool ta = one_in(random, 4), tb = one_in(random, 3);
     c->op = "Gemm";
@@ -258,8 +261,18 @@ static void make_conv(data_random *random, kernel_case *c)
             w.stride[i] = 1;
             w.in[i] += w.spatial == 2 ? 62 : 4000;
         }
+    } else if (one_in(random, 8)) { /* of several segments */
+        channels = pick(random, 10, 60);
+        filters = pick(random, 1, 5);
+    } else if (one_in(random, 20)) { /* a kernel of several segments */
+        channels = pick(random, 1, 2);
+        filters = pick(random, 1, 3);
+        for (uint32_t i = 0; i < w.spatial; i++) {
+            w.kernel[i] = w.spatial == 2 ? pick(random, 20, 36) : pick(random, 500, 1100);
+            w.in[i] = (w.kernel[i] - 1) * w.dilation[i] + 1 + pick(random, 0, 5);
+        }
     } else if (one_in(random, 4)) { /* pointwise */
-        channels = pick(random, 2, 100);
+        channels = pick(random, 2, one_in(random, 3) ? 600 : 100);
         w.kernel[0] = w.kernel[1] = 1;
         if (!one_in(random, 4)) memset(w.pads, 0, sizeof(w.pads));
         w.stride[0] = w.stride[1] = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution of types other than f32 in one to three spatial dimensions, without blocking. The
- * chain is that of conv_f32: from 0, over channel and taps in order, taps in the padding with an
+ * sum is that of conv_f32: over channel and taps in order, in segments, taps in the padding with an
  * input of 0; then the bias. f16 and bf16 compute in f32, fused, and are rounded once more when
  * stored; f64 rounds products and sums. */
 #include "ops/cpu/arch/typed.h"

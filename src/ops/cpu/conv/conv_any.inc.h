@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel of one type. Parameter: SP_TYPE. */
 
-static SP_WIDE SP_OF(chain)(const sp_conv_3d_constants *d, const SP_ELEMENT *x, const SP_ELEMENT *w,
-                            int64_t taps, int64_t pixel)
+static SP_WIDE SP_OF(sum)(const sp_conv_3d_constants *d, const SP_ELEMENT *x, const SP_ELEMENT *w,
+                          int64_t taps, int64_t pixel)
 {
-    SP_WIDE chain = 0;
-    for (int64_t tap = 0; tap < taps; tap++) {
+    SP_WIDE sum = 0, chain = 0;
+    int64_t left = d->plane.segment; /* taps of the segment that are to come */
+    for (int64_t tap = 0; tap < taps; tap++, left--) {
+        if (left == 0) {
+            sum += chain;
+            chain = 0;
+            left = d->plane.segment;
+        }
         const int64_t index_in_x = input_index(d, pixel, tap);
         const SP_WIDE value = index_in_x < 0 ? 0 : (SP_WIDE)SP_LOAD(x[index_in_x]);
         chain = SP_WIDE_OF(sp_step)(chain, (SP_WIDE)SP_LOAD(w[tap]), value);
     }
-    return chain;
+    return sum + chain;
 }
 
 sp_status SP_KERNEL(SP_OF(conv_any))(const sp_tile *tile)
@@ -31,7 +37,7 @@ sp_status SP_KERNEL(SP_OF(conv_any))(const sp_tile *tile)
     const int64_t last = left < k->tile_pixels ? sizes.out : first + k->tile_pixels;
     for (int64_t f = 0; f < k->filters; f++) {
         for (int64_t pixel = first; pixel < last; pixel++) {
-            SP_WIDE out = SP_OF(chain)(d, x, w + f * sizes.taps, sizes.taps, pixel);
+            SP_WIDE out = SP_OF(sum)(d, x, w + f * sizes.taps, sizes.taps, pixel);
             if (bias) out += (SP_WIDE)SP_LOAD(bias[f]);
             y[f * sizes.out + pixel] = SP_STORE(out);
         }

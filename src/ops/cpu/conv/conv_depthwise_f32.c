@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution with one input channel per group. Same chain as conv_f32: from +0, over (kernel row,
- * kernel column), padding taps included, then the bias, then the activation. One row of one output
- * plane at a time, up to SP_DEPTHWISE_COLUMNS of its outputs together. */
+/* Convolution with one input channel per group. Same sum as conv_f32: over (kernel row, kernel
+ * column), in segments, padding taps included, then the bias, then the activation. One row of one
+ * output plane at a time, up to SP_DEPTHWISE_COLUMNS of its outputs together. */
+#include "base/macros.h"
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/conv/conv_gather.h"
 
@@ -21,13 +22,24 @@ static int64_t row_length(const sp_conv_constants *k, int64_t width)
     return (width - 1) * k->stride_w + (k->kernel_w - 1) * k->dilation_w + 1;
 }
 
+/* The end of a segment. */
+static SP_ALWAYS_INLINE void add_chains(const int64_t vectors, sp_v8 *acc, sp_v8 *sum)
+{
+#pragma GCC unroll 8
+    for (int64_t v = 0; v < vectors; v++) {
+        sum[v] += acc[v];
+        acc[v] = sp_v8_splat(0);
+    }
+}
+
 /* `vectors` is a constant after inlining. Lanes beyond the block's width compute outputs that are
  * not used. */
 static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const row_block *s, float *out)
 {
     const sp_conv_constants *k = s->k;
     float buffer[SP_DEPTHWISE_ROW];
-    sp_v8 acc[COLUMNS / 8] = {0};
+    sp_v8 acc[COLUMNS / 8] = {0}, sum[COLUMNS / 8] = {0};
+    int64_t left = k->segment; /* taps of the segment that are to come */
     const int64_t x = s->column * k->stride_w - k->pad_left;
     for (int64_t i = 0; i < k->kernel_h; i++) {
         const int64_t y = s->row * k->stride_h - k->pad_top + i * k->dilation_h;
@@ -43,6 +55,10 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const row_block 
                 sp_gather_row(row, k->in_w, x + j * k->dilation_w, k->stride_w, vectors * 8,
                               buffer);
             }
+            if (SP_UNLIKELY(left-- == 0)) {
+                add_chains(vectors, acc, sum);
+                left = k->segment - 1;
+            }
             const sp_v8 w = sp_v8_splat(s->w[i * k->kernel_w + j]);
 #pragma GCC unroll 8
             for (int64_t v = 0; v < vectors; v++) {
@@ -50,8 +66,9 @@ static SP_ALWAYS_INLINE void run_vectors(const int64_t vectors, const row_block 
             }
         }
     }
+    add_chains(vectors, acc, sum);
 #pragma GCC unroll 8
-    for (int64_t v = 0; v < vectors; v++) sp_v8_store(out + v * 8, acc[v]);
+    for (int64_t v = 0; v < vectors; v++) sp_v8_store(out + v * 8, sum[v]);
 }
 
 static void run_row_block(const row_block *s, float bias, bool has_bias, float *y)

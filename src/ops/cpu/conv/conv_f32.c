@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution in one to three spatial dimensions, any group, stride, dilation and padding. The
- * chain of one output starts from +0 and runs over (channel, [kernel plane,] kernel row, kernel
- * column) in order; taps in the padding are part of it, with an input of +0. Then the bias is
- * added, rounded, then the activation is applied.
+/* Convolution in one to three spatial dimensions, any group, stride, dilation and padding. The sum
+ * of one output runs over (channel, [kernel plane,] kernel row, kernel column) in order, in
+ * segments as in gemm_block.h; taps in the padding are part of it, with an input of +0. Then the
+ * bias is added, rounded, then the activation is applied.
  *
- * Outputs are computed SP_CONV_PIXELS at a time: their inputs are gathered, DEPTH taps at a time,
- * into a small matrix on the stack, which every filter of the group reads. Between two gathers y
- * holds the partial chains. */
+ * Outputs are computed up to SP_CONV_PIXELS at a time: their inputs are gathered, a segment of taps
+ * at a time, into a matrix on the stack, which every filter of the group reads. Between two
+ * segments the sums wait in y. */
+#include "base/macros.h"
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/conv/conv_gather.h"
 #include "ops/cpu/gemm/gemm_block.h"
 
-enum { PIXELS = SP_CONV_PIXELS, DEPTH = 64, FILTERS = 6 };
+enum { FILTERS = 6, MATRIX = 288 * SP_CONV_PIXELS };
 
 /* One block of outputs of one group of one image. */
 typedef struct conv_block {
@@ -20,7 +21,7 @@ typedef struct conv_block {
     const float *x, *w, *bias;             /* of the group; bias may be NULL */
     float *y;                              /* of the group, at the block's first output */
     int64_t pixel;                         /* the first output */
-    int64_t width;                         /* outputs in the block, at most PIXELS */
+    int64_t width, most;                   /* outputs in the block, and in the matrix */
     int64_t all_taps, in_plane, out_plane; /* sizes of them */
 } conv_block;
 
@@ -52,10 +53,18 @@ static SP_ALWAYS_INLINE void gather_tap(const conv_block *block, const bool is_3
         column = 0;
         row++;
     }
-    for (int64_t i = block->width; i < PIXELS; i++) out[i] = 0;
+    for (int64_t i = block->width; i < block->most; i++) out[i] = 0;
 }
 
-/* Runs `depth` taps of `filters` chains over the block's 16 outputs from `from` on. */
+/* Up to 16 floats. */
+static SP_ALWAYS_INLINE void copy_floats(void *to, const void *from, size_t bytes)
+{
+    if (SP_LIKELY(bytes == 16 * sizeof(float))) memcpy(to, from, 16 * sizeof(float));
+    else memcpy(to, from, bytes);
+}
+
+/* Runs a segment of `depth` taps of `filters` filters over the block's 16 outputs from `from` on.
+ */
 static SP_ALWAYS_INLINE void run_filters(const int64_t filters, const conv_block *block,
                                          const float *taps, int64_t first_tap, int64_t depth,
                                          int64_t filter, int64_t from)
@@ -65,30 +74,25 @@ static SP_ALWAYS_INLINE void run_filters(const int64_t filters, const conv_block
     const bool is_whole = left >= 16;
     const bool is_last = first_tap + depth == all_taps;
     float *y = block->y + filter * plane + from;
+    const size_t bytes = (is_whole ? 16 : (size_t)left) * sizeof(float);
     sp_v8 acc[FILTERS * 2] = {0};
-    float row[16] = {0};
-    for (int64_t f = 0; f < filters && first_tap > 0; f++) {
-        memcpy(row, y + f * plane, (is_whole ? 16 : (size_t)left) * sizeof(float));
-        memcpy(&acc[f * 2], row, sizeof(row));
-    }
     sp_gemm_block(filters, 2, block->w + filter * all_taps + first_tap, all_taps, 1, taps + from,
-                  PIXELS, 0, depth, acc);
+                  block->most, 0, depth, acc);
     for (int64_t f = 0; f < filters; f++) {
-        for (int64_t v = 0; v < 2 && is_last; v++) {
-            sp_v8 out = acc[f * 2 + v];
-            if (block->bias) out += sp_v8_splat(block->bias[filter + f]);
-            acc[f * 2 + v] = sp_v8_canonical(out);
+        sp_v8 sum[2] = {0};
+        if (first_tap > 0) copy_floats(sum, y + f * plane, bytes);
+        for (int64_t v = 0; v < 2; v++) {
+            sum[v] += acc[f * 2 + v];
+            if (!is_last) continue;
+            if (block->bias) sum[v] += sp_v8_splat(block->bias[filter + f]);
+            sum[v] = sp_v8_canonical(sum[v]);
         }
-        if (is_whole) {
-            memcpy(y + f * plane, &acc[f * 2], 16 * sizeof(float));
-        } else {
-            memcpy(row, &acc[f * 2], sizeof(row));
-            memcpy(y + f * plane, row, (size_t)left * sizeof(float));
-        }
+        copy_floats(y + f * plane, sum, bytes);
     }
 }
 
-static void run_chunk(const conv_block *block, const float *taps, int64_t first_tap, int64_t depth)
+static void run_segment(const conv_block *block, const float *taps, int64_t first_tap,
+                        int64_t depth)
 {
     for (int64_t from = 0; from < block->width; from += 16) {
         int64_t f = 0;
@@ -101,6 +105,15 @@ static void run_chunk(const conv_block *block, const float *taps, int64_t first_
         for (; f < block->k->filters; f++) run_filters(1, block, taps, first_tap, depth, f, from);
     }
 }
+
+/* Outputs of which the matrix holds so many taps. */
+static int64_t pixels_of(int64_t taps)
+{
+    return taps * SP_CONV_PIXELS <= MATRIX ? SP_CONV_PIXELS : SP_CONV_PIXELS / 2;
+}
+
+_Static_assert(SP_CONV_MAX_SEGMENT *SP_CONV_PIXELS / 2 <= MATRIX, "a segment fits the matrix");
+_Static_assert(SP_CONV_PIXELS / 2 % 16 == 0, "filters compute 16 outputs at a time");
 
 static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
 {
@@ -118,23 +131,24 @@ static SP_ALWAYS_INLINE void run_conv(const bool is_3d, const sp_tile *tile)
                         .x = (const float *)tile->bindings[0] + index * k->channels * in_plane,
                         .w = (const float *)tile->bindings[1] + group * k->filters * all_taps,
                         .bias = bias ? bias + group * k->filters : NULL,
+                        .most = pixels_of(k->segment < all_taps ? k->segment : all_taps),
                         .all_taps = all_taps,
                         .in_plane = in_plane,
                         .out_plane = plane};
     const int64_t first = tile->index[0] * k->tile_pixels;
     const int64_t last = first + k->tile_pixels < plane ? first + k->tile_pixels : plane;
-    float taps[DEPTH * PIXELS];
-    for (int64_t pixel = first; pixel < last; pixel += PIXELS) {
+    float taps[MATRIX];
+    for (int64_t pixel = first; pixel < last; pixel += block.most) {
         block.pixel = pixel;
-        block.width = last - pixel < PIXELS ? last - pixel : PIXELS;
+        block.width = last - pixel < block.most ? last - pixel : block.most;
         block.y = y + pixel;
         /* Runs once for 0 taps, too: the outputs are then the bias. */
-        for (int64_t tap = 0; tap == 0 || tap < all_taps; tap += DEPTH) {
-            const int64_t depth = all_taps - tap < DEPTH ? all_taps - tap : DEPTH;
+        for (int64_t tap = 0; tap == 0 || tap < all_taps; tap += k->segment) {
+            const int64_t depth = all_taps - tap < k->segment ? all_taps - tap : k->segment;
             for (int64_t i = 0; i < depth; i++) {
-                gather_tap(&block, is_3d, tap + i, taps + i * PIXELS);
+                gather_tap(&block, is_3d, tap + i, taps + i * block.most);
             }
-            run_chunk(&block, taps, tap, depth);
+            run_segment(&block, taps, tap, depth);
         }
         sp_activate(k->activation, block.y, k->filters, plane, block.width);
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolution in up to three dimensions. The chain of one output starts from +0 and runs
- * over (channel, kernel plane, kernel row, kernel column) in order, over the taps with an input in
- * range; then the bias is added, rounded, then the activation is applied.
+/* Transposed convolution in up to three dimensions. The sum of one output runs over (channel,
+ * kernel plane, kernel row, kernel column) in order, in segments, over the taps with an input in
+ * range; taps without one keep their place in the order. Then the bias is added, rounded, then the
+ * activation is applied.
  *
  * Outputs of a row at a distance of the stride use the same taps and neighbouring inputs: they are
  * computed together. */
+#include "base/macros.h"
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/conv/tap_range.h"
 
@@ -32,6 +34,20 @@ static tap_steps find_taps(const sp_window_constants *w, int axis, int64_t place
     return taps;
 }
 
+/* The sums of the outputs of a block. */
+typedef struct phase_sums {
+    float acc[COLUMNS], sum[COLUMNS]; /* of the segment; of the segments before it */
+    int64_t end;                      /* the first tap after the segment */
+} phase_sums;
+
+static void sums_add(phase_sums *s, int64_t width)
+{
+    for (int64_t c = 0; c < width; c++) {
+        s->sum[c] += s->acc[c];
+        s->acc[c] = 0;
+    }
+}
+
 /* Outputs first, first + stride, ... of one row. */
 typedef struct phase_block {
     const sp_conv_transpose_constants *k;
@@ -42,11 +58,17 @@ typedef struct phase_block {
     int64_t phase;                   /* coordinate of column 0 in the padded output */
 } phase_block;
 
-/* Chains of all outputs of the block through one row of one channel's kernel. */
-static void run_kernel_row(const phase_block *b, const float *row, const float *w, float *acc)
+/* All outputs of the block through one row of one channel's kernel, which begins at tap `first`. */
+static void run_kernel_row(const phase_block *b, const float *row, const float *w, int64_t first,
+                           phase_sums *s)
 {
     const sp_window_constants *window = &b->k->window;
+    float *acc = s->acc;
     for (int64_t t = b->columns.first; t < window->kernel[2]; t += b->columns.step) {
+        if (SP_UNLIKELY(first + t >= s->end)) {
+            sums_add(s, b->width);
+            s->end = ((first + t) / b->k->segment + 1) * b->k->segment;
+        }
         const int64_t back = (t * window->dilation[2] - b->phase) / window->stride[2];
         const int64_t start = b->column - back;
         const sp_tap_range range = sp_clip_taps(start, 1, b->width, window->in[2]);
@@ -67,11 +89,13 @@ static int64_t input_coordinate(const sp_window_constants *w, int axis, int64_t 
     return distance / w->stride[axis];
 }
 
-static void run_block(const phase_block *b, float *acc)
+static void run_block(const phase_block *b, phase_sums *s)
 {
     const sp_window_constants *window = &b->k->window;
     const int64_t *in = window->in, *kernel = window->kernel;
-    const int64_t next_w = b->k->filters * kernel[0] * kernel[1] * kernel[2];
+    const int64_t taps = kernel[0] * kernel[1] * kernel[2];
+    const int64_t next_w = b->k->filters * taps;
+    s->end = b->k->segment;
     for (int64_t channel = 0; channel < b->k->channels; channel++) {
         const float *x = b->x + channel * in[0] * in[1] * in[2];
         const float *w = b->w + channel * next_w;
@@ -80,11 +104,13 @@ static void run_block(const phase_block *b, float *acc)
             for (int64_t j = b->rows.first; z >= 0 && j < kernel[1]; j += b->rows.step) {
                 const int64_t y = input_coordinate(window, 1, b->y, j);
                 if (y < 0) continue;
-                run_kernel_row(b, x + (z * in[1] + y) * in[2], w + (i * kernel[1] + j) * kernel[2],
-                               acc);
+                const int64_t first = (i * kernel[1] + j) * kernel[2];
+                run_kernel_row(b, x + (z * in[1] + y) * in[2], w + first, channel * taps + first,
+                               s);
             }
         }
     }
+    sums_add(s, b->width);
 }
 
 /* Every `stride`-th output of a row, starting at coordinate `phase` of the padded output. */
@@ -97,12 +123,12 @@ static void run_phase(phase_block *b, float bias, float *y)
     const int64_t last = end > 0 ? (end + stride - 1) / stride : 0;
     b->columns = find_taps(window, 2, b->phase);
     for (b->column = first; b->column < last; b->column += COLUMNS) {
-        float acc[COLUMNS] = {0};
+        phase_sums s = {.end = 0};
         b->width = last - b->column < COLUMNS ? last - b->column : COLUMNS;
-        run_block(b, acc);
+        run_block(b, &s);
         float *to = y + b->column * stride + b->phase - pad;
         for (int64_t c = 0; c < b->width; c++) {
-            to[c * stride] = sp_canonical(b->k->has_bias ? acc[c] + bias : acc[c]);
+            to[c * stride] = sp_canonical(b->k->has_bias ? s.sum[c] + bias : s.sum[c]);
         }
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix product of types other than f32, without blocking. The chain is that of gemm_f32: from
- * 0, over k in order. f16 and bf16 compute in f32, fused, and are rounded once more when stored, so
- * they have the bits of the rounded f32 product; f64 rounds products and sums; integers wrap. */
+/* The matrix product of types other than f32, without blocking. The sum is that of gemm_f32. f16
+ * and bf16 compute in f32, fused, and are rounded once more when stored, so they have the bits of
+ * the rounded f32 product; f64 rounds products and sums; integers wrap. */
 #include "base/macros.h"
 #include "ops/cpu/arch/typed.h"
 

@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel of one type. Parameters: SP_TYPE; SP_SCALE(x, factor). */
 
-static void SP_OF(strip)(const sp_gemm_any_constants *k, const SP_ELEMENT *a, const SP_ELEMENT *b,
-                         int64_t width, SP_WRAPPING *chain)
+static void SP_OF(segment)(const sp_gemm_any_constants *k, const SP_ELEMENT *a, const SP_ELEMENT *b,
+                           int64_t first, int64_t end, int64_t width, SP_WRAPPING *chain)
 {
-    for (int64_t i = 0; i < width; i++) chain[i] = 0;
-    for (int64_t d = 0; d < k->gemm.depth; d++) {
+    for (int64_t d = first; d < end; d++) {
         const SP_WRAPPING left = (SP_WRAPPING)SP_LOAD(a[d * k->gemm.a_depth]);
         const SP_ELEMENT *right = b + d * k->gemm.b_depth;
         for (int64_t i = 0; i < width; i++) {
             chain[i] = SP_WRAPPING_OF(sp_step)(chain[i], left,
                                                (SP_WRAPPING)SP_LOAD(right[i * k->b_column]));
         }
+    }
+}
+
+static void SP_OF(strip)(const sp_gemm_any_constants *k, const SP_ELEMENT *a, const SP_ELEMENT *b,
+                         int64_t width, SP_WRAPPING *sum)
+{
+    const int64_t depth = k->gemm.depth;
+    for (int64_t i = 0; i < width; i++) sum[i] = 0;
+    for (int64_t first = 0; first < depth; first += SP_GEMM_SEGMENT) {
+        const int64_t end = first + SP_GEMM_SEGMENT < depth ? first + SP_GEMM_SEGMENT : depth;
+        SP_WRAPPING chain[STRIP] = {0};
+        SP_OF(segment)(k, a, b, first, end, width, chain);
+        for (int64_t i = 0; i < width; i++) sum[i] += chain[i];
     }
 }
 
@@ -32,10 +44,10 @@ sp_status SP_KERNEL(SP_OF(gemm_any))(const sp_tile *tile)
         for (int64_t column = 0; column < k->columns; column += STRIP) {
             const int64_t left = k->columns - column;
             const int64_t width = left < STRIP ? left : STRIP;
-            SP_WRAPPING chain[STRIP];
-            SP_OF(strip)(any, a + row * k->a_row, b + column * any->b_column, width, chain);
+            SP_WRAPPING sum[STRIP];
+            SP_OF(strip)(any, a + row * k->a_row, b + column * any->b_column, width, sum);
             for (int64_t i = 0; i < width; i++) {
-                SP_WRAPPING out = SP_SCALE(chain[i], (SP_WRAPPING)k->alpha);
+                SP_WRAPPING out = SP_SCALE(sum[i], (SP_WRAPPING)k->alpha);
                 if (c) {
                     const SP_ELEMENT add = c[row * k->c_row + (column + i) * k->c_column];
                     out += SP_SCALE((SP_WRAPPING)SP_LOAD(add), (SP_WRAPPING)k->beta);

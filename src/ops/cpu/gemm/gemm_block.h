@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of matrix products and convolutions: acc = fma(a[k], b[k], acc) for k in order, one
- * chain per output. Chains are independent, so any blocking of rows and columns gives the same
- * bits; the number of chains computed together only affects speed. */
+/* The sum of matrix products and convolutions: a chain acc = fma(a[k], b[k], acc) from +0 for each
+ * segment of k, and the sum of the chains from +0, in order. Outputs are independent, so any
+ * blocking of rows and columns gives the same bits; the number of outputs computed together only
+ * affects speed. */
 #ifndef SP_OPS_CPU_GEMM_GEMM_BLOCK_H
 #define SP_OPS_CPU_GEMM_GEMM_BLOCK_H
 
+#include "base/macros.h"
 #include "ops/cpu/arch/isa.h"
 
 #define SP_BLOCK_MAX_VECTORS 8
 
-/* `rows` and `vectors` are constants after inlining, so acc[rows][vectors] is kept in registers.
- * Vector v of b starts at b + (v / 2) * b_panel + (v % 2) * 8. */
+/* Continues the chains of one segment. `rows` and `vectors` are constants after inlining, so
+ * acc[rows][vectors] is kept in registers. Vector v of b starts at b + (v / 2) * b_panel + (v % 2)
+ * * 8. */
 static SP_ALWAYS_INLINE void sp_gemm_block(const int64_t rows, const int64_t vectors,
                                            const float *a, int64_t a_row, int64_t a_depth,
                                            const float *b, int64_t b_depth, int64_t b_panel,
@@ -30,6 +33,23 @@ static SP_ALWAYS_INLINE void sp_gemm_block(const int64_t rows, const int64_t vec
                 acc[r * vectors + v] = sp_v8_fma(left, right[v], acc[r * vectors + v]);
             }
         }
+    }
+}
+
+/* The sums of a matrix product: sum[rows][vectors] is written. */
+static SP_ALWAYS_INLINE void sp_gemm_sums(const int64_t rows, const int64_t vectors, const float *a,
+                                          int64_t a_row, int64_t a_depth, const float *b,
+                                          int64_t b_depth, int64_t b_panel, int64_t depth,
+                                          sp_v8 *sum)
+{
+    const int64_t segment = SP_GEMM_SEGMENT + (SP_PLANTED(segment_off_by_one) ? 1 : 0);
+    for (int64_t i = 0; i < rows * vectors; i++) sum[i] = sp_v8_splat(0);
+    for (int64_t k = 0; k < depth; k += segment) {
+        const int64_t left = depth - k;
+        sp_v8 acc[SP_BLOCK_MAX_VECTORS] = {0};
+        sp_gemm_block(rows, vectors, a + k * a_depth, a_row, a_depth, b + k * b_depth, b_depth,
+                      b_panel, left < segment ? left : segment, acc);
+        for (int64_t i = 0; i < rows * vectors; i++) sum[i] += acc[i];
     }
 }
 

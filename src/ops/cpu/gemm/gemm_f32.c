@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix product: y = alpha * a b + beta * c, batched. The chain of one output starts from +0 and
- * runs over k in order; then chain * alpha is rounded, c * beta is rounded, and their sum is
- * rounded. (A factor of 1 changes nothing, so a bias costs one rounded addition, the same as a
- * separate Add.) An activation is applied to a few rows at a time, after they have been stored. */
+/* Matrix product: y = alpha * a b + beta * c, batched. The sum of one output is that of
+ * gemm_block.h; then sum * alpha is rounded, c * beta is rounded, and their sum is rounded. (A
+ * factor of 1 changes nothing, so a bias costs one rounded addition, the same as a separate Add.)
+ * An activation is applied to a few rows at a time, after they have been stored. */
 #include "base/macros.h"
 #include "ops/cpu/gemm/activate.h"
 #include "ops/cpu/gemm/gemm_block.h"
@@ -15,15 +15,15 @@ typedef struct gemm_operands {
     float *y;
 } gemm_operands;
 
-static float finish_element(const gemm_operands *g, float chain, int64_t row, int64_t column)
+static float finish_element(const gemm_operands *g, float sum, int64_t row, int64_t column)
 {
-    float y = chain * g->k->alpha;
+    float y = sum * g->k->alpha;
     if (g->c) y += g->c[row * g->k->c_row + column * g->k->c_column] * g->k->beta;
     return sp_canonical(y);
 }
 
 /* Stores up to PANEL outputs of one row. */
-static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_v8 chain[2], int64_t row,
+static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_v8 sum[2], int64_t row,
                                         int64_t column)
 {
     const sp_gemm_constants *k = g->k;
@@ -31,7 +31,7 @@ static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_v8 chai
     const int64_t width = k->columns - column < PANEL ? k->columns - column : PANEL;
     if (width == PANEL && (!g->c || k->c_column == 1)) {
         for (int64_t v = 0; v < 2; v++) {
-            sp_v8 out = chain[v] * sp_v8_splat(k->alpha);
+            sp_v8 out = sum[v] * sp_v8_splat(k->alpha);
             if (g->c) {
                 const float *c = g->c + row * k->c_row + column + v * 8;
                 out += sp_v8_load(c) * sp_v8_splat(k->beta);
@@ -41,7 +41,7 @@ static SP_ALWAYS_INLINE void finish_row(const gemm_operands *g, const sp_v8 chai
         return;
     }
     float values[PANEL];
-    memcpy(values, chain, sizeof(values));
+    memcpy(values, sum, sizeof(values));
     for (int64_t i = 0; i < width; i++) y[i] = finish_element(g, values[i], row, column + i);
 }
 
@@ -49,12 +49,12 @@ static SP_ALWAYS_INLINE void run_block(const int64_t rows, const int64_t panels,
                                        const gemm_operands *g, int64_t row, int64_t panel)
 {
     const sp_gemm_constants *k = g->k;
-    sp_v8 acc[SP_BLOCK_MAX_VECTORS] = {0};
-    sp_gemm_block(rows, panels * 2, g->a + row * k->a_row, k->a_row, k->a_depth,
-                  g->b + panel * k->b_panel, k->b_depth, k->b_panel, k->depth, acc);
+    sp_v8 sum[SP_BLOCK_MAX_VECTORS];
+    sp_gemm_sums(rows, panels * 2, g->a + row * k->a_row, k->a_row, k->a_depth,
+                 g->b + panel * k->b_panel, k->b_depth, k->b_panel, k->depth, sum);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < panels; p++) {
-            finish_row(g, &acc[(r * panels + p) * 2], row + r, (panel + p) * PANEL);
+            finish_row(g, &sum[(r * panels + p) * 2], row + r, (panel + p) * PANEL);
         }
     }
 }
@@ -76,14 +76,19 @@ static void run_narrow(const gemm_operands *g, int64_t row, int64_t panel)
     const int64_t width = k->columns - panel * PANEL;
     const float *a = g->a + row * k->a_row;
     const float *b = g->b + panel * k->b_panel;
-    float acc[PANEL] = {0};
-    for (int64_t d = 0; d < k->depth; d++) {
-        const float left = a[d * k->a_depth];
-        for (int64_t i = 0; i < width; i++) acc[i] = sp_fmaf(left, b[d * k->b_depth + i], acc[i]);
+    float sum[PANEL] = {0};
+    for (int64_t first = 0; first < k->depth; first += SP_GEMM_SEGMENT) {
+        const int64_t end = first + SP_GEMM_SEGMENT < k->depth ? first + SP_GEMM_SEGMENT : k->depth;
+        float acc[PANEL] = {0};
+        for (int64_t d = first; d < end; d++) {
+            const float left = a[d * k->a_depth], *right = b + d * k->b_depth;
+            for (int64_t i = 0; i < width; i++) acc[i] = sp_fmaf(left, right[i], acc[i]);
+        }
+        for (int64_t i = 0; i < width; i++) sum[i] += acc[i];
     }
     for (int64_t i = 0; i < width; i++) {
         g->y[row * k->columns + panel * PANEL + i] =
-            finish_element(g, acc[i], row, panel * PANEL + i);
+            finish_element(g, sum[i], row, panel * PANEL + i);
     }
     activate_rows(g, row, 1, panel, panel + 1);
 }

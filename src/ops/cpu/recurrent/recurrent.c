@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN after the products of the input, which a gemm has computed: a tile computes all
- * steps of one direction for a few rows of the batch. The product of a step is the gemm's chain:
- * from +0, over the hidden units in order. A gate is then (x's product + its bias) + (h's product +
+ * steps of one direction for a few rows of the batch. The product of a step is the gemm's
+ * sum over the hidden units. A gate is then (x's product + its bias) + (h's product +
  * its bias), each sum rounded; rows are independent. */
 #include "base/error.h"
 #include "ops/cpu/arch/float_functions.h"
@@ -83,12 +83,12 @@ static SP_ALWAYS_INLINE void multiply_block(const layer *l, const int64_t rows,
                                             int64_t panel)
 {
     const int64_t stride = l->k->scratch_row, hidden = l->k->hidden;
-    sp_v8 acc[SP_BLOCK_MAX_VECTORS] = {0};
-    sp_gemm_block(rows, panels * 2, a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden,
-                  PANEL, PANEL * hidden, hidden, acc);
+    sp_v8 sum[SP_BLOCK_MAX_VECTORS];
+    sp_gemm_sums(rows, panels * 2, a, stride, 1, l->panels + (l->panel + panel) * PANEL * hidden,
+                 PANEL, PANEL * hidden, hidden, sum);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t v = 0; v < panels * 2; v++) {
-            sp_v8_store(gates + r * stride + panel * PANEL + v * 8, acc[r * panels * 2 + v]);
+            sp_v8_store(gates + r * stride + panel * PANEL + v * 8, sum[r * panels * 2 + v]);
         }
     }
 }

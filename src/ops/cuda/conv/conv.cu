@@ -106,9 +106,9 @@ struct sp_conv_output {
         return bias ? bias[r] : 0;
     }
 
-    __device__ __forceinline__ float finish(float chain, float addend) const
+    __device__ __forceinline__ float finish(float sum, float addend) const
     {
-        return sp_canonical(bias ? __fadd_rn(chain, addend) : chain);
+        return sp_canonical(bias ? __fadd_rn(sum, addend) : sum);
     }
 
     __device__ __forceinline__ void store(int r, int lane, float out) const
@@ -132,7 +132,7 @@ SP_CUDA_FUNCTION void sp_conv_tile(const sp_gpu_bindings &bindings, const sp_con
     const float *bias = k.has_bias ? (const float *)bindings.at[2] + filter : nullptr;
     float *y = (float *)bindings.at[k.has_bias ? 3 : 2] + (plane * k.filters + first) * pixels;
     const sp_loader loader = sp_make_loader(rows);
-    const sp_left_rows left = sp_make_left_rows(w, taps, 1, rows, taps);
+    const sp_left_rows left = sp_make_left_rows(w, taps, 1, rows, taps, k.segment);
     const sp_conv_output output = {k, bias, y + pixel, pixels};
     if (sp_is_pointwise(k)) {
         sp_right_panels right =

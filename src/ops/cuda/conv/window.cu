@@ -41,13 +41,15 @@ SP_CUDA_KERNEL(max_pool_f32, sp_pool_constants)
     }
 }
 
-/* One output's chain. For common kernels the sizes are compile-time constants, so all taps load at
- * once. */
-SP_CUDA_FUNCTION float sp_depthwise_chain(const sp_conv_constants &k, int64_t kernel_h,
+/* One output's sum. For common kernels the sizes are compile-time constants, so all taps load at
+ * once; of these only the default has more than one segment. */
+SP_CUDA_FUNCTION float sp_depthwise_sum(const sp_conv_constants &k, int64_t kernel_h,
                                           int64_t kernel_w, const float *plane, const float *w,
                                           int64_t y0, int64_t x0)
 {
-    float acc = 0;
+    const bool is_cut = kernel_h * kernel_w > SP_CONV_MAX_SEGMENT;
+    int64_t left_over = k.segment;
+    float acc = 0, sum = 0;
 #pragma unroll
     for (int64_t i = 0; i < kernel_h; i++) {
         const int64_t y = y0 + i * k.dilation_h;
@@ -56,10 +58,15 @@ SP_CUDA_FUNCTION float sp_depthwise_chain(const sp_conv_constants &k, int64_t ke
             const int64_t x = x0 + j * k.dilation_w;
             const bool is_inside = y >= 0 && y < k.in_h && x >= 0 && x < k.in_w;
             const float value = is_inside ? __ldg(plane + y * k.in_w + x) : 0.0f;
+            if (is_cut && left_over-- == 0) {
+                sum = __fadd_rn(sum, acc);
+                acc = 0;
+                left_over = k.segment - 1;
+            }
             acc = __fmaf_rn(__ldg(w + i * kernel_w + j), value, acc);
         }
     }
-    return acc;
+    return __fadd_rn(sum, acc);
 }
 
 SP_CUDA_KERNEL(conv_depthwise_f32, sp_conv_constants)
@@ -79,11 +86,11 @@ SP_CUDA_KERNEL(conv_depthwise_f32, sp_conv_constants)
         const float *taps = w + filter * k.kernel_h * k.kernel_w;
         float out;
         if (k.kernel_h == 3 && k.kernel_w == 3) {
-            out = sp_depthwise_chain(k, 3, 3, from, taps, y0, x0);
+            out = sp_depthwise_sum(k, 3, 3, from, taps, y0, x0);
         } else if (k.kernel_h == 5 && k.kernel_w == 5) {
-            out = sp_depthwise_chain(k, 5, 5, from, taps, y0, x0);
+            out = sp_depthwise_sum(k, 5, 5, from, taps, y0, x0);
         } else {
-            out = sp_depthwise_chain(k, k.kernel_h, k.kernel_w, from, taps, y0, x0);
+            out = sp_depthwise_sum(k, k.kernel_h, k.kernel_w, from, taps, y0, x0);
         }
         if (bias) out = __fadd_rn(out, bias[filter]);
         y[i] = sp_activate(k.activation, sp_canonical(out));

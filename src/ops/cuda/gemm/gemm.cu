@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix product: y = activation(alpha * chain + beta * c), batched. */
+/* Matrix product: y = activation(alpha * sum + beta * c), batched. */
 
 /* The outputs of a tile. */
 struct sp_gemm_output {
@@ -18,9 +18,9 @@ struct sp_gemm_output {
         return c ? c[(row + r) * k.c_row + (column + lane) * k.c_column] : 0;
     }
 
-    __device__ __forceinline__ float finish(float chain, float addend) const
+    __device__ __forceinline__ float finish(float sum, float addend) const
     {
-        float out = __fmul_rn(chain, k.alpha);
+        float out = __fmul_rn(sum, k.alpha);
         if (c) out = __fadd_rn(out, __fmul_rn(addend, k.beta));
         return sp_canonical(out);
     }
@@ -49,7 +49,8 @@ SP_CUDA_FUNCTION void sp_gemm_tile(const sp_gpu_bindings &bindings, const sp_gem
     const int64_t padded = (k.columns + SP_GEMM_PANEL - 1) / SP_GEMM_PANEL * SP_GEMM_PANEL;
     const sp_loader loader = sp_make_loader(rows);
     const sp_left_rows left =
-        sp_make_left_rows(a + row * k.a_row, k.a_row, k.a_depth, rows, k.depth);
+        sp_make_left_rows(a + row * k.a_row, k.a_row, k.a_depth, rows, k.depth,
+                          SP_GEMM_SEGMENT);
     sp_right_panels right = sp_make_right_panels(b, k.b_depth, k.b_panel, k.depth, column,
                                                  k.is_padded ? padded : k.columns, loader);
     const sp_gemm_output output = {k, c, y, row, column};

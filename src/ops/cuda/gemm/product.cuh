@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chains of matrix products and convolutions: acc = fma(left, right, acc) for all of the depth
- * in order, one chain per output.
+/* The sums of matrix products and convolutions: for each segment of the depth a chain
+ * acc = fma(left, right, acc) from +0, and the sum of the chains from +0, both in order.
  *
  * A block has a tile of outputs: lane l of warp w has column l of rows w, w + 8, ... (R of them).
  * Both operands pass through shared memory in chunks of the depth; the next chunks are loaded while
@@ -100,15 +100,17 @@ struct sp_left_rows {
     const float *at; /* the tile's first row */
     int64_t row_stride, depth_stride;
     int64_t rows, depth; /* rows that the tile has */
+    int64_t segment;     /* steps of a chain */
     bool is_wide;        /* four elements along the depth can be loaded at once */
 };
 
 SP_CUDA_FUNCTION sp_left_rows sp_make_left_rows(const float *at, int64_t row_stride,
-                                                int64_t depth_stride, int64_t rows, int64_t depth)
+                                                int64_t depth_stride, int64_t rows, int64_t depth,
+                                                int64_t segment)
 {
     const bool is_wide =
         depth_stride == 1 && sp_is_wide(at, depth) && (rows == 1 || sp_is_wide(at, row_stride));
-    return {at, row_stride, depth_stride, rows, depth, is_wide};
+    return {at, row_stride, depth_stride, rows, depth, segment, is_wide};
 }
 
 /* Loads the chunk from `first` on to [row][depth]. Neighbouring threads load neighbouring
@@ -204,6 +206,16 @@ SP_CUDA_FUNCTION sp_right_panels sp_make_right_panels(const float *at, int64_t s
 
 /* ---- the chains ---- */
 
+/* One step of R chains. */
+template <int R>
+SP_CUDA_FUNCTION void sp_one_step(const float *left, const float *right, float (&acc)[R])
+{
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        acc[r] = __fmaf_rn(left[r * SP_CUDA_WARPS * sp_chunk<R>::depth], *right, acc[r]);
+    }
+}
+
 /* Four steps of R chains. */
 template <int R>
 SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float (&acc)[R])
@@ -221,30 +233,61 @@ SP_CUDA_FUNCTION void sp_four_steps(const float *left, const float *right, float
     }
 }
 
-/* All steps of one chunk. */
+/* A chain that is done, and the sum of those before it. */
+template <int R> SP_CUDA_FUNCTION void sp_add_chains(float (&acc)[R], float (&sum)[R])
+{
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        sum[r] = __fadd_rn(sum[r], acc[r]);
+        acc[r] = 0;
+    }
+}
+
+/* Steps [k, end) of a chunk, which are not all of them. */
 template <int R>
-SP_CUDA_FUNCTION void sp_run_chunk(const float *stage, int64_t steps, float (&acc)[R])
+SP_CUDA_FUNCTION void sp_run_steps(const float *left, const float *right, int k, int end,
+                                   float (&acc)[R])
+{
+    constexpr int depth = sp_chunk<R>::depth;
+#pragma unroll 1
+    for (; k < end && k % 4 != 0; k++) sp_one_step<R>(left + k, right + k * SP_CUDA_LANES, acc);
+#pragma unroll 1
+    for (; k + 4 <= end; k += 4) sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
+#pragma unroll 1
+    for (; k < end; k++) sp_one_step<R>(left + k, right + k * SP_CUDA_LANES, acc);
+    static_assert(depth % 4 == 0, "four steps are in one chunk");
+}
+
+/* The steps of one chunk. `left_over`: steps that the segment still has, and will have. */
+template <int R>
+SP_CUDA_FUNCTION void sp_run_chunk(const float *stage, int64_t steps, int64_t segment,
+                                   int64_t &left_over, float (&acc)[R], float (&sum)[R])
 {
     constexpr int depth = sp_chunk<R>::depth;
     const float *right = stage + sp_lane();
     const float *left = stage + sp_chunk<R>::right_floats + sp_warp() * depth;
-    if (steps >= depth) {
+    if (steps >= depth && left_over >= depth) {
 #pragma unroll
         for (int k = 0; k < depth; k += 4) {
             sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
         }
-        return;
-    }
-    int k = 0;
+        left_over -= depth;
+    } else {
+        const int all = steps < depth ? (int)steps : depth;
+        int k = 0;
 #pragma unroll 1
-    for (; k + 4 <= steps; k += 4) sp_four_steps<R>(left + k, right + k * SP_CUDA_LANES, acc);
-#pragma unroll 1
-    for (; k < steps; k++) {
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            acc[r] =
-                __fmaf_rn(left[r * SP_CUDA_WARPS * depth + k], right[k * SP_CUDA_LANES], acc[r]);
+        while (all - k >= left_over) {
+            sp_run_steps<R>(left, right, k, k + (int)left_over, acc);
+            sp_add_chains<R>(acc, sum);
+            k += (int)left_over;
+            left_over = segment;
         }
+        sp_run_steps<R>(left, right, k, all, acc);
+        left_over -= all - k;
+    }
+    if (left_over == 0) {
+        sp_add_chains<R>(acc, sum);
+        left_over = segment;
     }
 }
 
@@ -261,15 +304,17 @@ SP_CUDA_FUNCTION void sp_load_chunk(const sp_left_rows &left, Right &right, cons
     sp_group_copies();
 }
 
-/* The chains of this thread's R outputs. All threads of the block must call it; the shared memory
+/* The sums of this thread's R outputs. All threads of the block must call it; the shared memory
  * may be reused afterwards. */
 template <int R, class Right>
-SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right &right,
-                                    const sp_loader &loader, float (&acc)[R])
+SP_CUDA_FUNCTION void sp_run_sums(float *pool, const sp_left_rows &left, Right &right,
+                                  const sp_loader &loader, float (&sum)[R])
 {
     constexpr int depth = sp_chunk<R>::depth, ahead = SP_PRODUCT_STAGES - 1;
+    float acc[R];
+    int64_t left_over = left.segment;
 #pragma unroll
-    for (int r = 0; r < R; r++) acc[r] = 0;
+    for (int r = 0; r < R; r++) acc[r] = sum[r] = 0;
     /* Before chunk 0 the pipeline is only filled. */
 #pragma unroll 1
     for (int64_t chunk = -ahead; chunk * depth < left.depth; chunk++) {
@@ -282,9 +327,10 @@ SP_CUDA_FUNCTION void sp_run_chains(float *pool, const sp_left_rows &left, Right
         sp_load_chunk<R>(left, right, loader, chunk + ahead, pool);
         if (chunk >= 0 && sp_warp() < left.rows) {
             sp_run_chunk<R>(pool + chunk % SP_PRODUCT_STAGES * sp_chunk<R>::floats,
-                            left.depth - chunk * depth, acc);
+                            left.depth - chunk * depth, left.segment, left_over, acc, sum);
         }
     }
+    sp_add_chains<R>(acc, sum);
     __syncthreads();
 }
 
@@ -301,7 +347,7 @@ template <int R> SP_CUDA_FUNCTION void sp_activate_rows(uint8_t activation, floa
     }
 }
 
-/* For each output of this thread that the tile has: output = finish(chain, addend(row, lane)), then
+/* For each output of this thread that the tile has: output = finish(sum, addend(row, lane)), then
  * the activation, then store(row, lane, output). Addends are loaded while the chains run. */
 template <int R, class Right, class Output>
 SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &right,
@@ -313,7 +359,7 @@ SP_CUDA_FUNCTION void sp_run_rows(float *pool, const sp_left_rows &left, Right &
         const int row = sp_warp() + r * SP_CUDA_WARPS;
         addend[r] = row < left.rows && sp_lane() < lanes ? output.addend(row, sp_lane()) : 0;
     }
-    sp_run_chains<R>(pool, left, right, loader, out);
+    sp_run_sums<R>(pool, left, right, loader, out);
 #pragma unroll
     for (int r = 0; r < R; r++) out[r] = output.finish(out[r], addend[r]);
     if (output.activation() != SP_ACTIVATION_NONE) sp_activate_rows<R>(output.activation(), out);

@@ -46,6 +46,14 @@ sp_status sp__conv_infer(sp_op_call *call)
     return SP_OK;
 }
 
+int64_t sp__conv_segment(int64_t taps)
+{
+    if (taps > SP_CONV_MAX_SEGMENT) return SP_CONV_MAX_SEGMENT;
+    int64_t channels = SP_GEMM_SEGMENT;
+    while (channels * taps > SP_CONV_MAX_SEGMENT) channels /= 2;
+    return channels * taps + (SP_PLANTED(conv_segment_off_by_one) ? 1 : 0);
+}
+
 static sp_conv_3d_constants conv_constants(const sp_op_call *call, const sp_window *w)
 {
     const sp_shape *weights = &call->inputs[1].shape;
@@ -56,6 +64,7 @@ static sp_conv_3d_constants conv_constants(const sp_op_call *call, const sp_wind
         .filters = weights->dims[0] / groups,
         SP_WINDOW_OVER_IMAGES(w),
         .has_bias = sp__op_has_input(call, 2),
+        .segment = sp__conv_segment(w->kernel[0] * w->kernel[1] * w->kernel[2]),
     };
     sp_conv_3d_constants k = {
         .in_d = w->in[0],

@@ -64,6 +64,7 @@ sp_status sp__conv_transpose_lower(const sp_op_call *call, sp_lowering *lowering
     k.window.planes = x->dims[0] * k.groups * k.filters;
     /* An output uses only the taps of one phase. */
     const int64_t taps = window.kernel[0] * window.kernel[1] * window.kernel[2];
+    k.segment = sp__conv_segment(taps);
     k.window.tile_rows = sp__window_tile(4, k.channels * taps, window.out[2]);
     sp_dispatch *dispatch;
     SP_TRY(sp__lower_dispatch(lowering, SP_KERNEL_ID_conv_transpose_f32, &k, sizeof(k), &dispatch));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "product_rule.h"
 #include "support/model_data.h"
 #include "support/test.h"
 
@@ -79,17 +80,19 @@ static float conv_at(const window_case *c, const sp_array *in, int64_t image, in
     const int64_t per_group = c->channels / c->groups;
     const int64_t group = filter / (c->filters / c->groups);
     const float *w = (const float *)in[1].data + filter * per_group * p.kernel_h * p.kernel_w;
-    float acc = 0;
+    product_sum sum = product_begin(p.kernel_h * p.kernel_w);
     for (int64_t ch = 0; ch < per_group; ch++) {
         const float *plane = (const float *)in[0].data +
                              (image * c->channels + group * per_group + ch) * height * width;
         for (int64_t i = 0; i < p.kernel_h; i++) {
             for (int64_t j = 0; j < p.kernel_w; j++) {
-                acc = fmaf(*w++, at(c, plane, p.y + i * p.step_y, p.x + j * p.step_x, 0), acc);
+                const float x = at(c, plane, p.y + i * p.step_y, p.x + j * p.step_x, 0);
+                product_step(&sum, *w++, x);
             }
         }
     }
-    return c->has_bias ? acc + ((const float *)in[2].data)[filter] : acc;
+    const float y = product_end(&sum);
+    return c->has_bias ? y + ((const float *)in[2].data)[filter] : y;
 }
 
 static sp_shape spatial_shape(const window_case *c, int64_t first, int64_t second,
@@ -187,6 +190,37 @@ TEST(conv_of_many_taps_and_many_tiles)
     check_conv(&deep, &random);
     check_conv(&pointwise, &random);
     check_conv(&wide, &random); /* too far apart for the depthwise kernel */
+}
+
+/* A case of stride 1 with one row of padding, or of 3 groups of one channel if `channels` is 1. */
+static window_case segments_case(int64_t channels, int64_t height, int64_t width)
+{
+    const int64_t groups = channels == 1 ? 3 : 1;
+    return (window_case){.images = 1,
+                         .channels = channels * groups,
+                         .filters = 7 * groups,
+                         .groups = groups,
+                         .spatial = 2,
+                         .in = {height + 1, width + 16},
+                         .kernel = {height, width},
+                         .stride = {1, 1},
+                         .dilation = {1, 1},
+                         .pads = {1, 1, 1, 1},
+                         .has_bias = channels % 2 == 0};
+}
+
+TEST(long_sums_are_cut_into_segments_of_whole_channels)
+{
+    /* Channels of a segment: 256, 128, 32, 16, 8, 2, 1; and kernels that are longer than one. */
+    static const int64_t sizes[][3] = {{256, 1, 1}, {257, 1, 1}, {600, 1, 1},  {130, 1, 3},
+                                       {31, 3, 3},  {32, 3, 3},  {33, 3, 3},   {70, 3, 3},
+                                       {17, 5, 5},  {25, 7, 7},  {5, 15, 15},  {3, 20, 20},
+                                       {1, 16, 32}, {1, 27, 19}, {1, 3, 1000}, {2, 3, 171}};
+    data_random random = {14};
+    for (size_t i = 0; i < SP_COUNT_OF(sizes); i++) {
+        const window_case c = segments_case(sizes[i][0], sizes[i][1], sizes[i][2]);
+        check_conv(&c, &random);
+    }
 }
 
 TEST(row_i_of_a_conv_batch_has_the_bits_of_the_row_alone)

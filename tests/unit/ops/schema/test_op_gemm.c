@@ -6,15 +6,16 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "product_rule.h"
 #include "support/model_data.h"
 #include "support/test.h"
 
-/* The bits are those of the rule itself: one chain of fmaf from +0 over k in order. */
-static float chain(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t depth)
+/* The bits are those of the rule itself. */
+static float sum(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t depth)
 {
-    float acc = 0;
-    for (int64_t k = 0; k < depth; k++) acc = fmaf(a[k * a_step], b[k * b_step], acc);
-    return acc;
+    product_sum p = product_begin(1);
+    for (int64_t k = 0; k < depth; k++) product_step(&p, a[k * a_step], b[k * b_step]);
+    return product_end(&p);
 }
 
 typedef struct gemm_case {
@@ -51,7 +52,7 @@ static void expect(const gemm_case *g, const sp_array *in, float *out)
         for (int64_t j = 0; j < g->n; j++) {
             const float *row = g->ta ? a + i : a + i * g->k;
             const float *column = g->tb ? b + j * g->k : b + j;
-            float y = chain(row, g->ta ? g->m : 1, column, g->tb ? 1 : g->n, g->k) * g->alpha;
+            float y = sum(row, g->ta ? g->m : 1, column, g->tb ? 1 : g->n, g->k) * g->alpha;
             const int64_t at[4] = {0, j, i * g->n + j, i};
             if (g->c_rank >= 0) y += c[at[g->c_rank]] * g->beta;
             out[i * g->n + j] = y;
@@ -114,6 +115,46 @@ TEST(gemm_of_many_tiles_gives_the_same_bits)
     const gemm_case tall = {.m = 700, .n = 130, .k = 40, .tb = 1, .alpha = 1, .c_rank = -1};
     check_gemm(&wide, &random);
     check_gemm(&tall, &random);
+}
+
+TEST(long_sums_are_cut_into_segments)
+{
+    static const int64_t depths[] = {255, 256, 257, 511, 512, 513, 1030};
+    static const int64_t columns[] = {1, 5, 16, 40, 70};
+    data_random random = {6};
+    for (size_t i = 0; i < SP_COUNT_OF(depths) * SP_COUNT_OF(columns); i++) {
+        const gemm_case g = {.m = 1 + (int64_t)(i % 7),
+                             .n = columns[i % SP_COUNT_OF(columns)],
+                             .k = depths[i / SP_COUNT_OF(columns)],
+                             .ta = i & 1,
+                             .tb = i >> 1 & 1,
+                             .alpha = i & 4 ? 1.0f : 0.37f,
+                             .beta = 1.0f,
+                             .c_rank = (int)(i % 5) - 1};
+        check_gemm(&g, &random);
+    }
+}
+
+/* Products that underflow, one below zero. */
+TEST(no_sum_is_a_negative_zero)
+{
+    float tiny[] = {-1e-30f, 1e-30f};
+    sp_array in[2] = {{.dtype = SP_F32, .shape = pair(1, 1), .data = &tiny[0], .bytes = 4},
+                      {.dtype = SP_F32, .shape = pair(1, 1), .data = &tiny[1], .bytes = 4}};
+    for (int isa = 0; isa < SP_CPU_ISA_COUNT; isa++) {
+        const data_call call = {.op = "MatMul",
+                                .version = 13,
+                                .inputs = in,
+                                .input_count = 2,
+                                .output_count = 1,
+                                .isa = (sp_cpu_isa)isa};
+        if (sp__cpu_kernels(call.isa) == NULL) continue;
+        sp_array out;
+        REQUIRE_OK(data_run_op(&call, &out));
+        const float zero = 0;
+        CHECK_EQ_MEM(out.data, &zero, sizeof zero);
+        sp__array_deinit(&out);
+    }
 }
 
 TEST(a_nan_row_leaves_its_neighbours_alone_and_is_canonical)
@@ -193,7 +234,7 @@ static void check_matmul(sp_shape a, sp_shape b, sp_shape want_shape, data_rando
             for (int64_t c = 0; c < n; c++) {
                 const float *row = (const float *)in[0].data + (a_at * m + r) * k;
                 const float *column = (const float *)in[1].data + b_at * k * n + c;
-                CHECK(*got++ == chain(row, 1, column, n, k));
+                CHECK(*got++ == sum(row, 1, column, n, k));
             }
         }
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "product_rule.h"
 #include "support/model_data.h"
 #include "support/test.h"
 
@@ -280,26 +281,27 @@ static float conv_at(const conv_case *c, const sp_array *in, int64_t plane, int6
     const window *w = &c->w;
     const int64_t group = plane / c->filters, filter = plane % (c->groups * c->filters);
     const float *weights = (const float *)in[1].data + filter * c->channels * volume(w->kernel);
-    float acc = 0;
+    product_sum sum = product_begin(volume(w->kernel));
     for (int64_t ch = 0; ch < c->channels; ch++) {
         const float *x = (const float *)in[0].data + (group * c->channels + ch) * volume(w->in);
         for (int64_t tap = 0; tap < volume(w->kernel); tap++) {
             int64_t at[3];
             tap_place(w, out, tap, at);
-            acc = fmaf(*weights++, is_inside(w, at) ? x[offset_of(w, at)] : 0, acc);
+            product_step(&sum, *weights++, is_inside(w, at) ? x[offset_of(w, at)] : 0);
         }
     }
-    return c->has_bias ? acc + ((const float *)in[2].data)[filter] : acc;
+    const float y = product_end(&sum);
+    return c->has_bias ? y + ((const float *)in[2].data)[filter] : y;
 }
 
-/* The chain over the taps inside the input. */
+/* The sum over the taps inside the input; the others keep their place. */
 static float transposed_at(const conv_case *c, const sp_array *in, int64_t plane, int64_t out)
 {
     const window *w = &c->w;
     const int64_t group = plane / c->filters, filter = plane % (c->groups * c->filters);
     int64_t o[3], t[3], at[3];
     unfold(out, w->out, o);
-    float acc = 0;
+    product_sum sum = product_begin(volume(w->kernel));
     for (int64_t ch = 0; ch < c->channels; ch++) {
         const int64_t from = filter / c->filters * c->channels + ch;
         const float *weights = (const float *)in[1].data +
@@ -313,10 +315,12 @@ static float transposed_at(const conv_case *c, const sp_array *in, int64_t plane
                 meets &= distance >= 0 && distance % w->stride[i] == 0;
                 at[i] = distance / w->stride[i];
             }
-            if (meets && is_inside(w, at)) acc = fmaf(weights[tap], x[offset_of(w, at)], acc);
+            if (meets && is_inside(w, at)) product_step(&sum, weights[tap], x[offset_of(w, at)]);
+            else product_skip(&sum);
         }
     }
-    return c->has_bias ? acc + ((const float *)in[2].data)[filter] : acc;
+    const float y = product_end(&sum);
+    return c->has_bias ? y + ((const float *)in[2].data)[filter] : y;
 }
 
 typedef float (*conv_rule)(const conv_case *c, const sp_array *in, int64_t plane, int64_t out);
@@ -370,6 +374,7 @@ TEST(conv_over_volumes_has_the_bits_of_the_rule)
     for (uint64_t n = 0; n < count; n++) {
         conv_case c = random_conv(&random);
         attributes a;
+        if (n % 16 == 0) c.channels += 20; /* several segments, if the kernel is large */
         slide(&c.w, false);
         fill_attributes(&c.w, &a);
         check_conv("Conv", conv_at, &c, &a, 0, &random);
@@ -383,6 +388,7 @@ TEST(conv_transpose_has_the_bits_of_the_rule)
     for (uint64_t n = 0; n < count; n++) {
         conv_case c = random_conv(&random);
         window *w = &c.w;
+        if (n % 8 == 0) c.channels += 40;
         int64_t extra[3] = {0};
         for (uint32_t i = 3 - w->spatial; i < 3; i++) {
             extra[i] = (int64_t)(data_next(&random) % (uint64_t)w->stride[i]);
@@ -397,6 +403,28 @@ TEST(conv_transpose_has_the_bits_of_the_rule)
         fill_attributes(w, &a);
         a.list[5] = data_attribute_ints("output_padding", extra + 3 - w->spatial, w->spatial);
         check_conv("ConvTranspose", transposed_at, &c, &a, 1, &random);
+    }
+}
+
+TEST(conv_transpose_cuts_a_kernel_that_is_longer_than_a_segment)
+{
+    data_random random = {46};
+    for (int64_t stride = 1; stride < 4; stride++) {
+        conv_case c = {.w = {.in = {1, 3, 4},
+                             .kernel = {1, 24, 25},
+                             .stride = {1, stride, 1},
+                             .dilation = {1, 1, 1},
+                             .spatial = 2},
+                       .images = 1,
+                       .groups = 1,
+                       .channels = 2,
+                       .filters = 2};
+        attributes a;
+        for (int i = 0; i < 3; i++) {
+            c.w.out[i] = (c.w.in[i] - 1) * c.w.stride[i] + c.w.kernel[i];
+        }
+        fill_attributes(&c.w, &a);
+        check_conv("ConvTranspose", transposed_at, &c, &a, 0, &random);
     }
 }
 

@@ -122,7 +122,7 @@ TEST(matmul_of_every_type_broadcasts_batches_and_takes_vectors)
         {SHAPE(5, 17), SHAPE(17, 19)},       {SHAPE(17), SHAPE(17, 19)},
         {SHAPE(4, 3, 6), SHAPE(6)},          {SHAPE(4, 3, 6), SHAPE(6, 5)},
         {SHAPE(2, 1, 3, 6), SHAPE(5, 6, 7)}, {SHAPE(2, 0, 6), SHAPE(2, 6, 7)},
-        {SHAPE(3, 0), SHAPE(0, 4)},
+        {SHAPE(3, 0), SHAPE(0, 4)},          {SHAPE(3, 600), SHAPE(600, 17)},
     };
     data_random random = {4};
     for (size_t i = 0; i < SP_COUNT_OF(shapes); i++) {
